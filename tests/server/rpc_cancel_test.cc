@@ -341,9 +341,8 @@ class DeadlineTest : public RpcTest {
     v1::FactorizeRequest request;
     *request.mutable_header()->mutable_matrix() = Dense(3, 3);
     stream->Write(request);
-    EXPECT_TRUE(Eventually([&] {
-      return Held().uploads == 1 || std::chrono::system_clock::now() >= deadline;
-    }));
+    EXPECT_TRUE(Eventually(
+        [&] { return Held().uploads == 1 || std::chrono::system_clock::now() >= deadline; }));
     std::this_thread::sleep_until(deadline - left);
     context.TryCancel();
     EXPECT_FALSE(stream->Finish().ok());

@@ -3,8 +3,6 @@
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_KERNELS_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_KERNELS_CUH_
 
-#include <type_traits>
-
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
@@ -81,109 +79,67 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T, int kColumns>
 struct StepShared {
-  // The step's rows and columns of op(F11), of which a triangle is taken: [column][row]. Zeros
-  // outside of them. Diagonal blocks become InvertBlock's.
+  // Of op(T), the triangle of the step's rows and columns: [column][row].
   T tile[kSolveTile<T>][kSolveTile<T> + 1];
   DivideBy<T> diagonal[kSolveTile<T>];
   T x[kSolveTile<T>][kColumns];
 };
 
-// The order of the diagonal blocks of a step's triangle that are inverted.
-inline constexpr int kInverted = kWarp / 2;
-
-// Puts the inverse of a diagonal block, from `first` on, in its place, so that a chain of steps,
-// each of which waits for the one before, becomes a product. Of one that is not unit triangular,
-// that of the block times D^-1, D being its diagonal: no reciprocal of a tiny or a huge pivot goes
-// in. Forward where the block is lower triangular. By a warp, of which a lane has a column.
-template <bool kForward, bool kUnit, class T, int kColumns>
-__device__ void InvertBlock(int first, StepShared<T, kColumns>& shared) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  T column[kInverted];
-#pragma unroll
-  for (int i = 0; i < kInverted; ++i) column[i] = i == lane ? T{1} : T{0};
-#pragma unroll
-  for (int s = 0; s < kInverted; ++s) {
-    const int k = kForward ? s : kInverted - 1 - s;
-    const T of_k = kUnit ? column[k] : shared.diagonal[first + k](column[k]);
-#pragma unroll
-    for (int i = kForward ? k + 1 : 0; i < (kForward ? kInverted : k); ++i) {
-      column[i] = MinusProduct(column[i], shared.tile[first + k][first + i], of_k);
-    }
-  }
-  __syncwarp();
-  if (lane >= kInverted) return;
-#pragma unroll
-  for (int i = 0; i < kInverted; ++i) shared.tile[first + lane][first + i] = column[i];
-}
-
-// Inverts all of them, a warp for each. By the block: the tile is complete before, and what this
-// did is seen behind the next __syncthreads().
-template <bool kForward, bool kUnit, class T, int kColumns>
-__device__ void InvertTile(int width, StepShared<T, kColumns>& shared) {
-  static_assert(kSolveTile<T> / kInverted <= kStepWarps);
-  const int first = static_cast<int>(threadIdx.x) / kWarp * kInverted;
-  if (first < width) InvertBlock<kForward, kUnit>(first, shared);
-}
-
-// sums := a row of kTerms columns of the tile, those from `from` on, times x there.
-template <int kTerms, int kEach, class T, int kColumns>
-__device__ void MultiplyRow(const StepShared<T, kColumns>& shared, int row, int from,
-                            int first_column, T (&sums)[kEach]) {
-#pragma unroll
-  for (int c = 0; c < kEach; ++c) sums[c] = T{0};
-#pragma unroll
-  for (int k = from; k < from + kTerms; ++k) {
-    const T factor = shared.tile[k][row];
-#pragma unroll
-    for (int c = 0; c < kEach; ++c) {
-      sums[c] = PlusProduct(sums[c], factor, shared.x[k][first_column + c]);
-    }
-  }
-}
-
-// Solves op(T) x = b for the inverted tile and the columns in shared memory; forward where op(T) is
-// lower triangular. By the block, a warp for a quarter of the columns.
+// Solves op(T) x = b for the tile and the columns in shared memory; forward where op(T) is lower
+// triangular. By the block, a warp for a quarter of the columns.
 template <bool kForward, bool kUnit, class T, int kColumns>
 __device__ void SolveTile(int width, int columns, StepShared<T, kColumns>& shared) {
   constexpr int kTile = kSolveTile<T>;
-  constexpr int kBlocks = kTile / kInverted;
+  constexpr int kRows = kTile / kWarp;
   constexpr int kEach = (kColumns + kStepWarps - 1) / kStepWarps;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int first_column = static_cast<int>(threadIdx.x) / kWarp * kEach;
-  if (first_column >= columns) return;
-#pragma unroll 1  // for fewer registers
-  for (int s = 0; s < kBlocks; ++s) {
-    const int first = (kForward ? s : kBlocks - 1 - s) * kInverted;
-    if (first >= width) continue;
-    T sums[kEach];
-    // Two lanes for a row.
-    const int half = lane / kInverted;
-    const int row = first + lane % kInverted;
-    MultiplyRow<kInverted / 2>(shared, row, first + half * (kInverted / 2), first_column, sums);
+  const int first = warp * kEach;
+  if (first >= columns) return;
+  T x[kRows][kEach];
 #pragma unroll
-    for (int c = 0; c < kEach; ++c) sums[c] = sums[c] + ShuffleXor(sums[c], kInverted);
-    __syncwarp();
-    if (half == 0) {
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int c = 0; c < kEach; ++c) {
+      const int i = r * kWarp + lane;
+      x[r][c] = i < width && first + c < kColumns ? shared.x[i][first + c] : T{0};
+    }
+  }
+  // By the rows that lanes have at once: which register holds row k is known then.
+#pragma unroll
+  for (int g = 0; g < kRows; ++g) {
+    const int own = kForward ? g : kRows - 1 - g;
+    const int count = min(width - own * kWarp, kWarp);
+#pragma unroll 4
+    for (int s = 0; s < count; ++s) {
+      const int from = kForward ? s : count - 1 - s;
+      const int k = own * kWarp + from;
+      T factor[kRows];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const int i = r * kWarp + lane;
+        const bool takes = kForward ? i > k : i < k;
+        factor[r] = takes && i < width ? shared.tile[k][i] : T{0};
+      }
 #pragma unroll
       for (int c = 0; c < kEach; ++c) {
-        shared.x[row][first_column + c] = kUnit ? sums[c] : shared.diagonal[row](sums[c]);
+        T of_k = Shuffle(x[own][c], from);
+        if constexpr (!kUnit) {
+          of_k = shared.diagonal[k](of_k);
+          if (lane == from) x[own][c] = of_k;
+        }
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) x[r][c] = MinusProduct(x[r][c], factor[r], of_k);
       }
     }
-    __syncwarp();
-    // Taken off the rows that follow.
+  }
 #pragma unroll
-    for (int r = 0; r < kTile; r += kWarp) {
-      if (kForward ? r + kWarp <= first + kInverted : r >= first) continue;
-      const int i = r + lane;
-      MultiplyRow<kInverted>(shared, i, first, first_column, sums);
-      if (kForward ? i < first + kInverted : i >= first) continue;
+  for (int r = 0; r < kRows; ++r) {
 #pragma unroll
-      for (int c = 0; c < kEach; ++c) {
-        T& to = shared.x[i][first_column + c];
-        to = to - sums[c];
-      }
+    for (int c = 0; c < kEach; ++c) {
+      const int i = r * kWarp + lane;
+      if (i < width && first + c < kColumns) shared.x[i][first + c] = x[r][c];
     }
-    __syncwarp();
   }
 }
 
@@ -211,8 +167,6 @@ class FrontStep {
   __device__ void Run(int64_t first_line, bool stores) {
     LoadTile();
     if constexpr (kTransposed) {
-      Invert();
-      AwaitKernelBefore();
       Solve(stores);
       TakeOffColumns(first_line);
     } else {
@@ -220,13 +174,9 @@ class FrontStep {
       const bool inside = threadIdx.x < kStepLines && line < Lines();
       const int64_t row = kUp ? begin_ + width_ + line : line;
       T values[kTile];
-      Invert();
       LoadRow(inside, row, values);
-      AwaitKernelBefore();
-      T rest[kColumns];
-      LoadRest(inside, row, rest);
       Solve(stores);
-      if (inside) TakeOffRow(row, values, rest);
+      if (inside) TakeOffRow(row, values);
     }
   }
 
@@ -236,29 +186,28 @@ class FrontStep {
 
   __device__ T Given(T value) const { return kTransposed && conjugate_ ? Conjugate(value) : value; }
 
-  // Zeros outside of the step's rows and columns, where the diagonal divides by one.
   __device__ void LoadTile() const {
     constexpr int kTogether = 8;  // loads on their way
     constexpr int kApart = kStepThreads / kTile;
     const int i = static_cast<int>(threadIdx.x) % kTile;
-    for (int first = static_cast<int>(threadIdx.x) / kTile; first < kTile;
+    for (int first = static_cast<int>(threadIdx.x) / kTile; first < width_;
          first += kTogether * kApart) {
       T values[kTogether];
 #pragma unroll
       for (int s = 0; s < kTogether; ++s) {
         const int k = first + s * kApart;
-        values[s] = i < width_ && k < width_ ? panel_(begin_ + i, begin_ + k) : T{0};
+        if (i < width_ && k < width_) values[s] = panel_(begin_ + i, begin_ + k);
       }
 #pragma unroll
       for (int s = 0; s < kTogether; ++s) {
         const int k = first + s * kApart;
-        const T value = Given(values[s]);
+        if (i >= width_ || k >= width_) continue;
         if constexpr (kTransposed) {
-          shared_.tile[i][k] = value;
+          shared_.tile[i][k] = Given(values[s]);
         } else {
-          shared_.tile[k][i] = value;
+          shared_.tile[k][i] = values[s];
         }
-        if (i == k && !kUnit) shared_.diagonal[k] = DivideBy<T>(k < width_ ? value : T{1});
+        if (i == k && !kUnit) shared_.diagonal[k] = DivideBy<T>(Given(values[s]));
       }
     }
   }
@@ -276,12 +225,8 @@ class FrontStep {
     }
   }
 
-  __device__ void Invert() const {
-    __syncthreads();
-    InvertTile<kUp, kUnit>(width_, shared_);
-  }
-
   __device__ void Solve(bool stores) const {
+    AwaitKernelBefore();
     const MatrixView<T> from = solve_.Own(kUp ? solve_.x : solve_.b, front_);
     for (int e = static_cast<int>(threadIdx.x); e < kTile * kColumns; e += kStepThreads) {
       const int i = e % kTile;
@@ -312,16 +257,10 @@ class FrontStep {
     return solve_.Own(kUp ? solve_.x : solve_.b, front_)(line, c);
   }
 
-  // rest := what the step is taken off in that row, all columns at once: behind a store to one the
-  // load of the next would wait.
-  __device__ void LoadRest(bool inside, int64_t row, T (&rest)[kColumns]) const {
+  __device__ void TakeOffRow(int64_t row, const T (&values)[kTile]) const {
+    T sums[kColumns];
 #pragma unroll
-    for (int c = 0; c < kColumns; ++c) {
-      rest[c] = inside && c < solve_.columns ? Target(row, c) : T{0};
-    }
-  }
-
-  __device__ void TakeOffRow(int64_t row, const T (&values)[kTile], T (&rest)[kColumns]) const {
+    for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
 #pragma unroll
     for (int half = 0; half < kTile; half += kTile / 2) {
       if (half >= width_) break;
@@ -329,13 +268,13 @@ class FrontStep {
       for (int k = half; k < half + kTile / 2; ++k) {
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) {
-          rest[c] = MinusProduct(rest[c], values[k], shared_.x[k][c]);
+          sums[c] = PlusProduct(sums[c], values[k], shared_.x[k][c]);
         }
       }
     }
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
-      if (c < solve_.columns) Target(row, c) = rest[c];
+      if (c < solve_.columns) Target(row, c) -= sums[c];
     }
   }
 
@@ -420,27 +359,11 @@ __global__ void __launch_bounds__(kMostUpThreads)
     const Front child = solve.tree.fronts[solve.tree.child[c]];
     const T* const from = &solve.Left(child)(0, j);
     const int32_t* const place = solve.tree.place + child.border;
-    // Some at once: behind a store to one the load of the next would wait.
-    constexpr int kTogether = 4;
-    for (int64_t first = threadIdx.x; first < child.d2; first += kTogether * blockDim.x) {
-      T* to[kTogether];
-      T sums[kTogether];
-#pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
-        const int64_t i = first + s * blockDim.x;
-        if (i >= child.d2) continue;
-        const int32_t at = place[i];
-        to[s] = at < front.d1 ? own + at : left + (at - front.d1);
-      }
-#pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
-        const int64_t i = first + s * blockDim.x;
-        if (i < child.d2) sums[s] = *to[s] + from[i];
-      }
-#pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
-        if (first + s * blockDim.x < child.d2) *to[s] = sums[s];
-      }
+#pragma unroll 4
+    for (int64_t i = threadIdx.x; i < child.d2; i += blockDim.x) {
+      const int32_t at = place[i];
+      T* const to = at < front.d1 ? own + at : left + (at - front.d1);
+      *to += from[i];
     }
     __syncthreads();
   }
@@ -625,18 +548,11 @@ class WarpFront {
       const int32_t* const place = solve_.tree.place + child.border;
       for (int i = lane_; i < child.d2; i += kWarp) {
         const int32_t at = place[i];
-        // All columns at once: behind a store to one the load of the next would wait.
-        const bool is_own = at < front_.d1;
-        T* const to = is_own ? &b(at, first_) : &left(at - front_.d1, first_);
-        const int64_t ld = is_own ? b.ld : left.ld;
-        T sums[kColumns];
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) {
-          if (c < count_) sums[c] = to[c * ld] + from(i, first_ + c);
-        }
-#pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
-          if (c < count_) to[c * ld] = sums[c];
+          if (c >= count_) break;
+          T& to = at < front_.d1 ? b(at, first_ + c) : left(at - front_.d1, first_ + c);
+          to += from(i, first_ + c);
         }
       }
       __syncwarp();
@@ -657,16 +573,16 @@ class WarpFront {
     for (int i = lane_; i < front_.d2; i += kWarp) {
       T sums[kColumns];
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) sums[c] = c < count_ ? left(i, first_ + c) : T{0};
+      for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
 #pragma unroll 4
       for (int k = 0; k < front_.d1; ++k) {
         const T a = plain ? panel_(front_.d1 + i, k) : Given(u12_(k, i));
 #pragma unroll
-        for (int c = 0; c < kColumns; ++c) sums[c] = MinusProduct(sums[c], a, shared_[k][c]);
+        for (int c = 0; c < kColumns; ++c) sums[c] = PlusProduct(sums[c], a, shared_[k][c]);
       }
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) {
-        if (c < count_) left(i, first_ + c) = sums[c];
+        if (c < count_) left(i, first_ + c) -= sums[c];
       }
     }
   }
@@ -709,17 +625,14 @@ class WarpFront {
     const MatrixView<T> left = solve_.Left(front_);
     for (int begin = 0; begin < front_.d2; begin += kWarp) {
       const int rows = min(kWarp, front_.d2 - begin);
-      T values[kColumns];
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) {
-        values[c] = lane_ < rows && c < count_
-                        ? AtBorder(solve_, front_, parent, begin + lane_, first_ + c)
-                        : T{0};
-      }
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
-        if (lane_ < rows && c < count_) left(begin + lane_, first_ + c) = values[c];
-        shared_[lane_][c] = values[c];
+        T value{0};
+        if (lane_ < rows && c < count_) {
+          value = AtBorder(solve_, front_, parent, begin + lane_, first_ + c);
+          left(begin + lane_, first_ + c) = value;
+        }
+        shared_[lane_][c] = value;
       }
       __syncwarp();
       if (lane_ < front_.d1) {
