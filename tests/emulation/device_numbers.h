@@ -21,6 +21,17 @@ std::complex<double> Widened(const Complex<Part>& x) {
   return {x.re, x.im};
 }
 
+// Of that, T.
+template <class T>
+T Narrowed(const Wide<T>& x) {
+  using Part = RealPart<T>;
+  if constexpr (kIsComplex<T>) {
+    return {static_cast<Part>(x.real()), static_cast<Part>(x.imag())};
+  } else {
+    return static_cast<Part>(x);
+  }
+}
+
 // rows x columns, column-major, parts uniform in [-1, 1).
 template <class T>
 std::vector<T> Random(int64_t rows, int64_t columns, uint64_t seed = 3) {

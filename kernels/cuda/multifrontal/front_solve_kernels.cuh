@@ -3,6 +3,8 @@
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_KERNELS_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_KERNELS_CUH_
 
+#include <type_traits>
+
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
@@ -77,69 +79,179 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- Steps.
 
+// The order of the diagonal blocks of a step's triangle that are inverted.
+inline constexpr int kInverted = kWarp / 2;
+
+// The largest sum of the moduli of a column of a block that is inverted, and of its inverse, so
+// that its condition is at most the square. |b - S fl(S^-1 b)| is at most a few u |S| |S^-1| |b|
+// (Higham, Accuracy and Stability of Numerical Algorithms, 14.1): the backward error of a product
+// with the inverse grows with the condition, that of substitution does not.
+inline constexpr int kMostColumnSum = 6;
+
 template <class T, int kColumns>
 struct StepShared {
-  // Of op(T), the triangle of the step's rows and columns: [column][row].
+  // The step's rows and columns of op(F11), of which a triangle is taken: [column][row]. Zeros
+  // outside of them. Diagonal blocks become InvertBlock's where that says so.
   T tile[kSolveTile<T>][kSolveTile<T> + 1];
   DivideBy<T> diagonal[kSolveTile<T>];
+  bool inverted[kSolveTile<T> / kInverted];
   T x[kSolveTile<T>][kColumns];
 };
 
-// Solves op(T) x = b for the tile and the columns in shared memory; forward where op(T) is lower
-// triangular. By the block, a warp for a quarter of the columns.
+// Puts the inverse of a diagonal block, from `first` on, in its place, so that a chain of steps,
+// each of which waits for the one before, becomes a product. Of one that is not unit triangular,
+// that of S := the block times D^-1, D being its diagonal: no reciprocal of a tiny or a huge pivot
+// goes in. False, and the block as it was, where a column of S or of the inverse is beyond
+// kMostColumnSum. Forward where the block is lower triangular. By a warp, of which a lane has a
+// column.
+template <bool kForward, bool kUnit, class T, int kColumns>
+__device__ bool InvertBlock(int first, StepShared<T, kColumns>& shared) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  T column[kInverted];
+#pragma unroll
+  for (int i = 0; i < kInverted; ++i) column[i] = i == lane ? T{1} : T{0};
+#pragma unroll
+  for (int s = 0; s < kInverted; ++s) {
+    const int k = kForward ? s : kInverted - 1 - s;
+    const T of_k = kUnit ? column[k] : shared.diagonal[first + k](column[k]);
+#pragma unroll
+    for (int i = kForward ? k + 1 : 0; i < (kForward ? kInverted : k); ++i) {
+      column[i] = MinusProduct(column[i], shared.tile[first + k][first + i], of_k);
+    }
+  }
+  // Both halves of the warp see to the same columns of S; those of the inverse that are none are 0.
+  const int own = first + lane % kInverted;
+  RealPart<T> of_block{0};
+  RealPart<T> of_inverse{0};
+#pragma unroll
+  for (int i = 0; i < kInverted; ++i) {
+    const bool takes = kForward ? first + i > own : first + i < own;
+    if (takes) of_block += Abs1(shared.tile[own][first + i]);
+    of_inverse += Abs1(column[i]);
+  }
+  if constexpr (!kUnit) of_block = Abs1(shared.diagonal[own](T{of_block}));
+  const bool small = of_block <= kMostColumnSum - 1 && of_inverse <= kMostColumnSum;  // no NaN
+  if (__ballot_sync(kAllLanes, small) != kAllLanes) return false;
+  if (lane < kInverted) {
+#pragma unroll
+    for (int i = 0; i < kInverted; ++i) shared.tile[first + lane][first + i] = column[i];
+  }
+  return true;
+}
+
+// Inverts those that can be, a warp for each. By the block: the tile is complete before, and what
+// this did is seen behind the next __syncthreads().
+template <bool kForward, bool kUnit, class T, int kColumns>
+__device__ void InvertTile(int width, StepShared<T, kColumns>& shared) {
+  static_assert(kSolveTile<T> / kInverted <= kStepWarps);
+  const int block = static_cast<int>(threadIdx.x) / kWarp;
+  if (block * kInverted >= width) return;
+  const bool inverted = InvertBlock<kForward, kUnit>(block * kInverted, shared);
+  if (threadIdx.x % kWarp == 0) shared.inverted[block] = inverted;
+}
+
+// sums := a row of kTerms columns of the tile, those from `from` on, times x there.
+template <int kTerms, int kEach, class T, int kColumns>
+__device__ void MultiplyRow(const StepShared<T, kColumns>& shared, int row, int from,
+                            int first_column, T (&sums)[kEach]) {
+#pragma unroll
+  for (int c = 0; c < kEach; ++c) sums[c] = T{0};
+#pragma unroll
+  for (int k = from; k < from + kTerms; ++k) {
+    const T factor = shared.tile[k][row];
+#pragma unroll
+    for (int c = 0; c < kEach; ++c) {
+      sums[c] = PlusProduct(sums[c], factor, shared.x[k][first_column + c]);
+    }
+  }
+}
+
+// x := that of the inverted block from `first` on, for kEach columns: two lanes have a row. By a
+// warp.
+template <bool kUnit, int kEach, class T, int kColumns>
+__device__ void MultiplyBlock(int first, int first_column, StepShared<T, kColumns>& shared) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int row = first + lane % kInverted;
+  constexpr int kTerms = kInverted / 2;
+  T sums[kEach];
+  MultiplyRow<kTerms>(shared, row, first + lane / kInverted * kTerms, first_column, sums);
+#pragma unroll
+  for (int c = 0; c < kEach; ++c) sums[c] = sums[c] + ShuffleXor(sums[c], kInverted);
+  __syncwarp();
+  if (lane < kInverted) {
+#pragma unroll
+    for (int c = 0; c < kEach; ++c) {
+      shared.x[row][first_column + c] = kUnit ? sums[c] : shared.diagonal[row](sums[c]);
+    }
+  }
+  __syncwarp();
+}
+
+// The same for a block that is not inverted. Both halves of the warp do the same.
+template <bool kForward, bool kUnit, int kEach, class T, int kColumns>
+__device__ void SubstituteBlock(int first, int first_column, StepShared<T, kColumns>& shared) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int i = lane % kInverted;
+  T own[kEach];
+#pragma unroll
+  for (int c = 0; c < kEach; ++c) own[c] = shared.x[first + i][first_column + c];
+#pragma unroll 4
+  for (int s = 0; s < kInverted; ++s) {
+    const int k = kForward ? s : kInverted - 1 - s;
+    const T factor = (kForward ? i > k : i < k) ? shared.tile[first + k][first + i] : T{0};
+#pragma unroll
+    for (int c = 0; c < kEach; ++c) {
+      T of_k = Shuffle(own[c], k);
+      if constexpr (!kUnit) {
+        of_k = shared.diagonal[first + k](of_k);
+        if (i == k) own[c] = of_k;
+      }
+      own[c] = MinusProduct(own[c], factor, of_k);
+    }
+  }
+  __syncwarp();
+  if (lane < kInverted) {
+#pragma unroll
+    for (int c = 0; c < kEach; ++c) shared.x[first + i][first_column + c] = own[c];
+  }
+  __syncwarp();
+}
+
+// Solves op(T) x = b for the tile, as InvertTile left it, and the columns in shared memory; forward
+// where op(T) is lower triangular. By the block, a warp for a quarter of the columns.
 template <bool kForward, bool kUnit, class T, int kColumns>
 __device__ void SolveTile(int width, int columns, StepShared<T, kColumns>& shared) {
   constexpr int kTile = kSolveTile<T>;
-  constexpr int kRows = kTile / kWarp;
+  constexpr int kBlocks = kTile / kInverted;
   constexpr int kEach = (kColumns + kStepWarps - 1) / kStepWarps;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int first = warp * kEach;
-  if (first >= columns) return;
-  T x[kRows][kEach];
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-    for (int c = 0; c < kEach; ++c) {
-      const int i = r * kWarp + lane;
-      x[r][c] = i < width && first + c < kColumns ? shared.x[i][first + c] : T{0};
+  const int first_column = static_cast<int>(threadIdx.x) / kWarp * kEach;
+  if (first_column >= columns) return;
+#pragma unroll 1  // for fewer registers
+  for (int s = 0; s < kBlocks; ++s) {
+    const int block = kForward ? s : kBlocks - 1 - s;
+    const int first = block * kInverted;
+    if (first >= width) continue;
+    if (shared.inverted[block]) {
+      MultiplyBlock<kUnit, kEach>(first, first_column, shared);
+    } else {
+      SubstituteBlock<kForward, kUnit, kEach>(first, first_column, shared);
     }
-  }
-  // By the rows that lanes have at once: which register holds row k is known then.
+    // Taken off the rows that follow.
 #pragma unroll
-  for (int g = 0; g < kRows; ++g) {
-    const int own = kForward ? g : kRows - 1 - g;
-    const int count = min(width - own * kWarp, kWarp);
-#pragma unroll 4
-    for (int s = 0; s < count; ++s) {
-      const int from = kForward ? s : count - 1 - s;
-      const int k = own * kWarp + from;
-      T factor[kRows];
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const int i = r * kWarp + lane;
-        const bool takes = kForward ? i > k : i < k;
-        factor[r] = takes && i < width ? shared.tile[k][i] : T{0};
-      }
+    for (int r = 0; r < kTile; r += kWarp) {
+      if (kForward ? r + kWarp <= first + kInverted : r >= first) continue;
+      const int i = r + lane;
+      T sums[kEach];
+      MultiplyRow<kInverted>(shared, i, first, first_column, sums);
+      if (kForward ? i < first + kInverted : i >= first) continue;
 #pragma unroll
       for (int c = 0; c < kEach; ++c) {
-        T of_k = Shuffle(x[own][c], from);
-        if constexpr (!kUnit) {
-          of_k = shared.diagonal[k](of_k);
-          if (lane == from) x[own][c] = of_k;
-        }
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) x[r][c] = MinusProduct(x[r][c], factor[r], of_k);
+        T& to = shared.x[i][first_column + c];
+        to = to - sums[c];
       }
     }
-  }
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-    for (int c = 0; c < kEach; ++c) {
-      const int i = r * kWarp + lane;
-      if (i < width && first + c < kColumns) shared.x[i][first + c] = x[r][c];
-    }
+    __syncwarp();
   }
 }
 
@@ -167,6 +279,8 @@ class FrontStep {
   __device__ void Run(int64_t first_line, bool stores) {
     LoadTile();
     if constexpr (kTransposed) {
+      Invert();
+      AwaitKernelBefore();
       Solve(stores);
       TakeOffColumns(first_line);
     } else {
@@ -174,9 +288,13 @@ class FrontStep {
       const bool inside = threadIdx.x < kStepLines && line < Lines();
       const int64_t row = kUp ? begin_ + width_ + line : line;
       T values[kTile];
+      Invert();
       LoadRow(inside, row, values);
+      AwaitKernelBefore();
+      T rest[kColumns];
+      LoadRest(inside, row, rest);
       Solve(stores);
-      if (inside) TakeOffRow(row, values);
+      if (inside) TakeOffRow(row, values, rest);
     }
   }
 
@@ -186,28 +304,29 @@ class FrontStep {
 
   __device__ T Given(T value) const { return kTransposed && conjugate_ ? Conjugate(value) : value; }
 
+  // Zeros outside of the step's rows and columns, where the diagonal divides by one.
   __device__ void LoadTile() const {
     constexpr int kTogether = 8;  // loads on their way
     constexpr int kApart = kStepThreads / kTile;
     const int i = static_cast<int>(threadIdx.x) % kTile;
-    for (int first = static_cast<int>(threadIdx.x) / kTile; first < width_;
+    for (int first = static_cast<int>(threadIdx.x) / kTile; first < kTile;
          first += kTogether * kApart) {
       T values[kTogether];
 #pragma unroll
       for (int s = 0; s < kTogether; ++s) {
         const int k = first + s * kApart;
-        if (i < width_ && k < width_) values[s] = panel_(begin_ + i, begin_ + k);
+        values[s] = i < width_ && k < width_ ? panel_(begin_ + i, begin_ + k) : T{0};
       }
 #pragma unroll
       for (int s = 0; s < kTogether; ++s) {
         const int k = first + s * kApart;
-        if (i >= width_ || k >= width_) continue;
+        const T value = Given(values[s]);
         if constexpr (kTransposed) {
-          shared_.tile[i][k] = Given(values[s]);
+          shared_.tile[i][k] = value;
         } else {
-          shared_.tile[k][i] = values[s];
+          shared_.tile[k][i] = value;
         }
-        if (i == k && !kUnit) shared_.diagonal[k] = DivideBy<T>(Given(values[s]));
+        if (i == k && !kUnit) shared_.diagonal[k] = DivideBy<T>(k < width_ ? value : T{1});
       }
     }
   }
@@ -225,8 +344,12 @@ class FrontStep {
     }
   }
 
+  __device__ void Invert() const {
+    __syncthreads();
+    InvertTile<kUp, kUnit>(width_, shared_);
+  }
+
   __device__ void Solve(bool stores) const {
-    AwaitKernelBefore();
     const MatrixView<T> from = solve_.Own(kUp ? solve_.x : solve_.b, front_);
     for (int e = static_cast<int>(threadIdx.x); e < kTile * kColumns; e += kStepThreads) {
       const int i = e % kTile;
@@ -257,10 +380,16 @@ class FrontStep {
     return solve_.Own(kUp ? solve_.x : solve_.b, front_)(line, c);
   }
 
-  __device__ void TakeOffRow(int64_t row, const T (&values)[kTile]) const {
-    T sums[kColumns];
+  // rest := what the step is taken off in that row, all columns at once: behind a store to one the
+  // load of the next would wait.
+  __device__ void LoadRest(bool inside, int64_t row, T (&rest)[kColumns]) const {
 #pragma unroll
-    for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
+    for (int c = 0; c < kColumns; ++c) {
+      rest[c] = inside && c < solve_.columns ? Target(row, c) : T{0};
+    }
+  }
+
+  __device__ void TakeOffRow(int64_t row, const T (&values)[kTile], T (&rest)[kColumns]) const {
 #pragma unroll
     for (int half = 0; half < kTile; half += kTile / 2) {
       if (half >= width_) break;
@@ -268,13 +397,13 @@ class FrontStep {
       for (int k = half; k < half + kTile / 2; ++k) {
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) {
-          sums[c] = PlusProduct(sums[c], values[k], shared_.x[k][c]);
+          rest[c] = MinusProduct(rest[c], values[k], shared_.x[k][c]);
         }
       }
     }
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
-      if (c < solve_.columns) Target(row, c) -= sums[c];
+      if (c < solve_.columns) Target(row, c) = rest[c];
     }
   }
 
@@ -359,11 +488,27 @@ __global__ void __launch_bounds__(kMostUpThreads)
     const Front child = solve.tree.fronts[solve.tree.child[c]];
     const T* const from = &solve.Left(child)(0, j);
     const int32_t* const place = solve.tree.place + child.border;
-#pragma unroll 4
-    for (int64_t i = threadIdx.x; i < child.d2; i += blockDim.x) {
-      const int32_t at = place[i];
-      T* const to = at < front.d1 ? own + at : left + (at - front.d1);
-      *to += from[i];
+    // Some at once: behind a store to one the load of the next would wait.
+    constexpr int kTogether = 4;
+    for (int64_t first = threadIdx.x; first < child.d2; first += kTogether * blockDim.x) {
+      T* to[kTogether];
+      T sums[kTogether];
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) {
+        const int64_t i = first + s * blockDim.x;
+        if (i >= child.d2) continue;
+        const int32_t at = place[i];
+        to[s] = at < front.d1 ? own + at : left + (at - front.d1);
+      }
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) {
+        const int64_t i = first + s * blockDim.x;
+        if (i < child.d2) sums[s] = *to[s] + from[i];
+      }
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) {
+        if (first + s * blockDim.x < child.d2) *to[s] = sums[s];
+      }
     }
     __syncthreads();
   }
@@ -375,32 +520,76 @@ __global__ void __launch_bounds__(kMostUpThreads)
 
 // ---- The start on the way down.
 
-// The solution at the border's position i, in column j.
+// The solution at the border's position i, all columns of it: a row.
 template <class T>
-__device__ T AtBorder(const FrontSolve<T>& solve, const Front& front, const Front& parent,
-                      int64_t i, int j) {
-  const int32_t at = solve.tree.place[front.border + i];
-  return at < parent.d1 ? solve.Own(solve.x, parent)(at, j) : solve.Left(parent)(at - parent.d1, j);
+__device__ MatrixView<const T> AtBorder(const FrontSolve<T>& solve, const Front& parent,
+                                        int32_t place) {
+  if (place < parent.d1) {
+    return {&solve.Own(solve.x, parent)(place, 0), 1, solve.columns, parent.d1};
+  }
+  return {&solve.Left(parent)(place - parent.d1, 0), 1, solve.columns, parent.d2};
 }
 
-// border := kBorderChunk<kColumns> rows of the border's solution from `first` on, behind its last
-// zeros. By the block.
+// The solution at a front's border, chunk after chunk of kBorderChunk<kColumns> rows, on its way to
+// shared memory: while a chunk is worked with the next one is loaded, and where in the parent the
+// one behind that is. A thread has one row of each. By the block.
 template <class T, int kColumns>
-__device__ void LoadBorder(const FrontSolve<T>& solve, const Front& front, const Front& parent,
-                           int64_t first, bool stores,
-                           T (&border)[kBorderChunk<kColumns>][kColumns]) {
-  constexpr int kChunk = kBorderChunk<kColumns>;
-  for (int e = static_cast<int>(threadIdx.x); e < kChunk * kColumns; e += kThreads) {
-    const int64_t i = first + e % kChunk;
-    const int c = e / kChunk;
-    T value{0};
-    if (i < front.d2 && c < solve.columns) {
-      value = AtBorder(solve, front, parent, i, c);
-      if (stores) solve.Left(front)(i, c) = value;
-    }
-    border[e % kChunk][c] = value;
+class BorderChunks {
+ public:
+  static constexpr int kChunk = kBorderChunk<kColumns>;
+  using Chunk = T[kChunk][kColumns];
+
+  __device__ BorderChunks(const FrontSolve<T>& solve, const Front& front)
+      : solve_(solve),
+        front_(front),
+        parent_(solve.tree.fronts[front.parent]),
+        line_(static_cast<int>(threadIdx.x) % kChunk),
+        column_(static_cast<int>(threadIdx.x) / kChunk) {
+    Find(0);
   }
-}
+
+  // Loads the chunk whose first row is `first`, those before it having been; the first of them
+  // behind AwaitKernelBefore().
+  __device__ void Load(int64_t first) {
+    const bool inside = first + line_ < front_.d2;
+#pragma unroll
+    for (int s = 0; s < kEach; ++s) {
+      const int c = column_ + s * kApart;
+      values_[s] = inside && c < solve_.columns ? AtBorder(solve_, parent_, place_)(0, c) : T{0};
+    }
+    Find(first + kChunk);
+  }
+
+  // chunk := what was loaded last, behind the border's last row zeros; with `stores` the front's
+  // `left` gets it, too.
+  __device__ void Put(int64_t first, bool stores, Chunk& chunk) const {
+#pragma unroll
+    for (int s = 0; s < kEach; ++s) {
+      const int c = column_ + s * kApart;
+      chunk[line_][c] = values_[s];
+      if (stores && first + line_ < front_.d2 && c < solve_.columns) {
+        solve_.Left(front_)(first + line_, c) = values_[s];
+      }
+    }
+  }
+
+ private:
+  static constexpr int kApart = kThreads / kChunk;
+  static constexpr int kEach = kColumns / kApart;
+  static_assert(kApart * kChunk == kThreads && kEach * kApart == kColumns);
+
+  __device__ void Find(int64_t first) {
+    place_ = first + line_ < front_.d2 ? solve_.tree.place[front_.border + first + line_] : 0;
+  }
+
+  const FrontSolve<T>& solve_;
+  const Front& front_;
+  const Front parent_;
+  const int line_;
+  const int column_;
+  int32_t place_;
+  T values_[kEach];
+};
 
 template <class T, int kColumns>
 struct DownShared {
@@ -420,32 +609,39 @@ __global__ void __launch_bounds__(kThreads)
   auto& shared = SharedByBlock<DownShared<T, kColumns>>();
   const Front front = solve.tree.fronts[order[blockIdx.x]];
   const int64_t first = blockIdx.y * int64_t{kDownRows};
-  AwaitKernelBefore();
-  if (front.d2 == 0 || first >= front.d1) return;
-  const Front parent = solve.tree.fronts[front.parent];
+  if (front.d2 == 0 || first >= front.d1) {
+    AwaitKernelBefore();  // else this kernel might end before it, and the one behind begin
+    return;
+  }
   const MatrixView<const T> u12 = front.U12<const T>(solve.factor);
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int64_t row = first + lane;
+  const auto of_u12 = [&](int64_t begin, int s) {
+    const int64_t j = begin + s * kWarps + warp;
+    return row < front.d1 && j < front.d2 ? u12(row, j) : T{0};
+  };
+  T values[kEach];
+#pragma unroll
+  for (int s = 0; s < kEach; ++s) values[s] = of_u12(0, s);
+  BorderChunks<T, kColumns> chunks(solve, front);
+  AwaitKernelBefore();
+  chunks.Load(0);
   T sums[kColumns];
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
   for (int64_t begin = 0; begin < front.d2; begin += kChunk) {
-    T values[kEach];
-#pragma unroll
-    for (int s = 0; s < kEach; ++s) {
-      const int64_t j = begin + s * kWarps + warp;
-      values[s] = row < front.d1 && j < front.d2 ? u12(row, j) : T{0};
-    }
     __syncthreads();
-    LoadBorder<T, kColumns>(solve, front, parent, begin, blockIdx.y == 0, shared.border);
+    chunks.Put(begin, /*stores=*/blockIdx.y == 0, shared.border);
     __syncthreads();
+    chunks.Load(begin + kChunk);
 #pragma unroll
     for (int s = 0; s < kEach; ++s) {
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) {
         sums[c] = PlusProduct(sums[c], values[s], shared.border[s * kWarps + warp][c]);
       }
+      values[s] = of_u12(begin + kChunk, s);
     }
   }
 #pragma unroll
@@ -471,20 +667,25 @@ __global__ void __launch_bounds__(kThreads)
   auto& border = SharedByBlock<DownShared<T, kColumns>>().border;
   const Front front = solve.tree.fronts[order[blockIdx.x]];
   const int64_t first = blockIdx.y * int64_t{kDownColumns};
-  AwaitKernelBefore();
-  if (front.d2 == 0 || first >= front.d1) return;
-  const Front parent = solve.tree.fronts[front.parent];
+  if (front.d2 == 0 || first >= front.d1) {
+    AwaitKernelBefore();
+    return;
+  }
   const bool conjugate = solve.op == Op::kConjugateTranspose;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int64_t column = first + threadIdx.x / kWarp;
   const T* const l21 = &front.Panel<const T>(solve.factor)(front.d1, column);
+  BorderChunks<T, kColumns> chunks(solve, front);
+  AwaitKernelBefore();
+  chunks.Load(0);
   T sums[kColumns];
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
   for (int64_t begin = 0; begin < front.d2; begin += kChunk) {
     __syncthreads();
-    LoadBorder<T, kColumns>(solve, front, parent, begin, blockIdx.y == 0, border);
+    chunks.Put(begin, /*stores=*/blockIdx.y == 0, border);
     __syncthreads();
+    chunks.Load(begin + kChunk);
     if (column >= front.d1) continue;
 #pragma unroll
     for (int i = lane; i < kChunk; i += kWarp) {
@@ -506,7 +707,7 @@ __global__ void __launch_bounds__(kThreads)
 // ---- Fronts of few rows, each by a warp.
 
 // Right-hand sides that a warp takes at once, where there are more than one.
-inline constexpr int kLightTogether = 4;
+inline constexpr int kLightTogether = 8;
 
 template <class T, int kColumns>
 struct WarpFrontShared {
@@ -548,11 +749,18 @@ class WarpFront {
       const int32_t* const place = solve_.tree.place + child.border;
       for (int i = lane_; i < child.d2; i += kWarp) {
         const int32_t at = place[i];
+        // All columns at once: behind a store to one the load of the next would wait.
+        const bool is_own = at < front_.d1;
+        T* const to = is_own ? &b(at, first_) : &left(at - front_.d1, first_);
+        const int64_t ld = is_own ? b.ld : left.ld;
+        T sums[kColumns];
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) {
-          if (c >= count_) break;
-          T& to = at < front_.d1 ? b(at, first_ + c) : left(at - front_.d1, first_ + c);
-          to += from(i, first_ + c);
+          if (c < count_) sums[c] = to[c * ld] + from(i, first_ + c);
+        }
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) {
+          if (c < count_) to[c * ld] = sums[c];
         }
       }
       __syncwarp();
@@ -573,16 +781,16 @@ class WarpFront {
     for (int i = lane_; i < front_.d2; i += kWarp) {
       T sums[kColumns];
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) sums[c] = T{0};
+      for (int c = 0; c < kColumns; ++c) sums[c] = c < count_ ? left(i, first_ + c) : T{0};
 #pragma unroll 4
       for (int k = 0; k < front_.d1; ++k) {
         const T a = plain ? panel_(front_.d1 + i, k) : Given(u12_(k, i));
 #pragma unroll
-        for (int c = 0; c < kColumns; ++c) sums[c] = PlusProduct(sums[c], a, shared_[k][c]);
+        for (int c = 0; c < kColumns; ++c) sums[c] = MinusProduct(sums[c], a, shared_[k][c]);
       }
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) {
-        if (c < count_) left(i, first_ + c) -= sums[c];
+        if (c < count_) left(i, first_ + c) = sums[c];
       }
     }
   }
@@ -623,16 +831,21 @@ class WarpFront {
   __device__ void TakeOffBorder(bool plain, T (&own)[kColumns]) const {
     const Front parent = solve_.tree.fronts[front_.parent];
     const MatrixView<T> left = solve_.Left(front_);
+    const int32_t* const places = solve_.tree.place + front_.border;
+    int32_t place = lane_ < front_.d2 ? places[lane_] : 0;
     for (int begin = 0; begin < front_.d2; begin += kWarp) {
       const int rows = min(kWarp, front_.d2 - begin);
+      const MatrixView<const T> row = AtBorder(solve_, parent, place);
+      T values[kColumns];
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) {
-        T value{0};
-        if (lane_ < rows && c < count_) {
-          value = AtBorder(solve_, front_, parent, begin + lane_, first_ + c);
-          left(begin + lane_, first_ + c) = value;
-        }
-        shared_[lane_][c] = value;
+        values[c] = lane_ < rows && c < count_ ? row(0, first_ + c) : T{0};
+      }
+      if (begin + kWarp + lane_ < front_.d2) place = places[begin + kWarp + lane_];
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        if (lane_ < rows && c < count_) left(begin + lane_, first_ + c) = values[c];
+        shared_[lane_][c] = values[c];
       }
       __syncwarp();
       if (lane_ < front_.d1) {
