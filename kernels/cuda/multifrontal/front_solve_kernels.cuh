@@ -42,11 +42,24 @@ __device__ T Times(T x, double scale) {
   return static_cast<T>(Widen(x) * scale);
 }
 
-// Element (k, j) of vectors by positions.
+// to(i_to, j) := from(i_from, j) for all columns, times *scale if there is one; kAtOnce loads
+// before their stores, behind which the next load would wait.
+inline constexpr int kAtOnce = 4;
 template <class T>
-__device__ T& At(const FrontSolve<T>& solve, T* vectors, int64_t k, int j) {
-  const Front& front = solve.tree.fronts[FrontOf(solve.tree, k)];
-  return solve.Own(vectors, front)(k - front.first, j);
+__device__ void CopyRow(const MatrixView<const T>& from, int64_t i_from, const double* scale,
+                        const MatrixView<T>& to, int64_t i_to, int columns) {
+  for (int first = 0; first < columns; first += kAtOnce) {
+    T values[kAtOnce];
+#pragma unroll
+    for (int s = 0; s < kAtOnce; ++s) {
+      if (first + s < columns) values[s] = from(i_from, first + s);
+    }
+#pragma unroll
+    for (int s = 0; s < kAtOnce; ++s) {
+      if (first + s >= columns) break;
+      to(i_to, first + s) = scale == nullptr ? values[s] : Times(values[s], *scale);
+    }
+  }
 }
 
 template <class T>
@@ -56,11 +69,9 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t k = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   if (k >= n) return;
   const int32_t i = index[k];
-  T* const at = &At(solve, solve.b, k, 0);
-  const int64_t ld = solve.tree.fronts[FrontOf(solve.tree, k)].d1;
-  for (int j = 0; j < solve.columns; ++j) {
-    at[j * ld] = scale == nullptr ? rhs(i, j) : Times(rhs(i, j), scale[i]);
-  }
+  const Front& front = solve.tree.fronts[FrontOf(solve.tree, k)];
+  CopyRow<T>(rhs, i, scale == nullptr ? nullptr : scale + i, solve.Own(solve.b, front),
+             k - front.first, solve.columns);
 }
 
 template <class T>
@@ -70,11 +81,10 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t k = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   if (k >= n) return;
   const int32_t i = index[k];
-  const T* const at = &At(solve, solve.x, k, 0);
-  const int64_t ld = solve.tree.fronts[FrontOf(solve.tree, k)].d1;
-  for (int j = 0; j < solve.columns; ++j) {
-    solution(i, j) = scale == nullptr ? at[j * ld] : Times(at[j * ld], scale[i]);
-  }
+  const Front& front = solve.tree.fronts[FrontOf(solve.tree, k)];
+  const MatrixView<T> x = solve.Own(solve.x, front);
+  CopyRow<T>({x.data, x.rows, x.cols, x.ld}, k - front.first,
+             scale == nullptr ? nullptr : scale + i, solution, i, solve.columns);
 }
 
 // ---- Steps.
@@ -472,49 +482,73 @@ __global__ void __launch_bounds__(kStepThreads)
 
 // ---- The start on the way up.
 
-// A block for a front and a right-hand side.
-template <class T>
+// Right-hand sides that a block takes at once, where there are more than one.
+inline constexpr int kUpTogether = 4;
+
+// A block for a front and kColumns right-hand sides. What is loaded together is loaded before any
+// of it is stored, behind which the next load would wait.
+template <class T, int kColumns>
 __global__ void __launch_bounds__(kMostUpThreads)
     StartUpKernel(FrontSolve<T> solve, const int32_t* order, bool interchanges) {
+  constexpr int kRows = kColumns == 1 ? 4 : 2;  // together
   ReleaseKernelBehind();
   const Front front = solve.tree.fronts[order[blockIdx.x]];
-  const auto j = static_cast<int>(blockIdx.y);
-  T* const own = &solve.Own(solve.b, front)(0, j);
-  T* const left = &solve.Left(front)(0, j);
+  const int begin = static_cast<int>(blockIdx.y) * kColumns;
+  const int columns = min(kColumns, solve.columns - begin);
+  const MatrixView<T> own = solve.Own(solve.b, front);
+  const MatrixView<T> left = solve.Left(front);
   AwaitKernelBefore();
-  for (int64_t i = threadIdx.x; i < front.d2; i += blockDim.x) left[i] = T{0};
+  for (int c = 0; c < columns; ++c) {
+    for (int64_t i = threadIdx.x; i < front.d2; i += blockDim.x) left(i, begin + c) = T{0};
+  }
   __syncthreads();
-  for (int32_t c = front.child_begin; c < front.child_end; ++c) {
-    const Front child = solve.tree.fronts[solve.tree.child[c]];
-    const T* const from = &solve.Left(child)(0, j);
+  for (int32_t child_at = front.child_begin; child_at < front.child_end; ++child_at) {
+    const Front child = solve.tree.fronts[solve.tree.child[child_at]];
+    const MatrixView<T> from = solve.Left(child);
     const int32_t* const place = solve.tree.place + child.border;
-    // Some at once: behind a store to one the load of the next would wait.
-    constexpr int kTogether = 4;
-    for (int64_t first = threadIdx.x; first < child.d2; first += kTogether * blockDim.x) {
-      T* to[kTogether];
-      T sums[kTogether];
+    for (int64_t first = threadIdx.x; first < child.d2; first += kRows * blockDim.x) {
+      T* to[kRows];
+      int64_t ld[kRows];
+      T sums[kRows][kColumns];
 #pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
-        const int64_t i = first + s * blockDim.x;
+      for (int r = 0; r < kRows; ++r) {
+        const int64_t i = first + r * blockDim.x;
         if (i >= child.d2) continue;
         const int32_t at = place[i];
-        to[s] = at < front.d1 ? own + at : left + (at - front.d1);
+        const bool is_own = at < front.d1;
+        to[r] = is_own ? &own(at, begin) : &left(at - front.d1, begin);
+        ld[r] = is_own ? own.ld : left.ld;
       }
 #pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
-        const int64_t i = first + s * blockDim.x;
-        if (i < child.d2) sums[s] = *to[s] + from[i];
+      for (int r = 0; r < kRows; ++r) {
+        const int64_t i = first + r * blockDim.x;
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) {
+          if (i < child.d2 && c < columns) sums[r][c] = to[r][c * ld[r]] + from(i, begin + c);
+        }
       }
 #pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
-        if (first + s * blockDim.x < child.d2) *to[s] = sums[s];
+      for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) {
+          if (first + r * blockDim.x < child.d2 && c < columns) to[r][c * ld[r]] = sums[r][c];
+        }
       }
     }
     __syncthreads();
   }
-  T* const x = &solve.Own(solve.x, front)(0, j);
+  const MatrixView<T> x = solve.Own(solve.x, front);
   for (int64_t i = threadIdx.x; i < front.d1; i += blockDim.x) {
-    x[i] = own[interchanges ? solve.permutation[front.first + i] : i];
+    const int64_t row = interchanges ? solve.permutation[front.first + i] : i;
+    T values[kColumns];
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      if (c < columns) values[c] = own(row, begin + c);
+    }
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      if (c < columns) x(i, begin + c) = values[c];
+    }
   }
 }
 
@@ -971,9 +1005,12 @@ cudaError_t LaunchStartUp(const FrontSolve<T>& solve, const FrontSet& set, bool 
   if (set.count == 0) return cudaSuccess;
   int threads = kWarp;
   while (threads < set.size && threads < front_solve::kMostUpThreads) threads *= 2;
-  const dim3 grid(static_cast<unsigned>(set.count), static_cast<unsigned>(solve.columns));
-  return LaunchBehind(front_solve::StartUpKernel<T>, grid, threads, 0, solve.overlap, stream, solve,
-                      set.order, interchanges);
+  const bool one = solve.columns == 1;
+  const dim3 grid(static_cast<unsigned>(set.count),
+                  one ? 1 : front_solve::BlocksFor(solve.columns, front_solve::kUpTogether));
+  return LaunchBehind(one ? front_solve::StartUpKernel<T, 1>
+                          : front_solve::StartUpKernel<T, front_solve::kUpTogether>,
+                      grid, threads, 0, solve.overlap, stream, solve, set.order, interchanges);
 }
 
 template <class T>
