@@ -23,7 +23,7 @@ namespace crout {
 // Only forward, but that a call in rounds goes back to kHeader when one is answered; the next may
 // be in kPayload with all of its bytes, until that answer is gone. Calls skip what they do not
 // have: a payload, a job. Whether the client is still there is another matter: see
-// Call::OutlivesClient().
+// CallBase::OutlivesClient().
 enum class CallPhase : uint8_t { kHeader, kAdmission, kPayload, kQueue, kWork, kReply, kEnd };
 inline constexpr std::array<std::string_view, 7> kCallPhaseNames = {
     "header", "admission", "payload", "queue", "work", "reply", "end"};

@@ -3,7 +3,9 @@
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/auth_context.h>
 
+#include <iterator>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -16,7 +18,6 @@
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 #include "server/log.h"
-#include "server/rpc/decode.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/reason.h"
 
@@ -156,6 +157,18 @@ absl::StatusOr<const Identity*> Admit(ServerCore& core, const grpc::CallbackServ
   caller.roles = found.identity->roles;
   caller.end = found.end;
   return found.identity;
+}
+
+// The crout-tenant metadata value, if there is one.
+absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContextBase& context) {
+  const auto& metadata = context.client_metadata();
+  const auto [found, end] = metadata.equal_range("crout-tenant");
+  if (found == end) return std::optional<std::string>();
+  const std::string tenant(found->second.data(), found->second.size());
+  if (std::next(found) != end || !IsPrincipalName(tenant)) {
+    return BadField("crout-tenant", "metadata must be one value, of 1 to 64 of [A-Za-z0-9_.-]");
+  }
+  return std::optional(tenant);
 }
 
 }  // namespace

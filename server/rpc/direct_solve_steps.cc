@@ -8,7 +8,8 @@
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode.h"
+#include "server/rpc/decode_matrix.h"
+#include "server/rpc/decode_options.h"
 #include "server/rpc/names.h"
 #include "server/rpc/status.h"
 

@@ -4,7 +4,7 @@
 
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
-#include "server/rpc/decode.h"
+#include "server/rpc/decode_cache.h"
 
 namespace crout {
 

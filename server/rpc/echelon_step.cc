@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode.h"
+#include "server/rpc/decode_matrix.h"
 #include "server/rpc/status.h"
 
 namespace crout {

@@ -11,12 +11,12 @@
 #include "kernels/util/status_macros.h"
 #include "server/rpc/acquire.h"
 #include "server/rpc/data_stream.h"
-#include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
 #include "server/rpc/names.h"
 #include "server/rpc/solve_step.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"
+#include "server/scheduling/reason.h"
 
 namespace crout {
 namespace {

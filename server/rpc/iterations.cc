@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode.h"
+#include "server/rpc/decode_cache.h"
 #include "server/rpc/status.h"
 
 namespace crout {

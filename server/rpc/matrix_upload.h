@@ -18,7 +18,7 @@
 #include "kernels/io/matrix_reader.h"
 #include "kernels/util/clock.h"
 #include "server/call_timings.h"
-#include "server/rpc/decode.h"
+#include "server/rpc/decode_matrix.h"
 #include "server/rpc/text_grant.h"
 
 namespace crout {

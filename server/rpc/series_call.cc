@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/util/allocation.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/acquire.h"
-#include "server/rpc/decode.h"
+#include "server/rpc/decode_cache.h"
 #include "server/rpc/encode.h"
 #include "server/rpc/names.h"
 #include "server/rpc/observe.h"
 #include "server/rpc/placement.h"
 #include "server/rpc/status.h"
+#include "server/rpc/wire.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {

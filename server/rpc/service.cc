@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/batch_calls.h"
-#include "server/rpc/decode.h"
+#include "server/rpc/decode_cache.h"
 #include "server/rpc/echelon_call.h"
 #include "server/rpc/encode.h"
 #include "server/rpc/factorize_and_solve_call.h"

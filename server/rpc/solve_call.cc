@@ -4,7 +4,6 @@
 
 #include "kernels/util/status_macros.h"
 #include "server/rpc/acquire.h"
-#include "server/rpc/decode.h"
 #include "server/rpc/encode.h"
 #include "server/rpc/status.h"
 

@@ -11,7 +11,6 @@
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/sparse_factorize.h"
 #include "server/rpc/core.h"
-#include "server/rpc/decode.h"
 #include "server/rpc/matrix_upload.h"
 
 namespace crout {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "grpcpp/support/server_callback.h"
+#include "kernels/util/status_macros.h"
 #include "server/rpc/call.h"
 #include "server/rpc/wire.h"
 

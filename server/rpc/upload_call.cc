@@ -8,7 +8,7 @@
 #include "kernels/sparse/analysis.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode.h"
+#include "server/rpc/decode_cache.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/reason.h"
 

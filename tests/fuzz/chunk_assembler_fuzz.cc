@@ -25,7 +25,7 @@
 #include "kernels/io/matrix_market_reader.h"
 #include "kernels/scalar.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode.h"
+#include "server/rpc/decode_matrix.h"
 #include "server/rpc/matrix_upload.h"
 #include "server/rpc/wire.h"
 #include "server/stack.h"

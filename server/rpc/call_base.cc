@@ -1,0 +1,233 @@
+#include "server/rpc/call_base.h"
+
+#include "kernels/util/allocation.h"
+#include "kernels/util/clock.h"
+#include "kernels/util/failpoint.h"
+#include "kernels/util/status_macros.h"
+#include "server/rpc/call_deadline.h"
+#include "server/rpc/wire.h"
+#include "server/scheduling/reason.h"
+
+namespace crout {
+
+void CallBase::Abort(absl::Status status) {
+  MutexLock lock(&mutex_);
+  End(std::move(status));
+}
+
+void CallBase::EnforceLimits(Clock::time_point now) {
+  MutexLock lock(&mutex_);
+  ReleaseIfIdle();
+  CheckCaller(now);
+  if (!writer_.sending()) return;
+  if (stop_requested()) {
+    if (now - end_time_ < kLeaveTime) return;
+  } else {
+    if (writer_.Check(now) == TransferWatch::Fault::kNone) return;
+    ClientLeft(absl::DeadlineExceededError("the client did not read its reply in time"));
+  }
+  context_->TryCancel();  // Ends the write or the end that gRPC still has.
+}
+
+OpenCall CallBase::Describe() {
+  OpenCall call;
+  MutexLock lock(&mutex_);
+  call.id = observed_.id;
+  call.method = observed_.method;
+  call.tenant = observed_.tenant;
+  call.phase = kCallPhaseNames[static_cast<size_t>(phase_)];
+  if (slot_ != nullptr) call.device = slot_->device->info().name;
+  call.received_bytes = observed_.received_bytes;
+  call.seconds = observed_.Seconds();
+  return call;
+}
+
+void CallBase::Cancelled() {
+  MutexLock lock(&mutex_);
+  ClientGone("the client cancelled the call");
+}
+
+void CallBase::WriteDone(bool ok) {
+  try {
+    GoOnSending(ok);
+  } catch (const std::bad_alloc&) {
+    Abort(OutOfMemory());
+  }
+}
+
+void CallBase::Done() {
+  const std::shared_ptr<CallBase> self = std::move(self_);
+  GoOnWithoutMemory([this] { ObserveCall(core_, Observed()); });
+}
+
+ObservedCall CallBase::Observed() {
+  MutexLock lock(&mutex_);
+  writer_.Done();
+  observed_.status = end_;
+  return observed_;
+}
+
+absl::Status CallBase::Enter() {
+  self_ = shared_from_this();
+  CROUT_ASSIGN_OR_RETURN(CallRegistry::Ticket entry, core_.calls.Enter(self_));
+  entry_ = std::make_shared<const CallRegistry::Ticket>(std::move(entry));
+  CROUT_ASSIGN_OR_RETURN(charge_, core_.ChargeCall());
+  MutexLock lock(&mutex_);
+  CROUT_RETURN_IF_ERROR(caller_.Admit(core_, *context_, observed_));
+  const Caller& caller = caller_.caller();
+  tenant_ = observed_.tenant = caller.tenant;
+  roles_ = caller.roles;
+  account_ = core_.tenant_loads.OpenCall(tenant_);
+  observed_.identity = caller.identity;
+  return absl::OkStatus();
+}
+
+void CallBase::Refuse(absl::Status status, size_t held) {
+  MutexLock lock(&mutex_);
+  if (caller_.Delay(core_, status, held)) return;
+  End(std::move(status));
+}
+
+void CallBase::CheckCaller(Clock::time_point now) {
+  if (!wanted() && !writer_.sending()) return;
+  absl::Status status = caller_.Check(core_, observed_, now);
+  if (!status.ok()) End(std::move(status));
+}
+
+absl::Status CallBase::TakeRequest(const grpc::ByteBuffer& buffer,
+                                   google::protobuf::Message* request) {
+  CROUT_RETURN_IF_ERROR(ParseMessage(buffer, request));
+  return ChargeMore(buffer.Length());
+}
+
+absl::Status CallBase::ChargeMore(size_t bytes) {
+  CROUT_ASSIGN_OR_RETURN(Reservation more, core_.ChargeCall(bytes));
+  charge_.Absorb(std::move(more));
+  return absl::OkStatus();
+}
+
+void CallBase::StartReply(const CallTimings& timings, const Device& device, int64_t n) {
+  observed_.device = device.info().name;
+  observed_.n = n;
+  observed_.timings = timings;
+  reply_start_ = RoundSeconds();
+}
+
+CallTimings CallBase::ReplyTimings() {
+  observed_.timings.total = RoundSeconds();
+  observed_.timings.send = observed_.timings.total - reply_start_;
+  return observed_.timings;
+}
+
+std::shared_ptr<const ReplyData> CallBase::InFlight(std::shared_ptr<const ReplyData> reply) const {
+  struct Held {
+    std::shared_ptr<const CallRegistry::Ticket> entry;
+    std::shared_ptr<const ReplyData> reply;
+  };
+  const auto held = std::make_shared<const Held>(Held{entry_, std::move(reply)});
+  return {held, held->reply.get()};
+}
+
+void CallBase::Send(Message message) {
+  writer_.Push(std::move(message));
+  SendNext();
+}
+
+void CallBase::GoOnSending(bool ok) {
+  MutexLock lock(&mutex_);
+  writer_.Written(SteadyNow());
+  if (!ok) ClientGone("the client went away");
+  SendNext();
+  if (!AllSent()) return;
+  (void)Failpoint("call.sent");
+  OnAllSent();
+}
+
+void CallBase::SendNext() {
+  switch (writer_.Next(SteadyNow())) {
+    case ReplyWriter::Step::kNone:
+      return;
+    case ReplyWriter::Step::kWrite:
+      CountSent();
+      return StartWriting(writer_.message());
+    case ReplyWriter::Step::kWriteLast:
+      CountSent();
+      return StartWritingLast(writer_.message(), EndStatus());
+    case ReplyWriter::Step::kFinish:
+      return StartFinishing(EndStatus());
+  }
+}
+
+void CallBase::CountSent() {
+  core_.metrics.CountSent(writer_.message().Length());
+  observed_.sent_bytes += writer_.message().Length();
+}
+
+void CallBase::End(absl::Status status) {
+  if (!status.ok()) {
+    writer_.Drop();
+    stop_.store(true, std::memory_order_relaxed);
+    ticket_.Abandon(Clock::now());
+  }
+  EndAfterReplies(std::move(status));
+}
+
+void CallBase::EndAfterReplies(absl::Status status) {
+  Answer(std::move(status));
+  MoveTo(CallPhase::kReply);
+  SendNext();
+  ReleaseIfIdle();
+}
+
+void CallBase::EndWith(Message message) {
+  writer_.Push(std::move(message));
+  EndAfterReplies(absl::OkStatus());
+}
+
+void CallBase::ClientGone(const char* otherwise) {
+  ClientLeft(IsAboutDeadline(*context_, observed_.Seconds())
+                 ? StatusOf(absl::StatusCode::kDeadlineExceeded, "the call's deadline passed")
+                 : StatusOf(absl::StatusCode::kCancelled, otherwise));
+}
+
+void CallBase::ClientLeft(absl::Status status) {
+  if (left_) return;
+  if (writer_.closed() || !OutlivesClient()) return End(std::move(status));
+  left_ = SteadyNow();
+  writer_.Drop();
+  Answer(std::move(status));
+  SendNext();
+}
+
+absl::Status CallBase::NamingLostDevice(absl::Status status) const {
+  const bool fault = absl::IsUnavailable(status) || absl::IsInternal(status);
+  if (!fault || ReasonOf(status) || slot_ == nullptr || slot_->device->healthy()) return status;
+  return WithReason(std::move(status), kReasonDeviceLost);
+}
+
+void CallBase::Answer(absl::Status status) {
+  if (writer_.closed() && !end_.ok()) return;
+  end_ = NamingLostDevice(std::move(status));
+  writer_.Close();
+  end_time_ = SteadyNow();
+}
+
+grpc::Status CallBase::EndStatus() {
+  try {
+    return ToGrpcStatus(end_, context_);
+  } catch (const std::bad_alloc&) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, ""};
+  }
+}
+
+void CallBase::ReleaseIfIdle() {
+  if (phase_ != CallPhase::kReply || ticket_.working()) return;
+  ThreadPool& threads = slot_ == nullptr ? core_.releasing : *slot_->releasing;
+  GoOnWithoutMemory([&] {
+    threads.Schedule([self = shared_from_this()] { self->ReleaseResources(); });
+    mutex_.AssertHeld();
+    MoveTo(CallPhase::kEnd);  // not without memory: EnforceLimits() comes back to it
+  });
+}
+
+}  // namespace crout

@@ -1,0 +1,97 @@
+// A call's work, and its job in a device's queue.
+#include <memory>
+#include <utility>
+
+#include "kernels/util/clock.h"
+#include "server/rpc/call_base.h"
+#include "server/rpc/call_deadline.h"
+
+namespace crout {
+
+// Keeps the call alive while it is queued or runs.
+class CallBase::CallJob final : public CallJobBase {
+ public:
+  CallJob(std::shared_ptr<CallBase> call, JobWork work)
+      : call_(std::move(call)), work_(std::move(work)) {}
+  CallJob(std::shared_ptr<CallBase> call, GatheredWork work)
+      : call_(std::move(call)), gathered_(std::move(work)) {}
+
+  void Run(ExecutionContext& context) override {
+    if (!Begin()) return;
+    call_->EndingOutOfMemory([&] { work_(context); });
+    End();
+  }
+  void Drop(absl::Status status) override {
+    call_->LeaveQueue();
+    call_->Abort(std::move(status));
+  }
+
+  bool Begin() override {
+    call_->LeaveQueue();  // first, or a call that ended meanwhile would keep itself alive
+    return call_->BeginWork();
+  }
+  bool Prepare(ExecutionContext& context, GatheredSystem& system) override {
+    absl::Status status;
+    call_->EndingOutOfMemory([&] { status = gathered_.prepare(context, system); });
+    if (!status.ok()) call_->Abort(std::move(status));
+    return !call_->stop_requested();
+  }
+  void Finish(ExecutionContext& context, GatheredSystem& system,
+              const GatheredTimings& timings) override {
+    call_->EndingOutOfMemory([&] { gathered_.finish(context, system, timings); });
+  }
+  void End() override { call_->EndWork(); }
+  bool stop_requested() const override { return call_->stop_requested(); }
+  const GatheredWork& gathered() const override { return gathered_; }
+
+ private:
+  const std::shared_ptr<CallBase> call_;
+  const JobWork work_;
+  const GatheredWork gathered_;
+};
+
+void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds, JobWork work) {
+  if (!wanted()) return;
+  Submit(scheduler, predicted_seconds,
+         std::make_shared<CallJob>(shared_from_this(), std::move(work)));
+}
+
+void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds, GatheredWork work) {
+  if (!wanted()) return;
+  auto job = std::make_shared<CallJob>(shared_from_this(), std::move(work));
+  job->gatherer = &core_.gatherer;
+  job->group = job->gathered().group();
+  job->tenant = tenant_;
+  Submit(scheduler, predicted_seconds, std::move(job));
+}
+
+void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds,
+                      std::shared_ptr<Job> job) {
+  MoveTo(CallPhase::kQueue);
+  if (!OutlivesClient()) job->deadline = DeadlineForJob(*context_);
+  job->predicted_seconds = predicted_seconds;
+  // If it runs already, LeaveQueue() waits for the mutex.
+  absl::Status status = ticket_.Submit(scheduler, std::move(job));
+  if (!status.ok()) End(std::move(status));
+}
+
+void CallBase::LeaveQueue() {
+  MutexLock lock(&mutex_);
+  ticket_.Redeem();
+  MoveTo(CallPhase::kWork);
+}
+
+bool CallBase::BeginWork() {
+  MutexLock lock(&mutex_);
+  if (!wanted()) return false;
+  ticket_.BeginWork();
+  return true;
+}
+
+void CallBase::EndWork() {
+  MutexLock lock(&mutex_);
+  core_.metrics.CountWasted(ticket_.EndWork(Clock::now()));
+  ReleaseIfIdle();
+}
+
+}  // namespace crout
