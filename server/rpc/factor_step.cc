@@ -62,6 +62,7 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
   CROUT_RETURN_IF_ERROR(step->CheckPrecision(spec.shape));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(step->request_, spec.shape.dtype));
   CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->Wish()));
+  if (spec.values) CROUT_RETURN_IF_ERROR(step->CheckValues());
   // A name that the device lacks is refused before the payload, whatever the order will be.
   CROUT_RETURN_IF_ERROR(step->ResolveFor(/*n=*/0));
   step->by_values_ = spec.values;
@@ -184,7 +185,7 @@ absl::Status FactorStep::Analyze(StopRequested stop) {
   return sparse_.Analyze(upload_, Wish(), stop);
 }
 
-absl::Status FactorStep::PlanForValues() {
+absl::Status FactorStep::CheckValues() const {
   const FactorSummary& last = last_->summary();
   const std::string& field = upload_.field();
   if (!last.sparse || !last_->has_matrix()) {
@@ -214,10 +215,17 @@ absl::Status FactorStep::PlanForValues() {
         "before: leave out equilibrate, parameters, precision and dense methods, or send "
         "the matrix in full");
   }
+  return absl::OkStatus();
+}
+
+absl::Status FactorStep::PlanForValues() {
+  const SparseSummary& last = *last_->summary().sparse;
+  const Analysis& analysis = *last.analysis;
+  const PackedMatrix& values = upload_.shape();
   // Values arrive where the matrix has them.
   const SparseLayout layout(analysis.n, analysis.nonzeros, values.dtype);
   upload_.ArriveWithin(layout.bytes, layout.value);
-  return sparse_.PlanKnown(*last.sparse, values.dtype, Wish());
+  return sparse_.PlanKnown(last, values.dtype, Wish());
 }
 
 absl::StatusOr<MemoryNeed> FactorStep::Plan() {

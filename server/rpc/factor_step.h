@@ -113,7 +113,9 @@ class FactorStep final : public PayloadStep {
   bool StartsWarm() const;
 
   FactorWish Wish() const;
-  // Plans for values of the matrix before.
+  // Values alone: whether they are some of the matrix before, and asked for with nothing that a
+  // dense method alone takes; then plans for them.
+  absl::Status CheckValues() const;
   absl::Status PlanForValues();
   // Worker thread: that matrix with the values that came.
   absl::StatusOr<Buffer> TakeByValues(ExecutionContext& context, const Factorization& last,

@@ -182,6 +182,9 @@ TEST_F(RpcSparseValuesTest, WhatIsNoSetOfValuesIsRefused) {
   header.mutable_options()->set_precision(v1::FACTOR_PRECISION_AUTO);
   expect(header, values, kInvalid, "analysis of the matrix before");
   header = of(count);
+  header.mutable_options()->mutable_parameters()->set_tolerance(1e-3);
+  expect(header, values, kInvalid, "analysis of the matrix before");
+  header = of(count);
   header.mutable_matrix()->mutable_values()->set_dtype(v1::DTYPE_COMPLEX128);
   expect(header, values + values, kInvalid, "values.dtype");
   ExpectSolves(factor.handle(), kN, a);
