@@ -19,6 +19,10 @@ namespace {
 constexpr int kFirstDataField = 2;
 constexpr const char* kDataFields[] = {"data", "rhs_data", "x0_data"};
 
+absl::Status TooManyBytes() {
+  return BadField("data", "more bytes than the step's header declares");
+}
+
 }  // namespace
 
 void UploadCall::Begin() {
@@ -87,7 +91,13 @@ absl::Status UploadCall::HandleMessage(const grpc::ByteBuffer& buffer) {
 
 absl::Status UploadCall::HandleHeader(StreamMessage& message) {
   if (!message.has_header()) {
-    return BadField("header", "missing: the first message carries the header");
+    if (!BetweenRounds()) {
+      return BadField("header", "missing: the first message carries the header");
+    }
+    // As within a payload, an empty one is nothing.
+    if (reader_.NextMessage() != nullptr) return TooManyBytes();
+    ReadAhead();
+    return absl::OkStatus();
   }
   if (BetweenRounds()) StartClock();
   MoveTo(CallPhase::kAdmission);
@@ -131,9 +141,7 @@ void UploadCall::NextRound(absl::Duration patience) {
   reader_.StartWatch(
       SteadyNow(), {.idle_timeout = patience, .min_rate = 0, .max_time = absl::InfiniteDuration()});
   if (StreamMessage* next = reader_.NextMessage()) {
-    const absl::Status status =
-        reader_.AtHeader() ? HandleHeader(*next)
-                           : BadField("data", "more bytes than the step's header declares");
+    const absl::Status status = reader_.AtHeader() ? HandleHeader(*next) : TooManyBytes();
     if (!status.ok()) return End(status);
   } else if (reader_.half_closed()) {
     return End(absl::OkStatus());

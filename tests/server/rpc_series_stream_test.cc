@@ -88,6 +88,18 @@ TEST_F(RpcSeriesTest, PayloadsInManyMessages) {
   EXPECT_TRUE(series.Finish().ok());
 }
 
+TEST_F(RpcSeriesTest, AnEmptyMessageBetweenStepsIsNothing) {
+  StartServer();
+  Series series(stub());
+  Answer answer;
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE(series.Step(a_, b_, &answer)) << step;
+    ExpectSolved(answer, a_, b_);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(series.Write({}));
+  }
+  EXPECT_TRUE(series.Finish().ok());
+}
+
 TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
   StartServer();
   struct Case {
@@ -101,7 +113,7 @@ TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
       {"an option in a later header", [](auto& r) { r.mutable_header()->set_accuracy(0.1); },
        grpc::StatusCode::INVALID_ARGUMENT, "only matrix, change, rhs and x0"},
       {"no header", [](auto& r) { r.clear_header(); }, grpc::StatusCode::INVALID_ARGUMENT,
-       "header"},
+       "more bytes than the step's header declares"},
       {"a text on the right", [](auto& r) { *r.mutable_header()->mutable_rhs() = Text(); },
        grpc::StatusCode::INVALID_ARGUMENT, "dense"},
       {"no right-hand side", [](auto& r) { r.mutable_header()->clear_rhs(); },
