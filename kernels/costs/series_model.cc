@@ -9,7 +9,7 @@ namespace {
 
 // As many serve any step that is to go on with the old factor.
 constexpr int kMostIterations = 200;
-// An attempt of fewer tells nothing.
+// An attempt of fewer iterations tells nothing.
 constexpr int kLeastIterations = 4;
 // As many, and half as many left, where predictions are all there is: those can be wrong by much.
 constexpr int kLeastUnmeasured = 16;
@@ -36,56 +36,59 @@ void RecentSeconds::Add(double seconds) {
 }
 
 SeriesModel::SeriesModel(double factor_seconds, double iteration_seconds)
-    : factor_(factor_seconds), iteration_(iteration_seconds) {}
+    : factor_(factor_seconds), cost_(iteration_seconds) {}
 
-bool SeriesModel::HasServed() const {
-  return first_ >= 0 && first_ < std::numeric_limits<int>::max();
-}
+bool SeriesModel::HasServed() const { return first_ >= 0 && std::isfinite(first_); }
 
 bool SeriesModel::PaysToGoOn() const {
   double next = recent_;
   if (age_ == 0) next = first_;
   if (age_ > 0 && age_ <= kYoung && growth_ > 0) next = last_ + growth_;
+  if (last_ > least_ + Worth()) return false;
   const double average = (Worth() + spent_) / static_cast<double>(age_ + 1);
   return next <= average || (age_ > kYoung && beyond_ < kMostBeyond * Worth());
 }
 
 SeriesBudget SeriesModel::Budget() const {
   SeriesBudget budget;
-  const int least = iteration_.measured() ? kLeastIterations : kLeastUnmeasured;
+  const int least = cost_.measured() ? kLeastIterations : kLeastUnmeasured;
   budget.iterations =
       static_cast<int>(std::clamp<double>(std::ceil(kMost * Worth()), least, kMostIterations));
   budget.most_left = Worth();
-  if (!iteration_.measured()) budget.most_left = std::max<double>(Worth(), kLeastUnmeasured / 2);
-  budget.least = age_ > 0 ? last_ : HasServed() ? first_ : 0;
+  if (!cost_.measured()) budget.most_left = std::max<double>(Worth(), kLeastUnmeasured / 2);
+  budget.least = age_ > 0 ? last_iterations_ : HasServed() ? first_iterations_ : 0;
   if (first_ < 0) return budget;
   if (age_ > 0 || refactored_in_a_row_ < patience_) {
     return PaysToGoOn() ? budget : SeriesBudget();
   }
   if (HasServed()) {
-    const int again = std::min(2 * first_, kMostIterations);
-    budget.iterations = std::max(budget.iterations, again);
-    budget.most_left = std::max<double>(budget.most_left, again);
+    const double again = std::min<double>(2 * first_, kMostIterations);
+    budget.iterations = std::max(budget.iterations, static_cast<int>(std::ceil(again)));
+    budget.most_left = std::max(budget.most_left, again);
   }
   return budget;
 }
 
-void SeriesModel::MeasureIteration(int iterations, double seconds) {
-  if (iterations > 0) iteration_.Add(seconds / iterations);
+void SeriesModel::MeasureCost(const SeriesTry& tried) {
+  if (tried.cost > 0) cost_.Add(tried.seconds / tried.cost);
 }
 
-void SeriesModel::Reused(int iterations, double seconds) {
-  MeasureIteration(iterations, seconds);
-  if (age_ == 0) first_ = iterations;
-  growth_ = std::min(iterations - last_, last_ - before_last_);
+void SeriesModel::Reused(const SeriesTry& tried) {
+  MeasureCost(tried);
+  if (age_ == 0) {
+    first_ = tried.cost;
+    first_iterations_ = tried.iterations;
+  }
+  growth_ = std::min(tried.cost - last_, last_ - before_last_);
   before_last_ = last_;
-  last_ = iterations;
-  spent_ += iterations;
+  last_ = tried.cost;
+  last_iterations_ = tried.iterations;
+  spent_ += tried.cost;
   ++age_;
-  least_ = age_ == 1 ? iterations : std::min(least_, iterations);
+  least_ = age_ == 1 ? tried.cost : std::min(least_, tried.cost);
   // None where the factor serves as well as ever.
-  beyond_ = iterations > least_ ? beyond_ + iterations - least_ : 0;
-  recent_ += (age_ == 1 ? 1 : kNewest) * (iterations - recent_);
+  beyond_ = tried.cost > least_ ? beyond_ + tried.cost - least_ : 0;
+  recent_ += (age_ == 1 ? 1 : kNewest) * (tried.cost - recent_);
   refactored_in_a_row_ = 0;
   if (PaysToGoOn()) {
     patience_ = kLeastPatience;
@@ -94,21 +97,24 @@ void SeriesModel::Reused(int iterations, double seconds) {
   }
 }
 
-void SeriesModel::Refactored(double seconds, int iterations, double wasted_seconds) {
-  const bool guessed = !iteration_.measured();
+void SeriesModel::Refactored(double seconds, const SeriesTry& tried) {
+  const bool guessed = !cost_.measured();
   const double guess = Budget().most_left;
-  MeasureIteration(iterations, wasted_seconds);
+  MeasureCost(tried);
   factor_.Add(seconds);
   const bool was_wrong = guessed && Worth() > kWrong * guess;
   if (age_ > 0) {
     refactored_in_a_row_ = 0;
-  } else if (iterations == 0) {
+  } else if (tried.iterations == 0) {
     ++refactored_in_a_row_;
   } else {
-    // It was tried, and did not get there in what it may cost.
-    first_ = std::numeric_limits<int>::max();
-    const double cheap = std::ceil(wasted_seconds / (kShareOfTries * factor_.seconds()));
-    const int least = static_cast<int>(std::min<double>(cheap, kPatienceAfterFailure));
+    // It was tried, and did not get there in what it may cost. Where one has served before, this
+    // one may be an exception.
+    const bool exception = HasServed();
+    first_ = std::numeric_limits<double>::infinity();
+    const double cheap = std::ceil(tried.seconds / (kShareOfTries * factor_.seconds()));
+    const int least =
+        exception ? 1 : static_cast<int>(std::min<double>(cheap, kPatienceAfterFailure));
     patience_ = was_wrong ? kLeastPatience : std::clamp(2 * patience_, least, kLongestPatience);
     refactored_in_a_row_ = 0;
   }

@@ -32,20 +32,28 @@ class RecentSeconds {
 // What a step may spend with the old factor.
 struct SeriesBudget {
   int iterations = 0;    // 0: a new factor is made at once
-  double most_left = 0;  // it is given up where more than that seem to be left
-  int least = 0;         // but not before as many
+  double most_left = 0;  // it is given up where what seems to be left costs more than that
+  int least = 0;         // but not before as many iterations
 };
 
-// Costs are counted in iterations with the old factor (a solve, a product and their share of the
-// orthogonalization), which do not vary with the load of the machine; a factorization is worth as
-// many as take its seconds, both as measured.
+// What was done with an old factor.
+struct SeriesTry {
+  int iterations = 0;
+  double cost = 0;  // theirs, above 0 where there are any
+  double seconds = 0;
+};
+
+// Costs are counted in steps of refinement with the old factor (a solve and a product; iterations
+// of GMRES count as several where their calls wait for each other), which do not vary with the load
+// of the machine; a factorization is worth as many as take its seconds, both as measured.
 //
 // Steps since the last factorization are its age, and iterations grow with it. Seconds of a step
 // are least on average where a new factor is made when the next step with the old one would cost
 // more than the average of its steps and its factorization so far (the marginal rule of age
 // replacement: Barlow and Hunter 1960). So that single slow steps of an old factor decide nothing,
-// nor a few in a row, the iterations beyond those of the step that took least, since it, have to
-// add up to 1.4 factorizations as well.
+// nor a few in a row, what steps cost beyond the one that took least, since it, has to add up to
+// 1.4 factorizations as well; but not where one step alone costs as much beyond it as a
+// factorization: then a new factor costs no more than the next such step.
 //
 // A step is given up where what seems to be left of it costs more than a factorization, whatever
 // was spent: as a rule after two iterations or three. Where few directions hold iterations up the
@@ -67,16 +75,16 @@ class SeriesModel {
   SeriesBudget Budget() const;
 
   // A step was solved with the old factor.
-  void Reused(int iterations, double seconds);
-  // A new factor was made, in so many seconds, the solve with it included, after `iterations` with
-  // the old one in `wasted_seconds`; both may be 0.
-  void Refactored(double seconds, int iterations, double wasted_seconds);
-  // There was no solution: a factor was made, and dropped because it is singular, after
-  // `iterations` with the old one, which stays. Says nothing of the next step.
-  void Unsolved(int iterations, double seconds) { MeasureIteration(iterations, seconds); }
+  void Reused(const SeriesTry& tried);
+  // A new factor was made, in so many seconds, the solve with it included, after the old one had
+  // been `tried`, if it had.
+  void Refactored(double seconds, const SeriesTry& tried);
+  // There was no solution: a factor was made, and dropped because it is singular, after the old
+  // one, which stays, had been `tried`. Says nothing of the next step.
+  void Unsolved(const SeriesTry& tried) { MeasureCost(tried); }
 
   int64_t age() const { return age_; }
-  double iteration_seconds() const { return iteration_.seconds(); }
+  double cost_seconds() const { return cost_.seconds(); }  // of a cost of 1
   double factor_seconds() const { return factor_.seconds(); }
 
  private:
@@ -86,26 +94,29 @@ class SeriesModel {
   static constexpr int kPatienceAfterFailure = 16;  // the most after the first one
   static constexpr int kLongestPatience = 64;
 
-  // What a factorization costs, in iterations.
-  double Worth() const { return factor_.seconds() / iteration_.seconds(); }
+  // What a factorization costs.
+  double Worth() const { return factor_.seconds() / cost_.seconds(); }
   // An older factor has served, when it was tried last.
   bool HasServed() const;
   bool PaysToGoOn() const;
-  void MeasureIteration(int iterations, double seconds);
+  void MeasureCost(const SeriesTry& tried);
 
   RecentSeconds factor_;
-  RecentSeconds iteration_;
-  // Of this cycle, from the last factorization on.
+  RecentSeconds cost_;
+  // Of this cycle, from the last factorization on; costs.
   int64_t age_ = 0;
-  double spent_ = 0;   // iterations
-  double beyond_ = 0;  // those beyond least_, since a step took no more
+  double spent_ = 0;
+  double beyond_ = 0;  // what is beyond least_, since a step took no more
   double recent_ = 0;  // of a step, lately
-  int least_ = 0;      // of a step
-  int last_ = 0;
-  int before_last_ = 0;
-  int growth_ = 0;  // in a step, the less of the last two: one alone may be a jump
+  double least_ = 0;   // of a step
+  double last_ = 0;
+  double before_last_ = 0;
+  double growth_ = 0;        // in a step, the less of the last two: one alone may be a jump
+  int last_iterations_ = 0;  // of the last step
   // What follows is of all cycles, from one factorization to the next.
-  int first_ = -1;  // iterations of a cycle's first step, as last seen; -1: not yet
+  // Cost of a cycle's first step, as last seen; below 0: not yet; infinite: it did not serve.
+  double first_ = -1;
+  int first_iterations_ = 0;  // if it served
   int refactored_in_a_row_ = 0;
   int patience_ = kLeastPatience;  // factorizations in a row, after which reuse is tried
 };

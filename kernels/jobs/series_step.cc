@@ -1,5 +1,6 @@
 #include "kernels/jobs/series_step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -45,6 +46,12 @@ bool Pivots(const SeriesStepPlan& plan) {
   return (asked ? asked->rule : options.algorithm->traits().pivoting) != PivotRule::kNone;
 }
 
+// A solve with a factor beside what corrects it.
+void AddSolve(Correction* done) {
+  ++done->iterations;
+  ++done->cost;
+}
+
 // One SolveSeriesStep call. Its members are the buffers that enqueued work uses.
 class SeriesStepJob {
  public:
@@ -73,22 +80,28 @@ class SeriesStepJob {
   // A as it is in this step, wherever it lies.
   std::unique_ptr<const Operand> MakeOperand() const;
   CheckedSystem System(const Operand& a) const;
+  // Takes X's residual, and the largest |entry| of each of its columns; what `check` found is still
+  // to be read.
+  absl::Status MeasureWithMaxima(ResidualCheck& check, std::vector<double>* residual);
   // X := the start that arrived, or that of the last step, measured, but 0 in columns where it is
   // not nearer than that. False where there is nothing to start from.
   absl::StatusOr<bool> TakeStart(ResidualCheck& check);
+  // Measures X, which the old factor has made of B, and by how much that has lowered the residual
+  // of zeros, in the column where it is least.
+  absl::StatusOr<double> MeasureFromZeros(ResidualCheck& check);
   absl::StatusOr<SolverChoice> Choose(const SolverPair& pair, const Factorization& factor) const;
 
   absl::Status TryOldFactor(StopRequested stop);
   // Makes the old factor's update ready.
-  absl::Status UpdateFactor(InverseOperator& factor);
+  absl::Status UpdateFactor(InverseOperator& factor, Correction* done);
   absl::Status FactorAnew(StopRequested stop, KernelTimings& timings);
   absl::Status TryNewFactor(StopRequested stop);
   // Makes X better with M, near the inverse of A, until it is accurate or that does not help.
   absl::Status Improve(ResidualCheck& check, InverseOperator& inverse, const GmresLimits& limits,
-                       int* iterations, StopRequested stop);
+                       Correction* done, StopRequested stop);
   // Judges X. Where it is in doubt though it is as accurate as asked, that is too little to know
   // it: then X is made as accurate as float64 allows, and judged again.
-  absl::Status Settle(ResidualCheck& check, InverseOperator& inverse, int most, int* iterations,
+  absl::Status Settle(ResidualCheck& check, InverseOperator& inverse, int most, Correction* done,
                       StopRequested stop);
   // Fills the summary's figures of X.
   absl::Status Judge(const ResidualCheck& check);
@@ -126,11 +139,16 @@ absl::Status SeriesStepJob::ReadRhs() {
   const GmresMemory memory = Krylov();
   rhs_max_.resize(plan_.columns);
   CROUT_RETURN_IF_ERROR(ops().Import(packed_rhs_, Vectors(plan_.b)));
-  CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ColumnMaxAbs(Vectors(plan_.b), memory.rhs_max));
-  CROUT_RETURN_IF_ERROR(
-      ops().CopyToHost(memory.rhs_max, rhs_max_.data(), rhs_max_.size() * sizeof(double)));
+  const bool one = plan_.columns == 1;  // what Import finds tells
+  if (!one) {
+    CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ColumnMaxAbs(Vectors(plan_.b), memory.rhs_max));
+    CROUT_RETURN_IF_ERROR(
+        ops().CopyToHost(memory.rhs_max, rhs_max_.data(), rhs_max_.size() * sizeof(double)));
+  }
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  return CheckFinite(context_.report().matrix, packed_rhs_, "right-hand side");
+  const MatrixStats& stats = context_.report().matrix;
+  if (one) rhs_max_[0] = stats.max_abs;
+  return CheckFinite(stats, packed_rhs_, "right-hand side");
 }
 
 absl::Status SeriesStepJob::ReadStart() {
@@ -166,6 +184,27 @@ CheckedSystem SeriesStepJob::System(const Operand& a) const {
   return system;
 }
 
+absl::Status SeriesStepJob::MeasureWithMaxima(ResidualCheck& check, std::vector<double>* residual) {
+  residual->resize(plan_.columns);
+  const GmresMemory memory = Krylov();
+  CROUT_RETURN_IF_ERROR(check.Enqueue());
+  CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ColumnMaxAbs(check.system().r, memory.residual_max));
+  CROUT_RETURN_IF_ERROR(
+      ops().CopyToHost(memory.residual_max, residual->data(), residual->size() * sizeof(double)));
+  return context_.Synchronize();
+}
+
+absl::StatusOr<double> SeriesStepJob::MeasureFromZeros(ResidualCheck& check) {
+  std::vector<double> residual_max;
+  CROUT_RETURN_IF_ERROR(MeasureWithMaxima(check, &residual_max));
+  CROUT_RETURN_IF_ERROR(check.Read());
+  double gain = std::numeric_limits<double>::infinity();
+  for (size_t c = 0; c < residual_max.size(); ++c) {
+    if (rhs_max_[c] > 0) gain = std::min(gain, rhs_max_[c] / residual_max[c]);
+  }
+  return gain;
+}
+
 absl::StatusOr<bool> SeriesStepJob::TakeStart(ResidualCheck& check) {
   if (!plan_.x0) {
     if (start_.solution == nullptr) return false;
@@ -173,13 +212,8 @@ absl::StatusOr<bool> SeriesStepJob::TakeStart(ResidualCheck& check) {
     if (last.size() != buffers_[plan_.x].size()) return false;
     CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(last.data(), buffers_[plan_.x].data(), last.size()));
   }
-  const GmresMemory memory = Krylov();
-  std::vector<double> residual_max(plan_.columns);
-  CROUT_RETURN_IF_ERROR(check.Enqueue());
-  CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ColumnMaxAbs(check.system().r, memory.residual_max));
-  CROUT_RETURN_IF_ERROR(ops().CopyToHost(memory.residual_max, residual_max.data(),
-                                         residual_max.size() * sizeof(double)));
-  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  std::vector<double> residual_max;
+  CROUT_RETURN_IF_ERROR(MeasureWithMaxima(check, &residual_max));
   bool any = false;
   bool all = true;
   keep_.resize(rhs_max_.size());
@@ -194,6 +228,7 @@ absl::StatusOr<bool> SeriesStepJob::TakeStart(ResidualCheck& check) {
     return true;
   }
   if (!any) return false;
+  const GmresMemory memory = Krylov();
   CROUT_RETURN_IF_ERROR(
       ops().CopyToDevice(keep_.data(), memory.scales, keep_.size() * sizeof(double)));
   CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ScaleColumns(memory.scales, Vectors(plan_.x)));
@@ -211,22 +246,23 @@ absl::StatusOr<SolverChoice> SeriesStepJob::Choose(const SolverPair& pair,
 }
 
 absl::Status SeriesStepJob::Improve(ResidualCheck& check, InverseOperator& inverse,
-                                    const GmresLimits& limits, int* iterations,
+                                    const GmresLimits& limits, Correction* done,
                                     StopRequested stop) {
-  CROUT_ASSIGN_OR_RETURN(const int applied,
+  CROUT_ASSIGN_OR_RETURN(const Correction correction,
                          Correct(context_, check, inverse, limits, Krylov(), stop));
-  *iterations += applied;
+  done->iterations += correction.iterations;
+  done->cost += correction.cost;
   return absl::OkStatus();
 }
 
 absl::Status SeriesStepJob::Settle(ResidualCheck& check, InverseOperator& inverse, int most,
-                                   int* iterations, StopRequested stop) {
+                                   Correction* done, StopRequested stop) {
   CROUT_RETURN_IF_ERROR(Judge(check));
   const double finest = std::sqrt(static_cast<double>(n_)) * UnitRoundoff(plan_.vector_type);
   const SeriesStepSummary& summary = result_.summary;
   const bool in_doubt = summary.nearly_singular && accurate(summary.backward_error);
   if (!in_doubt || plan_.accuracy <= finest) return absl::OkStatus();
-  CROUT_RETURN_IF_ERROR(Improve(check, inverse, {most, plan_.restart, finest}, iterations, stop));
+  CROUT_RETURN_IF_ERROR(Improve(check, inverse, {most, plan_.restart, finest}, done, stop));
   return Judge(check);
 }
 
@@ -269,34 +305,42 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
   ResidualCheck check(context_, System(*a));
   SyncOnExit sync(context_);  // The solver's buffers are in use, on an error too.
   std::optional<UpdatedInverse> updated;
+  Correction done;
   if (plan_.rank > 0) {
-    CROUT_RETURN_IF_ERROR(UpdateFactor(solver));
+    CROUT_RETURN_IF_ERROR(UpdateFactor(solver, &done));
     updated.emplace(context_, solver, StepUpdate(plan_, start_, buffers_),
                     buffers_[plan_.update_work].data());
   }
   InverseOperator& inverse = updated ? static_cast<InverseOperator&>(*updated) : solver;
   CROUT_ASSIGN_OR_RETURN(const bool started, TakeStart(check));
+  double gain = 0;  // not known
   if (!started) {
     CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
-    ++summary.old_iterations;
-    CROUT_RETURN_IF_ERROR(check.Measure());
+    AddSolve(&done);
+    CROUT_ASSIGN_OR_RETURN(gain, MeasureFromZeros(check));
   }
-  const int most = options.most_iterations - summary.old_iterations;
-  const GmresLimits limits{most, plan_.restart, plan_.accuracy, options.most_left,
-                           options.least_iterations - summary.old_iterations};
-  CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, &summary.old_iterations, stop));
-  const int left = options.most_iterations - summary.old_iterations;
-  CROUT_RETURN_IF_ERROR(Settle(check, inverse, left, &summary.old_iterations, stop));
+  const int most = options.most_iterations - done.iterations;
+  const GmresLimits limits{most,
+                           plan_.restart,
+                           plan_.accuracy,
+                           options.most_left,
+                           options.least_iterations - done.iterations,
+                           gain};
+  CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, &done, stop));
+  const int left = options.most_iterations - done.iterations;
+  CROUT_RETURN_IF_ERROR(Settle(check, inverse, left, &done, stop));
   sync.Dismiss();
+  summary.old_iterations = done.iterations;
+  summary.old_cost = done.cost;
   summary.solver = std::string(solver.name());
   summary.solved = std::isfinite(summary.backward_error);
   return absl::OkStatus();
 }
 
-absl::Status SeriesStepJob::UpdateFactor(InverseOperator& factor) {
+absl::Status SeriesStepJob::UpdateFactor(InverseOperator& factor, Correction* done) {
   result_.summary.update_rank = plan_.rank;
   if (!plan_.matrix.change) return absl::OkStatus();
-  ++result_.summary.old_iterations;
+  AddSolve(done);
   // Where A is singular, GMRES finds that out.
   return CompleteUpdate(context_, factor, plan_.matrix.change->size,
                         StepUpdate(plan_, start_, buffers_))
@@ -339,18 +383,20 @@ absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
   const std::unique_ptr<const Operand> a = MakeOperand();
   ResidualCheck check(context_, System(*a));
   SyncOnExit sync(context_);
+  Correction done;
   for (bool again = true; again;) {
     CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
-    ++summary.new_iterations;
+    AddSolve(&done);
     CROUT_RETURN_IF_ERROR(check.Measure());
-    CROUT_RETURN_IF_ERROR(Improve(check, inverse, {kNewIterations, plan_.restart, plan_.accuracy},
-                                  &summary.new_iterations, stop));
+    CROUT_RETURN_IF_ERROR(
+        Improve(check, inverse, {kNewIterations, plan_.restart, plan_.accuracy}, &done, stop));
     again = !accurate(check.errors().normwise) && choice.in_reserve != nullptr &&
             inverse.name() == choice.solver->traits().name;
     if (again) inverse.FallBack();
   }
-  CROUT_RETURN_IF_ERROR(Settle(check, inverse, kNewIterations, &summary.new_iterations, stop));
+  CROUT_RETURN_IF_ERROR(Settle(check, inverse, kNewIterations, &done, stop));
   sync.Dismiss();
+  summary.new_iterations = done.iterations;
   summary.solver = std::string(inverse.name());
   summary.solved = true;
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "kernels/costs/series_model.h"
 #include "kernels/factorization.h"
 #include "kernels/jobs/buffer_plan.h"
 #include "kernels/jobs/factorize.h"
@@ -45,8 +46,8 @@ struct SeriesStepOptions {
   double accuracy = 0;
   // Applications of the old factor before a new one is made. 0: made at once.
   int most_iterations = 0;
-  // It is given up earlier where more seem to be left than that, as many as a new factor is worth,
-  // but not before as many as least_iterations.
+  // It is given up earlier where what seems to be left costs more than that, as much as a new
+  // factor (a cost as Correction has it), but not before as many as least_iterations.
   double most_left = std::numeric_limits<double>::infinity();
   int least_iterations = 0;
   // With the old factor, changes of low rank are solved for by Woodbury's formula, as long as all
@@ -165,6 +166,7 @@ struct SeriesStepSummary {
   bool solved = false;
   std::string solver;         // whose answer X is
   int old_iterations = 0;     // applications of the old factor
+  double old_cost = 0;        // theirs, as Correction has it
   int new_iterations = 0;     // and of the new one
   int64_t update_rank = 0;    // of what the old factor was used with, where X is its answer
   double backward_error = 0;  // of X as delivered
@@ -177,6 +179,11 @@ struct SeriesStepSummary {
   double old_seconds = 0;  // spent with the old factor
   double new_seconds = 0;  // on a new one, and with it
 };
+
+// What the step did with the old factor, for the model of its series.
+inline SeriesTry TriedIn(const SeriesStepSummary& summary) {
+  return {summary.old_iterations, summary.old_cost, summary.old_seconds};
+}
 
 struct SeriesStepResult {
   // The new factor, if one was made, with A. Singular: then it is without A, and there is no X, but

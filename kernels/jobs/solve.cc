@@ -195,9 +195,9 @@ absl::Status SolveJob::CorrectSolution(StopRequested stop) {
                            plan_.restart);
   bool widened = false;
   while (true) {
-    CROUT_ASSIGN_OR_RETURN(const int applied,
+    CROUT_ASSIGN_OR_RETURN(const Correction correction,
                            Correct(context_, *check_, *solver_, limits, memory, stop));
-    corrections_ += applied;
+    corrections_ += correction.iterations;
     if (check_->errors().normwise <= plan_.accuracy) return absl::OkStatus();
     if (choice_.in_reserve != nullptr && fallback_ == SolverFallback::kNone) {
       solver_->FallBack();

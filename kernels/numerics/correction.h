@@ -11,16 +11,24 @@
 
 namespace crout {
 
+// What a correction took.
+struct Correction {
+  int iterations = 0;  // applications of the inverse
+  // In steps of refinement, which an iteration of GMRES and the begin of a cycle cost more than: by
+  // the order of the system and the kind of the device, not by the clock.
+  double cost = 0;
+};
+
 // Makes X better until its normwise backward error is at most limits.enough, or that does not help,
-// or more than limits.most_left iterations of GMRES seem to be left after limits.least_iterations:
-// by Refine() while a step gains what several iterations of GMRES would, or so few steps seem to be
-// left that they cost less than a cycle of GMRES, by Gmres() from there, and by refinement alone
-// near the end of float64's range. `check`, `inverse`, `memory` and `stop` as Gmres() has them;
-// limits.max_iterations and least_iterations count the steps of both. Returns how often the inverse
-// was applied. Blocks.
-absl::StatusOr<int> Correct(ExecutionContext& context, ResidualCheck& check,
-                            InverseOperator& inverse, const GmresLimits& limits,
-                            const GmresMemory& memory, StopRequested stop);
+// or more than limits.most_left seems to be left after limits.least_iterations: by Refine() while a
+// step gains what several iterations of GMRES would, or the few steps that seem to be left cost
+// less than GMRES, by Gmres() from there, and by refinement alone near the end of float64's range.
+// `check`, `inverse`, `memory` and `stop` as Gmres() has them; limits.max_iterations and
+// least_iterations count the steps of both, limits.most_left is a cost.
+// Nothing is done where limits.known_gain tells that more than it is left. Blocks.
+absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& check,
+                                   InverseOperator& inverse, const GmresLimits& limits,
+                                   const GmresMemory& memory, StopRequested stop);
 
 }  // namespace crout
 

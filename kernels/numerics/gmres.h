@@ -23,6 +23,8 @@ struct GmresLimits {
   // so many at least.
   double most_left = std::numeric_limits<double>::infinity();
   int least_iterations = 0;
+  // Of Correct(): what an application of the inverse has lowered a residual by; 0: not known.
+  double known_gain = 0;
 };
 
 // Iterations that are left, at least, as far as the first ones tell: to lower an error from `error`

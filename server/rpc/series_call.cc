@@ -126,7 +126,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage&
         [this](double factor_seconds, double iteration_seconds) {
           if (!model_) {
             model_.emplace(factor_seconds, iteration_seconds);
-            model_->Refactored(first_seconds_, 0, 0);
+            model_->Refactored(first_seconds_, {});
           }
           return model_->Budget();
         },
@@ -159,12 +159,11 @@ void SeriesCall::Learn(const SeriesAnswer& answer) {
   if (!model_) {
     first_seconds_ = summary.new_seconds;
   } else if (answer.factor && answer.factor->factorization.summary.info > 0) {
-    model_->Unsolved(summary.old_iterations, summary.old_seconds);
+    model_->Unsolved(TriedIn(summary));
   } else if (answer.factor) {
-    model_->Refactored(summary.new_seconds, summary.old_iterations,
-                       summary.old_iterations > 0 ? summary.old_seconds : 0);
+    model_->Refactored(summary.new_seconds, TriedIn(summary));
   } else {
-    model_->Reused(summary.old_iterations, summary.old_seconds);
+    model_->Reused(TriedIn(summary));
   }
 }
 

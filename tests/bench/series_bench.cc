@@ -205,7 +205,7 @@ class SeriesSubject final : public Subject {
       factor.factor_dtype = dtype_;
       model_.emplace(options.factor.algorithm->PredictSeconds(dtype_, n_),
                      PredictIterationSeconds(*options.with_old.solver, factor, 1));
-      model_->Refactored(first_seconds_, 0, 0);
+      model_->Refactored(first_seconds_, {});
     }
     return model_->Budget();
   }
@@ -242,11 +242,11 @@ class SeriesSubject final : public Subject {
     if (!model_) {
       first_seconds_ = summary.new_seconds;
     } else if (singular) {
-      model_->Unsolved(summary.old_iterations, summary.old_seconds);
+      model_->Unsolved(TriedIn(summary));
     } else if (made) {
-      model_->Refactored(summary.new_seconds, summary.old_iterations, summary.old_seconds);
+      model_->Refactored(summary.new_seconds, TriedIn(summary));
     } else {
-      model_->Reused(summary.old_iterations, summary.old_seconds);
+      model_->Reused(TriedIn(summary));
     }
   }
 

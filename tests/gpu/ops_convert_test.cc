@@ -131,6 +131,26 @@ TEST_F(OpsTest, ImportInPlaceOnlyMeasures) {
   EXPECT_TRUE(SameBits(gpu_->Get<double>(a), values));
 }
 
+// More than the second-level cache of a GPU keeps: one line that is not a multiple of what is read
+// at once. Small integers, whose sums are exact.
+TEST_F(OpsTest, ImportMeasuresMatricesThatAreReadInParts) {
+  constexpr int64_t kRows = 6200;
+  constexpr int64_t kCols = 1403;
+  std::vector<float> values(kRows * kCols);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7) - 3;
+  values[(kCols - 2) * kRows + 5] = -1000;
+  for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
+    for (const int64_t bad : {int64_t{-1}, kRows * kCols - 1, 300 * kRows + 7}) {
+      SCOPED_TRACE(bad);
+      std::vector<float> packed = values;
+      if (bad >= 0) packed[bad] = std::numeric_limits<float>::quiet_NaN();
+      const Shape shape = layout == Layout::kRowMajor ? Shape{kCols, kRows} : Shape{kRows, kCols};
+      ExpectSame(Import<float, float>(*gpu_, packed, shape, layout).stats,
+                 Import<float, float>(*host_, packed, shape, layout).stats);
+    }
+  }
+}
+
 // Through `between`, wide enough; with twice the columns where a real one takes complex numbers.
 template <class T>
 void CheckRoundtrip(Bench& gpu, DType between) {

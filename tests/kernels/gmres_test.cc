@@ -86,11 +86,12 @@ class GmresTest : public ::testing::Test {
     });
   }
   // The same by refinement and GMRES.
-  absl::StatusOr<int> CorrectIt(const Operand& a, InverseOperator& inverse,
-                                const GmresLimits& limits, Vectors<T>& v) {
-    return Run<int>(a, Op::kNone, limits, v, [&](ResidualCheck& check, const GmresMemory& memory) {
-      return Correct(context_, check, inverse, limits, memory, JobRunner::NeverStop());
-    });
+  absl::StatusOr<Correction> CorrectIt(const Operand& a, InverseOperator& inverse,
+                                       const GmresLimits& limits, Vectors<T>& v) {
+    return Run<Correction>(
+        a, Op::kNone, limits, v, [&](ResidualCheck& check, const GmresMemory& memory) {
+          return Correct(context_, check, inverse, limits, memory, JobRunner::NeverStop());
+        });
   }
   template <class Result, class F>
   absl::StatusOr<Result> Run(const Operand& a, Op op, const GmresLimits& limits, Vectors<T>& v,
@@ -288,10 +289,49 @@ TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
   Vectors<TypeParam> v(this->Random(kN, 1, 5));
   const GmresLimits limits{
       .max_iterations = 50, .restart = 20, .enough = 10 * kRoundoff, .most_left = 8};
-  ASSERT_OK_AND_ASSIGN(const int applied, this->CorrectIt(a, inverse, limits, v));
+  ASSERT_OK_AND_ASSIGN(const Correction done, this->CorrectIt(a, inverse, limits, v));
   EXPECT_LE(this->error_, limits.enough);
-  EXPECT_LE(applied, 8);
+  EXPECT_LE(done.iterations, 8);
   EXPECT_GT(this->RefinedError(a, Op::kNone, inverse, Vectors<TypeParam>(v.b)), 1e-6);
+}
+
+// An iteration, and the begin of a cycle, cost more than what is worth nothing else: a factor that
+// is to be given up is so before it is used.
+TYPED_TEST(GmresTest, CorrectionDoesNotBeginWhatIsKnownToCostTooMuch) {
+  constexpr int64_t kN = 120;
+  const auto old = this->Random(kN, kN, 3);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(old, kN, false));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 1));
+  auto matrix = this->Near(old, kN, 1e-3);
+  const DenseOperand a = this->Dense(matrix, kN);
+  const Vectors<TypeParam> begin(this->Random(kN, 1, 5));
+  GmresLimits limits{.max_iterations = 50, .restart = 30, .enough = 10 * kRoundoff};
+  Vectors<TypeParam> v = begin;
+  ASSERT_OK_AND_ASSIGN(const Correction all, this->CorrectIt(a, inverse, limits, v));
+  EXPECT_LE(this->error_, limits.enough);
+  // Of GMRES, half a step of refinement more.
+  EXPECT_GE(all.cost, all.iterations);
+  EXPECT_LE(all.cost, all.iterations + 1);
+  limits.most_left = 2;
+  for (const double gain : {0.0, 1.2, 4.0}) {
+    v = begin;
+    limits.known_gain = gain;
+    ASSERT_OK_AND_ASSIGN(const Correction done, this->CorrectIt(a, inverse, limits, v));
+    EXPECT_EQ(done.iterations == 0, gain == 4) << gain;
+    EXPECT_LE(done.iterations, all.iterations) << gain;
+  }
+  // As many as are wanted in any case.
+  limits.least_iterations = 3;
+  v = begin;
+  ASSERT_OK_AND_ASSIGN(const Correction least, this->CorrectIt(a, inverse, limits, v));
+  EXPECT_GE(least.iterations, 3);
+  // Not even one iteration of GMRES, where refinement does not do and tells nothing.
+  limits = {.max_iterations = 50, .restart = 30, .enough = 10 * kRoundoff, .most_left = 1.4};
+  for (int64_t i = 0; i < kN; ++i) matrix[i] *= TypeParam(20);
+  v = begin;
+  ASSERT_OK_AND_ASSIGN(const Correction none,
+                       this->CorrectIt(this->Dense(matrix, kN), inverse, limits, v));
+  EXPECT_LE(none.iterations, 1);
 }
 
 // The inverse of a matrix by a hundredth off: each step gains 100.

@@ -26,20 +26,25 @@ int SpentOf(int needed, const SeriesBudget& budget, int seen = 2) {
   return std::min(needed, budget.iterations);
 }
 
+// Iterations that each cost 1.
+SeriesTry Tried(int iterations, double seconds) {
+  return {iterations, static_cast<double>(iterations), seconds};
+}
+
 double SecondsOfModel(const Iterations& iterations) {
   SeriesModel model(/*factor_seconds=*/10, /*iteration_seconds=*/0.1);  // wrong at first
   double sum = 0;
   int age = 0;
-  model.Refactored(kFactor, 0, 0);
+  model.Refactored(kFactor, {});
   for (int step = 1; step < kSteps; ++step) {
     const int needed = iterations(age + 1, step);
     const int spent = SpentOf(needed, model.Budget());
     sum += spent;
     if (spent == needed) {
-      model.Reused(needed, needed);
+      model.Reused(Tried(needed, needed));
       ++age;
     } else {
-      model.Refactored(kFactor, spent, spent);
+      model.Refactored(kFactor, Tried(spent, spent));
       sum += kFactor;
       age = 0;
     }
@@ -123,7 +128,7 @@ const Recorded kRecorded[] = {
 TEST(SeriesModelTest, FewStepsOfRealSeries) {
   for (const Recorded& recorded : kRecorded) {
     SeriesModel model(recorded.factor / 2, recorded.iteration / 2);  // wrong at first
-    model.Refactored(recorded.factor, 0, 0);
+    model.Refactored(recorded.factor, {});
     double by_model = 0, refactor = 0, reuse = 0;
     size_t factored = 0;
     for (size_t step = 0; step < recorded.iterations.size(); ++step) {
@@ -134,10 +139,10 @@ TEST(SeriesModelTest, FewStepsOfRealSeries) {
       const double seconds = spent > 0 ? recorded.Reused(spent) : 0;
       by_model += seconds;
       if (spent == needed[factored]) {
-        model.Reused(spent, seconds);
+        model.Reused(Tried(spent, seconds));
         continue;
       }
-      model.Refactored(recorded.factor, spent, seconds);
+      model.Refactored(recorded.factor, Tried(spent, seconds));
       by_model += recorded.factor;
       factored = step + 1;
     }
@@ -162,13 +167,49 @@ TEST(SeriesModelTest, AJumpCostsAtMostAFactorizationMore) {
 TEST(SeriesModelTest, StepsAreNotGivenUpBeforeWhatTheLastOneTook) {
   SeriesModel model(kFactor, 1);
   EXPECT_EQ(model.Budget().least, 0);
-  model.Refactored(kFactor, 0, 0);
-  model.Reused(7, 7);
+  model.Refactored(kFactor, {});
+  model.Reused(Tried(7, 7));
   EXPECT_EQ(model.Budget().least, 7);
-  model.Reused(9, 9);
+  model.Reused(Tried(9, 9));
   EXPECT_EQ(model.Budget().least, 9);
-  model.Refactored(kFactor, 0, 0);
+  model.Refactored(kFactor, {});
   EXPECT_EQ(model.Budget().least, 7);  // as with a new factor
+}
+
+// Matrices that come and go: what costs less than a factorization beyond what the step that took
+// least did is waited for.
+TEST(SeriesModelTest, WhatCostsMoreThanAFactorizationIsNotTakenTwice) {
+  constexpr double kLittle = 3;
+  for (const double much : {0.9 * kFactor, kFactor + 1.1 * kLittle}) {
+    SeriesModel model(kFactor, 1);
+    model.Refactored(kFactor, {});
+    for (int step = 0; step < 5; ++step) model.Reused({3, kLittle, kLittle});
+    model.Reused({12, much, much});  // as many iterations of GMRES
+    EXPECT_EQ(model.Budget().iterations > 0, much < kFactor) << much;
+  }
+}
+
+// One factor of a series that served does not: the next ones may again.
+TEST(SeriesModelTest, OneFactorThatFailsAfterOthersServedIsAnException) {
+  SeriesModel model(kFactor, 1);
+  model.Refactored(kFactor, {});
+  for (int step = 0; step < 10; ++step) model.Reused(Tried(5, 5));
+  model.Refactored(kFactor, {});
+  model.Refactored(kFactor, Tried(32, 32));
+  int factorizations = 0;
+  while (model.Budget().iterations == 0) {
+    model.Refactored(kFactor, {});
+    ++factorizations;
+    ASSERT_LE(factorizations, 2);
+  }
+  // Failing again, it is no exception.
+  model.Refactored(kFactor, Tried(32, 32));
+  while (model.Budget().iterations == 0) {
+    model.Refactored(kFactor, {});
+    ++factorizations;
+    ASSERT_LE(factorizations, 64);
+  }
+  EXPECT_GE(factorizations, 10);
 }
 
 // A machine that does other things too lets a step wait now and then.
@@ -176,15 +217,15 @@ TEST(SeriesModelTest, StepsThatHadToWaitDecideNothing) {
   constexpr double kWaited = 60;  // times as long
   for (const int every : {4, 7, kSteps}) {
     SeriesModel model(10, 0.1);
-    model.Refactored(kFactor, 0, 0);
+    model.Refactored(kFactor, {});
     int factorizations = 0;
     for (int step = 1; step < kSteps; ++step) {
       const double seconds = step % every == 1 ? kWaited : 1;  // of an iteration
       constexpr int kNeeded = 12;
       if (kNeeded == SpentOf(kNeeded, model.Budget())) {
-        model.Reused(kNeeded, kNeeded * seconds);
+        model.Reused(Tried(kNeeded, kNeeded * seconds));
       } else {
-        model.Refactored(kFactor * seconds, 0, 0);
+        model.Refactored(kFactor * seconds, {});
         ++factorizations;
       }
     }
@@ -208,10 +249,10 @@ TEST(SeriesModelTest, WhatIsTriedCheaplyIsTriedAgainSoon) {
 
 TEST(SeriesModelTest, SecondsThatWereNotMeasuredAreLeftOut) {
   SeriesModel model(2, 0.5);
-  model.Refactored(0, 0, 0);
+  model.Refactored(0, {});
   EXPECT_EQ(model.factor_seconds(), 2);
-  model.Reused(0, 0);  // solved already
-  EXPECT_EQ(model.iteration_seconds(), 0.5);
+  model.Reused(Tried(0, 0));  // solved already
+  EXPECT_EQ(model.cost_seconds(), 0.5);
   EXPECT_EQ(model.age(), 1);
   EXPECT_GT(model.Budget().iterations, 0);
 }
@@ -220,14 +261,14 @@ TEST(SeriesModelTest, SecondsThatWereNotMeasuredAreLeftOut) {
 TEST(SeriesModelTest, WhatIsPredictedOfIterationsIsForgottenOnceTheyAreMeasured) {
   for (const int needed : {7, 18}) {
     SeriesModel model(kFactor, kFactor / 3);
-    model.Refactored(kFactor, 0, 0);
+    model.Refactored(kFactor, {});
     int factorizations = 0;
     for (int step = 0; step < 6; ++step) {
       const int spent = SpentOf(needed, model.Budget());
       if (spent == needed) {
-        model.Reused(spent, spent * kFactor / 20);
+        model.Reused(Tried(spent, spent * kFactor / 20));
       } else {
-        model.Refactored(kFactor, spent, spent * kFactor / 20);
+        model.Refactored(kFactor, Tried(spent, spent * kFactor / 20));
         ++factorizations;
       }
     }
@@ -237,10 +278,10 @@ TEST(SeriesModelTest, WhatIsPredictedOfIterationsIsForgottenOnceTheyAreMeasured)
 
 TEST(SeriesModelTest, AStepWithoutASolutionSaysNothingOfTheNext) {
   SeriesModel model(kFactor, 1);
-  model.Refactored(kFactor, 0, 0);
-  for (int step = 0; step < 5; ++step) model.Reused(3, 3);
+  model.Refactored(kFactor, {});
+  for (int step = 0; step < 5; ++step) model.Reused(Tried(3, 3));
   const SeriesBudget before = model.Budget();
-  model.Unsolved(11, 11);
+  model.Unsolved(Tried(11, 11));
   EXPECT_EQ(model.age(), 5);
   EXPECT_EQ(model.Budget().iterations, before.iterations);
   EXPECT_EQ(model.Budget().most_left, before.most_left);

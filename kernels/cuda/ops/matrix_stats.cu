@@ -11,10 +11,14 @@ namespace {
 // A packed matrix is `lines` lines (columns, or rows if row-major) of `length` contiguous
 // elements. One kernel sums along the lines in some of its blocks and across them in the others:
 // the second read of a matrix of up to about 2,500 x 2,500 comes from the L2 cache, and no sum ever
-// spans two blocks.
+// spans two blocks. Of a larger matrix the blocks that sum across take the lines as well, each one
+// soon after all have read it, so that the second read comes from there, too.
 constexpr int kTile = 32;                     // positions of a block that sums across the lines
 constexpr int kRows = kBlockThreads / kTile;  // lines that it reads at once
 constexpr int kUnroll = 8;                    // loads in flight for each thread
+// Blocks that are fewer do not keep a GPU's memory busy.
+constexpr int64_t kTilesForAll = 192;
+constexpr int64_t kCachedBytes = 32 << 20;
 
 enum Least { kNonFinite, kOverflow };
 enum Greatest { kAlong, kAcross, kMaxAbs };
@@ -42,16 +46,18 @@ struct LineFacts {
     }
   }
 
-  // By every thread of the line's block.
-  __device__ void Raise(ReductionScratch* scratch) {
+  // By every thread of the block, at the end of each line. The sum begins anew.
+  __device__ void EndLine(ReductionScratch* scratch) {
     sum = BlockReduce(sum, Sum());
+    if (threadIdx.x == 0) atomicMax(&scratch->greatest[kAlong], AbsBits(sum));
+    sum = 0;
+  }
+  // At the end of the last one.
+  __device__ void Raise(ReductionScratch* scratch) {
     greatest = BlockReduce(greatest, Max());
     if (non_finite != ReductionScratch::kNone) atomicMin(&scratch->least[kNonFinite], non_finite);
     if (overflow != ReductionScratch::kNone) atomicMin(&scratch->least[kOverflow], overflow);
-    if (threadIdx.x == 0) {
-      atomicMax(&scratch->greatest[kAlong], AbsBits(sum));
-      atomicMax(&scratch->greatest[kMaxAbs], AbsBits(greatest));
-    }
+    if (threadIdx.x == 0) atomicMax(&scratch->greatest[kMaxAbs], AbsBits(greatest));
   }
 
   double sum = 0;
@@ -61,14 +67,14 @@ struct LineFacts {
 };
 
 template <class T>
-__device__ void SumAlong(const PackedLines& in, int64_t line, ReductionScratch* scratch) {
+__device__ void SumAlong(const PackedLines& in, int64_t line, LineFacts<T>& facts,
+                         ReductionScratch* scratch) {
   const T* data = static_cast<const T*>(in.data) + line * in.length;
-  LineFacts<T> facts;
-#pragma unroll 4
+#pragma unroll kUnroll
   for (int64_t i = threadIdx.x; i < in.length; i += kBlockThreads) {
     facts.Add(data[i], static_cast<unsigned long long>(line * in.length + i), in.narrow);
   }
-  facts.Raise(scratch);
+  facts.EndLine(scratch);
 }
 
 // From the sums of kRows threads for each of kTile positions. Every thread of the block calls it.
@@ -83,24 +89,23 @@ __device__ void RaiseAcross(double sum, ReductionScratch* scratch) {
   atomicMax(&scratch->greatest[kAcross], AbsBits(sum));
 }
 
+// Adds every kRows-th of the lines from `first`, a multiple of kRows, up to `end` to the sum of the
+// thread's position in the tile.
 template <class T>
-__device__ void SumAcross(const PackedLines& in, int64_t tile, ReductionScratch* scratch) {
-  const int y = threadIdx.x / kTile;
+__device__ void SumAcross(const PackedLines& in, int64_t tile, int64_t first, int64_t end,
+                          double& sum) {
   const int64_t position = tile * kTile + threadIdx.x % kTile;
+  if (position >= in.length) return;
   const T* data = static_cast<const T*>(in.data) + position;
-  double sum = 0;
-  if (position < in.length) {
-    int64_t line = y;
-    for (; line + (kUnroll - 1) * kRows < in.lines; line += kUnroll * kRows) {
-      T values[kUnroll];
+  int64_t line = first + threadIdx.x / kTile;
+  for (; line + (kUnroll - 1) * kRows < end; line += kUnroll * kRows) {
+    T values[kUnroll];
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u) values[u] = data[(line + u * kRows) * in.length];
+    for (int u = 0; u < kUnroll; ++u) values[u] = data[(line + u * kRows) * in.length];
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u) sum += Modulus(values[u]);
-    }
-    for (; line < in.lines; line += kRows) sum += Modulus(data[line * in.length]);
+    for (int u = 0; u < kUnroll; ++u) sum += Modulus(values[u]);
   }
-  RaiseAcross(sum, scratch);
+  for (; line < end; line += kRows) sum += Modulus(data[line * in.length]);
 }
 
 // Of sparse columns and rows each thread takes the entries that it has of the dense form, where
@@ -113,6 +118,7 @@ __device__ void SumAlong(const SparseRows<T>& columns, int64_t j, bool narrow,
     if (i % kBlockThreads != threadIdx.x) return;
     facts.Add(v, static_cast<unsigned long long>(j * columns.n + i), narrow);
   });
+  facts.EndLine(scratch);
   facts.Raise(scratch);
 }
 
@@ -149,10 +155,33 @@ __global__ void __launch_bounds__(kBlockThreads)
     MatrixStatsKernel(PackedLines in, int64_t tiles, ReductionScratch* scratch,
                       MatrixStats* report) {
   if (blockIdx.x < tiles) {
-    SumAcross<T>(in, blockIdx.x, scratch);
+    double sum = 0;
+    SumAcross<T>(in, blockIdx.x, 0, in.lines, sum);
+    RaiseAcross(sum, scratch);
   } else if (blockIdx.x - tiles < in.lines) {
-    SumAlong<T>(in, blockIdx.x - tiles, scratch);
+    LineFacts<T> facts;
+    SumAlong<T>(in, blockIdx.x - tiles, facts, scratch);
+    facts.Raise(scratch);
   }
+  if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(in.along_is_one, scratch, report);
+}
+
+// The same bits by a block for each tile: all blocks read so many lines across that each block has
+// one of them, or none, to read along.
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    LargeMatrixStatsKernel(PackedLines in, ReductionScratch* scratch, MatrixStats* report) {
+  const int64_t tile = blockIdx.x;
+  const int64_t at_once = gridDim.x / kRows * kRows;
+  double across = 0;
+  LineFacts<T> facts;
+  for (int64_t first = 0; first < in.lines; first += at_once) {
+    const int64_t end = min(first + at_once, in.lines);
+    SumAcross<T>(in, tile, first, end, across);
+    if (first + tile < end) SumAlong<T>(in, first + tile, facts, scratch);
+  }
+  RaiseAcross(across, scratch);
+  facts.Raise(scratch);
   if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(in.along_is_one, scratch, report);
 }
 
@@ -180,10 +209,18 @@ cudaError_t LaunchMatrixStats(const PackedMatrix& in, DType target, ReductionScr
   lines.narrow = RealOf(target) == DType::kFloat32;
   lines.along_is_one = !row_major;
   const int64_t tiles = (lines.length + kTile - 1) / kTile;
+  const bool large =
+      tiles >= kTilesForAll &&
+      lines.lines * lines.length * static_cast<int64_t>(SizeOf(in.dtype)) >= kCachedBytes;
   // One block even for an empty matrix: it publishes zeros.
-  const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, tiles + lines.lines));
+  const auto blocks =
+      static_cast<unsigned>(large ? tiles : std::max<int64_t>(1, tiles + lines.lines));
   DispatchDevice(in.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (large) {
+      LargeMatrixStatsKernel<T><<<blocks, kBlockThreads, 0, stream>>>(lines, scratch, report);
+      return;
+    }
     MatrixStatsKernel<T><<<blocks, kBlockThreads, 0, stream>>>(lines, tiles, scratch, report);
   });
   return cudaGetLastError();
