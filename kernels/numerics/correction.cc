@@ -70,7 +70,7 @@ absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& che
                               .least_gain = kRefinementGain,
                               .few_steps = std::min(FewSteps(price), limits.most_left)};
   const double begin = check.errors().normwise;
-  if (limits.least_iterations <= 0 &&
+  if (limits.known_gain > 0 && limits.least_iterations <= 0 &&
       LeastLeft(begin, limits.enough, limits.known_gain, price) > limits.most_left) {
     return Correction();
   }

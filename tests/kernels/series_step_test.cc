@@ -100,6 +100,14 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   EXPECT_GE(given_up.new_iterations, 1);
   EXPECT_LE(given_up.old_iterations, 3);
   EXPECT_TRUE(given_up.accurate);
+  // What the old factor makes of B where the last X is no start tells, too.
+  const auto other = Random<TypeParam>(kN, kNrhs, 6);
+  EXPECT_OK(this->series_->Step(a, b, request));
+  request.most_left = 1.4;
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary begun,
+                       this->series_->Step(Changed(a, 0.02, 4), other, request));
+  EXPECT_GE(begun.new_iterations, 1);
+  EXPECT_EQ(begun.old_iterations, 1);
   request.least_iterations = 6;
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary later, step(-0.02, 0.5));
   EXPECT_GE(later.new_iterations, 1);
