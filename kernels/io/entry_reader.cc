@@ -1,8 +1,6 @@
 #include "kernels/io/entry_reader.h"
 
 #include <algorithm>
-#include <cmath>
-#include <complex>
 #include <cstring>
 
 #include "absl/status/statusor.h"
@@ -12,8 +10,6 @@
 
 namespace crout {
 namespace {
-
-constexpr size_t kBlockEntries = 1024;
 
 MatrixMarketHeader HeaderOf(const EntryFormat& format) {
   MatrixMarketHeader header;
@@ -25,16 +21,6 @@ MatrixMarketHeader HeaderOf(const EntryFormat& format) {
   return header;
 }
 
-// Those of a deque of integers that held `most` of them once: it keeps them in pieces, and its
-// pointers to these for good.
-size_t DequeBytes(size_t size, size_t most) {
-  constexpr size_t kEmpty = 1024;
-  return kEmpty + size * sizeof(int32_t) + most * sizeof(int32_t) / 8;
-}
-
-// Of a block in the lists of blocks, while these grow.
-constexpr size_t kListBytes = 6 * sizeof(std::vector<MatrixEntry>);
-
 }  // namespace
 
 EntryReader::EntryReader(const EntryFormat& format, bool map_lines,
@@ -43,7 +29,8 @@ EntryReader::EntryReader(const EntryFormat& format, bool map_lines,
       header_(HeaderOf(format)),
       map_lines_(map_lines),
       grant_(std::move(grant)),
-      taken_(grant_.get()) {
+      taken_(grant_.get()),
+      entries_(format.dtype, format.compressed_rows, format.rows, format.entries) {
   SkipEmptySections();
 }
 
@@ -52,34 +39,42 @@ int64_t EntryReader::ItemsOf(Section section) const {
   return section == Section::kEnd ? 0 : format_.entries;
 }
 
+int64_t EntryReader::Came(Section section) const {
+  switch (section) {
+    case Section::kRows:
+      return entries_.row.size();
+    case Section::kColumns:
+      return entries_.column.size();
+    case Section::kValues:
+      return std::visit([](const auto& values) { return values.size(); }, entries_.value);
+    case Section::kEnd:
+      break;
+  }
+  return 0;
+}
+
 size_t EntryReader::ItemBytes(Section section) const {
   return section == Section::kValues ? SizeOf(format_.dtype) : format_.index_bytes;
 }
 
 void EntryReader::SkipEmptySections() {
-  while (section_ != Section::kEnd && items_ == ItemsOf(section_)) {
+  while (section_ != Section::kEnd && Came(section_) == ItemsOf(section_)) {
     section_ = static_cast<Section>(static_cast<int>(section_) + 1);
-    items_ = 0;
   }
 }
 
 size_t EntryReader::AppendBytes(size_t bytes) const {
-  // A float32 of 4 bytes becomes an entry of 16, a complex64 of 8 one of 24; all else grows less.
-  constexpr size_t kGrowth = sizeof(MatrixEntry) / sizeof(float);
   constexpr size_t kFixed = 4096;
-  // Any byte may be the one that begins a block.
-  const size_t block = std::min(static_cast<size_t>(format_.entries), kBlockEntries) *
-                           (sizeof(MatrixEntry) + sizeof(double)) +
-                       kListBytes;
-  return kGrowth * bytes + block + kFixed;
-}
-
-size_t EntryReader::Held() const {
-  const auto most = [this](Section section, const std::deque<int32_t>& items) {
-    return section_ <= section ? items.size() : static_cast<size_t>(ItemsOf(section));
+  // They may be of any section that is not complete, or of several; and end an item before.
+  const auto items = [&](Section section) {
+    return section < section_ ? 0 : static_cast<int64_t>(bytes / ItemBytes(section) + 1);
   };
-  return DequeBytes(rows_.size(), most(Section::kRows, rows_)) +
-         DequeBytes(columns_.size(), most(Section::kColumns, columns_)) + block_bytes_;
+  const size_t most =
+      entries_.row.MostBytes(items(Section::kRows)) +
+      entries_.column.MostBytes(items(Section::kColumns)) +
+      std::visit([&](const auto& list) { return list.MostBytes(items(Section::kValues)); },
+                 entries_.value);
+  return most - entries_.bytes() + kFixed;
 }
 
 bool EntryReader::TryReserve(size_t bytes) {
@@ -109,100 +104,102 @@ absl::Status EntryReader::Append(std::span<const char> bytes) {
     }
     const size_t size = ItemBytes(section_);
     if (partial_.empty() && bytes.size() >= size) {
-      CROUT_RETURN_IF_ERROR(TakeItem(bytes.data()));
-      bytes = bytes.subspan(size);
+      const int64_t left = ItemsOf(section_) - Came(section_);
+      const int64_t count = std::min(left, static_cast<int64_t>(bytes.size() / size));
+      CROUT_RETURN_IF_ERROR(TakeItems(bytes.data(), count));
+      bytes = bytes.subspan(count * size);
       continue;
     }
     const size_t count = std::min(size - partial_.size(), bytes.size());
     partial_.append(bytes.data(), count);
     bytes = bytes.subspan(count);
     if (partial_.size() < size) break;
-    CROUT_RETURN_IF_ERROR(TakeItem(partial_.data()));
+    CROUT_RETURN_IF_ERROR(TakeItems(partial_.data(), 1));
     partial_.clear();
   }
   reserved_ = 0;
-  taken_.Keep(Held());
+  taken_.Keep(entries_.bytes());
   return absl::OkStatus();
 }
 
-absl::Status EntryReader::TakeItem(const char* bytes) {
+absl::Status EntryReader::TakeItems(const char* bytes, int64_t count) {
   const Section section = section_;
-  ++items_;
-  SkipEmptySections();
-  if (section == Section::kValues) return TakeValue(bytes);
-  int64_t index = 0;
-  if (format_.index_bytes == 4) {
-    int32_t narrow = 0;
-    std::memcpy(&narrow, bytes, sizeof(narrow));
-    index = narrow;
+  absl::Status status;
+  if (section == Section::kValues) {
+    status = std::visit([&](auto& list) { return TakeValues(bytes, count, list); }, entries_.value);
   } else {
-    std::memcpy(&index, bytes, sizeof(index));
+    const auto take = [&]<class Index>(Index) {
+      return section == Section::kRows && format_.compressed_rows
+                 ? TakeOffsets<Index>(bytes, count)
+                 : TakeIndices<Index>(bytes, count, section == Section::kRows);
+    };
+    status = format_.index_bytes == 4 ? take(int32_t{}) : take(int64_t{});
   }
-  if (section == Section::kRows && format_.compressed_rows) return TakeOffset(index);
-  const bool is_row = section == Section::kRows;
-  std::deque<int32_t>& to = is_row ? rows_ : columns_;
-  const int64_t end = is_row ? format_.rows : format_.columns;
-  if (index < 0 || index >= end) {
-    return absl::InvalidArgumentError(absl::StrCat("entry ", to.size(), " is in ",
-                                                   is_row ? "row " : "column ", index,
-                                                   " (all from 0) of ", end));
+  SkipEmptySections();
+  return status;
+}
+
+template <class Index>
+absl::Status EntryReader::TakeIndices(const char* bytes, int64_t count, bool are_rows) {
+  PieceList<int32_t>& to = are_rows ? entries_.row : entries_.column;
+  const int64_t end = are_rows ? format_.rows : format_.columns;
+  for (int64_t done = 0; done < count;) {
+    const std::span<int32_t> room = to.Room(count - done);
+    for (int32_t& item : room) {
+      Index index;
+      std::memcpy(&index, bytes + done * sizeof(index), sizeof(index));
+      if (index < 0 || index >= end) {
+        return absl::InvalidArgumentError(absl::StrCat("entry ", to.size() + (&item - room.data()),
+                                                       " is in ", are_rows ? "row " : "column ",
+                                                       index, " (all from 0) of ", end));
+      }
+      item = static_cast<int32_t>(index);
+      ++done;
+    }
+    to.Keep(std::ssize(room));
   }
-  to.push_back(static_cast<int32_t>(index));
   return absl::OkStatus();
 }
 
-absl::Status EntryReader::TakeOffset(int64_t offset) {
-  const auto row = static_cast<int64_t>(rows_.size());
-  const int64_t least = row == 0 ? 0 : rows_.back();
-  const int64_t most = row == 0 ? 0 : format_.entries;
-  const bool last = row == format_.rows;
-  if (offset < least || offset > most || (last && offset != format_.entries)) {
-    return absl::InvalidArgumentError(absl::StrCat("offset ", row, " (from 0) is ", offset,
-                                                   ": offsets go from 0 to the ", format_.entries,
-                                                   " entries and never fall"));
+template <class Index>
+absl::Status EntryReader::TakeOffsets(const char* bytes, int64_t count) {
+  for (int64_t done = 0; done < count;) {
+    const std::span<int32_t> room = entries_.row.Room(count - done);
+    for (int32_t& item : room) {
+      Index offset;
+      std::memcpy(&offset, bytes + done * sizeof(offset), sizeof(offset));
+      const int64_t row = entries_.row.size() + (&item - room.data());
+      const int64_t most = row == 0 ? 0 : format_.entries;
+      const bool last = row == format_.rows;
+      if (offset < last_offset_ || offset > most || (last && offset != format_.entries)) {
+        return absl::InvalidArgumentError(absl::StrCat("offset ", row, " (from 0) is ", offset,
+                                                       ": offsets go from 0 to the ",
+                                                       format_.entries, " entries and never fall"));
+      }
+      last_offset_ = offset;
+      item = static_cast<int32_t>(offset);
+      ++done;
+    }
+    entries_.row.Keep(std::ssize(room));
   }
-  rows_.push_back(static_cast<int32_t>(offset));
   return absl::OkStatus();
 }
 
-int32_t EntryReader::NextRow() {
-  if (!format_.compressed_rows) {
-    const int32_t row = rows_.front();
-    rows_.pop_front();
-    return row;
+template <class T>
+absl::Status EntryReader::TakeValues(const char* bytes, int64_t count, PieceList<T>& to) {
+  for (int64_t done = 0; done < count;) {
+    const std::span<T> room = to.Room(count - done);
+    std::memcpy(room.data(), bytes + done * sizeof(T), room.size_bytes());
+    for (const T& value : room) {
+      if (IsFinite(value)) continue;
+      const int64_t entry = to.size() + (&value - room.data());
+      return absl::InvalidArgumentError(
+          absl::StrCat("the value of entry ", entry, ", in row ", entries_.RowOf(entry),
+                       " and column ", entries_.column[entry], " (all from 0), is not finite"));
+    }
+    to.Keep(std::ssize(room));
+    done += std::ssize(room);
   }
-  // The first of the offsets is where this row begins.
-  while (rows_[1] <= taken_values_) {
-    rows_.pop_front();
-    ++row_;
-  }
-  return row_;
-}
-
-absl::Status EntryReader::TakeValue(const char* bytes) {
-  const bool complex = IsComplex(format_.dtype);
-  const std::complex<double> value = DispatchDType(format_.dtype, [&](auto tag) {
-    typename decltype(tag)::type read;
-    std::memcpy(&read, bytes, sizeof(read));
-    return std::complex<double>(read);
-  });
-  if (!std::isfinite(value.real()) || !std::isfinite(value.imag())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the value of entry ", taken_values_, ", in row ", NextRow(), " and column ",
-                     columns_.front(), " (all from 0), is not finite"));
-  }
-  if (blocks_.empty() || blocks_.back().size() == blocks_.back().capacity()) {
-    const size_t left = static_cast<size_t>(format_.entries - taken_values_);
-    blocks_.emplace_back().reserve(std::min(left, kBlockEntries));
-    if (complex) imaginary_.emplace_back().reserve(blocks_.back().capacity());
-    block_bytes_ +=
-        blocks_.back().capacity() * (sizeof(MatrixEntry) + (complex ? sizeof(double) : 0)) +
-        kListBytes;
-  }
-  blocks_.back().push_back({NextRow(), columns_.front(), value.real()});
-  columns_.pop_front();
-  if (complex) imaginary_.back().push_back(value.imag());
-  ++taken_values_;
   return absl::OkStatus();
 }
 
@@ -216,15 +213,12 @@ absl::Status EntryReader::Finish() {
     taken_.Add(bytes);
     return absl::OkStatus();
   };
-  std::deque<int32_t>().swap(rows_);
-  std::deque<int32_t>().swap(columns_);
   const bool map = map_lines_ && header_.entries <= ValueMapShape::kMostLines;
-  const auto peak = static_cast<size_t>(PeakBytes(header_));
-  CROUT_RETURN_IF_ERROR(claim(peak - std::min(peak, block_bytes_)));
+  CROUT_RETURN_IF_ERROR(claim(AssembledBytes(header_)));
   if (map) CROUT_RETURN_IF_ERROR(claim(LineMapBytes(header_)));
-  CROUT_ASSIGN_OR_RETURN(sparse_, AssembleSparse(header_, std::move(blocks_), std::move(imaginary_),
-                                                 claim, map ? &map_ : nullptr));
-  block_bytes_ = 0;
+  CROUT_ASSIGN_OR_RETURN(
+      sparse_, AssembleSparse(header_, std::move(entries_), claim, map ? &map_ : nullptr));
+  entries_ = EntryPieces(format_.dtype, false, 0, 0);
   taken_.Keep(ResultBytes(sparse_, map_));
   return absl::OkStatus();
 }

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/dtype.h"
+#include "kernels/io/entry_pieces.h"
 #include "kernels/io/matrix_reader.h"
 #include "kernels/io/memory_grant.h"
 
@@ -63,18 +63,21 @@ class EntryReader final : public MatrixReader {
   enum class Section : uint8_t { kRows, kColumns, kValues, kEnd };
 
   int64_t ItemsOf(Section section) const;
+  int64_t Came(Section section) const;
   size_t ItemBytes(Section section) const;
   // To the next section that has items.
   void SkipEmptySections();
-  absl::Status TakeItem(const char* bytes);
-  absl::Status TakeOffset(int64_t offset);
-  absl::Status TakeIndex(int64_t index);
-  absl::Status TakeValue(const char* bytes);
-  int32_t NextRow();
+  // `count` items of the section, which has as many left.
+  absl::Status TakeItems(const char* bytes, int64_t count);
+  template <class Index>
+  absl::Status TakeOffsets(const char* bytes, int64_t count);
+  template <class Index>
+  absl::Status TakeIndices(const char* bytes, int64_t count, bool are_rows);
+  template <class T>
+  absl::Status TakeValues(const char* bytes, int64_t count, PieceList<T>& to);
 
   // What Append of so many bytes comes to hold besides what is held.
   size_t AppendBytes(size_t bytes) const;
-  size_t Held() const;
 
   const EntryFormat format_;
   const MatrixMarketHeader header_;
@@ -84,18 +87,9 @@ class EntryReader final : public MatrixReader {
   size_t reserved_ = 0;  // of that, for the next Append()
 
   Section section_ = Section::kRows;
-  int64_t items_ = 0;    // of the section, that have come
   std::string partial_;  // of an item of which some bytes have come
-
-  // Of each entry its row, or, of compressed rows, where each row ends; then its column. Freed as
-  // the values come. A row that ends where it begins has no entry.
-  std::deque<int32_t> rows_;
-  std::deque<int32_t> columns_;
-  int32_t row_ = 0;  // of compressed rows, of the next value
-  int64_t taken_values_ = 0;
-  std::vector<std::vector<MatrixEntry>> blocks_;
-  std::vector<std::vector<double>> imaginary_;
-  size_t block_bytes_ = 0;
+  int64_t last_offset_ = 0;
+  EntryPieces entries_;
 
   SparseMatrix sparse_;
   LineMap map_;

@@ -9,18 +9,19 @@ namespace crout {
 
 namespace {
 
-template <class T>
-LeadingBlock Inspect(const SparseMatrix& matrix, int64_t n) {
+// modulus(e): of the value of entry number e.
+template <class Modulus>
+LeadingBlock Inspect(const int64_t* column_start, const int32_t* row, int64_t n,
+                     const Modulus& modulus) {
   LeadingBlock block;
   std::vector<double> row_sums(n);
   for (int64_t j = 0; j < n; ++j) {
     double column_sum = 0;
     // The rows of a column ascend: the first one outside the block ends it.
-    for (int64_t i = matrix.column_start[j]; i < matrix.column_start[j + 1] && matrix.row[i] < n;
-         ++i) {
-      const double modulus = Modulus(ConvertTo<T>(matrix.Value<WideType<T>>(i)));
-      column_sum += modulus;
-      row_sums[matrix.row[i]] += modulus;
+    for (int64_t e = column_start[j]; e < column_start[j + 1] && row[e] < n; ++e) {
+      const double size = modulus(e);
+      column_sum += size;
+      row_sums[row[e]] += size;
     }
     if (column_sum == 0 && !block.empty_column) block.empty_column = j;
     block.norm_one = std::max(block.norm_one, column_sum);
@@ -35,8 +36,19 @@ LeadingBlock Inspect(const SparseMatrix& matrix, int64_t n) {
 }  // namespace
 
 LeadingBlock InspectLeadingBlock(const SparseMatrix& matrix, int64_t n, DType dtype) {
-  return DispatchDType(dtype,
-                       [&](auto tag) { return Inspect<typename decltype(tag)::type>(matrix, n); });
+  return DispatchDType(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Inspect(matrix.column_start.data(), matrix.row.data(), n,
+                   [&](int64_t e) { return Modulus(ConvertTo<T>(matrix.Value<WideType<T>>(e))); });
+  });
+}
+
+LeadingBlock InspectLeadingBlock(const AnySparse& matrix, int64_t n) {
+  return DispatchDType(matrix.dtype, [&](auto tag) {
+    const auto view = matrix.As<typename decltype(tag)::type>();
+    return Inspect(view.column_start, view.row, n,
+                   [&](int64_t e) { return Modulus(view.value[e]); });
+  });
 }
 
 }  // namespace crout

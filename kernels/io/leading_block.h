@@ -7,6 +7,7 @@
 
 #include "kernels/dtype.h"
 #include "kernels/io/sparse_matrix.h"
+#include "kernels/sparse_view.h"
 
 namespace crout {
 
@@ -22,6 +23,8 @@ struct LeadingBlock {
 // Of the n x n block, 0 <= n <= rows, columns, with its values rounded to `dtype`, which
 // is complex where the matrix is. Takes 8 n bytes.
 LeadingBlock InspectLeadingBlock(const SparseMatrix& matrix, int64_t n, DType dtype);
+// Of one whose values are of that type already.
+LeadingBlock InspectLeadingBlock(const AnySparse& matrix, int64_t n);
 
 }  // namespace crout
 

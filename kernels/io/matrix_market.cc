@@ -17,12 +17,8 @@ int64_t PeakBytes(const MatrixMarketHeader& header) {
     if (full > int64_t{1} << 56) return kMost;
     return (header.entries + full) * value;
   }
-  const int64_t stored = header.symmetry == MatrixMarketHeader::Symmetry::kGeneral
-                             ? header.entries
-                             : 2 * header.entries;
   return header.entries * (int64_t{sizeof(MatrixEntry)} + imaginary) +
-         stored * (int64_t{sizeof(int32_t)} + value) +
-         2 * (header.columns + 1) * int64_t{sizeof(int64_t)};
+         static_cast<int64_t>(AssembledBytes(header));
 }
 
 }  // namespace crout

@@ -15,17 +15,54 @@ namespace {
 
 using Symmetry = MatrixMarketHeader::Symmetry;
 
-// column_start of the matrix with its mirrored entries, duplicates counted apart.
-std::vector<int64_t> CountColumns(const MatrixMarketHeader& header,
-                                  const std::vector<std::vector<MatrixEntry>>& blocks) {
-  std::vector<int64_t> start(header.columns + 1);
-  const bool mirrored = header.symmetry != Symmetry::kGeneral;
-  for (const auto& block : blocks) {
-    for (const MatrixEntry& entry : block) {
-      ++start[entry.column + 1];
-      if (mirrored && entry.row != entry.column) ++start[entry.row + 1];
+// What EntryPieces offers, of blocks of entries in file order.
+class EntryBlocks {
+ public:
+  EntryBlocks(std::vector<std::vector<MatrixEntry>> blocks,
+              std::vector<std::vector<double>> imaginary)
+      : blocks_(std::move(blocks)), imaginary_(std::move(imaginary)) {}
+
+  size_t bytes() const {
+    size_t entries = 0;
+    for (const auto& block : blocks_) entries += block.size();
+    return entries * (sizeof(MatrixEntry) + (imaginary_.empty() ? 0 : sizeof(double)));
+  }
+
+  template <class Visit>
+  void ForPositions(const Visit& visit) const {
+    for (const auto& block : blocks_) {
+      for (const MatrixEntry& entry : block) visit(entry.row, entry.column);
     }
   }
+
+  template <class T, class Visit>
+  void Drain(const Visit& visit) {
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      for (size_t i = 0; i < blocks_[b].size(); ++i) {
+        const MatrixEntry& entry = blocks_[b][i];
+        T value(entry.value);
+        if constexpr (kIsComplex<T>) value.imag(imaginary_[b][i]);
+        visit(entry.row, entry.column, value);
+      }
+      std::vector<MatrixEntry>().swap(blocks_[b]);
+      if constexpr (kIsComplex<T>) std::vector<double>().swap(imaginary_[b]);
+    }
+  }
+
+ private:
+  std::vector<std::vector<MatrixEntry>> blocks_;
+  std::vector<std::vector<double>> imaginary_;
+};
+
+// column_start of the matrix with its mirrored entries, duplicates counted apart.
+template <class Entries>
+std::vector<int64_t> CountColumns(const MatrixMarketHeader& header, const Entries& entries) {
+  std::vector<int64_t> start(header.columns + 1);
+  const bool mirrored = header.symmetry != Symmetry::kGeneral;
+  entries.ForPositions([&](int32_t row, int32_t column) {
+    ++start[column + 1];
+    if (mirrored && row != column) ++start[row + 1];
+  });
   std::partial_sum(start.begin(), start.end(), start.begin());
   return start;
 }
@@ -57,9 +94,9 @@ T Mirrored(Symmetry symmetry, T value) {
 }
 
 // Moves every entry to its column, in file order, and its line to the same place of the map.
-template <class T>
-void Scatter(const MatrixMarketHeader& header, std::vector<std::vector<MatrixEntry>> blocks,
-             std::vector<std::vector<double>> imaginary, SparseMatrix* matrix, LineMap* map) {
+template <class T, class Entries>
+void Scatter(const MatrixMarketHeader& header, Entries entries, SparseMatrix* matrix,
+             LineMap* map) {
   std::vector<int64_t> next(matrix->column_start.begin(), matrix->column_start.end() - 1);
   const Symmetry symmetry = header.symmetry;
   const bool mirrored = symmetry != Symmetry::kGeneral;
@@ -67,24 +104,17 @@ void Scatter(const MatrixMarketHeader& header, std::vector<std::vector<MatrixEnt
   const auto note = [&](int64_t at, uint32_t source) {
     if (map != nullptr) map->source[at] = source;
   };
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    for (size_t i = 0; i < blocks[b].size(); ++i) {
-      const MatrixEntry& entry = blocks[b][i];
-      T value(entry.value);
-      if constexpr (kIsComplex<T>) value.imag(imaginary[b][i]);
-      const bool across = mirrored && entry.row != entry.column;
-      const bool real = symmetry == Symmetry::kHermitian && entry.row == entry.column;
-      note(next[entry.column], real ? line | ValueMap::kReal : line);
-      Put(next[entry.column]++, entry.row, value, matrix);
-      if (across) {
-        note(next[entry.row], line | ValueMap::kMirrored);
-        Put(next[entry.row]++, entry.column, Mirrored(symmetry, value), matrix);
-      }
-      ++line;
+  entries.template Drain<T>([&](int32_t row, int32_t column, T value) {
+    const bool across = mirrored && row != column;
+    const bool real = symmetry == Symmetry::kHermitian && row == column;
+    note(next[column], real ? line | ValueMap::kReal : line);
+    Put(next[column]++, row, value, matrix);
+    if (across) {
+      note(next[row], line | ValueMap::kMirrored);
+      Put(next[row]++, column, Mirrored(symmetry, value), matrix);
     }
-    std::vector<MatrixEntry>().swap(blocks[b]);
-    if constexpr (kIsComplex<T>) std::vector<double>().swap(imaginary[b]);
-  }
+    ++line;
+  });
 }
 
 // The source fills what would be a gap.
@@ -178,23 +208,20 @@ void StartMap(const MatrixMarketHeader& header, int64_t sources, LineMap* map) {
 }
 
 // AssembleSparse() with values of type T.
-template <class T>
-absl::StatusOr<SparseMatrix> Assemble(const MatrixMarketHeader& header,
-                                      std::vector<std::vector<MatrixEntry>> blocks,
-                                      std::vector<std::vector<double>> imaginary,
+template <class T, class Entries>
+absl::StatusOr<SparseMatrix> Assemble(const MatrixMarketHeader& header, Entries entries,
                                       absl::FunctionRef<absl::Status(size_t)> claim, LineMap* map) {
   SparseMatrix matrix;
   matrix.rows = header.rows;
   matrix.columns = header.columns;
-  matrix.column_start = CountColumns(header, blocks);
+  matrix.column_start = CountColumns(header, entries);
   matrix.row.resize(matrix.column_start.back());
   matrix.value.resize(matrix.column_start.back());
   if constexpr (kIsComplex<T>) matrix.imaginary.resize(matrix.column_start.back());
   if (map != nullptr) StartMap(header, matrix.nonzeros(), map);
-  Scatter<T>(header, std::move(blocks), std::move(imaginary), &matrix, map);
+  const size_t freed = entries.bytes();
+  Scatter<T>(header, std::move(entries), &matrix, map);
   const size_t sort = SortBytes<T>(matrix);
-  const size_t freed =
-      header.entries * (sizeof(MatrixEntry) + (kIsComplex<T> ? sizeof(double) : 0));
   if (sort > freed) {
     if (absl::Status status = claim(sort - freed); !status.ok()) return status;
   }
@@ -217,11 +244,27 @@ absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             std::vector<std::vector<double>> imaginary,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
                                             LineMap* map) {
+  EntryBlocks entries(std::move(blocks), std::move(imaginary));
   if (header.complex()) {
-    return Assemble<std::complex<double>>(header, std::move(blocks), std::move(imaginary), claim,
-                                          map);
+    return Assemble<std::complex<double>>(header, std::move(entries), claim, map);
   }
-  return Assemble<double>(header, std::move(blocks), {}, claim, map);
+  return Assemble<double>(header, std::move(entries), claim, map);
+}
+
+absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header, EntryPieces entries,
+                                            absl::FunctionRef<absl::Status(size_t)> claim,
+                                            LineMap* map) {
+  if (header.complex()) {
+    return Assemble<std::complex<double>>(header, std::move(entries), claim, map);
+  }
+  return Assemble<double>(header, std::move(entries), claim, map);
+}
+
+size_t AssembledBytes(const MatrixMarketHeader& header) {
+  const size_t entry = sizeof(int32_t) + (header.complex() ? 2 : 1) * sizeof(double);
+  // column_start, and where the next entry of each column goes.
+  return static_cast<size_t>(Expanded(header)) * entry +
+         2 * static_cast<size_t>(header.columns + 1) * sizeof(int64_t);
 }
 
 }  // namespace crout

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/dtype.h"
+#include "kernels/io/entry_pieces.h"
 #include "kernels/io/matrix_market.h"
 #include "kernels/value_map.h"
 
@@ -84,6 +85,15 @@ absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             std::vector<std::vector<double>> imaginary,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
                                             LineMap* map = nullptr);
+
+// The same of entries that arrived in binary; the header is of a general matrix, and complex where
+// the values are. Holds what they hold, and AssembledBytes() beside that.
+absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header, EntryPieces entries,
+                                            absl::FunctionRef<absl::Status(size_t)> claim,
+                                            LineMap* map = nullptr);
+
+// Of such a matrix while it is made, before duplicates are summed.
+size_t AssembledBytes(const MatrixMarketHeader& header);
 
 }  // namespace crout
 

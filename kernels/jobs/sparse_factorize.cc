@@ -109,7 +109,7 @@ absl::StatusOr<SparseFactorizePlan> SparseFactorizeJob::PlanLarger(
     std::span<const int32_t> postponable, StopRequested stop) {
   const bool on_host = context_.device().info().kind == DeviceKind::kHost;
   AnySparse matrix = Matrix();
-  const size_t base = AnalysisBytes(matrix.n, matrix.nonzeros) + matrix.n * sizeof(int32_t) +
+  const size_t base = AnalysisBytes(matrix.n) + matrix.n * sizeof(int32_t) +
                       (on_host ? 0 : plan_.buffers.bytes(plan_.matrix));
   CROUT_RETURN_IF_ERROR(growth_->ClaimAnalysis(base));
   std::vector<std::byte> copy;

@@ -13,6 +13,7 @@
 #include "kernels/sparse/matching.h"
 #include "kernels/sparse/minimum_degree.h"
 #include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_protocol.h"
 #include "kernels/sparse/symbolic.h"
 #include "kernels/util/status_macros.h"
 
@@ -121,20 +122,34 @@ absl::StatusOr<Ordered> OrderBothWays(const Graph& graph, const std::string& pro
   return *std::move(by_dissection);
 }
 
+// Whether the program may be asked for an order.
+bool TriesDissection(const Graph& graph, const AnalysisOptions& options) {
+  if (options.ordering_program.empty() || graph.neighbour.empty() ||
+      !FitsOrderingProgram(graph.vertices(), graph.start.back())) {
+    return false;
+  }
+  return options.ordering == OrderingMode::kNestedDissection ||
+         (options.ordering == OrderingMode::kAuto && graph.vertices() > kFewVertices);
+}
+
 absl::StatusOr<Ordered> Order(const Graph& graph, const AnalysisOptions& options,
                               StopRequested stop) {
   if (options.ordering == OrderingMode::kNatural) return OrderNaturally(graph);
-  if (options.ordering == OrderingMode::kMinimumDegree || options.ordering_program.empty() ||
-      graph.neighbour.empty()) {
-    return OrderByDegree(graph);
-  }
+  if (!TriesDissection(graph, options)) return OrderByDegree(graph);
   if (options.ordering == OrderingMode::kNestedDissection) {
     CROUT_ASSIGN_OR_RETURN(std::optional<Ordered> ordered,
                            OrderByDissection(graph, options.ordering_program, stop));
     return ordered ? *std::move(ordered) : OrderByDegree(graph);
   }
-  if (graph.vertices() <= kFewVertices) return OrderByDegree(graph);
   return OrderBothWays(graph, options.ordering_program, stop);
+}
+
+// What Order() takes beside the graph and AnalysisBytes().
+size_t OrderingBytes(const Graph& graph, const AnalysisOptions& options) {
+  // The program has the graph, coarser ones with weights, and both parts of one that it divides.
+  constexpr size_t kProgramBytes = 24;
+  const size_t of_program = TriesDissection(graph, options) ? kProgramBytes : 0;
+  return MinimumDegreeBytes(graph) + graph.neighbour.size() * of_program;
 }
 
 // 1 for each vertex that is to be kept.
@@ -223,8 +238,7 @@ size_t Analysis::bytes() const {
          BytesOf(column_scale) + BytesOf(first_position) + BytesOf(border_start) + BytesOf(parent) +
          BytesOf(child_start) + BytesOf(child) + BytesOf(border) + BytesOf(place_in_parent) +
          BytesOf(level_start) + BytesOf(level_front) + BytesOf(factor_start) +
-         BytesOf(contribution_start) + BytesOf(level_contribution_entries) + BytesOf(entry_start) +
-         BytesOf(entry) + BytesOf(target) + BytesOf(entry_column);
+         BytesOf(contribution_start) + BytesOf(level_contribution_entries);
 }
 
 absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& options,
@@ -242,6 +256,7 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
   }
   std::vector<int32_t> column_of_row;
   if (analysis.matched) {
+    CROUT_RETURN_IF_ERROR(options.Claim(MatchingBytes(a.nonzeros)));
     CROUT_ASSIGN_OR_RETURN(Matching matching, MaximumProductMatching(a, stop));
     analysis.unmatched_row = matching.unmatched_row;
     if (matching.unmatched_row >= 0) return analysis;
@@ -250,34 +265,33 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
     column_of_row = std::move(matching.column_of_row);
   }
   CROUT_RETURN_IF_ERROR(EndStep(1, options, stop));
+  CROUT_RETURN_IF_ERROR(options.Claim(MostNeighbourBytes(a.nonzeros)));
   const Graph graph = SymmetrizedGraph(a, column_of_row.empty() ? nullptr : column_of_row.data());
   CROUT_RETURN_IF_ERROR(EndStep(2, options, stop));
+  // Without what is kept there is one more graph.
+  const size_t graphs = graph.neighbour_bytes() * (options.keep.empty() ? 1 : 2);
+  CROUT_RETURN_IF_ERROR(options.Claim(graphs + OrderingBytes(graph, options)));
   CROUT_ASSIGN_OR_RETURN(FrontTree fronts, MakeTree(graph, options, stop, analysis.ordering));
   CROUT_RETURN_IF_ERROR(EndStep(3, options, stop));
   analysis.kept = std::ssize(options.keep);
-  if (options.claim) {
-    // Borders that hold what is kept are counted with all of it.
-    const size_t wider =
-        analysis.kept > 0 ? 2 * sizeof(int32_t) * analysis.kept * fronts.parent.size() : 0;
-    CROUT_RETURN_IF_ERROR(options.claim(SymbolicBytes(a, fronts) + wider));
-  }
+  // Borders that hold what is kept are counted with all of it.
+  const size_t wider =
+      analysis.kept > 0 ? 2 * sizeof(int32_t) * analysis.kept * fronts.parent.size() : 0;
+  CROUT_RETURN_IF_ERROR(options.Claim(graph.neighbour_bytes() + SymbolicBytes(fronts) + wider));
   analysis.row_order = std::move(fronts.order);
   analysis.column_order = analysis.row_order;
   if (!column_of_row.empty()) {
     for (int32_t& k : analysis.column_order) k = column_of_row[k];
   }
-  CROUT_RETURN_IF_ERROR(FillSymbolic(a, graph, fronts, stop, analysis));
+  CROUT_RETURN_IF_ERROR(FillSymbolic(graph, fronts, stop, analysis));
   CROUT_RETURN_IF_ERROR(EndStep(kAnalysisSteps, options, stop));
   return analysis;
 }
 
-size_t AnalysisBytes(int64_t n, int64_t nonzeros) {
-  // Of each vertex: permutations, scales, the matching's or two trees' arrays. Of each entry: two
-  // neighbours, once more in AMD's and in the child's arrays; or its cost.
+size_t AnalysisBytes(int64_t n) {
+  // Permutations, scales, the matching's or two trees' arrays.
   constexpr size_t kOfVertex = 240;
-  constexpr size_t kOfEntry = 80;
-  return sizeof(Analysis) + static_cast<size_t>(n + 1) * kOfVertex +
-         static_cast<size_t>(nonzeros) * kOfEntry;
+  return sizeof(Analysis) + static_cast<size_t>(n + 1) * kOfVertex;
 }
 
 }  // namespace crout

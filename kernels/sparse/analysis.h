@@ -40,10 +40,12 @@ struct AnalysisOptions {
   // columns is then its Schur complement (Analysis::kept). Not with matching, which takes columns
   // elsewhere: kAuto is kOff then, kOn INVALID_ARGUMENT.
   std::vector<int32_t> keep;
-  // Called before memory is taken beyond AnalysisBytes(n, nonzeros), with the bytes that are held
-  // beyond it from then on, in all, until Analyze returns; an error ends the analysis. The
-  // analysis' own bytes() are part of them. Not called where it is empty.
+  // Called before memory is taken beyond AnalysisBytes(n), with the bytes that are held beyond it
+  // from then on, in all, which may be less than before; an error ends the analysis. Those of the
+  // last call and AnalysisBytes(n) together are no less than the analysis' own bytes(). Not called
+  // where it is empty.
   std::function<absl::Status(size_t bytes)> claim;
+  absl::Status Claim(size_t bytes) const { return claim ? claim(bytes) : absl::OkStatus(); }
   // Called as each step ends, with how many have ended, before `stop` is asked. May be empty.
   std::function<void(int steps)> tell;
 };
@@ -119,15 +121,6 @@ struct Analysis {
   std::vector<int64_t> contribution_start;
   std::vector<int64_t> level_contribution_entries;
 
-  // A's entries by the front that eliminates them: those of front f are [entry_start[f],
-  // entry_start[f + 1]). `entry` is the index in SparseView::value; `target` the element of the
-  // factor, of which factor_start[f] <= target < factor_start[f + 1], that starts as that entry's
-  // value, scaled. No two share one, and all others start as 0.
-  std::vector<int64_t> entry_start;
-  std::vector<int32_t> entry;
-  std::vector<int64_t> target;
-  std::vector<int32_t> entry_column;  // A's column of each; its row is SparseView::row[entry]
-
   // 2/3 d1^3 + 2 d1^2 d2 + 2 d1 d2^2 over the fronts that are factored: a complex operation counts
   // as one.
   double flops = 0;
@@ -175,9 +168,9 @@ absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,
                                   std::span<const int32_t> interchanges,
                                   const AnalysisOptions& options, StopRequested stop);
 
-// Memory that an analysis of such a matrix takes without asking, its result included; the child
-// process's too.
-size_t AnalysisBytes(int64_t n, int64_t nonzeros);
+// Memory that an analysis of a matrix of order n takes without asking, its result included; the
+// child process's too. What depends on the entries is asked for.
+size_t AnalysisBytes(int64_t n);
 
 // Whether some entry of the diagonal is missing, zero, or less than a hundredth of its row's or its
 // column's largest, or the largest of rows or columns are more than 1e4 apart.

@@ -1,6 +1,7 @@
 #include "kernels/sparse/graph.h"
 
 #include <algorithm>
+#include <span>
 
 namespace crout {
 namespace {
@@ -30,21 +31,28 @@ Graph SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row) {
     row_of_column.resize(a.n);
     for (int64_t i = 0; i < a.n; ++i) row_of_column[column_of_row[i]] = static_cast<int32_t>(i);
   }
-  std::vector<int32_t> last_seen_by(a.n, -1);
-  // visit(w) for each neighbour of v, in no order.
+  std::vector<int32_t> moved;
+  // visit(w) for each neighbour of v, ascending: what is in its row, in its column, or in both.
   const auto for_neighbours = [&](int32_t v, const auto& visit) {
-    last_seen_by[v] = v;
-    const auto see = [&](int32_t w) {
-      if (last_seen_by[w] == v) return;
-      last_seen_by[w] = v;
-      visit(w);
-    };
     const int32_t j = column_of_row != nullptr ? column_of_row[v] : v;
-    for (int64_t e = pattern.column_start[j]; e < pattern.column_start[j + 1]; ++e) {
-      see(pattern.row[e]);
+    std::span<const int32_t> in_column(pattern.row + pattern.column_start[j],
+                                       pattern.row + pattern.column_start[j + 1]);
+    std::span<const int32_t> in_row(pattern.column + pattern.row_start[v],
+                                    pattern.column + pattern.row_start[v + 1]);
+    if (column_of_row != nullptr) {
+      moved.assign(in_row.begin(), in_row.end());
+      for (int32_t& w : moved) w = row_of_column[w];
+      std::sort(moved.begin(), moved.end());
+      in_row = moved;
     }
-    for (int64_t e = pattern.row_start[v]; e < pattern.row_start[v + 1]; ++e) {
-      see(row_of_column.empty() ? pattern.column[e] : row_of_column[pattern.column[e]]);
+    auto p = in_column.begin();
+    auto q = in_row.begin();
+    while (p != in_column.end() || q != in_row.end()) {
+      const bool from_column = q == in_row.end() || (p != in_column.end() && *p <= *q);
+      const int32_t w = from_column ? *p : *q;
+      if (p != in_column.end() && *p == w) ++p;
+      if (q != in_row.end() && *q == w) ++q;
+      if (w != v) visit(w);
     }
   };
   Graph graph;
@@ -55,11 +63,9 @@ Graph SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row) {
     graph.start[v + 1] = graph.start[v] + degree;
   }
   graph.neighbour.resize(graph.start[a.n]);
-  std::fill(last_seen_by.begin(), last_seen_by.end(), -1);
-  // Every list is appended to by ascending v, its own neighbours: so it ascends.
-  std::vector<int64_t> next(graph.start.begin(), graph.start.end() - 1);
+  int32_t* next = graph.neighbour.data();
   for (int32_t v = 0; v < a.n; ++v) {
-    for_neighbours(v, [&](int32_t w) { graph.neighbour[next[w]++] = v; });
+    for_neighbours(v, [&](int32_t w) { *next++ = w; });
   }
   return graph;
 }

@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_SPARSE_GRAPH_H_
 #define CROUT_KERNELS_SPARSE_GRAPH_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -16,7 +17,13 @@ struct Graph {
   std::vector<int32_t> neighbour;
 
   int64_t vertices() const { return static_cast<int64_t>(start.size()) - 1; }
+  size_t neighbour_bytes() const { return neighbour.size() * sizeof(int32_t); }
 };
+
+// Of the graph of a matrix with so many entries: a symmetric pattern has half of it.
+inline size_t MostNeighbourBytes(int64_t nonzeros) {
+  return 2 * static_cast<size_t>(nonzeros) * sizeof(int32_t);
+}
 
 // Of A Q, where column column_of_row[i] of A is column i of A Q; null: of A itself. Row i and
 // column i of that are vertex i, and every entry is an edge, whatever its value.

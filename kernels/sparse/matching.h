@@ -2,6 +2,7 @@
 #ifndef CROUT_KERNELS_SPARSE_MATCHING_H_
 #define CROUT_KERNELS_SPARSE_MATCHING_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct Matching {
 // job 5), by shortest augmenting paths. Zeros that are stored are no entries. Asks `stop` now and
 // then. INVALID_ARGUMENT: an entry that is NaN or Inf, with its place.
 absl::StatusOr<Matching> MaximumProductMatching(const AnySparse& a, StopRequested stop);
+
+// What it takes of each entry: its cost, and a place in the queue of those that wait.
+inline size_t MatchingBytes(int64_t nonzeros) { return static_cast<size_t>(nonzeros) * 24; }
 
 }  // namespace crout
 

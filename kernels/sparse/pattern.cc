@@ -52,17 +52,24 @@ PatternKey PatternDigest(const AnySparse& a) {
   const SparseLayout at(a.n, a.nonzeros, a.dtype);
   const auto* const start = reinterpret_cast<const int64_t*>(a.data + at.column_start);
   const auto* const row = reinterpret_cast<const int32_t*>(a.data + at.row);
-  PatternKey key{{Mix(a.n + 0x9e3779b97f4a7c15), Mix(a.nonzeros + 0x3c6ef372fe94f82b)}};
-  const auto add = [&key](uint64_t x) {
-    key.half[0] = Mix(key.half[0] ^ x) + 0x9e3779b97f4a7c15;
-    key.half[1] = (key.half[1] + x) * 0xd6e8feb86659fd93;
-    key.half[1] ^= key.half[1] >> 32;
+  uint64_t first = Mix(a.n + 0x9e3779b97f4a7c15);
+  uint64_t second = Mix(a.nonzeros + 0x3c6ef372fe94f82b);
+  // One multiplication of each half waits for the one before: all else is done meanwhile.
+  const auto add = [&](uint64_t x) {
+    first = (first ^ x) * 0x9fb21c651e98df25;
+    first ^= first >> 32;
+    second = (second + x) * 0xd6e8feb86659fd93;
+    second ^= second >> 29;
   };
   for (int64_t j = 0; j < a.n; ++j) {
     add(static_cast<uint64_t>(start[j + 1]));
-    for (int64_t e = start[j]; e < start[j + 1]; ++e) add(static_cast<uint32_t>(row[e]));
+    int64_t e = start[j];
+    for (; e + 1 < start[j + 1]; e += 2) {
+      add(static_cast<uint32_t>(row[e]) | uint64_t{static_cast<uint32_t>(row[e + 1])} << 32);
+    }
+    if (e < start[j + 1]) add(static_cast<uint32_t>(row[e]));
   }
-  return key;
+  return {{Mix(first), Mix(second)}};
 }
 
 bool AsksForMatching(const AnySparse& a) {

@@ -113,12 +113,11 @@ absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,
     column_of_row[row] = column;
   }
   // A border grows by what was postponed below it, at most.
-  if (options.claim) {
-    const size_t more = 2 * sizeof(int32_t) * positions.size() * analysis.levels();
-    CROUT_RETURN_IF_ERROR(options.claim(2 * analysis.bytes() + more));
-  }
+  const size_t more = 2 * sizeof(int32_t) * positions.size() * analysis.levels();
+  CROUT_RETURN_IF_ERROR(
+      options.Claim(2 * analysis.bytes() + more + MostNeighbourBytes(a.nonzeros)));
   const Graph graph = SymmetrizedGraph(a, column_of_row.data());
-  CROUT_RETURN_IF_ERROR(FillSymbolic(a, graph, tree, stop, postponed));
+  CROUT_RETURN_IF_ERROR(FillSymbolic(graph, tree, stop, postponed));
   return postponed;
 }
 

@@ -14,8 +14,8 @@ constexpr int64_t kFrontsBetweenStops = 4096;
 
 class Symbolic {
  public:
-  Symbolic(const AnySparse& a, const Graph& graph, const FrontTree& tree, Analysis& analysis)
-      : a_(a), graph_(graph), tree_(tree), out_(analysis), fronts_(std::ssize(tree.parent)) {}
+  Symbolic(const Graph& graph, const FrontTree& tree, Analysis& analysis)
+      : graph_(graph), tree_(tree), out_(analysis), fronts_(std::ssize(tree.parent)) {}
 
   absl::Status Run(StopRequested stop) {
     out_.first_position = tree_.first_position;
@@ -25,7 +25,7 @@ class Symbolic {
     CROUT_RETURN_IF_ERROR(PlaceFronts());
     FillLevels();
     CountStack();
-    return PlaceEntries(stop);
+    return absl::OkStatus();
   }
 
  private:
@@ -168,56 +168,6 @@ class Symbolic {
     }
   }
 
-  absl::Status PlaceEntries(StopRequested stop) {
-    const SparseLayout at(a_.n, a_.nonzeros, a_.dtype);
-    const auto* const column_start = reinterpret_cast<const int64_t*>(a_.data + at.column_start);
-    const auto* const row_start = reinterpret_cast<const int64_t*>(a_.data + at.row_start);
-    const auto* const row = reinterpret_cast<const int32_t*>(a_.data + at.row);
-    const auto* const column = reinterpret_cast<const int32_t*>(a_.data + at.column);
-    const auto* const entry_by_row = reinterpret_cast<const int32_t*>(a_.data + at.position);
-    std::vector<int32_t> row_position(out_.n), column_position(out_.n), place(out_.n);
-    for (int64_t k = 0; k < out_.n; ++k) {
-      row_position[out_.row_order[k]] = static_cast<int32_t>(k);
-      column_position[out_.column_order[k]] = static_cast<int32_t>(k);
-    }
-    out_.entry_start.resize(fronts_ + 1);
-    out_.entry.resize(a_.nonzeros);
-    out_.target.resize(a_.nonzeros);
-    out_.entry_column.resize(a_.nonzeros);
-    int64_t count = 0;
-    for (int64_t f = 0; f < fronts_; ++f) {
-      if (f % kFrontsBetweenStops == 0) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
-      SetPlaces(f, place);
-      const int64_t d1 = out_.eliminated(f);
-      const int64_t size = d1 + out_.bordered(f);
-      const int32_t first = out_.first_position[f];
-      const int64_t u12 = size * d1;
-      const auto put = [&](int32_t entry, int32_t j, int64_t offset) {
-        out_.entry[count] = entry;
-        out_.entry_column[count] = j;
-        out_.target[count++] = out_.factor_start[f] + offset;
-      };
-      for (int64_t l = 0; l < d1; ++l) {
-        const int32_t j = out_.column_order[first + l];
-        for (int64_t e = column_start[j]; e < column_start[j + 1]; ++e) {
-          const int32_t k = row_position[row[e]];
-          if (k >= first) put(static_cast<int32_t>(e), j, l * size + place[k]);
-        }
-      }
-      for (int64_t k = 0; k < d1; ++k) {
-        const int32_t i = out_.row_order[first + k];
-        for (int64_t e = row_start[i]; e < row_start[i + 1]; ++e) {
-          const int32_t l = column_position[column[e]];
-          if (l < first + d1) continue;
-          put(entry_by_row[e], column[e], u12 + (place[l] - d1) * d1 + k);
-        }
-      }
-      out_.entry_start[f + 1] = count;
-    }
-    return absl::OkStatus();
-  }
-
-  const AnySparse& a_;
   const Graph& graph_;
   const FrontTree& tree_;
   Analysis& out_;
@@ -226,18 +176,17 @@ class Symbolic {
 
 }  // namespace
 
-absl::Status FillSymbolic(const AnySparse& a, const Graph& graph, const FrontTree& tree,
-                          StopRequested stop, Analysis& analysis) {
-  return Symbolic(a, graph, tree, analysis).Run(stop);
+absl::Status FillSymbolic(const Graph& graph, const FrontTree& tree, StopRequested stop,
+                          Analysis& analysis) {
+  return Symbolic(graph, tree, analysis).Run(stop);
 }
 
-size_t SymbolicBytes(const AnySparse& a, const FrontTree& tree) {
+size_t SymbolicBytes(const FrontTree& tree) {
   size_t borders = 0;
   for (const int32_t d2 : tree.bordered) borders += d2;
   constexpr size_t kOfBorder = 2 * sizeof(int32_t);
-  constexpr size_t kOfEntry = 2 * sizeof(int32_t) + sizeof(int64_t);
-  constexpr size_t kOfFront = 7 * sizeof(int32_t) + 5 * sizeof(int64_t);
-  return borders * kOfBorder + a.nonzeros * kOfEntry + (tree.parent.size() + 1) * kOfFront;
+  constexpr size_t kOfFront = 7 * sizeof(int32_t) + 4 * sizeof(int64_t);
+  return borders * kOfBorder + (tree.parent.size() + 1) * kOfFront;
 }
 
 }  // namespace crout

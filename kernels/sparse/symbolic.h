@@ -12,14 +12,14 @@
 
 namespace crout {
 
-// Fills what Analysis says of fronts, levels, entries and their numbers. On entry it has n and
+// Fills what Analysis says of fronts, levels and their numbers. On entry it has n and
 // nonzeros, row_order and column_order, of which the former is the order of `tree`. Errors are
 // those of Analyze.
-absl::Status FillSymbolic(const AnySparse& a, const Graph& graph, const FrontTree& tree,
-                          StopRequested stop, Analysis& analysis);
+absl::Status FillSymbolic(const Graph& graph, const FrontTree& tree, StopRequested stop,
+                          Analysis& analysis);
 
 // Bytes of what FillSymbolic fills.
-size_t SymbolicBytes(const AnySparse& a, const FrontTree& tree);
+size_t SymbolicBytes(const FrontTree& tree);
 
 }  // namespace crout
 

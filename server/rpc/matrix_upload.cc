@@ -12,11 +12,12 @@
 #include "absl/strings/string_view.h"
 #include "kernels/io/entry_reader.h"
 #include "kernels/io/matrix_market_reader.h"
-#include "kernels/io/row_index.h"
+#include "kernels/io/sparse_block.h"
 #include "kernels/scalar.h"
 #include "kernels/sparse_view.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/clock.h"
+#include "kernels/util/size_class.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "kernels/util/strings.h"
@@ -45,22 +46,6 @@ absl::Status Overflow(const std::string& field, int64_t row, int64_t col) {
                                       " (0-based) overflows ", ToAbsl(NameOf(kDTypeOf<T>))));
 }
 
-// Writes to memory of the host.
-class SpanUploader final : public Uploader {
- public:
-  explicit SpanUploader(std::span<std::byte> left) : left_(left) {}
-
-  std::span<std::byte> Reserve(absl::AnyInvocable<void()>) override { return left_; }
-  absl::Status Commit(size_t bytes) override {
-    left_ = left_.subspan(bytes);
-    return absl::OkStatus();
-  }
-  absl::Status Join(ExecutionContext&) override { return absl::OkStatus(); }
-
- private:
-  std::span<std::byte> left_;
-};
-
 }  // namespace
 
 absl::Status StagingTimeout() {
@@ -88,10 +73,14 @@ absl::Status MatrixUpload::Open(DeviceSlot& slot) {
     CROUT_ASSIGN_OR_RETURN(destination_, core_.host_memory.Allocate(bytes));
     return absl::OkStatus();
   }
-  CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(bytes + around_));
-  if (bytes == 0) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(uploader_,
-                         slot.device->StartUpload({destination_.data() + offset_, bytes}));
+  if (keep_sparse_ && packed_ && slot.on_host()) {
+    destination_ = std::move(packed_);  // It is where it is to be.
+  } else {
+    CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(bytes + around_));
+    if (bytes == 0) return absl::OkStatus();
+    CROUT_ASSIGN_OR_RETURN(uploader_,
+                           slot.device->StartUpload({destination_.data() + offset_, bytes}));
+  }
   const std::optional<ValueMapShape> map = map_shape();
   if (!map) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(map_destination_, slot.device->memory().Allocate(map->bytes()));
@@ -195,44 +184,62 @@ absl::StatusOr<std::optional<LeadingBlock>> MatrixUpload::InspectLeadingBlock(in
   if (!nnz_) return std::optional<LeadingBlock>();
   const size_t scratch = static_cast<size_t>(n) * sizeof(double);
   CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(scratch)));
-  const LeadingBlock block = crout::InspectLeadingBlock(sparse_, n, shape_.dtype);
+  const LeadingBlock block = packed_ ? crout::InspectLeadingBlock(packed(), n)
+                                     : crout::InspectLeadingBlock(sparse_, n, shape_.dtype);
   grant_->Give(scratch);
   if (!std::isfinite(block.norm_inf)) return std::optional<LeadingBlock>();
   return std::optional(block);
 }
 
 absl::Status MatrixUpload::Assemble(StopRequested stop) {
-  const bool coordinate = nnz_.has_value();
-  if (uploader_ == nullptr) {  // Open() found nothing to send
-    FreeParsed();
-    return absl::OkStatus();
+  absl::Status status;
+  if (uploader_ == nullptr) {
+    // Open() found nothing to send.
+  } else if (keep_sparse_) {
+    status = SendSparse(stop);
+  } else {
+    const bool coordinate = nnz_.has_value();
+    status = DispatchDType(shape_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      return coordinate ? AssembleSparse<T>(stop) : AssembleDense<T>(stop);
+    });
   }
-  absl::Status status = DispatchDType(shape_.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if (keep_sparse_) return SendSparse<T>(*uploader_, stop);
-    return coordinate ? AssembleSparse<T>(stop) : AssembleDense<T>(stop);
-  });
   if (status.ok() && map_uploader_ != nullptr) status = SendMap(stop);
   FreeParsed();
   return status;
 }
 
-absl::Status MatrixUpload::PackSparse(std::span<std::byte> block, StopRequested stop) {
-  SpanUploader uploader(block);
-  const absl::Status status = DispatchDType(shape_.dtype, [&](auto tag) {
-    return SendSparse<typename decltype(tag)::type>(uploader, stop);
-  });
-  grant_->Give(RowIndexBytes(sparse_));
-  return status;
+absl::StatusOr<AnySparse> MatrixUpload::PackSparse() {
+  if (packed_) return packed();
+  CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(shape_.rows, *nnz_, shape_.dtype));
+  CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(BlockBytes(bytes))));
+  CROUT_ASSIGN_OR_RETURN(packed_, core_.host_memory.Allocate(bytes));
+  const size_t read = ResultBytes(sparse_, LineMap());
+  const std::optional<EntryPlace> beyond =
+      WriteSparseBlock(std::exchange(sparse_, SparseMatrix()), shape_.dtype, packed_.data());
+  grant_->Give(read);
+  if (beyond) {
+    return DispatchDType(shape_.dtype, [&](auto tag) {
+      return Overflow<typename decltype(tag)::type>(field_, beyond->row, beyond->column);
+    });
+  }
+  return packed();
+}
+
+MatrixUpload::Places MatrixUpload::places() const {
+  if (!packed_) return {sparse_.column_start.data(), sparse_.row.data()};
+  const auto view = packed().As<float>();  // whose indices are any type's
+  return {view.column_start, view.row};
 }
 
 absl::Status MatrixUpload::SendMap(StopRequested stop) {
-  CROUT_RETURN_IF_ERROR(keep_sparse_ ? CopyTo(*map_uploader_, map_.start, stop)
+  CROUT_RETURN_IF_ERROR(keep_sparse_ ? CopyTo<int32_t>(*map_uploader_, map_.start, stop)
                                      : SendDenseStarts(stop));
-  return CopyTo(*map_uploader_, map_.source, stop);
+  return CopyTo<uint32_t>(*map_uploader_, map_.source, stop);
 }
 
 absl::Status MatrixUpload::SendDenseStarts(StopRequested stop) {
+  const Places at = places();
   int64_t column = 0;
   int64_t next = 0;  // entry
   const int64_t count = shape_.rows * shape_.cols + 1;
@@ -240,9 +247,9 @@ absl::Status MatrixUpload::SendDenseStarts(StopRequested stop) {
                           [&](int64_t offset, std::span<int32_t> block) {
                             for (size_t i = 0; i < block.size(); ++i) {
                               const int64_t element = offset + static_cast<int64_t>(i);
-                              for (; next < sparse_.nonzeros(); ++next) {
-                                while (next == sparse_.column_start[column + 1]) ++column;
-                                if (column * shape_.rows + sparse_.row[next] >= element) break;
+                              for (; next < *nnz_; ++next) {
+                                while (next == at.column_start[column + 1]) ++column;
+                                if (column * shape_.rows + at.row[next] >= element) break;
                               }
                               block[i] = map_.start[next];
                             }
@@ -252,6 +259,7 @@ absl::Status MatrixUpload::SendDenseStarts(StopRequested stop) {
 
 void MatrixUpload::FreeParsed() {
   sparse_ = {};
+  packed_.reset();
   map_ = {};
   std::vector<double>().swap(dense_values_);  // an assignment would keep the memory
   std::vector<double>().swap(dense_imaginary_);
@@ -285,56 +293,35 @@ absl::Status MatrixUpload::WriteTo(Uploader& uploader, int64_t count, StopReques
 }
 
 template <class T>
-absl::Status MatrixUpload::CopyTo(Uploader& uploader, const std::vector<T>& from,
-                                  StopRequested stop) {
+absl::Status MatrixUpload::CopyTo(Uploader& uploader, std::span<const T> from, StopRequested stop) {
   return WriteTo<T>(uploader, std::ssize(from), stop, [&](int64_t offset, std::span<T> block) {
     std::copy_n(from.begin() + offset, block.size(), block.begin());
     return absl::OkStatus();
   });
 }
 
-template <class T>
-absl::Status MatrixUpload::SendSparse(Uploader& uploader, StopRequested stop) {
-  CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(RowIndexBytes(sparse_))));
-  const RowIndex index = IndexRows(sparse_);
-  // In the order of SparseLayout, in which no element is cut by the end of a block.
-  CROUT_RETURN_IF_ERROR(CopyTo(uploader, sparse_.column_start, stop));
-  CROUT_RETURN_IF_ERROR(CopyTo(uploader, index.row_start, stop));
-  CROUT_RETURN_IF_ERROR(SendValues<T>(uploader, stop));
-  CROUT_RETURN_IF_ERROR(CopyTo(uploader, sparse_.row, stop));
-  CROUT_RETURN_IF_ERROR(CopyTo(uploader, index.column, stop));
-  return CopyTo(uploader, index.position, stop);
-}
-
-template <class T>
-absl::Status MatrixUpload::SendValues(Uploader& uploader, StopRequested stop) {
-  return WriteTo<T>(uploader, *nnz_, stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
-    for (size_t i = 0; i < block.size(); ++i) {
-      const int64_t entry = offset + static_cast<int64_t>(i);
-      block[i] = ConvertTo<T>(sparse_.Value<WideType<T>>(entry));
-      if (IsFinite(block[i])) continue;
-      const auto& start = sparse_.column_start;
-      const auto next = std::upper_bound(start.begin(), start.end(), entry);
-      return Overflow<T>(field_, sparse_.row[entry], next - start.begin() - 1);
-    }
-    return absl::OkStatus();
-  });
+absl::Status MatrixUpload::SendSparse(StopRequested stop) {
+  CROUT_RETURN_IF_ERROR(PackSparse().status());
+  return CopyTo<std::byte>(*uploader_, {packed_.data(), packed_.size()}, stop);
 }
 
 template <class T>
 absl::Status MatrixUpload::AssembleSparse(StopRequested stop) {
+  const Places at = places();
+  const T* const packed_values = packed_ ? packed().As<T>().value : nullptr;
   int64_t column = 0;
   int64_t next = 0;  // entry
   const int64_t count = shape_.rows * shape_.cols;
   return Write<T>(count, stop, [&](int64_t offset, std::span<T> block) -> absl::Status {
     std::fill(block.begin(), block.end(), T{0});
     const int64_t end = offset + static_cast<int64_t>(block.size());
-    for (; next < sparse_.nonzeros(); ++next) {
-      while (next == sparse_.column_start[column + 1]) ++column;
-      const int64_t position = column * shape_.rows + sparse_.row[next];
+    for (; next < *nnz_; ++next) {
+      while (next == at.column_start[column + 1]) ++column;
+      const int64_t position = column * shape_.rows + at.row[next];
       if (position >= end) break;
-      const T value = ConvertTo<T>(sparse_.Value<WideType<T>>(next));
-      if (!IsFinite(value)) return Overflow<T>(field_, sparse_.row[next], column);
+      const T value = packed_values != nullptr ? packed_values[next]
+                                               : ConvertTo<T>(sparse_.Value<WideType<T>>(next));
+      if (!IsFinite(value)) return Overflow<T>(field_, at.row[next], column);
       block[position - offset] = value;
     }
     return absl::OkStatus();

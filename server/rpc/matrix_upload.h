@@ -16,6 +16,7 @@
 #include "kernels/device.h"
 #include "kernels/io/leading_block.h"
 #include "kernels/io/matrix_reader.h"
+#include "kernels/sparse_view.h"
 #include "kernels/util/clock.h"
 #include "server/call_timings.h"
 #include "server/rpc/decode_matrix.h"
@@ -104,9 +105,10 @@ class MatrixUpload {
   // Of a sparse matrix with fewer than 2^31 entries, between Parse() and Open(): the device gets
   // the block of an AnySparse, and not the packed matrix.
   void KeepSparse() { keep_sparse_ = true; }
-  // The same block, in host memory of its size (SparseBytes): between Parse() and Assemble(), which
-  // may follow. INVALID_ARGUMENT where a value overflows the type.
-  absl::Status PackSparse(std::span<std::byte> block, StopRequested stop);
+  // Makes the same block in host memory, which is charged, and out of which the matrix is read from
+  // now on: between Parse() and Assemble(), which does it where it must. The block is there until
+  // Open(). INVALID_ARGUMENT where a value overflows the type, or for another matrix.
+  absl::StatusOr<AnySparse> PackSparse();
 
   // The analysis of it that is being made, as who makes it tells: since when, and how many of
   // kAnalysisSteps have ended. Nothing before one begins.
@@ -137,11 +139,15 @@ class MatrixUpload {
   // Of what the device gets.
   size_t DestinationBytes() const;
   void FreeParsed();
+  AnySparse packed() const { return {packed_.data(), shape_.dtype, shape_.rows, *nnz_}; }
+  // Where the entries of a sparse matrix are, by columns.
+  struct Places {
+    const int64_t* column_start;
+    const int32_t* row;
+  };
+  Places places() const;
   // The parsed matrix: sparse as it is, in full from sparse, and in full from an array.
-  template <class T>
-  absl::Status SendSparse(Uploader& uploader, StopRequested stop);
-  template <class T>
-  absl::Status SendValues(Uploader& uploader, StopRequested stop);
+  absl::Status SendSparse(StopRequested stop);
   template <class T>
   absl::Status AssembleSparse(StopRequested stop);
   template <class T>
@@ -154,7 +160,7 @@ class MatrixUpload {
   template <class T, class Fill>
   absl::Status WriteTo(Uploader& uploader, int64_t count, StopRequested stop, Fill fill);
   template <class T>
-  absl::Status CopyTo(Uploader& uploader, const std::vector<T>& from, StopRequested stop);
+  absl::Status CopyTo(Uploader& uploader, std::span<const T> from, StopRequested stop);
   template <class T, class Fill>
   absl::Status Write(int64_t count, StopRequested stop, Fill fill) {
     return WriteTo<T>(*uploader_, count, stop, fill);
@@ -175,7 +181,8 @@ class MatrixUpload {
   // both.
   std::shared_ptr<TextGrant> grant_;
   std::unique_ptr<MatrixReader> reader_;
-  SparseMatrix sparse_;
+  SparseMatrix sparse_;  // until there is `packed_`
+  Buffer packed_;
   LineMap map_;
   std::vector<double> dense_values_;
   std::vector<double> dense_imaginary_;  // of complex values, else empty

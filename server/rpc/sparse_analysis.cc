@@ -4,7 +4,6 @@
 
 #include "kernels/sparse/nested_dissection.h"
 #include "kernels/util/failpoint.h"
-#include "kernels/util/size_class.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 
@@ -25,17 +24,10 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(ServerCore& core, const std::string
                                              MatrixUpload& upload, AnalysisRequest request,
                                              StopRequested stop) {
   Stopwatch watch;
-  const int64_t n = upload.shape().rows;
-  const int64_t nonzeros = *upload.nnz();
-  CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(n, nonzeros, upload.shape().dtype));
-  const size_t base = AnalysisBytes(n, nonzeros);
+  const size_t base = AnalysisBytes(upload.shape().rows);
   KeptAnalysis kept;
-  CROUT_ASSIGN_OR_RETURN(const Reservation packed_memory,
-                         core.cache.ReserveOnHost(BlockBytes(bytes)));
   CROUT_ASSIGN_OR_RETURN(kept.memory, core.cache.ReserveOnHost(base));
-  CROUT_ASSIGN_OR_RETURN(const Buffer packed, core.host_memory.Allocate(bytes));
-  CROUT_RETURN_IF_ERROR(upload.PackSparse({packed.data(), bytes}, stop));
-  const AnySparse matrix{packed.data(), upload.shape().dtype, n, nonzeros};
+  CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, upload.PackSparse());
   AnalyzedMatrix answer;
   const bool is_shared = request.keep.empty();
   if (is_shared) answer.analysis = core.analyses.Find(tenant, matrix, request.matching);

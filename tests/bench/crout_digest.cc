@@ -19,7 +19,7 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/factorization.h"
 #include "kernels/host/device/openmp_environment.h"
-#include "kernels/io/row_index.h"
+#include "kernels/io/sparse_block.h"
 #include "kernels/jobs/direct_solve.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
@@ -87,24 +87,8 @@ SparseMatrix EntriesOf(const std::vector<double>& values, int64_t n, DType dtype
 
 // As SparseLayout has them.
 std::vector<std::byte> PackedEntries(const SparseMatrix& sparse, DType dtype) {
-  const SparseLayout layout(sparse.rows, sparse.nonzeros(), dtype);
-  const RowIndex index = IndexRows(sparse);
-  std::vector<std::byte> bytes(layout.bytes);
-  const auto put = [&](size_t at, const auto& array) {
-    std::memcpy(bytes.data() + at, array.data(), array.size() * sizeof(array[0]));
-  };
-  put(layout.column_start, sparse.column_start);
-  put(layout.row_start, index.row_start);
-  put(layout.row, sparse.row);
-  put(layout.column, index.column);
-  put(layout.position, index.position);
-  DispatchDType(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* value = reinterpret_cast<T*>(bytes.data() + layout.value);
-    for (int64_t e = 0; e < sparse.nonzeros(); ++e) {
-      value[e] = ConvertTo<T>(sparse.Value<WideType<T>>(e));
-    }
-  });
+  std::vector<std::byte> bytes(SparseLayout(sparse.rows, sparse.nonzeros(), dtype).bytes);
+  WriteSparseBlock(sparse, dtype, bytes.data());
   return bytes;
 }
 

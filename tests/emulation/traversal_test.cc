@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/cuda/multifrontal/final_columns.h"
+#include "kernels/sparse/front_entries.h"
 #include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/sparse/nested_dissection.h"
 #include "kernels/util/status_macros.h"
@@ -87,8 +88,12 @@ class Elimination {
         contributions_(traversal.contribution_entries(), std::numeric_limits<double>::quiet_NaN()),
         shift_(analysis.fronts()) {
     const SparseView<double> view = a.view().As<double>();
-    for (int64_t e = 0; e < analysis.nonzeros; ++e) {
-      factor_[analysis.target[e]] = view.value[analysis.entry[e]];
+    std::vector<int32_t> of_row(analysis.n), of_column(analysis.n);
+    const Positions positions = PlacePositions(analysis, of_row.data(), of_column.data());
+    for (int64_t f = 0; f < analysis.fronts(); ++f) {
+      const int64_t size = analysis.eliminated(f) + analysis.bordered(f);
+      ForFrontEntries(analysis, view, positions, f, 0, size,
+                      [&](int64_t e, int32_t, int64_t target) { factor_[target] = view.value[e]; });
     }
   }
 

@@ -4,7 +4,7 @@ add_library(crout_matrix_market_testing STATIC
 target_link_libraries(crout_matrix_market_testing
   PUBLIC crout::io crout::test_gzip PRIVATE crout_flags absl::str_format)
 
-foreach(name entry_reader matrix_market_reader matrix_market_errors matrix_market_files line_map row_index thread_pool)
+foreach(name entry_reader matrix_market_reader matrix_market_errors matrix_market_files line_map sparse_block thread_pool)
   crout_test(${name}_test LABELS unit
     SOURCES "${PROJECT_SOURCE_DIR}/tests/kernels/${name}_test.cc"
     DEPS crout_matrix_market_testing)

@@ -339,6 +339,23 @@ TEST(KluMatricesTest, FactorsAndSolves) {
   EXPECT_GT(checked, 100);
 }
 
+TEST(KluTest, RefusesFactorsBeyondItsIndices) {
+  // Of an analysis its counts alone: half as many entries again, in KLU's units, which are int.
+  for (const DType dtype : {DType::kFloat64, DType::kComplex128}) {
+    const double units = 1.5 * (1 + sizeof(int) / static_cast<double>(SizeOf(dtype)));
+    Analysis analysis;
+    analysis.n = 10'000'000;
+    analysis.factor_start = {0, static_cast<int64_t>((0x1p31 - 2e8) / units)};
+    EXPECT_OK(host::KluFactorBytes(analysis, dtype));
+    analysis.factor_start = {0, static_cast<int64_t>(0x1p31 / units)};
+    EXPECT_THAT(host::KluFactorBytes(analysis, dtype),
+                FailsWith(absl::StatusCode::kUnimplemented, "no indices"));
+    analysis.factor_start = {0, int64_t{1} << 40};
+    EXPECT_THAT(host::KluFactorBytes(analysis, dtype),
+                FailsWith(absl::StatusCode::kUnimplemented, "no indices"));
+  }
+}
+
 TEST(KluArenaTest, GivesOutPiecesInTurn) {
   Block memory(256);
   const std::span<std::byte> span = memory.span();

@@ -330,6 +330,16 @@ TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
             EXPECT_EQ(grant->taken(), 0u);
             if (!refused) most = grant->most();
           }
+          // What arrived, in pieces of which an eighth may be empty, and what it is sorted into.
+          MatrixMarketHeader header;
+          header.field = IsComplex(dtype) ? MatrixMarketHeader::Field::kComplex
+                                          : MatrixMarketHeader::Field::kReal;
+          header.columns = format.columns;
+          header.entries = format.entries;
+          const size_t arrived =
+              format.entries * (SizeOf(dtype) + (compressed ? 1 : 2) * sizeof(int32_t));
+          EXPECT_LE(most, arrived + arrived / 8 + AssembledBytes(header) + LineMapBytes(header) +
+                              (size_t{1} << 17));
         }
       }
     }

@@ -13,6 +13,7 @@
 #include "kernels/host/multifrontal/multifrontal.h"
 #include "kernels/host/multifrontal/schedule.h"
 #include "kernels/host/ops/blas.h"
+#include "kernels/sparse/front_entries.h"
 #include "kernels/sparse/numeric_findings.h"
 #include "kernels/util/status_macros.h"
 
@@ -34,7 +35,8 @@ Width WidthOf(const Analysis& analysis) {
 struct WorkspaceLayout {
   WorkspaceLayout(const Analysis& analysis, const Schedule& schedule, DType dtype, int threads)
       : smallest(0),
-        shared(RoundUp(analysis.n * SizeOf(RealOf(dtype)))),
+        positions(RoundUp(analysis.n * SizeOf(RealOf(dtype)))),
+        shared(positions + RoundUp(2 * analysis.n * sizeof(int32_t))),
         stacks(shared + RoundUp(schedule.shared_entries() * SizeOf(dtype))),
         stack_bytes(RoundUp(schedule.thread_entries() * SizeOf(dtype))),
         bytes(stacks + threads * stack_bytes) {}
@@ -46,9 +48,10 @@ struct WorkspaceLayout {
     return std::max(1, static_cast<int>(fit));
   }
 
-  size_t smallest;  // least size of a pivot, by position
-  size_t shared;    // contributions
-  size_t stacks;    // contributions, by thread
+  size_t smallest;   // least size of a pivot, by position
+  size_t positions;  // of A's rows, and of its columns
+  size_t shared;     // contributions
+  size_t stacks;     // contributions, by thread
   size_t stack_bytes;
   size_t bytes;
 };
@@ -104,6 +107,8 @@ class Numeric {
 
   absl::StatusOr<NumericFindings> Run(std::vector<int32_t>* postponable) {
     const OneThreadOfBlas one_thread;
+    auto* const of_row = reinterpret_cast<int32_t*>(workspace_ + layout_.positions);
+    positions_ = PlacePositions(analysis_, of_row, of_row + analysis_.n);
     FindSmallestPivots();
     std::vector<Findings> found(cores_);
     DoUnits(found);
@@ -133,7 +138,7 @@ class Numeric {
     report_->TellColumns(done_ += analysis_.first_position[end] - analysis_.first_position[begin]);
   }
 
-  T Scaled(int32_t entry, int32_t column) const {
+  T Scaled(int64_t entry, int32_t column) const {
     const Source value = a_.value[entry];
     if (analysis_.row_scale.empty()) return ConvertTo<T>(value);
     const double scale = analysis_.row_scale[a_.row[entry]] * analysis_.column_scale[column];
@@ -229,25 +234,13 @@ class Numeric {
       std::fill_n(&front.u12(0, later - d1), (end - later) * d1, T{0});
       std::fill_n(&contribution(0, later - d1), (end - later) * (size - d1), T{0});
     }
-    PutEntries(f, begin, end, size, d1);
+    T* const elements = reinterpret_cast<T*>(factor_);
+    ForFrontEntries(analysis_, a_, positions_, f, begin, end,
+                    [&](int64_t entry, int32_t column, int64_t target) {
+                      elements[target] = Scaled(entry, column);
+                    });
     for (int32_t c = analysis_.child_start[f]; c < analysis_.child_start[f + 1]; ++c) {
       AddChild(analysis_.child[c], front, contribution, begin, end, thread);
-    }
-  }
-
-  // A's own, of columns [begin, end): the targets of columns follow each other.
-  void PutEntries(int64_t f, int64_t begin, int64_t end, int64_t size, int64_t d1) const {
-    const int64_t base = analysis_.factor_start[f];
-    const auto offset = [&](int64_t column) {
-      return base + (column <= d1 ? column * size : d1 * size + (column - d1) * d1);
-    };
-    const int64_t from = offset(begin);
-    const int64_t to = offset(end);
-    T* const elements = reinterpret_cast<T*>(factor_);
-    for (int64_t e = analysis_.entry_start[f]; e < analysis_.entry_start[f + 1]; ++e) {
-      const int64_t target = analysis_.target[e];
-      if (target < from || target >= to) continue;
-      elements[target] = Scaled(analysis_.entry[e], analysis_.entry_column[e]);
     }
   }
 
@@ -448,6 +441,7 @@ class Numeric {
   const int threads_;  // that have a stack
   std::byte* const workspace_;
   Real* const smallest_;
+  Positions positions_;
   const int cores_;
   const StopRequested stop_;
   DeviceReport* const report_;
