@@ -42,7 +42,7 @@ KEPT = {
     "gpu_sparse": ("Sparse LU on a GPU", "irregular_batches"),
     "cache_misses": ("Cache misses of blocked LU and of the plain loops", "block_lu"),
     "python_sparse": ("Sparse systems through the service beside SciPy", "irregular_batches"),
-    "large_sparse": ("Ten million sparse equations through the service", "irregular_batches"),
+    "large_sparse": ("Ten million sparse equations, and 2^31 entries, through the service", "irregular_batches"),
     "host_sparse_series": ("Sequences of sparse matrices on the host beside KLU", "irregular_batches"),
     "gather": ("Small calls that run together", "irregular_batches"),
     "gpu_mixed": ("Solutions by factors in lower precision on a GPU", "dense_lu"),

@@ -119,7 +119,12 @@ def as_elements(array: Array) -> Array:
 
 
 def matrix(value: Any) -> Payload:
-    """A matrix: two-dimensional array, scipy.sparse matrix, or path of a Matrix Market file."""
+    """A matrix: two-dimensional array, scipy.sparse matrix, or path of a Matrix Market file.
+
+    A payload is one already, as of a matrix that is made while it is sent.
+    """
+    if isinstance(value, Payload):
+        return value
     if isinstance(value, (str, os.PathLike)):
         return _file(os.fspath(value))
     if is_sparse(value):
@@ -213,6 +218,8 @@ def _sparse(value: Any) -> Payload:
 
 def sparse_values(value: Any) -> Payload:
     """The values of a matrix of scipy.sparse, in the order of compressed columns."""
+    if isinstance(value, Payload):
+        return value
     if not is_sparse(value):
         raise InvalidRequest("values_only is for a matrix of scipy.sparse: send others in full")
     columns = value.tocsc()
