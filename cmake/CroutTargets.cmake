@@ -27,6 +27,8 @@ endif()
 # as one CTest test. Labels choose what a preset or a machine runs; the target tests_LABEL builds
 # those of one label. OWN_NEW: the test has an operator new of its own, with which ThreadSanitizer's
 # runtime cannot live: there it is left out. Precompiled headers: see tests/CMakeLists.txt.
+# Tests with a daemon mostly wait: they begin first, so that others compute beside them. What computes
+# inside the test waits as in the daemon (UsePassiveOpenMpWaits), not on the cores of those beside it.
 function(crout_test name)
   cmake_parse_arguments(arg "OWN_NEW" "" "LABELS;SOURCES;DEPS" ${ARGN})
   if(arg_OWN_NEW AND CROUT_SANITIZE STREQUAL "thread")
@@ -36,7 +38,9 @@ function(crout_test name)
   target_link_libraries(${name} PRIVATE ${arg_DEPS} crout_flags GTest::gmock GTest::gtest_main
     Threads::Threads)
   target_compile_options(${name} PRIVATE ${CROUT_TEST_OPTIONS})
-  if(arg_LABELS MATCHES "rpc|e2e" OR arg_DEPS MATCHES "crout::cli")
+  if(arg_DEPS MATCHES "crout::rpc_fixture")
+    target_precompile_headers(${name} REUSE_FROM crout_rpc_fixture_headers)
+  elseif(arg_LABELS MATCHES "rpc|e2e" OR arg_DEPS MATCHES "crout::cli")
     target_precompile_headers(${name} REUSE_FROM crout_rpc_test_headers)
   else()
     target_precompile_headers(${name} REUSE_FROM crout_test_headers)
@@ -45,6 +49,11 @@ function(crout_test name)
   # Only what hangs should meet it: a sanitizer on a busy machine takes ten times as long.
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600
     SKIP_REGULAR_EXPRESSION "ALL TESTS SKIPPED")
+  if(arg_LABELS MATCHES "e2e")
+    set_tests_properties(${name} PROPERTIES COST 10)
+  else()
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
+  endif()
   foreach(label ${arg_LABELS})
     if(NOT TARGET tests_${label})
       add_custom_target(tests_${label})
