@@ -267,7 +267,7 @@ class TableTest(unittest.TestCase):
         self.assertEqual(len(service.tables(alone)), 1)
         phase = {"matrix": "maxwell_5", "n": 614592, "phase": "refactor", "multifrontal_ms": 8.0, "cudss_ms": 10.0, "ratio": 0.8}
         cases, beside = service.tables(dict(alone, cudss="cuDSS 1.0.0, with its threading layer", beside_cudss=[phase]))
-        self.assertEqual(beside.note, "cuDSS 1.0.0, with its threading layer.")
+        self.assertEqual(beside.note, "cuDSS 1.0.0, with its threading layer. " + service.ROUNDS_NOTE)
         self.assertEqual(beside.rows, [["614592", "maxwell_5", "refactor", "8.00", "10.0", "0.800"]])
         self.assertIn("Float64", cases.title)
         self.assertEqual(published.maxwell([alone]).rows[-1], ["H100 (`f`)", "multifrontal", "0.500", "4000"])
@@ -324,6 +324,7 @@ class TableTest(unittest.TestCase):
         made = service.tables({"gathering": [{"n": 64, "gain": 3.0}], "call_costs": [{"call": "nothing", "daemon_cpu_us": 12.0}]})
         self.assertEqual([(table.header, table.rows) for table in made],
                          [(["n", "gain"], [["64", "3.00"]]), (["call", "daemon cpu, µs"], [["nothing", "12.0"]])])
+        self.assertEqual([table.note for table in made], [service.ROUNDS_NOTE, ""])
 
 
 if __name__ == "__main__":

@@ -115,6 +115,9 @@ TITLES = {
     "gpu_sparse.cases": "Float64, medians: the analysis on the host, the numeric phase with that known and the values on the GPU, "
                         "the same again with what the factor before it holds of the analysis, as in a series, solves of one and of 16 right-hand sides without refinement",
 }
+# Quotients of two times that are taken in turn, and so in every round.
+BY_ROUNDS = ("gain", "times_faster", "numeric_ratio")
+ROUNDS_NOTE = "Quotients of times are medians of those of the rounds, not the quotients of the medians beside them."
 # Of a run of an iterative method, beside others in one record.
 RUN_KEYS = ["ms", "section", "sweeps", "pivots"]
 # Of a sparse factorization, by one of two libraries.
@@ -155,7 +158,10 @@ def table(result, key):
     if key == "beside_cudss":
         note = f"{result['cudss']}."
     title = TITLES.get(f"{result.get('benchmark')}.{key}", TITLES[key])
-    return records(title, [flat(row) for row in value], note)
+    rows = [flat(row) for row in value]
+    if key == "beside_cudss" or any(name.endswith(BY_ROUNDS) for row in rows for name in row):
+        note = f"{note} {ROUNDS_NOTE}".lstrip()
+    return records(title, rows, note)
 
 
 def tables(result):
