@@ -241,6 +241,8 @@ def test_lists_and_descriptions(daemon, regular):
         assert_close(found.solve([1.0, 2.0]), [1.0, 2.0])
         with pytest.raises(crout.HandleExpired):
             other.factor(made[0].handle)
+        with pytest.raises(crout.HandleExpired, match=r"factors\('demo'\)"):
+            c.factor("demo")
 
 
 def test_lists_have_every_page(daemon):

@@ -83,6 +83,25 @@ def test_a_dense_factor_has_no_sparse_lu_and_a_sparse_one_no_dense(client, grid)
 
 
 @pytest.mark.filterwarnings("ignore::crout.LinAlgWarning")
+def test_a_matrix_singular_by_its_pattern_has_no_lu(client):
+    A = scipy.sparse.identity(M, format="lil")
+    A[7, 7] = 0
+    f = client.lu_factor(A.tocsr(), algorithm="multifrontal")
+    with pytest.raises(crout.Singular, match="empty_row"):
+        f.to_sparse_lu()
+
+
+def test_an_estimate_for_the_next_matrix_is_exact(client, grid):
+    f = client.lu_factor(grid())
+    guess, exact = client.estimate(M * M, nnz=f.record.nnz), f.estimate()
+    assert (guess.rough, exact.rough) == (True, False)
+    assert exact.algorithm == f.record.algorithm
+    assert exact.cached_bytes == f.record.bytes
+    with pytest.raises(crout.InvalidRequest):
+        client.lu_factor(np.eye(3)).estimate()
+
+
+@pytest.mark.filterwarnings("ignore::crout.LinAlgWarning")
 @pytest.mark.parametrize("algorithm", ["multifrontal", "klu"])
 def test_the_determinant_of_a_singular_matrix_is_zero(client, algorithm):
     line = scipy.sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], (M, M)).tolil()

@@ -19,13 +19,13 @@ from crout._replies import warn_of_factor
 from crout._sparse_lu import SparseFactors
 from crout.errors import CroutError, HandleExpired
 from crout.factor import Factor, FactorView, Held
-from crout.results import FactorRecord, Iterations, SlogDet, Solution
+from crout.results import Estimate, FactorRecord, Iterations, SlogDet, Solution
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from crout._aio_connection import AsyncConnection
-    from crout._options import Lease, RefactorOptions, SolveOptions
+    from crout._options import FactorizeOptions, Lease, RefactorOptions, SolveOptions
 
 Array = npt.NDArray[Any]
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -187,6 +187,10 @@ class AsyncFactor(FactorView, AsyncHeld):
     @like(Factor.to_lu_piv)
     async def to_lu_piv(self) -> tuple[Array, Array]:
         return (await self._download()).lu_piv()
+
+    @like(Factor.estimate)
+    async def estimate(self, **options: Unpack[FactorizeOptions]) -> Estimate:
+        return await self._client._run(_requests.estimate_again(self.handle, **options))
 
     @like(Factor.to_sparse_lu)
     async def to_sparse_lu(self) -> SparseFactors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +38,7 @@ from crout._replies import (
 )
 from crout._retry import RetryClass
 from crout._sparse_lu import SparseFactors, SparseFactorsReply
-from crout.errors import InvalidRequest
+from crout.errors import HandleExpired, InvalidRequest, Singular
 from crout.results import (
     Complement,
     EchelonForm,
@@ -53,6 +54,7 @@ from crout.v1 import factorization_service_pb2 as service
 Array = npt.NDArray[Any]
 
 _DATA, _RHS_DATA, _X0_DATA = 2, 3, 4  # The `bytes` fields of the requests.
+_HANDLE = re.compile("[a-z2-7]{26}")
 
 
 def _order(payload: _payload.Payload) -> int | None:
@@ -343,6 +345,10 @@ def get_factors(record: FactorRecord) -> Call[PackedFactors]:
 
 def get_sparse_factors(record: FactorRecord) -> Call[SparseFactors]:
     """GetFactors of a matrix that stayed sparse."""
+    if record.singular_reason not in (None, "zero_pivot"):
+        raise Singular(
+            f"there are no factors: the matrix is singular by its pattern ({record.singular_reason})"
+        )
     if record.sparse is None:
         raise InvalidRequest("the matrix was factored in its dense form: to_lu() has its factors")
     request = service.GetFactorsRequest(handle=record.handle, take_sparse=True)
@@ -353,6 +359,16 @@ def list_factors(name: str, page_token: str) -> Call[FactorPage]:
     """ListFactors, one page."""
     request = service.ListFactorsRequest(name=text("name", name), page_token=page_token)
     return _unary("ListFactors", request, service.ListFactorsResponse, results.factor_page)
+
+
+def known_by(handle: str) -> str:
+    """`handle`. Raises HandleExpired for what has not the form of one, which a name seldom has."""
+    if handle and _HANDLE.fullmatch(text("handle", handle)) is None:
+        raise HandleExpired(
+            f"{handle!r} is no factor's handle (26 of a-z and 2-7). The newest factor of that name, where "
+            f"there is one, is the first of factors({handle!r}); lu_factor(A, name={handle!r}) makes one"
+        )
+    return handle
 
 
 def describe(handle: str) -> Call[FactorRecord]:
@@ -388,6 +404,15 @@ def release(handle: str) -> Call[None]:
         lambda response: None,
         RetryClass.REFUSED_ONLY,
     )
+
+
+def estimate_again(handle: str, **options: Any) -> Call[Estimate]:
+    """EstimateFactorize of a matrix with the pattern of a sparse factor's."""
+    [how] = distribute(options, factorize_options)
+    request = service.EstimateFactorizeRequest(
+        handle=text("handle", handle), options=factorize_options(**how)
+    )
+    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _server_info.estimate)
 
 
 def estimate(n: int, matrix_dtype: npt.DTypeLike, nnz: int | None, **options: Any) -> Call[Estimate]:

@@ -204,7 +204,7 @@ class AsyncClient(AsyncBatchCalls):
 
     @like(Client.factor)
     async def factor(self, handle: str) -> AsyncFactor:
-        return AsyncFactor(self, await self.describe(handle))
+        return AsyncFactor(self, await self.describe(_requests.known_by(handle)))
 
     @like(Client.estimate)
     async def estimate(

@@ -283,7 +283,7 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
 
         By a name, the newest: ``next(client.factors(name))``.
         """
-        return Factor(self, self.describe(handle))
+        return Factor(self, self.describe(_requests.known_by(handle)))
 
     @_options.takes(_options.factorize_options)
     def estimate(

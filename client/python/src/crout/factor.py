@@ -16,13 +16,13 @@ from crout._operator import inverse_operator
 from crout._replies import warn_of_factor
 from crout._sparse_lu import SparseFactors
 from crout.errors import CroutError, HandleExpired
-from crout.results import FactorRecord, Iterations, SlogDet, Solution
+from crout.results import Estimate, FactorRecord, Iterations, SlogDet, Solution
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from crout._connection import Connection
-    from crout._options import Lease, OperatorOptions, RefactorOptions, SolveOptions
+    from crout._options import FactorizeOptions, Lease, OperatorOptions, RefactorOptions, SolveOptions
 
 Array = npt.NDArray[Any]
 
@@ -344,6 +344,21 @@ class Factor(FactorView, Held):
         """
         return self._download().lu_piv()
 
+    @_options.takes(_options.factorize_options)
+    def estimate(self, **options: Unpack[FactorizeOptions]) -> Estimate:
+        """Bytes and seconds that `refactor` by a matrix of the same pattern would take.
+
+        Of a factor that stayed sparse, with the options of `Client.lu_factor`: exact, where `Client.estimate`
+        guesses.
+
+        Raises
+        ------
+        InvalidRequest
+            The matrix was factored in its dense form.
+        HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        return self._client._run(_requests.estimate_again(self.handle, **options))
+
     def to_sparse_lu(self) -> SparseFactors:
         """Download the factors of a matrix that stayed sparse, with its permutations and scales.
 
@@ -351,6 +366,8 @@ class Factor(FactorView, Held):
         ------
         InvalidRequest
             The matrix was factored in its dense form: see `to_lu`.
+        Singular
+            There are none: its pattern makes the matrix singular (``record.singular_reason``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         return self._client._run(_requests.get_sparse_factors(self.record))
