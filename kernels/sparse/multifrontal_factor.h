@@ -59,10 +59,11 @@ FrontFactor<T> FrontAt(const Analysis& analysis, Byte* block, int64_t f) {
 }
 
 // A pivot of column k that no row of F11 has, in modulus (|Re| + |Im|), at least
-//   PivotPerturbation(dtype, d2) * m_k,  m_k the largest of column k of B as it came (of B, where
-// that is 0) is replaced by one of that size and of its own sign, and counted. The square root of
-// the unit roundoff, since L21 and the contribution grow by as much as the pivot is small; the unit
-// roundoff itself where there is no border, and all interchanges were possible.
+//   PivotPerturbation(dtype, d2) * m_k,  m_k the largest of column k of B as it came, in rows that
+// are not kept (of B, where that is 0), is replaced by one of that size and of its own sign, and
+// counted. The square root of the unit roundoff, since L21 and the contribution grow by as much as
+// the pivot is small; the unit roundoff itself where there is no border, and all interchanges were
+// possible.
 inline double PivotPerturbation(DType dtype, int64_t bordered) {
   return bordered > 0 ? std::sqrt(UnitRoundoff(dtype)) : UnitRoundoff(dtype);
 }
@@ -82,8 +83,8 @@ struct FactorCounts {
 // What became of a numeric factorization.
 struct NumericSummary {
   // 0, or 1 + the first position whose column had nothing but zeros to eliminate with, in F11 and
-  // in F21: B is singular. The pivot was replaced like one that is too small: nothing in the factor
-  // is infinite for that.
+  // in F21 but for rows that are kept: B is singular, or what is eliminated of it. The pivot was
+  // replaced like one that is too small: nothing in the factor is infinite for that.
   int64_t info = 0;
   int64_t singular_column = -1;  // A's, where info > 0
   int64_t perturbed_pivots = 0;  // the one of `info` included

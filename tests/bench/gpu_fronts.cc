@@ -160,8 +160,8 @@ class Fronts {
     CheckCuda(LaunchPutEntries(tree_, Positions(), border_.get(), a_, scales, values(), stream()));
     const cuda::PivotBounds bounds = {PivotPerturbation(DType::kFloat64, 1),
                                       PivotPerturbation(DType::kFloat64, 0)};
-    CheckCuda(cuda::LaunchLeastPivots<double>(tree_, a_, scales, Indices(block_.columns), bounds,
-                                              least_.get(), report_.get(), stream()));
+    CheckCuda(cuda::LaunchLeastPivots<double>(tree_, a_, scales, Indices(block_.columns), {},
+                                              bounds, least_.get(), report_.get(), stream()));
     CheckCuda(cudaStreamSynchronize(stream()));
   }
 
@@ -209,7 +209,8 @@ class Fronts {
         large_on_device_.get(),
         static_cast<int>(large_.size())};
     CheckCuda(LaunchInspectPivots(tree_, static_cast<int>(analysis_.fronts()), analysis_.n,
-                                  values(), memory_.least, record, report_.get(), stream()));
+                                  border_.get(), values(), memory_.least, record, report_.get(),
+                                  stream()));
     CheckCuda(cudaStreamSynchronize(stream()));
   }
 

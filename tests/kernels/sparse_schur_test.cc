@@ -200,28 +200,38 @@ TEST_P(SparseSchurTest, SayThatTheOthersBlockIsSingular) {
     for (const int32_t j : {0, 1}) entries.push_back({i, j, 1.0});
     entries.push_back({i, 20, 0.5 - 0.25 * i});
   }
-  const PackedSparse a = OfType(entries, 38, GetParam());
   const std::vector<int32_t> keep = {20, 9, 30};
-  ASSERT_OK_AND_ASSIGN(const Complement singular, Compute(a, keep));
-  EXPECT_GT(singular.factor.info, 0);
-  EXPECT_EQ(singular.factor.singular, SingularReason::kZeroPivot);
-  EXPECT_LT(singular.factor.sparse->numeric.singular_column, 2);
-  EXPECT_FALSE(singular.summary.has_value());
-  // Where a kept row could have been the pivot's, the block is made another one, and it is said.
-  entries.push_back({20, 0, 1.0});
-  ASSERT_OK_AND_ASSIGN(const Complement perturbed, Compute(OfType(entries, 38, GetParam()), keep));
-  EXPECT_EQ(perturbed.factor.info, 0);
-  EXPECT_EQ(perturbed.factor.sparse->numeric.perturbed_pivots, 1);
-  ASSERT_TRUE(perturbed.summary.has_value());
-  EXPECT_GT(perturbed.summary->growth, 20);
-  EXPECT_TRUE(perturbed.summary->is_poor);
+  // Also where a kept row has an entry in the column that none of the others has a pivot for.
+  for (const bool kept_row_has_one : {false, true}) {
+    SCOPED_TRACE(kept_row_has_one);
+    if (kept_row_has_one) {
+      entries.push_back({20, 0, 1.0});
+      entries.push_back({20, 1, 2.0});
+    }
+    const PackedSparse a = OfType(entries, 38, GetParam());
+    ASSERT_OK_AND_ASSIGN(const Complement singular, Compute(a, keep));
+    EXPECT_GT(singular.factor.info, 0);
+    EXPECT_EQ(singular.factor.singular, SingularReason::kZeroPivot);
+    EXPECT_LT(singular.factor.sparse->numeric.singular_column, 2);
+    EXPECT_FALSE(singular.summary.has_value());
+  }
 }
 
-TEST_F(SparseSchurTest, ThoseOfPerturbedPivotsArePoorHoweverSmallTheirBackwardError) {
-  // S is 1e12 - 1e18, and 1e12 - 1e8 of the matrix that is near.
+TEST_F(SparseSchurTest, MeasurePivotsByTheRowsThatAreEliminated) {
+  // The kept row is 1e18 times as large as the only pivot that there is.
   const std::vector<SparseEntry> entries = {{0, 0, 1e-30}, {0, 1, 1}, {1, 0, 1e-12}, {1, 1, 1e12}};
   const std::vector<int32_t> keep = {1};
   ASSERT_OK_AND_ASSIGN(const Complement found, Compute(OfType(entries, 2, DType::kFloat64), keep));
+  EXPECT_EQ(found.factor.sparse->numeric.perturbed_pivots, 0);
+  EXPECT_DOUBLE_EQ(found.s[0].real(), 1e12 - 1e18);
+}
+
+TEST_F(SparseSchurTest, ThoseOfPerturbedPivotsArePoorHoweverSmallTheirBackwardError) {
+  // The second pivot is 2^-40, whose inverse is four orders larger than that of what is put there.
+  const std::vector<SparseEntry> entries = {{0, 0, 1}, {0, 1, 1}, {1, 0, 1},   {1, 1, 1 + 0x1p-40},
+                                            {1, 2, 1}, {2, 1, 1}, {2, 2, 1e12}};
+  const std::vector<int32_t> keep = {2};
+  ASSERT_OK_AND_ASSIGN(const Complement found, Compute(OfType(entries, 3, DType::kFloat64), keep));
   EXPECT_EQ(found.factor.sparse->numeric.perturbed_pivots, 1);
   EXPECT_LT(found.summary->backward_error, 1e-15);
   EXPECT_TRUE(found.summary->is_poor);

@@ -130,10 +130,14 @@ TEST_F(RpcSparseSchurTest, SaysThatTheOthersBlockIsSingular) {
   EXPECT_THAT(answer.status.error_message(), HasSubstr("singular"));
   EXPECT_GT(answer.factor.info(), 0);
   ExpectHeldSoon(Holdings());
-  // Where only the kept row could have been the pivot's, the block is made another one, and it is
-  // said.
+  // No pivot is the kept row's.
   Triplets joined = a;
   joined.push_back({2, 0, 1});
+  joined.push_back({2, 1, 2});
+  const Answer also = Compute(Keeping(3, joined, {2}), BytesOf(joined));
+  EXPECT_EQ(also.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  // Of a block that is nearly so another one is made, and it is said.
+  joined[3].value += 0x1p-40;
   const Answer perturbed = Compute(Keeping(3, joined, {2}), BytesOf(joined));
   ASSERT_TRUE(perturbed.status.ok()) << perturbed.status.error_message();
   EXPECT_EQ(perturbed.factor.sparse().perturbed_pivots(), 1);

@@ -105,11 +105,11 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A warp for a column: least[k] := its largest entry.
+// A warp for a column: least[k] := its largest entry in rows that are not kept.
 template <class T, class Source>
 __global__ void __launch_bounds__(kThreads)
     LargestOfColumnsKernel(SparseView<Source> a, FrontScales scales, const int32_t* column_order,
-                           RealPart<T>* largest_of, NumericReport* report) {
+                           KeptRows kept, RealPart<T>* largest_of, NumericReport* report) {
   const int64_t k = (blockIdx.x * int64_t{kThreads} + threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   double most = 0;
@@ -118,8 +118,9 @@ __global__ void __launch_bounds__(kThreads)
     const int32_t j = column_order[k];
     for (int64_t e = a.column_start[j] + lane; e < a.column_start[j + 1]; e += kWarp) {
       const T value = Scaled<T>(a, scales, e, j);
-      most = fmax(most, static_cast<double>(Abs1(value)));
       largest = fmax(largest, Modulus(value));
+      const bool is_kept = kept.of_row != nullptr && kept.of_row[a.row[e]] >= kept.first;
+      if (!is_kept) most = fmax(most, static_cast<double>(Abs1(value)));
     }
   }
   const auto greater = [](double x, double y) { return fmax(x, y); };
@@ -272,14 +273,14 @@ cudaError_t LaunchPutEntries(const FrontTree& tree, const FrontPositions& positi
 
 template <class T>
 cudaError_t LaunchLeastPivots(const FrontTree& tree, const AnySparse& a, const FrontScales& scales,
-                              const int32_t* column_order, PivotBounds bounds, RealPart<T>* least,
-                              NumericReport* report, cudaStream_t stream) {
+                              const int32_t* column_order, const KeptRows& kept, PivotBounds bounds,
+                              RealPart<T>* least, NumericReport* report, cudaStream_t stream) {
   if (a.n == 0) return cudaSuccess;
   const cudaError_t code = DispatchDevice(a.dtype, [&](auto tag) {
     using Source = typename decltype(tag)::type;
     if constexpr (kIsComplex<T> == kIsComplex<Source>) {
       LargestOfColumnsKernel<T><<<BlocksFor(a.n, kThreads / kWarp), kThreads, 0, stream>>>(
-          a.As<Source>(), scales, column_order, least, report);
+          a.As<Source>(), scales, column_order, kept, least, report);
       return cudaGetLastError();
     } else {
       return cudaErrorInvalidValue;
@@ -310,9 +311,9 @@ cudaError_t LaunchExtendAdd(const FrontTree& tree, const FrontSet& set, T* facto
 #define CROUT_INSTANTIATE(T)                                                                     \
   template cudaError_t LaunchPutEntries(const FrontTree&, const FrontPositions&, const int32_t*, \
                                         const AnySparse&, const FrontScales&, T*, cudaStream_t); \
-  template cudaError_t LaunchLeastPivots<T>(const FrontTree&, const AnySparse&,                  \
-                                            const FrontScales&, const int32_t*, PivotBounds,     \
-                                            RealPart<T>*, NumericReport*, cudaStream_t);         \
+  template cudaError_t LaunchLeastPivots<T>(                                                     \
+      const FrontTree&, const AnySparse&, const FrontScales&, const int32_t*, const KeptRows&,   \
+      PivotBounds, RealPart<T>*, NumericReport*, cudaStream_t);                                  \
   template cudaError_t LaunchExtendAdd(const FrontTree&, const FrontSet&, T*, T*, cudaStream_t);
 CROUT_INSTANTIATE(float)
 CROUT_INSTANTIATE(double)

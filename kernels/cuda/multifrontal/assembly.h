@@ -67,11 +67,18 @@ struct PivotBounds {
   double without;
 };
 
+// Rows of unknowns that are kept, in which no pivot can be: those whose position, `of_row` of A's
+// index, is `first` or later. Null: none.
+struct KeptRows {
+  const int32_t* of_row = nullptr;
+  int64_t first = 0;
+};
+
 // Enqueues least[k] := the least size of position k's pivot, and report->max_abs.
 template <class T>
 cudaError_t LaunchLeastPivots(const FrontTree& tree, const AnySparse& a, const FrontScales& scales,
-                              const int32_t* column_order, PivotBounds bounds, RealPart<T>* least,
-                              NumericReport* report, cudaStream_t stream);
+                              const int32_t* column_order, const KeptRows& kept, PivotBounds bounds,
+                              RealPart<T>* least, NumericReport* report, cudaStream_t stream);
 
 // The arrays of an Analysis that say what its fronts are, and of a Traversal that says where their
 // contributions wait, in device memory.

@@ -13,20 +13,27 @@ unsigned BlocksFor(int64_t count, int64_t each) {
   return static_cast<unsigned>((count + each - 1) / each);
 }
 
-// Whether column k of a front has nothing but zeros below its pivot.
+// Whether column k of a front has nothing but zeros below its pivot, in rows before `end`.
 template <class T>
-__device__ bool IsEmptyBelow(const MatrixView<const T>& panel, int64_t k) {
-  for (int64_t i = k + 1; i < panel.rows; ++i) {
+__device__ bool IsEmptyBelow(const MatrixView<const T>& panel, int64_t k, int64_t end) {
+  for (int64_t i = k + 1; i < end; ++i) {
     if (panel(i, k) != T{0}) return false;
   }
   return true;
 }
 
+// Rows of the front that are eliminated, by it or later: of the first `positions`.
+__device__ int64_t EliminatedRows(const Front& front, const int32_t* border, int64_t positions) {
+  const int32_t* const of_front = border + front.border;
+  return front.d1 +
+         FirstNotLess(front.d2, positions, [of_front](int i) { return int64_t{of_front[i]}; });
+}
+
 // A thread for a position of the first `fronts` fronts.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    InspectPivotsKernel(FrontTree tree, int64_t positions, const T* factor, LeastPivots<T> bounds,
-                        PivotRecord<T> record, NumericReport* report) {
+    InspectPivotsKernel(FrontTree tree, int64_t positions, const int32_t* border, const T* factor,
+                        LeastPivots<T> bounds, PivotRecord<T> record, NumericReport* report) {
   const int64_t position = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   int perturbed = 0;
   int interchanges = 0;
@@ -44,7 +51,8 @@ __global__ void __launch_bounds__(kThreads)
     perturbed = raised != 0;
     if constexpr (!kIsComplex<T>) negative = u < 0;
     if (raised == 0 && Abs1(u) < bounds.least[position]) report->too_small = 1;
-    if (raised == LeastPivots<T>::kRaisedFromZero && IsEmptyBelow<T>(panel, k)) {
+    if (raised == LeastPivots<T>::kRaisedFromZero &&
+        IsEmptyBelow<T>(panel, k, EliminatedRows(front, border, positions))) {
       atomicMax(&report->least_inverse, ~static_cast<uint32_t>(position + 1));
     }
   }
@@ -145,12 +153,12 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T>
 cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t positions,
-                                const T* factor, const LeastPivots<T>& bounds,
-                                const PivotRecord<T>& record, NumericReport* report,
-                                cudaStream_t stream) {
+                                const int32_t* border, const T* factor,
+                                const LeastPivots<T>& bounds, const PivotRecord<T>& record,
+                                NumericReport* report, cudaStream_t stream) {
   if (fronts == 0 || positions == 0) return cudaSuccess;
   InspectPivotsKernel<<<BlocksFor(positions, kThreads), kThreads, 0, stream>>>(
-      tree, positions, factor, bounds, record, report);
+      tree, positions, border, factor, bounds, record, report);
   PermutationKernel<<<BlocksFor(fronts, kThreads), kThreads, 0, stream>>>(tree, fronts, record.made,
                                                                           record.permutation);
   if (record.large_count > 0) {
@@ -181,11 +189,11 @@ cudaError_t LaunchCompareTransposed(const AnySparse& a, NumericReport* report,
   });
 }
 
-#define CROUT_INSTANTIATE(T)                                                                    \
-  template cudaError_t LaunchInspectPivots(const FrontTree&, int, int64_t, const T*,            \
-                                           const LeastPivots<T>&, const PivotRecord<T>&,        \
-                                           NumericReport*, cudaStream_t);                       \
-  template cudaError_t LaunchInspectFronts(const FrontTree&, const T*, int64_t, NumericReport*, \
+#define CROUT_INSTANTIATE(T)                                                                       \
+  template cudaError_t LaunchInspectPivots(const FrontTree&, int, int64_t, const int32_t*,         \
+                                           const T*, const LeastPivots<T>&, const PivotRecord<T>&, \
+                                           NumericReport*, cudaStream_t);                          \
+  template cudaError_t LaunchInspectFronts(const FrontTree&, const T*, int64_t, NumericReport*,    \
                                            cudaStream_t);
 CROUT_INSTANTIATE(float)
 CROUT_INSTANTIATE(double)

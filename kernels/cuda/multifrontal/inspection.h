@@ -28,12 +28,13 @@ struct PivotRecord {
 };
 
 // Enqueues what `record` gets, and the counts of the report, for the first `fronts` fronts, which
-// eliminate the first `positions`.
+// eliminate the first `positions`: all of them, or all that are not kept. `border`:
+// Analysis::border.
 template <class T>
 cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t positions,
-                                const T* factor, const LeastPivots<T>& bounds,
-                                const PivotRecord<T>& record, NumericReport* report,
-                                cudaStream_t stream);
+                                const int32_t* border, const T* factor,
+                                const LeastPivots<T>& bounds, const PivotRecord<T>& record,
+                                NumericReport* report, cudaStream_t stream);
 
 // Enqueues report->largest and not_finite, for the first `entries` elements of the factor.
 template <class T>

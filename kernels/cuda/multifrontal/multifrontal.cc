@@ -304,7 +304,9 @@ class Numeric {
                                                 scales, memory_.factor, stream));
     const PivotBounds bounds = {PivotPerturbation(kDTypeOf<T>, 1),
                                 PivotPerturbation(kDTypeOf<T>, 0)};
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchLeastPivots<T>(tree_, a_, scales, Order(block_.columns),
+    KeptRows kept;
+    if (analysis_.kept > 0) kept = {Positions().of_row, analysis_.n - analysis_.kept};
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchLeastPivots<T>(tree_, a_, scales, Order(block_.columns), kept,
                                                     bounds, At<RealPart<T>>(layout_.least),
                                                     report(), stream));
     return absl::OkStatus();
@@ -355,13 +357,14 @@ class Numeric {
     const cudaStream_t stream = context_.stream();
     const auto whole = static_cast<int>(analysis_.fronts() - (analysis_.kept > 0 ? 1 : 0));
     if (analysis_.fronts() > 0) {
-      CROUT_RETURN_IF_CUDA_ERROR(LaunchInspectPivots(
-          tree_, whole, analysis_.first_position[whole], memory_.factor, memory_.least,
-          {memory_.ipiv, reinterpret_cast<int32_t*>(factor_ + block_.pivots),
-           reinterpret_cast<int32_t*>(factor_ + block_.permutation),
-           reinterpret_cast<T*>(factor_ + block_.diagonal), At<int32_t>(layout_.large),
-           static_cast<int>(large_.size())},
-          report(), stream));
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchInspectPivots(tree_, whole, analysis_.first_position[whole],
+                              At<int32_t>(layout_.border), memory_.factor, memory_.least,
+                              {memory_.ipiv, reinterpret_cast<int32_t*>(factor_ + block_.pivots),
+                               reinterpret_cast<int32_t*>(factor_ + block_.permutation),
+                               reinterpret_cast<T*>(factor_ + block_.diagonal),
+                               At<int32_t>(layout_.large), static_cast<int>(large_.size())},
+                              report(), stream));
       CROUT_RETURN_IF_CUDA_ERROR(LaunchInspectFronts(
           tree_, memory_.factor, analysis_.factor_start[whole], report(), stream));
     }

@@ -147,14 +147,16 @@ class Numeric {
 
   // And the largest of B's entries.
   void FindSmallestPivots() {
+    const int64_t first_kept = analysis_.n - analysis_.kept;
     double largest = 0;
     for (int64_t k = 0; k < analysis_.n; ++k) {
       const int32_t j = analysis_.column_order[k];
       double most = 0;
       for (int64_t e = a_.column_start[j]; e < a_.column_start[j + 1]; ++e) {
-        const T value = Scaled(static_cast<int32_t>(e), j);
-        most = std::max(most, static_cast<double>(Abs1(value)));
+        const T value = Scaled(e, j);
         largest = std::max(largest, Modulus(value));
+        if (positions_.of_row[a_.row[e]] >= first_kept) continue;
+        most = std::max(most, static_cast<double>(Abs1(value)));
       }
       smallest_[k] = static_cast<Real>(most);
     }
@@ -417,10 +419,18 @@ class Numeric {
       if (!(smallest[k] == -std::numeric_limits<Real>::infinity())) continue;
       const T* const x = &front.panel(0, k);
       const bool empty =
-          std::all_of(x + k + 1, x + front.panel.rows, [](T v) { return v == T{0}; });
+          std::all_of(x + k + 1, x + EliminatedRows(f), [](T v) { return v == T{0}; });
       if (empty && here.info == 0) here.info = analysis_.first_position[f] + k + 1;
     }
     Join(here, found);
+  }
+
+  // Rows of the front that are eliminated, by it or later.
+  int64_t EliminatedRows(int64_t f) const {
+    const auto begin = analysis_.border.begin() + analysis_.border_start[f];
+    const auto end = analysis_.border.begin() + analysis_.border_start[f + 1];
+    return analysis_.eliminated(f) +
+           (std::lower_bound(begin, end, analysis_.n - analysis_.kept) - begin);
   }
 
   NumericFindings AsFound(const Findings& all) const {
