@@ -76,16 +76,20 @@ struct DeviceVectors {
 
 // What `pivots` adds to |E| times the scales of its columns. In A as equilibration scales it no
 // entry is larger than about 1: one of A is at most 1 / (row scale * column scale), and the largest
-// of its column at most that of the smallest row scale.
+// of its column at most that of the smallest row scale. Which entry of a row it is is not known.
 void AddPivotErrors(const InverseError& error, Op op, std::span<const double> row_scales,
                     std::span<const double> col_scales, std::span<double> sums) {
   const auto [least, most] = std::minmax_element(row_scales.begin(), row_scales.end());
+  const double of_others =
+      op == Op::kNone ? *std::max_element(col_scales.begin(), col_scales.end()) : *most;
   for (size_t i = 0; i < sums.size(); ++i) {
+    double of_pivot = 0;
     if (op == Op::kNone) {
-      sums[i] += error.pivots / (error.scaled_pivots ? row_scales[i] : *least);
+      of_pivot = error.pivots / (error.scaled_pivots ? row_scales[i] : *least);
     } else {
-      sums[i] += error.pivots / col_scales[i] * (error.scaled_pivots ? 1 : *most / *least);
+      of_pivot = error.pivots / col_scales[i] * (error.scaled_pivots ? 1 : *most / *least);
     }
+    sums[i] += std::max(of_pivot, error.least_pivot * of_others);
   }
 }
 

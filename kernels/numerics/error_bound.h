@@ -25,6 +25,8 @@ struct InverseError {
   double pivots = 0;
   // Beside the largest of its row and column in A as equilibration scales it, instead.
   bool scaled_pivots = false;
+  // But where that is less than this number, which no pivot is made smaller than, as much as this.
+  double least_pivot = 0;
 };
 
 // The bound of LAPACK gerfs for all columns of X in op(A) X = B, in which est() may be below what

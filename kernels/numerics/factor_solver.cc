@@ -16,6 +16,12 @@ namespace {
 // harder for what the solve adds.
 constexpr int kFarthestExponent = 60;
 
+// What fronts make a pivot at least, however small its column: the quotients stay finite.
+double LeastPivot(DType dtype) {
+  return 4 * (RealOf(dtype) == DType::kFloat64 ? double{std::numeric_limits<double>::min()}
+                                               : double{std::numeric_limits<float>::min()});
+}
+
 struct SolverBytes {
   size_t converted = 0;
   size_t column_scales = 0;
@@ -134,6 +140,8 @@ InverseError FactorSolver::Error() const {
   if (summary_->sparse && summary_->sparse->numeric.perturbed_pivots > 0) {
     error.pivots = PivotPerturbation(dtype, /*bordered=*/1);
     error.scaled_pivots = !view_.analysis->row_scale.empty();
+    // Of a scaled matrix all columns are far above it.
+    if (!error.scaled_pivots) error.least_pivot = LeastPivot(dtype);
   }
   return error;
 }

@@ -217,6 +217,33 @@ TEST_F(RpcMultifrontalTest, PromisesNothingOfAMatrixWhosePivotsWereMadeLarger) {
   }
 }
 
+// Its pivots are made larger than anything that it has.
+TEST_F(RpcMultifrontalTest, PromisesNothingOfAMatrixOfDenormalNumbers) {
+  Start();
+  constexpr double kUnit = 0x1p-1040;
+  const Triplets a = {{0, 0, 2 * kUnit}, {0, 1, kUnit}, {1, 0, kUnit}, {1, 1, 3 * kUnit}};
+  v1::FactorizeAndSolveHeader header;
+  *header.mutable_matrix() = Sparse(2, a);
+  *header.mutable_rhs() = Dense(2, 1);
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_MULTIFRONTAL);
+  header.mutable_options()->set_equilibrate(v1::EQUILIBRATE_OFF);
+  header.mutable_solve()->set_error_bound(true);
+  for (const v1::Operation op : {v1::OPERATION_NONE, v1::OPERATION_TRANSPOSE}) {
+    SCOPED_TRACE(v1::Operation_Name(op));
+    header.mutable_solve()->set_operation(op);
+    const std::vector<double> b = {3 * kUnit, 4 * kUnit};  // of an X of ones
+    const SolvedAtOnce solved = FactorizeAndSolve(header, BytesOf(a), Bytes(b));
+    ASSERT_TRUE(solved.status.ok()) << solved.status.error_message();
+    EXPECT_GT(solved.factor.sparse().perturbed_pivots(), 0);
+    double x[2];
+    ASSERT_EQ(solved.data.size(), sizeof(x));
+    std::memcpy(x, solved.data.data(), sizeof(x));
+    const double error =
+        std::max(std::abs(x[0] - 1), std::abs(x[1] - 1)) / std::max(std::abs(x[0]), std::abs(x[1]));
+    EXPECT_LE(error, solved.result.forward_error_bound());
+  }
+}
+
 TEST_F(RpcMultifrontalTest, SolvesAfterATripToHostMemory) {
   Start();
   constexpr int64_t kM = 15;
@@ -301,6 +328,52 @@ TEST_F(RpcPostponedTest, APerturbationMakesNoMatrixSingular) {
   const grpc::Status status = Solve(factor.handle(), b, &solved);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_LT(BackwardError(a, false, solved.x, b), 1e-15);
+}
+
+// The second pivot of the leaf is zero, and its row in other units than all others. By a factor of
+// the matched and scaled matrix that is one unit's affair, and the bound is of use.
+TEST_F(RpcPostponedTest, APivotOfAScaledFactorIsCountedInItsScales) {
+  Start();
+  constexpr double kUnit = 1e-20;
+  constexpr int64_t kN = 102;
+  Triplets a = {{0, 0, 1},     {0, 1, 1},           {1, 0, kUnit},
+                {1, 1, kUnit}, {1, 2, 0.9 * kUnit}, {2, 1, 0.9}};
+  for (int64_t i = 2; i < kN; ++i) {
+    for (int64_t j = 2; j < kN; ++j) {
+      a.push_back({i, j, i == j ? 1 : 0.005 * std::cos(static_cast<double>(i * i + 3 * i * j))});
+    }
+  }
+  v1::FactorizeAndSolveHeader header;
+  *header.mutable_matrix() = Sparse(kN, a);
+  *header.mutable_rhs() = Dense(kN, 1);
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_MULTIFRONTAL);
+  header.mutable_options()->set_equilibrate(v1::EQUILIBRATE_ON);
+  header.mutable_solve()->set_error_bound(true);
+  for (const v1::Operation op : {v1::OPERATION_NONE, v1::OPERATION_TRANSPOSE}) {
+    SCOPED_TRACE(v1::Operation_Name(op));
+    header.mutable_solve()->set_operation(op);
+    TakeAllElse(/*on_host=*/false);
+    std::vector<double> expected(kN, 1.0), b(kN);
+    if (op == v1::OPERATION_TRANSPOSE) expected[1] /= kUnit;
+    for (const Triplet& entry : a) {
+      if (op == v1::OPERATION_NONE) {
+        b[entry.row] += entry.value * expected[entry.column];
+      } else {
+        b[entry.column] += entry.value * expected[entry.row];
+      }
+    }
+    const SolvedAtOnce solved = FactorizeAndSolve(header, BytesOf(a), Bytes(b));
+    taken_.reset();
+    ASSERT_TRUE(solved.status.ok()) << solved.status.error_message();
+    EXPECT_EQ(solved.factor.sparse().perturbed_pivots(), 1);
+    std::vector<double> x(kN);
+    ASSERT_EQ(solved.data.size(), kN * sizeof(double));
+    std::memcpy(x.data(), solved.data.data(), solved.data.size());
+    double error = 0;
+    for (int64_t i = 0; i < kN; ++i) error = std::max(error, std::abs(x[i] - expected[i]));
+    EXPECT_LE(error / *std::max_element(x.begin(), x.end()), solved.result.forward_error_bound());
+    EXPECT_LT(solved.result.forward_error_bound(), 1e-6);
+  }
 }
 
 TEST_F(RpcPostponedTest, AnAnalysisForSomeValuesIsNotFoundForOthers) {
