@@ -25,6 +25,14 @@ def test_contiguous_arrays_are_not_copied(order):
     assert payload.spec.dense.layout == (2 if order == "C" else 1)
 
 
+def test_a_payload_goes_as_it_is():
+    made = _payload.matrix(scipy.sparse.eye(3, format="csr"))
+    assert _payload.square(made) is made
+    assert _payload.square_values(made) is made
+    with pytest.raises(crout.InvalidRequest, match="3 x 4"):
+        _payload.square(_payload.matrix(scipy.sparse.eye(3, 4, format="csr")))
+
+
 class Exporter:
     """Speaks DLPack, as if it were on a device of that type."""
 
