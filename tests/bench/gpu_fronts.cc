@@ -169,12 +169,14 @@ class Fronts {
   void InBatches(int64_t level) {
     const std::span<const cuda::FrontBatch> all = plan_.batches.Level(level);
     size_t large = all.size();
-    while (large > 0 && cuda::IsSmallFront(all[large - 1].d1, all[large - 1].size)) --large;
+    while (large > 0 && cuda::IsSmallFront(all[large - 1].size)) --large;
     Assemble(level, all.first(large));
+    cuda::SmallFronts small;
     for (const cuda::FrontBatch& batch : all.subspan(large)) {
-      CheckCuda(LaunchSmallFronts(tree_, cuda::SetOf({&batch, 1}, memory_.order), values(),
-                                  contributions_.get(), ipiv_.get(), memory_.least, stream()));
+      small.Add(batch.begin, batch.end, batch.size, /*awaits=*/false);
     }
+    CheckCuda(LaunchSmallFronts(tree_, memory_.order, small, values(), contributions_.get(),
+                                ipiv_.get(), memory_.least, {}, stream()));
     for (const cuda::FrontBatch& batch : all.first(large)) {
       Check(EnqueueFrontLu(context_, kernels_, memory_, StepOf(level), batch, /*careful=*/false,
                            kNeverStop));
@@ -232,7 +234,7 @@ class Fronts {
                               stream()));
     cuda::ForSets(
         batches, memory_.order, cuda::kColumnsOfExtendAdd, [&](const cuda::FrontSet& set) {
-          if (!set.has_children) return;
+          if (set.children == 0) return;
           CheckCuda(LaunchExtendAdd(tree_, set, values(), contributions_.get(), stream()));
         });
   }

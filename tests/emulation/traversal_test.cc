@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/cuda/multifrontal/final_columns.h"
+#include "kernels/cuda/multifrontal/small_front.h"
 #include "kernels/sparse/front_entries.h"
 #include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/sparse/nested_dissection.h"
@@ -206,6 +208,63 @@ void ExpectPartsOf(const LevelPlan& levels, const Traversal& traversal) {
   EXPECT_EQ(std::ranges::count(seen, 1), std::ssize(seen));
 }
 
+// That what waits at the same time lies apart: contributions of one stage, and of the one before.
+void ExpectStagesApart(const Traversal& traversal) {
+  const auto apart = [](const TraversalStep& a, const TraversalStep& b) {
+    return a.base + a.entries <= b.base || b.base + b.entries <= a.base;
+  };
+  const TraversalStep* next = traversal.steps().data();
+  for (int64_t i = 0; i < traversal.stages(); ++i) {
+    const std::span<const TraversalStep> stage = traversal.Stage(i);
+    EXPECT_EQ(stage.data(), next);
+    next += stage.size();
+    for (const TraversalStep& step : stage) {
+      EXPECT_GE(step.base, 0);
+      EXPECT_LE(step.base + step.entries, traversal.contribution_entries());
+      for (const TraversalStep& other : stage) {
+        EXPECT_TRUE(&other == &step || apart(step, other));
+      }
+      if (i == 0) continue;
+      for (const TraversalStep& other : traversal.Stage(i - 1)) EXPECT_TRUE(apart(step, other));
+    }
+  }
+  EXPECT_EQ(next, traversal.steps().data() + traversal.steps().size());
+}
+
+TEST(TraversalTest, DoesLevelsOfSmallFrontsTogether) {
+  for (const Case& one : Cases()) {
+    SCOPED_TRACE(one.name);
+    ASSERT_OK_AND_ASSIGN(const Analyzed analyzed, Analyzed::Make(one));
+    const auto& [a, analysis, levels] = analyzed;
+    const Traversal traversal(analysis, levels, /*depth=*/0);
+    ExpectStagesApart(traversal);
+    for (int64_t i = 0; i < traversal.stages(); ++i) {
+      const std::span<const TraversalStep> stage = traversal.Stage(i);
+      EXPECT_LE(std::ssize(stage), SmallFronts::kMostBatches / 2);
+      if (stage.size() == 1) continue;
+      for (const TraversalStep& step : stage) {
+        for (int32_t k = step.begin; k < step.end; ++k) {
+          const int32_t f = traversal.order()[k];
+          EXPECT_TRUE(IsSmallFront(analysis.eliminated(f) + analysis.bordered(f)));
+          EXPECT_FALSE(analysis.is_kept(f));
+        }
+      }
+    }
+    if (one.name == "chain") {
+      // As many levels as there may be together, and again.
+      EXPECT_GT(analysis.levels(), SmallFronts::kMostBatches / 2);
+      EXPECT_EQ(traversal.stages(), (analysis.levels() + SmallFronts::kMostBatches / 2 - 1) /
+                                        (SmallFronts::kMostBatches / 2));
+    }
+    if (one.name == "kept") {
+      EXPECT_EQ(traversal.Stage(traversal.stages() - 1).size(), 1U);
+    }
+    // Front by front there is one of each.
+    const Traversal stack(analysis, levels, analysis.levels());
+    EXPECT_EQ(stack.stages(), std::ssize(stack.steps()));
+  }
+}
+
 TEST(TraversalTest, CountsTheColumnsThatWereEnqueued) {
   for (const Case& one : Cases()) {
     SCOPED_TRACE(one.name);
@@ -246,7 +305,7 @@ TEST(TraversalTest, FactorsTheSameInLessMemory) {
       const Traversal traversal(analysis, levels, depth);
       ExpectPartsOf(levels, traversal);
       if (depth == 0) {
-        EXPECT_EQ(traversal.contribution_entries(), analysis.level_pair_entries);
+        EXPECT_GE(traversal.contribution_entries(), analysis.level_pair_entries);
         EXPECT_EQ(std::ssize(traversal.steps()), analysis.levels());
       }
       const std::vector<double> factor = Elimination(analysis, traversal, a).Run();

@@ -459,6 +459,82 @@ TEST_P(MultifrontalTest, GivesTheSameBitsAgain) {
   }
 }
 
+// Trees of many small fronts, where whole levels may be done at once: a chain of more levels than
+// that, a star of more children than are looked up at once, and both with fronts of other sizes.
+std::vector<SparseCase> CasesOfSmallFronts() {
+  std::vector<SparseEntry> chain, star;
+  constexpr int32_t kLength = 1200;
+  for (int32_t i = 0; i < kLength; ++i) {
+    chain.push_back({i, i, 4.0 + i % 5});
+    if (i == 0) continue;
+    chain.push_back({i, i - 1, -1.0});
+    chain.push_back({i - 1, i, -1.5});
+  }
+  constexpr int32_t kLeaves = 900;
+  constexpr int32_t kHub = 90;
+  const auto couple = [](std::vector<SparseEntry>& entries, int32_t i, int32_t j) {
+    entries.push_back({i, j, 1.0 / (1 + i % 7)});
+    entries.push_back({j, i, -1.0 / (1 + j % 3)});
+  };
+  for (int32_t i = 0; i < kLeaves; ++i) {
+    star.push_back({i, i, 3.0 + i % 4});
+    couple(star, i, kLeaves + i % kHub);
+    couple(star, i, kLeaves + (i * 7 + 1) % kHub);
+  }
+  for (int32_t i = kLeaves; i < kLeaves + kHub; ++i) {
+    for (int32_t j = kLeaves; j < i; ++j) couple(star, i, j);
+    star.push_back({i, i, 200.0});
+  }
+  // The chain hangs at the star, and so does a grid.
+  std::vector<SparseEntry> mixed = star;
+  const auto add = [&](const std::vector<SparseEntry>& entries, int32_t first) {
+    for (const SparseEntry& entry : entries) {
+      mixed.push_back({entry.row + first, entry.column + first, entry.value});
+    }
+    couple(mixed, first, kLeaves);
+  };
+  constexpr int32_t kM = 24;
+  add(chain, kLeaves + kHub);
+  add(GridEntries(kM, 2), kLeaves + kHub + kLength);
+  return {{"chain", kLength, chain},
+          {"star", kLeaves + kHub, star},
+          {"mixed", kLeaves + kHub + kLength + kM * kM, mixed}};
+}
+
+TEST_P(MultifrontalTest, FactorsManySmallFronts) {
+  AnalysisOptions options;
+  options.ordering = OrderingMode::kNatural;  // the chain stays one, and the hub last
+  for (const SparseCase& one : CasesOfSmallFronts()) {
+    SCOPED_TRACE(one.name);
+    const PackedSparse a = OfType(one.entries, one.n, GetParam());
+    if (one.name == "mixed") options.ordering = OrderingMode::kMinimumDegree;
+    ASSERT_OK_AND_ASSIGN(const Factor factor, runner_->Make(a.view(), GetParam(), options));
+    const Analysis& analysis = factor.analysis;
+    if (one.name == "chain") {
+      EXPECT_GT(analysis.levels(), 100);
+    }
+    if (one.name == "star") {
+      int32_t most = 0;
+      for (int64_t f = 0; f < analysis.fronts(); ++f) {
+        most = std::max(most, analysis.child_start[f + 1] - analysis.child_start[f]);
+      }
+      EXPECT_GT(most, 300);
+    }
+    for (const Op op : kOps) {
+      for (const int64_t k : {1, 3, 20}) {
+        EXPECT_LT(runner_->ErrorOf(factor, a.view(), op, k, 2), Tolerance(GetParam()));
+      }
+    }
+    // On GPUs complex128 has no small fronts.
+    const int rounds = GetParam() == DType::kComplex128 ? 5 : 100;
+    Factor again = factor;
+    for (int round = 0; round < rounds; ++round) {
+      ASSERT_OK(runner_->Again(a.view(), again, kNeverStop, nullptr, &factor));
+      ASSERT_TRUE(SameBits(factor, again)) << round;
+    }
+  }
+}
+
 TEST_P(MultifrontalTest, GivesTheSameBitsAfterAnotherMatrix) {
   constexpr int64_t kM = 14;
   for (const MatchingMode matching : {MatchingMode::kOff, MatchingMode::kOn}) {

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/irr_lu/irr_matrix.h"
+#include "kernels/cuda/multifrontal/child_in_lane.cuh"
 #include "kernels/cuda/multifrontal/front_search.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
 
@@ -70,18 +71,20 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A warp for a front: the positions that its border's places in its parent stand for.
-__global__ void __launch_bounds__(kThreads)
-    NumberBordersKernel(FrontTree tree, const int32_t* order, int count, int32_t* border) {
-  const int64_t i = (blockIdx.x * int64_t{kThreads} + threadIdx.x) / kWarp;
-  if (i >= count) return;
-  const Front front = tree.fronts[order[i]];
-  if (front.d2 == 0) return;
-  const Front parent = tree.fronts[front.parent];
-  for (int k = static_cast<int>(threadIdx.x) % kWarp; k < front.d2; k += kWarp) {
-    const int32_t place = tree.place[front.border + k];
-    border[front.border + k] =
-        place < parent.d1 ? parent.first + place : border[parent.border + place - parent.d1];
+// A warp for a front: the positions that its border's places in its parent stand for. Each is
+// followed up to the front that eliminates it.
+__global__ void __launch_bounds__(kThreads) NumberBordersKernel(FrontTree tree, int32_t* border) {
+  const int64_t f = (blockIdx.x * int64_t{kThreads} + threadIdx.x) / kWarp;
+  if (f >= tree.count) return;
+  const Front front = tree.fronts[f];
+  for (int i = static_cast<int>(threadIdx.x) % kWarp; i < front.d2; i += kWarp) {
+    int32_t place = tree.place[front.border + i];
+    const Front* up = &tree.fronts[front.parent];
+    while (place >= up->d1) {
+      place = tree.place[up->border + place - up->d1];
+      up = &tree.fronts[up->parent];
+    }
+    border[front.border + i] = up->first + place;
   }
 }
 
@@ -221,6 +224,71 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// From so many children of a front on its columns are assembled one by one: a block that goes
+// through the children of several together does it in turn for each, and waits for what one left
+// before it looks at the next.
+constexpr int32_t kManyChildren = 16;
+
+// A warp for a column of a front, in shared memory, of which a warp has `rows` elements.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    ExtendAddOfManyKernel(FrontTree tree, const int32_t* order, int rows, T* factor,
+                          T* contributions) {
+  extern __shared__ double2 shared[];
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  T* const sums = reinterpret_cast<T*>(shared) + int64_t{warp} * rows;
+  const Front front = tree.fronts[order[blockIdx.x]];
+  const auto size = static_cast<int>(front.size());
+  const int j = static_cast<int>(blockIdx.y) * (kThreads / kWarp) + warp;
+  if (j >= size) return;  // the whole warp
+  const bool own = j < front.d1;
+  T* const upper = own ? &front.Panel(factor)(0, j) : &front.U12(factor)(0, j - front.d1);
+  T* const lower = own ? upper : &front.Contribution(contributions)(0, j - front.d1) - front.d1;
+  for (int i = lane; i < size; i += kWarp) sums[i] = (i < front.d1 ? upper : lower)[i];
+  __syncwarp();
+  for (int32_t first = front.child_begin; first < front.child_end; first += kWarp) {
+    // A lane looks for the column in a child.
+    ChildInLane<T> of_lane;
+    bool has = false;
+    if (first + lane < front.child_end) {
+      const Front& child = tree.fronts[tree.child[first + lane]];
+      of_lane = {contributions + child.contribution, tree.place + child.border, child.d2};
+      const int at = FirstNotLess(of_lane.d2, j, [&](int i) { return of_lane.place[i]; });
+      has = at < of_lane.d2 && of_lane.place[at] == j;
+      of_lane.from += int64_t{at} * of_lane.d2;
+    }
+    // Those that have it add theirs one after the other; the first elements of several are on their
+    // way at once.
+    for (unsigned having = __ballot_sync(kAllLanes, has); having != 0;) {
+      constexpr int kTogether = 4;
+      ChildInLane<T> child[kTogether];
+      T value[kTogether];
+      int row[kTogether];
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) {
+        row[s] = -1;
+        if (having == 0) continue;
+        child[s] = of_lane.Of(__ffs(static_cast<int>(having)) - 1);
+        having &= having - 1;
+        if (lane < child[s].d2) {
+          row[s] = child[s].place[lane];
+          value[s] = child[s].from[lane];
+        }
+      }
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) {
+        if (row[s] >= 0) sums[row[s]] += value[s];
+        for (int i = lane + kWarp; i < child[s].d2; i += kWarp) {
+          sums[child[s].place[i]] += child[s].from[i];
+        }
+        __syncwarp();
+      }
+    }
+  }
+  for (int i = lane; i < size; i += kWarp) (i < front.d1 ? upper : lower)[i] = sums[i];
+}
+
 }  // namespace
 
 cudaError_t LaunchPackFronts(const FrontArrays& arrays, Front* fronts, cudaStream_t stream) {
@@ -246,11 +314,10 @@ cudaError_t LaunchPlaceBorders(const FrontTree& tree, const int32_t* border, int
   return cudaGetLastError();
 }
 
-cudaError_t LaunchNumberBorders(const FrontTree& tree, const FrontSet& set, int32_t* border,
-                                cudaStream_t stream) {
-  if (set.count == 0) return cudaSuccess;
-  NumberBordersKernel<<<BlocksFor(set.count, kThreads / kWarp), kThreads, 0, stream>>>(
-      tree, set.order, set.count, border);
+cudaError_t LaunchNumberBorders(const FrontTree& tree, int32_t* border, cudaStream_t stream) {
+  if (tree.count == 0) return cudaSuccess;
+  NumberBordersKernel<<<BlocksFor(tree.count, kThreads / kWarp), kThreads, 0, stream>>>(tree,
+                                                                                        border);
   return cudaGetLastError();
 }
 
@@ -303,6 +370,15 @@ template <class T>
 cudaError_t LaunchExtendAdd(const FrontTree& tree, const FrontSet& set, T* factor, T* contributions,
                             cudaStream_t stream) {
   if (set.count == 0) return cudaSuccess;
+  constexpr int kWarps = kThreads / kWarp;
+  constexpr size_t kMostShared = 48 << 10;
+  const size_t shared_bytes = sizeof(T) * kWarps * set.size;
+  if (set.children >= kManyChildren && shared_bytes <= kMostShared) {
+    const dim3 of_columns(static_cast<unsigned>(set.count), BlocksOf(set.size, kWarps));
+    ExtendAddOfManyKernel<<<of_columns, kThreads, shared_bytes, stream>>>(tree, set.order, set.size,
+                                                                          factor, contributions);
+    return cudaGetLastError();
+  }
   const dim3 grid(static_cast<unsigned>(set.count), BlocksOf(set.size, kColumns));
   ExtendAddKernel<<<grid, kThreads, 0, stream>>>(tree, set.order, factor, contributions);
   return cudaGetLastError();

@@ -48,10 +48,8 @@ cudaError_t LaunchPlacePositions(const FrontTree& tree, int64_t n, const int32_t
 cudaError_t LaunchPlaceBorders(const FrontTree& tree, const int32_t* border, int32_t* place,
                                cudaStream_t stream);
 
-// The other way round: enqueues border := Analysis::border of the fronts of one level, which are
-// `set`, where that of their parents is there already.
-cudaError_t LaunchNumberBorders(const FrontTree& tree, const FrontSet& set, int32_t* border,
-                                cudaStream_t stream);
+// The other way round: enqueues border := Analysis::border.
+cudaError_t LaunchNumberBorders(const FrontTree& tree, int32_t* border, cudaStream_t stream);
 
 // Enqueues the entries of a, scaled and rounded to T once, to their places in the factor, which is
 // zero. One that no front has a place for, as of another pattern than was analysed, is left out. T:

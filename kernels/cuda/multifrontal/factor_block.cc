@@ -12,8 +12,8 @@ FactorBlock::FactorBlock(const Analysis& analysis, DType dtype) {
   pivots = layout.pivots;
   BlockPlan plan(layout.bytes);
   fronts = plan.Add(analysis.fronts() * sizeof(Front));
-  depth = plan.Add(sizeof(int32_t));
-  order = plan.Add(analysis.fronts() * sizeof(int32_t));
+  order = plan.Add((analysis.fronts() + 1) * sizeof(int32_t));
+  depth = order + analysis.fronts() * sizeof(int32_t);
   batches = plan.Add(LevelPlan::MostBatches(analysis) * sizeof(FrontBatch));
   child = plan.Add(analysis.child.size() * sizeof(int32_t));
   place = plan.Add(analysis.place_in_parent.size() * sizeof(int32_t));
@@ -39,10 +39,11 @@ Front MakeFront(const Analysis& analysis, int64_t f, int64_t shift) {
 
 absl::StatusOr<LevelBatches> BatchesIn(Context& context, const Analysis& analysis,
                                        const FactorBlock& block, const std::byte* factor) {
-  constexpr int64_t kFirst = 2048;
+  // Few, of most trees all: the host waits for them.
+  constexpr int64_t kFirst = 256;
   const int64_t most = LevelPlan::MostBatches(analysis);
   std::vector<FrontBatch> batches;
-  for (int64_t count = std::min(kFirst, most);; count = most) {
+  for (int64_t count = std::min(kFirst, most);; count = std::min(8 * count, most)) {
     batches.resize(count);
     CROUT_RETURN_IF_ERROR(context.ops().CopyToHost(factor + block.batches, batches.data(),
                                                    count * sizeof(FrontBatch)));
@@ -59,12 +60,12 @@ absl::StatusOr<PlanInFactor> PlanIn(Context& context, const Analysis& analysis,
                                     const FactorBlock& block, const std::byte* factor) {
   PlanInFactor plan;
   std::vector<int32_t>& order = plan.levels.order;
-  order.resize(analysis.fronts());
+  order.resize(analysis.fronts() + 1);
   CROUT_RETURN_IF_ERROR(
       context.ops().CopyToHost(factor + block.order, order.data(), order.size() * sizeof(int32_t)));
-  CROUT_RETURN_IF_ERROR(
-      context.ops().CopyToHost(factor + block.depth, &plan.depth, sizeof(plan.depth)));
   CROUT_ASSIGN_OR_RETURN(plan.levels.batches, BatchesIn(context, analysis, block, factor));
+  plan.depth = order.back();
+  order.pop_back();
   return plan;
 }
 

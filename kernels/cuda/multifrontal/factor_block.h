@@ -43,8 +43,8 @@ struct FactorBlock {
 
   size_t pivots;   // MultifrontalLayout::pivots
   size_t fronts;   // Front[fronts]
-  size_t depth;    // int32: of the Traversal whose contributions `fronts` say
   size_t order;    // int32[fronts]: LevelPlan::order
+  size_t depth;    // int32, right behind it: of the Traversal whose contributions `fronts` say
   size_t batches;  // FrontBatch[LevelPlan::MostBatches]: LevelBatches::all, and one without fronts
   size_t child;    // int32: Analysis::child
   size_t place;    // int32: Analysis::place_in_parent

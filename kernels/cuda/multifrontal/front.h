@@ -51,8 +51,8 @@ struct FrontSet {
   int count = 0;
   int32_t d1 = 0;
   int32_t d2 = 0;
-  int32_t size = 0;  // d1 + d2 of one front
-  bool has_children = false;
+  int32_t size = 0;      // d1 + d2 of one front
+  int32_t children = 0;  // of one front, the most
 };
 
 }  // namespace crout::cuda

@@ -1,5 +1,7 @@
 #include "kernels/cuda/multifrontal/inspection.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/multifrontal/front_search.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
@@ -65,20 +67,38 @@ __global__ void __launch_bounds__(kThreads)
   if (negative != 0) atomicAdd(&report->negative, negative);
 }
 
-// A thread for a front that is not large: its interchanges one after the other.
+// A warp for a front that is not large: its interchanges one after the other. A lane has every 32nd
+// row.
 __global__ void __launch_bounds__(kThreads)
     PermutationKernel(FrontTree tree, int fronts, const int64_t* made, int32_t* permutation) {
-  const int64_t f = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  static_assert(kLargeForPermutations <= 2 * kWarp);
+  const int64_t f = (blockIdx.x * int64_t{kThreads} + threadIdx.x) / kWarp;
   if (f >= fronts) return;
   const Front front = tree.fronts[f];
   if (front.d1 >= kLargeForPermutations) return;
-  int32_t* const rows = permutation + front.first;
-  for (int i = 0; i < front.d1; ++i) rows[i] = i;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  int rows[2] = {lane, lane + kWarp};
+  int from[2];
+  for (int r = 0; r < 2; ++r) {
+    const int k = lane + r * kWarp;
+    from[r] = k < front.d1 ? static_cast<int>(made[front.first + k] - 1) : 0;
+  }
+  const auto get = [](const int(&of_lanes)[2], int i) {
+    return __shfl_sync(kAllLanes, i < kWarp ? of_lanes[0] : of_lanes[1], i % kWarp);
+  };
+  const auto set = [&](int i, int row) {
+    if (i == lane) rows[0] = row;
+    if (i == lane + kWarp) rows[1] = row;
+  };
   for (int k = 0; k < front.d1; ++k) {
-    const auto from = static_cast<int>(made[front.first + k] - 1);
-    const int32_t row = rows[k];
-    rows[k] = rows[from];
-    rows[from] = row;
+    const int p = get(from, k);
+    const int row = get(rows, k);
+    set(k, get(rows, p));
+    set(p, row);
+  }
+  for (int r = 0; r < 2; ++r) {
+    const int k = lane + r * kWarp;
+    if (k < front.d1) permutation[front.first + k] = rows[r];
   }
 }
 
@@ -92,29 +112,33 @@ __global__ void __launch_bounds__(kWarp)
   const Front front = tree.fronts[fronts[blockIdx.x]];
   int32_t* const out = permutation + front.first;
   int32_t* const rows = front.d1 <= kMostShared ? shared : out;
-  for (int i = static_cast<int>(threadIdx.x); i < front.d1; i += kWarp) rows[i] = i;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    for (int k = 0; k < front.d1; ++k) {
-      const auto from = static_cast<int>(made[front.first + k] - 1);
-      const int32_t row = rows[k];
-      rows[k] = rows[from];
+  const auto lane = static_cast<int>(threadIdx.x);
+  for (int i = lane; i < front.d1; i += kWarp) rows[i] = i;
+  __syncwarp();
+  for (int first = 0; first < front.d1; first += kWarp) {
+    const int own =
+        first + lane < front.d1 ? static_cast<int>(made[front.first + first + lane] - 1) : 0;
+    for (int s = 0; s < min(kWarp, front.d1 - first); ++s) {
+      const int from = __shfl_sync(kAllLanes, own, s);
+      if (lane != 0) continue;
+      const int32_t row = rows[first + s];
+      rows[first + s] = rows[from];
       rows[from] = row;
     }
   }
-  __syncthreads();
+  __syncwarp();
   if (rows == out) return;
-  for (int i = static_cast<int>(threadIdx.x); i < front.d1; i += kWarp) out[i] = rows[i];
+  for (int i = lane; i < front.d1; i += kWarp) out[i] = rows[i];
 }
 
-// Elements of the factor that a block reads.
-constexpr int kChunk = 8192;
-
+// A warp for so many elements of the factor.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    InspectFrontsKernel(FrontTree tree, const T* factor, int64_t entries, NumericReport* report) {
-  const int64_t begin = blockIdx.x * int64_t{kChunk};
-  const int64_t end = min(begin + kChunk, entries);
+    InspectFrontsKernel(FrontTree tree, const T* factor, int64_t entries, int64_t each,
+                        NumericReport* report) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int64_t begin = (blockIdx.x * int64_t{kThreads} + threadIdx.x) / kWarp * each;
+  const int64_t end = min(begin + each, entries);
   int f = FirstNotLess(tree.count, begin + 1, [&](int i) { return tree.fronts[i].factor; }) - 1;
   double largest = 0;
   bool finite = true;
@@ -122,7 +146,7 @@ __global__ void __launch_bounds__(kThreads)
     const Front front = tree.fronts[f];
     const int64_t panel = front.size() * front.d1;
     const int64_t to = min(end, front.factor + panel + int64_t{front.d1} * front.d2);
-    for (int64_t e = from + threadIdx.x; e < to; e += kThreads) {
+    for (int64_t e = from + lane; e < to; e += kWarp) {
       const T value = factor[e];
       finite = finite && IsFinite(value);
       const int64_t within = e - front.factor;
@@ -159,8 +183,8 @@ cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t posit
   if (fronts == 0 || positions == 0) return cudaSuccess;
   InspectPivotsKernel<<<BlocksFor(positions, kThreads), kThreads, 0, stream>>>(
       tree, positions, border, factor, bounds, record, report);
-  PermutationKernel<<<BlocksFor(fronts, kThreads), kThreads, 0, stream>>>(tree, fronts, record.made,
-                                                                          record.permutation);
+  PermutationKernel<<<BlocksFor(fronts, kThreads / kWarp), kThreads, 0, stream>>>(
+      tree, fronts, record.made, record.permutation);
   if (record.large_count > 0) {
     LargePermutationKernel<<<static_cast<unsigned>(record.large_count), kWarp, 0, stream>>>(
         tree, record.large, record.made, record.permutation);
@@ -172,8 +196,14 @@ template <class T>
 cudaError_t LaunchInspectFronts(const FrontTree& tree, const T* factor, int64_t entries,
                                 NumericReport* report, cudaStream_t stream) {
   if (entries == 0) return cudaSuccess;
-  InspectFrontsKernel<<<BlocksFor(entries, kChunk), kThreads, 0, stream>>>(tree, factor, entries,
-                                                                           report);
+  // As few as leave no multiprocessor idle, since there may be many fronts in them; and not so few
+  // that a warp looks for its first front longer than it reads.
+  constexpr int64_t kFewest = 256;
+  constexpr int64_t kMost = 8192;
+  constexpr int64_t kWarps = 8192;
+  const int64_t each = std::clamp(entries / kWarps, kFewest, kMost);
+  InspectFrontsKernel<<<BlocksFor(entries, each * (kThreads / kWarp)), kThreads, 0, stream>>>(
+      tree, factor, entries, each, report);
   return cudaGetLastError();
 }
 

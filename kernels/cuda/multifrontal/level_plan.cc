@@ -32,12 +32,12 @@ struct Shape {
   int32_t d1;
   int32_t d2;
   int16_t bucket;  // by which fronts of a level are sorted
-  bool has_children;
+  int32_t children;
 };
 
 int16_t BucketOf(int64_t d1, int64_t d2) {
   constexpr int kLast = kClasses * kClasses - 1;
-  if (IsSmallFront(d1, d1 + d2)) return d1 + d2 <= kTinyFront ? kLast : kLast - 1;
+  if (IsSmallFront(d1 + d2)) return d1 + d2 <= kTinyFront ? kLast : kLast - 1;
   return static_cast<int16_t>((kClasses - 1 - ClassOfD1(d1)) * kClasses + kClasses - 1 -
                               ClassOfD2(d2));
 }
@@ -48,7 +48,7 @@ std::vector<Shape> ShapesOf(const Analysis& analysis) {
     const int64_t d1 = analysis.eliminated(f);
     const int64_t d2 = analysis.bordered(f);
     shapes[f] = {static_cast<int32_t>(d1), static_cast<int32_t>(d2), BucketOf(d1, d2),
-                 analysis.child_start[f] < analysis.child_start[f + 1]};
+                 analysis.child_start[f + 1] - analysis.child_start[f]};
   }
   return shapes;
 }
@@ -60,7 +60,7 @@ void Measure(const std::vector<Shape>& shapes, std::vector<int32_t>& order, Fron
     batch.d1 = std::max(batch.d1, shape.d1);
     batch.d2 = std::max(batch.d2, shape.d2);
     batch.size = std::max(batch.size, shape.d1 + shape.d2);
-    if (shape.has_children) batch.has_children = 1;
+    batch.children = std::max(batch.children, shape.children);
   }
   if (batch.d1 <= kSmallest) return;
   std::stable_sort(order.begin() + batch.begin, order.begin() + batch.end,
@@ -122,7 +122,7 @@ FrontSet SetOf(std::span<const FrontBatch> batches, const int32_t* order) {
     set.d1 = std::max(set.d1, batch.d1);
     set.d2 = std::max(set.d2, batch.d2);
     set.size = std::max(set.size, batch.size);
-    set.has_children = set.has_children || batch.has_children != 0;
+    set.children = std::max(set.children, batch.children);
   }
   return set;
 }

@@ -16,10 +16,10 @@ struct FrontBatch {
   int32_t begin;  // of LevelPlan::order
   int32_t end;
   int32_t level;
-  int32_t d1;    // the largest of them, as the next two
-  int32_t d2;    //
-  int32_t size;  // d1 + d2 of one front
-  int32_t has_children;
+  int32_t d1;        // the largest of them, as the next two
+  int32_t d2;        //
+  int32_t size;      // d1 + d2 of one front
+  int32_t children;  // of one front, the most
   // How many of these classes the whole level has: how fronts are factored depends on it, and not
   // on how many of them are done together.
   int32_t alike;

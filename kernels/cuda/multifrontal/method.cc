@@ -11,7 +11,8 @@ namespace {
 constexpr std::string_view kName = "multifrontal";
 constexpr double kCallSeconds = 1e-4;
 // As measured on an H100, about (gpu_sparse_bench).
-constexpr double kLevelSeconds = 2e-4;
+constexpr double kLevelSeconds = 1e-5;
+constexpr double kColumnSeconds = 1e-6;  // of the largest front, one after the other
 constexpr double kFrontSeconds = 5e-8;
 constexpr double kBytesPerSecond = 5e10;  // of a factor
 constexpr double kFlopsPerSecond = 2.5e13;
@@ -42,6 +43,7 @@ class CudaMultifrontal final : public SparseLu {
 
   double PredictSeconds(const Analysis& analysis, DType dtype) const override {
     return kCallSeconds + static_cast<double>(analysis.levels()) * kLevelSeconds +
+           static_cast<double>(analysis.largest_front) * kColumnSeconds +
            static_cast<double>(analysis.fronts()) * kFrontSeconds +
            static_cast<double>(analysis.factor_entries() * SizeOf(dtype)) / kBytesPerSecond +
            FlopsIn(analysis, dtype) / kFlopsPerSecond;

@@ -37,6 +37,9 @@ struct Workspace {
     const size_t members = analysis.fronts() * sizeof(BatchMember);
     report = plan.Add(sizeof(NumericReport));
     raised = plan.Add(n);
+    const auto stages = static_cast<size_t>(traversal.stages());
+    arrivals = plan.Add((analysis.fronts() + stages) * sizeof(int32_t));
+    zero_bytes = plan.end() - report;
     const auto add = [&plan](const auto& array) { return plan.Add(std::span(array).size_bytes()); };
     factor_start = add(analysis.factor_start);
     contribution_start = add(analysis.contribution_start);
@@ -68,7 +71,9 @@ struct Workspace {
     bytes = plan.end();
   }
 
-  size_t report, raised;  // the second right behind the first
+  size_t report, raised;  // behind each other, as the next: zero at first
+  size_t arrivals;        // FrontArrivals: by front, then by stage
+  size_t zero_bytes;      // of the three
   size_t factor_start, contribution_start, border_start, shift;  // FrontArrays
   size_t step_start, first_position, parent, child_start;
   size_t order;  // the traversal's, where it is not the level plan's
@@ -210,11 +215,8 @@ class Numeric {
   absl::Status Take(const std::byte* last) {
     CROUT_RETURN_IF_ERROR(context_.ops().CopyOnDevice(last + block_.fronts, factor_ + block_.fronts,
                                                       block_.permutation - block_.fronts));
-    for (int64_t level = 0; level < analysis_.levels(); ++level) {
-      CROUT_RETURN_IF_CUDA_ERROR(
-          LaunchNumberBorders(tree_, SetOf(levels_.batches.Level(level), Order(block_.order)),
-                              At<int32_t>(layout_.border), context_.stream()));
-    }
+    CROUT_RETURN_IF_CUDA_ERROR(
+        LaunchNumberBorders(tree_, At<int32_t>(layout_.border), context_.stream()));
     return absl::OkStatus();
   }
 
@@ -253,23 +255,33 @@ class Numeric {
     marked_[0] = marked_[1] = false;
     columns_.Restart();
     context_.report().TellColumns(0);
-    double flops = 0;
-    for (const TraversalStep& step : traversal_.steps()) {
-      CROUT_RETURN_IF_ERROR(Assemble(step));
-      if (IsKept(step)) break;  // the last
-      CROUT_RETURN_IF_ERROR(FactorSmall(step));
-      for (const FrontBatch& batch : WithoutSmall(step)) {
-        CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
-        CROUT_RETURN_IF_ERROR(
-            EnqueueFrontLu(context_, kernels_, memory_, step, batch, careful, stop_));
-        columns_.Enqueue(batch);
-        flops += FlopsOf(batch);
-        if (flops < kFlopsAhead) continue;
-        CROUT_RETURN_IF_ERROR(KeepPace());
-        flops = 0;
+    flops_ = 0;
+    for (int64_t i = 0; i < traversal_.stages(); ++i) {
+      const std::span<const TraversalStep> stage = traversal_.Stage(i);
+      if (kHasSmallFronts<T> && stage.size() > 1) {
+        CROUT_RETURN_IF_ERROR(FactorTogether(stage, i));
+        continue;
       }
+      for (const TraversalStep& step : stage) CROUT_RETURN_IF_ERROR(FactorStep(step, careful));
     }
     return Inspect();
+  }
+
+  absl::Status FactorStep(const TraversalStep& step, bool careful) {
+    CROUT_RETURN_IF_ERROR(Assemble(step));
+    if (IsKept(step)) return absl::OkStatus();  // the last
+    CROUT_RETURN_IF_ERROR(FactorSmall(step));
+    for (const FrontBatch& batch : WithoutSmall(step)) {
+      CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
+      CROUT_RETURN_IF_ERROR(
+          EnqueueFrontLu(context_, kernels_, memory_, step, batch, careful, stop_));
+      columns_.Enqueue(batch);
+      flops_ += FlopsOf(batch);
+      if (flops_ < kFlopsAhead) continue;
+      CROUT_RETURN_IF_ERROR(KeepPace());
+      flops_ = 0;
+    }
+    return absl::OkStatus();
   }
 
   static double FlopsOf(const FrontBatch& batch) {
@@ -295,8 +307,8 @@ class Numeric {
 
   absl::Status Start() {
     const cudaStream_t stream = context_.stream();
-    CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(
-        workspace_ + layout_.report, 0, layout_.raised + analysis_.n - layout_.report, stream));
+    CROUT_RETURN_IF_CUDA_ERROR(
+        cudaMemsetAsync(workspace_ + layout_.report, 0, layout_.zero_bytes, stream));
     CROUT_RETURN_IF_CUDA_ERROR(
         cudaMemsetAsync(factor_, 0, analysis_.factor_entries() * sizeof(T), stream));
     const FrontScales scales = ScalesIn(analysis_, block_, factor_);
@@ -320,32 +332,55 @@ class Numeric {
     const std::span<const FrontBatch> batches = traversal_.Batches(step);
     size_t count = batches.size();
     while (kHasSmallFronts<T> && !IsKept(step) && count > 0 &&
-           IsSmallFront(batches[count - 1].d1, batches[count - 1].size)) {
+           IsSmallFront(batches[count - 1].size)) {
       --count;
     }
     return batches.first(count);
   }
 
   absl::Status FactorSmall(const TraversalStep& step) {
+    SmallFronts fronts;
+    if constexpr (kHasSmallFronts<T>) {
+      AddTo(fronts, traversal_.Batches(step).subspan(WithoutSmall(step).size()), /*awaits=*/false);
+    }
+    return EnqueueSmall(fronts, {});
+  }
+
+  // All steps of a stage of small fronts.
+  absl::Status FactorTogether(std::span<const TraversalStep> stage, int64_t index) {
+    SmallFronts fronts;
+    for (const TraversalStep& step : stage) {
+      AddTo(fronts, traversal_.Batches(step), /*awaits=*/&step != stage.data());
+    }
+    auto* const arrivals = At<int32_t>(layout_.arrivals);
+    return EnqueueSmall(fronts, {arrivals, arrivals + analysis_.fronts() + index});
+  }
+
+  void AddTo(SmallFronts& fronts, std::span<const FrontBatch> batches, bool awaits) {
+    for (const FrontBatch& batch : batches) {
+      fronts.Add(batch.begin, batch.end, batch.size, awaits);
+      columns_.Enqueue(batch);
+    }
+  }
+
+  absl::Status EnqueueSmall(const SmallFronts& fronts, const FrontArrivals& arrivals) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
     if constexpr (kHasSmallFronts<T>) {
-      for (const FrontBatch& batch : traversal_.Batches(step).subspan(WithoutSmall(step).size())) {
-        CROUT_RETURN_IF_CUDA_ERROR(LaunchSmallFronts(
-            tree_, SetOf({&batch, 1}, memory_.order), memory_.factor, memory_.contributions,
-            memory_.ipiv, memory_.least, context_.stream()));
-        columns_.Enqueue(batch);
-      }
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchSmallFronts(tree_, memory_.order, fronts, memory_.factor,
+                                                   memory_.contributions, memory_.ipiv,
+                                                   memory_.least, arrivals, context_.stream()));
     }
     return absl::OkStatus();
   }
 
   // What the step's fronts get from their children.
   absl::Status Assemble(const TraversalStep& step) {
+    if (WithoutSmall(step).empty()) return absl::OkStatus();
     CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(memory_.contributions + step.base, 0,
                                                step.entries * sizeof(T), context_.stream()));
     absl::Status status;
     ForSets(WithoutSmall(step), memory_.order, kColumnsOfExtendAdd, [&](const FrontSet& set) {
-      if (!status.ok() || !set.has_children) return;
+      if (!status.ok() || set.children == 0) return;
       status = CudaStatus(
           LaunchExtendAdd(tree_, set, memory_.factor, memory_.contributions, context_.stream()),
           "LaunchExtendAdd");
@@ -410,6 +445,7 @@ class Numeric {
   const StopRequested& stop_;
   FrontMemory<T> memory_;
   FinalColumns columns_;
+  double flops_ = 0;  // enqueued since the last mark
   Event marks_[2];
   bool marked_[2] = {};
   int64_t columns_at_[2] = {};

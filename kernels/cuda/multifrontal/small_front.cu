@@ -1,96 +1,181 @@
 #include "kernels/cuda/multifrontal/small_front.h"
 
+#include "kernels/cuda/device/arrivals.cuh"
+#include "kernels/cuda/device/dependent_launch.cuh"
+#include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
 #include "kernels/cuda/irr_lu/divide_by.cuh"
 #include "kernels/cuda/irr_lu/pivot_candidate.cuh"
 #include "kernels/cuda/irr_lu/raise_pivot.cuh"
+#include "kernels/cuda/multifrontal/child_in_lane.cuh"
+#include "kernels/cuda/multifrontal/front_search.cuh"
 
 namespace crout::cuda {
-namespace {
+namespace small_front {
 
 constexpr int kThreads = 128;
-static_assert(kSmallFront <= kThreads && kSmallFrontColumns <= kWarp);
+constexpr int kTinyFronts = kThreads / kWarp;  // of a block
+// Elements that a thread has on their way, where there are that many.
+constexpr int kTogether = 4;
 
-// By a team of threads, a warp or a block: a warp of it for a column wherever columns are gone
-// through.
+template <class T, int kSize>
+struct FrontShared {
+  T f[kSize][kSize + 1];  // [column][row]
+  RealPart<T> least[kSize];
+};
+
+template <class T>
+struct Shared {
+  int32_t block;
+  union {
+    FrontShared<T, kTinyFront> tiny[kTinyFronts];
+    FrontShared<T, kSmallFront> small;
+  };
+};
+
+// By a team of threads, a warp or a block. A warp of it has every so many-th column, a lane of it
+// every 32nd row.
 template <class T, int kSize, int kTeam>
-class SmallFrontLu {
+class Lu {
  public:
-  using Columns = T[kSize][kSize + 1];  // [column][row]
-
-  __device__ SmallFrontLu(const Front& front, Columns& f)
-      : front_(front),
+  __device__ Lu(const FrontTree& tree, const Front& front, FrontShared<T, kSize>& shared)
+      : tree_(tree),
+        front_(front),
         size_(static_cast<int>(front.size())),
-        f_(f),
+        f_(shared.f),
+        least_(shared.least),
         thread_(static_cast<int>(threadIdx.x) % kTeam),
         warp_(thread_ / kWarp),
         lane_(thread_ % kWarp) {}
 
-  __device__ void Assemble(const FrontTree& tree, const T* factor, const T* contributions) const {
+  // What there is before the children are done.
+  __device__ void Load(const T* factor, const RealPart<T>* least) const {
     const auto panel = front_.Panel<const T>(factor);
     const auto u12 = front_.U12<const T>(factor);
-    for (int j = warp_; j < size_; j += kWarps) {
-      for (int i = lane_; i < size_; i += kWarp) {
-        f_[j][i] = j < front_.d1 ? panel(i, j) : i < front_.d1 ? u12(i, j - front_.d1) : T{0};
+    for (int k = thread_; k < front_.d1; k += kTeam) least_[k] = least[k];
+    for (int first = warp_; first < size_; first += kTogether * kWarps) {
+      T x[kTogether][kRows];
+      ForColumns(first, [&](int s, int j) {
+        for (int r = 0; r < kRows; ++r) {
+          const int i = lane_ + r * kWarp;
+          x[s][r] = i >= size_      ? T{0}
+                    : j < front_.d1 ? panel(i, j)
+                    : i < front_.d1 ? u12(i, j - front_.d1)
+                                    : T{0};
+        }
+      });
+      ForColumns(first, [&](int s, int j) {
+        for (int r = 0; r < kRows; ++r) {
+          const int i = lane_ + r * kWarp;
+          if (i < size_) f_[j][i] = x[s][r];
+        }
+      });
+    }
+    Meet();
+  }
+
+  // Child after child, in their order. `arrivals`: of this front's children; null: they are done.
+  __device__ void AddChildren(const T* contributions, const int32_t* arrivals) const {
+    for (int32_t first = front_.child_begin; first < front_.child_end; first += kWarp) {
+      // A lane knows a child.
+      Child own;
+      const int count = min(kWarp, front_.child_end - first);
+      if (lane_ < count) {
+        const Front& child = tree_.fronts[tree_.child[first + lane_]];
+        own = {contributions + child.contribution, tree_.place + child.border, child.d2};
+      }
+      if (first == front_.child_begin && arrivals != nullptr) {
+        if (thread_ == 0) AwaitArrivals(arrivals, front_.child_end - front_.child_begin);
+        Meet();
+      }
+      // The first elements of several children are on their way at once.
+      for (int c = 0; c < count; c += kTogether) {
+        Child child[kTogether];
+        T value[kTogether];
+        T* to[kTogether];
+#pragma unroll
+        for (int s = 0; s < kTogether; ++s) {
+          if (c + s >= count) break;
+          child[s] = own.Of(c + s);
+          to[s] = Find(child[s], thread_, value[s]);
+        }
+#pragma unroll
+        for (int s = 0; s < kTogether; ++s) {
+          if (c + s >= count) break;
+          if (to[s] != nullptr) *to[s] += value[s];
+          AddFrom(child[s], kTeam);
+          Meet();
+        }
+      }
+    }
+  }
+
+  __device__ void Factor(int64_t* ipiv, uint8_t* raised) const {
+    const LeastPivots<T> bounds = {least_, raised};
+    for (int k = 0; k < front_.d1; ++k) {
+      // Every warp finds the pivot and the multipliers, the same. Column k stays as it is until all
+      // have met.
+      T l[kRows];
+      PivotCandidate best;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const int i = lane_ + r * kWarp;
+        l[r] = i < size_ ? f_[k][i] : T{0};
+        if (i >= k && i < front_.d1) best.Take(KeyOf(l[r]), i);
+      }
+      const int lane_of_pivot = __ffs(static_cast<int>(BestLane(best))) - 1;
+      const int p = __shfl_sync(kAllLanes, best.place, lane_of_pivot);
+      const T of_row_k = f_[k][k];
+      const T pivot = RaisePivot(f_[k][p], bounds, k, thread_ == 0);
+      if (thread_ == 0) ipiv[k] = p + 1;
+      const DivideBy<T> divide(pivot);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        l[r] = divide(lane_ + r * kWarp == p ? of_row_k : l[r]);
+      }
+      for (int first = warp_; first < size_; first += kTogether * kWarps) {
+        ExchangeAndSubtract(first, k, p, l);
+      }
+      Meet();
+      if (warp_ == k % kWarps) {
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          const int i = lane_ + r * kWarp;
+          if (i >= k && i < size_) f_[k][i] = i == k ? pivot : l[r];
+        }
+        __syncwarp();
       }
     }
     Meet();
-    for (int32_t c = front_.child_begin; c < front_.child_end; ++c) {
-      const Front child = tree.fronts[tree.child[c]];
-      const int32_t* const place = tree.place + child.border;
-      const auto from = child.Contribution<const T>(contributions);
-      for (int j = warp_; j < child.d2; j += kWarps) {
-        T* const column = f_[place[j]];
-        for (int i = lane_; i < child.d2; i += kWarp) column[place[i]] += from(i, j);
-      }
-      Meet();
-    }
   }
 
-  __device__ void Factor(int64_t* ipiv, const LeastPivots<T>& least) const {
-    for (int k = 0; k < front_.d1; ++k) {
-      // Every warp finds the pivot, the same.
-      PivotCandidate own;
-      if (lane_ >= k && lane_ < front_.d1) own = {KeyOf(f_[k][lane_]), lane_};
-      const int p = __ffs(static_cast<int>(BestLane(own))) - 1;
-      const T pivot = RaisePivot(f_[k][p], least, k, thread_ == 0);
-      if (thread_ == 0) ipiv[k] = p + 1;
-      Meet();
-      for (int j = thread_; j < size_; j += kTeam) {
-        const T row = f_[j][k];
-        f_[j][k] = j == k ? pivot : f_[j][p];
-        if (p != k) f_[j][p] = row;
+  // First what the parent waits for.
+  __device__ void StoreContribution(T* contributions) const {
+    const auto rest = front_.Contribution(contributions);
+    for (int j = front_.d1 + warp_; j < size_; j += kWarps) {
+      for (int i = front_.d1 + lane_; i < size_; i += kWarp) {
+        rest(i - front_.d1, j - front_.d1) = f_[j][i];
       }
-      Meet();
-      const DivideBy<T> divide(pivot);
-      for (int i = k + 1 + thread_; i < size_; i += kTeam) f_[k][i] = divide(f_[k][i]);
-      Meet();
-      for (int j = k + 1 + warp_; j < size_; j += kWarps) {
-        const T u = f_[j][k];
-        for (int i = k + 1 + lane_; i < size_; i += kWarp) {
-          f_[j][i] = MinusProduct(f_[j][i], f_[k][i], u);
-        }
-      }
-      Meet();
     }
   }
-
-  __device__ void Store(T* factor, T* contributions) const {
+  __device__ void TellParent(int32_t* arrivals) const {
+    Meet();
+    if (thread_ == 0) TellArrival(arrivals);
+  }
+  __device__ void StoreFactor(T* factor) const {
     const auto panel = front_.Panel(factor);
     const auto u12 = front_.U12(factor);
-    const auto rest = front_.Contribution(contributions);
     for (int j = warp_; j < size_; j += kWarps) {
-      for (int i = lane_; i < size_; i += kWarp) {
-        T& to = j < front_.d1   ? panel(i, j)
-                : i < front_.d1 ? u12(i, j - front_.d1)
-                                : rest(i - front_.d1, j - front_.d1);
-        to = f_[j][i];
-      }
+      const bool own = j < front_.d1;
+      T* const to = own ? &panel(0, j) : &u12(0, j - front_.d1);
+      const int rows = own ? size_ : front_.d1;
+      for (int i = lane_; i < rows; i += kWarp) to[i] = f_[j][i];
     }
   }
 
  private:
   static constexpr int kWarps = kTeam / kWarp;
+  static constexpr int kRows = kSize / kWarp;  // of a lane
 
   static __device__ void Meet() {
     if constexpr (kTeam == kWarp) {
@@ -100,57 +185,158 @@ class SmallFrontLu {
     }
   }
 
+  // Calls f(s, column) for this warp's next kTogether columns, from `first` on.
+  template <class F>
+  __device__ void ForColumns(int first, F f) const {
+#pragma unroll
+    for (int s = 0; s < kTogether; ++s) {
+      const int j = first + s * kWarps;
+      if (j < size_) f(s, j);
+    }
+  }
+
+  using Child = ChildInLane<T>;
+
+  // Element e of what the child left, and where it belongs; null: there is none.
+  __device__ T* Find(const Child& child, int e, T& value) const {
+    if (e >= child.d2 * child.d2) return nullptr;
+    const int j = e / child.d2;
+    const int i = e - j * child.d2;
+    value = child.from[e];
+    return &f_[child.place[j]][child.place[i]];
+  }
+
+  // All from element `begin` on.
+  __device__ void AddFrom(const Child& child, int begin) const {
+    for (int e = begin + thread_; e < child.d2 * child.d2; e += kTogether * kTeam) {
+      T value[kTogether];
+      T* to[kTogether];
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) to[s] = Find(child, e + s * kTeam, value[s]);
+#pragma unroll
+      for (int s = 0; s < kTogether; ++s) {
+        if (to[s] != nullptr) *to[s] += value[s];
+      }
+    }
+  }
+
+  // In this warp's next kTogether columns but k: rows k and p change places, and l times row k is
+  // taken off the rows below it, of columns right of k.
+  __device__ void ExchangeAndSubtract(int first, int k, int p, const T (&l)[kRows]) const {
+    T u[kTogether], of_row_k[kTogether], x[kTogether][kRows];
+    ForColumns(first, [&](int s, int j) {
+      u[s] = f_[j][p];
+      of_row_k[s] = f_[j][k];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const int i = lane_ + r * kWarp;
+        if (i < size_) x[s][r] = f_[j][i];
+      }
+    });
+    __syncwarp();
+    ForColumns(first, [&](int s, int j) {
+      if (j == k) return;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const int i = lane_ + r * kWarp;
+        if (i < k || i >= size_) continue;
+        const T value = i == k ? u[s] : i == p ? of_row_k[s] : x[s][r];
+        f_[j][i] = i > k && j > k ? MinusProduct(value, l[r], u[s]) : value;
+      }
+    });
+    __syncwarp();
+  }
+
+  const FrontTree& tree_;
   const Front& front_;
   const int size_;
-  Columns& f_;
+  T (&f_)[kSize][kSize + 1];
+  RealPart<T> (&least_)[kSize];
   const int thread_;
   const int warp_;
   const int lane_;
 };
 
-template <class T, int kSize, int kTeam>
-struct SmallFrontShared {
-  typename SmallFrontLu<T, kSize, kTeam>::Columns f[kThreads / kTeam];
+template <class T>
+struct Work {
+  FrontTree tree;
+  const int32_t* order;
+  SmallFronts fronts;
+  T* factor;
+  T* contributions;
+  int64_t* ipiv;
+  LeastPivots<T> least;
+  FrontArrivals arrivals;
 };
 
 template <class T, int kSize, int kTeam>
-__global__ void __launch_bounds__(kThreads)
-    SmallFrontKernel(FrontTree tree, FrontSet set, T* factor, T* contributions, int64_t* ipiv,
-                     LeastPivots<T> least) {
-  auto& shared = SharedByBlock<SmallFrontShared<T, kSize, kTeam>>();
-  const int team = static_cast<int>(threadIdx.x) / kTeam;
-  const int64_t i = blockIdx.x * int64_t{kThreads / kTeam} + team;
-  if (i >= set.count) return;
-  const Front front = tree.fronts[set.order[i]];
-  const SmallFrontLu<T, kSize, kTeam> lu(front, shared.f[team]);
-  lu.Assemble(tree, factor, contributions);
-  lu.Factor(ipiv + front.first, least.From(front.first));
-  lu.Store(factor, contributions);
+__device__ void FactorFront(const Work<T>& work, int32_t f, bool awaits,
+                            FrontShared<T, kSize>& shared) {
+  const Front front = work.tree.fronts[f];
+  int32_t* const arrivals = work.arrivals.children;
+  const Lu<T, kSize, kTeam> lu(work.tree, front, shared);
+  lu.Load(work.factor, work.least.least + front.first);
+  lu.AddChildren(work.contributions, awaits ? arrivals + f : nullptr);
+  lu.Factor(work.ipiv + front.first, work.least.raised + front.first);
+  lu.StoreContribution(work.contributions);
+  if (arrivals != nullptr && front.parent >= 0) lu.TellParent(arrivals + front.parent);
+  lu.StoreFactor(work.factor);
 }
 
-}  // namespace
+// Where fronts wait for others, blocks take the fronts in the order in which they begin to run, so
+// that whatever one waits for has been taken by a block that runs.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    SmallFrontsKernel(const __grid_constant__ Work<T> work) {
+  auto& shared = SharedByBlock<Shared<T>>();
+  auto block = static_cast<int32_t>(blockIdx.x);
+  if (work.arrivals.children != nullptr) {
+    if (threadIdx.x == 0) shared.block = atomicAdd(work.arrivals.block, 1);
+    __syncthreads();
+    block = shared.block;
+  }
+  const int b = FirstNotLess(work.fronts.count(), block + 1,
+                             [&](int i) { return work.fronts[i].first_block; }) -
+                1;
+  const SmallFronts::Batch& batch = work.fronts[b];
+  const int32_t within = block - batch.first_block;
+  if (batch.tiny) {
+    const auto warp = static_cast<int>(threadIdx.x) / kWarp;
+    const int32_t i = batch.begin + within * kTinyFronts + warp;
+    if (i >= batch.end) return;
+    FactorFront<T, kTinyFront, kWarp>(work, work.order[i], batch.awaits, shared.tiny[warp]);
+  } else {
+    FactorFront<T, kSmallFront, kThreads>(work, work.order[batch.begin + within], batch.awaits,
+                                          shared.small);
+  }
+}
+
+}  // namespace small_front
+
+void SmallFronts::Add(int32_t begin, int32_t end, int32_t size, bool awaits) {
+  const bool tiny = size <= kTinyFront;
+  const int32_t each = tiny ? small_front::kTinyFronts : 1;
+  batch_[count_++] = {blocks_, begin, end, tiny, awaits};
+  blocks_ += (end - begin + each - 1) / each;
+}
 
 template <class T>
-cudaError_t LaunchSmallFronts(const FrontTree& tree, const FrontSet& set, T* factor,
-                              T* contributions, int64_t* ipiv, const LeastPivots<T>& least,
+cudaError_t LaunchSmallFronts(const FrontTree& tree, const int32_t* order,
+                              const SmallFronts& fronts, T* factor, T* contributions, int64_t* ipiv,
+                              const LeastPivots<T>& least, const FrontArrivals& arrivals,
                               cudaStream_t stream) {
-  if (set.count == 0) return cudaSuccess;
-  if (set.size <= kTinyFront) {
-    constexpr int kFronts = kThreads / kWarp;
-    SmallFrontKernel<T, kTinyFront, kWarp>
-        <<<static_cast<unsigned>((set.count + kFronts - 1) / kFronts), kThreads, 0, stream>>>(
-            tree, set, factor, contributions, ipiv, least);
-  } else {
-    SmallFrontKernel<T, kSmallFront, kThreads>
-        <<<static_cast<unsigned>(set.count), kThreads, 0, stream>>>(tree, set, factor,
-                                                                    contributions, ipiv, least);
-  }
-  return cudaGetLastError();
+  if (fronts.blocks() == 0) return cudaSuccess;
+  const small_front::Work<T> work = {tree,          order, fronts, factor,
+                                     contributions, ipiv,  least,  arrivals};
+  return LaunchBehind(small_front::SmallFrontsKernel<T>,
+                      dim3(static_cast<unsigned>(fronts.blocks())), small_front::kThreads, 0,
+                      /*overlap=*/false, stream, work);
 }
 
-#define CROUT_INSTANTIATE(T)                                                                  \
-  template cudaError_t LaunchSmallFronts(const FrontTree&, const FrontSet&, T*, T*, int64_t*, \
-                                         const LeastPivots<T>&, cudaStream_t);
+#define CROUT_INSTANTIATE(T)                                                                       \
+  template cudaError_t LaunchSmallFronts(const FrontTree&, const int32_t*, const SmallFronts&, T*, \
+                                         T*, int64_t*, const LeastPivots<T>&,                      \
+                                         const FrontArrivals&, cudaStream_t);
 CROUT_INSTANTIATE(float)
 CROUT_INSTANTIATE(double)
 CROUT_INSTANTIATE(Complex<float>)

@@ -3,8 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/cuda/multifrontal/small_front.h"
+
 namespace crout::cuda {
 namespace {
+
+// Of a stage of several steps: no more elements than a GPU's second-level cache holds, and no more
+// levels than a kernel does at once.
+constexpr int64_t kMostEntriesTogether = int64_t{1} << 20;
+constexpr int64_t kMostTogether = SmallFronts::kMostBatches / 2;
 
 int64_t EntriesOf(const Analysis& analysis, int64_t f) {
   return analysis.bordered(f) * analysis.bordered(f);
@@ -19,13 +26,17 @@ Traversal::Traversal(const Analysis& analysis, const LevelPlan& levels, int64_t 
   } else {
     GoDepthFirst(analysis);
   }
-  PlaceContributions();
+  FindStages(analysis);
+  if (depth == 0) {
+    PlaceByStages();
+  } else {
+    PlaceInStacks();
+  }
 }
 
 // No front is looked at: there are many.
 void Traversal::GoByLevels(const Analysis& analysis) {
   const FrontBatch* const all = levels_.batches.all().data();
-  int64_t below = 0;
   for (int64_t level = analysis.levels() - 1; level >= 0; --level) {
     const std::span<const FrontBatch> batches = levels_.batches.Level(level);
     TraversalStep& step = steps_.emplace_back();
@@ -35,8 +46,6 @@ void Traversal::GoByLevels(const Analysis& analysis) {
     step.first_batch = static_cast<int32_t>(batches.data() - all);
     step.last_batch = step.first_batch + static_cast<int32_t>(batches.size());
     step.entries = analysis.level_contribution_entries[level];
-    step.of_children = below;
-    below = step.entries;
   }
 }
 
@@ -108,7 +117,52 @@ void Traversal::FindBatches() {
   }
 }
 
-void Traversal::PlaceContributions() {
+void Traversal::FindStages(const Analysis& analysis) {
+  const auto has_small_alone = [&](const TraversalStep& step) {
+    return depth_ == 0 && !(step.level == 0 && analysis.kept > 0) &&
+           IsSmallFront(Batches(step).front().size);
+  };
+  bool together = false;  // whether the last stage may have more steps
+  int64_t entries = 0;    // of it
+  int64_t steps = 0;
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    const bool small = has_small_alone(steps_[s]);
+    if (together && small && steps < kMostTogether &&
+        entries + steps_[s].entries <= kMostEntriesTogether) {
+      stage_end_.back() = static_cast<int32_t>(s + 1);
+      entries += steps_[s].entries;
+      ++steps;
+      continue;
+    }
+    stage_end_.push_back(static_cast<int32_t>(s + 1));
+    together = small;
+    entries = steps_[s].entries;
+    steps = 1;
+  }
+}
+
+// What a stage's fronts leave is for the next one, if not for itself.
+void Traversal::PlaceByStages() {
+  int64_t last = 0;  // entries of the stage before
+  for (int64_t i = 0; i < stages(); ++i) {
+    int64_t entries = 0;
+    for (const TraversalStep& step : Stage(i)) {
+      steps_[&step - steps_.data()].base = entries;
+      entries += step.entries;
+    }
+    contribution_entries_ = std::max(contribution_entries_, last + entries);
+    last = entries;
+  }
+  for (int64_t i = 0; i < stages(); ++i) {
+    for (const TraversalStep& of_stage : Stage(i)) {
+      TraversalStep& step = steps_[&of_stage - steps_.data()];
+      if (i % 2 == 1) step.base = contribution_entries_ - step.base - step.entries;
+      step.shift += step.base;
+    }
+  }
+}
+
+void Traversal::PlaceInStacks() {
   int64_t top[2] = {0, 0};
   for (TraversalStep& step : steps_) {
     int64_t& end = top[step.level % 2];

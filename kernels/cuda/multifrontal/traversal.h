@@ -20,7 +20,7 @@ struct TraversalStep {
   int32_t first_batch = 0;  // of Traversal::Batches
   int32_t last_batch = 0;   // behind it
   // Of the contributions, in elements of their memory: where they begin, and how many there are, of
-  // the step and of its fronts' children; that of front f begins at shift +
+  // the step and, but with depth 0, of its fronts' children; that of front f begins at shift +
   // Analysis::contribution_start[f].
   int64_t base = 0;
   int64_t entries = 0;
@@ -34,9 +34,12 @@ struct TraversalStep {
 // fewer contributions wait at a time. What becomes of a front does not depend on it, to the bit:
 // batches are parts of those of LevelPlan, with their sizes.
 //
-// Contributions of even levels wait at the one end of their memory, those of odd levels at the
-// other. At each end the last that came is the first that goes: children are done right before
-// their parent, but for deeper ones, which are gone by then.
+// A stage is a step, or, with depth 0, successive steps of small fronts whose contributions are few
+// in all: so many levels may be done at once, each front as soon as its children are.
+//
+// Contributions of even levels, with depth 0 of even stages, wait at the one end of their memory,
+// those of odd ones at the other. At each end the last that came is the first that goes: children
+// are done right before their parent, but for deeper ones, which are gone by then.
 class Traversal {
  public:
   // `levels` outlives it.
@@ -44,6 +47,12 @@ class Traversal {
 
   int64_t depth() const { return depth_; }
   const std::vector<TraversalStep>& steps() const { return steps_; }
+  // All steps, stage after stage.
+  int64_t stages() const { return static_cast<int64_t>(stage_end_.size()); }
+  std::span<const TraversalStep> Stage(int64_t i) const {
+    const int64_t begin = i == 0 ? 0 : stage_end_[i - 1];
+    return {steps_.data() + begin, steps_.data() + stage_end_[i]};
+  }
   // All fronts, those of a step together, and within one as LevelPlan has them.
   std::span<const int32_t> order() const {
     return depth_ == 0 ? std::span<const int32_t>(levels_.order) : order_;
@@ -62,11 +71,14 @@ class Traversal {
   std::vector<int32_t> StepsDepthFirst(const Analysis& analysis);
   void Order(const std::vector<int32_t>& step_of);
   void FindBatches();
-  void PlaceContributions();
+  void FindStages(const Analysis& analysis);
+  void PlaceByStages();
+  void PlaceInStacks();
 
   const LevelPlan& levels_;
   const int64_t depth_;
   std::vector<TraversalStep> steps_;
+  std::vector<int32_t> stage_end_;   // by stages, of steps_
   std::vector<int32_t> order_;       // with depth 0 that of levels_, as the next
   std::vector<FrontBatch> batches_;  //
   int64_t contribution_entries_ = 0;

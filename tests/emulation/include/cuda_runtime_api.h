@@ -19,6 +19,7 @@
 #define __host__
 #define __noinline__
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 using cudaError_t = int;
 using cudaStream_t = void*;
@@ -137,6 +138,10 @@ V EmulateAtomic(V* to, V value, F f) {
   while (!word.compare_exchange_weak(before, f(before, value))) {
   }
   return before;
+}
+template <class V>
+V atomicAdd(V* to, V value) {
+  return std::atomic_ref<V>(*to).fetch_add(value);
 }
 template <class V>
 V atomicMin(V* to, V value) {
