@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "kernels/cuda/multifrontal/front_solve_kernels.cuh"
+#include "kernels/cuda/multifrontal/light_front.cuh"
+#include "kernels/cuda/multifrontal/many_children.cuh"
 #include "kernels/scalar.h"
 #include "tests/emulation/device_numbers.h"
 

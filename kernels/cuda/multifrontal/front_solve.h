@@ -60,6 +60,13 @@ cudaError_t LaunchScatter(const FrontSolve<T>& solve, int64_t n, const int32_t* 
 template <class T>
 cudaError_t LaunchStartUp(const FrontSolve<T>& solve, const FrontSet& set, bool interchanges,
                           cudaStream_t stream);
+// The first for fronts with many children, most of them of few rows: the same to the bit. What it
+// launches is a block for each row; at most kMostRowsOfMany in all.
+inline constexpr int32_t kManyChildren = 64;
+inline constexpr int64_t kMostRowsOfMany = 4096;
+template <class T>
+cudaError_t LaunchStartUpOfMany(const FrontSolve<T>& solve, const FrontSet& set, bool interchanges,
+                                cudaStream_t stream);
 template <class T>
 cudaError_t LaunchStepUp(const FrontSolve<T>& solve, const FrontSet& set, int step,
                          cudaStream_t stream);

@@ -1,4 +1,6 @@
 #include "kernels/cuda/multifrontal/front_solve_kernels.cuh"
+#include "kernels/cuda/multifrontal/light_front.cuh"
+#include "kernels/cuda/multifrontal/many_children.cuh"
 
 namespace crout::cuda {
 
@@ -9,6 +11,8 @@ template cudaError_t LaunchScatter(const FrontSolve<Complex<double>>&, int64_t, 
                                    const double*, const MatrixView<Complex<double>>&, cudaStream_t);
 template cudaError_t LaunchStartUp(const FrontSolve<Complex<double>>&, const FrontSet&, bool,
                                    cudaStream_t);
+template cudaError_t LaunchStartUpOfMany(const FrontSolve<Complex<double>>&, const FrontSet&, bool,
+                                         cudaStream_t);
 template cudaError_t LaunchStepUp(const FrontSolve<Complex<double>>&, const FrontSet&, int,
                                   cudaStream_t);
 template cudaError_t LaunchStartDown(const FrontSolve<Complex<double>>&, const FrontSet&,

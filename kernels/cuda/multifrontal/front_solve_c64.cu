@@ -1,4 +1,6 @@
 #include "kernels/cuda/multifrontal/front_solve_kernels.cuh"
+#include "kernels/cuda/multifrontal/light_front.cuh"
+#include "kernels/cuda/multifrontal/many_children.cuh"
 
 namespace crout::cuda {
 
@@ -9,6 +11,8 @@ template cudaError_t LaunchScatter(const FrontSolve<Complex<float>>&, int64_t, c
                                    const double*, const MatrixView<Complex<float>>&, cudaStream_t);
 template cudaError_t LaunchStartUp(const FrontSolve<Complex<float>>&, const FrontSet&, bool,
                                    cudaStream_t);
+template cudaError_t LaunchStartUpOfMany(const FrontSolve<Complex<float>>&, const FrontSet&, bool,
+                                         cudaStream_t);
 template cudaError_t LaunchStepUp(const FrontSolve<Complex<float>>&, const FrontSet&, int,
                                   cudaStream_t);
 template cudaError_t LaunchStartDown(const FrontSolve<Complex<float>>&, const FrontSet&,

@@ -1,4 +1,6 @@
 #include "kernels/cuda/multifrontal/front_solve_kernels.cuh"
+#include "kernels/cuda/multifrontal/light_front.cuh"
+#include "kernels/cuda/multifrontal/many_children.cuh"
 
 namespace crout::cuda {
 
@@ -7,6 +9,8 @@ template cudaError_t LaunchGather(const FrontSolve<float>&, int64_t, const int32
 template cudaError_t LaunchScatter(const FrontSolve<float>&, int64_t, const int32_t*, const double*,
                                    const MatrixView<float>&, cudaStream_t);
 template cudaError_t LaunchStartUp(const FrontSolve<float>&, const FrontSet&, bool, cudaStream_t);
+template cudaError_t LaunchStartUpOfMany(const FrontSolve<float>&, const FrontSet&, bool,
+                                         cudaStream_t);
 template cudaError_t LaunchStepUp(const FrontSolve<float>&, const FrontSet&, int, cudaStream_t);
 template cudaError_t LaunchStartDown(const FrontSolve<float>&, const FrontSet&, cudaStream_t);
 template cudaError_t LaunchStepDown(const FrontSolve<float>&, const FrontSet&, int, cudaStream_t);

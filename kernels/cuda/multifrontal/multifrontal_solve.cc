@@ -80,14 +80,12 @@ class Solver {
     // The front of kept unknowns is not factored: what is left for it is its x.
     const int64_t first = analysis_.kept > 0 ? 1 : 0;
     for (int64_t level = analysis_.levels() - 1; level >= first; --level) {
-      CROUT_RETURN_IF_CUDA_ERROR(
-          LaunchStartUp(solve_, SetOf(Heavy(level), order_), plain, stream_));
+      CROUT_RETURN_IF_ERROR(StartUp(Heavy(level), plain));
       CROUT_RETURN_IF_ERROR(Steps(level, LaunchStepUp<T>));
       CROUT_RETURN_IF_CUDA_ERROR(LaunchLightUp(solve_, SetOf(Light(level), order_), stream_));
     }
     if (first > 0) {
-      CROUT_RETURN_IF_CUDA_ERROR(
-          LaunchStartUp(solve_, SetOf(levels_.Level(0), order_), /*interchanges=*/false, stream_));
+      CROUT_RETURN_IF_ERROR(StartUp(levels_.Level(0), /*interchanges=*/false));
     }
     for (int64_t level = first; level < analysis_.levels(); ++level) {
       CROUT_RETURN_IF_ERROR(ForLevel(Heavy(level), [&](const FrontSet& set) {
@@ -98,6 +96,23 @@ class Solver {
     }
     CROUT_RETURN_IF_CUDA_ERROR(LaunchScatter(solve_, analysis_.n, plain ? columns : rows,
                                              plain ? scales.column : scales.row, b, stream_));
+    return absl::OkStatus();
+  }
+
+  absl::Status StartUp(std::span<const FrontBatch> batches, bool interchanges) {
+    const auto of_many = [](const FrontBatch& batch) {
+      return batch.children >= kManyChildren &&
+             int64_t{batch.count()} * batch.size <= kMostRowsOfMany;
+    };
+    while (!batches.empty()) {
+      const bool many = of_many(batches.front());
+      size_t count = 1;
+      while (!many && count < batches.size() && !of_many(batches[count])) ++count;
+      const FrontSet set = SetOf(batches.first(count), order_);
+      CROUT_RETURN_IF_CUDA_ERROR(many ? LaunchStartUpOfMany(solve_, set, interchanges, stream_)
+                                      : LaunchStartUp(solve_, set, interchanges, stream_));
+      batches = batches.subspan(count);
+    }
     return absl::OkStatus();
   }
 
