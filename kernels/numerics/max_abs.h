@@ -16,7 +16,7 @@ template <class T>
 double MaxAbs(std::span<const T> x) {
   double largest = 0;
   for (const T& v : x) {
-    const double magnitude = std::abs(v);
+    const double magnitude = Modulus(v);
     if (std::isnan(magnitude)) return magnitude;
     if (magnitude > largest) largest = magnitude;
   }

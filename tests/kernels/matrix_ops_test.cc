@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "kernels/host/device/host_device.h"
+#include "kernels/krylov_ops.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -97,6 +99,22 @@ TEST_F(MatrixOpsTest, NormsOfLongAndOfManyLines) {
       ASSERT_OK(ops_.Import(in, View(out, DType::kFloat64, rows, cols)));
       EXPECT_EQ(report_.matrix.first_non_finite, rows * cols - 1);
     }
+  }
+}
+
+// To the last bit: a series compares the largest of B with that of a residual.
+TEST_F(MatrixOpsTest, TheLargestOfAColumnIsTheLargestOfItsMatrix) {
+  std::vector<std::complex<double>> entries = RandomComplex(300, 1, 3);
+  for (std::complex<double>& entry : entries) {
+    std::vector<std::byte> packed(sizeof entry);
+    std::memcpy(packed.data(), &entry, sizeof entry);
+    std::vector<std::byte> out(sizeof entry);
+    ASSERT_OK(ops_.Import({packed.data(), DType::kComplex128, Layout::kColumnMajor, 1, 1},
+                          View(out, DType::kComplex128, 1, 1)));
+    double most = 0;
+    ASSERT_OK(
+        runner_.context().krylov_ops()->ColumnMaxAbs(View(out, DType::kComplex128, 1, 1), &most));
+    EXPECT_EQ(most, report_.matrix.max_abs) << entry;
   }
 }
 
