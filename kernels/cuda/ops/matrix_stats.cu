@@ -11,8 +11,9 @@ namespace {
 // A packed matrix is `lines` lines (columns, or rows if row-major) of `length` contiguous
 // elements. One kernel sums along the lines in some of its blocks and across them in the others:
 // the second read of a matrix of up to about 2,500 x 2,500 comes from the L2 cache, and no sum ever
-// spans two blocks. Of a larger matrix the blocks that sum across take the lines as well, each one
-// soon after all have read it, so that the second read comes from there, too.
+// spans two blocks. Of a larger matrix whose lines have 6,113 elements or more, kTilesForAll tiles,
+// the blocks that sum across take the lines as well, each one soon after all have read it, so that
+// the second read comes from there, too.
 constexpr int kTile = 32;                     // positions of a block that sums across the lines
 constexpr int kRows = kBlockThreads / kTile;  // lines that it reads at once
 constexpr int kUnroll = 8;                    // loads in flight for each thread
