@@ -87,7 +87,7 @@ class SeriesStepJob {
   // not nearer than that. False where there is nothing to start from.
   absl::StatusOr<bool> TakeStart(ResidualCheck& check);
   // Measures X, which the old factor has made of B, and by how much that has lowered the residual
-  // of zeros, in the column where it is least.
+  // of zeros; 0 of several columns, whose gains are not those of the errors that are left.
   absl::StatusOr<double> MeasureFromZeros(ResidualCheck& check);
   absl::StatusOr<SolverChoice> Choose(const SolverPair& pair, const Factorization& factor) const;
 
@@ -198,11 +198,8 @@ absl::StatusOr<double> SeriesStepJob::MeasureFromZeros(ResidualCheck& check) {
   std::vector<double> residual_max;
   CROUT_RETURN_IF_ERROR(MeasureWithMaxima(check, &residual_max));
   CROUT_RETURN_IF_ERROR(check.Read());
-  double gain = std::numeric_limits<double>::infinity();
-  for (size_t c = 0; c < residual_max.size(); ++c) {
-    if (rhs_max_[c] > 0) gain = std::min(gain, rhs_max_[c] / residual_max[c]);
-  }
-  return gain;
+  if (residual_max.size() > 1) return 0;
+  return rhs_max_[0] / residual_max[0];
 }
 
 absl::StatusOr<bool> SeriesStepJob::TakeStart(ResidualCheck& check) {

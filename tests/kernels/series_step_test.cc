@@ -100,8 +100,8 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   EXPECT_GE(given_up.new_iterations, 1);
   EXPECT_LE(given_up.old_iterations, 3);
   EXPECT_TRUE(given_up.accurate);
-  // What the old factor makes of B where the last X is no start tells, too.
-  const auto other = Random<TypeParam>(kN, kNrhs, 6);
+  // What the old factor makes of one column where the last X is no start tells, too.
+  const auto other = Random<TypeParam>(kN, 1, 6);
   EXPECT_OK(this->series_->Step(a, b, request));
   request.most_left = 1.4;
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary begun,
@@ -112,6 +112,28 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary later, step(-0.02, 0.5));
   EXPECT_GE(later.new_iterations, 1);
   EXPECT_EQ(later.old_iterations, 6);
+}
+
+// Of two columns one is as accurate as asked, though the old factor has gained little on it, since
+// its X is large; what it has gained on the other leaves one step.
+TYPED_TEST(SeriesStepTest, WhatIsGainedOnOneColumnSaysNothingOfAnother) {
+  StepRequest request = this->Request();
+  request.accuracy = 1e-8;
+  std::vector<TypeParam> a(kN * kN);
+  for (int64_t i = 0; i < kN; ++i) a[i + i * kN] = 4;
+  a[kN * kN - 1] = 4e-6;
+  std::vector<TypeParam> b(kN);
+  b[0] = 1;
+  ASSERT_OK(this->series_->Step(a, b, request));
+  a[0] *= 1 + 1e-5;
+  a[kN * kN - 1] *= 1 + 1.0 / 200;
+  b.resize(2 * kN);  // so that the last X is no start
+  b[2 * kN - 1] = 1;
+  request.most_left = 1.1;
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
+  EXPECT_EQ(summary.new_iterations, 0);
+  EXPECT_EQ(summary.old_iterations, 2);
+  EXPECT_TRUE(summary.accurate);
 }
 
 TYPED_TEST(SeriesStepTest, AMatrixTooFarIsFactoredAnew) {
