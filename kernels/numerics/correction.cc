@@ -30,9 +30,11 @@ struct GmresPrice {
 };
 
 // Of order n. A cycle takes half a step for the product, and an iteration a step; on a GPU both
-// wait for more calls, and those for each other and for the host. Measured on an H100, of a step,
-// an iteration, and a cycle beside its iterations: 0.075, 0.16 and 0.14 ms at n = 1024, 0.47, 0.62
-// and 0.33 at 8192. Not the times of this machine: the same input is to give the same bits.
+// wait for more calls, and those for each other and for the host. Measured on an H100 with dense
+// matrices, of a step, an iteration, and a cycle beside its iterations: 0.075, 0.16 and 0.14 ms at
+// n = 1024, 0.47, 0.62 and 0.33 at 8192. A sparse matrix counts as a dense one of its order: what
+// its steps wait for its factor's structure tells, and nothing of that was measured. Not the times
+// of this machine: the same input is to give the same bits.
 GmresPrice PriceOfGmres(ExecutionContext& context, int64_t n) {
   constexpr double kProduct = 0.5;
   if (context.device().info().kind == DeviceKind::kHost) return {kProduct, 1};

@@ -295,8 +295,8 @@ TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
   EXPECT_GT(this->RefinedError(a, Op::kNone, inverse, Vectors<TypeParam>(v.b)), 1e-6);
 }
 
-// An iteration, and the begin of a cycle, cost more than what is worth nothing else: a factor that
-// is to be given up is so before it is used.
+// A factor whose gain is known, and leaves too much, is not used; one of which nothing is known is
+// tried, and GMRES is not begun where its first iteration would cost too much.
 TYPED_TEST(GmresTest, CorrectionDoesNotBeginWhatIsKnownToCostTooMuch) {
   constexpr int64_t kN = 120;
   auto old = this->Random(kN, kN, 3);
