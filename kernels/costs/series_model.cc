@@ -9,10 +9,11 @@ namespace {
 
 // As many serve any step that is to go on with the old factor.
 constexpr int kMostIterations = 200;
-// An attempt of fewer iterations tells nothing.
-constexpr int kLeastIterations = 4;
-// As many, and half as many left, where predictions are all there is: those can be wrong by much.
-constexpr int kLeastUnmeasured = 16;
+// An attempt that may cost less tells nothing.
+constexpr double kLeastCost = 4;
+// What it may cost at least, and a fourth of it left, where predictions are all there is: those can
+// be wrong by much.
+constexpr double kLeastUnmeasured = 32;
 // So much more than was thought makes an attempt that failed say nothing.
 constexpr double kWrong = 1.5;
 // Of what a factorization is worth: what seems to be left, the rest of the way, may be wrong.
@@ -51,19 +52,18 @@ bool SeriesModel::PaysToGoOn() const {
 
 SeriesBudget SeriesModel::Budget() const {
   SeriesBudget budget;
-  const int least = cost_.measured() ? kLeastIterations : kLeastUnmeasured;
-  budget.iterations =
-      static_cast<int>(std::clamp<double>(std::ceil(kMost * Worth()), least, kMostIterations));
+  budget.iterations = kMostIterations;
+  budget.most_cost = std::max(kMost * Worth(), cost_.measured() ? kLeastCost : kLeastUnmeasured);
   budget.most_left = Worth();
-  if (!cost_.measured()) budget.most_left = std::max<double>(Worth(), kLeastUnmeasured / 2);
+  if (!cost_.measured()) budget.most_left = std::max(Worth(), kLeastUnmeasured / 4);
   budget.least = age_ > 0 ? last_iterations_ : HasServed() ? first_iterations_ : 0;
   if (first_ < 0) return budget;
   if (age_ > 0 || refactored_in_a_row_ < patience_) {
     return PaysToGoOn() ? budget : SeriesBudget();
   }
   if (HasServed()) {
-    const double again = std::min<double>(2 * first_, kMostIterations);
-    budget.iterations = std::max(budget.iterations, static_cast<int>(std::ceil(again)));
+    const double again = 2 * first_;
+    budget.most_cost = std::max(budget.most_cost, again);
     budget.most_left = std::max(budget.most_left, again);
   }
   return budget;

@@ -31,9 +31,10 @@ class RecentSeconds {
 
 // What a step may spend with the old factor.
 struct SeriesBudget {
-  int iterations = 0;    // 0: a new factor is made at once
+  int iterations = 0;    // at most; 0: a new factor is made at once
   double most_left = 0;  // it is given up where what seems to be left costs more than that
   int least = 0;         // but not before as many iterations
+  double most_cost = std::numeric_limits<double>::infinity();  // of all, whatever seems to be left
 };
 
 // What was done with an old factor.
@@ -58,11 +59,11 @@ struct SeriesTry {
 // A step is given up where what seems to be left of it costs more than a factorization, whatever
 // was spent: as a rule after two iterations or three. Where few directions hold iterations up the
 // first of them tell little, and what the step before took tells more: no step is given up before
-// as many. It ends at twice what a factorization is worth at the latest. Where reuse does not pay
-// at any age it is tried again now and then, at first as soon as what the last try cost is little
-// beside the factorizations since, then more and more rarely. Where it did serve, and seconds
-// measured since say that it does not pay, it is tried again soon: those can be wrong, and no
-// others come.
+// as many. It ends at twice what a factorization is worth at the latest, or at a cost of four where
+// that is more: less tells nothing. Where reuse does not pay at any age it is tried again now and
+// then, at first as soon as what the last try cost is little beside the factorizations since, then
+// more and more rarely. Where it did serve, and seconds measured since say that it does not pay, it
+// is tried again soon, for twice what it took: those can be wrong, and no others come.
 //
 // Not thread-safe.
 class SeriesModel {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -100,9 +99,9 @@ class SeriesStepJob {
   absl::Status Improve(ResidualCheck& check, InverseOperator& inverse, const GmresLimits& limits,
                        Correction* done, StopRequested stop);
   // Judges X. Where it is in doubt though it is as accurate as asked, that is too little to know
-  // it: then X is made as accurate as float64 allows, and judged again.
-  absl::Status Settle(ResidualCheck& check, InverseOperator& inverse, int most, Correction* done,
-                      StopRequested stop);
+  // it: then X is made as accurate as float64 allows within the other limits, and judged again.
+  absl::Status Settle(ResidualCheck& check, InverseOperator& inverse, GmresLimits limits,
+                      Correction* done, StopRequested stop);
   // Fills the summary's figures of X.
   absl::Status Judge(const ResidualCheck& check);
   // Whether the X that is there will do.
@@ -252,14 +251,15 @@ absl::Status SeriesStepJob::Improve(ResidualCheck& check, InverseOperator& inver
   return absl::OkStatus();
 }
 
-absl::Status SeriesStepJob::Settle(ResidualCheck& check, InverseOperator& inverse, int most,
-                                   Correction* done, StopRequested stop) {
+absl::Status SeriesStepJob::Settle(ResidualCheck& check, InverseOperator& inverse,
+                                   GmresLimits limits, Correction* done, StopRequested stop) {
   CROUT_RETURN_IF_ERROR(Judge(check));
   const double finest = std::sqrt(static_cast<double>(n_)) * UnitRoundoff(plan_.vector_type);
   const SeriesStepSummary& summary = result_.summary;
   const bool in_doubt = summary.nearly_singular && accurate(summary.backward_error);
   if (!in_doubt || plan_.accuracy <= finest) return absl::OkStatus();
-  CROUT_RETURN_IF_ERROR(Improve(check, inverse, {most, plan_.restart, finest}, done, stop));
+  limits.enough = finest;
+  CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, done, stop));
   return Judge(check);
 }
 
@@ -316,16 +316,18 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
     AddSolve(&done);
     CROUT_ASSIGN_OR_RETURN(gain, MeasureFromZeros(check));
   }
-  const int most = options.most_iterations - done.iterations;
-  const GmresLimits limits{most,
-                           plan_.restart,
-                           plan_.accuracy,
-                           options.most_left,
-                           options.least_iterations - done.iterations,
-                           gain};
+  const auto left = [&] {
+    return GmresLimits{.max_iterations = options.most_iterations - done.iterations,
+                       .restart = plan_.restart,
+                       .enough = plan_.accuracy,
+                       .most_cost = options.most_cost - done.cost};
+  };
+  GmresLimits limits = left();
+  limits.most_left = options.most_left;
+  limits.least_iterations = options.least_iterations - done.iterations;
+  limits.known_gain = gain;
   CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, &done, stop));
-  const int left = options.most_iterations - done.iterations;
-  CROUT_RETURN_IF_ERROR(Settle(check, inverse, left, &done, stop));
+  CROUT_RETURN_IF_ERROR(Settle(check, inverse, left(), &done, stop));
   sync.Dismiss();
   summary.old_iterations = done.iterations;
   summary.old_cost = done.cost;
@@ -380,18 +382,18 @@ absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
   const std::unique_ptr<const Operand> a = MakeOperand();
   ResidualCheck check(context_, System(*a));
   SyncOnExit sync(context_);
+  const GmresLimits limits{kNewIterations, plan_.restart, plan_.accuracy};
   Correction done;
   for (bool again = true; again;) {
     CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
     AddSolve(&done);
     CROUT_RETURN_IF_ERROR(check.Measure());
-    CROUT_RETURN_IF_ERROR(
-        Improve(check, inverse, {kNewIterations, plan_.restart, plan_.accuracy}, &done, stop));
+    CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, &done, stop));
     again = !accurate(check.errors().normwise) && choice.in_reserve != nullptr &&
             inverse.name() == choice.solver->traits().name;
     if (again) inverse.FallBack();
   }
-  CROUT_RETURN_IF_ERROR(Settle(check, inverse, kNewIterations, &done, stop));
+  CROUT_RETURN_IF_ERROR(Settle(check, inverse, limits, &done, stop));
   sync.Dismiss();
   summary.new_iterations = done.iterations;
   summary.solver = std::string(inverse.name());

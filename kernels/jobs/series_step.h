@@ -44,8 +44,10 @@ struct SeriesStepOptions {
   // Normwise backward error that is asked of every right-hand side; 0: sqrt(n) u, u the unit
   // roundoff of the right-hand sides' type. Below u counts as u.
   double accuracy = 0;
-  // Applications of the old factor before a new one is made. 0: made at once.
+  // Applications of the old factor before a new one is made, and what they may cost (as Correction
+  // has it). 0: made at once.
   int most_iterations = 0;
+  double most_cost = std::numeric_limits<double>::infinity();
   // It is given up earlier where what seems to be left costs more than that, as much as a new
   // factor (a cost as Correction has it), but not before as many as least_iterations.
   double most_left = std::numeric_limits<double>::infinity();
@@ -165,7 +167,7 @@ struct SeriesStepSummary {
   // There is an X: one factor or the other served, and no method that pivots found A singular.
   bool solved = false;
   std::string solver;         // whose answer X is
-  int old_iterations = 0;     // applications of the old factor
+  int old_iterations = 0;     // applications of the old factor; 0 where it was not tried
   double old_cost = 0;        // theirs, as Correction has it
   int new_iterations = 0;     // and of the new one
   int64_t update_rank = 0;    // of what the old factor was used with, where X is its answer

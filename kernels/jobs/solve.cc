@@ -166,8 +166,9 @@ absl::Status SolveJob::Refine(StopRequested stop) {
   const RefinementLimits limits{.max_steps = options_.max_refinement_steps,
                                 .enough = UnitRoundoff(packed_.dtype),
                                 .componentwise = options_.refine_componentwise};
-  CROUT_ASSIGN_OR_RETURN(refinement_steps_, crout::Refine(context_, *check_, *solver_, limits,
-                                                          Vectors(plan_.previous), stop));
+  CROUT_ASSIGN_OR_RETURN(const Refinement done, crout::Refine(context_, *check_, *solver_, limits,
+                                                              Vectors(plan_.previous), stop));
+  refinement_steps_ = done.corrections;
   return absl::OkStatus();
 }
 

@@ -66,43 +66,50 @@ absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& che
                                    InverseOperator& inverse, const GmresLimits& limits,
                                    const GmresMemory& memory, StopRequested stop) {
   const GmresPrice price = PriceOfGmres(context, check.system().x.rows);
+  Correction done;
+  // Steps of refinement that may still be done.
+  const auto steps = [&] {
+    return static_cast<int>(
+        std::min<double>(limits.max_iterations - done.iterations, limits.most_cost - done.cost));
+  };
   // A step that is to be given up is not made longer.
-  RefinementLimits refinement{.max_steps = limits.max_iterations,
+  RefinementLimits refinement{.max_steps = steps(),
                               .enough = limits.enough,
                               .least_gain = kRefinementGain,
                               .few_steps = std::min(FewSteps(price), limits.most_left)};
   const double begin = check.errors().normwise;
   if (limits.known_gain > 0 && limits.least_iterations <= 0 &&
       LeastLeft(begin, limits.enough, limits.known_gain, price) > limits.most_left) {
-    return Correction();
+    return done;
   }
-  CROUT_ASSIGN_OR_RETURN(const int first,
+  CROUT_ASSIGN_OR_RETURN(const Refinement first,
                          Refine(context, check, inverse, refinement, memory.previous, stop));
-  Correction done{first, static_cast<double>(first)};
+  done.iterations = first.applications;
+  done.cost = first.applications;
   const double now = check.errors().normwise;
   if (!(now > limits.enough)) return done;
-  const double gain = std::pow(begin / now, 1.0 / std::max(first, 1));
-  if (first >= limits.least_iterations &&
+  const double gain = std::pow(begin / now, 1.0 / std::max(first.corrections, 1));
+  if (done.iterations >= limits.least_iterations &&
       LeastLeft(now, limits.enough, gain, price) > limits.most_left) {
     return done;
   }
   GmresLimits left = limits;
-  left.max_iterations -= first;
-  left.least_iterations -= first;
+  left.max_iterations -= done.iterations;
+  left.least_iterations -= done.iterations;
   left.most_left /= price.iteration;
+  left.most_cost = (limits.most_cost - done.cost) / price.iteration;
+  left.cycle_cost = price.cycle / price.iteration;
   CROUT_ASSIGN_OR_RETURN(const GmresResult gmres,
                          Gmres(context, check, inverse, left, memory, stop));
   done.iterations += gmres.iterations;
-  if (gmres.iterations > 0) {
-    done.cost += std::max(gmres.cycles, 1) * price.cycle + gmres.iterations * price.iteration;
-  }
+  done.cost += gmres.cycles * price.cycle + gmres.iterations * price.iteration;
   if (!check.wide_range() || gmres.given_up) return done;
   // Near the end of the range only residuals are known well enough.
-  refinement = {.max_steps = limits.max_iterations, .enough = limits.enough};
-  CROUT_ASSIGN_OR_RETURN(const int last,
+  refinement = {.max_steps = steps(), .enough = limits.enough};
+  CROUT_ASSIGN_OR_RETURN(const Refinement last,
                          Refine(context, check, inverse, refinement, memory.previous, stop));
-  done.iterations += last;
-  done.cost += last;
+  done.iterations += last.applications;
+  done.cost += last.applications;
   return done;
 }
 

@@ -50,12 +50,12 @@ class Run {
         rows_(memory.coefficients.ld) {}
 
   absl::StatusOr<GmresResult> Solve() {
-    while (result_.iterations < limits_.max_iterations && !check_.wide_range() &&
+    int vectors = 0;
+    while ((vectors = VectorsOfNextCycle()) > 0 && !check_.wide_range() &&
            check_.errors().normwise > limits_.enough) {
       const double before = check_.errors().normwise;
+      ++result_.cycles;
       CROUT_RETURN_IF_ERROR(StartCycle());
-      const int64_t vectors =
-          std::min(limits_.restart, limits_.max_iterations - result_.iterations);
       int64_t used = 0;
       while (used < vectors && AnyActive() && !result_.given_up) {
         CROUT_RETURN_IF_ERROR(Extend(used++));
@@ -69,7 +69,6 @@ class Run {
         CROUT_RETURN_IF_ERROR(check_.Measure());
         break;
       }
-      ++result_.cycles;
       if (check_.errors().normwise > before / 2) break;
     }
     return result_;
@@ -87,6 +86,13 @@ class Run {
     double begin = 0;   // of the residual's 2-norm, as the cycle began
     double before = 0;  // the last vector came
   };
+
+  // The most that it may have.
+  int VectorsOfNextCycle() const {
+    const double cost = limits_.most_cost - (result_.cycles + 1) * limits_.cycle_cost;
+    const auto vectors = std::min<double>(limits_.restart, cost - result_.iterations);
+    return std::min(static_cast<int>(vectors), limits_.max_iterations - result_.iterations);
+  }
 
   bool AnyActive() const {
     return std::any_of(columns_.begin(), columns_.end(),

@@ -23,6 +23,9 @@ struct GmresLimits {
   // so many at least.
   double most_left = std::numeric_limits<double>::infinity();
   int least_iterations = 0;
+  // What all of it may cost: 1 each iteration, and beside those what the begin of each cycle does.
+  double most_cost = std::numeric_limits<double>::infinity();
+  double cycle_cost = 0;
   // Of Correct(): what an application of the inverse has lowered a residual by; 0: not known.
   double known_gain = 0;
 };
@@ -59,7 +62,7 @@ class GmresMemory {
 
 struct GmresResult {
   int iterations = 0;
-  int cycles = 0;  // that made X better
+  int cycles = 0;  // begun
   bool given_up = false;
 };
 
@@ -74,7 +77,8 @@ struct GmresResult {
 //
 // As Refine: on entry X and its residual are as `check` has measured them, on exit too; X is never
 // worse than it was; X, the residual and `memory`'s are without gaps between columns. Ends where a
-// cycle no longer halves the error, where more than limits.most_left iterations seem to be left, X
+// cycle no longer halves the error, where the next iteration, or the cycle that it is to begin,
+// would cost more than limits say, where more than limits.most_left iterations seem to be left, X
 // then as the last cycle left it, and without having begun where numbers near the end of the
 // range made `check` turn to the wider one. The context has KrylovOps. Blocks; `stop` is asked
 // before each iteration.

@@ -24,30 +24,31 @@ absl::Status Correct(ExecutionContext& context, ResidualCheck& check, InverseOpe
 
 }  // namespace
 
-absl::StatusOr<int> Refine(ExecutionContext& context, ResidualCheck& check,
-                           InverseOperator& inverse, const RefinementLimits& limits,
-                           const AnyMatrix& previous, StopRequested stop) {
+absl::StatusOr<Refinement> Refine(ExecutionContext& context, ResidualCheck& check,
+                                  InverseOperator& inverse, const RefinementLimits& limits,
+                                  const AnyMatrix& previous, StopRequested stop) {
   const auto error = [&] {
     return limits.componentwise ? check.errors().componentwise : check.errors().normwise;
   };
-  int steps = 0;
-  while (steps < limits.max_steps && error() > limits.enough) {
+  Refinement done;
+  while (done.applications < limits.max_steps && error() > limits.enough) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     const double before = error();
     CROUT_RETURN_IF_ERROR(Correct(context, check, inverse, previous));
+    ++done.applications;
     if (!(error() < before)) {
       CROUT_RETURN_IF_ERROR(Copy(context, previous, check.system().x));
       CROUT_RETURN_IF_ERROR(check.Measure());
       break;
     }
-    ++steps;
+    ++done.corrections;
     const double gain = before / error();
     if (gain < limits.least_gain &&
         IterationsLeft(error(), limits.enough, gain) > limits.few_steps) {
       break;
     }
   }
-  return steps;
+  return done;
 }
 
 }  // namespace crout

@@ -21,16 +21,22 @@ struct RefinementLimits {
   double few_steps = 0;
 };
 
+// What refinement did.
+struct Refinement {
+  int corrections = 0;   // that X holds
+  int applications = 0;  // of the inverse: one more where the last step was taken back
+};
+
 // Adds corrections op(M) (b - op(A) x) to X as long as they lower its backward error. M, `inverse`,
 // is near A^-1: of a factor of A, in whatever precision, or of a matrix close to it; the nearer,
 // the fewer steps. With one that is far off X stays as it is.
 //
 // On entry X and its residual are as `check` has measured them, on exit too; X is never worse than
 // it was. X, the residual and `previous`, device memory for another X, are without gaps between
-// columns (ld = n). Returns how many corrections X holds. Blocks; `stop` is asked before each step.
-absl::StatusOr<int> Refine(ExecutionContext& context, ResidualCheck& check,
-                           InverseOperator& inverse, const RefinementLimits& limits,
-                           const AnyMatrix& previous, StopRequested stop);
+// columns (ld = n). Blocks; `stop` is asked before each step.
+absl::StatusOr<Refinement> Refine(ExecutionContext& context, ResidualCheck& check,
+                                  InverseOperator& inverse, const RefinementLimits& limits,
+                                  const AnyMatrix& previous, StopRequested stop);
 
 }  // namespace crout
 

@@ -327,6 +327,7 @@ absl::Status SeriesSteps::Resolve(const SeriesMatrix& matrix, int64_t nrhs) {
   const SeriesBudget budget = BudgetFor(matrix, making, iteration);
   options_.most_iterations = budget.iterations;
   options_.most_left = budget.most_left;
+  options_.most_cost = budget.most_cost;
   options_.least_iterations = budget.least;
   options_.update = setting_.strategy != v1::SERIES_STRATEGY_REUSE;
   if (options_.most_iterations > 0) seconds_ = kUsualIterations * iteration;

@@ -170,6 +170,7 @@ class SeriesSubject final : public Subject {
               : Budget(options);
       options.most_iterations = budget.iterations;
       options.most_left = budget.most_left;
+      options.most_cost = budget.most_cost;
       options.least_iterations = budget.least;
       if (strategy_.warm) options.factor.parameters.start = factor_->view();
     }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "kernels/host/device/host_device.h"
@@ -265,6 +266,7 @@ TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
     ASSERT_OK_AND_ASSIGN(const GmresResult left, this->Solve(a, Op::kNone, inverse, limits, v));
     EXPECT_TRUE(left.given_up) << change;
     EXPECT_LE(left.iterations, 3) << change;
+    EXPECT_EQ(left.cycles, 1) << change;
     EXPECT_EQ(v.x, begin.x);
     // Not before as many as are wanted at least.
     limits.least_iterations = 4;
@@ -273,6 +275,35 @@ TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
     EXPECT_TRUE(later.given_up) << change;
     EXPECT_EQ(later.iterations, 4) << change;
     limits.least_iterations = 0;
+  }
+}
+
+// Iterations and, dearer than those, the begins of cycles.
+TYPED_TEST(GmresTest, CostsNoMoreThanItMay) {
+  constexpr int64_t kN = 120;
+  const auto old = this->Random(kN, kN, 3);
+  auto far = this->Near(old, kN, 0.05);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(old, kN, false));
+  ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 1));
+  const DenseOperand a = this->Dense(far, kN);
+  const Vectors<TypeParam> begin(this->Random(kN, 1, 5));
+  GmresLimits limits{.max_iterations = 500, .restart = 5, .enough = 10 * kRoundoff};
+  limits.cycle_cost = 2.5;
+  for (const auto& [cost, iterations, cycles] :
+       {std::tuple(3.4, 0, 0), {3.6, 1, 1}, {7.5, 5, 1}, {10.9, 5, 1}, {12.1, 7, 2}}) {
+    limits.most_cost = cost;
+    Vectors<TypeParam> v = begin;
+    ASSERT_OK_AND_ASSIGN(const GmresResult result, this->Solve(a, Op::kNone, inverse, limits, v));
+    EXPECT_EQ(result.iterations, iterations) << cost;
+    EXPECT_EQ(result.cycles, cycles) << cost;
+  }
+  limits.restart = 4;
+  for (const double cost : {0.9, 10.0, 12.4}) {
+    limits.most_cost = cost;
+    Vectors<TypeParam> v = begin;
+    ASSERT_OK_AND_ASSIGN(const Correction done, this->CorrectIt(a, inverse, limits, v));
+    EXPECT_LE(done.cost, cost);
+    EXPECT_GT(done.cost, cost - 2);
   }
 }
 
@@ -352,7 +383,7 @@ TYPED_TEST(GmresTest, RefinementGoesOnWhereFewStepsAreLeft) {
   constexpr double kEnough = 1e-13;
   const auto refine = [&](double few_steps) {
     Vectors<TypeParam> v(this->Random(kN, 1, 5));
-    return this->template Run<int>(
+    return this->template Run<Refinement>(
         a, Op::kNone, {}, v, [&](ResidualCheck& check, const GmresMemory& memory) {
           return Refine(
               this->context_, check, inverse,
@@ -361,12 +392,12 @@ TYPED_TEST(GmresTest, RefinementGoesOnWhereFewStepsAreLeft) {
         });
   };
   for (const double few : {0.0, 2.0}) {
-    ASSERT_OK_AND_ASSIGN(const int steps, refine(few));
-    EXPECT_EQ(steps, 1) << few;
+    ASSERT_OK_AND_ASSIGN(const Refinement done, refine(few));
+    EXPECT_EQ(done.corrections, 1) << few;
     EXPECT_GT(this->error_, kEnough) << few;
   }
-  ASSERT_OK_AND_ASSIGN(const int steps, refine(8));
-  EXPECT_GT(steps, 3);
+  ASSERT_OK_AND_ASSIGN(const Refinement done, refine(8));
+  EXPECT_GT(done.corrections, 3);
   EXPECT_LE(this->error_, kEnough);
 }
 

@@ -71,8 +71,8 @@ class OperandTest : public ::testing::Test {
   absl::Status FirstSolve(InverseOperator& inverse, Op op, Vectors& v) {
     return inverse.Apply(op, View(v.b, inverse.order()), View(v.x, inverse.order()));
   }
-  absl::StatusOr<int> Refine(ResidualCheck& check, InverseOperator& inverse, Vectors& v,
-                             StopRequested stop = JobRunner::NeverStop()) {
+  absl::StatusOr<Refinement> Refine(ResidualCheck& check, InverseOperator& inverse, Vectors& v,
+                                    StopRequested stop = JobRunner::NeverStop()) {
     const RefinementLimits limits{.max_steps = 100, .enough = kRoundoff};
     return crout::Refine(context_, check, inverse, limits, View(v.previous, inverse.order()), stop);
   }
@@ -114,8 +114,8 @@ TEST_P(OldFactorTest, SolvesANearbyMatrix) {
     ResidualCheck check(context_, System(a, op, v));
     ASSERT_OK(check.Measure());
     EXPECT_GT(check.errors().normwise, 1e-9);
-    ASSERT_OK_AND_ASSIGN(const int steps, Refine(check, inverse, v));
-    EXPECT_GE(steps, 2);
+    ASSERT_OK_AND_ASSIGN(const Refinement done, Refine(check, inverse, v));
+    EXPECT_GE(done.corrections, 2);
     EXPECT_LT(check.errors().normwise, 4 * kRoundoff);
     EXPECT_LT(BackwardError(near, kN, op, v.x, v.b, kColumns), 4 * kRoundoff);
     EXPECT_GT(BackwardError(old_, kN, op, v.x, v.b, kColumns), 1e-9);  // of the old one it is none
@@ -149,8 +149,9 @@ TEST_P(OldFactorTest, LeavesTheSolutionOfAFarMatrix) {
     const BackwardErrors before = check.errors();
     const HostMatrix x = v.x;
     const HostMatrix r = v.r;
-    ASSERT_OK_AND_ASSIGN(const int steps, Refine(check, inverse, v));
-    EXPECT_EQ(steps, 0);
+    ASSERT_OK_AND_ASSIGN(const Refinement done, Refine(check, inverse, v));
+    EXPECT_EQ(done.corrections, 0);
+    EXPECT_EQ(done.applications, 1);
     EXPECT_EQ(v.x, x);
     EXPECT_EQ(v.r, r);
     EXPECT_EQ(check.errors().normwise, before.normwise);
@@ -265,8 +266,8 @@ TEST_F(SparseOperandTest, NeedsNoFactor) {
     ASSERT_OK(FirstSolve(inverse, op, v));
     ResidualCheck check(context_, System(a_, op, v));
     ASSERT_OK(check.Measure());
-    ASSERT_OK_AND_ASSIGN(const int steps, Refine(check, inverse, v));
-    EXPECT_GT(steps, 5);
+    ASSERT_OK_AND_ASSIGN(const Refinement done, Refine(check, inverse, v));
+    EXPECT_GT(done.corrections, 5);
     EXPECT_LT(BackwardError(dense_, kN, op, v.x, v.b, kColumns), 4 * kRoundoff);
   }
 }

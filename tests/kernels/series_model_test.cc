@@ -22,8 +22,8 @@ using Iterations = std::function<int(int age, int step)>;
 // Iterations of a step that needs so many: it is given up when, after `seen`, too many are left.
 int SpentOf(int needed, const SeriesBudget& budget, int seen = 2) {
   seen = std::max(seen, budget.least);
-  if (needed - seen > budget.most_left) return std::min(seen, budget.iterations);
-  return std::min(needed, budget.iterations);
+  const int most = static_cast<int>(std::min<double>(budget.iterations, budget.most_cost));
+  return std::min(needed - seen > budget.most_left ? seen : needed, most);
 }
 
 // Iterations that each cost 1.
@@ -186,6 +186,34 @@ TEST(SeriesModelTest, WhatCostsMoreThanAFactorizationIsNotTakenTwice) {
     for (int step = 0; step < 5; ++step) model.Reused({3, kLittle, kLittle});
     model.Reused({12, much, much});  // as many iterations of GMRES
     EXPECT_EQ(model.Budget().iterations > 0, much < kFactor) << much;
+  }
+}
+
+// An iteration of GMRES costs more than one: what a step may cost is no number of them.
+TEST(SeriesModelTest, AStepEndsAtTwiceWhatAFactorizationIsWorth) {
+  constexpr double kCost = 12;  // of five iterations
+  for (const double worth : {1.5, 5.0, 20.0}) {
+    SeriesModel model(worth, 1);
+    model.Refactored(worth, {});
+    model.Reused({5, kCost, kCost});
+    model.Refactored(worth, {});
+    if (worth > kCost) {
+      EXPECT_EQ(model.Budget().most_cost, 2 * worth);
+      continue;
+    }
+    // What has served is tried again by and by, with what it took and as much again.
+    for (int step = 0; step < 64 && model.Budget().iterations == 0; ++step) {
+      model.Refactored(worth, {});
+    }
+    EXPECT_EQ(model.Budget().most_cost, 2 * kCost) << worth;
+    EXPECT_EQ(model.Budget().most_left, 2 * kCost) << worth;
+    // Having failed, it is not.
+    model.Refactored(worth, {5, kCost, kCost});
+    for (int step = 0; step < 64 && model.Budget().iterations == 0; ++step) {
+      model.Refactored(worth, {});
+    }
+    EXPECT_EQ(model.Budget().most_cost, std::max(2 * worth, 4.0)) << worth;
+    EXPECT_EQ(model.Budget().most_left, worth) << worth;
   }
 }
 

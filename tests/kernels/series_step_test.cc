@@ -114,6 +114,36 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   EXPECT_EQ(later.old_iterations, 6);
 }
 
+// A step of refinement that is taken back was an application all the same: the model of the series
+// is not to take the factor for one that was not tried.
+TYPED_TEST(SeriesStepTest, AStepThatIsTakenBackCounts) {
+  StepRequest request = this->Request();
+  std::vector<TypeParam> a = Changed(std::vector<TypeParam>(kN * kN), 1e-3, 3);
+  for (int64_t i = 0; i < kN; ++i) a[i + i * kN] += 4.0;
+  std::vector<TypeParam> b(kN, 1.0);
+  b[0] = 0.3;
+  ASSERT_OK(this->series_->Step(a, b, request));
+  a[0] = -1;  // A correction moves x_0 away, by a fourth of its residual; its start is the last X.
+  request.most_left = 1.4;
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
+  EXPECT_EQ(summary.old_iterations, 1);
+  EXPECT_EQ(summary.old_cost, 1);
+  EXPECT_GE(summary.new_iterations, 1);
+}
+
+TYPED_TEST(SeriesStepTest, AnOldFactorCostsNoMoreThanItMay) {
+  const auto b = Random<TypeParam>(kN, kNrhs, 5);
+  StepRequest request = this->Request();
+  ASSERT_OK(this->series_->Step(Random<TypeParam>(kN, kN, 3), b, request));
+  request.most_cost = 12;
+  const auto other = Random<TypeParam>(kN, kN, 4);
+  ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(other, b, request));
+  EXPECT_LE(summary.old_cost, 12);
+  EXPECT_GT(summary.old_cost, 9);
+  EXPECT_GE(summary.old_iterations, 4);
+  EXPECT_GE(summary.new_iterations, 1);
+}
+
 // Of two columns one is as accurate as asked, though the old factor has gained little on it, since
 // its X is large; what it has gained on the other leaves one step.
 TYPED_TEST(SeriesStepTest, WhatIsGainedOnOneColumnSaysNothingOfAnother) {

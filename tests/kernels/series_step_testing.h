@@ -38,6 +38,7 @@ struct StepRequest {
   int most_iterations = 100;
   double most_left = std::numeric_limits<double>::infinity();
   int least_iterations = 0;
+  double most_cost = std::numeric_limits<double>::infinity();
   bool update = false;
   Layout x0_layout = Layout::kColumnMajor;
 };
@@ -159,6 +160,7 @@ class Series {
     options.accuracy = request.accuracy;
     options.most_iterations = request.most_iterations;
     options.most_left = request.most_left;
+    options.most_cost = request.most_cost;
     options.least_iterations = request.least_iterations;
     options.update = request.update;
     SeriesMatrix matrix{a ? SeriesSource::kUpload : Source(),
