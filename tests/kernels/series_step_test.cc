@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/costs/series_model.h"
 #include "tests/kernels/series_step_testing.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
@@ -129,6 +130,41 @@ TYPED_TEST(SeriesStepTest, AStepThatIsTakenBackCounts) {
   EXPECT_EQ(summary.old_iterations, 1);
   EXPECT_EQ(summary.old_cost, 1);
   EXPECT_GE(summary.new_iterations, 1);
+}
+
+// Every other matrix has another sign in a part of its diagonal: no factor serves the next step,
+// and the model of the series is to see that. A unit of cost takes a second here.
+TYPED_TEST(SeriesStepTest, AFactorThatServesNoStepIsTriedMoreAndMoreRarely) {
+  constexpr double kFactorSeconds = 1.3;
+  constexpr int kSteps = 100;
+  constexpr int kAlternating = 24;
+  StepRequest request = this->Request();
+  std::vector<TypeParam> b(kN, 1.0);
+  std::fill(b.begin(), b.begin() + kAlternating, 0.05);
+  SeriesModel model(kFactorSeconds, 1);
+  int tries = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<TypeParam> a = Changed(std::vector<TypeParam>(kN * kN), 1e-3, 3 + step);
+    for (int64_t i = 0; i < kN; ++i) {
+      const bool other = i < kAlternating && step % 2 == 1;
+      a[i + i * kN] += other ? -4 - static_cast<double>(i) / 2 : 4;
+    }
+    const SeriesBudget budget = model.Budget();
+    request.most_iterations = budget.iterations;
+    request.most_left = budget.most_left;
+    request.most_cost = budget.most_cost;
+    request.least_iterations = budget.least;
+    ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
+    if (step > 0 && budget.iterations > 0) ++tries;
+    const SeriesTry tried{summary.old_iterations, summary.old_cost, summary.old_cost};
+    if (summary.new_iterations > 0) {
+      model.Refactored(kFactorSeconds, tried);
+    } else {
+      model.Reused(tried);
+    }
+  }
+  EXPECT_GE(tries, 2);
+  EXPECT_LE(tries, 10);
 }
 
 TYPED_TEST(SeriesStepTest, AnOldFactorCostsNoMoreThanItMay) {
