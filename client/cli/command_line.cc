@@ -10,6 +10,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_codes.h"
@@ -38,21 +39,53 @@ size_t Distance(const std::string& a, const std::string& b) {
   return d[a.size()][b.size()];
 }
 
+std::string AsNearest(const std::string& nearest) {
+  return nearest.empty() ? "" : absl::StrCat("; the nearest is ", nearest);
+}
+
+// What `command` has that is nearest to the first option among `words`, which were not parsed.
+std::string NearestOption(const CLI::App& command, const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const std::string& word : words) {
+    if (absl::StartsWith(word, "--")) return Nearest(word.substr(0, word.find('=')), names);
+  }
+  return "";
+}
+
+// The commands that `word` is taken for: those that it is a part of, as "batch" is of
+// "factor-batch", else the one that differs by little.
+std::string LikelyCommands(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names, longer;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    names.push_back(command->get_name());
+    if (absl::StrContains(names.back(), word)) longer.push_back(names.back());
+  }
+  constexpr size_t kTelling = 4;  // characters; of fewer many names have them
+  if (word.size() < kTelling || longer.empty()) return AsNearest(Nearest(word, names));
+  return absl::StrCat("; there is ", absl::StrJoin(longer, ", "));
+}
+
 // What is wrong with the words that `app` could not parse.
 std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> words = app.remaining(/*recurse=*/true);
+  if (absl::c_linear_search(words, "help")) {
+    return "there is no command 'help': `croutctl --help` lists the commands, `croutctl COMMAND "
+           "--help` says what one does";
+  }
   if (!app.get_subcommands().empty()) {
     const CLI::App* command = app.get_subcommands().front();
-    return absl::StrCat(error.what(), " (`croutctl ", command->get_name(), " --help`)");
+    const bool unknown = error.get_name() == "ExtrasError";
+    return absl::StrCat(error.what(), unknown ? AsNearest(NearestOption(*command, words)) : "",
+                        " (`croutctl ", command->get_name(), " --help`)");
   }
   for (const std::string& word : app.remaining()) {
     if (absl::StartsWith(word, "-")) {
       return absl::StrCat("there is no option '", Printable(word), "' (`croutctl --help`)");
     }
-    std::vector<std::string> names;
-    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-    const std::string nearest = Nearest(word, names);
-    return absl::StrCat("there is no command '", Printable(word), "'",
-                        nearest.empty() ? "" : absl::StrCat("; the nearest is ", nearest),
+    return absl::StrCat("there is no command '", Printable(word), "'", LikelyCommands(app, word),
                         " (`croutctl --help` lists them)");
   }
   return absl::StrCat(error.what(), " (`croutctl --help`)");

@@ -64,7 +64,13 @@ absl::Status RunStatus(Session* session) {
   return absl::OkStatus();
 }
 
-absl::Status RunEstimate(Session* session, const v1::EstimateFactorizeRequest& request) {
+absl::Status RunEstimate(Session* session, const std::string& factor,
+                         v1::EstimateFactorizeRequest request) {
+  if (!factor.empty()) {
+    const auto handle = session->Handle(factor);
+    if (!handle.ok()) return handle.status();
+    request.set_handle(*handle);
+  }
   const auto estimate = session->client().Estimate(request, session->call());
   if (!estimate.ok()) return estimate.status();
   Json json = ToJson(*estimate);
@@ -88,16 +94,22 @@ void AddServerCommands(CLI::App* app, Session* session) {
       [=] { return RunStatus(session); });
 
   const auto request = std::make_shared<v1::EstimateFactorizeRequest>();
+  const auto factor = std::make_shared<std::string>();
   CLI::App* estimate =
       session->AddCommand(app, "estimate", "Bytes and predicted seconds of a factorization",
-                          [=] { return RunEstimate(session, *request); });
-  estimate
-      ->add_option_function<int64_t>(
-          "n", [=](const int64_t& n) { request->set_n(n); }, "Order of the matrix")
-      ->required();
-  estimate->add_option_function<int64_t>(
+                          [=] { return RunEstimate(session, *factor, *request); });
+  CLI::Option* n = estimate->add_option_function<int64_t>(
+      "n", [=](const int64_t& n) { request->set_n(n); }, "Order of the matrix");
+  CLI::Option* nnz = estimate->add_option_function<int64_t>(
       "--nnz", [=](const int64_t& nnz) { request->set_nnz(nnz); },
       "Entries of a coordinate text, symmetric ones counted twice; without: a dense matrix");
+  CLI::Option* from = estimate->add_option("--factor", *factor,
+                                           "Handle or name of a sparse factor, in place of n: of "
+                                           "another matrix with its pattern, exactly");
+  from->excludes(n)->excludes(nnz);
+  estimate->parse_complete_callback([=] {
+    if (n->empty() && from->empty()) throw CLI::RequiredError("n, or --factor");
+  });
   const auto* dtype = v1::Dtype_descriptor();
   estimate
       ->add_option_function<std::string>(

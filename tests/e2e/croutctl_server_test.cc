@@ -24,6 +24,12 @@ TEST_F(CroutctlTest, ServerCommands) {
   EXPECT_LT(RunJson({"estimate", "1000", "--nnz=5000"})["cached_bytes"], 9'000'000);
   EXPECT_FALSE(RunJson({"estimate", "1000"}).contains("precision"));
   EXPECT_EQ(RunJson({"estimate", "1000", "--factor-dtype=single"})["precision"], "single");
+  EXPECT_EQ(daemon_.Ctl({"estimate"}).exit_code, 2);
+  const Json factor = RunJson({"factor", matrix_, "--algorithm=multifrontal", "--name=pattern"});
+  const Json exact = RunJson({"estimate", "--factor=pattern", "--algorithm=multifrontal"});
+  EXPECT_EQ(exact["cached_bytes"], factor["bytes"]);
+  EXPECT_EQ(exact["algorithm"], "multifrontal");
+  EXPECT_FALSE(exact.value("rough", false));
 }
 
 TEST_F(CroutctlTest, BenchReportsPercentiles) {

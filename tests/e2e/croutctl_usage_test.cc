@@ -75,6 +75,19 @@ TEST_F(CroutctlTest, UnknownCommandsAreCalledSoWithTheNearest) {
   EXPECT_THAT(error["message"].get<std::string>(), ::testing::HasSubstr("nearest is release"));
   EXPECT_THAT(daemon_.Ctl({"--frob"}).errors, ::testing::HasSubstr("no option '--frob'"));
   EXPECT_THAT(daemon_.Ctl({"xyzzy"}).errors, ::testing::Not(::testing::HasSubstr("nearest")));
+  EXPECT_THAT(daemon_.Ctl({"batch", matrix_}).errors,
+              ::testing::HasSubstr("no command 'batch'; there is factor-batch, solve-batch"));
+  EXPECT_THAT(daemon_.Ctl({"help", "factor"}).errors,
+              ::testing::HasSubstr("`croutctl COMMAND --help`"));
+}
+
+TEST_F(CroutctlTest, UnknownOptionsAreAnsweredWithTheNearest) {
+  const Finished finished = daemon_.Ctl({"factor", matrix_, "--algoritm=getrf"});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_THAT(finished.errors,
+              ::testing::HasSubstr("; the nearest is --algorithm (`croutctl factor"));
+  EXPECT_THAT(daemon_.Ctl({"factor", matrix_, "--xyzzyplugh"}).errors,
+              ::testing::Not(::testing::HasSubstr("nearest")));
 }
 
 TEST_F(CroutctlTest, MessagesMoveNoTerminal) {
