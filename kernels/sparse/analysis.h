@@ -127,7 +127,8 @@ struct Analysis {
   // Elements of contributions that a traversal in postorder keeps at once, with a stack, a front's
   // own beside its children's.
   int64_t stack_entries = 0;
-  // The largest sum of two successive levels' contributions: a traversal by levels keeps them.
+  // The largest sum of two successive levels' contributions: what a traversal by levels keeps at
+  // least.
   int64_t level_pair_entries = 0;
   int64_t largest_front = 0;  // max d1 + d2
 

@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(kThreads)
 // From so many children of a front on its columns are assembled one by one: a block that goes
 // through the children of several together does it in turn for each, and waits for what one left
 // before it looks at the next.
-constexpr int32_t kManyChildren = 16;
+constexpr int32_t kManyToAdd = 16;
 
 // A warp for a column of a front, in shared memory, of which a warp has `rows` elements.
 template <class T>
@@ -373,7 +373,7 @@ cudaError_t LaunchExtendAdd(const FrontTree& tree, const FrontSet& set, T* facto
   constexpr int kWarps = kThreads / kWarp;
   constexpr size_t kMostShared = 48 << 10;
   const size_t shared_bytes = sizeof(T) * kWarps * set.size;
-  if (set.children >= kManyChildren && shared_bytes <= kMostShared) {
+  if (set.children >= kManyToAdd && shared_bytes <= kMostShared) {
     const dim3 of_columns(static_cast<unsigned>(set.count), BlocksOf(set.size, kWarps));
     ExtendAddOfManyKernel<<<of_columns, kThreads, shared_bytes, stream>>>(tree, set.order, set.size,
                                                                           factor, contributions);

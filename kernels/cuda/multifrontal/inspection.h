@@ -13,7 +13,7 @@
 
 namespace crout::cuda {
 
-// Columns of fronts whose interchanges one thread is too slow for.
+// Columns of fronts whose interchanges are too many for a warp with two of them in each lane.
 inline constexpr int32_t kLargeForPermutations = 64;
 
 // By position, but for `large`; in device memory.

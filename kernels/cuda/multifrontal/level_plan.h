@@ -11,7 +11,7 @@
 
 namespace crout::cuda {
 
-// Fronts of one level whose d1 have the same class, and their d2, too.
+// Fronts of one level whose d1 have the same class, and their d2, too; or small fronts of any.
 struct FrontBatch {
   int32_t begin;  // of LevelPlan::order
   int32_t end;

@@ -1,7 +1,10 @@
 #include "kernels/cuda/multifrontal/method.h"
 
+#include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
+#include "kernels/cuda/multifrontal/front_solve.h"
 #include "kernels/cuda/multifrontal/multifrontal.h"
+#include "kernels/cuda/multifrontal/small_front.h"
 #include "kernels/sparse_solver.h"
 #include "kernels/util/status_macros.h"
 
@@ -12,12 +15,30 @@ constexpr std::string_view kName = "multifrontal";
 constexpr double kCallSeconds = 1e-4;
 // As measured on an H100, about (gpu_sparse_bench).
 constexpr double kLevelSeconds = 1e-5;
-constexpr double kColumnSeconds = 1e-6;  // of the largest front, one after the other
+constexpr double kLevelSecondsWithoutSmall = 4e-5;  // of a type without kHasSmallFronts
+constexpr double kColumnSeconds = 1e-6;             // of the largest front's rows
 constexpr double kFrontSeconds = 5e-8;
 constexpr double kBytesPerSecond = 5e10;  // of a factor
 constexpr double kFlopsPerSecond = 2.5e13;
-constexpr double kSolveLevelSeconds = 1e-4;
-constexpr double kSolveBytesPerSecond = 1.5e12;
+// Of one column up and down; more go through the tree together.
+constexpr double kSolveCallSeconds = 5e-5;
+constexpr double kSolveLevelSeconds = 6e-6;
+constexpr double kSolveFrontSeconds = 3e-9;
+constexpr double kSolveStepSeconds = 1.2e-5;  // of kSolveTile rows of the largest front
+constexpr double kSolveBytesPerSecond = 2e12;
+
+double LevelSeconds(DType dtype) {
+  return DispatchDevice(dtype, [](auto tag) {
+    return kHasSmallFronts<typename decltype(tag)::type> ? kLevelSeconds
+                                                         : kLevelSecondsWithoutSmall;
+  });
+}
+
+double SolveSteps(const Analysis& analysis, DType dtype) {
+  return DispatchDevice(dtype, [&](auto tag) {
+    return static_cast<double>(analysis.largest_front) / kSolveTile<typename decltype(tag)::type>;
+  });
+}
 
 double FlopsIn(const Analysis& analysis, DType dtype) {
   return analysis.flops * (IsComplex(dtype) ? 4 : 1);
@@ -42,7 +63,7 @@ class CudaMultifrontal final : public SparseLu {
   }
 
   double PredictSeconds(const Analysis& analysis, DType dtype) const override {
-    return kCallSeconds + static_cast<double>(analysis.levels()) * kLevelSeconds +
+    return kCallSeconds + static_cast<double>(analysis.levels()) * LevelSeconds(dtype) +
            static_cast<double>(analysis.largest_front) * kColumnSeconds +
            static_cast<double>(analysis.fronts()) * kFrontSeconds +
            static_cast<double>(analysis.factor_entries() * SizeOf(dtype)) / kBytesPerSecond +
@@ -105,9 +126,12 @@ class CudaMultifrontalSolver final : public SparseSolver {
 
   double PredictSparseSeconds(const Analysis& analysis, DType dtype, int64_t nrhs) const override {
     const double passes = 1 + static_cast<double>(nrhs) / 8;
-    return kCallSeconds + passes * (static_cast<double>(analysis.levels()) * kSolveLevelSeconds +
-                                    static_cast<double>(analysis.factor_entries() * SizeOf(dtype)) /
-                                        kSolveBytesPerSecond);
+    const auto bytes = static_cast<double>(analysis.factor_entries() * SizeOf(dtype));
+    return kSolveCallSeconds +
+           passes *
+               (static_cast<double>(analysis.levels()) * kSolveLevelSeconds +
+                static_cast<double>(analysis.fronts()) * kSolveFrontSeconds +
+                SolveSteps(analysis, dtype) * kSolveStepSeconds + bytes / kSolveBytesPerSecond);
   }
   absl::StatusOr<size_t> SparseWorkspaceBytes(const Analysis& analysis, DType dtype,
                                               int64_t nrhs) const override {

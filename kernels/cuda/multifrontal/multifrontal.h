@@ -30,13 +30,14 @@ size_t MultifrontalSolveWorkspaceBytes(const Analysis& analysis, DType dtype, in
 
 // Factors a, in device memory, as host::FactorMultifrontal does, into `factor`: the same fronts in
 // the same layout, and behind them what solves read (factor_block.h). Level by level from the
-// leaves, with the contributions of two levels at a time, or as far as `workspace` has room: the
-// fronts of a level are irregular batches (Abdelfattah et al.), the largest of them, where they are
-// few, factored one by one by crout_lu. Should one of those have a pivot that is too small,
-// everything is done again without it. The same bits each time, whatever the workspace. `stop` is
-// asked between batches, no more than two levels ahead of the GPU. Blocks until the device is done;
-// nothing is allocated on it. `last`: null, or a factor by this analysis and of this type in memory
-// that the device reads, from which the indices are taken that else are sent; it stays as it is.
+// leaves, with the contributions of two stages at a time, each a level or successive levels of
+// small fronts, or as far as `workspace` has room: the fronts of a level are irregular batches
+// (Abdelfattah et al.), the largest of them, where they are few, factored one by one by crout_lu.
+// Should one of those have a pivot that is too small, everything is done again without it. The same
+// bits each time, whatever the workspace. `stop` is asked between batches, no more than two stages
+// ahead of the GPU. Blocks until the device is done; nothing is allocated on it. `last`: null, or a
+// factor by this analysis and of this type in memory that the device reads, from which the indices
+// are taken that else are sent; it stays as it is.
 absl::StatusOr<NumericSummary> FactorMultifrontal(
     Context& context, const LuPanelKernels& kernels, const Analysis& analysis, const AnySparse& a,
     DType dtype, const std::byte* last, std::span<std::byte> factor, std::span<std::byte> workspace,
