@@ -52,15 +52,18 @@ void ForFrontEntries(const Analysis& analysis, const SparseView<T>& a, const Pos
       if (const int64_t at = place(k); at >= 0) visit(e, j, panel + l * size + at);
     }
   }
-  if (end <= d1) return;
+  if (end <= std::max(begin, d1)) return;
   const int64_t u12 = panel + size * d1;
+  // A window of the border: what is outside it is left before it is searched for.
+  const int64_t least = border[std::max(begin, d1) - d1];
+  const int64_t most = border[end - 1 - d1];
   for (int64_t k = 0; k < d1; ++k) {
     const int32_t i = analysis.row_order[first + k];
     for (int64_t e = a.row_start[i]; e < a.row_start[i + 1]; ++e) {
       const int64_t l = positions.of_column[a.column[e]];
-      if (l < first + d1) continue;
+      if (l < least || l > most) continue;
       const int64_t at = place(l);
-      if (at < std::max(begin, d1) || at >= end) continue;
+      if (at < 0) continue;
       visit(a.position[e], a.column[e], u12 + (at - d1) * d1 + k);
     }
   }
