@@ -33,7 +33,7 @@ class PieceList {
   }
   size_t MostBytes(int64_t more) const {
     const int64_t size = std::min(most_, size_ + more);
-    const int64_t capacity = std::min(most_, size + std::max(kLeast, size / 8));
+    const int64_t capacity = std::min(most_, size + std::clamp(size / 8, kLeast, kLargest));
     // From kLeast to kLargest they grow by an eighth each.
     const int64_t pieces = std::min(capacity / kLeast + 1, 96 + size / kLargest);
     // Twice as many, and those before, while a vector of them grows.
