@@ -146,10 +146,10 @@ absl::StatusOr<Ordered> Order(const Graph& graph, const AnalysisOptions& options
 
 // What Order() takes beside the graph and AnalysisBytes().
 size_t OrderingBytes(const Graph& graph, const AnalysisOptions& options) {
-  // The program has the graph, coarser ones with weights, and both parts of one that it divides.
-  constexpr size_t kProgramBytes = 24;
-  const size_t of_program = TriesDissection(graph, options) ? kProgramBytes : 0;
-  return MinimumDegreeBytes(graph) + graph.neighbour.size() * of_program;
+  const size_t of_program = TriesDissection(graph, options)
+                                ? OrderingProgramBytes(graph.vertices(), graph.start.back())
+                                : 0;
+  return MinimumDegreeBytes(graph) + of_program;
 }
 
 // 1 for each vertex that is to be kept.
@@ -165,32 +165,55 @@ absl::StatusOr<std::vector<char>> MarkKept(const std::vector<int32_t>& keep, int
   return kept;
 }
 
-// The graph without the vertices that are kept; `vertex`: what its own are in `graph`.
-Graph Without(const Graph& graph, const std::vector<char>& kept, std::vector<int32_t>& vertex) {
-  std::vector<int32_t> number(graph.vertices());
-  for (int32_t v = 0; v < graph.vertices(); ++v) {
-    if (kept[v] != 0) continue;
-    number[v] = static_cast<int32_t>(vertex.size());
-    vertex.push_back(v);
+// The vertices that are not kept, ascending.
+std::vector<int32_t> Others(const std::vector<char>& kept) {
+  std::vector<int32_t> others;
+  others.reserve(std::count(kept.begin(), kept.end(), 0));
+  for (int32_t v = 0; v < std::ssize(kept); ++v) {
+    if (kept[v] == 0) others.push_back(v);
   }
+  return others;
+}
+
+// The graph of these vertices alone, each with its number among them.
+Graph Without(const Graph& graph, const std::vector<char>& kept,
+              const std::vector<int32_t>& others) {
+  std::vector<int32_t> number(graph.vertices());
+  for (int32_t k = 0; k < std::ssize(others); ++k) number[others[k]] = k;
   Graph out;
-  out.start = {0};
-  for (const int32_t v : vertex) {
-    for (int64_t e = graph.start[v]; e < graph.start[v + 1]; ++e) {
-      const int32_t w = graph.neighbour[e];
-      if (kept[w] == 0) out.neighbour.push_back(number[w]);
+  out.start.resize(others.size() + 1);
+  for (size_t k = 0; k < others.size(); ++k) {
+    const auto neighbours = graph.neighbours(others[k]);
+    out.start[k + 1] =
+        out.start[k] + std::ranges::count_if(neighbours, [&](int32_t w) { return kept[w] == 0; });
+  }
+  out.neighbour.resize(out.start.back());
+  int32_t* next = out.neighbour.data();
+  for (const int32_t v : others) {
+    for (const int32_t w : graph.neighbours(v)) {
+      if (kept[w] == 0) *next++ = number[w];
     }
-    out.start.push_back(std::ssize(out.neighbour));
   }
   return out;
+}
+
+// Claims what the order takes, beside `held` bytes and the graph, and makes it.
+absl::StatusOr<Ordered> OrderWithin(const Graph& graph, size_t held, const AnalysisOptions& options,
+                                    StopRequested stop) {
+  CROUT_RETURN_IF_ERROR(
+      options.Claim(held + graph.neighbour_bytes() + OrderingBytes(graph, options)));
+  return Order(graph, options, stop);
 }
 
 // The fronts of the graph without those vertices, and above them one that has these alone.
 absl::StatusOr<FrontTree> MakeTreeBelow(const Graph& graph, const AnalysisOptions& options,
                                         StopRequested stop, std::string_view& ordering) {
   CROUT_ASSIGN_OR_RETURN(const std::vector<char> kept, MarkKept(options.keep, graph.vertices()));
-  std::vector<int32_t> vertex;
-  CROUT_ASSIGN_OR_RETURN(const Ordered ordered, Order(Without(graph, kept, vertex), options, stop));
+  const std::vector<int32_t> vertex = Others(kept);
+  CROUT_RETURN_IF_ERROR(options.Claim(2 * graph.neighbour_bytes()));  // before the other is known
+  CROUT_ASSIGN_OR_RETURN(
+      const Ordered ordered,
+      OrderWithin(Without(graph, kept, vertex), graph.neighbour_bytes(), options, stop));
   ordering = ordered.name;
   FrontTree fronts = MakeFrontTree(ordered.tree);
   fronts.counted = false;  // Borders are wider by what is kept.
@@ -209,7 +232,7 @@ absl::StatusOr<FrontTree> MakeTreeBelow(const Graph& graph, const AnalysisOption
 absl::StatusOr<FrontTree> MakeTree(const Graph& graph, const AnalysisOptions& options,
                                    StopRequested stop, std::string_view& ordering) {
   if (!options.keep.empty()) return MakeTreeBelow(graph, options, stop, ordering);
-  CROUT_ASSIGN_OR_RETURN(const Ordered ordered, Order(graph, options, stop));
+  CROUT_ASSIGN_OR_RETURN(const Ordered ordered, OrderWithin(graph, 0, options, stop));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   ordering = ordered.name;
   return MakeFrontTree(ordered.tree);
@@ -268,22 +291,17 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
   CROUT_RETURN_IF_ERROR(options.Claim(MostNeighbourBytes(a.nonzeros)));
   const Graph graph = SymmetrizedGraph(a, column_of_row.empty() ? nullptr : column_of_row.data());
   CROUT_RETURN_IF_ERROR(EndStep(2, options, stop));
-  // Without what is kept there is one more graph.
-  const size_t graphs = graph.neighbour_bytes() * (options.keep.empty() ? 1 : 2);
-  CROUT_RETURN_IF_ERROR(options.Claim(graphs + OrderingBytes(graph, options)));
   CROUT_ASSIGN_OR_RETURN(FrontTree fronts, MakeTree(graph, options, stop, analysis.ordering));
   CROUT_RETURN_IF_ERROR(EndStep(3, options, stop));
   analysis.kept = std::ssize(options.keep);
-  // Borders that hold what is kept are counted with all of it.
-  const size_t wider =
-      analysis.kept > 0 ? 2 * sizeof(int32_t) * analysis.kept * fronts.parent.size() : 0;
-  CROUT_RETURN_IF_ERROR(options.Claim(graph.neighbour_bytes() + SymbolicBytes(fronts) + wider));
+  const auto claim = [&](size_t bytes) { return options.Claim(graph.neighbour_bytes() + bytes); };
+  CROUT_RETURN_IF_ERROR(claim(SymbolicBytes(fronts)));
   analysis.row_order = std::move(fronts.order);
   analysis.column_order = analysis.row_order;
   if (!column_of_row.empty()) {
     for (int32_t& k : analysis.column_order) k = column_of_row[k];
   }
-  CROUT_RETURN_IF_ERROR(FillSymbolic(graph, fronts, stop, analysis));
+  CROUT_RETURN_IF_ERROR(FillSymbolic(graph, fronts, claim, stop, analysis));
   CROUT_RETURN_IF_ERROR(EndStep(kAnalysisSteps, options, stop));
   return analysis;
 }

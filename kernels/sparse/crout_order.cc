@@ -4,11 +4,13 @@
 // The first separators of large graphs are found here, and the parts that they leave are ordered
 // side by side in forks. Where a graph is divided depends on its size alone, so that the order does
 // not depend on the cores.
+#include <malloc.h>
 #include <metis.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -36,6 +40,7 @@ struct Part {
   std::vector<idx_t> vertex;
 
   idx_t vertices() const { return static_cast<idx_t>(vertex.size()); }
+  size_t bytes() const { return (start.size() + neighbour.size() + vertex.size()) * sizeof(idx_t); }
 };
 
 void SetOptions(idx_t* options) {
@@ -71,6 +76,28 @@ bool Read(std::vector<idx_t>& elements) {
 // Nobody else ends it when the product is killed.
 void DieWithParent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
+// Lets this process take so many bytes beyond what it has now: METIS and `new` fail then, and the
+// product orders otherwise. What is free goes back to the system first: it would count.
+bool LimitTo(size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;  // Their own memory would count.
+#endif
+  malloc_trim(0);
+  size_t pages = 0;
+  if (!(std::ifstream("/proc/self/statm") >> pages)) return false;
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0) return false;
+  const rlim_t wanted = pages * sysconf(_SC_PAGESIZE) + bytes;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  return setrlimit(RLIMIT_AS, &limit) == 0;
+}
+
+// What a part of its own may take, beside what it has: a limit is a process', and forks share.
+bool LimitTo(const Part& part) {
+  const size_t bytes = OrderingProgramBytes(part.vertices(), std::ssize(part.neighbour));
+  return LimitTo(bytes - std::min(bytes, part.bytes()));
+}
+
 bool OrderWhole(Part& part, idx_t* order) {
   idx_t n = part.vertices();
   if (n == 0) return true;
@@ -93,12 +120,23 @@ bool OrderWhole(Part& part, idx_t* order) {
 Part Extract(const Part& part, const std::vector<idx_t>& side, idx_t which) {
   std::vector<idx_t> number(part.vertices(), -1);
   Part out;
+  const auto vertices = std::count(side.begin(), side.end(), which);
+  out.vertex.reserve(vertices);
   for (idx_t v = 0; v < part.vertices(); ++v) {
     if (side[v] != which) continue;
     number[v] = out.vertices();
     out.vertex.push_back(part.vertex[v]);
   }
-  out.start = {0};
+  size_t neighbours = 0;
+  for (idx_t v = 0; v < part.vertices(); ++v) {
+    if (side[v] != which) continue;
+    neighbours += std::count_if(part.neighbour.begin() + part.start[v],
+                                part.neighbour.begin() + part.start[v + 1],
+                                [&](idx_t w) { return side[w] == which; });
+  }
+  out.neighbour.reserve(neighbours);
+  out.start.reserve(vertices + 1);
+  out.start.push_back(0);
   for (idx_t v = 0; v < part.vertices(); ++v) {
     if (side[v] != which) continue;
     for (idx_t e = part.start[v]; e < part.start[v + 1]; ++e) {
@@ -112,21 +150,25 @@ Part Extract(const Part& part, const std::vector<idx_t>& side, idx_t which) {
 
 bool Order(Part part, idx_t* order, int divisions, int forks);
 
-// One side in a fork, where there may be more of them, the other here. `order` is shared memory.
+// One side in a fork, where there may be more of them and both are worth it, the other here.
+// `order` is shared memory.
 bool OrderSides(Part first, idx_t* first_order, Part second, idx_t* second_order, int divisions,
                 int forks) {
   const pid_t self = getpid();
-  const pid_t child = forks > 0 ? fork() : -1;
+  const bool divided = std::min(first.vertices(), second.vertices()) > kFewVertices;
+  const pid_t child = forks > 0 && divided ? fork() : -1;
   if (child == 0) {
     DieWithParent();
     if (getppid() != self) _exit(1);
     second = {};
+    if (!LimitTo(first)) _exit(1);
     _exit(Order(std::move(first), first_order, divisions, forks - 1) ? 0 : 1);
   }
   bool done = true;
   if (child < 0) done = Order(std::move(first), first_order, divisions, forks - 1);
   first = {};
-  done = Order(std::move(second), second_order, divisions, forks - 1) && done;
+  if (child > 0) done = LimitTo(second);
+  done = done && Order(std::move(second), second_order, divisions, forks - 1);
   if (child < 0) return done;
   int status = 0;
   return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0 &&
@@ -171,6 +213,7 @@ int Main() {
   std::vector<idx_t> header(2);
   if (!Read(header) || !FitsOrderingProgram(header[0], header[1])) return 1;
   const idx_t n = header[0];
+  if (!LimitTo(OrderingProgramBytes(n, header[1]))) return 1;
   Part part;
   part.start.resize(n + 1);
   part.neighbour.resize(header[1]);
@@ -190,4 +233,10 @@ int Main() {
 }  // namespace
 }  // namespace crout
 
-int main() { return crout::Main(); }
+int main() {
+  try {
+    return crout::Main();
+  } catch (const std::bad_alloc&) {
+    return 1;  // Beyond the limit.
+  }
+}

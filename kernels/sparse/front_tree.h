@@ -14,7 +14,7 @@ struct FrontTree {
   std::vector<int32_t> order;           // the vertex that is eliminated at each position
   std::vector<int32_t> first_position;  // fronts + 1
   std::vector<int32_t> bordered;        // d2 of each front
-  bool counted = true;                  // whether `bordered` is right, and not less or empty
+  bool counted = true;                  // whether `bordered` is right, and not a guess
   std::vector<int32_t> parent;          // -1 of roots
 };
 

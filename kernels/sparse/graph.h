@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/sparse_view.h"
@@ -17,6 +18,9 @@ struct Graph {
   std::vector<int32_t> neighbour;
 
   int64_t vertices() const { return static_cast<int64_t>(start.size()) - 1; }
+  std::span<const int32_t> neighbours(int32_t v) const {
+    return std::span(neighbour).subspan(start[v], start[v + 1] - start[v]);
+  }
   size_t neighbour_bytes() const { return neighbour.size() * sizeof(int32_t); }
 };
 

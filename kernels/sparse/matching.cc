@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <queue>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,7 +29,9 @@ class Assignment {
         entry_of_(n, -1),
         entry_of_column_(n, -1),
         distance_(n, kInfinity),
-        reached_by_(n) {}
+        reached_by_(n) {
+    heap_.reserve(cost_.size());  // An augmentation pushes each entry once at most.
+  }
 
   absl::Status Run(StopRequested stop) {
     StartDuals();
@@ -123,14 +124,16 @@ class Assignment {
           shortest = d;
           end = i;
         } else {
-          heap_.push({-d, i});
+          heap_.push_back({-d, i});
+          std::push_heap(heap_.begin(), heap_.end());
         }
       }
       int32_t next = -1;
       while (!heap_.empty() && next < 0) {
-        const auto [d, i] = heap_.top();
+        const auto [d, i] = heap_.front();
         if (-d >= shortest) break;
-        heap_.pop();
+        std::pop_heap(heap_.begin(), heap_.end());
+        heap_.pop_back();
         if (-d == distance_[i]) next = i;  // not one that was reached by a shorter path since
       }
       if (next < 0) break;
@@ -148,7 +151,7 @@ class Assignment {
     for (const int32_t i : touched_) distance_[i] = kInfinity;
     touched_.clear();
     done_.clear();
-    heap_ = {};
+    heap_.clear();
     return absl::OkStatus();
   }
 
@@ -177,7 +180,7 @@ class Assignment {
   };
   std::vector<Edge> reached_by_;
   std::vector<int32_t> touched_, done_;
-  std::priority_queue<Reached> heap_;  // by least distance, then by largest row
+  std::vector<Reached> heap_;  // by least distance, then by largest row
   int64_t steps_ = 0;
 };
 

@@ -62,6 +62,7 @@ FrontTree MakeTree(const Analysis& analysis, const std::vector<int32_t>& front,
     int32_t parent = analysis.parent[f];
     while (parent != -1 && columns[parent] == 0) parent = analysis.parent[parent];
     tree.parent.push_back(parent);  // renumbered below
+    tree.bordered.push_back(static_cast<int32_t>(analysis.bordered(f)));
   }
   for (int32_t& parent : tree.parent) parent = parent == -1 ? -1 : number[parent];
   std::vector<int32_t> next(tree.first_position.begin(), tree.first_position.end());
@@ -112,12 +113,11 @@ absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,
     postponed.column_order[k] = column;
     column_of_row[row] = column;
   }
-  // A border grows by what was postponed below it, at most.
-  const size_t more = 2 * sizeof(int32_t) * positions.size() * analysis.levels();
-  CROUT_RETURN_IF_ERROR(
-      options.Claim(2 * analysis.bytes() + more + MostNeighbourBytes(a.nonzeros)));
+  CROUT_RETURN_IF_ERROR(options.Claim(MostNeighbourBytes(a.nonzeros)));
   const Graph graph = SymmetrizedGraph(a, column_of_row.data());
-  CROUT_RETURN_IF_ERROR(FillSymbolic(graph, tree, stop, postponed));
+  const auto claim = [&](size_t bytes) { return options.Claim(graph.neighbour_bytes() + bytes); };
+  CROUT_RETURN_IF_ERROR(claim(SymbolicBytes(tree)));
+  CROUT_RETURN_IF_ERROR(FillSymbolic(graph, tree, claim, stop, postponed));
   return postponed;
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/sparse/symbolic.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -12,16 +13,29 @@ namespace {
 
 constexpr int64_t kFrontsBetweenStops = 4096;
 
+using Claim = std::function<absl::Status(size_t bytes)>;
+
+// Of what there is for each front.
+size_t FrontBytes(const FrontTree& tree) {
+  constexpr size_t kOfFront = 7 * sizeof(int32_t) + 4 * sizeof(int64_t);
+  return (tree.parent.size() + 1) * kOfFront;
+}
+
 class Symbolic {
  public:
-  Symbolic(const Graph& graph, const FrontTree& tree, Analysis& analysis)
-      : graph_(graph), tree_(tree), out_(analysis), fronts_(std::ssize(tree.parent)) {}
+  Symbolic(const Graph& graph, const FrontTree& tree, const Claim& claim, Analysis& analysis)
+      : graph_(graph),
+        tree_(tree),
+        claim_(claim),
+        out_(analysis),
+        fronts_(std::ssize(tree.parent)) {}
 
   absl::Status Run(StopRequested stop) {
     out_.first_position = tree_.first_position;
     out_.parent = tree_.parent;
     LinkChildren();
     CROUT_RETURN_IF_ERROR(FindBorders(stop));
+    CROUT_RETURN_IF_ERROR(PlaceBorders());
     CROUT_RETURN_IF_ERROR(PlaceFronts());
     FillLevels();
     CountStack();
@@ -70,25 +84,21 @@ class Symbolic {
   // The border of a front: later neighbours of its vertices, and of the children's borders what is
   // later than itself.
   absl::Status FindBorders(StopRequested stop) {
-    std::vector<int32_t> position(out_.n), last_seen_by(out_.n, -1), place(out_.n);
+    std::vector<int32_t> position(out_.n), last_seen_by(out_.n, -1), border;
     for (int64_t k = 0; k < out_.n; ++k) position[out_.row_order[k]] = static_cast<int32_t>(k);
     out_.border_start.resize(fronts_ + 1);
-    const int64_t all = std::accumulate(tree_.bordered.begin(), tree_.bordered.end(), int64_t{0});
-    out_.border.reserve(all);
-    out_.place_in_parent.reserve(all);
+    out_.border.reserve(std::accumulate(tree_.bordered.begin(), tree_.bordered.end(), int64_t{0}));
     for (int64_t f = 0; f < fronts_; ++f) {
       if (f % kFrontsBetweenStops == 0) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
       const int32_t end = out_.first_position[f + 1];
+      border.clear();
       const auto see = [&](int32_t k) {
         if (k < end || last_seen_by[k] == f) return;
         last_seen_by[k] = static_cast<int32_t>(f);
-        out_.border.push_back(k);
+        border.push_back(k);
       };
       for (int32_t k = out_.first_position[f]; k < end; ++k) {
-        const int32_t v = out_.row_order[k];
-        for (int64_t e = graph_.start[v]; e < graph_.start[v + 1]; ++e) {
-          see(position[graph_.neighbour[e]]);
-        }
+        for (const int32_t w : graph_.neighbours(out_.row_order[k])) see(position[w]);
       }
       for (int32_t c = out_.child_start[f]; c < out_.child_start[f + 1]; ++c) {
         const int32_t child = out_.child[c];
@@ -96,14 +106,36 @@ class Symbolic {
           see(out_.border[b]);
         }
       }
-      out_.border_start[f + 1] = std::ssize(out_.border);
-      out_.place_in_parent.resize(out_.border.size());
-      if (tree_.counted && tree_.bordered[f] != out_.bordered(f)) {
+      if (tree_.counted && tree_.bordered[f] != std::ssize(border)) {
         return absl::InternalError("the count of a front is wrong");
       }
-      std::sort(out_.border.begin() + out_.border_start[f], out_.border.end());
-      PlaceChildren(f, place);
+      std::sort(border.begin(), border.end());
+      CROUT_RETURN_IF_ERROR(MakeRoom(border.size()));
+      out_.border.insert(out_.border.end(), border.begin(), border.end());
+      out_.border_start[f + 1] = std::ssize(out_.border);
     }
+    return absl::OkStatus();
+  }
+
+  // For so many more of the borders: nothing to do where they were counted.
+  absl::Status MakeRoom(size_t more) {
+    const size_t wanted = out_.border.size() + more;
+    if (wanted <= out_.border.capacity()) return absl::OkStatus();
+    const size_t room = wanted + wanted / 4;
+    CROUT_RETURN_IF_ERROR(ClaimBorders(out_.border.capacity() + room));  // while they move
+    out_.border.reserve(room);
+    return absl::OkStatus();
+  }
+
+  absl::Status ClaimBorders(size_t numbers) const {
+    return claim_(FrontBytes(tree_) + numbers * sizeof(int32_t));
+  }
+
+  absl::Status PlaceBorders() {
+    CROUT_RETURN_IF_ERROR(ClaimBorders(out_.border.capacity() + out_.border.size()));
+    out_.place_in_parent.resize(out_.border.size());
+    std::vector<int32_t> place(out_.n);
+    for (int64_t f = 0; f < fronts_; ++f) PlaceChildren(f, place);
     return absl::OkStatus();
   }
 
@@ -170,23 +202,22 @@ class Symbolic {
 
   const Graph& graph_;
   const FrontTree& tree_;
+  const Claim& claim_;
   Analysis& out_;
   const int64_t fronts_;
 };
 
 }  // namespace
 
-absl::Status FillSymbolic(const Graph& graph, const FrontTree& tree, StopRequested stop,
-                          Analysis& analysis) {
-  return Symbolic(graph, tree, analysis).Run(stop);
+absl::Status FillSymbolic(const Graph& graph, const FrontTree& tree, const Claim& claim,
+                          StopRequested stop, Analysis& analysis) {
+  return Symbolic(graph, tree, claim, analysis).Run(stop);
 }
 
 size_t SymbolicBytes(const FrontTree& tree) {
   size_t borders = 0;
   for (const int32_t d2 : tree.bordered) borders += d2;
-  constexpr size_t kOfBorder = 2 * sizeof(int32_t);
-  constexpr size_t kOfFront = 7 * sizeof(int32_t) + 4 * sizeof(int64_t);
-  return borders * kOfBorder + (tree.parent.size() + 1) * kOfFront;
+  return FrontBytes(tree) + borders * 2 * sizeof(int32_t);
 }
 
 }  // namespace crout

@@ -2,8 +2,8 @@
 #ifndef CROUT_KERNELS_SPARSE_SYMBOLIC_H_
 #define CROUT_KERNELS_SPARSE_SYMBOLIC_H_
 
-#include <cstdint>
-#include <vector>
+#include <cstddef>
+#include <functional>
 
 #include "absl/status/status.h"
 #include "kernels/sparse/analysis.h"
@@ -13,12 +13,14 @@
 namespace crout {
 
 // Fills what Analysis says of fronts, levels and their numbers. On entry it has n and
-// nonzeros, row_order and column_order, of which the former is the order of `tree`. Errors are
-// those of Analyze.
-absl::Status FillSymbolic(const Graph& graph, const FrontTree& tree, StopRequested stop,
-                          Analysis& analysis);
+// nonzeros, row_order and column_order, of which the former is the order of `tree`. The caller has
+// claimed SymbolicBytes(tree); `claim` is called before that is not what it takes, with what is.
+// Errors are claim's and those of Analyze.
+absl::Status FillSymbolic(const Graph& graph, const FrontTree& tree,
+                          const std::function<absl::Status(size_t bytes)>& claim,
+                          StopRequested stop, Analysis& analysis);
 
-// Bytes of what FillSymbolic fills.
+// Bytes of what FillSymbolic fills, where the borders are counted.
 size_t SymbolicBytes(const FrontTree& tree);
 
 }  // namespace crout

@@ -11,7 +11,7 @@ foreach(name entry_reader matrix_market_reader matrix_market_errors matrix_marke
 endforeach()
 crout_test(matrix_market_memory_test OWN_NEW LABELS unit
   SOURCES "${PROJECT_SOURCE_DIR}/tests/kernels/matrix_market_memory_test.cc"
-  DEPS crout_matrix_market_testing)
+  DEPS crout_matrix_market_testing crout::test_counted_heap)
 crout_test(matrix_market_refusal_test OWN_NEW LABELS unit
   SOURCES "${PROJECT_SOURCE_DIR}/tests/kernels/matrix_market_refusal_test.cc"
   DEPS crout_matrix_market_testing crout::test_refused_allocations)

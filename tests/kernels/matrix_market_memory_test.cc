@@ -1,13 +1,9 @@
 // The reader's law: what it holds at any time, and its tasks on the way, was granted before.
 // Counted where every allocation of this program passes.
-#include <malloc.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -17,51 +13,12 @@
 #include "kernels/io/matrix_market_reader.h"
 #include "kernels/util/mutex.h"
 #include "tests/kernels/matrix_market_testing.h"
-
-namespace {
-
-// By how much what is allocated exceeds what was granted, and the most of that. A grant is given
-// before its memory is taken and withdrawn after that is free. One number: with the two apart, a
-// thread could set what was allocated before against what is granted after others gave back both.
-std::atomic<int64_t> excess_bytes = 0;
-std::atomic<int64_t> worst_excess = 0;
-
-void Raise(std::atomic<int64_t>& most, int64_t value) {
-  int64_t seen = most.load();
-  while (value > seen && !most.compare_exchange_weak(seen, value)) {
-  }
-}
-
-void* Allocate(size_t bytes) {
-  void* const block = std::malloc(bytes);
-  if (block == nullptr) throw std::bad_alloc();
-  Raise(worst_excess, excess_bytes += static_cast<int64_t>(bytes));
-  return block;
-}
-
-}  // namespace
-
-// Sized deletes tell how much goes; the library and the compiler use no others for what grows.
-void* operator new(size_t bytes) { return Allocate(bytes); }
-// std::stable_sort asks so, and does with less where there is none.
-void* operator new(size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
-  try {
-    return Allocate(bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-void operator delete(void* block) noexcept {
-  if (block != nullptr) excess_bytes -= static_cast<int64_t>(malloc_usable_size(block));
-  std::free(block);
-}
-void operator delete(void* block, size_t bytes) noexcept {
-  if (block != nullptr) excess_bytes -= static_cast<int64_t>(bytes);
-  std::free(block);
-}
+#include "tests/support/counted_heap.h"
 
 namespace crout {
 namespace {
+
+using testing::CountedHeap;
 
 // The heap's small things: this test's own, and what a reader costs beside the memory that grows.
 constexpr int64_t kSlack = 64 << 10;
@@ -75,7 +32,7 @@ class CountedGrant final : public MemoryGrant {
     if (bytes > limit_ - taken_) return false;
     taken_ += bytes;
     most_ = std::max(most_, taken_);
-    excess_bytes -= static_cast<int64_t>(bytes);
+    CountedHeap::Grant(bytes);
     return true;
   }
   absl::Status Take(size_t bytes) override {
@@ -86,7 +43,7 @@ class CountedGrant final : public MemoryGrant {
     MutexLock lock(&mutex_);
     EXPECT_LE(bytes, taken_);
     taken_ -= bytes;
-    excess_bytes += static_cast<int64_t>(bytes);
+    CountedHeap::Withdraw(bytes);
   }
 
   size_t most() const {
@@ -203,8 +160,7 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
     limits.max_gzip_ratio = 1e6;
     limits.segment_bytes = GetParam().segment_bytes;
     const auto grant = std::make_shared<CountedGrant>(limit);
-    excess_bytes = 0;
-    worst_excess = 0;
+    CountedHeap::Restart();
     {
       const int threads = GetParam().threads;
       const auto pool = threads > 0 ? std::make_unique<ThreadPool>(threads) : nullptr;
@@ -217,7 +173,7 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
         EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
       }
     }
-    EXPECT_LE(worst_excess.load(), kSlack);
+    EXPECT_LE(CountedHeap::MostExcess(), kSlack);
     EXPECT_EQ(grant->taken(), 0u);
     return grant->most();
   }
@@ -307,8 +263,7 @@ TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
           size_t most = 0;
           for (const bool refused : {false, true}) {
             const auto grant = std::make_shared<CountedGrant>(refused ? most - 1 : SIZE_MAX);
-            excess_bytes = 0;
-            worst_excess = 0;
+            CountedHeap::Restart();
             {
               EntryReader reader(format, /*map_lines=*/true, grant);
               const absl::Status status = MatrixMarketMemoryTest::Read(bytes, piece, &reader);
@@ -326,7 +281,7 @@ TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
                 grant->Give(held);
               }
             }
-            EXPECT_LE(worst_excess.load(), kSlack);
+            EXPECT_LE(CountedHeap::MostExcess(), kSlack);
             EXPECT_EQ(grant->taken(), 0u);
             if (!refused) most = grant->most();
           }

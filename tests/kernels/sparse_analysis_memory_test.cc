@@ -1,0 +1,135 @@
+// The law of an analysis: what it holds at any time is AnalysisBytes() and what it claimed before.
+// Counted where every allocation of this program passes; nothing of the ordering program's.
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/sparse/analysis.h"
+#include "tests/support/counted_heap.h"
+#include "tests/support/gallery.h"
+#include "tests/support/sparse_gallery.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr auto kNeverStop = [] { return false; };
+// The heap's small things.
+constexpr int64_t kSlack = 4096;
+
+struct Case {
+  std::string name;
+  PackedSparse a;
+  AnalysisOptions options;
+};
+
+// The shortest path of the last augmentation reaches every row from every row before it, each time
+// at less distance: the most that may wait in the matching's queue.
+PackedSparse Chain(int32_t n) {
+  const double step = 200.0 / n;
+  std::vector<SparseEntry> entries = {{1, 0, 1.0}, {0, n - 1, std::exp(-3 * step * n)}};
+  for (int32_t j = 1; j < n; ++j) {
+    entries.push_back({j, j, 1.0});
+    for (int32_t i = j + 1; i < n; ++i) {
+      entries.push_back({i, j, std::exp(-step * (i == j + 1 ? 1 : 2 * (i - j)))});
+    }
+  }
+  return PackEntries(entries, n, DType::kFloat64);
+}
+
+// Neighbours at random, so many of each unknown's own.
+PackedSparse Random(int32_t n, int32_t degree) {
+  std::mt19937 random(7);
+  std::vector<SparseEntry> entries;
+  for (int32_t j = 0; j < n; ++j) {
+    entries.push_back({j, j, 4.0});
+    for (int32_t k = 0; k < degree; ++k) {
+      entries.push_back({static_cast<int32_t>(random() % n), j, 1.0});
+    }
+  }
+  return PackEntries(entries, n, DType::kFloat64);
+}
+
+std::vector<Case> Cases() {
+  std::vector<int32_t> many(200);
+  std::iota(many.begin(), many.end(), 0);
+  AnalysisOptions matched, keeping, keeping_many;
+  matched.matching = MatchingMode::kOn;
+  keeping.matching = MatchingMode::kOff;
+  keeping.keep = {5};
+  keeping_many.matching = MatchingMode::kOff;
+  keeping_many.keep = many;
+  std::vector<Case> cases;
+  cases.push_back({"chain", Chain(600), matched});
+  cases.push_back({"random", Random(3000, 12), {}});
+  cases.push_back({"random, one kept", Random(3000, 12), keeping});
+  cases.push_back({"random, many kept", Random(3000, 3), keeping_many});
+  cases.push_back(
+      {"full, one kept", PackSparse(RandomMatrix(363, 363, 1), 363, DType::kFloat64), keeping});
+  cases.push_back({"grid", PackEntries(GridEntries(14, 3), 2744, DType::kFloat64), {}});
+  cases.push_back(
+      {"grid, many kept", PackEntries(GridEntries(14, 3), 2744, DType::kFloat64), keeping_many});
+  return cases;
+}
+
+// Grants what it is told, and counts from there on.
+class Claims {
+ public:
+  explicit Claims(size_t base) : base_(base) {
+    CountedHeap::Restart();
+    CountedHeap::Grant(base);
+  }
+  // What it was told before goes only then: it may be held until the next memory is taken.
+  absl::Status operator()(size_t bytes) {
+    CountedHeap::Grant(bytes);
+    CountedHeap::Withdraw(std::exchange(claimed_, bytes));
+    return absl::OkStatus();
+  }
+  size_t granted() const { return base_ + claimed_; }
+
+ private:
+  const size_t base_;
+  size_t claimed_ = 0;
+};
+
+TEST(SparseAnalysisMemoryTest, HoldsNoMoreThanWasClaimed) {
+  for (Case& one : Cases()) {
+    SCOPED_TRACE(one.name);
+    Claims claims(AnalysisBytes(one.a.n));
+    one.options.claim = [&](size_t bytes) { return claims(bytes); };
+    ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(one.a.view(), one.options, kNeverStop));
+    EXPECT_LE(CountedHeap::MostExcess(), kSlack);
+    EXPECT_LE(analysis.bytes(), claims.granted());
+  }
+}
+
+// With rows interchanged in every front, as far as they can be, and many positions postponed.
+TEST(SparseAnalysisMemoryTest, PostponesWithinWhatWasClaimed) {
+  for (Case& one : Cases()) {
+    if (!one.options.keep.empty()) continue;
+    SCOPED_TRACE(one.name);
+    ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(one.a.view(), one.options, kNeverStop));
+    for (const int32_t every : {3, 1000000}) {
+      std::vector<int32_t> positions, interchanges(one.a.n);
+      for (int64_t f = 0; f < analysis.fronts(); ++f) {
+        const auto d1 = static_cast<int32_t>(analysis.eliminated(f));
+        for (int32_t k = 0; k < d1; ++k) interchanges[analysis.first_position[f] + k] = d1 - 1;
+      }
+      for (int32_t k = 0; k < one.a.n; k += every) positions.push_back(k);
+      AnalysisOptions options;
+      Claims claims(AnalysisBytes(one.a.n));
+      options.claim = [&](size_t bytes) { return claims(bytes); };
+      ASSERT_OK_AND_ASSIGN(const Analysis postponed, Postpone(analysis, one.a.view(), positions,
+                                                              interchanges, options, kNeverStop));
+      EXPECT_LE(CountedHeap::MostExcess(), kSlack);
+      EXPECT_LE(postponed.bytes(), claims.granted());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace crout::testing

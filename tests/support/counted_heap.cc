@@ -1,0 +1,64 @@
+#include "tests/support/counted_heap.h"
+
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+// By how much what is allocated exceeds what was granted, and the most of that. A grant is given
+// before its memory is taken and withdrawn after that is free. One number: with the two apart, a
+// thread could set what was allocated before against what is granted after others gave back both.
+std::atomic<int64_t> excess_bytes = 0;
+std::atomic<int64_t> worst_excess = 0;
+
+void Raise(std::atomic<int64_t>& most, int64_t value) {
+  int64_t seen = most.load();
+  while (value > seen && !most.compare_exchange_weak(seen, value)) {
+  }
+}
+
+void* Allocate(size_t bytes) {
+  void* const block = std::malloc(bytes);
+  if (block == nullptr) throw std::bad_alloc();
+  Raise(worst_excess, excess_bytes += static_cast<int64_t>(bytes));
+  return block;
+}
+
+}  // namespace
+
+// Sized deletes tell how much goes; the library and the compiler use no others for what grows.
+void* operator new(size_t bytes) { return Allocate(bytes); }
+// std::stable_sort asks so, and does with less where there is none.
+void* operator new(size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+  try {
+    return Allocate(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void operator delete(void* block) noexcept {
+  if (block != nullptr) excess_bytes -= static_cast<int64_t>(malloc_usable_size(block));
+  std::free(block);
+}
+void operator delete(void* block, size_t bytes) noexcept {
+  if (block != nullptr) excess_bytes -= static_cast<int64_t>(bytes);
+  std::free(block);
+}
+
+namespace crout::testing {
+
+void CountedHeap::Restart() {
+  excess_bytes = 0;
+  worst_excess = 0;
+}
+
+void CountedHeap::Grant(size_t bytes) { excess_bytes -= static_cast<int64_t>(bytes); }
+
+void CountedHeap::Withdraw(size_t bytes) { excess_bytes += static_cast<int64_t>(bytes); }
+
+int64_t CountedHeap::MostExcess() { return ::worst_excess.load(); }
+
+}  // namespace crout::testing
