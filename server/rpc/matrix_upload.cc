@@ -211,6 +211,9 @@ absl::Status MatrixUpload::Assemble(StopRequested stop) {
 
 absl::StatusOr<AnySparse> MatrixUpload::PackSparse() {
   if (packed_) return packed();
+  if (!nnz_ || shape_.rows != shape_.cols) {
+    return NamingField(absl::InvalidArgumentError("a square sparse matrix is meant"));
+  }
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(shape_.rows, *nnz_, shape_.dtype));
   CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(BlockBytes(bytes))));
   CROUT_ASSIGN_OR_RETURN(packed_, core_.host_memory.Allocate(bytes));

@@ -182,7 +182,7 @@ def main():
         result = {**head("large_sparse", client, arguments.device), "large_sparse": rows}
         for algorithm in arguments.algorithms.split(","):
             A = Blocks(arguments.n, arguments.block) if arguments.block else Line(arguments.n)
-            row = {"n": A.n, "nonzeros": A.nnz}
+            row = {"n": A.n, "nonzeros": A.nnz, "block": arguments.block or None}
             row.update(run(client, A, algorithm, arguments.device, arguments.once))
             if arguments.pid:
                 row["server_peak_mib"] = resident_peak(arguments.pid)

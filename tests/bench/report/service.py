@@ -91,7 +91,7 @@ TITLES = {
     "sparse_users": "Factorization and one solve through the service, from Python over loopback, beside SciPy's splu in the same "
                     "process, in turn: medians. first: with the analysis of the pattern; again: a refactorization",
     "large_sparse": "One line of upwind convection and diffusion with a few far couplings, or, where there are more entries, full blocks of "
-                    "order 215, from Python over loopback, once: seconds of a factorization with its analysis, of a solve, of a "
+                    "the order `block`, from Python over loopback, once: seconds of a factorization with its analysis, of a solve, of a "
                     "refactorization by values alone and of another solve; the most that the server had resident so far",
     "sparse_series": "Sequences of matrices of one pattern, a step's microseconds on one core, medians over the steps after the "
                      "first: KLU's refactorization and solve by itself, what klu takes for the same as a method, and the whole of "
