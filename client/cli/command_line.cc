@@ -70,15 +70,15 @@ std::string LikelyCommands(const CLI::App& app, const std::string& word) {
 
 // What is wrong with the words that `app` could not parse.
 std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> words = app.remaining(/*recurse=*/true);
-  if (absl::c_linear_search(words, "help")) {
+  if (absl::c_linear_search(app.remaining(), "help")) {
     return "there is no command 'help': `croutctl --help` lists the commands, `croutctl COMMAND "
            "--help` says what one does";
   }
   if (!app.get_subcommands().empty()) {
     const CLI::App* command = app.get_subcommands().front();
-    const bool unknown = error.get_name() == "ExtrasError";
-    return absl::StrCat(error.what(), unknown ? AsNearest(NearestOption(*command, words)) : "",
+    const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+    return absl::StrCat(error.what(),
+                        unknown ? AsNearest(NearestOption(*command, app.remaining())) : "",
                         " (`croutctl ", command->get_name(), " --help`)");
   }
   for (const std::string& word : app.remaining()) {

@@ -145,4 +145,5 @@ unset OMP_MAX_TASK_PRIORITY
 served 120 mean_curvature mean_curvature
 served 240 bddc bddc_factors 5,10,15,20
 served 420 bddc_large bddc_factors 25,30,40,50 --methods=getrf,icmpp --tolerances=1
+served 240 bddc_rest bddc_factors 35,45 --methods=getrf
 exit $failed
