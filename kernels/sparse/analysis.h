@@ -169,8 +169,8 @@ absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,
                                   std::span<const int32_t> interchanges,
                                   const AnalysisOptions& options, StopRequested stop);
 
-// Memory that an analysis of a matrix of order n takes without asking, its result included. What the
-// child process takes, and what depends on the entries, is asked for.
+// Memory that an analysis of a matrix of order n takes without asking, its result included. What
+// the child process takes, and what depends on the entries, is asked for.
 size_t AnalysisBytes(int64_t n);
 
 // Whether some entry of the diagonal is missing, zero, or less than a hundredth of its row's or its

@@ -92,11 +92,11 @@ __global__ void __launch_bounds__(kThreads)
 // The order of the diagonal blocks of a step's triangle that are inverted.
 inline constexpr int kInverted = kWarp / 2;
 
-// The largest sum of the moduli of a column of a block that is inverted, and of its inverse, so that
-// its condition is at most the square. |b - S fl(S^-1 b)| is at most a few u |S| |S^-1| |b| (Higham,
-// Accuracy and Stability of Numerical Algorithms, 14.1): the backward error of a product with the
-// inverse, in norm, grows with the condition, that of substitution does not. Element by element it
-// may be large where the solution's are of very different size, which refinement mends.
+// The largest sum of the moduli of a column of a block that is inverted, and of its inverse, so
+// that its condition is at most the square. |b - S fl(S^-1 b)| is at most a few u |S| |S^-1| |b|
+// (Higham, Accuracy and Stability of Numerical Algorithms, 14.1): the backward error of a product
+// with the inverse, in norm, grows with the condition, that of substitution does not. Element by
+// element it may be large where the solution's are of very different size, which refinement mends.
 inline constexpr int kMostColumnSum = 6;
 
 template <class T, int kColumns>
