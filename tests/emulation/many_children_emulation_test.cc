@@ -15,8 +15,8 @@
 namespace crout::cuda {
 namespace {
 
-// More than a warp has lanes, and than a group of them has.
-constexpr int32_t kCount = 41;
+// More than a block has threads, each of which looks at a child.
+constexpr int32_t kCount = 300;
 constexpr int32_t kOwn = 19;
 constexpr int32_t kBorder = 37;
 
