@@ -15,22 +15,23 @@ function(crout_library name)
   endif()
 endfunction()
 
-# What is tested is optimised as the build type says; the tests' own code is not worth the time, and
-# least of all where a sanitizer's checks of it are compiled with it.
+# The code under test is optimised by the build type. The tests' own code is not worth the time,
+# least of all with a sanitizer's checks compiled into it.
 if(CROUT_SANITIZE)
   set(CROUT_TEST_OPTIONS -O0)
 else()
   set(CROUT_TEST_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O1>)
 endif()
 
-# crout_test(NAME [OWN_NEW] LABELS unit|rpc|tool|e2e|gpu ... SOURCES ... DEPS ...): a GoogleTest binary, registered
-# as one CTest test. Labels choose what a preset or a machine runs; the target tests_LABEL builds
-# those of one label. OWN_NEW: the test has an operator new of its own, with which ThreadSanitizer's
-# runtime cannot live: there it is left out. Precompiled headers: see tests/CMakeLists.txt.
-# Tests with a daemon mostly wait: they begin first, so that others compute beside them. What computes
-# inside the test waits as in the daemon (UsePassiveOpenMpWaits), not on the cores of those beside it.
+# crout_test(NAME [OWN_NEW] [SHARDS N] LABELS unit|rpc|tool|e2e|gpu ... SOURCES ... DEPS ...): a GoogleTest
+# program, registered as one CTest test, or as N that each run a share of its cases (NAME.0 to
+# NAME.N-1). Labels select tests for a preset or a machine; the target tests_LABEL builds those of a
+# label. OWN_NEW: the test defines operator new, which ThreadSanitizer's runtime does not support, so
+# that preset leaves it out. Precompiled headers: see tests/CMakeLists.txt.
+# Tests with a daemon mostly wait: they start first, and others compute beside them. OpenMP threads
+# wait passively, as in the daemon (UsePassiveOpenMpWaits), to leave the cores to other tests.
 function(crout_test name)
-  cmake_parse_arguments(arg "OWN_NEW" "" "LABELS;SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "OWN_NEW" "SHARDS" "LABELS;SOURCES;DEPS" ${ARGN})
   if(arg_OWN_NEW AND CROUT_SANITIZE STREQUAL "thread")
     return()
   endif()
@@ -45,14 +46,14 @@ function(crout_test name)
   else()
     target_precompile_headers(${name} REUSE_FROM crout_test_headers)
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  # Only what hangs should meet it: a sanitizer on a busy machine takes ten times as long.
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600
-    SKIP_REGULAR_EXPRESSION "ALL TESTS SKIPPED")
-  if(arg_LABELS MATCHES "e2e")
-    set_tests_properties(${name} PROPERTIES COST 10)
+  if(NOT arg_SHARDS)
+    crout_add_test(${name} ${name} "${arg_LABELS}" "")
   else()
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
+    math(EXPR last "${arg_SHARDS} - 1")
+    foreach(shard RANGE ${last})
+      crout_add_test(${name}.${shard} ${name} "${arg_LABELS}"
+        "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
   endif()
   foreach(label ${arg_LABELS})
     if(NOT TARGET tests_${label})
@@ -61,6 +62,20 @@ function(crout_test name)
     add_dependencies(tests_${label} ${name})
   endforeach()
   set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS ${name})
+endfunction()
+
+# Registers a run of `program`; used by crout_test() alone.
+function(crout_add_test name program labels environment)
+  add_test(NAME ${name} COMMAND ${program})
+  # The limit ends a test that hangs: with a sanitizer on a busy machine one takes ten times as long.
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 900
+    SKIP_REGULAR_EXPRESSION "ALL TESTS SKIPPED")
+  if(labels MATCHES "e2e")
+    set_tests_properties(${name} PROPERTIES COST 10)
+  else()
+    list(APPEND environment OMP_WAIT_POLICY=passive)
+  endif()
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}")
 endfunction()
 
 # crout_find_python(VARIABLE MODULES): the first Python, CMake's own or the system's, that can import

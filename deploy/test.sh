@@ -1,16 +1,24 @@
 #!/bin/bash
-# Every test, from a bare machine: installs what is missing (as root), checks formats and
-# configurations, builds with warnings as errors (and CUDA where a toolkit is found), runs all
-# tests, then the unit tests and fuzz targets under ASan and UBSan. ThreadSanitizer, a third build, is
-# left to its preset: cmake --preset tsan && cmake --build --preset tsan --target tests_unit &&
-# ctest --preset tsan.
+# Runs every test, from a bare machine: installs missing packages (as root), checks formats and
+# configurations, builds with warnings as errors (and CUDA where a toolkit is found), runs all tests, then
+# unit and RPC tests and fuzz targets under ASan and UBSan. By default the sanitizers cover the test programs of
+# changed folders and a third of the others (tests/ci/sanitized_programs.py).
 #
-# usage: deploy/test.sh
-#   CROUT_FUZZ_SECONDS   for each fuzz target, and for malformed HTTP at the daemon; 60 by default
+# usage: deploy/test.sh [--long]
+#   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target, and
+#                        the unit tests under ThreadSanitizer
+#   CROUT_FUZZ_SECONDS   seconds for each fuzz target and for malformed HTTP at the daemon; 20 by default
 set -Eeuo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-fuzz_seconds=${CROUT_FUZZ_SECONDS:-60}
-unset CROUT_FUZZ_SECONDS  # CTest's own run of what takes it is a short one
+long=0
+case "${1:-}" in
+  "") ;;
+  --long) long=1 ;;
+  *) sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2 ;;
+esac
+budget_minutes=45
+fuzz_seconds=${CROUT_FUZZ_SECONDS:-$((long ? 60 : 20))}
+unset CROUT_FUZZ_SECONDS  # CTest runs the same programs for a moment only.
 logs=build/test-logs
 mkdir -p "$logs"
 summary=()
@@ -36,7 +44,7 @@ monitoring() {
   promtool check config deploy/prometheus/prometheus.yml
   promtool check rules deploy/prometheus/rules/*.yml
   promtool test rules deploy/prometheus/tests/*.yml
-  # What docs/operations.md has Prometheus do over TLS, without the files that it names.
+  # The scrape configuration over TLS of docs/operations.md; the files it names are not there.
   sed -n '/^scrape_configs:/,/^```$/{/^```$/d;p}' docs/operations.md >"$logs/scrape_over_tls.yml"
   promtool check config --syntax-only "$logs/scrape_over_tls.yml"
   if command -v amtool >/dev/null; then
@@ -49,7 +57,6 @@ monitoring() {
     docker-compose --profile "$profile" config --quiet
   done
   echo "docker-compose.yml: valid"
-  # The program that it names is not installed here.
   if command -v systemd-analyze >/dev/null; then
     mkdir -p build/systemd
     sed 's#/opt/crout/bin/croutd#/bin/true#' deploy/croutd.service >build/systemd/croutd.service
@@ -60,8 +67,8 @@ monitoring() {
   fi
 }
 
-# Pinned: another version of a linter finds other things. Installs the client on the way, as a user does,
-# with the newest of what it needs.
+# The linters are pinned: their findings change between versions. The client is installed as users
+# install it, with the newest packages it accepts.
 python_lint() {
   python3 -m venv --clear build/python-lint
   build/python-lint/bin/pip install --quiet -r client/python/requirements-lint.txt ./client/python
@@ -69,7 +76,7 @@ python_lint() {
     ../../build/python-lint/bin/ruff check . && ../../build/python-lint/bin/mypy -p crout)
 }
 
-# Where no Python has what the client needs, CMake leaves its tests out.
+# CMake leaves the Python client's tests out if no Python has the packages they need.
 python_tests_are_there() { ctest --preset ci -N -L '^python$' | grep 'Total Tests: [1-9]'; }
 
 proto_lint() {
@@ -89,13 +96,38 @@ configure() {  # configure PRESET
 # One target for each seed corpus.
 fuzz_targets() { find tests/fuzz/corpus -mindepth 1 -maxdepth 1 -type d -printf '%f_fuzz\n' | sort; }
 
-build_asan() {
-  local targets
-  mapfile -t targets < <(fuzz_targets)
-  cmake --build --preset asan --target tests_unit tests_rpc "${targets[@]}"
+# The programs that run under ASan and UBSan, without the fuzz targets.
+sanitized_programs() {
+  local programs
+  programs=$(ctest --preset asan -N -L '^(unit|rpc)$' | sed -n 's/^ *Test *#[0-9]*: //p' |
+    grep -v '_fuzz_seeds$' | sed 's/\.[0-9]*$//' | uniq)
+  if ((long)); then
+    printf '%s\n' "$programs"
+  else
+    tests/ci/sanitized_programs.py <<<"$programs"
+  fi
 }
 
-# All at once: a fuzz target keeps one core busy.
+build_asan() {
+  local targets
+  mapfile -t targets < <(sanitized_programs; fuzz_targets)
+  printf '%s\n' "${targets[@]}"
+  cmake --build --preset asan --target "${targets[@]}"
+}
+
+asan_tests() {
+  local pattern
+  pattern=$(sanitized_programs | paste -sd '|')
+  tests/ci/run_ctest.py asan -R "^(($pattern)(\.[0-9]+)?|.*_fuzz_seeds)\$" 2>&1 | tee "$logs/ctest-asan.log"
+}
+
+tsan_tests() {
+  cmake --preset tsan >"$logs/configure-tsan.log"
+  cmake --build --preset tsan --target tests_unit
+  ctest --preset tsan
+}
+
+# All run at once: a fuzz target keeps one core busy.
 fuzz() {
   local target name running=() failed=0
   CROUT_FUZZ_SECONDS=$fuzz_seconds build/ci/tests/e2e/e2e_http_fuzz_test >"$logs/daemon_http.log" 2>&1 &
@@ -118,7 +150,7 @@ fuzz() {
   return $failed
 }
 
-all_tests() { ctest --preset ci 2>&1 | tee "$logs/ctest.log"; }
+all_tests() { tests/ci/run_ctest.py ci 2>&1 | tee "$logs/ctest.log"; }
 
 stage "set-up" deploy/setup.sh
 source deploy/build.sh
@@ -126,8 +158,8 @@ stage "format" formatting
 stage "monitoring configuration" monitoring
 stage "proto lint" proto_lint
 stage "Python: format, lint, types" python_lint
-# Where no GPU is, nothing runs the device's code: it is compiled to PTX, not on to one architecture's code, and
-# optimised no more than nvcc must.
+# On a machine without a GPU nothing runs device code: it is compiled to PTX only, with as little
+# optimisation as nvcc allows.
 if [[ "${configure_options[*]}" != *CUDA_ARCHITECTURES* ]]; then
   configure_options+=(-DCROUT_CUDA_ARCHITECTURES=90-virtual)
   if nvcc --help 2>/dev/null | grep -e --Ofast-compile >/dev/null; then
@@ -141,10 +173,15 @@ stage "all tests" all_tests
 stage "TLS: protocols and suites" deploy/tls/scan.sh build/ci/server/croutd
 stage "configure asan" configure asan
 stage "build asan: unit and RPC tests, fuzz targets" build_asan
-stage "unit and RPC tests under ASan and UBSan" ctest --preset asan -L '^(unit|rpc)$'
+stage "unit and RPC tests under ASan and UBSan" asan_tests
 stage "fuzz targets, $fuzz_seconds s each" fuzz
+if ((long)); then stage "unit tests under ThreadSanitizer" tsan_tests; fi
 
 printf '\n== Time by stage\n'
 printf '%s\n' "${summary[@]}"
+printf '%5d s  in all\n' "$SECONDS"
+if ((!long && SECONDS > budget_minutes * 60)); then
+  echo "WARNING: the run took more than its budget of $budget_minutes minutes"
+fi
 printf '\n== All tests passed; of the full run:\n'
 sed -n '/tests passed/,$p' "$logs/ctest.log"

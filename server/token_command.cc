@@ -20,7 +20,7 @@
 namespace crout {
 namespace {
 
-constexpr int kFailure = 1;
+constexpr int kExitFailure = 1;
 constexpr int kUsageError = 2;
 
 struct Options {
@@ -98,7 +98,7 @@ int RunTokenCommand(int argc, char** argv) {
   const absl::Status status = CreateToken(options);
   if (status.ok()) return 0;
   std::cerr << "croutd token: " << status.message() << "\n";
-  return kFailure;
+  return kExitFailure;
 }
 
 }  // namespace crout

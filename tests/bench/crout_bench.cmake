@@ -1,14 +1,14 @@
 # Tests of crout-bench (built in crout_bench/), of its tables, and of docs/performance.md and the pages behind it.
 set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
-foreach(name accuracy cases families runner timing)
-  crout_test(bench_${name}_test LABELS tool SOURCES "${bench}/test/${name}_test.cc"
-    DEPS crout::bench crout::test_support crout_blas)
-endforeach()
+crout_test(bench_test LABELS tool DEPS crout::bench crout::test_support crout_blas
+  SOURCES
+    test/accuracy_test.cc test/cases_test.cc test/families_test.cc test/runner_test.cc
+    test/timing_test.cc)
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-add_test(NAME bench_test COMMAND Python3::Interpreter "${bench}/bench_test.py"
+add_test(NAME crout_bench_test COMMAND Python3::Interpreter "${bench}/bench_test.py"
   $<TARGET_FILE:crout-bench>)
-set_tests_properties(bench_test PROPERTIES LABELS e2e TIMEOUT 600)
+set_tests_properties(crout_bench_test PROPERTIES LABELS e2e TIMEOUT 600)
 add_test(NAME performance_doc_test COMMAND Python3::Interpreter "${bench}/performance_doc.py" --check)
 set_tests_properties(performance_doc_test PROPERTIES LABELS tool TIMEOUT 60)
 crout_find_python(python_with_matplotlib "matplotlib")

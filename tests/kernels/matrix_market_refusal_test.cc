@@ -1,14 +1,27 @@
-// Memory that the system does not give to the threads that parse: the text is refused, or read all
-// the same, and the threads go on.
+// Failed allocations on the threads that parse: the reader refuses the text, or reads it whole, and
+// the threads go on.
 #include <gtest/gtest.h>
 
+#include <latch>
+#include <memory>
 #include <string>
 
+#include "kernels/util/thread_pool.h"
 #include "tests/kernels/matrix_market_testing.h"
 #include "tests/support/refused_allocations.h"
 
 namespace crout {
 namespace {
+
+// Returns when every task scheduled so far has ended: the latch opens when each thread of the pool
+// has arrived, and tasks start in order.
+void AwaitScheduledTasks(ThreadPool& pool) {
+  const auto latch = std::make_shared<std::latch>(pool.thread_count() + 1);
+  for (int i = 0; i < pool.thread_count(); ++i) {
+    pool.Schedule([latch] { latch->arrive_and_wait(); });
+  }
+  latch->arrive_and_wait();
+}
 
 TEST(MatrixMarketRefusalTest, OnThreadsThatParse) {
   constexpr size_t kPiece = 1000;
@@ -23,8 +36,13 @@ TEST(MatrixMarketRefusalTest, OnThreadsThatParse) {
     for (int count = 0; count < kAllocations; ++count) {
       SCOPED_TRACE("allocation " + std::to_string(count));
       testing::RefuseAfter(count, testing::Threads::kOthers);
-      const ReadResult result = ReadPieces(
-          file, [] { return kPiece; }, limits, &pool);
+      // Between pieces the pool runs its tasks to their end. Otherwise the reader, which helps
+      // while it waits, may parse every segment itself.
+      const auto next_size = [&] {
+        AwaitScheduledTasks(pool);
+        return kPiece;
+      };
+      const ReadResult result = ReadPieces(file, next_size, limits, &pool);
       testing::StopRefusing();
       if (result.status.ok()) {
         EXPECT_EQ(Difference(result, whole), "");

@@ -180,7 +180,7 @@ struct Maxima {
 template <class T>
 Maxima MaximaOf(const SparseView<T>& a, int64_t begin, int64_t end) {
   Maxima maxima;
-  std::array<double, kBlock> sums;
+  std::array<double, kBlock> sums{};
   const auto largest = [&](auto sum_of) {
     for (int64_t line = begin; line < end; ++line) sums[line - begin] = sum_of(a, line);
     return MaxOrNan(sums.data(), end - begin);

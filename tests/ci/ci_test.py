@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Tests run_ctest.py on a small project whose tests print GoogleTest's output, and sanitized_programs.py."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import sanitized_programs  # noqa: E402
+
+RUN_CTEST = pathlib.Path(__file__).parent / "run_ctest.py"
+
+PRESETS = """{"version": 6,
+ "configurePresets": [{"name": "p", "generator": "Unix Makefiles", "binaryDir": "${sourceDir}/build"}],
+ "testPresets": [{"name": "p", "configurePreset": "p", "output": {"outputOnFailure": true}}]}"""
+
+# Fails in its first `failures` runs with `text`, or as a program that ends by `signal`.
+PROGRAM = """import os, pathlib, sys
+name, failures, text, signal = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+runs = pathlib.Path(name + ".runs")
+run = int(runs.read_text()) if runs.exists() else 0
+runs.write_text(str(run + 1))
+with open("arguments", "a") as arguments:
+    print(name, *sys.argv[5:], file=arguments)
+print("[ RUN      ] Suite/0." + name)
+if run < failures:
+    print("a_test.cc:1: Failure\\n" + text, flush=True)
+    if signal:
+        os.kill(os.getpid(), signal)
+    print("[  FAILED  ] Suite/0." + name + ", where TypeParam = float (1 ms)")
+    sys.exit(1)
+print("[       OK ] Suite/0." + name + " (1 ms)")
+"""
+
+
+class RunCtestTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+        self.addCleanup(self.folder.cleanup)
+        (self.path / "program.py").write_text(PROGRAM)
+        (self.path / "CMakePresets.json").write_text(PRESETS)
+
+    def run_tests(self, *tests):
+        """Each test: (name, number of failing runs, text of a failure, signal or 0)."""
+        lines = ["cmake_minimum_required(VERSION 3.25)", "project(p LANGUAGES NONE)", "enable_testing()"]
+        for name, failures, text, signal in tests:
+            lines.append(
+                f'add_test(NAME {name} COMMAND "{sys.executable}" "{self.path}/program.py" {name} {failures} [==[{text}]==] '
+                f"{signal})"
+            )
+        (self.path / "CMakeLists.txt").write_text("\n".join(lines))
+        subprocess.run(["cmake", "--preset", "p"], cwd=self.path, check=True, capture_output=True)
+        run = subprocess.run([RUN_CTEST, "p"], cwd=self.path, capture_output=True, text=True)
+        return run.returncode, run.stdout
+
+    def runs(self, name):
+        return int((self.path / "build" / f"{name}.runs").read_text())
+
+    def test_passes(self):
+        status, output = self.run_tests(("a", 0, "", 0))
+        self.assertEqual(status, 0)
+        self.assertNotIn("FLAKY", output)
+        self.assertEqual(self.runs("a"), 1)
+
+    def test_one_flaky_case_is_reported_and_accepted(self):
+        status, output = self.run_tests(("a", 1, "held 0 of 3 threads", 0), ("b", 0, "", 0))
+        self.assertEqual(status, 0, output)
+        self.assertIn("FLAKY: a: Suite/0.a failed once", output)
+        self.assertIn("held 0 of 3 threads", output.split("FLAKY")[1])
+        self.assertEqual(self.runs("a"), 4)
+        self.assertEqual(self.runs("b"), 1)
+        self.assertIn("a --gtest_filter=Suite/0.a", (self.path / "build" / "arguments").read_text())
+
+    def test_two_flaky_cases_fail_the_run(self):
+        status, output = self.run_tests(("a", 1, "too few", 0), ("b", 1, "too few", 0))
+        self.assertEqual(status, 1)
+        self.assertIn("2 FLAKY cases", output)
+
+    def test_a_case_that_fails_again_fails_the_run(self):
+        status, output = self.run_tests(("a", 3, "too few", 0))
+        self.assertEqual(status, 1)
+        self.assertIn("failed again, alone", output)
+
+    def test_final_failures_are_not_repeated(self):
+        for text, signal in (
+            ("Expected: (error) <= (30), actual: 1e+05 vs 30", 0),
+            ("x is nan", 0),
+            ("ERROR: AddressSanitizer: heap-use-after-free", 0),
+            ("/a/b.cc:3:4: runtime error: signed integer overflow", 0),
+            ("no memory", 6),
+            ("no memory", 11),
+        ):
+            with self.subTest(text=text, signal=signal):
+                for left in self.path.glob("build/*"):
+                    if left.is_file():
+                        left.unlink()
+                status, output = self.run_tests(("a", 1, text, signal))
+                self.assertEqual(status, 1, output)
+                self.assertEqual(self.runs("a"), 1)
+
+
+class SanitizedProgramsTest(unittest.TestCase):
+    PROGRAMS = ["cli_test", "client_test", "kernels_dense_test", "kernels_io_test", "rpc_sparse_test", "server_cache_test"]
+
+    def select(self, *files, commits=0):
+        return sanitized_programs.select(self.PROGRAMS, files, commits)
+
+    def test_every_program_has_its_turn(self):
+        turns = [self.select(commits=commits) for commits in range(3)]
+        self.assertEqual(sorted(sum(turns, [])), self.PROGRAMS)
+
+    def test_changed_folders_always_run(self):
+        for commits in range(3):
+            self.assertIn("kernels_io_test", self.select("kernels/io/packed_array.cc", commits=commits))
+            self.assertIn("cli_test", self.select("client/cli/npz.cc", commits=commits))
+        self.assertEqual(self.select("cmake/CroutOptions.cmake"), self.PROGRAMS)
+
+    def test_documents_add_nothing(self):
+        self.assertEqual(self.select("README.md"), self.select())
+
+
+if __name__ == "__main__":
+    unittest.main()
