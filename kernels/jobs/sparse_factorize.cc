@@ -17,6 +17,7 @@
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/numerics/sparse_operand.h"
+#include "kernels/sparse/delayed_pivots.h"
 #include "kernels/sparse_ops.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
@@ -29,6 +30,12 @@ namespace crout {
 namespace {
 
 constexpr int kProbeVectors = 3;
+
+// Of an analysis whose pivots DelayPivots looks for, on one core of the host: some ten seconds.
+// Larger ones have what failed postponed, front by front and round by round.
+constexpr double kMostSearchFlops = 3e10;
+// DelayPivots finds all delays at once, but for what a less precise factor rounds otherwise.
+constexpr int kMostSearches = 2;
 
 // One call. Its members are the buffers that enqueued work uses.
 class SparseFactorizeJob {
@@ -61,6 +68,10 @@ class SparseFactorizeJob {
   absl::StatusOr<bool> GrowBy(std::span<const int32_t> postponable, StopRequested stop);
   absl::StatusOr<SparseFactorizePlan> PlanLarger(std::span<const int32_t> postponable,
                                                  StopRequested stop);
+  bool Searches() const { return analysis().flops <= kMostSearchFlops; }
+  absl::StatusOr<Analysis> PostponeOnce(const AnySparse& matrix,
+                                        std::span<const int32_t> postponable,
+                                        const AnalysisOptions& options, StopRequested stop);
   // What of the device's memory the analysis reads, in host memory.
   absl::StatusOr<std::vector<std::byte>> OnHost(std::span<const std::byte> bytes);
   absl::Status FillDeterminant();
@@ -105,6 +116,19 @@ absl::StatusOr<std::vector<std::byte>> SparseFactorizeJob::OnHost(
   return host;
 }
 
+absl::StatusOr<Analysis> SparseFactorizeJob::PostponeOnce(const AnySparse& matrix,
+                                                          std::span<const int32_t> postponable,
+                                                          const AnalysisOptions& options,
+                                                          StopRequested stop) {
+  const MultifrontalLayout layout(analysis(), options_.factor_dtype);
+  CROUT_ASSIGN_OR_RETURN(
+      const std::vector<std::byte> pivots,
+      OnHost(Memory(plan_.factor).subspan(layout.pivots, matrix.n * sizeof(int32_t))));
+  return Postpone(analysis(), matrix, postponable,
+                  {reinterpret_cast<const int32_t*>(pivots.data()), static_cast<size_t>(matrix.n)},
+                  options, stop);
+}
+
 absl::StatusOr<SparseFactorizePlan> SparseFactorizeJob::PlanLarger(
     std::span<const int32_t> postponable, StopRequested stop) {
   const bool on_host = context_.device().info().kind == DeviceKind::kHost;
@@ -117,16 +141,12 @@ absl::StatusOr<SparseFactorizePlan> SparseFactorizeJob::PlanLarger(
     CROUT_ASSIGN_OR_RETURN(copy, OnHost(Memory(plan_.matrix)));
     matrix.data = copy.data();
   }
-  const MultifrontalLayout layout(analysis(), options_.factor_dtype);
-  CROUT_ASSIGN_OR_RETURN(
-      const std::vector<std::byte> pivots,
-      OnHost(Memory(plan_.factor).subspan(layout.pivots, matrix.n * sizeof(int32_t))));
   AnalysisOptions options;
   options.claim = [&](size_t beyond) { return growth_->ClaimAnalysis(base + beyond); };
-  CROUT_ASSIGN_OR_RETURN(Analysis larger, Postpone(analysis(), matrix, postponable,
-                                                   {reinterpret_cast<const int32_t*>(pivots.data()),
-                                                    static_cast<size_t>(matrix.n)},
-                                                   options, stop));
+  CROUT_ASSIGN_OR_RETURN(Analysis larger,
+                         Searches()
+                             ? DelayPivots(analysis(), matrix, options_.factor_dtype, options, stop)
+                             : PostponeOnce(matrix, postponable, options, stop));
   CROUT_ASSIGN_OR_RETURN(SparseFactorizePlan plan,
                          PlanSparseFactorize(options_, growth_->Keep(std::move(larger)),
                                              plan_.analysis_reused, plan_.matrix_dtype));
@@ -222,7 +242,9 @@ absl::Status SparseFactorizeJob::Factor(StopRequested stop) {
     CROUT_ASSIGN_OR_RETURN(sparse.numeric, FactorOnce(stop, &postponable));
     sparse.flops += analysis().flops;
     // Also of one that seems singular: that may be the perturbed matrix alone.
-    again = growth_ != nullptr && !postponable.empty() && sparse.postponements < kMostPostponements;
+    const int most = Searches() ? kMostSearches : kMostPostponements;
+    again = growth_ != nullptr && !postponable.empty() && IsUnstable(sparse.numeric) &&
+            sparse.postponements < most;
     if (!again) break;
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     CROUT_ASSIGN_OR_RETURN(again, GrowBy(postponable, stop));

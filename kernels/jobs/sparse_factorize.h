@@ -84,7 +84,8 @@ class SparseGrowth {
   virtual absl::Status ClaimJob(const JobBytes& bytes) = 0;
 };
 
-// How often positions are postponed in one job, at most.
+// How often positions are postponed in one job, at most, where the matrix is too large for
+// DelayPivots.
 inline constexpr int kMostPostponements = 8;
 
 // Factors the matrix in `upload` (device memory, an AnySparse; kept where the plan says). Its
@@ -93,8 +94,8 @@ inline constexpr int kMostPostponements = 8;
 // info > 0, counted in the order of elimination. `quality` is that of a solve: with x = M^-1 A z
 // for a fixed random z, M being what the factor stands for, |A x - A z| = |(A - M) x|.
 //
-// With `growth`, a matrix some of whose pivots were perturbed is factored again by an
-// analysis in which they are postponed, until none can be, kMostPostponements times at most; a
+// With `growth`, a matrix with perturbed pivots, or whose entries grew by more than kModestGrowth
+// while pivots were not acceptable, is factored again by an analysis in which those are delayed; a
 // factor whose method learns that it needs more is made again in a larger block; and `otherwise`
 // has its memory. The summary says what was done.
 absl::StatusOr<Factorization> FactorizeSparse(ExecutionContext& context,

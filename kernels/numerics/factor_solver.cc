@@ -138,7 +138,7 @@ InverseError FactorSolver::Error() const {
   error.relative = UnitRoundoff(dtype) *
                    (kFewRoundings + std::sqrt(static_cast<double>(summary_->n)) * eliminated);
   if (summary_->sparse && summary_->sparse->numeric.perturbed_pivots > 0) {
-    error.pivots = PivotPerturbation(dtype, /*bordered=*/1);
+    error.pivots = PivotPerturbation(dtype, /*bordered=*/true);
     error.scaled_pivots = !view_.analysis->row_scale.empty();
     // Of a scaled matrix all columns are far above it.
     if (!error.scaled_pivots) error.least_pivot = LeastPivot(dtype);

@@ -294,6 +294,7 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
   CROUT_ASSIGN_OR_RETURN(FrontTree fronts, MakeTree(graph, options, stop, analysis.ordering));
   CROUT_RETURN_IF_ERROR(EndStep(3, options, stop));
   analysis.kept = std::ssize(options.keep);
+  analysis.pivot_threshold = options.pivot_threshold;
   const auto claim = [&](size_t bytes) { return options.Claim(graph.neighbour_bytes() + bytes); };
   CROUT_RETURN_IF_ERROR(claim(SymbolicBytes(fronts)));
   analysis.row_order = std::move(fronts.order);

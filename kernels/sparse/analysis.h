@@ -36,6 +36,8 @@ struct AnalysisOptions {
   OrderingMode ordering = OrderingMode::kAuto;
   // Path of crout-order, the program that runs METIS (sparse/nested_dissection.h); empty: none.
   std::string ordering_program;
+  // Analysis::pivot_threshold, in [0, 0.5]. 0: any pivot that PivotPerturbation allows.
+  double pivot_threshold = 0.01;
   // Unknowns, different ones, that are not to be eliminated: what is left of A in their rows and
   // columns is then its Schur complement (Analysis::kept). Not with matching, which takes columns
   // elsewhere: kAuto is kOff then, kOn INVALID_ARGUMENT.
@@ -88,6 +90,12 @@ struct Analysis {
   int64_t kept = 0;
 
   bool matched = false;
+  // A pivot is acceptable where it is at least this times the largest of its column in its front,
+  // rows of the contribution that are eliminated later included.
+  double pivot_threshold = 0.01;
+  // Whether every front was found to have acceptable pivots (sparse/delayed_pivots.h), for the
+  // values that it was found with.
+  bool delayed = false;
   // "amd", "metis" or "natural"; a literal.
   std::string_view ordering;
 

@@ -101,8 +101,8 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   options.verify &= has_matrix;
   if (factor.precision != FactorPrecision::kAsTyped) options.max_corrections = kMostCorrections;
   if (factor.sparse && has_matrix) {
-    // Rows were interchanged within fronts alone, and what pivots were too small there is not A's.
-    if (factor.sparse->numeric.perturbed_pivots > 0) {
+    // Refinement alone may not converge with perturbed pivots, or with entries that grew far.
+    if (IsUnstable(factor.sparse->numeric)) {
       options.max_corrections = kMostCorrections;
     } else {
       options.max_refinement_steps = std::max(options.max_refinement_steps, kSparseRefinement);

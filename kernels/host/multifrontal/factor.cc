@@ -163,7 +163,8 @@ class Numeric {
     max_abs_ = largest;
     const double unit = largest > 0 ? largest : 1;
     for (int64_t f = 0; f < analysis_.fronts(); ++f) {
-      const double factor = PivotPerturbation(kDTypeOf<T>, analysis_.bordered(f));
+      const double factor =
+          PivotPerturbation(kDTypeOf<T>, analysis_.bordered(f) > 0 && !analysis_.delayed);
       for (int32_t k = analysis_.first_position[f]; k < analysis_.first_position[f + 1]; ++k) {
         const double most = smallest_[k] > 0 ? static_cast<double>(smallest_[k]) : unit;
         smallest_[k] =
@@ -173,7 +174,8 @@ class Numeric {
     }
   }
 
-  // Positions of perturbed pivots that another front could have eliminated.
+  // Positions of pivots that were perturbed or not acceptable, and that another front could have
+  // eliminated.
   std::vector<int32_t> Postponable() const {
     std::vector<int32_t> positions;
     for (int64_t f = 0; f < analysis_.fronts(); ++f) {
@@ -409,8 +411,8 @@ class Numeric {
     });
   }
 
-  void Examine(int64_t f, const FrontFactor<T>& front, const Real* smallest,
-               const PivotCount& count, Findings& found) const {
+  void Examine(int64_t f, const FrontFactor<T>& front, Real* smallest, const PivotCount& count,
+               Findings& found) const {
     Findings here;
     here.count = count;
     here.largest =
@@ -422,6 +424,9 @@ class Numeric {
           std::all_of(x + k + 1, x + EliminatedRows(f), [](T v) { return v == T{0}; });
       if (empty && here.info == 0) here.info = analysis_.first_position[f] + k + 1;
     }
+    const int64_t d1 = front.panel.cols;
+    MarkLargeColumns(Block(front.panel, d1, 0, EliminatedRows(f) - d1, d1),
+                     LargestMultiplier(analysis_), smallest);
     Join(here, found);
   }
 
