@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/host/multifrontal/schedule.h"
 #include "tests/kernels/sparse_lu_testing.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/sparse_classes.h"
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
@@ -89,6 +91,20 @@ TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
       EXPECT_EQ(solution, x);
     }
   }
+}
+
+// Threads that meet at each of thousands of small fronts take many times their operations.
+TEST_F(HostMultifrontalTest, DoesSmallFrontsOfAChainByOneThread) {
+  const SparseProblem problem = Banded(5000, 10);
+  const PackedSparse chain = PackEntries(problem.entries, problem.n, DType::kFloat64);
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(chain.view(), {}, kNeverStop));
+  const host::Schedule of_chain(analysis);
+  EXPECT_GT(of_chain.upper_fronts().size(), 100u);
+  for (const int32_t f : of_chain.upper_fronts()) EXPECT_FALSE(of_chain.is_tiled(f));
+
+  const PackedSparse grid = PackEntries(GridEntries(18, 3), 5832, DType::kFloat64);
+  ASSERT_OK_AND_ASSIGN(const Analysis of_grid, Analyze(grid.view(), {}, kNeverStop));
+  EXPECT_TRUE(host::Schedule(of_grid).is_tiled(of_grid.fronts() - 1));
 }
 
 TEST_F(HostMultifrontalTest, TellsHowManyColumnsAreFinal) {
