@@ -30,7 +30,7 @@ struct SparseLibrary {
   std::unique_ptr<SparseRival> (*make)(const SparseView<double>& a, int64_t nonzeros);
 };
 
-// Those that this program was built with.
+// The libraries that this program was built with.
 std::vector<SparseLibrary> SparseLibraries();
 
 }  // namespace crout

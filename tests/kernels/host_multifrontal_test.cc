@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/host/multifrontal/method.h"
 #include "kernels/host/multifrontal/schedule.h"
 #include "tests/kernels/sparse_lu_testing.h"
 #include "tests/support/sanitizers.h"
@@ -105,6 +106,14 @@ TEST_F(HostMultifrontalTest, DoesSmallFrontsOfAChainByOneThread) {
   const PackedSparse grid = PackEntries(GridEntries(18, 3), 5832, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Analysis of_grid, Analyze(grid.view(), {}, kNeverStop));
   EXPECT_TRUE(host::Schedule(of_grid).is_tiled(of_grid.fronts() - 1));
+
+  // The cost model counts the cores that have fronts side by side.
+  Executor one(1), eight(8);
+  const auto predict = [](Executor& executor, const Analysis& of) {
+    return host::MakeMultifrontal(executor)->PredictSeconds(of, DType::kFloat64);
+  };
+  EXPECT_NEAR(predict(eight, analysis) / predict(one, analysis), 1, 0.01);
+  EXPECT_LT(predict(eight, of_grid), 0.5 * predict(one, of_grid));
 }
 
 TEST_F(HostMultifrontalTest, TellsHowManyColumnsAreFinal) {

@@ -31,7 +31,7 @@ class Schedule {
   const std::vector<Subtree>& subtrees() const { return subtrees_; }
   const std::vector<Unit>& units() const { return units_; }  // the most work first
   const std::vector<int32_t>& upper_fronts() const { return upper_fronts_; }
-  // Of an upper front.
+  // Whether all threads share this upper front.
   bool is_tiled(int64_t f) const { return tiled_[f]; }
 
   // Where a front's contribution lies. That of a subtree's root or of an upper front: in the shared

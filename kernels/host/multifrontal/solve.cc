@@ -423,8 +423,8 @@ absl::Status SolveMultifrontal(Executor& executor, const Analysis& analysis,
   executor.Run(width, [&](int cores) {
     DispatchDType(b.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      Solver<T> solver(analysis, schedule ? &*schedule : nullptr, factor, op, b.As<T>(), workspace,
-                       cores, stop);
+      Solver<T> solver(analysis, cores > 1 && schedule ? &*schedule : nullptr, factor, op,
+                       b.As<T>(), workspace, cores, stop);
       status = solver.Run();
     });
   });
