@@ -24,9 +24,9 @@ namespace {
 constexpr int64_t kFewVertices = 1000;
 // Up to so many, minimum degree takes a small part of the program's time, and goes first.
 constexpr int64_t kManyVertices = 100000;
-// Operations for each vertex that the program takes longer than. Circuits and power grids have
-// less.
-constexpr double kLittleWork = 1000;
+// Operations for each vertex below which the program takes longer than it saves, even over some
+// factorizations of the pattern. Circuits, power grids and grids in the plane have less.
+constexpr double kLittleWork = 10000;
 
 // Whether what SparseView says of the arrays of a holds: later steps go by it.
 bool IsConsistent(const AnySparse& a) {

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kLine = 64;
 constexpr size_t RoundUp(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Tiles of upper fronts. Part of what decides on the bits.
+// Tiles of large upper fronts. Part of what decides on the bits.
 constexpr int64_t kTile = 192;
 // Products of fewer operations than BLAS takes to begin.
 constexpr int64_t kSmallProduct = 20000;
@@ -114,7 +114,11 @@ class Numeric {
     DoUnits(found);
     for (const int32_t f : schedule_.upper_fronts()) {
       if (Stopped()) break;
-      DoUpperFront(f, found[0]);
+      if (schedule_.is_tiled(f)) {
+        DoTiledFront(f, found[0]);
+      } else {
+        DoFront(f, 0, found[0]);
+      }
       TellDone(f, f + 1);
     }
     if (stopped_) return absl::CancelledError("stopped in the numeric phase");
@@ -203,7 +207,7 @@ class Numeric {
   }
   template <class F>
   static void ShareAmong(int threads, int64_t count, const F& f) {
-    if (threads == 1 || count == 1) {
+    if (threads == 1 || count <= 1) {
       for (int64_t i = 0; i < count; ++i) f(i, 0);
       return;
     }
@@ -336,7 +340,7 @@ class Numeric {
   }
 
   // The same by all threads, tile by tile.
-  void DoUpperFront(int64_t f, Findings& found) {
+  void DoTiledFront(int64_t f, Findings& found) {
     const FrontFactor<T> front = FrontAt<T>(analysis_, factor_, f);
     const MatrixView<T> contribution = Contribution(f, 0);
     const int64_t d1 = front.panel.cols;
@@ -346,7 +350,7 @@ class Numeric {
     if (analysis_.is_kept(f)) return;
     Real* const smallest = smallest_ + analysis_.first_position[f];
     PivotCount count;
-    EliminateUpper(Block(front.panel, 0, 0, d1, d1), smallest, front.ipiv, count);
+    EliminateByTiles(Block(front.panel, 0, 0, d1, d1), smallest, front.ipiv, count);
     const MatrixView<T> l11 = Block(front.panel, 0, 0, d1, d1);
     // U12 by columns and L21 by rows, in one round.
     const int64_t tiles = (d2 + kTile - 1) / kTile;
@@ -367,8 +371,8 @@ class Numeric {
     if (!stopped_) Examine(f, front, smallest, count, found);
   }
 
-  // F11 of an upper front.
-  void EliminateUpper(const MatrixView<T>& a, Real* smallest, int32_t* ipiv, PivotCount& count) {
+  // F11 of a tiled front.
+  void EliminateByTiles(const MatrixView<T>& a, Real* smallest, int32_t* ipiv, PivotCount& count) {
     constexpr int64_t kBlock = 96;
     for (int64_t k = 0; k < a.cols && !Stopped(); k += kBlock) {
       const int64_t width = std::min(kBlock, a.cols - k);
