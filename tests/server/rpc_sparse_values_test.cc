@@ -202,12 +202,8 @@ TEST_F(RpcSparseValuesTest, OfAnotherPatternAreRefused) {
     if (entry.row == 1 && entry.column == 0) entry.column = kN - 1;
   }
   const v1::Factor before = MustFactor(Header(kN, a), a);
-  v1::RefactorizeHeader full;
-  full.set_handle(before.handle());
-  *full.mutable_matrix() = Sparse(kN, other);
-  full.mutable_options()->set_algorithm(v1::ALGORITHM_MULTIFRONTAL);
   v1::Factor after, none;
-  ASSERT_TRUE(Refactorize(full, BytesOf(other), &after).ok());
+  ASSERT_TRUE(Refactorize(before.handle(), kN, other, &after).ok());
   ASSERT_EQ(after.nnz(), before.nnz());
   EXPECT_NE(after.sparse().pattern_digest(), before.sparse().pattern_digest());
   const grpc::Status status = Refactorize(ByValues(before), ValuesOf(Grid(kM, 1)), &none);
@@ -216,7 +212,9 @@ TEST_F(RpcSparseValuesTest, OfAnotherPatternAreRefused) {
   EXPECT_THAT(status.error_details(), HasSubstr("PATTERN_MISMATCH"));
   EXPECT_EQ(none.handle(), "");
   ExpectSolves(before.handle(), kN, other);
-  ASSERT_TRUE(Refactorize(ByValues(after), ValuesOf(other), &after).ok());
+  v1::RefactorizeHeader header = ByValues(after);
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_MULTIFRONTAL);
+  ASSERT_TRUE(Refactorize(header, ValuesOf(other), &after).ok());
   EXPECT_EQ(after.version(), 3);
   ExpectSolves(before.handle(), kN, other);
 }
