@@ -137,8 +137,11 @@ int crout_refactorize_sparse(crout_factor* factor, const crout_sparse* a) {
 
 int crout_refactorize_values(crout_factor* factor, int32_t dtype, const void* values,
                              int64_t count) {
-  return Guarded(
-      [&] { return crout::c::Refactorize(factor, crout::c::ValuesOf(dtype, values, count)); });
+  return Guarded([&]() -> int {
+    if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");
+    return crout::c::Refactorize(
+        factor, crout::c::ValuesOf(dtype, values, count, factor->factor.description()));
+  });
 }
 
 int crout_solve(const crout_factor* factor, const crout_matrix* b,

@@ -3,16 +3,25 @@
 #include <cmath>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/sparse/analysis.h"
+#include "kernels/sparse/pattern_text.h"
 
 namespace crout {
 namespace {
 
-// Of splitmix64: every bit of the result depends on every one of x.
-uint64_t Mix(uint64_t x) {
+// The output of splitmix64 in state x. Part of the contract: SparseInfo.pattern_digest.
+uint64_t SplitMix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
+}
+
+// A second hash of what SplitMix returns.
+uint64_t Scramble(uint64_t x) {
+  x = (x ^ (x >> 29)) * 0xd6e8feb86659fd93;
+  return x ^ (x >> 32);
 }
 
 constexpr double kSmallOnDiagonal = 0.01;
@@ -52,24 +61,25 @@ PatternKey PatternDigest(const AnySparse& a) {
   const SparseLayout at(a.n, a.nonzeros, a.dtype);
   const auto* const start = reinterpret_cast<const int64_t*>(a.data + at.column_start);
   const auto* const row = reinterpret_cast<const int32_t*>(a.data + at.row);
-  uint64_t first = Mix(a.n + 0x9e3779b97f4a7c15);
-  uint64_t second = Mix(a.nonzeros + 0x3c6ef372fe94f82b);
-  // One multiplication of each half waits for the one before: all else is done meanwhile.
-  const auto add = [&](uint64_t x) {
-    first = (first ^ x) * 0x9fb21c651e98df25;
-    first ^= first >> 32;
-    second = (second + x) * 0xd6e8feb86659fd93;
-    second ^= second >> 29;
-  };
-  for (int64_t j = 0; j < a.n; ++j) {
-    add(static_cast<uint64_t>(start[j + 1]));
-    int64_t e = start[j];
-    for (; e + 1 < start[j + 1]; e += 2) {
-      add(static_cast<uint32_t>(row[e]) | uint64_t{static_cast<uint32_t>(row[e + 1])} << 32);
+  const auto n = static_cast<uint64_t>(a.n);
+  PatternKey key{{SplitMix(n), n}};
+  for (uint64_t j = 0; j < n; ++j) {
+    for (int64_t e = start[j]; e < start[j + 1]; ++e) {
+      const uint64_t x = SplitMix(j * n + static_cast<uint64_t>(row[e]));
+      key.half[0] += x;
+      key.half[1] += Scramble(x);
     }
-    if (e < start[j + 1]) add(static_cast<uint32_t>(row[e]));
   }
-  return {{Mix(first), Mix(second)}};
+  return key;
+}
+
+std::string PatternText(const PatternKey& key) {
+  return absl::StrCat(absl::Hex(key.half[0], absl::kZeroPad16));
+}
+
+bool IsPatternText(std::string_view text) {
+  const auto is_digit = [](char c) { return ('0' <= c && c <= '9') || ('a' <= c && c <= 'f'); };
+  return text.size() == 16 && std::ranges::all_of(text, is_digit);
 }
 
 bool AsksForMatching(const AnySparse& a) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/sparse/pattern_text.h"
 #include "kernels/util/strings.h"
 #include "server/rpc/names.h"
 
@@ -71,6 +72,7 @@ void Encode(const SparseSummary& summary, v1::SparseInfo* info) {
   info->set_ordering(std::string(analysis.ordering));
   info->set_analysis_reused(summary.reused);
   info->set_postponements(summary.postponements);
+  info->set_pattern_digest(PatternText(analysis.pattern));
 }
 
 }  // namespace

@@ -198,6 +198,10 @@ TEST_F(CroutctlTest, RefactorsByValuesAlone) {
   refused(other, 12, "in place of a real matrix");
   WriteFile(other, "%%MatrixMarket matrix coordinate real general\n3 2 1\n1 1 1\n");
   refused(other, 12, "not square");
+  WriteFile(other,  // (1, 3) in place of (2, 3)
+            "%%MatrixMarket matrix coordinate real general\n3 3 7\n3 3 10\n1 3 -2\n1 1 6\n"
+            "2 1 -2\n3 2 -2\n2 2 8\n1 2 -2\n");
+  refused(other, 13, "another pattern");
   EXPECT_EQ(daemon_.Ctl({"refactor", handle, a, "--values-only", "--dtype=f32"}).exit_code, 2);
   EXPECT_EQ(RunJson({"info", handle})["version"], 2);
 }

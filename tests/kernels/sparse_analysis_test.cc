@@ -12,6 +12,7 @@
 #include "kernels/sparse/graph.h"
 #include "kernels/sparse/minimum_degree.h"
 #include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/pattern_text.h"
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
@@ -443,6 +444,17 @@ TEST_F(SparseAnalysisTest, DigestsThePatternAlone) {
     other[e] = 1;
     EXPECT_FALSE(key == PatternDigest(PackSparse(other, 50, DType::kFloat64).view()));
   }
+}
+
+// By the definition in factor.proto, evaluated in Python.
+TEST_F(SparseAnalysisTest, ADigestIsTheContracts) {
+  const auto text = [](std::vector<SparseEntry> entries, int64_t n) {
+    return PatternText(PatternDigest(PackEntries(std::move(entries), n, DType::kFloat64).view()));
+  };
+  EXPECT_EQ(text({}, 1), "910a2dec89025cc1");
+  EXPECT_EQ(text({{0, 0, 0.0}}, 1), "732ad62604202a70");
+  EXPECT_EQ(text({{0, 0, 1.0}, {1, 0, 2.0}, {1, 1, 0.0}, {0, 2, 3.0}, {2, 2, 4.0}}, 3),
+            "5a64c6085eda5b5d");
 }
 
 TEST_F(SparseAnalysisTest, KnowsWhatAsksForMatching) {

@@ -230,8 +230,8 @@ CROUT_API int crout_refactorize_sparse(crout_factor* factor, const crout_sparse*
 /* As crout_refactorize, of a matrix that has its entries where the factor's sparse matrix has them:
  * values[k], of the factor's type `dtype`, for the k-th of its `count` places, by columns, and by
  * rows within a column, as compressed columns have them; each place once. Nothing is analysed
- * again. CROUT_FAILED_PRECONDITION where that matrix has not `count` places, or is not sparse: send
- * this one in full. */
+ * again. CROUT_FAILED_PRECONDITION where that matrix has not `count` places, is not sparse, or was
+ * replaced on the server by one of another pattern: send this one in full. */
 CROUT_API int crout_refactorize_values(crout_factor* factor, int32_t dtype, const void* values,
                                        int64_t count);
 

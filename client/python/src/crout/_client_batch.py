@@ -38,7 +38,8 @@ class BatchCalls(Connection):
         Parameters
         ----------
         matrices : sequence of array_like, shape (m_i, n_i), or array, shape (count, m, n)
-            Of any sizes, rectangular and empty ones too, in the one type that holds them all.
+            Of any sizes, rectangular and empty ones too, in the one type that holds them all. Sparse
+            matrices of at most 2^24 elements are sent dense; `lu_factor` keeps larger ones sparse.
         name, lease, request_id
             As in `lu_factor`.
         device : str

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import DecodeError, Message
 
-from crout import _wire, results
+from crout import _advice, _wire, results
 from crout._payload import dtype_code, numpy_dtype
 from crout.errors import CroutError, ProtocolError, Singular, warn
 from crout.results import FactorRecord, Solution
@@ -114,7 +114,7 @@ def warn_of_factor(record: FactorRecord) -> None:
         )
         return
     if np.isinf(record.pivot_growth):
-        warn("the factorization overflowed: use equilibrate=True or dtype=float64")
+        warn(f"the factorization overflowed: use {_advice.of_overflow(record)}")
     elif "poor_factor" in record.warnings:
         warn(
             f"the factor is poor (quality {record.quality:.3g}, pivot growth "
