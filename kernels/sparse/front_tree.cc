@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
+
+#include "kernels/stop_counter.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
@@ -28,13 +32,18 @@ struct Supernode {
 
 class Merger {
  public:
-  explicit Merger(const EliminationTree& tree) : tree_(tree) {
+  Merger(const EliminationTree& tree, StopRequested stop) : tree_(tree), counter_(stop) {}
+
+  absl::StatusOr<FrontTree> Make() {
     FindSupernodes();
     Merge();
+    SortChildren();
+    CROUT_RETURN_IF_ERROR(counter_.status());
+    return Number();
   }
 
-  FrontTree Make() {
-    SortChildren();
+ private:
+  FrontTree Number() {
     FrontTree fronts;
     std::vector<int32_t> number(nodes_.size(), -1);
     for (const int32_t s : PostorderOfKept()) {
@@ -60,7 +69,6 @@ class Merger {
     return fronts;
   }
 
- private:
   void FindSupernodes() {
     const auto n = static_cast<int32_t>(tree_.order.size());
     node_of_.resize(n);
@@ -82,12 +90,15 @@ class Merger {
     }
   }
 
-  // From the leaves up, children of the largest border first: those bring the fewest zeros.
+  // From the leaves up, children of the largest border first: those bring the fewest zeros. A child
+  // that is not merged may be looked at again on every level. Incomplete once the counter stops.
   void Merge() {
     for (size_t s = 0; s < nodes_.size(); ++s) {
+      if (counter_.Stops()) return;
       Supernode& node = nodes_[s];
       std::vector<int32_t> children = std::move(children_[s]);
       std::vector<int32_t> kept;
+      CountSort(children.size());
       std::stable_sort(children.begin(), children.end(), [this](int32_t a, int32_t b) {
         return nodes_[a].bordered > nodes_[b].bordered;
       });
@@ -114,6 +125,9 @@ class Merger {
     }
   }
 
+  // Comparisons take a few nanoseconds each.
+  void CountSort(size_t elements) { counter_.Count(static_cast<int64_t>(elements)); }
+
   // The node that s was merged into, at last.
   int32_t Kept(int32_t s) {
     int32_t kept = s;
@@ -131,8 +145,10 @@ class Merger {
     std::vector<double> peak(nodes_.size());
     const auto left = [this](int32_t s) { return 1.0 * nodes_[s].bordered * nodes_[s].bordered; };
     for (size_t s = 0; s < nodes_.size(); ++s) {
+      if (counter_.Stops()) return;
       if (nodes_[s].into != -1) continue;
       std::vector<int32_t>& children = children_[s];
+      CountSort(children.size());
       std::sort(children.begin(), children.end(), [&](int32_t a, int32_t b) {
         const double of_a = peak[a] - left(a);
         const double of_b = peak[b] - left(b);
@@ -167,6 +183,7 @@ class Merger {
   }
 
   const EliminationTree& tree_;
+  StopCounter counter_;
   std::vector<Supernode> nodes_;
   std::vector<int32_t> node_of_;  // of positions
   std::vector<std::vector<int32_t>> children_;
@@ -174,6 +191,8 @@ class Merger {
 
 }  // namespace
 
-FrontTree MakeFrontTree(const EliminationTree& tree) { return Merger(tree).Make(); }
+absl::StatusOr<FrontTree> MakeFrontTree(const EliminationTree& tree, StopRequested stop) {
+  return Merger(tree, stop).Make();
+}
 
 }  // namespace crout

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/multifrontal_testing.h"
 #include "tests/support/device_under_test.h"

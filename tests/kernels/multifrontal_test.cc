@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "kernels/sparse/factor_entries.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "tests/kernels/multifrontal_testing.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/sparse_gallery.h"
