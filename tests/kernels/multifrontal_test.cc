@@ -430,6 +430,7 @@ TEST_F(MultifrontalTest, RaisesPivotsOfLargeFronts) {
   }
   AnalysisOptions options;
   options.matching = MatchingMode::kOff;
+  options.ordering_program = OrderingProgram();
   ASSERT_OK_AND_ASSIGN(
       const Factor factor,
       runner_->Make(PackEntries(entries, kN, DType::kFloat64).view(), DType::kFloat64, options));
