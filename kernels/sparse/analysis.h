@@ -22,9 +22,9 @@ namespace crout {
 // (sparse/matching.h). kAuto: where the matrix asks for it (AsksForMatching).
 enum class MatchingMode : uint8_t { kAuto, kOff, kOn };
 
-// kAuto: nested dissection or minimum degree, whichever predicts less work; where there is no
-// program for the former, the matrix is small or has little work for its size, or its graph is
-// beyond the program's 32-bit indices, the latter.
+// kAuto: nested dissection or minimum degree, whichever predicts less work; minimum degree alone
+// where there is no program, the matrix is small or has little work for its size, or its graph is
+// beyond METIS's 32-bit indices.
 enum class OrderingMode : uint8_t { kAuto, kMinimumDegree, kNestedDissection, kNatural };
 
 // What an analysis does one after the other: it decides on matching and matches, makes the graph,
@@ -34,7 +34,8 @@ inline constexpr int kAnalysisSteps = 4;
 struct AnalysisOptions {
   MatchingMode matching = MatchingMode::kAuto;
   OrderingMode ordering = OrderingMode::kAuto;
-  // Path of crout-order, the program that runs METIS (sparse/nested_dissection.h); empty: none.
+  // Path of crout-order, the program that runs METIS, and AMD beyond ShortMinimumDegree()
+  // (sparse/ordering_process.h); empty: none.
   std::string ordering_program;
   // Analysis::pivot_threshold, in [0, 0.5]. 0: any pivot that PivotPerturbation allows.
   double pivot_threshold = 0.01;
@@ -156,12 +157,14 @@ struct Analysis {
 };
 
 // Analyses a. With matching a's values are read, else only its pattern (kAuto reads them to
-// decide). Asks `stop` now and then, also while a child process runs, which it then ends.
+// decide). Asks `stop` about every 30 ms in every part, also while a child process runs, which it
+// then ends.
 //
 // INVALID_ARGUMENT: an entry that is NaN or Inf, where values are read, with its place, or indices
 // that are out of order or out of range; the error of options.claim; CANCELLED by `stop`;
-// RESOURCE_EXHAUSTED: a factor beyond 2^62 bytes. A program that is missing or fails is no error:
-// `ordering` says what was used.
+// FAILED_PRECONDITION: no ordering program, and more work than ShortMinimumDegree();
+// RESOURCE_EXHAUSTED: a factor beyond 2^62 bytes, or an ordering program that fails for both
+// methods. Where one method makes no order, the other's is taken: `ordering` says which.
 absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& options,
                                  StopRequested stop);
 

@@ -4,6 +4,9 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/stop_counter.h"
+#include "kernels/util/status_macros.h"
+
 namespace crout {
 namespace {
 
@@ -32,13 +35,18 @@ struct Supernode {
 
 class Merger {
  public:
-  explicit Merger(const EliminationTree& tree) : tree_(tree) {
+  Merger(const EliminationTree& tree, StopRequested stop) : tree_(tree), counter_(stop) {}
+
+  absl::StatusOr<FrontTree> Make() {
     FindSupernodes();
     Merge();
+    SortChildren();
+    CROUT_RETURN_IF_ERROR(counter_.status());
+    return Number();
   }
 
-  FrontTree Make() {
-    SortChildren();
+ private:
+  FrontTree Number() {
     FrontTree fronts;
     std::vector<int32_t> number(nodes_.size(), -1);
     const std::vector<int32_t> post = PostorderOfKept();
@@ -67,7 +75,6 @@ class Merger {
     return fronts;
   }
 
- private:
   void FindSupernodes() {
     const auto n = static_cast<int32_t>(tree_.order.size());
     node_of_.resize(n);
@@ -110,12 +117,15 @@ class Merger {
     nodes_[s].first_child = next;
   }
 
-  // From the leaves up, children of the largest border first: those bring the fewest zeros.
+  // From the leaves up, children of the largest border first: those bring the fewest zeros. A child
+  // that is not merged may be looked at again on every level. Incomplete once the counter stops.
   void Merge() {
     std::vector<int32_t> kept;
     for (int32_t s = 0; s < std::ssize(nodes_); ++s) {
+      if (counter_.Stops()) return;
       if (nodes_[s].first_child == -1) continue;
       ListChildren(s);
+      CountSort(children_.size());
       const auto larger = [this](int32_t a, int32_t b) {
         return nodes_[a].bordered > nodes_[b].bordered;
       };
@@ -149,6 +159,9 @@ class Merger {
     return true;
   }
 
+  // Comparisons take a few nanoseconds each.
+  void CountSort(size_t elements) { counter_.Count(static_cast<int64_t>(elements)); }
+
   // The node that s was merged into, at last.
   int32_t Kept(int32_t s) {
     int32_t kept = s;
@@ -171,12 +184,14 @@ class Merger {
       return of_a != of_b ? of_a > of_b : a < b;
     };
     for (int32_t s = 0; s < std::ssize(nodes_); ++s) {
+      if (counter_.Stops()) return;
       if (nodes_[s].into != -1) continue;
       if (nodes_[s].first_child == -1) {
         peak[s] = left(s);
         continue;
       }
       ListChildren(s);
+      CountSort(children_.size());
       if (!std::ranges::is_sorted(children_, first)) {
         std::ranges::sort(children_, first);
         LinkChildren(s, children_);
@@ -214,6 +229,7 @@ class Merger {
   }
 
   const EliminationTree& tree_;
+  StopCounter counter_;
   std::vector<Supernode> nodes_;
   std::vector<int32_t> node_of_;   // of positions
   std::vector<int32_t> children_;  // of one at a time
@@ -221,6 +237,8 @@ class Merger {
 
 }  // namespace
 
-FrontTree MakeFrontTree(const EliminationTree& tree) { return Merger(tree).Make(); }
+absl::StatusOr<FrontTree> MakeFrontTree(const EliminationTree& tree, StopRequested stop) {
+  return Merger(tree, stop).Make();
+}
 
 }  // namespace crout

@@ -59,7 +59,7 @@ absl::StatusOr<Analysis> Regroup(const Analysis& analysis, const AnySparse& a,
     column_of_row[regrouped.row_order[k]] = regrouped.column_order[k];
   }
   CROUT_RETURN_IF_ERROR(options.Claim(MostNeighbourBytes(a.nonzeros)));
-  const Graph graph = SymmetrizedGraph(a, column_of_row.data());
+  CROUT_ASSIGN_OR_RETURN(const Graph graph, SymmetrizedGraph(a, column_of_row.data(), stop));
   const auto claim = [&](size_t bytes) { return options.Claim(graph.neighbour_bytes() + bytes); };
   CROUT_RETURN_IF_ERROR(claim(SymbolicBytes(tree)));
   CROUT_RETURN_IF_ERROR(FillSymbolic(graph, tree, claim, stop, regrouped));

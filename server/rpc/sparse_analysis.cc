@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

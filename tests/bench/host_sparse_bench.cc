@@ -22,7 +22,7 @@
 #include "kernels/host/device/host_device.h"
 #include "kernels/host/device/host_info.h"
 #include "kernels/sparse/analysis.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/sparse_cases.h"
 #include "tests/bench/sparse_rivals.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "kernels/sparse/delayed_pivots.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/multifrontal_testing.h"
 #include "tests/support/device_under_test.h"

@@ -1,18 +1,27 @@
 // The analysis of sparse matrices, against fill-in that is found by eliminating.
 #include "kernels/sparse/analysis.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/sparse/elimination_tree.h"
 #include "kernels/sparse/front_entries.h"
+#include "kernels/sparse/front_tree.h"
 #include "kernels/sparse/graph.h"
 #include "kernels/sparse/minimum_degree.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/sparse/pattern_text.h"
+#include "kernels/sparse/symbolic.h"
+#include "kernels/stop_counter.h"
+#include "tests/support/failpoints.h"
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
@@ -90,7 +99,7 @@ void CheckAnalysis(const AnySparse& a, const Analysis& analysis) {
   EXPECT_TRUE(IsPermutation(analysis.column_order));
   std::vector<int32_t> column_of_row(a.n);
   for (int64_t k = 0; k < a.n; ++k) column_of_row[analysis.row_order[k]] = analysis.column_order[k];
-  const Graph graph = SymmetrizedGraph(a, column_of_row.data());
+  ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(a, column_of_row.data(), kNeverStop));
   const std::vector<std::set<int32_t>> fill = Fill(graph, analysis.row_order);
   int64_t true_entries = 0;
   for (const auto& column : fill) true_entries += 1 + 2 * static_cast<int64_t>(column.size());
@@ -237,10 +246,10 @@ TEST_F(SparseAnalysisTest, MatchedToo) {
 TEST_F(SparseAnalysisTest, CountsColumnsLikeElimination) {
   for (const Case& one : Cases()) {
     SCOPED_TRACE(one.name);
-    const Graph graph = SymmetrizedGraph(one.a.view(), nullptr);
+    ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(one.a.view(), nullptr, kNeverStop));
     std::vector<int32_t> order(one.a.n);
     std::iota(order.begin(), order.end(), 0);
-    const EliminationTree tree = MakeEliminationTree(graph, order);
+    ASSERT_OK_AND_ASSIGN(const EliminationTree tree, MakeEliminationTree(graph, order, kNeverStop));
     const std::vector<std::set<int32_t>> fill = Fill(graph, tree.order);
     for (int64_t k = 0; k < one.a.n; ++k) {
       EXPECT_EQ(tree.count[k], static_cast<int32_t>(fill[k].size()) + 1);
@@ -268,14 +277,19 @@ TEST_F(SparseAnalysisTest, TakesTheOrderingOfLessWork) {
 
 TEST_F(SparseAnalysisTest, OrdersByDegreeBeyond32Bits) {
   const PackedSparse grid = PackEntries(GridEntries(30, 2), 900, DType::kFloat64);
-  const Graph graph = SymmetrizedGraph(grid.view(), nullptr);
+  ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(grid.view(), nullptr, kNeverStop));
   const std::vector<int32_t> order = OrderByMinimumDegree(graph);
   EXPECT_TRUE(IsPermutation(order));
   EXPECT_EQ(OrderByMinimumDegree(graph, /*most=*/0), order);
   // One of so many neighbours that nobody makes it here: it is not sent to the program.
   const Graph large = {.start = {0, kMostFor32Bits}, .neighbour = {}};
-  EXPECT_THAT(OrderByNestedDissection(OrderingProgram(), large, kNeverStop),
-              FailsWith(absl::StatusCode::kResourceExhausted, "METIS"));
+  EXPECT_THAT(
+      OrderInProcess(OrderingProgram(), OrderingMethod::kNestedDissection, large, kNeverStop),
+      FailsWith(absl::StatusCode::kResourceExhausted, "indices"));
+}
+
+absl::StatusOr<std::vector<int32_t>> Dissect(const Graph& graph, StopRequested stop) {
+  return OrderInProcess(OrderingProgram(), OrderingMethod::kNestedDissection, graph, stop);
 }
 
 // Of more vertices than the program orders without dividing them.
@@ -293,20 +307,21 @@ TEST_F(SparseAnalysisTest, DissectsLargeGraphs) {
                         {"islands", PackEntries(islands, kN, DType::kFloat64)}};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name);
-    const Graph graph = SymmetrizedGraph(one.a.view(), nullptr);
-    ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> order,
-                         OrderByNestedDissection(OrderingProgram(), graph, kNeverStop));
+    ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(one.a.view(), nullptr, kNeverStop));
+    ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> order, Dissect(graph, kNeverStop));
     EXPECT_TRUE(IsPermutation(order));
-    ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> again,
-                         OrderByNestedDissection(OrderingProgram(), graph, kNeverStop));
+    ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> again, Dissect(graph, kNeverStop));
     EXPECT_EQ(order, again);
     std::vector<int32_t> natural(kN);
     std::iota(natural.begin(), natural.end(), 0);
     if (one.name != "grid") continue;
-    EXPECT_LT(10 * MakeEliminationTree(graph, order).Flops(),
-              MakeEliminationTree(graph, natural).Flops());
+    ASSERT_OK_AND_ASSIGN(const EliminationTree dissected,
+                         MakeEliminationTree(graph, order, kNeverStop));
+    ASSERT_OK_AND_ASSIGN(const EliminationTree naturally,
+                         MakeEliminationTree(graph, natural, kNeverStop));
+    EXPECT_LT(10 * dissected.Flops(), naturally.Flops());
     int asked = 0;
-    EXPECT_THAT(OrderByNestedDissection(OrderingProgram(), graph, [&] { return ++asked == 5; }),
+    EXPECT_THAT(Dissect(graph, [&] { return ++asked == 5; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));
   }
 }
@@ -343,6 +358,103 @@ TEST_F(SparseAnalysisTest, DoesWithoutTheProgram) {
     EXPECT_EQ(analysis.ordering, "amd");
     CheckAnalysis(grid.view(), analysis);
   }
+}
+
+// A grid beyond what minimum degree orders in this process.
+PackedSparse LongGrid() {
+  constexpr int32_t kSide = 120;
+  PackedSparse grid = PackEntries(GridEntries(kSide, 2), kSide * kSide, DType::kFloat64);
+  EXPECT_FALSE(ShortMinimumDegree(grid.n, grid.nonzeros - grid.n));
+  return grid;
+}
+
+TEST_F(SparseAnalysisTest, OrdersByDegreeInTheProgramAsHere) {
+  const PackedSparse grid = LongGrid();
+  ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(grid.view(), nullptr, kNeverStop));
+  ASSERT_OK_AND_ASSIGN(
+      const std::vector<int32_t> order,
+      OrderInProcess(OrderingProgram(), OrderingMethod::kMinimumDegree, graph, kNeverStop));
+  EXPECT_EQ(order, OrderByMinimumDegree(graph));
+}
+
+TEST_F(SparseAnalysisTest, RefusesLongOrdersWithoutTheProgram) {
+  const PackedSparse grid = LongGrid();
+  for (const OrderingMode ordering :
+       {OrderingMode::kMinimumDegree, OrderingMode::kNestedDissection, OrderingMode::kAuto}) {
+    AnalysisOptions options = Ordered(ordering);
+    for (const char* program : {"", "/nonexistent/crout-order"}) {
+      options.ordering_program = program;
+      EXPECT_THAT(Analyze(grid.view(), options, kNeverStop),
+                  FailsWith(absl::StatusCode::kFailedPrecondition, "crout-order is missing"));
+    }
+    options.ordering_program = "/bin/false";
+    EXPECT_THAT(Analyze(grid.view(), options, kNeverStop),
+                FailsWith(absl::StatusCode::kResourceExhausted, "crout-order"));
+  }
+}
+
+// The system has no process left.
+TEST_F(SparseAnalysisTest, RefusesLongOrdersWhereNoProcessStarts) {
+  Failpoints failpoints;
+  failpoints.Fail("ordering.start", absl::ResourceExhaustedError("no process is left"));
+  const PackedSparse grid = LongGrid();
+  EXPECT_THAT(Analyze(grid.view(), Ordered(OrderingMode::kAuto), kNeverStop),
+              FailsWith(absl::StatusCode::kResourceExhausted, "no process is left"));
+  EXPECT_EQ(failpoints.reached("ordering.start"), 2);
+  const PackedSparse small = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis,
+                       Analyze(small.view(), Ordered(OrderingMode::kAuto), kNeverStop));
+  EXPECT_EQ(analysis.ordering, "amd");
+}
+
+// A program that reads the graph and answers nothing stands for an ordering that takes for ever.
+TEST_F(SparseAnalysisTest, StopsEveryOrdering) {
+  const std::string program = absl::StrCat(::testing::TempDir(), "order_without_answer_", getpid());
+  std::ofstream(program) << "#!/bin/sh\nexec cat > /dev/null\n";
+  ASSERT_EQ(chmod(program.c_str(), 0700), 0);
+  const PackedSparse grid = LongGrid();
+  for (const OrderingMode ordering :
+       {OrderingMode::kMinimumDegree, OrderingMode::kNestedDissection, OrderingMode::kAuto}) {
+    AnalysisOptions options = Ordered(ordering);
+    options.ordering_program = program;
+    int asked_since = 0;
+    bool ordering_began = false;
+    options.tell = [&](int steps) { ordering_began = steps == 2; };
+    // The first questions are those of sending.
+    EXPECT_THAT(
+        Analyze(grid.view(), options, [&] { return ordering_began && ++asked_since == 40; }),
+        FailsWith(absl::StatusCode::kCancelled, "stopped"));
+  }
+  unlink(program.c_str());
+}
+
+// More steps than between two questions, in each part of an analysis.
+TEST_F(SparseAnalysisTest, StopsInEveryPart) {
+  constexpr int32_t kN = StopCounter::kStepsBetweenStops;
+  const auto stopped = FailsWith(absl::StatusCode::kCancelled, "stopped");
+  const auto stop = [] { return true; };
+  std::vector<SparseEntry> entries;
+  for (int32_t i = 0; i < kN; ++i) {
+    entries.push_back({i, i, 4.0});
+    entries.push_back({i, i / 2, 1.0});
+  }
+  const PackedSparse a = PackEntries(entries, kN, DType::kFloat64);
+  EXPECT_THAT(SymmetrizedGraph(a.view(), nullptr, stop), stopped);
+  ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(a.view(), nullptr, kNeverStop));
+  std::vector<int32_t> order(kN);
+  std::iota(order.rbegin(), order.rend(), 0);
+  EXPECT_THAT(MakeEliminationTree(graph, order, stop), stopped);
+  ASSERT_OK_AND_ASSIGN(const EliminationTree tree, MakeEliminationTree(graph, order, kNeverStop));
+  EXPECT_THAT(MakeFrontTree(tree, stop), stopped);
+  ASSERT_OK_AND_ASSIGN(const FrontTree fronts, MakeFrontTree(tree, kNeverStop));
+  Analysis analysis;
+  analysis.n = kN;
+  analysis.row_order = analysis.column_order = fronts.order;
+  int asked = 0;  // The first question comes before the first step.
+  EXPECT_THAT(FillSymbolic(
+                  graph, fronts, [](size_t) { return absl::OkStatus(); },
+                  [&] { return ++asked == 2; }, analysis),
+              stopped);
 }
 
 TEST_F(SparseAnalysisTest, StopsAtEveryQuestion) {
