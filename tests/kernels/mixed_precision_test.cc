@@ -124,6 +124,16 @@ ComplexMatrix ComplexRandom(uint64_t seed) {
   return b;
 }
 
+TEST_F(MixedPrecisionTest, HasNoDeterminant) {
+  FactorRequest request;
+  request.determinant = true;
+  ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request));
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(plan, WithCondition(kN, 1e2, 3)));
+  ASSERT_EQ(factor.summary.precision, FactorPrecision::kSingle);
+  EXPECT_FALSE(factor.summary.det_sign.has_value());
+  EXPECT_FALSE(factor.summary.det_log_abs.has_value());
+}
+
 TEST_F(MixedPrecisionTest, SolvesToFloat64AccuracyWithHalfTheBytes) {
   const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
   for (const double condition : {1e2, 1e4, 1e6}) {
