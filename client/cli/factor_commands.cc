@@ -92,6 +92,7 @@ absl::Status RunFactor(Session* session, const FactorArguments& arguments) {
     session->Warn(absl::StrCat("the factor is singular (info ", factor->info(),
                                "): no system can be solved with this factor"));
   }
+  WarnOf(session, *factor);
   return absl::OkStatus();
 }
 

@@ -178,6 +178,8 @@ absl::Status FactorizeJob::FillSummary() {
         std::isinf(largest)
             ? largest
             : FactorQuality(report.factor.probe, probe_, factored_.norm_one, options_.factor_dtype);
+    summary_.condition_signal =
+        PivotCondition(report.factor.min_pivot, report.factor.max_pivot, factored_.max_abs);
   }
   summary_.norm_one = original_.norm_one;
   summary_.norm_inf = original_.norm_inf;

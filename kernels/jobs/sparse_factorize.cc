@@ -37,6 +37,19 @@ constexpr double kMostSearchFlops = 3e10;
 // DelayPivots finds all delays at once, but for what a less precise factor rounds otherwise.
 constexpr int kMostSearches = 2;
 
+// |x - z| / |z| in the largest modulus of any number; NaN where x holds one.
+double RelativeDistance(std::span<const double> x, std::span<const double> z) {
+  double distance = 0;
+  double largest = 0;
+  for (size_t i = 0; i < z.size(); ++i) {
+    const double difference = std::abs(x[i] - z[i]);
+    if (!(difference <= distance)) distance = difference;
+    if (std::isnan(difference)) break;
+    largest = std::max(largest, std::abs(z[i]));
+  }
+  return distance / largest;
+}
+
 // One call. Its members are the buffers that enqueued work uses.
 class SparseFactorizeJob {
  public:
@@ -77,7 +90,8 @@ class SparseFactorizeJob {
   absl::Status FillDeterminant();
   // What needs solves with the factor, which is whole by then.
   absl::Status Measure(Factorization& result, StopRequested stop);
-  absl::StatusOr<double> Quality(const Operand& a, FactorSolver& solver);
+  // Solves with A z, and sets what that shows: quality and condition_signal.
+  absl::Status Probe(const Operand& a, FactorSolver& solver, FactorSummary& summary);
   Factorization TakeResult();
 
   AnySparse Matrix() const {
@@ -280,7 +294,8 @@ absl::Status SparseFactorizeJob::FillDeterminant() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> SparseFactorizeJob::Quality(const Operand& a, FactorSolver& solver) {
+absl::Status SparseFactorizeJob::Probe(const Operand& a, FactorSolver& solver,
+                                       FactorSummary& summary) {
   const int64_t n = analysis().n;
   const DType wide = WideOf(options_.factor_dtype);
   const size_t bytes = n * SizeOf(wide);
@@ -298,11 +313,22 @@ absl::StatusOr<double> SparseFactorizeJob::Quality(const Operand& a, FactorSolve
   CROUT_RETURN_IF_ERROR(solver.Apply(Op::kNone, vector(2), vector(0)));
   ResidualCheck check(context_, {&a, Op::kNone, vector(0), vector(2), vector(1), std::nullopt});
   CROUT_RETURN_IF_ERROR(check.Measure());
+  std::byte* const x = host.data() + bytes;
+  CROUT_RETURN_IF_ERROR(context_.ops().CopyToHost(work, x, bytes));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
   // |b| is at most |A| |x|, up to roundings. The root is for errors that are spread over a row, as
   // in factor_probe.h.
   const double error = 2 * check.errors().normwise;
-  if (std::isnan(error)) return std::numeric_limits<double>::infinity();
-  return error / (std::sqrt(static_cast<double>(n)) * UnitRoundoff(options_.factor_dtype));
+  const double u = UnitRoundoff(options_.factor_dtype);
+  summary.quality = std::isnan(error) ? std::numeric_limits<double>::infinity()
+                                      : error / (std::sqrt(static_cast<double>(n)) * u);
+  const double distance =
+      RelativeDistance({reinterpret_cast<const double*>(x), n * stride}, {z, n * stride});
+  // One right-hand side shows a fraction of what errors are multiplied by. With perturbed pivots
+  // the error of a singular A is as large as X, and the backward error that of the perturbation.
+  summary.condition_signal = distance / kShownOfCondition /
+                             (summary.is_perturbed() ? u : std::max(u, check.errors().normwise));
+  return absl::OkStatus();
 }
 
 Factorization SparseFactorizeJob::TakeResult() {
@@ -324,7 +350,7 @@ absl::Status SparseFactorizeJob::Measure(Factorization& result, StopRequested st
       FactorSolver solver,
       FactorSolver::Create(context_, result, *options_.method.solver, /*tolerance=*/0,
                            /*max_nrhs=*/1));
-  CROUT_ASSIGN_OR_RETURN(result.summary.quality, Quality(a, solver));
+  CROUT_RETURN_IF_ERROR(Probe(a, solver, result.summary));
   if (!options_.condition) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(result.summary.rcond,
                          EstimateRcond(context_, solver, {}, result.summary.norm_one, stop));

@@ -41,7 +41,7 @@ v1::SolveResult Encode(const Solution& solution, int64_t factor_version,
   if (summary.forward_error_bound) result.set_forward_error_bound(*summary.forward_error_bound);
   result.set_refinement_steps(summary.refinement_steps);
   if (summary.corrections) result.set_corrections(*summary.corrections);
-  if (!summary.accurate) result.add_warnings(v1::WARNING_NOT_ACCURATE);
+  AddWarnings(summary.doubts, result.mutable_warnings());
   result.set_solver(SolverFromName(summary.solver));
   result.set_fallback(ToProto(summary.fallback));
   result.set_factor_version(factor_version);

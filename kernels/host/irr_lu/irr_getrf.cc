@@ -63,6 +63,7 @@ class BatchGetrf {
       factors_.info[i] = 0;
       factors_.pivot_growth[i] = 1;
       factors_.quality[i] = 0;
+      if (factors_.pivot_condition != nullptr) factors_.pivot_condition[i] = 1;
       return;
     }
     int64_t* const ipiv = factors_.ipiv + a_.members[i].first_diagonal;
@@ -75,9 +76,12 @@ class BatchGetrf {
             ? FactorSmall(a, ipiv)
             : CallLapack(a, reinterpret_cast<lapack_int*>(memory + layout_.probe_bytes), ipiv);
     factors_.info[i] = static_cast<int32_t>(info);
-    const auto [growth, quality] = probe.Finish(a, ipiv);
+    const auto [growth, quality, condition] = probe.Finish(a, ipiv);
     factors_.pivot_growth[i] = growth;
     factors_.quality[i] = quality;
+    if (factors_.pivot_condition != nullptr) {
+      factors_.pivot_condition[i] = static_cast<float>(condition);
+    }
   }
 
   int64_t CallLapack(const MatrixView<T>& a, lapack_int* pivots, int64_t* ipiv) {

@@ -34,6 +34,7 @@ class MemberProbe {
   struct Figures {
     double pivot_growth;
     double quality;
+    double pivot_condition;
   };
   // As BatchFactors says. Of what became of A since, with ipiv[0, min(rows, cols)).
   Figures Finish(const MatrixView<T>& lu, const int64_t* ipiv);

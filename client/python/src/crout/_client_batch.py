@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crout import _batch, _options
 from crout._batch_results import BatchSolution
 from crout._connection import Connection, dropped_after_an_error
-from crout.batch import BatchFactor, warn_of_batch
+from crout.batch import BatchFactor, warn_of_batch, warn_of_batch_solution
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -119,4 +119,5 @@ class BatchCalls(Connection):
         """
         record, solution = self._run(_batch.factorize_and_solve(matrices, b, members, **options))
         warn_of_batch(record)
+        warn_of_batch_solution(solution)
         return solution if full_output else solution.x

@@ -179,7 +179,6 @@ def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
         lambda: SolutionReply(
             service.SolveResponse,
             record.n,
-            record.dtype,
             rhs.target(or_complex=True),
             rhs.shape,
             known_version=record.version,
@@ -271,7 +270,7 @@ def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
     return Call(
         "FactorizeAndSolve",
         service.FactorizeAndSolveRequest(header=header).SerializeToString(),
-        lambda: SolutionReply(service.FactorizeAndSolveResponse, n, payload.dtype, rhs.target(), rhs.shape),
+        lambda: SolutionReply(service.FactorizeAndSolveResponse, n, rhs.target(), rhs.shape),
         payloads=((_DATA, payload.open), (_RHS_DATA, rhs.payload.open)),
         **call_options(**call),
     )

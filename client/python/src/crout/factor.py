@@ -384,7 +384,8 @@ class Factor(FactorView, Held):
         ------
         InvalidRequest
             Pivots of a sparse factor were made larger (``record.sparse.perturbed_pivots``): its determinant
-            is that of another matrix. A dense method has it.
+            is that of another matrix. A dense method has it. Or the factor was computed in lower precision
+            (``precision=``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         known = known_determinant(self.record)
