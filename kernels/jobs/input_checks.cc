@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/safe_range.h"
 #include "kernels/util/strings.h"
 
 namespace crout {
@@ -26,8 +27,16 @@ absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
       absl::StrCat(ToAbsl(what), " has a NaN or Inf ", At(stats.first_non_finite, shape)));
 }
 
-absl::Status CheckNoOverflow(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
+absl::Status CheckConversion(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
                              std::string_view what) {
+  const double least = SafeRangeOf(dtype).least;
+  const bool narrows = RealOf(dtype) != RealOf(shape.dtype);
+  if (narrows && stats.max_abs > 0 && stats.max_abs < least) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        ToAbsl(what), " has no entry above ", stats.max_abs, " in magnitude: it underflows ",
+        ToAbsl(NameOf(dtype)), ", which holds ", least, " with all digits; scale it, or work in ",
+        ToAbsl(NameOf(WideOf(dtype)))));
+  }
   if (stats.first_overflow < 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(ToAbsl(what), " has an entry that overflows ",
                                                  ToAbsl(NameOf(dtype)), " ",

@@ -7,6 +7,7 @@
 #include "kernels/host/device/host_device.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
+#include "kernels/safe_range.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
 
@@ -76,6 +77,23 @@ TEST_F(InputChecksTest, OverflowOfConversionIsNamed) {
               FailsWith(kInvalid, "overflows f32 at row 0, column 1"));
   request.equilibrate = EquilibrateMode::kAuto;
   EXPECT_OK(runner_.Factor(a, 2, request));
+}
+
+TEST_F(InputChecksTest, UnderflowOfConversionIsRefused) {
+  // Below it entries within a rounding of the largest lose digits.
+  const double least = SafeRangeOf(DType::kFloat32).least;
+  FactorRequest request;
+  request.factor_dtype = DType::kFloat32;
+  EXPECT_OK(runner_.Factor({least, 0, 0, least}, 2, request));
+  EXPECT_OK(runner_.Factor({1, 0, 0, 1e-60}, 2, request)) << "beside a 1";
+  EXPECT_OK(runner_.Factor({0, 0, 0, 0}, 2, request)) << "nothing underflows";
+  const double tiny = std::nextafter(least, 0);
+  EXPECT_THAT(runner_.Factor({tiny, 0, 0, tiny}, 2, request),
+              FailsWith(kInvalid, "it underflows f32"));
+  request.equilibrate = EquilibrateMode::kAuto;
+  EXPECT_OK(runner_.Factor({1e-60, 0, 0, 1e-60}, 2, request));
+  request = {};
+  EXPECT_OK(runner_.Factor({tiny, 0, 0, tiny}, 2, request));
 }
 
 TEST_F(InputChecksTest, SumsThatOverflowAreNotMistakenForInf) {

@@ -107,7 +107,7 @@ class Solver {
  public:
   Solver(const Analysis& analysis, const Schedule& schedule, std::span<const std::byte> factor,
          Op op, const MatrixView<T>& b, std::span<std::byte> workspace, int cores,
-         StopRequested stop)
+         StopRequested stop, bool scale)
       : analysis_(analysis),
         schedule_(schedule),
         factor_(factor.data()),
@@ -116,7 +116,8 @@ class Solver {
         layout_(analysis, b.cols),
         memory_(reinterpret_cast<T*>(workspace.data())),
         cores_(cores),
-        stop_(stop) {}
+        stop_(stop),
+        scale_(scale && !analysis.row_scale.empty()) {}
 
   absl::Status Run() {
     const int threads = omp_get_max_threads();
@@ -181,11 +182,11 @@ class Solver {
     return transposed() ? analysis_.row_order[k] : analysis_.column_order[k];
   }
   double ScaleInto(int32_t i) const {
-    if (analysis_.row_scale.empty()) return 1;
+    if (!scale_) return 1;
     return transposed() ? analysis_.column_scale[i] : analysis_.row_scale[i];
   }
   double ScaleOutOf(int32_t i) const {
-    if (analysis_.row_scale.empty()) return 1;
+    if (!scale_) return 1;
     return transposed() ? analysis_.row_scale[i] : analysis_.column_scale[i];
   }
 
@@ -349,6 +350,7 @@ class Solver {
   T* const memory_;
   const int cores_;
   const StopRequested stop_;
+  const bool scale_;
   int64_t columns_ = 0;
   std::atomic<bool> stopped_ = false;
 };
@@ -362,7 +364,7 @@ size_t MultifrontalSolveWorkspaceBytes(const Executor&, const Analysis& analysis
 
 absl::Status SolveMultifrontal(Executor& executor, const Analysis& analysis,
                                std::span<const std::byte> factor, Op op, const AnyMatrix& b,
-                               std::span<std::byte> workspace, StopRequested stop) {
+                               std::span<std::byte> workspace, StopRequested stop, bool scale) {
   if (b.rows != analysis.n || analysis.unmatched_row >= 0) {
     return absl::InvalidArgumentError("the right-hand side does not fit the factor");
   }
@@ -372,7 +374,7 @@ absl::Status SolveMultifrontal(Executor& executor, const Analysis& analysis,
   executor.Run(WidthOf(analysis, b.cols), [&](int cores) {
     DispatchDType(b.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      Solver<T> solver(analysis, schedule, factor, op, b.As<T>(), workspace, cores, stop);
+      Solver<T> solver(analysis, schedule, factor, op, b.As<T>(), workspace, cores, stop, scale);
       status = solver.Run();
     });
   });
