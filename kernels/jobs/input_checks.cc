@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/safe_range.h"
 #include "kernels/util/strings.h"
 
 namespace crout {
@@ -29,12 +28,12 @@ absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
 
 absl::Status CheckConversion(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
                              std::string_view what) {
-  const double least = SafeRangeOf(dtype).least;
+  constexpr double kLeast = std::numeric_limits<float>::min();
   const bool narrows = RealOf(dtype) != RealOf(shape.dtype);
-  if (narrows && stats.max_abs > 0 && stats.max_abs < least) {
+  if (narrows && stats.max_abs > 0 && stats.max_abs < kLeast) {
     return absl::InvalidArgumentError(absl::StrCat(
         ToAbsl(what), " has no entry above ", stats.max_abs, " in magnitude: it underflows ",
-        ToAbsl(NameOf(dtype)), ", which holds ", least, " with all digits; scale it, or work in ",
+        ToAbsl(NameOf(dtype)), ", whose least normal number is ", kLeast, "; scale it, or work in ",
         ToAbsl(NameOf(WideOf(dtype)))));
   }
   if (stats.first_overflow < 0) return absl::OkStatus();

@@ -19,8 +19,8 @@ absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
                          std::string_view what);
 
 // INVALID_ARGUMENT if `stats` name an element that overflows in the conversion to `dtype`, or if
-// elements underflow in it that are more than a rounding of the largest: that one is below
-// SafeRange::least. `what`: as above.
+// what underflows in it may be more than a rounding of the largest element: that one is below the
+// least normal number. `what`: as above.
 absl::Status CheckConversion(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
                              std::string_view what);
 
