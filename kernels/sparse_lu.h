@@ -108,6 +108,9 @@ class SparseLu : public NumericalMethod {
                                                      const NumericSummary& summary,
                                                      std::span<const std::byte> factor,
                                                      DType dtype) const = 0;
+
+  // Whether it factors B, A with the analysis' scales, and not A in an order of its own.
+  virtual bool AppliesScales() const { return true; }
 };
 
 }  // namespace crout

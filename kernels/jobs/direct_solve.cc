@@ -116,7 +116,7 @@ absl::Status DirectSolveJob::ImportMatrix() {
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   const MatrixStats& stats = context_.report().matrix;
   CROUT_RETURN_IF_ERROR(CheckFinite(stats, matrix_, "matrix"));
-  CROUT_RETURN_IF_ERROR(CheckNoOverflow(stats, matrix_, options_.dtype, "matrix"));
+  CROUT_RETURN_IF_ERROR(CheckConversion(stats, matrix_, options_.dtype, "matrix"));
   summary_.norm_one = stats.norm_one;
   summary_.norm_inf = stats.norm_inf;
   return absl::OkStatus();
@@ -129,7 +129,7 @@ absl::Status DirectSolveJob::ImportRhs() {
   const MatrixStats& stats = context_.report().matrix;
   CROUT_RETURN_IF_ERROR(CheckFinite(stats, rhs_, "right-hand side"));
   rhs_max_abs_ = stats.max_abs;
-  return CheckNoOverflow(stats, rhs_, options_.dtype, "right-hand side");
+  return CheckConversion(stats, rhs_, options_.dtype, "right-hand side");
 }
 
 absl::Status DirectSolveJob::Solve(StopRequested stop) {

@@ -17,6 +17,7 @@
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/numerics/sparse_operand.h"
+#include "kernels/safe_range.h"
 #include "kernels/sparse/delayed_pivots.h"
 #include "kernels/sparse_ops.h"
 #include "kernels/sync_on_exit.h"
@@ -77,6 +78,10 @@ class SparseFactorizeJob {
   absl::Status GoOnWith(const SparseFactorizeOptions& options);
   // Goes on by this plan, in whose memory all but the matrix is undefined.
   absl::Status GoOn(SparseFactorizePlan plan);
+  // Whether the job goes on by an analysis with scales of the matrix's values: where the factor is
+  // poor, and those of the reused analysis do not suit them.
+  absl::StatusOr<bool> RescaleFor(const NumericSummary& made, StopRequested stop);
+  absl::StatusOr<std::optional<SparseFactorizePlan>> PlanRescaled(StopRequested stop);
   // Whether the job goes on by an analysis that has these positions in the fronts above theirs.
   absl::StatusOr<bool> GrowBy(std::span<const int32_t> postponable, StopRequested stop);
   absl::StatusOr<SparseFactorizePlan> PlanLarger(std::span<const int32_t> postponable,
@@ -85,6 +90,11 @@ class SparseFactorizeJob {
   absl::StatusOr<Analysis> PostponeOnce(const AnySparse& matrix,
                                         std::span<const int32_t> postponable,
                                         const AnalysisOptions& options, StopRequested stop);
+  // Host memory that a new analysis takes before it claims more.
+  size_t AnalysisBase() const;
+  // The matrix in host memory: where it is, or a copy in `copy`.
+  absl::StatusOr<AnySparse> MatrixOnHost(std::vector<std::byte>& copy);
+  absl::StatusOr<SparseFactorizePlan> PlanBy(Analysis analysis);
   // What of the device's memory the analysis reads, in host memory.
   absl::StatusOr<std::vector<std::byte>> OnHost(std::span<const std::byte> bytes);
   absl::Status FillDeterminant();
@@ -116,6 +126,9 @@ absl::Status SparseFactorizeJob::Inspect() {
   const PackedMatrix shape{nullptr, plan_.matrix_dtype, Layout::kColumnMajor, analysis().n,
                            analysis().n};
   CROUT_RETURN_IF_ERROR(CheckFinite(stats, shape, "matrix"));
+  if (analysis().row_scale.empty() || !options_.method.lu->AppliesScales()) {
+    CROUT_RETURN_IF_ERROR(CheckConversion(stats, shape, options_.factor_dtype, "matrix"));
+  }
   summary_.norm_one = stats.norm_one;
   summary_.norm_inf = stats.norm_inf;
   max_abs_ = stats.max_abs;
@@ -143,29 +156,73 @@ absl::StatusOr<Analysis> SparseFactorizeJob::PostponeOnce(const AnySparse& matri
                   options, stop);
 }
 
-absl::StatusOr<SparseFactorizePlan> SparseFactorizeJob::PlanLarger(
-    std::span<const int32_t> postponable, StopRequested stop) {
+size_t SparseFactorizeJob::AnalysisBase() const {
   const bool on_host = context_.device().info().kind == DeviceKind::kHost;
+  return AnalysisBytes(analysis().n) + analysis().n * sizeof(int32_t) +
+         (on_host ? 0 : plan_.buffers.bytes(plan_.matrix));
+}
+
+absl::StatusOr<AnySparse> SparseFactorizeJob::MatrixOnHost(std::vector<std::byte>& copy) {
   AnySparse matrix = Matrix();
-  const size_t base = AnalysisBytes(matrix.n) + matrix.n * sizeof(int32_t) +
-                      (on_host ? 0 : plan_.buffers.bytes(plan_.matrix));
+  if (context_.device().info().kind == DeviceKind::kHost) return matrix;
+  CROUT_ASSIGN_OR_RETURN(copy, OnHost(Memory(plan_.matrix)));
+  matrix.data = copy.data();
+  return matrix;
+}
+
+absl::StatusOr<SparseFactorizePlan> SparseFactorizeJob::PlanBy(Analysis analysis) {
+  CROUT_ASSIGN_OR_RETURN(SparseFactorizePlan plan,
+                         PlanSparseFactorize(options_, growth_->Keep(std::move(analysis)),
+                                             plan_.analysis_reused, plan_.matrix_dtype));
+  CROUT_RETURN_IF_ERROR(growth_->ClaimJob(plan.bytes));
+  return plan;
+}
+
+absl::StatusOr<std::optional<SparseFactorizePlan>> SparseFactorizeJob::PlanRescaled(
+    StopRequested stop) {
+  const size_t base = AnalysisBase();
   CROUT_RETURN_IF_ERROR(growth_->ClaimAnalysis(base));
   std::vector<std::byte> copy;
-  if (!on_host) {
-    CROUT_ASSIGN_OR_RETURN(copy, OnHost(Memory(plan_.matrix)));
-    matrix.data = copy.data();
-  }
+  CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, MatrixOnHost(copy));
+  if (SuitsValues(analysis(), matrix, options_.factor_dtype)) return std::nullopt;
+  AnalysisOptions options;
+  options.claim = [&](size_t beyond) { return growth_->ClaimAnalysis(base + beyond); };
+  CROUT_ASSIGN_OR_RETURN(std::optional<Analysis> rescaled,
+                         Rescale(analysis(), matrix, options, stop));
+  if (!rescaled) return std::nullopt;
+  return PlanBy(*std::move(rescaled));
+}
+
+absl::StatusOr<bool> SparseFactorizeJob::RescaleFor(const NumericSummary& made,
+                                                    StopRequested stop) {
+  const bool is_fine = made.info == 0 && made.perturbed_pivots == 0 &&
+                       made.pivot_growth * std::sqrt(UnitRoundoff(options_.factor_dtype)) <= 1 &&
+                       SafeRangeOf(options_.factor_dtype).contains(made.max_abs);
+  const bool can = growth_ != nullptr && plan_.analysis_reused && options_.may_scale &&
+                   options_.method.lu->AppliesScales() && analysis().kept == 0;
+  if (is_fine || !can) return false;
+  absl::StatusOr<std::optional<SparseFactorizePlan>> rescaled = PlanRescaled(stop);
+  // The factor that was made stays, and is as poor as it is reported to be.
+  if (absl::IsResourceExhausted(rescaled.status())) return false;
+  CROUT_RETURN_IF_ERROR(rescaled.status());
+  if (!*rescaled) return false;
+  CROUT_RETURN_IF_ERROR(GoOn(**std::move(rescaled)));
+  return true;
+}
+
+absl::StatusOr<SparseFactorizePlan> SparseFactorizeJob::PlanLarger(
+    std::span<const int32_t> postponable, StopRequested stop) {
+  const size_t base = AnalysisBase();
+  CROUT_RETURN_IF_ERROR(growth_->ClaimAnalysis(base));
+  std::vector<std::byte> copy;
+  CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, MatrixOnHost(copy));
   AnalysisOptions options;
   options.claim = [&](size_t beyond) { return growth_->ClaimAnalysis(base + beyond); };
   CROUT_ASSIGN_OR_RETURN(Analysis larger,
                          Searches()
                              ? DelayPivots(analysis(), matrix, options_.factor_dtype, options, stop)
                              : PostponeOnce(matrix, postponable, options, stop));
-  CROUT_ASSIGN_OR_RETURN(SparseFactorizePlan plan,
-                         PlanSparseFactorize(options_, growth_->Keep(std::move(larger)),
-                                             plan_.analysis_reused, plan_.matrix_dtype));
-  CROUT_RETURN_IF_ERROR(growth_->ClaimJob(plan.bytes));
-  return plan;
+  return PlanBy(std::move(larger));
 }
 
 absl::StatusOr<bool> SparseFactorizeJob::GrowBy(std::span<const int32_t> postponable,
@@ -252,9 +309,14 @@ absl::Status SparseFactorizeJob::Factor(StopRequested stop) {
   SparseSummary sparse;
   sparse.reused = plan_.analysis_reused;
   std::vector<int32_t> postponable;
+  bool may_rescale = true;
   for (bool again = true; again;) {
     CROUT_ASSIGN_OR_RETURN(sparse.numeric, FactorOnce(stop, &postponable));
     sparse.flops += analysis().flops;
+    if (std::exchange(may_rescale, false)) {
+      CROUT_ASSIGN_OR_RETURN(again, RescaleFor(sparse.numeric, stop));
+      if (again) continue;
+    }
     // Also of one that seems singular: that may be the perturbed matrix alone.
     const int most = Searches() ? kMostSearches : kMostPostponements;
     again = growth_ != nullptr && !postponable.empty() && IsUnstable(sparse.numeric) &&

@@ -271,10 +271,11 @@ absl::StatusOr<FrontTree> MakeTree(const Graph& graph, const AnalysisOptions& op
   return MakeFrontTree(ordered.tree, stop);
 }
 
-absl::StatusOr<bool> Wants(MatchingMode mode, const AnySparse& a) {
-  if (mode == MatchingMode::kOff) return false;
+absl::StatusOr<bool> NeedsMatching(const AnalysisOptions& options, const AnySparse& a) {
+  if (options.matching == MatchingMode::kOff) return false;
   CROUT_RETURN_IF_ERROR(CheckFinite(a));
-  return mode == MatchingMode::kOn || AsksForMatching(a);
+  return options.matching == MatchingMode::kOn ||
+         AsksForMatching(a, options.factor_dtype.value_or(a.dtype));
 }
 
 absl::Status EndStep(int steps, const AnalysisOptions& options, StopRequested stop) {
@@ -310,7 +311,7 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
   analysis.pattern = PatternDigest(a);
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   if (options.keep.empty()) {
-    CROUT_ASSIGN_OR_RETURN(analysis.matched, Wants(options.matching, a));
+    CROUT_ASSIGN_OR_RETURN(analysis.matched, NeedsMatching(options, a));
   } else if (options.matching == MatchingMode::kOn) {
     return absl::InvalidArgumentError("unknowns cannot be kept where columns are exchanged");
   }
@@ -344,6 +345,24 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
   CROUT_RETURN_IF_ERROR(FillSymbolic(graph, fronts, claim, stop, analysis));
   CROUT_RETURN_IF_ERROR(EndStep(kAnalysisSteps, options, stop));
   return analysis;
+}
+
+absl::StatusOr<std::optional<Analysis>> Rescale(const Analysis& analysis, const AnySparse& a,
+                                                const AnalysisOptions& options,
+                                                StopRequested stop) {
+  if (a.n != analysis.n || a.nonzeros != analysis.nonzeros || analysis.unmatched_row >= 0 ||
+      analysis.kept > 0) {
+    return absl::InvalidArgumentError("the matrix is not the one that was analysed");
+  }
+  CROUT_RETURN_IF_ERROR(options.Claim(MatchingBytes(a.nonzeros)));
+  CROUT_ASSIGN_OR_RETURN(Matching matching, MaximumProductMatching(a, stop));
+  if (matching.unmatched_row >= 0) return std::nullopt;
+  CROUT_RETURN_IF_ERROR(options.Claim(analysis.bytes()));
+  Analysis rescaled = analysis;
+  rescaled.matched = true;
+  rescaled.row_scale = std::move(matching.row_scale);
+  rescaled.column_scale = std::move(matching.column_scale);
+  return rescaled;
 }
 
 size_t AnalysisBytes(int64_t n) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,8 @@ struct AnalysisOptions {
   // columns is then its Schur complement (Analysis::kept). Not with matching, which takes columns
   // elsewhere: kAuto is kOff then, kOn INVALID_ARGUMENT.
   std::vector<int32_t> keep;
+  // The factor's type, whose range decides on kAuto too; unset: the matrix's.
+  std::optional<DType> factor_dtype;
   // Called before memory is taken beyond AnalysisBytes(n), with the bytes that are held beyond it
   // from then on, in all, which may be less than before; an error ends the analysis. Those of the
   // last call and AnalysisBytes(n) together are no less than the analysis' own bytes(). Not called
@@ -180,17 +183,25 @@ absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,
                                   std::span<const int32_t> interchanges,
                                   const AnalysisOptions& options, StopRequested stop);
 
+// The same analysis with row_scale and column_scale of a's values, as MaximumProductMatching finds
+// them: for values that the analysis does not suit (SuitsValues). Orders and fronts stay. Empty
+// where a is structurally singular. Not for kept unknowns. Errors and `claim` are as Analyze's.
+// `a` has the pattern that was analysed.
+absl::StatusOr<std::optional<Analysis>> Rescale(const Analysis& analysis, const AnySparse& a,
+                                                const AnalysisOptions& options, StopRequested stop);
+
 // Memory that an analysis of a matrix of order n takes without asking, its result included. What
 // the child process takes, and what depends on the entries, is asked for.
 size_t AnalysisBytes(int64_t n);
 
 // Whether some entry of the diagonal is missing, zero, or less than a hundredth of its row's or its
-// column's largest, or the largest of rows or columns are more than 1e4 apart.
-bool AsksForMatching(const AnySparse& a);
+// column's largest, or the largest of rows or columns are more than 1e4 apart, or outside the
+// factor type's SafeRange.
+bool AsksForMatching(const AnySparse& a, DType factor_dtype);
 
-// Whether `a`, of the pattern that was analysed, would be given an analysis like this one: the
-// diagonal of B is as AsksForMatching wants it.
-bool SuitsValues(const Analysis& analysis, const AnySparse& a);
+// Whether `a`, of the pattern that was analysed, would be given an analysis like this one for a
+// factor of this type: AsksForMatching would be false of B.
+bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype);
 
 // Whether a is equal to its transpose, to the bit but for the sign of zeros.
 bool IsSymmetric(const AnySparse& a);

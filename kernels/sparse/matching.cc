@@ -189,10 +189,20 @@ class Assignment {
   std::vector<Reached> heap_;  // by least distance, then by largest row
 };
 
+constexpr double kLargestExponent = 700;  // of e, in a float64 that is finite and normal
+
 // exp(x), finite and > 0.
-double BoundedExp(double x) {
-  constexpr double kLargest = 700;
-  return std::exp(std::clamp(x, -kLargest, kLargest));
+double BoundedExp(double x) { return std::exp(std::clamp(x, -kLargestExponent, kLargestExponent)); }
+
+// The exponent t for which row + t and column - t, of all rows and columns, are within the bounds:
+// 0 where that will do, else the middle of all that will. Where none does, the bounds cut.
+double CommonShift(const std::vector<double>& row, const std::vector<double>& column) {
+  if (row.empty()) return 0;
+  const auto [row_least, row_most] = std::minmax_element(row.begin(), row.end());
+  const auto [column_least, column_most] = std::minmax_element(column.begin(), column.end());
+  const double least = std::max(-kLargestExponent - *row_least, *column_most - kLargestExponent);
+  const double most = std::min(kLargestExponent - *row_most, kLargestExponent + *column_least);
+  return least <= 0 && most >= 0 ? 0 : (least + most) / 2;
 }
 
 template <class T>
@@ -227,12 +237,15 @@ absl::StatusOr<Matching> Match(const SparseView<T>& a, StopRequested stop) {
     matching.unmatched_row = unmatched - matching.column_of_row.begin();
     return matching;
   }
-  matching.row_scale.resize(a.n);
-  matching.column_scale.resize(a.n);
+  // Logarithms at first.
+  matching.row_scale = assignment.u();
+  matching.column_scale = std::move(log_largest);
   for (int64_t k = 0; k < a.n; ++k) {
-    matching.row_scale[k] = BoundedExp(assignment.u()[k]);
-    matching.column_scale[k] = BoundedExp(assignment.v(k) - log_largest[k]);
+    matching.column_scale[k] = assignment.v(k) - matching.column_scale[k];
   }
+  const double shift = CommonShift(matching.row_scale, matching.column_scale);
+  for (double& scale : matching.row_scale) scale = BoundedExp(scale + shift);
+  for (double& scale : matching.column_scale) scale = BoundedExp(scale - shift);
   return matching;
 }
 

@@ -9,10 +9,12 @@
 #include <cstring>
 #include <fstream>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/sparse/elimination_tree.h"
+#include "kernels/sparse/entry_scales.h"
 #include "kernels/sparse/front_entries.h"
 #include "kernels/sparse/front_tree.h"
 #include "kernels/sparse/graph.h"
@@ -232,15 +234,52 @@ TEST_F(SparseAnalysisTest, MatchedToo) {
   for (int64_t e = 0; e < kN * kN; ++e) sparse[e] = std::abs(a[e]) > 0.95 ? a[e] : 0;
   for (int64_t i = 0; i < kN; ++i) sparse[i + (i + 5) % kN * kN] = 3;
   const PackedSparse packed = PackSparse(sparse, kN, DType::kFloat64);
-  EXPECT_TRUE(AsksForMatching(packed.view()));
+  EXPECT_TRUE(AsksForMatching(packed.view(), DType::kFloat64));
   ASSERT_OK_AND_ASSIGN(const Analysis analysis,
                        Analyze(packed.view(), Ordered(OrderingMode::kAuto), kNeverStop));
   EXPECT_TRUE(analysis.matched);
-  EXPECT_TRUE(SuitsValues(analysis, packed.view()));
+  EXPECT_TRUE(SuitsValues(analysis, packed.view(), DType::kFloat64));
   CheckAnalysis(packed.view(), analysis);
   CheckEntries(packed.view(), analysis);
   for (int64_t i = 0; i < kN; ++i) sparse[i + (i + 5) % kN * kN] = 3e-5;
-  EXPECT_FALSE(SuitsValues(analysis, PackSparse(sparse, kN, DType::kFloat64).view()));
+  EXPECT_FALSE(
+      SuitsValues(analysis, PackSparse(sparse, kN, DType::kFloat64).view(), DType::kFloat64));
+}
+
+TEST_F(SparseAnalysisTest, SuitsNoValuesOfAnotherMagnitude) {
+  const auto times = [](double factor) {
+    std::vector<SparseEntry> entries = {{0, 1, 1.0}, {1, 0, 1.0}, {1, 1, 0.5}};
+    for (SparseEntry& entry : entries) entry.value *= factor;
+    return PackEntries(std::move(entries), 2, DType::kFloat64);
+  };
+  const PackedSparse small = times(1e-200);
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(small.view(), {}, kNeverStop));
+  ASSERT_TRUE(analysis.matched);
+  EXPECT_TRUE(SuitsValues(analysis, small.view(), DType::kFloat64));
+  // The scaled entries are about 1e300, and Inf.
+  for (const double factor : {1e100, 1e200}) {
+    EXPECT_FALSE(SuitsValues(analysis, times(factor).view(), DType::kFloat64)) << factor;
+  }
+  ASSERT_OK_AND_ASSIGN(const std::optional<Analysis> rescaled,
+                       Rescale(analysis, times(1e200).view(), {}, kNeverStop));
+  ASSERT_TRUE(rescaled.has_value());
+  EXPECT_TRUE(SuitsValues(*rescaled, times(1e200).view(), DType::kFloat64));
+  EXPECT_EQ(rescaled->row_order, analysis.row_order);
+}
+
+TEST_F(SparseAnalysisTest, ScalesInTheOrderThatStaysInRange) {
+  const auto scaled = [](double value, double row, double column) {
+    const EntryScales by = InOrder(std::abs(value), row, column);
+    return value * by.first * by.second;
+  };
+  EXPECT_EQ(scaled(0, 0x1p600, 0x1p600), 0);
+  for (const double value : {0x1p-1000, -0x1p-1000}) {
+    EXPECT_EQ(scaled(value, 0x1p600, 0x1p400), value * 0x1p1000);
+    EXPECT_EQ(scaled(value, 0x1p-70, 0x1p1000), value * 0x1p930);
+    EXPECT_EQ(scaled(value, 0x1p1000, 0x1p-70), value * 0x1p930);
+  }
+  EXPECT_EQ(scaled(0x1p1000, 0x1p100, 0x1p-1000), 0x1p100);
+  EXPECT_EQ(scaled(0x1p1000, 0x1p-1000, 0x1p100), 0x1p100);
 }
 
 TEST_F(SparseAnalysisTest, CountsColumnsLikeElimination) {
@@ -571,14 +610,20 @@ TEST_F(SparseAnalysisTest, ADigestIsTheContracts) {
 
 TEST_F(SparseAnalysisTest, KnowsWhatAsksForMatching) {
   const auto asks = [](std::vector<SparseEntry> entries) {
-    return AsksForMatching(PackEntries(std::move(entries), 2, DType::kFloat64).view());
+    return AsksForMatching(PackEntries(std::move(entries), 2, DType::kFloat64).view(),
+                           DType::kFloat64);
   };
   EXPECT_FALSE(asks({{0, 0, 1.0}, {1, 1, 2.0}, {0, 1, 50.0}}));
   EXPECT_TRUE(asks({{0, 0, 1.0}, {1, 1, 2.0}, {0, 1, 500.0}}));
   EXPECT_TRUE(asks({{0, 0, 1.0}, {0, 1, 1.0}, {1, 0, 1.0}}));
   EXPECT_TRUE(asks({{0, 0, 1.0}, {1, 1, 0.0}}));
   EXPECT_TRUE(asks({{0, 0, 1.0}, {1, 1, 1e-5}}));
-  EXPECT_FALSE(AsksForMatching(PackEntries({}, 0, DType::kFloat64).view()));
+  EXPECT_TRUE(asks({{0, 0, 1e-300}, {1, 1, 1e-300}}));
+  EXPECT_TRUE(asks({{0, 0, 1e300}, {1, 1, 1e300}}));
+  const PackedSparse tiny = PackEntries({{0, 0, 1e-60}, {1, 1, 1e-60}}, 2, DType::kFloat64);
+  EXPECT_FALSE(AsksForMatching(tiny.view(), DType::kFloat64));
+  EXPECT_TRUE(AsksForMatching(tiny.view(), DType::kFloat32));
+  EXPECT_FALSE(AsksForMatching(PackEntries({}, 0, DType::kFloat64).view(), DType::kFloat64));
 }
 
 TEST_F(SparseAnalysisTest, KnowsSymmetry) {

@@ -31,6 +31,8 @@ class MemberProbe {
   // Reads A, which is not empty.
   void Start(const MatrixView<T>& a);
 
+  double max_abs() const { return max_abs_; }  // of A
+
   struct Figures {
     double pivot_growth;
     double quality;

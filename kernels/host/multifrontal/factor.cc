@@ -13,6 +13,7 @@
 #include "kernels/host/multifrontal/multifrontal.h"
 #include "kernels/host/multifrontal/schedule.h"
 #include "kernels/host/ops/blas.h"
+#include "kernels/sparse/entry_scales.h"
 #include "kernels/sparse/front_entries.h"
 #include "kernels/sparse/numeric_findings.h"
 #include "kernels/util/status_macros.h"
@@ -145,8 +146,9 @@ class Numeric {
   T Scaled(int64_t entry, int32_t column) const {
     const Source value = a_.value[entry];
     if (analysis_.row_scale.empty()) return ConvertTo<T>(value);
-    const double scale = analysis_.row_scale[a_.row[entry]] * analysis_.column_scale[column];
-    return ConvertTo<T>(Widen(value) * scale);
+    const EntryScales by = InOrder(LargestPart(Widen(value)), analysis_.row_scale[a_.row[entry]],
+                                   analysis_.column_scale[column]);
+    return ConvertTo<T>(Widen(value) * by.first * by.second);
   }
 
   // And the largest of B's entries.

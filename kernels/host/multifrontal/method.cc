@@ -103,8 +103,15 @@ class HostMultifrontalSolver final : public SparseSolver {
                      std::span<std::byte> workspace) const override {
     const Analysis& analysis = *factor.analysis;
     const size_t bytes = MultifrontalFactorBytes(analysis, factor.lu.dtype);
-    return SolveMultifrontal(executor_, analysis, {factor.lu.data, bytes}, op, b, workspace,
-                             [] { return false; });
+    return SolveMultifrontal(
+        executor_, analysis, {factor.lu.data, bytes}, op, b, workspace, [] { return false; },
+        !factor.scales_apart);
+  }
+
+  LineScales ScalesOf(const FactorView& factor) const override {
+    const Analysis& analysis = *factor.analysis;
+    if (analysis.row_scale.empty()) return {};
+    return {analysis.row_scale.data(), analysis.column_scale.data()};
   }
 
  private:

@@ -50,10 +50,11 @@ absl::StatusOr<NumericSummary> FactorMultifrontal(
 // without refinement. Bits of a column depend neither on the cores nor on the other columns'
 // values. CANCELLED by `stop`: b is undefined then. Where analysis.kept the Schur complement counts
 // as the identity: with index 2 for the kept unknowns, b2 := b2 - A21 A11^-1 b1 and b1 := A11^-1
-// (b1 - A12 b2), of op(A)'s blocks.
+// (b1 - A12 b2), of op(A)'s blocks. `scale`: false where the caller applies the scales.
 absl::Status SolveMultifrontal(Executor& executor, const Analysis& analysis,
                                std::span<const std::byte> factor, Op op, const AnyMatrix& b,
-                               std::span<std::byte> workspace, StopRequested stop);
+                               std::span<std::byte> workspace, StopRequested stop,
+                               bool scale = true);
 
 // det A. 0 of a singular one: info > 0.
 LogDeterminant MultifrontalDeterminant(const Analysis& analysis, const NumericSummary& summary,

@@ -148,7 +148,7 @@ class Solver {
   // Without a schedule all fronts are worked on in postorder, to the same bits.
   Solver(const Analysis& analysis, const Schedule* schedule, std::span<const std::byte> factor,
          Op op, const MatrixView<T>& b, std::span<std::byte> workspace, int cores,
-         StopRequested stop)
+         StopRequested stop, bool scale)
       : analysis_(analysis),
         schedule_(schedule),
         factor_(factor.data()),
@@ -157,7 +157,8 @@ class Solver {
         layout_(analysis, b.cols),
         memory_(reinterpret_cast<T*>(workspace.data())),
         cores_(cores),
-        stop_(stop) {}
+        stop_(stop),
+        scale_(scale && !analysis.row_scale.empty()) {}
 
   absl::Status Run() {
     const int threads = omp_get_max_threads();
@@ -222,11 +223,11 @@ class Solver {
     return transposed() ? analysis_.row_order[k] : analysis_.column_order[k];
   }
   double ScaleInto(int32_t i) const {
-    if (analysis_.row_scale.empty()) return 1;
+    if (!scale_) return 1;
     return transposed() ? analysis_.column_scale[i] : analysis_.row_scale[i];
   }
   double ScaleOutOf(int32_t i) const {
-    if (analysis_.row_scale.empty()) return 1;
+    if (!scale_) return 1;
     return transposed() ? analysis_.row_scale[i] : analysis_.column_scale[i];
   }
 
@@ -398,6 +399,7 @@ class Solver {
   T* const memory_;
   const int cores_;
   const StopRequested stop_;
+  const bool scale_;
   int64_t columns_ = 0;
   std::atomic<bool> stopped_ = false;
 };
@@ -411,7 +413,7 @@ size_t MultifrontalSolveWorkspaceBytes(const Executor&, const Analysis& analysis
 
 absl::Status SolveMultifrontal(Executor& executor, const Analysis& analysis,
                                std::span<const std::byte> factor, Op op, const AnyMatrix& b,
-                               std::span<std::byte> workspace, StopRequested stop) {
+                               std::span<std::byte> workspace, StopRequested stop, bool scale) {
   if (b.rows != analysis.n || analysis.unmatched_row >= 0) {
     return absl::InvalidArgumentError("the right-hand side does not fit the factor");
   }
@@ -424,7 +426,7 @@ absl::Status SolveMultifrontal(Executor& executor, const Analysis& analysis,
     DispatchDType(b.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       Solver<T> solver(analysis, cores > 1 && schedule ? &*schedule : nullptr, factor, op,
-                       b.As<T>(), workspace, cores, stop);
+                       b.As<T>(), workspace, cores, stop, scale);
       status = solver.Run();
     });
   });
