@@ -39,8 +39,8 @@ size_t MultifrontalSolveWorkspaceBytes(const Executor& executor, const Analysis&
 // `stop`, asked at least at every front: `factor` is undefined then. Where analysis.kept, the last
 // front's F11 is the Schur complement then, and its interchanges are undefined.
 // `postponable`, where it is not null: the positions, ascending, of pivots that were perturbed or
-// not acceptable (Analysis::pivot_threshold), and that have a front above theirs. `report`, where it is not null, is told the columns that are
-// final, after each subtree and each front above them.
+// not acceptable (Analysis::pivot_threshold), and that have a front above theirs. `report`, where
+// it is not null, is told the columns that are final, after each subtree and each front above them.
 absl::StatusOr<NumericSummary> FactorMultifrontal(
     Executor& executor, const Analysis& analysis, const AnySparse& a, DType dtype,
     std::span<std::byte> factor, std::span<std::byte> workspace, StopRequested stop,
