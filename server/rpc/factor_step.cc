@@ -184,7 +184,11 @@ absl::Status FactorStep::CheckKind() const {
 }
 
 FactorWish FactorStep::Wish() const {
-  return {.request = &request_, .dense = &options_, .sparse_will_do = !low_};
+  // A lower precision that is named has dense factors; `auto` takes whatever is faster.
+  return {.request = &request_,
+          .dense = &options_,
+          .low = low_ ? &*low_ : nullptr,
+          .sparse_will_do = asked_ == v1::FACTOR_PRECISION_AUTO || !low_};
 }
 
 absl::Status FactorStep::Analyze(StopRequested stop) {

@@ -92,7 +92,7 @@ bool SparseChoice::IsWorthAnalysing(int64_t n, int64_t nonzeros, const FactorWis
   // An analysis that may be in vain has to cost little beside what it may save.
   constexpr double kWorthwhile = 0.25;
   const DType dtype = wish.dense->factor_dtype;
-  const double dense = wish.dense->algorithm->PredictSeconds(dtype, n);
+  const double dense = wish.DenseSeconds(n);
   return std::ranges::any_of(methods, [&](const SparseLu* method) {
     return method->PredictRoughly(n, nonzeros, dtype) < kWorthwhile * dense;
   });
@@ -198,8 +198,7 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   const DType asked = wish.dense->factor_dtype;
   const SparseLu& method = *CheapestSparseLu(methods, *analysis_, asked);
   const DType dtype = method.FactorType(asked).value_or(asked);
-  if (!must && method.PredictSeconds(*analysis_, dtype) >=
-                   wish.dense->algorithm->PredictSeconds(asked, analysis_->n)) {
+  if (!must && method.PredictSeconds(*analysis_, dtype) >= wish.DenseSeconds(analysis_->n)) {
     analysis_.reset();
     return absl::OkStatus();
   }

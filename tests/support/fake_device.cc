@@ -89,7 +89,7 @@ class GatedReducer final : public EchelonReducer {
     return inner_.PredictSeconds(dtype, rows, cols);
   }
   absl::StatusOr<EchelonForm> Reduce(ExecutionContext& context, const AnyMatrix& a,
-                                     int64_t eligible, double tolerance,
+                                     int64_t eligible, PivotTolerance tolerance,
                                      std::span<std::byte> workspace,
                                      StopRequested stop) const override {
     gate_.Pass();
