@@ -30,11 +30,10 @@ struct Word {
   T meaning;
 };
 
-// SciPy writes unsigned integers in a field of their own; "double" is MATLAB's and older writers'.
-constexpr Word<Field> kFields[] = {
-    {"real", Field::kReal},       {"double", Field::kReal},
-    {"integer", Field::kInteger}, {"unsigned-integer", Field::kInteger},
-    {"pattern", Field::kPattern}, {"complex", Field::kComplex}};
+constexpr Word<Field> kFields[] = {{"real", Field::kReal},
+                                   {"integer", Field::kInteger},
+                                   {"pattern", Field::kPattern},
+                                   {"complex", Field::kComplex}};
 constexpr Word<Symmetry> kSymmetries[] = {{"general", Symmetry::kGeneral},
                                           {"symmetric", Symmetry::kSymmetric},
                                           {"skew-symmetric", Symmetry::kSkewSymmetric},

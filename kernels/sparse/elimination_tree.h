@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "kernels/sparse/graph.h"
-#include "kernels/stop_requested.h"
 
 namespace crout {
 
@@ -23,10 +21,7 @@ struct EliminationTree {
 };
 
 // The tree of elimination in this order, which is then made a postorder of it: same fill-in.
-// CANCELLED by `stop`, which is asked often.
-absl::StatusOr<EliminationTree> MakeEliminationTree(const Graph& graph,
-                                                    const std::vector<int32_t>& order,
-                                                    StopRequested stop);
+EliminationTree MakeEliminationTree(const Graph& graph, const std::vector<int32_t>& order);
 
 }  // namespace crout
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "kernels/stop_counter.h"
-
 namespace crout {
 namespace {
 
@@ -26,8 +24,7 @@ struct Pattern {
 
 }  // namespace
 
-absl::StatusOr<Graph> SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row,
-                                       StopRequested stop) {
+Graph SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row) {
   const Pattern pattern(a);
   std::vector<int32_t> row_of_column;
   if (column_of_row != nullptr) {
@@ -59,12 +56,8 @@ absl::StatusOr<Graph> SymmetrizedGraph(const AnySparse& a, const int32_t* column
     }
   };
   Graph graph;
-  StopCounter counter(stop);
   graph.start.resize(a.n + 1);
   for (int32_t v = 0; v < a.n; ++v) {
-    if (counter.Stops(1 + graph.start[v] - graph.start[std::max(0, v - 1)])) {
-      return counter.status();
-    }
     int64_t degree = 0;
     for_neighbours(v, [&](int32_t) { ++degree; });
     graph.start[v + 1] = graph.start[v] + degree;
@@ -72,7 +65,6 @@ absl::StatusOr<Graph> SymmetrizedGraph(const AnySparse& a, const int32_t* column
   graph.neighbour.resize(graph.start[a.n]);
   int32_t* next = graph.neighbour.data();
   for (int32_t v = 0; v < a.n; ++v) {
-    if (counter.Stops(1 + graph.start[v + 1] - graph.start[v])) return counter.status();
     for_neighbours(v, [&](int32_t w) { *next++ = w; });
   }
   return graph;

@@ -49,14 +49,12 @@ absl::StatusOr<Layout> LayOut(DType dtype, int64_t rows, int64_t cols) {
 }
 
 template <class T>
-absl::Status Enqueue(Context& context, const MatrixView<T>& a, int64_t eligible,
-                     PivotTolerance tolerance, const Layout& layout, std::byte* workspace,
-                     StopRequested stop) {
+absl::Status Enqueue(Context& context, const MatrixView<T>& a, int64_t eligible, double tolerance,
+                     const Layout& layout, std::byte* workspace, StopRequested stop) {
   const cudaStream_t stream = context.stream();
   EchelonPanel<T> panel;
   panel.a = a;
-  panel.tolerance = tolerance.absolute;
-  panel.follows_growth = tolerance.follows_growth;
+  panel.tolerance = tolerance;
   panel.transform = reinterpret_cast<T*>(workspace + layout.transform);
   panel.pivot_row = reinterpret_cast<T*>(workspace + layout.pivot_row);
   panel.rows = reinterpret_cast<T*>(workspace + layout.rows);
@@ -105,7 +103,7 @@ class CudaEchelonReducer final : public EchelonReducer {
   }
 
   absl::StatusOr<EchelonForm> Reduce(ExecutionContext& context, const AnyMatrix& a,
-                                     int64_t eligible, PivotTolerance tolerance,
+                                     int64_t eligible, double tolerance,
                                      std::span<std::byte> workspace,
                                      StopRequested stop) const override {
     Context& cuda = Context::From(context);
@@ -123,9 +121,7 @@ class CudaEchelonReducer final : public EchelonReducer {
         cuda.ops().CopyToHost(workspace.data() + layout.state, &state, sizeof(state)));
     CROUT_RETURN_IF_ERROR(cuda.Synchronize());
     EchelonForm form;
-    form.tolerance = tolerance.absolute;
-    if (state.rank > 0) form.Accept(state.least_pivot);
-    if (state.rejected != 0) form.Reject(state.largest_rejected);
+    form.tolerance = tolerance;
     form.pivot_columns.resize(state.rank);
     CROUT_RETURN_IF_ERROR(cuda.ops().CopyToHost(workspace.data() + layout.pivot_columns,
                                                 form.pivot_columns.data(),
