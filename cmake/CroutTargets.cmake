@@ -68,7 +68,7 @@ endfunction()
 function(crout_add_test name program labels environment)
   add_test(NAME ${name} COMMAND ${program})
   # The limit ends a test that hangs: with a sanitizer on a busy machine one takes ten times as long.
-  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 900
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 1800
     SKIP_REGULAR_EXPRESSION "ALL TESTS SKIPPED")
   if(labels MATCHES "e2e")
     set_tests_properties(${name} PROPERTIES COST 10)
