@@ -109,8 +109,10 @@ sanitized_programs() {
 }
 
 build_asan() {
-  local targets
-  mapfile -t targets < <(sanitized_programs; fuzz_targets)
+  local programs targets
+  programs=$(sanitized_programs)
+  [ -n "$programs" ]
+  mapfile -t targets < <(printf '%s\n' "$programs"; fuzz_targets)
   printf '%s\n' "${targets[@]}"
   cmake --build --preset asan --target "${targets[@]}"
 }
@@ -118,6 +120,7 @@ build_asan() {
 asan_tests() {
   local pattern
   pattern=$(sanitized_programs | paste -sd '|')
+  [ -n "$pattern" ]
   tests/ci/run_ctest.py asan -R "^(($pattern)(\.[0-9]+)?|.*_fuzz_seeds)\$" 2>&1 | tee "$logs/ctest-asan.log"
 }
 

@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import run_ctest  # noqa: E402
 import sanitized_programs  # noqa: E402
 
 RUN_CTEST = pathlib.Path(__file__).parent / "run_ctest.py"
@@ -17,7 +18,7 @@ PRESETS = """{"version": 6,
  "testPresets": [{"name": "p", "configurePreset": "p", "output": {"outputOnFailure": true}}]}"""
 
 # Fails in its first `failures` runs with `text`, or as a program that ends by `signal`.
-PROGRAM = """import os, pathlib, sys
+PROGRAM = """import os, pathlib, sys, time
 name, failures, text, signal = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 runs = pathlib.Path(name + ".runs")
 run = int(runs.read_text()) if runs.exists() else 0
@@ -27,6 +28,8 @@ with open("arguments", "a") as arguments:
 print("[ RUN      ] Suite/0." + name)
 if run < failures:
     print("a_test.cc:1: Failure\\n" + text, flush=True)
+    if text == "hangs":
+        time.sleep(60)
     if signal:
         os.kill(os.getpid(), signal)
     print("[  FAILED  ] Suite/0." + name + ", where TypeParam = float (1 ms)")
@@ -51,6 +54,8 @@ class RunCtestTest(unittest.TestCase):
                 f'add_test(NAME {name} COMMAND "{sys.executable}" "{self.path}/program.py" {name} {failures} [==[{text}]==] '
                 f"{signal})"
             )
+            if text == "hangs":
+                lines.append(f"set_tests_properties({name} PROPERTIES TIMEOUT 1)")
         (self.path / "CMakeLists.txt").write_text("\n".join(lines))
         subprocess.run(["cmake", "--preset", "p"], cwd=self.path, check=True, capture_output=True)
         run = subprocess.run([RUN_CTEST, "p"], cwd=self.path, capture_output=True, text=True)
@@ -74,6 +79,10 @@ class RunCtestTest(unittest.TestCase):
         self.assertEqual(self.runs("b"), 1)
         self.assertIn("a --gtest_filter=Suite/0.a", (self.path / "build" / "arguments").read_text())
 
+    def test_times_in_the_output_of_other_programs_are_no_wrong_numbers(self):
+        self.assertIsNone(run_ctest.why_final("Failed", "E   assert 3 == 4\n1 failed in 2.50s", {}))
+        self.assertIsNotNone(run_ctest.why_final("Failed", "E   assert 0.5 < 1e-10\n1 failed in 2.50s", {}))
+
     def test_two_flaky_cases_fail_the_run(self):
         status, output = self.run_tests(("a", 1, "too few", 0), ("b", 1, "too few", 0))
         self.assertEqual(status, 1)
@@ -92,6 +101,7 @@ class RunCtestTest(unittest.TestCase):
             ("/a/b.cc:3:4: runtime error: signed integer overflow", 0),
             ("no memory", 6),
             ("no memory", 11),
+            ("hangs", 0),
         ):
             with self.subTest(text=text, signal=signal):
                 for left in self.path.glob("build/*"):
@@ -103,7 +113,7 @@ class RunCtestTest(unittest.TestCase):
 
 
 class SanitizedProgramsTest(unittest.TestCase):
-    PROGRAMS = ["cli_test", "client_test", "kernels_dense_test", "kernels_io_test", "rpc_sparse_test", "server_cache_test"]
+    PROGRAMS = ["client_test", "kernels_dense_test", "kernels_io_test", "rpc_sparse_test", "server_cache_test"]
 
     def select(self, *files, commits=0):
         return sanitized_programs.select(self.PROGRAMS, files, commits)
@@ -115,7 +125,7 @@ class SanitizedProgramsTest(unittest.TestCase):
     def test_changed_folders_always_run(self):
         for commits in range(3):
             self.assertIn("kernels_io_test", self.select("kernels/io/packed_array.cc", commits=commits))
-            self.assertIn("cli_test", self.select("client/cli/npz.cc", commits=commits))
+            self.assertIn("client_test", self.select("client/cpp/client.cc", commits=commits))
         self.assertEqual(self.select("cmake/CroutOptions.cmake"), self.PROGRAMS)
 
     def test_documents_add_nothing(self):

@@ -28,7 +28,6 @@ COVERAGE = [
     (r"server/(http|metrics|gpu|status|trace|identity|tls)/", r"server_|rpc_parts"),
     (r"server/|tests/server/", r"rpc_"),
     (r"client/cpp/|client/c/|tests/client/", r"client_"),
-    (r"client/cli/|tests/client/cli", r"cli_"),
 ]
 
 
