@@ -14,6 +14,7 @@
 #include "kernels/factor_parts.h"
 #include "kernels/irregular_batch.h"
 #include "kernels/lu_algorithm.h"
+#include "kernels/numerics/judgment.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/stop_requested.h"
@@ -54,12 +55,23 @@ enum class PrecisionFallback : uint8_t {
 // LAPACK's threshold for scaled errors, as its tests have it.
 inline constexpr double kPoorQuality = 30;
 
+// Whether a factor of this quality and growth may spoil a solve whose error is not measured.
+inline bool IsPoorFactor(double quality, double pivot_growth, DType factor_dtype) {
+  return !(quality <= kPoorQuality) || IsGrowthHarmful(pivot_growth, factor_dtype);
+}
+
 // Of an irregular batch: its sizes, and the worst of its members.
 struct BatchSummary {
   BatchExtent extent;
   int64_t singular = 0;     // members whose info is not 0
   double pivot_growth = 1;  // largest of any member
   double quality = 0;       // likewise
+  // Regular members whose factors are poor, as FactorSummary::is_poor says of one matrix, and those
+  // that are nearly singular; the 0-based index of the first of each.
+  int64_t poor = 0;
+  int64_t first_poor = 0;
+  int64_t nearly_singular = 0;
+  int64_t first_nearly_singular = 0;
 };
 
 // What a method's WorkspaceBytes said for an analysis: asking it again may take as long as a look
@@ -107,6 +119,9 @@ struct FactorSummary {
   // was factored (factor_probe.h). +Inf where the factor holds a NaN or Inf; 0 for n = 0. Unset for
   // a singular matrix, whose factors some methods leave incomplete, and where there are none.
   std::optional<double> quality;
+  // What the factorization itself shows of the condition number of the matrix that was factored:
+  // PivotCondition of a dense one, the error of a solve of a sparse one. 0: nothing.
+  double condition_signal = 0;
   double norm_one = 0;  // of A as it arrived
   double norm_inf = 0;
   int64_t matrix_nonzeros = 0;  // entries of A, where it is kept as a sparse matrix
@@ -117,7 +132,8 @@ struct FactorSummary {
   std::optional<double> rcond;
   // The same of the equilibrated matrix that was factored; only where it was scaled.
   std::optional<double> rcond_scaled;
-  // On request, of A as it arrived. Unset if says_nothing(), and where the factor left its range.
+  // On request, of A as it arrived. Unset if says_nothing(), where the factor left its range, and
+  // where it is not that of A: in lower precision, and with perturbed pivots.
   std::optional<double> det_sign;
   double det_sign_imaginary = 0;  // of a complex determinant, whose sign is of modulus 1
   std::optional<double> det_log_abs;
@@ -134,8 +150,28 @@ struct FactorSummary {
   }
   // Whether a pivot was zero, or too small, for which a regular matrix may have had a better one.
   bool says_nothing() const { return singular == SingularReason::kZeroPivot && !pivots; }
-  // Whether L U is further from PA than LAPACK's tests accept.
-  bool is_poor() const { return quality.value_or(0) > kPoorQuality; }
+  // Whether L U is further from PA than LAPACK's tests accept, or entries grew too much.
+  bool is_poor() const {
+    if (batch) return batch->poor > 0;
+    return info == 0 && IsPoorFactor(quality.value_or(0), pivot_growth, factor_dtype);
+  }
+  // Whether pivots of a sparse factor were replaced: then it is that of a matrix near A.
+  bool is_perturbed() const { return sparse && sparse->numeric.perturbed_pivots > 0; }
+  // Whether A may as well be singular: by rcond where it was estimated and is A's, else by what the
+  // factorization shows. Solves with a factor in lower precision are corrected: it shows nothing.
+  bool is_nearly_singular() const {
+    if (batch) return batch->nearly_singular > 0;
+    if (info > 0 || n == 0) return false;
+    // What a poor factor shows is not A's.
+    if (!rcond && is_poor() && !is_perturbed()) return false;
+    const bool by_rcond = rcond && !(is_perturbed() && condition_signal * *rcond > 1);
+    return IsNearlySingular(by_rcond ? 1 / rcond_scaled.value_or(*rcond) : condition_signal,
+                            reached_dtype(), n);
+  }
+  // The type whose accuracy solves reach.
+  DType reached_dtype() const {
+    return precision == FactorPrecision::kAsTyped ? factor_dtype : matrix_dtype;
+  }
 };
 
 // The parts of a dense LU factorization.
@@ -174,6 +210,7 @@ struct Factorization {
     return {{lu().data(), summary.factor_dtype, n, n, std::max<int64_t>(1, n)},
             ipiv().as<int64_t>(),
             summary.unit_diagonal,
+            /*scales_apart=*/false,
             prepared().data(),
             summary.preparation.value_or(PreparationStats()),
             summary.sparse ? summary.sparse->analysis.get() : nullptr};

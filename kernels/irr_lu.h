@@ -22,6 +22,9 @@ struct BatchFactors {
   // Estimate of |PA - LU|_1 / (max(rows, cols) |A|_1 eps) (numerics/factor_probe.h); 0 for an empty
   // member, +Inf where L or U holds a NaN or Inf.
   double* quality = nullptr;
+  // PivotCondition (numerics/judgment.h), up to float32's range; 1 for an empty member, undefined
+  // where L or U holds a NaN or Inf. Null: not asked for.
+  float* pivot_condition = nullptr;
 };
 
 }  // namespace crout

@@ -123,6 +123,19 @@ class TriangularSolver : public NumericalMethod {
     (void)preparation, (void)dtype, (void)n, (void)op;
     return Trust::kFull;
   }
+
+  // A sparse factor's scales: it is that of diag(row) A diag(column). float64 in device memory, by
+  // A's indices; null where there are none. A caller of a factor in float32 applies them in
+  // float64, out of whose range a product with the right-hand side may be
+  // (FactorView::scales_apart).
+  struct LineScales {
+    const double* row = nullptr;
+    const double* column = nullptr;
+  };
+  virtual LineScales ScalesOf(const FactorView& factor) const {
+    (void)factor;
+    return {};
+  }
 };
 
 }  // namespace crout

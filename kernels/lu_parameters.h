@@ -30,6 +30,7 @@ struct FactorView {
   AnyMatrix lu;
   const int64_t* ipiv = nullptr;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
+  bool scales_apart = false;  // the caller applies TriangularSolver::ScalesOf, Solve does not
   const std::byte* prepared = nullptr;  // by TriangularSolver::Prepare; null if it was not
   PreparationStats preparation = {};    // what is known of that
   const Analysis* analysis = nullptr;

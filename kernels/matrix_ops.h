@@ -42,6 +42,10 @@ struct ScaleStats {
 struct FactorStats {
   // Largest |u_ij|; where U has the unit diagonal, of diag(L) U. NaN if the factor holds a NaN.
   double max_abs_u = 0;
+  // Smallest and largest modulus of a pivot, of the diagonal that is not the unit one. 0 for n = 0;
+  // undefined where the factor holds a NaN.
+  double min_pivot = 0;
+  double max_pivot = 0;
   // Determinant of the factored matrix as sign * exp(log_abs). sign is 0 and log_abs -Inf for an
   // exactly singular one. n = 0: sign 1, log_abs 0.
   double det_sign = 1;

@@ -74,8 +74,9 @@ class SparseLu : public NumericalMethod {
   // INVALID_ARGUMENT: a matrix of another order or number of entries. CANCELLED by `stop`:
   // `factor` is undefined then. RESOURCE_EXHAUSTED: pivots that were chosen for their size fill in
   // more than FactorBytes has room for, which says nothing of the matrix. `postponable`: := the
-  // positions of perturbed pivots, ascending, that Postpone makes a better analysis of; then the
-  // factor is as MultifrontalLayout says. Empty by methods that have none.
+  // positions, ascending, of pivots that were perturbed or not acceptable (pivot_threshold), and of
+  // which DelayPivots or Postpone makes a better analysis; then the factor is as MultifrontalLayout
+  // says. Empty by methods that have none.
   virtual absl::StatusOr<NumericSummary> Factor(ExecutionContext& context, const Analysis& analysis,
                                                 const AnySparse& a, DType dtype,
                                                 std::span<std::byte> factor,
@@ -107,6 +108,9 @@ class SparseLu : public NumericalMethod {
                                                      const NumericSummary& summary,
                                                      std::span<const std::byte> factor,
                                                      DType dtype) const = 0;
+
+  // Whether it factors B, A with the analysis' scales, and not A in an order of its own.
+  virtual bool AppliesScales() const { return true; }
 };
 
 }  // namespace crout

@@ -40,7 +40,7 @@ constexpr int kHandshakeMs = 10'000;
 // Clients that vanished without a word are found by pings, and their calls end.
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
-// Those that ping us may do so as often as our own client does; the third time that one comes
+// Clients may ping this often, ours do so every 25 s; the third time that a ping comes
 // sooner ends the connection.
 constexpr int kLeastPingIntervalMs = 10'000;
 constexpr int kPingStrikes = 2;
@@ -69,6 +69,9 @@ void LimitPeers(absl::Duration max_connection_age, grpc::ServerBuilder& builder)
       {GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs},
       {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs},
       {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
+      // While nothing is sent gRPC would send two pings, and find a client that vanishes later
+      // never.
+      {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
       {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPingIntervalMs},
       {GRPC_ARG_HTTP2_MAX_PING_STRIKES, kPingStrikes},
       {GRPC_ARG_MAX_CONNECTION_AGE_MS, ToMilliseconds(max_connection_age)},

@@ -37,6 +37,17 @@ absl::Status ReadOptions(const crout_factorize_options& given, v1::FactorizeOpti
   return absl::OkStatus();
 }
 
+// The bits of crout_warning are at the numbers of v1::Warning.
+int32_t BitsOf(const google::protobuf::RepeatedField<int>& warnings) {
+  constexpr uint32_t kKnown = CROUT_WARNING_POOR_FACTOR | CROUT_WARNING_NOT_ACCURATE |
+                              CROUT_WARNING_NEARLY_SINGULAR | CROUT_WARNING_PERTURBED_RCOND;
+  uint32_t bits = 0;
+  for (const int warning : warnings) {
+    if (warning > 0 && warning < 31) bits |= uint32_t{1} << warning;
+  }
+  return static_cast<int32_t>(bits & kKnown);
+}
+
 crout_description Describe(const v1::Factor& factor) {
   crout_description description = {};
   description.n = factor.n();
@@ -47,6 +58,7 @@ crout_description Describe(const v1::Factor& factor) {
   description.quality = factor.has_quality() ? factor.quality() : kNan;
   description.norm_one = factor.norm_one();
   factor.handle().copy(description.handle, sizeof description.handle - 1);
+  description.warnings = BitsOf(factor.warnings());
   return description;
 }
 
@@ -94,6 +106,7 @@ absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
       solved->has_forward_error_bound() ? solved->forward_error_bound() : kNan;
   result.factor_version = solved->factor_version();
   result.refinement_steps = solved->refinement_steps();
+  result.warnings = BitsOf(solved->warnings());
   if (out != nullptr) Give(result, out);
   return absl::OkStatus();
 }
@@ -137,8 +150,11 @@ int crout_refactorize_sparse(crout_factor* factor, const crout_sparse* a) {
 
 int crout_refactorize_values(crout_factor* factor, int32_t dtype, const void* values,
                              int64_t count) {
-  return Guarded(
-      [&] { return crout::c::Refactorize(factor, crout::c::ValuesOf(dtype, values, count)); });
+  return Guarded([&]() -> int {
+    if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");
+    return crout::c::Refactorize(
+        factor, crout::c::ValuesOf(dtype, values, count, factor->factor.description()));
+  });
 }
 
 int crout_solve(const crout_factor* factor, const crout_matrix* b,

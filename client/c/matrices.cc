@@ -107,13 +107,16 @@ absl::StatusOr<MatrixSource> SourceOf(const crout_sparse* given) {
   });
 }
 
-absl::StatusOr<MatrixSource> ValuesOf(int32_t dtype, const void* values, int64_t count) {
+absl::StatusOr<MatrixSource> ValuesOf(int32_t dtype, const void* values, int64_t count,
+                                      const v1::Factor& factor) {
   if (absl::Status status = CheckType(dtype); !status.ok()) return status;
   return WithType<absl::StatusOr<MatrixSource>>(
       dtype, values, [&](const auto* typed) -> absl::StatusOr<MatrixSource> {
         using T = std::remove_const_t<std::remove_pointer_t<decltype(typed)>>;
         const auto elements = ArrayAt<T>(typed, count);
-        if (elements) return MatrixSource::SparseValues(*elements);
+        if (elements) {
+          return MatrixSource::SparseValues(*elements, factor.sparse().pattern_digest());
+        }
         return absl::InvalidArgumentError(
             absl::StrCat(count, " values have no valid size, or are null"));
       });

@@ -43,8 +43,9 @@ client::MatrixSource SourceOf(const crout_matrix& m);
 absl::StatusOr<client::MatrixSource> SourceOf(const crout_matrix* m);
 // Of a sparse matrix, whose arrays it refers to; INVALID_ARGUMENT for what can be no such matrix.
 absl::StatusOr<client::MatrixSource> SourceOf(const crout_sparse* given);
-// Of values alone, likewise.
-absl::StatusOr<client::MatrixSource> ValuesOf(int32_t dtype, const void* values, int64_t count);
+// Values alone, in the positions of the matrix of `factor`; likewise.
+absl::StatusOr<client::MatrixSource> ValuesOf(int32_t dtype, const void* values, int64_t count,
+                                              const v1::Factor& factor);
 // For a matrix like `m`, with leading dimension ldx.
 client::StridedSink SinkLike(const crout_matrix& m, void* x, int64_t ldx);
 

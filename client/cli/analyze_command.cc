@@ -16,7 +16,7 @@
 #include "client/cli/text.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/multifrontal_factor.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/util/stopwatch.h"
 
 namespace crout::cli {

@@ -112,6 +112,7 @@ absl::Status RunFactorBatch(Session* session, const FactorBatchArguments& argume
     session->Warn(absl::StrCat(singular, " of the members are singular, the first of them ",
                                Printable(names.front()), ": solutions with them are NaN"));
   }
+  WarnOf(session, made->factor);
   return absl::OkStatus();
 }
 
@@ -245,6 +246,7 @@ absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& argument
     session->Warn(absl::StrCat(solution->result.singular(),
                                " of the members are singular: their solutions are NaN"));
   }
+  WarnOf(session, solution->result);
   return absl::OkStatus();
 }
 

@@ -26,6 +26,7 @@ constexpr ExitCode kExitCodes[] = {
     {kFile, "a file, or standard input or output, cannot be read or written"},
     {kUnauthenticated, "UNAUTHENTICATED: the server does not know who calls; see --token-file"},
     {kPermissionDenied, "PERMISSION_DENIED: who calls may not do that, or not as this tenant"},
+    {kNotAccurate, "X was written, but its backward error is not accepted or it is not finite"},
 };
 
 // Marks statuses that are about files here.

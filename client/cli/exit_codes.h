@@ -25,6 +25,7 @@ inline constexpr int kAborted = 18;
 inline constexpr int kFile = 19;
 inline constexpr int kUnauthenticated = 20;
 inline constexpr int kPermissionDenied = 21;
+inline constexpr int kNotAccurate = 22;
 
 struct ExitCode {
   int code;

@@ -24,9 +24,14 @@ struct FactorArguments {
   bool fail_singular = false;
 };
 
-// The values of a file's entries, in the order and type of the matrix that the factor keeps.
-absl::StatusOr<Array> ReadSparseValues(Session* session, const std::string& path,
-                                       const std::string& handle) {
+// The values of a file's entries, in the order and type of the matrix that the factor keeps, and
+// the digest of their pattern.
+struct SparseValues {
+  Array values;
+  std::string pattern_digest;
+};
+absl::StatusOr<SparseValues> ReadSparseValues(Session* session, const std::string& path,
+                                              const std::string& handle) {
   const auto matrix = LocalMatrix::Load(path);
   if (!matrix.ok()) return matrix.status();
   if (matrix->dense() != nullptr) {
@@ -38,16 +43,17 @@ absl::StatusOr<Array> ReadSparseValues(Session* session, const std::string& path
   const auto factor = session->client().Describe(handle, session->call());
   if (!factor.ok()) return factor.status();
   auto values = packed->Values().As(factor->matrix_dtype());
-  if (values.ok()) return values;
+  if (values.ok()) return SparseValues{*std::move(values), packed->PatternDigest()};
   return absl::InvalidArgumentError(absl::StrCat(path, ": complex, in place of a real matrix"));
 }
 
 absl::StatusOr<v1::Factor> SendValues(Session* session, const FactorArguments& arguments,
                                       v1::RefactorizeHeader header) {
-  const auto values = ReadSparseValues(session, arguments.matrix.path, header.handle());
-  if (!values.ok()) return values.status();
-  const client::MatrixSource source = WithType(values->dtype, [&](auto type) {
-    return client::MatrixSource::SparseValues(ElementsOf<decltype(type)>(*values));
+  const auto read = ReadSparseValues(session, arguments.matrix.path, header.handle());
+  if (!read.ok()) return read.status();
+  const client::MatrixSource source = WithType(read->values.dtype, [&](auto type) {
+    return client::MatrixSource::SparseValues(ElementsOf<decltype(type)>(read->values),
+                                              read->pattern_digest);
   });
   return WithProgressBar(*session, [&](const client::CallOptions& call) {
     return session->client().Refactorize(source, std::move(header), call);
@@ -86,6 +92,7 @@ absl::Status RunFactor(Session* session, const FactorArguments& arguments) {
     session->Warn(absl::StrCat("the factor is singular (info ", factor->info(),
                                "): no system can be solved with this factor"));
   }
+  WarnOf(session, *factor);
   return absl::OkStatus();
 }
 

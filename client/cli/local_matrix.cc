@@ -86,11 +86,12 @@ absl::StatusOr<Banner> ReadBanner(LineReader* lines) {
     return lines->Malformed("no Matrix Market banner");
   }
   Banner banner{lower[2] == "coordinate", lower[3] == "complex", lower[3] == "pattern", lower[4]};
-  const bool known = (banner.coordinate || lower[2] == "array") &&
-                     (lower[3] == "real" || lower[3] == "integer" || banner.complex ||
-                      (banner.pattern && banner.coordinate)) &&
-                     (lower[4] == "general" || lower[4] == "symmetric" ||
-                      lower[4] == "skew-symmetric" || (lower[4] == "hermitian" && banner.complex));
+  const bool known =
+      (banner.coordinate || lower[2] == "array") &&
+      (lower[3] == "real" || lower[3] == "double" || lower[3] == "integer" ||
+       lower[3] == "unsigned-integer" || banner.complex || (banner.pattern && banner.coordinate)) &&
+      (lower[4] == "general" || lower[4] == "symmetric" || lower[4] == "skew-symmetric" ||
+       (lower[4] == "hermitian" && banner.complex));
   if (!known) return lines->Malformed("a matrix of another kind");
   return banner;
 }

@@ -3,11 +3,13 @@
 #define CROUT_CLIENT_CLI_PACKED_MATRIX_H_
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/cli/array.h"
 #include "client/cli/local_matrix.h"
+#include "kernels/sparse/pattern_text.h"
 #include "kernels/sparse_view.h"
 
 namespace crout::cli {
@@ -23,6 +25,8 @@ class PackedMatrix {
   AnySparse view() const { return {block_.data(), dtype_, n_, nonzeros_}; }
   // The values in its order, by columns, and by rows within: a vector.
   Array Values() const;
+  // The digest of its pattern, as SparseInfo.pattern_digest.
+  std::string PatternDigest() const { return PatternText(crout::PatternDigest(view())); }
 
  private:
   PackedMatrix() = default;

@@ -2,13 +2,16 @@
 #ifndef CROUT_CLIENT_CLI_REPORTED_CALL_H_
 #define CROUT_CLIENT_CLI_REPORTED_CALL_H_
 
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "client/cli/array_writer.h"
+#include "client/cli/exit_codes.h"
 #include "client/cli/json.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/session.h"
+#include "crout/warnings.h"
 
 namespace crout::cli {
 
@@ -21,20 +24,31 @@ auto WithProgressBar(const Session& session, F&& send) {
   return std::forward<F>(send)(call);
 }
 
+// Prints the warnings of a result. An inaccurate solution sets the exit code to kNotAccurate.
+template <class Result>
+void WarnOf(Session* session, const Result& result) {
+  for (const std::string& text : client::WarningTexts(result)) session->Warn(text);
+  if constexpr (requires { client::IsInaccurate(result); }) {
+    if (client::IsInaccurate(result)) session->ExitWith(kNotAccurate);
+  }
+}
+
 // Prints `result` and the factor that its call left in the cache; where the call failed, or its
 // answer could not be written to `output`, names the factor if there is one.
 template <class Result>
-absl::Status ReportWithFactor(const Session& session, const absl::StatusOr<Result>& result,
+absl::Status ReportWithFactor(Session* session, const absl::StatusOr<Result>& result,
                               const v1::Factor& factor, ArrayFileSink* output) {
   absl::Status status = result.status();
   if (status.ok()) status = output->Close();
   if (!status.ok()) {
-    session.WarnIfKept(factor);
+    session->WarnIfKept(factor);
     return status;
   }
   Json json = ToJson(*result);
   json["factor"] = ToJson(factor);
-  session.Print(json);
+  session->Print(json);
+  WarnOf(session, factor);
+  WarnOf(session, *result);
   return absl::OkStatus();
 }
 

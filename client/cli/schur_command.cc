@@ -27,7 +27,7 @@ absl::Status RunSchur(Session* session, const SchurArguments& arguments) {
     return session->client().ComputeSchurComplement(matrix->Source(), arguments.header, &factor, &s,
                                                     call);
   });
-  return ReportWithFactor(*session, result, factor, &s);
+  return ReportWithFactor(session, result, factor, &s);
 }
 
 }  // namespace

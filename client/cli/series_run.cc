@@ -227,8 +227,9 @@ void SeriesRun::Report(size_t index, const SeriesStep& step, double seconds) {
                         "correct digit",
                         index, result.amplification()));
   } else if (!result.accurate()) {
-    session_->Warn(
-        absl::StrCat("step ", index, ": X is not as accurate as asked (", result.accuracy(), ")"));
+    session_->Warn(absl::StrFormat("step %d: X is not as accurate as asked (%.3g instead of %.3g)",
+                                   index, result.backward_error(), result.accuracy()));
+    session_->ExitWith(kNotAccurate);
   }
 }
 

@@ -81,6 +81,7 @@ absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
   if (!result.ok()) return result.status();
   if (absl::Status status = x.Close(); !status.ok()) return status;
   session->Print(ToJson(*result));
+  WarnOf(session, *result);
   return absl::OkStatus();
 }
 
@@ -107,7 +108,7 @@ absl::Status RunLu(Session* session, const SolveArguments& arguments) {
     return session->client().FactorizeAndSolve(matrix->Source(), *rhs, std::move(header), &factor,
                                                &x, call);
   });
-  return ReportWithFactor(*session, result, factor, &x);
+  return ReportWithFactor(session, result, factor, &x);
 }
 
 }  // namespace

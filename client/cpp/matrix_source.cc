@@ -281,10 +281,12 @@ MatrixSource MatrixSource::SparseBytes(v1::Dtype dtype, v1::SparseFormat format,
   return source;
 }
 
-MatrixSource MatrixSource::SparseValueBytes(v1::Dtype dtype, const Array& values) {
+MatrixSource MatrixSource::SparseValueBytes(v1::Dtype dtype, const Array& values,
+                                            absl::string_view pattern_digest) {
   MatrixSource source;
   source.spec_.mutable_values()->set_dtype(dtype);
   source.spec_.mutable_values()->set_entries(values.count);
+  source.spec_.mutable_values()->set_pattern_digest(std::string(pattern_digest));
   source.bytes_ = {values.bytes};
   return source;
 }

@@ -74,6 +74,8 @@ module crout
     real(c_double) :: quality
     real(c_double) :: norm_one
     character(kind=c_char) :: handle(32)
+    !> Bits: 2 poor factor, 16 nearly singular, 32 rcond of a matrix nearby. 0: nothing to warn of.
+    integer(c_int32_t) :: warnings
   end type
 
   type, bind(C) :: matrix_view

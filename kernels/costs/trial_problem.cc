@@ -80,7 +80,8 @@ absl::StatusOr<double> TrialProblem::TimeFactor(ExecutionContext& context,
 
 absl::StatusOr<double> TrialProblem::TimeSolve(ExecutionContext& context,
                                                const TriangularSolver& solver, Timer timer) {
-  FactorView factor = {lu(), ipiv_.as<int64_t>(), unit_diagonal_, prepared_.data(), {}};
+  FactorView factor = {lu(), ipiv_.as<int64_t>(), unit_diagonal_};
+  factor.prepared = prepared_.data();
   CROUT_RETURN_IF_ERROR(
       context.ops().CopyToDevice(matrix_.data(), rhs_.data(), n_ * SizeOf(dtype_)));
   absl::Status status = solver.needs_preparation()

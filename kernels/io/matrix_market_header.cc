@@ -30,10 +30,11 @@ struct Word {
   T meaning;
 };
 
-constexpr Word<Field> kFields[] = {{"real", Field::kReal},
-                                   {"integer", Field::kInteger},
-                                   {"pattern", Field::kPattern},
-                                   {"complex", Field::kComplex}};
+// SciPy writes unsigned integers in a field of their own; "double" is MATLAB's and older writers'.
+constexpr Word<Field> kFields[] = {
+    {"real", Field::kReal},       {"double", Field::kReal},
+    {"integer", Field::kInteger}, {"unsigned-integer", Field::kInteger},
+    {"pattern", Field::kPattern}, {"complex", Field::kComplex}};
 constexpr Word<Symmetry> kSymmetries[] = {{"general", Symmetry::kGeneral},
                                           {"symmetric", Symmetry::kSymmetric},
                                           {"skew-symmetric", Symmetry::kSkewSymmetric},

@@ -92,12 +92,12 @@ absl::StatusOr<BatchDownload> DownloadMembers(ExecutionContext* context, const F
 }
 
 size_t BatchFiguresBytes(int64_t members) {
-  return BlockBytes(BatchFigures::kBytesPerMember * static_cast<size_t>(members));
+  return BlockBytes(BatchFigures::kSentBytesPerMember * static_cast<size_t>(members));
 }
 
 absl::StatusOr<Buffer> DownloadFigures(ExecutionContext* context, const FactorParts& parts,
                                        int64_t members, MemoryResource& memory) {
-  const size_t bytes = BatchFigures::kBytesPerMember * static_cast<size_t>(members);
+  const size_t bytes = BatchFigures::kSentBytesPerMember * static_cast<size_t>(members);
   if (bytes == 0) return Buffer();
   CROUT_ASSIGN_OR_RETURN(Buffer figures, memory.Allocate(bytes));
   CROUT_RETURN_IF_ERROR(CopyOut(context, parts[kFiguresPart].data(), figures.data(), bytes));

@@ -1,6 +1,7 @@
 #include "kernels/jobs/batch_factorize.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,7 @@ class BatchFactorizeJob {
   std::byte* const figures_;
   BatchLayout layout_;  // copies to the device read it, and what the method writes to its workspace
   std::vector<std::byte> host_workspace_;
+  std::vector<float> conditions_;  // of the members; copies from the device write it
   JobBuffers buffers_;
 };
 
@@ -68,7 +70,7 @@ absl::Status BatchFactorizeJob::Factor(StopRequested stop) {
                           buffers_[plan_.members].as<BatchMember>()};
   const BatchFigures figures(buffers_[plan_.figures].data(), members);
   const BatchFactors factors{buffers_[plan_.ipiv].as<int64_t>(), figures.info, figures.pivot_growth,
-                             figures.quality};
+                             figures.quality, figures.pivot_condition};
   CROUT_RETURN_IF_ERROR(
       plan_.options.method->Factor(context_, lu, layout_.members, factors,
                                    {buffers_.Span(plan_.workspace), host_workspace_}, stop));
@@ -77,19 +79,40 @@ absl::Status BatchFactorizeJob::Factor(StopRequested stop) {
 }
 
 absl::Status BatchFactorizeJob::DownloadFigures() {
-  const Buffer& figures = buffers_[plan_.figures];
-  CROUT_RETURN_IF_ERROR(context_.ops().CopyToHost(figures.data(), figures_, figures.size()));
+  const int64_t members = layout_.extent.members;
+  const BatchFigures figures(buffers_[plan_.figures].data(), members);
+  MatrixOps& ops = context_.ops();
+  const auto count = static_cast<size_t>(members);
+  conditions_.resize(count);
+  CROUT_RETURN_IF_ERROR(ops.CopyToHost(buffers_[plan_.figures].data(), figures_,
+                                       count * BatchFigures::kSentBytesPerMember));
+  CROUT_RETURN_IF_ERROR(
+      ops.CopyToHost(figures.pivot_condition, conditions_.data(), count * sizeof(float)));
   return context_.Synchronize();
 }
 
 // What a client should look at first: the worst of the members.
-BatchSummary Summarize(const BatchExtent& extent, const BatchFigures& figures) {
+BatchSummary Summarize(const BatchLayout& layout, const BatchFigures& figures,
+                       std::span<const float> conditions) {
+  const DType dtype = layout.extent.dtype;
   BatchSummary summary;
-  summary.extent = extent;
-  for (int64_t i = 0; i < extent.members; ++i) {
-    summary.singular += figures.info[i] > 0 ? 1 : 0;
+  summary.extent = layout.extent;
+  const auto count = [](int64_t i, bool doubtful, int64_t* members, int64_t* first) {
+    if (doubtful && (*members)++ == 0) *first = i;
+  };
+  for (int64_t i = 0; i < layout.extent.members; ++i) {
     summary.pivot_growth = std::max(summary.pivot_growth, figures.pivot_growth[i]);
     summary.quality = std::max(summary.quality, figures.quality[i]);
+    if (figures.info[i] > 0) {
+      ++summary.singular;
+      continue;
+    }
+    const bool poor = IsPoorFactor(figures.quality[i], figures.pivot_growth[i], dtype);
+    count(i, poor, &summary.poor, &summary.first_poor);
+    const BatchMember& member = layout.members[i];
+    const bool shown = !poor && member.rows == member.cols && member.rows > 0;
+    count(i, shown && IsNearlySingular(conditions[i], dtype, member.rows), &summary.nearly_singular,
+          &summary.first_nearly_singular);
   }
   return summary;
 }
@@ -109,8 +132,8 @@ FactorSummary SummaryOf(const BatchFactorizePlan& plan, const BatchSummary& batc
 
 Factorization BatchFactorizeJob::TakeResult() {
   Factorization result;
-  result.summary =
-      SummaryOf(plan_, Summarize(layout_.extent, BatchFigures(figures_, layout_.extent.members)));
+  result.summary = SummaryOf(
+      plan_, Summarize(layout_, BatchFigures(figures_, layout_.extent.members), conditions_));
   const auto hand_over = [&](std::string_view name, PartKind kind, BufferPlan::Id id) {
     result.parts.Add(name, kind, buffers_.Take(id));
   };
@@ -162,8 +185,10 @@ absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOption
   plan.figures = buffers.Add("figures", figures, kKept);
   plan.workspace = buffers.Add("workspace", workspace.device);
   plan.host_workspace = workspace.host;
-  buffers.Add("layout", BufferKind::kReport, BatchLayoutBytes(extent.members) + workspace.host);
-  buffers.Add("reply", BufferKind::kReply, figures);
+  const auto count = static_cast<size_t>(extent.members);
+  buffers.Add("layout", BufferKind::kReport,
+              BatchLayoutBytes(extent.members) + workspace.host + count * sizeof(float));
+  buffers.Add("reply", BufferKind::kReply, BatchFigures::kSentBytesPerMember * count);
   CROUT_ASSIGN_OR_RETURN(plan.bytes, buffers.Sum());
   plan.seconds = options.method->PredictFactorSeconds(extent);
   return plan;
@@ -199,10 +224,10 @@ BatchView ViewBatch(const Factorization& factorization) {
     return IrregularBatch{block.data() + BatchValuesOffset(extent.members), extent, members};
   };
   const BatchFigures figures(parts[kFiguresPart].data(), extent.members);
-  return {
-      batch_in(factorization.lu()),
-      batch_in(factorization.matrix()),
-      {factorization.ipiv().as<int64_t>(), figures.info, figures.pivot_growth, figures.quality}};
+  return {batch_in(factorization.lu()),
+          batch_in(factorization.matrix()),
+          {factorization.ipiv().as<int64_t>(), figures.info, figures.pivot_growth, figures.quality,
+           figures.pivot_condition}};
 }
 
 }  // namespace crout

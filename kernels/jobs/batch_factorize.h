@@ -20,16 +20,20 @@ struct BatchFactorizeOptions {
 
 // What is told of each member, in host memory, one array after the other (BatchFactors).
 struct BatchFigures {
-  static constexpr size_t kBytesPerMember = 2 * sizeof(double) + sizeof(int32_t);
+  static constexpr size_t kBytesPerMember = 2 * sizeof(double) + sizeof(int32_t) + sizeof(float);
+  // Of those that a reply has: all but pivot_condition.
+  static constexpr size_t kSentBytesPerMember = kBytesPerMember - sizeof(float);
 
   BatchFigures(std::byte* memory, int64_t members)
       : pivot_growth(reinterpret_cast<double*>(memory)),
         quality(pivot_growth + members),
-        info(reinterpret_cast<int32_t*>(quality + members)) {}
+        info(reinterpret_cast<int32_t*>(quality + members)),
+        pivot_condition(reinterpret_cast<float*>(info + members)) {}
 
   double* pivot_growth;
   double* quality;
   int32_t* info;
+  float* pivot_condition;
 };
 
 // Decided before the job runs. Made by PlanBatchFactorize, then constant.
@@ -57,8 +61,8 @@ absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOption
 FactorSummary ExpectedSummary(const BatchFactorizePlan& plan);
 
 // Factors the batch in `upload` (device memory, as batch_payload.h says; consumed, and reused as
-// the kept matrices or as the factors). Figures of the members go to `figures`, host memory for as
-// many members as the plan has. Blocks as Factorize does, and takes an upload as that does.
+// the kept matrices or as the factors). Figures of the members go to `figures`, host memory of
+// kSentBytesPerMember for each. Blocks as Factorize does, and takes an upload as that does.
 // INVALID_ARGUMENT where the sizes of the members are not those that the plan was made for, with
 // the member's index; CANCELLED when stopped. Singular members, and such with NaN or Inf, are
 // results.

@@ -10,6 +10,7 @@
 #include "kernels/jobs/batch_factorize.h"
 #include "kernels/jobs/batch_payload.h"
 #include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/judge_solve.h"
 #include "kernels/stop_requested.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
@@ -32,6 +33,7 @@ class BatchSolveJob {
         plan_(plan),
         factor_(ViewBatch(factor)),
         factor_block_(factor.lu().data()),
+        factors_(factor.summary),
         host_workspace_(plan.host_workspace),
         buffers_(plan.buffers) {
     buffers_.Give(plan.upload, std::move(upload));
@@ -50,7 +52,7 @@ class BatchSolveJob {
   // Those of the systems alone, in their order; `of_members` has one for each member.
   template <class T>
   void PickSystems(const std::vector<T>& of_members, T* of_systems) const;
-  BatchSolveSummary Summarize(const BatchSolveFigures& figures) const;
+  BatchSolveSummary Summarize(const BatchSolveFigures& figures, const std::byte* solution) const;
 
   IrregularBatch In(BufferPlan::Id block) const {
     return {buffers_[block].data() + BatchValuesOffset(plan_.rhs.systems), extent_,
@@ -61,6 +63,7 @@ class BatchSolveJob {
   const BatchSolvePlan& plan_;
   const BatchView factor_;
   const std::byte* const factor_block_;
+  const FactorSummary& factors_;
   BatchLayout factor_layout_;
   std::vector<std::byte> host_workspace_;  // what the method writes there is copied to the device
   std::vector<int64_t> systems_;           // their members
@@ -171,17 +174,32 @@ absl::Status BatchSolveJob::Download(std::byte* solution, std::byte* figures) {
   return absl::OkStatus();
 }
 
-BatchSolveSummary BatchSolveJob::Summarize(const BatchSolveFigures& figures) const {
+BatchSolveSummary BatchSolveJob::Summarize(const BatchSolveFigures& figures,
+                                           const std::byte* solution) const {
   BatchSolveSummary summary;
   double& worst = summary.backward_error;  // once a NaN, it stays one
+  const DType dtype = plan_.factor.dtype;
   for (int64_t k = 0; k < plan_.rhs.systems; ++k) {
-    const double error = figures.backward_error[k];
     if (figures.info[k] > 0) {
       ++summary.singular;
-    } else if (plan_.options.verify && !(error <= worst) && !std::isnan(worst)) {
-      worst = error;
+      continue;
     }
+    const BatchMember& x = members_[systems_[k]];
+    const double error = figures.backward_error[k];
+    bool accepted = true;
+    if (plan_.options.verify) {
+      if (!(error <= worst) && !std::isnan(worst)) worst = error;
+      accepted = IsAccepted(error, AcceptedBackwardError(dtype, x.rows));
+    } else {
+      const std::byte* const values = solution + static_cast<size_t>(x.offset) * SizeOf(dtype);
+      accepted =
+          std::isfinite(LargestOnHost({values, dtype, Layout::kColumnMajor, x.rows, x.cols}));
+    }
+    if (!accepted && summary.inaccurate++ == 0) summary.first_inaccurate = k;
   }
+  summary.doubts.inaccurate = summary.inaccurate > 0;
+  summary.doubts.growth = !plan_.options.verify && factors_.is_poor();
+  summary.doubts.nearly_singular = factors_.is_nearly_singular();
   return summary;
 }
 
@@ -198,7 +216,7 @@ absl::StatusOr<BatchSolveSummary> BatchSolveJob::Run(std::byte* solution, std::b
   CROUT_RETURN_IF_ERROR(Download(solution, figures));
   timings.device_to_host += watch.Lap();
   sync.Dismiss();
-  return Summarize(BatchSolveFigures(figures, plan_.rhs.systems));
+  return Summarize(BatchSolveFigures(figures, plan_.rhs.systems), solution);
 }
 
 absl::Status AddBuffers(BatchSolvePlan& plan) {

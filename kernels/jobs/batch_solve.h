@@ -45,6 +45,11 @@ struct BatchSolveSummary {
   int64_t singular = 0;  // systems whose member is
   // The largest of the others'; NaN if one of them is. 0 if nothing was verified.
   double backward_error = 0;
+  // Of the others: those whose error is not accepted (numerics/judgment.h), and the first of them,
+  // by its place among the systems.
+  int64_t inaccurate = 0;
+  int64_t first_inaccurate = 0;
+  Doubts doubts;  // of all
 };
 
 // Decided before the job runs. Made by PlanBatchSolve, then constant.

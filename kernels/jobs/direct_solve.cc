@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/judge_solve.h"
 #include "kernels/jobs/solution_shape.h"
 #include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/residual_check.h"
@@ -84,6 +85,8 @@ class DirectSolveJob {
   absl::Status Solve(StopRequested stop);
   absl::Status Verify();
   absl::Status Deliver(std::byte* out);
+  // X as it was delivered.
+  void Judge(std::byte* out);
 
   MatrixOps& ops() { return context_.ops(); }
   // Without right-hand sides only A is looked at.
@@ -105,6 +108,7 @@ class DirectSolveJob {
   PackedMatrix rhs_;
   JobBuffers buffers_;
   DirectSolveSummary summary_;
+  double rhs_max_abs_ = 0;
 };
 
 absl::Status DirectSolveJob::ImportMatrix() {
@@ -112,7 +116,7 @@ absl::Status DirectSolveJob::ImportMatrix() {
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   const MatrixStats& stats = context_.report().matrix;
   CROUT_RETURN_IF_ERROR(CheckFinite(stats, matrix_, "matrix"));
-  CROUT_RETURN_IF_ERROR(CheckNoOverflow(stats, matrix_, options_.dtype, "matrix"));
+  CROUT_RETURN_IF_ERROR(CheckConversion(stats, matrix_, options_.dtype, "matrix"));
   summary_.norm_one = stats.norm_one;
   summary_.norm_inf = stats.norm_inf;
   return absl::OkStatus();
@@ -124,7 +128,8 @@ absl::Status DirectSolveJob::ImportRhs() {
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   const MatrixStats& stats = context_.report().matrix;
   CROUT_RETURN_IF_ERROR(CheckFinite(stats, rhs_, "right-hand side"));
-  return CheckNoOverflow(stats, rhs_, options_.dtype, "right-hand side");
+  rhs_max_abs_ = stats.max_abs;
+  return CheckConversion(stats, rhs_, options_.dtype, "right-hand side");
 }
 
 absl::Status DirectSolveJob::Solve(StopRequested stop) {
@@ -174,6 +179,18 @@ absl::Status DirectSolveJob::Deliver(std::byte* out) {
   return context_.Synchronize();
 }
 
+void DirectSolveJob::Judge(std::byte* out) {
+  SolveFigures figures;
+  figures.backward_error = summary_.backward_error;
+  figures.matrix_norm = summary_.norm_inf;
+  figures.rhs_max_abs = rhs_max_abs_;
+  const bool single = RealOf(rhs_.dtype) == DType::kFloat32;
+  figures.accepted = AcceptedBackwardError(single ? rhs_.dtype : options_.dtype, n_);
+  PackedMatrix delivered = plan_.delivered;
+  delivered.data = out;
+  summary_.doubts = JudgeSolution(nullptr, figures, delivered);
+}
+
 absl::StatusOr<DirectSolveSummary> DirectSolveJob::Run(std::byte* out, StopRequested stop,
                                                        KernelTimings& timings) {
   Stopwatch watch;
@@ -192,6 +209,7 @@ absl::StatusOr<DirectSolveSummary> DirectSolveJob::Run(std::byte* out, StopReque
     timings.refine += watch.Lap();
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     if (has_rhs()) CROUT_RETURN_IF_ERROR(Deliver(out));
+    if (has_rhs()) Judge(out);
     timings.device_to_host += watch.Lap();
   }
   sync.Dismiss();

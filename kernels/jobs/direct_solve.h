@@ -31,6 +31,7 @@ struct DirectSolveSummary {
   double norm_inf = 0;
   // When verified and not singular, as in SolveSummary.
   std::optional<double> backward_error;
+  Doubts doubts;
 };
 
 // A solve without factors, decided before it runs, and its buffers. Where two ids are equal one

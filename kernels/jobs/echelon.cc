@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
+#include "kernels/numerics/normalizing_scale.h"
+#include "kernels/safe_range.h"
 #include "kernels/stop_requested.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
@@ -26,6 +30,9 @@ absl::Status AddBuffers(EchelonPlan& plan) {
   plan.upload = buffers.Add("matrix", BufferKind::kUpload, matrix);
   plan.matrix = by_rows ? buffers.Add("matrix by columns", matrix) : plan.upload;
   plan.workspace = buffers.Add("workspace", workspace);
+  CROUT_ASSIGN_OR_RETURN(const size_t scales, MatrixBytes(shape.rows, 1, DType::kFloat64));
+  plan.scales = buffers.Add("row scales", scales);
+  buffers.Add("row scales: as the host has them", BufferKind::kReport, scales);
   buffers.Add("reply", BufferKind::kReply, matrix);
   return absl::OkStatus();
 }
@@ -51,7 +58,14 @@ class EchelonJob {
   absl::Status ImportMatrix();
   // Of what is in A now.
   absl::StatusOr<MatrixStats> Statistics(int64_t cols);
-  absl::StatusOr<double> Tolerance();
+  // Multiplies A, of statistics `stats`, by scale_, a power of two that brings it into the range in
+  // which its norm is finite and nothing overflows on the way: its form is the same.
+  absl::Status ScaleIntoRange(const MatrixStats& stats);
+  absl::Status Multiply(double scale, int64_t first_row, int64_t first_col);
+  // Of the scaled A.
+  absl::StatusOr<PivotTolerance> Tolerance();
+  // In the units of A as it came.
+  void Unscale(EchelonForm& form) const;
   absl::Status Deliver(std::byte* out);
 
   MatrixOps& ops() { return context_.ops(); }
@@ -60,6 +74,7 @@ class EchelonJob {
   const EchelonPlan& plan_;
   PackedMatrix packed_;
   JobBuffers buffers_;
+  double scale_ = 1;
 };
 
 absl::Status EchelonJob::ImportMatrix() {
@@ -75,11 +90,42 @@ absl::StatusOr<MatrixStats> EchelonJob::Statistics(int64_t cols) {
   return context_.report().matrix;
 }
 
-absl::StatusOr<double> EchelonJob::Tolerance() {
-  if (plan_.options.tolerance || eligible() == 0) return plan_.options.tolerance.value_or(0);
+absl::Status EchelonJob::Multiply(double scale, int64_t first_row, int64_t first_col) {
+  AnyMatrix block = A(packed_.cols);
+  block.rows -= first_row;
+  block.cols -= first_col;
+  if (block.rows == 0 || block.cols == 0) return absl::OkStatus();
+  block.data += (first_row + first_col * block.ld) * SizeOf(block.dtype);
+  const std::vector<double> scales(block.rows, scale);
+  double* const row = buffers_[plan_.scales].as<double>();
+  CROUT_RETURN_IF_ERROR(ops().CopyToDevice(scales.data(), row, scales.size() * sizeof(double)));
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(block, row, nullptr, block));
+  return context_.Synchronize();
+}
+
+absl::Status EchelonJob::ScaleIntoRange(const MatrixStats& stats) {
+  const SafeRange range = SafeRangeOf(packed_.dtype);
+  if (stats.max_abs == 0 || range.contains(stats.max_abs)) return absl::OkStatus();
+  // Large entries become no smaller than they have to, for those beside them that are tiny. The
+  // modulus of a complex entry may be Inf.
+  const double largest = std::min(stats.max_abs, std::numeric_limits<double>::max());
+  scale_ = NormalizingScale(largest, largest > range.most ? std::ilogb(range.most) - 1 : 0);
+  return Multiply(scale_, 0, 0);
+}
+
+void EchelonJob::Unscale(EchelonForm& form) const {
+  form.tolerance = plan_.options.tolerance.value_or(form.tolerance / scale_);
+  if (form.least_pivot) *form.least_pivot /= scale_;
+  if (form.largest_rejected) *form.largest_rejected /= scale_;
+}
+
+absl::StatusOr<PivotTolerance> EchelonJob::Tolerance() {
+  if (plan_.options.tolerance) return PivotTolerance{*plan_.options.tolerance * scale_};
+  if (eligible() == 0) return PivotTolerance();
   CROUT_ASSIGN_OR_RETURN(const MatrixStats stats, Statistics(eligible()));
   const auto size = static_cast<double>(std::max(packed_.rows, eligible()));
-  return size * 2 * UnitRoundoff(packed_.dtype) * stats.norm_inf;
+  return PivotTolerance{size * 2 * UnitRoundoff(packed_.dtype) * stats.norm_inf,
+                        /*follows_growth=*/true};
 }
 
 absl::Status EchelonJob::Deliver(std::byte* out) {
@@ -103,10 +149,14 @@ absl::StatusOr<EchelonForm> EchelonJob::Run(std::byte* out, StopRequested stop,
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
   CROUT_RETURN_IF_ERROR(ImportMatrix());
-  CROUT_ASSIGN_OR_RETURN(const double tolerance, Tolerance());
+  CROUT_RETURN_IF_ERROR(ScaleIntoRange(context_.report().matrix));
+  CROUT_ASSIGN_OR_RETURN(const PivotTolerance tolerance, Tolerance());
   CROUT_ASSIGN_OR_RETURN(EchelonForm form, plan_.options.reducer->Reduce(
                                                context_, A(packed_.cols), eligible(), tolerance,
                                                buffers_.Span(plan_.workspace), stop));
+  // Augmented columns of the rows without a pivot alone are multiples of A's.
+  if (scale_ != 1) CROUT_RETURN_IF_ERROR(Multiply(1 / scale_, form.rank(), eligible()));
+  Unscale(form);
   timings.solve += watch.Lap();
   CROUT_RETURN_IF_ERROR(Deliver(out));
   timings.device_to_host += watch.Lap();
@@ -140,7 +190,9 @@ absl::StatusOr<EchelonForm> ReduceToEchelonForm(ExecutionContext& context, const
   SyncOnExit sync(context);  // `upload` may still be arriving.
   CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "matrix"));
   if (plan.shape.rows == 0 || plan.shape.cols == 0) {
-    return EchelonForm{{}, plan.options.tolerance.value_or(0)};
+    EchelonForm empty;
+    empty.tolerance = plan.options.tolerance.value_or(0);
+    return empty;
   }
   EchelonJob job(context, plan, std::move(upload));
   sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.

@@ -18,7 +18,7 @@ struct EchelonOptions {
   // The last so many columns are reduced along, and hold no pivots.
   int64_t augmented = 0;
   // Unset: max(rows, k) eps |A|_inf of the k columns that are not augmented, eps the distance of 1
-  // from the next number of the type.
+  // from the next number of the type; it follows growth then (PivotTolerance).
   std::optional<double> tolerance;
 };
 
@@ -31,6 +31,7 @@ struct EchelonPlan {
   BufferPlan::Id upload = 0;
   BufferPlan::Id matrix = 0;  // A by columns: the upload, where it arrived so
   BufferPlan::Id workspace = 0;
+  BufferPlan::Id scales = 0;  // of rows
   JobBytes bytes;      // nothing is kept
   double seconds = 0;  // predicted
 };

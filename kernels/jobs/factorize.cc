@@ -105,10 +105,9 @@ absl::Status FactorizeJob::Inspect() {
     scaling_ = DecideScaling(options_.equilibrate, context_.report().scale, options_.factor_dtype);
   }
   const bool narrows = RealOf(options_.factor_dtype) != RealOf(packed_.dtype);
-  if (narrows && !scaling_.any() && original_.max_abs > LargestConvertible(options_.factor_dtype)) {
-    return LocateOverflow();
-  }
-  return absl::OkStatus();
+  if (!narrows || scaling_.any()) return absl::OkStatus();
+  if (original_.max_abs > LargestConvertible(options_.factor_dtype)) return LocateOverflow();
+  return CheckConversion(original_, packed_, options_.factor_dtype, "matrix");
 }
 
 absl::Status FactorizeJob::LocateOverflow() {
@@ -118,7 +117,7 @@ absl::Status FactorizeJob::LocateOverflow() {
     CROUT_RETURN_IF_ERROR(ops().Import(packed_, Lu()));
     CROUT_RETURN_IF_ERROR(context_.Synchronize());
   }
-  return CheckNoOverflow(context_.report().matrix, packed_, options_.factor_dtype, "matrix");
+  return CheckConversion(context_.report().matrix, packed_, options_.factor_dtype, "matrix");
 }
 
 absl::Status FactorizeJob::FillFactorInput() {
@@ -178,6 +177,8 @@ absl::Status FactorizeJob::FillSummary() {
         std::isinf(largest)
             ? largest
             : FactorQuality(report.factor.probe, probe_, factored_.norm_one, options_.factor_dtype);
+    summary_.condition_signal =
+        PivotCondition(report.factor.min_pivot, report.factor.max_pivot, factored_.max_abs);
   }
   summary_.norm_one = original_.norm_one;
   summary_.norm_inf = original_.norm_inf;

@@ -92,6 +92,10 @@ absl::StatusOr<Factorization> FactorizeMixed(ExecutionContext& context, const Mi
   CROUT_ASSIGN_OR_RETURN(Factorization low,
                          Factorize(context, plan.low, std::move(upload), stop, timings));
   low.summary.precision = plan.precision;
+  // The determinant is that of A rounded to single precision, which may have any sign.
+  low.summary.det_sign.reset();
+  low.summary.det_log_abs.reset();
+  low.summary.det_sign_imaginary = 0;
   const std::optional<PrecisionFallback> why = ReasonToWiden(low.summary);
   if (!why) return low;
   return Widen(context, plan, std::move(low), *why, stop, timings);

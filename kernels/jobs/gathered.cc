@@ -10,6 +10,7 @@
 #include "kernels/device.h"
 #include "kernels/jobs/gathered_layout.h"
 #include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/judge_solve.h"
 #include "kernels/numerics/equilibrate.h"
 #include "kernels/numerics/matrix_scan.h"
 #include "kernels/stop_requested.h"
@@ -105,7 +106,8 @@ class GatheredJob {
   std::byte* Back(size_t place) const { return back_.data() + (place - places_.figures); }
   BatchFactors Factors() const {
     const BatchFigures figures(Back(places_.figures), std::ssize(systems_));
-    return {ipiv_.as<int64_t>(), figures.info, figures.pivot_growth, figures.quality};
+    return {ipiv_.as<int64_t>(), figures.info, figures.pivot_growth, figures.quality,
+            figures.pivot_condition};
   }
   BatchLu::Workspace Workspace() const {
     return {{workspace_.data(), workspace_.size()},
@@ -293,7 +295,9 @@ void GatheredJob::TellFactor(size_t k) {
   summary.pivots = traits.pivoting != PivotRule::kNone;
   if (summary.info > 0) summary.singular = SingularReason::kZeroPivot;
   summary.pivot_growth = figures.pivot_growth[k];
-  if (summary.info == 0) summary.quality = figures.quality[k];
+  if (summary.info > 0) return;
+  summary.quality = figures.quality[k];
+  summary.condition_signal = figures.pivot_condition[k];
 }
 
 void GatheredJob::TellSolution(size_t k) {
@@ -305,8 +309,19 @@ void GatheredJob::TellSolution(size_t k) {
       back + places_.rhs + static_cast<size_t>(place.offset) * SizeOf(dtype_);
   CopyPacked(system.rhs, x, /*to_columns=*/false, system.x);
   system.solved.solver = kSolver;
-  if (!system.verify) return;
-  system.solved.backward_error = reinterpret_cast<const double*>(back + places_.errors)[k];
+  const FactorSummary& factor =
+      system.factor != nullptr ? system.factor->summary : system.made.summary;
+  SolveFigures figures;
+  figures.accepted = AcceptedBackwardError(dtype_, system.shape.n);
+  figures.matrix_norm = op_ == Op::kNone ? factor.norm_inf : factor.norm_one;
+  figures.rhs_max_abs = LargestOnHost(system.rhs);
+  if (system.verify) {
+    figures.backward_error = system.solved.backward_error =
+        reinterpret_cast<const double*>(back + places_.errors)[k];
+  }
+  PackedMatrix delivered = system.rhs;
+  delivered.data = system.x;
+  system.solved.doubts = JudgeSolution(&factor, figures, delivered);
 }
 
 absl::Status GatheredJob::Run(StopRequested stop, GatheredTimings& timings) {

@@ -26,8 +26,16 @@ absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
       absl::StrCat(ToAbsl(what), " has a NaN or Inf ", At(stats.first_non_finite, shape)));
 }
 
-absl::Status CheckNoOverflow(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
+absl::Status CheckConversion(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
                              std::string_view what) {
+  constexpr double kLeast = std::numeric_limits<float>::min();
+  const bool narrows = RealOf(dtype) != RealOf(shape.dtype);
+  if (narrows && stats.max_abs > 0 && stats.max_abs < kLeast) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        ToAbsl(what), " has no entry above ", stats.max_abs, " in magnitude: it underflows ",
+        ToAbsl(NameOf(dtype)), ", whose least normal number is ", kLeast, "; scale it, or work in ",
+        ToAbsl(NameOf(WideOf(dtype)))));
+  }
   if (stats.first_overflow < 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(ToAbsl(what), " has an entry that overflows ",
                                                  ToAbsl(NameOf(dtype)), " ",

@@ -18,8 +18,10 @@ namespace crout {
 absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
                          std::string_view what);
 
-// INVALID_ARGUMENT if `stats` name an element that overflowed when it was converted to `dtype`.
-absl::Status CheckNoOverflow(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
+// INVALID_ARGUMENT if `stats` name an element that overflows in the conversion to `dtype`, or if
+// what underflows in it may be more than a rounding of the largest element: that one is below the
+// least normal number. `what`: as above.
+absl::Status CheckConversion(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
                              std::string_view what);
 
 // INVALID_ARGUMENT unless `shape` is square.

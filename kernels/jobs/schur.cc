@@ -148,7 +148,9 @@ SchurSummary SchurJob::Summarize(const FactorSummary& factor) {
   SchurSummary summary;
   summary.backward_error = backward_error_;
   summary.growth = std::max(factor.pivot_growth, PivotGrowth(largest, stats_.max_abs));
-  summary.is_poor = !(backward_error_ <= kPoorQuality * static_cast<double>(n_) * eps);
+  // The backward error of the elimination is small beside S, however much S grew.
+  summary.is_poor = IsGrowthHarmful(summary.growth, options_.factor.factor_dtype) ||
+                    !(backward_error_ <= kPoorQuality * static_cast<double>(n_) * eps);
   return summary;
 }
 

@@ -27,7 +27,8 @@ struct SchurSummary {
   // The larger of the growth in A11's factors and of the largest |s_ij| over the largest |a_ij|, as
   // FactorSummary::pivot_growth.
   double growth = 1;
-  // Whether the error is above kPoorQuality n eps, eps the larger of the two types', or NaN.
+  // Whether the error is above kPoorQuality n eps, eps the larger of the two types', or NaN, or
+  // growth is harmful (numerics/judgment.h).
   bool is_poor = false;
 };
 

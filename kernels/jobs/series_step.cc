@@ -279,8 +279,7 @@ absl::Status SeriesStepJob::Judge(const ResidualCheck& check) {
     const double ratio = x[c] / rhs_max_[c] * system.a->NormInf(system.op);
     if (!(ratio <= summary.amplification)) summary.amplification = ratio;
   }
-  const double u = UnitRoundoff(plan_.vector_type);
-  summary.nearly_singular = !(summary.amplification * u * static_cast<double>(n_) < 1) ||
+  summary.nearly_singular = IsNearlySingular(summary.amplification, plan_.vector_type, n_) ||
                             !(summary.amplification * summary.backward_error < kDoubtfulError);
   return absl::OkStatus();
 }
@@ -485,6 +484,8 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   if (summary.solved) CROUT_RETURN_IF_ERROR(Deliver(out));
   summary.accurate = summary.solved && accurate(summary.backward_error);
+  // A right-hand side that A's null space has no part in hides it.
+  if (result_.factor) summary.nearly_singular |= result_.factor->summary.is_nearly_singular();
   timings.device_to_host += watch.Lap();
   KeepForNext();
   sync.Dismiss();

@@ -176,7 +176,8 @@ struct SeriesStepSummary {
   // A lower bound of A's condition number: max over columns of |op(A)| |x| / |b|, infinity-norms.
   // Near 1 / (n u) A may as well be singular, and X any vector of that size.
   double amplification = 0;
-  // It is at least 1 / (n u), u float64's, or 0.01 / backward_error: no figure of X need be right.
+  // No figure of X need be right: that is so large (numerics/judgment.h), or 0.01 / backward_error,
+  // or a factor that the step made is of a matrix that is nearly singular.
   bool nearly_singular = false;
   double old_seconds = 0;  // spent with the old factor
   double new_seconds = 0;  // on a new one, and with it

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/judge_solve.h"
 #include "kernels/jobs/solver_choice.h"
 #include "kernels/numerics/correction.h"
 #include "kernels/numerics/error_bound.h"
@@ -61,6 +62,8 @@ class SolveJob {
   absl::Status RoundToDelivered();
   absl::Status Deliver(std::byte* out);
   SolveSummary Summary() const;
+  // Of X as it was delivered.
+  Doubts Judge(const SolveSummary& summary, std::byte* out) const;
 
   MatrixOps& ops() { return context_.ops(); }
   AnyMatrix Columns(BufferPlan::Id id, DType dtype) const {
@@ -126,6 +129,7 @@ absl::Status SolveJob::FirstSolve() {
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   CROUT_RETURN_IF_ERROR(scaled ? CheckScaledRhs()
                                : CheckFinite(context_.report().matrix, packed_, "right-hand side"));
+  if (!scaled) rhs_max_abs_ = context_.report().matrix.max_abs;
   if (!check_) return absl::OkStatus();
   CROUT_RETURN_IF_ERROR(check_->Read());
   return MendFirstSolve();
@@ -238,13 +242,30 @@ SolveSummary SolveJob::Summary() const {
   summary.solver = std::string(solver_->name());
   summary.fallback = fallback_;
   summary.refinement_steps = refinement_steps_;
-  if (options_.max_corrections > 0) {
-    summary.corrections = corrections_;
-    summary.accurate = check_->errors().normwise <= plan_.accuracy;
-  }
+  if (options_.max_corrections > 0) summary.corrections = corrections_;
   if (options_.verify) summary.backward_error = check_->errors().normwise;
   if (options_.wants_componentwise()) summary.componentwise_error = check_->errors().componentwise;
   return summary;
+}
+
+Doubts SolveJob::Judge(const SolveSummary& summary, std::byte* out) const {
+  const FactorSummary& factor = factor_->summary;
+  SolveFigures figures;
+  if (check_) {
+    figures.backward_error = check_->errors().normwise;
+    const DType rounded = UnitRoundoff(packed_.dtype) > UnitRoundoff(factor.factor_dtype)
+                              ? packed_.dtype
+                              : factor.factor_dtype;
+    figures.accepted =
+        options_.max_corrections > 0 ? plan_.accuracy : AcceptedBackwardError(rounded, factor.n);
+  }
+  figures.finite = std::isfinite(summary.componentwise_error.value_or(0)) &&
+                   std::isfinite(summary.forward_error_bound.value_or(0));
+  figures.matrix_norm = options_.op == Op::kNone ? factor.norm_inf : factor.norm_one;
+  figures.rhs_max_abs = rhs_max_abs_;
+  PackedMatrix delivered = plan_.delivered;
+  delivered.data = out;
+  return JudgeSolution(&factor, figures, delivered);
 }
 
 absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
@@ -271,6 +292,7 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
 
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(Deliver(out));
+  summary.doubts = Judge(summary, out);
   timings.device_to_host += watch.Lap();
   sync.Dismiss();
   return summary;

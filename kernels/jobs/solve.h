@@ -56,9 +56,9 @@ struct SolveSummary {
   std::optional<double> forward_error_bound;
   int refinement_steps = 0;  // whose corrections X holds
   // With max_corrections: how often the factor was applied after the first solve, by each of the
-  // factors that were tried, and whether X is as accurate as was asked.
+  // factors that were tried.
   std::optional<int> corrections;
-  bool accurate = true;
+  Doubts doubts;
 };
 
 // A solve, decided before it runs, and its buffers. Where two ids are equal one buffer serves for

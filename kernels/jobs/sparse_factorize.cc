@@ -17,6 +17,8 @@
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/numerics/sparse_operand.h"
+#include "kernels/safe_range.h"
+#include "kernels/sparse/delayed_pivots.h"
 #include "kernels/sparse_ops.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
@@ -29,6 +31,25 @@ namespace crout {
 namespace {
 
 constexpr int kProbeVectors = 3;
+
+// Of an analysis whose pivots DelayPivots looks for, on one core of the host: some ten seconds.
+// Larger ones have what failed postponed, front by front and round by round.
+constexpr double kMostSearchFlops = 3e10;
+// DelayPivots finds all delays at once, but for what a less precise factor rounds otherwise.
+constexpr int kMostSearches = 2;
+
+// |x - z| / |z| in the largest modulus of any number; NaN where x holds one.
+double RelativeDistance(std::span<const double> x, std::span<const double> z) {
+  double distance = 0;
+  double largest = 0;
+  for (size_t i = 0; i < z.size(); ++i) {
+    const double difference = std::abs(x[i] - z[i]);
+    if (!(difference <= distance)) distance = difference;
+    if (std::isnan(difference)) break;
+    largest = std::max(largest, std::abs(z[i]));
+  }
+  return distance / largest;
+}
 
 // One call. Its members are the buffers that enqueued work uses.
 class SparseFactorizeJob {
@@ -57,16 +78,30 @@ class SparseFactorizeJob {
   absl::Status GoOnWith(const SparseFactorizeOptions& options);
   // Goes on by this plan, in whose memory all but the matrix is undefined.
   absl::Status GoOn(SparseFactorizePlan plan);
+  // Whether the job goes on by an analysis with scales of the matrix's values: where the factor is
+  // poor, and those of the reused analysis do not suit them.
+  absl::StatusOr<bool> RescaleFor(const NumericSummary& made, StopRequested stop);
+  absl::StatusOr<std::optional<SparseFactorizePlan>> PlanRescaled(StopRequested stop);
   // Whether the job goes on by an analysis that has these positions in the fronts above theirs.
   absl::StatusOr<bool> GrowBy(std::span<const int32_t> postponable, StopRequested stop);
   absl::StatusOr<SparseFactorizePlan> PlanLarger(std::span<const int32_t> postponable,
                                                  StopRequested stop);
+  bool Searches() const { return analysis().flops <= kMostSearchFlops; }
+  absl::StatusOr<Analysis> PostponeOnce(const AnySparse& matrix,
+                                        std::span<const int32_t> postponable,
+                                        const AnalysisOptions& options, StopRequested stop);
+  // Host memory that a new analysis takes before it claims more.
+  size_t AnalysisBase() const;
+  // The matrix in host memory: where it is, or a copy in `copy`.
+  absl::StatusOr<AnySparse> MatrixOnHost(std::vector<std::byte>& copy);
+  absl::StatusOr<SparseFactorizePlan> PlanBy(Analysis analysis);
   // What of the device's memory the analysis reads, in host memory.
   absl::StatusOr<std::vector<std::byte>> OnHost(std::span<const std::byte> bytes);
   absl::Status FillDeterminant();
   // What needs solves with the factor, which is whole by then.
   absl::Status Measure(Factorization& result, StopRequested stop);
-  absl::StatusOr<double> Quality(const Operand& a, FactorSolver& solver);
+  // Solves with A z, and sets what that shows: quality and condition_signal.
+  absl::Status Probe(const Operand& a, FactorSolver& solver, FactorSummary& summary);
   Factorization TakeResult();
 
   AnySparse Matrix() const {
@@ -91,6 +126,9 @@ absl::Status SparseFactorizeJob::Inspect() {
   const PackedMatrix shape{nullptr, plan_.matrix_dtype, Layout::kColumnMajor, analysis().n,
                            analysis().n};
   CROUT_RETURN_IF_ERROR(CheckFinite(stats, shape, "matrix"));
+  if (analysis().row_scale.empty() || !options_.method.lu->AppliesScales()) {
+    CROUT_RETURN_IF_ERROR(CheckConversion(stats, shape, options_.factor_dtype, "matrix"));
+  }
   summary_.norm_one = stats.norm_one;
   summary_.norm_inf = stats.norm_inf;
   max_abs_ = stats.max_abs;
@@ -105,33 +143,86 @@ absl::StatusOr<std::vector<std::byte>> SparseFactorizeJob::OnHost(
   return host;
 }
 
-absl::StatusOr<SparseFactorizePlan> SparseFactorizeJob::PlanLarger(
-    std::span<const int32_t> postponable, StopRequested stop) {
-  const bool on_host = context_.device().info().kind == DeviceKind::kHost;
-  AnySparse matrix = Matrix();
-  const size_t base = AnalysisBytes(matrix.n) + matrix.n * sizeof(int32_t) +
-                      (on_host ? 0 : plan_.buffers.bytes(plan_.matrix));
-  CROUT_RETURN_IF_ERROR(growth_->ClaimAnalysis(base));
-  std::vector<std::byte> copy;
-  if (!on_host) {
-    CROUT_ASSIGN_OR_RETURN(copy, OnHost(Memory(plan_.matrix)));
-    matrix.data = copy.data();
-  }
+absl::StatusOr<Analysis> SparseFactorizeJob::PostponeOnce(const AnySparse& matrix,
+                                                          std::span<const int32_t> postponable,
+                                                          const AnalysisOptions& options,
+                                                          StopRequested stop) {
   const MultifrontalLayout layout(analysis(), options_.factor_dtype);
   CROUT_ASSIGN_OR_RETURN(
       const std::vector<std::byte> pivots,
       OnHost(Memory(plan_.factor).subspan(layout.pivots, matrix.n * sizeof(int32_t))));
-  AnalysisOptions options;
-  options.claim = [&](size_t beyond) { return growth_->ClaimAnalysis(base + beyond); };
-  CROUT_ASSIGN_OR_RETURN(Analysis larger, Postpone(analysis(), matrix, postponable,
-                                                   {reinterpret_cast<const int32_t*>(pivots.data()),
-                                                    static_cast<size_t>(matrix.n)},
-                                                   options, stop));
+  return Postpone(analysis(), matrix, postponable,
+                  {reinterpret_cast<const int32_t*>(pivots.data()), static_cast<size_t>(matrix.n)},
+                  options, stop);
+}
+
+size_t SparseFactorizeJob::AnalysisBase() const {
+  const bool on_host = context_.device().info().kind == DeviceKind::kHost;
+  return AnalysisBytes(analysis().n) + analysis().n * sizeof(int32_t) +
+         (on_host ? 0 : plan_.buffers.bytes(plan_.matrix));
+}
+
+absl::StatusOr<AnySparse> SparseFactorizeJob::MatrixOnHost(std::vector<std::byte>& copy) {
+  AnySparse matrix = Matrix();
+  if (context_.device().info().kind == DeviceKind::kHost) return matrix;
+  CROUT_ASSIGN_OR_RETURN(copy, OnHost(Memory(plan_.matrix)));
+  matrix.data = copy.data();
+  return matrix;
+}
+
+absl::StatusOr<SparseFactorizePlan> SparseFactorizeJob::PlanBy(Analysis analysis) {
   CROUT_ASSIGN_OR_RETURN(SparseFactorizePlan plan,
-                         PlanSparseFactorize(options_, growth_->Keep(std::move(larger)),
+                         PlanSparseFactorize(options_, growth_->Keep(std::move(analysis)),
                                              plan_.analysis_reused, plan_.matrix_dtype));
   CROUT_RETURN_IF_ERROR(growth_->ClaimJob(plan.bytes));
   return plan;
+}
+
+absl::StatusOr<std::optional<SparseFactorizePlan>> SparseFactorizeJob::PlanRescaled(
+    StopRequested stop) {
+  const size_t base = AnalysisBase();
+  CROUT_RETURN_IF_ERROR(growth_->ClaimAnalysis(base));
+  std::vector<std::byte> copy;
+  CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, MatrixOnHost(copy));
+  if (SuitsValues(analysis(), matrix, options_.factor_dtype)) return std::nullopt;
+  AnalysisOptions options;
+  options.claim = [&](size_t beyond) { return growth_->ClaimAnalysis(base + beyond); };
+  CROUT_ASSIGN_OR_RETURN(std::optional<Analysis> rescaled,
+                         Rescale(analysis(), matrix, options, stop));
+  if (!rescaled) return std::nullopt;
+  return PlanBy(*std::move(rescaled));
+}
+
+absl::StatusOr<bool> SparseFactorizeJob::RescaleFor(const NumericSummary& made,
+                                                    StopRequested stop) {
+  const bool is_fine = made.info == 0 && made.perturbed_pivots == 0 &&
+                       made.pivot_growth * std::sqrt(UnitRoundoff(options_.factor_dtype)) <= 1 &&
+                       SafeRangeOf(options_.factor_dtype).contains(made.max_abs);
+  const bool can = growth_ != nullptr && plan_.analysis_reused && options_.may_scale &&
+                   options_.method.lu->AppliesScales() && analysis().kept == 0;
+  if (is_fine || !can) return false;
+  absl::StatusOr<std::optional<SparseFactorizePlan>> rescaled = PlanRescaled(stop);
+  // The factor that was made stays, and is as poor as it is reported to be.
+  if (absl::IsResourceExhausted(rescaled.status())) return false;
+  CROUT_RETURN_IF_ERROR(rescaled.status());
+  if (!*rescaled) return false;
+  CROUT_RETURN_IF_ERROR(GoOn(**std::move(rescaled)));
+  return true;
+}
+
+absl::StatusOr<SparseFactorizePlan> SparseFactorizeJob::PlanLarger(
+    std::span<const int32_t> postponable, StopRequested stop) {
+  const size_t base = AnalysisBase();
+  CROUT_RETURN_IF_ERROR(growth_->ClaimAnalysis(base));
+  std::vector<std::byte> copy;
+  CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, MatrixOnHost(copy));
+  AnalysisOptions options;
+  options.claim = [&](size_t beyond) { return growth_->ClaimAnalysis(base + beyond); };
+  CROUT_ASSIGN_OR_RETURN(Analysis larger,
+                         Searches()
+                             ? DelayPivots(analysis(), matrix, options_.factor_dtype, options, stop)
+                             : PostponeOnce(matrix, postponable, options, stop));
+  return PlanBy(std::move(larger));
 }
 
 absl::StatusOr<bool> SparseFactorizeJob::GrowBy(std::span<const int32_t> postponable,
@@ -218,11 +309,18 @@ absl::Status SparseFactorizeJob::Factor(StopRequested stop) {
   SparseSummary sparse;
   sparse.reused = plan_.analysis_reused;
   std::vector<int32_t> postponable;
+  bool may_rescale = true;
   for (bool again = true; again;) {
     CROUT_ASSIGN_OR_RETURN(sparse.numeric, FactorOnce(stop, &postponable));
     sparse.flops += analysis().flops;
+    if (std::exchange(may_rescale, false)) {
+      CROUT_ASSIGN_OR_RETURN(again, RescaleFor(sparse.numeric, stop));
+      if (again) continue;
+    }
     // Also of one that seems singular: that may be the perturbed matrix alone.
-    again = growth_ != nullptr && !postponable.empty() && sparse.postponements < kMostPostponements;
+    const int most = Searches() ? kMostSearches : kMostPostponements;
+    again = growth_ != nullptr && !postponable.empty() && IsUnstable(sparse.numeric) &&
+            sparse.postponements < most;
     if (!again) break;
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     CROUT_ASSIGN_OR_RETURN(again, GrowBy(postponable, stop));
@@ -258,7 +356,8 @@ absl::Status SparseFactorizeJob::FillDeterminant() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> SparseFactorizeJob::Quality(const Operand& a, FactorSolver& solver) {
+absl::Status SparseFactorizeJob::Probe(const Operand& a, FactorSolver& solver,
+                                       FactorSummary& summary) {
   const int64_t n = analysis().n;
   const DType wide = WideOf(options_.factor_dtype);
   const size_t bytes = n * SizeOf(wide);
@@ -276,11 +375,22 @@ absl::StatusOr<double> SparseFactorizeJob::Quality(const Operand& a, FactorSolve
   CROUT_RETURN_IF_ERROR(solver.Apply(Op::kNone, vector(2), vector(0)));
   ResidualCheck check(context_, {&a, Op::kNone, vector(0), vector(2), vector(1), std::nullopt});
   CROUT_RETURN_IF_ERROR(check.Measure());
+  std::byte* const x = host.data() + bytes;
+  CROUT_RETURN_IF_ERROR(context_.ops().CopyToHost(work, x, bytes));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
   // |b| is at most |A| |x|, up to roundings. The root is for errors that are spread over a row, as
   // in factor_probe.h.
   const double error = 2 * check.errors().normwise;
-  if (std::isnan(error)) return std::numeric_limits<double>::infinity();
-  return error / (std::sqrt(static_cast<double>(n)) * UnitRoundoff(options_.factor_dtype));
+  const double u = UnitRoundoff(options_.factor_dtype);
+  summary.quality = std::isnan(error) ? std::numeric_limits<double>::infinity()
+                                      : error / (std::sqrt(static_cast<double>(n)) * u);
+  const double distance =
+      RelativeDistance({reinterpret_cast<const double*>(x), n * stride}, {z, n * stride});
+  // One right-hand side shows a fraction of what errors are multiplied by. With perturbed pivots
+  // the error of a singular A is as large as X, and the backward error that of the perturbation.
+  summary.condition_signal = distance / kShownOfCondition /
+                             (summary.is_perturbed() ? u : std::max(u, check.errors().normwise));
+  return absl::OkStatus();
 }
 
 Factorization SparseFactorizeJob::TakeResult() {
@@ -302,7 +412,7 @@ absl::Status SparseFactorizeJob::Measure(Factorization& result, StopRequested st
       FactorSolver solver,
       FactorSolver::Create(context_, result, *options_.method.solver, /*tolerance=*/0,
                            /*max_nrhs=*/1));
-  CROUT_ASSIGN_OR_RETURN(result.summary.quality, Quality(a, solver));
+  CROUT_RETURN_IF_ERROR(Probe(a, solver, result.summary));
   if (!options_.condition) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(result.summary.rcond,
                          EstimateRcond(context_, solver, {}, result.summary.norm_one, stop));

@@ -37,6 +37,9 @@ struct SparseFactorizeOptions {
   bool keep_matrix = true;
   bool determinant = false;
   bool condition = false;
+  // Whether rows and columns may be scaled, by an analysis with other scales where those of a known
+  // one do not suit the values.
+  bool may_scale = true;
 };
 
 // A sparse factorization, decided before it runs, and its buffers. Made by PlanSparseFactorize,
@@ -84,7 +87,8 @@ class SparseGrowth {
   virtual absl::Status ClaimJob(const JobBytes& bytes) = 0;
 };
 
-// How often positions are postponed in one job, at most.
+// How often positions are postponed in one job, at most, where the matrix is too large for
+// DelayPivots.
 inline constexpr int kMostPostponements = 8;
 
 // Factors the matrix in `upload` (device memory, an AnySparse; kept where the plan says). Its
@@ -93,10 +97,14 @@ inline constexpr int kMostPostponements = 8;
 // info > 0, counted in the order of elimination. `quality` is that of a solve: with x = M^-1 A z
 // for a fixed random z, M being what the factor stands for, |A x - A z| = |(A - M) x|.
 //
-// With `growth`, a matrix some of whose pivots were perturbed is factored again by an
-// analysis in which they are postponed, until none can be, kMostPostponements times at most; a
-// factor whose method learns that it needs more is made again in a larger block; and `otherwise`
-// has its memory. The summary says what was done.
+// INVALID_ARGUMENT for a matrix whose entries overflow the factor's type, or all underflow it,
+// where the analysis has no scales or the method does not apply them.
+//
+// With `growth`, a reused analysis whose scales do not suit the values is replaced by one with
+// scales of theirs, if the factor turned out poor. A matrix with perturbed pivots, or whose entries
+// grew by more than kModestGrowth while pivots were not acceptable, is factored again by an
+// analysis in which those are delayed. A factor whose method learns that it needs more is made
+// again in a larger block, and `otherwise` has its memory. The summary says what was done.
 absl::StatusOr<Factorization> FactorizeSparse(ExecutionContext& context,
                                               const SparseFactorizePlan& plan, Buffer upload,
                                               StopRequested stop, KernelTimings& timings,

@@ -137,7 +137,7 @@ absl::StatusOr<SchurSummary> Complement::Judge(const std::byte* out) {
   const double eps = std::max(UnitRoundoff(factor.matrix_dtype), UnitRoundoff(factor.factor_dtype));
   // A pivot that was made larger is one of another A11, whose S may have nothing in common with
   // this one's however near the two are: no step of refinement follows.
-  summary.is_poor = factor.sparse->numeric.perturbed_pivots > 0 ||
+  summary.is_poor = factor.is_perturbed() || IsGrowthHarmful(summary.growth, factor.factor_dtype) ||
                     !(summary.backward_error <= kPoorQuality * static_cast<double>(n_) * eps);
   return summary;
 }

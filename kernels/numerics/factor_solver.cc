@@ -87,6 +87,15 @@ FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& facto
       max_nrhs_(max_nrhs),
       view_(factor.view()) {
   if (inverse_of == InverseOf::kFactored) return;
+  if (summary_->sparse) {
+    // In float32 the solver's own products with the scales could leave the range.
+    if (summary_->factor_dtype == WideOf(summary_->factor_dtype)) return;
+    const auto [row, column] = solver.ScalesOf(view_);
+    row_scales_ = row;
+    col_scales_ = column;
+    view_.scales_apart = row != nullptr;
+    return;
+  }
   const double* scales = factor.scales().as<double>();
   row_scales_ = summary_->row_scaled ? scales : nullptr;
   col_scales_ = summary_->col_scaled ? scales + summary_->n : nullptr;
@@ -94,7 +103,7 @@ FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& facto
 
 int FactorSolver::WorkExponent() const {
   // Scaled rows have their largest entry near 1; without them columns are only made alike.
-  if (summary_->row_scaled || summary_->norm_inf == 0) return 0;
+  if (row_scales_ != nullptr || summary_->norm_inf == 0) return 0;
   return std::clamp(std::ilogb(summary_->norm_inf), -kFarthestExponent, kFarthestExponent);
 }
 
@@ -138,7 +147,7 @@ InverseError FactorSolver::Error() const {
   error.relative = UnitRoundoff(dtype) *
                    (kFewRoundings + std::sqrt(static_cast<double>(summary_->n)) * eliminated);
   if (summary_->sparse && summary_->sparse->numeric.perturbed_pivots > 0) {
-    error.pivots = PivotPerturbation(dtype, /*bordered=*/1);
+    error.pivots = PivotPerturbation(dtype, /*bordered=*/true);
     error.scaled_pivots = !view_.analysis->row_scale.empty();
     // Of a scaled matrix all columns are far above it.
     if (!error.scaled_pivots) error.least_pivot = LeastPivot(dtype);

@@ -65,8 +65,8 @@ class FactorSolver final : public InverseOperator {
   const double* RhsScales(Op op) const { return op == Op::kNone ? row_scales_ : col_scales_; }
   const double* SolutionScales(Op op) const { return op == Op::kNone ? col_scales_ : row_scales_; }
 
-  // Of the right-hand sides in the factor's type: as large as the norm of the matrix that was
-  // factored, so that solutions are about 1, but far from the end of float32's range.
+  // The exponent of the right-hand sides in the factor's type: as large as the norm of the matrix
+  // that was factored, so that solutions are about 1, but far from the end of float32's range.
   int WorkExponent() const;
 
   // Where the triangular solves happen on the way to `out`.

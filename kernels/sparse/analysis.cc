@@ -1,7 +1,6 @@
 #include "kernels/sparse/analysis.h"
 
 #include <algorithm>
-#include <future>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -12,9 +11,9 @@
 #include "kernels/sparse/graph.h"
 #include "kernels/sparse/matching.h"
 #include "kernels/sparse/minimum_degree.h"
-#include "kernels/sparse/nested_dissection.h"
-#include "kernels/sparse/ordering_protocol.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/sparse/symbolic.h"
+#include "kernels/stop_counter.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -24,22 +23,24 @@ namespace {
 constexpr int64_t kFewVertices = 1000;
 // Up to so many, minimum degree takes a small part of the program's time, and goes first.
 constexpr int64_t kManyVertices = 100000;
-// Operations for each vertex that the program takes longer than. Circuits and power grids have
-// less.
-constexpr double kLittleWork = 1000;
+// Operations for each vertex below which the program takes longer than it saves, even over some
+// factorizations of the pattern. Circuits, power grids and grids in the plane have less.
+constexpr double kLittleWork = 10000;
 
-// Whether what SparseView says of the arrays of a holds: later steps go by it.
-bool IsConsistent(const AnySparse& a) {
+// Whether what SparseView says of the arrays of a holds: later steps go by it. False, too, once
+// the counter stops.
+bool IsConsistent(const AnySparse& a, StopCounter& counter) {
   const SparseLayout at(a.n, a.nonzeros, a.dtype);
   const auto* const column_start = reinterpret_cast<const int64_t*>(a.data + at.column_start);
   const auto* const row_start = reinterpret_cast<const int64_t*>(a.data + at.row_start);
   const auto* const row = reinterpret_cast<const int32_t*>(a.data + at.row);
   const auto* const column = reinterpret_cast<const int32_t*>(a.data + at.column);
   const auto* const position = reinterpret_cast<const int32_t*>(a.data + at.position);
-  const auto ascends = [&a](const int64_t* start, const int32_t* index) {
+  const auto ascends = [&](const int64_t* start, const int32_t* index) {
     if (start[0] != 0 || start[a.n] != a.nonzeros) return false;
     for (int64_t k = 0; k < a.n; ++k) {
       if (start[k] > start[k + 1] || start[k + 1] > a.nonzeros) return false;
+      if (counter.Stops(1 + start[k + 1] - start[k])) return false;
       int64_t before = -1;
       for (int64_t e = start[k]; e < start[k + 1]; ++e) {
         if (index[e] <= before || index[e] >= a.n) return false;
@@ -50,6 +51,7 @@ bool IsConsistent(const AnySparse& a) {
   };
   if (!ascends(column_start, row) || !ascends(row_start, column)) return false;
   for (int64_t i = 0; i < a.n; ++i) {
+    if (counter.Stops(1 + row_start[i + 1] - row_start[i])) return false;
     for (int64_t e = row_start[i]; e < row_start[i + 1]; ++e) {
       const int64_t p = position[e];
       if (p < column_start[column[e]] || p >= column_start[column[e] + 1] || row[p] != i) {
@@ -80,52 +82,82 @@ struct Ordered {
   std::string_view name;
 };
 
-Ordered OrderNaturally(const Graph& graph) {
+absl::StatusOr<Ordered> MakeOrdered(const Graph& graph, const std::vector<int32_t>& order,
+                                    std::string_view name, StopRequested stop) {
+  CROUT_ASSIGN_OR_RETURN(EliminationTree tree, MakeEliminationTree(graph, order, stop));
+  return Ordered{std::move(tree), name};
+}
+
+absl::StatusOr<Ordered> OrderNaturally(const Graph& graph, StopRequested stop) {
   std::vector<int32_t> order(graph.vertices());
   std::iota(order.begin(), order.end(), 0);
-  return {MakeEliminationTree(graph, order), "natural"};
+  return MakeOrdered(graph, order, "natural", stop);
 }
 
-Ordered OrderByDegree(const Graph& graph) {
-  return {MakeEliminationTree(graph, OrderByMinimumDegree(graph)), "amd"};
+bool IsShort(const Graph& graph) {
+  return ShortMinimumDegree(graph.vertices(), graph.start.back());
 }
 
-// Nothing where the program fails.
-absl::StatusOr<std::optional<Ordered>> OrderByDissection(const Graph& graph,
-                                                         const std::string& program,
-                                                         StopRequested stop) {
-  const absl::StatusOr<std::vector<int32_t>> order = OrderByNestedDissection(program, graph, stop);
-  if (absl::IsCancelled(order.status())) return order.status();
-  if (!order.ok()) return std::nullopt;
-  return Ordered{MakeEliminationTree(graph, *order), "metis"};
+// Minimum degree, here where that is short, else by the program. Without one a graph of more work
+// is refused: what runs here could not be stopped.
+absl::StatusOr<Ordered> OrderByDegree(const Graph& graph, const std::string& program,
+                                      StopRequested stop) {
+  if (IsShort(graph)) return MakeOrdered(graph, OrderByMinimumDegree(graph), "amd", stop);
+  CROUT_ASSIGN_OR_RETURN(const std::vector<int32_t> order,
+                         OrderInProcess(program, OrderingMethod::kMinimumDegree, graph, stop));
+  return MakeOrdered(graph, order, "amd", stop);
 }
 
-// The better one. For large graphs both are made side by side, one in a process of its own.
+// The order of less work; an error where neither method made one, or the analysis is to stop.
+absl::StatusOr<Ordered> Better(absl::StatusOr<Ordered> by_degree,
+                               absl::StatusOr<Ordered> by_dissection) {
+  if (absl::IsCancelled(by_dissection.status())) return by_dissection;
+  if (absl::IsCancelled(by_degree.status()) || !by_dissection.ok()) return by_degree;
+  if (!by_degree.ok()) return by_dissection;
+  return by_degree->tree.Flops() <= by_dissection->tree.Flops() ? std::move(by_degree)
+                                                                : std::move(by_dissection);
+}
+
+absl::StatusOr<Ordered> OrderByDissection(const Graph& graph, const std::string& program,
+                                          StopRequested stop) {
+  CROUT_ASSIGN_OR_RETURN(const std::vector<int32_t> order,
+                         OrderInProcess(program, OrderingMethod::kNestedDissection, graph, stop));
+  return MakeOrdered(graph, order, "metis", stop);
+}
+
+// One process for each method at a time.
+absl::StatusOr<Ordered> OrderSideBySide(const Graph& graph, const std::string& program,
+                                        StopRequested stop) {
+  absl::StatusOr<OrderingProcess> degree =
+      OrderingProcess::Start(program, OrderingMethod::kMinimumDegree, graph, stop);
+  if (absl::IsCancelled(degree.status())) return degree.status();
+  absl::StatusOr<Ordered> by_dissection = OrderByDissection(graph, program, stop);
+  if (absl::IsCancelled(by_dissection.status())) return by_dissection;
+  absl::StatusOr<Ordered> by_degree = degree.status();
+  if (degree.ok()) {
+    const absl::StatusOr<std::vector<int32_t>> order = degree->Await(stop);
+    by_degree = order.ok() ? MakeOrdered(graph, *order, "amd", stop) : order.status();
+  }
+  return Better(std::move(by_degree), std::move(by_dissection));
+}
+
 absl::StatusOr<Ordered> OrderBothWays(const Graph& graph, const std::string& program,
                                       StopRequested stop) {
-  const bool large = graph.vertices() > kManyVertices;
-  // Its destructor waits for the thread.
-  std::future<Ordered> degree = std::async(large ? std::launch::async : std::launch::deferred,
-                                           [&graph] { return OrderByDegree(graph); });
-  std::optional<Ordered> by_degree;
-  if (!large) {
-    by_degree = degree.get();
-    const auto little = kLittleWork * static_cast<double>(graph.vertices());
-    if (by_degree->tree.Flops() < little) return *std::move(by_degree);
+  if (graph.vertices() > kManyVertices && !IsShort(graph)) {
+    return OrderSideBySide(graph, program, stop);
   }
-  CROUT_ASSIGN_OR_RETURN(std::optional<Ordered> by_dissection,
-                         OrderByDissection(graph, program, stop));
-  if (!by_degree) by_degree = degree.get();
-  if (!by_dissection || by_degree->tree.Flops() <= by_dissection->tree.Flops()) {
-    return *std::move(by_degree);
-  }
-  return *std::move(by_dissection);
+  absl::StatusOr<Ordered> by_degree = OrderByDegree(graph, program, stop);
+  const auto little = kLittleWork * static_cast<double>(graph.vertices());
+  if (by_degree.ok() && by_degree->tree.Flops() < little) return by_degree;
+  if (absl::IsCancelled(by_degree.status())) return by_degree;
+  return Better(std::move(by_degree), OrderByDissection(graph, program, stop));
 }
 
-// Whether the program may be asked for an order.
+// Whether the program may be asked for nested dissection.
 bool TriesDissection(const Graph& graph, const AnalysisOptions& options) {
   if (options.ordering_program.empty() || graph.neighbour.empty() ||
-      !FitsOrderingProgram(graph.vertices(), graph.start.back())) {
+      !FitsOrderingProgram(OrderingMethod::kNestedDissection, graph.vertices(),
+                           graph.start.back())) {
     return false;
   }
   return options.ordering == OrderingMode::kNestedDissection ||
@@ -134,22 +166,23 @@ bool TriesDissection(const Graph& graph, const AnalysisOptions& options) {
 
 absl::StatusOr<Ordered> Order(const Graph& graph, const AnalysisOptions& options,
                               StopRequested stop) {
-  if (options.ordering == OrderingMode::kNatural) return OrderNaturally(graph);
-  if (!TriesDissection(graph, options)) return OrderByDegree(graph);
-  if (options.ordering == OrderingMode::kNestedDissection) {
-    CROUT_ASSIGN_OR_RETURN(std::optional<Ordered> ordered,
-                           OrderByDissection(graph, options.ordering_program, stop));
-    return ordered ? *std::move(ordered) : OrderByDegree(graph);
-  }
-  return OrderBothWays(graph, options.ordering_program, stop);
+  const std::string& program = options.ordering_program;
+  if (options.ordering == OrderingMode::kNatural) return OrderNaturally(graph, stop);
+  if (!TriesDissection(graph, options)) return OrderByDegree(graph, program, stop);
+  if (options.ordering == OrderingMode::kAuto) return OrderBothWays(graph, program, stop);
+  absl::StatusOr<Ordered> ordered = OrderByDissection(graph, program, stop);
+  if (ordered.ok() || absl::IsCancelled(ordered.status())) return ordered;
+  return OrderByDegree(graph, program, stop);
 }
 
 // What Order() takes beside the graph and AnalysisBytes().
 size_t OrderingBytes(const Graph& graph, const AnalysisOptions& options) {
-  const size_t of_program = TriesDissection(graph, options)
-                                ? OrderingProgramBytes(graph.vertices(), graph.start.back())
-                                : 0;
-  return MinimumDegreeBytes(graph) + of_program;
+  const int64_t n = graph.vertices();
+  const int64_t neighbours = graph.start.back();
+  const size_t by_degree =
+      IsShort(graph) ? MinimumDegreeBytes(n, neighbours)
+                     : OrderingProgramBytes(OrderingMethod::kMinimumDegree, n, neighbours);
+  return by_degree + (TriesDissection(graph, options) ? NestedDissectionBytes(n, neighbours) : 0);
 }
 
 // 1 for each vertex that is to be kept.
@@ -215,7 +248,7 @@ absl::StatusOr<FrontTree> MakeTreeBelow(const Graph& graph, const AnalysisOption
       const Ordered ordered,
       OrderWithin(Without(graph, kept, vertex), graph.neighbour_bytes(), options, stop));
   ordering = ordered.name;
-  FrontTree fronts = MakeFrontTree(ordered.tree);
+  CROUT_ASSIGN_OR_RETURN(FrontTree fronts, MakeFrontTree(ordered.tree, stop));
   fronts.counted = false;  // Borders are wider by what is kept.
   for (int32_t& v : fronts.order) v = vertex[v];
   fronts.order.insert(fronts.order.end(), options.keep.begin(), options.keep.end());
@@ -235,13 +268,14 @@ absl::StatusOr<FrontTree> MakeTree(const Graph& graph, const AnalysisOptions& op
   CROUT_ASSIGN_OR_RETURN(const Ordered ordered, OrderWithin(graph, 0, options, stop));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   ordering = ordered.name;
-  return MakeFrontTree(ordered.tree);
+  return MakeFrontTree(ordered.tree, stop);
 }
 
-absl::StatusOr<bool> Wants(MatchingMode mode, const AnySparse& a) {
-  if (mode == MatchingMode::kOff) return false;
+absl::StatusOr<bool> NeedsMatching(const AnalysisOptions& options, const AnySparse& a) {
+  if (options.matching == MatchingMode::kOff) return false;
   CROUT_RETURN_IF_ERROR(CheckFinite(a));
-  return mode == MatchingMode::kOn || AsksForMatching(a);
+  return options.matching == MatchingMode::kOn ||
+         AsksForMatching(a, options.factor_dtype.value_or(a.dtype));
 }
 
 absl::Status EndStep(int steps, const AnalysisOptions& options, StopRequested stop) {
@@ -266,14 +300,18 @@ size_t Analysis::bytes() const {
 
 absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& options,
                                  StopRequested stop) {
-  if (!IsConsistent(a)) return absl::InvalidArgumentError("the indices are out of order");
+  StopCounter counter(stop);
+  if (!IsConsistent(a, counter)) {
+    CROUT_RETURN_IF_ERROR(counter.status());
+    return absl::InvalidArgumentError("the indices are out of order");
+  }
   Analysis analysis;
   analysis.n = a.n;
   analysis.nonzeros = a.nonzeros;
   analysis.pattern = PatternDigest(a);
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   if (options.keep.empty()) {
-    CROUT_ASSIGN_OR_RETURN(analysis.matched, Wants(options.matching, a));
+    CROUT_ASSIGN_OR_RETURN(analysis.matched, NeedsMatching(options, a));
   } else if (options.matching == MatchingMode::kOn) {
     return absl::InvalidArgumentError("unknowns cannot be kept where columns are exchanged");
   }
@@ -289,11 +327,14 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
   }
   CROUT_RETURN_IF_ERROR(EndStep(1, options, stop));
   CROUT_RETURN_IF_ERROR(options.Claim(MostNeighbourBytes(a.nonzeros)));
-  const Graph graph = SymmetrizedGraph(a, column_of_row.empty() ? nullptr : column_of_row.data());
+  CROUT_ASSIGN_OR_RETURN(
+      const Graph graph,
+      SymmetrizedGraph(a, column_of_row.empty() ? nullptr : column_of_row.data(), stop));
   CROUT_RETURN_IF_ERROR(EndStep(2, options, stop));
   CROUT_ASSIGN_OR_RETURN(FrontTree fronts, MakeTree(graph, options, stop, analysis.ordering));
   CROUT_RETURN_IF_ERROR(EndStep(3, options, stop));
   analysis.kept = std::ssize(options.keep);
+  analysis.pivot_threshold = options.pivot_threshold;
   const auto claim = [&](size_t bytes) { return options.Claim(graph.neighbour_bytes() + bytes); };
   CROUT_RETURN_IF_ERROR(claim(SymbolicBytes(fronts)));
   analysis.row_order = std::move(fronts.order);
@@ -304,6 +345,24 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
   CROUT_RETURN_IF_ERROR(FillSymbolic(graph, fronts, claim, stop, analysis));
   CROUT_RETURN_IF_ERROR(EndStep(kAnalysisSteps, options, stop));
   return analysis;
+}
+
+absl::StatusOr<std::optional<Analysis>> Rescale(const Analysis& analysis, const AnySparse& a,
+                                                const AnalysisOptions& options,
+                                                StopRequested stop) {
+  if (a.n != analysis.n || a.nonzeros != analysis.nonzeros || analysis.unmatched_row >= 0 ||
+      analysis.kept > 0) {
+    return absl::InvalidArgumentError("the matrix is not the one that was analysed");
+  }
+  CROUT_RETURN_IF_ERROR(options.Claim(MatchingBytes(a.nonzeros)));
+  CROUT_ASSIGN_OR_RETURN(Matching matching, MaximumProductMatching(a, stop));
+  if (matching.unmatched_row >= 0) return std::nullopt;
+  CROUT_RETURN_IF_ERROR(options.Claim(analysis.bytes()));
+  Analysis rescaled = analysis;
+  rescaled.matched = true;
+  rescaled.row_scale = std::move(matching.row_scale);
+  rescaled.column_scale = std::move(matching.column_scale);
+  return rescaled;
 }
 
 size_t AnalysisBytes(int64_t n) {

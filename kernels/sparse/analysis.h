@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,9 +23,9 @@ namespace crout {
 // (sparse/matching.h). kAuto: where the matrix asks for it (AsksForMatching).
 enum class MatchingMode : uint8_t { kAuto, kOff, kOn };
 
-// kAuto: nested dissection or minimum degree, whichever predicts less work; where there is no
-// program for the former, the matrix is small or has little work for its size, or its graph is
-// beyond the program's 32-bit indices, the latter.
+// kAuto: nested dissection or minimum degree, whichever predicts less work; minimum degree alone
+// where there is no program, the matrix is small or has little work for its size, or its graph is
+// beyond METIS's 32-bit indices.
 enum class OrderingMode : uint8_t { kAuto, kMinimumDegree, kNestedDissection, kNatural };
 
 // What an analysis does one after the other: it decides on matching and matches, makes the graph,
@@ -34,12 +35,17 @@ inline constexpr int kAnalysisSteps = 4;
 struct AnalysisOptions {
   MatchingMode matching = MatchingMode::kAuto;
   OrderingMode ordering = OrderingMode::kAuto;
-  // Path of crout-order, the program that runs METIS (sparse/nested_dissection.h); empty: none.
+  // Path of crout-order, the program that runs METIS, and AMD beyond ShortMinimumDegree()
+  // (sparse/ordering_process.h); empty: none.
   std::string ordering_program;
+  // Analysis::pivot_threshold, in [0, 0.5]. 0: any pivot that PivotPerturbation allows.
+  double pivot_threshold = 0.01;
   // Unknowns, different ones, that are not to be eliminated: what is left of A in their rows and
   // columns is then its Schur complement (Analysis::kept). Not with matching, which takes columns
   // elsewhere: kAuto is kOff then, kOn INVALID_ARGUMENT.
   std::vector<int32_t> keep;
+  // The factor's type, whose range decides on kAuto too; unset: the matrix's.
+  std::optional<DType> factor_dtype;
   // Called before memory is taken beyond AnalysisBytes(n), with the bytes that are held beyond it
   // from then on, in all, which may be less than before; an error ends the analysis. Those of the
   // last call and AnalysisBytes(n) together are no less than the analysis' own bytes(). Not called
@@ -88,6 +94,12 @@ struct Analysis {
   int64_t kept = 0;
 
   bool matched = false;
+  // A pivot is acceptable where it is at least this times the largest of its column in its front,
+  // rows of the contribution that are eliminated later included.
+  double pivot_threshold = 0.01;
+  // Whether every front was found to have acceptable pivots (sparse/delayed_pivots.h), for the
+  // values that it was found with.
+  bool delayed = false;
   // "amd", "metis" or "natural"; a literal.
   std::string_view ordering;
 
@@ -148,12 +160,14 @@ struct Analysis {
 };
 
 // Analyses a. With matching a's values are read, else only its pattern (kAuto reads them to
-// decide). Asks `stop` now and then, also while a child process runs, which it then ends.
+// decide). Asks `stop` about every 30 ms in every part, also while a child process runs, which it
+// then ends.
 //
 // INVALID_ARGUMENT: an entry that is NaN or Inf, where values are read, with its place, or indices
 // that are out of order or out of range; the error of options.claim; CANCELLED by `stop`;
-// RESOURCE_EXHAUSTED: a factor beyond 2^62 bytes. A program that is missing or fails is no error:
-// `ordering` says what was used.
+// FAILED_PRECONDITION: no ordering program, and more work than ShortMinimumDegree();
+// RESOURCE_EXHAUSTED: a factor beyond 2^62 bytes, or an ordering program that fails for both
+// methods. Where one method makes no order, the other's is taken: `ordering` says which.
 absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& options,
                                  StopRequested stop);
 
@@ -169,17 +183,25 @@ absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,
                                   std::span<const int32_t> interchanges,
                                   const AnalysisOptions& options, StopRequested stop);
 
+// The same analysis with row_scale and column_scale of a's values, as MaximumProductMatching finds
+// them: for values that the analysis does not suit (SuitsValues). Orders and fronts stay. Empty
+// where a is structurally singular. Not for kept unknowns. Errors and `claim` are as Analyze's.
+// `a` has the pattern that was analysed.
+absl::StatusOr<std::optional<Analysis>> Rescale(const Analysis& analysis, const AnySparse& a,
+                                                const AnalysisOptions& options, StopRequested stop);
+
 // Memory that an analysis of a matrix of order n takes without asking, its result included. What
 // the child process takes, and what depends on the entries, is asked for.
 size_t AnalysisBytes(int64_t n);
 
 // Whether some entry of the diagonal is missing, zero, or less than a hundredth of its row's or its
-// column's largest, or the largest of rows or columns are more than 1e4 apart.
-bool AsksForMatching(const AnySparse& a);
+// column's largest, or the largest of rows or columns are more than 1e4 apart, or outside the
+// factor type's SafeRange.
+bool AsksForMatching(const AnySparse& a, DType factor_dtype);
 
-// Whether `a`, of the pattern that was analysed, would be given an analysis like this one: the
-// diagonal of B is as AsksForMatching wants it.
-bool SuitsValues(const Analysis& analysis, const AnySparse& a);
+// Whether `a`, of the pattern that was analysed, would be given an analysis like this one for a
+// factor of this type: AsksForMatching would be false of B.
+bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype);
 
 // Whether a is equal to its transpose, to the bit but for the sign of zeros.
 bool IsSymmetric(const AnySparse& a);

@@ -1,9 +1,9 @@
-// crout-order: METIS's nested dissection of one graph. Started by the product
-// (kernels/sparse/nested_dissection.h), which says there why it is a program; of no use to people.
+// crout-order: orders one graph, by AMD or by METIS's nested dissection. The product starts it;
+// kernels/sparse/ordering_process.h has the reasons for a program.
 //
-// The first separators of large graphs are found here, and the parts that they leave are ordered
-// side by side in forks. Where a graph is divided depends on its size alone, so that the order does
-// not depend on the cores.
+// Nested dissection finds the first separators of large graphs here, and orders the parts that they
+// leave side by side in forks. The size of a graph alone decides where it is divided, so that the
+// order does not depend on the cores.
 #include <malloc.h>
 #include <metis.h>
 #include <sched.h>
@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <new>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -56,10 +57,10 @@ int TakeOutput() {
   return out;
 }
 
-template <class Call>
-bool MoveAll(const Call& call, int fd, idx_t* elements, size_t count) {
+template <class Call, class T>
+bool MoveAll(const Call& call, int fd, T* elements, size_t count) {
   auto* at = reinterpret_cast<char*>(elements);
-  size_t left = count * sizeof(idx_t);
+  size_t left = count * sizeof(T);
   while (left > 0) {
     const ssize_t moved = call(fd, at, left);
     if (moved <= 0) return false;
@@ -69,7 +70,8 @@ bool MoveAll(const Call& call, int fd, idx_t* elements, size_t count) {
   return true;
 }
 
-bool Read(std::vector<idx_t>& elements) {
+template <class T>
+bool Read(std::vector<T>& elements) {
   return MoveAll(read, STDIN_FILENO, elements.data(), elements.size());
 }
 
@@ -94,7 +96,7 @@ bool LimitTo(size_t bytes) {
 
 // What a part of its own may take, beside what it has: a limit is a process', and forks share.
 bool LimitTo(const Part& part) {
-  const size_t bytes = OrderingProgramBytes(part.vertices(), std::ssize(part.neighbour));
+  const size_t bytes = NestedDissectionBytes(part.vertices(), std::ssize(part.neighbour));
   return LimitTo(bytes - std::min(bytes, part.bytes()));
 }
 
@@ -207,27 +209,47 @@ int Forks() {
   return forks;
 }
 
-int Main() {
-  DieWithParent();
-  const int out = TakeOutput();
-  std::vector<idx_t> header(2);
-  if (!Read(header) || !FitsOrderingProgram(header[0], header[1])) return 1;
-  const idx_t n = header[0];
-  if (!LimitTo(OrderingProgramBytes(n, header[1]))) return 1;
+bool Write(int out, const int32_t* order, int64_t n) {
+  const auto put = [](int fd, const char* at, size_t left) { return write(fd, at, left); };
+  return MoveAll(put, out, const_cast<int32_t*>(order), n);
+}
+
+bool ReadGraph(int64_t n, int64_t neighbours, Graph& graph) {
+  graph.start.resize(n + 1);
+  graph.neighbour.resize(neighbours);
+  return Read(graph.start) && Read(graph.neighbour) && graph.start[n] == neighbours;
+}
+
+bool DissectTo(int out, Graph graph) {
   Part part;
-  part.start.resize(n + 1);
-  part.neighbour.resize(header[1]);
+  const int64_t n = graph.vertices();
+  part.start.assign(graph.start.begin(), graph.start.end());
+  part.neighbour = std::move(graph.neighbour);
+  graph = {};
   part.vertex.resize(n);
-  if (!Read(part.start) || !Read(part.neighbour)) return 1;
-  for (idx_t v = 0; v < n; ++v) part.vertex[v] = v;
+  std::iota(part.vertex.begin(), part.vertex.end(), 0);
   const size_t bytes = std::max<size_t>(1, n) * sizeof(idx_t);
   void* const shared =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) return 1;
+  if (shared == MAP_FAILED) return false;
   auto* const order = static_cast<idx_t*>(shared);
-  if (!Order(std::move(part), order, kMostDivisions, Forks())) return 1;
-  const auto put = [](int fd, const char* at, size_t left) { return write(fd, at, left); };
-  return MoveAll(put, out, order, n) ? 0 : 1;
+  return Order(std::move(part), order, kMostDivisions, Forks()) && Write(out, order, n);
+}
+
+int Main() {
+  DieWithParent();
+  const int out = TakeOutput();
+  std::vector<int64_t> header(3);
+  if (!Read(header)) return 1;
+  const auto method = static_cast<OrderingMethod>(header[0]);
+  const int64_t n = header[1];
+  const int64_t neighbours = header[2];
+  if (!FitsOrderingProgram(method, n, neighbours)) return 1;
+  if (!LimitTo(OrderingProgramBytes(method, n, neighbours))) return 1;
+  Graph graph;
+  if (!ReadGraph(n, neighbours, graph)) return 1;
+  if (method == OrderingMethod::kNestedDissection) return DissectTo(out, std::move(graph)) ? 0 : 1;
+  return Write(out, OrderByMinimumDegree(graph).data(), n) ? 0 : 1;
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "kernels/stop_counter.h"
+#include "kernels/util/status_macros.h"
+
 namespace crout {
 namespace {
 
@@ -12,18 +15,21 @@ std::vector<int32_t> Inverse(const std::vector<int32_t>& order) {
 }
 
 // Liu's algorithm: from each earlier neighbour up to the root so far, with paths compressed.
+// Incomplete once the counter stops.
 std::vector<int32_t> Parents(const Graph& graph, const std::vector<int32_t>& order,
-                             const std::vector<int32_t>& position) {
+                             const std::vector<int32_t>& position, StopCounter& counter) {
   const auto n = static_cast<int32_t>(order.size());
   std::vector<int32_t> parent(n, -1), ancestor(n, -1);
   for (int32_t k = 0; k < n; ++k) {
     const int32_t v = order[k];
     for (int64_t e = graph.start[v]; e < graph.start[v + 1]; ++e) {
       int32_t i = position[graph.neighbour[e]];
+      if (counter.Stops()) return parent;
       while (i != -1 && i < k) {
         const int32_t next = std::exchange(ancestor[i], k);
         if (next == -1) parent[i] = k;
         i = next;
+        counter.Count();
       }
     }
   }
@@ -58,9 +64,9 @@ std::vector<int32_t> Postorder(const std::vector<int32_t>& parent) {
 }
 
 // Gilbert, Ng and Peyton's: the leaves of each row's subtree, and the ancestors that two successive
-// ones have in common, in a tree that is numbered in postorder.
+// ones have in common, in a tree that is numbered in postorder. Incomplete once the counter stops.
 std::vector<int32_t> Counts(const Graph& graph, const std::vector<int32_t>& order,
-                            const std::vector<int32_t>& parent) {
+                            const std::vector<int32_t>& parent, StopCounter& counter) {
   const auto n = static_cast<int32_t>(order.size());
   const std::vector<int32_t> position = Inverse(order);
   std::vector<int32_t> count(n), first(n, -1), max_first(n, -1), previous_leaf(n, -1), ancestor(n);
@@ -74,13 +80,14 @@ std::vector<int32_t> Counts(const Graph& graph, const std::vector<int32_t>& orde
     const int32_t v = order[j];
     for (int64_t e = graph.start[v]; e < graph.start[v + 1]; ++e) {
       const int32_t i = position[graph.neighbour[e]];
+      if (counter.Stops()) return count;
       if (i <= j || first[j] <= max_first[i]) continue;
       max_first[i] = first[j];
       ++count[j];
       const int32_t leaf = std::exchange(previous_leaf[i], j);
       if (leaf == -1) continue;
       int32_t common = leaf;
-      while (common != ancestor[common]) common = ancestor[common];
+      for (; common != ancestor[common]; counter.Count()) common = ancestor[common];
       for (int32_t k = leaf; k != common;) k = std::exchange(ancestor[k], common);
       --count[common];
     }
@@ -100,8 +107,12 @@ double EliminationTree::Flops() const {
   return flops;
 }
 
-EliminationTree MakeEliminationTree(const Graph& graph, const std::vector<int32_t>& order) {
-  const std::vector<int32_t> parent = Parents(graph, order, Inverse(order));
+absl::StatusOr<EliminationTree> MakeEliminationTree(const Graph& graph,
+                                                    const std::vector<int32_t>& order,
+                                                    StopRequested stop) {
+  StopCounter counter(stop);
+  const std::vector<int32_t> parent = Parents(graph, order, Inverse(order), counter);
+  CROUT_RETURN_IF_ERROR(counter.status());
   const std::vector<int32_t> post = Postorder(parent);
   const std::vector<int32_t> renumbered = Inverse(post);
   EliminationTree tree;
@@ -112,7 +123,8 @@ EliminationTree MakeEliminationTree(const Graph& graph, const std::vector<int32_
     const int32_t p = parent[post[k]];
     tree.parent[k] = p == -1 ? -1 : renumbered[p];
   }
-  tree.count = Counts(graph, tree.order, tree.parent);
+  tree.count = Counts(graph, tree.order, tree.parent, counter);
+  CROUT_RETURN_IF_ERROR(counter.status());
   return tree;
 }
 

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "kernels/sparse/graph.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 
@@ -21,7 +23,10 @@ struct EliminationTree {
 };
 
 // The tree of elimination in this order, which is then made a postorder of it: same fill-in.
-EliminationTree MakeEliminationTree(const Graph& graph, const std::vector<int32_t>& order);
+// CANCELLED by `stop`, which is asked often.
+absl::StatusOr<EliminationTree> MakeEliminationTree(const Graph& graph,
+                                                    const std::vector<int32_t>& order,
+                                                    StopRequested stop);
 
 }  // namespace crout
 

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
+
+#include "kernels/stop_counter.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
@@ -23,21 +27,32 @@ struct Supernode {
   int32_t bordered = 0;  // d2
   int32_t parent = -1;
   int32_t into = -1;  // merged into this one
+  // A list: a vector for each would be most of the time where fronts are small.
+  int32_t first_child = -1;
+  int32_t sibling = -1;
   double zeros = 0;
 };
 
 class Merger {
  public:
-  explicit Merger(const EliminationTree& tree) : tree_(tree) {
+  Merger(const EliminationTree& tree, StopRequested stop) : tree_(tree), counter_(stop) {}
+
+  absl::StatusOr<FrontTree> Make() {
     FindSupernodes();
     Merge();
+    SortChildren();
+    CROUT_RETURN_IF_ERROR(counter_.status());
+    return Number();
   }
 
-  FrontTree Make() {
-    SortChildren();
+ private:
+  FrontTree Number() {
     FrontTree fronts;
     std::vector<int32_t> number(nodes_.size(), -1);
-    for (const int32_t s : PostorderOfKept()) {
+    const std::vector<int32_t> post = PostorderOfKept();
+    fronts.bordered.reserve(post.size());
+    fronts.parent.reserve(post.size());
+    for (const int32_t s : post) {
       number[s] = static_cast<int32_t>(fronts.bordered.size());
       fronts.bordered.push_back(nodes_[s].bordered);
       fronts.parent.push_back(nodes_[s].parent);  // renumbered below
@@ -60,59 +75,92 @@ class Merger {
     return fronts;
   }
 
- private:
   void FindSupernodes() {
     const auto n = static_cast<int32_t>(tree_.order.size());
     node_of_.resize(n);
+    int32_t nodes = 0;
     for (int32_t k = 0; k < n; ++k) {
       const bool same =
           k > 0 && tree_.parent[k - 1] == k && tree_.count[k - 1] == tree_.count[k] + 1;
-      if (!same) nodes_.emplace_back();
-      node_of_[k] = static_cast<int32_t>(nodes_.size()) - 1;
-      ++nodes_.back().columns;
-      nodes_.back().bordered = tree_.count[k] - 1;
+      if (!same) ++nodes;
+      node_of_[k] = nodes - 1;
+    }
+    nodes_.resize(nodes);
+    for (int32_t k = 0; k < n; ++k) {
+      Supernode& node = nodes_[node_of_[k]];
+      ++node.columns;
+      node.bordered = tree_.count[k] - 1;
     }
     for (int32_t k = 0; k < n; ++k) {
       const int32_t p = tree_.parent[k];
       if (p != -1 && node_of_[p] != node_of_[k]) nodes_[node_of_[k]].parent = node_of_[p];
     }
-    children_.resize(nodes_.size());
-    for (size_t s = 0; s < nodes_.size(); ++s) {
-      if (nodes_[s].parent != -1) children_[nodes_[s].parent].push_back(static_cast<int32_t>(s));
+    for (int32_t s = static_cast<int32_t>(nodes_.size()) - 1; s >= 0; --s) {
+      const int32_t p = nodes_[s].parent;
+      if (p != -1) nodes_[s].sibling = std::exchange(nodes_[p].first_child, s);
     }
   }
 
-  // From the leaves up, children of the largest border first: those bring the fewest zeros.
+  // children_ := those of s, in the order of its list.
+  void ListChildren(int32_t s) {
+    children_.clear();
+    AppendChildren(s, children_);
+  }
+  void AppendChildren(int32_t s, std::vector<int32_t>& list) const {
+    for (int32_t c = nodes_[s].first_child; c != -1; c = nodes_[c].sibling) list.push_back(c);
+  }
+  void LinkChildren(int32_t s, const std::vector<int32_t>& list) {
+    int32_t next = -1;
+    for (auto c = list.rbegin(); c != list.rend(); ++c) {
+      nodes_[*c].sibling = std::exchange(next, *c);
+    }
+    nodes_[s].first_child = next;
+  }
+
+  // From the leaves up, children of the largest border first: those bring the fewest zeros. A child
+  // that is not merged may be looked at again on every level. Incomplete once the counter stops.
   void Merge() {
-    for (size_t s = 0; s < nodes_.size(); ++s) {
-      Supernode& node = nodes_[s];
-      std::vector<int32_t> children = std::move(children_[s]);
-      std::vector<int32_t> kept;
-      std::stable_sort(children.begin(), children.end(), [this](int32_t a, int32_t b) {
+    std::vector<int32_t> kept;
+    for (int32_t s = 0; s < std::ssize(nodes_); ++s) {
+      if (counter_.Stops()) return;
+      if (nodes_[s].first_child == -1) continue;
+      ListChildren(s);
+      CountSort(children_.size());
+      const auto larger = [this](int32_t a, int32_t b) {
         return nodes_[a].bordered > nodes_[b].bordered;
-      });
-      for (const int32_t c : children) {
-        Supernode& child = nodes_[c];
-        const double zeros =
-            node.zeros + child.zeros +
-            static_cast<double>(child.columns) * (node.columns + node.bordered - child.bordered);
-        const int64_t columns = int64_t{node.columns} + child.columns;
-        if (MayHaveZeros(columns, zeros / Entries(static_cast<double>(columns), node.bordered))) {
-          child.into = static_cast<int32_t>(s);
-          node.columns = static_cast<int32_t>(columns);
-          node.zeros = zeros;
-          for (const int32_t g : children_[c]) {
-            nodes_[g].parent = static_cast<int32_t>(s);
-            kept.push_back(g);
-          }
-          children_[c] = {};
+      };
+      if (!std::ranges::is_sorted(children_, larger)) std::ranges::stable_sort(children_, larger);
+      kept.clear();
+      for (const int32_t c : children_) {
+        if (MergeChild(c, s)) {
+          AppendChildren(c, kept);
         } else {
           kept.push_back(c);
         }
       }
-      children_[s] = std::move(kept);
+      for (const int32_t c : kept) nodes_[c].parent = s;
+      LinkChildren(s, kept);
     }
   }
+
+  bool MergeChild(int32_t c, int32_t s) {
+    Supernode& node = nodes_[s];
+    Supernode& child = nodes_[c];
+    const double zeros =
+        node.zeros + child.zeros +
+        static_cast<double>(child.columns) * (node.columns + node.bordered - child.bordered);
+    const int64_t columns = int64_t{node.columns} + child.columns;
+    if (!MayHaveZeros(columns, zeros / Entries(static_cast<double>(columns), node.bordered))) {
+      return false;
+    }
+    child.into = s;
+    node.columns = static_cast<int32_t>(columns);
+    node.zeros = zeros;
+    return true;
+  }
+
+  // Comparisons take a few nanoseconds each.
+  void CountSort(size_t elements) { counter_.Count(static_cast<int64_t>(elements)); }
 
   // The node that s was merged into, at last.
   int32_t Kept(int32_t s) {
@@ -130,33 +178,47 @@ class Merger {
   void SortChildren() {
     std::vector<double> peak(nodes_.size());
     const auto left = [this](int32_t s) { return 1.0 * nodes_[s].bordered * nodes_[s].bordered; };
-    for (size_t s = 0; s < nodes_.size(); ++s) {
+    const auto first = [&](int32_t a, int32_t b) {
+      const double of_a = peak[a] - left(a);
+      const double of_b = peak[b] - left(b);
+      return of_a != of_b ? of_a > of_b : a < b;
+    };
+    for (int32_t s = 0; s < std::ssize(nodes_); ++s) {
+      if (counter_.Stops()) return;
       if (nodes_[s].into != -1) continue;
-      std::vector<int32_t>& children = children_[s];
-      std::sort(children.begin(), children.end(), [&](int32_t a, int32_t b) {
-        const double of_a = peak[a] - left(a);
-        const double of_b = peak[b] - left(b);
-        return of_a != of_b ? of_a > of_b : a < b;
-      });
+      if (nodes_[s].first_child == -1) {
+        peak[s] = left(s);
+        continue;
+      }
+      ListChildren(s);
+      CountSort(children_.size());
+      if (!std::ranges::is_sorted(children_, first)) {
+        std::ranges::sort(children_, first);
+        LinkChildren(s, children_);
+      }
       double waiting = 0;
-      for (const int32_t c : children) {
+      for (const int32_t c : children_) {
         peak[s] = std::max(peak[s], waiting + peak[c]);
         waiting += left(c);
       }
-      peak[s] = std::max(peak[s], waiting + left(static_cast<int32_t>(s)));
+      peak[s] = std::max(peak[s], waiting + left(s));
     }
   }
 
   std::vector<int32_t> PostorderOfKept() const {
     std::vector<int32_t> post, stack;
-    std::vector<size_t> next(nodes_.size());
-    for (size_t s = 0; s < nodes_.size(); ++s) {
+    post.reserve(nodes_.size());
+    std::vector<int32_t> next(nodes_.size());
+    for (size_t s = 0; s < nodes_.size(); ++s) next[s] = nodes_[s].first_child;
+    for (int32_t s = 0; s < std::ssize(nodes_); ++s) {
       if (nodes_[s].into != -1 || nodes_[s].parent != -1) continue;
-      stack.push_back(static_cast<int32_t>(s));
+      stack.push_back(s);
       while (!stack.empty()) {
         const int32_t top = stack.back();
-        if (next[top] < children_[top].size()) {
-          stack.push_back(children_[top][next[top]++]);
+        const int32_t child = next[top];
+        if (child != -1) {
+          next[top] = nodes_[child].sibling;
+          stack.push_back(child);
         } else {
           post.push_back(top);
           stack.pop_back();
@@ -167,13 +229,16 @@ class Merger {
   }
 
   const EliminationTree& tree_;
+  StopCounter counter_;
   std::vector<Supernode> nodes_;
-  std::vector<int32_t> node_of_;  // of positions
-  std::vector<std::vector<int32_t>> children_;
+  std::vector<int32_t> node_of_;   // of positions
+  std::vector<int32_t> children_;  // of one at a time
 };
 
 }  // namespace
 
-FrontTree MakeFrontTree(const EliminationTree& tree) { return Merger(tree).Make(); }
+absl::StatusOr<FrontTree> MakeFrontTree(const EliminationTree& tree, StopRequested stop) {
+  return Merger(tree, stop).Make();
+}
 
 }  // namespace crout

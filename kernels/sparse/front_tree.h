@@ -20,8 +20,9 @@ struct FrontTree {
 
 // Columns of the same structure below the diagonal become one front, and then a child is merged
 // into its parent where that brings few zeros, or both are small. A new order: children stand where
-// the contributions that wait for them take the least memory.
-FrontTree MakeFrontTree(const EliminationTree& tree);
+// the contributions that wait for them take the least memory. CANCELLED by `stop`, which is asked
+// often.
+absl::StatusOr<FrontTree> MakeFrontTree(const EliminationTree& tree, StopRequested stop);
 
 }  // namespace crout
 

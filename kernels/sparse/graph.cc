@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "kernels/stop_counter.h"
+
 namespace crout {
 namespace {
 
@@ -24,7 +26,8 @@ struct Pattern {
 
 }  // namespace
 
-Graph SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row) {
+absl::StatusOr<Graph> SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row,
+                                       StopRequested stop) {
   const Pattern pattern(a);
   std::vector<int32_t> row_of_column;
   if (column_of_row != nullptr) {
@@ -56,8 +59,12 @@ Graph SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row) {
     }
   };
   Graph graph;
+  StopCounter counter(stop);
   graph.start.resize(a.n + 1);
   for (int32_t v = 0; v < a.n; ++v) {
+    if (counter.Stops(1 + graph.start[v] - graph.start[std::max(0, v - 1)])) {
+      return counter.status();
+    }
     int64_t degree = 0;
     for_neighbours(v, [&](int32_t) { ++degree; });
     graph.start[v + 1] = graph.start[v] + degree;
@@ -65,6 +72,7 @@ Graph SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row) {
   graph.neighbour.resize(graph.start[a.n]);
   int32_t* next = graph.neighbour.data();
   for (int32_t v = 0; v < a.n; ++v) {
+    if (counter.Stops(1 + graph.start[v + 1] - graph.start[v])) return counter.status();
     for_neighbours(v, [&](int32_t w) { *next++ = w; });
   }
   return graph;

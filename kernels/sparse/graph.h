@@ -7,7 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "kernels/sparse_view.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 
@@ -30,8 +32,10 @@ inline size_t MostNeighbourBytes(int64_t nonzeros) {
 }
 
 // Of A Q, where column column_of_row[i] of A is column i of A Q; null: of A itself. Row i and
-// column i of that are vertex i, and every entry is an edge, whatever its value.
-Graph SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row);
+// column i of that are vertex i, and every entry is an edge, whatever its value. CANCELLED by
+// `stop`, which is asked often.
+absl::StatusOr<Graph> SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row,
+                                       StopRequested stop);
 
 }  // namespace crout
 

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/stop_counter.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kStepsBetweenStops = 1 << 14;
 
 // The assignment of least cost, of c(i, j) = log(max_i |a(i, j)|) - log |a(i, j)| >= 0, whose duals
 // u, v have c(i, j) - u_i - v_j >= 0, and 0 where row i goes with column j.
@@ -35,10 +35,12 @@ class Assignment {
 
   absl::Status Run(StopRequested stop) {
     StartDuals();
+    StopCounter counter(stop);
     for (int64_t j = 0; j < n_; ++j) TakeFree(j);
-    for (int64_t j = 0; j < n_; ++j) TakeByOneExchange(j);
+    for (int64_t j = 0; j < n_; ++j) CROUT_RETURN_IF_ERROR(TakeByOneExchange(j, counter));
     for (int64_t j = 0; j < n_; ++j) {
-      if (entry_of_column_[j] < 0) CROUT_RETURN_IF_ERROR(Augment(static_cast<int32_t>(j), stop));
+      if (entry_of_column_[j] >= 0) continue;
+      CROUT_RETURN_IF_ERROR(Augment(static_cast<int32_t>(j), counter));
     }
     return absl::OkStatus();
   }
@@ -57,6 +59,8 @@ class Assignment {
   double ReducedCost(int64_t e, int64_t j) const {
     return std::max(0.0, cost_[e] - u_[row_[e]] - v_[j]);
   }
+
+  int64_t Entries(int64_t j) const { return start_[j + 1] - start_[j]; }
 
   void Match(int64_t e, int32_t j) {
     column_of_[row_[e]] = j;
@@ -89,29 +93,32 @@ class Assignment {
   }
 
   // Where a row's column can go to another row that is free, at no cost.
-  void TakeByOneExchange(int64_t j) {
-    if (entry_of_column_[j] >= 0) return;
+  absl::Status TakeByOneExchange(int64_t j, StopCounter& counter) {
+    if (entry_of_column_[j] >= 0) return absl::OkStatus();
     for (int64_t e = start_[j]; e < start_[j + 1]; ++e) {
       if (cost_[e] == kInfinity || ReducedCost(e, j) > 0) continue;
       const int32_t other = column_of_[row_[e]];
+      if (counter.Stops(Entries(other))) return counter.status();
       for (int64_t o = start_[other]; o < start_[other + 1]; ++o) {
         if (cost_[o] == kInfinity || ReducedCost(o, other) > 0 || column_of_[row_[o]] >= 0)
           continue;
         Match(o, other);
         Match(e, static_cast<int32_t>(j));
-        return;
+        return absl::OkStatus();
       }
     }
+    return absl::OkStatus();
   }
 
   // Dijkstra's shortest paths from column `first` through matched rows to a free one. Without such
   // a path there never will be one.
-  absl::Status Augment(int32_t first, StopRequested stop) {
+  absl::Status Augment(int32_t first, StopCounter& counter) {
     double shortest = kInfinity;  // to a free row, so far
     int32_t end = -1;
     double base = 0;
     int32_t j = first;
     while (true) {
+      if (counter.Stops(1 + Entries(j))) return counter.status();
       for (int64_t e = start_[j]; e < start_[j + 1]; ++e) {
         if (cost_[e] == kInfinity) continue;
         const int32_t i = row_[e];
@@ -140,7 +147,6 @@ class Assignment {
       done_.push_back(next);
       base = distance_[next];
       j = column_of_[next];
-      if (++steps_ % kStepsBetweenStops == 0) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     }
     if (end >= 0) {
       for (const int32_t i : done_) u_[i] += distance_[i] - shortest;
@@ -181,13 +187,22 @@ class Assignment {
   std::vector<Edge> reached_by_;
   std::vector<int32_t> touched_, done_;
   std::vector<Reached> heap_;  // by least distance, then by largest row
-  int64_t steps_ = 0;
 };
 
+constexpr double kLargestExponent = 700;  // of e, in a float64 that is finite and normal
+
 // exp(x), finite and > 0.
-double BoundedExp(double x) {
-  constexpr double kLargest = 700;
-  return std::exp(std::clamp(x, -kLargest, kLargest));
+double BoundedExp(double x) { return std::exp(std::clamp(x, -kLargestExponent, kLargestExponent)); }
+
+// The exponent t for which row + t and column - t, of all rows and columns, are within the bounds:
+// 0 where that will do, else the middle of all that will. Where none does, the bounds cut.
+double CommonShift(const std::vector<double>& row, const std::vector<double>& column) {
+  if (row.empty()) return 0;
+  const auto [row_least, row_most] = std::minmax_element(row.begin(), row.end());
+  const auto [column_least, column_most] = std::minmax_element(column.begin(), column.end());
+  const double least = std::max(-kLargestExponent - *row_least, *column_most - kLargestExponent);
+  const double most = std::min(kLargestExponent - *row_most, kLargestExponent + *column_least);
+  return least <= 0 && most >= 0 ? 0 : (least + most) / 2;
 }
 
 template <class T>
@@ -222,12 +237,15 @@ absl::StatusOr<Matching> Match(const SparseView<T>& a, StopRequested stop) {
     matching.unmatched_row = unmatched - matching.column_of_row.begin();
     return matching;
   }
-  matching.row_scale.resize(a.n);
-  matching.column_scale.resize(a.n);
+  // Logarithms at first.
+  matching.row_scale = assignment.u();
+  matching.column_scale = std::move(log_largest);
   for (int64_t k = 0; k < a.n; ++k) {
-    matching.row_scale[k] = BoundedExp(assignment.u()[k]);
-    matching.column_scale[k] = BoundedExp(assignment.v(k) - log_largest[k]);
+    matching.column_scale[k] = assignment.v(k) - matching.column_scale[k];
   }
+  const double shift = CommonShift(matching.row_scale, matching.column_scale);
+  for (double& scale : matching.row_scale) scale = BoundedExp(scale + shift);
+  for (double& scale : matching.column_scale) scale = BoundedExp(scale - shift);
   return matching;
 }
 

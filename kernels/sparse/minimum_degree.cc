@@ -8,10 +8,7 @@ namespace crout {
 namespace {
 
 // Elements of AMD's lists: a fifth more than it begins with, and one for each vertex.
-int64_t ListElements(const Graph& graph) {
-  const int64_t neighbours = graph.start.back();
-  return neighbours + neighbours / 5 + graph.vertices();
-}
+int64_t ListElements(int64_t n, int64_t neighbours) { return neighbours + neighbours / 5 + n; }
 
 // Index is that of `call`, one of AMD's two versions. Not amd_order, which checks, counts and
 // copies what is known to be symmetric, ascending and without a diagonal: that makes two copies.
@@ -20,7 +17,7 @@ std::vector<int32_t> Order(const Graph& graph, Call call) {
   const auto n = static_cast<Index>(graph.vertices());
   std::vector<Index> start(graph.start.begin(), graph.start.end() - 1), length(n);
   for (Index v = 0; v < n; ++v) length[v] = static_cast<Index>(graph.start[v + 1]) - start[v];
-  std::vector<Index> lists(ListElements(graph));
+  std::vector<Index> lists(ListElements(graph.vertices(), graph.start.back()));
   std::copy(graph.neighbour.begin(), graph.neighbour.end(), lists.begin());
   std::vector<Index> nv(n), next(n), order(n), head(n), elements(n), degree(n), w(n);
   call(n, start.data(), lists.data(), length.data(), static_cast<Index>(lists.size()),
@@ -29,9 +26,8 @@ std::vector<int32_t> Order(const Graph& graph, Call call) {
   return {order.begin(), order.end()};
 }
 
-bool Fits32Bits(const Graph& graph, int64_t most) {
-  const int64_t n = graph.vertices();
-  return n < most / 8 && graph.start[n] < most;
+bool Fits32Bits(int64_t n, int64_t neighbours, int64_t most) {
+  return n < most / 8 && neighbours < most;
 }
 
 }  // namespace
@@ -42,13 +38,20 @@ std::vector<int32_t> OrderByMinimumDegree(const Graph& graph, int64_t most) {
     std::iota(order.begin(), order.end(), 0);
     return order;
   }
-  return Fits32Bits(graph, most) ? Order<int>(graph, amd_2)
-                                 : Order<SuiteSparse_long>(graph, amd_l2);
+  return Fits32Bits(graph.vertices(), graph.start.back(), most)
+             ? Order<int>(graph, amd_2)
+             : Order<SuiteSparse_long>(graph, amd_l2);
 }
 
-size_t MinimumDegreeBytes(const Graph& graph) {
-  const size_t index = Fits32Bits(graph, kMostFor32Bits) ? sizeof(int) : sizeof(SuiteSparse_long);
-  return static_cast<size_t>(ListElements(graph)) * index;
+size_t MinimumDegreeBytes(int64_t n, int64_t neighbours) {
+  const bool short_index = Fits32Bits(n, neighbours, kMostFor32Bits);
+  const size_t index = short_index ? sizeof(int) : sizeof(SuiteSparse_long);
+  return static_cast<size_t>(ListElements(n, neighbours)) * index;
+}
+
+size_t MinimumDegreeVertexBytes(int64_t n) {
+  constexpr size_t kArrays = 9;  // Order()'s
+  return static_cast<size_t>(n) * (kArrays * sizeof(SuiteSparse_long) + sizeof(int32_t));
 }
 
 }  // namespace crout

@@ -59,14 +59,17 @@ FrontFactor<T> FrontAt(const Analysis& analysis, Byte* block, int64_t f) {
 }
 
 // A pivot of column k that no row of F11 has, in modulus (|Re| + |Im|), at least
-//   PivotPerturbation(dtype, d2) * m_k,  m_k the largest of column k of B as it came, in rows that
-// are not kept (of B, where that is 0), is replaced by one of that size and of its own sign, and
-// counted. The square root of the unit roundoff, since L21 and the contribution grow by as much as
-// the pivot is small; the unit roundoff itself where there is no border, and all interchanges were
-// possible.
-inline double PivotPerturbation(DType dtype, int64_t bordered) {
-  return bordered > 0 ? std::sqrt(UnitRoundoff(dtype)) : UnitRoundoff(dtype);
+//   PivotPerturbation(dtype, bordered) * m_k,  m_k the largest of column k of B as it came, in rows
+// that are not kept (of B, where that is 0), is replaced by one of that size and of its own sign,
+// and counted. The square root of the unit roundoff where multipliers in L21 grow by as much as the
+// pivot is small; the unit roundoff itself where there is no border, and all interchanges were
+// possible, and where Analysis::delayed, and pivots are chosen by their own front.
+inline double PivotPerturbation(DType dtype, bool bordered) {
+  return bordered ? std::sqrt(UnitRoundoff(dtype)) : UnitRoundoff(dtype);
 }
+
+// Multipliers in L21 above this show a column whose pivot was not acceptable.
+inline double LargestMultiplier(const Analysis& analysis) { return 1 / analysis.pivot_threshold; }
 
 // A determinant as sign * exp(log_abs): the sign of modulus 1, or 0 where the matrix is singular.
 struct LogDeterminant {
@@ -98,6 +101,14 @@ struct NumericSummary {
   // By methods that find it out themselves; else what the analysis foresaw.
   std::optional<FactorCounts> counts;
 };
+
+// Growth that one step of refinement makes up for in float32, too.
+inline constexpr double kModestGrowth = 1000;
+
+// Whether the factor may be one of another matrix: pivots were perturbed, or entries grew far.
+inline bool IsUnstable(const NumericSummary& numeric) {
+  return numeric.perturbed_pivots > 0 || !(numeric.pivot_growth <= kModestGrowth);
+}
 
 }  // namespace crout
 

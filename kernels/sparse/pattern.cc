@@ -3,37 +3,50 @@
 #include <cmath>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "kernels/safe_range.h"
 #include "kernels/sparse/analysis.h"
+#include "kernels/sparse/entry_scales.h"
+#include "kernels/sparse/pattern_text.h"
 
 namespace crout {
 namespace {
 
-// Of splitmix64: every bit of the result depends on every one of x.
-uint64_t Mix(uint64_t x) {
+// The output of splitmix64 in state x. Part of the contract: SparseInfo.pattern_digest.
+uint64_t SplitMix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
 }
 
+// A second hash of what SplitMix returns.
+uint64_t Scramble(uint64_t x) {
+  x = (x ^ (x >> 29)) * 0xd6e8feb86659fd93;
+  return x ^ (x >> 32);
+}
+
 constexpr double kSmallOnDiagonal = 0.01;
 constexpr double kFarApart = 1e4;
 
-// Whether what is largest in each line differs much from line to line.
-bool FarApart(const std::vector<double>& largest) {
-  if (largest.empty()) return false;
+// Whether the largest entries of the lines are finite, in the range of the factor's type and not
+// far apart.
+bool AreAlike(const std::vector<double>& largest, SafeRange range) {
+  if (largest.empty()) return true;
   const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
-  return *most > kFarApart * *least;
+  return range.contains(*most) && *most <= kFarApart * *least;
 }
 
-// Whether the entries (i, column_of_row(i)), every (i, j) multiplied by scale(i, j), are not small
-// beside what is largest in their lines, and those are not far apart.
-template <class T, class ColumnOfRow, class Scale>
-bool DiagonalIsLarge(const SparseView<T>& a, const ColumnOfRow& column_of_row, const Scale& scale) {
+// Whether no entry (i, column_of_row(i)) is small beside the largest of its row and its column, and
+// those are alike. scaled(size, i, j): the modulus of entry (i, j), which is `size`, as scaled.
+template <class T, class ColumnOfRow, class Scaled>
+bool DiagonalIsLarge(const SparseView<T>& a, SafeRange range, const ColumnOfRow& column_of_row,
+                     const Scaled& scaled) {
   std::vector<double> row_largest(a.n), column_largest(a.n), diagonal(a.n);
   for (int64_t j = 0; j < a.n; ++j) {
     for (int64_t e = a.column_start[j]; e < a.column_start[j + 1]; ++e) {
       const int32_t i = a.row[e];
-      const double modulus = Modulus(a.value[e]) * scale(i, j);
+      const double modulus = scaled(Modulus(a.value[e]), i, j);
       row_largest[i] = std::max(row_largest[i], modulus);
       column_largest[j] = std::max(column_largest[j], modulus);
       if (column_of_row(i) == j) diagonal[i] = modulus;
@@ -43,7 +56,7 @@ bool DiagonalIsLarge(const SparseView<T>& a, const ColumnOfRow& column_of_row, c
     const double largest = std::max(row_largest[i], column_largest[column_of_row(i)]);
     if (!(diagonal[i] >= kSmallOnDiagonal * largest) || diagonal[i] == 0) return false;
   }
-  return !FarApart(row_largest) && !FarApart(column_largest);
+  return AreAlike(row_largest, range) && AreAlike(column_largest, range);
 }
 
 }  // namespace
@@ -52,44 +65,49 @@ PatternKey PatternDigest(const AnySparse& a) {
   const SparseLayout at(a.n, a.nonzeros, a.dtype);
   const auto* const start = reinterpret_cast<const int64_t*>(a.data + at.column_start);
   const auto* const row = reinterpret_cast<const int32_t*>(a.data + at.row);
-  uint64_t first = Mix(a.n + 0x9e3779b97f4a7c15);
-  uint64_t second = Mix(a.nonzeros + 0x3c6ef372fe94f82b);
-  // One multiplication of each half waits for the one before: all else is done meanwhile.
-  const auto add = [&](uint64_t x) {
-    first = (first ^ x) * 0x9fb21c651e98df25;
-    first ^= first >> 32;
-    second = (second + x) * 0xd6e8feb86659fd93;
-    second ^= second >> 29;
-  };
-  for (int64_t j = 0; j < a.n; ++j) {
-    add(static_cast<uint64_t>(start[j + 1]));
-    int64_t e = start[j];
-    for (; e + 1 < start[j + 1]; e += 2) {
-      add(static_cast<uint32_t>(row[e]) | uint64_t{static_cast<uint32_t>(row[e + 1])} << 32);
+  const auto n = static_cast<uint64_t>(a.n);
+  PatternKey key{{SplitMix(n), n}};
+  for (uint64_t j = 0; j < n; ++j) {
+    for (int64_t e = start[j]; e < start[j + 1]; ++e) {
+      const uint64_t x = SplitMix(j * n + static_cast<uint64_t>(row[e]));
+      key.half[0] += x;
+      key.half[1] += Scramble(x);
     }
-    if (e < start[j + 1]) add(static_cast<uint32_t>(row[e]));
   }
-  return {{Mix(first), Mix(second)}};
+  return key;
 }
 
-bool AsksForMatching(const AnySparse& a) {
+std::string PatternText(const PatternKey& key) {
+  return absl::StrCat(absl::Hex(key.half[0], absl::kZeroPad16));
+}
+
+bool IsPatternText(std::string_view text) {
+  const auto is_digit = [](char c) { return ('0' <= c && c <= '9') || ('a' <= c && c <= 'f'); };
+  return text.size() == 16 && std::ranges::all_of(text, is_digit);
+}
+
+bool AsksForMatching(const AnySparse& a, DType factor_dtype) {
   return DispatchDType(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return !DiagonalIsLarge(
-        a.As<T>(), [](int64_t i) { return i; }, [](int64_t, int64_t) { return 1.0; });
+        a.As<T>(), SafeRangeOf(factor_dtype), [](int64_t i) { return i; },
+        [](double size, int64_t, int64_t) { return size; });
   });
 }
 
-bool SuitsValues(const Analysis& analysis, const AnySparse& a) {
-  if (!analysis.matched) return !AsksForMatching(a);
+bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype) {
+  if (!analysis.matched) return !AsksForMatching(a, factor_dtype);
   if (analysis.unmatched_row >= 0 || analysis.n != a.n) return false;
   std::vector<int32_t> column_of_row(a.n);
   for (int64_t k = 0; k < a.n; ++k) column_of_row[analysis.row_order[k]] = analysis.column_order[k];
   return DispatchDType(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return DiagonalIsLarge(
-        a.As<T>(), [&](int64_t i) { return column_of_row[i]; },
-        [&](int64_t i, int64_t j) { return analysis.row_scale[i] * analysis.column_scale[j]; });
+        a.As<T>(), SafeRangeOf(factor_dtype), [&](int64_t i) { return column_of_row[i]; },
+        [&](double size, int64_t i, int64_t j) {
+          const EntryScales by = InOrder(size, analysis.row_scale[i], analysis.column_scale[j]);
+          return size * by.first * by.second;
+        });
   });
 }
 

@@ -6,12 +6,11 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/stop_counter.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
-
-constexpr int64_t kFrontsBetweenStops = 4096;
 
 using Claim = std::function<absl::Status(size_t bytes)>;
 
@@ -34,8 +33,10 @@ class Symbolic {
     out_.first_position = tree_.first_position;
     out_.parent = tree_.parent;
     LinkChildren();
-    CROUT_RETURN_IF_ERROR(FindBorders(stop));
-    CROUT_RETURN_IF_ERROR(PlaceBorders());
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+    StopCounter counter(stop);
+    CROUT_RETURN_IF_ERROR(FindBorders(counter));
+    CROUT_RETURN_IF_ERROR(PlaceBorders(counter));
     CROUT_RETURN_IF_ERROR(PlaceFronts());
     FillLevels();
     CountStack();
@@ -83,13 +84,13 @@ class Symbolic {
 
   // The border of a front: later neighbours of its vertices, and of the children's borders what is
   // later than itself.
-  absl::Status FindBorders(StopRequested stop) {
+  absl::Status FindBorders(StopCounter& counter) {
     std::vector<int32_t> position(out_.n), last_seen_by(out_.n, -1), border;
     for (int64_t k = 0; k < out_.n; ++k) position[out_.row_order[k]] = static_cast<int32_t>(k);
     out_.border_start.resize(fronts_ + 1);
     out_.border.reserve(std::accumulate(tree_.bordered.begin(), tree_.bordered.end(), int64_t{0}));
     for (int64_t f = 0; f < fronts_; ++f) {
-      if (f % kFrontsBetweenStops == 0) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+      if (counter.Stops()) return counter.status();
       const int32_t end = out_.first_position[f + 1];
       border.clear();
       const auto see = [&](int32_t k) {
@@ -98,10 +99,13 @@ class Symbolic {
         border.push_back(k);
       };
       for (int32_t k = out_.first_position[f]; k < end; ++k) {
-        for (const int32_t w : graph_.neighbours(out_.row_order[k])) see(position[w]);
+        const std::span<const int32_t> neighbours = graph_.neighbours(out_.row_order[k]);
+        counter.Count(std::ssize(neighbours));
+        for (const int32_t w : neighbours) see(position[w]);
       }
       for (int32_t c = out_.child_start[f]; c < out_.child_start[f + 1]; ++c) {
         const int32_t child = out_.child[c];
+        if (counter.Stops(out_.bordered(child))) return counter.status();
         for (int64_t b = out_.border_start[child]; b < out_.border_start[child + 1]; ++b) {
           see(out_.border[b]);
         }
@@ -131,11 +135,14 @@ class Symbolic {
     return claim_(FrontBytes(tree_) + numbers * sizeof(int32_t));
   }
 
-  absl::Status PlaceBorders() {
+  absl::Status PlaceBorders(StopCounter& counter) {
     CROUT_RETURN_IF_ERROR(ClaimBorders(out_.border.capacity() + out_.border.size()));
     out_.place_in_parent.resize(out_.border.size());
     std::vector<int32_t> place(out_.n);
-    for (int64_t f = 0; f < fronts_; ++f) PlaceChildren(f, place);
+    for (int64_t f = 0; f < fronts_; ++f) {
+      if (counter.Stops(1 + out_.bordered(f))) return counter.status();
+      PlaceChildren(f, place);
+    }
     return absl::OkStatus();
   }
 

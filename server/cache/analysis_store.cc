@@ -10,7 +10,8 @@ std::shared_ptr<const Analysis> Share(KeptAnalysis kept) {
 }
 
 std::shared_ptr<const Analysis> AnalysisStore::Find(const std::string& tenant, const AnySparse& a,
-                                                    MatchingMode matching) const {
+                                                    MatchingMode matching,
+                                                    DType factor_dtype) const {
   std::shared_ptr<const Analysis> found;
   const Key key = KeyOf(tenant, PatternDigest(a));
   {
@@ -21,8 +22,11 @@ std::shared_ptr<const Analysis> AnalysisStore::Find(const std::string& tenant, c
   }
   // The digest could be another pattern's; of these sizes it is at least no danger to memory.
   if (found == nullptr || found->n != a.n || found->nonzeros != a.nonzeros) return nullptr;
-  if (matching == MatchingMode::kAuto) return SuitsValues(*found, a) ? found : nullptr;
-  return found->matched == (matching == MatchingMode::kOn) ? found : nullptr;
+  const bool as_requested =
+      matching == MatchingMode::kAuto || found->matched == (matching == MatchingMode::kOn);
+  // Without scales that were asked for there are none to overflow.
+  const bool suits = matching == MatchingMode::kOff || SuitsValues(*found, a, factor_dtype);
+  return as_requested && suits ? found : nullptr;
 }
 
 std::shared_ptr<const Analysis> AnalysisStore::Add(const std::string& tenant, KeptAnalysis kept) {

@@ -29,10 +29,11 @@ std::shared_ptr<const Analysis> Share(KeptAnalysis kept);
 // Keeps none alive: that is for the factors that were made by it. Thread-safe.
 class AnalysisStore {
  public:
-  // That of a matrix of this pattern of the same tenant, whose patterns are nobody else's affair,
-  // if it suits these values, and what is asked of the matching; else null.
+  // Returns the analysis of this pattern by the same tenant, if it is as `matching` requests and
+  // suits the values for a factor of that type; else null. Tenants share none.
   std::shared_ptr<const Analysis> Find(const std::string& tenant, const AnySparse& a,
-                                       MatchingMode matching) const ABSL_LOCKS_EXCLUDED(mutex_);
+                                       MatchingMode matching, DType factor_dtype) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From now on Find() has it.
   std::shared_ptr<const Analysis> Add(const std::string& tenant, KeptAnalysis kept)

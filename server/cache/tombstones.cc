@@ -16,15 +16,19 @@ struct DepartureTraits {
 
 // In the order of Departure.
 constexpr std::array<DepartureTraits, 5> kTraits = {{
-    {kReasonHandleExpired, "the factor's lease expired", CacheMiss::kExpired,
-     CacheEviction::kLease},
-    {kReasonHandleEvicted, "the factor was evicted under memory pressure", CacheMiss::kEvicted,
-     CacheEviction::kPressure},
-    {kReasonHandleReleased, "the factor was released", CacheMiss::kReleased,
-     CacheEviction::kReleased},
-    {kReasonDeviceLost, "the factor was lost with its device", CacheMiss::kDeviceLost,
-     CacheEviction::kDeviceLost},
-    {kReasonDataLoss, "the factor was dropped because its stored copy was corrupt",
+    {kReasonHandleExpired,
+     "the factor's lease expired: factor the matrix again, with a longer lease or renewals",
+     CacheMiss::kExpired, CacheEviction::kLease},
+    {kReasonHandleEvicted,
+     "the factor was evicted under memory pressure: factor the matrix again, and release "
+     "factors that are not used any more",
+     CacheMiss::kEvicted, CacheEviction::kPressure},
+    {kReasonHandleReleased, "the factor was released: factor the matrix again",
+     CacheMiss::kReleased, CacheEviction::kReleased},
+    {kReasonDeviceLost, "the factor was lost with its device: factor the matrix again",
+     CacheMiss::kDeviceLost, CacheEviction::kDeviceLost},
+    {kReasonDataLoss,
+     "the factor was dropped because its stored copy was corrupt: factor the matrix again",
      CacheMiss::kDataLoss, CacheEviction::kDataLoss},
 }};
 
@@ -40,7 +44,10 @@ absl::Status GoneStatus(Departure departure) {
 }
 
 absl::Status UnknownHandleStatus() {
-  return WithReason(absl::NotFoundError("no such handle"), kReasonHandleUnknown);
+  return WithReason(
+      absl::NotFoundError("no such handle: the tenant has no factor of it, or the server was "
+                          "restarted since; factor the matrix again"),
+      kReasonHandleUnknown);
 }
 
 CacheMiss MissOf(Departure departure) { return TraitsOf(departure).miss; }

@@ -5,6 +5,7 @@
 
 #include "kernels/jobs/batch_payload.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/encode.h"
 #include "server/rpc/status.h"
 
 namespace crout {
@@ -47,7 +48,7 @@ int64_t BatchFactorStep::order() { return std::max(plan_.extent.max_rows, plan_.
 absl::StatusOr<BatchAnswer> BatchFactorStep::Run(ExecutionContext& context, StopRequested stop,
                                                  CallTimings& timings) {
   const size_t figure_bytes =
-      BatchFigures::kBytesPerMember * static_cast<size_t>(plan_.extent.members);
+      BatchFigures::kSentBytesPerMember * static_cast<size_t>(plan_.extent.members);
   CROUT_ASSIGN_OR_RETURN(Buffer figures, core_.host_memory.Allocate(figure_bytes));
   CROUT_ASSIGN_OR_RETURN(Buffer batch, upload_.Take(context, timings));
   KernelTimings kernel;
@@ -110,6 +111,9 @@ v1::SolveBatchResult BatchSolveStep::Encode(const BatchSolution& solution, int64
   v1::SolveBatchResult result;
   if (plan_.options.verify) result.set_backward_error(solution.summary.backward_error);
   result.set_singular(solution.summary.singular);
+  result.set_inaccurate(solution.summary.inaccurate);
+  result.set_first_inaccurate(solution.summary.first_inaccurate);
+  AddWarnings(solution.summary.doubts, result.mutable_warnings());
   result.set_factor_version(factor_version);
   result.set_device(device);
   return result;

@@ -163,6 +163,7 @@ absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop
   answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeHost(), std::move(out)});
   answer.summary.solver = direct.solver;
   answer.summary.backward_error = direct.backward_error;
+  answer.summary.doubts = direct.doubts;
   return absl::OkStatus();
 }
 

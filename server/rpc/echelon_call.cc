@@ -28,6 +28,8 @@ void EchelonCall::Reply(ReducedMatrix reduced) {
   result.mutable_pivot_columns()->Assign(reduced.form.pivot_columns.begin(),
                                          reduced.form.pivot_columns.end());
   result.set_tolerance(reduced.form.tolerance);
+  if (reduced.form.least_pivot) result.set_least_pivot(*reduced.form.least_pivot);
+  if (reduced.form.largest_rejected) result.set_largest_rejected(*reduced.form.largest_rejected);
   result.set_device(observed_.device);
   EndWithDataAndResult(head, reduced.data, result);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/sparse/pattern_text.h"
 #include "kernels/util/strings.h"
 #include "server/rpc/names.h"
 
@@ -71,6 +72,7 @@ void Encode(const SparseSummary& summary, v1::SparseInfo* info) {
   info->set_ordering(std::string(analysis.ordering));
   info->set_analysis_reused(summary.reused);
   info->set_postponements(summary.postponements);
+  info->set_pattern_digest(PatternText(analysis.pattern));
 }
 
 }  // namespace
@@ -146,6 +148,10 @@ v1::Factor Encode(const FactorInfo& info) {
   if (summary.rcond_scaled) factor.set_rcond_scaled(*summary.rcond_scaled);
   if (summary.quality) factor.set_quality(*summary.quality);
   if (summary.is_poor()) factor.add_warnings(v1::WARNING_POOR_FACTOR);
+  if (summary.is_nearly_singular()) factor.add_warnings(v1::WARNING_NEARLY_SINGULAR);
+  if (summary.rcond && summary.info == 0 && summary.is_perturbed()) {
+    factor.add_warnings(v1::WARNING_PERTURBED_RCOND);
+  }
   if (summary.precision != FactorPrecision::kAsTyped) {
     factor.set_precision(ToProto(summary.precision));
   }
@@ -163,10 +169,21 @@ v1::Factor Encode(const FactorInfo& info) {
   if (info.nnz) factor.set_nnz(*info.nnz);
   if (summary.batch) {
     EncodeExtent(summary.batch->extent, factor.mutable_batch());
-    factor.mutable_batch()->set_singular(summary.batch->singular);
+    v1::BatchInfo& batch = *factor.mutable_batch();
+    batch.set_singular(summary.batch->singular);
+    batch.set_poor(summary.batch->poor);
+    batch.set_first_poor(summary.batch->first_poor);
+    batch.set_nearly_singular(summary.batch->nearly_singular);
+    batch.set_first_nearly_singular(summary.batch->first_nearly_singular);
   }
   *factor.mutable_timings() = Encode(info.timings);
   return factor;
+}
+
+void AddWarnings(const Doubts& doubts, google::protobuf::RepeatedField<int>* warnings) {
+  if (doubts.growth) warnings->Add(v1::WARNING_POOR_FACTOR);
+  if (doubts.inaccurate) warnings->Add(v1::WARNING_NOT_ACCURATE);
+  if (doubts.nearly_singular) warnings->Add(v1::WARNING_NEARLY_SINGULAR);
 }
 
 v1::Factor EncodeWithCounts(const FactorInfo& info) {

@@ -5,6 +5,7 @@
 #include "absl/time/time.h"
 #include "crout/v1/factorization_service.pb.h"
 #include "kernels/matrix.h"
+#include "kernels/numerics/judgment.h"
 #include "server/cache/factor_cache.h"
 #include "server/rpc/core.h"
 
@@ -14,6 +15,8 @@ v1::Factor Encode(const FactorInfo& info);
 // With the counts of its iterations, as far as a reply takes them.
 v1::Factor EncodeWithCounts(const FactorInfo& info);
 v1::Timings Encode(const CallTimings& timings);
+// Appends what a solution is to be warned of.
+void AddWarnings(const Doubts& doubts, google::protobuf::RepeatedField<int>* warnings);
 v1::BatchSpec EncodeBatch(const BatchExtent& extent);
 v1::DenseSpec EncodeDense(const PackedMatrix& shape);
 google::protobuf::Timestamp EncodeTime(absl::Time time);

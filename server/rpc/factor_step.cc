@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize_mixed.h"
+#include "kernels/sparse/pattern_text.h"
 #include "kernels/sparse_view.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/size_class.h"
@@ -20,6 +21,7 @@
 #include "server/rpc/singular_matrix.h"
 #include "server/rpc/sparse_analysis.h"
 #include "server/rpc/status.h"
+#include "server/scheduling/reason.h"
 
 namespace crout {
 
@@ -62,7 +64,7 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
   CROUT_RETURN_IF_ERROR(step->CheckPrecision(spec.shape));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(step->request_, spec.shape.dtype));
   CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->Wish()));
-  if (spec.values) CROUT_RETURN_IF_ERROR(step->CheckValues());
+  if (spec.values) CROUT_RETURN_IF_ERROR(step->CheckValues(matrix.values().pattern_digest()));
   // A name that the device lacks is refused before the payload, whatever the order will be.
   CROUT_RETURN_IF_ERROR(step->ResolveFor(/*n=*/0));
   step->by_values_ = spec.values;
@@ -120,6 +122,14 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
         asked_ == v1::FACTOR_PRECISION_TF32 ? FactorPrecision::kTf32 : FactorPrecision::kSingle;
   }
   if (precision_ == FactorPrecision::kAsTyped) return std::optional<FactorizeOptions>();
+  if (precision_ == FactorPrecision::kTf32 && !low->algorithm->traits().takes_tf32_products) {
+    return BadField(
+        "header.options.precision",
+        absl::StrCat("TF32 products are those of crout_lu on a GPU; device ",
+                     ToAbsl(slot_.device->info().name), " does not offer them",
+                     request_.algorithm() > v1::ALGORITHM_AUTO ? " by this algorithm" : "",
+                     ": use SINGLE or AUTO"));
+  }
   low->parameters.tf32_products = precision_ == FactorPrecision::kTf32;
   const absl::Status taken = CheckParameters(low->algorithm->traits(), low->parameters);
   if (!taken.ok()) return BadField("header.options.precision", taken.message());
@@ -174,7 +184,11 @@ absl::Status FactorStep::CheckKind() const {
 }
 
 FactorWish FactorStep::Wish() const {
-  return {.request = &request_, .dense = &options_, .sparse_will_do = !low_};
+  // A lower precision that is named has dense factors; `auto` takes whatever is faster.
+  return {.request = &request_,
+          .dense = &options_,
+          .low = low_ ? &*low_ : nullptr,
+          .sparse_will_do = asked_ == v1::FACTOR_PRECISION_AUTO || !low_};
 }
 
 absl::Status FactorStep::Analyze(StopRequested stop) {
@@ -185,7 +199,7 @@ absl::Status FactorStep::Analyze(StopRequested stop) {
   return sparse_.Analyze(upload_, Wish(), stop);
 }
 
-absl::Status FactorStep::CheckValues() const {
+absl::Status FactorStep::CheckValues(const std::string& digest) const {
   const FactorSummary& last = last_->summary();
   const std::string& field = upload_.field();
   if (!last.sparse || !last_->has_matrix()) {
@@ -196,10 +210,23 @@ absl::Status FactorStep::CheckValues() const {
   }
   const Analysis& analysis = *last.sparse->analysis;
   const PackedMatrix& values = upload_.shape();
+  const auto mismatch = [](const std::string& message) {
+    return WithReason(absl::FailedPreconditionError(message), kReasonPatternMismatch);
+  };
   if (values.rows != analysis.nonzeros) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(field, ".values: ", values.rows, " values, but the handle's matrix has ",
-                     analysis.nonzeros, " positions: send another pattern in full"));
+    return mismatch(absl::StrCat(field, ".values: ", values.rows,
+                                 " values, but the handle's matrix has ", analysis.nonzeros,
+                                 " positions: send the matrix in full"));
+  }
+  if (!IsPatternText(digest)) {
+    return BadField(absl::StrCat(field, ".values.pattern_digest"),
+                    "not 16 lower-case hexadecimal digits: send the digest of the pattern that the "
+                    "values belong to, as in Factor.sparse.pattern_digest");
+  }
+  if (digest != PatternText(analysis.pattern)) {
+    return mismatch(absl::StrCat(
+        field, ".values: the values belong to another pattern than version ", last_->version(),
+        " of the handle's factor, with as many positions: send the matrix in full"));
   }
   if (values.dtype != last.matrix_dtype) {
     return BadField(absl::StrCat(field, ".values.dtype"),

@@ -113,9 +113,9 @@ class FactorStep final : public PayloadStep {
   bool StartsWarm() const;
 
   FactorWish Wish() const;
-  // Values alone: whether they are some of the matrix before, and asked for with nothing that a
-  // dense method alone takes; then plans for them.
-  absl::Status CheckValues() const;
+  // Values alone: checks that they are of the pattern of the matrix before, by its digest, and that
+  // no option needs a dense method; then plans for them.
+  absl::Status CheckValues(const std::string& digest) const;
   absl::Status PlanForValues();
   // Worker thread: that matrix with the values that came.
   absl::StatusOr<Buffer> TakeByValues(ExecutionContext& context, const Factorization& last,

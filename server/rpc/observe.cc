@@ -126,7 +126,7 @@ void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSumm
        {"device", call.device},
        {"algorithm", factor.algorithm},
        {"n", factor.n},
-       {"quality", JsonNumber(*factor.quality)},
+       {"quality", JsonNumber(factor.quality.value_or(std::nan("")))},
        {"pivot_growth", JsonNumber(factor.pivot_growth)}});
 }
 

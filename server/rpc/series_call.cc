@@ -264,8 +264,8 @@ v1::SeriesResult SeriesCall::Encode(const SeriesAnswer& answer) {
   result.set_backward_error(summary.backward_error);
   result.set_amplification(summary.amplification);
   result.set_solver(SolverFromName(summary.solver));
-  if (!summary.accurate) result.add_warnings(v1::WARNING_NOT_ACCURATE);
-  if (summary.nearly_singular) result.add_warnings(v1::WARNING_NEARLY_SINGULAR);
+  AddWarnings({.inaccurate = !summary.accurate, .nearly_singular = summary.nearly_singular},
+              result.mutable_warnings());
   return result;
 }
 

@@ -47,7 +47,8 @@ absl::StatusOr<MatrixChange> DecodeChange(const v1::MatrixChange& change,
       if (!text) {
         return BadField(
             "header.change.values",
-            "the stream's last matrix was dense: send a coordinate text or a sparse matrix first");
+            "this stream's last matrix was dense, or it has brought none: send a coordinate text "
+            "or a sparse matrix first");
       }
       return MatrixChange{MatrixChange::Kind::kValues, change.values(), text->map};
     case v1::MatrixChange::KIND_NOT_SET:

@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/batch_calls.h"
 #include "server/rpc/decode_cache.h"
@@ -15,6 +13,7 @@
 #include "server/rpc/factorize_call.h"
 #include "server/rpc/get_factors_call.h"
 #include "server/rpc/iterations.h"
+#include "server/rpc/page_token.h"
 #include "server/rpc/schur_call.h"
 #include "server/rpc/series_call.h"
 #include "server/rpc/server_info.h"
@@ -60,16 +59,16 @@ absl::Status List(ServerCore& core, const Scope& scope, const v1::ListFactorsReq
   const int limit =
       request.page_size() == 0 ? kDefaultPageSize : std::min(request.page_size(), kMaxPageSize);
   int64_t before = 0;
-  if (!request.page_token().empty() &&
-      (!absl::SimpleAtoi(request.page_token(), &before) || before <= 0)) {
-    return BadField("page_token", "not a token that ListFactors returned");
+  if (!request.page_token().empty()) {
+    CROUT_ASSIGN_OR_RETURN(before,
+                           DecodePageToken(scope.tenant, request.name(), request.page_token()));
   }
   int64_t next = 0;
   for (const FactorInfo& info :
        core.cache.List(scope.tenant, request.name(), before, limit, &next)) {
     *response->add_factors() = Encode(info);
   }
-  if (next != 0) response->set_next_page_token(absl::StrCat(next));
+  if (next != 0) response->set_next_page_token(EncodePageToken(scope.tenant, request.name(), next));
   return absl::OkStatus();
 }
 

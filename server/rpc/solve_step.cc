@@ -41,7 +41,7 @@ v1::SolveResult Encode(const Solution& solution, int64_t factor_version,
   if (summary.forward_error_bound) result.set_forward_error_bound(*summary.forward_error_bound);
   result.set_refinement_steps(summary.refinement_steps);
   if (summary.corrections) result.set_corrections(*summary.corrections);
-  if (!summary.accurate) result.add_warnings(v1::WARNING_NOT_ACCURATE);
+  AddWarnings(summary.doubts, result.mutable_warnings());
   result.set_solver(SolverFromName(summary.solver));
   result.set_fallback(ToProto(summary.fallback));
   result.set_factor_version(factor_version);
@@ -101,8 +101,8 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   options.verify &= has_matrix;
   if (factor.precision != FactorPrecision::kAsTyped) options.max_corrections = kMostCorrections;
   if (factor.sparse && has_matrix) {
-    // Rows were interchanged within fronts alone, and what pivots were too small there is not A's.
-    if (factor.sparse->numeric.perturbed_pivots > 0) {
+    // Refinement alone may not converge with perturbed pivots, or with entries that grew far.
+    if (IsUnstable(factor.sparse->numeric)) {
       options.max_corrections = kMostCorrections;
     } else {
       options.max_refinement_steps = std::max(options.max_refinement_steps, kSparseRefinement);

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
@@ -30,11 +30,13 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(ServerCore& core, const std::string
   CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, upload.PackSparse());
   AnalyzedMatrix answer;
   const bool is_shared = request.keep.empty();
-  if (is_shared) answer.analysis = core.analyses.Find(tenant, matrix, request.matching);
+  if (is_shared)
+    answer.analysis = core.analyses.Find(tenant, matrix, request.matching, request.factor_dtype);
   answer.reused = answer.analysis != nullptr;
   if (!answer.reused) {
     AnalysisOptions options;
     options.matching = request.matching;
+    options.factor_dtype = request.factor_dtype;
     options.keep = std::move(request.keep);
     options.ordering_program = OrderingProgram();
     options.claim = [&](size_t beyond) -> absl::Status {

@@ -25,6 +25,7 @@ struct AnalyzedMatrix {
 
 struct AnalysisRequest {
   MatchingMode matching = MatchingMode::kAuto;
+  DType factor_dtype = DType::kFloat64;
   std::vector<int32_t> keep = {};  // as AnalysisOptions::keep; then nothing is shared
 };
 

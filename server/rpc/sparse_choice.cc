@@ -92,7 +92,7 @@ bool SparseChoice::IsWorthAnalysing(int64_t n, int64_t nonzeros, const FactorWis
   // An analysis that may be in vain has to cost little beside what it may save.
   constexpr double kWorthwhile = 0.25;
   const DType dtype = wish.dense->factor_dtype;
-  const double dense = wish.dense->algorithm->PredictSeconds(dtype, n);
+  const double dense = wish.DenseSeconds(n);
   return std::ranges::any_of(methods, [&](const SparseLu* method) {
     return method->PredictRoughly(n, nonzeros, dtype) < kWorthwhile * dense;
   });
@@ -117,7 +117,8 @@ absl::Status SparseChoice::Analyze(MatrixUpload& upload, const FactorWish& wish,
   if (has_empty_line_) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(
       const AnalyzedMatrix analyzed,
-      AnalyzeUpload(core_, tenant_, upload, {MatchingFor(wish.dense->equilibrate)}, stop));
+      AnalyzeUpload(core_, tenant_, upload,
+                    {MatchingFor(wish.dense->equilibrate), wish.dense->factor_dtype}, stop));
   seconds_ = analyzed.seconds;
   analysis_ = analyzed.analysis;
   const bool must = named() || !solved_by_.empty() || shape.rows > core_.limits.max_n;
@@ -159,7 +160,8 @@ absl::Status SparseChoice::AnalyzeKeeping(MatrixUpload& upload, std::vector<int3
                                                  named() ? name_ : "sparse method",
                                                  " that leaves Schur complements"));
   }
-  AnalysisRequest request{MatchingFor(wish.dense->equilibrate), std::move(keep)};
+  AnalysisRequest request{MatchingFor(wish.dense->equilibrate), wish.dense->factor_dtype,
+                          std::move(keep)};
   CROUT_ASSIGN_OR_RETURN(const AnalyzedMatrix analyzed,
                          AnalyzeUpload(core_, tenant_, upload, std::move(request), stop));
   seconds_ = analyzed.seconds;
@@ -196,8 +198,7 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   const DType asked = wish.dense->factor_dtype;
   const SparseLu& method = *CheapestSparseLu(methods, *analysis_, asked);
   const DType dtype = method.FactorType(asked).value_or(asked);
-  if (!must && method.PredictSeconds(*analysis_, dtype) >=
-                   wish.dense->algorithm->PredictSeconds(asked, analysis_->n)) {
+  if (!must && method.PredictSeconds(*analysis_, dtype) >= wish.DenseSeconds(analysis_->n)) {
     analysis_.reset();
     return absl::OkStatus();
   }
@@ -213,6 +214,7 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   options.keep_matrix = wish.dense->keep_matrix;
   options.determinant = wish.dense->determinant;
   options.condition = wish.request->condition();
+  options.may_scale = MatchingFor(wish.dense->equilibrate) != MatchingMode::kOff;
   const size_t limit = slot_.budget->limit();
   options.most_bytes = limit - std::min(limit, FactorCache::kEntryBytes);
   options.beside_another = known.lu != nullptr;
@@ -222,7 +224,7 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
 }
 
 bool SparseChoice::Take(const FactorSummary& made) {
-  bool changed = made.sparse->postponements > 0;
+  bool changed = made.sparse->analysis != plan_->analysis;
   if (made.algorithm != plan_->options.method.lu->name()) {
     plan_->options.method = *plan_->options.otherwise;
     changed = true;

@@ -20,8 +20,16 @@ struct FactorWish {
   const v1::FactorizeOptions* request = nullptr;
   // As decoded, with the dense method of the matrix's order.
   const FactorizeOptions* dense = nullptr;
+  // The dense factorization in lower precision that `auto` would take in its place; may be null.
+  const FactorizeOptions* low = nullptr;
   // Nothing that only dense methods have.
   bool sparse_will_do = true;
+
+  // Predicted seconds of the dense factorization of a matrix of order n.
+  double DenseSeconds(int64_t n) const {
+    const FactorizeOptions& options = low != nullptr ? *low : *dense;
+    return options.algorithm->PredictSeconds(options.factor_dtype, n);
+  }
 };
 
 // Of one call on one device.

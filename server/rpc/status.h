@@ -19,6 +19,7 @@ inline constexpr std::string_view kReasonUploadIdle = "UPLOAD_IDLE";
 inline constexpr std::string_view kReasonUploadSlow = "UPLOAD_SLOW";
 inline constexpr std::string_view kReasonSeriesIdle = "SERIES_IDLE";
 inline constexpr std::string_view kReasonMatrixGone = "MATRIX_GONE";
+inline constexpr std::string_view kReasonPatternMismatch = "PATTERN_MISMATCH";
 
 // INVALID_ARGUMENT for one field of a request: the wire carries it as google.rpc.BadRequest.
 // `field` is the path, as in "header.matrix.dense.rows"; the message says what is wrong and what

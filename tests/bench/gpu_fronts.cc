@@ -158,8 +158,8 @@ class Fronts {
     CheckCuda(cudaMemsetAsync(factor_, 0, analysis_.factor_entries() * sizeof(double), stream()));
     const cuda::FrontScales scales = cuda::ScalesIn(analysis_, block_, factor_);
     CheckCuda(LaunchPutEntries(tree_, Positions(), border_.get(), a_, scales, values(), stream()));
-    const cuda::PivotBounds bounds = {PivotPerturbation(DType::kFloat64, 1),
-                                      PivotPerturbation(DType::kFloat64, 0)};
+    const cuda::PivotBounds bounds = {PivotPerturbation(DType::kFloat64, true),
+                                      PivotPerturbation(DType::kFloat64, false)};
     CheckCuda(cuda::LaunchLeastPivots<double>(tree_, a_, scales, Indices(block_.columns), {},
                                               bounds, least_.get(), report_.get(), stream()));
     CheckCuda(cudaStreamSynchronize(stream()));

@@ -191,7 +191,7 @@ Run Bench::Ours(Way way) {
   });
   run.error = *solved.backward_error;
   run.corrections = solved.corrections.value_or(0);
-  run.accurate = solved.accurate;
+  run.accurate = !solved.doubts.inaccurate;
   return run;
 }
 

@@ -29,7 +29,7 @@
 #include "kernels/cuda/device/cuda_device.h"
 #include "kernels/device.h"
 #include "kernels/sparse/analysis.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/sparse_lu.h"
 #include "kernels/util/status_macros.h"
 #include "tests/bench/bench_result.h"

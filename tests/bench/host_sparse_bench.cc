@@ -1,162 +1,260 @@
-// Sparse LU on the host, the multifrontal method beside UMFPACK with its defaults, both on all
-// cores and on the same matrices, in turn: analysis, numeric phase, a solve of one right-hand side.
+// Sparse LU on the host by the method that `auto` chooses, beside UMFPACK, SuperLU (COLAMD) and KLU
+// with their defaults, on the same matrices in turn: a factorization with its analysis, a
+// factorization of the same pattern, a solve of one right-hand side.
 //   host_sparse_bench [ROUNDS [FAMILY ...]] > RESULT.json, families as
 //   tests/support/sparse_families.h
 #include <omp.h>
-#include <umfpack.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
+#include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "kernels/algorithm_registry.h"
 #include "kernels/host/device/host_device.h"
 #include "kernels/host/device/host_info.h"
-#include "kernels/host/multifrontal/multifrontal.h"
 #include "kernels/sparse/analysis.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/sparse_cases.h"
+#include "tests/bench/sparse_rivals.h"
 #include "tests/support/sparse_families.h"
 
 namespace crout {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
+constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
+// A library whose first factorization takes so many times ours has no part in the rounds.
+constexpr double kHopeless = 10;
 
-struct Seconds {
-  std::vector<double> analysis;
-  std::vector<double> numeric;
-  std::vector<double> solve;
-};
+enum Phase { kFactor, kRefactor, kSolve, kPhases };
+constexpr std::array<const char*, kPhases> kPhaseNames = {"factor", "refactor", "solve"};
+using Seconds = std::array<double, kPhases>;
 
-struct Contest {
-  Seconds ours;
-  Seconds umfpack;
-  double our_entries = 0;  // of L and U
-  double umfpack_entries = 0;
-  double our_error = 0;  // backward, of the last solve
-  double umfpack_error = 0;
-  double flops = 0;
-  std::string ordering;
-};
+// What auto does with one matrix, without the service's checks of the result.
+class Ours {
+ public:
+  Ours(Device& device, const AnySparse& a)
+      : device_(device), context_(Check(device.CreateContext())), a_(a) {}
 
-void RunOurs(host::Executor& executor, const AnySparse& a, const std::vector<double>& b,
-             bool counts, Contest& contest) {
-  Analysis analysis;
-  AnalysisOptions options;
-  options.ordering_program = OrderingProgram();
-  const double analysis_seconds = Time([&] { analysis = Check(Analyze(a, options, kNeverStop)); });
-  static std::vector<std::byte> factor, workspace;
-  factor.resize(std::max(factor.size(), host::MultifrontalFactorBytes(analysis, a.dtype)));
-  workspace.resize(
-      std::max({workspace.size(), host::MultifrontalWorkspaceBytes(executor, analysis, a.dtype),
-                host::MultifrontalSolveWorkspaceBytes(executor, analysis, a.dtype, 1)}));
-  NumericSummary summary;
-  const double numeric_seconds = Time([&] {
-    summary = Check(
-        host::FactorMultifrontal(executor, analysis, a, a.dtype, factor, workspace, kNeverStop));
-  });
-  std::vector<double> x = b;
-  const MatrixView<double> view = {x.data(), a.n, 1, a.n};
-  const double solve_seconds = Time([&] {
-    Check(host::SolveMultifrontal(executor, analysis, factor, Op::kNone, view, workspace,
-                                  kNeverStop));
-  });
-  if (!counts) return;
-  contest.ours.analysis.push_back(analysis_seconds);
-  contest.ours.numeric.push_back(numeric_seconds);
-  contest.ours.solve.push_back(solve_seconds);
-  contest.our_entries = static_cast<double>(analysis.factor_entries());
-  contest.our_error = BackwardError(a.As<double>(), x, b);
-  contest.flops = analysis.flops;
-  contest.ordering = std::string(analysis.ordering);
-}
-
-void RunUmfpack(const AnySparse& a, const std::vector<double>& b, bool counts, Contest& contest) {
-  const SparseView<double> view = a.As<double>();
-  const std::vector<SuiteSparse_long> start(view.column_start, view.column_start + a.n + 1);
-  const std::vector<SuiteSparse_long> row(view.row, view.row + a.nonzeros);
-  double control[UMFPACK_CONTROL], info[UMFPACK_INFO];
-  umfpack_dl_defaults(control);
-  control[UMFPACK_IRSTEP] = 0;  // as ours
-  omp_set_num_threads(host::AvailableCores());
-  void* symbolic = nullptr;
-  void* numeric = nullptr;
-  std::vector<double> x(a.n);
-  const double analysis_seconds = Time([&] {
-    umfpack_dl_symbolic(a.n, a.n, start.data(), row.data(), view.value, &symbolic, control, info);
-  });
-  const double numeric_seconds = Time([&] {
-    umfpack_dl_numeric(start.data(), row.data(), view.value, symbolic, &numeric, control, info);
-  });
-  const double entries = info[UMFPACK_LNZ] + info[UMFPACK_UNZ] - static_cast<double>(a.n);
-  const double solve_seconds = Time([&] {
-    umfpack_dl_solve(UMFPACK_A, start.data(), row.data(), view.value, x.data(), b.data(), numeric,
-                     control, info);
-  });
-  umfpack_dl_free_symbolic(&symbolic);
-  umfpack_dl_free_numeric(&numeric);
-  if (!counts) return;
-  contest.umfpack.analysis.push_back(analysis_seconds);
-  contest.umfpack.numeric.push_back(numeric_seconds);
-  contest.umfpack.solve.push_back(solve_seconds);
-  contest.umfpack_entries = entries;
-  contest.umfpack_error = BackwardError(view, x, b);
-}
-
-nlohmann::ordered_json Describe(const std::string& name, const AnySparse& a,
-                                const Contest& contest) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < contest.ours.numeric.size(); ++i) {
-    ratios.push_back(contest.ours.numeric[i] / contest.umfpack.numeric[i]);
+  void Factor() {
+    AnalysisOptions options;
+    options.ordering_program = OrderingProgram();
+    analysis_seconds_ = Time([&] { analysis_ = Check(Analyze(a_, options, kNeverStop)); });
+    const std::vector<const SparseLu*> methods = FindSparseLus(device_, "auto", a_.dtype);
+    method_ = CheapestSparseLu(methods, analysis_, a_.dtype);
+    if (FactorBy(*method_)) return;
+    method_ = *std::ranges::find_if(methods, &SparseLu::LeavesFronts);
+    if (!FactorBy(*method_)) Check(absl::InternalError("fronts have no room"));
   }
-  const auto milliseconds = [](const Seconds& seconds) {
-    return nlohmann::ordered_json{{"analysis_ms", 1e3 * Median(seconds.analysis)},
-                                  {"numeric_ms", 1e3 * Median(seconds.numeric)},
-                                  {"solve_ms", 1e3 * Median(seconds.solve)}};
-  };
-  nlohmann::ordered_json ours = milliseconds(contest.ours);
-  ours["lu_entries"] = contest.our_entries;
-  ours["backward_error"] = contest.our_error;
-  ours["flops"] = contest.flops;
-  ours["ordering"] = contest.ordering;
-  nlohmann::ordered_json umfpack = milliseconds(contest.umfpack);
-  umfpack["lu_entries"] = contest.umfpack_entries;
-  umfpack["backward_error"] = contest.umfpack_error;
-  std::fprintf(stderr,
-               "%-12s ours %8.1f + %8.1f + %6.1f ms, %6.2f M entries, %s; UMFPACK %8.1f + %8.1f + "
-               "%6.1f ms, %6.2f M; numeric %.2f of its time\n",
-               name.c_str(), 1e3 * Median(contest.ours.analysis),
-               1e3 * Median(contest.ours.numeric), 1e3 * Median(contest.ours.solve),
-               1e-6 * contest.our_entries, contest.ordering.c_str(),
-               1e3 * Median(contest.umfpack.analysis), 1e3 * Median(contest.umfpack.numeric),
-               1e3 * Median(contest.umfpack.solve), 1e-6 * contest.umfpack_entries, Median(ratios));
-  return {{"matrix", name},       {"n", a.n},           {"nonzeros", a.nonzeros},
-          {"multifrontal", ours}, {"umfpack", umfpack}, {"numeric_ratio", Median(ratios)}};
+  void Refactor() {
+    summary_ = Check(method_->FactorLike(*context_, analysis_, a_, a_.dtype, Span(factor_),
+                                         Span(next_), Span(workspace_), kNeverStop, nullptr));
+    std::swap(factor_, next_);
+  }
+  // Memory that Refactor and Solve need, which jobs reserve.
+  void Prepare() {
+    next_ = Check(device_.memory().Allocate(factor_.size()));
+    FactorSummary made;
+    made.algorithm = std::string(method_->name());
+    made.n = a_.n;
+    made.sparse.emplace();
+    solver_ = Check(FindSolver(device_, "auto", made, /*nrhs=*/1));
+    solve_workspace_ = Check(device_.memory().Allocate(
+        Check(solver_->SparseWorkspaceBytes(analysis_, a_.dtype, /*nrhs=*/1))));
+  }
+  void Solve(std::vector<double>& x) {
+    FactorView factor;
+    factor.lu = {factor_.data(), a_.dtype, a_.n, a_.n, a_.n};
+    factor.analysis = &analysis_;
+    const AnyMatrix b{reinterpret_cast<std::byte*>(x.data()), a_.dtype, a_.n, 1, a_.n};
+    Check(solver_->Solve(*context_, factor, Op::kNone, 0, b, Span(solve_workspace_)));
+  }
+
+  nlohmann::ordered_json Describe() const {
+    return {{"method", std::string(method_->name())},
+            {"ordering", std::string(analysis_.ordering)},
+            {"matched", analysis_.matched},
+            {"fronts", analysis_.fronts()},
+            {"lu_entries", analysis_.factor_entries()},
+            {"flops", analysis_.flops},
+            {"perturbed", summary_.perturbed_pivots},
+            {"analysis_ms", 1e3 * analysis_seconds_}};
+  }
+
+ private:
+  static std::span<std::byte> Span(Buffer& buffer) { return {buffer.data(), buffer.size()}; }
+
+  // False where the method's pivots fill in too much.
+  bool FactorBy(const SparseLu& method) {
+    factor_ = Check(device_.memory().Allocate(Check(method.FactorBytes(analysis_, a_.dtype))));
+    workspace_ = Check(
+        device_.memory().Allocate(Check(method.WorkspaceBytes(analysis_, a_.dtype, kUnlimited))));
+    absl::StatusOr<NumericSummary> made = method.Factor(
+        *context_, analysis_, a_, a_.dtype, Span(factor_), Span(workspace_), kNeverStop, nullptr);
+    if (absl::IsResourceExhausted(made.status())) return false;
+    summary_ = Check(std::move(made));
+    return true;
+  }
+
+  Device& device_;
+  const std::unique_ptr<ExecutionContext> context_;
+  const AnySparse a_;
+  Analysis analysis_;
+  const SparseLu* method_ = nullptr;
+  const TriangularSolver* solver_ = nullptr;
+  Buffer factor_, next_, workspace_, solve_workspace_;
+  NumericSummary summary_;
+  double analysis_seconds_ = 0;
+};
+
+// One round of one solver; `prepare` between the factorization and the rest.
+template <class Solver, class Prepare>
+Seconds RunOnce(Solver& solver, const std::vector<double>& b, std::vector<double>& x,
+                const Prepare& prepare) {
+  Seconds seconds;
+  x = b;
+  seconds[kFactor] = Time([&] { solver.Factor(); });
+  prepare();
+  seconds[kRefactor] = Time([&] { solver.Refactor(); });
+  seconds[kSolve] = Time([&] { solver.Solve(x); });
+  return seconds;
 }
+
+struct Contestant {
+  std::vector<Seconds> rounds;
+  double error = 0;  // backward, of the last solve
+
+  double MedianOf(Phase phase) const {
+    std::vector<double> values;
+    for (const Seconds& seconds : rounds) values.push_back(seconds[phase]);
+    return Median(values);
+  }
+};
+
+class Contest {
+ public:
+  Contest(Device& device, std::string name, const testing::PackedSparse& a)
+      : device_(device), name_(std::move(name)), a_(a), b_(a.n, 1.0) {}
+
+  void Run(int rounds) {
+    RunOurs();
+    const double bound = kHopeless * ours_.rounds.back()[kFactor];
+    for (const SparseLibrary& library : SparseLibraries()) {
+      RunLibrary(library);
+      if (libraries_[library.name].rounds.back()[kFactor] > bound)
+        hopeless_.push_back(library.name);
+    }
+    ours_.rounds.clear();  // those were to warm up
+    for (auto& [library, contestant] : libraries_) {
+      if (!std::ranges::count(hopeless_, library)) contestant.rounds.clear();
+    }
+    for (int round = 0; round < rounds; ++round) {
+      RunOurs();
+      for (const SparseLibrary& library : SparseLibraries()) {
+        if (!std::ranges::count(hopeless_, library.name)) RunLibrary(library);
+      }
+    }
+  }
+
+  // A record for each phase.
+  void Describe(nlohmann::ordered_json& records, nlohmann::ordered_json& factors) const {
+    for (const Phase phase : {kFactor, kRefactor, kSolve}) records.push_back(Describe(phase));
+    nlohmann::ordered_json factor = {{"matrix", name_}};
+    factor.update(described_);
+    factor["backward_error"] = ours_.error;
+    for (const auto& [library, contestant] : libraries_) {
+      factor[std::string(library) + "_error"] = contestant.error;
+    }
+    factors.push_back(factor);
+  }
+
+ private:
+  void RunOurs() {
+    Ours solver(device_, a_.view());
+    std::vector<double> x;
+    ours_.rounds.push_back(RunOnce(solver, b_, x, [&] { solver.Prepare(); }));
+    ours_.error = BackwardError(a_.view().As<double>(), x, b_);
+    described_ = solver.Describe();
+  }
+  void RunLibrary(const SparseLibrary& library) {
+    omp_set_num_threads(host::AvailableCores());
+    const SparseView<double> view = a_.view().As<double>();
+    const std::unique_ptr<SparseRival> solver = library.make(view, a_.nonzeros);
+    std::vector<double> x;
+    Contestant& contestant = libraries_[library.name];
+    contestant.rounds.push_back(RunOnce(*solver, b_, x, [] {}));
+    contestant.error = BackwardError(view, x, b_);
+  }
+
+  // Our time in that of the fastest library, by rounds.
+  std::vector<double> Ratios(Phase phase) const {
+    std::vector<double> ratios;
+    for (size_t round = 0; round < ours_.rounds.size(); ++round) {
+      double best = std::numeric_limits<double>::infinity();
+      for (const auto& [library, contestant] : libraries_) {
+        const size_t of_library = std::min(round, contestant.rounds.size() - 1);
+        best = std::min(best, contestant.rounds[of_library][phase]);
+      }
+      ratios.push_back(ours_.rounds[round][phase] / best);
+    }
+    return ratios;
+  }
+
+  nlohmann::ordered_json Describe(Phase phase) const {
+    const std::vector<double> ratios = Ratios(phase);
+    nlohmann::ordered_json record = {{"matrix", name_},
+                                     {"n", a_.n},
+                                     {"nonzeros", a_.nonzeros},
+                                     {"phase", kPhaseNames[phase]},
+                                     {"method", described_["method"]},
+                                     {"auto_ms", 1e3 * ours_.MedianOf(phase)}};
+    std::fprintf(stderr, "%-18s %-8s %-12s %9.2f ms;", name_.c_str(), kPhaseNames[phase],
+                 record["method"].get<std::string>().c_str(), 1e3 * ours_.MedianOf(phase));
+    for (const auto& [library, contestant] : libraries_) {
+      record[std::string(library) + "_ms"] = 1e3 * contestant.MedianOf(phase);
+      std::fprintf(stderr, " %s %9.2f", std::string(library).c_str(),
+                   1e3 * contestant.MedianOf(phase));
+    }
+    record["ratio"] = Median(ratios);
+    record["ratio_least"] = *std::ranges::min_element(ratios);
+    record["ratio_most"] = *std::ranges::max_element(ratios);
+    std::fprintf(stderr, "; %.2f of the best\n", Median(ratios));
+    return record;
+  }
+
+  Device& device_;
+  const std::string name_;
+  const testing::PackedSparse& a_;
+  const std::vector<double> b_;
+  Contestant ours_;
+  std::map<std::string_view, Contestant> libraries_;
+  std::vector<std::string_view> hopeless_;
+  nlohmann::ordered_json described_;
+};
 
 int Main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
-  std::vector<std::string> names = {"grid2d_256", "grid3d_32"};
+  std::vector<std::string> names = testing::SparseClassNames();
   if (argc > 2) names.assign(argv + 2, argv + argc);
   const std::unique_ptr<Device> device = host::MakeDevice({});
-  host::Executor executor(host::AvailableCores());
   nlohmann::ordered_json result = ResultHeader("host_sparse", device->info());
   result["cores"] = host::AvailableCores();
   result["rounds"] = rounds;
   for (const std::string& name : names) {
     const testing::PackedSparse a = Check(testing::SparseFamily(name, DType::kFloat64));
-    const int64_t n = a.n;
-    const std::vector<double> b(n, 1.0);
-    Contest contest;
-    for (int round = -1; round < rounds; ++round) {  // one to warm up
-      RunUmfpack(a.view(), b, round >= 0, contest);
-      RunOurs(executor, a.view(), b, round >= 0, contest);
-    }
-    result["sparse"].push_back(Describe(name, a.view(), contest));
+    Contest contest(*device, name, a);
+    contest.Run(rounds);
+    contest.Describe(result["beside_libraries"], result["factors_beside_libraries"]);
   }
   std::printf("%s\n", result.dump(1).c_str());
   return 0;

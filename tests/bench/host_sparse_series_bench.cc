@@ -20,6 +20,7 @@
 #include "kernels/jobs/series_step.h"
 #include "kernels/jobs/sparse_factorize.h"
 #include "kernels/sparse/analysis.h"
+#include "kernels/sparse/ordering_process.h"
 #include "tests/bench/bench_result.h"
 #include "tests/support/matrices.h"
 #include "tests/support/sparse_gallery.h"
@@ -183,8 +184,10 @@ int Main(int argc, char** argv) {
   for (const std::string& name : names) {
     const std::vector<testing::PackedSparse> steps = ReadSequence(name);
     if (steps.size() < 2) Check(absl::NotFoundError(name));
+    AnalysisOptions options;
+    options.ordering_program = OrderingProgram();
     const auto analysis =
-        std::make_shared<const Analysis>(Check(Analyze(steps.front().view(), {}, kNeverStop)));
+        std::make_shared<const Analysis>(Check(Analyze(steps.front().view(), options, kNeverStop)));
     const SparseFactorizePlan plan = Check(PlanSparseFactorize(
         Options(*device, *analysis), analysis, /*analysis_reused=*/true, DType::kFloat64));
     Microseconds times;

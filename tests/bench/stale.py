@@ -29,7 +29,7 @@ CODE = {
     "host_irr": ["kernels/host/irr_lu"],
     "cache_misses": ["kernels/host/block_lu", "kernels/host/getrf"],
     "gpu_sparse": [f"{GPU}multifrontal", f"{GPU}irr_lu", "kernels/sparse"],
-    "host_sparse": ["kernels/host/multifrontal", "kernels/sparse"],
+    "host_sparse": ["kernels/host/multifrontal", "kernels/host/klu", "kernels/sparse"],
     "python_sparse": ["kernels/host/klu", "kernels/host/multifrontal", "kernels/sparse", "server/rpc"],
     "large_sparse": ["kernels/host/klu", "kernels/host/multifrontal", "kernels/sparse", "server/rpc"],
     "host_sparse_series": ["kernels/host/klu", "kernels/jobs/sparse_factorize*", "kernels/jobs/series*"],

@@ -154,9 +154,10 @@ TEST(SparseTest, SendsIndicesThenValues) {
 
 TEST(SparseTest, SendsValuesAlone) {
   const std::vector<std::complex<float>> values = {1, {2, 3}, 4};
-  const auto source = MatrixSource::SparseValues(absl::MakeConstSpan(values));
+  const auto source = MatrixSource::SparseValues(absl::MakeConstSpan(values), "0123456789abcdef");
   EXPECT_EQ(source.spec().values().dtype(), v1::DTYPE_COMPLEX64);
   EXPECT_EQ(source.spec().values().entries(), 3);
+  EXPECT_EQ(source.spec().values().pattern_digest(), "0123456789abcdef");
   EXPECT_EQ(Sent<std::complex<float>>(source, 5), values);
 }
 

@@ -40,6 +40,8 @@ TEST_F(CroutctlTest, RrefWritesTheFormAndSaysItsRank) {
   const Json augmented = RunJson({"rref", path, "--augmented=1", "--tolerance=0", "-o", r});
   EXPECT_EQ(augmented["rank"], 1);
   EXPECT_EQ(augmented["tolerance"], 0);
+  EXPECT_EQ(augmented["least_pivot"], 2);
+  EXPECT_EQ(augmented["largest_rejected"], 0);
   EXPECT_THAT(ArrayValues(r),
               ::testing::Pointwise(::testing::DoubleEq(), {1., 0., 2., 0., 2.5, .5}));
 }

@@ -1,6 +1,7 @@
 // croutctl factor, refactor, solve and lu.
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tests/e2e/croutctl.h"
 
 namespace crout::e2e {
@@ -44,13 +45,51 @@ TEST_F(CroutctlTest, FactorThenSolveByHandle) {
 TEST_F(CroutctlTest, WarnsOfAPoorFactor) {
   const std::string poor = directory_.File("poor.mtx");
   WriteFile(poor, "%%MatrixMarket matrix array real general\n2 2\n1e-18\n1\n1\n3\n");
-  const Json factor = RunJson({"factor", poor, "--algorithm=cm", "--equilibrate=off"});
+  const Finished warned =
+      daemon_.Ctl({"factor", poor, "--algorithm=cm", "--equilibrate=off", "--json"});
+  EXPECT_EQ(warned.exit_code, 0);
+  EXPECT_THAT(warned.errors, ::testing::StartsWith("{\"warning\":\"the factor is poor"));
+  const Json factor = Json::parse(warned.output);
   EXPECT_GT(factor["quality"], 30);
   EXPECT_EQ(Strings(factor["warnings"]), std::vector<std::string>{"poor_factor"});
   const Json fine = RunJson({"factor", poor, "--algorithm=cmpp"});
   EXPECT_LT(fine["quality"], 30);
   EXPECT_TRUE(fine["warnings"].empty());
   EXPECT_TRUE(daemon_.Logs({"poor_factor call="})) << daemon_.process().Errors();
+}
+
+// Exit code 22 is for a solution that was written and is not accurate.
+TEST_F(CroutctlTest, WarnsOfAnInaccurateSolution) {
+  // The last column of U is 2^(k-1) in row k.
+  constexpr int kN = 60;
+  std::string growing =
+      absl::StrCat("%%MatrixMarket matrix array real general\n", kN, " ", kN, "\n");
+  std::string side = absl::StrCat("%%MatrixMarket matrix array real general\n", kN, " 1\n");
+  for (int j = 0; j < kN; ++j) {
+    for (int i = 0; i < kN; ++i) {
+      absl::StrAppend(&growing, j == kN - 1 || i == j ? 1 : i > j ? -1 : 0, "\n");
+    }
+    absl::StrAppend(&side, 1.0 / (1 + (j * 7) % 11), "\n");
+  }
+  const std::string a = directory_.File("growing.mtx");
+  const std::string b = directory_.File("side.mtx");
+  const std::string x = directory_.File("x.mtx");
+  WriteFile(a, growing);
+  WriteFile(b, side);
+  const auto once = daemon_.Ctl({"lu", a, b, "-o", x});
+  EXPECT_EQ(once.exit_code, 22) << once.errors;
+  EXPECT_THAT(once.errors, ::testing::HasSubstr("warning: the solution is not accurate"));
+  EXPECT_THAT(once.errors, ::testing::HasSubstr("warning: the factor is poor"));
+  EXPECT_EQ(ArrayValues(x).size(), static_cast<size_t>(kN));
+  EXPECT_EQ(daemon_.Ctl({"factor", a, "--name=growing"}).exit_code, 0);
+  EXPECT_EQ(daemon_.Ctl({"solve", "growing", b}).exit_code, 22);
+  const auto unmeasured = daemon_.Ctl({"solve", "growing", b, "--no-verify"});
+  EXPECT_EQ(unmeasured.exit_code, 0);
+  EXPECT_THAT(unmeasured.errors, ::testing::HasSubstr("the backward error was not measured"));
+  EXPECT_EQ(daemon_.Ctl({"batch", "factor", a, "--name=growing-batch"}).exit_code, 0);
+  const auto fine = daemon_.Ctl({"lu", matrix_, "--ones"});
+  EXPECT_EQ(fine.exit_code, 0);
+  EXPECT_THAT(fine.errors, ::testing::Not(::testing::HasSubstr("warning")));
 }
 
 TEST_F(CroutctlTest, LuFactorsAndSolvesInOneGo) {
@@ -198,6 +237,10 @@ TEST_F(CroutctlTest, RefactorsByValuesAlone) {
   refused(other, 12, "in place of a real matrix");
   WriteFile(other, "%%MatrixMarket matrix coordinate real general\n3 2 1\n1 1 1\n");
   refused(other, 12, "not square");
+  WriteFile(other,  // (1, 3) in place of (2, 3)
+            "%%MatrixMarket matrix coordinate real general\n3 3 7\n3 3 10\n1 3 -2\n1 1 6\n"
+            "2 1 -2\n3 2 -2\n2 2 8\n1 2 -2\n");
+  refused(other, 13, "another pattern");
   EXPECT_EQ(daemon_.Ctl({"refactor", handle, a, "--values-only", "--dtype=f32"}).exit_code, 2);
   EXPECT_EQ(RunJson({"info", handle})["version"], 2);
 }

@@ -19,6 +19,7 @@ template <class T>
 struct Reduced {
   std::vector<T> r;
   std::vector<int64_t> pivot_columns;
+  EchelonState state;
 };
 
 unsigned BlocksFor(int64_t threads) {
@@ -28,7 +29,7 @@ unsigned BlocksFor(int64_t threads) {
 // As echelon_form.cc enqueues it. `stop`: what the host says from the start.
 template <class T>
 Reduced<T> Reduce(std::vector<T> a, int64_t rows, int64_t cols, int64_t eligible, double tolerance,
-                  uint32_t stop = 0) {
+                  uint32_t stop = 0, bool follows_growth = false) {
   std::vector<T> pivot_row(2 * kEchelonPanel);
   std::vector<T> moved(kEchelonPanel * cols);
   std::vector<int64_t> pivots(std::min(rows, cols), -1);
@@ -36,6 +37,7 @@ Reduced<T> Reduce(std::vector<T> a, int64_t rows, int64_t cols, int64_t eligible
   EchelonPanel<T> panel;
   panel.a = {a.data(), rows, cols, rows};
   panel.tolerance = tolerance;
+  panel.follows_growth = follows_growth;
   panel.pivot_row = pivot_row.data();
   panel.rows = moved.data();
   panel.pivot_columns = pivots.data();
@@ -60,7 +62,7 @@ Reduced<T> Reduce(std::vector<T> a, int64_t rows, int64_t cols, int64_t eligible
     }
   }
   pivots.resize(state.rank);
-  return {std::move(a), std::move(pivots)};
+  return {std::move(a), std::move(pivots), state};
 }
 
 template <class T>
@@ -113,6 +115,57 @@ TYPED_TEST(EchelonEmulationTest, AugmentedColumnsAndInterchanges) {
   EXPECT_EQ(reduced.r, (std::vector<T>{1, 0, 0, 0, 1, 0, 1, 2, 5}));
   EXPECT_EQ(Reduce(a, 3, 3, 3, 0).pivot_columns, (std::vector<int64_t>{0, 1, 2}));
   EXPECT_TRUE(Reduce(a, 3, 3, 3, 5).pivot_columns.empty());
+}
+
+TYPED_TEST(EchelonEmulationTest, ReportsTheLeastPivotAndTheLargestRejected) {
+  using T = TypeParam;
+  const std::vector<T> a{1, 0, 0, 0, T(0.5F), 0, 0, 0, T(0.25F), 0, 0, T(0.125F)};
+  const EchelonState some = Reduce(a, 3, 4, 4, 0.3).state;
+  EXPECT_EQ(some.rank, 2);
+  EXPECT_EQ(some.least_pivot, 0.5);
+  EXPECT_EQ(some.rejected, 1);
+  EXPECT_EQ(some.largest_rejected, 0.25);
+  const EchelonState all = Reduce(a, 3, 4, 4, 0).state;
+  EXPECT_EQ(all.least_pivot, 0.25);
+  EXPECT_EQ(all.rejected, 0);
+}
+
+// [1 1000; 0 0.5]: the second column is a thousand times the first, and 0.5.
+TYPED_TEST(EchelonEmulationTest, TheToleranceFollowsGrowth) {
+  using T = TypeParam;
+  const std::vector<T> a{1, 0, 1000, T(0.5F)};
+  EXPECT_EQ(Reduce(a, 2, 2, 2, 1e-3).state.rank, 2);
+  EXPECT_EQ(Reduce(a, 2, 2, 2, 1e-3, 0, /*follows_growth=*/true).state.rank, 1);
+  EXPECT_EQ(Reduce(a, 2, 2, 2, 4e-4, 0, /*follows_growth=*/true).state.rank, 2);
+}
+
+// A = B C of integers and rank 40: what is left below the pivots are roundings.
+TYPED_TEST(EchelonEmulationTest, FindsTheRankOfProductsOfIntegers) {
+  using T = TypeParam;
+  constexpr int64_t kRows = 50;
+  constexpr int64_t kCols = 60;
+  constexpr int64_t kRank = 40;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    const testing::HostMatrix b = testing::RandomMatrix(kRows, kRank, 2 * seed);
+    const testing::HostMatrix c = testing::RandomMatrix(kRank, kCols, 2 * seed + 1);
+    std::vector<T> a;
+    double norm = 0;
+    std::vector<double> sums(kRows);
+    for (int64_t j = 0; j < kCols; ++j) {
+      for (int64_t i = 0; i < kRows; ++i) {
+        double sum = 0;
+        for (int64_t k = 0; k < kRank; ++k) {
+          sum += std::round(2 * b[i + k * kRows]) * std::round(2 * c[k + j * kRank]);
+        }
+        a.push_back(T(static_cast<RealPart<T>>(sum)));
+        norm = std::max(norm, sums[i] += std::abs(sum));
+      }
+    }
+    const double eps = std::numeric_limits<RealPart<T>>::epsilon();
+    const Reduced<T> reduced =
+        Reduce(a, kRows, kCols, kCols, kCols * eps * norm, 0, /*follows_growth=*/true);
+    EXPECT_EQ(reduced.state.rank, kRank) << seed;
+  }
 }
 
 TYPED_TEST(EchelonEmulationTest, StopsWhereTheHostSaysSo) {

@@ -16,7 +16,7 @@
 #include "kernels/cuda/multifrontal/small_front.h"
 #include "kernels/sparse/front_entries.h"
 #include "kernels/sparse/multifrontal_factor.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/sparse_lu_testing.h"
 #include "tests/support/sparse_gallery.h"

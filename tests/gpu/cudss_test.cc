@@ -12,6 +12,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/factor_parts.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/sparse_lu.h"
 #include "kernels/util/status_macros.h"
 #include "tests/gpu/gpu_testing.h"
@@ -45,7 +46,9 @@ class Runner {
   int claims() const { return static_cast<int>(growth_.claimed.size()); }
 
   static std::shared_ptr<const Analysis> Analyzed(const AnySparse& a) {
-    auto analysis = Analyze(a, {}, kNeverStop);
+    AnalysisOptions options;
+    options.ordering_program = OrderingProgram();
+    auto analysis = Analyze(a, options, kNeverStop);
     EXPECT_OK(analysis);
     return std::make_shared<const Analysis>(*std::move(analysis));
   }

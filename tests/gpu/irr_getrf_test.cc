@@ -26,7 +26,7 @@ void ExpectFiguresOf(Member<T> a, FactoredMember<T> factor) {
   std::vector<double> work(host::MemberProbe<T>::WorkBytes(extent) / sizeof(double) + 1);
   host::MemberProbe<T> probe(extent, reinterpret_cast<std::byte*>(work.data()));
   probe.Start({a.elements.data(), a.rows, a.cols, a.rows});
-  const auto [growth, quality] =
+  const auto [growth, quality, condition] =
       probe.Finish({factor.lu.elements.data(), a.rows, a.cols, a.rows}, factor.ipiv.data());
   EXPECT_NEAR(factor.growth, growth, 1e-14 * growth);
   // The probe's own roundings, in float64, are what it measures where that is the type.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "tests/gpu/gpu_testing.h"
 #include "tests/kernels/sparse_job_testing.h"
 #include "tests/kernels/sparse_lu_testing.h"

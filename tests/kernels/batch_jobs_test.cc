@@ -86,6 +86,34 @@ TYPED_TEST(BatchJobsTest, SolvesWithSomeMembersEachWithItsOwnColumns) {
   }
 }
 
+TYPED_TEST(BatchJobsTest, SolvesWithSubnormalMembers) {
+  using T = TypeParam;
+  using Part = RealPart<T>;
+  // Their pivots have no finite reciprocals. Four binary digits are lost.
+  constexpr Part kTiny = std::numeric_limits<Part>::min() / 16;
+  std::vector<Member<T>> members;
+  std::vector<Rhs<T>> systems;
+  for (const int64_t n : {1, 3, 8, 40, 100, 200}) {
+    members.push_back(RandomMember<T>(n, n, n));
+    systems.push_back({std::ssize(members) - 1, RandomMember<T>(n, 2, 300 + n)});
+    for (T& x : members.back().elements) x *= kTiny;
+    for (T& x : systems.back().b.elements) x *= kTiny;
+  }
+  ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, this->jobs_->Factor(members));
+  EXPECT_EQ(factor.factorization.summary.batch->singular, 0);
+  EXPECT_TRUE(std::isfinite(*factor.factorization.summary.quality));
+  for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
+    ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> solved,
+                         this->jobs_->Solve(factor, systems, op, /*verify=*/true));
+    for (size_t k = 0; k < systems.size(); ++k) {
+      EXPECT_EQ(solved.info[k], 0);
+      EXPECT_LT(ErrorOf(op, members[k], solved.x[k], systems[k].b),
+                1000 * UnitRoundoff(kDTypeOf<T>))
+          << members[k].rows;
+    }
+  }
+}
+
 TYPED_TEST(BatchJobsTest, BadMembersSpoilNobodyElse) {
   using T = TypeParam;
   std::vector<Member<T>> members = MixedMembers<T>();

@@ -91,6 +91,14 @@ int ThreadCount() {
   return count;
 }
 
+// Later work makes no thread, for which the system may have none left.
+TEST(HostDeviceTest, TeamHasItsThreadsFromTheStart) {
+  constexpr int kCores = 3;
+  const host::Executor executor(kCores);
+  // This thread, and the executor's with its team. Threads of earlier tests may still be there.
+  EXPECT_GE(ThreadCount(), 1 + kCores);
+}
+
 TEST(HostDeviceTest, OneTeamHoweverManyThreadsSubmit) {
   const int cores = host::AvailableCores();
   const int before = ThreadCount();

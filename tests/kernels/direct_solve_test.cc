@@ -171,6 +171,10 @@ TEST_F(DirectSolveTest, RefusesWhatIsNotFiniteOrOverflows) {
                 FailsWith(kInvalid, "overflows f32 at row 0, column 1"));
     EXPECT_THAT(Solve(a, 2, {1, -1e39}, 1, arrival),
                 FailsWith(kInvalid, "overflows f32 at row 1, column 0"));
+    EXPECT_THAT(Solve({1e-60, 0, 0, 1e-60}, 2, b, 1, arrival),
+                FailsWith(kInvalid, "matrix has no entry above 1e-60"));
+    EXPECT_THAT(Solve(a, 2, {1e-60, 1e-60}, 1, arrival),
+                FailsWith(kInvalid, "right-hand side has no entry above 1e-60"));
     options_.dtype = DType::kFloat64;
   }
 }

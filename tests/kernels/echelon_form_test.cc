@@ -212,6 +212,80 @@ TYPED_TEST(EchelonFormTest, TheToleranceDecides) {
   }
 }
 
+TYPED_TEST(EchelonFormTest, ReportsTheLeastPivotAndTheLargestRejected) {
+  using T = TypeParam;
+  std::vector<T> a{1, 0, 0, 0, T(0.5), 0, 0, 0, T(0.25), 0, 0, T(0.125)};
+  auto r = a;
+  ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(r, 3, 4, 0.3));
+  EXPECT_THAT(form.pivot_columns, ElementsAre(0, 1));
+  EXPECT_EQ(form.least_pivot, 0.5);
+  EXPECT_EQ(form.largest_rejected, 0.25);
+  r = a;
+  ASSERT_OK_AND_ASSIGN(const EchelonForm all, this->Reduce(r, 3, 4, 0));
+  EXPECT_EQ(all.least_pivot, 0.25);
+  EXPECT_EQ(all.largest_rejected, std::nullopt) << "no row is left for the last column";
+  r = a;
+  ASSERT_OK_AND_ASSIGN(const EchelonForm none, this->Reduce(r, 3, 4, 1));
+  EXPECT_EQ(none.least_pivot, std::nullopt);
+  EXPECT_EQ(none.largest_rejected, 1);
+}
+
+TYPED_TEST(EchelonFormTest, MagnitudesOfAllTheRangeAreReducedAlike) {
+  using T = TypeParam;
+  using Part = RealPart<T>;
+  // Row sums overflow at the one end, products underflow at the other. [1 1 2 | 3; 1 -1 0 | 1;
+  // 2 0 2 | 5]: of rank 2, and without a solution, so that the last row has a multiple of A's.
+  const std::vector<T> unit{1, 1, 2, 1, -1, 0, 2, 0, 2, 3, 1, 5};
+  const auto never = [] { return false; };
+  std::vector<T> expected = unit;
+  ASSERT_OK(this->Reduce(expected, 3, 4, std::nullopt, never, 1));
+  for (const Part scale :
+       {std::numeric_limits<Part>::max() / 8, std::numeric_limits<Part>::min()}) {
+    std::vector<T> a = unit;
+    for (T& x : a) x *= scale;
+    ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(a, 3, 4, std::nullopt, never, 1));
+    EXPECT_THAT(form.pivot_columns, ElementsAre(0, 1));
+    EXPECT_GT(form.tolerance, 0);
+    EXPECT_LT(form.tolerance, 1e-5 * scale);
+    EXPECT_EQ(form.least_pivot, scale);
+    EXPECT_EQ(form.largest_rejected, 0);
+    for (size_t i = 0; i < a.size(); ++i) {
+      const T x = i == 11 ? expected[i] * scale : expected[i];
+      EXPECT_LE(std::abs(a[i] - x), 4 * UnitRoundoff(kDTypeOf<T>) * std::abs(x)) << i;
+    }
+  }
+}
+
+// A = B C of integers and rank k, whose leading columns are nearly dependent here and there: all
+// that is left below the pivots are roundings.
+TYPED_TEST(EchelonFormTest, FindsTheRankOfProductsOfIntegers) {
+  using T = TypeParam;
+  int cases = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const HostMatrix sizes = RandomMatrix(4, 1, 1000 + seed);
+    const auto size = [&](int i) { return 33 + static_cast<int64_t>(18 * (sizes[i] + 1)); };
+    const int64_t m = size(0);
+    const int64_t n = size(1);
+    const int64_t rank = 1 + static_cast<int64_t>((sizes[2] + 1) / 2 * (std::min(m, n) - 1));
+    const auto integers = [&](int64_t rows, int64_t cols, uint64_t from) {
+      std::vector<T> a;
+      for (const double x : RandomMatrix(rows, cols, from)) a.push_back(T(std::round(2 * x)));
+      return a;
+    };
+    const auto b = integers(m, rank, 2 * seed);
+    const auto c = integers(rank, n, 2 * seed + 1);
+    auto r = this->Multiply(b, c, m, rank, n);
+    ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(r, m, n));
+    EXPECT_EQ(form.rank(), rank) << seed << ": " << m << " x " << n;
+    if (!form.largest_rejected) continue;
+    ++cases;
+    if (kDTypeOf<T> == WideOf(kDTypeOf<T>)) {
+      EXPECT_LT(*form.largest_rejected, 1e-2 * *form.least_pivot);
+    }
+  }
+  EXPECT_GT(cases, 100);
+}
+
 TYPED_TEST(EchelonFormTest, EmptyZeroAndWrong) {
   std::vector<TypeParam> none(1);
   for (const auto& [m, n] : {std::pair{0, 0}, {0, 3}, {3, 0}}) {

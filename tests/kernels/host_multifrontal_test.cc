@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/host/multifrontal/method.h"
+#include "kernels/host/multifrontal/schedule.h"
 #include "tests/kernels/sparse_lu_testing.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/sparse_classes.h"
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
@@ -89,6 +92,28 @@ TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
       EXPECT_EQ(solution, x);
     }
   }
+}
+
+// Threads that meet at each of thousands of small fronts take many times their operations.
+TEST_F(HostMultifrontalTest, DoesSmallFrontsOfAChainByOneThread) {
+  const SparseProblem problem = Banded(5000, 10);
+  const PackedSparse chain = PackEntries(problem.entries, problem.n, DType::kFloat64);
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(chain.view(), {}, kNeverStop));
+  const host::Schedule of_chain(analysis);
+  EXPECT_GT(of_chain.upper_fronts().size(), 100u);
+  for (const int32_t f : of_chain.upper_fronts()) EXPECT_FALSE(of_chain.is_tiled(f));
+
+  const PackedSparse grid = PackEntries(GridEntries(18, 3), 5832, DType::kFloat64);
+  ASSERT_OK_AND_ASSIGN(const Analysis of_grid, Analyze(grid.view(), {}, kNeverStop));
+  EXPECT_TRUE(host::Schedule(of_grid).is_tiled(of_grid.fronts() - 1));
+
+  // The cost model counts the cores that have fronts side by side.
+  Executor one(1), eight(8);
+  const auto predict = [](Executor& executor, const Analysis& of) {
+    return host::MakeMultifrontal(executor)->PredictSeconds(of, DType::kFloat64);
+  };
+  EXPECT_NEAR(predict(eight, analysis) / predict(one, analysis), 1, 0.01);
+  EXPECT_LT(predict(eight, of_grid), 0.5 * predict(one, of_grid));
 }
 
 TEST_F(HostMultifrontalTest, TellsHowManyColumnsAreFinal) {

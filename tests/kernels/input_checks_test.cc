@@ -78,6 +78,22 @@ TEST_F(InputChecksTest, OverflowOfConversionIsNamed) {
   EXPECT_OK(runner_.Factor(a, 2, request));
 }
 
+TEST_F(InputChecksTest, UnderflowOfConversionIsRefused) {
+  const double least = std::numeric_limits<float>::min();
+  FactorRequest request;
+  request.factor_dtype = DType::kFloat32;
+  EXPECT_OK(runner_.Factor({least, 0, 0, least}, 2, request));
+  EXPECT_OK(runner_.Factor({1, 0, 0, 1e-60}, 2, request)) << "beside a 1";
+  EXPECT_OK(runner_.Factor({0, 0, 0, 0}, 2, request)) << "nothing underflows";
+  const double tiny = std::nextafter(least, 0);
+  EXPECT_THAT(runner_.Factor({tiny, 0, 0, tiny}, 2, request),
+              FailsWith(kInvalid, "it underflows f32"));
+  request.equilibrate = EquilibrateMode::kAuto;
+  EXPECT_OK(runner_.Factor({1e-60, 0, 0, 1e-60}, 2, request));
+  request = {};
+  EXPECT_OK(runner_.Factor({tiny, 0, 0, tiny}, 2, request));
+}
+
 TEST_F(InputChecksTest, SumsThatOverflowAreNotMistakenForInf) {
   FactorRequest request;
   ASSERT_OK_AND_ASSIGN(const Factorization factor,

@@ -167,8 +167,6 @@ TYPED_TEST(IrrGetrfTest, AMemberHasTheSameBitsInAnyBatch) {
   const auto members = RandomMembers<TypeParam>(shapes);
   const auto together = Factored(members, 3);
   const auto by_one = Factored(members, 1);
-  // A pad of 64 bytes or more keeps the alignment of columns: OpenBLAS's kernels for processors
-  // that it does not recognise round differently where a column is not aligned to 16 bytes.
   const auto strided = Factored(members, 2, 16);
   for (size_t k = 0; k < members.size(); ++k) {
     SCOPED_TRACE(::testing::Message() << k << ": " << shapes[k].rows << " x " << shapes[k].cols);

@@ -175,6 +175,21 @@ TEST_F(MatchingTest, Stops) {
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
 }
 
+// Each of the last columns goes with a row of the first ones alone, each of which has as many
+// entries: the steps of one exchange are those of a product.
+TEST_F(MatchingTest, StopsBetweenExchanges) {
+  constexpr int32_t kHalf = 700;
+  std::vector<SparseEntry> entries;
+  for (int32_t j = 0; j < 2 * kHalf; ++j) {
+    for (int32_t i = 0; i < kHalf; ++i) entries.push_back({i, j, 1.0});
+  }
+  const PackedSparse a = PackEntries(entries, 2 * kHalf, DType::kFloat64);
+  int asked = 0;  // The first question comes before the assignment begins.
+  EXPECT_THAT(MaximumProductMatching(a.view(), [&] { return ++asked == 2; }),
+              FailsWith(absl::StatusCode::kCancelled, "stopped"));
+  EXPECT_EQ(asked, 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, MatchingTest, ::testing::ValuesIn(kDTypes),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 

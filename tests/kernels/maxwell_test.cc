@@ -8,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/host/multifrontal/multifrontal.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 

@@ -124,6 +124,16 @@ ComplexMatrix ComplexRandom(uint64_t seed) {
   return b;
 }
 
+TEST_F(MixedPrecisionTest, HasNoDeterminant) {
+  FactorRequest request;
+  request.determinant = true;
+  ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request));
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(plan, WithCondition(kN, 1e2, 3)));
+  ASSERT_EQ(factor.summary.precision, FactorPrecision::kSingle);
+  EXPECT_FALSE(factor.summary.det_sign.has_value());
+  EXPECT_FALSE(factor.summary.det_log_abs.has_value());
+}
+
 TEST_F(MixedPrecisionTest, SolvesToFloat64AccuracyWithHalfTheBytes) {
   const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
   for (const double condition : {1e2, 1e4, 1e6}) {
@@ -141,7 +151,7 @@ TEST_F(MixedPrecisionTest, SolvesToFloat64AccuracyWithHalfTheBytes) {
       for (const Op op : {Op::kNone, Op::kTranspose}) {
         HostMatrix x;
         ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, op, 100, &x));
-        EXPECT_TRUE(solved.accurate);
+        EXPECT_FALSE(solved.doubts.inaccurate);
         EXPECT_GE(solved.corrections.value_or(0), 1);
         EXPECT_LE(*solved.backward_error, kAccuracy);
         EXPECT_LE(BackwardError(a, kN, op, x, b, kNrhs), 2 * kAccuracy);
@@ -161,7 +171,7 @@ TEST_F(MixedPrecisionTest, SolvesComplexSystems) {
   for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
     ComplexMatrix x;
     ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, op, 100, &x));
-    EXPECT_TRUE(solved.accurate);
+    EXPECT_FALSE(solved.doubts.inaccurate);
     EXPECT_LE(BackwardError(a, kN, op, x, b, kNrhs), 2 * kAccuracy);
   }
 }
@@ -181,7 +191,7 @@ TEST_F(MixedPrecisionTest, SolvesWithEquilibratedFactors) {
   EXPECT_EQ(factor.summary.factor_dtype, DType::kFloat32);
   HostMatrix x;
   ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 100, &x));
-  EXPECT_TRUE(solved.accurate);
+  EXPECT_FALSE(solved.doubts.inaccurate);
   EXPECT_LE(*solved.backward_error, kAccuracy);
 }
 
@@ -202,7 +212,7 @@ TEST_F(MixedPrecisionTest, SolvesWithTheKeptSparseMatrix) {
   EXPECT_TRUE(factor.sparse_matrix());
   HostMatrix x;
   ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 100, &x));
-  EXPECT_TRUE(solved.accurate);
+  EXPECT_FALSE(solved.doubts.inaccurate);
   EXPECT_LE(BackwardError(a, kN, Op::kNone, x, b, kNrhs), 2 * kAccuracy);
   // And the wider factor is of the same matrix.
   ASSERT_OK_AND_ASSIGN(const Factorization wide, Widen(runner_->context(), plan, std::move(factor),
@@ -221,7 +231,7 @@ TEST_F(MixedPrecisionTest, SaysThatItIsNotAccurate) {
   ASSERT_EQ(factor.summary.factor_dtype, DType::kFloat32);
   HostMatrix x;
   ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 3, &x));
-  EXPECT_FALSE(solved.accurate);
+  EXPECT_TRUE(solved.doubts.inaccurate);
   EXPECT_GT(*solved.backward_error, kAccuracy);
   EXPECT_NEAR(*solved.backward_error, BackwardError(a, kN, Op::kNone, x, b, kNrhs),
               0.1 * *solved.backward_error);
@@ -243,7 +253,7 @@ TEST_F(MixedPrecisionTest, StagnationTakesTheWiderFactor) {
     };
     HostMatrix x;
     ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 3, &x, widen));
-    EXPECT_TRUE(solved.accurate);
+    EXPECT_FALSE(solved.doubts.inaccurate);
     EXPECT_LE(BackwardError(a, kN, Op::kNone, x, b, kNrhs), 2 * kAccuracy);
     EXPECT_EQ(factor.summary.factor_dtype, DType::kFloat64);
     EXPECT_EQ(factor.summary.precision, FactorPrecision::kAsTyped);
@@ -265,18 +275,18 @@ TEST_F(MixedPrecisionTest, SolversMayLeaveOutWhatIsCorrected) {
   options.max_corrections = 100;
   HostMatrix x;
   ASSERT_OK_AND_ASSIGN(SolveSummary solved, Solve(factor, b, options, &x));
-  EXPECT_TRUE(solved.accurate);
+  EXPECT_FALSE(solved.doubts.inaccurate);
   EXPECT_EQ(solver.tolerance(), 0.01);
   options.error_bound = true;
   ASSERT_OK_AND_ASSIGN(solved, Solve(factor, b, options, &x));
-  EXPECT_TRUE(solved.accurate);
+  EXPECT_FALSE(solved.doubts.inaccurate);
   EXPECT_EQ(solver.tolerance(), 0);
   options.error_bound = false;
   ASSERT_OK_AND_ASSIGN(
       factor, Widen(runner_->context(), plan, std::move(factor), PrecisionFallback::kStagnation,
                     JobRunner::NeverStop(), runner_->timings()));
   ASSERT_OK_AND_ASSIGN(solved, Solve(factor, b, options, &x));
-  EXPECT_TRUE(solved.accurate);
+  EXPECT_FALSE(solved.doubts.inaccurate);
   EXPECT_EQ(solver.tolerance(), 0);
 }
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "kernels/sparse/factor_entries.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "tests/kernels/multifrontal_testing.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/sparse_gallery.h"
@@ -430,6 +430,7 @@ TEST_F(MultifrontalTest, RaisesPivotsOfLargeFronts) {
   }
   AnalysisOptions options;
   options.matching = MatchingMode::kOff;
+  options.ordering_program = OrderingProgram();
   ASSERT_OK_AND_ASSIGN(
       const Factor factor,
       runner_->Make(PackEntries(entries, kN, DType::kFloat64).view(), DType::kFloat64, options));

@@ -269,6 +269,25 @@ TEST_F(SchurTest, SaysHowFarSCanBeTrusted) {
   EXPECT_GT(poor.summary->growth, 1e7);
 }
 
+TEST_F(SchurTest, AnA11SingularButForRoundingIsPoorHoweverSmallTheError) {
+  // Skew-symmetric of odd order.
+  constexpr int64_t kK = 9;
+  constexpr int64_t kN = 14;
+  HostMatrix a = RandomMatrix(kN, kN, 4);
+  for (int64_t j = 0; j < kK; ++j) {
+    a[j + j * kN] = 0;
+    for (int64_t i = 0; i < j; ++i) a[j + i * kN] = -a[i + j * kN];
+  }
+  SchurRequest request;
+  request.leading = kK;
+  ASSERT_OK_AND_ASSIGN(const Complement found, Compute(a, kN, request));
+  ASSERT_EQ(found.factor.summary.info, 0);
+  EXPECT_LT(found.summary->backward_error, 1e-13);
+  EXPECT_GT(found.summary->growth, 1e12);
+  EXPECT_TRUE(found.summary->is_poor);
+  EXPECT_TRUE(found.factor.summary.is_nearly_singular());
+}
+
 TEST_F(SchurTest, GrowthInSCounts) {
   SchurRequest request;
   request.leading = 1;

@@ -1,17 +1,29 @@
 // The analysis of sparse matrices, against fill-in that is found by eliminating.
 #include "kernels/sparse/analysis.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <numeric>
+#include <optional>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/sparse/elimination_tree.h"
+#include "kernels/sparse/entry_scales.h"
 #include "kernels/sparse/front_entries.h"
+#include "kernels/sparse/front_tree.h"
 #include "kernels/sparse/graph.h"
 #include "kernels/sparse/minimum_degree.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
+#include "kernels/sparse/pattern_text.h"
+#include "kernels/sparse/symbolic.h"
+#include "kernels/stop_counter.h"
+#include "tests/support/failpoints.h"
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
@@ -89,7 +101,7 @@ void CheckAnalysis(const AnySparse& a, const Analysis& analysis) {
   EXPECT_TRUE(IsPermutation(analysis.column_order));
   std::vector<int32_t> column_of_row(a.n);
   for (int64_t k = 0; k < a.n; ++k) column_of_row[analysis.row_order[k]] = analysis.column_order[k];
-  const Graph graph = SymmetrizedGraph(a, column_of_row.data());
+  ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(a, column_of_row.data(), kNeverStop));
   const std::vector<std::set<int32_t>> fill = Fill(graph, analysis.row_order);
   int64_t true_entries = 0;
   for (const auto& column : fill) true_entries += 1 + 2 * static_cast<int64_t>(column.size());
@@ -222,24 +234,61 @@ TEST_F(SparseAnalysisTest, MatchedToo) {
   for (int64_t e = 0; e < kN * kN; ++e) sparse[e] = std::abs(a[e]) > 0.95 ? a[e] : 0;
   for (int64_t i = 0; i < kN; ++i) sparse[i + (i + 5) % kN * kN] = 3;
   const PackedSparse packed = PackSparse(sparse, kN, DType::kFloat64);
-  EXPECT_TRUE(AsksForMatching(packed.view()));
+  EXPECT_TRUE(AsksForMatching(packed.view(), DType::kFloat64));
   ASSERT_OK_AND_ASSIGN(const Analysis analysis,
                        Analyze(packed.view(), Ordered(OrderingMode::kAuto), kNeverStop));
   EXPECT_TRUE(analysis.matched);
-  EXPECT_TRUE(SuitsValues(analysis, packed.view()));
+  EXPECT_TRUE(SuitsValues(analysis, packed.view(), DType::kFloat64));
   CheckAnalysis(packed.view(), analysis);
   CheckEntries(packed.view(), analysis);
   for (int64_t i = 0; i < kN; ++i) sparse[i + (i + 5) % kN * kN] = 3e-5;
-  EXPECT_FALSE(SuitsValues(analysis, PackSparse(sparse, kN, DType::kFloat64).view()));
+  EXPECT_FALSE(
+      SuitsValues(analysis, PackSparse(sparse, kN, DType::kFloat64).view(), DType::kFloat64));
+}
+
+TEST_F(SparseAnalysisTest, SuitsNoValuesOfAnotherMagnitude) {
+  const auto times = [](double factor) {
+    std::vector<SparseEntry> entries = {{0, 1, 1.0}, {1, 0, 1.0}, {1, 1, 0.5}};
+    for (SparseEntry& entry : entries) entry.value *= factor;
+    return PackEntries(std::move(entries), 2, DType::kFloat64);
+  };
+  const PackedSparse small = times(1e-200);
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(small.view(), {}, kNeverStop));
+  ASSERT_TRUE(analysis.matched);
+  EXPECT_TRUE(SuitsValues(analysis, small.view(), DType::kFloat64));
+  // The scaled entries are about 1e300, and Inf.
+  for (const double factor : {1e100, 1e200}) {
+    EXPECT_FALSE(SuitsValues(analysis, times(factor).view(), DType::kFloat64)) << factor;
+  }
+  ASSERT_OK_AND_ASSIGN(const std::optional<Analysis> rescaled,
+                       Rescale(analysis, times(1e200).view(), {}, kNeverStop));
+  ASSERT_TRUE(rescaled.has_value());
+  EXPECT_TRUE(SuitsValues(*rescaled, times(1e200).view(), DType::kFloat64));
+  EXPECT_EQ(rescaled->row_order, analysis.row_order);
+}
+
+TEST_F(SparseAnalysisTest, ScalesInTheOrderThatStaysInRange) {
+  const auto scaled = [](double value, double row, double column) {
+    const EntryScales by = InOrder(std::abs(value), row, column);
+    return value * by.first * by.second;
+  };
+  EXPECT_EQ(scaled(0, 0x1p600, 0x1p600), 0);
+  for (const double value : {0x1p-1000, -0x1p-1000}) {
+    EXPECT_EQ(scaled(value, 0x1p600, 0x1p400), value * 0x1p1000);
+    EXPECT_EQ(scaled(value, 0x1p-70, 0x1p1000), value * 0x1p930);
+    EXPECT_EQ(scaled(value, 0x1p1000, 0x1p-70), value * 0x1p930);
+  }
+  EXPECT_EQ(scaled(0x1p1000, 0x1p100, 0x1p-1000), 0x1p100);
+  EXPECT_EQ(scaled(0x1p1000, 0x1p-1000, 0x1p100), 0x1p100);
 }
 
 TEST_F(SparseAnalysisTest, CountsColumnsLikeElimination) {
   for (const Case& one : Cases()) {
     SCOPED_TRACE(one.name);
-    const Graph graph = SymmetrizedGraph(one.a.view(), nullptr);
+    ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(one.a.view(), nullptr, kNeverStop));
     std::vector<int32_t> order(one.a.n);
     std::iota(order.begin(), order.end(), 0);
-    const EliminationTree tree = MakeEliminationTree(graph, order);
+    ASSERT_OK_AND_ASSIGN(const EliminationTree tree, MakeEliminationTree(graph, order, kNeverStop));
     const std::vector<std::set<int32_t>> fill = Fill(graph, tree.order);
     for (int64_t k = 0; k < one.a.n; ++k) {
       EXPECT_EQ(tree.count[k], static_cast<int32_t>(fill[k].size()) + 1);
@@ -267,14 +316,19 @@ TEST_F(SparseAnalysisTest, TakesTheOrderingOfLessWork) {
 
 TEST_F(SparseAnalysisTest, OrdersByDegreeBeyond32Bits) {
   const PackedSparse grid = PackEntries(GridEntries(30, 2), 900, DType::kFloat64);
-  const Graph graph = SymmetrizedGraph(grid.view(), nullptr);
+  ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(grid.view(), nullptr, kNeverStop));
   const std::vector<int32_t> order = OrderByMinimumDegree(graph);
   EXPECT_TRUE(IsPermutation(order));
   EXPECT_EQ(OrderByMinimumDegree(graph, /*most=*/0), order);
   // One of so many neighbours that nobody makes it here: it is not sent to the program.
   const Graph large = {.start = {0, kMostFor32Bits}, .neighbour = {}};
-  EXPECT_THAT(OrderByNestedDissection(OrderingProgram(), large, kNeverStop),
-              FailsWith(absl::StatusCode::kResourceExhausted, "METIS"));
+  EXPECT_THAT(
+      OrderInProcess(OrderingProgram(), OrderingMethod::kNestedDissection, large, kNeverStop),
+      FailsWith(absl::StatusCode::kResourceExhausted, "indices"));
+}
+
+absl::StatusOr<std::vector<int32_t>> Dissect(const Graph& graph, StopRequested stop) {
+  return OrderInProcess(OrderingProgram(), OrderingMethod::kNestedDissection, graph, stop);
 }
 
 // Of more vertices than the program orders without dividing them.
@@ -292,38 +346,44 @@ TEST_F(SparseAnalysisTest, DissectsLargeGraphs) {
                         {"islands", PackEntries(islands, kN, DType::kFloat64)}};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name);
-    const Graph graph = SymmetrizedGraph(one.a.view(), nullptr);
-    ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> order,
-                         OrderByNestedDissection(OrderingProgram(), graph, kNeverStop));
+    ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(one.a.view(), nullptr, kNeverStop));
+    ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> order, Dissect(graph, kNeverStop));
     EXPECT_TRUE(IsPermutation(order));
-    ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> again,
-                         OrderByNestedDissection(OrderingProgram(), graph, kNeverStop));
+    ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> again, Dissect(graph, kNeverStop));
     EXPECT_EQ(order, again);
     std::vector<int32_t> natural(kN);
     std::iota(natural.begin(), natural.end(), 0);
     if (one.name != "grid") continue;
-    EXPECT_LT(10 * MakeEliminationTree(graph, order).Flops(),
-              MakeEliminationTree(graph, natural).Flops());
+    ASSERT_OK_AND_ASSIGN(const EliminationTree dissected,
+                         MakeEliminationTree(graph, order, kNeverStop));
+    ASSERT_OK_AND_ASSIGN(const EliminationTree naturally,
+                         MakeEliminationTree(graph, natural, kNeverStop));
+    EXPECT_LT(10 * dissected.Flops(), naturally.Flops());
     int asked = 0;
-    EXPECT_THAT(OrderByNestedDissection(OrderingProgram(), graph, [&] { return ++asked == 5; }),
+    EXPECT_THAT(Dissect(graph, [&] { return ++asked == 5; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));
   }
 }
 
 TEST_F(SparseAnalysisTest, StartsNoProgramForLittleWork) {
-  std::vector<SparseEntry> entries;
-  for (int32_t i = 0; i < 20000; ++i) {  // a tree
-    entries.push_back({i, i, 4.0});
-    entries.push_back({i, i / 3, 1.0});
-    entries.push_back({i / 3, i, 1.0});
+  std::vector<SparseEntry> tree;
+  for (int32_t i = 0; i < 20000; ++i) {
+    tree.push_back({i, i, 4.0});
+    tree.push_back({i, i / 3, 1.0});
+    tree.push_back({i / 3, i, 1.0});
   }
   AnalysisOptions options;
   options.ordering_program = OrderingProgram();
-  ASSERT_OK_AND_ASSIGN(
-      const Analysis analysis,
-      Analyze(PackEntries(entries, 20000, DType::kFloat64).view(), options, kNeverStop));
-  EXPECT_EQ(analysis.ordering, "amd");
-  EXPECT_LT(analysis.flops, 1e7);
+  for (const Case& one :
+       {Case{"tree", PackEntries(tree, 20000, DType::kFloat64)},
+        Case{"plane", PackEntries(GridEntries(150, 2), 22500, DType::kFloat64)}}) {
+    SCOPED_TRACE(one.name);
+    ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(one.a.view(), options, kNeverStop));
+    EXPECT_EQ(analysis.ordering, "amd");
+  }
+  const PackedSparse space = PackEntries(GridEntries(20, 3), 8000, DType::kFloat64);
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(space.view(), options, kNeverStop));
+  EXPECT_EQ(analysis.ordering, "metis");
 }
 
 TEST_F(SparseAnalysisTest, DoesWithoutTheProgram) {
@@ -337,6 +397,103 @@ TEST_F(SparseAnalysisTest, DoesWithoutTheProgram) {
     EXPECT_EQ(analysis.ordering, "amd");
     CheckAnalysis(grid.view(), analysis);
   }
+}
+
+// A grid beyond what minimum degree orders in this process.
+PackedSparse LongGrid() {
+  constexpr int32_t kSide = 120;
+  PackedSparse grid = PackEntries(GridEntries(kSide, 2), kSide * kSide, DType::kFloat64);
+  EXPECT_FALSE(ShortMinimumDegree(grid.n, grid.nonzeros - grid.n));
+  return grid;
+}
+
+TEST_F(SparseAnalysisTest, OrdersByDegreeInTheProgramAsHere) {
+  const PackedSparse grid = LongGrid();
+  ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(grid.view(), nullptr, kNeverStop));
+  ASSERT_OK_AND_ASSIGN(
+      const std::vector<int32_t> order,
+      OrderInProcess(OrderingProgram(), OrderingMethod::kMinimumDegree, graph, kNeverStop));
+  EXPECT_EQ(order, OrderByMinimumDegree(graph));
+}
+
+TEST_F(SparseAnalysisTest, RefusesLongOrdersWithoutTheProgram) {
+  const PackedSparse grid = LongGrid();
+  for (const OrderingMode ordering :
+       {OrderingMode::kMinimumDegree, OrderingMode::kNestedDissection, OrderingMode::kAuto}) {
+    AnalysisOptions options = Ordered(ordering);
+    for (const char* program : {"", "/nonexistent/crout-order"}) {
+      options.ordering_program = program;
+      EXPECT_THAT(Analyze(grid.view(), options, kNeverStop),
+                  FailsWith(absl::StatusCode::kFailedPrecondition, "crout-order is missing"));
+    }
+    options.ordering_program = "/bin/false";
+    EXPECT_THAT(Analyze(grid.view(), options, kNeverStop),
+                FailsWith(absl::StatusCode::kResourceExhausted, "crout-order"));
+  }
+}
+
+// The system has no process left.
+TEST_F(SparseAnalysisTest, RefusesLongOrdersWhereNoProcessStarts) {
+  Failpoints failpoints;
+  failpoints.Fail("ordering.start", absl::ResourceExhaustedError("no process is left"));
+  const PackedSparse grid = LongGrid();
+  EXPECT_THAT(Analyze(grid.view(), Ordered(OrderingMode::kAuto), kNeverStop),
+              FailsWith(absl::StatusCode::kResourceExhausted, "no process is left"));
+  EXPECT_EQ(failpoints.reached("ordering.start"), 2);
+  const PackedSparse small = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis,
+                       Analyze(small.view(), Ordered(OrderingMode::kAuto), kNeverStop));
+  EXPECT_EQ(analysis.ordering, "amd");
+}
+
+// A program that reads the graph and answers nothing stands for an ordering that takes for ever.
+TEST_F(SparseAnalysisTest, StopsEveryOrdering) {
+  const std::string program = absl::StrCat(::testing::TempDir(), "order_without_answer_", getpid());
+  std::ofstream(program) << "#!/bin/sh\nexec cat > /dev/null\n";
+  ASSERT_EQ(chmod(program.c_str(), 0700), 0);
+  const PackedSparse grid = LongGrid();
+  for (const OrderingMode ordering :
+       {OrderingMode::kMinimumDegree, OrderingMode::kNestedDissection, OrderingMode::kAuto}) {
+    AnalysisOptions options = Ordered(ordering);
+    options.ordering_program = program;
+    int asked_since = 0;
+    bool ordering_began = false;
+    options.tell = [&](int steps) { ordering_began = steps == 2; };
+    // The first questions are those of sending.
+    EXPECT_THAT(
+        Analyze(grid.view(), options, [&] { return ordering_began && ++asked_since == 40; }),
+        FailsWith(absl::StatusCode::kCancelled, "stopped"));
+  }
+  unlink(program.c_str());
+}
+
+// More steps than between two questions, in each part of an analysis.
+TEST_F(SparseAnalysisTest, StopsInEveryPart) {
+  constexpr int32_t kN = StopCounter::kStepsBetweenStops;
+  const auto stopped = FailsWith(absl::StatusCode::kCancelled, "stopped");
+  const auto stop = [] { return true; };
+  std::vector<SparseEntry> entries;
+  for (int32_t i = 0; i < kN; ++i) {
+    entries.push_back({i, i, 4.0});
+    entries.push_back({i, i / 2, 1.0});
+  }
+  const PackedSparse a = PackEntries(entries, kN, DType::kFloat64);
+  EXPECT_THAT(SymmetrizedGraph(a.view(), nullptr, stop), stopped);
+  ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(a.view(), nullptr, kNeverStop));
+  std::vector<int32_t> order(kN);
+  std::iota(order.rbegin(), order.rend(), 0);
+  EXPECT_THAT(MakeEliminationTree(graph, order, stop), stopped);
+  ASSERT_OK_AND_ASSIGN(const EliminationTree tree, MakeEliminationTree(graph, order, kNeverStop));
+  EXPECT_THAT(MakeFrontTree(tree, stop), stopped);
+  ASSERT_OK_AND_ASSIGN(const FrontTree fronts, MakeFrontTree(tree, kNeverStop));
+  Analysis analysis;
+  analysis.n = kN;
+  analysis.row_order = analysis.column_order = fronts.order;
+  int asked = 0;  // The first question comes before the first step.
+  EXPECT_THAT(FillSymbolic(
+                  graph, fronts, [](size_t) { return absl::OkStatus(); },
+                  [&] { return ++asked == 2; }, analysis),
+              stopped);
 }
 
 TEST_F(SparseAnalysisTest, StopsAtEveryQuestion) {
@@ -440,16 +597,33 @@ TEST_F(SparseAnalysisTest, DigestsThePatternAlone) {
   }
 }
 
+// By the definition in factor.proto, evaluated in Python.
+TEST_F(SparseAnalysisTest, ADigestIsTheContracts) {
+  const auto text = [](std::vector<SparseEntry> entries, int64_t n) {
+    return PatternText(PatternDigest(PackEntries(std::move(entries), n, DType::kFloat64).view()));
+  };
+  EXPECT_EQ(text({}, 1), "910a2dec89025cc1");
+  EXPECT_EQ(text({{0, 0, 0.0}}, 1), "732ad62604202a70");
+  EXPECT_EQ(text({{0, 0, 1.0}, {1, 0, 2.0}, {1, 1, 0.0}, {0, 2, 3.0}, {2, 2, 4.0}}, 3),
+            "5a64c6085eda5b5d");
+}
+
 TEST_F(SparseAnalysisTest, KnowsWhatAsksForMatching) {
   const auto asks = [](std::vector<SparseEntry> entries) {
-    return AsksForMatching(PackEntries(std::move(entries), 2, DType::kFloat64).view());
+    return AsksForMatching(PackEntries(std::move(entries), 2, DType::kFloat64).view(),
+                           DType::kFloat64);
   };
   EXPECT_FALSE(asks({{0, 0, 1.0}, {1, 1, 2.0}, {0, 1, 50.0}}));
   EXPECT_TRUE(asks({{0, 0, 1.0}, {1, 1, 2.0}, {0, 1, 500.0}}));
   EXPECT_TRUE(asks({{0, 0, 1.0}, {0, 1, 1.0}, {1, 0, 1.0}}));
   EXPECT_TRUE(asks({{0, 0, 1.0}, {1, 1, 0.0}}));
   EXPECT_TRUE(asks({{0, 0, 1.0}, {1, 1, 1e-5}}));
-  EXPECT_FALSE(AsksForMatching(PackEntries({}, 0, DType::kFloat64).view()));
+  EXPECT_TRUE(asks({{0, 0, 1e-300}, {1, 1, 1e-300}}));
+  EXPECT_TRUE(asks({{0, 0, 1e300}, {1, 1, 1e300}}));
+  const PackedSparse tiny = PackEntries({{0, 0, 1e-60}, {1, 1, 1e-60}}, 2, DType::kFloat64);
+  EXPECT_FALSE(AsksForMatching(tiny.view(), DType::kFloat64));
+  EXPECT_TRUE(AsksForMatching(tiny.view(), DType::kFloat32));
+  EXPECT_FALSE(AsksForMatching(PackEntries({}, 0, DType::kFloat64).view(), DType::kFloat64));
 }
 
 TEST_F(SparseAnalysisTest, KnowsSymmetry) {

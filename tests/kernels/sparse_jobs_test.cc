@@ -3,17 +3,19 @@
 #include "kernels/jobs/sparse_factorize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "kernels/factor_parts.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/multifrontal_testing.h"
 #include "tests/kernels/sparse_job_testing.h"
@@ -91,13 +93,14 @@ class SparseJobsTest : public DeviceUnderTestFixture {
                                                   std::shared_ptr<const Analysis> analysis,
                                                   size_t most_bytes,
                                                   const SparseLu* method = nullptr,
-                                                  bool determinant = true) {
+                                                  bool determinant = true,
+                                                  std::optional<DType> factor_dtype = {}) {
     Device& device = *DeviceUnderTest();
     SparseFactorizeOptions wanted;
     wanted.most_bytes = most_bytes;
     wanted.method = MethodOf(device, "multifrontal");
     if (method != nullptr) wanted.method.lu = method;  // whose factors are as that one's
-    wanted.factor_dtype = a.dtype;
+    wanted.factor_dtype = factor_dtype.value_or(a.dtype);
     wanted.determinant = determinant;
     wanted.condition = true;
     return PlanSparseFactorize(wanted, std::move(analysis), false, a.dtype);
@@ -105,11 +108,13 @@ class SparseJobsTest : public DeviceUnderTestFixture {
 
   absl::StatusOr<Factorization> Run(const AnySparse& a, const AnalysisOptions& options,
                                     SparseGrowth* growth = nullptr,
-                                    const SparseLu* method = nullptr, bool determinant = true) {
+                                    const SparseLu* method = nullptr, bool determinant = true,
+                                    std::optional<DType> factor_dtype = {}) {
     CROUT_ASSIGN_OR_RETURN(Analysis analysis, Analyze(a, options, kNeverStop));
-    CROUT_ASSIGN_OR_RETURN(const SparseFactorizePlan plan,
-                           Plan(a, std::make_shared<const Analysis>(std::move(analysis)),
-                                std::numeric_limits<size_t>::max(), method, determinant));
+    CROUT_ASSIGN_OR_RETURN(
+        const SparseFactorizePlan plan,
+        Plan(a, std::make_shared<const Analysis>(std::move(analysis)),
+             std::numeric_limits<size_t>::max(), method, determinant, factor_dtype));
     return RunPlan(a, plan, growth);
   }
   absl::StatusOr<Factorization> RunPlan(const AnySparse& a, const SparseFactorizePlan& plan,
@@ -117,6 +122,30 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     CROUT_ASSIGN_OR_RETURN(Buffer upload, Uploaded(*context_, a));
     KernelTimings timings;
     return FactorizeSparse(*context_, plan, std::move(upload), kNeverStop, timings, growth);
+  }
+
+  // By the method of that name and an analysis of `known`, a matrix of the same pattern.
+  absl::StatusOr<Factorization> RunByAnalysisOf(const AnySparse& known, const AnySparse& a,
+                                                std::string_view method, SparseGrowth* growth) {
+    CROUT_ASSIGN_OR_RETURN(Analysis analysis, Analyze(known, {}, kNeverStop));
+    SparseFactorizeOptions options;
+    options.method = MethodOf(*DeviceUnderTest(), method);
+    options.factor_dtype = a.dtype;
+    CROUT_ASSIGN_OR_RETURN(
+        const SparseFactorizePlan plan,
+        PlanSparseFactorize(options, std::make_shared<const Analysis>(std::move(analysis)),
+                            /*analysis_reused=*/true, a.dtype));
+    return RunPlan(a, plan, growth);
+  }
+
+  // Those of them that take factors of that type.
+  static std::vector<std::string_view> MethodsFor(DType dtype) {
+    std::vector<std::string_view> names;
+    for (const std::string_view name : {"multifrontal", "klu"}) {
+      const SparseMethod method = MethodOf(*DeviceUnderTest(), name);
+      if (method.lu != nullptr && method.lu->TakesSparse(dtype)) names.push_back(name);
+    }
+    return names;
   }
 
   // L, U and interchanges.
@@ -223,6 +252,75 @@ TEST_P(SparseJobsTest, TakesNoMoreThanThereCanBe) {
     EXPECT_EQ(BitsOf(factor), BitsOf(expected));
     EXPECT_EQ(factor.summary.quality, expected.summary.quality);
     EXPECT_EQ(factor.summary.sparse->workspace.bytes, plan.buffers.bytes(plan.workspace));
+  }
+}
+
+TEST_P(SparseJobsTest, KeepsStoredZerosWhoseScalesOverflow) {
+  const DType dtype = GetParam();
+  if (dtype != WideOf(dtype)) GTEST_SKIP() << "its entries are not that small";
+  const PackedSparse a =
+      PackEntries({{0, 0, 0.0}, {0, 1, 2e-160}, {1, 0, 3e-160}, {1, 1, 1e-8}}, 2, dtype);
+  for (const std::string_view method : MethodsFor(dtype)) {
+    SCOPED_TRACE(method);
+    ASSERT_OK_AND_ASSIGN(const Factorization factor,
+                         RunByAnalysisOf(a.view(), a.view(), method, nullptr));
+    EXPECT_EQ(factor.summary.info, 0);
+    EXPECT_NEAR(factor.summary.pivot_growth, 1, 1e-10);
+    ASSERT_TRUE(factor.summary.quality.has_value());
+    EXPECT_LT(*factor.summary.quality, 10);
+  }
+}
+
+TEST_P(SparseJobsTest, RescalesWhatAReusedAnalysisDoesNotSuit) {
+  const DType dtype = GetParam();
+  const double farthest = dtype == WideOf(dtype) ? 150 : 15;
+  const auto with_rows = [&](int step) {
+    std::vector<SparseEntry> entries = GridEntries(20, 2);
+    const HostMatrix exponents = RandomMatrix(400, 1, step);
+    for (SparseEntry& entry : entries) {
+      entry.value *= std::pow(10, farthest * exponents[entry.row]);
+    }
+    return OfType(entries, 400, dtype);
+  };
+  for (const std::string_view method : MethodsFor(dtype)) {
+    for (int step = 2; step < 5; ++step) {
+      SCOPED_TRACE(std::string(method) + " " + std::to_string(step));
+      const PackedSparse a = with_rows(step);
+      Generous growth;
+      ASSERT_OK_AND_ASSIGN(const Factorization factor,
+                           RunByAnalysisOf(with_rows(1).view(), a.view(), method, &growth));
+      EXPECT_EQ(factor.summary.info, 0);
+      EXPECT_LT(factor.summary.pivot_growth, 1e8);
+      ASSERT_TRUE(factor.summary.quality.has_value());
+      EXPECT_LT(*factor.summary.quality, 100);
+    }
+  }
+}
+
+TEST_P(SparseJobsTest, FactorsInSinglePrecisionWhateverTheMagnitude) {
+  const DType dtype = GetParam();
+  if (dtype != WideOf(dtype)) GTEST_SKIP() << "a matrix in single precision has no such entries";
+  const DType single = IsComplex(dtype) ? DType::kComplex64 : DType::kFloat32;
+  for (const double magnitude : {1e-200, 1e-60, 1e-46, 1e60, 1e200}) {
+    SCOPED_TRACE(magnitude);
+    std::vector<SparseEntry> entries = GridEntries(20, 2);
+    for (SparseEntry& entry : entries) entry.value *= magnitude;
+    const PackedSparse a = OfType(entries, 400, dtype);
+    for (const MatchingMode matching : {MatchingMode::kAuto, MatchingMode::kOn}) {
+      AnalysisOptions options;
+      options.matching = matching;
+      options.factor_dtype = single;
+      ASSERT_OK_AND_ASSIGN(const Factorization factor,
+                           Run(a.view(), options, nullptr, nullptr, true, single));
+      EXPECT_EQ(factor.summary.info, 0);
+      ASSERT_TRUE(factor.summary.quality.has_value());
+      EXPECT_LT(*factor.summary.quality, 10);
+    }
+    AnalysisOptions unscaled;
+    unscaled.matching = MatchingMode::kOff;
+    EXPECT_THAT(
+        Run(a.view(), unscaled, nullptr, nullptr, true, single),
+        FailsWith(absl::StatusCode::kInvalidArgument, magnitude < 1 ? "underflows" : "overflows"));
   }
 }
 

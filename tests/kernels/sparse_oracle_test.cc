@@ -17,7 +17,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/host/device/host_device.h"
-#include "kernels/sparse/nested_dissection.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/sparse_job_testing.h"
 #include "tests/support/job_runner.h"

@@ -261,5 +261,46 @@ TEST_F(RpcCacheTest, AFencedDeviceRefusesAndItsFactorsAreLost) {
   EXPECT_FALSE(core().devices.any_healthy());
 }
 
+TEST_F(RpcCacheTest, PageTokensRevealNothingOfOtherTenants) {
+  StartServer();
+  const auto page = [this](const std::string& tenant, const std::string& name,
+                           const std::string& token, v1::ListFactorsResponse* response) {
+    v1::ListFactorsRequest request;
+    request.set_page_size(1);
+    request.set_name(name);
+    request.set_page_token(token);
+    grpc::ClientContext context;
+    context.AddMetadata("crout-tenant", tenant);
+    return stub().ListFactors(&context, request, response);
+  };
+  v1::Factor factors[3];
+  for (auto& factor : factors) ASSERT_TRUE(Factorize(5, &factor).ok());
+  v1::ListFactorsResponse first;
+  ASSERT_TRUE(page("default", "", "", &first).ok());
+  const std::string token = first.next_page_token();
+  EXPECT_EQ(token.size(), 32u);
+  v1::ListFactorsResponse second;
+  ASSERT_TRUE(page("default", "", token, &second).ok());
+  EXPECT_EQ(second.factors(0).handle(), factors[1].handle());
+  EXPECT_EQ(token.find(second.next_page_token().substr(0, 8)), std::string::npos)
+      << "neighbouring positions share no text";
+
+  v1::ListFactorsResponse ignored;
+  EXPECT_EQ(page("other", "", token, &ignored).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(page("default", "name", token, &ignored).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  for (size_t i = 0; i < token.size(); ++i) {
+    std::string altered = token;
+    altered[i] = altered[i] == '0' ? '1' : '0';
+    EXPECT_EQ(page("default", "", altered, &ignored).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT)
+        << i;
+  }
+  for (const std::string& bad : {std::string("3"), std::string(32, 'z'), std::string(32, '0')}) {
+    EXPECT_EQ(page("default", "", bad, &ignored).error_code(), grpc::StatusCode::INVALID_ARGUMENT)
+        << bad;
+  }
+}
+
 }  // namespace
 }  // namespace crout::testing

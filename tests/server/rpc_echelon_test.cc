@@ -64,6 +64,9 @@ TEST_F(RpcEchelonTest, AnswersWithTheFormAndKeepsNothing) {
   EXPECT_EQ(answer.result.rank(), 2);
   EXPECT_THAT(answer.result.pivot_columns(), ElementsAre(0, 2));
   EXPECT_EQ(answer.result.tolerance(), 3 * 0x1p-52 * 11);
+  EXPECT_EQ(answer.result.least_pivot(), 0.5);
+  EXPECT_TRUE(answer.result.has_largest_rejected());
+  EXPECT_EQ(answer.result.largest_rejected(), 0);
   EXPECT_EQ(answer.result.device(), "cuda:0");
   EXPECT_GT(answer.result.timings().total_seconds(), 0);
   ExpectHeldSoon(Holdings());
@@ -142,7 +145,8 @@ TEST_F(RpcEchelonTest, RefusesWhatIsHostile) {
   Header exact = Of(1, 2);
   exact.set_tolerance(0);
   EXPECT_THAT(Reduce(exact, Bytes({1e-300, 1e300})).status.error_message(),
-              HasSubstr("leaves the range"));
+              HasSubstr("leaves the range"))
+      << "the pivot is as it came, however large its neighbour";
   ExpectHeldSoon(Holdings());
 }
 

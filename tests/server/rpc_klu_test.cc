@@ -106,6 +106,19 @@ TEST_F(RpcKluTest, AutoTakesItForWhatStaysSparse) {
   EXPECT_EQ(answer.factor.algorithm(), v1::ALGORITHM_MULTIFRONTAL);
 }
 
+TEST_F(RpcKluTest, WhatStaysSparseDoesSoWhateverPrecisionIsLeftToAuto) {
+  constexpr int64_t kOrder = 9000;  // at which a dense factor would be in single precision
+  Start(/*max_n=*/2 * kOrder, /*device_budget=*/size_t{4} << 30);
+  const Triplets a = Ladder(kOrder);
+  v1::FactorizeHeader header = Header(kOrder, a, v1::ALGORITHM_AUTO);
+  header.mutable_options()->set_precision(v1::FACTOR_PRECISION_AUTO);
+  const v1::Factor factor = MustFactor(header, a);
+  EXPECT_EQ(factor.algorithm(), v1::ALGORITHM_KLU);
+  EXPECT_EQ(factor.factor_dtype(), v1::DTYPE_FLOAT64);
+  EXPECT_EQ(factor.precision(), v1::FACTOR_PRECISION_UNSPECIFIED);
+  ExpectSolves(factor.handle(), kOrder, a);
+}
+
 TEST_F(RpcKluTest, AMethodThatTheDeviceLacksIsUnimplemented) {
   absent_ = {{"cudss", "install it"}};
   Start();

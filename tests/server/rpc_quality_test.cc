@@ -94,6 +94,49 @@ TEST_F(RpcQualityTest, OneShotsAreWarnedOfTooAndGaussJordanHasNoFactor) {
   EXPECT_THAT(direct.factor.warnings(), IsEmpty());
 }
 
+TEST_F(RpcQualityTest, SolutionsAreWarnedOfByTheirBackwardErrorElseByGrowth) {
+  constexpr int64_t kN = 60;
+  std::vector<double> a(kN * kN);  // Partial pivoting doubles its last column with every step.
+  for (int64_t j = 0; j < kN; ++j) {
+    a[j + j * kN] = 1;
+    for (int64_t i = j + 1; i < kN; ++i) a[i + j * kN] = -1;
+    a[j + (kN - 1) * kN] = 1;
+  }
+  std::vector<double> b(kN);
+  for (int64_t i = 0; i < kN; ++i) b[i] = 1.0 / static_cast<double>(1 + i * 7 % 11);
+  v1::FactorizeAndSolveHeader header;
+  *header.mutable_matrix() = Dense(kN, kN);
+  *header.mutable_rhs() = Dense(kN, 1);
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_GETRF);
+  const SolvedAtOnce measured = FactorizeAndSolve(header, Bytes(a), Bytes(b));
+  ASSERT_TRUE(measured.status.ok()) << measured.status.error_message();
+  EXPECT_GT(measured.result.backward_error(), 1e-3);
+  EXPECT_THAT(measured.factor.warnings(), ElementsAre(v1::WARNING_POOR_FACTOR));
+  EXPECT_THAT(measured.result.warnings(), ElementsAre(v1::WARNING_NOT_ACCURATE));
+  header.mutable_solve()->set_skip_verification(true);
+  const SolvedAtOnce unmeasured = FactorizeAndSolve(header, Bytes(a), Bytes(b));
+  EXPECT_THAT(unmeasured.result.warnings(), ElementsAre(v1::WARNING_POOR_FACTOR));
+  const SolvedAtOnce fine = FactorizeAndSolve(header, Bytes(Matrix(kN)), Bytes(b));
+  EXPECT_THAT(fine.result.warnings(), IsEmpty());
+}
+
+// The two ways of a small call: alone, and in a batch with the calls of others.
+TEST_F(RpcQualityTest, SingularMatricesInAllButRoundingAreWarnedOf) {
+  const std::vector<double> magic = {16, 5, 9, 4, 2, 11, 7, 14, 3, 10, 6, 15, 13, 8, 12, 1};
+  v1::FactorizeAndSolveHeader header;
+  *header.mutable_matrix() = Dense(4, 4);
+  *header.mutable_rhs() = Dense(4, 1);
+  for (const v1::Algorithm algorithm : {v1::ALGORITHM_AUTO, v1::ALGORITHM_GETRF}) {
+    header.mutable_options()->set_algorithm(algorithm);
+    // A times ones: a small X, with no part in the null space.
+    const SolvedAtOnce solved =
+        FactorizeAndSolve(header, Bytes(magic), Bytes(std::vector<double>(4, 34.0)));
+    ASSERT_TRUE(solved.status.ok()) << solved.status.error_message();
+    EXPECT_THAT(solved.factor.warnings(), ElementsAre(v1::WARNING_NEARLY_SINGULAR));
+    EXPECT_THAT(solved.result.warnings(), ElementsAre(v1::WARNING_NEARLY_SINGULAR));
+  }
+}
+
 // What a solve is verified against: the kept matrix, of which one without elements has all there
 // is.
 TEST_F(RpcQualityTest, ABackwardErrorNeedsTheMatrix) {

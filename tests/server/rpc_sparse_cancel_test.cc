@@ -90,7 +90,9 @@ TEST_P(RpcSparseCancelTest, InARefactorizationByValues) {
   const Holdings held = Idle();
   v1::RefactorizeRequest request;
   request.mutable_header()->set_handle(factor.handle());
-  request.mutable_header()->mutable_matrix()->mutable_values()->set_entries(factor.nnz());
+  v1::SparseValuesSpec* const spec = request.mutable_header()->mutable_matrix()->mutable_values();
+  spec->set_entries(factor.nnz());
+  spec->set_pattern_digest(factor.sparse().pattern_digest());
   request.set_data(Bytes(std::vector<double>(factor.nnz(), 1.0)));
   grpc::ClientContext context;
   CancelAt("factorize.factor", context, stub().Refactorize(&context), request);

@@ -25,12 +25,15 @@ std::string ValuesOf(Triplets a) {
   return bytes;
 }
 
-v1::RefactorizeHeader ByValues(const std::string& handle, int64_t count) {
+// Declares `count` values of the pattern of `factor`.
+v1::RefactorizeHeader ByValues(const v1::Factor& factor, int64_t count) {
   v1::RefactorizeHeader header;
-  header.set_handle(handle);
+  header.set_handle(factor.handle());
   header.mutable_matrix()->mutable_values()->set_entries(count);
+  header.mutable_matrix()->mutable_values()->set_pattern_digest(factor.sparse().pattern_digest());
   return header;
 }
+v1::RefactorizeHeader ByValues(const v1::Factor& factor) { return ByValues(factor, factor.nnz()); }
 
 class RpcSparseValuesTest : public RpcSparseTest {
  protected:
@@ -66,7 +69,7 @@ TEST_F(RpcSparseValuesTest, GiveTheBitsOfTheMatrixSentInFull) {
       header.mutable_options()->set_algorithm(method);
       v1::Factor expected, factor;
       ASSERT_TRUE(Refactorize(header, BytesOf(next), &expected).ok());
-      header = ByValues(by_values.handle(), by_values.nnz());
+      header = ByValues(by_values);
       header.mutable_options()->set_algorithm(method);
       const grpc::Status status = Refactorize(header, ValuesOf(next), &factor);
       ASSERT_TRUE(status.ok()) << status.error_message();
@@ -89,8 +92,7 @@ TEST_F(RpcSparseValuesTest, OfAFactorInHostMemoryBringItBack) {
   const v1::Factor factor = MustFactor(Header(kN, a), a);
   Evict();
   v1::Factor again;
-  const grpc::Status status =
-      Refactorize(ByValues(factor.handle(), factor.nnz()), ValuesOf(next), &again);
+  const grpc::Status status = Refactorize(ByValues(factor), ValuesOf(next), &again);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(again.version(), 2);
   ExpectSolves(factor.handle(), kN, next);
@@ -108,7 +110,7 @@ TEST_F(RpcSparseValuesTest, AreOfTheTypeOfTheMatrixBefore) {
   for (const Triplet& entry : a) Append(static_cast<float>(entry.value), &bytes);
   v1::Factor factor;
   ASSERT_TRUE(Factorize(header, bytes, &factor).ok());
-  v1::RefactorizeHeader values = ByValues(factor.handle(), factor.nnz());
+  v1::RefactorizeHeader values = ByValues(factor);
   v1::Factor again;
   const grpc::Status status = Refactorize(values, ValuesOf(next), &again);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
@@ -128,7 +130,7 @@ TEST_F(RpcSparseValuesTest, SingularOnesLeaveTheFactorBefore) {
   const Triplets a = Grid(kM);
   const v1::Factor factor = MustFactor(Header(kN, a), a);
   const std::string zeros(factor.nnz() * sizeof(double), '\0');
-  v1::RefactorizeHeader header = ByValues(factor.handle(), factor.nnz());
+  v1::RefactorizeHeader header = ByValues(factor);
   v1::Factor again;
   EXPECT_EQ(Refactorize(header, zeros, &again).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   ExpectSolves(factor.handle(), kN, a);
@@ -162,7 +164,7 @@ TEST_F(RpcSparseValuesTest, WhatIsNoSetOfValuesIsRefused) {
     EXPECT_EQ(none.handle(), "");
     ExpectHeldSoon(before);
   };
-  const auto of = [&](int64_t entries) { return ByValues(factor.handle(), entries); };
+  const auto of = [&](int64_t entries) { return ByValues(factor, entries); };
   constexpr auto kInvalid = grpc::StatusCode::INVALID_ARGUMENT;
   constexpr auto kPrecondition = grpc::StatusCode::FAILED_PRECONDITION;
   expect(of(count), values.substr(1), kInvalid, "bytes arrived of the");
@@ -190,6 +192,48 @@ TEST_F(RpcSparseValuesTest, WhatIsNoSetOfValuesIsRefused) {
   ExpectSolves(factor.handle(), kN, a);
 }
 
+// Two clients share a handle: one of them replaces the matrix by one with as many entries
+// elsewhere.
+TEST_F(RpcSparseValuesTest, OfAnotherPatternAreRefused) {
+  Start();
+  const Triplets a = Grid(kM);
+  Triplets other = a;
+  for (Triplet& entry : other) {
+    if (entry.row == 1 && entry.column == 0) entry.column = kN - 1;
+  }
+  const v1::Factor before = MustFactor(Header(kN, a), a);
+  v1::Factor after, none;
+  ASSERT_TRUE(Refactorize(before.handle(), kN, other, &after).ok());
+  ASSERT_EQ(after.nnz(), before.nnz());
+  EXPECT_NE(after.sparse().pattern_digest(), before.sparse().pattern_digest());
+  const grpc::Status status = Refactorize(ByValues(before), ValuesOf(Grid(kM, 1)), &none);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("another pattern than version 2"));
+  EXPECT_THAT(status.error_details(), HasSubstr("PATTERN_MISMATCH"));
+  EXPECT_EQ(none.handle(), "");
+  ExpectSolves(before.handle(), kN, other);
+  v1::RefactorizeHeader header = ByValues(after);
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_MULTIFRONTAL);
+  ASSERT_TRUE(Refactorize(header, ValuesOf(other), &after).ok());
+  EXPECT_EQ(after.version(), 3);
+  ExpectSolves(before.handle(), kN, other);
+}
+
+TEST_F(RpcSparseValuesTest, WithoutTheDigestOfTheirPatternAreRefused) {
+  Start();
+  const Triplets a = Grid(kM);
+  const v1::Factor factor = MustFactor(Header(kN, a), a);
+  for (const char* digest : {"", "0123", "0123456789ABCDEF", "0123456789abcdef0"}) {
+    SCOPED_TRACE(digest);
+    v1::RefactorizeHeader header = ByValues(factor);
+    header.mutable_matrix()->mutable_values()->set_pattern_digest(digest);
+    v1::Factor none;
+    const grpc::Status status = Refactorize(header, ValuesOf(a), &none);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("values.pattern_digest"));
+  }
+}
+
 TEST_F(RpcSparseValuesTest, NeedPositions) {
   Start();
   v1::MatrixSpec values;
@@ -200,8 +244,8 @@ TEST_F(RpcSparseValuesTest, NeedPositions) {
   ExpectRefused(header, four, grpc::StatusCode::INVALID_ARGUMENT, "header.matrix.values");
   const auto expect_none = [&](const v1::Factor& factor, int64_t count) {
     v1::Factor none;
-    const grpc::Status status = Refactorize(ByValues(factor.handle(), count),
-                                            std::string(count * sizeof(double), '\0'), &none);
+    const grpc::Status status =
+        Refactorize(ByValues(factor, count), std::string(count * sizeof(double), '\0'), &none);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
     EXPECT_THAT(status.error_message(), HasSubstr("send the matrix in full"));
   };
@@ -229,13 +273,12 @@ TEST_F(RpcSparseValuesTest, WithoutRoomAreRefusedAndLeaveTheFactor) {
         const Reservation most,
         core().cache.ReserveOnDevice(slot, slot.budget->limit() - slot.budget->reserved()));
     v1::Factor none;
-    EXPECT_EQ(
-        Refactorize(ByValues(factor.handle(), factor.nnz()), ValuesOf(next), &none).error_code(),
-        grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(Refactorize(ByValues(factor), ValuesOf(next), &none).error_code(),
+              grpc::StatusCode::RESOURCE_EXHAUSTED);
   }
   ExpectSolves(factor.handle(), kN, a);
   v1::Factor again;
-  EXPECT_TRUE(Refactorize(ByValues(factor.handle(), factor.nnz()), ValuesOf(next), &again).ok());
+  EXPECT_TRUE(Refactorize(ByValues(factor), ValuesOf(next), &again).ok());
   ExpectSolves(factor.handle(), kN, next);
 }
 

@@ -83,6 +83,7 @@ TEST_F(RpcSparseWorkspaceTest, ValuesAloneAskNobody) {
   v1::RefactorizeHeader header;
   header.set_handle(factor.handle());
   header.mutable_matrix()->mutable_values()->set_entries(factor.nnz());
+  header.mutable_matrix()->mutable_values()->set_pattern_digest(factor.sparse().pattern_digest());
   v1::Factor again;
   for (int step = 1; step < 3; ++step) {
     Triplets next = Grid(kM, step);

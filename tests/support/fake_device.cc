@@ -65,6 +65,7 @@ class GatedSolver final : public TriangularSolver {
   double PredictSparseSeconds(const Analysis& analysis, DType dtype, int64_t nrhs) const override {
     return inner_.PredictSparseSeconds(analysis, dtype, nrhs);
   }
+  LineScales ScalesOf(const FactorView& factor) const override { return inner_.ScalesOf(factor); }
   absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
                      const AnyMatrix& b, std::span<std::byte> workspace) const override {
     gate_.Pass();
@@ -88,7 +89,7 @@ class GatedReducer final : public EchelonReducer {
     return inner_.PredictSeconds(dtype, rows, cols);
   }
   absl::StatusOr<EchelonForm> Reduce(ExecutionContext& context, const AnyMatrix& a,
-                                     int64_t eligible, double tolerance,
+                                     int64_t eligible, PivotTolerance tolerance,
                                      std::span<std::byte> workspace,
                                      StopRequested stop) const override {
     gate_.Pass();

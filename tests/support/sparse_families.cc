@@ -9,11 +9,37 @@
 #include "kernels/util/status_macros.h"
 #include "tests/support/matrices.h"
 #include "tests/support/maxwell.h"
+#include "tests/support/sparse_classes.h"
 
 namespace crout::testing {
 namespace {
 
 constexpr double kLoss = 0.05;
+constexpr double kWave2 = 0.4;  // ten points to a wavelength
+constexpr int64_t kHalfBandwidth = 10;
+constexpr int kMostUnknowns = 10'000'000;
+
+struct SparseClass {
+  const char* prefix;
+  int most;
+  SparseProblem (*make)(int64_t size);
+  int size;  // in SparseClassNames
+};
+
+constexpr SparseClass kClasses[] = {
+    {"poisson2d_", 4096, [](int64_t m) { return Laplacian(m, 2, 0); }, 200},
+    {"poisson3d_", 256, [](int64_t m) { return Laplacian(m, 3, 0); }, 25},
+    {"circuit_", kMostUnknowns, Circuit, 20000},
+    {"arrow_", kMostUnknowns, Arrow, 50000},
+    {"banded_", kMostUnknowns, [](int64_t n) { return Banded(n, kHalfBandwidth); }, 20000},
+    {"power_", kMostUnknowns, PowerGrid, 10000},
+    {"kkt_", kMostUnknowns, Kkt, 20000},
+    {"stokes_", 2048, Stokes, 80},
+    {"blocks_", 2048, Blocks, 70},
+    {"random_", kMostUnknowns, Scattered, 3000},
+    {"tridiagonal_", kMostUnknowns, [](int64_t n) { return Banded(n, 1); }, 100000},
+    {"helmholtz_", 4096, [](int64_t m) { return Laplacian(m, 2, kWave2); }, 150},
+};
 
 // What follows `prefix` in `name`, up to `most`.
 std::optional<int> SizeAfter(absl::string_view prefix, absl::string_view name, int most) {
@@ -35,12 +61,24 @@ absl::StatusOr<PackedSparse> SparseFamily(const std::string& name, DType dtype) 
     const MaxwellTorus torus(*refinements, 0, IsComplex(dtype) ? kLoss : 0);
     return PackEntries(torus.Entries(), torus.n(), dtype);
   }
+  for (const SparseClass& one : kClasses) {
+    if (const auto size = SizeAfter(one.prefix, name, one.most)) {
+      SparseProblem problem = one.make(*size);
+      return PackEntries(std::move(problem.entries), problem.n, dtype);
+    }
+  }
   for (const RealMatrix& real : RealMatrixIndex()) {
     if (real.file != name) continue;
     CROUT_ASSIGN_OR_RETURN(std::vector<SparseEntry> entries, ReadSparseMatrix(real));
     return PackEntries(std::move(entries), real.n, dtype);
   }
   return absl::NotFoundError(absl::StrCat("no sparse matrix '", name, "'"));
+}
+
+std::vector<std::string> SparseClassNames() {
+  std::vector<std::string> names = {"grid2d_200"};
+  for (const SparseClass& one : kClasses) names.push_back(absl::StrCat(one.prefix, one.size));
+  return names;
 }
 
 }  // namespace crout::testing

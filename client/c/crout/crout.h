@@ -230,8 +230,8 @@ CROUT_API int crout_refactorize_sparse(crout_factor* factor, const crout_sparse*
 /* As crout_refactorize, of a matrix that has its entries where the factor's sparse matrix has them:
  * values[k], of the factor's type `dtype`, for the k-th of its `count` places, by columns, and by
  * rows within a column, as compressed columns have them; each place once. Nothing is analysed
- * again. CROUT_FAILED_PRECONDITION where that matrix has not `count` places, or is not sparse: send
- * this one in full. */
+ * again. CROUT_FAILED_PRECONDITION where that matrix has not `count` places, is not sparse, or was
+ * replaced on the server by one of another pattern: send this one in full. */
 CROUT_API int crout_refactorize_values(crout_factor* factor, int32_t dtype, const void* values,
                                        int64_t count);
 
@@ -241,6 +241,15 @@ typedef enum crout_operation {
   CROUT_TRANSPOSE = 1,          /* A^T */
   CROUT_CONJUGATE_TRANSPOSE = 2 /* A^H; A^T where A is real */
 } crout_operation;
+
+/* Bits of `warnings`: why a result should not be relied on without a look at it. */
+typedef enum crout_warning {
+  CROUT_WARNING_POOR_FACTOR = 2,      /* quality above 30, or entries that grew too much, where the
+                                       * backward error was not measured */
+  CROUT_WARNING_NOT_ACCURATE = 8,     /* the backward error is not accepted, or X is not finite */
+  CROUT_WARNING_NEARLY_SINGULAR = 16, /* X may have no correct digit */
+  CROUT_WARNING_PERTURBED_RCOND = 32  /* rcond is that of a matrix nearby */
+} crout_warning;
 
 typedef struct crout_solve_options {
   size_t struct_size;
@@ -255,6 +264,7 @@ typedef struct crout_solve_result {
   double forward_error_bound; /* NaN unless asked for */
   int64_t factor_version;     /* which factor was used: 1, or more after crout_refactorize */
   int32_t refinement_steps;   /* whose corrections X holds */
+  int32_t warnings;           /* crout_warning bits; 0: nothing to warn of */
 } crout_solve_result;
 
 /* Solves op(A) X = B. X goes to `x`, in the type, shape and layout of B, with leading dimension
@@ -274,6 +284,7 @@ typedef struct crout_description {
   double quality;      /* |P A - L U| / (n |A| eps): around 1 is good, 30 poor; NaN: not known */
   double norm_one;     /* 1-norm of A */
   char handle[32];     /* names the factor to other clients of the tenant */
+  int32_t warnings;    /* crout_warning bits; 0: nothing to warn of */
 } crout_description;
 
 /* As of the last factorization; does not ask the server. */

@@ -77,10 +77,13 @@ class MatrixSource {
   // The values alone of a matrix whose positions are those of the sparse matrix that a factor
   // keeps: by columns, and within a column by rows, each position once, as compressed columns
   // without duplicates have them. For Refactorize alone, and for factors of sparse methods; T is
-  // the type of the matrix before. FAILED_PRECONDITION from the server for another number of them.
+  // the type of the matrix before. `pattern_digest` is that of the factor whose positions these
+  // are, description().sparse().pattern_digest(), or one of the caller's own matrix, as
+  // factor.proto defines it. FAILED_PRECONDITION (PATTERN_MISMATCH) from the server where the
+  // handle's matrix has another pattern by then.
   template <class T>
-  static MatrixSource SparseValues(absl::Span<const T> values) {
-    return SparseValueBytes(kDtypeOf<T>, Elements(values));
+  static MatrixSource SparseValues(absl::Span<const T> values, absl::string_view pattern_digest) {
+    return SparseValueBytes(kDtypeOf<T>, Elements(values), pattern_digest);
   }
 
   // Not a matrix: every call that is given it ends with `why`.
@@ -127,7 +130,8 @@ class MatrixSource {
   static MatrixSource SparseBytes(v1::Dtype dtype, v1::SparseFormat format, size_t index_bytes,
                                   const Array& values, const Array& rows_of,
                                   const Array& column_index, int64_t rows, int64_t cols);
-  static MatrixSource SparseValueBytes(v1::Dtype dtype, const Array& values);
+  static MatrixSource SparseValueBytes(v1::Dtype dtype, const Array& values,
+                                       absl::string_view pattern_digest);
   template <class T>
   static constexpr v1::Dtype kDtypeOf = v1::DTYPE_UNSPECIFIED;  // the type is not sent
 

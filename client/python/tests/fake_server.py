@@ -18,11 +18,13 @@ class FakeServer(grpc.GenericRpcHandler):
         What came, call by call.
     """
 
-    def __init__(self, *replies):
+    def __init__(self, *replies, pings=False):
         self._replies = list(replies)
         self._lock = threading.Lock()
         self.requests = []
-        self._server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[self])
+        # With `pings` it takes any number of them.
+        options = [("grpc.http2.max_ping_strikes", 0)] if pings else []
+        self._server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[self], options=options)
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         self._server.start()
 

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 from accuracy import assert_solves
 
 import crout
@@ -55,6 +56,16 @@ def test_a_request_id_finds_the_factor_of_the_first_call(client, matrices):
     with pytest.raises(crout.ProtocolError, match="the server sent"):
         client.lu_factor_batch(matrices[:2], lease="10m", request_id="elements-17")
     first.release()
+
+
+def test_sparse_members_are_sent_dense(client, regular):
+    A = [regular(4), scipy.sparse.random(7, 7, 0.3, random_state=1) + 4 * scipy.sparse.eye(7)]
+    with client.lu_factor_batch(A) as f:
+        x = f.solve([np.ones(4), np.ones(7)])
+    assert_solves(A[0], x[0], np.ones(4))
+    assert_solves(A[1].toarray(), x[1], np.ones(7))
+    with pytest.raises(crout.InvalidRequest, match=r"member 1 is a sparse matrix.*lu_factor keeps it sparse"):
+        client.lu_factor_batch([np.eye(2), scipy.sparse.eye(10**6)])
 
 
 def test_some_members_in_any_order(client, matrices, rng):

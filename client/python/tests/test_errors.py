@@ -3,6 +3,7 @@
 import asyncio
 import math
 import pickle
+import re
 import time
 
 import grpc
@@ -73,6 +74,57 @@ def test_statuses(code, reason, delay, kind):
 def test_details_that_cannot_be_read_do_not_hide_the_status(packed):
     error = error_from("NOT_FOUND", "gone", [("grpc-status-details-bin", packed)], "here:1")
     assert type(error) is crout.HandleExpired
+
+
+@pytest.mark.parametrize(
+    ("said", "in_python"),
+    [
+        ("header.options.precision: leave factor_dtype out", "precision=: leave dtype= out"),
+        ("header.options.drop_matrix: needs A", "keep_matrix=: needs A"),
+        ("header.solve.max_refinement_steps: 101 is not", "refine=: 101 is not"),
+        ("header.options.parameters.threshold: 2 is not", "parameters= 'threshold': 2 is not"),
+        ("header.matrix.dense.rows: 3 x 4", "A: 3 x 4"),
+        ("header.matrix: 3 x 4", "A: 3 x 4"),
+        ("header.rhs: 3 rows", "b: 3 rows"),
+        ("header.x0.dense: no start", "x0: no start"),
+        ("header.change.values: 3 values", "the change: 3 values"),
+        ("header.cache.lease: 3 s", "lease=: 3 s"),
+        ("a header of 5 bytes", "a header of 5 bytes"),
+    ],
+)
+def test_messages_name_keywords_and_no_fields_of_the_contract(said, in_python):
+    packed = status_details("INVALID_ARGUMENT", bad_field=said.partition(":")[0])
+    error = error_from("INVALID_ARGUMENT", said, [("grpc-status-details-bin", packed)], "here:1")
+    assert str(error) == in_python
+    assert error.details["field"] == said.partition(":")[0]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "step"),
+    [
+        ("NOT_FOUND", "HANDLE_EXPIRED", "renews the lease"),
+        ("NOT_FOUND", "HANDLE_RELEASED", "use it inside"),
+        ("NOT_FOUND", "HANDLE_UNKNOWN", "another server"),
+        ("NOT_FOUND", "HANDLE_EVICTED", "gone$"),
+        ("DEADLINE_EXCEEDED", "UPLOAD_SLOW", "--upload-min-rate"),
+        ("DEADLINE_EXCEEDED", "SERIES_IDLE", "start= its factor"),
+        ("DEADLINE_EXCEEDED", "", "longer timeout="),
+    ],
+)
+def test_the_next_step_fits_the_reason(code, reason, step):
+    packed = status_details(reason)
+    error = error_from(code, "gone", [("grpc-status-details-bin", packed)], "here:1")
+    assert re.search(step, str(error))
+
+
+def test_a_server_that_does_not_answer_is_not_looked_for_elsewhere():
+    for said in (
+        "Stream removed (ping timeout)",
+        "connection attempt timed out before receiving SETTINGS frame",
+    ):
+        error = error_from("UNAVAILABLE", said, [], "here:1")
+        assert "stopped or overloaded" in str(error)
+        assert "Is croutd running" not in str(error)
 
 
 def test_the_servers_delay_is_obeyed():

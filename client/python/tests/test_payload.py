@@ -113,6 +113,77 @@ def test_other_sparse_forms_go_as_coordinates(form):
     np.testing.assert_array_equal(back.toarray(), A.toarray())
 
 
+def test_a_digest_is_the_contracts():
+    # By the definition in factor.proto; tests/kernels/sparse_analysis_test.cc has the same numbers.
+    def digest(entries, n):
+        row, col = np.array(entries, int).reshape(-1, 2).T
+        matrix = scipy.sparse.coo_matrix((np.zeros(len(row)), (row, col)), (n, n))
+        return _payload.sparse_values(matrix).spec.values.pattern_digest
+
+    assert digest([(0, 0)], 1) == digest([(0, 0), (0, 0)], 1) == "732ad62604202a70"
+    assert digest([(1, 1), (0, 0), (2, 2), (1, 0), (0, 2)], 3) == "5a64c6085eda5b5d"
+    assert digest([], 1) == "910a2dec89025cc1"
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+def test_spare_capacity_is_not_sent(form):
+    A = scipy.sparse.random(6, 6, 0.4, format=form, random_state=1)
+    full = A.toarray()
+    spare = np.full((3, *A.data.shape[1:]), np.nan)
+    A.data, A.indices = np.concatenate([A.data, spare]), np.concatenate([A.indices, [7, 8, 9]])
+    payload = _payload.matrix(A)
+    assert payload.spec.sparse.entries == (full.size if form == "bsr" and A.blocksize != (1, 1) else A.nnz)
+    assert b"".join(payload.open()) == b"".join(_payload.matrix(type(A)(full)).open())
+    values = np.frombuffer(b"".join(_payload.sparse_values(A).open()))
+    np.testing.assert_array_equal(values, full.T[full.T != 0])
+    assert len(A.data) > A.indptr[-1]  # The caller's matrix is as it was.
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dia", "bsr"])
+@pytest.mark.parametrize("compressed", [True, False])
+def test_archives_of_scipy_are_sparse_matrices(tmp_path, form, compressed):
+    A = scipy.sparse.random(6, 6, 0.4, random_state=1).asformat(form)
+    path = tmp_path / "a.npz"
+    scipy.sparse.save_npz(path, A, compressed=compressed)
+    assert bytes_of(_payload.matrix(path)) == bytes_of(_payload.matrix(A))
+    assert bytes_of(_payload.sparse_values(str(path))) == bytes_of(_payload.sparse_values(A))
+
+
+def test_archives_that_are_none(tmp_path):
+    path = tmp_path / "a.npz"
+    good = {
+        "format": b"csc",
+        "shape": [3, 3],
+        "data": np.ones(3),
+        "indices": [0, 1, 2],
+        "indptr": [0, 1, 2, 3],
+    }
+    for spoilt in (
+        {"format": b"lil"},
+        {"indptr": [0, 1_000_000_000, 2, 3]},
+        {"indptr": [0, 2, 1, 3]},
+        {"indices": [0, 1, 3]},
+        {"indices": [0, -1, 2]},
+        {"indices": [0, 1]},
+        {"shape": [3]},
+        {"data": np.array([{}, {}, {}])},
+    ):
+        np.savez(path, **{**good, **spoilt})
+        with pytest.raises(crout.InvalidRequest, match="no archive of scipy"):
+            _payload.matrix(path)
+    np.savez(path, A=np.eye(3))
+    with pytest.raises(crout.InvalidRequest, match="no archive of scipy"):
+        _payload.matrix(path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(crout.InvalidRequest, match="no archive of scipy"):
+        _payload.matrix(path)
+
+
+def test_a_sparse_vector_is_no_matrix():
+    with pytest.raises(crout.InvalidRequest, match="two dimensions, this sparse array has 1"):
+        _payload.matrix(scipy.sparse.coo_array(np.arange(3.0)))
+
+
 def test_small_calls_are_one_message(rng):
     def messages(n, **options):
         payload = _payload.matrix(rng.random((n, n)))

@@ -5,6 +5,8 @@ import contextlib
 import dataclasses
 import gc
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -165,6 +167,22 @@ def test_values_are_sent_in_place_of_sparse_matrices(client, tmp_path, rng):
     assert_solves(np.array([[6.0, 1.0], [1.0, 5.0]]), step.x, np.ones(2))
 
 
+def test_values_of_a_matrix_are_checked_against_the_last_one(client):
+    A = scipy.sparse.random(60, 60, 0.05, random_state=3) + 4 * scipy.sparse.eye(60)
+    for form in ("csr", "csc", "coo"):
+        first = A.asformat(form)
+        _, step = client.series([first, crout.Values(2 * first)], np.ones(60))
+        assert_solves(2 * A.toarray(), step.x, np.ones(60))
+        transposed = A.T.asformat(form)
+        with pytest.raises(crout.InvalidRequest, match="other positions, or in another order"):
+            list(client.series([first, crout.Values(transposed)], np.ones(60)))
+    upwind = [scipy.sparse.diags([-w, 2.0, w - 1.0], [-1, 0, 1], (9, 9)) for w in (0.0, 1.0)]
+    _, step = client.series([upwind[0], crout.Values(upwind[1])], np.ones(9))
+    assert_solves(upwind[1].toarray(), step.x, np.ones(9))
+    with pytest.raises(crout.InvalidRequest, match=r"no matrix of scipy\.sparse"):
+        list(client.series([A.toarray(), crout.Values(A)], np.ones(60)))
+
+
 def test_values_that_are_none(client, regular):
     A = scipy.sparse.csr_array(regular(6))
     for values, what in (
@@ -177,7 +195,7 @@ def test_values_that_are_none(client, regular):
     ):
         with pytest.raises(crout.InvalidRequest, match=what):
             list(client.series([A, crout.Values(values)], np.ones(6)))
-    with pytest.raises(crout.InvalidRequest, match="last matrix was dense"):
+    with pytest.raises(crout.InvalidRequest, match="last matrix was dense, or"):
         list(client.series([regular(6), crout.Values(np.ones(36))], np.ones(6)))
 
 
@@ -228,6 +246,21 @@ def test_nothing_is_left_behind(daemon, regular):
             list(c.series([regular(5), np.full((5, 5), np.nan)], np.ones(5)))
         assert not list(c.factors())
     daemon.await_ended("SolveSeries", "OK")
+
+
+def test_a_program_may_end_in_the_middle_of_a_series(daemon):
+    program = (
+        "import sys, numpy as np, crout\n"
+        "c = crout.connect(sys.argv[1])\n"
+        "steps = c.series([2 * np.eye(3)] * 2, np.ones(3))\n"
+        "print(next(steps).x)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, daemon.address], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[0.5 0.5 0.5]\n", "")
+    with crout.connect(daemon.address) as c:
+        assert not list(c.factors())
 
 
 def test_a_singular_step_is_told_and_the_series_goes_on(client, regular):

@@ -174,6 +174,42 @@ def test_values_alone_on_the_positions_before(client, grid, rng, form):
     assert error(A, f.solve(b), b) < 1e-14
 
 
+def test_values_alone_of_diagonals_keep_stored_zeros(client, rng):
+    def upwind(wind):
+        n = 60
+        lower, upper = np.full(n - 1, -max(wind, 0.0)), np.full(n - 1, min(wind, 0.0))
+        return scipy.sparse.diags([lower, np.full(n, 1 + abs(wind)), upper], [-1, 0, 1])
+
+    assert upwind(1.0).format == "dia"
+    b = rng.standard_normal(60)
+    for method in ("klu", "multifrontal"):
+        f = client.lu_factor(upwind(1.0), algorithm=method)
+        assert f.record.nnz == 3 * 60 - 2
+        for A in (upwind(-1.0), upwind(-0.5).tocsr(), upwind(1.0)):
+            if A.format == "csr":  # SciPy has dropped the zeros.
+                with pytest.raises(crout.InvalidRequest, match="positions") as refused:
+                    f.refactor(A, values_only=True)
+                assert refused.value.reason == "PATTERN_MISMATCH"
+            else:
+                f.refactor(A, values_only=True)
+                assert error(A.tocsr(), f.solve(b), b) < 1e-15
+
+
+def test_values_alone_of_a_pattern_that_another_user_replaced_are_refused(client):
+    n = 40
+    A = (scipy.sparse.random(n, n, 0.1, random_state=5) + 4 * scipy.sparse.eye(n)).tocsc()
+    f = client.lu_factor(A, algorithm="klu")
+    other = client.factor(f.handle)
+    other.refactor(A.T.tocsc(), algorithm="klu")  # as many entries in other positions
+    with pytest.raises(crout.InvalidRequest, match="another pattern than version 2") as refused:
+        f.refactor(2 * A, values_only=True)
+    assert refused.value.code == "FAILED_PRECONDITION"
+    assert refused.value.reason == "PATTERN_MISMATCH"
+    assert error(A.T, f.solve(np.ones(n)), np.ones(n)) < 1e-15
+    f.refactor(2 * A.T.tocsr(), values_only=True)
+    assert error(2 * A.T, f.solve(np.ones(n)), np.ones(n)) < 1e-15
+
+
 def test_values_alone_need_positions(client, grid, regular):
     f = client.lu_factor(grid())
     with pytest.raises(crout.InvalidRequest, match=r"scipy\.sparse"):

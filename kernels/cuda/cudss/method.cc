@@ -79,6 +79,7 @@ class CudaCudss final : public SparseLu {
     return summary;
   }
 
+  bool AppliesScales() const override { return false; }
   bool LeavesDeterminants() const override { return false; }
   absl::StatusOr<LogDeterminant> Determinant(ExecutionContext&, const Analysis&,
                                              const NumericSummary&, std::span<const std::byte>,

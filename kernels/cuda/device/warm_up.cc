@@ -85,7 +85,9 @@ absl::Status Run(Context& context, const WarmUpBuffers& buffers, DType dtype, in
                                             {}, [] { return false; }));
     const UnitDiagonal unit = algorithm->traits().unit_diagonal;
     CROUT_RETURN_IF_ERROR(context.ops().InspectFactor(a, unit == UnitDiagonal::kU, ipiv, probe));
-    CROUT_RETURN_IF_ERROR(Solve(context, buffers, {a, ipiv, unit, buffers.prepared.data(), {}}));
+    CROUT_RETURN_IF_ERROR(
+        Solve(context, buffers,
+              {.lu = a, .ipiv = ipiv, .unit_diagonal = unit, .prepared = buffers.prepared.data()}));
   }
   return absl::OkStatus();
 }

@@ -49,12 +49,14 @@ absl::StatusOr<Layout> LayOut(DType dtype, int64_t rows, int64_t cols) {
 }
 
 template <class T>
-absl::Status Enqueue(Context& context, const MatrixView<T>& a, int64_t eligible, double tolerance,
-                     const Layout& layout, std::byte* workspace, StopRequested stop) {
+absl::Status Enqueue(Context& context, const MatrixView<T>& a, int64_t eligible,
+                     PivotTolerance tolerance, const Layout& layout, std::byte* workspace,
+                     StopRequested stop) {
   const cudaStream_t stream = context.stream();
   EchelonPanel<T> panel;
   panel.a = a;
-  panel.tolerance = tolerance;
+  panel.tolerance = tolerance.absolute;
+  panel.follows_growth = tolerance.follows_growth;
   panel.transform = reinterpret_cast<T*>(workspace + layout.transform);
   panel.pivot_row = reinterpret_cast<T*>(workspace + layout.pivot_row);
   panel.rows = reinterpret_cast<T*>(workspace + layout.rows);
@@ -103,7 +105,7 @@ class CudaEchelonReducer final : public EchelonReducer {
   }
 
   absl::StatusOr<EchelonForm> Reduce(ExecutionContext& context, const AnyMatrix& a,
-                                     int64_t eligible, double tolerance,
+                                     int64_t eligible, PivotTolerance tolerance,
                                      std::span<std::byte> workspace,
                                      StopRequested stop) const override {
     Context& cuda = Context::From(context);
@@ -121,7 +123,9 @@ class CudaEchelonReducer final : public EchelonReducer {
         cuda.ops().CopyToHost(workspace.data() + layout.state, &state, sizeof(state)));
     CROUT_RETURN_IF_ERROR(cuda.Synchronize());
     EchelonForm form;
-    form.tolerance = tolerance;
+    form.tolerance = tolerance.absolute;
+    if (state.rank > 0) form.Accept(state.least_pivot);
+    if (state.rejected != 0) form.Reject(state.largest_rejected);
     form.pivot_columns.resize(state.rank);
     CROUT_RETURN_IF_ERROR(cuda.ops().CopyToHost(workspace.data() + layout.pivot_columns,
                                                 form.pivot_columns.data(),

@@ -22,9 +22,16 @@ __device__ void SearchPivot(const EchelonPanel<T>& panel, int64_t j) {
   if (first && thread == 0 && *panel.host.stop != 0) state.stopped = 1;
   const int64_t rank = state.rank;
   const int found = first ? 0 : state.found;
+  double growth = 1;
+  if (panel.follows_growth) {
+    FindLargest(&a(0, j), 0, rank, candidates);
+    growth = fmax(growth, candidates.value[0]);
+    __syncthreads();
+  }
   FindLargest(&a(0, j), rank, a.rows, candidates);
   if (state.stopped != 0) return;
-  const bool has_pivot = candidates.value[0] > panel.tolerance;
+  const bool has_pivot = candidates.value[0] > panel.tolerance * growth;
+  const double candidate = candidates.value[0];
   const int64_t from = candidates.row[0];
   const T pivot = has_pivot ? a(from, j) : T{1};
   __syncthreads();  // before anything of it moves
@@ -46,7 +53,13 @@ __device__ void SearchPivot(const EchelonPanel<T>& panel, int64_t j) {
   state.has_pivot = has_pivot ? 1 : 0;
   state.found = found + state.has_pivot;
   state.rank = rank + state.has_pivot;
-  if (!has_pivot) return;
+  if (!has_pivot) {
+    if (rank == a.rows) return;
+    state.rejected = 1;
+    state.largest_rejected = fmax(state.largest_rejected, candidate);
+    return;
+  }
+  state.least_pivot = rank == 0 ? candidate : fmin(state.least_pivot, candidate);
   state.interchanges[found] = from;
   panel.pivot_columns[rank] = j;
 }

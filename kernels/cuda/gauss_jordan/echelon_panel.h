@@ -20,7 +20,9 @@ struct EchelonState {
   int32_t found;                        // in this panel
   int32_t has_pivot;                    // the column that was searched last
   int32_t stopped;                      // the host asked for it
-  int32_t reserved;                     // no gap
+  int32_t rejected;                     // whether a column had candidates, and no pivot
+  double least_pivot;                   // Abs1, where rank > 0
+  double largest_rejected;              // of the candidates of columns without a pivot
   int64_t interchanges[kEchelonPanel];  // row base + k was exchanged with this one
 };
 
@@ -33,6 +35,7 @@ struct EchelonPanel {
   int64_t begin = 0;
   int64_t end = 0;
   double tolerance = 0;
+  bool follows_growth = false;  // PivotTolerance
   T* transform = nullptr;
   T* pivot_row = nullptr;  // 2 kEchelonPanel elements
   T* rows = nullptr;       // kEchelonPanel x a.cols: -x[E] of the columns from `end` on

@@ -35,8 +35,8 @@ cudaError_t LaunchIrrProbeFinish(const IrregularBatch& lu, const BatchFactors& f
     using T = typename decltype(tag)::type;
     return LaunchProbeFinish<T>(
         {reinterpret_cast<const T*>(lu.data), lu.members, probe.workspace, probe.places},
-        {factors.ipiv, factors.pivot_growth, factors.quality}, lu.extent.members, probe.large,
-        stream);
+        {factors.ipiv, factors.pivot_growth, factors.quality, factors.pivot_condition},
+        lu.extent.members, probe.large, stream);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/matrix.h"
 #include "kernels/numerics/factor_probe.h"
+#include "kernels/numerics/judgment.h"
 #include "kernels/numerics/pivot_growth.h"
 
 namespace crout::cuda {
@@ -100,6 +101,24 @@ __device__ void TraceRows(const int64_t* ipiv, const BatchMember& member, int32_
   }
 }
 
+// By a warp.
+template <class T>
+__device__ void WriteCondition(const Probed<T>& lu, float* condition) {
+  double least = INFINITY;
+  double most = 0;
+  for (int k = Lane(); k < lu.member.diagonal(); k += kWarp) {
+    const double pivot = Modulus(Widen(lu.matrix(k, k)));
+    least = fmin(least, pivot);
+    most = fmax(most, pivot);
+  }
+  least = WarpReduce(least, Min());
+  most = WarpReduce(most, Max());
+  if (Lane() != 0) return;
+  *condition = lu.member.diagonal() == 0
+                   ? 1
+                   : static_cast<float>(PivotCondition(least, most, *lu.part.max_abs()));
+}
+
 template <class T>
 __device__ void MultiplyLower(const Probed<T>& lu) {
   using Wide = WideType<T>;
@@ -177,7 +196,11 @@ __global__ void __launch_bounds__(kBlockThreads)
     FinishKernel(ProbedBatch<T> batch, ProbedFactors factors) {
   const Probed<T> lu(batch, blockIdx.x);
   if (IsLarge(lu.member)) return;
-  if (Warp() == 0) TraceRows(factors.ipiv + lu.member.first_diagonal, lu.member, lu.part.rows());
+  if (Warp() == 0) {
+    TraceRows(factors.ipiv + lu.member.first_diagonal, lu.member, lu.part.rows());
+    if (factors.pivot_condition != nullptr)
+      WriteCondition(lu, factors.pivot_condition + blockIdx.x);
+  }
   __syncthreads();
   MultiplyLower(lu);
   __syncthreads();
@@ -228,6 +251,7 @@ __global__ void RowsKernel(ProbedBatch<T> batch, ProbedFactors factors, IrrMembe
   const int32_t index = large.order[blockIdx.x];
   const Probed<T> lu(batch, index);
   TraceRows(factors.ipiv + lu.member.first_diagonal, lu.member, lu.part.rows());
+  if (factors.pivot_condition != nullptr) WriteCondition(lu, factors.pivot_condition + index);
   if (threadIdx.x == 0) factors.pivot_growth[index] = factors.quality[index] = 0;
 }
 

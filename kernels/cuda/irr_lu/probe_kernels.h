@@ -63,6 +63,7 @@ struct ProbedFactors {
   const int64_t* ipiv = nullptr;
   double* pivot_growth = nullptr;
   double* quality = nullptr;
+  float* pivot_condition = nullptr;  // null: not asked for
 };
 
 // `large`: the members that are beyond a block of threads (MemberTeam::kGrid), all of them.

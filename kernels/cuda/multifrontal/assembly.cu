@@ -8,6 +8,7 @@
 #include "kernels/cuda/multifrontal/child_in_lane.cuh"
 #include "kernels/cuda/multifrontal/front_search.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
+#include "kernels/sparse/entry_scales.h"
 
 namespace crout::cuda {
 namespace {
@@ -24,7 +25,9 @@ __device__ T Scaled(const SparseView<Source>& a, const FrontScales& scales, int6
                     int64_t column) {
   const Source value = a.value[e];
   if (scales.row == nullptr) return static_cast<T>(value);
-  return static_cast<T>(Widen(value) * (scales.row[a.row[e]] * scales.column[column]));
+  const auto wide = Widen(value);
+  const EntryScales by = InOrder(LargestPart(wide), scales.row[a.row[e]], scales.column[column]);
+  return static_cast<T>(wide * by.first * by.second);
 }
 
 // A thread for a front, step by step.

@@ -22,6 +22,7 @@ struct NumericReport {
   int32_t negative;
   int32_t not_finite;      // whether L or U holds a NaN or Inf
   int32_t too_small;       // whether a pivot that no kernel was to raise should have been
+  int32_t unacceptable;    // whether a multiplier in L21 is above LargestMultiplier
   int32_t asymmetric;      // whether A differs from its transpose
   uint32_t least_inverse;  // 0, or ~(1 + position) of the first column with nothing but zeros
 };

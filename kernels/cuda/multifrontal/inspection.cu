@@ -131,11 +131,20 @@ __global__ void __launch_bounds__(kWarp)
   for (int i = lane; i < front.d1; i += kWarp) out[i] = rows[i];
 }
 
+// Whichever thread finds a column of the same front first, the mark is the same.
+__device__ void MarkColumn(const Front& front, int64_t row, int64_t column,
+                           const AcceptableColumns& acceptable, NumericReport* report) {
+  if (acceptable.border[front.border + row - front.d1] >= acceptable.positions) return;
+  report->unacceptable = 1;
+  uint8_t& mark = acceptable.raised[front.first + column];
+  if (mark == 0) mark = kUnacceptable;
+}
+
 // A warp for so many elements of the factor.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     InspectFrontsKernel(FrontTree tree, const T* factor, int64_t entries, int64_t each,
-                        NumericReport* report) {
+                        AcceptableColumns acceptable, NumericReport* report) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int64_t begin = (blockIdx.x * int64_t{kThreads} + threadIdx.x) / kWarp * each;
   const int64_t end = min(begin + each, entries);
@@ -151,8 +160,14 @@ __global__ void __launch_bounds__(kThreads)
       finite = finite && IsFinite(value);
       const int64_t within = e - front.factor;
       const int64_t column = within / front.size();
-      const bool upper = within >= panel || within - column * front.size() <= column;
-      if (upper) largest = fmax(largest, Modulus(value));
+      const int64_t row = within - column * front.size();
+      const bool upper = within >= panel || row <= column;
+      const double size = Modulus(value);
+      if (upper) {
+        largest = fmax(largest, size);
+      } else if (row >= front.d1 && size > acceptable.most) {
+        MarkColumn(front, row, column, acceptable, report);
+      }
     }
     from = max(from, to);
   }
@@ -194,7 +209,8 @@ cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t posit
 
 template <class T>
 cudaError_t LaunchInspectFronts(const FrontTree& tree, const T* factor, int64_t entries,
-                                NumericReport* report, cudaStream_t stream) {
+                                const AcceptableColumns& acceptable, NumericReport* report,
+                                cudaStream_t stream) {
   if (entries == 0) return cudaSuccess;
   // As few as leave no multiprocessor idle, since there may be many fronts in them; and not so few
   // that a warp looks for its first front longer than it reads.
@@ -203,7 +219,7 @@ cudaError_t LaunchInspectFronts(const FrontTree& tree, const T* factor, int64_t 
   constexpr int64_t kWarps = 8192;
   const int64_t each = std::clamp(entries / kWarps, kFewest, kMost);
   InspectFrontsKernel<<<BlocksFor(entries, each * (kThreads / kWarp)), kThreads, 0, stream>>>(
-      tree, factor, entries, each, report);
+      tree, factor, entries, each, acceptable, report);
   return cudaGetLastError();
 }
 
@@ -223,7 +239,8 @@ cudaError_t LaunchCompareTransposed(const AnySparse& a, NumericReport* report,
   template cudaError_t LaunchInspectPivots(const FrontTree&, int, int64_t, const int32_t*,         \
                                            const T*, const LeastPivots<T>&, const PivotRecord<T>&, \
                                            NumericReport*, cudaStream_t);                          \
-  template cudaError_t LaunchInspectFronts(const FrontTree&, const T*, int64_t, NumericReport*,    \
+  template cudaError_t LaunchInspectFronts(const FrontTree&, const T*, int64_t,                    \
+                                           const AcceptableColumns&, NumericReport*,               \
                                            cudaStream_t);
 CROUT_INSTANTIATE(float)
 CROUT_INSTANTIATE(double)

@@ -36,10 +36,23 @@ cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t posit
                                 const LeastPivots<T>& bounds, const PivotRecord<T>& record,
                                 NumericReport* report, cudaStream_t stream);
 
-// Enqueues report->largest and not_finite, for the first `entries` elements of the factor.
+// Columns of L21 with an entry of modulus above `most`, in rows that are eliminated (the first
+// `positions`; `border`: Analysis::border), are marked in `raised`, by position, where nothing is
+// there yet.
+struct AcceptableColumns {
+  double most;
+  int64_t positions;
+  const int32_t* border;
+  uint8_t* raised;
+};
+inline constexpr uint8_t kUnacceptable = 3;  // beside LeastPivots' two
+
+// Enqueues report->largest, unacceptable and not_finite, for the first `entries` elements of the
+// factor.
 template <class T>
 cudaError_t LaunchInspectFronts(const FrontTree& tree, const T* factor, int64_t entries,
-                                NumericReport* report, cudaStream_t stream);
+                                const AcceptableColumns& acceptable, NumericReport* report,
+                                cudaStream_t stream);
 
 // Enqueues report->asymmetric: whether a, where it is real, is not equal to its transpose, to the
 // bit but for the sign of zeros.

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
+#include "kernels/cuda/multifrontal/factor_block.h"
 #include "kernels/cuda/multifrontal/front_solve.h"
 #include "kernels/cuda/multifrontal/multifrontal.h"
 #include "kernels/cuda/multifrontal/small_front.h"
@@ -142,7 +143,13 @@ class CudaMultifrontalSolver final : public SparseSolver {
                      const AnyMatrix& b, std::span<std::byte> workspace) const override {
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
     return core_.Observe(SolveMultifrontal(Context::From(context), *factor.analysis, factor.lu.data,
-                                           op, b, workspace));
+                                           op, b, workspace, !factor.scales_apart));
+  }
+
+  LineScales ScalesOf(const FactorView& factor) const override {
+    const FactorBlock block(*factor.analysis, factor.lu.dtype);
+    const FrontScales scales = ScalesIn(*factor.analysis, block, factor.lu.data);
+    return {scales.row, scales.column};
   }
 
  private:

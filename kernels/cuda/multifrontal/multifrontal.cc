@@ -162,7 +162,9 @@ class Numeric {
     }
     if (postponable != nullptr) {
       postponable->clear();
-      if (report.perturbed > 0) CROUT_RETURN_IF_ERROR(FindPostponable(*postponable));
+      if (report.perturbed > 0 || report.unacceptable != 0) {
+        CROUT_RETURN_IF_ERROR(FindPostponable(*postponable));
+      }
     }
     NumericFindings found;
     if (report.least_inverse != 0) found.info = ~report.least_inverse;
@@ -314,8 +316,8 @@ class Numeric {
     const FrontScales scales = ScalesIn(analysis_, block_, factor_);
     CROUT_RETURN_IF_CUDA_ERROR(LaunchPutEntries(tree_, Positions(), At<int32_t>(layout_.border), a_,
                                                 scales, memory_.factor, stream));
-    const PivotBounds bounds = {PivotPerturbation(kDTypeOf<T>, 1),
-                                PivotPerturbation(kDTypeOf<T>, 0)};
+    const PivotBounds bounds = {PivotPerturbation(kDTypeOf<T>, !analysis_.delayed),
+                                PivotPerturbation(kDTypeOf<T>, false)};
     KeptRows kept;
     if (analysis_.kept > 0) kept = {Positions().of_row, analysis_.n - analysis_.kept};
     CROUT_RETURN_IF_CUDA_ERROR(LaunchLeastPivots<T>(tree_, a_, scales, Order(block_.columns), kept,
@@ -400,8 +402,11 @@ class Numeric {
                                reinterpret_cast<T*>(factor_ + block_.diagonal),
                                At<int32_t>(layout_.large), static_cast<int>(large_.size())},
                               report(), stream));
-      CROUT_RETURN_IF_CUDA_ERROR(LaunchInspectFronts(
-          tree_, memory_.factor, analysis_.factor_start[whole], report(), stream));
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchInspectFronts(tree_, memory_.factor, analysis_.factor_start[whole],
+                              {LargestMultiplier(analysis_), analysis_.first_position[whole],
+                               At<int32_t>(layout_.border), memory_.least.raised},
+                              report(), stream));
     }
     CROUT_RETURN_IF_CUDA_ERROR(LaunchCompareTransposed(a_, report(), stream));
     NumericReport found;
@@ -411,7 +416,8 @@ class Numeric {
     return found;
   }
 
-  // Positions of perturbed pivots that another front could have eliminated.
+  // Positions of pivots that were perturbed or not acceptable, and that another front could have
+  // eliminated.
   absl::Status FindPostponable(std::vector<int32_t>& positions) {
     std::vector<uint8_t> raised(analysis_.n);
     CROUT_RETURN_IF_ERROR(

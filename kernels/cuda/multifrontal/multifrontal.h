@@ -45,9 +45,11 @@ absl::StatusOr<NumericSummary> FactorMultifrontal(
 
 // Enqueues b := op(A)^-1 b, b being n x k of the factor's type `dtype`: permutations and scales
 // included, without refinement; the Schur complement of kept unknowns counts as the identity. The
-// same bits each time; those of a column do not depend on the others' values.
+// same bits each time; those of a column do not depend on the others' values. `scale`: false where
+// the caller applies the scales.
 absl::Status SolveMultifrontal(Context& context, const Analysis& analysis, const std::byte* factor,
-                               Op op, const AnyMatrix& b, std::span<std::byte> workspace);
+                               Op op, const AnyMatrix& b, std::span<std::byte> workspace,
+                               bool scale);
 
 // det A. 0 of a singular one: info > 0. Blocks.
 absl::StatusOr<LogDeterminant> MultifrontalDeterminant(Context& context, const Analysis& analysis,

@@ -39,7 +39,7 @@ template <class T>
 class Solver {
  public:
   Solver(Context& context, const Analysis& analysis, const std::byte* factor, Op op,
-         const MatrixView<T>& b, std::byte* workspace)
+         const MatrixView<T>& b, std::byte* workspace, bool scale)
       : context_(context),
         stream_(context.stream()),
         analysis_(analysis),
@@ -47,7 +47,8 @@ class Solver {
         factor_(factor),
         order_(reinterpret_cast<const int32_t*>(factor + block_.order)),
         together_(Together(kDTypeOf<T>, b.cols)),
-        b_(b) {
+        b_(b),
+        scales_(scale ? ScalesIn(analysis, block_, factor) : FrontScales()) {
     const Workspace layout(analysis, kDTypeOf<T>, together_);
     solve_.tree = TreeIn(analysis, block_, factor);
     solve_.op = op;
@@ -73,9 +74,8 @@ class Solver {
     const bool plain = solve_.op == Op::kNone;
     const auto* const rows = reinterpret_cast<const int32_t*>(factor_ + block_.rows);
     const auto* const columns = reinterpret_cast<const int32_t*>(factor_ + block_.columns);
-    const FrontScales scales = ScalesIn(analysis_, block_, factor_);
     CROUT_RETURN_IF_CUDA_ERROR(LaunchGather(solve_, analysis_.n, plain ? rows : columns,
-                                            plain ? scales.row : scales.column,
+                                            plain ? scales_.row : scales_.column,
                                             {b.data, b.rows, b.cols, b.ld}, stream_));
     // The front of kept unknowns is not factored: what is left for it is its x.
     const int64_t first = analysis_.kept > 0 ? 1 : 0;
@@ -95,7 +95,7 @@ class Solver {
       CROUT_RETURN_IF_CUDA_ERROR(LaunchLightDown(solve_, SetOf(Light(level), order_), stream_));
     }
     CROUT_RETURN_IF_CUDA_ERROR(LaunchScatter(solve_, analysis_.n, plain ? columns : rows,
-                                             plain ? scales.column : scales.row, b, stream_));
+                                             plain ? scales_.column : scales_.row, b, stream_));
     return absl::OkStatus();
   }
 
@@ -162,6 +162,7 @@ class Solver {
   const int32_t* const order_;
   const int64_t together_;
   const MatrixView<T> b_;
+  const FrontScales scales_;
   FrontSolve<T> solve_;
 };
 
@@ -172,14 +173,15 @@ size_t MultifrontalSolveWorkspaceBytes(const Analysis& analysis, DType dtype, in
 }
 
 absl::Status SolveMultifrontal(Context& context, const Analysis& analysis, const std::byte* factor,
-                               Op op, const AnyMatrix& b, std::span<std::byte> workspace) {
+                               Op op, const AnyMatrix& b, std::span<std::byte> workspace,
+                               bool scale) {
   if (b.rows != analysis.n || analysis.unmatched_row >= 0) {
     return absl::InvalidArgumentError("the right-hand side does not fit the factor");
   }
   if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
   return DispatchDevice(b.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return Solver<T>(context, analysis, factor, op, b.As<T>(), workspace.data()).Run();
+    return Solver<T>(context, analysis, factor, op, b.As<T>(), workspace.data(), scale).Run();
   });
 }
 

@@ -61,8 +61,12 @@ __device__ void Determinant(const MatrixView<const T>& lu, const int64_t* ipiv,
   int negatives = 0;      // of real ones, and interchanges
   int zeros = 0;
   double exponents = 0;  // of the scales
+  double least = INFINITY;
+  double most = 0;
   for (int64_t i = threadIdx.x; i < lu.rows; i += kBlockThreads) {
     WideType<T> pivot = Widen(lu(i, i));
+    least = fmin(least, Modulus(pivot));
+    most = fmax(most, Modulus(pivot));
     if constexpr (kIsComplex<T>) {
       const double scale = NormalizingScale(LargestPart(pivot));
       pivot = pivot * scale;
@@ -82,11 +86,15 @@ __device__ void Determinant(const MatrixView<const T>& lu, const int64_t* ipiv,
   log_abs = BlockReduce(log_abs, Sum());
   negatives = BlockReduce(negatives, Sum());
   zeros = BlockReduce(zeros, Sum());
+  least = BlockReduce(least, Min());
+  most = BlockReduce(most, Max());
   if constexpr (kIsComplex<T>) {
     phase = BlockReduce(phase, Product());
     log_abs -= BlockReduce(exponents, Sum()) * log(2.0);
   }
   if (threadIdx.x != 0) return;
+  report->min_pivot = least;
+  report->max_pivot = most;
   const double sign = zeros > 0 ? 0 : 1 - 2 * (negatives % 2);
   report->det_sign = sign;
   report->det_sign_imaginary = 0;

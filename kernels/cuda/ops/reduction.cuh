@@ -33,6 +33,10 @@ struct Sum {
   }
 };
 
+struct Min {  // but for NaN
+  __device__ double operator()(double a, double b) const { return fmin(a, b); }
+};
+
 struct Max {
   __device__ double operator()(double a, double b) const { return MaxKeepingNan(a, b); }
 };

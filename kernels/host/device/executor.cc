@@ -2,13 +2,28 @@
 
 #include <omp.h>
 
+#include <cstdint>
+#include <latch>
 #include <new>
+#include <thread>
 #include <utility>
+
+#include "kernels/host/device/parallel_for.h"
 
 namespace crout::host {
 
 Executor::Executor(int cores) : budget_(cores) {
-  if (cores > 1) team_ = std::thread([this] { TeamLoop(); });
+  if (cores == 1) return;
+  std::latch started(1);
+  team_ = std::thread([this, &started] {
+    // The team's threads are made here, before the device serves: libgomp keeps them, and would end
+    // the process where it cannot make one later.
+    omp_set_num_threads(budget_.total());
+    ParallelFor(budget_.total(), budget_.total(), [](int64_t) {});
+    started.count_down();
+    TeamLoop();
+  });
+  started.wait();
 }
 
 Executor::~Executor() {
@@ -42,7 +57,6 @@ void Executor::RunOnTeam(Work work) {
 }
 
 void Executor::TeamLoop() {
-  omp_set_num_threads(budget_.total());
   MutexLock lock(&mutex_);
   while (true) {
     while (work_ == nullptr && !stopping_) changed_.Wait(&mutex_);

@@ -8,7 +8,6 @@
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/blas.h"
-#include "kernels/host/ops/lapack.h"
 #include "kernels/scalar.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
@@ -21,44 +20,44 @@ constexpr int64_t kStripe = 128;  // columns that one thread works on at a time
 
 constexpr size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Where things lie in the workspace: the block's pivot columns as they were, and the factors of
-// those of their rows that hold the pivots.
+// Bytes of what lies in the workspace: the block's pivot columns as they were, their multipliers
+// (L, unit lower trapezoidal from row `rank` on), and the U of L U that is the pivots' own rows.
 struct Sizes {
-  size_t columns = 0;  // bytes
-  size_t pivots = 0;
-  size_t ipiv = 0;
+  size_t columns = 0;
+  size_t multipliers = 0;
+  size_t upper = 0;
 };
 
 absl::StatusOr<Sizes> LayOut(DType dtype, int64_t rows) {
   Sizes sizes;
   CROUT_ASSIGN_OR_RETURN(sizes.columns, MatrixBytes(std::max<int64_t>(1, rows), kBlock, dtype));
-  CROUT_ASSIGN_OR_RETURN(sizes.pivots, MatrixBytes(kBlock, kBlock, dtype));
+  CROUT_ASSIGN_OR_RETURN(sizes.upper, MatrixBytes(kBlock, kBlock, dtype));
   sizes.columns = Aligned(sizes.columns);
-  sizes.pivots = Aligned(sizes.pivots);
-  sizes.ipiv = Aligned(kBlock * sizeof(lapack_int));
+  sizes.multipliers = sizes.columns;
+  sizes.upper = Aligned(sizes.upper);
   return sizes;
 }
 
 template <class T>
 class Reduction {
  public:
-  Reduction(const MatrixView<T>& a, int64_t eligible, double tolerance, const Sizes& sizes,
+  Reduction(const MatrixView<T>& a, int64_t eligible, PivotTolerance tolerance, const Sizes& sizes,
             std::byte* workspace, int cores)
       : a_(a),
         eligible_(eligible),
         tolerance_(tolerance),
         saved_{reinterpret_cast<T*>(workspace), a.rows, kBlock, std::max<int64_t>(1, a.rows)},
-        pivots_{reinterpret_cast<T*>(workspace + sizes.columns), kBlock, kBlock, kBlock},
-        ipiv_(reinterpret_cast<lapack_int*>(workspace + sizes.columns + sizes.pivots)),
+        lower_{reinterpret_cast<T*>(workspace + sizes.columns), a.rows, kBlock, saved_.ld},
+        upper_{reinterpret_cast<T*>(workspace + sizes.columns + sizes.multipliers), kBlock, kBlock,
+               kBlock},
         cores_(cores) {}
 
-  // In `pivot_columns` where they lie.
-  absl::Status Run(StopRequested stop, std::vector<int64_t>& pivot_columns) {
+  absl::Status Run(StopRequested stop, EchelonForm& form) {
     int64_t rank = 0;
     for (int64_t begin = 0; begin < eligible_ && rank < a_.rows; begin += kBlock) {
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
       const int64_t end = std::min(begin + kBlock, eligible_);
-      const int64_t found = ReducePanel(rank, begin, end, pivot_columns);
+      const int64_t found = ReducePanel(rank, begin, end, form);
       ReduceRest(rank, found, end);
       rank += found;
     }
@@ -68,9 +67,9 @@ class Reduction {
  private:
   // Of the columns [begin, end), with rows from `rank` on to give pivots. Returns the number of
   // these, whose columns before the reduction, in the order of rows that it leaves, are in `saved_`
-  // then. Row k of the form was exchanged with row interchanges_[k - rank].
-  int64_t ReducePanel(int64_t rank, int64_t begin, int64_t end,
-                      std::vector<int64_t>& pivot_columns) {
+  // then, and their multipliers in `lower_`. Row k of the form was exchanged with row
+  // interchanges_[k - rank].
+  int64_t ReducePanel(int64_t rank, int64_t begin, int64_t end, EchelonForm& form) {
     for (int64_t j = begin; j < end; ++j) {
       std::copy_n(&a_(0, j), a_.rows, &saved_(0, j - begin));
     }
@@ -79,7 +78,9 @@ class Reduction {
     for (int64_t j = begin; j < end && row < a_.rows; ++j) {
       T* const column = &a_(0, j);
       const int64_t p = LargestRow(column, row, a_.rows);
-      if (!(static_cast<double>(Abs1(column[p])) > tolerance_)) {
+      const auto candidate = static_cast<double>(Abs1(column[p]));
+      if (!(candidate > ToleranceOf(column, row))) {
+        form.Reject(candidate);
         std::fill(column + row, column + a_.rows, T{0});
         continue;
       }
@@ -87,17 +88,30 @@ class Reduction {
         std::swap(a_(row, k), a_(p, k));
         std::swap(saved_(row, k - begin), saved_(p, k - begin));
       }
+      for (int64_t k = 0; k < row - rank && p != row; ++k) std::swap(lower_(row, k), lower_(p, k));
+      for (int64_t i = row + 1; i < a_.rows; ++i) lower_(i, row - rank) = column[i] / column[row];
       Eliminate(row, j, end);
       interchanges_.push_back(p);
-      pivot_columns.push_back(j);
+      form.Accept(candidate);
+      form.pivot_columns.push_back(j);
       ++row;
     }
     const int64_t found = row - rank;
     for (int64_t k = 0; k < found; ++k) {
-      const int64_t from = pivot_columns[pivot_columns.size() - found + k] - begin;
+      const int64_t from = form.pivot_columns[form.pivot_columns.size() - found + k] - begin;
       if (from != k) std::copy_n(&saved_(0, from), a_.rows, &saved_(0, k));
     }
     return found;
+  }
+
+  // Of a column whose first `rank` rows are its coefficients of the pivot columns before.
+  double ToleranceOf(const T* column, int64_t rank) const {
+    if (!tolerance_.follows_growth) return tolerance_.absolute;
+    double growth = 1;
+    for (int64_t i = 0; i < rank; ++i) {
+      growth = std::max(growth, static_cast<double>(Abs1(column[i])));
+    }
+    return tolerance_.absolute * growth;
   }
 
   // Row `row` by its pivot in column j, and that column out of all others, in the columns up to
@@ -116,13 +130,16 @@ class Reduction {
     a_(row, j) = 1;
   }
 
-  // The columns from `left` on, stripe by stripe: the pivots' rows solved for, and their products
-  // taken from the rows above and below.
+  // The columns from `left` on, stripe by stripe: with L U the pivots' rows of their columns, the
+  // rows below lose their multipliers times L^-1 of these rows, as in Gaussian elimination. Taking
+  // them from the solution U^-1 L^-1 would make errors there as large as that, and false pivots of
+  // them. The rows above get theirs from the solution.
   void ReduceRest(int64_t rank, int64_t found, int64_t left) {
     if (found == 0 || left == a_.cols) return;
-    const MatrixView<T> pivots = Block(pivots_, 0, 0, found, found);
-    for (int64_t k = 0; k < found; ++k) std::copy_n(&saved_(rank, k), found, &pivots(0, k));
-    Getrf(pivots, ipiv_);  // regular: each pivot was above the tolerance
+    const MatrixView<T> lower = Block(lower_, rank, 0, found, found);
+    const MatrixView<T> upper = Block(upper_, 0, 0, found, found);
+    for (int64_t k = 0; k < found; ++k) std::copy_n(&saved_(rank, k), found, &upper(0, k));
+    TriangularSolve(CblasLeft, CblasLower, CblasUnit, lower, upper);
     const int64_t stripes = (a_.cols - left + kStripe - 1) / kStripe;
     ParallelFor(cores_, stripes, [&](int64_t s) {
       const int64_t first = left + s * kStripe;
@@ -131,20 +148,21 @@ class Reduction {
         for (int64_t k = 0; k < found; ++k) std::swap(a_(rank + k, j), a_(interchanges_[k], j));
       }
       const MatrixView<T> rows = Block(a_, rank, first, found, width);
-      Getrs(Op::kNone, pivots, ipiv_, rows);
       const int64_t below = rank + found;
-      SubtractProduct(Block(saved_, 0, 0, rank, found), rows, Block(a_, 0, first, rank, width));
-      SubtractProduct(Block(saved_, below, 0, a_.rows - below, found), rows,
+      TriangularSolve(CblasLeft, CblasLower, CblasUnit, lower, rows);
+      SubtractProduct(Block(lower_, below, 0, a_.rows - below, found), rows,
                       Block(a_, below, first, a_.rows - below, width));
+      TriangularSolve(CblasLeft, CblasUpper, CblasNonUnit, upper, rows);
+      SubtractProduct(Block(saved_, 0, 0, rank, found), rows, Block(a_, 0, first, rank, width));
     });
   }
 
   const MatrixView<T> a_;
   const int64_t eligible_;
-  const double tolerance_;
+  const PivotTolerance tolerance_;
   const MatrixView<T> saved_;
-  const MatrixView<T> pivots_;
-  lapack_int* const ipiv_;
+  const MatrixView<T> lower_;
+  const MatrixView<T> upper_;
   const int cores_;
   std::vector<int64_t> interchanges_;
 };
@@ -165,7 +183,7 @@ class HostEchelonReducer final : public EchelonReducer {
     CROUT_RETURN_IF_ERROR(MatrixBytes(rows, cols, dtype).status());
     CROUT_ASSIGN_OR_RETURN(const Sizes sizes, LayOut(dtype, rows));
     ByteSum sum;
-    return sum.Add(sizes.columns).Add(sizes.pivots).Add(sizes.ipiv).total();
+    return sum.Add(sizes.columns).Add(sizes.multipliers).Add(sizes.upper).total();
   }
 
   // 2 rows operations for each element and pivot.
@@ -178,17 +196,17 @@ class HostEchelonReducer final : public EchelonReducer {
   }
 
   absl::StatusOr<EchelonForm> Reduce(ExecutionContext&, const AnyMatrix& a, int64_t eligible,
-                                     double tolerance, std::span<std::byte> workspace,
+                                     PivotTolerance tolerance, std::span<std::byte> workspace,
                                      StopRequested stop) const override {
     CROUT_ASSIGN_OR_RETURN(const Sizes sizes, LayOut(a.dtype, a.rows));
     EchelonForm form;
-    form.tolerance = tolerance;
+    form.tolerance = tolerance.absolute;
     absl::Status status;
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
       DispatchDType(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         Reduction<T> reduction(a.As<T>(), eligible, tolerance, sizes, workspace.data(), cores);
-        status = reduction.Run(stop, form.pivot_columns);
+        status = reduction.Run(stop, form);
       });
     });
     CROUT_RETURN_IF_ERROR(status);

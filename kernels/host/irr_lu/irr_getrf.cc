@@ -8,6 +8,9 @@
 #include "kernels/host/irr_lu/member_queue.h"
 #include "kernels/host/irr_lu/small_lu.h"
 #include "kernels/host/ops/lapack.h"
+#include "kernels/numerics/normalizing_scale.h"
+#include "kernels/safe_range.h"
+#include "kernels/scalar.h"
 
 namespace crout::host {
 namespace {
@@ -40,6 +43,22 @@ int64_t WorkOf(const BatchMember& member) {
   return elements * (member.diagonal() + kOfEachElement);
 }
 
+// The power of two that brings a matrix with entries up to max_abs into the range in which no
+// pivot but that of a numerically singular matrix is subnormal; 1 where it is there.
+template <class T>
+double ScaleInto(double max_abs) {
+  return SafeRangeOf(kDTypeOf<T>).contains(max_abs) ? 1 : NormalizingScale(max_abs);
+}
+
+// Multiplies the entries of `a` on and above the diagonal, or all of them, by a power of two.
+template <class T>
+void Multiply(const MatrixView<T>& a, double scale, bool upper) {
+  for (int64_t j = 0; j < a.cols; ++j) {
+    const int64_t rows = upper ? std::min(a.rows, j + 1) : a.rows;
+    for (int64_t i = 0; i < rows; ++i) a(i, j) = ConvertTo<T>(Widen(a(i, j)) * scale);
+  }
+}
+
 template <class T>
 class BatchGetrf {
  public:
@@ -63,6 +82,7 @@ class BatchGetrf {
       factors_.info[i] = 0;
       factors_.pivot_growth[i] = 1;
       factors_.quality[i] = 0;
+      if (factors_.pivot_condition != nullptr) factors_.pivot_condition[i] = 1;
       return;
     }
     int64_t* const ipiv = factors_.ipiv + a_.members[i].first_diagonal;
@@ -70,14 +90,20 @@ class BatchGetrf {
         workspace_.data() + layout_.order_bytes + thread * layout_.thread_bytes;
     MemberProbe<T> probe(a_.extent, memory);
     probe.Start(a);
+    const double scale = ScaleInto<T>(probe.max_abs());
+    if (scale != 1) Multiply(a, scale, /*upper=*/false);
     const int64_t info =
         IsSmall(a)
             ? FactorSmall(a, ipiv)
             : CallLapack(a, reinterpret_cast<lapack_int*>(memory + layout_.probe_bytes), ipiv);
+    if (scale != 1) Multiply(a, 1 / scale, /*upper=*/true);
     factors_.info[i] = static_cast<int32_t>(info);
-    const auto [growth, quality] = probe.Finish(a, ipiv);
+    const auto [growth, quality, condition] = probe.Finish(a, ipiv);
     factors_.pivot_growth[i] = growth;
     factors_.quality[i] = quality;
+    if (factors_.pivot_condition != nullptr) {
+      factors_.pivot_condition[i] = static_cast<float>(condition);
+    }
   }
 
   int64_t CallLapack(const MatrixView<T>& a, lapack_int* pivots, int64_t* ipiv) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/host/irr_lu/member_queue.h"
 #include "kernels/host/ops/lapack.h"
+#include "kernels/host/solve/substitution.h"
 #include "kernels/util/strings.h"
 
 namespace crout::host {
@@ -93,6 +94,12 @@ class BatchGetrs {
     }
     const MatrixView<T> lu = lu_.Member<T>(i);
     const int64_t* const ipiv = factors_.ipiv + lu_.members[i].first_diagonal;
+    if (!HasReciprocals(lu)) {
+      const AnyMatrix any{reinterpret_cast<std::byte*>(lu.data), kDTypeOf<T>, lu.rows, lu.cols,
+                          lu.ld};
+      Substitute(FactorView{any, ipiv, UnitDiagonal::kL}, op_, b);
+      return;
+    }
     auto* const pivots = reinterpret_cast<lapack_int*>(workspace_.data() + layout_.order_bytes +
                                                        thread * layout_.thread_bytes);
     std::transform(ipiv, ipiv + lu.rows, pivots,

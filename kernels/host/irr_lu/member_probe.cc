@@ -8,6 +8,7 @@
 #include "kernels/host/ops/lanes.h"
 #include "kernels/host/ops/vector_clones.h"
 #include "kernels/numerics/factor_probe.h"
+#include "kernels/numerics/judgment.h"
 #include "kernels/numerics/pivot_growth.h"
 
 namespace crout::host {
@@ -62,6 +63,18 @@ CROUT_VECTOR_CLONES Difference Compare(const MatrixView<T>& lu, const double* we
   return difference;
 }
 
+template <class T>
+double ConditionOf(const MatrixView<T>& lu, double max_abs) {
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
+  for (int64_t k = 0; k < std::min(lu.rows, lu.cols); ++k) {
+    const double pivot = Modulus(Widen(lu(k, k)));
+    least = std::min(least, pivot);
+    most = std::max(most, pivot);
+  }
+  return PivotCondition(least, most, max_abs);
+}
+
 }  // namespace
 
 template <class T>
@@ -82,10 +95,11 @@ typename MemberProbe<T>::Figures MemberProbe<T>::Finish(const MatrixView<T>& lu,
   const double largest = std::isfinite(difference.probe)
                              ? DivisibleOrInfinity(difference.max_abs_u, kDTypeOf<T>)
                              : std::numeric_limits<double>::infinity();
-  if (std::isinf(largest)) return {largest, largest};
+  if (std::isinf(largest)) return {largest, largest, largest};
   const FactorProbe probe{std::max(lu.rows, lu.cols), ProbeScale(max_abs_), nullptr};
   return {PivotGrowth(largest, max_abs_),
-          FactorQuality(difference.probe, probe, norm_one_, kDTypeOf<T>)};
+          FactorQuality(difference.probe, probe, norm_one_, kDTypeOf<T>),
+          ConditionOf(lu, max_abs_)};
 }
 
 template class MemberProbe<float>;

@@ -31,9 +31,12 @@ class MemberProbe {
   // Reads A, which is not empty.
   void Start(const MatrixView<T>& a);
 
+  double max_abs() const { return max_abs_; }  // of A
+
   struct Figures {
     double pivot_growth;
     double quality;
+    double pivot_condition;
   };
   // As BatchFactors says. Of what became of A since, with ipiv[0, min(rows, cols)).
   Figures Finish(const MatrixView<T>& lu, const int64_t* ipiv);

@@ -11,6 +11,7 @@
 #include "kernels/host/klu/klu_entries.h"
 #include "kernels/host/klu/klu_factor.h"
 #include "kernels/scalar.h"
+#include "kernels/sparse/entry_scales.h"
 #include "kernels/sparse/numeric_findings.h"
 #include "kernels/sparse/permutation.h"
 #include "kernels/util/status_macros.h"
@@ -71,10 +72,12 @@ class ScaledMatrix {
     }
     values_ = values;
     for (int64_t j = 0; j < a.n; ++j) {
-      const double scale = analysis.row_scale.empty() ? 1 : analysis.column_scale[j];
+      const double of_column = analysis.row_scale.empty() ? 1 : analysis.column_scale[j];
       for (int64_t e = a.column_start[j]; e < a.column_start[j + 1]; ++e) {
         const double of_row = analysis.row_scale.empty() ? 1 : analysis.row_scale[a.row[e]];
-        values[e] = Widen(a.value[e]) * (of_row * scale);
+        const T value = Widen(a.value[e]);
+        const EntryScales by = InOrder(LargestPart(value), of_row, of_column);
+        values[e] = value * by.first * by.second;
         max_abs_ = std::max(max_abs_, Modulus(values[e]));
       }
     }

@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::string_view kName = "klu";
 constexpr EnumSet<DType> kWideTypes = {DType::kFloat64, DType::kComplex128};
-// One column after the other, an operation at a time: of an entry that is found, and of one
-// product.
+// One column after the other, an operation at a time: the seconds of a column, of an entry that is
+// found, and the products in a second.
+constexpr double kColumnSeconds = 6e-8;
 constexpr double kEntrySeconds = 8e-9;
 constexpr double kFlopsPerSecond = 8e8;
 
@@ -38,7 +39,8 @@ class HostKlu final : public SparseLu {
 
   double PredictSeconds(const Analysis& analysis, DType dtype) const override {
     if (!KluFactorBytes(analysis, dtype).ok()) return std::numeric_limits<double>::infinity();
-    return kCallSeconds + EntrySeconds(analysis, dtype, kEntrySeconds) +
+    return kCallSeconds + static_cast<double>(analysis.n) * kColumnSeconds +
+           EntrySeconds(analysis, dtype, kEntrySeconds) +
            analysis.flops / (kFlopsPerSecond * RateFactor(dtype));
   }
   // That of the analysis, which is multifrontal's.

@@ -13,6 +13,7 @@
 #include "kernels/host/multifrontal/multifrontal.h"
 #include "kernels/host/multifrontal/schedule.h"
 #include "kernels/host/ops/blas.h"
+#include "kernels/sparse/entry_scales.h"
 #include "kernels/sparse/front_entries.h"
 #include "kernels/sparse/numeric_findings.h"
 #include "kernels/util/status_macros.h"
@@ -23,7 +24,7 @@ namespace {
 constexpr size_t kLine = 64;
 constexpr size_t RoundUp(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Tiles of upper fronts. Part of what decides on the bits.
+// Tiles of large upper fronts. Part of what decides on the bits.
 constexpr int64_t kTile = 192;
 // Products of fewer operations than BLAS takes to begin.
 constexpr int64_t kSmallProduct = 20000;
@@ -114,7 +115,11 @@ class Numeric {
     DoUnits(found);
     for (const int32_t f : schedule_.upper_fronts()) {
       if (Stopped()) break;
-      DoUpperFront(f, found[0]);
+      if (schedule_.is_tiled(f)) {
+        DoTiledFront(f, found[0]);
+      } else {
+        DoFront(f, 0, found[0]);
+      }
       TellDone(f, f + 1);
     }
     if (stopped_) return absl::CancelledError("stopped in the numeric phase");
@@ -141,8 +146,9 @@ class Numeric {
   T Scaled(int64_t entry, int32_t column) const {
     const Source value = a_.value[entry];
     if (analysis_.row_scale.empty()) return ConvertTo<T>(value);
-    const double scale = analysis_.row_scale[a_.row[entry]] * analysis_.column_scale[column];
-    return ConvertTo<T>(Widen(value) * scale);
+    const EntryScales by = InOrder(LargestPart(Widen(value)), analysis_.row_scale[a_.row[entry]],
+                                   analysis_.column_scale[column]);
+    return ConvertTo<T>(Widen(value) * by.first * by.second);
   }
 
   // And the largest of B's entries.
@@ -163,7 +169,8 @@ class Numeric {
     max_abs_ = largest;
     const double unit = largest > 0 ? largest : 1;
     for (int64_t f = 0; f < analysis_.fronts(); ++f) {
-      const double factor = PivotPerturbation(kDTypeOf<T>, analysis_.bordered(f));
+      const double factor =
+          PivotPerturbation(kDTypeOf<T>, analysis_.bordered(f) > 0 && !analysis_.delayed);
       for (int32_t k = analysis_.first_position[f]; k < analysis_.first_position[f + 1]; ++k) {
         const double most = smallest_[k] > 0 ? static_cast<double>(smallest_[k]) : unit;
         smallest_[k] =
@@ -173,7 +180,8 @@ class Numeric {
     }
   }
 
-  // Positions of perturbed pivots that another front could have eliminated.
+  // Positions of pivots that were perturbed or not acceptable, and that another front could have
+  // eliminated.
   std::vector<int32_t> Postponable() const {
     std::vector<int32_t> positions;
     for (int64_t f = 0; f < analysis_.fronts(); ++f) {
@@ -201,7 +209,7 @@ class Numeric {
   }
   template <class F>
   static void ShareAmong(int threads, int64_t count, const F& f) {
-    if (threads == 1 || count == 1) {
+    if (threads == 1 || count <= 1) {
       for (int64_t i = 0; i < count; ++i) f(i, 0);
       return;
     }
@@ -334,7 +342,7 @@ class Numeric {
   }
 
   // The same by all threads, tile by tile.
-  void DoUpperFront(int64_t f, Findings& found) {
+  void DoTiledFront(int64_t f, Findings& found) {
     const FrontFactor<T> front = FrontAt<T>(analysis_, factor_, f);
     const MatrixView<T> contribution = Contribution(f, 0);
     const int64_t d1 = front.panel.cols;
@@ -344,7 +352,7 @@ class Numeric {
     if (analysis_.is_kept(f)) return;
     Real* const smallest = smallest_ + analysis_.first_position[f];
     PivotCount count;
-    EliminateUpper(Block(front.panel, 0, 0, d1, d1), smallest, front.ipiv, count);
+    EliminateByTiles(Block(front.panel, 0, 0, d1, d1), smallest, front.ipiv, count);
     const MatrixView<T> l11 = Block(front.panel, 0, 0, d1, d1);
     // U12 by columns and L21 by rows, in one round.
     const int64_t tiles = (d2 + kTile - 1) / kTile;
@@ -365,8 +373,8 @@ class Numeric {
     if (!stopped_) Examine(f, front, smallest, count, found);
   }
 
-  // F11 of an upper front.
-  void EliminateUpper(const MatrixView<T>& a, Real* smallest, int32_t* ipiv, PivotCount& count) {
+  // F11 of a tiled front.
+  void EliminateByTiles(const MatrixView<T>& a, Real* smallest, int32_t* ipiv, PivotCount& count) {
     constexpr int64_t kBlock = 96;
     for (int64_t k = 0; k < a.cols && !Stopped(); k += kBlock) {
       const int64_t width = std::min(kBlock, a.cols - k);
@@ -409,8 +417,8 @@ class Numeric {
     });
   }
 
-  void Examine(int64_t f, const FrontFactor<T>& front, const Real* smallest,
-               const PivotCount& count, Findings& found) const {
+  void Examine(int64_t f, const FrontFactor<T>& front, Real* smallest, const PivotCount& count,
+               Findings& found) const {
     Findings here;
     here.count = count;
     here.largest =
@@ -422,6 +430,9 @@ class Numeric {
           std::all_of(x + k + 1, x + EliminatedRows(f), [](T v) { return v == T{0}; });
       if (empty && here.info == 0) here.info = analysis_.first_position[f] + k + 1;
     }
+    const int64_t d1 = front.panel.cols;
+    MarkLargeColumns(Block(front.panel, d1, 0, EliminatedRows(f) - d1, d1),
+                     LargestMultiplier(analysis_), smallest);
     Join(here, found);
   }
 

@@ -171,6 +171,13 @@ CROUT_VECTOR_CLONES double ScanColumns(const MatrixView<T>& a, bool upper, doubl
   return largest;
 }
 
+template <class T>
+CROUT_VECTOR_CLONES void MarkColumns(const MatrixView<T>& l, double most, RealPart<T>* smallest) {
+  for (int64_t k = 0; k < l.cols; ++k) {
+    if (smallest[k] > 0 && MaxAbs(&l(0, k), l.rows) > most) smallest[k] = -smallest[k];
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -213,6 +220,11 @@ double LargestOf(const MatrixView<T>& a, bool& finite) {
   return largest;
 }
 
+template <class T>
+void MarkLargeColumns(const MatrixView<T>& l, double most, RealPart<T>* smallest) {
+  MarkColumns(l, most, smallest);
+}
+
 #define CROUT_INSTANTIATE(T)                                                          \
   template void EliminatePanel(const MatrixView<T>&, int64_t, RealPart<T>*, int32_t*, \
                                PivotCount&);                                          \
@@ -221,7 +233,8 @@ double LargestOf(const MatrixView<T>& a, bool& finite) {
   template void SubtractSmallProduct(const MatrixView<T>&, const MatrixView<T>&,      \
                                      const MatrixView<T>&);                           \
   template double LargestOfUpper(const MatrixView<T>&, bool&);                        \
-  template double LargestOf(const MatrixView<T>&, bool&);
+  template double LargestOf(const MatrixView<T>&, bool&);                             \
+  template void MarkLargeColumns(const MatrixView<T>&, double, RealPart<T>*);
 CROUT_INSTANTIATE(float)
 CROUT_INSTANTIATE(double)
 CROUT_INSTANTIATE(std::complex<float>)

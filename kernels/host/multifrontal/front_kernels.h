@@ -46,6 +46,11 @@ double LargestOfUpper(const MatrixView<T>& a, bool& finite);
 template <class T>
 double LargestOf(const MatrixView<T>& a, bool& finite);
 
+// Negates smallest[k], where it is not negative yet, of each column k of `l` that has an entry of
+// modulus above `most`.
+template <class T>
+void MarkLargeColumns(const MatrixView<T>& l, double most, RealPart<T>* smallest);
+
 }  // namespace crout::host
 
 #endif  // CROUT_KERNELS_HOST_MULTIFRONTAL_FRONT_KERNELS_H_

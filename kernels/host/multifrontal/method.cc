@@ -1,5 +1,7 @@
 #include "kernels/host/multifrontal/method.h"
 
+#include <algorithm>
+
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/multifrontal/multifrontal.h"
 #include "kernels/sparse_solver.h"
@@ -34,7 +36,7 @@ class HostMultifrontal final : public SparseLu {
   }
 
   double PredictSeconds(const Analysis& analysis, DType dtype) const override {
-    const double rate = kFrontFlopsPerCore * RateFactor(dtype) * executor_.budget().total();
+    const double rate = kFrontFlopsPerCore * RateFactor(dtype) * UsedCores(analysis);
     return kCallSeconds + static_cast<double>(analysis.fronts()) * kFrontSeconds +
            static_cast<double>(analysis.factor_entries()) * ElementSeconds(dtype) +
            analysis.flops / rate;
@@ -63,6 +65,13 @@ class HostMultifrontal final : public SparseLu {
   }
 
  private:
+  // No more than there are fronts side by side: the fronts of a chain follow each other.
+  double UsedCores(const Analysis& analysis) const {
+    const auto levels = static_cast<double>(std::max<int64_t>(1, analysis.levels()));
+    const double width = std::max(1.0, static_cast<double>(analysis.fronts()) / levels);
+    return std::min<double>(executor_.budget().total(), width);
+  }
+
   Executor& executor_;
   const MethodTraits traits_{
       .name = kName,
@@ -94,8 +103,15 @@ class HostMultifrontalSolver final : public SparseSolver {
                      std::span<std::byte> workspace) const override {
     const Analysis& analysis = *factor.analysis;
     const size_t bytes = MultifrontalFactorBytes(analysis, factor.lu.dtype);
-    return SolveMultifrontal(executor_, analysis, {factor.lu.data, bytes}, op, b, workspace,
-                             [] { return false; });
+    return SolveMultifrontal(
+        executor_, analysis, {factor.lu.data, bytes}, op, b, workspace, [] { return false; },
+        !factor.scales_apart);
+  }
+
+  LineScales ScalesOf(const FactorView& factor) const override {
+    const Analysis& analysis = *factor.analysis;
+    if (analysis.row_scale.empty()) return {};
+    return {analysis.row_scale.data(), analysis.column_scale.data()};
   }
 
  private:

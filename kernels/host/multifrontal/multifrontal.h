@@ -38,9 +38,9 @@ size_t MultifrontalSolveWorkspaceBytes(const Executor& executor, const Analysis&
 // above them by tiles: the bits do not depend on the number of cores or threads. CANCELLED by
 // `stop`, asked at least at every front: `factor` is undefined then. Where analysis.kept, the last
 // front's F11 is the Schur complement then, and its interchanges are undefined.
-// `postponable`, where it is not null: the positions of perturbed pivots that have a front above
-// theirs, ascending, for Postpone. `report`, where it is not null, is told the columns that are
-// final, after each subtree and each front above them.
+// `postponable`, where it is not null: the positions, ascending, of pivots that were perturbed or
+// not acceptable (Analysis::pivot_threshold), and that have a front above theirs. `report`, where
+// it is not null, is told the columns that are final, after each subtree and each front above them.
 absl::StatusOr<NumericSummary> FactorMultifrontal(
     Executor& executor, const Analysis& analysis, const AnySparse& a, DType dtype,
     std::span<std::byte> factor, std::span<std::byte> workspace, StopRequested stop,
@@ -50,10 +50,11 @@ absl::StatusOr<NumericSummary> FactorMultifrontal(
 // without refinement. Bits of a column depend neither on the cores nor on the other columns'
 // values. CANCELLED by `stop`: b is undefined then. Where analysis.kept the Schur complement counts
 // as the identity: with index 2 for the kept unknowns, b2 := b2 - A21 A11^-1 b1 and b1 := A11^-1
-// (b1 - A12 b2), of op(A)'s blocks.
+// (b1 - A12 b2), of op(A)'s blocks. `scale`: false where the caller applies the scales.
 absl::Status SolveMultifrontal(Executor& executor, const Analysis& analysis,
                                std::span<const std::byte> factor, Op op, const AnyMatrix& b,
-                               std::span<std::byte> workspace, StopRequested stop);
+                               std::span<std::byte> workspace, StopRequested stop,
+                               bool scale = true);
 
 // det A. 0 of a singular one: info > 0.
 LogDeterminant MultifrontalDeterminant(const Analysis& analysis, const NumericSummary& summary,

@@ -9,8 +9,8 @@ namespace {
 
 // Units of so much of all the work: enough of them for many cores to end at about the same time.
 constexpr double kUnitsAtLeast = 32;
-// Fronts above units are shared out by tiles, which does not pay for less.
-constexpr double kLeastUpperWork = 2e6;
+// Units and tiles do not pay for less.
+constexpr double kLeastSharedWork = 2e6;
 
 // Operations, and something for each front and each element of it.
 double WorkOf(const Analysis& analysis, int64_t f) {
@@ -57,7 +57,7 @@ class Places {
 }  // namespace
 
 Schedule::Schedule(const Analysis& analysis)
-    : shared_(analysis.fronts()), contribution_at_(analysis.fronts()) {
+    : shared_(analysis.fronts()), tiled_(analysis.fronts()), contribution_at_(analysis.fronts()) {
   Divide(analysis);
   PlaceInSubtrees(analysis);
   PlaceShared(analysis);
@@ -79,11 +79,12 @@ void Schedule::Divide(const Analysis& analysis) {
     work[p] += work[f];
     if (begin[p] < 0) begin[p] = begin[f];
   }
-  const double most = std::max(kLeastUpperWork, all / kUnitsAtLeast);
+  const double most = std::max(kLeastSharedWork, all / kUnitsAtLeast);
   for (int64_t f = 0; f < fronts; ++f) {
     if (work[f] > most) {
       upper_fronts_.push_back(static_cast<int32_t>(f));
       shared_[f] = true;
+      tiled_[f] = WorkOf(analysis, f) > kLeastSharedWork;
       continue;
     }
     const int32_t p = analysis.parent[f];

@@ -10,8 +10,9 @@
 
 namespace crout::host {
 
-// A function of the analysis alone. First the units are worked on, each by one thread, then the
-// fronts above them, in postorder, each by all.
+// A function of the analysis alone. First the units are worked on, each by one thread. Then the
+// fronts above them follow in postorder: large ones by all threads, tile by tile, small ones by one
+// thread, since threads that meet at each front of a chain take longer than its operations.
 class Schedule {
  public:
   explicit Schedule(const Analysis& analysis);
@@ -30,6 +31,8 @@ class Schedule {
   const std::vector<Subtree>& subtrees() const { return subtrees_; }
   const std::vector<Unit>& units() const { return units_; }  // the most work first
   const std::vector<int32_t>& upper_fronts() const { return upper_fronts_; }
+  // Whether all threads share this upper front.
+  bool is_tiled(int64_t f) const { return tiled_[f]; }
 
   // Where a front's contribution lies. That of a subtree's root or of an upper front: in the shared
   // elements. Others': in the elements of the thread that works on the subtree.
@@ -50,6 +53,7 @@ class Schedule {
   std::vector<Unit> units_;
   std::vector<int32_t> upper_fronts_;
   std::vector<bool> shared_;
+  std::vector<bool> tiled_;
   std::vector<int64_t> contribution_at_;
   int64_t shared_entries_ = 0;
   int64_t thread_entries_ = 0;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <complex>
+#include <optional>
 #include <vector>
 
 #include "kernels/host/multifrontal/front_kernels.h"
@@ -57,15 +58,24 @@ class SmallFront {
     for (int64_t k = 0; k < d1_; ++k) {
       const T* const l = &front_.panel(0, k);
       for (int64_t i = k + 1; i < d1_; ++i) x[i] -= l[i] * x[k];
-      for (int64_t i = 0; i < d2_; ++i) y[i] -= l[d1_ + i] * x[k];
     }
+    int64_t k = 0;
+    for (; k + 4 <= d1_; k += 4) SubtractColumns<4>(k, x, y);
+    if (k + 2 <= d1_) {
+      SubtractColumns<2>(k, x, y);
+      k += 2;
+    }
+    if (k < d1_) SubtractColumns<1>(k, x, y);
   }
   // x := U11^-1 (x - U12 y).
   void Upper(T* x, const T* y) const {
-    for (int64_t j = 0; j < d2_; ++j) {
-      const T* const u = &front_.u12(0, j);
-      for (int64_t i = 0; i < d1_; ++i) x[i] -= u[i] * y[j];
+    int64_t i = 0;
+    for (; i + 4 <= d1_; i += 4) SubtractRows<4>(i, x, y);
+    if (i + 2 <= d1_) {
+      SubtractRows<2>(i, x, y);
+      i += 2;
     }
+    if (i < d1_) SubtractRows<1>(i, x, y);
     for (int64_t k = d1_ - 1; k >= 0; --k) {
       const T* const u = &front_.panel(0, k);
       x[k] /= u[k];
@@ -89,6 +99,36 @@ class SmallFront {
   }
 
  private:
+  // y := y - L21 x, of kWidth columns of L21.
+  template <int kWidth>
+  void SubtractColumns(int64_t k, const T* x, T* y) const {
+    const T* const l = &front_.panel(d1_, k);
+    const int64_t ld = front_.panel.ld;
+    T known[kWidth];
+    std::copy_n(x + k, kWidth, known);
+#pragma omp simd
+    for (int64_t i = 0; i < d2_; ++i) {
+      T sum = y[i];
+      for (int q = 0; q < kWidth; ++q) sum -= l[i + q * ld] * known[q];
+      y[i] = sum;
+    }
+  }
+  // x := x - U12 y, of kHeight rows; products of even and odd columns are summed side by side.
+  template <int kHeight>
+  void SubtractRows(int64_t i, T* x, const T* y) const {
+    T even[kHeight] = {};
+    T odd[kHeight] = {};
+    const T* u = front_.u12.data + i;
+    const int64_t ld = front_.u12.ld;
+    int64_t j = 0;
+    for (; j + 2 <= d2_; j += 2, u += 2 * ld) {
+      for (int q = 0; q < kHeight; ++q) even[q] += u[q] * y[j];
+      for (int q = 0; q < kHeight; ++q) odd[q] += u[ld + q] * y[j + 1];
+    }
+    for (int q = 0; j < d2_ && q < kHeight; ++q) even[q] += u[q] * y[j];
+    for (int q = 0; q < kHeight; ++q) x[i + q] -= even[q] + odd[q];
+  }
+
   T Given(T v) const { return conjugate_ ? Conj(v) : v; }
   T Dot(const T* a, const T* b, int64_t begin, int64_t end) const {
     T sum = 0;
@@ -105,9 +145,10 @@ class SmallFront {
 template <class T>
 class Solver {
  public:
-  Solver(const Analysis& analysis, const Schedule& schedule, std::span<const std::byte> factor,
+  // Without a schedule all fronts are worked on in postorder, to the same bits.
+  Solver(const Analysis& analysis, const Schedule* schedule, std::span<const std::byte> factor,
          Op op, const MatrixView<T>& b, std::span<std::byte> workspace, int cores,
-         StopRequested stop)
+         StopRequested stop, bool scale)
       : analysis_(analysis),
         schedule_(schedule),
         factor_(factor.data()),
@@ -116,7 +157,8 @@ class Solver {
         layout_(analysis, b.cols),
         memory_(reinterpret_cast<T*>(workspace.data())),
         cores_(cores),
-        stop_(stop) {}
+        stop_(stop),
+        scale_(scale && !analysis.row_scale.empty()) {}
 
   absl::Status Run() {
     const int threads = omp_get_max_threads();
@@ -181,43 +223,47 @@ class Solver {
     return transposed() ? analysis_.row_order[k] : analysis_.column_order[k];
   }
   double ScaleInto(int32_t i) const {
-    if (analysis_.row_scale.empty()) return 1;
+    if (!scale_) return 1;
     return transposed() ? analysis_.column_scale[i] : analysis_.row_scale[i];
   }
   double ScaleOutOf(int32_t i) const {
-    if (analysis_.row_scale.empty()) return 1;
+    if (!scale_) return 1;
     return transposed() ? analysis_.row_scale[i] : analysis_.column_scale[i];
   }
 
   template <class F>
   void ForUnits(const F& f) {
-    const std::vector<Schedule::Unit>& units = schedule_.units();
+    const std::vector<Schedule::Unit>& units = schedule_->units();
     const auto unit = [&](int64_t u) {
       for (int64_t s = units[u].begin; s < units[u].end; ++s) {
         if (Stopped()) return;
-        f(schedule_.subtrees()[s]);
+        f(schedule_->subtrees()[s]);
       }
     };
-    if (cores_ == 1) {
-      for (int64_t u = 0; u < std::ssize(units); ++u) unit(u);
-      return;
-    }
 #pragma omp parallel for num_threads(cores_) schedule(dynamic)
     for (int64_t u = 0; u < std::ssize(units); ++u) unit(u);
   }
 
   void Forward() {
+    if (schedule_ == nullptr) {
+      for (int64_t f = 0; f < analysis_.fronts() && !Stopped(); ++f) ForwardFront(f);
+      return;
+    }
     ForUnits([this](const Schedule::Subtree& subtree) {
       for (int32_t f = subtree.begin; f < subtree.end; ++f) ForwardFront(f);
     });
-    for (const int32_t f : schedule_.upper_fronts()) {
+    for (const int32_t f : schedule_->upper_fronts()) {
       if (Stopped()) return;
       ForwardFront(f);
     }
   }
 
   void Backward() {
-    const std::vector<int32_t>& upper = schedule_.upper_fronts();
+    if (schedule_ == nullptr) {
+      for (int64_t f = analysis_.fronts() - 1; f >= 0 && !Stopped(); --f) BackwardFront(f);
+      return;
+    }
+    const std::vector<int32_t>& upper = schedule_->upper_fronts();
     for (auto f = upper.rbegin(); f != upper.rend(); ++f) {
       if (Stopped()) return;
       BackwardFront(*f);
@@ -237,10 +283,12 @@ class Solver {
       const MatrixView<T> from = Left(child);
       const int32_t* const place = analysis_.place_in_parent.data() + analysis_.border_start[child];
       for (int64_t j = 0; j < columns_; ++j) {
-        for (int64_t i = 0; i < from.rows; ++i) {
-          const int64_t at = place[i];
-          (at < own.rows ? own(at, j) : left(at - own.rows, j)) += from(i, j);
-        }
+        const T* const x = from.data + j * from.ld;
+        T* const of_own = own.data + j * own.ld;
+        T* const of_left = left.data + j * left.ld - own.rows;
+        int64_t i = 0;
+        for (; i < from.rows && place[i] < own.rows; ++i) of_own[place[i]] += x[i];
+        for (; i < from.rows; ++i) of_left[place[i]] += x[i];
       }
     }
   }
@@ -318,10 +366,12 @@ class Solver {
     const MatrixView<T> above = Left(parent);
     const int32_t* const place = analysis_.place_in_parent.data() + analysis_.border_start[f];
     for (int64_t j = 0; j < columns_; ++j) {
-      for (int64_t i = 0; i < left.rows; ++i) {
-        const int64_t at = place[i];
-        left(i, j) = at < own.rows ? own(at, j) : above(at - own.rows, j);
-      }
+      const T* const of_own = own.data + j * own.ld;
+      const T* const of_above = above.data + j * above.ld - own.rows;
+      T* const x = left.data + j * left.ld;
+      int64_t i = 0;
+      for (; i < left.rows && place[i] < own.rows; ++i) x[i] = of_own[place[i]];
+      for (; i < left.rows; ++i) x[i] = of_above[place[i]];
     }
   }
 
@@ -341,7 +391,7 @@ class Solver {
   }
 
   const Analysis& analysis_;
-  const Schedule& schedule_;
+  const Schedule* const schedule_;
   const std::byte* const factor_;
   const Op op_;
   const MatrixView<T> b_;
@@ -349,6 +399,7 @@ class Solver {
   T* const memory_;
   const int cores_;
   const StopRequested stop_;
+  const bool scale_;
   int64_t columns_ = 0;
   std::atomic<bool> stopped_ = false;
 };
@@ -362,17 +413,20 @@ size_t MultifrontalSolveWorkspaceBytes(const Executor&, const Analysis& analysis
 
 absl::Status SolveMultifrontal(Executor& executor, const Analysis& analysis,
                                std::span<const std::byte> factor, Op op, const AnyMatrix& b,
-                               std::span<std::byte> workspace, StopRequested stop) {
+                               std::span<std::byte> workspace, StopRequested stop, bool scale) {
   if (b.rows != analysis.n || analysis.unmatched_row >= 0) {
     return absl::InvalidArgumentError("the right-hand side does not fit the factor");
   }
   if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
-  const Schedule schedule(analysis);
+  const Width width = WidthOf(analysis, b.cols);
+  std::optional<Schedule> schedule;
+  if (width == Width::kAllCores) schedule.emplace(analysis);
   absl::Status status;
-  executor.Run(WidthOf(analysis, b.cols), [&](int cores) {
+  executor.Run(width, [&](int cores) {
     DispatchDType(b.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      Solver<T> solver(analysis, schedule, factor, op, b.As<T>(), workspace, cores, stop);
+      Solver<T> solver(analysis, cores > 1 && schedule ? &*schedule : nullptr, factor, op,
+                       b.As<T>(), workspace, cores, stop, scale);
       status = solver.Run();
     });
   });

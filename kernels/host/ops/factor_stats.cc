@@ -78,6 +78,16 @@ void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& 
 }
 
 template <class T>
+void TakePivots(const MatrixView<T>& lu, FactorStats& stats) {
+  stats.min_pivot = std::numeric_limits<double>::infinity();
+  for (int64_t j = 0; j < lu.rows; ++j) {
+    const double modulus = Modulus(Widen(lu(j, j)));
+    stats.min_pivot = std::min(stats.min_pivot, modulus);
+    stats.max_pivot = std::max(stats.max_pivot, modulus);
+  }
+}
+
+template <class T>
 FactorStats Compute(int cores, const MatrixView<T>& lu, bool unit_in_u, const int64_t* ipiv) {
   FactorStats stats;
   std::array<double, kTogether> column_max;
@@ -90,6 +100,7 @@ FactorStats Compute(int cores, const MatrixView<T>& lu, bool unit_in_u, const in
       if (column_max[j] > stats.max_abs_u) stats.max_abs_u = column_max[j];
     }
   }
+  TakePivots(lu, stats);
   TakeDeterminant(lu, ipiv, stats);
   return stats;
 }

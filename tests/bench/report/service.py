@@ -88,6 +88,12 @@ TITLES = {
              "member: medians, and how often the vendor's time is irr_lu's, with the spread of the rounds",
     "sparse": "Sparse matrices, in turn with UMFPACK, both on all cores: medians; numeric ratio is our time in UMFPACK's, below 1 "
               "where ours is less",
+    "beside_libraries": "The method that auto chooses beside UMFPACK, SuperLU (columns by COLAMD) and KLU with their defaults, in turn: factor with "
+                        "the analysis, refactor with what the first found (KLU with its pivots, too), solve with one right-hand side without "
+                        "refinement; ratio: our time in that of the fastest library, the median of the rounds with least and most. A library whose first "
+                        "factorization takes ten times ours is measured once",
+    "factors_beside_libraries": "The method that auto chose: fronts, entries of L and U, perturbed pivots, time of the analysis alone, and backward "
+                                "errors of a solve by each library",
     "sparse_users": "Factorization and one solve through the service, from Python over loopback, beside SciPy's splu in the same "
                     "process, in turn: medians. first: with the analysis of the pattern; again: a refactorization",
     "large_sparse": "One line of upwind convection and diffusion with a few far couplings, or, where there are more entries, full blocks of "

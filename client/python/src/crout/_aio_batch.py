@@ -12,7 +12,7 @@ from crout import _batch
 from crout._aio_connection import AsyncConnection, dropped_after_an_error
 from crout._aio_factor import AsyncHeld, like
 from crout._batch_results import BatchRecord, BatchSolution
-from crout.batch import BatchFactor, BatchView, warn_of_batch
+from crout.batch import BatchFactor, BatchView, warn_of_batch, warn_of_batch_solution
 from crout.client import Client
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class AsyncBatchFactor(BatchView, AsyncHeld):
         **options: Unpack[BatchSolveOptions],
     ) -> list[Array] | BatchSolution:
         solution = await self._client._run(_batch.solve(self.record, b, members, **options))
+        warn_of_batch_solution(solution)
         return solution if full_output else solution.x
 
     @like(BatchFactor.refactor)
@@ -124,4 +125,5 @@ class AsyncBatchCalls(AsyncConnection):
     ) -> list[Array] | BatchSolution:
         record, solution = await self._run(_batch.factorize_and_solve(matrices, b, members, **options))
         warn_of_batch(record)
+        warn_of_batch_solution(solution)
         return solution if full_output else solution.x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from crout import _payload
+from crout._sparse_arrays import is_sparse
 from crout.errors import InvalidRequest
 from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 
 _ALIGNMENT = 16  # Of every member, in bytes.
+_MOST_ELEMENTS = 1 << 24  # of the dense form of a sparse member
 
 
 def aligned(size: int) -> int:
@@ -34,13 +37,24 @@ class Places:
         self.size = int(self.begins[-1] + lengths[-1]) if len(shapes) else 0
 
 
+def _member(k: int, matrix: Any) -> Array:
+    if not is_sparse(matrix):
+        return _payload.as_array(matrix)
+    if math.prod(matrix.shape) > _MOST_ELEMENTS:
+        raise InvalidRequest(
+            f"member {k} is a sparse matrix of shape {matrix.shape}, and batches are factored dense: "
+            "factor it by itself, lu_factor keeps it sparse"
+        )
+    return _payload.as_array(matrix.toarray())
+
+
 def members_of(matrices: Any) -> tuple[list[Array], np.dtype[Any]]:
     """Two-dimensional arrays of the one type that holds them all."""
     if isinstance(matrices, np.ndarray) and matrices.ndim != 3:
         raise InvalidRequest(
             f"a batch is a sequence of matrices, or an array of three dimensions, not {matrices.ndim}"
         )
-    arrays = [_payload.as_elements(_payload.as_array(matrix)) for matrix in matrices]
+    arrays = [_payload.as_elements(_member(k, matrix)) for k, matrix in enumerate(matrices)]
     for k, array in enumerate(arrays):
         if array.ndim != 2:
             raise InvalidRequest(f"member {k} has {array.ndim} dimensions, a matrix has two")

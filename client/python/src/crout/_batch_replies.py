@@ -11,8 +11,10 @@ from crout import _wire, results
 from crout._batch_layout import Places, aligned
 from crout._batch_results import BatchRecord, BatchSolution, MemberFactors
 from crout._replies import convert, parse
+from crout._words import word
 from crout.errors import CroutError, ProtocolError
 from crout.results import FactorRecord
+from crout.v1 import factor_pb2
 from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
@@ -56,6 +58,7 @@ class FactorReply:
         self._shapes = shapes
         self._data = _Data(len(shapes) * (8 + 8 + 4))
         self._factor: FactorRecord | None = None
+        self._batch = factor_pb2.BatchInfo()
 
     def feed(self, message: bytes) -> service.Progress | None:
         """As in Reply."""
@@ -74,6 +77,7 @@ class FactorReply:
         if response.factor.batch.members != len(self._shapes):
             raise ProtocolError("the server sent the factor of another batch")
         self._factor = convert(results.factor_record, response.factor)
+        self._batch = response.factor.batch
 
     def finish(self) -> BatchRecord:
         """As in Reply. Warning is left to whoever has the factor by then: a warning may be an error."""
@@ -87,6 +91,10 @@ class FactorReply:
             info=figures[qualities:end].view("<i4"),
             pivot_growth=figures[:growths].view("<f8"),
             quality=figures[growths:qualities].view("<f8"),
+            poor=self._batch.poor,
+            first_poor=self._batch.first_poor,
+            nearly_singular=self._batch.nearly_singular,
+            first_nearly_singular=self._batch.first_nearly_singular,
         )
 
     def explain(self, error: CroutError) -> None:
@@ -146,6 +154,8 @@ class SolutionReply:
             info=data[infos:].view("<i4")[self._at],
             factor_version=self._result.factor_version,
             timings=results.timings(self._result.timings),
+            inaccurate=self._result.inaccurate,
+            warnings=tuple(word(factor_pb2.Warning, "WARNING_", w) for w in self._result.warnings),
         )
 
     def _solution(self, data: Array, k: int) -> Array:

@@ -26,6 +26,10 @@ class BatchRecord:
         LAPACK's, of each member: 0, or the 1-based index of the first pivot that is exactly zero.
     pivot_growth, quality : ndarray, shape (members,)
         As `FactorRecord` has them; infinite where a member's factors hold an infinity or NaN.
+    poor, nearly_singular : int
+        Members whose factors are poor, and those that may as well be singular; singular ones aside.
+    first_poor, first_nearly_singular : int
+        The first of each.
     """
 
     factor: FactorRecord
@@ -33,6 +37,10 @@ class BatchRecord:
     info: Array
     pivot_growth: Array
     quality: Array
+    poor: int = 0
+    first_poor: int = 0
+    nearly_singular: int = 0
+    first_nearly_singular: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +59,10 @@ class BatchSolution:
         Of the batch that was used.
     timings : Mapping of str to float
         Seconds in each phase.
+    inaccurate : int
+        How many of them have a backward error that is not accepted, or are not finite.
+    warnings : tuple of str
+        As `Solution` has them, of any.
     """
 
     x: list[Array]
@@ -58,6 +70,8 @@ class BatchSolution:
     info: Array
     factor_version: int
     timings: dict[str, float]
+    inaccurate: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

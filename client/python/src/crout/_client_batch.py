@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crout import _batch, _options
 from crout._batch_results import BatchSolution
 from crout._connection import Connection, dropped_after_an_error
-from crout.batch import BatchFactor, warn_of_batch
+from crout.batch import BatchFactor, warn_of_batch, warn_of_batch_solution
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,7 +38,8 @@ class BatchCalls(Connection):
         Parameters
         ----------
         matrices : sequence of array_like, shape (m_i, n_i), or array, shape (count, m, n)
-            Of any sizes, rectangular and empty ones too, in the one type that holds them all.
+            Of any sizes, rectangular and empty ones too, in the one type that holds them all. Sparse
+            matrices of at most 2^24 elements are sent dense; `lu_factor` keeps larger ones sparse.
         name, lease, request_id
             As in `lu_factor`.
         device : str
@@ -118,4 +119,5 @@ class BatchCalls(Connection):
         """
         record, solution = self._run(_batch.factorize_and_solve(matrices, b, members, **options))
         warn_of_batch(record)
+        warn_of_batch_solution(solution)
         return solution if full_output else solution.x

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from crout import _options, _requests
 from crout._connection import Connection
+from crout._exit import closed_at_exit
 from crout._replies import warn_of_step
 from crout._series import systems
 from crout._transport import Rounds
@@ -84,6 +85,11 @@ class SeriesCalls(Connection):
             There are fewer right-hand sides or starts than matrices, or more, which shows after the
             last solution; or one of them is a list of arrays; or a start is not like x.
         """
+        return closed_at_exit(self._steps(matrices, rhs, x0, start, options))
+
+    def _steps(
+        self, matrices: Iterable[Any], rhs: Any, x0: Any, start: Factor | None, options: Mapping[str, Any]
+    ) -> Generator[SeriesStep, None, None]:
         record = None if start is None else checked_factor(start, Factor).record
         series = _requests.Series(record, options)
         rounds = Rounds(self._transport, "SolveSeries")
@@ -93,7 +99,6 @@ class SeriesCalls(Connection):
                 warn_of_step(step)
                 yield step
         finally:
-            rounds.close()
-            if start is None and series.factor is not None:
+            if rounds.close() and start is None and series.factor is not None:
                 with contextlib.suppress(CroutError):  # Its lease ends it then.
                     self.release(series.factor.handle)

@@ -75,6 +75,11 @@ class EchelonForm:
         Columns of the pivots, ascending, from 0.
     tolerance : float
         What is no larger is no pivot.
+    least_pivot : float or None
+        Size of the smallest pivot; None for rank 0.
+    largest_rejected : float or None
+        Size of the largest candidate in a column without a pivot; None where each column with
+        candidates has one. The rank is as certain as this is far below `least_pivot`.
     device : str
         Where it was computed.
     timings : Mapping of str to float
@@ -85,6 +90,8 @@ class EchelonForm:
     rank: int
     pivots: Array
     tolerance: float
+    least_pivot: float | None
+    largest_rejected: float | None
     device: str
     timings: Mapping[str, float]
 
@@ -96,6 +103,8 @@ def echelon_form(r: Array, message: factorization_service_pb2.EchelonFormResult)
         rank=message.rank,
         pivots=np.array(message.pivot_columns, np.int64),
         tolerance=message.tolerance,
+        least_pivot=optional(message, "least_pivot"),
+        largest_rejected=optional(message, "largest_rejected"),
         device=message.device,
         timings=timings(message.timings),
     )

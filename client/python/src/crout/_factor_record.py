@@ -13,6 +13,7 @@ import numpy.typing as npt
 from crout._payload import numpy_dtype
 from crout._sparse_info import SparseInfo, sparse_info
 from crout._words import algorithm, optional, time_of, timings, word
+from crout.errors import InvalidRequest
 from crout.v1 import factor_pb2, factorization_service_pb2, matrix_pb2
 
 Array = npt.NDArray[Any]
@@ -56,7 +57,8 @@ class FactorRecord:
     rcond, rcond_scaled : float or None
         Reciprocal condition estimates, of A and of what was factored; when asked for.
     determinant : SlogDet or None
-        When asked for; None where pivots of a sparse factor were made larger, too.
+        When asked for; None where pivots of a sparse factor were made larger, and of a factor in lower
+        precision (`precision`), too.
     row_scaled, col_scaled, has_matrix : bool
         Whether A was equilibrated; whether it is kept, for verification and refinement.
     nnz : int or None
@@ -171,7 +173,15 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
 
 
 def known_determinant(record: FactorRecord) -> SlogDet | None:
-    """The determinant of A, where its record tells: the server's, or zero."""
+    """The determinant of A, where its record has it: the server's, or zero.
+
+    Raises InvalidRequest for a factor in lower precision, whose determinant is not that of A.
+    """
+    if record.precision is not None and record.info == 0:
+        raise InvalidRequest(
+            f"this factor was computed in lower precision ({record.precision}), and its determinant is not "
+            "that of A: factor A without precision="
+        )
     # A zero pivot of a method that does not pivot says nothing of A; those for sparse matrices do,
     # and what they leave of such a factor, if anything, has another number in its place.
     pivots = record.singular_reason in (None, "zero_pivot")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crout import _sparse_arrays
+from crout._npz import is_archive, load
+from crout._sparse_arrays import is_sparse
 from crout.errors import InvalidRequest
 from crout.v1 import matrix_pb2
 
@@ -119,14 +121,18 @@ def as_elements(array: Array) -> Array:
 
 
 def matrix(value: Any) -> Payload:
-    """A matrix: two-dimensional array, scipy.sparse matrix, or path of a Matrix Market file.
+    """A matrix: two-dimensional array, scipy.sparse matrix, or path of a file.
 
-    A payload is one already, as of a matrix that is made while it is sent.
+    Files are Matrix Market, or archives of `scipy.sparse.save_npz`. A payload is one already, as of a
+    matrix that is made while it is sent.
     """
     if isinstance(value, Payload):
         return value
     if isinstance(value, (str, os.PathLike)):
-        return _file(os.fspath(value))
+        path = os.fspath(value)
+        if not is_archive(path):
+            return _file(path)
+        value = load(path)
     if is_sparse(value):
         return _sparse(value)
     array = as_array(value)
@@ -149,12 +155,6 @@ def _as_square(payload: Payload) -> Payload:
     if payload.shape is not None and payload.shape[0] != payload.shape[1]:
         raise InvalidRequest(f"the matrix is {payload.shape[0]} x {payload.shape[1]}, not square")
     return payload
-
-
-def is_sparse(value: Any) -> bool:
-    """Whether it is one of scipy.sparse; without SciPy loaded nothing is."""
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(value))
 
 
 def dense(array: Array) -> Payload:
@@ -192,12 +192,9 @@ def _text(dtype: np.dtype[Any]) -> matrix_pb2.MatrixSpec:
 
 def _sparse(value: Any) -> Payload:
     """Compressed rows as they lie in memory; all else as coordinates, in the order of its data."""
-    by_rows = value.format == "csr"
-    if not by_rows:
-        value = value.tocoo()
+    by_rows, indices, values = _sparse_arrays.entries(value)
     rows, cols = value.shape
-    data = as_elements(value.data)
-    indices = [value.indptr, value.indices] if by_rows else [value.row, value.col]
+    data = as_elements(values)
     wide = any(index.dtype.itemsize == 8 for index in indices)
     index_dtype = np.dtype("<i8" if wide else "<i4")
     arrays = [np.ascontiguousarray(index, dtype=index_dtype) for index in indices]
@@ -217,18 +214,21 @@ def _sparse(value: Any) -> Payload:
 
 
 def sparse_values(value: Any) -> Payload:
-    """The values of a matrix of scipy.sparse, in the order of compressed columns."""
+    """The values of a matrix of scipy.sparse, in the order of compressed columns, and their pattern."""
     if isinstance(value, Payload):
         return value
+    if isinstance(value, (str, os.PathLike)) and is_archive(os.fspath(value)):
+        value = load(os.fspath(value))
     if not is_sparse(value):
         raise InvalidRequest("values_only is for a matrix of scipy.sparse: send others in full")
-    columns = value.tocsc()
-    if not columns.has_canonical_format:
-        columns = columns.copy()
-        columns.sum_duplicates()
+    columns = _sparse_arrays.by_columns(value)
     data = as_elements(columns.data)
     spec = matrix_pb2.MatrixSpec(
-        values=matrix_pb2.SparseValuesSpec(dtype=dtype_code(data.dtype), entries=len(data))
+        values=matrix_pb2.SparseValuesSpec(
+            dtype=dtype_code(data.dtype),
+            entries=len(data),
+            pattern_digest=_sparse_arrays.pattern_digest(columns),
+        )
     )
     return Payload(spec, data.dtype, value.shape, pieces_of([np.ascontiguousarray(data)]))
 

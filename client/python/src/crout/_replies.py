@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import DecodeError, Message
 
-from crout import _wire, results
+from crout import _advice, _wire, results
 from crout._payload import dtype_code, numpy_dtype
 from crout.errors import CroutError, ProtocolError, Singular, warn
 from crout.results import FactorRecord, Solution
@@ -19,9 +19,6 @@ from crout.v1 import factorization_service_pb2 as service
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
-
-# Of a solve's backward error in units of n eps: where LAPACK's tests refuse a solution.
-_POOR = 30.0
 
 
 def parse(kind: type[M], message: bytes) -> M:
@@ -114,29 +111,46 @@ def warn_of_factor(record: FactorRecord) -> None:
         )
         return
     if np.isinf(record.pivot_growth):
-        warn("the factorization overflowed: use equilibrate=True or dtype=float64")
+        warn(f"the factorization overflowed: use {_advice.of_overflow(record)}")
     elif "poor_factor" in record.warnings:
         warn(
             f"the factor is poor (quality {record.quality:.3g}, pivot growth "
             f"{record.pivot_growth:.3g}): solve with refine=, or use an algorithm that pivots"
         )
-    eps = np.finfo(record.dtype).eps
-    if record.rcond is not None and record.rcond < eps:
-        warn(f"the matrix is ill-conditioned (rcond={record.rcond:.6g}): solutions may be inaccurate")
-
-
-def warn_of_solution(solution: Solution, n: int, dtype: np.dtype[Any]) -> None:
-    """Warn where a solution with factors of type `dtype` should not be relied on without a look at it."""
-    error = solution.backward_error
-    if "not_accurate" in solution.warnings:
+    if "nearly_singular" in record.warnings:
+        rcond = "" if record.rcond is None else f" (rcond={record.rcond:.6g})"
         warn(
-            f"corrections with this factor do not serve (backward error {error:.3g}): refactor without "
+            f"the matrix is ill-conditioned{rcond} and may as well be singular: solutions may have no "
+            "correct digit"
+        )
+    if "perturbed_rcond" in record.warnings:
+        warn(
+            f"rcond={record.rcond:.6g} is that of a matrix nearby, some of whose pivots were made larger: "
+            "the matrix's may be far smaller"
+        )
+
+
+def warn_of_solution(solution: Solution) -> None:
+    """Warn where a solution should not be relied on without a look at it."""
+    error = "not measured" if solution.backward_error is None else f"{solution.backward_error:.3g}"
+    if "not_accurate" in solution.warnings and solution.corrections is not None:
+        warn(
+            f"corrections with this factor do not serve (backward error {error}): refactor without "
             "precision=, or, where it has perturbed pivots, by another algorithm"
         )
         return
-    eps = max(np.finfo(solution.x.dtype).eps, np.finfo(dtype).eps)
-    if error is not None and not error <= _POOR * max(n, 1) * eps:
-        warn(f"the solution is poor (backward error {error:.3g}): solve with refine=")
+    if "not_accurate" in solution.warnings:
+        warn(
+            f"the solution is poor (backward error {error}): solve with refine=, or factor by another "
+            "algorithm"
+        )
+    # The factor's own warnings came before.
+    if "poor_factor" in solution.warnings and solution.factor is None:
+        warn("the factor is poor, and the backward error was not measured: solve with verify=True")
+    if "nearly_singular" in solution.warnings and (
+        solution.factor is None or "nearly_singular" not in solution.factor.warnings
+    ):
+        warn("the matrix may as well be singular: the solution may have no correct digit")
     bound = solution.forward_error_bound
     if bound is not None and not bound < 1:
         warn(f"the solution may have no correct digit (forward error bound {bound:.3g})")
@@ -146,7 +160,10 @@ def warn_of_complement(complement: results.Complement) -> None:
     """Warn where S, or the factor of A11, should not be relied on without a look at it."""
     warn_of_factor(complement.record)
     if complement.warnings:
-        warn(f"the Schur complement is poor (backward error {complement.backward_error})")
+        warn(
+            f"the Schur complement is poor (backward error {complement.backward_error}, growth "
+            f"{complement.growth})"
+        )
 
 
 class Target:
@@ -247,8 +264,6 @@ class SolutionReply:
         The message's.
     n : int or None
         Order of the matrix; None where only the server knows.
-    dtype : numpy.dtype
-        Of the factors, unless the reply has some.
     target : Target
         For X.
     shape : tuple of int or None
@@ -264,14 +279,12 @@ class SolutionReply:
         self,
         kind: type[service.SolveResponse] | type[service.FactorizeAndSolveResponse],
         n: int | None,
-        dtype: np.dtype[Any],
         target: Target,
         shape: tuple[int, ...] | None,
         known_version: int | None = None,
     ) -> None:
         self._kind = kind
         self._n = n
-        self._dtype = dtype
         self._target = target
         self._shape = shape
         self._known_version = known_version
@@ -304,15 +317,12 @@ class SolutionReply:
             raise ProtocolError("the server sent no result")
         if self._target.widened and self._result.factor_version == self._known_version:
             raise ProtocolError("the server sent a complex solution of a real system")
-        n = x.shape[0]
         if self._shape is not None:
             x = x.reshape(self._shape)
         solution = results.solution(x, self._result, self._factor)
-        dtype = self._dtype
         if self._factor is not None:
             warn_of_factor(self._factor)
-            dtype = self._factor.dtype
-        warn_of_solution(solution, n, dtype)
+        warn_of_solution(solution)
         return solution
 
     def explain(self, error: CroutError) -> None:

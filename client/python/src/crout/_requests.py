@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crout import _options, _payload, _server_info, changes, results
+from crout import _options, _payload, _server_info, _sparse_arrays, changes, results
 from crout._call import Call, RoundCall
 from crout._lu import FactorsReply, PackedFactors
 from crout._options import (
@@ -134,7 +134,7 @@ class _Rhs:
             self.payload = _payload.matrix(b)
             self._rows, self._cols, self._dtype = n, None, self.payload.dtype
             return
-        array = _payload.as_array(b.toarray() if _payload.is_sparse(b) else b)
+        array = _payload.as_array(b.toarray() if _sparse_arrays.is_sparse(b) else b)
         if array.ndim not in (1, 2):
             raise InvalidRequest(f"b has {array.ndim} dimensions: give one or two")
         if n is not None and array.shape[0] != n:
@@ -179,7 +179,6 @@ def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
         lambda: SolutionReply(
             service.SolveResponse,
             record.n,
-            record.dtype,
             rhs.target(or_complex=True),
             rhs.shape,
             known_version=record.version,
@@ -209,6 +208,7 @@ class Series:
         self._header: service.SolveSeriesHeader | None = header  # Until the first step has it.
         self._n = None if start is None else start.n
         self._dtype = None if start is None else start.matrix_dtype
+        self._entry_order: bytes | None = None
 
     def _made(self, factor: FactorRecord) -> None:
         self.factor = factor
@@ -220,7 +220,7 @@ class Series:
         if isinstance(A, changes.Change):
             if self._dtype is None:
                 raise InvalidRequest("the first step has no matrix that could change")
-            change, pieces = changes.payload(A, self._n, self._dtype)
+            change, pieces = changes.payload(A, self._n, self._dtype, self._entry_order)
             header.change.CopyFrom(change)
             payloads.append((_DATA, pieces))
         elif A is not None:
@@ -228,6 +228,7 @@ class Series:
             header.matrix.CopyFrom(matrix.spec)
             payloads.append((_DATA, matrix.open))
             self._n, self._dtype = _order(matrix), matrix.dtype
+            self._entry_order = _sparse_arrays.order_digest(A) if _sparse_arrays.is_sparse(A) else None
         elif self._dtype is None:
             raise InvalidRequest("the first step has no matrix")
         if isinstance(b, (str, os.PathLike)):
@@ -269,7 +270,7 @@ def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
     return Call(
         "FactorizeAndSolve",
         service.FactorizeAndSolveRequest(header=header).SerializeToString(),
-        lambda: SolutionReply(service.FactorizeAndSolveResponse, n, payload.dtype, rhs.target(), rhs.shape),
+        lambda: SolutionReply(service.FactorizeAndSolveResponse, n, rhs.target(), rhs.shape),
         payloads=((_DATA, payload.open), (_RHS_DATA, rhs.payload.open)),
         **call_options(**call),
     )

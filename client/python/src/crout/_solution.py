@@ -45,8 +45,8 @@ class Solution:
         With a factor in lower precision, or a sparse one with perturbed pivots: how often it was
         applied to correct X.
     warnings : tuple of str
-        "not_accurate": corrections did not get X to the accuracy of its type; refactor with
-        ``precision=None``, or, where pivots were perturbed, with another algorithm.
+        "not_accurate": the backward error is not accepted, or X is not finite. "poor_factor": it was not
+        measured, and the factor is poor. "nearly_singular": X may have no correct digit.
     """
 
     x: Array

@@ -30,6 +30,8 @@ class SparseInfo:
         The pattern was known from another factor: nothing was ordered.
     postponements : int
         How often pivots that were too small were eliminated later instead, and all factored again.
+    pattern_digest : str
+        Digest of the positions of A's entries, stored zeros too.
     """
 
     lu_entries: int
@@ -42,6 +44,7 @@ class SparseInfo:
     ordering: str
     analysis_reused: bool
     postponements: int = 0
+    pattern_digest: str = ""
 
 
 def sparse_info(message: factor_pb2.SparseInfo) -> SparseInfo:
@@ -57,4 +60,5 @@ def sparse_info(message: factor_pb2.SparseInfo) -> SparseInfo:
         ordering=message.ordering,
         analysis_reused=message.analysis_reused,
         postponements=message.postponements,
+        pattern_digest=message.pattern_digest,
     )

@@ -67,9 +67,11 @@ class SparseFactors:
         if known is not None:
             return known
         if self.record.sparse is not None and self.record.sparse.perturbed_pivots > 0:
+            scaled = self.record.row_scaled or self.record.col_scaled
             raise InvalidRequest(
-                f"{self.record.sparse.perturbed_pivots} pivots of this factor were made larger, which its "
-                "determinant does not survive: a dense method, or equilibrate=True, has that of A"
+                f"{self.record.sparse.perturbed_pivots} pivots of this factor were made larger, and so its "
+                "determinant is that of another matrix: factor A by a dense method"
+                + ("" if scaled else ", or with equilibrate=True")
             )
         sign = _sign(self.perm_r) * _sign(self.perm_c)
         return determinant(self.U.diagonal(), sign, self.row_scales, self.col_scales)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
-from crout import _wire
+from crout import _advice, _wire
 from crout.errors import (
     Cancelled,
     CroutError,
@@ -46,14 +46,6 @@ _CLASSES: dict[str, type[CroutError]] = {
     "PERMISSION_DENIED": NotPermitted,
 }
 
-_HINTS: dict[type[CroutError], str] = {
-    HandleExpired: "Factor the matrix again; to keep a factor, use `with client.lu_factor(A) as f`, "
-    "or give a longer lease=",
-    DeadlineExceeded: "Give the call a longer timeout=, or the client, or none",
-    Singular: "Look at the factor's info; factor a regular matrix, or solve in the least-squares "
-    "sense elsewhere",
-}
-
 
 def error_from(
     code: str, message: str, trailers: Iterable[tuple[str, str | bytes]], address: str, tls: bool = False
@@ -69,10 +61,11 @@ def error_from(
     with contextlib.suppress(ProtocolError, DecodeError, UnicodeDecodeError):
         reason, details, delay = _read_details(packed)
     kind = _class_of(code, reason, delay)
-    hint = _hint_for(kind, reason, delay, address)
+    hint = _advice.next_step(kind, reason, delay, address)
     if kind is Unavailable and not reason:
-        hint = _hint_of_connection(message, tls) or hint
-    text = f"{message.rstrip('.')}. {hint}." if hint else message
+        hint = _advice.of_connection(message, tls, address) or hint
+    text = _advice.in_python(message)
+    text = f"{text.rstrip('.')}. {hint}." if hint else text
     return kind(text, code=code, reason=reason, details=details, retry_delay=delay)
 
 
@@ -82,44 +75,6 @@ def _class_of(code: str, reason: str, delay: float | None) -> type[CroutError]:
     if code == "ABORTED" and delay is not None:
         return Overloaded  # Another call with this request_id is under way.
     return _CLASSES.get(code, CroutError)
-
-
-def _hint_for(kind: type[CroutError], reason: str, delay: float | None, address: str) -> str:
-    if kind is Unavailable and not reason:
-        return f"Is croutd running at {address}? Start it there, or connect to where it is"
-    if kind is Overloaded and delay is None:
-        return "Release factors, factor a smaller matrix, or give the server more memory"
-    if kind is Overloaded:
-        return f"Try again in {delay:.3g} s"
-    return _HINTS.get(kind, "")
-
-
-def _hint_of_connection(message: str, tls: bool) -> str:
-    """By what gRPC says of a connection that did not come about; empty where nothing can be said."""
-    said = message.lower().replace("_", " ")
-    if "http1.x server" in said:
-        return "What answers there speaks HTTP/1, as croutd's metrics port does: call the port of --listen"
-    if "certificate verify failed" in said:
-        return (
-            "The server's certificate is not signed by an authority that this client was told to trust "
-            "(ca=), or its time is over"
-        )
-    if "not in peer certificate" in said or "hostname verification" in said:
-        return (
-            "The server's certificate is not for this name: call it by one that it has, or give server_name="
-        )
-    if "wrong version number" in said:
-        return "The server speaks no TLS there: leave tls= out, or call the port that speaks it"
-    if "unsupported protocol" in said or "protocol version" in said:
-        return "The server speaks no TLS 1.2 or newer there, and this client nothing older"
-    if "socket closed" not in said and "connection reset" not in said and "handshake failed" not in said:
-        return ""
-    if tls:
-        return (
-            "The server ended the handshake: give a client certificate (cert=, key=), one that its "
-            "authority has signed and whose time is not over"
-        )
-    return "The server ended the connection: if it speaks TLS, give tls=True"
 
 
 def _read_details(packed: bytes) -> tuple[str, dict[str, str], float | None]:

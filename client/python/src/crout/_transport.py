@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,9 +35,12 @@ CHANNEL_OPTIONS: list[tuple[str, Any]] = [
     ("grpc.use_local_subchannel_pool", 1),
     # Fewer, larger frames: less to parse for each byte of a matrix.
     ("grpc.http2.max_frame_size", 4 << 20),
-    # A peer that neither answers nor reads gives the caller's memory back after a minute.
-    ("grpc.keepalive_time_ms", 40_000),
-    ("grpc.keepalive_timeout_ms", 20_000),
+    # A call ends where the server has been silent for 60 s: 25 s and 15 s without an answer to a ping,
+    # then at most 20 s for a new connection. As many pings as a long computation takes are sent.
+    ("grpc.keepalive_time_ms", 25_000),
+    ("grpc.keepalive_timeout_ms", 15_000),
+    ("grpc.http2.ping_timeout_ms", 15_000),  # In gRPC from 1.64 on; else that of keepalive.
+    ("grpc.http2.max_pings_without_data", 0),
 ]
 
 # How long a server may take to end a series whose caller has left.
@@ -259,15 +262,23 @@ class Rounds:
                 failure = _closed(error)
             raise failure
 
-    def close(self) -> None:
-        """End the call, in order where its last round was answered."""
+    def close(self) -> bool:
+        """End the call, in order where its last round was answered. Whether the server can be called on.
+
+        It is not, while the interpreter shuts down: gRPC's threads do not run any more, and may have
+        held any lock. The call ends with its connection then.
+        """
+        if sys.is_finalizing():
+            return False
         self._rounds.put(None)
         if self._running is None:
-            return
-        with contextlib.suppress(grpc.RpcError), _Deadline(LEAVE_SECONDS, self._cancel):
-            for _ in self._running:  # Nothing comes any more but the end.
-                self._cancel()
+            return True
+        ended = threading.Event()
+        # gRPC takes no callback for a call that is over.
+        in_order = not self._running.add_callback(ended.set) or ended.wait(LEAVE_SECONDS)
+        self._cancel()
         self._running = None
+        return in_order
 
     def _cancel(self) -> None:
         if self._running is not None:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-_POOR = 30.0  # A quality above which LAPACK's tests refuse a factorization.
-
 
 def warn_of_batch(record: BatchRecord) -> None:
     """Warn where members should not be relied on without a look at them."""
@@ -32,12 +30,29 @@ def warn_of_batch(record: BatchRecord) -> None:
             f"{singular.size} of {len(record.info)} members are singular, the first of them "
             f"{singular[0]}: solutions with them are NaN"
         )
-    poor = np.flatnonzero((record.info == 0) & ~(record.quality <= _POOR))
-    if poor.size:
+    if record.poor:
+        first = record.first_poor
         warn(
-            f"the factors of {poor.size} members are poor, or hold NaN or infinities, the first of them "
-            f"{poor[0]} (quality {record.quality[poor[0]]:.3g})"
+            f"the factors of {record.poor} members are poor, or hold NaN or infinities, the first of them "
+            f"{first} (quality {record.quality[first]:.3g}, pivot growth {record.pivot_growth[first]:.3g})"
         )
+    if record.nearly_singular:
+        warn(
+            f"{record.nearly_singular} members may as well be singular, the first of them "
+            f"{record.first_nearly_singular}: their solutions may have no correct digit"
+        )
+
+
+def warn_of_batch_solution(solution: BatchSolution) -> None:
+    """Warn where solutions with members should not be relied on without a look at them."""
+    if "not_accurate" in solution.warnings:
+        warn(
+            f"{solution.inaccurate} solutions are poor (largest backward error "
+            f"{np.fmax.reduce(solution.backward_error, initial=np.nan):.3g}): factor these members by "
+            "lu_factor, or in double precision"
+        )
+    if "poor_factor" in solution.warnings:
+        warn("factors of members are poor, and backward errors were not measured: solve with verify=True")
 
 
 class BatchView:
@@ -161,6 +176,7 @@ class BatchFactor(BatchView, Held):
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         solution = self._client._run(_batch.solve(self.record, b, members, **options))
+        warn_of_batch_solution(solution)
         return solution if full_output else solution.x
 
     @_options.takes(_batch.batch_options, _options.call_options, without=("device",))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crout import _payload
+from crout import _payload, _sparse_arrays
 from crout.errors import InvalidRequest
 from crout.v1 import factorization_service_pb2 as service
 
@@ -51,9 +51,11 @@ class Values:
 
     Parameters
     ----------
-    values : array_like, shape (nnz,)
-        All of them, in the order of the file's lines, and of a sparse matrix in that of ``A.data`` as it
-        was sent in the format "csr", "csc" or "coo". Duplicates add up, and a file's symmetry holds.
+    values : sparse matrix, or array_like of shape (nnz,)
+        A matrix of `scipy.sparse` that stores its entries at the same positions and in the same order
+        as the series' last one; another pattern is refused. Or the values alone, unchecked but for
+        their number: in the order of the file's lines, or of ``A.data`` of a matrix that was sent in
+        the format "csr", "csc" or "coo". Duplicates add up, and a file's symmetry holds.
     """
 
     values: Any
@@ -78,9 +80,24 @@ def _indices(value: Any, n: int | None, count: int, name: str) -> Array:
     return array.astype("<i4")
 
 
-def _parts(change: Change, n: int | None, dtype: np.dtype[Any]) -> tuple[service.MatrixChange, list[Array]]:
+def _values_of(change: Values, order: bytes | None) -> Any:
+    if not _sparse_arrays.is_sparse(change.values):
+        return change.values
+    if order is None:
+        raise InvalidRequest("the series' last matrix was no matrix of scipy.sparse: send this one in full")
+    if _sparse_arrays.order_digest(change.values) != order:
+        raise InvalidRequest(
+            "the matrix has entries at other positions, or in another order, than the series' last sparse "
+            "one: send it in full"
+        )
+    return _sparse_arrays.entries(change.values)[2]
+
+
+def _parts(
+    change: Change, n: int | None, dtype: np.dtype[Any], order: bytes | None
+) -> tuple[service.MatrixChange, list[Array]]:
     if isinstance(change, Values):
-        values = _cast(change.values, dtype, "values")
+        values = _cast(_values_of(change, order), dtype, "values")
         if values.ndim != 1 or not values.size:
             raise InvalidRequest("the values of a pattern are a vector, of one at least")
         return service.MatrixChange(values=values.size), [np.ascontiguousarray(values)]
@@ -104,8 +121,12 @@ def _parts(change: Change, n: int | None, dtype: np.dtype[Any]) -> tuple[service
 
 
 def payload(
-    change: Change, n: int | None, dtype: np.dtype[Any]
+    change: Change, n: int | None, dtype: np.dtype[Any], order: bytes | None
 ) -> tuple[service.MatrixChange, _payload.Opener]:
-    """What of `change` goes into the header, and what follows it; of a matrix of order n, None: unknown."""
-    spec, parts = _parts(change, n, dtype)
+    """What of `change` goes into the header, and what follows it.
+
+    The matrix has order n, None: unknown. `order` is the order_digest of the last sparse matrix in
+    memory, None: the last matrix was another one.
+    """
+    spec, parts = _parts(change, n, dtype, order)
     return spec, _payload.pieces_of(parts)

@@ -119,9 +119,10 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         A : array_like, sparse matrix or path, shape (n, n)
             A NumPy array (C- and Fortran-ordered ones go without a copy), anything with DLPack or
             ``__array__`` (PyTorch, CuPy, ...), a scipy.sparse matrix, or the path of a Matrix Market
-            file, plain or gzipped. Integers are converted to float64, float16 to float32. A sparse
-            matrix, or a file with coordinates, stays sparse, L and U too, where that is expected to
-            take less time: ``factor.record.sparse`` says what became of it. Others are filled up.
+            file, plain or gzipped, or of an archive of `scipy.sparse.save_npz`. Integers are converted
+            to float64, float16 to float32. A sparse matrix, or a file with coordinates, stays sparse,
+            L and U too, where that is expected to take less time: ``factor.record.sparse`` says what
+            became of it. Others are filled up.
         name : str
             To find it by; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional

@@ -267,10 +267,10 @@ class Factor(FactorView, Held):
         replace_if_singular : bool
             Replace it even by one with which no system can be solved.
         values_only : bool
-            Of a matrix of `scipy.sparse` send the values alone: it has entries at the positions at which
-            the matrix before had them (explicit zeros count), of the same type, and that one was kept by
-            a factor that stayed sparse. Its analysis serves again; send a matrix in full whose values
-            are of quite other sizes, if the analysis was made with matching.
+            Send only the values of a matrix of `scipy.sparse`. It must be of the type of the matrix before
+            and have its entries at the same positions, stored zeros too; another pattern is refused. The
+            factor must have stayed sparse, and kept its matrix. Its analysis serves again: where that was
+            made with matching, send a matrix in full whose values are of quite other sizes.
 
         Returns
         -------
@@ -384,7 +384,8 @@ class Factor(FactorView, Held):
         ------
         InvalidRequest
             Pivots of a sparse factor were made larger (``record.sparse.perturbed_pivots``): its determinant
-            is that of another matrix. A dense method has it.
+            is that of another matrix. A dense method has it. Or the factor was computed in lower precision
+            (``precision=``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         known = known_determinant(self.record)

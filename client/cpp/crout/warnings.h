@@ -1,0 +1,25 @@
+// Warnings of results as sentences, for programs that print them.
+#ifndef CROUT_CLIENT_CPP_CROUT_WARNINGS_H_
+#define CROUT_CLIENT_CPP_CROUT_WARNINGS_H_
+
+#include <string>
+#include <vector>
+
+#include "crout/v1/factorization_service.pb.h"
+
+namespace crout::client {
+
+// One sentence for each entry of `warnings`; empty where the result needs no second look. Read
+// `warnings` itself to decide by kind.
+std::vector<std::string> WarningTexts(const v1::Factor& factor);
+std::vector<std::string> WarningTexts(const v1::SolveResult& result);
+std::vector<std::string> WarningTexts(const v1::SolveBatchResult& result);
+std::vector<std::string> WarningTexts(const v1::ComplementResult& result);
+
+// Whether a backward error was not accepted, or X is not finite: WARNING_NOT_ACCURATE is there.
+bool IsInaccurate(const v1::SolveResult& result);
+bool IsInaccurate(const v1::SolveBatchResult& result);
+
+}  // namespace crout::client
+
+#endif  // CROUT_CLIENT_CPP_CROUT_WARNINGS_H_

@@ -1,0 +1,100 @@
+#include "crout/warnings.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_format.h"
+
+namespace crout::client {
+namespace {
+
+std::string OfFactor(const v1::Factor& factor, int warning) {
+  const v1::BatchInfo& batch = factor.batch();
+  switch (warning) {
+    case v1::WARNING_POOR_FACTOR:
+      if (factor.has_batch()) {
+        return absl::StrFormat("the factors of %d members are poor, the first of them %d",
+                               batch.poor(), batch.first_poor());
+      }
+      return absl::StrFormat(
+          "the factor is poor (quality %.3g, pivot growth %.3g): solve with refinement, or use an "
+          "algorithm that pivots",
+          factor.quality(), factor.pivot_growth());
+    case v1::WARNING_NEARLY_SINGULAR:
+      if (factor.has_batch()) {
+        return absl::StrFormat(
+            "%d members may as well be singular, the first of them %d: their solutions may have no "
+            "correct digit",
+            batch.nearly_singular(), batch.first_nearly_singular());
+      }
+      return "the matrix may as well be singular: solutions may have no correct digit";
+    case v1::WARNING_PERTURBED_RCOND:
+      return absl::StrFormat(
+          "rcond is that of a matrix nearby, %d of whose pivots were made larger: the matrix's may "
+          "be far smaller",
+          factor.sparse().perturbed_pivots());
+    default:
+      return absl::StrFormat("the factor has warning %d", warning);
+  }
+}
+
+// Of any solution. `error`: how large the backward error is.
+std::string OfSolution(int warning, const std::string& error) {
+  switch (warning) {
+    case v1::WARNING_POOR_FACTOR:
+      return "the backward error was not measured, and the factor is poor: solve with verification";
+    case v1::WARNING_NOT_ACCURATE:
+      return absl::StrFormat(
+          "the solution is not accurate (%s): solve with refinement, or factor by another "
+          "algorithm or in a wider type",
+          error);
+    case v1::WARNING_NEARLY_SINGULAR:
+      return "the matrix may as well be singular: the solution may have no correct digit";
+    default:
+      return absl::StrFormat("the solution has warning %d", warning);
+  }
+}
+
+std::string ErrorText(bool measured, double error) {
+  return measured ? absl::StrFormat("backward error %.3g", error) : "not finite";
+}
+
+template <class Message, class F>
+std::vector<std::string> Texts(const Message& message, F&& text) {
+  std::vector<std::string> texts;
+  for (const int warning : message.warnings()) texts.push_back(text(warning));
+  return texts;
+}
+
+}  // namespace
+
+std::vector<std::string> WarningTexts(const v1::Factor& factor) {
+  return Texts(factor, [&](int warning) { return OfFactor(factor, warning); });
+}
+
+std::vector<std::string> WarningTexts(const v1::SolveResult& result) {
+  const std::string error = ErrorText(result.has_backward_error(), result.backward_error());
+  return Texts(result, [&](int warning) { return OfSolution(warning, error); });
+}
+
+std::vector<std::string> WarningTexts(const v1::SolveBatchResult& result) {
+  const std::string error = absl::StrFormat(
+      "%d systems, the first of them number %d; %s", result.inaccurate(), result.first_inaccurate(),
+      ErrorText(result.has_backward_error(), result.backward_error()));
+  return Texts(result, [&](int warning) { return OfSolution(warning, error); });
+}
+
+std::vector<std::string> WarningTexts(const v1::ComplementResult& result) {
+  return Texts(result, [&](int) {
+    return absl::StrFormat("the Schur complement is poor (backward error %.3g, growth %.3g)",
+                           result.backward_error(), result.growth());
+  });
+}
+
+bool IsInaccurate(const v1::SolveResult& result) {
+  return absl::c_linear_search(result.warnings(), v1::WARNING_NOT_ACCURATE);
+}
+
+bool IsInaccurate(const v1::SolveBatchResult& result) {
+  return absl::c_linear_search(result.warnings(), v1::WARNING_NOT_ACCURATE);
+}
+
+}  // namespace crout::client

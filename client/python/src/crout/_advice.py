@@ -1,0 +1,130 @@
+"""What an error's message says in Python's words, and what to do next."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crout.errors import CroutError, DeadlineExceeded, HandleExpired, Overloaded, Singular, Unavailable
+
+if TYPE_CHECKING:
+    from crout.results import FactorRecord
+
+# Beyond what the server says; by the reason why it has the factor no more.
+_GONE = {
+    "HANDLE_EXPIRED": "A `with` block renews the lease while the program runs and the server answers",
+    "HANDLE_RELEASED": "A `with` block releases its factor at its end, and a series its own: use it inside",
+    "HANDLE_UNKNOWN": "The handle may be one of another server or tenant=, too",
+}
+
+_LATE = {
+    "UPLOAD_IDLE": "Send without pauses, or raise the server's --upload-idle-timeout",
+    "UPLOAD_SLOW": "Send over a faster connection, or lower the server's --upload-min-rate",
+    "SERIES_IDLE": "Take the series up by start= its factor, or raise the server's --series-idle-timeout",
+}
+
+# Fields of the contract, by the last part of their path, as Python's keywords.
+_KEYWORDS = {
+    "matrix": "A",
+    "rhs": "b",
+    "condition": "rcond=",
+    "drop_matrix": "keep_matrix=",
+    "factor_dtype": "dtype=",
+    "interval_high": "interval",
+    "interval_low": "interval",
+    "leading_order": "leading_order",
+    "max_refinement_steps": "refine=",
+    "operation": "trans=",
+    "refine_componentwise": "componentwise=",
+    "skip_verification": "verify=",
+    "solver_tolerance": "tolerance=",
+}
+_PATH = re.compile(r"\bheader((?:\.[a-z_0-9]+)+)")
+_WORD = re.compile(r"\b(drop_matrix|factor_dtype|skip_verification|max_refinement_steps)\b")
+# What says how a matrix arrives is no keyword: "A", of "header.matrix.dense.rows".
+_MATRICES = ("matrix", "rhs", "x0")
+
+
+def in_python(message: str) -> str:
+    """The server's message, with keywords of this package in place of the contract's fields."""
+    return _WORD.sub(lambda word: _KEYWORDS[word[0]], _PATH.sub(lambda path: _keyword(path[1]), message))
+
+
+def _keyword(path: str) -> str:
+    parts = path[1:].split(".")
+    if parts[0] in _MATRICES:
+        return _KEYWORDS.get(parts[0], parts[0])
+    if parts[:2] == ["options", "parameters"]:
+        name = parts[-1]
+        return "parameters=" if name == "parameters" else f"parameters= {_KEYWORDS.get(name, name)!r}"
+    if parts[-1] in ("options", "solve", "cache", "change"):
+        return "the options" if parts[-1] in ("options", "solve") else parts[-1]
+    if parts[0] == "change":
+        return "the change"
+    return _KEYWORDS.get(parts[-1], parts[-1] + "=")
+
+
+def next_step(kind: type[CroutError], reason: str, delay: float | None, address: str) -> str:
+    """What to do about an error; empty where its message says it."""
+    if kind is HandleExpired:
+        return _GONE.get(reason, "")
+    if kind is DeadlineExceeded:
+        return _LATE.get(reason, "Give the call a longer timeout=, or the client, or none")
+    if kind is Unavailable and not reason:
+        return f"Is croutd running at {address}? Start it there, or connect to where it is"
+    if kind is Overloaded and delay is not None:
+        return f"Try again in {delay:.3g} s"
+    if kind is Overloaded:
+        return "Release factors, factor a smaller matrix, or give the server more memory"
+    if kind is Singular:
+        return (
+            "Look at the factor's info, and factor a regular matrix; numpy.linalg.lstsq solves a singular "
+            "system in the least-squares sense"
+        )
+    return ""
+
+
+def of_connection(message: str, tls: bool, address: str) -> str:
+    """By what gRPC says of a connection; empty where nothing can be said."""
+    said = message.lower().replace("_", " ")
+    if "ping timeout" in said or "keepalive watchdog" in said or "before receiving settings" in said:
+        return (
+            f"Nothing has answered at {address} for some time: the server is stopped or overloaded, or the "
+            "network between is broken"
+        )
+    if "http1.x server" in said:
+        return "What answers there speaks HTTP/1, as croutd's metrics port does: call the port of --listen"
+    if "certificate verify failed" in said:
+        return (
+            "The server's certificate is not signed by an authority that this client was told to trust "
+            "(ca=), or its time is over"
+        )
+    if "not in peer certificate" in said or "hostname verification" in said:
+        return (
+            "The server's certificate is not for this name: call it by one that it has, or give server_name="
+        )
+    if "wrong version number" in said:
+        return "The server speaks no TLS there: leave tls= out, or call the port that speaks it"
+    if "unsupported protocol" in said or "protocol version" in said:
+        return "The server speaks no TLS 1.2 or newer there, and this client nothing older"
+    if "socket closed" not in said and "connection reset" not in said and "handshake failed" not in said:
+        return ""
+    if tls:
+        return (
+            "The server ended the handshake: give a client certificate (cert=, key=), one that its "
+            "authority has signed and whose time is not over"
+        )
+    return "The server ended the connection: if it speaks TLS, give tls=True"
+
+
+def of_overflow(record: FactorRecord) -> str:
+    """What helps where a factorization overflowed, of what was not done already."""
+    ways = []
+    if not (record.row_scaled or record.col_scaled):
+        ways.append("equilibrate=True")
+    if np.dtype(record.dtype).char in "fF":
+        ways.append("dtype=float64")
+    ways.append("an algorithm that pivots, or scale the matrix")
+    return ", ".join(ways)

@@ -1,0 +1,108 @@
+"""The arrays of a matrix of scipy.sparse, as the contract takes them."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crout.errors import InvalidRequest
+
+Array = npt.NDArray[Any]
+
+_BLOCK = 1 << 20  # positions that are hashed at once
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether it is one of scipy.sparse; without SciPy loaded nothing is."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(value))
+
+
+def entries(value: Any) -> tuple[bool, list[Array], Array]:
+    """Whether compressed rows, then [indptr, indices] or [row, col], and the values.
+
+    Stored zeros stay. Spare capacity behind the last entry is left out.
+    """
+    if len(value.shape) != 2:
+        raise InvalidRequest(
+            f"a matrix has two dimensions, this sparse array has {len(value.shape)}: "
+            "use A.reshape(rows, columns)"
+        )
+    if value.format == "dia":
+        row, col, data = _diagonals(value)
+        return False, [row, col], data
+    if value.format in ("csr", "csc", "bsr"):
+        value = _without_spare(value)
+    if value.format == "csr":
+        return True, [value.indptr, value.indices], value.data
+    value = value.tocoo()
+    return False, [value.row, value.col], value.data
+
+
+def by_columns(value: Any) -> Any:
+    """The matrix as compressed columns without duplicates; stored zeros stay."""
+    compressed, (first, second), data = entries(value)
+    sparse = sys.modules["scipy.sparse"]
+    columns = (
+        sparse.csr_matrix((data, second, first), value.shape)
+        if compressed
+        else sparse.coo_matrix((data, (first, second)), value.shape)
+    ).tocsc()
+    columns.sum_duplicates()
+    return columns
+
+
+def pattern_digest(columns: Any) -> str:
+    """SparseInfo.pattern_digest of a square matrix of `by_columns`."""
+    n = columns.shape[0]
+    total = int(_split_mix(np.array([n], np.uint64))[0])
+    starts = columns.indptr
+    for begin in range(0, len(columns.data), _BLOCK):
+        end = min(begin + _BLOCK, len(columns.data))
+        column = np.searchsorted(starts, np.arange(begin, end), side="right") - 1
+        position = column.astype(np.uint64) * np.uint64(n) + columns.indices[begin:end].astype(np.uint64)
+        total += int(_split_mix(position).sum(dtype=np.uint64))
+    return f"{total % 2**64:016x}"
+
+
+def order_digest(value: Any) -> bytes:
+    """Equal for matrices whose `entries` are at the same positions in the same order."""
+    by_rows, indices, _ = entries(value)
+    digest = hashlib.blake2b(repr((value.shape, by_rows)).encode())
+    for index in indices:
+        for begin in range(0, len(index), _BLOCK):
+            digest.update(index[begin : begin + _BLOCK].astype("<i8").data)
+    return digest.digest()
+
+
+def _split_mix(x: Array) -> Array:
+    """The output of splitmix64 in each state, modulo 2^64."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Array = x ^ (x >> np.uint64(31))
+    return mixed
+
+
+def _diagonals(value: Any) -> Sequence[Array]:
+    """Rows, columns and values of a dia matrix. SciPy's own conversion drops stored zeros."""
+    rows, cols = value.shape
+    data = value.data[:, :cols]
+    col = np.broadcast_to(np.arange(data.shape[1]), data.shape)
+    row = col - value.offsets.astype(np.int64)[:, np.newaxis]
+    inside = (row >= 0) & (row < rows)
+    index = np.int32 if max(rows, cols) < 2**31 else np.int64
+    return row[inside].astype(index), col[inside].astype(index), data[inside]
+
+
+def _without_spare(value: Any) -> Any:
+    """A compressed matrix without what its arrays hold behind the last entry."""
+    count = int(value.indptr[-1])
+    if count == len(value.data) == len(value.indices):
+        return value
+    return type(value)((value.data[:count], value.indices[:count], value.indptr), shape=value.shape)

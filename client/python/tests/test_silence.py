@@ -1,0 +1,58 @@
+"""Servers that answer nothing any more."""
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+from daemon import PATIENCE
+from fake_server import FakeServer, Silence
+from relay import Relay
+
+import crout
+import crout.aio
+from crout import _aio_transport, _transport
+
+ONCE = crout.RetryPolicy(max_attempts=1)
+
+
+def solve(address):
+    with crout.connect(address, retry=ONCE) as c:
+        c.solve(np.eye(2), np.ones(2))
+
+
+def solve_in_asyncio(address):
+    async def call():
+        async with crout.aio.connect(address, retry=ONCE) as c:
+            await c.solve(np.eye(2), np.ones(2))
+
+    asyncio.run(call())
+
+
+@pytest.mark.parametrize("call", [solve, solve_in_asyncio])
+def test_a_call_outlasts_many_pings_and_ends_where_they_are_not_answered(monkeypatch, call):
+    options = dict(_transport.CHANNEL_OPTIONS)
+    for name in ("grpc.keepalive_time_ms", "grpc.keepalive_timeout_ms", "grpc.http2.ping_timeout_ms"):
+        assert options[name] <= 25_000  # Twenty more are for a new connection: a minute in all.
+        options[name] = 200
+    for module in (_transport, _aio_transport):
+        monkeypatch.setattr(module, "CHANNEL_OPTIONS", list(options.items()))
+    computing = Silence()
+    with FakeServer(computing, pings=True) as server, Relay(server.address) as relay:
+        ended = []
+
+        def run():
+            with pytest.raises(crout.Unavailable):
+                call(relay.address)
+            ended.append(True)
+
+        caller = threading.Thread(target=run)
+        caller.start()
+        assert computing.asked.wait(PATIENCE)
+        # gRPC sends two unless it is told otherwise: then a server that stops is not noticed.
+        assert relay.await_pings(6, PATIENCE / 2)
+        assert not ended
+        relay.fall_silent()
+        caller.join(PATIENCE)
+        assert ended
+        computing.released.set()

@@ -1,0 +1,124 @@
+"""Which results there is a LinAlgWarning of."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+
+import crout
+
+
+def wilkinson(n, dtype=float):
+    """Partial pivoting doubles its last column with every step."""
+    A = np.eye(n) - np.tril(np.ones((n, n)), -1)
+    A[:, -1] = 1
+    return A.astype(dtype)
+
+
+def path_laplacian(n):
+    weights = 0.1 * (1 + np.arange(n - 1) % 7)
+    A = np.diag(-weights, 1) + np.diag(-weights, -1)
+    return A - np.diag(A.sum(axis=1))
+
+
+SINGULAR = {
+    "magic": np.array([[16, 2, 3, 13], [5, 11, 10, 8], [9, 7, 6, 12], [4, 14, 15, 1.0]]),
+    "counting": np.arange(1.0, 10).reshape(3, 3),
+    "hilbert": scipy.linalg.hilbert(14),
+    "path": path_laplacian(30),
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+@pytest.mark.parametrize("algorithm", ["auto", "getrf"])
+def test_numerically_singular_matrices_are_warned_of(client, name, algorithm):
+    A = SINGULAR[name]
+    try:
+        with pytest.warns(crout.LinAlgWarning, match=r"may as well be singular|info="):
+            client.solve(A, A @ np.ones(len(A)), algorithm=algorithm)
+    except crout.Singular:
+        pass  # An exactly zero pivot.
+    with pytest.warns(crout.LinAlgWarning, match=r"may as well be singular|info="):
+        f = client.lu_factor(A, algorithm=algorithm)
+    if f.info == 0:
+        with pytest.warns(crout.LinAlgWarning, match="may as well be singular"):
+            f.solve(np.ones(len(A)))
+
+
+@pytest.mark.parametrize("algorithm", ["multifrontal", "klu"])
+def test_sparse_ones_too(client, algorithm):
+    line = scipy.sparse.csr_array(path_laplacian(60))
+    n = 12
+    grid = scipy.sparse.kronsum(*[scipy.sparse.csr_array(path_laplacian(n))] * 2).tocsr()
+    for A in (line, grid):
+        b = A @ np.ones(A.shape[0])
+        try:
+            with pytest.warns(crout.LinAlgWarning, match=r"may as well be singular|info="):
+                client.solve(A, b, algorithm=algorithm)
+        except crout.Singular:
+            pass
+    regular = grid + scipy.sparse.identity(n * n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client.solve(regular, np.ones(n * n), algorithm=algorithm)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_well_conditioned_ones_are_not(client, rng, dtype):
+    n = 24
+    stack = rng.standard_normal((250, n, n)) + np.eye(n)
+    conditions = np.linalg.cond(stack)
+    stack = stack[conditions < 1e4].astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client.solve_batch(stack, np.ones((len(stack), n), dtype))
+        for A in stack[:10]:
+            client.solve(A, np.ones(n, dtype))
+
+
+@pytest.mark.parametrize(("dtype", "n"), [(np.float32, 30), (np.float64, 56), (np.complex64, 30)])
+def test_batches_are_judged_by_their_errors_and_by_growth(client, regular, dtype, n):
+    matrices = [regular(n, dtype), wilkinson(n, dtype), regular(n, dtype)]
+    rng = np.random.default_rng(1)
+    b = [rng.standard_normal(n).astype(dtype) for _ in matrices]
+    with pytest.warns(crout.LinAlgWarning, match="1 members are poor.*the first of them 1 "):
+        f = client.lu_factor_batch(matrices)
+    with pytest.warns(crout.LinAlgWarning, match="1 solutions are poor"):
+        solution = f.solve(b, full_output=True)
+    assert solution.inaccurate == 1
+    assert solution.warnings == ("not_accurate",)
+    with pytest.warns(crout.LinAlgWarning, match="were not measured"):
+        f.solve(b, verify=False)
+    with pytest.warns(crout.LinAlgWarning, match="1 solutions are poor"):
+        client.solve_batch(matrices, b)
+    with pytest.warns(crout.LinAlgWarning, match="the solution is poor"):
+        client.solve(matrices[1], b[1])
+
+
+def test_a_complement_is_judged_by_growth(client):
+    k, n = 9, 14
+    A = np.random.default_rng(4).standard_normal((n, n))
+    A[:k, :k] -= A[:k, :k].T  # Skew of odd order: singular.
+    with pytest.warns(crout.LinAlgWarning, match="the Schur complement is poor"):
+        complement, _ = client.schur_complement(A, k)
+    assert complement.backward_error < 1e-12
+    assert complement.growth > 1e12
+
+
+def test_a_factor_in_lower_precision_has_no_determinant(client, regular):
+    f = client.lu_factor(regular(40), precision="single", determinant=True)
+    assert f.record.precision == "single"
+    assert f.record.determinant is None
+    with pytest.raises(crout.InvalidRequest, match="lower precision"):
+        f.slogdet()
+
+
+def test_the_rcond_of_perturbed_pivots_is_warned_of(client):
+    A = scipy.sparse.csr_array(np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-50]]))
+    with pytest.warns(crout.LinAlgWarning) as warned:
+        f = client.lu_factor(A, algorithm="multifrontal", rcond=True, equilibrate=False)
+    assert f.record.sparse.perturbed_pivots == 1
+    assert "perturbed_rcond" in f.record.warnings
+    assert any("a matrix nearby" in str(w.message) for w in warned)

@@ -1,0 +1,51 @@
+#include "kernels/jobs/judge_solve.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/scalar.h"
+
+namespace crout {
+
+double LargestOnHost(const PackedMatrix& matrix) {
+  return DispatchDType(matrix.dtype, [&](auto tag) -> double {
+    using T = typename decltype(tag)::type;
+    using Part = RealPart<T>;
+    const auto* const parts = reinterpret_cast<const Part*>(matrix.data);
+    const int64_t count =
+        matrix.rows * matrix.cols * static_cast<int64_t>(sizeof(T) / sizeof(Part));
+    Part largest = 0;
+    Part bad = 0;  // stays 0 unless an Inf or NaN makes it NaN
+    for (int64_t i = 0; i < count; ++i) {
+      largest = std::abs(parts[i]) > largest ? std::abs(parts[i]) : largest;
+      bad += parts[i] * Part{0};
+    }
+    return std::isnan(bad) ? std::numeric_limits<double>::quiet_NaN() : largest;
+  });
+}
+
+Doubts JudgeSolution(const FactorSummary* factor, const SolveFigures& figures,
+                     const PackedMatrix& x) {
+  const double x_max = LargestOnHost(x);
+  Doubts doubts;
+  doubts.inaccurate = !figures.finite || !std::isfinite(x_max);
+  if (figures.backward_error) {
+    doubts.inaccurate |= !IsAccepted(*figures.backward_error, figures.accepted);
+  } else if (factor != nullptr) {
+    doubts.growth = factor->is_poor();
+  }
+  if (factor != nullptr) doubts.nearly_singular = factor->is_nearly_singular();
+  // Where scales were applied, the norms of A, X and B show the scales.
+  const bool scaled =
+      factor != nullptr && (factor->row_scaled || factor->col_scaled || factor->sparse);
+  if (!scaled && x_max > 0 && figures.matrix_norm > 0 && std::isfinite(figures.matrix_norm)) {
+    // Divided first: the product may be out of range.
+    const double amplification = x_max / figures.rhs_max_abs * figures.matrix_norm;
+    const DType reached = factor != nullptr ? factor->reached_dtype() : x.dtype;
+    doubts.nearly_singular |= IsNearlySingular(amplification, reached, x.rows);
+  }
+  return doubts;
+}
+
+}  // namespace crout

@@ -1,0 +1,40 @@
+// Threshold pivoting in one dense front whose unacceptable columns stay uneliminated.
+#ifndef CROUT_KERNELS_SPARSE_PIVOT_SEARCH_H_
+#define CROUT_KERNELS_SPARSE_PIVOT_SEARCH_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace crout {
+
+// A square front, column-major, with the position of each of its rows and columns. Pivots are
+// chosen among the first `candidates` rows and columns. The others are the front's border.
+template <class T>
+struct TrialFront {
+  int64_t candidates = 0;
+  std::vector<int32_t> rows;
+  std::vector<int32_t> columns;
+  std::vector<T> values;
+
+  int64_t size() const { return static_cast<int64_t>(rows.size()); }
+};
+
+// A pivot is acceptable where its modulus is at least `threshold` times the largest of its column
+// in the first `eliminated` rows, and more than `least[position of the column]`.
+struct PivotRule {
+  double threshold = 0;
+  int64_t eliminated = 0;
+  const double* least = nullptr;
+};
+
+// Eliminates candidate columns as long as one of them has an acceptable pivot, and returns how many
+// were eliminated, e. The pivot of a column is its largest candidate. Columns without an acceptable
+// pivot are tried again after the others. Rows and columns are exchanged: the first e of `rows` and
+// `columns` are the pivots in their order. Elements in the rows and columns from e on are the Schur
+// complement; the others are undefined.
+template <class T>
+int64_t EliminateAcceptable(const PivotRule& rule, TrialFront<T>& front);
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_SPARSE_PIVOT_SEARCH_H_

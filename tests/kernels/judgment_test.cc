@@ -1,0 +1,196 @@
+// Which results are warned of: the rule itself, and what dense factors and solves show of a matrix.
+#include "kernels/numerics/judgment.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "kernels/jobs/judge_solve.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/gallery.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/ratios.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TEST(JudgmentTest, GrowthCountsInUnitsOfTheTypesRoundoff) {
+  EXPECT_FALSE(IsGrowthHarmful(1e11, DType::kFloat64));
+  EXPECT_TRUE(IsGrowthHarmful(1e12, DType::kFloat64));
+  EXPECT_FALSE(IsGrowthHarmful(1e3, DType::kComplex64));
+  EXPECT_TRUE(IsGrowthHarmful(1e4, DType::kComplex64));
+  EXPECT_TRUE(IsGrowthHarmful(kInfinity, DType::kFloat64));
+  EXPECT_TRUE(IsGrowthHarmful(NAN, DType::kFloat64));
+}
+
+TEST(JudgmentTest, AConditionNumberCountsUpToItsOrder) {
+  EXPECT_FALSE(IsNearlySingular(1e15, DType::kFloat64, 4));
+  EXPECT_TRUE(IsNearlySingular(3e15, DType::kFloat64, 4));
+  EXPECT_TRUE(IsNearlySingular(1e14, DType::kFloat64, 100));
+  // Random matrices of order 10,000 have condition numbers near 1e8, and good solutions.
+  EXPECT_FALSE(IsNearlySingular(1e13, DType::kFloat64, 10000));
+  EXPECT_FALSE(IsNearlySingular(1e5, DType::kFloat32, 10000));
+  EXPECT_TRUE(IsNearlySingular(NAN, DType::kFloat64, 1));
+  EXPECT_TRUE(IsNearlySingular(kInfinity, DType::kFloat64, 1));
+}
+
+TEST(JudgmentTest, AMeasuredErrorDecidesAndGrowthWhereThereIsNone) {
+  FactorSummary factor;
+  factor.n = 2;
+  factor.pivot_growth = 1e13;
+  factor.quality = 0;
+  const std::vector<double> x = {1, 1};
+  PackedMatrix delivered{reinterpret_cast<const std::byte*>(x.data()), DType::kFloat64,
+                         Layout::kColumnMajor, 2, 1};
+  SolveFigures figures;
+  figures.accepted = 1e-15;
+  EXPECT_TRUE(JudgeSolution(&factor, figures, delivered).growth);
+  figures.backward_error = 1e-16;
+  Doubts doubts = JudgeSolution(&factor, figures, delivered);
+  EXPECT_FALSE(doubts.growth || doubts.inaccurate || doubts.nearly_singular);
+  for (const double error : {1e-14, static_cast<double>(NAN)}) {
+    figures.backward_error = error;
+    EXPECT_TRUE(JudgeSolution(&factor, figures, delivered).inaccurate);
+  }
+  figures.backward_error = 1e-16;
+  figures.finite = false;
+  EXPECT_TRUE(JudgeSolution(&factor, figures, delivered).inaccurate);
+  // Without a factor and an error the numbers of X are what there is.
+  const std::vector<double> lost = {1, kInfinity};
+  delivered.data = reinterpret_cast<const std::byte*>(lost.data());
+  EXPECT_TRUE(JudgeSolution(nullptr, {}, delivered).inaccurate);
+}
+
+TEST(JudgmentTest, ALargeSolutionIsASignal) {
+  FactorSummary factor;
+  factor.n = 2;
+  factor.quality = 0;
+  factor.pivot_growth = 1;
+  const std::vector<double> x = {1e17, 1};
+  const PackedMatrix delivered{reinterpret_cast<const std::byte*>(x.data()), DType::kFloat64,
+                               Layout::kColumnMajor, 2, 1};
+  SolveFigures figures;
+  figures.backward_error = 0;
+  figures.rhs_max_abs = 1;
+  figures.matrix_norm = 1;
+  EXPECT_TRUE(JudgeSolution(&factor, figures, delivered).nearly_singular);
+  figures.matrix_norm = 1e-4;
+  EXPECT_FALSE(JudgeSolution(&factor, figures, delivered).nearly_singular);
+}
+
+class JudgedSolvesTest : public ::testing::Test {
+ protected:
+  // Factors A, and solves for A times ones, which has no part that A's null space could show.
+  std::pair<FactorSummary, Doubts> Judge(const HostMatrix& a, int64_t n, DType dtype,
+                                         EquilibrateMode mode = EquilibrateMode::kAuto) {
+    FactorRequest request;
+    request.matrix_dtype = dtype;
+    request.factor_dtype = dtype;
+    request.equilibrate = mode;
+    auto factor = runner_.Factor(a, n, request);
+    EXPECT_OK(factor.status());
+    if (!factor.ok() || factor->summary.info > 0) return {};
+    HostMatrix b(n);
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < n; ++i) b[i] += a[i + j * n];
+    }
+    SolveRequest solve;
+    solve.dtype = dtype;
+    const auto solved = runner_.Solve(*factor, b, 1, solve);
+    EXPECT_OK(solved.status());
+    if (!solved.ok()) return {};
+    return {factor->summary, solved->summary.doubts};
+  }
+
+  FakeDevice device_;
+  JobRunner runner_{device_};
+};
+
+HostMatrix Magic4() { return {16, 5, 9, 4, 2, 11, 7, 14, 3, 10, 6, 15, 13, 8, 12, 1}; }
+
+HostMatrix Counting(int64_t n) {
+  HostMatrix a(n * n);
+  for (int64_t k = 0; k < n * n; ++k) a[(k % n) * n + k / n] = static_cast<double>(k + 1);
+  return a;
+}
+
+HostMatrix Hilbert(int64_t n) {
+  HostMatrix a(n * n);
+  for (int64_t k = 0; k < n * n; ++k) a[k] = 1.0 / static_cast<double>(k % n + k / n + 1);
+  return a;
+}
+
+// The Laplacian of a path whose edges have these weights by turns: every row sums up to zero.
+HostMatrix PathLaplacian(int64_t n) {
+  HostMatrix a(n * n);
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    const double w = 0.1 * static_cast<double>(1 + i % 7);
+    a[i + i * n] += w;
+    a[i + 1 + (i + 1) * n] += w;
+    a[i + (i + 1) * n] = a[i + 1 + i * n] = -w;
+  }
+  return a;
+}
+
+TEST_F(JudgedSolvesTest, SingularMatricesInAllButRoundingAreSeen) {
+  const std::vector<std::pair<HostMatrix, int64_t>> matrices = {
+      {Magic4(), 4}, {Counting(3), 3}, {Hilbert(14), 14}, {PathLaplacian(30), 30}};
+  for (size_t k = 0; k < matrices.size(); ++k) {
+    SCOPED_TRACE(k);
+    const auto& [a, n] = matrices[k];
+    const auto [factor, doubts] = Judge(a, n, DType::kFloat64);
+    if (factor.n == 0) continue;  // An exactly zero pivot, which is an error of the solve.
+    EXPECT_TRUE(factor.is_nearly_singular()) << factor.condition_signal;
+    EXPECT_TRUE(doubts.nearly_singular);
+    EXPECT_FALSE(doubts.inaccurate);
+  }
+}
+
+TEST_F(JudgedSolvesTest, WellConditionedMatricesAreNot) {
+  constexpr int64_t kN = 40;
+  for (uint64_t seed = 0; seed < 250; ++seed) {
+    HostMatrix a = RandomMatrix(kN, kN, seed);
+    for (int64_t i = 0; i < kN; ++i) a[i + i * kN] += 1;
+    HostMatrix rows = a;
+    for (int64_t k = 0; k < kN * kN; ++k) rows[k] = std::ldexp(a[k], static_cast<int>(k % kN) - 20);
+    for (const auto& [matrix, dtype] :
+         {std::pair(a, DType::kFloat64), std::pair(a, DType::kFloat32),
+          std::pair(rows, DType::kFloat64), std::pair(rows, DType::kFloat32)}) {
+      const auto [factor, doubts] = Judge(matrix, kN, dtype);
+      ASSERT_FALSE(factor.is_nearly_singular()) << seed << " " << factor.condition_signal;
+      ASSERT_FALSE(factor.is_poor());
+      ASSERT_FALSE(doubts.nearly_singular || doubts.inaccurate || doubts.growth) << seed;
+    }
+  }
+}
+
+TEST_F(JudgedSolvesTest, ScalesAloneAreNoReason) {
+  const HostMatrix diagonal = {1, 0, 0, 1e-20};
+  EXPECT_FALSE(Judge(diagonal, 2, DType::kFloat64).first.is_nearly_singular());
+  EXPECT_TRUE(
+      Judge(diagonal, 2, DType::kFloat64, EquilibrateMode::kOff).first.is_nearly_singular());
+}
+
+TEST_F(JudgedSolvesTest, GrowthOfPartialPivotingIsNoSmallPivot) {
+  constexpr int64_t kN = 60;
+  HostMatrix a(kN * kN);
+  for (int64_t j = 0; j < kN; ++j) {
+    a[j + j * kN] = 1;
+    for (int64_t i = j + 1; i < kN; ++i) a[i + j * kN] = -1;
+    a[j + (kN - 1) * kN] = 1;
+  }
+  const auto [factor, doubts] = Judge(a, kN, DType::kFloat64);
+  EXPECT_TRUE(factor.is_poor());
+  EXPECT_FALSE(factor.is_nearly_singular());
+  EXPECT_FALSE(doubts.growth);  // since the error was measured
+}
+
+}  // namespace
+}  // namespace crout::testing
