@@ -38,12 +38,12 @@ constexpr double kMostSearchFlops = 3e10;
 // DelayPivots finds all delays at once, but for what a less precise factor rounds otherwise.
 constexpr int kMostSearches = 2;
 
-// |x - z| / |z| in the largest modulus of any number; NaN where x holds one.
-double RelativeDistance(std::span<const double> x, std::span<const double> z) {
+// |x + z| / |z| in the maximum norm: the relative error of x = -z. NaN if x holds a NaN.
+double RelativeErrorOfNegative(std::span<const double> x, std::span<const double> z) {
   double distance = 0;
   double largest = 0;
   for (size_t i = 0; i < z.size(); ++i) {
-    const double difference = std::abs(x[i] - z[i]);
+    const double difference = std::abs(x[i] + z[i]);
     if (!(difference <= distance)) distance = difference;
     if (std::isnan(difference)) break;
     largest = std::max(largest, std::abs(z[i]));
@@ -369,7 +369,7 @@ absl::Status SparseFactorizeJob::Probe(const Operand& a, FactorSolver& solver,
   auto* const z = reinterpret_cast<double*>(host.data());
   for (int64_t i = 0; i < n; ++i) z[i * stride] = ProbeWeight(i) * scale;
   CROUT_RETURN_IF_ERROR(context_.ops().CopyToDevice(host.data(), work, host.size()));
-  // -A z, of a right-hand side that is zero.
+  // The residual of z for b = 0 is -A z. The solve for it gives -z.
   ResidualCheck product(context_, {&a, Op::kNone, vector(0), vector(1), vector(2), std::nullopt});
   CROUT_RETURN_IF_ERROR(product.Measure());
   CROUT_RETURN_IF_ERROR(solver.Apply(Op::kNone, vector(2), vector(0)));
@@ -385,7 +385,7 @@ absl::Status SparseFactorizeJob::Probe(const Operand& a, FactorSolver& solver,
   summary.quality = std::isnan(error) ? std::numeric_limits<double>::infinity()
                                       : error / (std::sqrt(static_cast<double>(n)) * u);
   const double distance =
-      RelativeDistance({reinterpret_cast<const double*>(x), n * stride}, {z, n * stride});
+      RelativeErrorOfNegative({reinterpret_cast<const double*>(x), n * stride}, {z, n * stride});
   // One right-hand side shows a fraction of what errors are multiplied by. With perturbed pivots
   // the error of a singular A is as large as X, and the backward error that of the perturbation.
   summary.condition_signal = distance / kShownOfCondition /

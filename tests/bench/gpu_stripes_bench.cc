@@ -131,8 +131,8 @@ class SolveBench {
     const auto echelon = [this, finish, &device](const Buffer& ab, const Buffer& x) {
       const EchelonReducer& reducer = *device.echelon_reducer();
       const Buffer space = Allocate(Check(reducer.WorkspaceBytes(kType, n_, n_ + 1)));
-      const EchelonForm form = Check(
-          reducer.Reduce(context_, {ab.data(), kType, n_, n_ + 1, n_}, n_, 0, Span(space), Never));
+      const EchelonForm form = Check(reducer.Reduce(context_, {ab.data(), kType, n_, n_ + 1, n_},
+                                                    n_, PivotTolerance{}, Span(space), Never));
       if (form.rank() != n_) Check(absl::InternalError("the echelon form lost a pivot"));
       finish(ab, x);
     };

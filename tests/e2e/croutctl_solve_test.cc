@@ -86,7 +86,7 @@ TEST_F(CroutctlTest, WarnsOfAnInaccurateSolution) {
   const auto unmeasured = daemon_.Ctl({"solve", "growing", b, "--no-verify"});
   EXPECT_EQ(unmeasured.exit_code, 0);
   EXPECT_THAT(unmeasured.errors, ::testing::HasSubstr("the backward error was not measured"));
-  EXPECT_EQ(daemon_.Ctl({"batch", "factor", a, "--name=growing-batch"}).exit_code, 0);
+  EXPECT_EQ(daemon_.Ctl({"factor-batch", a, "--name=growing-batch"}).exit_code, 0);
   const auto fine = daemon_.Ctl({"lu", matrix_, "--ones"});
   EXPECT_EQ(fine.exit_code, 0);
   EXPECT_THAT(fine.errors, ::testing::Not(::testing::HasSubstr("warning")));

@@ -1,5 +1,6 @@
 // What the multifrontal method promises on the host alone.
 #include "kernels/host/multifrontal/multifrontal.h"
+#include "kernels/sparse/ordering_process.h"
 
 #include <algorithm>
 #include <cstring>
@@ -96,15 +97,17 @@ TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
 
 // Threads that meet at each of thousands of small fronts take many times their operations.
 TEST_F(HostMultifrontalTest, DoesSmallFrontsOfAChainByOneThread) {
+  AnalysisOptions options;
+  options.ordering_program = OrderingProgram();
   const SparseProblem problem = Banded(5000, 10);
   const PackedSparse chain = PackEntries(problem.entries, problem.n, DType::kFloat64);
-  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(chain.view(), {}, kNeverStop));
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(chain.view(), options, kNeverStop));
   const host::Schedule of_chain(analysis);
   EXPECT_GT(of_chain.upper_fronts().size(), 100u);
   for (const int32_t f : of_chain.upper_fronts()) EXPECT_FALSE(of_chain.is_tiled(f));
 
   const PackedSparse grid = PackEntries(GridEntries(18, 3), 5832, DType::kFloat64);
-  ASSERT_OK_AND_ASSIGN(const Analysis of_grid, Analyze(grid.view(), {}, kNeverStop));
+  ASSERT_OK_AND_ASSIGN(const Analysis of_grid, Analyze(grid.view(), options, kNeverStop));
   EXPECT_TRUE(host::Schedule(of_grid).is_tiled(of_grid.fronts() - 1));
 
   // The cost model counts the cores that have fronts side by side.

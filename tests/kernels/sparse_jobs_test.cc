@@ -182,6 +182,28 @@ TEST_P(SparseJobsTest, MeasuresWhatItFactored) {
   EXPECT_EQ(factor.sparse_matrix().size() > 0, true);
 }
 
+// By the error of the solve that measures the factor.
+TEST_P(SparseJobsTest, ShowsWhichMatricesAreSingularButForRounding) {
+  constexpr int32_t kN = 60;
+  std::vector<SparseEntry> path;  // its Laplacian: every row sums up to zero
+  for (int32_t i = 0; i + 1 < kN; ++i) {
+    const double weight = 0.1 * (1 + i % 7);
+    path.insert(path.end(), {{i, i, weight}, {i + 1, i + 1, weight}});
+    path.insert(path.end(), {{i, i + 1, -weight}, {i + 1, i, -weight}});
+  }
+  ASSERT_OK_AND_ASSIGN(const Factorization singular,
+                       Run(OfType(path, kN, GetParam()).view(), AnalysisOptions()));
+  ASSERT_EQ(singular.summary.info, 0);
+  EXPECT_TRUE(IsNearlySingular(singular.summary.condition_signal, GetParam(), kN))
+      << singular.summary.condition_signal;
+  EXPECT_TRUE(singular.summary.is_nearly_singular());
+  const PackedSparse grid = OfType(GridEntries(20, 2), 400, GetParam());
+  ASSERT_OK_AND_ASSIGN(const Factorization regular, Run(grid.view(), AnalysisOptions()));
+  EXPECT_FALSE(IsNearlySingular(regular.summary.condition_signal, GetParam(), 400))
+      << regular.summary.condition_signal;
+  EXPECT_FALSE(regular.summary.is_nearly_singular());
+}
+
 TEST_P(SparseJobsTest, PostponesPivotsThatAreTooSmall) {
   std::vector<SparseEntry> entries = GridEntries(30, 2);
   AnalysisOptions options;
