@@ -180,8 +180,11 @@ def test_archives_that_are_none(tmp_path):
 
 
 def test_a_sparse_vector_is_no_matrix():
+    vector = scipy.sparse.coo_array(np.arange(3.0))
+    if vector.ndim == 2:
+        pytest.skip("this SciPy has no sparse arrays of one dimension")
     with pytest.raises(crout.InvalidRequest, match="two dimensions, this sparse array has 1"):
-        _payload.matrix(scipy.sparse.coo_array(np.arange(3.0)))
+        _payload.matrix(vector)
 
 
 def test_small_calls_are_one_message(rng):
