@@ -6,7 +6,7 @@
 #
 # usage: deploy/test.sh [--long]
 #   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target, and
-#                        the unit tests under ThreadSanitizer
+#                        the unit tests under ThreadSanitizer, and five minutes of mixed calls with exact solutions
 #   CROUT_FUZZ_SECONDS   seconds for each fuzz target and for malformed HTTP at the daemon; 20 by default
 set -Eeuo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -153,6 +153,10 @@ fuzz() {
   return $failed
 }
 
+soak() {
+  build/ci/tests/python/environment/bin/python client/python/tests/soak.py build/ci/tests/e2e/croutd_test
+}
+
 all_tests() { tests/ci/run_ctest.py ci 2>&1 | tee "$logs/ctest.log"; }
 
 stage "set-up" deploy/setup.sh
@@ -178,7 +182,10 @@ stage "configure asan" configure asan
 stage "build asan: unit and RPC tests, fuzz targets" build_asan
 stage "unit and RPC tests under ASan and UBSan" asan_tests
 stage "fuzz targets, $fuzz_seconds s each" fuzz
-if ((long)); then stage "unit tests under ThreadSanitizer" tsan_tests; fi
+if ((long)); then
+  stage "unit tests under ThreadSanitizer" tsan_tests
+  stage "soak: mixed calls with exact solutions" soak
+fi
 
 printf '\n== Time by stage\n'
 printf '%s\n' "${summary[@]}"
