@@ -277,6 +277,13 @@ void AddMemoryOptions(Options& options, Config& config) {
 
 // What one client may have.
 void AddLimitOptions(Options& options, Config& config) {
+  options
+      .AddList("trusted-proxies", config.trusted_proxies,
+               "Proxies that carry many clients: addresses, networks (10.0.0.0/8) or unix; one may "
+               "hold more than a quarter of --call-memory when others need it")
+      ->check([](const std::string& text) {
+        return MistakeIn(TrustedProxies::Parse({text}).status());
+      });
   options.AddTimeLimit(
       "max-connection-age", config.max_connection_age,
       "After this a client connects anew for its next calls; those that run go on");

@@ -44,6 +44,8 @@ struct Config {
   size_t call_memory_bytes = size_t{128} << 20;  // for calls themselves, beside what they move
   // Free host memory goes back to the system when nothing has run for so long; infinite: never.
   absl::Duration return_memory_after = absl::Seconds(10);
+  // Addresses, networks and "unix", whose calls have no share of the memory for calls.
+  std::vector<std::string> trusted_proxies;
   absl::Duration max_connection_age = absl::Hours(1);
   int64_t max_connections = 4096;  // of TCP, to each address of `listen`
   // Small calls that run together (decision 0032).

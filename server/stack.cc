@@ -60,6 +60,8 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
       std::make_unique<CachingResource>(std::make_unique<host::HostMemory>(), kCachedHostBytes);
   stack->devices_->host_budget().SetTrim([stack = stack.get()](size_t free) { stack->Trim(free); });
   stack->call_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes);
+  stack->call_shares_ = std::make_unique<PeerShares>(*stack->call_memory_);
+  CROUT_ASSIGN_OR_RETURN(TrustedProxies proxies, TrustedProxies::Parse(config.trusted_proxies));
   stack->refused_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes / kRefusedShare);
   if (!config.identities_file.empty()) {
     CROUT_ASSIGN_OR_RETURN(stack->identities_,
@@ -88,6 +90,8 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                     .traces = stack->traces_.get(),
                                     .calls = stack->calls_,
                                     .call_memory = *stack->call_memory_,
+                                    .call_shares = *stack->call_shares_,
+                                    .trusted_proxies = std::move(proxies),
                                     .refused_memory = *stack->refused_memory_,
                                     .identities = stack->identities_.get(),
                                     .host_memory = *stack->host_memory_,

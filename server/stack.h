@@ -64,6 +64,7 @@ class Stack {
   std::unique_ptr<TraceExporter> traces_;  // null: they go nowhere
   CallRegistry calls_;
   std::unique_ptr<MemoryBudget> call_memory_;
+  std::unique_ptr<PeerShares> call_shares_;
   std::unique_ptr<MemoryBudget> refused_memory_;
   std::unique_ptr<IdentityKeeper> identities_;  // null: nobody is asked who they are
   std::unique_ptr<ThreadPool> parsers_;

@@ -42,6 +42,16 @@ OpenCall CallBase::Describe() {
   return call;
 }
 
+void CallBase::GiveWay() {
+  GoOnWithoutMemory([this] {
+    core_.releasing.Schedule([self = shared_from_this(), this] {
+      MutexLock lock(&mutex_);
+      if (phase_ == CallPhase::kQueue || phase_ == CallPhase::kWork) return;
+      End(ServerCore::GivingWay());
+    });
+  });
+}
+
 void CallBase::Cancelled() {
   MutexLock lock(&mutex_);
   ClientGone("the client cancelled the call");
@@ -71,14 +81,15 @@ absl::Status CallBase::Enter() {
   self_ = shared_from_this();
   CROUT_ASSIGN_OR_RETURN(CallRegistry::Ticket entry, core_.calls.Enter(self_));
   entry_ = std::make_shared<const CallRegistry::Ticket>(std::move(entry));
-  CROUT_ASSIGN_OR_RETURN(charge_, core_.ChargeCall());
   MutexLock lock(&mutex_);
   CROUT_RETURN_IF_ERROR(caller_.Admit(core_, *context_, observed_));
   const Caller& caller = caller_.caller();
   tenant_ = observed_.tenant = caller.tenant;
   roles_ = caller.roles;
-  account_ = core_.tenant_loads.OpenCall(tenant_);
   observed_.identity = caller.identity;
+  sharing_peer_ = SharingPeer(observed_.peer, caller.identity, core_.trusted_proxies);
+  CROUT_RETURN_IF_ERROR(ChargeMore(ServerCore::kCallBytes));
+  account_ = core_.tenant_loads.OpenCall(tenant_);
   return absl::OkStatus();
 }
 
@@ -100,9 +111,12 @@ absl::Status CallBase::TakeRequest(const grpc::ByteBuffer& buffer,
   return ChargeMore(buffer.Length());
 }
 
+absl::StatusOr<PeerShares::Charge> CallBase::Charge(size_t bytes) {
+  return core_.ChargeCall(sharing_peer_, bytes, weak_from_this());
+}
+
 absl::Status CallBase::ChargeMore(size_t bytes) {
-  CROUT_ASSIGN_OR_RETURN(Reservation more, core_.ChargeCall(bytes));
-  charge_.Absorb(std::move(more));
+  CROUT_ASSIGN_OR_RETURN(charges_.emplace_back(), Charge(bytes));
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
@@ -43,7 +44,9 @@ namespace crout {
 //
 // Its bodies: of a call's life call_base.cc, of its work and its job in the queue call_job.cc. Its
 // parts: CallerCheck, ReplyWriter, JobTicket; gRPC's side is Call's (call.h).
-class CallBase : public LiveCall, public std::enable_shared_from_this<CallBase> {
+class CallBase : public LiveCall,
+                 public PeerShares::Holder,
+                 public std::enable_shared_from_this<CallBase> {
  public:
   using Message = ReplyWriter::Message;
 
@@ -51,6 +54,9 @@ class CallBase : public LiveCall, public std::enable_shared_from_this<CallBase> 
   // A client that does not read its reply holds the reply's memory.
   void EnforceLimits(Clock::time_point now) override;
   OpenCall Describe() override;
+  // No effect on a call whose job waits or runs: those are bounded by the queue, and its memory
+  // stays charged.
+  void GiveWay() override;
 
  protected:
   CallBase(ServerCore& core, grpc::CallbackServerContext* context, Method method)
@@ -79,7 +85,9 @@ class CallBase : public LiveCall, public std::enable_shared_from_this<CallBase> 
 
   // Parses a request that is one message. gRPC keeps it as long as the call lives: it is charged.
   absl::Status TakeRequest(const grpc::ByteBuffer& buffer, google::protobuf::Message* request);
-  // Charges the call, as long as it lives, for a small message that it keeps.
+  // Charges the caller for a small message that the call keeps.
+  absl::StatusOr<PeerShares::Charge> Charge(size_t bytes);
+  // Likewise, as long as the call lives.
   absl::Status ChargeMore(size_t bytes);
 
   CallPhase phase() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_; }
@@ -234,8 +242,9 @@ class CallBase : public LiveCall, public std::enable_shared_from_this<CallBase> 
   // In the registry, until all else that the call holds has been given back.
   std::shared_ptr<const CallRegistry::Ticket> entry_;
   TenantLoads::Account account_;
-  Reservation charge_;              // of what the call costs beside its job, as long as it lives
-  std::shared_ptr<CallBase> self_;  // gRPC's reference, from Enter() to Done()
+  std::string sharing_peer_;                 // whom the call is charged to
+  std::vector<PeerShares::Charge> charges_;  // for the call itself, and the messages it keeps
+  std::shared_ptr<CallBase> self_;           // gRPC's reference, from Enter() to Done()
   std::atomic<bool> stop_ = false;
 
   CallerCheck caller_ ABSL_GUARDED_BY(mutex_);

@@ -4,12 +4,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/util/strings.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
 namespace {
 
-constexpr double kRetrySeconds = 1;
+absl::Status Exhausted(std::string_view message) {
+  constexpr double kRetrySeconds = 1;
+  return WithRetryAfter(
+      WithReason(absl::ResourceExhaustedError(ToAbsl(message)), kReasonMemoryExhausted),
+      kRetrySeconds);
+}
 
 }  // namespace
 
@@ -18,15 +24,19 @@ size_t Limits::ReplyChunkBytes() const {
   return std::min(reply_chunk_bytes, std::max(kLeast, LargestMessage(transfer) / 2));
 }
 
-absl::StatusOr<Reservation> ServerCore::ChargeCall(size_t bytes) {
-  auto charge = call_memory.TryReserve(bytes);
+absl::StatusOr<PeerShares::Charge> ServerCore::ChargeCall(std::string_view peer, size_t bytes,
+                                                          std::weak_ptr<PeerShares::Holder> call) {
+  auto charge = call_shares.TryCharge(peer, bytes, std::move(call));
   if (charge) return *std::move(charge);
-  return WithRetryAfter(
-      WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                     "open calls hold the ", call_memory.limit() >> 10,
-                     " KiB that the server has for them: try again when some have ended")),
-                 kReasonMemoryExhausted),
-      kRetrySeconds);
+  return Exhausted(absl::StrCat("open calls hold the ", call_memory.limit() >> 10,
+                                " KiB that the server has for them: try again when some have "
+                                "ended"));
+}
+
+absl::Status ServerCore::GivingWay() {
+  return Exhausted(
+      "ended to admit another client's call: this client's open calls held more than a quarter of "
+      "the server's memory for calls; keep fewer open, and try again");
 }
 
 }  // namespace crout

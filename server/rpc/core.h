@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -16,8 +18,10 @@
 #include "server/metrics/metrics.h"
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
+#include "server/rpc/peer_name.h"
 #include "server/rpc/transfer_watch.h"
 #include "server/scheduling/device_pool.h"
+#include "server/scheduling/peer_shares.h"
 #include "server/status/recent_work.h"
 #include "server/trace/trace_exporter.h"
 
@@ -58,8 +62,10 @@ struct ServerCore {
   // Where spans of calls go; null: nowhere.
   TraceExporter* traces;
   CallRegistry& calls;
-  // For the calls themselves, whatever they move.
+  // For the calls themselves, whatever they move, and its shares by peer.
   MemoryBudget& call_memory;
+  PeerShares& call_shares;
+  TrustedProxies trusted_proxies;  // have no share
   // The part of it that calls may hold which were refused and are told so later.
   MemoryBudget& refused_memory;
   // Who may call; null: everybody may, as any tenant.
@@ -77,9 +83,13 @@ struct ServerCore {
 
   // What a call costs beside all that it reserves: the stream, its buffers, its state.
   static constexpr size_t kCallBytes = size_t{32} << 10;
-  // For a call, as long as it lives, or for small messages that it keeps. RESOURCE_EXHAUSTED
-  // (reason MEMORY_EXHAUSTED) when open calls hold all that there is for them.
-  absl::StatusOr<Reservation> ChargeCall(size_t bytes = kCallBytes);
+  // Charges `peer` (SharingPeer) for a call, as long as the call lives, or for small messages that
+  // it keeps. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) when open calls hold all memory for
+  // calls and no other peer has to give way.
+  absl::StatusOr<PeerShares::Charge> ChargeCall(std::string_view peer, size_t bytes,
+                                                std::weak_ptr<PeerShares::Holder> call);
+  // Ends a call of a peer that gives way to another one.
+  static absl::Status GivingWay();
 
   // Set by the daemon as soon as it is asked to stop.
   std::atomic<bool> draining = false;

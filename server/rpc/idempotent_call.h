@@ -140,7 +140,7 @@ class IdempotentCall : public Base, public RequestWaiter {
   }
 
   std::optional<RequestClaim> claim_;
-  Reservation waiting_;  // for the first message, while the call waits
+  PeerShares::Charge waiting_;  // for the first message, while the call waits
   // OnRequestSettled() could not tell: EnforceLimits() does.
   std::atomic<bool> settled_ = false;
 };

@@ -290,7 +290,7 @@ bool UploadCall::IsMemoryAtHand() const {
   });
 }
 
-absl::StatusOr<Reservation> UploadCall::KeepFirstMessage() {
+absl::StatusOr<PeerShares::Charge> UploadCall::KeepFirstMessage() {
   constexpr double kRetrySeconds = 1;
   if (first_->size() > kMaxRequestBytes) {
     return WithRetryAfter(
@@ -301,7 +301,7 @@ absl::StatusOr<Reservation> UploadCall::KeepFirstMessage() {
                    kReasonRequestInProgress),
         kRetrySeconds);
   }
-  CROUT_ASSIGN_OR_RETURN(Reservation charge, core_.ChargeCall(first_->size()));
+  CROUT_ASSIGN_OR_RETURN(PeerShares::Charge charge, Charge(first_->size()));
   first_->Detach();
   return charge;
 }

@@ -87,7 +87,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // For a call that waits before it proceeds: a charge for what came with the header, to be held
   // until then. ABORTED (reason REQUEST_IN_PROGRESS) if that is too much to be kept.
-  absl::StatusOr<Reservation> KeepFirstMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<PeerShares::Charge> KeepFirstMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether all of the payload is here, if not yet on the device.
   bool half_closed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return reader_.half_closed(); }
 

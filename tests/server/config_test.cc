@@ -98,6 +98,13 @@ TEST(ConfigTest, UnknownDevicesAreBadUsage) {
   EXPECT_EQ(std::get<Config>(Parse({"--devices=auto,host,cuda,cuda:0,1"})).devices.size(), 5u);
 }
 
+TEST(ConfigTest, TrustedProxiesAreAddressesAndNetworks) {
+  EXPECT_THAT(Refusal({"--trusted-proxies=10.0.0.0/8,proxy"}), ::testing::HasSubstr("'proxy'"));
+  const auto parsed = Parse({"--trusted-proxies=10.0.0.0/8,unix"});
+  EXPECT_THAT(std::get<Config>(parsed).trusted_proxies,
+              ::testing::ElementsAre("10.0.0.0/8", "unix"));
+}
+
 TEST(ConfigTest, LeasesArePositiveAndTheDefaultOneIsGranted) {
   for (const std::vector<std::string>& bad : {std::vector<std::string>{"--default-lease=0"},
                                               {"--max-lease=0"},

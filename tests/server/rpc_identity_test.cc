@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -31,11 +33,10 @@ class IdentityTest : public RpcTest {
  protected:
   ~IdentityTest() override { unlink(path_.c_str()); }
 
-  void StartAsking(const std::string& identities) {
+  void StartAsking(const std::string& identities, Config config = SmallConfig()) {
     WriteIdentities(identities);
-    Config config = SmallConfig();
     config.identities_file = path_;
-    StartServer({}, config);
+    StartServer({}, std::move(config));
   }
   // Replaced as operators should: by renaming.
   void WriteIdentities(const std::string& text) const {
@@ -154,6 +155,39 @@ TEST_F(IdentityTest, GuessesBeyondTheirMemoryAreToldAtOnce) {
   const auto all = core().refused_memory.TryReserve(core().refused_memory.limit());
   EXPECT_EQ(ReasonIn(Info(As("guess").get())), "UNKNOWN_TOKEN");
   EXPECT_TRUE(Info(As("a").get()).ok());
+}
+
+// Every byte of the memory for calls is held by one identity's open calls, which stay open.
+TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
+  constexpr int kFit = 8;
+  Config config = SmallConfig();
+  config.call_memory_bytes = kFit * ServerCore::kCallBytes;
+  StartAsking(both_, config);
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<
+      std::unique_ptr<grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>>>
+      calls;
+  for (size_t i = 1; i <= kFit; ++i) {
+    contexts.push_back(As("a"));
+    calls.push_back(stub().Factorize(contexts.back().get()));
+    WaitUntil([&] { return core().call_memory.reserved() == i * ServerCore::kCallBytes; },
+              "alone, alice may hold all");
+  }
+  EXPECT_EQ(ReasonIn(Info(As("a").get())), "MEMORY_EXHAUSTED");
+  const grpc::Status other = Info(As("b").get());
+  EXPECT_TRUE(other.ok()) << other.error_message();
+  // One for bob's call, one for its reply.
+  for (int i = kFit - 2; i < kFit; ++i) {
+    const grpc::Status ended = calls[i]->Finish();
+    EXPECT_EQ(ended.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << i;
+    EXPECT_EQ(ReasonIn(ended), "MEMORY_EXHAUSTED") << i;
+    EXPECT_THAT(ended.error_message(), HasSubstr("another client's call")) << i;
+  }
+  for (int i = 0; i < kFit - 2; ++i) {
+    calls[i]->WritesDone();
+    EXPECT_EQ(calls[i]->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << i;
+  }
+  WaitUntil([&] { return core().call_memory.reserved() == 0; }, "given back");
 }
 
 TEST_F(IdentityTest, RolesSayWhatMayBeCalled) {

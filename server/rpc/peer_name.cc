@@ -1,0 +1,109 @@
+#include "server/rpc/peer_name.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "kernels/util/strings.h"
+
+namespace crout {
+namespace {
+
+using Address = std::array<uint8_t, 16>;
+constexpr int kAddressBits = 128;
+constexpr int kMappedBits = 96;  // before the IPv4 address in an IPv6 one
+constexpr int kSharedBits = 64;  // the holder of one address of the network has all of them
+
+// In IPv6's form.
+std::optional<Address> ParseAddress(const std::string& text) {
+  Address address = {};
+  if (inet_pton(AF_INET, text.c_str(), &address[12]) == 1) {
+    address[10] = address[11] = 0xff;
+    return address;
+  }
+  if (inet_pton(AF_INET6, text.c_str(), address.data()) == 1) return address;
+  return std::nullopt;
+}
+
+bool IsMapped(const Address& address) {
+  in6_addr as_ipv6 = {};
+  std::memcpy(&as_ipv6, address.data(), address.size());
+  return IN6_IS_ADDR_V4MAPPED(&as_ipv6);
+}
+
+// Sets what follows the first `bits` to 0.
+Address Masked(Address address, int bits) {
+  for (int byte = 0; byte < static_cast<int>(address.size()); ++byte) {
+    const int kept = std::clamp(bits - 8 * byte, 0, 8);
+    address[byte] &= static_cast<uint8_t>(0xff00 >> kept);
+  }
+  return address;
+}
+
+// The address of a TCP peer as gRPC names it, without its port and zone.
+std::optional<Address> AddressOf(absl::string_view peer) {
+  if (!absl::ConsumePrefix(&peer, "ipv4:") && !absl::ConsumePrefix(&peer, "ipv6:")) {
+    return std::nullopt;
+  }
+  std::string host(peer.substr(0, peer.rfind(':')));
+  host = absl::StrReplaceAll(host, {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
+  return ParseAddress(host.substr(0, host.find('%')));
+}
+
+bool IsUnix(std::string_view peer) { return absl::StartsWith(ToAbsl(peer), "unix"); }
+
+}  // namespace
+
+absl::StatusOr<TrustedProxies> TrustedProxies::Parse(const std::vector<std::string>& entries) {
+  TrustedProxies proxies;
+  for (const std::string& entry : entries) {
+    if (entry == "unix") {
+      proxies.unix_ = true;
+      continue;
+    }
+    const size_t slash = entry.find('/');
+    const auto address = ParseAddress(entry.substr(0, slash));
+    const int most = address && IsMapped(*address) ? kAddressBits - kMappedBits : kAddressBits;
+    int bits = most;
+    const bool good =
+        slash == std::string::npos || absl::SimpleAtoi(entry.substr(slash + 1), &bits);
+    if (!address || !good || bits < 0 || bits > most) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", entry, "' is no proxy: write an address, a network such as 10.0.0.0/8, or unix"));
+    }
+    bits += kAddressBits - most;
+    proxies.networks_.push_back({Masked(*address, bits), bits});
+  }
+  return proxies;
+}
+
+bool TrustedProxies::Has(std::string_view peer) const {
+  if (IsUnix(peer)) return unix_;
+  const auto address = AddressOf(ToAbsl(peer));
+  return address && std::any_of(networks_.begin(), networks_.end(), [&](const Network& network) {
+           return Masked(*address, network.bits) == network.address;
+         });
+}
+
+std::string SharingPeer(std::string_view peer, std::string_view identity,
+                        const TrustedProxies& proxies) {
+  if (!identity.empty()) return absl::StrCat("identity ", ToAbsl(identity));
+  if (proxies.Has(peer)) return "";
+  if (IsUnix(peer)) return "unix";
+  const auto address = AddressOf(ToAbsl(peer));
+  if (!address) return "";
+  const Address shared = Masked(*address, IsMapped(*address) ? kAddressBits : kSharedBits);
+  return absl::StrCat("address ", std::string(shared.begin(), shared.end()));
+}
+
+}  // namespace crout
