@@ -93,15 +93,14 @@ class DelaySearch {
     for (int32_t c = analysis_.child_start[f]; c < analysis_.child_start[f + 1]; ++c) {
       AddChild(left_[analysis_.child[c]], front);
     }
-    const PivotRule rule{kMargin * analysis_.pivot_threshold, EliminatedRows(front), least_.data()};
+    const double threshold = std::min(1.0, kMargin * analysis_.pivot_threshold);
+    const PivotRule rule{threshold, EliminatedRows(front), least_.data()};
     int64_t done = EliminateAcceptable(rule, front);
     if (IsLast(f)) done = front.candidates;
     TakePivots(f, front, done);
-    if (IsLast(f)) {
-      held_ -= front.values.size() * sizeof(T);
-      return absl::OkStatus();
-    }
-    return Leave(front, done, left_[f]);
+    if (!IsLast(f)) CROUT_RETURN_IF_ERROR(Leave(front, done, left_[f]));
+    held_ -= FrontBytes(front.size());
+    return absl::OkStatus();
   }
 
   // Whether nothing can be delayed to the front above f.
@@ -113,6 +112,13 @@ class DelaySearch {
   // Rows and columns of the front, all of its values zero: what children delayed, its own, its
   // border.
   absl::Status Gather(int64_t f, TrialFront<T>& front) {
+    int64_t size = analysis_.eliminated(f) + analysis_.bordered(f);
+    for (int32_t c = analysis_.child_start[f]; c < analysis_.child_start[f + 1]; ++c) {
+      size += left_[analysis_.child[c]].candidates;
+    }
+    CROUT_RETURN_IF_ERROR(Hold(size));
+    front.rows.reserve(size);
+    front.columns.reserve(size);
     for (int32_t c = analysis_.child_start[f]; c < analysis_.child_start[f + 1]; ++c) {
       const TrialFront<T>& child = left_[analysis_.child[c]];
       front.rows.insert(front.rows.end(), child.rows.begin(),
@@ -129,19 +135,22 @@ class DelaySearch {
     const auto end = analysis_.border.begin() + analysis_.border_start[f + 1];
     front.rows.insert(front.rows.end(), begin, end);
     front.columns.insert(front.columns.end(), begin, end);
-    for (int64_t i = 0; i < front.size(); ++i) {
+    for (int64_t i = 0; i < size; ++i) {
       row_place_[front.rows[i]] = static_cast<int32_t>(i);
       column_place_[front.columns[i]] = static_cast<int32_t>(i);
     }
-    const int64_t elements = front.size() * front.size();
-    CROUT_RETURN_IF_ERROR(Hold(elements));
-    front.values.assign(elements, T{0});
+    front.values.assign(size * size, T{0});
     return absl::OkStatus();
   }
 
-  // So many elements more.
-  absl::Status Hold(int64_t elements) {
-    held_ += elements * sizeof(T);
+  // Of a front's values and positions.
+  static size_t FrontBytes(int64_t size) {
+    return size * size * sizeof(T) + 2 * size * sizeof(int32_t);
+  }
+
+  // A front of this size more.
+  absl::Status Hold(int64_t size) {
+    held_ += FrontBytes(size);
     if (held_ <= claimed_) return absl::OkStatus();
     claimed_ = held_ + held_ / 4;
     return options_.Claim(Bytes(analysis_) + claimed_);
@@ -175,7 +184,7 @@ class DelaySearch {
       const T* const from = child.values.data() + j * size;
       for (int64_t i = 0; i < size; ++i) to[row_place_[child.rows[i]]] += from[i];
     }
-    held_ -= child.values.size() * sizeof(T);
+    held_ -= FrontBytes(size);
     child = {};
   }
 
@@ -212,7 +221,7 @@ class DelaySearch {
     }
     const int64_t size = front.size();
     const int64_t rest = size - done;
-    CROUT_RETURN_IF_ERROR(Hold(rest * rest));
+    CROUT_RETURN_IF_ERROR(Hold(rest));
     left.candidates = front.candidates - done;
     left.rows.assign(front.rows.begin() + done, front.rows.end());
     left.columns.assign(front.columns.begin() + done, front.columns.end());
@@ -221,7 +230,6 @@ class DelaySearch {
       std::copy_n(front.values.data() + done + (done + j) * size, rest,
                   left.values.data() + j * rest);
     }
-    held_ -= front.values.size() * sizeof(T);
     return absl::OkStatus();
   }
 

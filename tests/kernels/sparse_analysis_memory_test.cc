@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/sparse/analysis.h"
+#include "kernels/sparse/delayed_pivots.h"
 #include "tests/support/counted_heap.h"
 #include "tests/support/gallery.h"
 #include "tests/support/sparse_gallery.h"
@@ -127,6 +128,30 @@ TEST(SparseAnalysisMemoryTest, PostponesWithinWhatWasClaimed) {
                                                               interchanges, options, kNeverStop));
       EXPECT_LE(CountedHeap::MostExcess(), kSlack);
       EXPECT_LE(postponed.bytes(), claims.granted());
+    }
+  }
+}
+
+// Skew matrices with hardly a diagonal, most of whose pivots are delayed.
+TEST(SparseAnalysisMemoryTest, DelaysWithinWhatWasClaimed) {
+  for (const auto& [m, dimensions] : {std::pair(40, 2), std::pair(9, 3)}) {
+    for (const DType dtype : {DType::kFloat32, DType::kComplex128}) {
+      SCOPED_TRACE(::testing::Message() << dimensions << " dimensions, " << NameOf(dtype));
+      std::vector<SparseEntry> entries = GridEntries(m, dimensions);
+      for (SparseEntry& entry : entries) {
+        entry.value = entry.row == entry.column ? 1e-6 : entry.row < entry.column ? 1 : -1;
+      }
+      const PackedSparse a = PackEntries(entries, dimensions == 2 ? m * m : m * m * m, dtype);
+      AnalysisOptions options;
+      options.matching = MatchingMode::kOff;
+      ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(a.view(), options, kNeverStop));
+      Claims claims(AnalysisBytes(a.n));
+      options.claim = [&](size_t bytes) { return claims(bytes); };
+      ASSERT_OK_AND_ASSIGN(const Analysis delayed,
+                           DelayPivots(analysis, a.view(), dtype, options, kNeverStop));
+      EXPECT_GT(delayed.factor_entries(), analysis.factor_entries());
+      EXPECT_LE(CountedHeap::MostExcess(), kSlack);
+      EXPECT_LE(delayed.bytes(), claims.granted());
     }
   }
 }
