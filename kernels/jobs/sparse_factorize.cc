@@ -38,12 +38,13 @@ constexpr double kMostSearchFlops = 3e10;
 // DelayPivots finds all delays at once, but for what a less precise factor rounds otherwise.
 constexpr int kMostSearches = 2;
 
-// |x - z| / |z| in the largest modulus of any number; NaN where x holds one.
+// |x + z| / |z| in the largest modulus of any number, of an x that solves A x = -A z; NaN where x
+// holds one.
 double RelativeDistance(std::span<const double> x, std::span<const double> z) {
   double distance = 0;
   double largest = 0;
   for (size_t i = 0; i < z.size(); ++i) {
-    const double difference = std::abs(x[i] - z[i]);
+    const double difference = std::abs(x[i] + z[i]);
     if (!(difference <= distance)) distance = difference;
     if (std::isnan(difference)) break;
     largest = std::max(largest, std::abs(z[i]));
