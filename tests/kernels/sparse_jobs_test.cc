@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/factor_parts.h"
+#include "kernels/numerics/judgment.h"
 #include "kernels/sparse/ordering_process.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/multifrontal_testing.h"
@@ -174,6 +175,9 @@ TEST_P(SparseJobsTest, MeasuresWhatItFactored) {
   ASSERT_TRUE(summary.rcond.has_value());
   EXPECT_GT(*summary.rcond, 1e-4);
   EXPECT_LT(*summary.rcond, 1e-1);
+  // Decides where rcond was not estimated.
+  EXPECT_FALSE(IsNearlySingular(summary.condition_signal, summary.factor_dtype, summary.n))
+      << summary.condition_signal;
   ASSERT_TRUE(summary.det_log_abs.has_value());
   // Between the powers of the least and of the largest that a pivot of this matrix can be.
   EXPECT_GT(*summary.det_log_abs, 400 * std::log(2.0));
