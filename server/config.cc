@@ -238,7 +238,8 @@ void AddJobOptions(Options& options, Config& config) {
       ->check(CLI::Range(0, 4096));
   options
       .Add("queue-capacity", config.limits.queue_capacity,
-           "Jobs that may wait for one device; more are refused")
+           "Jobs that may wait for one device; more are refused. The same holds for matrices that "
+           "wait for their analysis, and for calls that wait for memory")
       ->check(CLI::Range(1, 1000000));
   options.Add("gather", config.gather,
               "Let small calls that wait at the same moment run together: on or off");

@@ -4,7 +4,10 @@
 #include <sys/prctl.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <iostream>
 #include <string_view>
+#include <system_error>
 #include <variant>
 
 #include "kernels/host/device/openmp_environment.h"
@@ -29,6 +32,14 @@ void KeepReceiveBuffersWarm() {
 // process of the daemon's user to look up.
 void HideMemory() { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
+int RunServer(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals) {
+  ConfigureLog(config.log_level, config.log_format);
+  TakeLibraryLogs();
+  const int code = Serve(config, open_devices, signals);
+  FlushLog();
+  return code;
+}
+
 }  // namespace
 
 int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
@@ -43,11 +54,15 @@ int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& config = std::get<Config>(parsed);
   if (config.tls.enabled() || !config.identities_file.empty()) HideMemory();
-  ConfigureLog(config.log_level, config.log_format);
-  TakeLibraryLogs();
-  const int code = Serve(config, open_devices, signals);
-  FlushLog();
-  return code;
+  try {
+    return RunServer(config, open_devices, signals);
+  } catch (const std::system_error& error) {  // of StartThread
+    FlushLog();
+    std::cerr << "croutd: RESOURCE_EXHAUSTED: the system starts no more threads (" << error.what()
+              << "): raise the limit of the user (ulimit -u), of the service (TasksMax) or of the "
+                 "container (pids.max)\n";
+    return EXIT_FAILURE;
+  }
 }
 
 }  // namespace crout

@@ -16,6 +16,7 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
+#include "kernels/util/thread.h"
 #include "server/http/listen_address.h"
 #include "server/operations_pages.h"
 #include "server/rpc/caller.h"
@@ -105,7 +106,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   daemon->standard_ =
       std::make_unique<StandardServices>(daemon->stack_->core(), config.health, config.reflection);
   CROUT_RETURN_IF_ERROR(daemon->Bind());
-  daemon->housekeeper_ = std::thread([daemon = daemon.get()] { daemon->HousekeepingLoop(); });
+  daemon->housekeeper_ = StartThread([daemon = daemon.get()] { daemon->HousekeepingLoop(); });
   daemon->SetServing(true);
   LogStart(config, {daemon->addresses_, daemon->pages_->address()}, daemon->stack_->core());
   return daemon;

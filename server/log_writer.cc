@@ -11,12 +11,13 @@
 #include <utility>
 
 #include "kernels/util/clock.h"
+#include "kernels/util/thread.h"
 
 namespace crout {
 
 LogWriter* LogWriter::Start(int fd, size_t capacity) {
   auto* const writer = new LogWriter(fd, capacity);
-  std::thread([writer] { writer->Run(); }).detach();
+  StartThread([writer] { writer->Run(); }).detach();
   return writer;
 }
 

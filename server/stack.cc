@@ -174,6 +174,8 @@ ServerState Stack::State() const {
     device.driver_used_bytes = static_cast<int64_t>(memory.driver_used_bytes);
     device.memory_age_seconds = age.count();
     device.queue_depth = static_cast<int64_t>(load.queue_depth);
+    device.preparing_depth = static_cast<int64_t>(slot->preparing->load().queue_depth);
+    device.admitting_depth = static_cast<int64_t>(slot->admitting->load().queue_depth);
     device.streams = load.streams;
     device.streams_busy = load.streams_busy;
     device.healthy = slot->device->healthy();

@@ -25,6 +25,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/util/allocation.h"
 #include "kernels/util/status_macros.h"
+#include "kernels/util/thread.h"
 #include "server/http/listen_address.h"
 
 namespace crout {
@@ -220,7 +221,7 @@ TcpListener::~TcpListener() {
 
 void TcpListener::Start(std::unique_ptr<Acceptor> acceptor) {
   acceptor_ = std::move(acceptor);
-  thread_ = std::thread([this] { Run(); });
+  thread_ = StartThread([this] { Run(); });
 }
 
 void TcpListener::Stop() {

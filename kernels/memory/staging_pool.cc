@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/util/allocation.h"
+#include "kernels/util/thread.h"
 
 namespace crout {
 
@@ -18,7 +19,7 @@ StagingPool::StagingPool(Buffer memory, const StagingPoolOptions& options,
       free_.push_back(&blocks_[i]);
     }
   }
-  thread_ = std::thread([this] { Recycle(); });
+  thread_ = StartThread([this] { Recycle(); });
 }
 
 StagingPool::~StagingPool() {

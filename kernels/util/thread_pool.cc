@@ -1,18 +1,29 @@
 #include "kernels/util/thread_pool.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "kernels/util/allocation.h"
+#include "kernels/util/thread.h"
 
 namespace crout {
 
 ThreadPool::ThreadPool(int threads) {
   threads_.reserve(std::max(1, threads));
-  for (int i = 0; i < std::max(1, threads); ++i) threads_.emplace_back([this] { Work(); });
+  try {
+    for (int i = 0; i < std::max(1, threads); ++i) {
+      threads_.push_back(StartThread([this] { Work(); }));
+    }
+  } catch (const std::system_error&) {
+    Stop();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { Stop(); }
+
+void ThreadPool::Stop() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;

@@ -19,7 +19,7 @@ class ThreadPool {
  public:
   using Task = absl::AnyInvocable<void() &&>;
 
-  // Starts max(1, threads) threads.
+  // Starts max(1, threads) threads. std::system_error: there are not that many.
   explicit ThreadPool(int threads);
   ThreadPool(const ThreadPool&) = delete;  // Its threads point to it.
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -34,6 +34,7 @@ class ThreadPool {
 
  private:
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Mutex mutex_;
   CondVar wake_;

@@ -6,6 +6,7 @@
 
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
+#include "kernels/util/thread.h"
 #include "server/log.h"
 
 namespace crout {
@@ -26,7 +27,7 @@ GpuMonitor::GpuMonitor(std::vector<Gpu> gpus, std::string library)
     : gpus_(std::move(gpus)), library_(std::move(library)), last_(gpus_.size()) {
   const auto is_gpu = [](const Gpu& gpu) { return !gpu.pci_bus_id.empty(); };
   if (!std::any_of(gpus_.begin(), gpus_.end(), is_gpu)) return;
-  thread_ = std::thread([this] { Work(); });
+  thread_ = StartThread([this] { Work(); });
 }
 
 GpuMonitor::~GpuMonitor() {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
+#include "kernels/util/thread.h"
 #include "server/http/http_connection.h"
 #include "server/http/listen_address.h"
 
@@ -70,7 +71,7 @@ class HttpServer::Listener {
     }
     CROUT_RETURN_IF_ERROR(status);
     Accept();
-    thread_ = std::thread([this] { Run(); });
+    thread_ = StartThread([this] { Run(); });
     return acceptor_.local_endpoint(error).port();
   }
 

@@ -45,7 +45,7 @@ void PageMaker::Make(const HttpRoute& route, Taker taker) {
 
 void PageMaker::MakeNext(const HttpRoute& route, Queue& queue) {
   const auto takers = std::make_shared<const std::vector<Taker>>(queue.waiting);
-  boost::asio::post(thread_, [this, &route, &queue, takers] {
+  thread_.Schedule([this, &route, &queue, takers] {
     const auto made = MakePage(route, /*gzip=*/true);
     while (!ending_) {
       try {

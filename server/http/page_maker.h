@@ -4,13 +4,13 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "kernels/util/thread_pool.h"
 #include "server/http/http_page.h"
 
 namespace crout {
@@ -31,10 +31,7 @@ class PageMaker {
 
   explicit PageMaker(boost::asio::io_context* io) : io_(io) {}
   // Waits for the page in progress; its takers are not called any more.
-  ~PageMaker() {
-    ending_ = true;
-    thread_.join();
-  }
+  ~PageMaker() { ending_ = true; }
   PageMaker(const PageMaker&) = delete;  // Its thread refers to it.
   PageMaker& operator=(const PageMaker&) = delete;
 
@@ -55,7 +52,7 @@ class PageMaker {
   boost::asio::io_context* const io_;
   std::map<const HttpRoute*, Queue> queues_;  // nodes stay where they are
   std::atomic<bool> ending_ = false;
-  boost::asio::thread_pool thread_{1};
+  ThreadPool thread_{1};  // the last member: its destructor waits for the page
 };
 
 }  // namespace crout

@@ -31,6 +31,14 @@ prometheus::Gauge* AddMemory(prometheus::Registry& registry, const std::string& 
                   {{"device", device}, {"kind", kind}});
 }
 
+prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::string& device,
+                                 const char* queue) {
+  return AddGauge(registry, "crout_queue_depth",
+                  "Calls waiting in a device's queues: run (jobs for a stream), prepare (parsed "
+                  "matrices to be assembled and analysed), admit (memory, or a copy of a factor).",
+                  {{"device", device}, {"queue", queue}});
+}
+
 LazyHistogram::Family& AddFamily(prometheus::Registry& registry, const char* name,
                                  const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
@@ -83,8 +91,9 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
                            "Time since a device last said what of its pool and of its memory is in "
                            "use.",
                            {{"device", labels.name}})),
-      queue_depth_(AddGauge(registry, "crout_queue_depth", "Jobs waiting for a device.",
-                            {{"device", labels.name}})),
+      queue_depth_(AddQueueDepth(registry, labels.name, "run")),
+      preparing_depth_(AddQueueDepth(registry, labels.name, "prepare")),
+      admitting_depth_(AddQueueDepth(registry, labels.name, "admit")),
       streams_(AddGauge(registry, "crout_streams", "Jobs that a device runs side by side.",
                         {{"device", labels.name}})),
       streams_busy_(AddGauge(registry, "crout_streams_busy", "Jobs running on a device.",
@@ -190,6 +199,8 @@ void DeviceMetrics::Set(const DeviceState& state) {
   driver_used_->Set(static_cast<double>(state.driver_used_bytes));
   memory_age_->Set(state.memory_age_seconds);
   queue_depth_->Set(static_cast<double>(state.queue_depth));
+  preparing_depth_->Set(static_cast<double>(state.preparing_depth));
+  admitting_depth_->Set(static_cast<double>(state.admitting_depth));
   streams_->Set(static_cast<double>(state.streams));
   streams_busy_->Set(static_cast<double>(state.streams_busy));
   healthy_->Set(state.healthy ? 1 : 0);

@@ -88,6 +88,8 @@ class DeviceMetrics {
   prometheus::Gauge* driver_used_;
   prometheus::Gauge* memory_age_;
   prometheus::Gauge* queue_depth_;
+  prometheus::Gauge* preparing_depth_;
+  prometheus::Gauge* admitting_depth_;
   prometheus::Gauge* streams_;
   prometheus::Gauge* streams_busy_;
   prometheus::Gauge* healthy_;

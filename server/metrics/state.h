@@ -21,7 +21,9 @@ struct DeviceState {
   int64_t pool_cached_bytes = 0;  // of the pool: kept for reuse
   int64_t driver_used_bytes = 0;  // of the device, by anyone, as its driver (or system) says
   double memory_age_seconds = 0;  // of what the pool and the driver say
-  int64_t queue_depth = 0;        // jobs waiting
+  int64_t queue_depth = 0;        // jobs waiting for a stream
+  int64_t preparing_depth = 0;    // parsed matrices waiting to be assembled and analysed
+  int64_t admitting_depth = 0;    // calls waiting for memory, or for a copy of a factor
   int64_t streams = 0;            // jobs that can run side by side
   int64_t streams_busy = 0;
   bool healthy = true;            // false: fenced

@@ -65,8 +65,9 @@ absl::Status FactorizeBatchCall::AnswerWith(const FactorInfo& living) {
   // It may have been replaced meanwhile.
   living_.summary = old_->summary();
   living_.version = old_->version();
-  old_->slot().admitting->Schedule(
-      [self = shared_from_this(), this] { DoWork([this] { FetchFigures(); }); });
+  const int64_t members = living_.summary.batch->extent.members;
+  SubmitTask(*old_->slot().admitting, AdmissionSize(BatchFiguresBytes(members)),
+             [this] { FetchFigures(); });
   return absl::OkStatus();
 }
 

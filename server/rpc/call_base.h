@@ -28,6 +28,7 @@
 #include "server/rpc/reply_writer.h"
 #include "server/rpc/status.h"
 #include "server/scheduling/device_scheduler.h"
+#include "server/scheduling/task_scheduler.h"
 
 namespace crout {
 
@@ -176,6 +177,21 @@ class CallBase : public LiveCall,
   // Queues a job that may run together with those of other calls.
   void Submit(DeviceScheduler& scheduler, double predicted_seconds, GatheredWork work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What is known of a task before it runs.
+  struct TaskSize {
+    double predicted_seconds = 0;  // for the advice when to retry
+    bool is_small = false;         // as Task::is_small
+  };
+  // Of a task that reserves so many bytes, and may copy as many.
+  static TaskSize AdmissionSize(size_t bytes) {
+    constexpr double kBytesPerSecond = 10e9;
+    return {.predicted_seconds = static_cast<double>(bytes) / kBytesPerSecond,
+            .is_small = bytes <= kQuickAdmissionBytes};
+  }
+  static constexpr size_t kQuickAdmissionBytes = size_t{8} << 20;
+  // Queues a task: `work`, unless nobody wants it by then. An error has ended the call.
+  void SubmitTask(TaskScheduler& scheduler, TaskSize size, std::function<void()> work)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t JobsAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ticket_.JobsAhead(); }
 
   ServerCore& core_;
@@ -187,6 +203,7 @@ class CallBase : public LiveCall,
 
  private:
   class CallJob;
+  class CallTask;
   // How long a client that was told of an error may take to hear it.
   static constexpr Clock::duration kLeaveTime = std::chrono::seconds(1);
 
@@ -202,6 +219,7 @@ class CallBase : public LiveCall,
   bool BeginWork();
   void EndWork();
   void LeaveQueue();
+  void LeaveTaskQueue();
   template <class Work>
   void EndingOutOfMemory(const Work& work) {
     try {

@@ -1,4 +1,4 @@
-// A call's work, and its job in a device's queue.
+// A call's work, its tasks, and its job in a device's queue.
 #include <memory>
 #include <utility>
 
@@ -50,6 +50,43 @@ class CallBase::CallJob final : public CallJobBase {
   const GatheredWork gathered_;
 };
 
+// Keeps the call alive while it is queued or runs.
+class CallBase::CallTask final : public Task {
+ public:
+  CallTask(std::shared_ptr<CallBase> call, std::function<void()> work)
+      : call_(std::move(call)), work_(std::move(work)) {}
+
+  void Run() override {
+    call_->LeaveTaskQueue();
+    call_->DoWork(work_);
+  }
+  void Drop(absl::Status status) override {
+    call_->LeaveTaskQueue();
+    call_->Abort(std::move(status));
+  }
+
+ private:
+  const std::shared_ptr<CallBase> call_;
+  const std::function<void()> work_;
+};
+
+void CallBase::SubmitTask(TaskScheduler& scheduler, TaskSize size, std::function<void()> work) {
+  if (!wanted()) return;
+  auto task = std::make_shared<CallTask>(shared_from_this(), std::move(work));
+  task->tenant = tenant_;
+  task->is_small = size.is_small;
+  task->predicted_seconds = size.predicted_seconds;
+  if (!OutlivesClient()) task->deadline = DeadlineForJob(*context_);
+  // If it runs already, LeaveTaskQueue() waits for the mutex.
+  absl::Status status = ticket_.Submit(scheduler, std::move(task));
+  if (!status.ok()) End(std::move(status));
+}
+
+void CallBase::LeaveTaskQueue() {
+  MutexLock lock(&mutex_);
+  ticket_.Redeem();
+}
+
 void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds, JobWork work) {
   if (!wanted()) return;
   Submit(scheduler, predicted_seconds,
@@ -61,7 +98,6 @@ void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds, Gath
   auto job = std::make_shared<CallJob>(shared_from_this(), std::move(work));
   job->gatherer = &core_.gatherer;
   job->group = job->gathered().group();
-  job->tenant = tenant_;
   Submit(scheduler, predicted_seconds, std::move(job));
 }
 
@@ -70,6 +106,7 @@ void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds,
   MoveTo(CallPhase::kQueue);
   if (!OutlivesClient()) job->deadline = DeadlineForJob(*context_);
   job->predicted_seconds = predicted_seconds;
+  job->tenant = tenant_;
   // If it runs already, LeaveQueue() waits for the mutex.
   absl::Status status = ticket_.Submit(scheduler, std::move(job));
   if (!status.ok()) End(std::move(status));

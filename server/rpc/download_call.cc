@@ -14,7 +14,11 @@ void DownloadCall::Begin(const grpc::ByteBuffer& request) {
     if (!status.ok()) return Refuse(std::move(status), request.Length());
     status = Start(request);
     if (!status.ok()) return Abort(status);
-    admitting_->Schedule([self = shared_from_this(), this] { DoWork([this] { Admit(); }); });
+    MutexLock lock(&mutex_);
+    if (!wanted()) return;  // Whoever ended the call takes the pin away.
+    const absl::StatusOr<size_t> bytes = ReplyBytes();
+    if (!bytes.ok()) return End(bytes.status());
+    SubmitTask(*pin_->slot().admitting, AdmissionSize(*bytes), [this] { Admit(); });
   });
 }
 
@@ -42,8 +46,6 @@ absl::Status DownloadCall::Start(const grpc::ByteBuffer& request) {
   MoveTo(CallPhase::kAdmission);
   pin_.emplace(std::move(pin));
   ReleaseOn(pin_->slot());
-  // Whoever ends the call from now on takes the pin away.
-  admitting_ = pin_->slot().admitting.get();
   CROUT_ASSIGN_OR_RETURN(info_, core_.cache.Describe(tenant_, handle));
   // The factor may have been replaced between: the header describes what is sent.
   info_.summary = pin_->summary();

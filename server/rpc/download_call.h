@@ -46,7 +46,6 @@ class DownloadCall : public Call<grpc::ServerWriteReactor<grpc::ByteBuffer>> {
   void RunJob(ExecutionContext& context);
   void Reply() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  ThreadPool* admitting_ = nullptr;
   Reservation reply_;
 };
 

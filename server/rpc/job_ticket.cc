@@ -2,16 +2,7 @@
 
 #include <utility>
 
-#include "kernels/util/status_macros.h"
-
 namespace crout {
-
-absl::Status JobTicket::Submit(DeviceScheduler& scheduler, std::shared_ptr<Job> job) {
-  CROUT_RETURN_IF_ERROR(scheduler.Submit(job));
-  scheduler_ = &scheduler;
-  job_ = std::move(job);
-  return absl::OkStatus();
-}
 
 double JobTicket::EndWork(Clock::time_point now) {
   --working_;

@@ -1,4 +1,4 @@
-// A call's job in the queue of a device, and the work done for the call.
+// A call's job or task in a queue, and the work done for the call.
 #ifndef CROUT_SERVER_RPC_JOB_TICKET_H_
 #define CROUT_SERVER_RPC_JOB_TICKET_H_
 
@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
-#include "server/scheduling/device_scheduler.h"
+#include "kernels/util/status_macros.h"
+#include "server/scheduling/job_scheduler.h"
 
 namespace crout {
 
@@ -16,10 +18,16 @@ namespace crout {
 // pieces may overlap, for a job can start before the task that queued it ends.
 class JobTicket {
  public:
-  using Clock = Job::Clock;
+  using Clock = QueuedJob::Clock;
 
-  // Queues the job; the statuses of DeviceScheduler::Submit. Once.
-  absl::Status Submit(DeviceScheduler& scheduler, std::shared_ptr<Job> job);
+  // Queues a job, while none is queued; the statuses of the scheduler's Submit.
+  template <class Scheduler, class QueuedJobType>
+  absl::Status Submit(Scheduler& scheduler, std::shared_ptr<QueuedJobType> job) {
+    CROUT_RETURN_IF_ERROR(scheduler.Submit(job));
+    scheduler_ = &scheduler;
+    job_ = std::move(job);
+    return absl::OkStatus();
+  }
   // The job has left the queue: it runs, or was dropped. A job refers to its call, which has the
   // ticket; this breaks the cycle.
   void Redeem() { job_.reset(); }
@@ -35,8 +43,8 @@ class JobTicket {
   void Abandon(Clock::time_point now);
 
  private:
-  DeviceScheduler* scheduler_ = nullptr;
-  std::shared_ptr<Job> job_;  // while it is queued
+  JobScheduler* scheduler_ = nullptr;
+  std::shared_ptr<QueuedJob> job_;  // while it is queued
   int working_ = 0;
   std::optional<Clock::time_point> wasting_since_;
 };

@@ -45,6 +45,9 @@ class MatrixUpload {
   size_t bytes_received() const { return received_; }
   // Whether all bytes of a dense payload are here; not known of others.
   bool full() const { return !needs_parsing() && received_ == shape_.bytes(); }
+  // Of a payload that is parsed, before Parse(): its size as the sender claims it, where enough of
+  // it has been read.
+  std::optional<MatrixMarketHeader> declared() const { return reader_->header(); }
   // Stored positions of a sparse matrix; after Parse.
   std::optional<int64_t> nnz() const { return nnz_; }
 

@@ -181,17 +181,15 @@ absl::StatusOr<bool> UploadCall::Consume() {
 
 void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
   making_room_ = true;
-  step->slot().admitting->Schedule([self = shared_from_this(), this, step, bytes] {
-    DoWork([&] {
-      absl::Status status = step->upload().Reserve(bytes);
-      MutexLock lock(&mutex_);
-      making_room_ = false;
-      if (status.ok()) {
-        Pump();
-      } else {
-        End(std::move(status));
-      }
-    });
+  SubmitTask(*step->slot().admitting, AdmissionSize(bytes), [this, step, bytes] {
+    absl::Status status = step->upload().Reserve(bytes);
+    MutexLock lock(&mutex_);
+    making_room_ = false;
+    if (status.ok()) {
+      Pump();
+    } else {
+      End(std::move(status));
+    }
   });
 }
 
@@ -264,7 +262,6 @@ absl::Status UploadCall::AdmitSteps(bool need_parsing, JobMemory memory) {
 }
 
 void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
-  constexpr size_t kQuickBytes = size_t{8} << 20;
   steps_ = std::move(steps);
   in_flight_.emplace(core_.metrics);
   DeviceSlot& slot = steps_.front()->slot();
@@ -272,14 +269,14 @@ void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
   const absl::StatusOr<MemoryNeed> need = PlanSteps(/*need_parsing=*/false);
   if (!need.ok()) return End(need.status());
   expected_.emplace(slot.expected, PredictSeconds(), need->device);
-  if (need->device <= kQuickBytes && IsMemoryAtHand()) {
+  if (need->device <= kQuickAdmissionBytes && IsMemoryAtHand()) {
     if (auto memory = TryReserve(core_, slot, *need)) {
       const absl::Status status = AdmitSteps(/*need_parsing=*/false, *std::move(memory));
       return status.ok() ? BeginUpload() : End(status);
     }
   }
-  slot.admitting->Schedule(
-      [self = shared_from_this(), this, need = *need] { DoWork([&] { AdmitDenseSlowly(need); }); });
+  SubmitTask(*slot.admitting, AdmissionSize(need->device + need->host),
+             [this, need = *need] { AdmitDenseSlowly(need); });
 }
 
 // A reaction may not wait for a driver or the system.
@@ -337,8 +334,30 @@ void UploadCall::Complete() {
   });
   for (PayloadStep* step : steps_) core_.metrics.ObserveUpload(step->upload().bytes_received());
   if (!any_parsed) return SubmitJob();
-  steps_.front()->slot().texts->Schedule(
-      [self = shared_from_this(), this] { DoWork([&] { CompleteParsed(); }); });
+  SubmitTask(*steps_.front()->slot().preparing, PreparationSize(), [this] { CompleteParsed(); });
+}
+
+UploadCall::TaskSize UploadCall::PreparationSize() const {
+  // Of a row, a column, an entry or a byte that is parsed, and analysed as a grid is.
+  constexpr double kSecondsOfElement = 1e-7;
+  // About 0.3 s. Matching and ordering take up to the order times the elements.
+  constexpr double kMostSmallSteps = 1e8;
+  double elements = 0;
+  double steps = 0;
+  bool all_known = true;
+  for (PayloadStep* step : steps_) {
+    if (!step->upload().needs_parsing()) continue;
+    const std::optional<MatrixMarketHeader> header = step->upload().declared();
+    const double received = static_cast<double>(step->upload().bytes_received());
+    if (!header) all_known = false;
+    const double rows = header ? static_cast<double>(header->rows) : 0;
+    const double columns = header ? static_cast<double>(header->columns) : 0;
+    const double here = received + rows + columns;
+    elements += here;
+    steps += std::max({rows, columns, 1.0}) * here;
+  }
+  return {.predicted_seconds = elements * kSecondsOfElement,
+          .is_small = all_known && steps <= kMostSmallSteps};
 }
 
 void UploadCall::CompleteParsed() {

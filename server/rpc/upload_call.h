@@ -143,6 +143,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   void OnAllSent() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { Pump(); }
 
   void Complete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of CompleteParsed(), as the headers of the payloads have it.
+  TaskSize PreparationSize() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteParsed();
   // Whether there is a job to do.
   absl::StatusOr<bool> FinishParsed();

@@ -14,9 +14,10 @@
 namespace crout {
 namespace {
 
-// Threads that each device has for itself; docs/architecture.md says what they do.
+// Threads that each device has for itself, beside one for small tasks of each TaskScheduler;
+// docs/architecture.md lists what they do.
 constexpr int kAdmittingThreads = 4;
-constexpr int kTextThreads = 2;
+constexpr int kPreparingThreads = 2;
 constexpr int kReleasingThreads = 2;
 
 // Bytes a second that leave a device when factors are evicted: PCI Express, roughly.
@@ -110,8 +111,15 @@ absl::Status DevicePool::Add(std::unique_ptr<Device> device, const DevicePoolOpt
   if (!scheduler.ok()) return scheduler.status();
   slot->scheduler = *std::move(scheduler);
   slot->memory_watch = std::make_unique<MemoryWatch>(*slot->device);
-  slot->admitting = std::make_unique<ThreadPool>(kAdmittingThreads);
-  slot->texts = std::make_unique<ThreadPool>(kTextThreads);
+  const std::string& name = slot->device->info().name;
+  slot->admitting = std::make_unique<TaskScheduler>(
+      TaskScheduler::Options{.name = absl::StrCat(name, " for admissions"),
+                             .threads = kAdmittingThreads,
+                             .capacity = options.scheduler.queue_capacity});
+  slot->preparing = std::make_unique<TaskScheduler>(
+      TaskScheduler::Options{.name = absl::StrCat(name, " for parsed matrices"),
+                             .threads = kPreparingThreads,
+                             .capacity = options.scheduler.queue_capacity});
   slot->releasing = std::make_unique<ThreadPool>(kReleasingThreads);
   slots_.push_back(std::move(slot));
   return absl::OkStatus();
@@ -170,8 +178,8 @@ bool DevicePool::any_healthy() const {
 void DevicePool::Stop() {
   for (const auto& slot : slots_) slot->scheduler->Stop();
   for (const auto& slot : slots_) {
-    slot->texts.reset();
-    slot->admitting.reset();
+    slot->preparing->Stop();
+    slot->admitting->Stop();
   }
   // Last: the others give it work.
   for (const auto& slot : slots_) slot->releasing.reset();

@@ -20,6 +20,7 @@
 #include "server/scheduling/device_scheduler.h"
 #include "server/scheduling/memory_budget.h"
 #include "server/scheduling/memory_watch.h"
+#include "server/scheduling/task_scheduler.h"
 
 namespace crout {
 
@@ -74,10 +75,11 @@ struct DeviceSlot {
   std::atomic<int64_t> chosen_at = 0;  // the pool's count of choices
 
   // Whatever may wait for the device runs on threads of its own, so that no device waits for
-  // another. Null once the pool was stopped.
-  std::unique_ptr<ThreadPool> admitting;  // evictions and large allocations
-  std::unique_ptr<ThreadPool> texts;      // the ends of text uploads
-  std::unique_ptr<ThreadPool> releasing;  // gives back memory; waits for copies in flight at most
+  // another.
+  std::unique_ptr<TaskScheduler> admitting;  // evictions, large allocations, copies of factors
+  std::unique_ptr<TaskScheduler> preparing;  // the ends of uploads that are parsed, and analyses
+  // Gives back memory; waits for copies in flight at most. Null once the pool was stopped.
+  std::unique_ptr<ThreadPool> releasing;
 
   bool on_host() const { return device->info().kind == DeviceKind::kHost; }
 };

@@ -1,26 +1,13 @@
 #include "server/scheduling/device_scheduler.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
-#include "kernels/util/failpoint.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
 namespace {
-
-using Clock = Job::Clock;
-
-constexpr std::chrono::hours kLongestWait{
-    1};  // Far deadlines would overflow the clock's arithmetic.
-constexpr double kShortestRetrySeconds = 0.01;
-
-absl::Status DeadlineStatus() {
-  return absl::DeadlineExceededError("the deadline passed while the job was queued");
-}
 
 absl::Status FencedStatus(const Device& device) {
   return WithReason(
@@ -28,9 +15,8 @@ absl::Status FencedStatus(const Device& device) {
       kReasonDeviceLost);
 }
 
-absl::Status StoppedStatus() {
-  return WithReason(absl::UnavailableError("the server is shutting down"), kReasonDraining);
-}
+// Every job that a DeviceScheduler has was given to it by Submit.
+const Job& AsJob(const std::shared_ptr<QueuedJob>& job) { return static_cast<const Job&>(*job); }
 
 }  // namespace
 
@@ -50,243 +36,89 @@ absl::StatusOr<std::unique_ptr<DeviceScheduler>> DeviceScheduler::Create(
 
 DeviceScheduler::DeviceScheduler(Device* device, const SchedulerOptions& options,
                                  std::vector<std::unique_ptr<ExecutionContext>> contexts)
-    : device_(device),
-      queue_capacity_(options.queue_capacity),
-      gather_jobs_(std::max<size_t>(options.gather_jobs, 1)),
+    : JobScheduler({.name = device->info().name,
+                    .streams = contexts.size(),
+                    .queue_capacity = options.queue_capacity,
+                    .most_together = std::max<size_t>(options.gather_jobs, 1),
+                    .failpoint = "scheduler.job"}),
+      device_(device),
       gather_window_(options.gather_window),
-      late_(DeadlineStatus()),
       fenced_(FencedStatus(*device)),
       contexts_(std::move(contexts)),
-      streams_(contexts_.size()) {
-  {
-    MutexLock lock(&mutex_);
-    candidates_.reserve(queue_capacity_);
-    turns_.reserve(queue_capacity_);
-  }
-  MutexLock lock(&join_mutex_);
-  for (size_t i = 0; i < contexts_.size(); ++i) threads_.emplace_back([this, i] { Work(i); });
-  threads_.emplace_back([this] { Reap(); });
+      gathered_(contexts_.size()) {
+  for (auto& jobs : gathered_) jobs.reserve(options_.most_together);
+  Start();
 }
 
 DeviceScheduler::~DeviceScheduler() { Stop(); }
 
-absl::Status DeviceScheduler::Submit(std::shared_ptr<Job> job) {
-  if (!device_->healthy()) return fenced_;
-  // What the queue and its indexes are to hold, made before the first of them changes.
-  job->submitted_ = SteadyNow();
-  Deadlines deadlines;
-  if (job->deadline != Clock::time_point::max()) deadlines.emplace(job->deadline, job.get());
-  Queue queued(1, std::move(job));
-  const Job& added = *queued.front();
-  bool wake_reaper = false;
-  {
-    MutexLock lock(&mutex_);
-    if (stopping_) return StoppedStatus();
-    if (queue_.size() >= queue_capacity_) {
-      return WithRetryAfter(WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                                           "the queue of ", device_->info().name, " is full")),
-                                       kReasonQueueFull),
-                            std::max(kShortestRetrySeconds, BacklogSeconds()));
-    }
-    positions_.emplace(&added, queued.begin());
-    // From here on nothing can fail.
-    wake_reaper = !deadlines.empty() && added.deadline < reap_at_;
-    deadlines_.merge(deadlines);
-    queued_seconds_ += added.predicted_seconds;
-    queue_.splice(queue_.end(), queued);
-  }
-  work_.Signal();
-  if (wake_reaper) reap_.Signal();
-  return absl::OkStatus();
+absl::Status DeviceScheduler::Refusal() const {
+  return device_->healthy() ? absl::OkStatus() : fenced_;
 }
 
-bool DeviceScheduler::Remove(const Job* job) {
-  std::shared_ptr<Job> taken;  // Its last reference may go here: outside the lock.
-  MutexLock lock(&mutex_);
-  const auto position = positions_.find(job);
-  if (position == positions_.end()) return false;
-  taken = Take(position->second);
-  return true;
+void DeviceScheduler::Run(size_t stream, Taken& taken) {
+  ExecutionContext& context = *contexts_[stream];
+  JobGatherer* const gatherer = AsJob(taken.jobs.front()).gatherer;
+  if (gatherer == nullptr) return static_cast<Job&>(*taken.jobs.front()).Run(context);
+  std::vector<std::shared_ptr<Job>>& jobs = gathered_[stream];
+  for (const auto& job : taken.jobs) jobs.push_back(std::static_pointer_cast<Job>(job));
+  taken.jobs.clear();
+  gatherer->Run(context, jobs, taken.waited);
+  jobs.clear();
 }
 
-size_t DeviceScheduler::JobsAhead(const Job* job) const {
-  MutexLock lock(&mutex_);
-  const auto position = positions_.find(job);
-  if (position == positions_.end()) return 0;
-  return std::distance(queue_.begin(), Queue::const_iterator(position->second));
+std::optional<DeviceScheduler::Clock::time_point> DeviceScheduler::Choose(size_t /*stream*/,
+                                                                          Taken& taken) {
+  const std::optional<Queue::Position> first = Startable(SteadyNow());
+  if (!first) return EndOfWindow();
+  TakeTogether(*first, taken);
+  return std::nullopt;
 }
 
-DeviceScheduler::Load DeviceScheduler::load() const {
-  MutexLock lock(&mutex_);
-  return {.streams = static_cast<int>(streams_.size()),
-          .streams_busy = streams_busy_,
-          .queue_depth = queue_.size(),
-          .backlog_seconds = BacklogSeconds(),
-          .work_seconds = WorkSeconds()};
-}
-
-double DeviceScheduler::BacklogSeconds() const {
-  const bool idle = queue_.empty() && streams_busy_ < static_cast<int>(streams_.size());
-  return idle ? 0 : WorkSeconds();
-}
-
-double DeviceScheduler::WorkSeconds() const {
-  const auto now = SteadyNow();
-  double seconds = queued_seconds_;
-  for (const Stream& stream : streams_) {
-    if (!stream.busy) continue;
-    const std::chrono::duration<double> elapsed = now - stream.start;
-    seconds += std::max(0.0, stream.predicted_seconds - elapsed.count());
-  }
-  return seconds / static_cast<double>(streams_.size());
-}
-
-void DeviceScheduler::Stop() {
-  std::vector<std::shared_ptr<Job>> dropped;
-  {
-    MutexLock lock(&mutex_);
-    stopping_ = true;
-    while (!queue_.empty()) dropped.push_back(Take(queue_.begin()));
-  }
-  work_.SignalAll();
-  reap_.SignalAll();
-  for (auto& job : dropped) std::exchange(job, nullptr)->Drop(StoppedStatus());
-  MutexLock lock(&join_mutex_);
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
-  }
-}
-
-void DeviceScheduler::Work(size_t stream) {
-  Taken taken;
-  taken.jobs.reserve(gather_jobs_);
-  while (Next(stream, taken)) {
-    RunOrDrop(taken, *contexts_[stream]);
-    taken.jobs.clear();  // What they hold is free before their stream counts as idle.
-    MutexLock lock(&mutex_);
-    streams_[stream].busy = false;
-    --streams_busy_;
-  }
-}
-
-const absl::Status* DeviceScheduler::ReasonToDrop(const Job& job) const {
-  if (job.deadline <= SteadyNow()) return &late_;
-  return device_->healthy() ? nullptr : &fenced_;
-}
-
-// On a fenced device the workers drop one queued job after the other.
-void DeviceScheduler::RunOrDrop(Taken& taken, ExecutionContext& context) {
-  const absl::Status failpoint = Failpoint("scheduler.job");
-  std::erase_if(taken.jobs, [&](const std::shared_ptr<Job>& job) {
-    const absl::Status* reason = failpoint.ok() ? ReasonToDrop(*job) : &failpoint;
-    if (reason != nullptr) job->Drop(*reason);
-    return reason != nullptr;
+std::optional<DeviceScheduler::Clock::time_point> DeviceScheduler::EndOfWindow() const {
+  std::optional<Clock::time_point> end;
+  queue_.ForEach([&](const std::shared_ptr<QueuedJob>& job) {
+    const Clock::time_point its_end = job->submitted() + gather_window_;
+    end = end ? std::min(*end, its_end) : its_end;
   });
-  if (taken.jobs.empty()) return;
-  JobGatherer* const gatherer = taken.jobs.front()->gatherer;
-  if (gatherer == nullptr) return taken.jobs.front()->Run(context);
-  gatherer->Run(context, taken.jobs, taken.waited);
+  return end;
 }
 
-bool DeviceScheduler::Next(size_t stream, Taken& taken) {
-  MutexLock lock(&mutex_);
-  while (true) {
-    if (stopping_) return false;
-    const Clock::time_point now = SteadyNow();
-    const Queue::iterator first = Startable(now);
-    if (first != queue_.end()) {
-      TakeTogether(first, taken);
-      break;
-    }
-    if (queue_.empty()) {
-      work_.Wait(&mutex_);
-    } else {
-      work_.WaitUntil(&mutex_, queue_.front()->submitted_ + gather_window_);
-    }
-  }
-  double predicted_seconds = 0;
-  for (const std::shared_ptr<Job>& job : taken.jobs) predicted_seconds += job->predicted_seconds;
-  streams_[stream] = {.busy = true, .start = SteadyNow(), .predicted_seconds = predicted_seconds};
-  ++streams_busy_;
-  // Whoever was told of the rest may be the one that goes away now.
-  if (!queue_.empty()) work_.Signal();
-  return true;
-}
-
-bool DeviceScheduler::AwaitsCompany(const Job& job, Clock::time_point now) const {
-  if (job.gatherer == nullptr || streams_busy_ == 0 || now >= job.submitted_ + gather_window_) {
+bool DeviceScheduler::AwaitsCompany(const Job& first, Clock::time_point now) const {
+  if (first.gatherer == nullptr || streams_busy_ == 0 ||
+      now >= first.submitted() + gather_window_) {
     return false;
   }
-  const auto together =
-      std::count_if(queue_.begin(), queue_.end(), [&](const std::shared_ptr<Job>& other) {
-        return other->gatherer == job.gatherer && other->group == job.group;
-      });
-  return static_cast<size_t>(together) < gather_jobs_;
+  size_t together = 0;
+  queue_.ForEach([&](const std::shared_ptr<QueuedJob>& job) {
+    const Job& other = AsJob(job);
+    if (other.gatherer == first.gatherer && other.group == first.group) ++together;
+  });
+  return together < options_.most_together;
 }
 
-DeviceScheduler::Queue::iterator DeviceScheduler::Startable(Clock::time_point now) {
-  if (queue_.empty() || !AwaitsCompany(*queue_.front(), now)) return queue_.begin();
+std::optional<DeviceScheduler::Queue::Position> DeviceScheduler::Startable(Clock::time_point now) {
+  const auto first = queue_.Find([](const auto&) { return true; });
+  if (!first || !AwaitsCompany(AsJob(*first->item), now)) return first;
   if (!awaiting_since_) awaiting_since_ = now;
-  return std::find_if(queue_.begin(), queue_.end(),
-                      [](const std::shared_ptr<Job>& job) { return job->gatherer == nullptr; });
+  return queue_.Find([&](const std::shared_ptr<QueuedJob>& job) {
+    return AsJob(job).gatherer == nullptr || now >= job->submitted() + gather_window_;
+  });
 }
 
-void DeviceScheduler::TakeTogether(Queue::iterator first, Taken& taken) {
-  taken.waited = {};
-  const JobGatherer* const gatherer = (*first)->gatherer;
-  if (gatherer == nullptr) return taken.jobs.push_back(Take(first));
+void DeviceScheduler::TakeTogether(Queue::Position first, Taken& taken) {
+  const JobGatherer* const gatherer = AsJob(*first.item).gatherer;
+  const int group = AsJob(*first.item).group;
+  Take(first, taken);
+  if (gatherer == nullptr) return;
   if (awaiting_since_) taken.waited = SteadyNow() - *std::exchange(awaiting_since_, std::nullopt);
-  const int group = (*first)->group;
-  candidates_.clear();
-  turns_.clear();
-  for (auto position = first; position != queue_.end(); ++position) {
-    const Job& job = **position;
-    if (job.gatherer != gatherer || job.group != group) continue;
-    auto turn = std::find_if(turns_.begin(), turns_.end(),
-                             [&](const auto& other) { return *other.first == job.tenant; });
-    if (turn == turns_.end()) turn = turns_.insert(turn, {&job.tenant, 0});
-    candidates_.push_back({turn->second++, candidates_.size(), position});
+  while (taken.jobs.size() < options_.most_together) {
+    const auto next = queue_.Find([&](const std::shared_ptr<QueuedJob>& job) {
+      return AsJob(job).gatherer == gatherer && AsJob(job).group == group;
+    });
+    if (!next) return;
+    Take(*next, taken);
   }
-  const size_t count = std::min(gather_jobs_, candidates_.size());
-  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(count),
-                    candidates_.end(), [](const Candidate& a, const Candidate& b) {
-                      return std::pair(a.turn, a.place) < std::pair(b.turn, b.place);
-                    });
-  for (size_t k = 0; k < count; ++k) taken.jobs.push_back(Take(candidates_[k].position));
-}
-
-void DeviceScheduler::Reap() {
-  while (const std::shared_ptr<Job> job = WaitForLate()) {
-    GoOnWithoutMemory([&] { job->Drop(late_); });
-  }
-}
-
-std::shared_ptr<Job> DeviceScheduler::WaitForLate() {
-  MutexLock lock(&mutex_);
-  while (!stopping_) {
-    const auto now = SteadyNow();
-    if (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-      return Take(positions_.find(deadlines_.begin()->second)->second);
-    }
-    if (deadlines_.empty()) {
-      reap_at_ = Clock::time_point::max();
-      reap_.Wait(&mutex_);
-    } else {
-      reap_at_ = std::min(deadlines_.begin()->first, now + kLongestWait);
-      reap_.WaitUntil(&mutex_, reap_at_);
-    }
-  }
-  return nullptr;
-}
-
-std::shared_ptr<Job> DeviceScheduler::Take(Queue::iterator position) noexcept {
-  std::shared_ptr<Job> job = std::move(*position);
-  queue_.erase(position);
-  positions_.erase(job.get());
-  deadlines_.erase({job->deadline, job.get()});
-  // Exactly zero again once empty: sums of doubles drift.
-  queued_seconds_ = queue_.empty() ? 0 : queued_seconds_ - job->predicted_seconds;
-  return job;
 }
 
 }  // namespace crout

@@ -2,6 +2,7 @@
 
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
+#include "kernels/util/thread.h"
 
 namespace crout {
 namespace {
@@ -11,7 +12,7 @@ constexpr std::chrono::seconds kPeriod(1);
 }  // namespace
 
 MemoryWatch::MemoryWatch(const Device& device)
-    : device_(device), last_(Ask(device)), thread_([this] { Work(); }) {}
+    : device_(device), last_(Ask(device)), thread_(StartThread([this] { Work(); })) {}
 
 MemoryWatch::~MemoryWatch() {
   {

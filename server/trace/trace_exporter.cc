@@ -10,6 +10,7 @@
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
+#include "kernels/util/thread.h"
 #include "server/log.h"
 
 namespace crout {
@@ -38,7 +39,7 @@ TraceExporter::TraceExporter(HttpUrl url, const TraceExporterOptions& options)
     : options_(options),
       poster_(std::move(url)),
       next_retry_(options.retry),
-      thread_([this] { Work(); }) {}
+      thread_(StartThread([this] { Work(); })) {}
 
 TraceExporter::~TraceExporter() {
   const Clock::time_point end = SteadyNow() + options_.last_chance;

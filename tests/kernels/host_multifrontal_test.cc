@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <set>
+#include <string>
 
 #include "kernels/host/multifrontal/method.h"
 #include "kernels/host/multifrontal/schedule.h"
@@ -60,10 +63,39 @@ absl::Status SolveWith(Executor& executor, const Factor& factor, Op op, const An
   return host::SolveMultifrontal(executor, factor.analysis, factor.block, op, b, workspace, stop);
 }
 
+// The process's threads, by the system's ids.
+std::set<std::string> ThreadIds() {
+  std::set<std::string> ids;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    ids.insert(task.path().filename());
+  }
+  return ids;
+}
+
 class HostMultifrontalTest : public ::testing::TestWithParam<DType> {
  protected:
   Executor executor_{kThreadSanitized ? 1 : 2};
 };
+
+// A team that shrinks and grows needs new threads, and libgomp ends a process that gets none.
+TEST_P(HostMultifrontalTest, MakesNoThreadsWhereLessMemoryIsForFewer) {
+  if (kThreadSanitized) GTEST_SKIP() << "has no teams";
+  constexpr int64_t kM = 18;
+  constexpr int kCores = 3;
+  Executor three(kCores);
+  const PackedSparse a = OfType(GridEntries(kM, 3), kM * kM * kM, GetParam());
+  ASSERT_OK_AND_ASSIGN(Factor factor, MakeFactor(three, a.view(), GetParam()));
+  const size_t most = host::MultifrontalWorkspaceBytes(three, factor.analysis, factor.dtype);
+  const size_t least = host::MultifrontalWorkspaceBytes(three, factor.analysis, factor.dtype, 0);
+  ASSERT_LT(least, most);
+  const std::set<std::string> before = ThreadIds();
+  for (size_t bytes = least; bytes <= most; bytes += (most - least) / (kCores - 1)) {
+    std::vector<std::byte> workspace(bytes);
+    ASSERT_OK(host::FactorMultifrontal(three, factor.analysis, a.view(), factor.dtype, factor.block,
+                                       workspace, kNeverStop));
+    EXPECT_EQ(ThreadIds(), before) << bytes << " of " << most << " bytes";
+  }
+}
 
 TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
   Executor one(1);

@@ -54,7 +54,7 @@ TEST(MetricsTest, SeriesExistAtZero) {
            "crout_requests_total{code=\"OK\",method=\"Factorize\"}",
            "crout_requests_total{code=\"DATA_LOSS\",method=\"GetServerInfo\"}",
            "crout_phase_duration_seconds_count{phase=\"queue\"}",
-           "crout_queue_depth{device=\"cuda:0\"}",
+           "crout_queue_depth{device=\"cuda:0\",queue=\"run\"}",
            "crout_rejected_total{reason=\"queue_full\"}",
            "crout_iterations_total{algorithm=\"icmpp\",start=\"warm\"}",
            "crout_sections_total{algorithm=\"icm\",start=\"cold\"}",
@@ -272,7 +272,7 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
               Optional(1 << 20));
   EXPECT_THAT(SampleOf(text, "crout_device_healthy{device=\"cuda:0\"}"), Optional(0));
   EXPECT_THAT(SampleOf(text, "crout_device_healthy{device=\"host\"}"), Optional(1));
-  EXPECT_THAT(SampleOf(text, "crout_queue_depth{device=\"host\"}"), Optional(3));
+  EXPECT_THAT(SampleOf(text, "crout_queue_depth{device=\"host\",queue=\"run\"}"), Optional(3));
   EXPECT_THAT(SampleOf(text, "crout_cache_entries{tier=\"host\"}"), Optional(2));
   EXPECT_THAT(SampleOf(text, "crout_cache_bytes{tier=\"host\"}"), Optional(512));
   EXPECT_THAT(SampleOf(text, "crout_device_memory_age_seconds{device=\"cuda:0\"}"), Optional(2.5));
@@ -284,7 +284,8 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   EXPECT_THAT(SampleOf(text, "crout_out_of_memory_total"), Optional(3));
   EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_log_dropped_total"), Optional(7)) << "not again";
   state.devices[0].queue_depth = 0;
-  EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_queue_depth{device=\"host\"}"), Optional(0));
+  EXPECT_THAT(SampleOf(metrics.Scrape(), "crout_queue_depth{device=\"host\",queue=\"run\"}"),
+              Optional(0));
 }
 
 TEST(MetricsTest, SourceIsNotCalledOnceCleared) {

@@ -80,12 +80,16 @@ absl::Status Failpoints::Reach(std::string_view name, std::span<std::byte> bytes
   ++inside_;
   changed_.SignalAll();
   while (point.held && !ending_) changed_.Wait(&mutex_);
-  if (--inside_ == 0) changed_.SignalAll();
   if (point.bit.has_value() && *point.bit < 8 * bytes.size()) {
     bytes[*point.bit / 8] ^= std::byte{1} << (*point.bit % 8);
     point.bit.reset();
   }
-  if (point.work) std::exchange(point.work, nullptr)();
+  if (const std::function<void()> work = std::exchange(point.work, nullptr)) {
+    mutex_.Unlock();  // It may wait, and arm failpoints.
+    work();
+    mutex_.Lock();
+  }
+  if (--inside_ == 0) changed_.SignalAll();
   if (point.failures == 0) return absl::OkStatus();
   if (point.failures != kAlways) --point.failures;
   return point.status;

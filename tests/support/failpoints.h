@@ -37,7 +37,7 @@ class Failpoints final : public FailpointHandler {
   // The next `times` that reach `name` get `status`, after having been held if that is asked too.
   void Fail(std::string_view name, absl::Status status, int times = kAlways);
 
-  // The next that reaches `name` calls `work` there, in its thread.
+  // The next that reaches `name` calls `work` there, in its thread. `work` may wait.
   void Do(std::string_view name, std::function<void()> work);
 
   // Flips bit `bit` of the bytes of the next that reaches `name` with as many.

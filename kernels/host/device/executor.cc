@@ -9,13 +9,14 @@
 #include <utility>
 
 #include "kernels/host/device/parallel_for.h"
+#include "kernels/util/thread.h"
 
 namespace crout::host {
 
 Executor::Executor(int cores) : budget_(cores) {
   if (cores == 1) return;
   std::latch started(1);
-  team_ = std::thread([this, &started] {
+  team_ = StartThread([this, &started] {
     // The team's threads are made here, before the device serves: libgomp keeps them, and would end
     // the process where it cannot make one later.
     omp_set_num_threads(budget_.total());

@@ -207,14 +207,22 @@ class Numeric {
   void Share(int64_t count, const F& f) {
     ShareAmong(cores_, count, f);
   }
+  // By `threads` of them. The team stays whole: libgomp ends the threads of a smaller one, and ends
+  // the process where it cannot make them again.
   template <class F>
-  static void ShareAmong(int threads, int64_t count, const F& f) {
+  void ShareAmong(int threads, int64_t count, const F& f) {
     if (threads == 1 || count <= 1) {
       for (int64_t i = 0; i < count; ++i) f(i, 0);
       return;
     }
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-    for (int64_t i = 0; i < count; ++i) f(i, omp_get_thread_num());
+    std::atomic<int64_t> next = 0;
+#pragma omp parallel num_threads(cores_)
+    {
+      const int thread = omp_get_thread_num();
+      if (thread < threads) {
+        for (int64_t i = next++; i < count; i = next++) f(i, thread);
+      }
+    }
   }
 
   void DoUnits(std::vector<Findings>& found) {

@@ -1,0 +1,125 @@
+// A queue whose tenants take turns.
+#ifndef CROUT_SERVER_SCHEDULING_TURN_QUEUE_H_
+#define CROUT_SERVER_SCHEDULING_TURN_QUEUE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace crout {
+
+// Items of one tenant are in the order of their arrival. A tenant whose item was taken goes to the
+// end of the turns; a tenant that arrives comes last. Not thread-safe.
+template <class Item>
+class TurnQueue {
+  struct Tenant {
+    std::string name;
+    std::list<Item> items;
+  };
+  using Tenants = std::list<Tenant>;
+
+ public:
+  // Where an item is, until it leaves.
+  struct Position {
+    typename Tenants::iterator tenant;
+    typename std::list<Item>::iterator item;
+  };
+
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+
+  // The tenant's last item. std::bad_alloc leaves the queue as it was.
+  Position Add(std::string_view tenant, Item item) {
+    std::list<Item> added;
+    added.push_back(std::move(item));
+    auto found = by_name_.find(tenant);
+    if (found == by_name_.end()) {
+      Tenants arrived;
+      arrived.push_back({std::string(tenant), {}});
+      found = by_name_.emplace(arrived.front().name, arrived.begin()).first;
+      turns_.splice(turns_.end(), arrived);
+    }
+    std::list<Item>& items = found->second->items;
+    items.splice(items.end(), added);
+    ++size_;
+    return {found->second, std::prev(items.end())};
+  }
+
+  // Takes the item as its tenant's turn.
+  Item Take(Position position) noexcept {
+    turns_.splice(turns_.end(), turns_, position.tenant);
+    return Remove(position);
+  }
+
+  // Takes the item out; its tenant keeps its turn.
+  Item Remove(Position position) noexcept {
+    Tenant& tenant = *position.tenant;
+    Item item = std::move(*position.item);
+    tenant.items.erase(position.item);
+    --size_;
+    if (tenant.items.empty()) {
+      by_name_.erase(tenant.name);
+      turns_.erase(position.tenant);
+    }
+    return item;
+  }
+
+  // The first item, by turns, for which `matches(item)` is true.
+  template <class Matches>
+  std::optional<Position> Find(Matches matches) {
+    for (auto tenant = turns_.begin(); tenant != turns_.end(); ++tenant) {
+      const auto item = std::find_if(tenant->items.begin(), tenant->items.end(), matches);
+      if (item != tenant->items.end()) return Position{tenant, item};
+    }
+    return std::nullopt;
+  }
+
+  template <class Visit>
+  void ForEach(Visit visit) const {
+    for (const Tenant& tenant : turns_) {
+      for (const Item& item : tenant.items) visit(item);
+    }
+  }
+
+  // Items that are taken before this one, if no other comes.
+  size_t Ahead(Position position) const {
+    const auto place =
+        static_cast<size_t>(std::distance(position.tenant->items.begin(), position.item));
+    size_t ahead = place;
+    bool before = true;
+    for (auto tenant = turns_.begin(); tenant != turns_.end(); ++tenant) {
+      if (&*tenant == &*position.tenant) {
+        before = false;
+      } else {
+        ahead += std::min(tenant->items.size(), place + (before ? 1 : 0));
+      }
+    }
+    return ahead;
+  }
+
+  // The last item of the tenant with the most, where those are at least two more than `tenant` has.
+  std::optional<Position> Displaced(std::string_view tenant) {
+    const auto found = by_name_.find(tenant);
+    const size_t own = found == by_name_.end() ? 0 : found->second->items.size();
+    const auto most = std::max_element(
+        turns_.begin(), turns_.end(),
+        [](const Tenant& a, const Tenant& b) { return a.items.size() < b.items.size(); });
+    if (most == turns_.end() || most->items.size() < own + 2) return std::nullopt;
+    return Position{most, std::prev(most->items.end())};
+  }
+
+ private:
+  Tenants turns_;  // none is without items
+  std::map<std::string_view, typename Tenants::iterator> by_name_;
+  size_t size_ = 0;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_SCHEDULING_TURN_QUEUE_H_

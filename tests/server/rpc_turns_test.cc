@@ -1,0 +1,149 @@
+// Uploads that are parsed wait in a queue of their own, by turns of tenants: one tenant's analyses
+// do not hold up another tenant's small call.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/server/rpc_sparse_fixture.h"
+#include "tests/server/scrape.h"
+#include "tests/support/gate.h"
+
+namespace crout::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+// Of an analysis that counts as large, and of one that does not.
+constexpr int64_t kLarge = 60, kSmall = 4;
+// Threads for large ones, and calls that wait for them.
+constexpr int kThreads = 2, kWaiting = 4;
+
+class RpcTurnsTest : public RpcSparseTest {
+ protected:
+  using Stream = grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>;
+
+  // A Factorize call of a tenant, sent in full.
+  class Call {
+   public:
+    Call(RpcTurnsTest& test, const std::string& tenant, int64_t m) {
+      context_.AddMetadata("crout-tenant", tenant);
+      stream_ = test.stub().Factorize(&context_);
+      const Triplets a = Grid(m);
+      v1::FactorizeRequest request;
+      *request.mutable_header() = test.Header(m * m, a);
+      request.set_data(BytesOf(a));
+      stream_->Write(request);
+      stream_->WritesDone();
+    }
+    grpc::Status Finish() {
+      v1::FactorizeResponse response;
+      while (stream_->Read(&response)) {
+      }
+      return stream_->Finish();
+    }
+    void Cancel() { context_.TryCancel(); }
+
+   private:
+    grpc::ClientContext context_;
+    std::unique_ptr<Stream> stream_;
+  };
+
+  RpcTurnsTest() : RpcSparseTest({v1::ALGORITHM_MULTIFRONTAL}) { gate_.Close(); }
+  void TearDown() override {
+    gate_.Open();
+    RpcSparseTest::TearDown();
+  }
+
+  void StartWithPlaces(size_t places) {
+    Config config = SmallConfig();
+    config.limits.queue_capacity = config.pool.scheduler.queue_capacity = places;
+    config.pool.device_budget_bytes = config.pool.host_budget_bytes = size_t{256} << 20;
+    FakeDeviceOptions options;
+    options.has_sparse_ops = true;
+    options.register_more = [this](Catalogue& catalogue) {
+      catalogue.sparse_lus.push_back(Make(v1::ALGORITHM_MULTIFRONTAL));
+    };
+    StartServer(options, config);
+  }
+  // Tenant A's analyses hold all threads for large ones, at the gate, and more calls wait.
+  void FillWithLarge() {
+    for (int i = 0; i < kThreads; ++i) {
+      failpoints().Do("sparse.analyze", [this] { gate_.Pass(); });
+      calls_.push_back(std::make_unique<Call>(*this, "A", kLarge));
+      gate_.WaitUntilHeld(i + 1);
+    }
+    for (int i = 0; i < kWaiting; ++i) {
+      calls_.push_back(std::make_unique<Call>(*this, "A", kLarge));
+    }
+    AwaitDepth(kWaiting);
+  }
+  void AwaitDepth(size_t depth) {
+    const TaskScheduler& queue = *core().devices.slots()[0]->preparing;
+    WaitUntil([&] { return queue.load().queue_depth == depth; }, "the calls to wait");
+  }
+  void ExpectTheRestServed() {
+    gate_.Open();
+    for (const auto& call : calls_) {
+      const grpc::Status status = call->Finish();
+      EXPECT_TRUE(status.ok()) << status.error_message();
+    }
+  }
+
+  Gate gate_;
+  std::vector<std::unique_ptr<Call>> calls_;
+};
+
+TEST_F(RpcTurnsTest, ASmallCallOfAnotherTenantIsServedWhileLargeAnalysesHoldTheThreads) {
+  StartWithPlaces(64);
+  FillWithLarge();
+  const grpc::Status status = Call(*this, "B", kSmall).Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(gate_.held(), kThreads);
+  EXPECT_THAT(
+      SampleOf(core().metrics.Scrape(), "crout_queue_depth{device=\"cuda:0\",queue=\"prepare\"}"),
+      Optional(kWaiting));
+  ExpectTheRestServed();
+}
+
+TEST_F(RpcTurnsTest, AFullQueueRefusesTheTenantThatFilledIt) {
+  StartWithPlaces(kWaiting);
+  FillWithLarge();
+  const grpc::Status refused = Call(*this, "A", kLarge).Finish();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_details(), HasSubstr("QUEUE_FULL"));
+  EXPECT_THAT(refused.error_details(), HasSubstr("RetryInfo"));
+  // A small call of another tenant gets a place, and A's last call is refused for it.
+  const grpc::Status status = Call(*this, "B", kSmall).Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  const grpc::Status displaced = calls_.back()->Finish();
+  EXPECT_EQ(displaced.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(displaced.error_details(), HasSubstr("QUEUE_FULL"));
+  calls_.pop_back();
+  ExpectTheRestServed();
+}
+
+TEST_F(RpcTurnsTest, NoCallNeedsANewThread) {
+  StartWithPlaces(64);
+  failpoints().Fail("thread.start", absl::ResourceExhaustedError("no thread left"));
+  const int before = failpoints().reached("thread.start");
+  for (const int64_t m : {kSmall, kLarge}) {
+    const grpc::Status status = Call(*this, "A", m).Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+  EXPECT_EQ(failpoints().reached("thread.start"), before);
+}
+
+TEST_F(RpcTurnsTest, AWaitingCallThatIsCancelledLeavesTheQueue) {
+  StartWithPlaces(64);
+  FillWithLarge();
+  calls_.back()->Cancel();
+  EXPECT_EQ(calls_.back()->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  AwaitDepth(kWaiting - 1);
+  calls_.pop_back();
+  ExpectTheRestServed();
+}
+
+}  // namespace
+}  // namespace crout::testing
