@@ -66,7 +66,7 @@ std::shared_ptr<const Analysis> ReservedGrowth::Keep(Analysis analysis) {
 }
 
 absl::Status ReservedGrowth::ClaimJob(const JobBytes& bytes) {
-  CROUT_RETURN_IF_ERROR(GrowOnHost(core_, bytes.report, memory_.host));
+  CROUT_RETURN_IF_ERROR(GrowOnHost(core_, bytes.report + bytes.reply, memory_.host));
   const size_t peak = FactorCache::Charge(bytes.peak) + other_bytes_;
   if (peak <= memory_.device.bytes()) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(Reservation more,

@@ -205,16 +205,17 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   SparseFactorizeOptions options;
   options.factor_dtype = dtype;
   CROUT_ASSIGN_OR_RETURN(options.method, WithSolver(method, dtype));
-  // Fronts have room for every choice of pivots.
+  // Fronts have room for every choice of pivots, and methods without them choose from all rows.
   for (const SparseLu* other : methods) {
-    if (!method.LeavesFronts() && other->LeavesFronts() && other->TakesSparse(dtype)) {
+    if (method.LeavesFronts() != other->LeavesFronts() && other->LeavesEntries() &&
+        other->TakesSparse(dtype)) {
       CROUT_ASSIGN_OR_RETURN(options.otherwise, WithSolver(*other, dtype));
     }
   }
   options.keep_matrix = wish.dense->keep_matrix;
   options.determinant = wish.dense->determinant;
   options.condition = wish.request->condition();
-  options.may_scale = MatchingFor(wish.dense->equilibrate) != MatchingMode::kOff;
+  options.matching = MatchingFor(wish.dense->equilibrate);
   const size_t limit = slot_.budget->limit();
   options.most_bytes = limit - std::min(limit, FactorCache::kEntryBytes);
   options.beside_another = known.lu != nullptr;
@@ -226,7 +227,7 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
 bool SparseChoice::Take(const FactorSummary& made) {
   bool changed = made.sparse->analysis != plan_->analysis;
   if (made.algorithm != plan_->options.method.lu->name()) {
-    plan_->options.method = *plan_->options.otherwise;
+    std::swap(plan_->options.method, *plan_->options.otherwise);
     changed = true;
   }
   plan_->analysis = made.sparse->analysis;
