@@ -26,6 +26,10 @@ absl::Status CheckOptions(bool may_be_sparse, const v1::FactorizeOptions& option
   return absl::OkStatus();
 }
 
+double ThresholdFor(const v1::FactorizeOptions& options) {
+  return options.pivot_threshold() > 0 ? options.pivot_threshold() : kPivotThreshold;
+}
+
 MatchingMode MatchingFor(EquilibrateMode mode) {
   switch (mode) {
     case EquilibrateMode::kOn:
@@ -42,6 +46,11 @@ MatchingMode MatchingFor(EquilibrateMode mode) {
 
 absl::Status SparseChoice::TakeName(bool may_be_sparse, v1::FactorizeOptions* request) {
   const std::string name = AlgorithmName(request->algorithm());
+  if (request->pivot_threshold() > 0 && name != "auto" && name != "multifrontal") {
+    return BadField(
+        "header.options.pivot_threshold",
+        absl::StrCat("algorithm '", name, "' takes none: leave it out, or name multifrontal"));
+  }
   for (const auto& method : slot_.device->catalogue().sparse_lus) {
     if (method->name() != name) continue;
     CROUT_RETURN_IF_ERROR(CheckOptions(may_be_sparse, *request));
@@ -115,10 +124,11 @@ absl::Status SparseChoice::Analyze(MatrixUpload& upload, const FactorWish& wish,
                          upload.InspectLeadingBlock(shape.rows));
   has_empty_line_ = block && (block->empty_row || block->empty_column);
   if (has_empty_line_) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(
-      const AnalyzedMatrix analyzed,
-      AnalyzeUpload(core_, tenant_, upload,
-                    {MatchingFor(wish.dense->equilibrate), wish.dense->factor_dtype}, stop));
+  CROUT_ASSIGN_OR_RETURN(const AnalyzedMatrix analyzed,
+                         AnalyzeUpload(core_, tenant_, upload,
+                                       {MatchingFor(wish.dense->equilibrate),
+                                        wish.dense->factor_dtype, ThresholdFor(*wish.request)},
+                                       stop));
   seconds_ = analyzed.seconds;
   analysis_ = analyzed.analysis;
   const bool must = named() || !solved_by_.empty() || shape.rows > core_.limits.max_n;
@@ -161,7 +171,7 @@ absl::Status SparseChoice::AnalyzeKeeping(MatrixUpload& upload, std::vector<int3
                                                  " that leaves Schur complements"));
   }
   AnalysisRequest request{MatchingFor(wish.dense->equilibrate), wish.dense->factor_dtype,
-                          std::move(keep)};
+                          ThresholdFor(*wish.request), std::move(keep)};
   CROUT_ASSIGN_OR_RETURN(const AnalyzedMatrix analyzed,
                          AnalyzeUpload(core_, tenant_, upload, std::move(request), stop));
   seconds_ = analyzed.seconds;
