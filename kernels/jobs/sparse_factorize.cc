@@ -47,12 +47,12 @@ bool GrewFar(const NumericSummary& numeric, DType dtype) {
   return !(numeric.pivot_growth * std::sqrt(UnitRoundoff(dtype)) <= 1);
 }
 
-// |x - z| / |z| in the largest modulus of any number; NaN where x holds one.
-double RelativeDistance(std::span<const double> x, std::span<const double> z) {
+// |x + z| / |z| in the largest modulus of any number; NaN where x holds one.
+double DistanceToNegative(std::span<const double> x, std::span<const double> z) {
   double distance = 0;
   double largest = 0;
   for (size_t i = 0; i < z.size(); ++i) {
-    const double difference = std::abs(x[i] - z[i]);
+    const double difference = std::abs(x[i] + z[i]);
     if (!(difference <= distance)) distance = difference;
     if (std::isnan(difference)) break;
     largest = std::max(largest, std::abs(z[i]));
@@ -499,8 +499,9 @@ absl::Status SparseFactorizeJob::Probe(const Operand& a, FactorSolver& solver,
   const double u = UnitRoundoff(options_.factor_dtype);
   summary.quality = std::isnan(error) ? std::numeric_limits<double>::infinity()
                                       : error / (std::sqrt(static_cast<double>(n)) * u);
+  // X is -z, but for its error.
   const double distance =
-      RelativeDistance({reinterpret_cast<const double*>(x), n * stride}, {z, n * stride});
+      DistanceToNegative({reinterpret_cast<const double*>(x), n * stride}, {z, n * stride});
   // One right-hand side shows a fraction of what errors are multiplied by. With perturbed pivots
   // the error of a singular A is as large as X, and the backward error that of the perturbation.
   summary.condition_signal = distance / kShownOfCondition /

@@ -73,6 +73,9 @@ void HardGalleryTest::CheckFactor(const Case& one, const FactorSummary& summary)
   if (summary.is_poor() || summary.is_perturbed()) return;
   if (n * sensitivity < 1e-3) {
     EXPECT_FALSE(summary.is_nearly_singular());
+    FactorSummary without = summary;
+    without.rcond.reset();
+    EXPECT_FALSE(without.is_nearly_singular()) << summary.condition_signal;
     ASSERT_TRUE(summary.rcond.has_value());
     EXPECT_GT(*summary.rcond, 0.3 * one.oracle.rcond());
     EXPECT_LT(*summary.rcond, 12 * one.oracle.rcond());
