@@ -104,10 +104,16 @@ struct FactorSummary {
   PrecisionFallback precision_fallback = PrecisionFallback::kNone;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
   // > 0: singular. The 1-based index of the first exactly zero pivot; n where a row or column was
-  // seen to be empty: nothing was factored then. Without pivoting the factor alone is unusable, at
-  // a pivot that is zero or, to some methods, too small.
+  // seen to be empty: nothing was factored then. Without pivoting, and by methods that end at a
+  // zero pivot after growth by 1 / u or more, the factor alone is unusable, at a pivot that is zero
+  // or, to some methods, too small.
   int64_t info = 0;
-  bool pivots = true;  // whether the method looked for pivots
+  // Whether a zero pivot is one of A: the method looked for others, and entries grew by less than
+  // 1 / u.
+  bool pivots = true;
+  // Whether zero pivots of a dense factor were replaced, as they are where entries grew that much:
+  // the factor is complete, and poor.
+  bool pivot_replaced = false;
   SingularReason singular = SingularReason::kNone;
   int64_t empty_index = 0;  // 1-based, of the empty row or column, or the row that is left over
   // Largest |u_ij| over the largest entry of the (equilibrated) matrix that was factored; 0/0, as
@@ -128,12 +134,13 @@ struct FactorSummary {
   bool row_scaled = false;      // by equilibration
   bool col_scaled = false;
   // On request: 1-norm reciprocal condition estimate of A as it arrived. 0 if singular, or if the
-  // factor or the estimate left the range of its type; 1 for n = 0. Unset if says_nothing().
+  // factor or the estimate left the range of its type; 1 for n = 0. Unset if says_nothing()
+  // or pivot_replaced.
   std::optional<double> rcond;
   // The same of the equilibrated matrix that was factored; only where it was scaled.
   std::optional<double> rcond_scaled;
   // On request, of A as it arrived. Unset if says_nothing(), where the factor left its range, and
-  // where it is not that of A: in lower precision, and with perturbed pivots.
+  // where it is not that of A: in lower precision, and with perturbed or replaced pivots.
   std::optional<double> det_sign;
   double det_sign_imaginary = 0;  // of a complex determinant, whose sign is of modulus 1
   std::optional<double> det_log_abs;

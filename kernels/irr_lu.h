@@ -15,7 +15,9 @@ struct BatchFactors {
   // the member was exchanged with row ipiv[k], 1-based, for k = 1, 2, ... in turn, as LAPACK's.
   int64_t* ipiv = nullptr;
   // The rest: one for each member. LAPACK's info: 0, or the 1-based index of the first u_kk that is
-  // exactly zero. The factors are complete even then: PA = LU.
+  // exactly zero. The factors are complete even then: PA = LU. Where entries grew so much that a
+  // zero pivot says nothing (numerics/pivot_growth.h), it is replaced, and info is 0; the other
+  // figures are those of the zero pivot.
   int32_t* info = nullptr;
   // max |u_ij| / max |a_ij|, 0/0 being 1; +Inf where L or U holds a NaN or Inf.
   double* pivot_growth = nullptr;

@@ -34,6 +34,7 @@ absl::Status ReadOptions(const crout_factorize_options& given, v1::FactorizeOpti
   if (given.lease > 0)
     *cache->mutable_lease() = client::ToProtoDuration(absl::Seconds(given.lease));
   options->set_condition(given.condition != 0);
+  options->set_pivot_threshold(given.pivot_threshold);
   return absl::OkStatus();
 }
 

@@ -173,6 +173,11 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
   AddEnum<v1::Equilibrate>(
       app, "--equilibrate", [=](auto value) { options->set_equilibrate(value); },
       "Scale rows and columns; auto unless given");
+  AddValue<double>(
+      app, "--pivot-threshold", [=](double value) { options->set_pivot_threshold(value); },
+      "Share of the largest entry of its column in a front that a pivot of multifrontal has at "
+      "least, in (0, 1]; 0.01 unless given")
+      ->check(CLI::Range(0.0, 1.0));
   AddFlag(
       app, "--drop-matrix", [=](bool on) { options->set_drop_matrix(on); },
       "Keep the factors only: solves are neither verified nor refined");

@@ -103,6 +103,7 @@ module crout
     type(c_ptr) :: algorithm
     real(c_double) :: lease
     integer(c_int32_t) :: condition
+    real(c_double) :: pivot_threshold
   end type
   integer(c_int32_t), parameter :: float32 = 1, float64 = 2, complex64 = 3, complex128 = 4
   integer(c_int32_t), parameter :: column_major = 1
@@ -130,11 +131,13 @@ module crout
     module procedure refactor_real32, refactor_real64, refactor_complex32, refactor_complex64
   end interface
 
-  !> call crout_factorize_sparse(connection, n, nnz, rows, cols, values, factor, info, algorithm)
+  !> call crout_factorize_sparse(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
+  !>                             pivot_threshold)
   !> Factors the n x n matrix of nnz entries values(k) in row rows(k) and column cols(k), from 1, in any
   !> order; those of one place are added up. It stays sparse, and so does its factor, where that is
   !> expected to cost less, or where `algorithm` names a sparse method, as "multifrontal"; absent it is
-  !> the server's choice. As crout_getrf otherwise.
+  !> the server's choice. `pivot_threshold`, of multifrontal, is the part of the largest entry of its
+  !> column in a front that a pivot has at least, in (0, 1]; absent it is 0.01. As crout_getrf otherwise.
   interface crout_factorize_sparse
     module procedure sparse_real32, sparse_real64, sparse_complex32, sparse_complex64
   end interface
@@ -488,55 +491,64 @@ contains
                        int(lda, c_int64_t))
   end function
 
-  subroutine sparse_real32(connection, n, nnz, rows, cols, values, factor, info, algorithm)
+  subroutine sparse_real32(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
+                              pivot_threshold)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, nnz, rows(*), cols(*)
     real(real32), intent(in), target :: values(*)
     type(crout_factor), intent(inout) :: factor
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: algorithm
+    real(real64), intent(in), optional :: pivot_threshold
 
     call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), float32, factor, info, &
-                          algorithm)
+                          algorithm, pivot_threshold)
   end subroutine
 
-  subroutine sparse_real64(connection, n, nnz, rows, cols, values, factor, info, algorithm)
+  subroutine sparse_real64(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
+                              pivot_threshold)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, nnz, rows(*), cols(*)
     real(real64), intent(in), target :: values(*)
     type(crout_factor), intent(inout) :: factor
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: algorithm
+    real(real64), intent(in), optional :: pivot_threshold
 
     call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), float64, factor, info, &
-                          algorithm)
+                          algorithm, pivot_threshold)
   end subroutine
 
-  subroutine sparse_complex32(connection, n, nnz, rows, cols, values, factor, info, algorithm)
+  subroutine sparse_complex32(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
+                              pivot_threshold)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, nnz, rows(*), cols(*)
     complex(real32), intent(in), target :: values(*)
     type(crout_factor), intent(inout) :: factor
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: algorithm
+    real(real64), intent(in), optional :: pivot_threshold
 
     call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), complex64, factor, info, &
-                          algorithm)
+                          algorithm, pivot_threshold)
   end subroutine
 
-  subroutine sparse_complex64(connection, n, nnz, rows, cols, values, factor, info, algorithm)
+  subroutine sparse_complex64(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
+                              pivot_threshold)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, nnz, rows(*), cols(*)
     complex(real64), intent(in), target :: values(*)
     type(crout_factor), intent(inout) :: factor
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: algorithm
+    real(real64), intent(in), optional :: pivot_threshold
 
     call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), complex128, factor, info, &
-                          algorithm)
+                          algorithm, pivot_threshold)
   end subroutine
 
-  subroutine factorize_sparse(connection, n, nnz, rows, cols, values, dtype, factor, info, algorithm)
+  subroutine factorize_sparse(connection, n, nnz, rows, cols, values, dtype, factor, info, algorithm, &
+                              pivot_threshold)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, nnz, rows(*), cols(*)
     type(c_ptr), intent(in) :: values
@@ -544,6 +556,7 @@ contains
     type(crout_factor), intent(inout) :: factor
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: algorithm
+    real(real64), intent(in), optional :: pivot_threshold
     character(len=:, kind=c_char), allocatable, target :: method
     type(factorize_options) :: options
     integer(c_int64_t), allocatable, target :: row(:), col(:)
@@ -556,7 +569,8 @@ contains
     col(:nnz) = int(cols(:nnz), c_int64_t) - 1
     a = sparse_view(c_sizeof(a), dtype, 8_c_int32_t, int(n, c_int64_t), int(nnz, c_int64_t), &
                     values, c_loc(row), c_loc(col), c_null_ptr)
-    options = factorize_options(c_sizeof(options), c_null_ptr, c_null_ptr, 0, 0)
+    options = factorize_options(c_sizeof(options), c_null_ptr, c_null_ptr, 0, 0, 0)
+    if (present(pivot_threshold)) options%pivot_threshold = pivot_threshold
     if (present(algorithm)) then
       method = trim(algorithm)//c_null_char
       options%algorithm = c_loc(method)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "kernels/numerics/condition.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/pivot_growth.h"
+#include "kernels/scalar.h"
 #include "kernels/sparse_ops.h"
 #include "kernels/stop_requested.h"
 #include "kernels/sync_on_exit.h"
@@ -45,6 +47,14 @@ class FactorizeJob {
   // The factor := diag(r) A diag(c), where it is not A already.
   absl::Status FillFactorInput();
   absl::Status Factor(StopRequested stop);  // the second wait
+  // Judges a zero pivot: where growth hides what it shows, it is replaced, or info is said to say
+  // nothing of A.
+  absl::Status JudgeZeroPivot();
+  absl::Status ReplaceZeroPivots();
+  absl::Status ReplaceZeros(const AnyMatrix& row, double by);
+  double LargestOfU() const {
+    return DivisibleOrInfinity(context_.report().factor.max_abs_u, options_.factor_dtype);
+  }
   absl::Status LocateOverflow();
   absl::Status FillSummary();
   absl::StatusOr<HostScales> DownloadScales(const Buffer& scales);
@@ -157,22 +167,80 @@ absl::Status FactorizeJob::Factor(StopRequested stop) {
   return absl::OkStatus();
 }
 
-absl::Status FactorizeJob::FillSummary() {
+// Without the pivot, methods with U's unit diagonal leave its row out, and iterative ones all that
+// follows.
+absl::Status FactorizeJob::JudgeZeroPivot() {
   const DeviceReport& report = context_.report();
   const MethodTraits& traits = options_.algorithm->traits();
   if (scaling_.any()) factored_ = report.matrix;
+  summary_.info = report.info;
+  const PivotCriterion by_method{.rule = traits.pivoting};
+  summary_.pivots = options_.parameters.pivoting.value_or(by_method).rule != PivotRule::kNone;
+  const double growth = PivotGrowth(LargestOfU(), factored_.max_abs);
+  if (report.info == 0 || !summary_.pivots ||
+      !GrowthHidesSingularity(growth, options_.factor_dtype)) {
+    return absl::OkStatus();
+  }
+  if (traits.unit_diagonal == UnitDiagonal::kU && report.info < n_) {
+    summary_.pivots = false;
+    return absl::OkStatus();
+  }
+  return ReplaceZeroPivots();
+}
+
+// Some numbers at a time: the host has no memory reserved for them.
+absl::Status FactorizeJob::ReplaceZeros(const AnyMatrix& row, double by) {
+  constexpr int64_t kTogether = 256;
+  alignas(std::complex<double>) std::byte host[kTogether * sizeof(std::complex<double>)];
+  const size_t size = SizeOf(row.dtype);
+  for (int64_t k = 0; k < row.cols; k += kTogether) {
+    const int64_t count = std::min(kTogether, row.cols - k);
+    CROUT_RETURN_IF_ERROR(ops().CopyToHost(row.data + k * size, host, count * size));
+    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+    DispatchDType(row.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      T* const numbers = reinterpret_cast<T*>(host);
+      std::replace(numbers, numbers + count, T{0}, ConvertTo<T>(WideType<T>(by)));
+    });
+    CROUT_RETURN_IF_ERROR(ops().CopyToDevice(host, row.data + k * size, count * size));
+    CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FactorizeJob::ReplaceZeroPivots() {
+  const DType dtype = options_.factor_dtype;
+  const double pivot = PivotInPlaceOfZero(LargestOfU(), dtype);
+  // The diagonal is a row of the leading dimension n + 1. The probe has ended, and lends its
+  // memory.
+  const AnyMatrix diagonal{Lu().data, dtype, 1, n_, n_ + 1};
+  const AnyMatrix row{buffers_[plan_.probe].data(), dtype, 1, n_, 1};
+  const double probe = context_.report().factor.probe;
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(diagonal, nullptr, nullptr, row));
+  CROUT_RETURN_IF_ERROR(ReplaceZeros(row, pivot));
+  CROUT_RETURN_IF_ERROR(ops().CopyScaled(row, nullptr, nullptr, diagonal));
+  const bool unit_in_u = options_.algorithm->traits().unit_diagonal == UnitDiagonal::kU;
+  CROUT_RETURN_IF_ERROR(ops().InspectFactor(Lu(), unit_in_u, Ipiv(), /*probe=*/{}));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  // That of the zero pivots, from which this one is as far as roundings are.
+  context_.report().factor.probe = probe;
+  summary_.info = 0;
+  summary_.pivot_replaced = true;
+  return absl::OkStatus();
+}
+
+absl::Status FactorizeJob::FillSummary() {
+  const DeviceReport& report = context_.report();
+  const MethodTraits& traits = options_.algorithm->traits();
   summary_.algorithm = std::string(traits.name);
   summary_.n = n_;
   summary_.factor_dtype = options_.factor_dtype;
   summary_.matrix_dtype = packed_.dtype;
   summary_.unit_diagonal = traits.unit_diagonal;
-  summary_.info = report.info;
-  const PivotCriterion by_method{.rule = traits.pivoting};
-  summary_.pivots = options_.parameters.pivoting.value_or(by_method).rule != PivotRule::kNone;
-  if (report.info > 0) summary_.singular = SingularReason::kZeroPivot;
-  const double largest = DivisibleOrInfinity(report.factor.max_abs_u, options_.factor_dtype);
+  if (summary_.info > 0) summary_.singular = SingularReason::kZeroPivot;
+  const double largest = LargestOfU();
   summary_.pivot_growth = PivotGrowth(largest, factored_.max_abs);
-  if (report.info == 0) {
+  if (summary_.info == 0) {
     summary_.quality =
         std::isinf(largest)
             ? largest
@@ -206,7 +274,9 @@ absl::StatusOr<HostScales> FactorizeJob::DownloadScales(const Buffer& scales) {
 
 absl::Status FactorizeJob::FillDeterminant() {
   // Of a factor that is not whole, or not finite, the product of the pivots is any number.
-  if (summary_.says_nothing() || !std::isfinite(summary_.pivot_growth)) return absl::OkStatus();
+  if (summary_.says_nothing() || summary_.pivot_replaced || !std::isfinite(summary_.pivot_growth)) {
+    return absl::OkStatus();
+  }
   const FactorStats& stats = context_.report().factor;
   summary_.det_sign = stats.det_sign;
   summary_.det_sign_imaginary = stats.det_sign_imaginary;
@@ -272,13 +342,15 @@ absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTiming
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(FillFactorInput());
   CROUT_RETURN_IF_ERROR(Factor(stop));
+  CROUT_RETURN_IF_ERROR(JudgeZeroPivot());
   CROUT_RETURN_IF_ERROR(FillSummary());
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   const bool usable = IsUsable();
   if (usable && options_.prepare != nullptr) CROUT_RETURN_IF_ERROR(Prepare());
   sync.Dismiss();
   Factorization result = TakeResult();
-  if (options_.condition_solver != nullptr && !result.summary.says_nothing()) {
+  if (options_.condition_solver != nullptr && !result.summary.says_nothing() &&
+      !result.summary.pivot_replaced) {
     result.summary.rcond = 0;
     if (scaling_.any()) result.summary.rcond_scaled = 0;
     if (usable) CROUT_RETURN_IF_ERROR(FillCondition(result, stop));

@@ -16,7 +16,8 @@ namespace {
 constexpr double kHopeless = 0x1p-24 / 64;
 
 std::optional<PrecisionFallback> ReasonToWiden(const FactorSummary& low) {
-  if (low.info > 0 || !std::isfinite(low.pivot_growth) || !std::isfinite(low.quality.value_or(0))) {
+  if (low.info > 0 || low.pivot_replaced || !std::isfinite(low.pivot_growth) ||
+      !std::isfinite(low.quality.value_or(0))) {
     return PrecisionFallback::kUnusable;
   }
   if (low.rcond && low.rcond_scaled.value_or(*low.rcond) < kHopeless) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/numerics/pivot_growth.h"
 #include "kernels/util/strings.h"
 
 namespace crout {
@@ -88,6 +89,11 @@ std::string WhySingular(const FactorSummary& factor) {
 absl::Status CheckUsable(const FactorSummary& factor) {
   if (factor.info == 0) return absl::OkStatus();
   if (factor.says_nothing()) {
+    if (GrowthHidesSingularity(factor.pivot_growth, factor.factor_dtype)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "pivot ", factor.info, " (1-based) is zero after entries grew ", factor.pivot_growth,
+          " times, which says nothing of the matrix: the factor is unusable; use another method"));
+    }
     return absl::FailedPreconditionError(
         absl::StrCat("pivot ", factor.info, " (1-based) is zero (or too small) and ",
                      factor.algorithm, " does not pivot: the factor is unusable"));

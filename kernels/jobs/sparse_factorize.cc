@@ -15,10 +15,12 @@
 #include "kernels/numerics/condition.h"
 #include "kernels/numerics/factor_probe.h"
 #include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/pivot_growth.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/numerics/sparse_operand.h"
 #include "kernels/safe_range.h"
 #include "kernels/sparse/delayed_pivots.h"
+#include "kernels/sparse/ordering_process.h"
 #include "kernels/sparse_ops.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
@@ -37,6 +39,13 @@ constexpr int kProbeVectors = 3;
 constexpr double kMostSearchFlops = 3e10;
 // DelayPivots finds all delays at once, but for what a less precise factor rounds otherwise.
 constexpr int kMostSearches = 2;
+// By the method that takes another one's place for the growth of its entries.
+constexpr double kMostRetrySeconds = 30;
+
+// Whether roundings may have grown to the square root of the unit roundoff.
+bool GrewFar(const NumericSummary& numeric, DType dtype) {
+  return !(numeric.pivot_growth * std::sqrt(UnitRoundoff(dtype)) <= 1);
+}
 
 // |x + z| / |z| in the maximum norm: the relative error of x = -z. NaN if x holds a NaN.
 double RelativeErrorOfNegative(std::span<const double> x, std::span<const double> z) {
@@ -60,6 +69,7 @@ class SparseFactorizeJob {
         plan_(plan),
         options_(plan_.options),
         growth_(growth),
+        first_analysis_(plan.analysis),
         buffers_(std::in_place, plan_.buffers) {
     buffers_->Give(plan_.matrix, std::move(upload));
   }
@@ -69,6 +79,23 @@ class SparseFactorizeJob {
  private:
   absl::Status Inspect();
   absl::Status Factor(StopRequested stop);
+  // By plan_, and by analyses with delays as long as pivots are not acceptable.
+  absl::Status FactorWithDelays(StopRequested stop, SparseSummary& sparse);
+  // Whether another factor may be better: entries grew far, or the method ended at a zero pivot and
+  // does not show growth.
+  bool IsDoubtful(const NumericSummary& numeric) const {
+    return GrewFar(numeric, options_.factor_dtype) ||
+           (numeric.info > 0 && !options_.method.lu->LeavesFronts());
+  }
+  absl::Status TryOtherWays(StopRequested stop, SparseSummary& sparse);
+  // Goes on by this plan where its factor is better, else makes the factor of plan_ again.
+  absl::Status Try(SparseFactorizePlan other, StopRequested stop, SparseSummary& sparse);
+  bool IsBetter(const NumericSummary& other, const NumericSummary& made) const;
+  // Those that TryOtherWays tries; none where they do not apply.
+  absl::StatusOr<std::optional<SparseFactorizePlan>> PlanUnmatched(const NumericSummary& made,
+                                                                   StopRequested stop);
+  absl::StatusOr<std::optional<SparseFactorizePlan>> PlanOtherwise(const NumericSummary& made,
+                                                                   StopRequested stop);
   // Of options_.last, where that is one to begin with; else empty.
   std::span<const std::byte> LastFactor() const;
   absl::Status Allocate();
@@ -114,6 +141,8 @@ class SparseFactorizeJob {
   SparseFactorizePlan plan_;  // the last of them
   const SparseFactorizeOptions& options_;
   SparseGrowth* const growth_;
+  const std::shared_ptr<const Analysis> first_analysis_;
+  bool may_rescale_ = true;
   std::optional<JobBuffers> buffers_;
   double max_abs_ = 0;
   FactorSummary summary_;
@@ -198,8 +227,9 @@ absl::StatusOr<bool> SparseFactorizeJob::RescaleFor(const NumericSummary& made,
   const bool is_fine = made.info == 0 && made.perturbed_pivots == 0 &&
                        made.pivot_growth * std::sqrt(UnitRoundoff(options_.factor_dtype)) <= 1 &&
                        SafeRangeOf(options_.factor_dtype).contains(made.max_abs);
-  const bool can = growth_ != nullptr && plan_.analysis_reused && options_.may_scale &&
-                   options_.method.lu->AppliesScales() && analysis().kept == 0;
+  const bool can = growth_ != nullptr && plan_.analysis_reused &&
+                   options_.matching != MatchingMode::kOff && options_.method.lu->AppliesScales() &&
+                   analysis().kept == 0;
   if (is_fine || !can) return false;
   absl::StatusOr<std::optional<SparseFactorizePlan>> rescaled = PlanRescaled(stop);
   // The factor that was made stays, and is as poor as it is reported to be.
@@ -305,26 +335,111 @@ absl::StatusOr<NumericSummary> SparseFactorizeJob::FactorOnce(StopRequested stop
   return Call(stop, postponable);
 }
 
-absl::Status SparseFactorizeJob::Factor(StopRequested stop) {
-  SparseSummary sparse;
-  sparse.reused = plan_.analysis_reused;
+absl::Status SparseFactorizeJob::FactorWithDelays(StopRequested stop, SparseSummary& sparse) {
   std::vector<int32_t> postponable;
-  bool may_rescale = true;
+  int delays = 0;
   for (bool again = true; again;) {
     CROUT_ASSIGN_OR_RETURN(sparse.numeric, FactorOnce(stop, &postponable));
     sparse.flops += analysis().flops;
-    if (std::exchange(may_rescale, false)) {
+    if (std::exchange(may_rescale_, false)) {
       CROUT_ASSIGN_OR_RETURN(again, RescaleFor(sparse.numeric, stop));
       if (again) continue;
     }
     // Also of one that seems singular: that may be the perturbed matrix alone.
     const int most = Searches() ? kMostSearches : kMostPostponements;
-    again = growth_ != nullptr && !postponable.empty() && IsUnstable(sparse.numeric) &&
-            sparse.postponements < most;
+    again =
+        growth_ != nullptr && !postponable.empty() && IsUnstable(sparse.numeric) && delays < most;
     if (!again) break;
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     CROUT_ASSIGN_OR_RETURN(again, GrowBy(postponable, stop));
-    sparse.postponements += again;
+    delays += again;
+  }
+  sparse.postponements += delays;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<SparseFactorizePlan>> SparseFactorizeJob::PlanUnmatched(
+    const NumericSummary& made, StopRequested stop) {
+  const bool applies = GrewFar(made, options_.factor_dtype) && analysis().matched &&
+                       options_.matching == MatchingMode::kAuto &&
+                       SafeRangeOf(options_.factor_dtype).contains(max_abs_);
+  if (!applies) return std::nullopt;
+  const size_t base = AnalysisBase();
+  CROUT_RETURN_IF_ERROR(growth_->ClaimAnalysis(base));
+  std::vector<std::byte> copy;
+  CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, MatrixOnHost(copy));
+  AnalysisOptions options;
+  options.matching = MatchingMode::kOff;
+  options.ordering_program = OrderingProgram();
+  options.pivot_threshold = analysis().pivot_threshold;
+  options.claim = [&](size_t beyond) { return growth_->ClaimAnalysis(base + beyond); };
+  CROUT_ASSIGN_OR_RETURN(Analysis unmatched, Analyze(matrix, options, stop));
+  return PlanBy(std::move(unmatched));
+}
+
+absl::StatusOr<std::optional<SparseFactorizePlan>> SparseFactorizeJob::PlanOtherwise(
+    const NumericSummary&, StopRequested) {
+  if (!options_.otherwise) return std::nullopt;
+  SparseFactorizeOptions options = options_;
+  options.method = *std::exchange(options.otherwise, std::nullopt);
+  options.least_factor_bytes = 0;
+  const double seconds = options.method.lu->PredictSeconds(*first_analysis_, options.factor_dtype);
+  if (seconds > kMostRetrySeconds) return std::nullopt;
+  CROUT_ASSIGN_OR_RETURN(
+      SparseFactorizePlan plan,
+      PlanSparseFactorize(options, first_analysis_, plan_.analysis_reused, plan_.matrix_dtype));
+  CROUT_RETURN_IF_ERROR(growth_->ClaimJob(plan.bytes));
+  return plan;
+}
+
+bool SparseFactorizeJob::IsBetter(const NumericSummary& other, const NumericSummary& made) const {
+  if (other.info > 0) return false;
+  if (GrewFar(made, options_.factor_dtype)) return other.pivot_growth < made.pivot_growth;
+  return other.perturbed_pivots == 0 && !GrewFar(other, options_.factor_dtype);
+}
+
+absl::Status SparseFactorizeJob::Try(SparseFactorizePlan other, StopRequested stop,
+                                     SparseSummary& sparse) {
+  SparseFactorizePlan before = plan_;
+  SparseSummary made = sparse;
+  CROUT_RETURN_IF_ERROR(GoOn(std::move(other)));
+  const absl::Status status = FactorWithDelays(stop, sparse);
+  if (status.ok() && IsBetter(sparse.numeric, made.numeric)) return absl::OkStatus();
+  if (!status.ok() && !absl::IsResourceExhausted(status)) return status;
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+  CROUT_RETURN_IF_ERROR(GoOn(std::move(before)));
+  std::vector<int32_t> postponable;
+  CROUT_ASSIGN_OR_RETURN(made.numeric, FactorOnce(stop, &postponable));
+  made.flops = sparse.flops + analysis().flops;
+  sparse = std::move(made);
+  return absl::OkStatus();
+}
+
+absl::Status SparseFactorizeJob::TryOtherWays(StopRequested stop, SparseSummary& sparse) {
+  for (const auto plan_other :
+       {&SparseFactorizeJob::PlanUnmatched, &SparseFactorizeJob::PlanOtherwise}) {
+    if (growth_ == nullptr || !IsDoubtful(sparse.numeric)) return absl::OkStatus();
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
+    absl::StatusOr<std::optional<SparseFactorizePlan>> other =
+        (this->*plan_other)(sparse.numeric, stop);
+    const bool can = !absl::IsResourceExhausted(other.status()) &&
+                     !absl::IsFailedPrecondition(other.status());  // no ordering program
+    if (!can) continue;
+    CROUT_RETURN_IF_ERROR(other.status());
+    if (*other) CROUT_RETURN_IF_ERROR(Try(**std::move(other), stop, sparse));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SparseFactorizeJob::Factor(StopRequested stop) {
+  SparseSummary sparse;
+  sparse.reused = plan_.analysis_reused;
+  CROUT_RETURN_IF_ERROR(FactorWithDelays(stop, sparse));
+  CROUT_RETURN_IF_ERROR(TryOtherWays(stop, sparse));
+  NumericSummary& numeric = sparse.numeric;
+  if (numeric.info > 0 && GrowthHidesSingularity(numeric.pivot_growth, options_.factor_dtype)) {
+    numeric.info = 0;
+    numeric.singular_column = -1;
   }
   sparse.analysis = plan_.analysis;
   sparse.workspace = plan_.known_workspace();

@@ -24,8 +24,9 @@ struct SparseFactorizeOptions {
   // A factor on this device that outlives the job. Where it is by this analysis and method, what it
   // holds serves again (SparseLu::FactorLike). May be null.
   const Factorization* last = nullptr;
-  // Takes the method's place where that one's pivots fill in more than there is room for, with
-  // factors of the same type. Empty: the job ends.
+  // Takes the method's place, with factors of the same type, where that one's pivots fill in more
+  // than there is room for, and where its factor cannot be trusted: entries grew by more than
+  // 1 / sqrt(u), or it ended at a zero pivot without showing growth. Empty: none does.
   std::optional<SparseMethod> otherwise;
   DType factor_dtype = DType::kFloat64;
   size_t least_factor_bytes = 0;  // of its block, where that is more than the method foresees
@@ -37,9 +38,9 @@ struct SparseFactorizeOptions {
   bool keep_matrix = true;
   bool determinant = false;
   bool condition = false;
-  // Whether rows and columns may be scaled, by an analysis with other scales where those of a known
-  // one do not suit the values.
-  bool may_scale = true;
+  // As the analysis was asked for. kAuto, kOn: scales that do not suit the values are replaced;
+  // kAuto: the matching is left out where entries grow far with it.
+  MatchingMode matching = MatchingMode::kAuto;
 };
 
 // A sparse factorization, decided before it runs, and its buffers. Made by PlanSparseFactorize,
@@ -103,8 +104,13 @@ inline constexpr int kMostPostponements = 8;
 // With `growth`, a reused analysis whose scales do not suit the values is replaced by one with
 // scales of theirs, if the factor turned out poor. A matrix with perturbed pivots, or whose entries
 // grew by more than kModestGrowth while pivots were not acceptable, is factored again by an
-// analysis in which those are delayed. A factor whose method learns that it needs more is made
-// again in a larger block, and `otherwise` has its memory. The summary says what was done.
+// analysis in which those are delayed. Where entries still grow by more than 1 / sqrt(u), it is
+// factored without matching, then by `otherwise`; of two factors the one with less growth stays. A
+// factor whose method learns that it needs more is made again in a larger block, and `otherwise`
+// has its memory. The summary says what was done.
+//
+// A zero pivot of a factor whose entries grew by 1 / u or more proves nothing
+// (numerics/pivot_growth.h): `info` is 0 then, with the pivot perturbed.
 absl::StatusOr<Factorization> FactorizeSparse(ExecutionContext& context,
                                               const SparseFactorizePlan& plan, Buffer upload,
                                               StopRequested stop, KernelTimings& timings,

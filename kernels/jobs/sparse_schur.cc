@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <complex>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -55,7 +57,7 @@ class Complement {
   template <class W>
   absl::StatusOr<double> BackwardError(const std::byte* out);
 
-  const Analysis& analysis() const { return *plan_.factor.analysis; }
+  const Analysis& analysis() const { return *factor_.summary.sparse->analysis; }
   int32_t Kept(int64_t k) const { return analysis().row_order[n_ - m_ + k]; }
 
   ExecutionContext& context_;
@@ -142,6 +144,30 @@ absl::StatusOr<SchurSummary> Complement::Judge(const std::byte* out) {
   return summary;
 }
 
+// The memory of a larger factor of A11, and of what follows it.
+class SchurGrowth final : public SparseGrowth {
+ public:
+  SchurGrowth(const SparseFactorizePlan& factor, SparseGrowth& memory)
+      : factor_(factor), memory_(memory) {}
+
+  absl::Status ClaimAnalysis(size_t bytes) override { return memory_.ClaimAnalysis(bytes); }
+  std::shared_ptr<const Analysis> Keep(Analysis analysis) override {
+    return kept_ = memory_.Keep(std::move(analysis));
+  }
+  absl::Status ClaimJob(const JobBytes&) override {
+    CROUT_ASSIGN_OR_RETURN(
+        const SparseFactorizePlan factor,
+        PlanSparseFactorize(factor_.options, kept_, factor_.analysis_reused, factor_.matrix_dtype));
+    CROUT_ASSIGN_OR_RETURN(const SparseSchurPlan whole, PlanSparseSchur(factor));
+    return memory_.ClaimJob(whole.bytes);
+  }
+
+ private:
+  const SparseFactorizePlan& factor_;
+  SparseGrowth& memory_;
+  std::shared_ptr<const Analysis> kept_;  // that claims are for
+};
+
 }  // namespace
 
 absl::StatusOr<SparseSchurPlan> PlanSparseSchur(const SparseFactorizePlan& factor) {
@@ -181,9 +207,12 @@ absl::StatusOr<SparseSchurPlan> PlanSparseSchur(const SparseFactorizePlan& facto
 absl::StatusOr<SchurResult> ComputeSparseSchur(ExecutionContext& context,
                                                const SparseSchurPlan& plan, Buffer upload,
                                                std::byte* out, StopRequested stop,
-                                               KernelTimings& timings) {
+                                               KernelTimings& timings, SparseGrowth* growth) {
+  std::optional<SchurGrowth> whole;
+  if (growth != nullptr) whole.emplace(plan.factor, *growth);
   CROUT_ASSIGN_OR_RETURN(Factorization factor,
-                         FactorizeSparse(context, plan.factor, std::move(upload), stop, timings));
+                         FactorizeSparse(context, plan.factor, std::move(upload), stop, timings,
+                                         whole ? &*whole : nullptr));
   SchurResult result;
   if (factor.summary.info == 0 && plan.complement.rows > 0) {
     Stopwatch watch;

@@ -29,12 +29,14 @@ absl::StatusOr<SparseSchurPlan> PlanSparseSchur(const SparseFactorizePlan& facto
 // With A's kept unknowns last, A = [A11 A12; A21 A22], factors A11 and leaves S = A22 - A21 A11^-1
 // A12, rows and columns in the order in which the unknowns were given to the analysis, in `out`,
 // host memory of plan.complement.bytes(). `upload`: as FactorizeSparse has it. The factor in the
-// result has no parts: nothing can be solved with it. Pivots are chosen within A11; where one was
-// perturbed `backward_error` shows what that costs. Errors as FactorizeSparse's.
+// result has no parts: nothing can be solved with it. Pivots are chosen within A11; with `growth`
+// those that are not acceptable are delayed, as FactorizeSparse does. Where one was perturbed
+// `backward_error` shows what that costs. Errors as FactorizeSparse's.
 absl::StatusOr<SchurResult> ComputeSparseSchur(ExecutionContext& context,
                                                const SparseSchurPlan& plan, Buffer upload,
                                                std::byte* out, StopRequested stop,
-                                               KernelTimings& timings);
+                                               KernelTimings& timings,
+                                               SparseGrowth* growth = nullptr);
 
 }  // namespace crout
 

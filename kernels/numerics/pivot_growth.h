@@ -28,6 +28,19 @@ CROUT_HOST_DEVICE inline double DivisibleOrInfinity(double max_abs_made, DType d
   return divisible ? max_abs_made : std::numeric_limits<double>::infinity();
 }
 
+// Whether roundings of `dtype` may have grown as large as the entries of the matrix, or growth is
+// NaN. A zero pivot then says nothing of the matrix.
+CROUT_HOST_DEVICE inline bool GrowthHidesSingularity(double growth, DType dtype) {
+  return !(growth * UnitRoundoff(dtype) < 1);
+}
+
+// The pivot that takes the place of such a zero, in modulus: as large as the roundings of U's
+// largest entry, which may have overflowed.
+CROUT_HOST_DEVICE inline double PivotInPlaceOfZero(double max_abs_u, DType dtype) {
+  const double largest = LargestConvertible(dtype);
+  return UnitRoundoff(dtype) * (max_abs_u <= largest ? max_abs_u : largest);
+}
+
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_NUMERICS_PIVOT_GROWTH_H_

@@ -28,6 +28,9 @@ enum class MatchingMode : uint8_t { kAuto, kOff, kOn };
 // beyond METIS's 32-bit indices.
 enum class OrderingMode : uint8_t { kAuto, kMinimumDegree, kNestedDissection, kNatural };
 
+// AnalysisOptions::pivot_threshold, unless the caller has another.
+inline constexpr double kPivotThreshold = 0.01;
+
 // What an analysis does one after the other: it decides on matching and matches, makes the graph,
 // orders it, and finds fronts and their rows.
 inline constexpr int kAnalysisSteps = 4;
@@ -38,8 +41,8 @@ struct AnalysisOptions {
   // Path of crout-order, the program that runs METIS, and AMD beyond ShortMinimumDegree()
   // (sparse/ordering_process.h); empty: none.
   std::string ordering_program;
-  // Analysis::pivot_threshold, in [0, 0.5]. 0: any pivot that PivotPerturbation allows.
-  double pivot_threshold = 0.01;
+  // Analysis::pivot_threshold, in [0, 1]. 0: any pivot that PivotPerturbation allows.
+  double pivot_threshold = kPivotThreshold;
   // Unknowns, different ones, that are not to be eliminated: what is left of A in their rows and
   // columns is then its Schur complement (Analysis::kept). Not with matching, which takes columns
   // elsewhere: kAuto is kOff then, kOn INVALID_ARGUMENT.
@@ -96,7 +99,7 @@ struct Analysis {
   bool matched = false;
   // A pivot is acceptable where it is at least this times the largest of its column in its front,
   // rows of the contribution that are eliminated later included.
-  double pivot_threshold = 0.01;
+  double pivot_threshold = kPivotThreshold;
   // Whether every front was found to have acceptable pivots (sparse/delayed_pivots.h), for the
   // values that it was found with.
   bool delayed = false;

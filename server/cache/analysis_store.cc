@@ -10,8 +10,7 @@ std::shared_ptr<const Analysis> Share(KeptAnalysis kept) {
 }
 
 std::shared_ptr<const Analysis> AnalysisStore::Find(const std::string& tenant, const AnySparse& a,
-                                                    MatchingMode matching,
-                                                    DType factor_dtype) const {
+                                                    const RequestedAnalysis& requested) const {
   std::shared_ptr<const Analysis> found;
   const Key key = KeyOf(tenant, PatternDigest(a));
   {
@@ -22,10 +21,13 @@ std::shared_ptr<const Analysis> AnalysisStore::Find(const std::string& tenant, c
   }
   // The digest could be another pattern's; of these sizes it is at least no danger to memory.
   if (found == nullptr || found->n != a.n || found->nonzeros != a.nonzeros) return nullptr;
+  const MatchingMode matching = requested.matching;
   const bool as_requested =
-      matching == MatchingMode::kAuto || found->matched == (matching == MatchingMode::kOn);
+      found->pivot_threshold == requested.pivot_threshold &&
+      (matching == MatchingMode::kAuto || found->matched == (matching == MatchingMode::kOn));
   // Without scales that were asked for there are none to overflow.
-  const bool suits = matching == MatchingMode::kOff || SuitsValues(*found, a, factor_dtype);
+  const bool suits =
+      matching == MatchingMode::kOff || SuitsValues(*found, a, requested.factor_dtype);
   return as_requested && suits ? found : nullptr;
 }
 

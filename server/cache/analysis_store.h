@@ -23,16 +23,23 @@ struct KeptAnalysis {
   std::shared_ptr<const Analysis> base;
 };
 
+// What a call requires of an analysis.
+struct RequestedAnalysis {
+  MatchingMode matching = MatchingMode::kAuto;
+  DType factor_dtype = DType::kFloat64;
+  double pivot_threshold = kPivotThreshold;
+};
+
 // From now on the memory lives as long as anything uses the analysis.
 std::shared_ptr<const Analysis> Share(KeptAnalysis kept);
 
 // Keeps none alive: that is for the factors that were made by it. Thread-safe.
 class AnalysisStore {
  public:
-  // Returns the analysis of this pattern by the same tenant, if it is as `matching` requests and
-  // suits the values for a factor of that type; else null. Tenants share none.
+  // Returns the analysis of this pattern by the same tenant, if it is as requested and suits the
+  // values for a factor of that type; else null. Tenants share none.
   std::shared_ptr<const Analysis> Find(const std::string& tenant, const AnySparse& a,
-                                       MatchingMode matching, DType factor_dtype) const
+                                       const RequestedAnalysis& requested) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From now on Find() has it.

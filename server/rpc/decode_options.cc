@@ -121,6 +121,11 @@ absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& optio
     default:
       return BadField("header.options.equilibrate", "unknown value");
   }
+  const double threshold = options.pivot_threshold();
+  if (!(threshold >= 0 && threshold <= 1)) {
+    return BadField("header.options.pivot_threshold",
+                    absl::StrCat(threshold, " is not in (0, 1]; unset or 0: ", kPivotThreshold));
+  }
   decoded.keep_matrix = !options.drop_matrix();
   decoded.determinant = options.determinant();
   return decoded;

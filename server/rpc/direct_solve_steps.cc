@@ -25,6 +25,7 @@ absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
       {header.has_cache(), "header.cache"},
       {options.equilibrate() == v1::EQUILIBRATE_ON, "header.options.equilibrate"},
       {options.has_parameters(), "header.options.parameters"},
+      {options.pivot_threshold() != 0, "header.options.pivot_threshold"},
       {options.condition(), "header.options.condition"},
       {options.determinant(), "header.options.determinant"},
       {transpose, "header.solve.operation"},

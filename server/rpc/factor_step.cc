@@ -235,12 +235,12 @@ absl::Status FactorStep::CheckValues(const std::string& digest) const {
   const bool by_default = request_.algorithm() == v1::ALGORITHM_UNSPECIFIED ||
                           request_.algorithm() == v1::ALGORITHM_AUTO;
   if (!by_default || options_.equilibrate != EquilibrateMode::kAuto || request_.has_parameters() ||
-      asked_ != v1::FACTOR_PRECISION_UNSPECIFIED) {
+      asked_ != v1::FACTOR_PRECISION_UNSPECIFIED || request_.pivot_threshold() > 0) {
     return BadField(
         "header.options",
         "values alone are factored by a sparse method and by the analysis of the matrix "
-        "before: leave out equilibrate, parameters, precision and dense methods, or send "
-        "the matrix in full");
+        "before: leave out equilibrate, parameters, precision, pivot_threshold and dense methods, "
+        "or send the matrix in full");
   }
   return absl::OkStatus();
 }

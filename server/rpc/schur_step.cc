@@ -12,6 +12,7 @@
 #include "server/rpc/decode_options.h"
 #include "server/rpc/names.h"
 #include "server/rpc/singular_matrix.h"
+#include "server/rpc/sparse_analysis.h"
 #include "server/rpc/status.h"
 
 namespace crout {
@@ -175,9 +176,10 @@ absl::StatusOr<NewFactor> SchurStep::RunSparse(ExecutionContext& context, StopRe
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(s.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   KernelTimings kernel;
-  CROUT_ASSIGN_OR_RETURN(
-      SchurResult result,
-      ComputeSparseSchur(context, *sparse_plan_, std::move(matrix), out.data(), stop, kernel));
+  ReservedGrowth growth(core_, slot_, sparse_.analysis(), memory_);
+  CROUT_ASSIGN_OR_RETURN(SchurResult result,
+                         ComputeSparseSchur(context, *sparse_plan_, std::move(matrix), out.data(),
+                                            stop, kernel, &growth));
   return Finish(std::move(result), kernel, sparse_plan_->bytes, s,
                 std::string(sparse_plan_->factor.options.method.solver->name()), std::move(out),
                 timings, complement);

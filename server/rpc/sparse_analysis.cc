@@ -30,13 +30,16 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(ServerCore& core, const std::string
   CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, upload.PackSparse());
   AnalyzedMatrix answer;
   const bool is_shared = request.keep.empty();
-  if (is_shared)
-    answer.analysis = core.analyses.Find(tenant, matrix, request.matching, request.factor_dtype);
+  if (is_shared) {
+    answer.analysis = core.analyses.Find(
+        tenant, matrix, {request.matching, request.factor_dtype, request.pivot_threshold});
+  }
   answer.reused = answer.analysis != nullptr;
   if (!answer.reused) {
     AnalysisOptions options;
     options.matching = request.matching;
     options.factor_dtype = request.factor_dtype;
+    options.pivot_threshold = request.pivot_threshold;
     options.keep = std::move(request.keep);
     options.ordering_program = OrderingProgram();
     options.claim = [&](size_t beyond) -> absl::Status {
@@ -66,7 +69,7 @@ std::shared_ptr<const Analysis> ReservedGrowth::Keep(Analysis analysis) {
 }
 
 absl::Status ReservedGrowth::ClaimJob(const JobBytes& bytes) {
-  CROUT_RETURN_IF_ERROR(GrowOnHost(core_, bytes.report, memory_.host));
+  CROUT_RETURN_IF_ERROR(GrowOnHost(core_, bytes.report + bytes.reply, memory_.host));
   const size_t peak = FactorCache::Charge(bytes.peak) + other_bytes_;
   if (peak <= memory_.device.bytes()) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(Reservation more,

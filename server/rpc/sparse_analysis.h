@@ -26,6 +26,7 @@ struct AnalyzedMatrix {
 struct AnalysisRequest {
   MatchingMode matching = MatchingMode::kAuto;
   DType factor_dtype = DType::kFloat64;
+  double pivot_threshold = kPivotThreshold;
   std::vector<int32_t> keep = {};  // as AnalysisOptions::keep; then nothing is shared
 };
 

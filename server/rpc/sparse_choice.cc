@@ -26,6 +26,10 @@ absl::Status CheckOptions(bool may_be_sparse, const v1::FactorizeOptions& option
   return absl::OkStatus();
 }
 
+double ThresholdFor(const v1::FactorizeOptions& options) {
+  return options.pivot_threshold() > 0 ? options.pivot_threshold() : kPivotThreshold;
+}
+
 MatchingMode MatchingFor(EquilibrateMode mode) {
   switch (mode) {
     case EquilibrateMode::kOn:
@@ -42,6 +46,11 @@ MatchingMode MatchingFor(EquilibrateMode mode) {
 
 absl::Status SparseChoice::TakeName(bool may_be_sparse, v1::FactorizeOptions* request) {
   const std::string name = AlgorithmName(request->algorithm());
+  if (request->pivot_threshold() > 0 && name != "auto" && name != "multifrontal") {
+    return BadField(
+        "header.options.pivot_threshold",
+        absl::StrCat("algorithm '", name, "' takes none: leave it out, or name multifrontal"));
+  }
   for (const auto& method : slot_.device->catalogue().sparse_lus) {
     if (method->name() != name) continue;
     CROUT_RETURN_IF_ERROR(CheckOptions(may_be_sparse, *request));
@@ -115,10 +124,11 @@ absl::Status SparseChoice::Analyze(MatrixUpload& upload, const FactorWish& wish,
                          upload.InspectLeadingBlock(shape.rows));
   has_empty_line_ = block && (block->empty_row || block->empty_column);
   if (has_empty_line_) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(
-      const AnalyzedMatrix analyzed,
-      AnalyzeUpload(core_, tenant_, upload,
-                    {MatchingFor(wish.dense->equilibrate), wish.dense->factor_dtype}, stop));
+  CROUT_ASSIGN_OR_RETURN(const AnalyzedMatrix analyzed,
+                         AnalyzeUpload(core_, tenant_, upload,
+                                       {MatchingFor(wish.dense->equilibrate),
+                                        wish.dense->factor_dtype, ThresholdFor(*wish.request)},
+                                       stop));
   seconds_ = analyzed.seconds;
   analysis_ = analyzed.analysis;
   const bool must = named() || !solved_by_.empty() || shape.rows > core_.limits.max_n;
@@ -161,7 +171,7 @@ absl::Status SparseChoice::AnalyzeKeeping(MatrixUpload& upload, std::vector<int3
                                                  " that leaves Schur complements"));
   }
   AnalysisRequest request{MatchingFor(wish.dense->equilibrate), wish.dense->factor_dtype,
-                          std::move(keep)};
+                          ThresholdFor(*wish.request), std::move(keep)};
   CROUT_ASSIGN_OR_RETURN(const AnalyzedMatrix analyzed,
                          AnalyzeUpload(core_, tenant_, upload, std::move(request), stop));
   seconds_ = analyzed.seconds;
@@ -205,16 +215,17 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   SparseFactorizeOptions options;
   options.factor_dtype = dtype;
   CROUT_ASSIGN_OR_RETURN(options.method, WithSolver(method, dtype));
-  // Fronts have room for every choice of pivots.
+  // Fronts have room for every choice of pivots, and methods without them choose from all rows.
   for (const SparseLu* other : methods) {
-    if (!method.LeavesFronts() && other->LeavesFronts() && other->TakesSparse(dtype)) {
+    if (method.LeavesFronts() != other->LeavesFronts() && other->LeavesEntries() &&
+        other->TakesSparse(dtype)) {
       CROUT_ASSIGN_OR_RETURN(options.otherwise, WithSolver(*other, dtype));
     }
   }
   options.keep_matrix = wish.dense->keep_matrix;
   options.determinant = wish.dense->determinant;
   options.condition = wish.request->condition();
-  options.may_scale = MatchingFor(wish.dense->equilibrate) != MatchingMode::kOff;
+  options.matching = MatchingFor(wish.dense->equilibrate);
   const size_t limit = slot_.budget->limit();
   options.most_bytes = limit - std::min(limit, FactorCache::kEntryBytes);
   options.beside_another = known.lu != nullptr;
@@ -226,7 +237,7 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
 bool SparseChoice::Take(const FactorSummary& made) {
   bool changed = made.sparse->analysis != plan_->analysis;
   if (made.algorithm != plan_->options.method.lu->name()) {
-    plan_->options.method = *plan_->options.otherwise;
+    std::swap(plan_->options.method, *plan_->options.otherwise);
     changed = true;
   }
   plan_->analysis = made.sparse->analysis;

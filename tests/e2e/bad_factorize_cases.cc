@@ -110,6 +110,15 @@ void AddOptions(std::vector<Case>* cases) {
   cases->push_back(FactorizeWith("unknown equilibrate", invalid, [](auto* header) {
     header->mutable_options()->set_equilibrate(static_cast<v1::Equilibrate>(99));
   }));
+  for (const double threshold : {-0.5, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    cases->push_back(FactorizeWith("pivot threshold out of range", invalid, [=](auto* header) {
+      header->mutable_options()->set_pivot_threshold(threshold);
+    }));
+  }
+  cases->push_back(FactorizeWith("pivot threshold of a dense method", invalid, [](auto* header) {
+    header->mutable_options()->set_algorithm(v1::ALGORITHM_GETRF);
+    header->mutable_options()->set_pivot_threshold(0.1);
+  }));
   cases->push_back(FactorizeWith("complex factors of a real matrix", invalid, [](auto* header) {
     header->mutable_options()->set_factor_dtype(v1::DTYPE_COMPLEX64);
   }));

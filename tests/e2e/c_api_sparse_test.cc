@@ -20,6 +20,7 @@ class CApiSparseTest : public CApiTest {
     const Tridiagonal<T, int64_t> next(kN, 8, 3);
     auto options = Sized<crout_factorize_options>();
     options.algorithm = "multifrontal";
+    options.pivot_threshold = 0.1;
     crout_factor* factor = nullptr;
     const crout_sparse entries = a.Entries(dtype), by_rows = next.ByRows(dtype);
     ASSERT_EQ(crout_factorize_sparse(connection_, &entries, &options, &factor), CROUT_OK)
@@ -80,6 +81,9 @@ TEST_F(CApiSparseTest, WhatCannotBeIsRefused) {
               CROUT_INVALID_ARGUMENT);
     EXPECT_EQ(factor, nullptr);
   };
+  options.pivot_threshold = 2;
+  refused([](crout_sparse&) {});
+  options.pivot_threshold = 0;
   refused([](crout_sparse& s) { s.struct_size = 0; });
   refused([](crout_sparse& s) { s.dtype = 5; });
   refused([](crout_sparse& s) { s.index_bytes = 0; });

@@ -11,6 +11,7 @@
 #include "kernels/sparse/delayed_pivots.h"
 #include "tests/kernels/multifrontal_testing.h"
 #include "tests/support/device_under_test.h"
+#include "tests/support/sparse_classes.h"
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
@@ -31,31 +32,6 @@ Entries GridOf(int32_t m, std::complex<double> diagonal, double sign) {
       entries.push_back({w, v, -sign});
     }
   }
-  return entries;
-}
-
-// Stokes' equations: two Laplacians, and a gradient with its transpose beside a zero block.
-Entries Stokes(int32_t m) {
-  Entries entries;
-  const int32_t n = m * m;
-  for (const int32_t offset : {0, n}) {
-    for (SparseEntry entry : GridOf(m, 4, 1)) {
-      entry.row += offset;
-      entry.column += offset;
-      entries.push_back(entry);
-    }
-  }
-  for (int32_t v = 0; v < n; ++v) {
-    const auto add = [&](int32_t row, int32_t column, double value) {
-      entries.push_back({row, column, value});
-      entries.push_back({column, row, value});
-    };
-    add(v, 2 * n + v, -1);
-    add(n + v, 2 * n + v, -1);
-    if (v + m < n) add(v, 2 * n + v + m, 1);
-    if (v % m < m - 1) add(n + v, 2 * n + v + 1, 1);
-  }
-  entries.push_back({3 * n - 1, 3 * n - 1, -1});  // fixes the pressure
   return entries;
 }
 
@@ -107,12 +83,30 @@ Entries PermutedTriangle(int32_t n, uint64_t seed) {
   return entries;
 }
 
-Entries Banded(int32_t n, int32_t width) {
+Entries BandedWithoutDiagonal(int32_t n, int32_t width) {
   Entries entries;
   for (int32_t i = 0; i < n; ++i) {
     for (int32_t j = std::max(0, i - width); j < std::min(n, i + width + 1); ++j) {
       entries.push_back({i, j, i == j ? 1e-9 : std::sin(1.0 + 3.0 * i + 5.0 * j)});
     }
+  }
+  return entries;
+}
+
+// Kkt's with a small block of variables.
+Entries SaddlePoint(int32_t variables) {
+  Entries entries = Kkt(variables).entries;
+  for (SparseEntry& entry : entries) {
+    if (std::max(entry.row, entry.column) < variables) entry.value *= 1e-8;
+  }
+  return entries;
+}
+
+// Rows and columns times powers of i, which change no modulus.
+Entries Turned(Entries entries) {
+  constexpr std::complex<double> kPowers[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
+  for (SparseEntry& entry : entries) {
+    entry.value *= kPowers[(entry.row + 3 * entry.column + entry.row / 5) % 4];
   }
   return entries;
 }
@@ -135,13 +129,16 @@ std::vector<SparseCase> UnstableCases() {
     cases.push_back({"skew " + std::to_string(shift), kM * kM, GridOf(kM, shift, -1)});
   }
   cases.push_back({"damped Helmholtz", kM * kM, GridOf(kM, {0, 1e-6}, 1)});
-  cases.push_back({"Stokes", 3 * 12 * 12, Stokes(12)});
+  const SparseProblem stokes = Stokes(12);
+  cases.push_back({"Stokes", stokes.n, stokes.entries});
+  cases.push_back({"KKT", 500, Kkt(400).entries});
+  cases.push_back({"saddle point", 500, SaddlePoint(400)});
   for (uint64_t seed = 0; seed < 2; ++seed) {
     cases.push_back({"network " + std::to_string(seed), 430, Network(400, 30, -4, seed)});
     cases.push_back({"wide network " + std::to_string(seed), 430, Network(400, 30, -12, seed)});
   }
   cases.push_back({"permuted triangle", 500, PermutedTriangle(500, 3)});
-  cases.push_back({"banded", 1000, Banded(1000, 5)});
+  cases.push_back({"banded", 1000, BandedWithoutDiagonal(1000, 5)});
   cases.push_back({"arrow", 300, ArrowWithZeroTip(300)});
   cases.push_back({"Neumann", kM * kM, GridOf(kM, 4 + 1e-6, 1)});
   return cases;
@@ -166,6 +163,23 @@ class MultifrontalPivotsTest
     return factor;
   }
 
+  // The largest modulus in L21 of any front.
+  static double LargestBelow(const Factor& factor) {
+    double largest = 0;
+    DispatchDType(factor.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (int64_t f = 0; f < factor.analysis.fronts(); ++f) {
+        const auto front = FrontAt<const T>(factor.analysis, factor.block.data(), f);
+        for (int64_t j = 0; j < front.panel.cols; ++j) {
+          for (int64_t i = front.panel.cols; i < front.panel.rows; ++i) {
+            largest = std::max<double>(largest, std::abs(front.panel(i, j)));
+          }
+        }
+      }
+    });
+    return largest;
+  }
+
   bool NeedsDelays(const Factor& factor) const {
     return !postponable_.empty() && IsUnstable(factor.summary);
   }
@@ -178,12 +192,13 @@ TEST_P(MultifrontalPivotsTest, LeavesNoUnacceptablePivot) {
   const double roundoff = UnitRoundoff(GetParam());
   int delayed = 0;
   for (const SparseCase& one : UnstableCases()) {
-    // Complex numbers without a phase: the diagonal stays what it is.
-    const PackedSparse a = PackEntries(one.entries, one.n, GetParam());
+    const PackedSparse a =
+        PackEntries(IsComplex(GetParam()) ? Turned(one.entries) : one.entries, one.n, GetParam());
     for (const MatchingMode matching : {MatchingMode::kAuto, MatchingMode::kOff}) {
       SCOPED_TRACE(::testing::Message() << one.name << " matching " << static_cast<int>(matching));
       // Singular to float32, and to float64 where nothing damps.
-      if (one.name.starts_with("wide") && roundoff > 1e-10) continue;
+      const bool is_wide = one.name.starts_with("wide") || one.name.starts_with("saddle");
+      if (is_wide && roundoff > 1e-10) continue;
       if (one.name.starts_with("damped") && (roundoff > 1e-10 || !IsComplex(GetParam()))) continue;
       AnalysisOptions options;
       options.matching = matching;
@@ -242,6 +257,24 @@ TEST_P(MultifrontalPivotsTest, DelaysWithinWhatIsEliminated) {
       std::equal(options.keep.begin(), options.keep.end(), analysis.column_order.begin() + first));
   EXPECT_EQ(factor.summary.perturbed_pivots, 0);
   EXPECT_LT(factor.summary.pivot_growth, 1e5);
+}
+
+TEST_P(MultifrontalPivotsTest, BoundsMultipliersByTheThreshold) {
+  const PackedSparse a = PackEntries(GridOf(20, 1e-5, -1), 400, GetParam());
+  int64_t entries = 0;
+  for (const double threshold : {0.001, 0.01, 0.1, 0.5, 1.0}) {
+    SCOPED_TRACE(threshold);
+    AnalysisOptions options;
+    options.matching = MatchingMode::kOff;
+    options.pivot_threshold = threshold;
+    ASSERT_OK_AND_ASSIGN(const Factor factor, MakeStable(a.view(), options));
+    EXPECT_TRUE(delayed_);
+    EXPECT_EQ(factor.analysis.pivot_threshold, threshold);
+    EXPECT_EQ(factor.summary.perturbed_pivots, 0);
+    EXPECT_LT(LargestBelow(factor), (1 + 1e-3) * std::sqrt(2.0) / threshold);
+    EXPECT_GE(factor.analysis.factor_entries(), entries);
+    entries = factor.analysis.factor_entries();
+  }
 }
 
 TEST_F(MultifrontalPivotsTest, DelaysNothingWhereItMayNot) {

@@ -29,6 +29,23 @@ class Generous final : public SparseGrowth {
   std::vector<size_t> claimed;  // that jobs keep, in the order of their claims
 };
 
+// Refuses the memory of the first analyses that are asked for, and gives what is asked for later.
+class Grudging final : public SparseGrowth {
+ public:
+  explicit Grudging(int refusals) : refusals_(refusals) {}
+
+  absl::Status ClaimAnalysis(size_t) override {
+    return refusals_-- > 0 ? absl::ResourceExhaustedError("no memory") : absl::OkStatus();
+  }
+  std::shared_ptr<const Analysis> Keep(Analysis analysis) override {
+    return std::make_shared<const Analysis>(std::move(analysis));
+  }
+  absl::Status ClaimJob(const JobBytes&) override { return absl::OkStatus(); }
+
+ private:
+  int refusals_;
+};
+
 // The device's methods of that name; null where it has none.
 inline SparseMethod MethodOf(const Device& device, std::string_view name) {
   SparseMethod method;

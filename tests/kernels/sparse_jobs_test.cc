@@ -45,11 +45,12 @@ class OwnMemory final : public MemoryResource {
   std::map<void*, Buffer> blocks_;
 };
 
-// A method that learns on the way that it needs three times what it said, and asks for twice what
-// it has.
+// A method that learns on the way that it needs so many times what it said, and asks for twice what
+// it has; 0 times: that no memory suffices.
 class Cramped final : public SparseLu {
  public:
-  Cramped(const SparseLu& lu, MemoryResource& memory) : lu_(lu), memory_(memory) {}
+  Cramped(const SparseLu& lu, MemoryResource& memory, size_t times = 3)
+      : lu_(lu), memory_(memory), times_(times) {}
 
   OwnMemory& memory() const { return memory_; }
 
@@ -65,6 +66,7 @@ class Cramped final : public SparseLu {
   double PredictRoughly(int64_t, int64_t, DType) const override { return 0; }
   MemoryResource* factor_memory() const override { return &memory_; }
   std::optional<size_t> LargerFactor(std::span<const std::byte> factor) const override {
+    if (times_ == 0) return std::nullopt;
     return 2 * factor.size();
   }
   bool LeavesDeterminants() const override { return false; }
@@ -74,7 +76,8 @@ class Cramped final : public SparseLu {
                                         StopRequested stop,
                                         std::vector<int32_t>* postponable) const override {
     CROUT_ASSIGN_OR_RETURN(const size_t said, FactorBytes(analysis, dtype));
-    if (factor.size() < 3 * said) return absl::ResourceExhaustedError("no room");
+    if (times_ == 0 || factor.size() < times_ * said)
+      return absl::ResourceExhaustedError("no room");
     return lu_.Factor(context, analysis, a, dtype, factor, workspace, stop, postponable);
   }
   absl::StatusOr<LogDeterminant> Determinant(ExecutionContext&, const Analysis&,
@@ -86,7 +89,19 @@ class Cramped final : public SparseLu {
  private:
   const SparseLu& lu_;
   mutable OwnMemory memory_;
+  const size_t times_;
 };
+
+// A grid whose neighbours in one direction are coupled by `across`, and all others, and the
+// diagonal, by these.
+std::vector<SparseEntry> Weighted(double diagonal, double across) {
+  std::vector<SparseEntry> entries = GridEntries(20, 2);
+  for (SparseEntry& entry : entries) {
+    if (entry.row == entry.column) entry.value = diagonal;
+    if (std::abs(entry.row - entry.column) == 1) entry.value = across;
+  }
+  return entries;
+}
 
 class SparseJobsTest : public DeviceUnderTestFixture {
  protected:
@@ -348,6 +363,64 @@ TEST_P(SparseJobsTest, FactorsInSinglePrecisionWhateverTheMagnitude) {
         Run(a.view(), unscaled, nullptr, nullptr, true, single),
         FailsWith(absl::StatusCode::kInvalidArgument, magnitude < 1 ? "underflows" : "overflows"));
   }
+}
+
+// An analysis whose matching was found for other values, where the memory for delays is refused.
+TEST_P(SparseJobsTest, LeavesTheMatchingOutWhereEntriesGrowWithIt) {
+  const double small = std::sqrt(UnitRoundoff(GetParam())) / 100;
+  const PackedSparse known = OfType(Weighted(small * small, 3), 400, GetParam());
+  const PackedSparse a = OfType(Weighted(5, small), 400, GetParam());
+  ASSERT_OK_AND_ASSIGN(Analysis made, Analyze(known.view(), {}, kNeverStop));
+  ASSERT_TRUE(made.matched);
+  const auto analysis = std::make_shared<const Analysis>(std::move(made));
+  ASSERT_OK_AND_ASSIGN(SparseFactorizePlan plan,
+                       Plan(a.view(), analysis, std::numeric_limits<size_t>::max()));
+  const double most = 1 / std::sqrt(UnitRoundoff(GetParam()));
+  Grudging refusing(1000);
+  ASSERT_OK_AND_ASSIGN(const Factorization grown, RunPlan(a.view(), plan, &refusing));
+  EXPECT_GT(grown.summary.pivot_growth, most);
+  Grudging growth(1);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, RunPlan(a.view(), plan, &growth));
+  EXPECT_FALSE(factor.summary.sparse->analysis->matched);
+  EXPECT_LT(factor.summary.pivot_growth, 10);
+  EXPECT_LT(*factor.summary.quality, 10);
+  plan.options.matching = MatchingMode::kOn;
+  Grudging matched(1);
+  ASSERT_OK_AND_ASSIGN(const Factorization as_asked, RunPlan(a.view(), plan, &matched));
+  EXPECT_EQ(as_asked.summary.pivot_growth, grown.summary.pivot_growth);
+}
+
+TEST_P(SparseJobsTest, GoesOnByAnotherMethodWhereEntriesGrow) {
+  const DType dtype = GetParam();
+  const SparseMethod klu = MethodOf(*DeviceUnderTest(), "klu");
+  if (klu.lu == nullptr || !klu.lu->TakesSparse(dtype)) GTEST_SKIP() << "there is no other method";
+  std::vector<SparseEntry> entries = GridEntries(20, 2);
+  for (SparseEntry& entry : entries)
+    entry.value = entry.row == entry.column ? 2e-8 : entry.row < entry.column ? 1 : -1;
+  const PackedSparse a = OfType(entries, 400, dtype);
+  AnalysisOptions options;
+  options.matching = MatchingMode::kOff;
+  ASSERT_OK_AND_ASSIGN(Analysis made, Analyze(a.view(), options, kNeverStop));
+  const auto analysis = std::make_shared<const Analysis>(std::move(made));
+  ASSERT_OK_AND_ASSIGN(SparseFactorizePlan plan,
+                       Plan(a.view(), analysis, std::numeric_limits<size_t>::max()));
+  Grudging refusing(1000);
+  ASSERT_OK_AND_ASSIGN(const Factorization grown, RunPlan(a.view(), plan, &refusing));
+  EXPECT_GT(grown.summary.pivot_growth, 1 / std::sqrt(UnitRoundoff(dtype)));
+  plan.options.otherwise = klu;
+  Grudging growth(1000);
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, RunPlan(a.view(), plan, &growth));
+  EXPECT_EQ(factor.summary.algorithm, "klu");
+  EXPECT_LT(factor.summary.pivot_growth, 1e5);
+  EXPECT_LT(*factor.summary.quality, 100);
+  // One for which there is not the memory leaves the factor that there was.
+  const Cramped method(*klu.lu, DeviceUnderTest()->memory(), /*times=*/0);
+  plan.options.otherwise = SparseMethod{&method, klu.solver};
+  plan.options.determinant = false;
+  Grudging again(1000);
+  ASSERT_OK_AND_ASSIGN(const Factorization kept, RunPlan(a.view(), plan, &again));
+  EXPECT_EQ(kept.summary.algorithm, "multifrontal");
+  EXPECT_EQ(BitsOf(kept), BitsOf(grown));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, SparseJobsTest, ::testing::ValuesIn(kDTypes),

@@ -100,8 +100,8 @@ class SparseSchurTest : public DeviceUnderTestFixture {
   static absl::StatusOr<Complement> ComputeOn(Device& device, ExecutionContext& context,
                                               const PackedSparse& a,
                                               const std::vector<int32_t>& keep,
-                                              std::optional<DType> factor_dtype,
-                                              StopRequested stop) {
+                                              std::optional<DType> factor_dtype, StopRequested stop,
+                                              SparseGrowth* growth = nullptr) {
     AnalysisOptions options;
     options.keep = keep;
     options.ordering_program = OrderingProgram();
@@ -115,27 +115,29 @@ class SparseSchurTest : public DeviceUnderTestFixture {
                             a.dtype));
     CROUT_ASSIGN_OR_RETURN(const SparseSchurPlan plan, PlanSparseSchur(factor));
     const size_t before = device.memory_stats().pool_used_bytes;
-    absl::StatusOr<Complement> complement = Run(device, context, plan, a, stop);
+    absl::StatusOr<Complement> complement = Run(device, context, plan, a, stop, growth);
     EXPECT_EQ(device.memory_stats().pool_used_bytes, before);
     return complement;
   }
 
   absl::StatusOr<Complement> Compute(const PackedSparse& a, const std::vector<int32_t>& keep,
                                      std::optional<DType> factor_dtype = std::nullopt,
-                                     StopRequested stop = kNeverStop) {
-    return ComputeOn(*DeviceUnderTest(), *context_, a, keep, factor_dtype, stop);
+                                     StopRequested stop = kNeverStop,
+                                     SparseGrowth* growth = nullptr) {
+    return ComputeOn(*DeviceUnderTest(), *context_, a, keep, factor_dtype, stop, growth);
   }
 
  private:
   static absl::StatusOr<Complement> Run(Device& device, ExecutionContext& context,
                                         const SparseSchurPlan& plan, const PackedSparse& a,
-                                        StopRequested stop) {
+                                        StopRequested stop, SparseGrowth* growth) {
     const size_t before = device.memory_stats().pool_used_bytes;
     CROUT_ASSIGN_OR_RETURN(Buffer upload, Uploaded(context, a.view()));
     std::vector<std::byte> out(plan.complement.bytes(), std::byte{0xff});
     KernelTimings timings;
-    CROUT_ASSIGN_OR_RETURN(SchurResult result, ComputeSparseSchur(context, plan, std::move(upload),
-                                                                  out.data(), stop, timings));
+    CROUT_ASSIGN_OR_RETURN(
+        SchurResult result,
+        ComputeSparseSchur(context, plan, std::move(upload), out.data(), stop, timings, growth));
     EXPECT_EQ(result.factor.parts.bytes(), 0u);
     EXPECT_EQ(device.memory_stats().pool_used_bytes, before);
     Complement complement{{}, result.factor.summary, result.complement};
@@ -235,6 +237,28 @@ TEST_F(SparseSchurTest, ThoseOfPerturbedPivotsArePoorHoweverSmallTheirBackwardEr
   EXPECT_EQ(found.factor.sparse->numeric.perturbed_pivots, 1);
   EXPECT_LT(found.summary->backward_error, 1e-15);
   EXPECT_TRUE(found.summary->is_poor);
+}
+
+// Of a skew matrix whose diagonal is nearly zero.
+TEST_P(SparseSchurTest, AreAccurateWithDelayedPivots) {
+  std::vector<SparseEntry> entries = GridEntries(12, 2);
+  for (SparseEntry& entry : entries) {
+    entry.value = entry.row == entry.column ? 1e-6 : entry.row < entry.column ? 1 : -1;
+  }
+  const PackedSparse a = OfType(entries, 144, GetParam());
+  const std::vector<int32_t> keep = Spread(144, 10);
+  ASSERT_OK_AND_ASSIGN(const Complement grown, Compute(a, keep));
+  EXPECT_TRUE(grown.summary->is_poor);
+  Generous growth;
+  ASSERT_OK_AND_ASSIGN(const Complement found, Compute(a, keep, std::nullopt, kNeverStop, &growth));
+  const ComplexMatrix expected = Eliminated(a, keep);
+  EXPECT_LT(Distance(found.s, expected),
+            100 * UnitRoundoff(GetParam()) * std::max(1.0, Largest(expected)));
+  EXPECT_FALSE(found.summary->is_poor);
+  EXPECT_LT(found.summary->backward_error, 100 * UnitRoundoff(GetParam()));
+  EXPECT_LT(found.summary->growth, 1e4);
+  EXPECT_GT(found.factor.sparse->postponements, 0);
+  ASSERT_FALSE(growth.claimed.empty());
 }
 
 TEST_F(SparseSchurTest, AreMadeInLowerPrecision) {

@@ -81,6 +81,34 @@ TEST_F(RpcMultifrontalTest, AnotherMatchingIsAnotherAnalysis) {
   }
 }
 
+TEST_F(RpcMultifrontalTest, TakesAPivotThreshold) {
+  Start();
+  const Triplets a = Star(1e-3);
+  const auto with = [&](double threshold, v1::Algorithm algorithm = v1::ALGORITHM_MULTIFRONTAL) {
+    v1::FactorizeHeader header = Header(kStar, a);
+    header.mutable_options()->set_algorithm(algorithm);
+    header.mutable_options()->set_equilibrate(v1::EQUILIBRATE_OFF);
+    header.mutable_options()->set_pivot_threshold(threshold);
+    return header;
+  };
+  const v1::Factor loose = MustFactor(with(1e-6), a);
+  const v1::Factor by_default = MustFactor(with(0), a);
+  const v1::Factor strict = MustFactor(with(1), a);
+  EXPECT_EQ(loose.sparse().postponements(), 0);
+  EXPECT_GT(by_default.sparse().postponements(), 0);
+  EXPECT_LT(strict.pivot_growth(), by_default.pivot_growth() * 1.001);
+  EXPECT_FALSE(by_default.sparse().analysis_reused()) << "by another threshold";
+  EXPECT_TRUE(MustFactor(with(1), a).sparse().analysis_reused());
+  for (const double threshold : {-0.1, 1.5, std::nan("")}) {
+    const grpc::Status status = Factorize(with(threshold), BytesOf(a), nullptr);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("is not in (0, 1]"));
+  }
+  const grpc::Status dense = Factorize(with(0.1, v1::ALGORITHM_GETRF), BytesOf(a), nullptr);
+  EXPECT_EQ(dense.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(dense.error_message(), HasSubstr("'getrf' takes none"));
+}
+
 TEST_F(RpcMultifrontalTest, HoldsTheFactorTheMatrixAndTheAnalysisUntilTheEnd) {
   Start();
   constexpr int64_t kM = 15;

@@ -191,6 +191,9 @@ typedef struct crout_factorize_options {
   const char* algorithm; /* as croutctl names it: "getrf"; null: the server's choice */
   double lease;          /* seconds; 0: the server's default */
   int32_t condition;     /* not 0: estimate the reciprocal condition, at the cost of a few solves */
+  /* Of "multifrontal": the part of the largest entry of its column in a front that a pivot has at
+   * least, in (0, 1]; 0: 0.01. */
+  double pivot_threshold;
 } crout_factorize_options;
 
 /* Factors a square matrix. `options`: null for the defaults. Returns 0 also where the matrix is

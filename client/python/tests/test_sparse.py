@@ -303,3 +303,18 @@ def test_a_series_on_one_pattern_analyses_it_once(client, grid):
     for scale, step in zip(scales, steps, strict=True):
         assert error(scale * A, step.x, b) < 1e-14
     assert [step.factor.sparse.analysis_reused for step in steps[1:]] == [True] * 3
+
+
+def test_a_larger_pivot_threshold_lets_entries_grow_less(client):
+    D = scipy.sparse.diags([-1.0, 1.0], [-1, 1], (20, 20))
+    A = (scipy.sparse.kron(D, scipy.sparse.eye(20)) + scipy.sparse.kron(scipy.sparse.eye(20), D)).tocsr()
+    A += 1e-4 * scipy.sparse.eye(400)
+    options = {"algorithm": "multifrontal", "equilibrate": False}
+    loose = client.lu_factor(A, pivot_threshold=0.001, **options)
+    strict = client.lu_factor(A, pivot_threshold=1, **options)
+    assert strict.record.pivot_growth <= loose.record.pivot_growth
+    assert strict.record.sparse.lu_entries >= loose.record.sparse.lu_entries
+    with pytest.raises(crout.InvalidRequest, match="is not in"):
+        client.lu_factor(A, pivot_threshold=2)
+    with pytest.raises(TypeError, match="pivot_threshold"):
+        client.lu_factor(A, pivot_threshold="small")

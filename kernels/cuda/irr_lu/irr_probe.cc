@@ -24,8 +24,8 @@ cudaError_t LaunchIrrProbeStart(const IrregularBatch& a, const IrrProbe& probe,
   return DispatchDevice(a.extent.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return LaunchProbeStart<T>(
-        {reinterpret_cast<const T*>(a.data), a.members, probe.workspace, probe.places},
-        a.extent.members, probe.large, stream);
+        {reinterpret_cast<T*>(a.data), a.members, probe.workspace, probe.places}, a.extent.members,
+        probe.large, stream);
   });
 }
 
@@ -34,8 +34,9 @@ cudaError_t LaunchIrrProbeFinish(const IrregularBatch& lu, const BatchFactors& f
   return DispatchDevice(lu.extent.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return LaunchProbeFinish<T>(
-        {reinterpret_cast<const T*>(lu.data), lu.members, probe.workspace, probe.places},
-        {factors.ipiv, factors.pivot_growth, factors.quality, factors.pivot_condition},
+        {reinterpret_cast<T*>(lu.data), lu.members, probe.workspace, probe.places},
+        {factors.ipiv, factors.info, factors.pivot_growth, factors.quality,
+         factors.pivot_condition},
         lu.extent.members, probe.large, stream);
   });
 }

@@ -157,10 +157,13 @@ __device__ void MultiplyUpper(const Probed<T>& lu, double* difference, double* m
 }
 
 template <class T>
+constexpr DType kDTypeOnHost =
+    kDTypeOf<std::conditional_t<kIsComplex<T>, std::complex<RealPart<T>>, T>>;
+
+template <class T>
 __device__ void WriteFigures(const Probed<T>& lu, double probe, double max_abs_u,
                              double* pivot_growth, double* quality) {
-  constexpr DType kDType =
-      kDTypeOf<std::conditional_t<kIsComplex<T>, std::complex<RealPart<T>>, T>>;
+  constexpr DType kDType = kDTypeOnHost<T>;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   // Any NaN or Inf in L or U is one in the probe.
   const double largest = isfinite(probe) ? DivisibleOrInfinity(max_abs_u, kDType) : kInfinity;
@@ -171,6 +174,25 @@ __device__ void WriteFigures(const Probed<T>& lu, double probe, double max_abs_u
   const bool finite = isfinite(largest);
   *pivot_growth = finite ? PivotGrowth(largest, max_abs) : kInfinity;
   *quality = finite ? FactorQuality(probe, with, *lu.part.norm_one(), kDType) : kInfinity;
+}
+
+// Replaces the zero pivots of member `index`, whose growth has been written, where it hides what
+// they show. By one thread: hardly any member has some.
+template <class T>
+__device__ void JudgeZeroPivots(const ProbedBatch<T>& batch, const ProbedFactors& factors,
+                                int32_t index) {
+  if (factors.info[index] == 0) return;
+  const double growth = factors.pivot_growth[index];
+  if (!GrowthHidesSingularity(growth, kDTypeOnHost<T>)) return;
+  const Probed<T> lu(batch, index);
+  const double max_abs_u = growth * *lu.part.max_abs();
+  const T pivot(static_cast<RealPart<T>>(PivotInPlaceOfZero(max_abs_u, kDTypeOnHost<T>)));
+  T* const data = batch.data + lu.member.offset;
+  for (int64_t k = 0; k < lu.member.diagonal(); ++k) {
+    T& u = data[k + k * lu.member.ld];
+    if (Modulus(Widen(u)) == 0) u = pivot;
+  }
+  factors.info[index] = 0;
 }
 
 // A block for each member.
@@ -210,6 +232,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (threadIdx.x != 0) return;
   WriteFigures(lu, probe, max_abs_u, factors.pivot_growth + blockIdx.x,
                factors.quality + blockIdx.x);
+  JudgeZeroPivots(batch, factors, static_cast<int32_t>(blockIdx.x));
 }
 
 // The same in steps, for large members: kSlices blocks for each. Maxima are taken of the bits of
@@ -279,6 +302,7 @@ __global__ void FiguresKernel(ProbedBatch<T> batch, ProbedFactors factors, IrrMe
   double* const growth = factors.pivot_growth + index;
   double* const quality = factors.quality + index;
   WriteFigures(Probed<T>(batch, index), *quality, *growth, growth, quality);
+  JudgeZeroPivots(batch, factors, index);
 }
 
 template <class... Parameters, class... Arguments>

@@ -54,13 +54,14 @@ class ProbePart {
 // A factored batch as the kernels read it; all of it lies in device memory.
 template <class T>
 struct ProbedBatch {
-  const T* data = nullptr;
+  T* data = nullptr;
   const BatchMember* members = nullptr;
   std::byte* workspace = nullptr;
   const int64_t* places = nullptr;
 };
 struct ProbedFactors {
   const int64_t* ipiv = nullptr;
+  int32_t* info = nullptr;
   double* pivot_growth = nullptr;
   double* quality = nullptr;
   float* pivot_condition = nullptr;  // null: not asked for

@@ -9,6 +9,7 @@
 #include "kernels/host/irr_lu/small_lu.h"
 #include "kernels/host/ops/lapack.h"
 #include "kernels/numerics/normalizing_scale.h"
+#include "kernels/numerics/pivot_growth.h"
 #include "kernels/safe_range.h"
 #include "kernels/scalar.h"
 
@@ -98,11 +99,22 @@ class BatchGetrf {
             : CallLapack(a, reinterpret_cast<lapack_int*>(memory + layout_.probe_bytes), ipiv);
     if (scale != 1) Multiply(a, 1 / scale, /*upper=*/true);
     factors_.info[i] = static_cast<int32_t>(info);
-    const auto [growth, quality, condition] = probe.Finish(a, ipiv);
-    factors_.pivot_growth[i] = growth;
-    factors_.quality[i] = quality;
+    const typename MemberProbe<T>::Figures figures = probe.Finish(a, ipiv);
+    factors_.pivot_growth[i] = figures.pivot_growth;
+    factors_.quality[i] = figures.quality;
     if (factors_.pivot_condition != nullptr) {
-      factors_.pivot_condition[i] = static_cast<float>(condition);
+      factors_.pivot_condition[i] = static_cast<float>(figures.pivot_condition);
+    }
+    if (info > 0 && GrowthHidesSingularity(figures.pivot_growth, kDTypeOf<T>)) {
+      ReplaceZeroPivots(a, figures.pivot_growth * probe.max_abs());
+      factors_.info[i] = 0;
+    }
+  }
+
+  static void ReplaceZeroPivots(const MatrixView<T>& a, double max_abs_u) {
+    const T pivot = ConvertTo<T>(WideType<T>(PivotInPlaceOfZero(max_abs_u, kDTypeOf<T>)));
+    for (int64_t k = 0; k < std::min(a.rows, a.cols); ++k) {
+      if (a(k, k) == T{0}) a(k, k) = pivot;
     }
   }
 

@@ -51,6 +51,7 @@ class FactorizeOptions(CallOptions, total=False):
     dtype: npt.DTypeLike | None
     precision: str | None
     equilibrate: bool | Literal["auto"]
+    pivot_threshold: float
     keep_matrix: bool
     rcond: bool
     determinant: bool
@@ -241,6 +242,7 @@ def factorize_options(
     dtype: npt.DTypeLike | None = None,
     precision: str | None = None,
     equilibrate: bool | Literal["auto"] = "auto",
+    pivot_threshold: float = 0.0,
     keep_matrix: bool = True,
     rcond: bool = False,
     determinant: bool = False,
@@ -257,6 +259,7 @@ def factorize_options(
             else _value(factor_pb2.FactorPrecision, "FACTOR_PRECISION_", precision, "precision")
         ),
         equilibrate=_equilibrate(equilibrate),
+        pivot_threshold=real("pivot_threshold", pivot_threshold),
         drop_matrix=not keep_matrix,
         condition=rcond,
         determinant=determinant,

@@ -145,6 +145,9 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
             is expected to gain time. Instead of `dtype`.
         equilibrate : bool or "auto"
             Scale rows and columns before factoring, transparently to solves.
+        pivot_threshold : float
+            Of "multifrontal": the part of the largest entry of its column in a front that a pivot has
+            at least, in (0, 1]; 0.01 unless given. Larger: entries grow less, and L and U fill in more.
         keep_matrix : bool
             Keep A too, as verification, refinement and error bounds need.
         rcond : bool

@@ -1,0 +1,312 @@
+// Every method that pivots, in every type, on the matrices on which elimination goes wrong: results
+// are as accurate as they are reported to be, and doubts come where the oracle has them.
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/algorithm_registry.h"
+#include "kernels/sparse/ordering_process.h"
+#include "tests/kernels/batch_jobs_testing.h"
+#include "tests/kernels/sparse_job_testing.h"
+#include "tests/support/device_under_test.h"
+#include "tests/support/hard_matrices.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/ratios.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr auto kNeverStop = [] { return false; };
+
+struct Case {
+  HardMatrix matrix;
+  DenseOracle oracle;
+  ComplexMatrix b;
+
+  // The condition number times the unit roundoff.
+  double Sensitivity() const { return unit / oracle.rcond(); }
+
+  double unit = 0;
+};
+
+class HardGalleryTest : public OnDeviceUnderTest<JobRunner, ::testing::TestWithParam<DType>> {
+ protected:
+  DType dtype() const { return GetParam(); }
+  double unit() const { return UnitRoundoff(dtype()); }
+  double accepted(int64_t n) const { return AcceptedBackwardError(dtype(), n); }
+  bool IsPoor(double growth) const { return IsGrowthHarmful(growth, dtype()); }
+
+  Case CaseOf(HardMatrix matrix) const {
+    const ComplexMatrix random = RandomComplex(matrix.n, 1, 5);
+    ComplexMatrix b(matrix.n);
+    for (int64_t i = 0; i < matrix.n; ++i) {
+      b[i] = IsComplex(dtype()) ? random[i] : std::complex<double>(random[i].real());
+    }
+    DenseOracle oracle(matrix.a, matrix.n);
+    return {std::move(matrix), std::move(oracle), Rounded(std::move(b), dtype()), unit()};
+  }
+  std::vector<Case> Cases() const {
+    std::vector<Case> cases;
+    for (HardMatrix& matrix : HardMatrices(dtype())) cases.push_back(CaseOf(std::move(matrix)));
+    return cases;
+  }
+
+  void CheckFactor(const Case& one, const FactorSummary& summary) const;
+  void CheckSolution(const Case& one, const FactorSummary& factor, const ComplexMatrix& x,
+                     const SolveSummary& solved) const;
+  absl::StatusOr<Factorization> FactorSparsely(const Case& one, const std::string& method);
+  absl::StatusOr<ComplexSolution> SolveSparsely(const Case& one, const Factorization& factor);
+};
+
+// `info`, the condition estimate, the determinant and the doubts of a factor.
+void HardGalleryTest::CheckFactor(const Case& one, const FactorSummary& summary) const {
+  const double n = static_cast<double>(one.matrix.n);
+  const double sensitivity = one.Sensitivity();
+  if (summary.info > 0) {
+    EXPECT_GT(n * sensitivity, 1) << "info " << summary.info;
+    return;
+  }
+  EXPECT_EQ(summary.is_poor(), IsPoorFactor(*summary.quality, summary.pivot_growth, dtype()));
+  if (summary.is_poor() || summary.is_perturbed()) return;
+  if (n * sensitivity < 1e-3) {
+    EXPECT_FALSE(summary.is_nearly_singular());
+    FactorSummary without = summary;
+    without.rcond.reset();
+    EXPECT_FALSE(without.is_nearly_singular()) << summary.condition_signal;
+    ASSERT_TRUE(summary.rcond.has_value());
+    EXPECT_GT(*summary.rcond, 0.3 * one.oracle.rcond());
+    EXPECT_LT(*summary.rcond, 12 * one.oracle.rcond());
+    ASSERT_TRUE(summary.det_sign.has_value());
+    const std::complex<double> sign{*summary.det_sign, summary.det_sign_imaginary};
+    const double tolerance = n * summary.pivot_growth * sensitivity;
+    EXPECT_LT(std::abs(sign - one.oracle.det_sign()), 10 * tolerance);
+    EXPECT_NEAR(*summary.det_log_abs, one.oracle.det_log_abs(), 10 * tolerance);
+  }
+  if (sensitivity > 10) {
+    EXPECT_TRUE(summary.is_nearly_singular()) << "condition " << 1 / one.oracle.rcond();
+  }
+}
+
+void HardGalleryTest::CheckSolution(const Case& one, const FactorSummary& factor,
+                                    const ComplexMatrix& x, const SolveSummary& solved) const {
+  const int64_t n = one.matrix.n;
+  const double error = BackwardError(one.matrix.a, n, Op::kNone, x, one.b, 1);
+  ASSERT_TRUE(solved.backward_error.has_value());
+  // The residual is rounded once more than the oracle's.
+  EXPECT_LT(error, 2 * *solved.backward_error + 4 * unit());
+  const bool unbounded = solved.forward_error_bound && !std::isfinite(*solved.forward_error_bound);
+  EXPECT_EQ(solved.doubts.inaccurate, unbounded || !(*solved.backward_error <= accepted(n)));
+  if (!factor.is_poor()) {
+    EXPECT_LT(error, 2 * accepted(n) * std::max(1.0, factor.pivot_growth));
+  }
+  if (!solved.forward_error_bound || !std::isfinite(*solved.forward_error_bound)) return;
+  if (1 / one.oracle.rcond() > 1e16) return;  // beyond the oracle
+  EXPECT_LE(ErrorOverBound(x, one.oracle.Solve(one.b), n, 1, *solved.forward_error_bound), 1);
+}
+
+TEST_P(HardGalleryTest, DenseMethodsAreAsAccurateAsTheyReport) {
+  for (const Case& one : Cases()) {
+    for (const auto& algorithm : DeviceUnderTest()->catalogue().algorithms) {
+      const MethodTraits& traits = algorithm->traits();
+      if (traits.pivoting == PivotRule::kNone || !traits.types.contains(dtype())) continue;
+      SCOPED_TRACE(::testing::Message() << one.matrix.name << " " << traits.name);
+      FactorRequest request;
+      request.algorithm = std::string(traits.name);
+      request.matrix_dtype = request.factor_dtype = dtype();
+      request.condition = request.determinant = true;
+      const auto factor = runner_->FactorComplex(one.matrix.a, one.matrix.n, request);
+      // Iterations that do not converge, or leave the range, are errors that name the reason.
+      if (traits.iterative && !factor.ok()) continue;
+      ASSERT_OK(factor);
+      CheckFactor(one, factor->summary);
+      if (factor->summary.info > 0) continue;
+      SolveRequest solve;
+      solve.dtype = dtype();
+      solve.error_bound = true;
+      ASSERT_OK_AND_ASSIGN(const ComplexSolution solution,
+                           runner_->SolveComplex(*factor, one.b, 1, solve));
+      CheckSolution(one, factor->summary, solution.x, solution.summary);
+    }
+  }
+}
+
+absl::StatusOr<Factorization> HardGalleryTest::FactorSparsely(const Case& one,
+                                                              const std::string& method) {
+  const PackedSparse a = PackSparse(one.matrix.a, one.matrix.n, dtype());
+  AnalysisOptions options;
+  options.ordering_program = OrderingProgram();
+  CROUT_ASSIGN_OR_RETURN(Analysis analysis, Analyze(a.view(), options, kNeverStop));
+  SparseFactorizeOptions wanted;
+  wanted.method = MethodOf(*DeviceUnderTest(), method);
+  wanted.factor_dtype = dtype();
+  wanted.condition = true;
+  wanted.determinant = wanted.method.lu->LeavesDeterminants();
+  CROUT_ASSIGN_OR_RETURN(
+      const SparseFactorizePlan plan,
+      PlanSparseFactorize(wanted, std::make_shared<const Analysis>(std::move(analysis)), false,
+                          dtype()));
+  CROUT_ASSIGN_OR_RETURN(Buffer upload, Uploaded(runner_->context(), a.view()));
+  Generous growth;
+  return FactorizeSparse(runner_->context(), plan, std::move(upload), kNeverStop,
+                         runner_->timings(), &growth);
+}
+
+// As the service does.
+absl::StatusOr<ComplexSolution> HardGalleryTest::SolveSparsely(const Case& one,
+                                                               const Factorization& factor) {
+  SolveOptions options;
+  options.solver = MethodOf(*DeviceUnderTest(), factor.summary.algorithm).solver;
+  options.error_bound = true;
+  if (IsUnstable(factor.summary.sparse->numeric)) {
+    options.max_corrections = 100;
+  } else {
+    options.max_refinement_steps = 2;
+  }
+  const PackedMatrix shape{nullptr, dtype(), Layout::kColumnMajor, one.matrix.n, 1};
+  CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
+  CROUT_ASSIGN_OR_RETURN(Buffer upload, runner_->Upload(Packed(one.b, one.matrix.n, 1, dtype())));
+  std::vector<std::byte> out(plan.delivered.bytes());
+  ComplexSolution solution;
+  CROUT_ASSIGN_OR_RETURN(solution.summary,
+                         Solve(runner_->context(), plan, factor, std::move(upload), out.data(),
+                               kNeverStop, runner_->timings()));
+  solution.x = Unpacked<std::complex<double>>(out.data(), plan.delivered);
+  return solution;
+}
+
+TEST_P(HardGalleryTest, SparseMethodsAreAsAccurateAsTheyReport) {
+  for (const Case& one : Cases()) {
+    for (const auto& lu : DeviceUnderTest()->catalogue().sparse_lus) {
+      if (!lu->TakesSparse(dtype())) continue;
+      SCOPED_TRACE(::testing::Message() << one.matrix.name << " " << lu->name());
+      ASSERT_OK_AND_ASSIGN(const Factorization factor,
+                           FactorSparsely(one, std::string(lu->name())));
+      CheckFactor(one, factor.summary);
+      if (factor.summary.info > 0) continue;
+      ASSERT_OK_AND_ASSIGN(const ComplexSolution solution, SolveSparsely(one, factor));
+      CheckSolution(one, factor.summary, solution.x, solution.summary);
+      if (lu->LeavesFronts() && one.Sensitivity() < 1e-3) {
+        EXPECT_LE(*solution.summary.backward_error, accepted(one.matrix.n));
+      }
+    }
+  }
+}
+
+TEST_P(HardGalleryTest, BatchesAreAsAccurateAsTheyReport) {
+  const std::vector<Case> cases = Cases();
+  DispatchDType(dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::vector<Member<T>> members;
+    std::vector<Rhs<T>> systems;
+    const auto member_of = [](const ComplexMatrix& a, int64_t rows, int64_t cols) {
+      Member<T> member{rows, cols, std::vector<T>(a.size())};
+      const auto bytes = Packed(a, rows, cols, kDTypeOf<T>);
+      std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<std::byte*>(member.elements.data()));
+      return member;
+    };
+    for (const Case& one : cases) {
+      systems.push_back({std::ssize(members), member_of(one.b, one.matrix.n, 1)});
+      members.push_back(member_of(one.matrix.a, one.matrix.n, one.matrix.n));
+    }
+    BatchJobs jobs(*DeviceUnderTest(), DeviceUnderTest()->catalogue().batch_lu.get());
+    ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs.Factor(members));
+    ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> solved, jobs.Solve(factor, systems));
+    int64_t poor = 0;
+    for (size_t k = 0; k < cases.size(); ++k) {
+      const Case& one = cases[k];
+      SCOPED_TRACE(one.matrix.name);
+      if (factor.figures.info[k] > 0) {
+        EXPECT_GT(static_cast<double>(one.matrix.n) * one.Sensitivity(), 1);
+        continue;
+      }
+      poor += IsPoorFactor(factor.figures.quality[k], factor.figures.pivot_growth[k], dtype());
+      ComplexMatrix x;
+      for (const T v : solved.x[k].elements) x.push_back(std::complex<double>(v));
+      const double error = BackwardError(one.matrix.a, one.matrix.n, Op::kNone, x, one.b, 1);
+      EXPECT_LT(error, 2 * solved.errors[k] + 4 * unit());
+      EXPECT_LT(error, 2 * accepted(one.matrix.n) * std::max(1.0, factor.figures.pivot_growth[k]));
+    }
+    EXPECT_EQ(factor.factorization.summary.batch->poor, poor);
+  });
+}
+
+// Wright's matrix of order 400 has a condition number below 100 and a zero pivot.
+TEST_P(HardGalleryTest, GrowthMakesNoMatrixSingular) {
+  constexpr int64_t kN = 400;
+  const ComplexMatrix wright = Turned(Wright(kN), kN, dtype());
+  // The same, and behind it three unknowns of their own.
+  constexpr int64_t kMore = kN + 3;
+  ComplexMatrix longer(kMore * kMore);
+  for (int64_t j = 0; j < kN; ++j) {
+    std::copy_n(&wright[j * kN], kN, &longer[j * kMore]);
+  }
+  for (int64_t j = kN; j < kMore; ++j) longer[j + j * kMore] = 2;
+  for (const auto& algorithm : DeviceUnderTest()->catalogue().algorithms) {
+    const MethodTraits& traits = algorithm->traits();
+    if (traits.pivoting == PivotRule::kNone || !traits.types.contains(dtype())) continue;
+    for (const auto& [a, n] : {std::pair(wright, kN), std::pair(longer, kMore)}) {
+      SCOPED_TRACE(::testing::Message() << traits.name << " " << n);
+      FactorRequest request;
+      request.algorithm = std::string(traits.name);
+      request.matrix_dtype = request.factor_dtype = dtype();
+      request.condition = request.determinant = true;
+      const auto factor = runner_->FactorComplex(a, n, request);
+      if (traits.iterative && !factor.ok()) continue;
+      ASSERT_OK(factor);
+      const FactorSummary& summary = factor->summary;
+      EXPECT_GE(summary.pivot_growth * unit(), 1);
+      if (summary.info > 0) {
+        EXPECT_TRUE(summary.says_nothing());
+        EXPECT_EQ(traits.unit_diagonal, UnitDiagonal::kU);
+        EXPECT_LT(summary.info, n);
+        continue;
+      }
+      EXPECT_TRUE(summary.is_poor());
+      EXPECT_FALSE(summary.is_nearly_singular() && summary.pivot_replaced);
+      if (summary.pivot_replaced) {
+        EXPECT_FALSE(summary.det_sign.has_value());
+        EXPECT_FALSE(summary.rcond.has_value());
+      }
+      SolveRequest solve;
+      solve.dtype = dtype();
+      ASSERT_OK_AND_ASSIGN(const ComplexSolution solution,
+                           runner_->SolveComplex(*factor, ComplexMatrix(n, 1.0), 1, solve));
+      EXPECT_TRUE(solution.summary.doubts.inaccurate);
+    }
+  }
+}
+
+TEST_P(HardGalleryTest, GrowthMakesNoMemberSingular) {
+  constexpr int64_t kN = 400;
+  DispatchDType(dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto bytes = Packed(Turned(Wright(kN), kN, dtype()), kN, kN, dtype());
+    Member<T> wright{kN, kN, std::vector<T>(kN * kN)};
+    std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<std::byte*>(wright.elements.data()));
+    Member<T> zero{3, 3, std::vector<T>(9)};
+    BatchJobs jobs(*DeviceUnderTest(), DeviceUnderTest()->catalogue().batch_lu.get());
+    const std::vector<Member<T>> members = {RandomMember<T>(5, 5, 1), wright, zero};
+    ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs.Factor(members));
+    EXPECT_EQ(factor.figures.info[0], 0);
+    EXPECT_EQ(factor.figures.info[1], 0);
+    EXPECT_EQ(factor.figures.info[2], 1);
+    EXPECT_GE(factor.figures.pivot_growth[1] * unit(), 1);
+    const BatchSummary& batch = *factor.factorization.summary.batch;
+    EXPECT_EQ(batch.singular, 1);
+    EXPECT_EQ(batch.poor, 1);
+    EXPECT_EQ(batch.first_poor, 1);
+    const std::vector<Rhs<T>> systems = {{1, Member<T>{kN, 1, std::vector<T>(kN, T{1})}}};
+    ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> solved, jobs.Solve(factor, systems));
+    EXPECT_EQ(solved.info[0], 0);
+    EXPECT_FALSE(solved.errors[0] <= accepted(kN));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, HardGalleryTest, ::testing::ValuesIn(kDTypes),
+                         [](const auto& info) { return std::string(NameOf(info.param)); });
+
+}  // namespace
+}  // namespace crout::testing
