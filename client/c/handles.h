@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "crout/client.h"
@@ -25,6 +26,7 @@ struct crout_factor {
 struct crout_series {
   crout::Series series;
   bool starts_at_x = false;
+  std::string entry_digest;  // of the last matrix, as the last result has it
 };
 
 namespace crout::c {

@@ -2,6 +2,7 @@
 #include "crout/series.h"
 
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -62,7 +63,8 @@ std::vector<T> ByRows(const T* v, int64_t n, int64_t rank) {
   return rows;
 }
 
-absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given) {
+// `last_digest`: of the entries that values without a digest of their own belong to.
+absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given, const std::string& last_digest) {
   if (given == nullptr) return absl::InvalidArgumentError("the change is null");
   const auto known = Known(given);
   if (!known.ok()) return known.status();
@@ -87,7 +89,10 @@ absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given) {
     if (by_entries) {
       return MatrixChange::Entries<T>({change.rows, count}, {change.cols, count}, {values, count});
     }
-    if (change.of_text != 0) return MatrixChange::Values<T>({values, count});
+    if (change.of_text != 0) {
+      return MatrixChange::Values<T>(
+          {values, count}, change.entry_digest == nullptr ? last_digest : change.entry_digest);
+    }
     const std::vector<T> v = ByRows(static_cast<const T*>(change.v), change.n, change.count);
     return MatrixChange::LowRank<T>({values, v.size()}, v, change.n, change.count);
   });
@@ -105,6 +110,7 @@ crout_series_result Describe(const SeriesStep& step, const v1::Factor& factor) {
   result.nearly_singular =
       absl::c_linear_search(step.result.warnings(), v1::WARNING_NEARLY_SINGULAR) ? 1 : 0;
   factor.handle().copy(result.handle, sizeof result.handle - 1);
+  step.result.entry_digest().copy(result.entry_digest, sizeof result.entry_digest - 1);
   return result;
 }
 
@@ -127,6 +133,7 @@ int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
   const absl::StatusOr<SeriesStep> solved =
       step(SourceOf(*b), &sink, series->starts_at_x ? &x0 : nullptr);
   if (!solved.ok()) return ToCode(solved.status());
+  series->entry_digest = solved->result.entry_digest();
   if (!solved->result.solved()) {
     return Fail(CROUT_SINGULAR, "the matrix of the step is singular: there is no X");
   }
@@ -153,7 +160,7 @@ int crout_series_open(crout_connection* connection, const crout_series_options* 
     auto header = crout::c::HeaderOf(*wanted);
     if (!header.ok()) return ToCode(header.status());
     *series = new crout_series{crout::Series(connection->client, *std::move(header)),
-                               wanted->starts_at_x != 0};
+                               wanted->starts_at_x != 0, ""};
     if (wanted->keep_factor != 0) (*series)->series.KeepFactor();
     return CROUT_OK;
   });
@@ -202,7 +209,8 @@ int crout_series_sparse(crout_series* series, const crout_sparse* a, const crout
 int crout_series_change(crout_series* series, const crout_change* change, const crout_matrix* b,
                         void* x, int64_t ldx, crout_series_result* result) {
   return Guarded([&]() -> int {
-    const auto changed = crout::c::ChangeOf(change);
+    if (series == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "series is null");
+    const auto changed = crout::c::ChangeOf(change, series->entry_digest);
     if (!changed.ok()) return ToCode(changed.status());
     return crout::c::Solve(series, b, x, ldx, result,
                            [&](const MatrixSource& rhs, auto* sink, auto* x0) {

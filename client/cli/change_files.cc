@@ -19,7 +19,8 @@ namespace {
 
 using client::MatrixChange;
 
-absl::StatusOr<MatrixChange> ReadValues(const std::string& path, v1::Dtype dtype) {
+absl::StatusOr<MatrixChange> ReadValues(const std::string& path, v1::Dtype dtype,
+                                        const std::string& entry_digest) {
   const auto values = ReadRhs(path, dtype);
   if (!values.ok()) return values.status();
   if (values->rows != 1 && values->cols != 1) {
@@ -27,7 +28,7 @@ absl::StatusOr<MatrixChange> ReadValues(const std::string& path, v1::Dtype dtype
         absl::StrCat(path, ": ", values->rows, " x ", values->cols, ", values are a vector"));
   }
   return WithType(dtype, [&](auto type) -> absl::StatusOr<MatrixChange> {
-    return MatrixChange::Values(ElementsOf<decltype(type)>(*values));
+    return MatrixChange::Values(ElementsOf<decltype(type)>(*values), entry_digest);
   });
 }
 
@@ -105,8 +106,9 @@ absl::Status CheckChange(const ChangeFiles& files) {
       absl::StrCat(absl::StrJoin(files.paths(), " and "), " are changes of one step"));
 }
 
-absl::StatusOr<MatrixChange> ReadChange(const ChangeFiles& files, v1::Dtype dtype) {
-  if (!files.values.empty()) return ReadValues(files.values, dtype);
+absl::StatusOr<MatrixChange> ReadChange(const ChangeFiles& files, v1::Dtype dtype,
+                                        const std::string& entry_digest) {
+  if (!files.values.empty()) return ReadValues(files.values, dtype, entry_digest);
   if (!files.entries.empty()) return ReadEntries(files.entries, dtype);
   return ReadLowRank(files, dtype);
 }

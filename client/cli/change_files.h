@@ -23,8 +23,10 @@ struct ChangeFiles {
 // INVALID_ARGUMENT, naming the files, unless they are a change, or none.
 absl::Status CheckChange(const ChangeFiles& files);
 
-// What they say, in the type of the matrix. FileError, or INVALID_ARGUMENT for what is in them.
-absl::StatusOr<client::MatrixChange> ReadChange(const ChangeFiles& files, v1::Dtype dtype);
+// What they say, in the type of the matrix. `entry_digest`: of the entries that `values` belong to.
+// FileError, or INVALID_ARGUMENT for what is in them.
+absl::StatusOr<client::MatrixChange> ReadChange(const ChangeFiles& files, v1::Dtype dtype,
+                                                const std::string& entry_digest);
 
 }  // namespace crout::cli
 

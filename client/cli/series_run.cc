@@ -110,6 +110,7 @@ absl::Status SeriesRun::RunStep(size_t index) {
     });
     return status;
   }
+  entry_digest_ = step->result.entry_digest();
   if (step->result.solved()) {
     absl::Status closed = x.Close();
     if (closed.ok() && x_) closed = x_->Flush();
@@ -132,7 +133,7 @@ absl::StatusOr<SeriesStep> SeriesRun::Solve(const StepFiles& step, client::Matri
   }
   std::optional<client::MatrixChange> change;
   if (!step.change.paths().empty()) {
-    auto read = ReadChange(step.change, dtype_);
+    auto read = ReadChange(step.change, dtype_, entry_digest_);
     if (!read.ok()) return read.status();
     change = *std::move(read);
   }

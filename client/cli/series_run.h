@@ -64,6 +64,7 @@ class SeriesRun {
   const SeriesArguments& arguments_;
   SeriesSteps steps_;
   std::string last_matrix_;           // of which the server's is; none once that was changed
+  std::string entry_digest_;          // of the last matrix, as the last result has it
   absl::StatusOr<int64_t> rows_ = 0;  // of the last matrix, where its file says so
   v1::Dtype dtype_ = v1::DTYPE_FLOAT64;
   std::optional<Array> common_rhs_;

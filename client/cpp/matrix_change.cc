@@ -17,9 +17,11 @@ MatrixChange MatrixChange::OfEntries(absl::Span<const int32_t> rows, absl::Span<
   return change;
 }
 
-MatrixChange MatrixChange::OfValues(absl::string_view values, size_t count) {
+MatrixChange MatrixChange::OfValues(absl::string_view values, size_t count,
+                                    absl::string_view entry_digest) {
   MatrixChange change;
   change.spec_.set_values(static_cast<int64_t>(count));
+  change.spec_.set_entry_digest(std::string(entry_digest));
   change.data_ = std::string(values);
   return change;
 }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/scalar.h"
+#include "kernels/util/digest.h"
 
 namespace crout {
 namespace {
@@ -100,6 +101,7 @@ void Scatter(const MatrixMarketHeader& header, Entries entries, SparseMatrix* ma
   std::vector<int64_t> next(matrix->column_start.begin(), matrix->column_start.end() - 1);
   const Symmetry symmetry = header.symmetry;
   const bool mirrored = symmetry != Symmetry::kGeneral;
+  const auto rows = static_cast<uint64_t>(header.rows);
   uint32_t line = 0;
   const auto note = [&](int64_t at, uint32_t source) {
     if (map != nullptr) map->source[at] = source;
@@ -107,6 +109,10 @@ void Scatter(const MatrixMarketHeader& header, Entries entries, SparseMatrix* ma
   entries.template Drain<T>([&](int32_t row, int32_t column, T value) {
     const bool across = mirrored && row != column;
     const bool real = symmetry == Symmetry::kHermitian && row == column;
+    if (map != nullptr) {
+      const uint64_t place = static_cast<uint64_t>(column) * rows + static_cast<uint64_t>(row);
+      map->digest += SplitMix(SplitMix(place) + line);
+    }
     note(next[column], real ? line | ValueMap::kReal : line);
     Put(next[column]++, row, value, matrix);
     if (across) {
@@ -199,6 +205,7 @@ absl::Status SortAndSum(SparseMatrix* matrix, LineMap* map) {
 }
 
 void StartMap(const MatrixMarketHeader& header, int64_t sources, LineMap* map) {
+  map->digest = SplitMix(static_cast<uint64_t>(header.rows));
   map->shape.lines = header.entries;
   map->shape.sources = sources;
   map->shape.mirror_sign = MirrorSign(header.symmetry);

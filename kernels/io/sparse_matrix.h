@@ -44,6 +44,7 @@ struct SparseMatrix {
 // are the entries.
 struct LineMap {
   ValueMapShape shape;
+  uint64_t digest = 0;  // of the lines in their order: SeriesResult.entry_digest
   std::vector<int32_t> start;
   std::vector<uint32_t> source;
 

@@ -3,22 +3,14 @@
 #include <cmath>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/safe_range.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/entry_scales.h"
 #include "kernels/sparse/pattern_text.h"
+#include "kernels/util/digest.h"
 
 namespace crout {
 namespace {
-
-// The output of splitmix64 in state x. Part of the contract: SparseInfo.pattern_digest.
-uint64_t SplitMix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 // A second hash of what SplitMix returns.
 uint64_t Scramble(uint64_t x) {
@@ -77,14 +69,7 @@ PatternKey PatternDigest(const AnySparse& a) {
   return key;
 }
 
-std::string PatternText(const PatternKey& key) {
-  return absl::StrCat(absl::Hex(key.half[0], absl::kZeroPad16));
-}
-
-bool IsPatternText(std::string_view text) {
-  const auto is_digit = [](char c) { return ('0' <= c && c <= '9') || ('a' <= c && c <= 'f'); };
-  return text.size() == 16 && std::ranges::all_of(text, is_digit);
-}
+std::string PatternText(const PatternKey& key) { return DigestText(key.half[0]); }
 
 bool AsksForMatching(const AnySparse& a, DType factor_dtype) {
   return DispatchDType(a.dtype, [&](auto tag) {

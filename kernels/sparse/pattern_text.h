@@ -3,7 +3,6 @@
 #define CROUT_KERNELS_SPARSE_PATTERN_TEXT_H_
 
 #include <string>
-#include <string_view>
 
 #include "kernels/sparse/analysis.h"
 
@@ -12,8 +11,6 @@ namespace crout {
 // The first half of `key` as 16 lower-case hexadecimal digits. PatternDigest() sums it over the
 // positions of A, so that clients compute the same digest from entries in any order.
 std::string PatternText(const PatternKey& key);
-// Whether `text` has that form.
-bool IsPatternText(std::string_view text);
 
 }  // namespace crout
 

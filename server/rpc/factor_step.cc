@@ -10,6 +10,7 @@
 #include "kernels/sparse/pattern_text.h"
 #include "kernels/sparse_view.h"
 #include "kernels/sync_on_exit.h"
+#include "kernels/util/digest.h"
 #include "kernels/util/size_class.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
@@ -218,7 +219,7 @@ absl::Status FactorStep::CheckValues(const std::string& digest) const {
                                  " values, but the handle's matrix has ", analysis.nonzeros,
                                  " positions: send the matrix in full"));
   }
-  if (!IsPatternText(digest)) {
+  if (!IsDigestText(digest)) {
     return BadField(absl::StrCat(field, ".values.pattern_digest"),
                     "not 16 lower-case hexadecimal digits: send the digest of the pattern that the "
                     "values belong to, as in Factor.sparse.pattern_digest");

@@ -172,6 +172,7 @@ absl::Status MatrixUpload::Parse() {
   if (header.coordinate) {
     sparse_ = reader_->TakeSparse();
     map_ = reader_->TakeLineMap();
+    entry_digest_ = map_.digest;
     nnz_ = sparse_.nonzeros();
   } else {
     dense_values_ = reader_->TakeDense();

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -73,6 +74,8 @@ class MatrixUpload {
   // and after KeepSparse() where that is called. Nothing where it was not asked for, where the
   // matrix is not sparse, and where it has more of them than a map may have.
   std::optional<ValueMapShape> map_shape() const;
+  // SeriesResult.entry_digest, where there is a map; after Parse().
+  uint64_t entry_digest() const { return entry_digest_; }
 
   // Allocates the destination, and the map's, on `slot`'s device, whose bytes the caller has
   // reserved.
@@ -187,6 +190,7 @@ class MatrixUpload {
   SparseMatrix sparse_;  // until there is `packed_`
   Buffer packed_;
   LineMap map_;
+  uint64_t entry_digest_ = 0;
   std::vector<double> dense_values_;
   std::vector<double> dense_imaginary_;  // of complex values, else empty
   std::optional<int64_t> nnz_;

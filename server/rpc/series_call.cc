@@ -83,8 +83,9 @@ absl::Status SeriesCall::TakeMatrix() {
 }
 
 absl::Status SeriesCall::TakeMap() {
-  pins_.text = text_;
-  if (!text_) return absl::OkStatus();  // What it means without one is the step's to say.
+  pins_.entries = entries_;
+  // The step refuses values without entries.
+  if (entries_.form != SeriesEntries::Form::kSparse) return absl::OkStatus();
   if (!kept_map_) return MatrixGone();
   absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_map_);
   if (!pin.ok() || &pin->slot() != DeviceThere()) return MatrixGone();
@@ -142,7 +143,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage&
   if (!device.empty() && device != there->device->info().name) {
     return BadField("header.options.device",
                     absl::StrCat("the series' factor is on ", there->device->info().name,
-                                 ": leave this empty"));
+                                 ": leave the device out"));
   }
   CROUT_ASSIGN_OR_RETURN(round_, make(*there));
   return round_->steps();
@@ -230,7 +231,7 @@ absl::StatusOr<std::optional<v1::Factor>> SeriesCall::Store(SeriesAnswer& answer
   } else if (last_matrix_ == LastMatrix::kGone) {
     Forget(kept_matrix_);
   }
-  if (answer.brought_matrix) text_ = answer.text;
+  if (answer.brought_matrix) entries_ = std::move(answer.entries);
   if (answer.map && last_matrix_ != LastMatrix::kGone) {
     Keep(kept_map_, *std::move(answer.map));
   } else if (answer.brought_matrix) {
@@ -259,6 +260,7 @@ v1::SeriesResult SeriesCall::Encode(const SeriesAnswer& answer) {
   result.set_age(age_);
   result.set_factor_version(version_);
   result.set_device(observed_.device);
+  result.set_entry_digest(entries_.digest);
   *result.mutable_timings() = crout::Encode(ReplyTimings());
   if (!summary.solved) return result;
   result.set_backward_error(summary.backward_error);

@@ -64,7 +64,7 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
   std::optional<Handle> kept_matrix_;
   std::optional<Handle> kept_solution_;
   std::optional<Handle> kept_map_;
-  std::optional<SeriesText> text_;  // that the last matrix was
+  SeriesEntries entries_;  // of the last matrix that a step brought
   LastMatrix last_matrix_ = LastMatrix::kWithFactor;
   int64_t update_rank_ = 0;  // of the update of `factor_` beside kept_matrix_; 0: there is none
   int64_t version_ = 0;      // of the factor, as last seen; 0: none was

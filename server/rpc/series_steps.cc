@@ -8,9 +8,11 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/solution_shape.h"
 #include "kernels/sync_on_exit.h"
+#include "kernels/util/digest.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "kernels/util/strings.h"
+#include "server/rpc/decode_change.h"
 #include "server/rpc/decode_matrix.h"
 #include "server/rpc/decode_options.h"
 #include "server/rpc/observe.h"
@@ -33,42 +35,6 @@ constexpr int kUsualIterations = 5;
 PayloadSpec NoMatrix(DType dtype) {
   PayloadSpec spec;
   spec.shape.dtype = dtype;
-  return spec;
-}
-
-absl::StatusOr<MatrixChange> DecodeChange(const v1::MatrixChange& change,
-                                          const std::optional<SeriesText>& text) {
-  switch (change.kind_case()) {
-    case v1::MatrixChange::kEntries:
-      return MatrixChange{MatrixChange::Kind::kEntries, change.entries()};
-    case v1::MatrixChange::kRank:
-      return MatrixChange{MatrixChange::Kind::kLowRank, change.rank()};
-    case v1::MatrixChange::kValues:
-      if (!text) {
-        return BadField(
-            "header.change.values",
-            "this stream's last matrix was dense, or it has brought none: send a coordinate text "
-            "or a sparse matrix first");
-      }
-      return MatrixChange{MatrixChange::Kind::kValues, change.values(), text->map};
-    case v1::MatrixChange::KIND_NOT_SET:
-      break;
-  }
-  return BadField("header.change", "no kind: set entries, rank or values");
-}
-
-// Bytes that only the job can read, as words of four.
-absl::StatusOr<PayloadSpec> ChangePayload(const MatrixChange& change, const FactorSummary& kept) {
-  if (kept.matrix_nonzeros > 0 && change.kind != MatrixChange::Kind::kValues) {
-    return BadField(
-        "header.change",
-        "of a matrix that is kept sparse: send values for all of its text, or it in full");
-  }
-  const auto bytes = ChangeBytes(change, kept.n, kept.matrix_dtype);
-  if (!bytes.ok()) return BadField("header.change", bytes.status().message());
-  PayloadSpec spec;
-  spec.shape = {nullptr, DType::kFloat32, Layout::kColumnMajor,
-                static_cast<int64_t>(*bytes / SizeOf(DType::kFloat32)), 1};
   return spec;
 }
 
@@ -133,7 +99,7 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
   std::optional<MatrixChange> change;
   if (header.has_change()) {
     if (header.has_matrix()) return BadField("header.change", "beside a matrix: set one of them");
-    CROUT_ASSIGN_OR_RETURN(change, DecodeChange(header.change(), pins.text));
+    CROUT_ASSIGN_OR_RETURN(change, DecodeChange(header.change(), pins.entries));
     CROUT_ASSIGN_OR_RETURN(matrix, ChangePayload(*change, kept->summary()));
   } else if (header.has_matrix()) {
     CROUT_ASSIGN_OR_RETURN(
@@ -391,8 +357,18 @@ NewFactor SeriesSteps::Share(Factorization part, Reservation& memory) {
 
 std::optional<int64_t> SeriesSteps::TextEntries() {
   if (!change_) return brings_matrix_ ? matrix_.upload().nnz() : std::nullopt;
-  if (change_->kind == MatrixChange::Kind::kValues) return pins_.text->nnz;
+  if (change_->kind == MatrixChange::Kind::kValues) return pins_.entries.nnz;
   return std::nullopt;
+}
+
+SeriesEntries SeriesSteps::ArrivedEntries() {
+  const std::optional<int64_t> nnz = matrix_.upload().nnz();
+  if (!nnz) return {.form = SeriesEntries::Form::kDense};
+  if (!map_) return {.form = SeriesEntries::Form::kTooMany};
+  return {.form = SeriesEntries::Form::kSparse,
+          .map = *map_,
+          .nnz = *nnz,
+          .digest = DigestText(matrix_.upload().entry_digest())};
 }
 
 absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopRequested stop,
@@ -447,10 +423,8 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopReq
   if (result.matrix) answer.matrix = Share(*std::move(result.matrix), memory);
   if (result.solution) answer.solution = Share(*std::move(result.solution), memory);
   answer.brought_matrix = brings_matrix_ && !change_;
-  if (map_) {
-    answer.map = Share(std::move(map), memory);
-    answer.text = SeriesText{*map_, *matrix_.upload().nnz()};
-  }
+  if (answer.brought_matrix) answer.entries = ArrivedEntries();
+  if (map_) answer.map = Share(std::move(map), memory);
   answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeHost(), std::move(out)});
   return answer;
 }

@@ -10,6 +10,7 @@
 
 #include "kernels/costs/series_model.h"
 #include "kernels/jobs/series_step.h"
+#include "server/rpc/decode_change.h"
 #include "server/rpc/solve_step.h"
 #include "server/rpc/sparse_choice.h"
 
@@ -26,12 +27,6 @@ struct SeriesSetting {
 // INVALID_ARGUMENT as the contract says.
 absl::StatusOr<SeriesSetting> DecodeSeries(const v1::SolveSeriesHeader& header);
 
-// The coordinate text that the stream's last matrix was.
-struct SeriesText {
-  ValueMapShape map;
-  int64_t nnz = 0;
-};
-
 // What a step starts from, held in its place. All are on one device.
 struct SeriesPins {
   std::optional<FactorCache::Pin> factor;    // not singular
@@ -39,8 +34,8 @@ struct SeriesPins {
   std::optional<FactorCache::Pin> matrix;    // of the last step, where it is not the factor's
   std::optional<FactorCache::Pin> solution;  // of the last step
   int64_t update_rank = 0;                   // as SeriesMatrix has it, of `matrix`
-  std::optional<FactorCache::Pin> map;       // of `text`, where the step brings values for it
-  std::optional<SeriesText> text;
+  std::optional<FactorCache::Pin> map;       // of `entries`, where the step brings their values
+  SeriesEntries entries;                     // likewise
 };
 
 struct SeriesAnswer {
@@ -49,8 +44,8 @@ struct SeriesAnswer {
   std::optional<NewFactor> matrix;
   std::optional<NewFactor> solution;
   bool brought_matrix = false;
-  std::optional<SeriesText> text;  // where that was one
-  std::optional<NewFactor> map;    // of it
+  SeriesEntries entries;         // of that matrix
+  std::optional<NewFactor> map;  // of them
   SeriesStepSummary summary;
   double accuracy = 0;  // as it was asked
   PackedMatrix shape;   // of X
@@ -107,6 +102,8 @@ class SeriesSteps final : public StepPair {
   bool StartsWarm() const;
   // Stored positions of the text that the matrix is of.
   std::optional<int64_t> TextEntries();
+  // Of the matrix that arrived.
+  SeriesEntries ArrivedEntries();
   // Bytes for what has to come back from host memory.
   size_t PromotionBytes() const;
   absl::StatusOr<const Factorization*> Promote(std::optional<FactorCache::Pin>& pin,

@@ -211,11 +211,18 @@ TEST_F(CApiSeriesTest, ATextAndThenItsValues) {
   for (double& value : values) value *= 1.5;
   values[0] = -2;
   crout_change change = ToValues(values);
+  change.entry_digest = result_.entry_digest;
+  EXPECT_EQ(std::string(result_.entry_digest).size(), 16);
   ASSERT_EQ(Change(series, change), CROUT_OK) << crout_last_error();
   ExpectSolves(matrix(values));
   --change.count;
   EXPECT_EQ(Change(series, change), CROUT_INVALID_ARGUMENT);
   EXPECT_THAT(crout_last_error(), HasSubstr("60 entries"));
+  ASSERT_EQ(step(CROUT_FLOAT64), CROUT_OK) << crout_last_error();
+  change = ToValues(values);
+  change.entry_digest = "0123456789abcdef";
+  EXPECT_EQ(Change(series, change), CROUT_FAILED_PRECONDITION);
+  EXPECT_THAT(crout_last_error(), HasSubstr("0123456789abcdef"));
   EXPECT_EQ(crout_series_close(series), CROUT_OK);
 }
 

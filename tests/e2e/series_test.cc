@@ -119,15 +119,46 @@ TEST_F(SeriesTest, ValuesTravelInPlaceOfTexts) {
   }
   a[0] += 0.25;
   SpanSink x(absl::MakeSpan(x_));
-  ASSERT_OK(series.Step(MatrixSource::MatrixMarket(text), rhs_, &x).status());
-  ASSERT_OK(series.Step(client::MatrixChange::Values<double>(values), rhs_, &x).status());
+  ASSERT_OK_AND_ASSIGN(const SeriesStep first,
+                       series.Step(MatrixSource::MatrixMarket(text), rhs_, &x));
+  const auto step = [&] {
+    return series.Step(client::MatrixChange::Values<double>(values, first.result.entry_digest()),
+                       rhs_, &x);
+  };
+  ASSERT_OK(step().status());
   EXPECT_LT(Error(a), 1e-13);
   values.pop_back();
-  EXPECT_THAT(series.Step(client::MatrixChange::Values<double>(values), rhs_, &x),
-              testing::FailsWith(absl::StatusCode::kInvalidArgument, "values"));
+  EXPECT_THAT(step(), testing::FailsWith(absl::StatusCode::kInvalidArgument, "values"));
   // With the stream the text went.
-  EXPECT_EQ(Reason(series.Step(client::MatrixChange::Values<double>(values), rhs_, &x).status()),
-            "MATRIX_GONE");
+  EXPECT_EQ(Reason(step().status()), "MATRIX_GONE");
+  EXPECT_OK(series.Close());
+}
+
+TEST_F(SeriesTest, ValuesOfOtherEntriesAreRefused) {
+  Series series(client_, Reusing());
+  std::vector<double> values(2 * kOrder - 1, 1);
+  std::fill_n(values.begin(), kOrder, 60);
+  // A diagonal, and beside it one of the two next to it.
+  const auto matrix = [&](int below) {
+    std::vector<int32_t> rows, cols;
+    for (int32_t i = 0; i < kOrder; ++i) rows.push_back(i), cols.push_back(i);
+    for (int32_t i = 0; i + 1 < kOrder; ++i) {
+      rows.push_back(i + below);
+      cols.push_back(i + 1 - below);
+    }
+    return MatrixSource::Coordinates<double, int32_t>(values, rows, cols, kOrder, kOrder);
+  };
+  SpanSink x(absl::MakeSpan(x_));
+  ASSERT_OK_AND_ASSIGN(const SeriesStep lower, series.Step(matrix(1), rhs_, &x));
+  ASSERT_OK_AND_ASSIGN(const SeriesStep upper, series.Step(matrix(0), rhs_, &x));
+  const auto step = [&](const SeriesStep& of) {
+    return series.Step(client::MatrixChange::Values<double>(values, of.result.entry_digest()), rhs_,
+                       &x);
+  };
+  ASSERT_OK(step(upper).status());
+  const auto refused = step(lower);
+  EXPECT_THAT(refused, testing::FailsWith(absl::StatusCode::kFailedPrecondition, "positions"));
+  EXPECT_EQ(Reason(refused.status()), "PATTERN_MISMATCH");
   EXPECT_OK(series.Close());
 }
 

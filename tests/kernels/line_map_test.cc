@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
 #include "kernels/io/matrix_market_reader.h"
+#include "kernels/util/digest.h"
 #include "tests/kernels/matrix_market_testing.h"
 
 namespace crout {
@@ -149,6 +150,24 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"complex", Symmetry::kSymmetric},
                       Case{"complex", Symmetry::kSkewSymmetric},
                       Case{"complex", Symmetry::kHermitian}));
+
+// By the definition of SeriesResult.entry_digest, evaluated in Python.
+TEST(LineMapReaderTest, DigestsTheLinesInTheirOrder) {
+  const auto digest = [](absl::string_view lines) {
+    MatrixMarketLimits limits;
+    limits.map_lines = true;
+    MatrixMarketReader reader(limits, nullptr);
+    EXPECT_TRUE(
+        reader
+            .Append(absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n", lines))
+            .ok());
+    EXPECT_TRUE(reader.Finish().ok());
+    return DigestText(reader.TakeLineMap().digest);
+  };
+  EXPECT_EQ(digest("2 1 1\n1 1 3\n1 1 1\n3 3 2\n"), "32b0c433a9be6bf4");
+  EXPECT_EQ(digest("2 1 5\n1 1 0\n1 1 7\n3 3 0\n"), "32b0c433a9be6bf4");
+  EXPECT_EQ(digest("1 1 1\n2 1 3\n1 1 1\n3 3 2\n"), "d7b3feee057e4dc9");
+}
 
 TEST(LineMapReaderTest, NoMapWhereNoneIsAskedForAndOfArrays) {
   const std::string coordinate = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 3\n";

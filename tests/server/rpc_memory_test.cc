@@ -181,7 +181,8 @@ class RpcSeriesMemoryTest : public RpcSeriesTest {
  protected:
   static constexpr int kSteps = 5;
 
-  static v1::SolveSeriesRequest Request(int step) {
+  // `entry_digest`: that of the last matrix.
+  static v1::SolveSeriesRequest Request(int step, const std::string& entry_digest) {
     v1::SolveSeriesRequest request;
     if (step == 0) request.mutable_header()->set_strategy(v1::SERIES_STRATEGY_REUSE);
     *request.mutable_header()->mutable_rhs() = Dense(kN, 1);
@@ -197,6 +198,7 @@ class RpcSeriesMemoryTest : public RpcSeriesTest {
       request.set_data(text);
     } else if (step == 2) {
       request.mutable_header()->mutable_change()->set_values(2 * kN);
+      request.mutable_header()->mutable_change()->set_entry_digest(entry_digest);
       std::vector<double> values;
       for (int64_t i = 0; i < kN; ++i) values.insert(values.end(), {6.0, 1.0});
       request.set_data(Bytes(values));
@@ -217,7 +219,8 @@ class RpcSeriesMemoryTest : public RpcSeriesTest {
       Answer answer;
       for (int step = 0; step <= last && solved; ++step) {
         if (step == last) refuse();
-        solved = series.Write(Request(step)) && series.Receive(&answer);
+        solved =
+            series.Write(Request(step, answer.result.entry_digest())) && series.Receive(&answer);
         EXPECT_TRUE(!solved || answer.result.accurate());
         EXPECT_TRUE(solved || step == last) << step;
       }

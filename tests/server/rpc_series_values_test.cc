@@ -1,4 +1,5 @@
 // SolveSeries: values on the pattern of a text that came before.
+#include <algorithm>
 #include <complex>
 #include <limits>
 #include <string>
@@ -86,11 +87,13 @@ class RpcSeriesValuesTest : public RpcSeriesTest {
     request.set_rhs_data(Bytes(rhs_));
     return series.Write(request) && series.Receive(answer);
   }
+  // `answer` on entry: that of the step before, whose entries the values are of.
   bool ValuesStep(Series& series, int64_t count, const std::string& values, Answer* answer,
                   const std::string& handle = "") {
     v1::SolveSeriesRequest request = Request({}, false);
     request.mutable_header()->set_handle(handle);
     request.mutable_header()->mutable_change()->set_values(count);
+    request.mutable_header()->mutable_change()->set_entry_digest(answer->result.entry_digest());
     request.set_data(values);
     request.set_rhs_data(Bytes(rhs_));
     return series.Write(request) && series.Receive(answer);
@@ -260,10 +263,10 @@ TEST_F(RpcSeriesValuesTest, ValuesNeedATextOfThisStream) {
   StartServer(options);
   const Pattern pattern = Lower("real", "general");
   const std::vector<Complex> values = pattern.Values(1);
-  const auto expect_no_text = [](Series& series) {
+  const auto expect_no_text = [](Series& series, const char* why) {
     const grpc::Status status = series.Status();
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-    EXPECT_THAT(status.error_message(), HasSubstr("last matrix was dense"));
+    EXPECT_THAT(status.error_message(), HasSubstr(why));
   };
   Answer answer;
   std::string handle;
@@ -277,7 +280,7 @@ TEST_F(RpcSeriesValuesTest, ValuesNeedATextOfThisStream) {
     SCOPED_TRACE("taken up by its handle");
     Series series(stub());
     EXPECT_FALSE(ValuesStep(series, std::ssize(values), pattern.Packed(values), &answer, handle));
-    expect_no_text(series);
+    expect_no_text(series, "this stream has brought no matrix");
   }
   {
     SCOPED_TRACE("at first");
@@ -290,8 +293,44 @@ TEST_F(RpcSeriesValuesTest, ValuesNeedATextOfThisStream) {
     Series series(stub());
     ASSERT_TRUE(TextStep(series, pattern, values, &answer, true));
     ASSERT_TRUE(series.Step(a_, b_, &answer));
+    EXPECT_EQ(answer.result.entry_digest(), "");
     EXPECT_FALSE(ValuesStep(series, pattern, values, &answer));
-    expect_no_text(series);
+    expect_no_text(series, "this stream's last matrix was dense");
+  }
+}
+
+TEST_F(RpcSeriesValuesTest, ValuesOfOtherEntriesAreRefused) {
+  FakeDeviceOptions options;
+  options.has_sparse_ops = true;
+  StartServer(options);
+  const Pattern pattern = Lower("real", "general");
+  // The same positions in another order, and as many in other places.
+  Pattern reversed = pattern;
+  std::reverse(reversed.lines.begin(), reversed.lines.end());
+  Pattern transposed = pattern;
+  for (auto& [row, column] : transposed.lines) std::swap(row, column);
+  for (const Pattern& other : {reversed, transposed}) {
+    Series series(stub()), of_other(stub());
+    Answer answer, others;
+    const std::vector<Complex> values = other.Values(2);
+    ASSERT_TRUE(TextStep(of_other, other, other.Values(1), &others, true));
+    ASSERT_TRUE(TextStep(series, pattern, pattern.Values(1), &answer, true));
+    EXPECT_FALSE(ValuesStep(series, other, values, &others));
+    const grpc::Status status = series.Status();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_THAT(status.error_message(), HasSubstr("another order"));
+    EXPECT_THAT(status.error_details(), HasSubstr("PATTERN_MISMATCH"));
+  }
+  for (const char* digest : {"", "0123456789abcdeF", "0123456789abcde", "0123456789abcdef0"}) {
+    SCOPED_TRACE(digest);
+    Series series(stub());
+    Answer answer, claimed;
+    ASSERT_TRUE(TextStep(series, pattern, pattern.Values(1), &answer, true));
+    claimed.result.set_entry_digest(digest);
+    EXPECT_FALSE(ValuesStep(series, pattern, pattern.Values(2), &claimed));
+    const grpc::Status status = series.Status();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("entry_digest"));
   }
 }
 

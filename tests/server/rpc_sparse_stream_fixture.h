@@ -39,6 +39,7 @@ class RpcSparseStreamTest : public RpcSparseTest {
     *request.mutable_header() = std::exchange(first_, {});
     if (values_alone) {
       request.mutable_header()->mutable_change()->set_values(std::ssize(a));
+      request.mutable_header()->mutable_change()->set_entry_digest(entry_digest_);
       std::vector<double> values;
       for (const Triplet& entry : a) values.push_back(entry.value);
       request.set_data(Bytes(values));
@@ -70,6 +71,7 @@ class RpcSparseStreamTest : public RpcSparseTest {
       data += response.data();
       if (!response.has_result()) continue;
       answer->result = response.result();
+      entry_digest_ = answer->result.entry_digest();
       answer->x.resize(data.size() / sizeof(double));
       if (!data.empty()) std::memcpy(answer->x.data(), data.data(), data.size());
       return true;
@@ -92,7 +94,8 @@ class RpcSparseStreamTest : public RpcSparseTest {
   int64_t n() const { return std::ssize(b_); }
 
   std::vector<double> b_;
-  std::vector<double> x0_;  // of the next Step(); empty: it starts from the last solution
+  std::vector<double> x0_;    // of the next Step(); empty: it starts from the last solution
+  std::string entry_digest_;  // of the last matrix
   v1::SolveSeriesHeader first_;
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::SolveSeriesRequest, v1::SolveSeriesResponse>>

@@ -331,6 +331,9 @@ typedef struct crout_series_result {
   int32_t new_iterations;  /* and of a new one */
   int32_t nearly_singular; /* not 0: X may have no correct digit */
   char handle[32];         /* of the factor that is there, for any other call */
+  /* Digest of the entries of the last crout_series_text or crout_series_sparse: crout_change. Empty
+   * where a dense matrix came since. */
+  char entry_digest[24];
 } crout_series_result;
 
 /* Begins a series; what needs the server is told by the first step. `options`: null for the
@@ -366,7 +369,8 @@ CROUT_API int crout_series_sparse(crout_series* series, const crout_sparse* a,
  * is: U V^T is added, U in `values`, both n x count, column-major, without gaps. Or `of_text` is: A
  * is the matrix of the last crout_series_text or crout_series_sparse with values[k] in the k-th of
  * its `count` entries, in their order; duplicates are summed, and symmetry is expanded, as there.
- */
+ * With `entry_digest`, from the result of the step that brought the matrix whose entries these are,
+ * CROUT_FAILED_PRECONDITION (PATTERN_MISMATCH) where another one came last. */
 typedef struct crout_change {
   size_t struct_size;
   int32_t dtype; /* crout_dtype */
@@ -375,8 +379,9 @@ typedef struct crout_change {
   const int32_t* rows;
   const int32_t* cols;
   const void* v;
-  int64_t n;       /* read where `v` is set */
-  int32_t of_text; /* not 0: without `rows`, `cols` and `v` */
+  int64_t n;                /* read where `v` is set */
+  int32_t of_text;          /* not 0: without `rows`, `cols` and `v` */
+  const char* entry_digest; /* read where `of_text` is set; null: that of the last matrix */
 } crout_change;
 
 /* As crout_series_step without a matrix, of the matrix that `change` makes. */

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "crout/matrix_source.h"
 #include "crout/v1/factorization_service.pb.h"
@@ -34,11 +35,14 @@ class MatrixChange {
 
   // The coordinate text or sparse matrix that came last in this series, with other values: one for
   // each of its lines or entries, in their order. Duplicates are summed, and symmetry is expanded,
-  // as there. INVALID_ARGUMENT from the step for another number of values, and where the series'
-  // stream has had no such matrix, or one of another kind since.
+  // as there. `entry_digest` is that of the matrix whose entries these are: the
+  // result.entry_digest() of the step that brought it, or one computed as the proto defines it.
+  // FAILED_PRECONDITION (PATTERN_MISMATCH) from the step where the last matrix has other entries.
+  // INVALID_ARGUMENT for another number of values, and where the series' stream has had no such
+  // matrix, or one of another kind since.
   template <class T>
-  static MatrixChange Values(absl::Span<const T> values) {
-    return OfValues(AsBytes(values), values.size());
+  static MatrixChange Values(absl::Span<const T> values, absl::string_view entry_digest) {
+    return OfValues(AsBytes(values), values.size(), entry_digest);
   }
 
   const v1::MatrixChange& spec() const { return spec_; }
@@ -53,7 +57,8 @@ class MatrixChange {
   }
   static MatrixChange OfEntries(absl::Span<const int32_t> rows, absl::Span<const int32_t> cols,
                                 absl::string_view values, size_t count);
-  static MatrixChange OfValues(absl::string_view values, size_t count);
+  static MatrixChange OfValues(absl::string_view values, size_t count,
+                               absl::string_view entry_digest);
   static MatrixChange OfLowRank(absl::string_view u, absl::string_view v, size_t element, int64_t n,
                                 int64_t rank);
 

@@ -174,13 +174,28 @@ def test_values_of_a_matrix_are_checked_against_the_last_one(client):
         _, step = client.series([first, crout.Values(2 * first)], np.ones(60))
         assert_solves(2 * A.toarray(), step.x, np.ones(60))
         transposed = A.T.asformat(form)
-        with pytest.raises(crout.InvalidRequest, match="other positions, or in another order"):
+        with pytest.raises(crout.InvalidRequest, match="other positions, or another order") as refused:
             list(client.series([first, crout.Values(transposed)], np.ones(60)))
+        assert refused.value.reason == "PATTERN_MISMATCH"
+        assert refused.value.code == "FAILED_PRECONDITION"
     upwind = [scipy.sparse.diags([-w, 2.0, w - 1.0], [-1, 0, 1], (9, 9)) for w in (0.0, 1.0)]
     _, step = client.series([upwind[0], crout.Values(upwind[1])], np.ones(9))
     assert_solves(upwind[1].toarray(), step.x, np.ones(9))
-    with pytest.raises(crout.InvalidRequest, match=r"no matrix of scipy\.sparse"):
+    with pytest.raises(crout.InvalidRequest, match="last matrix was dense"):
         list(client.series([A.toarray(), crout.Values(A)], np.ones(60)))
+    with pytest.raises(crout.InvalidRequest, match=r"shape \(61, 60\), the series' matrix has the order 60"):
+        list(client.series([A, crout.Values(scipy.sparse.vstack([A, A.tocsr()[:1]]))], np.ones(60)))
+
+
+def test_values_of_a_matrix_follow_a_file(client, tmp_path):
+    path = tmp_path / "A.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n2 2 3\n2 1 1\n2 2 4\n1 1 3\n")
+    same = scipy.sparse.coo_array(([2.0, 8.0, 6.0], ([1, 1, 0], [0, 1, 0])), (2, 2))
+    _, step = client.series([path, crout.Values(same)], np.ones(2))
+    assert_solves(same.toarray(), step.x, np.ones(2))
+    with pytest.raises(crout.InvalidRequest, match="another order") as refused:
+        list(client.series([path, crout.Values(same.tocsr())], np.ones(2)))
+    assert refused.value.reason == "PATTERN_MISMATCH"
 
 
 def test_values_that_are_none(client, regular):
@@ -195,7 +210,7 @@ def test_values_that_are_none(client, regular):
     ):
         with pytest.raises(crout.InvalidRequest, match=what):
             list(client.series([A, crout.Values(values)], np.ones(6)))
-    with pytest.raises(crout.InvalidRequest, match="last matrix was dense, or"):
+    with pytest.raises(crout.InvalidRequest, match="last matrix was dense"):
         list(client.series([regular(6), crout.Values(np.ones(36))], np.ones(6)))
 
 

@@ -363,6 +363,8 @@ class StepReply:
     on_factor : callable
         Is given the record of a new factor as soon as it has come: whatever happens to the rest of the
         reply, somebody has to release it.
+    on_result : callable
+        Is given the result of the step.
     """
 
     repeatable = False
@@ -375,9 +377,11 @@ class StepReply:
         shape: tuple[int, ...],
         factor: FactorRecord | None,
         on_factor: Callable[[FactorRecord], None],
+        on_result: Callable[[service.SeriesResult], None],
     ) -> None:
         self._n = n
         self._on_factor = on_factor
+        self._on_result = on_result
         self._target = target
         self._shape = shape
         self._factor = factor
@@ -401,6 +405,7 @@ class StepReply:
             self._target.append(piece)
         if response.HasField("result"):
             self._result = response.result
+            self._on_result(response.result)
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> results.SeriesStep:

@@ -159,7 +159,7 @@ class _Rhs:
             raise InvalidRequest(f"x0 has the shape {array.shape}, the solution {self.shape}")
         elements = _payload.as_elements(array)
         if np.iscomplexobj(elements) and not np.issubdtype(self._dtype, np.complexfloating):
-            raise InvalidRequest("x0 is complex, the solution real")
+            raise InvalidRequest("x0 is complex, the solution real: give a real x0, or a complex b")
         elements = elements.astype(self._dtype, copy=False)
         return _payload.dense(elements if elements.ndim == 2 else elements[:, None])
 
@@ -202,16 +202,21 @@ class Series:
         if start is None:
             header.cache.CopyFrom(cache_options(**cache))
         elif cache:
-            raise InvalidRequest("name and lease are those of the factor that the series starts with")
+            raise InvalidRequest(
+                "name and lease are those of the factor that the series starts with: leave them out"
+            )
         else:
             header.handle = start.handle
         self._header: service.SolveSeriesHeader | None = header  # Until the first step has it.
         self._n = None if start is None else start.n
         self._dtype = None if start is None else start.matrix_dtype
-        self._entry_order: bytes | None = None
+        self._entry_digest = ""  # Of the last matrix, as the server reported it.
 
     def _made(self, factor: FactorRecord) -> None:
         self.factor = factor
+
+    def _solved(self, result: service.SeriesResult) -> None:
+        self._entry_digest = result.entry_digest
 
     def step(self, A: Any | None, b: Any, x0: Any | None = None) -> RoundCall[SeriesStep]:
         """A round of SolveSeries; without A with the matrix of the step before, without x0 from its x."""
@@ -219,8 +224,10 @@ class Series:
         payloads = []
         if isinstance(A, changes.Change):
             if self._dtype is None:
-                raise InvalidRequest("the first step has no matrix that could change")
-            change, pieces = changes.payload(A, self._n, self._dtype, self._entry_order)
+                raise InvalidRequest(
+                    "the first step has no matrix that could change: give one before, or start= a factor"
+                )
+            change, pieces = changes.payload(A, self._n, self._dtype, self._entry_digest)
             header.change.CopyFrom(change)
             payloads.append((_DATA, pieces))
         elif A is not None:
@@ -228,9 +235,8 @@ class Series:
             header.matrix.CopyFrom(matrix.spec)
             payloads.append((_DATA, matrix.open))
             self._n, self._dtype = _order(matrix), matrix.dtype
-            self._entry_order = _sparse_arrays.order_digest(A) if _sparse_arrays.is_sparse(A) else None
         elif self._dtype is None:
-            raise InvalidRequest("the first step has no matrix")
+            raise InvalidRequest("the first step has no matrix: give one, or start= a factor")
         if isinstance(b, (str, os.PathLike)):
             raise InvalidRequest("the right-hand sides of a series are arrays: read the file first")
         rhs = _Rhs(b, self._n, self._dtype, overwrite=False)
@@ -245,7 +251,7 @@ class Series:
         call: RoundCall[SeriesStep] = RoundCall(
             "SolveSeries",
             service.SolveSeriesRequest(header=header).SerializeToString(),
-            lambda: StepReply(self._n, rhs.target(), shape, self.factor, self._made),
+            lambda: StepReply(self._n, rhs.target(), shape, self.factor, self._made, self._solved),
             payloads=tuple(payloads),
             **self._call,
         )
@@ -282,7 +288,9 @@ def schur_complement(A: Any, leading_order: int, **options: Any) -> Call[Complem
     payload = _payload.square(A)
     order = _order(payload)
     if integer("leading_order", leading_order) < 0 or (order is not None and leading_order > order):
-        raise InvalidRequest(f"the leading block has order {leading_order}, the matrix {order}")
+        raise InvalidRequest(
+            f"the leading block has order {leading_order}, the matrix {order}: give 0 to {order}"
+        )
     header = service.ComputeSchurComplementHeader(
         matrix=payload.spec,
         leading_order=leading_order,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,24 +59,42 @@ def by_columns(value: Any) -> Any:
 def pattern_digest(columns: Any) -> str:
     """SparseInfo.pattern_digest of a square matrix of `by_columns`."""
     n = columns.shape[0]
+    hashes = (_split_mix(i + j * np.uint64(n)) for j, i in _compressed(columns.indptr, columns.indices))
+    return _digest(n, hashes)
+
+
+def entry_digest(by_rows: bool, indices: Sequence[Array], n: int) -> str:
+    """SeriesResult.entry_digest of the first two of `entries`, of a square matrix of order n."""
+    pairs = _compressed(*indices) if by_rows else _coordinates(*indices)
+
+    def hashes() -> Iterator[Array]:
+        begin = 0
+        for i, j in pairs:
+            line = np.arange(begin, begin + len(i), dtype=np.uint64)
+            begin += len(i)
+            yield _split_mix(_split_mix(i + j * np.uint64(n)) + line)
+
+    return _digest(n, hashes())
+
+
+def _digest(n: int, hashes: Iterator[Array]) -> str:
     total = int(_split_mix(np.array([n], np.uint64))[0])
-    starts = columns.indptr
-    for begin in range(0, len(columns.data), _BLOCK):
-        end = min(begin + _BLOCK, len(columns.data))
-        column = np.searchsorted(starts, np.arange(begin, end), side="right") - 1
-        position = column.astype(np.uint64) * np.uint64(n) + columns.indices[begin:end].astype(np.uint64)
-        total += int(_split_mix(position).sum(dtype=np.uint64))
+    total += sum(int(block.sum(dtype=np.uint64)) for block in hashes)
     return f"{total % 2**64:016x}"
 
 
-def order_digest(value: Any) -> bytes:
-    """Equal for matrices whose `entries` are at the same positions in the same order."""
-    by_rows, indices, _ = entries(value)
-    digest = hashlib.blake2b(repr((value.shape, by_rows)).encode())
-    for index in indices:
-        for begin in range(0, len(index), _BLOCK):
-            digest.update(index[begin : begin + _BLOCK].astype("<i8").data)
-    return digest.digest()
+def _compressed(starts: Array, indices: Array) -> Iterator[tuple[Array, Array]]:
+    """Blocks of positions of compressed lines: the line of each, and its index in that."""
+    for begin in range(0, len(indices), _BLOCK):
+        end = min(begin + _BLOCK, len(indices))
+        line = np.searchsorted(starts, np.arange(begin, end), side="right") - 1
+        yield line.astype(np.uint64), indices[begin:end].astype(np.uint64)
+
+
+def _coordinates(row: Array, col: Array) -> Iterator[tuple[Array, Array]]:
+    for begin in range(0, len(row), _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        yield row[block].astype(np.uint64), col[block].astype(np.uint64)
 
 
 def _split_mix(x: Array) -> Array:

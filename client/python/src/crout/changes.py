@@ -53,9 +53,10 @@ class Values:
     ----------
     values : sparse matrix, or array_like of shape (nnz,)
         A matrix of `scipy.sparse` that stores its entries at the same positions and in the same order
-        as the series' last one; another pattern is refused. Or the values alone, unchecked but for
-        their number: in the order of the file's lines, or of ``A.data`` of a matrix that was sent in
-        the format "csr", "csc" or "coo". Duplicates add up, and a file's symmetry holds.
+        as the series' last one. The server refuses another pattern, or another order
+        (`InvalidRequest` with the reason "PATTERN_MISMATCH"). Or the values alone, unchecked but
+        for their number: in the order of the file's lines, or of ``A.data`` of a matrix that was sent
+        in the format "csr", "csc" or "coo". Duplicates add up, and a file's symmetry holds.
     """
 
     values: Any
@@ -76,31 +77,37 @@ def _indices(value: Any, n: int | None, count: int, name: str) -> Array:
     if array.shape != (count,) or array.dtype.kind not in "iu":
         raise InvalidRequest(f"{name} are integers, as many as there are values ({count})")
     if count and (array.min() < 0 or (n is not None and array.max() >= n)):
-        raise InvalidRequest(f"{name} are beyond the matrix of order {n}: they count from 0")
+        index = array.min() if array.min() < 0 else array.max()
+        raise InvalidRequest(
+            f"{name} has the index {index}, beyond the matrix of order {n}: they count from 0"
+        )
     return array.astype("<i4")
 
 
-def _values_of(change: Values, order: bytes | None) -> Any:
+def _values_of(change: Values, n: int | None, digest: str) -> tuple[Any, str]:
+    """The values, and the digest of the entries that they belong to."""
     if not _sparse_arrays.is_sparse(change.values):
-        return change.values
-    if order is None:
-        raise InvalidRequest("the series' last matrix was no matrix of scipy.sparse: send this one in full")
-    if _sparse_arrays.order_digest(change.values) != order:
+        return change.values, digest
+    shape = change.values.shape
+    if len(shape) != 2 or shape[0] != shape[1] or n not in (None, shape[0]):
         raise InvalidRequest(
-            "the matrix has entries at other positions, or in another order, than the series' last sparse "
-            "one: send it in full"
+            f"the matrix of the values has the shape {shape}, the series' matrix has the order {n}: "
+            "give new values of that matrix"
         )
-    return _sparse_arrays.entries(change.values)[2]
+    by_rows, indices, values = _sparse_arrays.entries(change.values)
+    return values, _sparse_arrays.entry_digest(by_rows, indices, shape[0])
 
 
 def _parts(
-    change: Change, n: int | None, dtype: np.dtype[Any], order: bytes | None
+    change: Change, n: int | None, dtype: np.dtype[Any], digest: str
 ) -> tuple[service.MatrixChange, list[Array]]:
     if isinstance(change, Values):
-        values = _cast(_values_of(change, order), dtype, "values")
+        given, digest = _values_of(change, n, digest)
+        values = _cast(given, dtype, "values")
         if values.ndim != 1 or not values.size:
             raise InvalidRequest("the values of a pattern are a vector, of one at least")
-        return service.MatrixChange(values=values.size), [np.ascontiguousarray(values)]
+        spec = service.MatrixChange(values=values.size, entry_digest=digest)
+        return spec, [np.ascontiguousarray(values)]
     if isinstance(change, Entries):
         values = _cast(change.values, dtype, "values")
         if values.ndim != 1 or not values.size:
@@ -121,12 +128,12 @@ def _parts(
 
 
 def payload(
-    change: Change, n: int | None, dtype: np.dtype[Any], order: bytes | None
+    change: Change, n: int | None, dtype: np.dtype[Any], digest: str
 ) -> tuple[service.MatrixChange, _payload.Opener]:
     """What of `change` goes into the header, and what follows it.
 
-    The matrix has order n, None: unknown. `order` is the order_digest of the last sparse matrix in
-    memory, None: the last matrix was another one.
+    The matrix has order n, None: unknown. `digest` is SeriesResult.entry_digest of the last matrix,
+    which values alone belong to.
     """
-    spec, parts = _parts(change, n, dtype, order)
+    spec, parts = _parts(change, n, dtype, digest)
     return spec, _payload.pieces_of(parts)
