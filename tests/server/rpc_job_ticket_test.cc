@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "gtest/gtest.h"
+#include "server/scheduling/device_scheduler.h"
 #include "tests/server/event.h"
 #include "tests/support/fake_device.h"
 
