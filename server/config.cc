@@ -292,6 +292,19 @@ void AddLimitOptions(Options& options, Config& config) {
       .Add("max-connections", config.max_connections,
            "Connections of each address at a time; a further one is closed at once")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  options
+      .Add("abandoned-calls", config.abandon.calls,
+           "Closes a connection whose client resets more calls in 10 s before their header was "
+           "read, and most of its calls (--abandoned-share); 0: none")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
+  options
+      .Add("abandoned-share", config.abandon.share,
+           "Share of a connection's calls above which --abandoned-calls closes it")
+      ->check([](const std::string& text) {
+        double share = 0;
+        const bool good = absl::SimpleAtod(text, &share) && share >= 0 && share <= 1;  // no NaN
+        return good ? "" : "'" + text + "' is not in [0, 1]";
+      });
   options.Add("max-n", config.limits.max_n, "Largest dimension of a matrix")
       ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
   options

@@ -48,6 +48,7 @@ struct Config {
   std::vector<std::string> trusted_proxies;
   absl::Duration max_connection_age = absl::Hours(1);
   int64_t max_connections = 4096;  // of TCP, to each address of `listen`
+  AbandonLimits abandon;           // of calls that a connection's client resets
   // Small calls that run together (decision 0032).
   bool gather = true;
   int64_t gather_max_order = 128;

@@ -19,6 +19,7 @@
 #include "kernels/util/thread.h"
 #include "server/http/listen_address.h"
 #include "server/operations_pages.h"
+#include "server/rpc/arriving_calls.h"
 #include "server/rpc/caller.h"
 #include "server/scheduling/reason.h"
 #include "server/start_log.h"
@@ -33,7 +34,9 @@ using Clock = std::chrono::steady_clock;
 
 // Of one connection; further calls wait at the client. Each costs some 24 KB even when idle, and
 // without a bound a client that opens and resets streams has all of them worked on at once.
-constexpr int kMaxCallsOfConnection = 256;
+constexpr int kMaxCallsOfConnection = ConnectionCalls::kMostStreams;
+// gRPC makes all calls of what it reads at once before it ends one of them: of 64 KiB some 2,000.
+constexpr int kMostReadBytes = 64 << 10;
 // Names and values of a call's headers; the largest that we use is a few hundred bytes.
 constexpr int kMaxMetadataBytes = 8192;
 // From the TCP connection to the peer's HTTP/2 settings.
@@ -123,6 +126,7 @@ absl::Status Daemon::Bind() {
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   }
   LimitPeers(config_.max_connection_age, builder);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostReadBytes);
   // Fewer, larger frames: less to parse for each byte of a matrix.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   grpc::ResourceQuota quota("croutd");
@@ -132,13 +136,17 @@ absl::Status Daemon::Bind() {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::vector<std::unique_ptr<TcpListener::Acceptor>> acceptors;
   CROUT_ASSIGN_OR_RETURN(tls_, TlsKeeper::Create(config_.tls));
-  const auto over_tcp = ListenerCredentials(tls_->published());
+  ConnectionCalls& calls = stack_->core().connections;
+  calls.SetDisconnect([this](const std::string& peer) { Disconnect(peer); });
+  const auto insecure = BoundedInsecure(calls);
+  const auto over_tcp =
+      config_.tls.enabled() ? BoundedTls(ListenerCredentials(tls_->published()), calls) : insecure;
   max_connections_ = MaxConnections(config_.max_connections, config_.listen.size());
   for (const std::string& address : config_.listen) {
     CROUT_RETURN_IF_ERROR(BindTo(address));
     acceptors.push_back(builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        IsUnix(address) ? grpc::InsecureServerCredentials() : over_tcp));
+        IsUnix(address) ? insecure : over_tcp));
   }
   builder.RegisterService(&stack_->service());
   builder.RegisterCallbackGenericService(standard_.get());
@@ -164,6 +172,15 @@ absl::Status Daemon::BindTo(const std::string& address) {
   listeners_.push_back(*std::move(listener));
   addresses_.push_back(address);
   return GiveAccess(path, config_.unix_access);
+}
+
+void Daemon::Disconnect(const std::string& peer) {
+  const auto from = ParseTcpPeer(peer);
+  const auto closes = [&](const auto& listener) { return listener->Disconnect(*from); };
+  if (!from || !std::any_of(listeners_.begin(), listeners_.end(), closes)) return;
+  // Each line costs the client --abandoned-calls calls.
+  Log(LogLevel::kWarn, "connection_closed",
+      {{"peer", peer}, {"reason", "its client resets its calls before their header is read"}});
 }
 
 HttpAdmission Daemon::AdmitReader(Role role, const HttpCaller& caller) {

@@ -56,6 +56,8 @@ class Daemon {
   void Housekeep();
   void RefreshTls();
   void CountConnections();
+  // Closes a peer's connection, whose client resets its calls.
+  void Disconnect(const std::string& peer);
   void HousekeepingLoop();
 
   const Config config_;

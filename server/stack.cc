@@ -89,6 +89,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                     .recent_work = stack->recent_work_,
                                     .traces = stack->traces_.get(),
                                     .calls = stack->calls_,
+                                    .connections = stack->connections_,
                                     .call_memory = *stack->call_memory_,
                                     .call_shares = *stack->call_shares_,
                                     .trusted_proxies = std::move(proxies),
@@ -149,6 +150,7 @@ void Stack::Housekeep() {
   });
   GoOnWithoutMemory([this] { cache_->Sweep(); });
   GoOnWithoutMemory([this] { calls_.EnforceLimits(SteadyNow()); });
+  connections_.Housekeep(SteadyNow());
   GoOnWithoutMemory([this] { memory_return_.Observe(CurrentActivity(), SteadyNow()); });
   GoOnWithoutMemory([this] {
     const uint64_t times = WorkWithoutMemory();

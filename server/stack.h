@@ -46,6 +46,7 @@ class Stack {
  private:
   explicit Stack(const Config& config)
       : call_log_(config.call_log),
+        connections_(config.abandon),
         memory_return_(config.return_memory_after, [this] { ReturnMemory(); }) {}
   // Leaves at most `bytes` of free blocks in the pools of host memory.
   void Trim(size_t bytes);
@@ -63,6 +64,7 @@ class Stack {
   AnalysisStore analyses_;
   std::unique_ptr<TraceExporter> traces_;  // null: they go nowhere
   CallRegistry calls_;
+  ConnectionCalls connections_;
   std::unique_ptr<MemoryBudget> call_memory_;
   std::unique_ptr<PeerShares> call_shares_;
   std::unique_ptr<MemoryBudget> refused_memory_;

@@ -86,6 +86,19 @@ std::array<uint8_t, 16> PeerOf(const sockaddr_storage& from) {
   return peer;
 }
 
+TcpPeer FromOf(const sockaddr_storage& from) {
+  TcpPeer peer;
+  if (from.ss_family == AF_INET) {
+    const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(from);
+    peer = {PeerOf(from), ntohs(ipv4.sin_port)};
+  } else if (from.ss_family == AF_INET6) {
+    const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(from);
+    std::memcpy(peer.address.data(), &ipv6.sin6_addr, peer.address.size());
+    peer.port = ntohs(ipv6.sin6_port);
+  }
+  return peer;
+}
+
 struct FreeAddresses {
   void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
 };
@@ -270,7 +283,10 @@ void TcpListener::AcceptFrom(int socket) {
     return;
   }
   absl::Cleanup until_it_is_taken = [fd] { close(fd); };
-  if (!Take({.fd = fd, .cookie = CookieOf(fd).value_or(0), .peer = PeerOf(from)})) {
+  if (!Take({.fd = fd,
+             .cookie = CookieOf(fd).value_or(0),
+             .peer = PeerOf(from),
+             .from = FromOf(from)})) {
     ++turned_away_;
     return;
   }
@@ -294,6 +310,22 @@ bool TcpListener::HasRoomFor(const Peer& peer) const {
   const auto of_peer = [&](const Connection& connection) { return connection.peer == peer; };
   const auto count = std::count_if(connections_.begin(), connections_.end(), of_peer);
   return static_cast<size_t>(count) < most_of_one_;
+}
+
+bool TcpListener::Disconnect(const TcpPeer& peer) {
+  constexpr size_t kStep = size_t{1} << 20;
+  constexpr int kMostSteps = 64;  // more than a socket's buffer
+  MutexLock lock(&mutex_);
+  for (const Connection& connection : connections_) {
+    if (connection.from != peer || CookieOf(connection.fd) != connection.cookie) continue;
+    shutdown(connection.fd, SHUT_RDWR);
+    // gRPC would read and answer what the system has received.
+    for (int i = 0; i < kMostSteps; ++i) {
+      if (recv(connection.fd, nullptr, kStep, MSG_TRUNC | MSG_DONTWAIT) <= 0) break;
+    }
+    return true;
+  }
+  return false;
 }
 
 size_t TcpListener::MostOfOnePeer(size_t most) {

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/util/mutex.h"
+#include "server/rpc/peer_name.h"
 
 namespace crout {
 
@@ -54,6 +55,10 @@ class TcpListener {
   // No further connection is accepted: those that come are refused by the system.
   void Stop();
 
+  // Closes the open connection from `peer`, if there is one, and drops what it has sent; whether
+  // there was one.
+  bool Disconnect(const TcpPeer& peer);
+
   // Connections that are open, and how many were turned away.
   size_t open();
   uint64_t turned_away() const { return turned_away_; }
@@ -65,6 +70,7 @@ class TcpListener {
     int fd;
     uint64_t cookie;
     Peer peer;
+    TcpPeer from;  // of a Unix socket, all 0
   };
 
   TcpListener(size_t most, size_t most_of_one) : most_(most), most_of_one_(most_of_one) {}

@@ -67,6 +67,10 @@ void CallBase::WriteDone(bool ok) {
 
 void CallBase::Done() {
   const std::shared_ptr<CallBase> self = std::move(self_);
+  {
+    MutexLock lock(&mutex_);
+    if (context_->IsCancelled()) arrival_.ClientLeft();
+  }
   GoOnWithoutMemory([this] { ObserveCall(core_, Observed()); });
 }
 
@@ -89,13 +93,14 @@ absl::Status CallBase::Enter() {
   observed_.identity = caller.identity;
   sharing_peer_ = SharingPeer(observed_.peer, caller.identity, core_.trusted_proxies);
   CROUT_RETURN_IF_ERROR(ChargeMore(ServerCore::kCallBytes));
+  arrival_.Charged();
   account_ = core_.tenant_loads.OpenCall(tenant_);
   return absl::OkStatus();
 }
 
 void CallBase::Refuse(absl::Status status, size_t held) {
   MutexLock lock(&mutex_);
-  if (caller_.Delay(core_, status, held)) return;
+  if (caller_.Delay(core_, status, held)) return arrival_.Charged();
   End(std::move(status));
 }
 
@@ -107,6 +112,14 @@ void CallBase::CheckCaller(Clock::time_point now) {
 
 absl::Status CallBase::TakeRequest(const grpc::ByteBuffer& buffer,
                                    google::protobuf::Message* request) {
+  {
+    MutexLock lock(&mutex_);
+    if (!buffer.Valid()) {
+      arrival_.ClientLeft();
+      return absl::InvalidArgumentError("the call ended before its request: send one message");
+    }
+    HeaderRead();
+  }
   CROUT_RETURN_IF_ERROR(ParseMessage(buffer, request));
   return ChargeMore(buffer.Length());
 }

@@ -61,7 +61,11 @@ class CallBase : public LiveCall,
 
  protected:
   CallBase(ServerCore& core, grpc::CallbackServerContext* context, Method method)
-      : core_(core), context_(context), observed_(method, context), writer_(core.limits.transfer) {}
+      : core_(core),
+        context_(context),
+        observed_(method, context),
+        arrival_(core.connections.Begin(*context)),
+        writer_(core.limits.transfer) {}
 
   // gRPC's reactions. After Done() the call may be gone.
   void Cancelled();
@@ -90,6 +94,9 @@ class CallBase : public LiveCall,
   absl::StatusOr<PeerShares::Charge> Charge(size_t bytes);
   // Likewise, as long as the call lives.
   absl::Status ChargeMore(size_t bytes);
+
+  // The header, or the whole request, has been read.
+  void HeaderRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { arrival_.HeaderRead(); }
 
   CallPhase phase() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_; }
   // The next phase begins; no effect on a call that is there or beyond, as one that has ended is.
@@ -265,6 +272,7 @@ class CallBase : public LiveCall,
   std::shared_ptr<CallBase> self_;           // gRPC's reference, from Enter() to Done()
   std::atomic<bool> stop_ = false;
 
+  ConnectionCalls::Entry arrival_ ABSL_GUARDED_BY(mutex_);
   CallerCheck caller_ ABSL_GUARDED_BY(mutex_);
   ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);
   JobTicket ticket_ ABSL_GUARDED_BY(mutex_);

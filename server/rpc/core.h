@@ -18,6 +18,7 @@
 #include "server/metrics/metrics.h"
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
+#include "server/rpc/connection_calls.h"
 #include "server/rpc/peer_name.h"
 #include "server/rpc/transfer_watch.h"
 #include "server/scheduling/device_pool.h"
@@ -62,6 +63,8 @@ struct ServerCore {
   // Where spans of calls go; null: nowhere.
   TraceExporter* traces;
   CallRegistry& calls;
+  // Calls that no memory is charged for yet.
+  ConnectionCalls& connections;
   // For the calls themselves, whatever they move, and its shares by peer.
   MemoryBudget& call_memory;
   PeerShares& call_shares;

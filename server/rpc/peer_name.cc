@@ -50,19 +50,26 @@ Address Masked(Address address, int bits) {
   return address;
 }
 
-// The address of a TCP peer as gRPC names it, without its port and zone.
-std::optional<Address> AddressOf(absl::string_view peer) {
-  if (!absl::ConsumePrefix(&peer, "ipv4:") && !absl::ConsumePrefix(&peer, "ipv6:")) {
-    return std::nullopt;
-  }
-  std::string host(peer.substr(0, peer.rfind(':')));
-  host = absl::StrReplaceAll(host, {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
-  return ParseAddress(host.substr(0, host.find('%')));
-}
-
 bool IsUnix(std::string_view peer) { return absl::StartsWith(ToAbsl(peer), "unix"); }
 
 }  // namespace
+
+std::optional<TcpPeer> ParseTcpPeer(std::string_view peer) {
+  absl::string_view rest = ToAbsl(peer);
+  if (!absl::ConsumePrefix(&rest, "ipv4:") && !absl::ConsumePrefix(&rest, "ipv6:")) {
+    return std::nullopt;
+  }
+  const size_t colon = rest.rfind(':');
+  uint32_t port = 0;
+  if (colon == rest.npos || !absl::SimpleAtoi(rest.substr(colon + 1), &port) || port > 0xffff) {
+    return std::nullopt;
+  }
+  std::string host(rest.substr(0, colon));
+  host = absl::StrReplaceAll(host, {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
+  const auto address = ParseAddress(host.substr(0, host.find('%')));  // without its zone
+  if (!address) return std::nullopt;
+  return TcpPeer{*address, static_cast<uint16_t>(port)};
+}
 
 absl::StatusOr<TrustedProxies> TrustedProxies::Parse(const std::vector<std::string>& entries) {
   TrustedProxies proxies;
@@ -89,9 +96,9 @@ absl::StatusOr<TrustedProxies> TrustedProxies::Parse(const std::vector<std::stri
 
 bool TrustedProxies::Has(std::string_view peer) const {
   if (IsUnix(peer)) return unix_;
-  const auto address = AddressOf(ToAbsl(peer));
-  return address && std::any_of(networks_.begin(), networks_.end(), [&](const Network& network) {
-           return Masked(*address, network.bits) == network.address;
+  const auto from = ParseTcpPeer(peer);
+  return from && std::any_of(networks_.begin(), networks_.end(), [&](const Network& network) {
+           return Masked(from->address, network.bits) == network.address;
          });
 }
 
@@ -100,9 +107,10 @@ std::string SharingPeer(std::string_view peer, std::string_view identity,
   if (!identity.empty()) return absl::StrCat("identity ", ToAbsl(identity));
   if (proxies.Has(peer)) return "";
   if (IsUnix(peer)) return "unix";
-  const auto address = AddressOf(ToAbsl(peer));
-  if (!address) return "";
-  const Address shared = Masked(*address, IsMapped(*address) ? kAddressBits : kSharedBits);
+  const auto from = ParseTcpPeer(peer);
+  if (!from) return "";
+  const Address shared =
+      Masked(from->address, IsMapped(from->address) ? kAddressBits : kSharedBits);
   return absl::StrCat("address ", std::string(shared.begin(), shared.end()));
 }
 

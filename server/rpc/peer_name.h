@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,15 @@
 #include "absl/status/statusor.h"
 
 namespace crout {
+
+// The address and port of a TCP peer.
+struct TcpPeer {
+  std::array<uint8_t, 16> address = {};  // IPv6; of IPv4 in its mapped form
+  uint16_t port = 0;
+  friend bool operator==(const TcpPeer&, const TcpPeer&) = default;
+};
+// Of a peer as gRPC names it: "ipv4:10.0.0.7:50051". None of a Unix socket.
+std::optional<TcpPeer> ParseTcpPeer(std::string_view peer);
 
 // Proxies, each of which makes the calls of many clients. Constant, and then thread-safe.
 class TrustedProxies {

@@ -41,13 +41,15 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
         method_(method),
         context_(context),
         name_(context->method().substr(1)),
-        peer_(context->peer()) {}
+        peer_(context->peer()),
+        arrival_(services.core_.connections.Begin(*context)) {}
 
   void Begin(Access access) {
     MutexLock lock(&services_.mutex_);
     auto& visits = services_.visits_;
     if (visits.size() >= kMostVisits) MakeRoom(visits);
     visits.push_back(this);
+    arrival_.Charged();  // bounded by kMostVisits
     if (access == Access::kRoles) {
       absl::StatusOr<Caller> caller = AdmitVisitor(services_.core_, *context_, Asked());
       if (!caller.ok()) return Refuse(caller.status());
@@ -95,6 +97,7 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
       return End(method_ == Method::kReflect ? absl::OkStatus()
                                              : absl::InvalidArgumentError("there is no request"));
     }
+    arrival_.HeaderRead();
     try {
       const absl::Status status = Answer();
       if (!status.ok()) End(status);
@@ -120,6 +123,7 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
   void OnDone() override {
     {
       MutexLock lock(&services_.mutex_);
+      if (context_->IsCancelled()) arrival_.ClientLeft();
       services_.visits_.remove(this);
     }
     delete this;
@@ -190,6 +194,7 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
   const std::string name_;
   const std::string peer_;
   // Guarded by services_.mutex_.
+  ConnectionCalls::Entry arrival_;
   Caller caller_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer reply_;
@@ -199,6 +204,23 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
   std::optional<std::string> watched_;  // the service, once it is known
   std::optional<HealthCheckResponse::ServingStatus> told_;
   std::optional<Clock::time_point> ended_;
+};
+
+// A call of a service that is not there.
+class StandardServices::Stray final : public grpc::ServerGenericBidiReactor {
+ public:
+  Stray(StandardServices& services, grpc::GenericCallbackServerContext* context)
+      : context_(context), arrival_(services.core_.connections.Begin(*context)) {
+    Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""));
+  }
+  void OnDone() override {
+    if (context_->IsCancelled()) arrival_.ClientLeft();
+    delete this;
+  }
+
+ private:
+  grpc::GenericCallbackServerContext* const context_;
+  ConnectionCalls::Entry arrival_;
 };
 
 StandardServices::StandardServices(ServerCore& core, Access health, Access reflection)
@@ -215,9 +237,9 @@ grpc::ServerGenericBidiReactor* StandardServices::CreateReactor(
       {absl::StrCat("/", kHealth, "/Watch"), Method::kWatch},
       {absl::StrCat("/", kReflection, "/ServerReflectionInfo"), Method::kReflect}};
   const auto method = kMethods.find(context->method());
-  if (method == kMethods.end()) return CallbackGenericService::CreateReactor(context);
+  if (method == kMethods.end()) return new Stray(*this, context);
   const Access access = method->second == Method::kReflect ? reflection_ : health_;
-  if (access == Access::kOff) return CallbackGenericService::CreateReactor(context);
+  if (access == Access::kOff) return new Stray(*this, context);
   auto* const visit = new Visit(*this, method->second, context);
   visit->Begin(access);
   return visit;

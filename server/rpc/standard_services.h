@@ -39,6 +39,7 @@ class StandardServices final : public grpc::CallbackGenericService {
   void EnforceLimits(std::chrono::steady_clock::time_point now);
 
  private:
+  class Stray;
   class Visit;
   enum class Method { kCheck, kWatch, kReflect };
 

@@ -101,6 +101,7 @@ absl::Status UploadCall::HandleHeader(StreamMessage& message) {
   }
   if (BetweenRounds()) StartClock();
   MoveTo(CallPhase::kAdmission);
+  HeaderRead();
   reader_.TakeHeader();
   reader_.StopWatch();
   first_ = &message;

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
 #include "tests/e2e/daemon.h"
+#include "tests/e2e/http2_frames.h"
 #include "tests/e2e/raw_calls.h"
 #include "tests/support/http_peer.h"
 #include "tests/support/status_matchers.h"
@@ -23,20 +24,6 @@ using crout::testing::HttpPeer;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-// HTTP/2 by hand (RFC 9113).
-std::string Frame(char type, char flags, uint32_t stream, const std::string& payload) {
-  std::string frame;
-  for (const int shift : {16, 8, 0}) frame += static_cast<char>(payload.size() >> shift);
-  frame += type;
-  frame += flags;
-  for (const int shift : {24, 16, 8, 0}) frame += static_cast<char>(stream >> shift);
-  return frame + payload;
-}
-const std::string& Preface() {
-  static const auto* const preface =
-      new std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(/*SETTINGS*/ 4, 0, 0, ""));
-  return *preface;
-}
 std::string Ping() { return Frame(6, 0, 0, std::string(8, 'p')); }
 
 // An HPACK literal that enters no table.

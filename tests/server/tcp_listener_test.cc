@@ -39,6 +39,10 @@ class Taken {
     MutexLock lock(&mutex_);
     while (fds_.size() < count) changed_.Wait(&mutex_);
   }
+  int Last() {
+    MutexLock lock(&mutex_);
+    return fds_.back();
+  }
   void CloseOne() {
     MutexLock lock(&mutex_);
     close(fds_.front());
@@ -81,6 +85,16 @@ class Socket {
     EXPECT_LE(recv(fd_, &byte, 1, 0), 0);
   }
   bool open() const { return fd_ >= 0; }
+  void Send(size_t bytes) const {
+    EXPECT_EQ(send(fd_, std::string(bytes, 'x').data(), bytes, 0), static_cast<ssize_t>(bytes));
+  }
+  // As the other side sees it.
+  TcpPeer peer() const {
+    sockaddr_in address = {};
+    socklen_t size = sizeof address;
+    getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
+    return *ParseTcpPeer(absl::StrCat("ipv4:127.0.0.1:", ntohs(address.sin_port)));
+  }
 
  private:
   int fd_;
@@ -161,6 +175,28 @@ TEST_F(TcpListenerTest, AllPeersTogetherAreBounded) {
   taken_.WaitFor(256);
   ConnectFrom("127.0.0.9", listener_->port()).WaitUntilClosed();
   EXPECT_EQ(taken_.count(), 256u);
+}
+
+TEST_F(TcpListenerTest, APeerIsDisconnectedAndWhatItSentIsDropped) {
+  Start(256);
+  const std::vector<Socket> other = ConnectMany("127.0.0.1", 1);
+  const std::vector<Socket> peer = ConnectMany("127.0.0.1", 1);
+  taken_.WaitFor(2);
+  peer[0].Send(10'000);
+  EXPECT_TRUE(listener_->Disconnect(peer[0].peer()));
+  peer[0].WaitUntilClosed();
+  char byte = 0;
+  EXPECT_EQ(recv(taken_.Last(), &byte, 1, MSG_DONTWAIT), 0) << "the end, and nothing before";
+  other[0].Send(1);
+  EXPECT_FALSE(listener_->Disconnect(TcpPeer()));
+}
+
+TEST_F(TcpListenerTest, AConnectionThatEndedIsNotDisconnected) {
+  Start(256);
+  const std::vector<Socket> peer = ConnectMany("127.0.0.1", 1);
+  taken_.WaitFor(1);
+  taken_.CloseOne();
+  EXPECT_FALSE(listener_->Disconnect(peer[0].peer()));
 }
 
 TEST_F(TcpListenerTest, AfterStopTheSystemRefuses) {

@@ -1,0 +1,118 @@
+#include "server/rpc/arriving_calls.h"
+
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/security/auth_metadata_processor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "kernels/util/mutex.h"
+
+namespace crout {
+namespace {
+
+constexpr char kRefusal[] =
+    "too many calls of this connection wait for the server: send fewer at a time, and try again";
+
+// Calls of one connection may arrive on two threads: one of them numbers it.
+Mutex& Numbering() {
+  static auto* const mutex = new Mutex();
+  return *mutex;
+}
+
+// `find` gives the connection's number as text, none at first; `add` adds it.
+template <class Find, class Add>
+bool Arrives(ConnectionCalls& calls, const Find& find, const Add& add) {
+  uint64_t connection = 0;
+  {
+    MutexLock lock(&Numbering());
+    const std::optional<absl::string_view> number = find();
+    if (!number) {
+      connection = calls.NewConnection();
+      add(absl::StrCat(connection));
+    } else if (!absl::SimpleAtoi(*number, &connection)) {
+      return false;
+    }
+  }
+  return calls.Arrive(connection);
+}
+
+class TlsHook final : public grpc::AuthMetadataProcessor {
+ public:
+  explicit TlsHook(ConnectionCalls& calls) : calls_(calls) {}
+  bool IsBlocking() const override { return false; }
+  grpc::Status Process(const InputMetadata& /*metadata*/, grpc::AuthContext* connection,
+                       OutputMetadata* /*consumed*/, OutputMetadata* /*response*/) override {
+    const auto find = [&]() -> std::optional<absl::string_view> {
+      const auto found = connection->FindPropertyValues(kConnectionProperty);
+      if (found.empty()) return std::nullopt;
+      return absl::string_view(found.front().data(), found.front().size());
+    };
+    const auto add = [&](const std::string& number) {
+      connection->AddProperty(kConnectionProperty, number);
+    };
+    if (Arrives(calls_, find, add)) return grpc::Status::OK;
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, kRefusal};
+  }
+
+ private:
+  ConnectionCalls& calls_;
+};
+
+// As TlsHook; `calls` is a ConnectionCalls.
+void Process(void* calls, grpc_auth_context* connection, const grpc_metadata* /*metadata*/,
+             size_t /*count*/, grpc_process_auth_metadata_done_cb done, void* call) {
+  const auto find = [&]() -> std::optional<absl::string_view> {
+    auto found = grpc_auth_context_find_properties_by_name(connection, kConnectionProperty);
+    const grpc_auth_property* const number = grpc_auth_property_iterator_next(&found);
+    if (number == nullptr) return std::nullopt;
+    return absl::string_view(number->value, number->value_length);
+  };
+  const auto add = [&](const std::string& number) {
+    grpc_auth_context_add_cstring_property(connection, kConnectionProperty, number.c_str());
+  };
+  const bool admitted = Arrives(*static_cast<ConnectionCalls*>(calls), find, add);
+  done(call, nullptr, 0, nullptr, 0, admitted ? GRPC_STATUS_OK : GRPC_STATUS_RESOURCE_EXHAUSTED,
+       admitted ? nullptr : kRefusal);
+}
+
+class InsecureCredentials final : public grpc::ServerCredentials {
+ public:
+  explicit InsecureCredentials(ConnectionCalls& calls) : calls_(calls) {}
+  // Ours is the only one.
+  void SetAuthMetadataProcessor(
+      const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {}
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    grpc_server_credentials* const credentials = grpc_insecure_server_credentials_create();
+    grpc_server_credentials_set_auth_metadata_processor(
+        credentials, {.process = Process, .destroy = nullptr, .state = &calls_});
+    const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
+    grpc_server_credentials_release(credentials);
+    return port;
+  }
+
+  ConnectionCalls& calls_;
+};
+
+}  // namespace
+
+std::shared_ptr<grpc::ServerCredentials> BoundedTls(
+    std::shared_ptr<grpc::ServerCredentials> credentials, ConnectionCalls& calls) {
+  credentials->SetAuthMetadataProcessor(std::make_shared<TlsHook>(calls));
+  return credentials;
+}
+
+std::shared_ptr<grpc::ServerCredentials> BoundedInsecure(ConnectionCalls& calls) {
+  return std::make_shared<InsecureCredentials>(calls);
+}
+
+}  // namespace crout

@@ -1,0 +1,25 @@
+// Shows ConnectionCalls each call as soon as its header has arrived.
+#ifndef CROUT_SERVER_RPC_ARRIVING_CALLS_H_
+#define CROUT_SERVER_RPC_ARRIVING_CALLS_H_
+
+#include <grpcpp/security/server_credentials.h>
+
+#include <memory>
+
+#include "server/rpc/connection_calls.h"
+
+namespace crout {
+
+// Credentials of a listener whose calls `calls`, which outlives the server, may refuse with
+// RESOURCE_EXHAUSTED. gRPC asks on the thread that reads from the connection, before it makes the
+// call one of the server's, and frees a refused call at once.
+//
+// For TLS, `credentials` with that added; for plain connections, which gRPC's own credentials let
+// nobody look at, new ones.
+std::shared_ptr<grpc::ServerCredentials> BoundedTls(
+    std::shared_ptr<grpc::ServerCredentials> credentials, ConnectionCalls& calls);
+std::shared_ptr<grpc::ServerCredentials> BoundedInsecure(ConnectionCalls& calls);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_ARRIVING_CALLS_H_

@@ -1,0 +1,148 @@
+#include "server/rpc/connection_calls.h"
+
+#include <grpcpp/security/auth_context.h>
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "kernels/util/clock.h"
+
+namespace crout {
+namespace {
+
+// A connection is forgotten when it has been quiet for so long: its calls go on.
+constexpr std::chrono::seconds kQuiet{60};
+
+// 0 where `context` is of no numbered connection.
+uint64_t NumberOf(const grpc::ServerContextBase& context) {
+  const auto connection = context.auth_context();
+  if (connection == nullptr) return 0;
+  for (const grpc::string_ref& number : connection->FindPropertyValues(kConnectionProperty)) {
+    uint64_t value = 0;
+    if (absl::SimpleAtoi(absl::string_view(number.data(), number.size()), &value)) return value;
+  }
+  return 0;
+}
+
+}  // namespace
+
+ConnectionCalls::Entry& ConnectionCalls::Entry::operator=(Entry&& other) noexcept {
+  if (this != &other) {
+    End();
+    calls_ = other.calls_;
+    connection_ = std::move(other.connection_);
+    charged_ = other.charged_;
+    read_ = other.read_;
+    left_ = other.left_;
+  }
+  return *this;
+}
+
+void ConnectionCalls::Entry::Charged() {
+  if (connection_ == nullptr || std::exchange(charged_, true)) return;
+  MutexLock lock(&calls_->mutex_);
+  calls_->Unpend(*connection_);
+}
+
+void ConnectionCalls::Entry::HeaderRead() {
+  if (connection_ == nullptr || std::exchange(read_, true)) return;
+  MutexLock lock(&calls_->mutex_);
+  calls_->Settle(*connection_, Settled::kRead);
+}
+
+void ConnectionCalls::Entry::End() {
+  const std::shared_ptr<Connection> connection = std::move(connection_);
+  if (connection == nullptr) return;
+  std::string peer;
+  {
+    MutexLock lock(&calls_->mutex_);
+    if (!charged_) calls_->Unpend(*connection);
+    if (!read_) calls_->Settle(*connection, left_ ? Settled::kAbandoned : Settled::kEnded);
+    peer = calls_->ToClose(*connection);
+  }
+  calls_->Close(peer);
+}
+
+uint64_t ConnectionCalls::NewConnection() {
+  MutexLock lock(&mutex_);
+  return ++last_connection_;
+}
+
+bool ConnectionCalls::Arrive(uint64_t connection) {
+  std::string peer;
+  {
+    MutexLock lock(&mutex_);
+    std::shared_ptr<Connection>& found = connections_[connection];
+    if (found == nullptr) found = std::make_shared<Connection>();
+    if (HasRoomFor(*found)) {
+      ++found->pending;
+      ++pending_;
+      found->last = SteadyNow();
+      return true;
+    }
+    // Not where all connections together have too many: then others may be at fault.
+    if (found->pending >= kMostPendingOfOne) Settle(*found, Settled::kAbandoned);
+    peer = ToClose(*found);
+  }
+  Close(peer);
+  return false;
+}
+
+bool ConnectionCalls::HasRoomFor(const Connection& connection) const {
+  if (connection.closed) return false;
+  return connection.pending < (pending_ < kMostPending ? kMostPendingOfOne : kAlwaysPending);
+}
+
+ConnectionCalls::Entry ConnectionCalls::Begin(const grpc::ServerContextBase& context) {
+  const uint64_t connection = NumberOf(context);
+  return connection == 0 ? Entry() : Begin(connection, context.peer());
+}
+
+ConnectionCalls::Entry ConnectionCalls::Begin(uint64_t connection, std::string_view peer) {
+  MutexLock lock(&mutex_);
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return {};
+  if (found->second->peer.empty()) found->second->peer = peer;
+  return {this, found->second};
+}
+
+void ConnectionCalls::Settle(Connection& connection, Settled how) {
+  const Clock::time_point now = SteadyNow();
+  if (now - connection.window >= kWindow) {
+    connection.window = now;
+    connection.settled = connection.abandoned = 0;
+  }
+  connection.last = now;
+  ++connection.settled;
+  if (how == Settled::kAbandoned) ++connection.abandoned;
+}
+
+void ConnectionCalls::Unpend(Connection& connection) {
+  --connection.pending;
+  --pending_;
+}
+
+std::string ConnectionCalls::ToClose(Connection& connection) {
+  const bool flood = limits_.calls > 0 && connection.abandoned > limits_.calls &&
+                     static_cast<double>(connection.abandoned) >
+                         limits_.share * static_cast<double>(connection.settled);
+  if (!flood || connection.closed || connection.peer.empty()) return "";
+  connection.closed = true;
+  return connection.peer;
+}
+
+void ConnectionCalls::Close(const std::string& peer) const {
+  if (!peer.empty() && disconnect_) disconnect_(peer);
+}
+
+void ConnectionCalls::Housekeep(Clock::time_point now) {
+  MutexLock lock(&mutex_);
+  for (auto next = connections_.begin(); next != connections_.end();) {
+    const Connection& connection = *next->second;
+    const bool quiet = connection.pending == 0 && now - connection.last >= kQuiet;
+    next = quiet ? connections_.erase(next) : std::next(next);
+  }
+}
+
+}  // namespace crout

@@ -1,0 +1,151 @@
+// Calls of connections, from their arrival until their memory is charged.
+#include "server/rpc/connection_calls.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "kernels/util/clock.h"
+#include "tests/support/failpoints.h"
+
+namespace crout::testing {
+namespace {
+
+using Entries = std::vector<ConnectionCalls::Entry>;
+
+class ConnectionCallsTest : public ::testing::Test {
+ protected:
+  ConnectionCallsTest() {
+    calls_.SetDisconnect([this](const std::string& peer) { closed_.push_back(peer); });
+  }
+
+  // Calls arrive until one is refused, at most `most`; how many were not.
+  int Arrive(uint64_t connection, int most) {
+    int count = 0;
+    while (count < most && calls_.Arrive(connection)) ++count;
+    return count;
+  }
+  Entries Begin(uint64_t connection, int count) {
+    Entries entries;
+    for (int i = 0; i < count; ++i) {
+      entries.push_back(calls_.Begin(connection, "peer " + std::to_string(connection)));
+    }
+    return entries;
+  }
+  // A call that its client resets before its header was read.
+  void Abandon(uint64_t connection) {
+    ASSERT_TRUE(calls_.Arrive(connection));
+    calls_.Begin(connection, "peer " + std::to_string(connection)).ClientLeft();
+  }
+  // A call that is charged and whose header is read, whatever its client does then.
+  void Serve(uint64_t connection, bool cancelled = false) {
+    ASSERT_TRUE(calls_.Arrive(connection));
+    auto entry = calls_.Begin(connection, "peer " + std::to_string(connection));
+    entry.Charged();
+    entry.HeaderRead();
+    if (cancelled) entry.ClientLeft();
+  }
+
+  Failpoints clock_;
+  std::vector<std::string> closed_;
+  ConnectionCalls calls_{{.calls = 1000, .share = 0.9}};
+};
+
+constexpr int kMost = ConnectionCalls::kMostPendingOfOne;
+
+TEST_F(ConnectionCallsTest, AConnectionHasSoManyPendingCalls) {
+  const uint64_t one = calls_.NewConnection();
+  const uint64_t other = calls_.NewConnection();
+  EXPECT_EQ(Arrive(one, 10000), kMost);
+  EXPECT_EQ(Arrive(other, 10000), kMost);
+  Entries begun = Begin(one, kMost);
+  EXPECT_FALSE(calls_.Arrive(one)) << "those that began are not charged yet";
+  for (int i = 0; i < 5; ++i) begun[i].Charged();
+  begun.erase(begun.begin() + 5, begun.begin() + 8);
+  EXPECT_EQ(Arrive(one, 10000), 8);
+}
+
+TEST_F(ConnectionCallsTest, AllConnectionsTogetherHaveSoMany) {
+  constexpr int kFull = ConnectionCalls::kMostPending / kMost + 1;
+  for (int i = 0; i < kFull; ++i) Arrive(calls_.NewConnection(), 10000);
+  EXPECT_EQ(Arrive(calls_.NewConnection(), 10000), ConnectionCalls::kAlwaysPending)
+      << "a connection without pending calls is always served";
+}
+
+TEST_F(ConnectionCallsTest, AConnectionOfAbandonedCallsIsClosed) {
+  const uint64_t one = calls_.NewConnection();
+  for (int i = 0; i < 1000; ++i) Abandon(one);
+  EXPECT_TRUE(closed_.empty());
+  Abandon(one);
+  EXPECT_EQ(closed_, std::vector<std::string>{"peer 1"});
+  EXPECT_FALSE(calls_.Arrive(one));
+  EXPECT_TRUE(calls_.Arrive(calls_.NewConnection()));
+}
+
+TEST_F(ConnectionCallsTest, CallsBeyondTheBoundOfAConnectionAreAbandoned) {
+  const uint64_t one = calls_.NewConnection();
+  Arrive(one, kMost);
+  const Entries begun = Begin(one, 1);
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(calls_.Arrive(one));
+  EXPECT_TRUE(closed_.empty());
+  EXPECT_FALSE(calls_.Arrive(one));
+  EXPECT_EQ(closed_.size(), 1u);
+}
+
+TEST_F(ConnectionCallsTest, AThousandIn20SecondsAreNotTooMany) {
+  const uint64_t one = calls_.NewConnection();
+  for (int i = 0; i < 900; ++i) Abandon(one);
+  clock_.Advance(absl::Seconds(10));
+  for (int i = 0; i < 900; ++i) Abandon(one);
+  EXPECT_TRUE(closed_.empty());
+}
+
+// A proxy's clients cancel most of their calls at once, and some that the server works for.
+TEST_F(ConnectionCallsTest, AConnectionWithCallsThatAreServedStaysOpen) {
+  const uint64_t proxy = calls_.NewConnection();
+  for (int i = 0; i < 20000; ++i) {
+    if (i % 8 == 0) {
+      Serve(proxy, /*cancelled=*/i % 16 == 0);
+    } else {
+      Abandon(proxy);
+    }
+  }
+  EXPECT_TRUE(closed_.empty());
+}
+
+TEST_F(ConnectionCallsTest, RefusedCallsAreNotAbandoned) {
+  const uint64_t one = calls_.NewConnection();
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_TRUE(calls_.Arrive(one));
+    Begin(one, 1);
+  }
+  EXPECT_TRUE(closed_.empty());
+}
+
+TEST_F(ConnectionCallsTest, AQuietConnectionIsForgotten) {
+  const uint64_t quiet = calls_.NewConnection();
+  const uint64_t pending = calls_.NewConnection();
+  for (int i = 0; i < 1000; ++i) Abandon(quiet);
+  Arrive(pending, kMost);
+  clock_.Advance(absl::Minutes(1));
+  calls_.Housekeep(SteadyNow());
+  Abandon(quiet);
+  EXPECT_TRUE(closed_.empty());
+  EXPECT_FALSE(calls_.Arrive(pending));
+}
+
+TEST_F(ConnectionCallsTest, NoConnectionIsClosedWithoutALimit) {
+  ConnectionCalls calls({.calls = 0});
+  calls.SetDisconnect([](const std::string&) { FAIL(); });
+  const uint64_t one = calls.NewConnection();
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_TRUE(calls.Arrive(one));
+    calls.Begin(one, "peer").ClientLeft();
+  }
+}
+
+}  // namespace
+}  // namespace crout::testing
