@@ -102,14 +102,18 @@ TYPED_TEST(BatchJobsTest, SolvesWithSubnormalMembers) {
   ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, this->jobs_->Factor(members));
   EXPECT_EQ(factor.factorization.summary.batch->singular, 0);
   EXPECT_TRUE(std::isfinite(*factor.factorization.summary.quality));
+  // A GPU's products of float32 in parts of TF32 leave out the low parts of subnormal numbers.
+  const bool in_parts =
+      DeviceUnderTest()->info().kind == DeviceKind::kCuda && sizeof(Part) == sizeof(float);
+  const double most = in_parts ? 0x1p-7 : 1000 * UnitRoundoff(kDTypeOf<T>);
   for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
     ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> solved,
                          this->jobs_->Solve(factor, systems, op, /*verify=*/true));
     for (size_t k = 0; k < systems.size(); ++k) {
       EXPECT_EQ(solved.info[k], 0);
-      EXPECT_LT(ErrorOf(op, members[k], solved.x[k], systems[k].b),
-                1000 * UnitRoundoff(kDTypeOf<T>))
-          << members[k].rows;
+      const double error = ErrorOf(op, members[k], solved.x[k], systems[k].b);
+      EXPECT_LT(error, most) << members[k].rows;
+      EXPECT_NEAR(solved.errors[k], error, 0.01 * error + UnitRoundoff(kDTypeOf<T>));
     }
   }
 }
