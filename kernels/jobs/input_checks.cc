@@ -89,14 +89,11 @@ std::string WhySingular(const FactorSummary& factor) {
 absl::Status CheckUsable(const FactorSummary& factor) {
   if (factor.info == 0) return absl::OkStatus();
   if (factor.says_nothing()) {
-    if (GrowthHidesSingularity(factor.pivot_growth, factor.factor_dtype)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "pivot ", factor.info, " (1-based) is zero after entries grew ", factor.pivot_growth,
-          " times, which says nothing of the matrix: the factor is unusable; use another method"));
-    }
-    return absl::FailedPreconditionError(
-        absl::StrCat("pivot ", factor.info, " (1-based) is zero (or too small) and ",
-                     factor.algorithm, " does not pivot: the factor is unusable"));
+    const bool grew = GrowthHidesSingularity(factor.pivot_growth, factor.factor_dtype);
+    return absl::FailedPreconditionError(absl::StrCat(
+        "pivot ", factor.info, " (1-based) is zero (or too small) and ", factor.algorithm,
+        " does not pivot", grew ? ", or entries grew too far to show why" : "",
+        ": the factor is unusable. Use another method."));
   }
   return absl::FailedPreconditionError(
       absl::StrCat("the matrix is singular: ", WhySingular(factor)));

@@ -437,7 +437,9 @@ absl::Status SparseFactorizeJob::Factor(StopRequested stop) {
   CROUT_RETURN_IF_ERROR(FactorWithDelays(stop, sparse));
   CROUT_RETURN_IF_ERROR(TryOtherWays(stop, sparse));
   NumericSummary& numeric = sparse.numeric;
-  if (numeric.info > 0 && GrowthHidesSingularity(numeric.pivot_growth, options_.factor_dtype)) {
+  // Growth of a zero matrix is infinite by the pivots that were put there.
+  if (numeric.info > 0 && numeric.max_abs > 0 &&
+      GrowthHidesSingularity(numeric.pivot_growth, options_.factor_dtype)) {
     numeric.info = 0;
     numeric.singular_column = -1;
   }
