@@ -15,7 +15,8 @@ absl::Status Bad(std::string_view parameter, std::string_view expected) {
 
 absl::Status NotTaken(const MethodTraits& traits, std::string_view parameter) {
   return absl::InvalidArgumentError(
-      absl::StrCat("algorithm '", ToAbsl(traits.name), "' takes no ", ToAbsl(parameter)));
+      absl::StrCat("algorithm '", ToAbsl(traits.name), "' takes no ", ToAbsl(parameter),
+                   ": leave it out, or choose an algorithm that takes it"));
 }
 
 absl::Status CheckCriterion(const PivotCriterion& criterion) {

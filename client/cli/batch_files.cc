@@ -68,7 +68,8 @@ absl::StatusOr<Array> ReadMatrix(const std::string& path, const std::string& nam
   }
   const auto text = LocalMatrix::Load(path);
   if (!text.ok()) return text.status();
-  const bool complex = MatrixMarketIsComplex(path);
+  const bool complex = input->sparse() ? IsComplex(ElementOf(input->sparse()->values.dtype))
+                                       : MatrixMarketIsComplex(path);
   Array dense;
   dense.rows = text->rows();
   dense.cols = text->cols();

@@ -12,6 +12,7 @@
 #include "client/cli/array.h"
 #include "client/cli/elements.h"
 #include "client/cli/local_matrix.h"
+#include "client/cli/matrix_input.h"
 #include "client/cli/series_files.h"
 
 namespace crout::cli {
@@ -21,6 +22,14 @@ using client::MatrixChange;
 
 absl::StatusOr<MatrixChange> ReadValues(const std::string& path, v1::Dtype dtype,
                                         const std::string& entry_digest) {
+  const auto input = MatrixInput::Open(path, dtype, absl::InfiniteFuture());
+  if (!input.ok()) return input.status();
+  if (const auto& sparse = input->sparse()) {
+    return WithType(dtype, [&](auto type) -> absl::StatusOr<MatrixChange> {
+      return MatrixChange::Values(ElementsOf<decltype(type)>(sparse->values),
+                                  sparse->EntryDigest());
+    });
+  }
   const auto values = ReadRhs(path, dtype);
   if (!values.ok()) return values.status();
   if (values->rows != 1 && values->cols != 1) {

@@ -13,7 +13,9 @@ namespace crout::cli {
 
 // Empty paths, or those of one kind of change: `values`, `entries`, or `u` and `v`.
 struct ChangeFiles {
-  std::string values;   // a vector: one for each line of the coordinate text that came last
+  // A vector: one for each line of the coordinate text, or entry of the sparse matrix, that came
+  // last. Or a sparse matrix with the same entries in the same order.
+  std::string values;
   std::string entries;  // Matrix Market, coordinate: the entries that have new values
   std::string u, v;     // matrices of n rows each: U V^T is added
 

@@ -189,12 +189,22 @@ absl::StatusOr<std::variant<Array, Coordinates>> ReadMatrixMarket(const std::str
   return *std::move(coordinates);
 }
 
+Coordinates CoordinatesOf(const SparseArray& sparse) {
+  Coordinates matrix{sparse.rows, sparse.cols, {}};
+  for (size_t k = 0; k < sparse.row.size(); ++k) {
+    matrix.entries.push_back(
+        {sparse.row[k], sparse.col[k], sparse.values.At(static_cast<int64_t>(k), 0)});
+  }
+  return matrix;
+}
+
 }  // namespace
 
 absl::StatusOr<LocalMatrix> LocalMatrix::Load(const std::string& path) {
   auto input = MatrixInput::Open(path, v1::DTYPE_UNSPECIFIED, absl::InfiniteFuture());
   if (!input.ok()) return input.status();
   if (input->array().has_value()) return LocalMatrix(*input->array());
+  if (input->sparse().has_value()) return LocalMatrix(CoordinatesOf(*input->sparse()));
   auto matrix = ReadMatrixMarket(input->path());
   if (!matrix.ok()) return matrix.status();
   return LocalMatrix(*std::move(matrix));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -72,12 +73,19 @@ std::pair<std::string, std::string> SplitMember(const std::string& path) {
   return {path.substr(0, colon + 4), path.substr(colon + 5)};
 }
 
-absl::StatusOr<Array> ReadArray(InputFormat format, const std::string& path,
-                                const std::string& member, absl::Time deadline) {
+using Matrix = std::variant<Array, SparseArray>;
+
+absl::StatusOr<Matrix> ReadMatrix(InputFormat format, const std::string& path,
+                                  const std::string& member, absl::Time deadline) {
   if (format == InputFormat::kNpz) return ReadNpz(path, member, deadline);
   const auto input = OpenInput(path, deadline);
   if (!input.ok()) return input.status();
   return format == InputFormat::kNpy ? ReadNpy(input->get()) : ReadTextMatrix(input->get());
+}
+
+absl::StatusOr<Matrix> As(v1::Dtype dtype, Matrix matrix) {
+  return std::visit(
+      [&](auto& typed) -> absl::StatusOr<Matrix> { return std::move(typed).As(dtype); }, matrix);
 }
 
 }  // namespace
@@ -108,18 +116,24 @@ absl::StatusOr<MatrixInput> MatrixInput::Open(const std::string& path, v1::Dtype
     }
     return MatrixInput(name, dtype);
   }
-  auto array = ReadArray(*format, file, member, deadline);
-  if (array.ok() && dtype != v1::DTYPE_UNSPECIFIED) array = (*std::move(array)).As(dtype);
-  if (IsFileError(array.status()) || absl::IsDeadlineExceeded(array.status())) {
-    return array.status();
+  auto matrix = ReadMatrix(*format, file, member, deadline);
+  if (matrix.ok() && dtype != v1::DTYPE_UNSPECIFIED) matrix = As(dtype, *std::move(matrix));
+  if (IsFileError(matrix.status()) || absl::IsDeadlineExceeded(matrix.status())) {
+    return matrix.status();
   }
-  if (!array.ok()) {
+  if (!matrix.ok()) {
     return absl::Status(
-        array.status().code(),
-        absl::StrCat(path == "-" ? kStandardInput : path.c_str(), ": ", array.status().message()));
+        matrix.status().code(),
+        absl::StrCat(path == "-" ? kStandardInput : path.c_str(), ": ", matrix.status().message()));
   }
-  MatrixInput input("", array->dtype);
-  input.array_ = *std::move(array);
+  MatrixInput input("", dtype);
+  if (auto* array = std::get_if<Array>(&*matrix)) {
+    input.dtype_ = array->dtype;
+    input.array_ = std::move(*array);
+  } else {
+    input.sparse_ = std::get<SparseArray>(*std::move(matrix));
+    input.dtype_ = input.sparse_->values.dtype;
+  }
   return input;
 }
 
@@ -147,11 +161,13 @@ absl::StatusOr<MatrixInput> MatrixInput::OpenByColumns(const std::string& path, 
 
 client::MatrixSource MatrixInput::Source() const {
   if (array_.has_value()) return array_->Source();
+  if (sparse_.has_value()) return sparse_->Source();
   return client::MatrixSource::MatrixMarketFile(path_, dtype_);
 }
 
 absl::StatusOr<int64_t> MatrixInput::Rows() const {
   if (array_.has_value()) return array_->rows;
+  if (sparse_.has_value()) return sparse_->rows;
   auto rows = MatrixMarketRows(path_);
   if (!rows.ok() && copy_ != nullptr) return Named(rows.status(), path_, kStandardInput);
   return rows;

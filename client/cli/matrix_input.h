@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/array.h"
+#include "client/cli/sparse_array.h"
 #include "client/cli/temporary_file.h"
 #include "crout/matrix_source.h"
 
@@ -21,7 +22,8 @@ enum class InputFormat { kMatrixMarket, kNpy, kNpz, kText };
 
 // A file, or standard input as "-": Matrix Market, plain or gzip, .npy, .npz or plain text. The
 // first byte tells which, not the name; of what can be read once and is no pipe (a terminal, a FIFO
-// with a name), it is Matrix Market. "F.npz:NAME" is one array of an archive.
+// with a name), it is Matrix Market. "F.npz:NAME" is one array of an archive, "F.npz" its only one,
+// or the sparse matrix that scipy.sparse.save_npz wrote.
 class MatrixInput {
  public:
   // `dtype` unspecified: as the file says. A Matrix Market file is only opened, and the server
@@ -46,8 +48,9 @@ class MatrixInput {
   // by OpenWithRows.
   absl::StatusOr<int64_t> Rows() const;
 
-  // What is in memory; none of Matrix Market files.
+  // What is in memory, one of them; none of Matrix Market files.
   const std::optional<Array>& array() const { return array_; }
+  const std::optional<SparseArray>& sparse() const { return sparse_; }
   // Of a Matrix Market file, standard input too.
   const std::string& path() const { return path_; }
 
@@ -57,6 +60,7 @@ class MatrixInput {
   std::string path_;
   v1::Dtype dtype_;
   std::optional<Array> array_;
+  std::optional<SparseArray> sparse_;
   TemporaryFile copy_ = NoTemporaryFile();  // of standard input, where path_ is it
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/cli/array.h"
@@ -17,6 +18,13 @@ namespace crout::cli {
 // float64. INVALID_ARGUMENT with the reason for all else, for what is cut off and what comes after.
 // Nothing that the header claims is believed before the bytes are there.
 absl::StatusOr<Array> ReadNpy(ByteInput* input);
+
+// One array of one dimension, of integers that an int64_t holds; as ReadNpy otherwise.
+absl::StatusOr<std::vector<int64_t>> ReadNpyIntegers(ByteInput* input);
+
+// An array without a dimension: one text, of bytes or of Python's characters, ASCII and of no more
+// than 16 characters; as ReadNpy otherwise.
+absl::StatusOr<std::string> ReadNpyWord(ByteInput* input);
 
 // What stands before the elements of a matrix in column-major order.
 std::string NpyHeader(Element element, int64_t rows, int64_t cols);

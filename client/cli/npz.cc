@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,6 +22,7 @@
 #include "client/cli/byte_input.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/npy.h"
+#include "client/cli/sparse_npz.h"
 #include "client/cli/text.h"
 
 namespace crout::cli {
@@ -66,24 +69,29 @@ absl::StatusOr<std::vector<std::string>> ArraysOf(unzFile archive) {
   return names;
 }
 
-// Leaves the archive at the member.
-absl::Status Choose(unzFile archive, const std::string& name) {
-  const auto names = ArraysOf(archive);
-  if (!names.ok()) return names.status();
-  std::string wanted = name;
-  if (name.empty() && names->size() == 1) wanted = names->front();
-  if (wanted.empty() || std::find(names->begin(), names->end(), wanted) == names->end()) {
-    const std::string all = Printable(absl::StrJoin(*names, ", "));
-    return absl::InvalidArgumentError(
-        absl::StrCat("the archive has ", names->empty() ? "no arrays" : all,
-                     wanted.empty() ? "" : absl::StrCat(", but no ", Printable(wanted)),
-                     "; F.npz:NAME takes one"));
+// Leaves the archive at the member `name` of `names`.
+absl::Status Choose(unzFile archive, const std::vector<std::string>& names,
+                    const std::string& name) {
+  if (name.empty() || !absl::c_linear_search(names, name)) {
+    const std::string all = Printable(absl::StrJoin(names, ", "));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the archive has ", names.empty() ? "no arrays" : all,
+        name.empty() ? "" : absl::StrCat(", but no ", Printable(name)), "; F.npz:NAME takes one"));
   }
-  if (unzLocateFile(archive, absl::StrCat(wanted, ".npy").c_str(), 1) != UNZ_OK ||
+  if (unzLocateFile(archive, absl::StrCat(name, ".npy").c_str(), 1) != UNZ_OK ||
       unzOpenCurrentFile(archive) != UNZ_OK) {
     return Damaged();
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<SparseArray> ReadSparseOf(unzFile archive, const std::vector<std::string>& names) {
+  return ReadSparse([&](const std::string& name,
+                        absl::FunctionRef<absl::Status(ByteInput*)> read) -> absl::Status {
+    if (absl::Status status = Choose(archive, names, name); !status.ok()) return status;
+    MemberInput member(archive);
+    return read(&member);
+  });
 }
 
 absl::Status CopyToStandardOutput(const TemporaryFile& file) {
@@ -97,8 +105,9 @@ absl::Status CopyToStandardOutput(const TemporaryFile& file) {
 
 }  // namespace
 
-absl::StatusOr<Array> ReadNpz(const std::string& path, const std::string& name,
-                              absl::Time deadline) {
+absl::StatusOr<std::variant<Array, SparseArray>> ReadNpz(const std::string& path,
+                                                         const std::string& name,
+                                                         absl::Time deadline) {
   TemporaryFile copy = NoTemporaryFile();
   std::string file = path;
   if (path == "-") {
@@ -109,7 +118,13 @@ absl::StatusOr<Array> ReadNpz(const std::string& path, const std::string& name,
   }
   const Archive archive(unzOpen64(file.c_str()), unzClose);
   if (archive == nullptr) return Damaged();
-  if (absl::Status status = Choose(archive.get(), name); !status.ok()) return status;
+  const auto names = ArraysOf(archive.get());
+  if (!names.ok()) return names.status();
+  if (name.empty() && absl::c_linear_search(*names, "format")) {
+    return ReadSparseOf(archive.get(), *names);
+  }
+  const std::string& wanted = name.empty() && names->size() == 1 ? names->front() : name;
+  if (absl::Status status = Choose(archive.get(), *names, wanted); !status.ok()) return status;
   MemberInput member(archive.get());
   return ReadNpy(&member);
 }

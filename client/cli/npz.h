@@ -4,21 +4,25 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/array.h"
+#include "client/cli/sparse_array.h"
 #include "client/cli/temporary_file.h"
 
 namespace crout::cli {
 
-// The array `name` ("A" for the member A.npy) of an archive; with an empty name, the only one.
+// The array `name` ("A" for the member A.npy) of an archive; with an empty name, the only one, or
+// the matrix of an archive that scipy.sparse.save_npz wrote, which has an array `format`.
 // INVALID_ARGUMENT, naming the arrays there are, where there is no such array, or several without a
-// name; as ReadNpy for what is in the member. "-" is standard input, which is copied to a file that
-// has no name first: an archive is read from its end. `deadline` is that of OpenInput.
-absl::StatusOr<Array> ReadNpz(const std::string& path, const std::string& name,
-                              absl::Time deadline = absl::InfiniteFuture());
+// name; as ReadNpy and ReadSparse for what is in the members. "-" is standard input, which is
+// copied to a file that has no name first: an archive is read from its end. `deadline` is that of
+// OpenInput.
+absl::StatusOr<std::variant<Array, SparseArray>> ReadNpz(
+    const std::string& path, const std::string& name, absl::Time deadline = absl::InfiniteFuture());
 
 // One array after the other, compressed. FileError where the file cannot be written. "-" is
 // standard output, to which Close copies all of it: a zip file is completed where it begins.

@@ -201,6 +201,10 @@ absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype, absl::Ti
   const auto input = MatrixInput::OpenByColumns(path, dtype, absl::InfiniteFuture());
   if (!input.ok()) return input.status();
   if (input->array().has_value()) return *input->array();
+  if (input->sparse().has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": a sparse matrix, where a dense one is due: write it by numpy.save"));
+  }
   const auto text = LocalMatrix::Load(path);
   if (!text.ok()) return text.status();
   if (text->dense() == nullptr) {

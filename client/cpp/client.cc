@@ -3,9 +3,14 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/cpp/call_scope.h"
 #include "client/cpp/credentials.h"
 #include "client/cpp/lease_keeper.h"
@@ -17,7 +22,7 @@ namespace {
 
 using Stub = v1::FactorizationService::Stub;
 
-grpc::ChannelArguments ChannelArguments() {
+grpc::ChannelArguments ChannelArguments(absl::Duration silence) {
   grpc::ChannelArguments arguments;
   // gRPC's default of 4 MiB would refuse long lists and permutations.
   arguments.SetMaxReceiveMessageSize(64 << 20);
@@ -27,12 +32,17 @@ grpc::ChannelArguments ChannelArguments() {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // Fewer, larger frames: less to parse for each byte of a matrix.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 4 << 20);
-  // A call ends where the server has been silent for 60 s: 25 s and 15 s without an answer to a
-  // ping, then at most 20 s for a new connection. As many pings as a long computation takes are
-  // sent: gRPC's default is two.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 25'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 15'000);
-  arguments.SetInt("grpc.http2.ping_timeout_ms", 15'000);  // of gRPC from 1.64 on
+  // Of 60 s of silence 25 s pass before a ping, 15 s without its answer, and at most 20 s with a
+  // new connection.
+  const auto share = [&](int seconds) {
+    const int64_t ms = absl::ToInt64Milliseconds(silence * (seconds / 60.0));
+    return static_cast<int>(std::clamp<int64_t>(ms, 1, std::numeric_limits<int>::max()));
+  };
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, share(25));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, share(15));
+  arguments.SetInt("grpc.http2.ping_timeout_ms", share(15));  // of gRPC from 1.64 on
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, share(20));
+  // As many pings as a long computation takes: gRPC's default is two.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   return arguments;
 }
@@ -47,17 +57,25 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
     if (const absl::Status status = CheckTenant(options.tenant); !status.ok()) return status;
   }
   if (options.timeout < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError("the timeout is negative");
+    return absl::InvalidArgumentError(absl::StrCat("timeout is ",
+                                                   absl::FormatDuration(options.timeout),
+                                                   ": give a positive one, or 0 for none"));
+  }
+  if (options.silence < absl::Milliseconds(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("silence is ", absl::FormatDuration(options.silence),
+                     ": a call may end after 1 ms of it at the earliest"));
   }
   if (options.retry.max_attempts < 1) {
-    return absl::InvalidArgumentError("max_attempts is less than 1");
+    return absl::InvalidArgumentError(absl::StrCat("max_attempts is ", options.retry.max_attempts,
+                                                   ": a call takes one attempt at least"));
   }
   const auto credentials = MakeCredentials(options.tls);
   if (!credentials.ok()) return credentials.status();
   absl::StatusOr<std::string> token = LoadToken(options);
   if (!token.ok()) return token.status();
   options.token = *std::move(token);
-  grpc::ChannelArguments arguments = ChannelArguments();
+  grpc::ChannelArguments arguments = ChannelArguments(options.silence);
   if (options.tls && !options.tls->server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls->server_name);
   }

@@ -258,6 +258,28 @@ MatrixSource MatrixSource::Strided(const std::complex<float>* values, int64_t ro
   return StridedBytes(v1::DTYPE_COMPLEX64, sizeof *values, values, rows, cols, stride, layout);
 }
 
+namespace {
+
+// The last index of an array of them; 0 for a negative one, which the server refuses.
+int64_t LastOf(absl::Span<const std::byte> indices, size_t index_bytes) {
+  int64_t wide = 0;
+  int32_t narrow = 0;
+  const std::byte* const last = indices.data() + indices.size() - index_bytes;
+  if (index_bytes == sizeof narrow) {
+    std::memcpy(&narrow, last, sizeof narrow);
+    wide = narrow;
+  } else {
+    std::memcpy(&wide, last, sizeof wide);
+  }
+  return std::max<int64_t>(wide, 0);
+}
+
+absl::Span<const std::byte> FirstOf(absl::Span<const std::byte> bytes, int64_t count, size_t size) {
+  return bytes.first(static_cast<size_t>(count) * size);
+}
+
+}  // namespace
+
 MatrixSource MatrixSource::SparseBytes(v1::Dtype dtype, v1::SparseFormat format, size_t index_bytes,
                                        const Array& values, const Array& rows_of,
                                        const Array& column_index, int64_t rows, int64_t cols) {
@@ -267,9 +289,7 @@ MatrixSource MatrixSource::SparseBytes(v1::Dtype dtype, v1::SparseFormat format,
   spec.set_format(format);
   spec.set_rows(rows);
   spec.set_cols(cols);
-  spec.set_entries(values.count);
   spec.set_index_bytes(static_cast<int32_t>(index_bytes));
-  source.bytes_ = {rows_of.bytes, column_index.bytes, values.bytes};
   const bool by_entry = format == v1::SPARSE_FORMAT_COORDINATE;
   if (rows < 0 || cols < 0 || column_index.count != values.count ||
       rows_of.count != (by_entry ? values.count : rows + 1)) {
@@ -277,7 +297,13 @@ MatrixSource MatrixSource::SparseBytes(v1::Dtype dtype, v1::SparseFormat format,
         "a sparse ", rows, " x ", cols, " matrix of ", values.count, " values, ",
         column_index.count, " column indices and ", rows_of.count,
         by_entry ? " row indices" : " row starts, of which there should be one more than rows"));
+    return source;
   }
+  const int64_t entries =
+      by_entry ? values.count : std::min(LastOf(rows_of.bytes, index_bytes), values.count);
+  spec.set_entries(entries);
+  source.bytes_ = {rows_of.bytes, FirstOf(column_index.bytes, entries, index_bytes),
+                   FirstOf(values.bytes, entries, ElementSize(dtype))};
   return source;
 }
 

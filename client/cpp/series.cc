@@ -113,7 +113,7 @@ v1::SolveSeriesHeader Series::HeaderOf(const Arriving& arriving) const {
 
 absl::StatusOr<SeriesStep> Series::Exchange(const Arriving& arriving, MatrixSink* x) {
   if (client_ == nullptr) {
-    return absl::FailedPreconditionError("the series was closed or moved from");
+    return absl::FailedPreconditionError("the series was closed or moved from: begin another");
   }
   if (absl::Status place = client::CheckPlace(x, "the sink"); !place.ok()) return place;
   const bool needs_last = arriving.matrix == nullptr || arriving.change != nullptr;
@@ -179,7 +179,7 @@ absl::Status Series::Close() { return CloseWith(call_); }
 absl::Status Series::CloseWith(const CallOptions& release) {
   const std::shared_ptr<client::Client> client = std::exchange(client_, nullptr);
   if (client == nullptr) {
-    return absl::FailedPreconditionError("the series was closed or moved from");
+    return absl::FailedPreconditionError("the series was closed or moved from: begin another");
   }
   if (stream_ != nullptr) stream_->call.Close(absl::Now() + kLeave).IgnoreError();
   stream_.reset();

@@ -105,8 +105,8 @@ absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance) {
         absl::StrCat("the solver's tolerance, ", tolerance, ", is not in [0, 1)"));
   }
   if (tolerance == 0 || solver.traits().iterative) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("solver '", ToAbsl(solver.name()), "' takes no tolerance"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "solver '", ToAbsl(solver.name()), "' takes no tolerance: leave it out, or solve by 'is'"));
 }
 
 }  // namespace crout

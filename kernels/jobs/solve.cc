@@ -328,7 +328,8 @@ SolveSummary EmptySolve(const SolverChoice& choice, const SolveOptions& options)
 absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, bool has_matrix) {
   if (!plan.needs_residual || has_matrix || factor.n == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "backward errors, refinement and error bounds need the matrix, which was not kept");
+      "backward errors, refinement and error bounds need the matrix, which was not kept: factor it "
+      "again and keep it, or solve without them");
 }
 
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,

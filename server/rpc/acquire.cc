@@ -26,7 +26,7 @@ absl::Status CheckDeviceOf(const std::string& device, const FactorCache::Pin& fa
                            absl::string_view field) {
   const std::string& its = factor.slot().device->info().name;
   if (device.empty() || device == its) return absl::OkStatus();
-  return BadField(field, absl::StrCat("the handle's factor is on ", its, ": leave this empty"));
+  return BadField(field, absl::StrCat("the handle's factor is on ", its, ": leave the device out"));
 }
 
 }  // namespace crout

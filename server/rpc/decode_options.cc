@@ -22,11 +22,11 @@ absl::Status CheckGoesBy(const v1::MethodParameters& parameters) {
   const bool interval = parameters.interval_low() != 0 || parameters.interval_high() != 0;
   if (interval && parameters.pivot_rule() != v1::PIVOT_RULE_INTERVAL) {
     return BadField("header.options.parameters.interval_low",
-                    "only PIVOT_RULE_INTERVAL goes by an interval: set pivot_rule to it");
+                    "only the pivot rule interval uses an interval: set pivot_rule to it");
   }
   if (parameters.threshold() != 0 && parameters.pivot_rule() != v1::PIVOT_RULE_THRESHOLD) {
     return BadField("header.options.parameters.threshold",
-                    "only PIVOT_RULE_THRESHOLD goes by a threshold: set pivot_rule to it");
+                    "only the pivot rule threshold uses a threshold: set pivot_rule to it");
   }
   return absl::OkStatus();
 }

@@ -33,7 +33,8 @@ absl::Status NotForBatches() {
   return BadField("header.options.algorithm",
                   "irr_lu factors a dense matrix of order 1 or more as it is: without another type "
                   "or precision, equilibration, condition estimate, determinant, parameters, or "
-                  "the options that Solve has beside verification");
+                  "the options that Solve has beside verification. Leave them out, or choose "
+                  "another algorithm");
 }
 
 }  // namespace
@@ -96,12 +97,12 @@ absl::Status FactorStep::CheckPrecision(const PackedMatrix& shape) const {
   };
   if (!v1::FactorPrecision_IsValid(asked_)) return refuse("unknown value");
   if (request_.factor_dtype() != v1::DTYPE_UNSPECIFIED) {
-    return refuse("it says the factor's type: leave factor_dtype out");
+    return refuse("it sets the factor's type: leave factor_dtype out");
   }
   if (asked_ == v1::FACTOR_PRECISION_AUTO) return absl::OkStatus();
   if (request_.drop_matrix()) return refuse("solves are corrected with A: leave drop_matrix out");
   if (RealOf(shape.dtype) == DType::kFloat64) return absl::OkStatus();
-  return refuse("the matrix is in single precision itself");
+  return refuse("the matrix is in single precision itself: leave the precision out");
 }
 
 absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n) {
@@ -129,7 +130,7 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
         absl::StrCat("TF32 products are those of crout_lu on a GPU; device ",
                      ToAbsl(slot_.device->info().name), " does not offer them",
                      request_.algorithm() > v1::ALGORITHM_AUTO ? " by this algorithm" : "",
-                     ": use SINGLE or AUTO"));
+                     ": choose the precision single or auto"));
   }
   low->parameters.tf32_products = precision_ == FactorPrecision::kTf32;
   const absl::Status taken = CheckParameters(low->algorithm->traits(), low->parameters);
@@ -231,7 +232,9 @@ absl::Status FactorStep::CheckValues(const std::string& digest) const {
   }
   if (values.dtype != last.matrix_dtype) {
     return BadField(absl::StrCat(field, ".values.dtype"),
-                    absl::StrCat("the handle's matrix is ", ToAbsl(NameOf(last.matrix_dtype))));
+                    absl::StrCat(ToAbsl(NameOf(values.dtype)), ", but the handle's matrix is ",
+                                 ToAbsl(NameOf(last.matrix_dtype)),
+                                 ": send values of its type, or the matrix in full"));
   }
   const bool by_default = request_.algorithm() == v1::ALGORITHM_UNSPECIFIED ||
                           request_.algorithm() == v1::ALGORITHM_AUTO;

@@ -15,13 +15,22 @@
 namespace crout {
 namespace {
 
-absl::Status CheckOptions(bool may_be_sparse, const v1::FactorizeOptions& options) {
-  if (!may_be_sparse) {
-    return BadField("header.options.algorithm",
-                    "it factors sparse matrices: send a coordinate text, or `sparse`");
-  }
+absl::Status IsDense(absl::string_view algorithm) {
+  return BadField(
+      "header.options.algorithm",
+      absl::StrCat(algorithm,
+                   " factors sparse matrices, and this one is dense: send it "
+                   "as a sparse matrix or a coordinate text, or choose another algorithm"));
+}
+
+absl::Status CheckOptions(bool may_be_sparse, const std::string& algorithm,
+                          const v1::FactorizeOptions& options) {
+  if (!may_be_sparse) return IsDense(algorithm);
   if (options.has_parameters() || options.precision() != v1::FACTOR_PRECISION_UNSPECIFIED) {
-    return BadField("header.options", "sparse methods take no parameters and no precision");
+    return BadField("header.options",
+                    absl::StrCat(algorithm,
+                                 ", as every sparse method, takes no parameters and no "
+                                 "precision: leave them out"));
   }
   return absl::OkStatus();
 }
@@ -53,7 +62,7 @@ absl::Status SparseChoice::TakeName(bool may_be_sparse, v1::FactorizeOptions* re
   }
   for (const auto& method : slot_.device->catalogue().sparse_lus) {
     if (method->name() != name) continue;
-    CROUT_RETURN_IF_ERROR(CheckOptions(may_be_sparse, *request));
+    CROUT_RETURN_IF_ERROR(CheckOptions(may_be_sparse, name, *request));
     name_ = name;
     request->clear_algorithm();
   }
@@ -112,7 +121,7 @@ absl::Status SparseChoice::Analyze(MatrixUpload& upload, const FactorWish& wish,
   plan_.reset();
   analysis_.reset();
   if (named() && !upload.nnz()) {
-    return BadField("header.options.algorithm", "it factors sparse matrices: the text is an array");
+    return IsDense(name_);
   }
   const std::vector<const SparseLu*> methods = Methods(wish);
   const PackedMatrix& shape = upload.shape();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/host/device/host_info.h"
+#include "kernels/util/strings.h"
 #include "server/scheduling/reason.h"
 
 namespace crout {
@@ -166,8 +167,8 @@ absl::StatusOr<DeviceSlot*> DevicePool::Named(std::string_view name) const {
   const auto append_name = [](std::string* out, const auto& slot) {
     out->append(slot->device->info().name);
   };
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown device; there are: ", absl::StrJoin(slots_, ", ", append_name)));
+  return absl::InvalidArgumentError(absl::StrCat("unknown device '", ToAbsl(name), "'; there are: ",
+                                                 absl::StrJoin(slots_, ", ", append_name)));
 }
 
 bool DevicePool::any_healthy() const {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -267,8 +268,8 @@ class NpzTest : public testing::Test {
 
 TEST_F(NpzTest, ArraysAreChosenByName) {
   WriteTwo();
-  EXPECT_EQ(ReadNpz(path_, "A")->rows, 1);
-  EXPECT_EQ(ReadNpz(path_, "b")->rows, 2);
+  EXPECT_EQ(std::get<Array>(*ReadNpz(path_, "A")).rows, 1);
+  EXPECT_EQ(std::get<Array>(*ReadNpz(path_, "b")).rows, 2);
   EXPECT_THAT(std::string(ReadNpz(path_, "").status().message()), HasSubstr("has A, b; "));
   EXPECT_THAT(std::string(ReadNpz(path_, "c").status().message()),
               HasSubstr("has A, b, but no c; "));
@@ -284,7 +285,7 @@ TEST_F(NpzTest, DamagedArchivesAreRefused) {
     std::ofstream(path_, std::ios::binary) << damaged;
     const auto array = ReadNpz(path_, "A");
     if (array.ok()) {
-      EXPECT_THAT(Values(*array), ElementsAre(1)) << at;
+      EXPECT_THAT(Values(std::get<Array>(*array)), ElementsAre(1)) << at;
     }
     std::ofstream(path_, std::ios::binary) << whole.substr(0, at);
     const auto cut = ReadNpz(path_, "A");  // The last bytes of an archive say nothing.

@@ -152,6 +152,17 @@ TEST(SparseTest, SendsIndicesThenValues) {
   EXPECT_EQ(Sent<int32_t>(compressed, 100).size(), 10u);
 }
 
+TEST(SparseTest, SpareCapacityIsNotSent) {
+  const std::vector<int64_t> columns = {1, 0, 2, 99, -1}, starts = {0, 1, 2, 3};
+  const std::vector<float> values = {1, 2, 3, 4, 5};
+  const auto source = MatrixSource::CompressedRows(
+      absl::MakeConstSpan(values), absl::MakeConstSpan(starts), absl::MakeConstSpan(columns), 3, 3);
+  EXPECT_EQ(source.spec().sparse().entries(), 3);
+  EXPECT_EQ(Sent<int32_t>(source, 100).size(), 2 * 4 + 2 * 3 + 3);
+  EXPECT_THAT(Sent<float>(source, 100), testing::Contains(3).Times(1));
+  EXPECT_THAT(Sent<float>(source, 100), testing::Not(testing::Contains(4)));
+}
+
 TEST(SparseTest, SendsValuesAlone) {
   const std::vector<std::complex<float>> values = {1, {2, 3}, 4};
   const auto source = MatrixSource::SparseValues(absl::MakeConstSpan(values), "0123456789abcdef");

@@ -32,6 +32,12 @@ inline std::vector<double> ArrayValues(const std::string& path) {
   return values;
 }
 
+// An archive of scipy.sparse.save_npz, of [[1, 0, 2], [0, 3, 0], [4, 0, 5]] by rows, but for
+// archive_csc.npz, which is by columns.
+inline std::string SparseArchive(const std::string& name) {
+  return CROUT_SOURCE_DIR "/tests/fuzz/corpus/sparse_npz/" + name;
+}
+
 // GoogleMock cannot print arrays of nlohmann's: their elements are arrays to it.
 inline std::vector<std::string> Strings(const Json& array) { return array; }
 

@@ -45,6 +45,21 @@ TEST_F(CroutctlTest, EveryFormatIsWrittenAndRead) {
   }
 }
 
+TEST_F(CroutctlTest, ArchivesOfSparseMatricesAreRead) {
+  const std::string x = directory_.File("x.mtx");
+  for (const char* name : {"archive.npz", "archive_coo.npz", "archive_csc.npz"}) {
+    const Json lu = RunJson({"lu", SparseArchive(name), "--ones", "-o", x});
+    EXPECT_EQ(lu["factor"]["nnz"], 5) << name;
+    EXPECT_THAT(ArrayValues(x),
+                ::testing::Pointwise(::testing::DoubleNear(1e-15), {-1.0, 1.0 / 3, 1.0}));
+    EXPECT_EQ(
+        RunJson({"lu", SparseArchive(name), "--ones", "--dtype=f32"})["factor"]["factor_dtype"],
+        "f32");
+  }
+  const Json batch = RunJson({"factor-batch", matrix_, SparseArchive("archive.npz")});
+  EXPECT_EQ(batch["members"][1]["rows"], 3);
+}
+
 TEST_F(CroutctlTest, StandardInputIsOfAnyFormat) {
   const std::string identity = directory_.File("identity.txt");
   WriteFile(identity, "# a comment\n1 0 0\n0 1 0\n\n0 0 1\n");

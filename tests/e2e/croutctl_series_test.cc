@@ -283,6 +283,23 @@ TEST_F(CroutctlSeriesTest, MatricesChangeByFiles) {
   }
 }
 
+TEST_F(CroutctlSeriesTest, ValuesOfASparseMatrixBelongToItsEntries) {
+  const auto copy = [&](const std::string& from, const std::string& to) {
+    WriteFile(steps_ + "/" + to, ReadFile(SparseArchive(from)));
+  };
+  copy("archive.npz", "A_0.npz");
+  copy("archive_coo.npz", "values_1.npz");
+  WriteFile(steps_ + "/values_2.txt", "2\n0\n4\n0\n4\n");
+  ASSERT_EQ(Series({steps_, "--ones", "-o", x_}).size(), 3u);
+  EXPECT_THAT(ArrayValues(x_ + "/x_001.mtx"), Pointwise(DoubleNear(1e-14), {-1.0, 1.0 / 3, 1.0}));
+  EXPECT_THAT(ArrayValues(x_ + "/x_002.mtx"), Pointwise(DoubleNear(1e-14), {0.5, 0.25, 0.25}));
+  copy("archive_csc.npz", "values_1.npz");
+  const Finished refused = daemon_.Ctl({"series", steps_, "--ones"});
+  EXPECT_EQ(refused.exit_code, 13);
+  EXPECT_THAT(refused.errors, HasSubstr("step 1: "));
+  EXPECT_THAT(refused.errors, HasSubstr("other positions, or another order of them"));
+}
+
 TEST_F(CroutctlSeriesTest, AFactorToBeginWithChangesToo) {
   WriteDiagonal("A0.txt", 2);
   Series({steps_ + "/A0.txt", "--ones", "--keep", "--name=flow"});

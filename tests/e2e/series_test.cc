@@ -138,19 +138,23 @@ TEST_F(SeriesTest, ValuesOfOtherEntriesAreRefused) {
   Series series(client_, Reusing());
   std::vector<double> values(2 * kOrder - 1, 1);
   std::fill_n(values.begin(), kOrder, 60);
-  // A diagonal, and beside it one of the two next to it.
-  const auto matrix = [&](int below) {
-    std::vector<int32_t> rows, cols;
-    for (int32_t i = 0; i < kOrder; ++i) rows.push_back(i), cols.push_back(i);
-    for (int32_t i = 0; i + 1 < kOrder; ++i) {
-      rows.push_back(i + below);
-      cols.push_back(i + 1 - below);
-    }
-    return MatrixSource::Coordinates<double, int32_t>(values, rows, cols, kOrder, kOrder);
-  };
+  // The diagonal, and the one below it; the transpose has that above.
+  std::vector<int32_t> rows, cols;
+  for (int32_t i = 0; i < kOrder; ++i) {
+    rows.push_back(i);
+    cols.push_back(i);
+  }
+  for (int32_t i = 0; i + 1 < kOrder; ++i) {
+    rows.push_back(i + 1);
+    cols.push_back(i);
+  }
+  const auto lower_matrix =
+      MatrixSource::Coordinates<double, int32_t>(values, rows, cols, kOrder, kOrder);
+  const auto upper_matrix =
+      MatrixSource::Coordinates<double, int32_t>(values, cols, rows, kOrder, kOrder);
   SpanSink x(absl::MakeSpan(x_));
-  ASSERT_OK_AND_ASSIGN(const SeriesStep lower, series.Step(matrix(1), rhs_, &x));
-  ASSERT_OK_AND_ASSIGN(const SeriesStep upper, series.Step(matrix(0), rhs_, &x));
+  ASSERT_OK_AND_ASSIGN(const SeriesStep lower, series.Step(lower_matrix, rhs_, &x));
+  ASSERT_OK_AND_ASSIGN(const SeriesStep upper, series.Step(upper_matrix, rhs_, &x));
   const auto step = [&](const SeriesStep& of) {
     return series.Step(client::MatrixChange::Values<double>(values, of.result.entry_digest()), rhs_,
                        &x);

@@ -196,7 +196,7 @@ TEST_F(RpcMixedTest, RefusesWhatContradictsItself) {
        [](auto* h) { h->mutable_options()->set_factor_dtype(v1::DTYPE_FLOAT64); }},
       {"in single precision itself",
        [](auto* h) { h->mutable_matrix()->mutable_dense()->set_dtype(v1::DTYPE_FLOAT32); }},
-      {"does not offer them: use SINGLE",
+      {"does not offer them: choose the precision single",
        [](auto* h) { h->mutable_options()->set_precision(v1::FACTOR_PRECISION_TF32); }},
       {"unknown value",
        [](auto* h) { h->mutable_options()->set_precision(static_cast<v1::FactorPrecision>(77)); }},

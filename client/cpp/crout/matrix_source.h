@@ -56,9 +56,9 @@ class MatrixSource {
 
   // A sparse matrix of that shape, in binary; indices from 0, in any order, duplicates summed.
   // Entry e is values[e], in row row_index[e] and column column_index[e]; of compressed rows those
-  // of row i are row_start[i] to row_start[i + 1] - 1. T is one of the four element types.
-  // INVALID_ARGUMENT from the call where the spans' sizes do not agree, and from the server for an
-  // index beyond the shape.
+  // of row i are row_start[i] to row_start[i + 1] - 1, and what is behind the last row's is spare
+  // and not sent. T is one of the four element types. INVALID_ARGUMENT from the call where the
+  // spans' sizes do not agree, and from the server for an index beyond the shape.
   template <class T, class Index>
   static MatrixSource Coordinates(absl::Span<const T> values, absl::Span<const Index> row_index,
                                   absl::Span<const Index> column_index, int64_t rows,

@@ -52,6 +52,10 @@ struct ClientOptions {
   // Of calls that set none, retries included. Long enough for the largest matrices, so that it only
   // ends what would hang for ever: callers who know better set their own. 0 or infinite: none.
   absl::Duration timeout = absl::Hours(2);
+  // A call ends with UNAVAILABLE when the server has been silent for this long: no message, no
+  // answer to pings and no new connection. Queueing, uploads and computations are not silence.
+  // At least one millisecond.
+  absl::Duration silence = absl::Seconds(60);
   RetryPolicy retry = {};
   std::optional<TlsOptions> tls = std::nullopt;  // unset: as it is, without encryption
   std::string token = "";

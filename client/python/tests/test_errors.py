@@ -5,6 +5,7 @@ import math
 import pickle
 import re
 import time
+import types
 
 import grpc
 import numpy as np
@@ -13,6 +14,7 @@ from fake_server import FakeServer, Status, status_details
 
 import crout
 import crout.aio
+from crout import _advice
 from crout._retry import Attempts, RetryClass
 from crout._status import error_from
 from crout.v1 import factor_pb2, matrix_pb2
@@ -89,6 +91,8 @@ def test_details_that_cannot_be_read_do_not_hide_the_status(packed):
         ("header.x0.dense: no start", "x0: no start"),
         ("header.change.values: 3 values", "the change: 3 values"),
         ("header.cache.lease: 3 s", "lease=: 3 s"),
+        ("header.solve.solver_tolerance: 2 is not", "tolerance=: 2 is not"),
+        ("leave solver_tolerance and drop_matrix out", "leave tolerance= and keep_matrix= out"),
         ("a header of 5 bytes", "a header of 5 bytes"),
     ],
 )
@@ -115,6 +119,34 @@ def test_the_next_step_fits_the_reason(code, reason, step):
     packed = status_details(reason)
     error = error_from(code, "gone", [("grpc-status-details-bin", packed)], "here:1")
     assert re.search(step, str(error))
+
+
+@pytest.mark.parametrize("reason", ["HANDLE_EXPIRED", "HANDLE_RELEASED", "HANDLE_UNKNOWN", "HANDLE_EVICTED"])
+def test_nobody_is_sent_to_a_with_block_that_is_there(reason):
+    error = error_from("NOT_FOUND", "gone", [("grpc-status-details-bin", status_details(reason))], "here:1")
+    assert "use `with" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("how", "step"),
+    [
+        ({"algorithm": "cm"}, "use an algorithm that pivots, such as algorithm='getrf'"),
+        ({"algorithm": "getrf"}, "use equilibrate=True, or scale the matrix"),
+        ({"algorithm": "getrf", "row_scaled": True}, "scale the matrix"),
+        (
+            {"algorithm": "klu", "col_scaled": True, "dtype": "float32"},
+            "use dtype=float64, or scale the matrix",
+        ),
+        (
+            {"algorithm": "getrf", "dtype": "complex64"},
+            "use equilibrate=True or dtype=float64, or scale the matrix",
+        ),
+    ],
+)
+def test_what_helps_against_overflow_was_not_done_already(how, step):
+    fields = {"row_scaled": False, "col_scaled": False, "dtype": np.dtype("float64")}
+    record = types.SimpleNamespace(**{**fields, **how})
+    assert _advice.of_overflow(record) == step
 
 
 def test_a_server_that_does_not_answer_is_not_looked_for_elsewhere():

@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import re
 import sys
 import types
 
@@ -274,7 +275,7 @@ def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
         (lambda c: c.estimate(2**70), "the n is 1180591620717411303424"),
         (lambda c: c.lu_factor(np.eye(2)).solve(np.ones((1, 2))), r"2 x 2: .*b\.T"),
         (lambda c: c.lu_factor(np.array([[1.0, np.nan], [0, 1]])), r"\(1, 2\)|nan|NaN|finite"),
-        (lambda c: c.lu_factor(np.eye(2), device="cuda:7"), "unknown device; there are: host"),
+        (lambda c: c.lu_factor(np.eye(2), device="cuda:7"), "unknown device 'cuda:7'; there are: host"),
         (lambda c: c.lu_factor(np.eye(2)).solve(np.ones(3)), "b has 3 rows, the matrix is 2 x 2"),
         (lambda c: c.lu_factor(np.eye(2)).solve(np.ones(2), trans=3), "trans is 3"),
         (lambda c: c.lu_factor(np.eye(2)).solve(np.ones((2, 1, 1))), "3 dimensions"),
@@ -282,6 +283,25 @@ def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
         (lambda c: c.lu_factor(np.eye(2)).refactor(np.eye(3)), "order 3, the factor 2"),
         (lambda c: c.lu_factor(np.eye(2), keep_matrix=False).solve(np.ones(2), refine=1), "need the matrix"),
         (lambda c: c.schur_complement(np.eye(2), 3), "leading block has order 3"),
+        (
+            lambda c: c.lu_factor(np.eye(2), precision="tf32"),
+            "TF32 .* device host .* precision single or auto",
+        ),
+        (
+            lambda c: c.lu_factor(np.eye(2), algorithm="klu"),
+            "klu factors sparse matrices, and this one is dense",
+        ),
+        (lambda c: c.lu_factor(np.eye(2), precision="single", keep_matrix=False), "leave keep_matrix= out"),
+        (lambda c: c.lu_factor(np.eye(2), precision="single", dtype="f4"), "leave dtype= out"),
+        (
+            lambda c: c.lu_factor(np.eye(2), algorithm="gem", parameters={"tolerance": 0.1}),
+            "'gem' takes no tolerance: leave it out, or choose",
+        ),
+        (
+            lambda c: c.lu_factor(np.eye(2), algorithm="icmpp", parameters={"threshold": 0.1}),
+            "only the pivot rule threshold uses a threshold",
+        ),
+        (lambda c: c.solve(np.eye(2), np.ones(2), solver="getrs", tolerance=0.1), "solve by 'is'"),
     ],
 )
 def test_refusals_say_what_is_wrong(client, call, message):
@@ -289,6 +309,15 @@ def test_refusals_say_what_is_wrong(client, call, message):
         call(client)
     assert isinstance(caught.value, ValueError)
     assert caught.value.code in ("INVALID_ARGUMENT", "FAILED_PRECONDITION")
+    # The contract's names are not this package's.
+    assert not re.search(
+        r"header|drop_matrix|factor_dtype|max_refinement|SINGLE|PIVOT_RULE", str(caught.value)
+    )
+
+
+@pytest.mark.parametrize("precision", ["single", "auto"])
+def test_a_method_without_tf32_takes_every_other_precision(client, precision):
+    assert client.lu_factor(np.eye(2), algorithm="gem", precision=precision).record.algorithm == "gem"
 
 
 def test_what_the_server_does_not_have_is_not_supported(client):

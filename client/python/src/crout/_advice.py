@@ -19,6 +19,9 @@ _GONE = {
     "HANDLE_UNKNOWN": "The handle may be one of another server or tenant=, too",
 }
 
+_WITHOUT_PIVOTING = ("cm", "icm", "pcm", "block_lu")
+_PIVOT = "use an algorithm that pivots, such as algorithm='getrf'"
+
 _LATE = {
     "UPLOAD_IDLE": "Send without pauses, or raise the server's --upload-idle-timeout",
     "UPLOAD_SLOW": "Send over a faster connection, or lower the server's --upload-min-rate",
@@ -42,7 +45,7 @@ _KEYWORDS = {
     "solver_tolerance": "tolerance=",
 }
 _PATH = re.compile(r"\bheader((?:\.[a-z_0-9]+)+)")
-_WORD = re.compile(r"\b(drop_matrix|factor_dtype|skip_verification|max_refinement_steps)\b")
+_WORD = re.compile(rf"\b({'|'.join(name for name in _KEYWORDS if '_' in name)})\b")
 # What says how a matrix arrives is no keyword: "A", of "header.matrix.dense.rows".
 _MATRICES = ("matrix", "rhs", "x0")
 
@@ -70,6 +73,8 @@ def next_step(kind: type[CroutError], reason: str, delay: float | None, address:
     """What to do about an error; empty where its message says it."""
     if kind is HandleExpired:
         return _GONE.get(reason, "")
+    if reason == "PATTERN_MISMATCH":
+        return "`refactor(A)` without values_only does that; in a series, A in place of crout.Values(A)"
     if kind is DeadlineExceeded:
         return _LATE.get(reason, "Give the call a longer timeout=, or the client, or none")
     if kind is Unavailable and not reason:
@@ -120,11 +125,17 @@ def of_connection(message: str, tls: bool, address: str) -> str:
 
 
 def of_overflow(record: FactorRecord) -> str:
-    """What helps where a factorization overflowed, of what was not done already."""
+    """The next step where a factorization overflowed: nothing that was done already."""
+    if record.algorithm in _WITHOUT_PIVOTING:
+        return _PIVOT
     ways = []
     if not (record.row_scaled or record.col_scaled):
         ways.append("equilibrate=True")
     if np.dtype(record.dtype).char in "fF":
         ways.append("dtype=float64")
-    ways.append("an algorithm that pivots, or scale the matrix")
-    return ", ".join(ways)
+    return f"use {' or '.join(ways)}, or scale the matrix" if ways else "scale the matrix"
+
+
+def of_poor_factor(record: FactorRecord) -> str:
+    """The next step where pivots grew: nothing that the algorithm does already."""
+    return _PIVOT if record.algorithm in _WITHOUT_PIVOTING else "solve with refine="

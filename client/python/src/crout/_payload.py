@@ -137,7 +137,9 @@ def matrix(value: Any) -> Payload:
         return _sparse(value)
     array = as_array(value)
     if array.ndim != 2:
-        raise InvalidRequest(f"a matrix has two dimensions, this array has {array.ndim}")
+        raise InvalidRequest(
+            f"a matrix has two dimensions, this array has {array.ndim}: use A.reshape(rows, columns)"
+        )
     return dense(as_elements(array))
 
 

@@ -111,11 +111,11 @@ def warn_of_factor(record: FactorRecord) -> None:
         )
         return
     if np.isinf(record.pivot_growth):
-        warn(f"the factorization overflowed: use {_advice.of_overflow(record)}")
+        warn(f"the factorization overflowed: {_advice.of_overflow(record)}")
     elif "poor_factor" in record.warnings:
         warn(
             f"the factor is poor (quality {record.quality:.3g}, pivot growth "
-            f"{record.pivot_growth:.3g}): solve with refine=, or use an algorithm that pivots"
+            f"{record.pivot_growth:.3g}): {_advice.of_poor_factor(record)}"
         )
     if "nearly_singular" in record.warnings:
         rcond = "" if record.rcond is None else f" (rcond={record.rcond:.6g})"

@@ -1,0 +1,35 @@
+// Sparse matrices in memory.
+#ifndef CROUT_CLIENT_CLI_SPARSE_ARRAY_H_
+#define CROUT_CLIENT_CLI_SPARSE_ARRAY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cli/array.h"
+#include "crout/matrix_source.h"
+#include "crout/v1/matrix.pb.h"
+
+namespace crout::cli {
+
+// Entry k is element k of `values` at (row[k], col[k]), from 0 and within rows x cols; those of one
+// place add up.
+struct SparseArray {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  std::vector<int32_t> row;
+  std::vector<int32_t> col;
+  Array values;  // a column
+
+  // Refers to this object.
+  client::MatrixSource Source() const;
+  // SeriesResult.entry_digest of a series' matrix that arrived by Source().
+  std::string EntryDigest() const;
+  // As Array::As.
+  absl::StatusOr<SparseArray> As(v1::Dtype wanted) &&;
+};
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_SPARSE_ARRAY_H_
