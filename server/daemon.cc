@@ -49,6 +49,8 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 constexpr int kLeastPingIntervalMs = 10'000;
 constexpr int kPingStrikes = 2;
 constexpr int kFrameBytes = 4 << 20;
+// Users of a Unix socket who are told apart at a time.
+constexpr size_t kUsersOfSocket = 32;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(1);
 // How long answered calls may take to leave once they were told to.
 constexpr auto kForcedEnd = std::chrono::seconds(5);
@@ -134,19 +136,27 @@ absl::Status Daemon::Bind() {
   builder.SetResourceQuota(quota);
   // Two daemons on one port would share its calls, and a handle is known to one of them.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  std::vector<std::unique_ptr<TcpListener::Acceptor>> acceptors;
+  std::vector<std::vector<std::unique_ptr<TcpListener::Acceptor>>> acceptors;
   CROUT_ASSIGN_OR_RETURN(tls_, TlsKeeper::Create(config_.tls));
   ConnectionCalls& calls = stack_->core().connections;
   calls.SetDisconnect([this](const std::string& peer) { Disconnect(peer); });
-  const auto insecure = BoundedInsecure(calls);
-  const auto over_tcp =
-      config_.tls.enabled() ? BoundedTls(ListenerCredentials(tls_->published()), calls) : insecure;
+  const auto over_tcp = config_.tls.enabled()
+                            ? BoundedTls(ListenerCredentials(tls_->published()), calls)
+                            : BoundedInsecure(calls);
   max_connections_ = MaxConnections(config_.max_connections, config_.listen.size());
+  const auto add_acceptor = [&](std::shared_ptr<grpc::ServerCredentials> credentials) {
+    acceptors.back().push_back(builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        std::move(credentials)));
+  };
   for (const std::string& address : config_.listen) {
     CROUT_RETURN_IF_ERROR(BindTo(address));
-    acceptors.push_back(builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        IsUnix(address) ? insecure : over_tcp));
+    TcpListener& listener = *listeners_.back();
+    acceptors.emplace_back();
+    if (!IsUnix(address)) add_acceptor(over_tcp);
+    for (size_t i = 0; IsUnix(address) && i <= kUsersOfSocket; ++i) {
+      add_acceptor(BoundedInsecure(calls, [&listener, i] { return listener.UserOf(i); }));
+    }
   }
   builder.RegisterService(&stack_->service());
   builder.RegisterCallbackGenericService(standard_.get());

@@ -99,6 +99,13 @@ TcpPeer FromOf(const sockaddr_storage& from) {
   return peer;
 }
 
+// The user who connected a Unix socket; 0 for TCP.
+uid_t UserAt(int fd) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.uid : 0;
+}
+
 struct FreeAddresses {
   void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
 };
@@ -232,8 +239,8 @@ TcpListener::~TcpListener() {
   if (stop_ >= 0) close(stop_);
 }
 
-void TcpListener::Start(std::unique_ptr<Acceptor> acceptor) {
-  acceptor_ = std::move(acceptor);
+void TcpListener::Start(std::vector<std::unique_ptr<Acceptor>> acceptors) {
+  acceptors_ = std::move(acceptors);
   thread_ = StartThread([this] { Run(); });
 }
 
@@ -283,10 +290,12 @@ void TcpListener::AcceptFrom(int socket) {
     return;
   }
   absl::Cleanup until_it_is_taken = [fd] { close(fd); };
-  if (!Take({.fd = fd,
-             .cookie = CookieOf(fd).value_or(0),
-             .peer = PeerOf(from),
-             .from = FromOf(from)})) {
+  Connection taken = {.fd = fd,
+                      .cookie = CookieOf(fd).value_or(0),
+                      .peer = PeerOf(from),
+                      .from = FromOf(from),
+                      .user = UserAt(fd)};
+  if (!Take(taken)) {
     ++turned_away_;
     return;
   }
@@ -294,15 +303,42 @@ void TcpListener::AcceptFrom(int socket) {
   Acceptor::NewConnectionParameters connection;
   connection.listener_fd = socket;
   connection.fd = fd;
-  acceptor_->HandleNewConnection(&connection);
+  acceptors_[taken.acceptor]->HandleNewConnection(&connection);
 }
 
-bool TcpListener::Take(const Connection& connection) {
+bool TcpListener::Take(Connection& connection) {
   MutexLock lock(&mutex_);
   if (!HasRoomFor(connection.peer)) Sweep();
   if (!HasRoomFor(connection.peer)) return false;
+  if (acceptors_.size() > 1) {
+    connection.acceptor = AcceptorFor(connection.user);
+    if (connection.acceptor == 0) {
+      Sweep();
+      connection.acceptor = AcceptorFor(connection.user);
+    }
+  }
   connections_.push_back(connection);
   return true;
+}
+
+size_t TcpListener::AcceptorFor(uid_t user) const {
+  std::vector<bool> taken(acceptors_.size());
+  for (const Connection& connection : connections_) {
+    if (connection.acceptor != 0 && connection.user == user) return connection.acceptor;
+    taken[connection.acceptor] = true;
+  }
+  for (size_t acceptor = 1; acceptor < taken.size(); ++acceptor) {
+    if (!taken[acceptor]) return acceptor;
+  }
+  return 0;
+}
+
+std::string TcpListener::UserOf(size_t acceptor) {
+  MutexLock lock(&mutex_);
+  for (const Connection& connection : connections_) {
+    if (acceptor != 0 && connection.acceptor == acceptor) return std::to_string(connection.user);
+  }
+  return "";
 }
 
 bool TcpListener::HasRoomFor(const Peer& peer) const {

@@ -4,6 +4,7 @@
 #define CROUT_SERVER_TCP_LISTENER_H_
 
 #include <grpcpp/server_builder.h>
+#include <sys/types.h>
 
 #include <array>
 #include <atomic>
@@ -50,8 +51,12 @@ class TcpListener {
   TcpListener& operator=(const TcpListener&) = delete;
 
   int port() const { return port_; }
-  // Hands connections to `acceptor`, of a server that has started, until Stop() or destruction.
-  void Start(std::unique_ptr<Acceptor> acceptor);
+  // Hands connections to `acceptors`, of a server that has started, until Stop() or destruction.
+  // Those of a Unix socket's users go to one acceptor each, as long as there are enough: gRPC
+  // does not name users. The first takes the connections of all others.
+  void Start(std::vector<std::unique_ptr<Acceptor>> acceptors);
+  // Names the user whose connections go to that acceptor; "" for the first, and without any.
+  std::string UserOf(size_t acceptor);
   // No further connection is accepted: those that come are refused by the system.
   void Stop();
 
@@ -70,14 +75,17 @@ class TcpListener {
     int fd;
     uint64_t cookie;
     Peer peer;
-    TcpPeer from;  // of a Unix socket, all 0
+    TcpPeer from;         // of a Unix socket, all 0
+    uid_t user = 0;       // of a Unix socket
+    size_t acceptor = 0;  // that it went to
   };
 
   TcpListener(size_t most, size_t most_of_one) : most_(most), most_of_one_(most_of_one) {}
   void Run();
   void AcceptFrom(int socket);
-  // Notes an accepted socket; false where there is no room for it.
-  bool Take(const Connection& connection);
+  // Notes an accepted socket and chooses its acceptor; false where there is no room for it.
+  bool Take(Connection& connection);
+  size_t AcceptorFor(uid_t user) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoomFor(const Peer& peer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns early when Stop() is called.
   void Pause() const;
@@ -91,7 +99,7 @@ class TcpListener {
   std::string path_;  // of a Unix socket
   int stop_ = -1;     // an eventfd
   std::vector<int> sockets_;
-  std::unique_ptr<Acceptor> acceptor_;
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::thread thread_;
   std::atomic<uint64_t> turned_away_ = 0;
   Mutex mutex_;

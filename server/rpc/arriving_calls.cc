@@ -66,9 +66,16 @@ class TlsHook final : public grpc::AuthMetadataProcessor {
   ConnectionCalls& calls_;
 };
 
-// As TlsHook; `calls` is a ConnectionCalls.
-void Process(void* calls, grpc_auth_context* connection, const grpc_metadata* /*metadata*/,
+// What Process() needs.
+struct InsecureHook {
+  ConnectionCalls& calls;
+  const std::function<std::string()> user;
+};
+
+// As TlsHook; `hook` is an InsecureHook.
+void Process(void* hook, grpc_auth_context* connection, const grpc_metadata* /*metadata*/,
              size_t /*count*/, grpc_process_auth_metadata_done_cb done, void* call) {
+  const InsecureHook& ours = *static_cast<const InsecureHook*>(hook);
   const auto find = [&]() -> std::optional<absl::string_view> {
     auto found = grpc_auth_context_find_properties_by_name(connection, kConnectionProperty);
     const grpc_auth_property* const number = grpc_auth_property_iterator_next(&found);
@@ -77,15 +84,17 @@ void Process(void* calls, grpc_auth_context* connection, const grpc_metadata* /*
   };
   const auto add = [&](const std::string& number) {
     grpc_auth_context_add_cstring_property(connection, kConnectionProperty, number.c_str());
+    if (!ours.user) return;
+    grpc_auth_context_add_cstring_property(connection, kUserProperty, ours.user().c_str());
   };
-  const bool admitted = Arrives(*static_cast<ConnectionCalls*>(calls), find, add);
+  const bool admitted = Arrives(ours.calls, find, add);
   done(call, nullptr, 0, nullptr, 0, admitted ? GRPC_STATUS_OK : GRPC_STATUS_RESOURCE_EXHAUSTED,
        admitted ? nullptr : kRefusal);
 }
 
 class InsecureCredentials final : public grpc::ServerCredentials {
  public:
-  explicit InsecureCredentials(ConnectionCalls& calls) : calls_(calls) {}
+  explicit InsecureCredentials(InsecureHook hook) : hook_(std::move(hook)) {}
   // Ours is the only one.
   void SetAuthMetadataProcessor(
       const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {}
@@ -94,13 +103,15 @@ class InsecureCredentials final : public grpc::ServerCredentials {
   int AddPortToServer(const std::string& address, grpc_server* server) override {
     grpc_server_credentials* const credentials = grpc_insecure_server_credentials_create();
     grpc_server_credentials_set_auth_metadata_processor(
-        credentials, {.process = Process, .destroy = nullptr, .state = &calls_});
+        credentials, {.process = Process,
+                      .destroy = [](void* hook) { delete static_cast<InsecureHook*>(hook); },
+                      .state = new InsecureHook(hook_)});
     const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
     grpc_server_credentials_release(credentials);
     return port;
   }
 
-  ConnectionCalls& calls_;
+  const InsecureHook hook_;
 };
 
 }  // namespace
@@ -111,8 +122,9 @@ std::shared_ptr<grpc::ServerCredentials> BoundedTls(
   return credentials;
 }
 
-std::shared_ptr<grpc::ServerCredentials> BoundedInsecure(ConnectionCalls& calls) {
-  return std::make_shared<InsecureCredentials>(calls);
+std::shared_ptr<grpc::ServerCredentials> BoundedInsecure(ConnectionCalls& calls,
+                                                         std::function<std::string()> user) {
+  return std::make_shared<InsecureCredentials>(InsecureHook{calls, std::move(user)});
 }
 
 }  // namespace crout

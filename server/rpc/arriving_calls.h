@@ -4,7 +4,9 @@
 
 #include <grpcpp/security/server_credentials.h>
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "server/rpc/connection_calls.h"
 
@@ -18,7 +20,10 @@ namespace crout {
 // nobody look at, new ones.
 std::shared_ptr<grpc::ServerCredentials> BoundedTls(
     std::shared_ptr<grpc::ServerCredentials> credentials, ConnectionCalls& calls);
-std::shared_ptr<grpc::ServerCredentials> BoundedInsecure(ConnectionCalls& calls);
+// `user`, if there is one, names the user of a connection's peer when its first call arrives: gRPC
+// does not (kUserProperty).
+std::shared_ptr<grpc::ServerCredentials> BoundedInsecure(
+    ConnectionCalls& calls, std::function<std::string()> user = nullptr);
 
 }  // namespace crout
 

@@ -91,7 +91,8 @@ absl::Status CallBase::Enter() {
   tenant_ = observed_.tenant = caller.tenant;
   roles_ = caller.roles;
   observed_.identity = caller.identity;
-  sharing_peer_ = SharingPeer(observed_.peer, caller.identity, core_.trusted_proxies);
+  sharing_peer_ =
+      SharingPeer(observed_.peer, UserOf(*context_), caller.identity, core_.trusted_proxies);
   CROUT_RETURN_IF_ERROR(ChargeMore(ServerCore::kCallBytes));
   arrival_.Charged();
   account_ = core_.tenant_loads.OpenCall(tenant_);

@@ -14,18 +14,19 @@ namespace {
 // A connection is forgotten when it has been quiet for so long: its calls go on.
 constexpr std::chrono::seconds kQuiet{60};
 
-// 0 where `context` is of no numbered connection.
-uint64_t NumberOf(const grpc::ServerContextBase& context) {
+// Of the call's connection; "" where it has none of that name.
+std::string Property(const grpc::ServerContextBase& context, const char* name) {
   const auto connection = context.auth_context();
-  if (connection == nullptr) return 0;
-  for (const grpc::string_ref& number : connection->FindPropertyValues(kConnectionProperty)) {
-    uint64_t value = 0;
-    if (absl::SimpleAtoi(absl::string_view(number.data(), number.size()), &value)) return value;
-  }
-  return 0;
+  if (connection == nullptr) return "";
+  const auto values = connection->FindPropertyValues(name);
+  return values.empty() ? "" : std::string(values.front().data(), values.front().size());
 }
 
 }  // namespace
+
+std::string UserOf(const grpc::ServerContextBase& context) {
+  return Property(context, kUserProperty);
+}
 
 ConnectionCalls::Entry& ConnectionCalls::Entry::operator=(Entry&& other) noexcept {
   if (this != &other) {
@@ -95,8 +96,9 @@ bool ConnectionCalls::HasRoomFor(const Connection& connection) const {
 }
 
 ConnectionCalls::Entry ConnectionCalls::Begin(const grpc::ServerContextBase& context) {
-  const uint64_t connection = NumberOf(context);
-  return connection == 0 ? Entry() : Begin(connection, context.peer());
+  uint64_t connection = 0;
+  const bool numbered = absl::SimpleAtoi(Property(context, kConnectionProperty), &connection);
+  return numbered ? Begin(connection, context.peer()) : Entry();
 }
 
 ConnectionCalls::Entry ConnectionCalls::Begin(uint64_t connection, std::string_view peer) {

@@ -95,7 +95,7 @@ class ConnectionCalls {
   struct Connection {
     std::string peer;  // known once a call has begun
     int64_t pending = 0;
-    bool closed = false;  // for its calls
+    bool closed = false;  // also where it stays open, as that of a Unix socket
     // Since the window began: calls that have ended or whose header was read.
     Clock::time_point window;
     int64_t settled = 0;
@@ -121,6 +121,10 @@ class ConnectionCalls {
 
 // The property of a connection's AuthContext that has its number, in decimal.
 inline constexpr char kConnectionProperty[] = "crout-connection";
+// The one that has the user of a Unix socket's peer, where the listener has named the user.
+inline constexpr char kUserProperty[] = "crout-user";
+// "" where there is none.
+std::string UserOf(const grpc::ServerContextBase& context);
 
 }  // namespace crout
 

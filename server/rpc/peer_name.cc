@@ -102,11 +102,11 @@ bool TrustedProxies::Has(std::string_view peer) const {
          });
 }
 
-std::string SharingPeer(std::string_view peer, std::string_view identity,
+std::string SharingPeer(std::string_view peer, std::string_view user, std::string_view identity,
                         const TrustedProxies& proxies) {
   if (!identity.empty()) return absl::StrCat("identity ", ToAbsl(identity));
   if (proxies.Has(peer)) return "";
-  if (IsUnix(peer)) return "unix";
+  if (IsUnix(peer)) return absl::StrCat("user ", ToAbsl(user));
   const auto from = ParseTcpPeer(peer);
   if (!from) return "";
   const Address shared =

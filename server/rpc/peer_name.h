@@ -42,9 +42,9 @@ class TrustedProxies {
 };
 
 // Names the peer whose share a call is charged to: the caller's identity where there is one, else
-// the IPv4 address, the first 64 bits of an IPv6 address, or the Unix sockets together. "" for a
+// the IPv4 address, the first 64 bits of an IPv6 address, or the `user` of a Unix socket. "" for a
 // trusted proxy, and for a call within the process.
-std::string SharingPeer(std::string_view peer, std::string_view identity,
+std::string SharingPeer(std::string_view peer, std::string_view user, std::string_view identity,
                         const TrustedProxies& proxies);
 
 }  // namespace crout

@@ -49,7 +49,6 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
     auto& visits = services_.visits_;
     if (visits.size() >= kMostVisits) MakeRoom(visits);
     visits.push_back(this);
-    arrival_.Charged();  // bounded by kMostVisits
     if (access == Access::kRoles) {
       absl::StatusOr<Caller> caller = AdmitVisitor(services_.core_, *context_, Asked());
       if (!caller.ok()) return Refuse(caller.status());
@@ -194,7 +193,7 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
   const std::string name_;
   const std::string peer_;
   // Guarded by services_.mutex_.
-  ConnectionCalls::Entry arrival_;
+  ConnectionCalls::Entry arrival_;  // never charged: kMostVisits are far fewer than may be pending
   Caller caller_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer reply_;

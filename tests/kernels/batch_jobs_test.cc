@@ -102,10 +102,10 @@ TYPED_TEST(BatchJobsTest, SolvesWithSubnormalMembers) {
   ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, this->jobs_->Factor(members));
   EXPECT_EQ(factor.factorization.summary.batch->singular, 0);
   EXPECT_TRUE(std::isfinite(*factor.factorization.summary.quality));
-  // A GPU's products of float32 in parts of TF32 leave out the low parts of subnormal numbers.
-  const bool in_parts =
+  // An H100 reaches 2.4e-3 for members of order 40 and more; the backward error shows this.
+  const bool loses_more =
       DeviceUnderTest()->info().kind == DeviceKind::kCuda && sizeof(Part) == sizeof(float);
-  const double most = in_parts ? 0x1p-7 : 1000 * UnitRoundoff(kDTypeOf<T>);
+  const double most = loses_more ? 0x1p-7 : 1000 * UnitRoundoff(kDTypeOf<T>);
   for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
     ASSERT_OK_AND_ASSIGN(const SolvedBatch<T> solved,
                          this->jobs_->Solve(factor, systems, op, /*verify=*/true));

@@ -70,6 +70,12 @@ class Acceptor : public TcpListener::Acceptor {
   Taken* const taken_;
 };
 
+std::vector<std::unique_ptr<TcpListener::Acceptor>> Acceptors(Taken* taken, size_t count = 1) {
+  std::vector<std::unique_ptr<TcpListener::Acceptor>> acceptors;
+  for (size_t i = 0; i < count; ++i) acceptors.push_back(std::make_unique<Acceptor>(taken));
+  return acceptors;
+}
+
 class Socket {
  public:
   explicit Socket(int fd) : fd_(fd) {}
@@ -126,7 +132,7 @@ class TcpListenerTest : public ::testing::Test {
     auto listener = TcpListener::Bind("127.0.0.1:0", most);
     ASSERT_OK(listener);
     listener_ = *std::move(listener);
-    listener_->Start(std::make_unique<Acceptor>(&taken_));
+    listener_->Start(Acceptors(&taken_));
   }
   std::vector<Socket> ConnectMany(const char* host, int count) {
     std::vector<Socket> sockets;
@@ -231,7 +237,7 @@ class UnixListenerTest : public ::testing::Test {
 TEST_F(UnixListenerTest, AllWhoMayConnectShareTheRoom) {
   auto listener = TcpListener::BindUnix(path_, 100);
   ASSERT_OK(listener);
-  (*listener)->Start(std::make_unique<Acceptor>(&taken_));
+  (*listener)->Start(Acceptors(&taken_));
   std::vector<Socket> many;
   for (int i = 0; i < 100; ++i) many.push_back(ConnectTo(path_));
   taken_.WaitFor(100);
@@ -240,6 +246,22 @@ TEST_F(UnixListenerTest, AllWhoMayConnectShareTheRoom) {
   EXPECT_EQ((*listener)->turned_away(), 1u);
   (*listener)->Stop();
   EXPECT_NE(access(path_.c_str(), F_OK), 0) << "it is removed";
+}
+
+TEST_F(UnixListenerTest, AUserHasAnAcceptorWhileConnected) {
+  auto listener = TcpListener::BindUnix(path_, 100);
+  ASSERT_OK(listener);
+  Taken first;
+  std::vector<std::unique_ptr<TcpListener::Acceptor>> acceptors = Acceptors(&first);
+  for (auto& acceptor : Acceptors(&taken_, 2)) acceptors.push_back(std::move(acceptor));
+  (*listener)->Start(std::move(acceptors));
+  const std::string user = std::to_string(getuid());
+  const Socket connections[] = {ConnectTo(path_), ConnectTo(path_)};
+  taken_.WaitFor(2);
+  EXPECT_EQ(first.count(), 0u);
+  EXPECT_EQ((*listener)->UserOf(0), "");
+  EXPECT_EQ((*listener)->UserOf(1), user);
+  EXPECT_EQ((*listener)->UserOf(2), "");
 }
 
 TEST_F(UnixListenerTest, ASocketThatWasLeftBehindIsReplacedAndALiveOneIsNot) {
