@@ -49,7 +49,7 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 constexpr int kLeastPingIntervalMs = 10'000;
 constexpr int kPingStrikes = 2;
 constexpr int kFrameBytes = 4 << 20;
-// Users of a Unix socket who are told apart at a time.
+// Users of a Unix socket with a share of their own, at a time.
 constexpr size_t kUsersOfSocket = 32;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(1);
 // How long answered calls may take to leave once they were told to.

@@ -66,13 +66,13 @@ class TlsHook final : public grpc::AuthMetadataProcessor {
   ConnectionCalls& calls_;
 };
 
-// What Process() needs.
+// The state of Process().
 struct InsecureHook {
   ConnectionCalls& calls;
   const std::function<std::string()> user;
 };
 
-// As TlsHook; `hook` is an InsecureHook.
+// Does what TlsHook does; `hook` is an InsecureHook.
 void Process(void* hook, grpc_auth_context* connection, const grpc_metadata* /*metadata*/,
              size_t /*count*/, grpc_process_auth_metadata_done_cb done, void* call) {
   const InsecureHook& ours = *static_cast<const InsecureHook*>(hook);

@@ -2,6 +2,7 @@
 
 #include <grpcpp/security/auth_context.h>
 
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -14,7 +15,7 @@ namespace {
 // A connection is forgotten when it has been quiet for so long: its calls go on.
 constexpr std::chrono::seconds kQuiet{60};
 
-// Of the call's connection; "" where it has none of that name.
+// Reads a property of the call's connection; "" where it has none of that name.
 std::string Property(const grpc::ServerContextBase& context, const char* name) {
   const auto connection = context.auth_context();
   if (connection == nullptr) return "";

@@ -19,7 +19,7 @@ struct TcpPeer {
   uint16_t port = 0;
   friend bool operator==(const TcpPeer&, const TcpPeer&) = default;
 };
-// Of a peer as gRPC names it: "ipv4:10.0.0.7:50051". None of a Unix socket.
+// Reads a peer as gRPC names it: "ipv4:10.0.0.7:50051". None for a Unix socket.
 std::optional<TcpPeer> ParseTcpPeer(std::string_view peer);
 
 // Proxies, each of which makes the calls of many clients. Constant, and then thread-safe.

@@ -1,5 +1,6 @@
 #include "server/scheduling/peer_shares.h"
 
+#include <iterator>
 #include <utility>
 
 namespace crout {

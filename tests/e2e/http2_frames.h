@@ -16,7 +16,7 @@ inline std::string Frame(char type, char flags, uint32_t stream, const std::stri
   return frame + payload;
 }
 
-// What a client begins with.
+// The first bytes of a client.
 inline const std::string& Preface() {
   static const auto* const preface =
       new std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(/*SETTINGS*/ 4, 0, 0, ""));

@@ -94,7 +94,7 @@ class Socket {
   void Send(size_t bytes) const {
     EXPECT_EQ(send(fd_, std::string(bytes, 'x').data(), bytes, 0), static_cast<ssize_t>(bytes));
   }
-  // As the other side sees it.
+  // Names this end as the other side sees it.
   TcpPeer peer() const {
     sockaddr_in address = {};
     socklen_t size = sizeof address;
