@@ -133,12 +133,12 @@ absl::StatusOr<Ordered> OrderSideBySide(const Graph& graph, const std::string& p
   if (absl::IsCancelled(degree.status())) return degree.status();
   absl::StatusOr<Ordered> by_dissection = OrderByDissection(graph, program, stop);
   if (absl::IsCancelled(by_dissection.status())) return by_dissection;
-  absl::StatusOr<Ordered> by_degree = degree.status();
-  if (degree.ok()) {
-    const absl::StatusOr<std::vector<int32_t>> order = degree->Await(stop);
-    by_degree = order.ok() ? MakeOrdered(graph, *order, "amd", stop) : order.status();
-  }
-  return Better(std::move(by_degree), std::move(by_dissection));
+  const auto await = [&]() -> absl::StatusOr<Ordered> {
+    CROUT_RETURN_IF_ERROR(degree.status());
+    CROUT_ASSIGN_OR_RETURN(const std::vector<int32_t> order, degree->Await(stop));
+    return MakeOrdered(graph, order, "amd", stop);
+  };
+  return Better(await(), std::move(by_dissection));
 }
 
 absl::StatusOr<Ordered> OrderBothWays(const Graph& graph, const std::string& program,

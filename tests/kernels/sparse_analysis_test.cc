@@ -416,6 +416,18 @@ TEST_F(SparseAnalysisTest, OrdersByDegreeInTheProgramAsHere) {
   EXPECT_EQ(order, OrderByMinimumDegree(graph));
 }
 
+TEST_F(SparseAnalysisTest, TakesTheOrderOfLessWorkForLargeGraphs) {
+  constexpr int64_t kSide = 320;  // beyond 100,000 unknowns both methods run side by side
+  const PackedSparse grid = PackEntries(GridEntries(kSide, 2), kSide * kSide, DType::kFloat64);
+  ASSERT_OK_AND_ASSIGN(const Analysis both,
+                       Analyze(grid.view(), Ordered(OrderingMode::kAuto), kNeverStop));
+  for (const OrderingMode ordering :
+       {OrderingMode::kMinimumDegree, OrderingMode::kNestedDissection}) {
+    ASSERT_OK_AND_ASSIGN(const Analysis one, Analyze(grid.view(), Ordered(ordering), kNeverStop));
+    EXPECT_LE(both.flops, one.flops);
+  }
+}
+
 TEST_F(SparseAnalysisTest, RefusesLongOrdersWithoutTheProgram) {
   const PackedSparse grid = LongGrid();
   for (const OrderingMode ordering :
