@@ -163,8 +163,8 @@ struct Analysis {
 };
 
 // Analyses a. With matching a's values are read, else only its pattern (kAuto reads them to
-// decide). Asks `stop` about every 30 ms in every part, also while a child process runs, which it
-// then ends.
+// decide). Polls `stop` about every 30 ms in long loops and while a child process runs, which it
+// then ends. Checks and digests of the entries run to their end.
 //
 // INVALID_ARGUMENT: an entry that is NaN or Inf, where values are read, with its place, or indices
 // that are out of order or out of range; the error of options.claim; CANCELLED by `stop`;

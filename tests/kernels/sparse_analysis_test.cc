@@ -366,24 +366,19 @@ TEST_F(SparseAnalysisTest, DissectsLargeGraphs) {
 }
 
 TEST_F(SparseAnalysisTest, StartsNoProgramForLittleWork) {
-  std::vector<SparseEntry> tree;
-  for (int32_t i = 0; i < 20000; ++i) {
-    tree.push_back({i, i, 4.0});
-    tree.push_back({i, i / 3, 1.0});
-    tree.push_back({i / 3, i, 1.0});
+  std::vector<SparseEntry> entries;
+  for (int32_t i = 0; i < 20000; ++i) {  // a tree
+    entries.push_back({i, i, 4.0});
+    entries.push_back({i, i / 3, 1.0});
+    entries.push_back({i / 3, i, 1.0});
   }
   AnalysisOptions options;
   options.ordering_program = OrderingProgram();
-  for (const Case& one :
-       {Case{"tree", PackEntries(tree, 20000, DType::kFloat64)},
-        Case{"plane", PackEntries(GridEntries(150, 2), 22500, DType::kFloat64)}}) {
-    SCOPED_TRACE(one.name);
-    ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(one.a.view(), options, kNeverStop));
-    EXPECT_EQ(analysis.ordering, "amd");
-  }
-  const PackedSparse space = PackEntries(GridEntries(20, 3), 8000, DType::kFloat64);
-  ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(space.view(), options, kNeverStop));
-  EXPECT_EQ(analysis.ordering, "metis");
+  ASSERT_OK_AND_ASSIGN(
+      const Analysis analysis,
+      Analyze(PackEntries(entries, 20000, DType::kFloat64).view(), options, kNeverStop));
+  EXPECT_EQ(analysis.ordering, "amd");
+  EXPECT_LT(analysis.flops, 1e7);
 }
 
 TEST_F(SparseAnalysisTest, DoesWithoutTheProgram) {

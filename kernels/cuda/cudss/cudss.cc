@@ -36,8 +36,8 @@ struct Layout {
 // matrix and all four types, with room for ArenaFor. Numbers: those of the factor, what the
 // deterministic mode sums up in before it adds it to the largest front, and of that for any matrix.
 // Beside them indices, for each row and entry of A.
-constexpr double kOfFactor = 1.4;
-constexpr double kOfLargestFront = 50;  // of the square of the unknowns that it eliminates
+constexpr double kOfFactor = 1.25;
+constexpr double kOfLargestFront = 55;  // of the square of the unknowns that it eliminates
 constexpr double kAlways = 4.2e6;
 constexpr size_t kOfRow = 256;
 constexpr size_t kOfEntry = 160;
