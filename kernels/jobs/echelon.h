@@ -32,8 +32,8 @@ struct EchelonPlan {
   BufferPlan::Id matrix = 0;  // A by columns: the upload, where it arrived so
   BufferPlan::Id workspace = 0;
   BufferPlan::Id scales = 0;  // of rows
-  JobBytes bytes;      // nothing is kept
-  double seconds = 0;  // predicted
+  JobBytes bytes;             // nothing is kept
+  double seconds = 0;         // predicted
 };
 
 // INVALID_ARGUMENT for a size that overflows, a tolerance that is negative or not finite, augmented

@@ -238,13 +238,15 @@ absl::Status FactorStep::CheckValues(const std::string& digest) const {
   }
   const bool by_default = request_.algorithm() == v1::ALGORITHM_UNSPECIFIED ||
                           request_.algorithm() == v1::ALGORITHM_AUTO;
+  const bool by_other_threshold =
+      request_.pivot_threshold() > 0 && request_.pivot_threshold() != analysis.pivot_threshold;
   if (!by_default || options_.equilibrate != EquilibrateMode::kAuto || request_.has_parameters() ||
-      asked_ != v1::FACTOR_PRECISION_UNSPECIFIED || request_.pivot_threshold() > 0) {
+      asked_ != v1::FACTOR_PRECISION_UNSPECIFIED || by_other_threshold) {
     return BadField(
         "header.options",
         "values alone are factored by a sparse method and by the analysis of the matrix "
-        "before: leave out equilibrate, parameters, precision, pivot_threshold and dense methods, "
-        "or send the matrix in full");
+        "before: leave out equilibrate, parameters, precision, another pivot_threshold and dense "
+        "methods, or send the matrix in full");
   }
   return absl::OkStatus();
 }

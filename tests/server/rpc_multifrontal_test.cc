@@ -506,7 +506,7 @@ TEST_F(RpcMultifrontalTest, TakesWhatIsSparseAlone) {
   ExpectRefused(dense, std::string(72, 0), grpc::StatusCode::INVALID_ARGUMENT, "sparse");
   *dense.mutable_matrix() = Text();
   ExpectRefused(dense, "%%MatrixMarket matrix array real general\n1 1\n2\n",
-                grpc::StatusCode::INVALID_ARGUMENT, "array");
+                grpc::StatusCode::INVALID_ARGUMENT, "this one is dense");
   const Triplets a = Grid(3);
   v1::FactorizeHeader odd = Header(9, a);
   odd.mutable_options()->mutable_parameters()->set_tolerance(0.1);

@@ -1,5 +1,7 @@
 """Matrices that stay sparse to their factors, from scipy.sparse and from files."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.io
@@ -310,7 +312,9 @@ def test_a_larger_pivot_threshold_lets_entries_grow_less(client):
     A = (scipy.sparse.kron(D, scipy.sparse.eye(20)) + scipy.sparse.kron(scipy.sparse.eye(20), D)).tocsr()
     A += 1e-4 * scipy.sparse.eye(400)
     options = {"algorithm": "multifrontal", "equilibrate": False}
-    loose = client.lu_factor(A, pivot_threshold=0.001, **options)
+    with warnings.catch_warnings():  # Its factor may be poor.
+        warnings.simplefilter("ignore", crout.LinAlgWarning)
+        loose = client.lu_factor(A, pivot_threshold=0.001, **options)
     strict = client.lu_factor(A, pivot_threshold=1, **options)
     assert strict.record.pivot_growth <= loose.record.pivot_growth
     assert strict.record.sparse.lu_entries >= loose.record.sparse.lu_entries
