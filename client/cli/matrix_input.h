@@ -48,7 +48,7 @@ class MatrixInput {
   // by OpenWithRows.
   absl::StatusOr<int64_t> Rows() const;
 
-  // What is in memory, one of them; none of Matrix Market files.
+  // The matrix in memory, in one of these forms; none for Matrix Market files.
   const std::optional<Array>& array() const { return array_; }
   const std::optional<SparseArray>& sparse() const { return sparse_; }
   // Of a Matrix Market file, standard input too.

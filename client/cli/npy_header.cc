@@ -12,7 +12,7 @@
 namespace crout::cli {
 namespace {
 
-// NumPy itself reads no longer ones unless it is told to trust the file.
+// NumPy itself refuses longer headers of files that it does not trust.
 constexpr int64_t kLongestHeader = 10'000;
 
 constexpr int kLongestWord = 16;  // characters

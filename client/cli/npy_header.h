@@ -1,4 +1,4 @@
-// What stands before the elements of an .npy file.
+// The header of an .npy file.
 #ifndef CROUT_CLIENT_CLI_NPY_HEADER_H_
 #define CROUT_CLIENT_CLI_NPY_HEADER_H_
 

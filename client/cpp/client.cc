@@ -42,7 +42,7 @@ grpc::ChannelArguments ChannelArguments(absl::Duration silence) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, share(15));
   arguments.SetInt("grpc.http2.ping_timeout_ms", share(15));  // of gRPC from 1.64 on
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, share(20));
-  // As many pings as a long computation takes: gRPC's default is two.
+  // Unbounded: a long computation takes many pings, and gRPC sends two by default.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   return arguments;
 }

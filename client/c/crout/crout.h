@@ -381,7 +381,7 @@ typedef struct crout_change {
   const void* v;
   int64_t n;                /* read where `v` is set */
   int32_t of_text;          /* not 0: without `rows`, `cols` and `v` */
-  const char* entry_digest; /* read where `of_text` is set; null: that of the last matrix */
+  const char* entry_digest; /* read where `of_text` is set; null: the last matrix's digest */
 } crout_change;
 
 /* As crout_series_step without a matrix, of the matrix that `change` makes. */

@@ -46,7 +46,7 @@ _KEYWORDS = {
 }
 _PATH = re.compile(r"\bheader((?:\.[a-z_0-9]+)+)")
 _WORD = re.compile(rf"\b({'|'.join(name for name in _KEYWORDS if '_' in name)})\b")
-# What says how a matrix arrives is no keyword: "A", of "header.matrix.dense.rows".
+# A field that says how a matrix arrives has no keyword: "header.matrix.dense.rows" is "A".
 _MATRICES = ("matrix", "rhs", "x0")
 
 
