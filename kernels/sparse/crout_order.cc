@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "kernels/sparse/ordering_protocol.h"
+#include "kernels/util/sanitizers.h"
 
 namespace crout {
 namespace {
@@ -78,12 +79,10 @@ bool Read(std::vector<T>& elements) {
 // Nobody else ends it when the product is killed.
 void DieWithParent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
-// Lets this process take so many bytes beyond what it has now: METIS and `new` fail then, and the
-// product orders otherwise. What is free goes back to the system first: it would count.
+// Limits this process to `bytes` beyond its present address space: METIS and `new` fail there, and
+// the product orders otherwise. Free memory is returned to the system first: it would count.
 bool LimitTo(size_t bytes) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;  // Their own memory would count.
-#endif
+  if (kSanitized) return true;  // The sanitizer's own memory would count.
   malloc_trim(0);
   size_t pages = 0;
   if (!(std::ifstream("/proc/self/statm") >> pages)) return false;

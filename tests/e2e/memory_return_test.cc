@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/util/sanitizers.h"
 #include "tests/e2e/daemon.h"
 #include "tests/support/gallery.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::e2e {
@@ -35,7 +35,7 @@ int64_t WorkAndRelease(Daemon& daemon) {
 }
 
 TEST(MemoryReturnTest, WhatIsReleasedGoesBackToTheSystem) {
-  if (crout::testing::kSanitized) GTEST_SKIP() << "freed memory stays resident";
+  if (crout::kSanitized) GTEST_SKIP() << "freed memory stays resident";
   Daemon daemon({"--devices=host", "--return-memory-after=100ms"});
   const int64_t before = StatusBytes(daemon.process().pid(), "VmRSS");
   for (int round = 0; round < 2; ++round) {  // it comes again

@@ -13,8 +13,8 @@
 
 #include "kernels/cuda/irr_lu/warp_solve.cuh"
 #include "kernels/scalar.h"
+#include "kernels/util/sanitizers.h"
 #include "tests/emulation/device_numbers.h"
-#include "tests/support/sanitizers.h"
 
 namespace crout::cuda {
 namespace {
@@ -48,7 +48,7 @@ Member<T> RandomMember(int32_t rows, int32_t cols, uint64_t seed = 3) {
 template <class T>
 Member<T> ExchangedMember(int32_t rows, int32_t cols, uint64_t seed = 3) {
   Member<T> a = RandomMember<T>(rows, cols, seed);
-  if (!testing::kThreadSanitized) return a;
+  if (!kThreadSanitized) return a;
   const int64_t half = rows / 2;
   for (int64_t k = 0; k < a.diagonal(); ++k) {
     if (k < 2 * half) a(k < half ? k + half : k - half, k) = T{64};

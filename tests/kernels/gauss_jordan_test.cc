@@ -1,8 +1,8 @@
 // Gauss-Jordan on the host, in every type: solutions, inverses and singular matrices.
 #include "kernels/host/device/host_device.h"
+#include "kernels/util/sanitizers.h"
 #include "tests/support/method_runner.h"
 #include "tests/support/ratios.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {

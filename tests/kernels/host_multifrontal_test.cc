@@ -10,8 +10,8 @@
 
 #include "kernels/host/multifrontal/method.h"
 #include "kernels/host/multifrontal/schedule.h"
+#include "kernels/util/sanitizers.h"
 #include "tests/kernels/sparse_lu_testing.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/sparse_classes.h"
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"

@@ -9,9 +9,9 @@
 
 #include "kernels/host/ops/lapack.h"
 #include "kernels/numerics/factor_probe.h"
+#include "kernels/util/sanitizers.h"
 #include "tests/kernels/irregular_batch_testing.h"
 #include "tests/support/ratios.h"
-#include "tests/support/sanitizers.h"
 
 namespace crout::testing {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <complex>
 
+#include "kernels/util/sanitizers.h"
 #include "tests/kernels/irregular_batch_testing.h"
 #include "tests/support/ratios.h"
-#include "tests/support/sanitizers.h"
 
 namespace crout::testing {
 namespace {

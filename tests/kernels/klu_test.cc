@@ -11,9 +11,9 @@
 
 #include "kernels/host/klu/arena.h"
 #include "kernels/host/multifrontal/multifrontal.h"
+#include "kernels/util/sanitizers.h"
 #include "tests/kernels/sparse_lu_testing.h"
 #include "tests/support/matrices.h"
-#include "tests/support/sanitizers.h"
 
 namespace crout::testing {
 namespace {

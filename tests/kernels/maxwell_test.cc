@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "kernels/host/multifrontal/multifrontal.h"
 #include "kernels/sparse/ordering_process.h"
-#include "tests/support/sanitizers.h"
+#include "kernels/util/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {

@@ -10,11 +10,11 @@
 
 #include "kernels/sparse/delayed_pivots.h"
 #include "kernels/sparse/ordering_process.h"
+#include "kernels/util/sanitizers.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/multifrontal_testing.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/matrices.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {

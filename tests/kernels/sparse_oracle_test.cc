@@ -18,12 +18,12 @@
 #include "gmock/gmock.h"
 #include "kernels/host/device/host_device.h"
 #include "kernels/sparse/ordering_process.h"
+#include "kernels/util/sanitizers.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/sparse_job_testing.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/matrices.h"
 #include "tests/support/ratios.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {

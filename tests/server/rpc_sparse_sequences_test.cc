@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "kernels/util/sanitizers.h"
 #include "tests/server/rpc_sparse_stream_fixture.h"
 #include "tests/support/matrices.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {

@@ -2,6 +2,8 @@
 #ifndef CROUT_KERNELS_HOST_OPS_VECTOR_CLONES_H_
 #define CROUT_KERNELS_HOST_OPS_VECTOR_CLONES_H_
 
+#include "kernels/util/sanitizers.h"
+
 // For passes over a matrix that are short of arithmetic, where the distribution's baseline (two
 // float64 at a time) is what limits them. Results do not depend on the clone: such a function adds
 // in the order that its source says, and its file is compiled with -ffp-contract=off, since only
@@ -9,7 +11,7 @@
 //
 // The loader chooses the clone before a sanitizer's runtime is ready: none there.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    !defined(CROUT_ADDRESS_SANITIZED) && !defined(CROUT_THREAD_SANITIZED)
 #define CROUT_VECTOR_CLONES \
   __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
