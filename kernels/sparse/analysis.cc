@@ -169,6 +169,10 @@ absl::StatusOr<Ordered> Order(const Graph& graph, const AnalysisOptions& options
                               StopRequested stop) {
   const std::string& program = options.ordering_program;
   if (options.ordering == OrderingMode::kNatural) return OrderNaturally(graph, stop);
+  if (options.ordering != OrderingMode::kNestedDissection) {
+    const std::optional<std::vector<int32_t>> forest = OrderForest(graph);
+    if (forest) return MakeOrdered(graph, *forest, "amd", stop);
+  }
   if (!TriesDissection(graph, options)) return OrderByDegree(graph, program, stop);
   if (options.ordering == OrderingMode::kAuto) return OrderBothWays(graph, program, stop);
   absl::StatusOr<Ordered> ordered = OrderByDissection(graph, program, stop);

@@ -2,6 +2,8 @@
 
 #include <amd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace crout {
@@ -41,6 +43,27 @@ std::vector<int32_t> OrderByMinimumDegree(const Graph& graph, int64_t most) {
   return Fits32Bits(graph.vertices(), graph.start.back(), most)
              ? Order<int>(graph, amd_2)
              : Order<SuiteSparse_long>(graph, amd_l2);
+}
+
+std::optional<std::vector<int32_t>> OrderForest(const Graph& graph) {
+  const int64_t n = graph.vertices();
+  const int64_t edges = graph.start.back() / 2;
+  if (edges >= std::max<int64_t>(n, 1)) return std::nullopt;
+  std::vector<int32_t> degree(n);
+  std::vector<int32_t> order;
+  order.reserve(n);
+  for (int64_t v = 0; v < n; ++v) {
+    degree[v] = static_cast<int32_t>(graph.start[v + 1] - graph.start[v]);
+    if (degree[v] <= 1) order.push_back(static_cast<int32_t>(v));
+  }
+  // `order` is the queue of the leaves, too. A vertex enters when one neighbour is left.
+  for (size_t k = 0; k < order.size(); ++k) {
+    for (const int32_t w : graph.neighbours(order[k])) {
+      if (--degree[w] == 1) order.push_back(w);
+    }
+  }
+  if (std::ssize(order) < n) return std::nullopt;
+  return order;
 }
 
 size_t MinimumDegreeBytes(int64_t n, int64_t neighbours) {

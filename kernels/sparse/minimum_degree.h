@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "kernels/sparse/graph.h"
@@ -19,6 +20,10 @@ inline constexpr int64_t kMostFor32Bits = std::numeric_limits<int32_t>::max() / 
 // 64-bit indices for graphs of `most` neighbours or more. The order is the same. It cannot be
 // stopped: only for graphs of little work (ShortMinimumDegree), or in a process of its own.
 std::vector<int32_t> OrderByMinimumDegree(const Graph& graph, int64_t most = kMostFor32Bits);
+
+// The order of a forest by minimum degree: leaves first, without fill. Empty for a graph that has a
+// cycle. Takes time in proportion to the edges.
+std::optional<std::vector<int32_t>> OrderForest(const Graph& graph);
 
 // Whether AMD orders such a graph in a fraction of a second, whatever its structure. The bound is a
 // product: rows that are nearly dense make it look at most of their lists for each of the others.

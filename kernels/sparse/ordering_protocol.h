@@ -32,13 +32,16 @@ constexpr bool FitsOrderingProgram(OrderingMethod method, int64_t n, int64_t nei
 // each neighbour. Where the graph is random, none of these gets fewer until all pairs of vertices
 // are neighbours: those of n vertices and z neighbours are after log2(n / sqrt(z)) halvings. The
 // sum over parts of a graph is no larger.
+//
+// The heap of the program grows by whole pieces: kHeapPieces is for graphs that need less than one.
 inline size_t NestedDissectionBytes(int64_t n, int64_t neighbours) {
+  constexpr double kHeapPieces = 1 << 19;
   constexpr double kOfVertex = 128;
   constexpr double kOfNeighbour = 24;  // The graph, a part's copy, and those after the last level.
   constexpr double kOfLevel = 8;
   const auto z = static_cast<double>(std::max<int64_t>(neighbours, 1));
   const double levels = std::max(0.0, std::log2(static_cast<double>(n) / std::sqrt(z)));
-  return static_cast<size_t>(static_cast<double>(n) * kOfVertex +
+  return static_cast<size_t>(kHeapPieces + static_cast<double>(n) * kOfVertex +
                              z * (kOfNeighbour + kOfLevel * levels));
 }
 
