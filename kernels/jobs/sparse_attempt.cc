@@ -91,9 +91,8 @@ absl::StatusOr<SparseFactorizePlan> SparseAttempt::PlanFor(Analysis analysis) {
 }
 
 size_t SparseAttempt::AnalysisBaseBytes() const {
-  const bool on_host = context_.device().info().kind == DeviceKind::kHost;
   return AnalysisBytes(analysis().n) + analysis().n * sizeof(int32_t) +
-         (on_host ? 0 : plan_.buffers.bytes(plan_.matrix));
+         (on_host() ? 0 : plan_.buffers.bytes(plan_.matrix));
 }
 
 AnalysisOptions SparseAttempt::ClaimingOptions() const {
@@ -107,7 +106,7 @@ AnalysisOptions SparseAttempt::ClaimingOptions() const {
 absl::StatusOr<AnySparse> SparseAttempt::MatrixForAnalysis(std::vector<std::byte>& copy) {
   CROUT_RETURN_IF_ERROR(growth_->ClaimAnalysis(AnalysisBaseBytes()));
   AnySparse matrix = Matrix();
-  if (context_.device().info().kind == DeviceKind::kHost) return matrix;
+  if (on_host()) return matrix;
   CROUT_ASSIGN_OR_RETURN(copy, ToHost(Memory(plan_.matrix)));
   matrix.data = copy.data();
   return matrix;

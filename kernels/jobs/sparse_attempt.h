@@ -30,6 +30,7 @@ class SparseAttempt {
   const SparseFactorizePlan& plan() const { return plan_; }
   const SparseFactorizeOptions& options() const { return plan_.options; }
   const Analysis& analysis() const { return *plan_.analysis; }
+  bool on_host() const { return context_.device().info().kind == DeviceKind::kHost; }
   bool can_grow() const { return growth_ != nullptr; }
   AnySparse Matrix() const {
     return {Memory(plan_.matrix).data(), plan_.matrix_dtype, analysis().n, analysis().nonzeros};

@@ -170,6 +170,7 @@ Retries::MaybePlan Retries::PlanUnmatched(const NumericSummary& made) {
   AnalysisOptions without = attempt_.ClaimingOptions();
   without.matching = MatchingMode::kOff;
   without.ordering_program = OrderingProgram();
+  if (attempt_.on_host()) without.dissection_work = kHostDissectionWork;
   without.pivot_threshold = analysis().pivot_threshold;
   CROUT_ASSIGN_OR_RETURN(Analysis unmatched, Analyze(matrix, without, stop_));
   return attempt_.PlanFor(std::move(unmatched));

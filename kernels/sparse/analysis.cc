@@ -23,10 +23,6 @@ namespace {
 constexpr int64_t kFewVertices = 1000;
 // Up to so many, minimum degree takes a small part of the program's time, and goes first.
 constexpr int64_t kManyVertices = 100000;
-// Operations for each vertex below which the program takes longer than the factorization. Circuits
-// and power grids have fewer. Grids in the plane have more: by minimum degree alone their trees are
-// deeper, and an H100 takes two to three times as long for refactorizations and solves.
-constexpr double kLittleWork = 1000;
 
 // Whether what SparseView says of the arrays of a holds: later steps go by it. False, too, once
 // the counter stops.
@@ -142,13 +138,14 @@ absl::StatusOr<Ordered> OrderSideBySide(const Graph& graph, const std::string& p
   return Better(await(), std::move(by_dissection));
 }
 
-absl::StatusOr<Ordered> OrderBothWays(const Graph& graph, const std::string& program,
+absl::StatusOr<Ordered> OrderBothWays(const Graph& graph, const AnalysisOptions& options,
                                       StopRequested stop) {
+  const std::string& program = options.ordering_program;
   if (graph.vertices() > kManyVertices && !IsShort(graph)) {
     return OrderSideBySide(graph, program, stop);
   }
   absl::StatusOr<Ordered> by_degree = OrderByDegree(graph, program, stop);
-  const auto little = kLittleWork * static_cast<double>(graph.vertices());
+  const auto little = options.dissection_work * static_cast<double>(graph.vertices());
   if (by_degree.ok() && by_degree->tree.Flops() < little) return by_degree;
   if (absl::IsCancelled(by_degree.status())) return by_degree;
   return Better(std::move(by_degree), OrderByDissection(graph, program, stop));
@@ -174,7 +171,7 @@ absl::StatusOr<Ordered> Order(const Graph& graph, const AnalysisOptions& options
     if (forest) return MakeOrdered(graph, *forest, "amd", stop);
   }
   if (!TriesDissection(graph, options)) return OrderByDegree(graph, program, stop);
-  if (options.ordering == OrderingMode::kAuto) return OrderBothWays(graph, program, stop);
+  if (options.ordering == OrderingMode::kAuto) return OrderBothWays(graph, options, stop);
   absl::StatusOr<Ordered> ordered = OrderByDissection(graph, program, stop);
   if (ordered.ok() || absl::IsCancelled(ordered.status())) return ordered;
   return OrderByDegree(graph, program, stop);

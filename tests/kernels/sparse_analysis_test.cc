@@ -420,18 +420,31 @@ TEST_F(SparseAnalysisTest, DissectsLargeGraphs) {
 
 TEST_F(SparseAnalysisTest, StartsNoProgramForLittleWork) {
   std::vector<SparseEntry> entries;
-  for (int32_t i = 0; i < 20000; ++i) {  // a tree
+  constexpr int32_t kRing = 20000;
+  for (int32_t i = 0; i < kRing; ++i) {
     entries.push_back({i, i, 4.0});
-    entries.push_back({i, i / 3, 1.0});
-    entries.push_back({i / 3, i, 1.0});
+    entries.push_back({i, (i + 1) % kRing, 1.0});
+    entries.push_back({(i + 1) % kRing, i, 1.0});
   }
   AnalysisOptions options;
   options.ordering_program = OrderingProgram();
   ASSERT_OK_AND_ASSIGN(
       const Analysis analysis,
-      Analyze(PackEntries(entries, 20000, DType::kFloat64).view(), options, kNeverStop));
+      Analyze(PackEntries(entries, kRing, DType::kFloat64).view(), options, kNeverStop));
   EXPECT_EQ(analysis.ordering, "amd");
   EXPECT_LT(analysis.flops, 1e7);
+}
+
+// Minimum degree takes about 3,000 operations per unknown of this grid.
+TEST_F(SparseAnalysisTest, DissectsFromTheGivenWorkOn) {
+  const PackedSparse grid = PackEntries(GridEntries(100, 2), 10000, DType::kFloat64);
+  AnalysisOptions options = Ordered(OrderingMode::kAuto);
+  options.dissection_work = kHostDissectionWork;
+  ASSERT_OK_AND_ASSIGN(const Analysis for_host, Analyze(grid.view(), options, kNeverStop));
+  EXPECT_EQ(for_host.ordering, "amd");
+  options.dissection_work = kDissectionWork;
+  ASSERT_OK_AND_ASSIGN(const Analysis for_gpu, Analyze(grid.view(), options, kNeverStop));
+  EXPECT_EQ(for_gpu.ordering, "metis");
 }
 
 TEST_F(SparseAnalysisTest, DoesWithoutTheProgram) {
