@@ -21,7 +21,7 @@ namespace crout {
 //   P F11 = L11 U11, L11 with unit diagonal;  U12 = L11^-1 P F12;  L21 = F21 U11^-1;
 // F22 - L21 U12 is added to the parent. The block stores L and U of B, with rows exchanged front by
 // front, not the F11^-1 F12 of sparse.md. The work is the same, L and U can both be downloaded, and
-// solves with op(A) use one panel forward and one backward.
+// solves with A and with A^T each use one panel forward and one backward.
 //
 // The block stores for each front, from element analysis.factor_start[f] of type T on:
 //   panel  (d1 + d2) x d1, column-major, ld = d1 + d2:  [L11 \ U11; L21]
