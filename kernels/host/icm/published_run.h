@@ -53,7 +53,7 @@ struct PublishedOptions {
 // products of elements whose bits can no longer change are added to `sums` once, and those elements
 // are not recomputed.
 //
-// As in the source, a NaN change counts as no change, so a section with NaN elements converges. The
+// A NaN change counts as no change, as in the source, so a section with NaN elements converges. The
 // run then ends with RunOutcome::kNotFinite, even if more sweeps would have made the elements
 // finite.
 //

@@ -36,11 +36,11 @@ size_t MultifrontalSolveWorkspaceBytes(const Executor& executor, const Analysis&
 // analyzed (INVALID_ARGUMENT otherwise). If its pattern differs, the factor is useless, but no
 // memory outside the arguments is touched.
 //
-// As many threads as `workspace` has room for work on subtrees in parallel; the fronts above them
-// are processed by tiles. The bits do not depend on the number of cores or threads. `stop` is
-// called at every front or more often. Once it returns true the result is CANCELLED and `factor` is
-// undefined. If analysis.kept > 0, F11 of the last front is the Schur complement and its
-// interchanges are undefined.
+// Threads, as many as `workspace` has room for, work on subtrees in parallel. Then large fronts
+// above the subtrees are processed by tiles on all threads, small ones on one thread. The bits do
+// not depend on the number of cores or threads. `stop` is called at every front or more often. Once
+// it returns true the result is CANCELLED and `factor` is undefined. If analysis.kept > 0, F11 of
+// the last front is the Schur complement and its interchanges are undefined.
 //
 // If `postponable` is not null, it receives the positions, ascending, of pivots that were perturbed
 // or not acceptable (Analysis::pivot_threshold) and whose front has a parent. If `report` is not
