@@ -99,8 +99,7 @@ LineFault ParseEntry(const MatrixMarketHeader& header, Cursor* cursor, MatrixEnt
     const LineFault fault = ParseValue<kField>(cursor, &entry->value);
     if (fault != LineFault::kNone) return fault;
   } else if (ParseEnd(cursor) != LineFault::kNone) {
-    double ignored;  // Some published pattern files have values (Pajek/Ragusa16); the banner
-                     // decides.
+    double ignored;  // Some pattern files have values, such as Pajek/Ragusa16.
     const LineFault fault = ParseValue<kField>(cursor, &ignored);
     if (fault != LineFault::kNone) return fault;
   }

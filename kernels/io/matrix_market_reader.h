@@ -46,7 +46,6 @@ class MatrixMarketPipeline;
 // KiB in addition.
 //
 // One caller at a time may use the reader, except for header() and memory_bytes().
-// All but header() and memory_bytes() are for one caller at a time.
 class MatrixMarketReader final : public MatrixReader {
  public:
   // `pool` must outlive the reader. Without a pool, all work runs on the caller's thread. Without a

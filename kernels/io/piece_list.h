@@ -36,7 +36,7 @@ class PieceList {
     const int64_t capacity = std::min(most_, size + std::clamp(size / 8, kLeast, kLargest));
     // Between kLeast and kLargest, pieces grow by an eighth each.
     const int64_t pieces = std::min(capacity / kLeast + 1, 96 + size / kLargest);
-    // A growing vector has twice the pieces, and the old ones meanwhile.
+    // A growing vector has capacity for twice the pieces, and keeps the old ones meanwhile.
     return static_cast<size_t>(capacity) * sizeof(T) + 3 * pieces * sizeof(Piece);
   }
 

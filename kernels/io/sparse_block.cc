@@ -28,8 +28,8 @@ struct Arrays {
   int32_t* position;
 };
 
-// Writes the values as T. Returns the index of the first one that is not finite in T, or their
-// number.
+// Writes the values as T. Returns the index of the first one that is not finite in T, or the number
+// of values if all are finite.
 template <class T>
 int64_t WriteValues(SparseMatrix& matrix, T* value) {
   const int64_t count = matrix.nonzeros();

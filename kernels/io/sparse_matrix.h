@@ -44,7 +44,7 @@ struct SparseMatrix {
 // entries.
 struct LineMap {
   ValueMapShape shape;
-  uint64_t digest = 0;  // of the lines in order: SeriesResult.entry_digest
+  uint64_t digest = 0;  // digest of the lines in order: SeriesResult.entry_digest
   std::vector<int32_t> start;
   std::vector<uint32_t> source;
 

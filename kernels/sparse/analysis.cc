@@ -247,8 +247,8 @@ absl::StatusOr<FrontTree> MakeTreeBelow(const Graph& graph, const AnalysisOption
                                         StopRequested stop, std::string_view& ordering) {
   CROUT_ASSIGN_OR_RETURN(const std::vector<char> kept, MarkKept(options.keep, graph.vertices()));
   const std::vector<int32_t> vertex = Others(kept);
-  CROUT_RETURN_IF_ERROR(options.Claim(2 * graph.neighbour_bytes()));  // upper bound; the subgraph's
-                                                                      // size is not known yet
+  CROUT_RETURN_IF_ERROR(
+      options.Claim(2 * graph.neighbour_bytes()));  // the subgraph is at most as large
   CROUT_ASSIGN_OR_RETURN(
       const Ordered ordered,
       OrderWithin(Without(graph, kept, vertex), graph.neighbour_bytes(), options, stop));

@@ -22,7 +22,7 @@ namespace crout {
 // (sparse/matching.h). kAuto: only if AsksForMatching().
 enum class MatchingMode : uint8_t { kAuto, kOff, kOn };
 
-// Method of ordering. kAuto takes nested dissection or minimum degree, whichever predicts less
+// Ordering method. kAuto takes nested dissection or minimum degree, whichever predicts less
 // work. It uses only minimum degree if there is no ordering program, the matrix is small or has
 // little work for its size, or its graph exceeds METIS's 32-bit indices.
 enum class OrderingMode : uint8_t { kAuto, kMinimumDegree, kNestedDissection, kNatural };
@@ -169,8 +169,8 @@ struct Analysis {
 };
 
 // Analyzes `a`. Reads only the pattern unless `options.matching` is kOn or kAuto, which needs the
-// values. Polls `stop` about every 30 ms in long loops and while a child process runs, which is
-// then killed. Checks and digests of the entries run to completion.
+// values. Polls `stop` about every 30 ms in long loops and while a child process runs; a stop kills
+// the child. Checks and digests of the entries run to completion.
 //
 // INVALID_ARGUMENT: a NaN or Inf entry, with its position, if values are read; or indices out of
 // order or out of range. The error of options.claim. CANCELLED: `stop` returned true.

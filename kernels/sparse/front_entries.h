@@ -26,10 +26,10 @@ inline Positions PlacePositions(const Analysis& analysis, int32_t* of_row, int32
 
 // Calls visit(e, j, target) for each entry of A that front f eliminates and that lies in columns
 // [begin, end) of the front's d1 + d2. `e` is the entry's index in SparseView::value and `j` its
-// column in A. `target` is the element of the factor, factor_start[f] <= target < factor_start[f +
-// 1], whose initial value is the scaled entry. Targets are distinct; elements without an entry
-// start as 0. Entries without a place in the front, which occur only if the pattern was not
-// analyzed, are skipped.
+// column in A. `target` is the element of the factor whose initial value is the scaled entry:
+//   factor_start[f] <= target < factor_start[f + 1].
+// Targets are distinct. Elements without an entry start as 0. Entries without a place in the front
+// are skipped; they occur only if the pattern was not analyzed.
 template <class T, class Visit>
 void ForFrontEntries(const Analysis& analysis, const SparseView<T>& a, const Positions& positions,
                      int64_t f, int64_t begin, int64_t end, const Visit& visit) {

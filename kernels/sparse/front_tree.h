@@ -18,7 +18,7 @@ struct FrontTree {
   std::vector<int32_t> parent;          // -1 for roots
 };
 
-// Makes one front of columns with the same structure below the diagonal. Then merges a child into
+// Makes one front from columns with the same structure below the diagonal. Then merges a child into
 // its parent if this adds few zeros or both are small. The order changes: children are sorted so
 // that waiting contributions need the least memory. CANCELLED if `stop` returns true; it is called
 // often.

@@ -13,8 +13,8 @@
 
 namespace crout {
 
-// Undirected graph with vertices 0 to n - 1. The neighbors of v are neighbour[start[v], start[v +
-// 1]), ascending, without v itself.
+// Undirected graph with vertices 0 to n - 1. The neighbors of v, without v itself, are
+// neighbour[start[v], start[v + 1]), ascending.
 struct Graph {
   std::vector<int64_t> start;  // n + 1
   std::vector<int32_t> neighbour;

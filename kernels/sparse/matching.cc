@@ -142,7 +142,7 @@ class Assignment {
         if (-d >= shortest) break;
         std::pop_heap(heap_.begin(), heap_.end());
         heap_.pop_back();
-        if (-d == distance_[i]) next = i;  // outdated if a shorter path was found since
+        if (-d == distance_[i]) next = i;  // otherwise a shorter path was found since
       }
       if (next < 0) break;
       done_.push_back(next);

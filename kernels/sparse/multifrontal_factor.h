@@ -60,8 +60,8 @@ FrontFactor<T> FrontAt(const Analysis& analysis, Byte* block, int64_t f) {
 
 // Relative size below which a pivot is perturbed. Let m_k be the largest modulus (|Re| + |Im|) in
 // column k of the scaled matrix B, in rows that are not kept; if that is 0, the largest of all of
-// B. If no row of F11 has a pivot of size PivotPerturbation(dtype, bordered) * m_k for column k,
-// its pivot is replaced by one of that size and the same sign, and counted.
+// B. If no candidate in F11 for column k reaches the size PivotPerturbation(dtype, bordered) * m_k,
+// the pivot is replaced by one of that size and the same sign, and counted.
 //
 // `bordered` gives the square root of the unit roundoff, because small pivots make large
 // multipliers in L21. Otherwise the unit roundoff is enough: the front has no border, so all

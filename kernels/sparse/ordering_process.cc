@@ -79,7 +79,8 @@ std::string FindOrderingProgram() {
 
 }  // namespace
 
-// The child process and a socket connected to its standard input and output. Killed on destruction.
+// The child process and a socket connected to its standard input and output. The destructor kills
+// the process.
 class OrderingProcess::Child {
  public:
   Child() = default;

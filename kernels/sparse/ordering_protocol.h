@@ -38,8 +38,7 @@ constexpr bool FitsOrderingProgram(OrderingMethod method, int64_t n, int64_t nei
 inline size_t NestedDissectionBytes(int64_t n, int64_t neighbours) {
   constexpr double kHeapPieces = 1 << 19;
   constexpr double kOfVertex = 128;
-  constexpr double kOfNeighbour = 24;  // The graph, a part's copy, and all graphs after the last
-                                       // level.
+  constexpr double kOfNeighbour = 24;  // The graph, a part's copy, and graphs after the last level.
   constexpr double kOfLevel = 8;
   const auto z = static_cast<double>(std::max<int64_t>(neighbours, 1));
   const double levels = std::max(0.0, std::log2(static_cast<double>(n) / std::sqrt(z)));

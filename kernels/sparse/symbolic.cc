@@ -126,8 +126,7 @@ class Symbolic {
     const size_t wanted = out_.border.size() + more;
     if (wanted <= out_.border.capacity()) return absl::OkStatus();
     const size_t room = wanted + wanted / 4;
-    CROUT_RETURN_IF_ERROR(ClaimBorders(out_.border.capacity() + room));  // both copies, during the
-                                                                         // move
+    CROUT_RETURN_IF_ERROR(ClaimBorders(out_.border.capacity() + room));  // both copies
     out_.border.reserve(room);
     return absl::OkStatus();
   }

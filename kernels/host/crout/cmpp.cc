@@ -18,8 +18,7 @@ namespace {
 
 constexpr int64_t kBlock = 256;      // Columns of L (rows of U) updated by one product.
 constexpr int64_t kPanel = 32;       // Columns of a block finished by our own loops.
-constexpr int64_t kRowStrip = 1024;  // Rows updated at a time: the target and four columns of L fit
-                                     // in L1.
+constexpr int64_t kRowStrip = 1024;  // Rows updated together: target and 4 columns of L fit in L1.
 
 // c := c - l u, for one column c of `rows` elements and `depth` columns of l.
 template <class T>

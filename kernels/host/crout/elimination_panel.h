@@ -11,8 +11,8 @@
 
 namespace crout::host {
 
-// Returns the row of the first largest element (by Abs1, as in LAPACK's pivoting) in column[begin,
-// end).
+// Returns the row of the first largest element in rows [begin, end) of `column`. Compares by Abs1,
+// as LAPACK's pivoting does.
 template <class T>
 int64_t LargestRow(const T* column, int64_t begin, int64_t end) {
   const T* largest =

@@ -12,9 +12,8 @@
 namespace crout::host {
 
 inline constexpr double kCallSeconds = 2e-6;
-inline constexpr double kVendorFlopsPerCore = 2.5e10;  // float64, OpenBLAS level 3, operations per
-                                                       // second
-inline constexpr double kReferenceFlopsPerCore = 2e9;  // float64, our own loops
+inline constexpr double kVendorFlopsPerCore = 2.5e10;    // float64, OpenBLAS level 3
+inline constexpr double kReferenceFlopsPerCore = 2e9;    // float64, our own loops
 inline constexpr double kMemoryElementsPerSecond = 1e9;  // float64, one core
 
 // Speed of a type relative to float64: float32 is twice as fast; a complex operation costs four

@@ -16,7 +16,7 @@
 namespace crout::host {
 namespace {
 
-// Small sections need the least work; large sections are fewer. Measured at n = 1089, float64, four
+// Small sections need less work, but there are more of them. Measured at n = 1089, float64, four
 // cores, threshold pivoting: 0.44 s with sections of 32, 0.59 s with 64, 1.0 s with 128, 1.6 s with
 // 256 (the published size).
 constexpr int64_t kSectionSize = 64;
@@ -80,7 +80,7 @@ class HostIcm final : public LuAlgorithm {
   absl::StatusOr<size_t> ReportBytes(DType, int64_t n,
                                      const LuParameters& parameters) const override {
     const int64_t sections = GridFor(n, parameters).count();
-    return MatrixBytes(sections + 2, sections, DType::kFloat64);  // of int64
+    return MatrixBytes(sections + 2, sections, DType::kFloat64);  // as int64
   }
 
   // Cost of a cold start without pivots: about s sweeps per section of order s, each over half of
@@ -149,7 +149,7 @@ class HostIcm final : public LuAlgorithm {
     return {.rule = keeps ? PivotRule::kThreshold : traits_.pivoting};
   }
 
-  // Copies A to the workspace and puts the estimate in its place.
+  // Copies A to the workspace, puts the estimate in its place and runs the method.
   template <class T>
   int64_t Run(const IcmBuffers<T>& buffers, T* sums, int64_t* ipiv, const LuParameters& parameters,
               int cores, DeviceReport& report, StopRequested stop, RunRecord& record) const {

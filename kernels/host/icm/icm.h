@@ -13,10 +13,10 @@ namespace crout::host {
 // Decomposition on GPUs (CTU in Prague, 2023). L and U are the fixed point of
 //   l_ij = a_ij - sum_{k<j} l_ik u_kj            i >= j
 //   u_ij = (a_ij - sum_{k<i} l_ik u_kj) / l_ii   i < j
-// Synchronous (Jacobi) sweeps compute it one square section at a time: first the diagonal section,
-// then the sections below it in parallel, then those to its right in parallel. The initial estimate
-// is A itself, or LuParameters::start with its row order. BLAS subtracts the products with final
-// sections from A once.
+// Synchronous (Jacobi) sweeps compute L and U one square section at a time: first the diagonal
+// section, then the sections below it in parallel, then those to its right in parallel. The initial
+// estimate is A itself, or LuParameters::start with its row order. BLAS subtracts the products with
+// final sections from A once.
 //
 // Pivoting: the first bad l_bb of a section masks the elements beyond its row and column until the
 // section has converged and rows are exchanged. The threshold rule compares a pivot with the
@@ -29,7 +29,7 @@ namespace crout::host {
 // measured by |Re| + |Im| (Abs1).
 //
 // With tolerance 0 a section of order s without pivots takes at most 2 s sweeps. A dense first
-// section with p pivots takes 2 s + p - 1.
+// section with p pivots takes at most 2 s + p - 1.
 //
 // MethodVariant::kPublished runs the method exactly as its source defines it (published_run.h),
 // with or without a start. It defaults to the published section size, and "icmpp" to the interval

@@ -192,7 +192,8 @@ class IcmRun {
     return otherwise;
   }
 
-  // Exchanges row k with its largest candidate's. Returns false if all candidates are zero.
+  // Exchanges row k with that of the largest candidate in column k. Returns false if all
+  // candidates are zero.
   bool Pivot(int64_t d, int64_t k) {
     const int64_t p = LargestRow(&lu_(0, k), k, lu_.rows);
     if (lu_(p, k) == T{0}) return false;

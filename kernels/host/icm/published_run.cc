@@ -148,8 +148,8 @@ class PublishedRun {
   }
 
   // Sweeps until the section has converged. On exit `bad` is its first bad element, or the
-  // section's end if there is none, and the steps before `steps` have their final bits. Returns k +
-  // 1 if a final l_kk is zero and a u_kj was divided by it; otherwise 0.
+  // section's end if there is none, and the steps before `steps` have their final bits. If a final
+  // l_kk is zero and a u_kj was divided by it, returns k + 1; otherwise 0.
   int64_t SweepDiagonal(int64_t d, int64_t final, int64_t start, int64_t& bad, int64_t& steps) {
     const int64_t begin = grid_.begin(d);
     const int64_t end = grid_.end(d);
@@ -301,7 +301,8 @@ class PublishedRun {
     return end;
   }
 
-  // Exchanges row k with its largest candidate's. Returns false if all candidates are zero.
+  // Exchanges row k with that of the largest candidate in column k. Returns false if all
+  // candidates are zero.
   bool Pivot(int64_t d, int64_t k) {
     const int64_t p = LargestRow(&lu_(0, k), k, lu_.rows);
     if (lu_(p, k) == T{0}) return false;

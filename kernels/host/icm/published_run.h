@@ -16,11 +16,10 @@ namespace crout::host {
 // Memory for a run.
 template <class T>
 struct PublishedBuffers {
-  MatrixView<T> lu;    // n x n: on entry the estimate, on exit L and U
-  MatrixView<T> a;     // n x n: on entry A in the estimate's row order; rows are exchanged with the
-                       // pivots
-  MatrixView<T> sums;  // n x n: zero on entry
-  MatrixView<T> next;  // size x size
+  MatrixView<T> lu;     // n x n: on entry the estimate, on exit L and U
+  MatrixView<T> a;      // n x n: on entry A in the estimate's row order; rows follow the pivots
+  MatrixView<T> sums;   // n x n: zero on entry
+  MatrixView<T> next;   // size x size
   T* strips = nullptr;  // size elements per core
 };
 
@@ -39,9 +38,8 @@ struct PublishedOptions {
 //      bad element l_bb at or after `start`, before the first sweep and after each one. Sweeps
 //      leave out elements with row >= b and column > b.
 //   2. Sweep the sections below it in the columns up to b, each until it has converged.
-//   3. If there is a bad element, exchange its row with that of the largest candidate in its
-//   column.
-//      If the new pivot is also bad, move `start` past it. Repeat from 1 unless the pivot was the
+//   3. If there is a bad element, exchange its row with the row of the largest candidate. If the
+//      new pivot is also bad, move `start` past it. Repeat from 1 unless the pivot was the
 //      section's last.
 //   4. Sweep the sections right of it, each until it has converged.
 //

@@ -22,10 +22,10 @@ size_t IrrGetrsWorkspaceBytes(const Executor& executor, const BatchExtent& lu);
 // any number of columns. Members whose B_i has no columns are skipped, whatever their shapes. X_i
 // is NaN if A_i is singular (factors.info).
 //
-// LAPACK's getrs (OpenBLAS) solves; small members would gain hardly anything from other code.
-// Members whose A_i or B_i has 2^20 elements or more run one after the other on all cores. The
-// others run in parallel, each on one core, the most expensive first. X_i has the same bits in any
-// batch.
+// Uses LAPACK's getrs (OpenBLAS), or substitution if the reciprocal of a pivot overflows. A kernel
+// for small members would hardly be faster. Members whose A_i or B_i has 2^20 elements or more run
+// one after the other on all cores. The others run in parallel, each on one core, the most
+// expensive first. X_i has the same bits in any batch.
 //
 // INVALID_ARGUMENT, with the 0-based index of the member, if types, numbers of members or shapes do
 // not match; `b` is then unchanged. `workspace` has at least IrrGetrsWorkspaceBytes() bytes,

@@ -23,7 +23,8 @@ class KluArena {
 
   size_t used() const { return used_; }
 
-  // Like malloc. Only the last piece can be freed or resized; the others are freed with the arena.
+  // Like malloc, realloc and free. Only the last piece can be freed or resized; the others are
+  // freed with the arena.
   void* Allocate(size_t bytes);
   void* Reallocate(void* piece, size_t bytes);
   void Free(void* piece);

@@ -61,8 +61,8 @@ absl::Status SolveKlu(const Analysis& analysis, std::span<const std::byte> facto
 LogDeterminant KluDeterminant(const Analysis& analysis, const NumericSummary& summary,
                               std::span<const std::byte> factor, DType dtype);
 
-// Writes L and U to `out` in the format of a download. `layout` is for this factor's counts and n >
-// 0. FAILED_PRECONDITION if the matrix is singular.
+// Writes L and U, of order 1 or more, to `out` in the format of a download. `layout` is for this
+// factor's counts. FAILED_PRECONDITION if the matrix is singular.
 absl::Status WriteKluEntries(const Analysis& analysis, std::span<const std::byte> factor,
                              DType dtype, const SparseDownloadLayout& layout, std::byte* out);
 

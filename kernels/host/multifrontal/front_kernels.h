@@ -17,9 +17,10 @@ struct PivotCount {
   int64_t zeros = 0;  // exactly zero pivots
 };
 
-// Eliminates the columns of `a` in place, with interchanges among its first `pivot_rows` rows: P A
-// = [L; L'] U, unit lower trapezoidal. `pivot_rows` is at least the number of columns, which is at
-// most kPanelColumns. ipiv[k] is the 0-based row with which row k was exchanged.
+// Eliminates the columns of `a` in place, with interchanges among its first `pivot_rows` rows:
+//   P A = [L; L'] U, where [L; L'] is unit lower trapezoidal.
+// `pivot_rows` is at least the number of columns, which is at most kPanelColumns. ipiv[k] is the
+// 0-based row with which row k was exchanged.
 //
 // A pivot whose size (|Re| + |Im|) is below smallest[k] > 0 is replaced by one of that size and the
 // same sign. smallest[k] is then negated, or set to -infinity if the pivot was exactly zero.

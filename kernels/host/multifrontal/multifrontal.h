@@ -56,8 +56,8 @@ absl::StatusOr<NumericSummary> FactorMultifrontal(
 // caller applies the scales.
 //
 // If analysis.kept > 0 the solve uses the identity in place of the Schur complement. With the
-// blocks of op(A) and index 2 for the kept unknowns: b2 := b2 - A21 A11^-1 b1, b1 := A11^-1 (b1 -
-// A12 b2).
+// blocks of op(A) and index 2 for the kept unknowns:
+//   b2 := b2 - A21 A11^-1 b1,  b1 := A11^-1 (b1 - A12 b2).
 absl::Status SolveMultifrontal(Executor& executor, const Analysis& analysis,
                                std::span<const std::byte> factor, Op op, const AnyMatrix& b,
                                std::span<std::byte> workspace, StopRequested stop,

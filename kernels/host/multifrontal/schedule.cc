@@ -102,7 +102,7 @@ void Schedule::Divide(const Analysis& analysis) {
                    [](const Unit& a, const Unit& b) { return a.work > b.work; });
 }
 
-// In postorder, the children's contributions are always the topmost of their depth's. Two stacks,
+// In postorder, the children's contributions are always the last ones of their depth. Two stacks,
 // for even and odd depths, keep a front's contribution apart from its children's.
 void Schedule::PlaceInSubtrees(const Analysis& analysis) {
   std::vector<int32_t> depth(analysis.fronts());

@@ -69,7 +69,7 @@ AnyMatrix AsColumns(const PackedMatrix& shape, std::byte* data) {
   return {data, shape.dtype, rows, cols, std::max<int64_t>(1, rows)};
 }
 
-// `transpose`: one of the matrices is packed by rows and viewed as its transpose.
+// Copies with conversion of types. `transpose`: one of the matrices is a view of a transpose.
 void CopyOrTranspose(int cores, const AnyMatrix& in, bool transpose, const AnyMatrix& out) {
   DispatchPair(
       in, out, [&]<class From, class To>(const MatrixView<From>& from, const MatrixView<To>& to) {

@@ -13,7 +13,7 @@ namespace crout::host {
 MatrixStats ComputeMatrixStats(int cores, const PackedMatrix& in, DType converted_to,
                                Scratch& scratch);
 
-// The same bits as for the dense form packed by columns.
+// The same for a sparse matrix, with the bits of its dense form packed by columns.
 MatrixStats ComputeMatrixStats(int cores, const AnySparse& in, DType converted_to);
 
 }  // namespace crout::host
