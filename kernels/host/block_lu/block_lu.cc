@@ -25,8 +25,8 @@ struct Priorities {
   int most = 0;  // Highest priority the runtime honors.
 
   // Published variant: decreases with the distance from the diagonal. Otherwise: 2 for the diagonal
-  // tile of step k, 1 for the tiles that step k + 1 starts with (its row and column), 0 for the
-  // rest.
+  // tile of step k, 1 for tiles in block rows or columns up to k + 1, which step k + 1 needs first,
+  // and 0 for the rest.
   int Of(int64_t k, int64_t i, int64_t j) const {
     if (published) return static_cast<int>(std::clamp<int64_t>(most - (j - i), 0, most));
     if (i == k && j == k) return 2;
