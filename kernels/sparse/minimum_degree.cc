@@ -9,11 +9,12 @@
 namespace crout {
 namespace {
 
-// Elements of AMD's lists: a fifth more than it begins with, and one for each vertex.
+// Elements of AMD's lists: 1.2 times the neighbors, and one per vertex.
 int64_t ListElements(int64_t n, int64_t neighbours) { return neighbours + neighbours / 5 + n; }
 
-// Index is that of `call`, one of AMD's two versions. Not amd_order, which checks, counts and
-// copies what is known to be symmetric, ascending and without a diagonal: that makes two copies.
+// `Index` is the index type of `call`, one of AMD's two versions. amd_order() is not used: it would
+// check, count and copy a graph that is already symmetric, sorted and without diagonal, and make
+// two copies.
 template <class Index, class Call>
 std::vector<int32_t> Order(const Graph& graph, Call call) {
   const auto n = static_cast<Index>(graph.vertices());
@@ -56,7 +57,7 @@ std::optional<std::vector<int32_t>> OrderForest(const Graph& graph) {
     degree[v] = static_cast<int32_t>(graph.start[v + 1] - graph.start[v]);
     if (degree[v] <= 1) order.push_back(static_cast<int32_t>(v));
   }
-  // `order` is the queue of the leaves, too. A vertex enters when one neighbour is left.
+  // `order` is also the queue of leaves. A vertex enters it when it has one neighbor left.
   for (size_t k = 0; k < order.size(); ++k) {
     for (const int32_t w : graph.neighbours(order[k])) {
       if (--degree[w] == 1) order.push_back(w);
@@ -73,7 +74,7 @@ size_t MinimumDegreeBytes(int64_t n, int64_t neighbours) {
 }
 
 size_t MinimumDegreeVertexBytes(int64_t n) {
-  constexpr size_t kArrays = 9;  // Order()'s
+  constexpr size_t kArrays = 9;  // of Order()
   return static_cast<size_t>(n) * (kArrays * sizeof(SuiteSparse_long) + sizeof(int32_t));
 }
 
