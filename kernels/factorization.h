@@ -54,7 +54,7 @@ enum class PrecisionFallback : uint8_t {
 // Threshold for scaled errors in LAPACK's tests.
 inline constexpr double kPoorQuality = 30;
 
-// Returns true if such a factor may spoil a solve whose error is not measured.
+// Returns true if a factor of this quality and growth may make an unverified solve inaccurate.
 inline bool IsPoorFactor(double quality, double pivot_growth, DType factor_dtype) {
   return !(quality <= kPoorQuality) || IsGrowthHarmful(pivot_growth, factor_dtype);
 }
@@ -124,7 +124,7 @@ struct FactorSummary {
   // (factor_probe.h). +Inf if the factor contains NaN or Inf; 0 for n = 0. Unset if the matrix is
   // singular (some methods then leave an incomplete factor) or if there is no factor.
   std::optional<double> quality;
-  // Lower bound of the condition number of the factored matrix, a by-product of the factorization:
+  // Indicator of the condition number of the factored matrix, a by-product of the factorization:
   // PivotCondition for a dense matrix, the error of a solve for a sparse one. 0: not available.
   double condition_signal = 0;
   double norm_one = 0;  // of A as received
