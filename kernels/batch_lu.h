@@ -59,7 +59,7 @@ class BatchLu : public NumericalMethod {
                              StopRequested stop) const = 0;
 
   // Enqueues errors[i] := max over columns j of
-  // | |b_j - op(A_i) x_j|_inf / (|op(A_i)|_inf |x_j|_inf + |b_j|_inf),
+  //   |b_j - op(A_i) x_j|_inf / (|op(A_i)|_inf |x_j|_inf + |b_j|_inf),
   // computed in float64 with 0/0 = 0. The result is NaN if any value involved is not finite. It is
   // 0 for a member without columns, whose data is not read. `x` and `b` have the same layout.
   virtual absl::Status BackwardErrors(ExecutionContext& context, Op op, const IrregularBatch& a,

@@ -25,7 +25,7 @@ struct DeviceInfo {
   int parallelism = 1;        // jobs that can run concurrently: streams, or cores
   EnumSet<DType> types = kRealTypes;  // supported element types of matrices and right-hand sides
   bool has_sparse_ops = false;        // matrices may be stored sparse (sparse_ops.h)
-  std::string pci_bus_id = {};        // of a GPU: "0000:5d:00.0", the driver's identifier
+  std::string pci_bus_id = {};        // GPUs only: "0000:5d:00.0", the driver's identifier
 };
 
 // Memory use of a device at one moment, in bytes.

@@ -127,7 +127,7 @@ struct FactorSummary {
   // Indicator of the condition number of the factored matrix, a by-product of the factorization:
   // PivotCondition for a dense matrix, the error of a solve for a sparse one. 0: not available.
   double condition_signal = 0;
-  double norm_one = 0;  // of A as received
+  double norm_one = 0;  // norms of A as received
   double norm_inf = 0;
   int64_t matrix_nonzeros = 0;  // stored entries of A, if A is kept sparse
   bool row_scaled = false;      // scaled by equilibration

@@ -40,7 +40,7 @@ struct BatchExtent {
   int64_t members = 0;
   int32_t max_rows = 0;  // the three maxima may come from different members
   int32_t max_cols = 0;
-  int32_t max_diagonal = 0;  // of min(rows, cols)
+  int32_t max_diagonal = 0;  // largest min(rows, cols)
   int64_t total_rows = 0;    // sum over all members
   int64_t total_cols = 0;
   int64_t diagonals = 0;  // sum of min(rows, cols)

@@ -50,8 +50,8 @@ struct FactorStats {
   // is 0 and log_abs -Inf. For n = 0, sign is 1 and log_abs 0.
   double det_sign = 1;
   double det_log_abs = 0;
-  // z^T (A - P^T L U)|_inf with the probe's z; NaN or Inf if the factor contains one. 0 without a
-  // probe.
+  // Probe |z^T (A - P^T L U)|_inf with the probe's z; NaN or Inf if the factor contains one. 0
+  // without a probe.
   double probe = 0;
   // For a complex matrix, the sign is det_sign + i det_sign_imaginary, of modulus 1.
   double det_sign_imaginary = 0;
@@ -71,13 +71,13 @@ struct ResidualStats {
 // Filled by MatrixOps::SetEntries.
 struct EntryStats {
   int64_t first_outside = -1;  // index of the first entry outside `a`; -1: none
-  // index of the first entry overwritten with a different value; -1: none
+  // Index of the first entry overwritten with a different value; -1: none.
   int64_t first_contradicted = -1;
 };
 
 // Filled by MatrixOps::SumValues.
 struct ValueStats {
-  // line of the first value with a nonzero imaginary part where it must be zero; -1: none
+  // Line of the first value with a nonzero imaginary part where it must be zero; -1: none.
   int64_t first_not_real = -1;
 };
 
@@ -144,8 +144,7 @@ class MatrixOps {
   virtual absl::Status ComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w) = 0;
 
   // w := |op(a)| |x| + |b|, elementwise in float64: the componentwise scale of LAPACK gerfs, with
-  // |z| =
-  // Re z| + |Im z| for complex numbers.
+  // |z| = |Re z| + |Im z| for complex numbers.
   virtual absl::Status AbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                                   const MatrixView<double>& w) = 0;
 

@@ -44,8 +44,7 @@ class Operand {
                                          const AnyMatrix& b, const AnyMatrix& r) const = 0;
 
   // w := |op(A)| |x| + |b|, elementwise: the componentwise scale of LAPACK gerfs, with |z| = |Re z|
-  // +
-  // Im z| for complex numbers. w must not overlap the others.
+  // + |Im z| for complex numbers. w must not overlap the others.
   virtual absl::Status AbsProduct(ExecutionContext& context, Op op, const AnyMatrix& x,
                                   const AnyMatrix& b, const MatrixView<double>& w) const = 0;
 

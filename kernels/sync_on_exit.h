@@ -15,7 +15,7 @@ class SyncOnExit {
     // Another error is already being returned; a device error remains in the context.
     if (context_ != nullptr) context_->Synchronize().IgnoreError();
   }
-  SyncOnExit(const SyncOnExit&) = delete;
+  SyncOnExit(const SyncOnExit&) = delete;  // One wait for each scope.
   SyncOnExit& operator=(const SyncOnExit&) = delete;
 
   void Dismiss() { context_ = nullptr; }

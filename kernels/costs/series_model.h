@@ -35,7 +35,7 @@ struct SeriesBudget {
   int iterations = 0;    // iteration limit; 0: make a new factor at once
   double most_left = 0;  // give up if the estimated remaining cost exceeds this
   int least = 0;         // but not before this many iterations
-  // limit of the total cost, whatever the remaining cost
+  // Limit of the total cost, whatever the remaining cost.
   double most_cost = std::numeric_limits<double>::infinity();
 };
 
@@ -121,9 +121,9 @@ class SeriesModel {
   double least_ = 0;   // cheapest step
   double last_ = 0;
   double before_last_ = 0;
-  // per step: the smaller of the last two increases, because one alone may be a jump
+  // Increase per step: the smaller of the last two, because one alone may be a jump.
   double growth_ = 0;
-  int last_iterations_ = 0;  // of the last step
+  int last_iterations_ = 0;  // in the last step
   // The following members span all cycles. `first_` is the most recent cost of a cycle's first
   // step; negative: none yet; infinite: it did not converge.
   double first_ = -1;

@@ -54,7 +54,7 @@ void TrialProblem::Fill() {
   const int64_t parts = IsComplex(dtype_) ? 2 : 1;
   DispatchReal(RealOf(dtype_), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    // splitmix64: fast, because matrices are large
+    // splitmix64 is fast, which matters for large matrices.
     std::generate_n(matrix_.as<T>(), parts * n_ * n_, [&] {
       uint64_t z = state += 0x9e3779b97f4a7c15;
       z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;

@@ -45,7 +45,7 @@ class TrialProblem {
 
   const DType dtype_;
   const int64_t n_;
-  UnitDiagonal unit_diagonal_ = UnitDiagonal::kL;  // of the factor in lu_
+  UnitDiagonal unit_diagonal_ = UnitDiagonal::kL;  // unit diagonal of the factor in lu_
   Buffer matrix_;                                  // in host memory
   Buffer lu_;
   Buffer ipiv_;

@@ -23,7 +23,7 @@ struct MemberRange {
 // From the next multiple of kMemberAlignment on, it holds the min(rows, cols) row interchanges of
 // each member in LAPACK's form: int32, 1-based.
 struct BatchDownload {
-  BatchExtent extent;  // of the range
+  BatchExtent extent;  // extent of the range
   Buffer bytes;
 };
 

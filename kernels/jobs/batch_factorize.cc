@@ -43,10 +43,10 @@ class BatchFactorizeJob {
   ExecutionContext& context_;
   const BatchFactorizePlan& plan_;
   std::byte* const figures_;
-  // read by copies to the device, as is what the method writes to its workspace
+  // Read by copies to the device, as is what the method writes to its workspace.
   BatchLayout layout_;
   std::vector<std::byte> host_workspace_;
-  std::vector<float> conditions_;  // of the members; written by copies from the device
+  std::vector<float> conditions_;  // one per member; written by copies from the device
   JobBuffers buffers_;
 };
 

@@ -67,9 +67,9 @@ class BatchSolveJob {
   BatchLayout factor_layout_;
   std::vector<std::byte> host_workspace_;  // written by the method and copied to the device
   std::vector<int64_t> systems_;           // the member of each system
-  // right-hand sides of all members; read by copies to the device
+  // Right-hand sides of all members; read by copies to the device.
   std::vector<BatchMember> members_;
-  std::vector<double> errors_;  // of all members, as info_; both written by copies from the device
+  std::vector<double> errors_;  // one per member, like info_; written by copies from the device
   std::vector<int32_t> info_;
   BatchExtent extent_;
   JobBuffers buffers_;
@@ -280,7 +280,7 @@ absl::StatusOr<BatchSolvePlan> PlanBatchSolve(const BatchSolveOptions& options,
   plan.factor = extent;
   CROUT_RETURN_IF_ERROR(AddBuffers(plan));
   CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
-  // an upper estimate: most solves take less
+  // An upper estimate: most solves take less.
   plan.seconds = options.method->PredictFactorSeconds(extent);
   return plan;
 }

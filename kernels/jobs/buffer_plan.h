@@ -36,8 +36,8 @@ struct PlannedBuffer {
   std::string_view name;
   BufferKind kind = BufferKind::kOwn;
   Held held;
-  size_t bytes = 0;    // as allocated; of a kPart as charged
-  size_t charged = 0;  // rounded up to block sizes
+  size_t bytes = 0;    // as allocated; for a kPart as charged
+  size_t charged = 0;  // as charged; rounded up to a block size, except kPart and kReport
 };
 
 // Bytes of a job, as charged. `kept` stays with the result. `peak` is the largest device memory in

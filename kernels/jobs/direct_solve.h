@@ -27,7 +27,7 @@ struct DirectSolveSummary {
   DType dtype = DType::kFloat64;
   DType matrix_dtype = DType::kFloat64;
   int64_t info = 0;     // > 0: A is singular; 1-based index of the first column without a pivot
-  double norm_one = 0;  // of A as received
+  double norm_one = 0;  // norms of A as received
   double norm_inf = 0;
   // Set if verified and A is not singular, as in SolveSummary.
   std::optional<double> backward_error;

@@ -31,7 +31,7 @@ struct EchelonPlan {
   BufferPlan::Id upload = 0;
   BufferPlan::Id matrix = 0;  // A column-major; the upload if it arrived so
   BufferPlan::Id workspace = 0;
-  BufferPlan::Id scales = 0;  // of rows
+  BufferPlan::Id scales = 0;  // row scales
   JobBytes bytes;             // `kept` is 0
   double seconds = 0;         // predicted
 };

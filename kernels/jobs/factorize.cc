@@ -89,8 +89,8 @@ class FactorizeJob {
   JobBuffers buffers_;
   FactorProbe probe_;
   ScaleDecision scaling_;
-  MatrixStats original_;  // of A as received
-  MatrixStats factored_;  // of the matrix that is factored
+  MatrixStats original_;  // A as received
+  MatrixStats factored_;  // the matrix that is factored
   FactorSummary summary_;
 };
 

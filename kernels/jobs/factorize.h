@@ -44,7 +44,7 @@ struct FactorizePlan {
   BufferPlan::Id scales = 0;
   BufferPlan::Id prepared = 0;  // for a solver
   BufferPlan::Id probe = 0;
-  BufferPlan::Id workspace = 0;  // of the algorithm
+  BufferPlan::Id workspace = 0;  // for the algorithm
   JobBytes bytes;
   double seconds = 0;  // predicted
 };

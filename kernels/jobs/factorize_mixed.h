@@ -23,9 +23,9 @@ FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& lo
 // The plan of two factorizations of one matrix; the second runs if the first is not usable. Created
 // by PlanMixed, then constant.
 struct MixedPlan {
-  FactorPrecision precision = FactorPrecision::kSingle;  // of the first
+  FactorPrecision precision = FactorPrecision::kSingle;  // precision of `low`
   FactorizePlan low;
-  FactorizePlan wide;  // of the A that the first kept
+  FactorizePlan wide;  // factors the A that `low` kept
   // Maximum over both: the first factor is freed before the second factorization starts.
   JobBytes bytes;
   double seconds = 0;  // predicted, for the first

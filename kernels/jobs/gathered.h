@@ -16,7 +16,7 @@ namespace crout {
 
 // Properties of a system that are known before its payload arrives.
 struct GatheredShape {
-  DType dtype = DType::kFloat64;  // of A, its factors and B
+  DType dtype = DType::kFloat64;  // type of A, its factors and B
   int64_t n = 0;                  // at least 1
   bool factors = false;           // factor A; otherwise a factor is given
   bool keeps_factor = false;

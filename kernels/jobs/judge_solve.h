@@ -16,7 +16,7 @@ struct SolveFigures {
   double accepted = 0;     // largest acceptable backward error
   bool finite = true;      // false if another reported figure is not finite
   double matrix_norm = 0;  // |op(A)|_inf; 0: unknown
-  double rhs_max_abs = 0;  // of B
+  double rhs_max_abs = 0;  // largest entry of B
 };
 
 // Returns the largest modulus (of complex numbers the larger part) in packed host memory; NaN if

@@ -71,7 +71,7 @@ class SchurJob {
   const int64_t k_;
   PackedMatrix packed_;
   JobBuffers buffers_;
-  MatrixStats stats_;  // of A
+  MatrixStats stats_;  // statistics of A
   double backward_error_ = 0;
 };
 

@@ -12,10 +12,10 @@
 namespace crout {
 
 struct SchurOptions {
-  FactorizeOptions factor;                   // how A11 is factored
+  FactorizeOptions factor;                   // factorization of A11
   const TriangularSolver* solver = nullptr;  // for A11 X = A12
   int64_t leading = 0;                       // k, the order of A11: 0 <= k <= n
-  Layout layout = Layout::kColumnMajor;      // of S as delivered
+  Layout layout = Layout::kColumnMajor;      // layout of S as delivered
 };
 
 // Summary of S: the figures by which the caller judges it.
@@ -43,13 +43,13 @@ struct SchurPlan {
   SchurOptions options;
   PackedMatrix shape;       // A as received, without data
   PackedMatrix complement;  // S as delivered, in A's type, without data
-  FactorizePlan factor;     // of A11
+  FactorizePlan factor;     // plan for A11
   BufferPlan buffers;
   BufferPlan::Id upload = 0;
   BufferPlan::Id matrix = 0;     // A column-major; the upload if it arrived so
   BufferPlan::Id work = 0;       // A12, then X, in the factor's type
   BufferPlan::Id x = 0;          // X in the matrix's type
-  BufferPlan::Id workspace = 0;  // of the solver
+  BufferPlan::Id workspace = 0;  // for the solver
   BufferPlan::Id probe = 0;      // v, A v, S z and zeros, n each, in the wide type
   BufferPlan::Id packed = 0;     // S as delivered; shares a row-major upload
   JobBytes bytes;                // `kept` stays with the factor of A11

@@ -58,8 +58,8 @@ struct SeriesStepOptions {
   bool update = false;
 };
 
-// Returns the largest total rank of changes for order n. Far below it, a new factor is cheaper than
-// the products and solve of each step.
+// Returns the largest total rank of changes for order n. At this rank, a new factor is already
+// cheaper than the products and solve of each step.
 int64_t MostUpdateRank(int64_t n);
 
 // Returns the predicted seconds of an iteration with an old factor and `solver`, for use until one
@@ -114,18 +114,18 @@ int64_t ChangedRank(const SeriesMatrix& matrix);
 struct SeriesStepPlan {
   SeriesStepOptions options;
   SeriesMatrix matrix;
-  // At most one is set, if a new factor may be made.
+  // Exactly one is set if a new factor may be made, otherwise neither.
   std::optional<FactorizePlan> factor;
   std::optional<SparseFactorizePlan> sparse;
   bool may_factor() const { return factor || sparse; }
-  PackedMatrix rhs;  // as received, without data
+  PackedMatrix rhs;  // B as received, without data
   PackedMatrix delivered;
-  // an initial guess that arrives, without data: shape and type of X
+  // An initial guess that arrives, without data: shape and type of X.
   std::optional<PackedMatrix> x0;
   DType vector_type = DType::kFloat64;
   int64_t columns = 0;
-  int restart = 0;   // of GMRES
-  int64_t rank = 0;  // of the update that the old factor is used with; 0: none
+  int restart = 0;   // restart length of GMRES
+  int64_t rank = 0;  // rank of the old factor's update; 0: none
   double accuracy = 0;
   // Returns the largest number of columns to which the old factor's solver is applied at once.
   int64_t old_columns() const;
@@ -176,9 +176,9 @@ struct SeriesStepSummary {
   int old_iterations = 0;  // applications of the old factor; 0 if it was not tried
   double old_cost = 0;     // their cost, as in Correction
   int new_iterations = 0;  // applications of the new factor
-  // rank of the update, if X was computed with the old factor and an update
+  // Rank of the update, if X was computed with the old factor and an update.
   int64_t update_rank = 0;
-  double backward_error = 0;  // of X as delivered
+  double backward_error = 0;  // measured on X as delivered
   bool accurate = false;      // true if backward_error is within the required accuracy
   // A lower bound of A's condition number: max over columns of |op(A)| |x| / |b|, in infinity
   // norms. Near 1 / (n u), A is numerically singular, and X may be any vector of that size.

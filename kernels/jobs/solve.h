@@ -25,7 +25,7 @@ struct SolveOptions {
   bool verify = true;                // the backward error
   bool componentwise_error = false;  // the componentwise backward error (LAPACK's berr)
   bool error_bound = false;          // a forward error bound (LAPACK gerfs)
-  // ends early when a step does not halve the backward error, or at roundoff
+  // Ends early when a step does not halve the backward error, or at roundoff.
   int max_refinement_steps = 0;
   // Largest number of corrections. If above 0, and the factor has lower precision than B, X is
   // corrected (numerics/correction.h) until its normwise backward error is at most sqrt(n) u, with
@@ -82,7 +82,7 @@ struct SolvePlan {
   BufferPlan::Id krylov = 0;    // for corrections
   int restart = 0;              // largest number of vectors of their Krylov spaces
   double accuracy = 0;          // normwise backward error at which they end
-  // tolerance of the solver with a factor in lower precision than vector_type
+  // Tolerance of the solver with a factor in lower precision than vector_type.
   double lower_tolerance = 0;
   bool needs_residual = false;
   JobBytes bytes;

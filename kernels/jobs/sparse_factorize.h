@@ -16,7 +16,7 @@ namespace crout {
 
 struct SparseMethod {
   const SparseLu* lu = nullptr;
-  // solver of its factors, also used to measure their quality
+  // Solver of its factors, also used to measure their quality.
   const TriangularSolver* solver = nullptr;
 };
 
@@ -30,7 +30,7 @@ struct SparseFactorizeOptions {
   // it ended at a zero pivot without showing growth. Unset: no replacement.
   std::optional<SparseMethod> otherwise;
   DType factor_dtype = DType::kFloat64;
-  // lower bound of the factor's block, if above the method's estimate
+  // Lower bound of the factor's block, if above the method's estimate.
   size_t least_factor_bytes = 0;
   // Limit of the device memory that the job can ever have. A method that would use more works with
   // less if it can.
@@ -54,8 +54,8 @@ struct SparseFactorizePlan {
   BufferPlan buffers;
   BufferPlan::Id matrix = 0;  // A as received: an AnySparse
   BufferPlan::Id factor = 0;
-  BufferPlan::Id workspace = 0;  // of the method
-  BufferPlan::Id vectors = 0;    // of the probe
+  BufferPlan::Id workspace = 0;  // for the method
+  BufferPlan::Id vectors = 0;    // for the probe
   JobBytes bytes;
   double seconds = 0;  // predicted
 
@@ -100,21 +100,18 @@ inline constexpr int kMostPostponements = 8;
 //
 // A singular matrix is a result with info > 0, counted in elimination order. `quality` is measured
 // by a solve: with x = M^-1 A z for a fixed random z, where M is the matrix that the factor
-// represents,
-// A x - A z| = |(A - M) x|.
+// represents, |A x - A z| = |(A - M) x|.
 //
 // INVALID_ARGUMENT for NaN or Inf, and for a matrix whose entries overflow the factor's type, or
 // all underflow it, if the analysis has no scales or the method does not apply them. CANCELLED if
 // `stop` returned true.
 //
-// With `growth`, the factorization is retried where this promises a better factor; the summary
-// reports the retries:
+// With `growth`, the factorization is retried in these cases, and the summary reports the retries:
 // - A poor factor by a reused analysis whose scales do not suit the values: with new scales.
 // - Perturbed pivots, or rejected pivots with entries grown by more than kModestGrowth: with an
-//   analysis
-// that delays these pivots.
+//   analysis that delays these pivots.
 // - Entries that still grow by more than 1 / sqrt(u): without matching, then by `otherwise`. Of two
-// factors, the one with less growth is kept.
+//   factors, the one with less growth is kept.
 // - A method that needs more memory than planned: in a larger block, then by `otherwise` in a block
 //   of that size.
 //

@@ -66,10 +66,10 @@ class StagingPool {
   CondVar notified_;  // for a destructor: notifying_ changed
   std::vector<Block> blocks_ ABSL_GUARDED_BY(mutex_);
   std::vector<Block*> free_ ABSL_GUARDED_BY(mutex_);
-  // approximately in the order of the copies
+  // Approximately in the order of the copies.
   std::deque<Block*> in_flight_ ABSL_GUARDED_BY(mutex_);
   std::deque<Upload*> waiting_ ABSL_GUARDED_BY(mutex_);
-  // the upload whose on_ready is running
+  // The upload whose on_ready is running.
   const Upload* notifying_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
@@ -84,7 +84,7 @@ class StagingPool::Upload {
   // Returns all blocks. Afterwards no on_ready of this upload runs, except one that is destroying
   // the upload.
   ~Upload();
-  Upload(const Upload&) = delete;
+  Upload(const Upload&) = delete;  // The pool stores its address.
   Upload& operator=(const Upload&) = delete;
 
   // Returns the current block; Send and Return end its use. Returns an empty span if no block is

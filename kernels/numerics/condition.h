@@ -25,9 +25,8 @@ absl::StatusOr<size_t> RcondBytes(DType factor_dtype, int64_t n);
 
 // Estimates 1 / (|A|_1 |A^-1|_1) as LAPACK gecon does. `inverse` is the inverse of diag(row) A
 // diag(col), which is nonsingular; separate scales allow them and A^-1 to exceed float64's range.
-// `norm_one` is
-// A|_1. The result is at most 1, and 0 if the estimate of |A^-1|_1 overflows. Blocks; polls `stop`
-// before each product.
+// `norm_one` is |A|_1. The result is at most 1, and 0 if the estimate of |A^-1|_1 overflows.
+// Blocks; polls `stop` before each product.
 absl::StatusOr<double> EstimateRcond(ExecutionContext& context, InverseOperator& inverse,
                                      const HostScales& scales, double norm_one, StopRequested stop);
 

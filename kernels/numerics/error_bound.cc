@@ -98,9 +98,9 @@ void AddPivotErrors(const InverseError& error, Op op, std::span<const double> ro
 // as op selects) and E = M^-1 - op(A) its error. The error e = op(A)^-1 r of a solution satisfies e
 // = M r + M E e, so |e| <= |M r| / (1 - q). For q >= 1, op(A) may be singular as far as M shows.
 //
-// E| is bounded by `error`: a multiple of |op(A)| plus the pivot part. The bound must hold for
-// every e; with |op(A)| |x| instead of |op(A)|, it would miss errors unlike x. The columns of op(A)
-// are equilibrated, so that the result does not depend on the units of x.
+// The bound of |E| is taken from `error`: a multiple of |op(A)| plus the pivot part. It must hold
+// for every e; with |op(A)| |x| instead of |op(A)|, it would miss errors unlike x. The columns of
+// op(A) are equilibrated, so that the result does not depend on the units of x.
 template <class T>
 absl::StatusOr<double> BoundInverseError(ExecutionContext& context, const Operand& a, Op op,
                                          const InverseError& error, const DeviceVectors& vectors,

@@ -18,7 +18,7 @@ absl::StatusOr<size_t> ForwardErrorBytes(DType matrix_dtype, int64_t n);
 
 // Bound of M^-1 - A for an approximate inverse M of A.
 struct InverseError {
-  // M^-1 - A| <= relative |A| elementwise, except for the pivot part below. +Inf: unknown.
+  // Elementwise, |M^-1 - A| <= relative |A|, except for the pivot part below. +Inf: unknown.
   double relative = 0;
   // Pivot perturbations: in at most one entry of each row and column, M^-1 and A may differ by a
   // further `pivots` times the largest entry of that column.
@@ -26,7 +26,7 @@ struct InverseError {
   // If true, the perturbation is relative to the largest entry of the row and column in the
   // equilibrated A instead.
   bool scaled_pivots = false;
-  // Lower bound of a perturbation, in absolute size: the smallest pivot of the factor.
+  // A smaller perturbation counts as this absolute value, the smallest perturbed pivot.
   double least_pivot = 0;
 };
 

@@ -16,8 +16,8 @@ namespace {
 // for growth during the solve.
 constexpr int kFarthestExponent = 60;
 
-// Returns the smallest pivot of a front, however small its column, which keeps the quotients
-// finite.
+// Returns the smallest magnitude of a perturbed pivot in a front, however small its column. The
+// bound keeps the quotients finite.
 double LeastPivot(DType dtype) {
   return 4 * (RealOf(dtype) == DType::kFloat64 ? double{std::numeric_limits<double>::min()}
                                                : double{std::numeric_limits<float>::min()});

@@ -247,7 +247,7 @@ class Run {
   const GmresMemory& memory_;
   const StopRequested stop_;
   const int64_t nrhs_;
-  const int64_t rows_;  // of the coefficient arrays
+  const int64_t rows_;  // rows of the coefficient arrays
   std::vector<Column> columns_;
   std::vector<double> scales_;  // as last enqueued
   std::vector<double> maxima_;

@@ -50,7 +50,7 @@ class GmresMemory {
   GmresMemory(std::byte* block, int64_t n, int64_t nrhs, DType vector_type, int restart);
 
   KrylovBases bases;  // restart + 1 vectors per space
-  // restart vectors per space: the inverse applied to all basis vectors but the last
+  // `restart` vectors per space: the inverse applied to all basis vectors but the last.
   KrylovBases images;
   AnyMatrix previous;        // n x nrhs: X before the cycle, to undo it
   AnyMatrix coefficients;    // (restart + 1) x nrhs: first orthogonalization
@@ -86,9 +86,8 @@ struct GmresResult {
 // - a cycle no longer halves the error,
 // - the next iteration, or the cycle that it starts, would exceed the cost limit,
 // - more than limits.most_left iterations seem to remain; X is then as the last cycle left it, or
-// - `check` switched to the wide range because of numbers near the end of float64's range. No
-//   further
-// cycle starts then.
+// - `check` switched to the wide range because of numbers near the end of float64's range; no
+//   further cycle starts then.
 //
 // The context must have KrylovOps. Blocks; polls `stop` before each iteration.
 absl::StatusOr<GmresResult> Gmres(ExecutionContext& context, ResidualCheck& check,

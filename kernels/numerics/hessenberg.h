@@ -69,7 +69,7 @@ class HessenbergLeastSquares {
     return {large / norm, a / T(large) * (Conj(b) / T(norm))};
   }
 
-  std::vector<std::vector<T>> columns_;  // of the triangular factor
+  std::vector<std::vector<T>> columns_;  // columns of the triangular factor
   std::vector<Rotation> rotations_;
   std::vector<T> g_;  // rotated right-hand side
 };

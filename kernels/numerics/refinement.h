@@ -24,7 +24,7 @@ struct RefinementLimits {
 // Result of a refinement.
 struct Refinement {
   int corrections = 0;  // corrections contained in X
-  // applications of the inverse; one more than corrections if the last was undone
+  // Applications of the inverse; one more than corrections if the last was undone.
   int applications = 0;
 };
 

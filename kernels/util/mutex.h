@@ -17,7 +17,7 @@ namespace crout {
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
-  Mutex(const Mutex&) = delete;
+  Mutex(const Mutex&) = delete;  // Its address is its identity.
   Mutex& operator=(const Mutex&) = delete;
 
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
@@ -35,7 +35,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
     mutex_->Lock();
   }
   ~MutexLock() ABSL_UNLOCK_FUNCTION() { mutex_->Unlock(); }
-  MutexLock(const MutexLock&) = delete;
+  MutexLock(const MutexLock&) = delete;  // One scope, one lock.
   MutexLock& operator=(const MutexLock&) = delete;
 
  private:

@@ -18,7 +18,7 @@ class FileDescriptor {
  public:
   explicit FileDescriptor(int number) : number_(number) {}
   ~FileDescriptor() { Close(); }
-  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor(const FileDescriptor&) = delete;  // It closes what it owns.
   FileDescriptor& operator=(const FileDescriptor&) = delete;
 
   int get() const { return number_; }

@@ -21,7 +21,7 @@ class ThreadPool {
 
   // Starts max(1, threads) threads. Throws std::system_error if the system cannot start them.
   explicit ThreadPool(int threads);
-  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool(const ThreadPool&) = delete;  // Its threads point to it.
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   // Runs all scheduled tasks, then joins the threads. Must not be called on a pool thread.
