@@ -1,4 +1,4 @@
-// Ratios of a device's measured speed to its cost tables.
+// Ratios of a device's measured times to its cost tables.
 #ifndef CROUT_KERNELS_COSTS_COST_RATIOS_H_
 #define CROUT_KERNELS_COSTS_COST_RATIOS_H_
 

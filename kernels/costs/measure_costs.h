@@ -1,4 +1,4 @@
-// Measures the ratio of a device's speed to its cost tables.
+// Measures the ratios of a device's times to its cost tables.
 #ifndef CROUT_KERNELS_COSTS_MEASURE_COSTS_H_
 #define CROUT_KERNELS_COSTS_MEASURE_COSTS_H_
 
