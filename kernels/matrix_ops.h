@@ -95,8 +95,9 @@ class MatrixOps {
   // statistics are computed.
   virtual absl::Status Import(const PackedMatrix& in, const AnyMatrix& out) = 0;
 
-  // out := in, converted, packed by columns or rows as `layout` says. The layout of a real `in` may
-  // be complex, with the columns of `in` as described for Import. `out.data` is in device memory.
+  // out := in, converted, packed by columns or rows as given by `layout`. The layout of a real `in`
+  // may be complex, with the columns of `in` as described for Import. `out.data` is in device
+  // memory.
   virtual absl::Status Export(const AnyMatrix& in, const PackedMatrix& layout, std::byte* out) = 0;
 
   // out := diag(row) in diag(col), converted. Each element is computed as (row_i in_ij) col_j in

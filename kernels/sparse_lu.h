@@ -81,7 +81,7 @@ class SparseLu : public NumericalMethod {
   //
   // INVALID_ARGUMENT if the order or the number of entries differs from the analysis. CANCELLED if
   // `stop` returned true; `factor` is then undefined. RESOURCE_EXHAUSTED if fill-in from numerical
-  // pivoting exceeds FactorBytes; this says nothing about whether A is singular.
+  // pivoting exceeds FactorBytes; A may still be regular.
   virtual absl::StatusOr<NumericSummary> Factor(ExecutionContext& context, const Analysis& analysis,
                                                 const AnySparse& a, DType dtype,
                                                 std::span<std::byte> factor,
@@ -115,7 +115,7 @@ class SparseLu : public NumericalMethod {
                                                      std::span<const std::byte> factor,
                                                      DType dtype) const = 0;
 
-  // Returns true if the method factors B, that is, A scaled and permuted as the analysis says;
+  // Returns true if the method factors B, that is, A scaled and permuted according to the analysis;
   // false if it factors A in an order of its own.
   virtual bool AppliesScales() const { return true; }
 };

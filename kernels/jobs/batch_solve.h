@@ -35,7 +35,7 @@ struct BatchSolveFigures {
       : backward_error(reinterpret_cast<double*>(memory)),
         info(reinterpret_cast<int32_t*>(backward_error + systems)) {}
 
-  // As BatchLu::BackwardErrors; NaN if the member is singular or the error was not measured.
+  // See BatchLu::BackwardErrors. NaN if the member is singular or the error was not measured.
   double* backward_error;
   int32_t* info;  // info of the member; X is NaN if it is not 0
 };

@@ -64,7 +64,7 @@ absl::StatusOr<DirectSolvePlan> PlanDirectSolve(const DirectSolveOptions& option
                                                 PackedMatrix matrix_shape, PackedMatrix rhs_shape);
 
 // Solves A X = B with A (n x n) in `matrix_upload` and B (n x nrhs) in `rhs_upload`. Both are
-// device memory, packed as the plan says; they are consumed and may still be arriving, as in
+// device memory, packed as planned; they are consumed and may still be arriving, as in
 // Factorize. Writes X to `out`, host memory of plan.delivered.bytes(), in B's precision and layout.
 // `out` is not written if an error occurs before X is delivered.
 //

@@ -63,7 +63,7 @@ absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, Pac
 // Above about that size, products with many columns are faster in dense form.
 bool ArrivesSparse(const Device& device, int64_t n, int64_t nonzeros, DType dtype);
 
-// Factors the n x n matrix in `upload`, which is device memory, packed or sparse as the plan says.
+// Factors the n x n matrix in `upload`, which is device memory, packed or sparse as planned.
 // The upload is consumed, and becomes the kept matrix if it has the right layout. L, U and the
 // interchanges of a sparse matrix are bitwise equal to those of its column-major dense form.
 //

@@ -162,7 +162,7 @@ absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
 // The data from which a step starts, owned by the caller. Null if absent.
 struct SeriesStart {
   const Factorization* factor = nullptr;
-  // As in SeriesStepResult. `solution` is the initial guess if it has the right number of columns
+  // See SeriesStepResult. `solution` is the initial guess if it has the right number of columns
   // and no other guess arrives.
   const Factorization* matrix = nullptr;
   const Factorization* solution = nullptr;
@@ -222,7 +222,7 @@ struct SeriesUploads {
 //
 // The initial guess is the start that arrives, else the last X, else the old factor applied to B. A
 // column of a start is used only if its residual is smaller than that of zero. The solution is
-// improved by GMRES with the old factor, with its update if the plan says so, as right
+// improved by GMRES with the old factor, with its update if one is planned, as right
 // preconditioner. If this does not converge within its limits, or A appears singular, a new factor
 // is made and used likewise.
 //

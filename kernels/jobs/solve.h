@@ -103,7 +103,7 @@ absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, boo
 using WiderFactor = std::function<absl::StatusOr<const Factorization*>()>;
 
 // Solves op(A) X = B for the right-hand sides in `upload`, which is n x nrhs in device memory,
-// packed as the plan says. Writes X to `out`, host memory of plan.delivered.bytes(), in B's
+// packed as planned. Writes X to `out`, host memory of plan.delivered.bytes(), in B's
 // precision and layout. `out` is not written if an error occurs before X is delivered. Blocks like
 // Factorize. `wider`, if given, is called at most once, when corrections end short of the required
 // accuracy; without it, the summary reports the error reached.

@@ -16,7 +16,7 @@ namespace {
 constexpr double kRefinementGain = 300;
 // Lower bound of the GMRES iterations, as a fraction of the refinement steps that they replace.
 constexpr double kShareOfSteps = 2.0 / 3;
-// Beyond this many steps, the gain of one step says too little about later steps.
+// Beyond this many steps, the gain of one step predicts too little about later steps.
 constexpr double kMostSteps = 8;
 // Upper bound of the refinement steps that one GMRES iteration replaces if steps gain little.
 constexpr double kStepsOfAnIteration = 4;

@@ -79,7 +79,7 @@ struct GmresResult {
 // requires only a residual from Operand, and if M is accurate its roundings are small relative to
 // v.
 //
-// As in Refine, X and its residual are as measured by `check` on entry and on exit, and X never
+// X and its residual are as measured by `check` on entry and on exit, as in Refine, and X never
 // gets worse. X, the residual and `memory`'s matrices have no gaps between columns.
 //
 // Ends when

@@ -23,7 +23,7 @@ struct CheckedSystem {
   std::optional<MatrixView<double>> w;
 };
 
-// As in ResidualStats. `componentwise` is 0 if it was not computed.
+// Defined in ResidualStats. `componentwise` is 0 if it was not computed.
 struct BackwardErrors {
   double normwise = 0;
   double componentwise = 0;
