@@ -125,7 +125,7 @@ class SeriesStepJob {
   const SeriesStepPlan& plan_;
   const SeriesStart start_;
   SparseGrowth* const growth_;
-  const Factorization* const kept_;  // owns A; null if A arrived
+  const Factorization* const kept_;  // owns A; null if A arrived or was changed
   const int64_t n_;
   PackedMatrix packed_rhs_;
   JobBuffers buffers_;

@@ -94,9 +94,9 @@ class SparseGrowth {
 // Largest number of postponements in one job, for matrices too large for DelayPivots.
 inline constexpr int kMostPostponements = 8;
 
-// Factors the matrix in `upload`, which is device memory with an AnySparse; it is kept if planned
-// so. The upload is joined to `context` and may still be arriving. Blocks until the device is
-// done.
+// Factors the matrix in `upload`, which is device memory with an AnySparse; it is kept if the plan
+// requires this. The upload is joined to `context` and may still be arriving. Blocks until the
+// device is done.
 //
 // A singular matrix is a result with info > 0, counted in elimination order. `quality` is measured
 // by a solve: with x = M^-1 A z for a fixed random z, where M is the matrix that the factor
