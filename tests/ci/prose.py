@@ -74,7 +74,7 @@ def marked_comments(text, pattern):
             continue
         words = match[1].strip()
         yield number, not continues, words
-        continues = bool(words)
+        continues = bool(words) and not words.startswith("SPDX-")
 
 
 def python_comments(text):
@@ -82,7 +82,8 @@ def python_comments(text):
              for token in tokenize.generate_tokens(io.StringIO(text).readline)
              if token.type == tokenize.COMMENT and not token.string.startswith("#!")}
     for number, words in sorted(lines.items()):
-        yield number, not lines.get(number - 1), words
+        before = lines.get(number - 1, "")
+        yield number, not before or before.startswith("SPDX-"), words
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node):
             first = node.body[0]

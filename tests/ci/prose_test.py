@@ -62,6 +62,11 @@ class CommentsTest(unittest.TestCase):
             // What remains.
             """))
 
+    def test_license_line_precedes_the_opener(self):
+        for path, mark in (("a.h", "//"), ("a.py", "#"), ("a.sh", "#")):
+            text = f"{mark} SPDX-License-Identifier: Apache-2.0\n{mark} Of a matrix.\n"
+            self.assertEqual([(2, "opens with Of")], self.rules(path, text))
+
     def test_good_comments_and_strings_are_left_alone(self):
         self.assertEqual([], self.rules("a.cc", """\
             // Offsets of the rows. Asserts nothing.
