@@ -106,7 +106,10 @@ def comments(path, text):
     if suffix in SLASH_SUFFIXES:
         return marked_comments(text, SLASHES)
     if suffix == ".py":
-        return python_comments(text)
+        try:
+            return list(python_comments(text))
+        except (SyntaxError, tokenize.TokenError):  # of a newer Python
+            return marked_comments(text, HASH)
     if suffix in HASH_SUFFIXES:
         return marked_comments(text, HASH)
     return prose(text) if suffix == ".md" else ()

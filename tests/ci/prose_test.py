@@ -75,6 +75,9 @@ class CommentsTest(unittest.TestCase):
         self.assertEqual([], self.rules("a.py", 'a = "# Of whoever"\n'))
         self.assertEqual([], self.rules("a.sh", '#!/bin/bash\na=${b#Of whoever}\n'))
 
+    def test_python_that_cannot_be_parsed(self):
+        self.assertEqual([(2, "opens with Of")], self.rules("a.py", 'a = """\n# Of a matrix.\n'))
+
     def test_words(self):
         self.assertEqual([(1, "whoever"), (2, "told")], self.rules("a.cu", "// Refuses whoever calls\n// and is told.\n"))
         self.assertEqual([], self.rules("a.cu", '// Prints "whoever" and `told`.\n'))
