@@ -1,6 +1,6 @@
 """First steps, cell by cell: factor once, solve often, look at the errors, precondition.
 
-usage: first_steps.py [ADDRESS]     of a croutd; 127.0.0.1:50051 unless given
+usage: first_steps.py [ADDRESS]     of a croutd; $CROUT_SERVER or 127.0.0.1:50051 unless given
 """
 
 # %% A server, and a matrix: convection and diffusion on a grid of 32 x 32 points
@@ -12,7 +12,7 @@ from scipy.sparse.linalg import gmres
 
 import crout
 
-c = crout.connect(sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:50051")
+c = crout.connect(sys.argv[1] if len(sys.argv) > 1 else None)
 
 
 def convection_diffusion(m, wind):

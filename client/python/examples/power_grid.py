@@ -1,6 +1,6 @@
 """The DC power flow of a transmission grid of 40,000 buses, and of what becomes of it when lines fail.
 
-usage: power_grid.py [ADDRESS]     of a croutd; 127.0.0.1:50051 unless given
+usage: power_grid.py [ADDRESS]     of a croutd; $CROUT_SERVER or 127.0.0.1:50051 unless given
 """
 
 # %% A grid: substations in rows, each with lines to some of its neighbours, and what they feed in
@@ -32,7 +32,7 @@ def matrix(susceptance):
     return (incidence.T @ sp.diags(susceptance) @ incidence).tocsr()
 
 
-c = crout.connect(sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:50051")
+c = crout.connect(sys.argv[1] if len(sys.argv) > 1 else None)
 B = matrix(susceptance)
 with c.lu_factor(B) as f:
     theta = f.solve(power[1:])
