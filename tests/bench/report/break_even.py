@@ -28,18 +28,18 @@ def record(result, key, **wanted):
     return next((row for row in result.get(key, []) if all(row.get(name) == value for name, value in wanted.items())), {})
 
 
-def link(payload_bytes, alone, device):
-    """The slowest link over which transfer and device together take no longer than the caller's own process; times are seconds."""
-    if alone <= device:
+def link(payload_bytes, alone, server):
+    """The slowest link over which a payload and the server's work take no longer than the caller's own process; times are seconds."""
+    if alone <= server:
         return "never"
-    rate = 8 * payload_bytes / (alone - device)
-    return f"from {number(rate / 1e9, 2)} Gbit/s" if rate >= 1e8 else f"from {number(rate / 1e6, 2)} Mbit/s"
+    rate = 8 * payload_bytes / (alone - server)
+    return "on links from " + (f"{number(rate / 1e9, 2)} Gbit/s" if rate >= 1e8 else f"{number(rate / 1e6, 2)} Mbit/s")
 
 
 def from_system(alone, first, later):
     """The first system of a sequence by which Crout has taken less time in total."""
     if first <= alone:
-        return "from the first system"
+        return "from system 1"
     if later >= alone:
         return "never"
     return f"from system {math.floor((first - later) / (alone - later)) + 1}"
@@ -67,17 +67,17 @@ class Measured:
     def dense(self, n):
         """A new matrix and one solve."""
         payload = VALUE_BYTES * n * n
-        device = 1e-3 * (record(self.lu, "square", rows=n, cols=n, dtype="f64")["crout_lu_ms"] +
+        server = 1e-3 * (record(self.lu, "square", rows=n, cols=n, dtype="f64")["crout_lu_ms"] +
                          record(self.solve, "cached", n=n, nrhs=1, op="none")["crout_solve_ms"])
         return [f"dense, n = {n:,}", "all values", milliseconds(self.lapack(n)), "–",
-                milliseconds(payload / self.bytes_per_second() + device), link(payload, self.lapack(n), device)]
+                milliseconds(payload / self.bytes_per_second() + server), "H100, " + link(payload, self.lapack(n), server)]
 
     def step(self, n, sent):
         """A step of a series of dense matrices, timed by its client."""
         host, gpu = (record(result, "series", n=n, sent=sent) for result in (self.host, self.gpu))
-        device = 1e-3 * (gpu["step_ms"] - gpu["receive_ms"])
+        server = 1e-3 * (gpu["step_ms"] - gpu["receive_ms"])
         return [f"dense, n = {n:,}, series", sent, milliseconds(self.lapack(n)), number(host["step_ms"]),
-                number(gpu["step_ms"]), link(gpu["bytes"], self.lapack(n), device)]
+                number(gpu["step_ms"]), "H100, " + link(gpu["bytes"], self.lapack(n), server)]
 
     def sparse(self, matrix):
         """A matrix of a new pattern, then new values for that pattern, each with one solve."""
@@ -91,18 +91,17 @@ class Measured:
             first = transfer[0] + gpu["analysis_ms"] + gpu["numeric_ms"] + gpu["solve_ms"]
             later = transfer[1] + gpu["again_ms"] + gpu["solve_ms"]
             gpu_times = f"{number(first)}, then {number(later)}"
-        pays = from_system(ours["splu_ms"], ours["first_ms"], ours["values_ms"])
+        pays = "host, " + from_system(ours["splu_ms"], ours["first_ms"], ours["values_ms"])
         return [f"sparse, {SPARSE[matrix]}, n = {ours['n']:,}", "new pattern, then new values", number(ours["splu_ms"]),
                 f"{number(ours['first_ms'])}, then {number(ours['values_ms'])}", gpu_times, pays]
 
 
 def table(of_kind):
     measured = Measured(of_kind)
-    note = (f"Times are milliseconds from the matrix to a float64 solution with one right-hand side. *In process* is OpenBLAS's `getrf` and `getrs` on "
-            f"{measured.direct['cores']} cores (dense) or SciPy's `splu` on {measured.users['cores']} cores (sparse). *Crout, host* is `croutd` on an "
-            "equal machine, called over loopback. *Crout, H100* is the same for a series; in the other rows it is the time on the GPU plus the transfer at "
-            f"{number(measured.bytes_per_second() / 1e9)} GB/s, the measured rate over loopback. *Crout pays* names the slowest link over which the "
-            "H100 wins (dense), or the first system of a sequence by which the host has taken less time in total (sparse).")
+    note = ("Times run from the matrix to a float64 solution with one right-hand side. In process: OpenBLAS's `getrf` and `getrs` on "
+            f"{measured.direct['cores']} cores (dense), SciPy's `splu` with its defaults on {measured.users['cores']} cores (sparse). Host: `croutd` on "
+            "an equal machine, over loopback. H100: over loopback for a series; in the other rows time on the server plus the transfer "
+            f"at {number(measured.bytes_per_second() / 1e9)} GB/s, the measured rate over loopback. System k: the first by which Crout has taken less time in total.")
     rows = [measured.dense(1024), measured.dense(4096), measured.step(2048, "all values"), measured.step(2048, "0.1 % of the entries")]
     rows += [measured.sparse(matrix) for matrix in SPARSE]
-    return Table("", ["system", "what arrives", "in process", "Crout, host", "Crout, H100", "Crout pays"], rows, note)
+    return Table("", ["system", "what is sent", "in process, ms", "host, ms", "H100, ms", "Crout pays on"], rows, note)
