@@ -12,7 +12,7 @@
 
 namespace crout::cuda {
 
-// A run is a sequence of row interchanges of consecutive rows k, k + 1, .... A plan is the
+// A run is a sequence of row interchanges of consecutive rows k, k + 1 and so on. A plan is the
 // permutation of rows that they form together, in device memory. Rows are counted from the run's
 // first row.
 struct InterchangePlan {

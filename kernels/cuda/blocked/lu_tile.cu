@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kTile* kGroups)
   const int order = static_cast<int>(a.rows);
   const bool keeper = i == 0 && group == 0;
   if (keeper) *host.columns = first;
-  // the load starts here; its value is used at the end
+  // The load starts here; its value is used at the end.
   const uint32_t stopped = keeper ? *host.stop : 0;
   T values[kColumns];
 #pragma unroll

@@ -148,7 +148,7 @@ __device__ void FinishPivotRow(Team& team, int parity, int step, const PcmPanel<
   const int lane = threadIdx.x;
   const T mine = lane < kCount ? row[lane] : T{0};
   const T l = Shuffle(mine, 0);
-  const bool open = lane < kWidth - step;  // the elements behind are finished
+  const bool open = lane < kWidth - step;  // later elements are finished
   const bool divides = panel.unit_diagonal == UnitDiagonal::kU && lane != 0;
   if (lane < kCount)
     result->u[lane] = !open || (divides && l == T{0}) ? T{0} : divides ? mine / l : mine;

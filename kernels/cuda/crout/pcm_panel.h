@@ -82,7 +82,7 @@ class PcmPanelKernels {
 
   // The largest number of rows on a grid, by type and width.
   int64_t grid_rows_[std::size(kDTypes)][3] = {};
-  // on a cluster, by type, width and block size
+  // On a cluster, by type, width and block size.
   int64_t cluster_rows_[std::size(kDTypes)][3][2] = {};
 };
 

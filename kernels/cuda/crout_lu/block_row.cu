@@ -142,7 +142,7 @@ class BlockRowWarp {
   // threads.
   __device__ void Load(const InterchangePlan* moves) {
     FindRows(moves);
-    // Elements outside of b load an element inside instead; branches would take longer.
+    // Out-of-range lanes load an element inside of b instead; branches would take longer.
     ForEach(c_, [&](T& x, const Row& row, int column) {
       x = b_(row.from, first_ + min(column, columns_ - 1));
     });
@@ -314,8 +314,8 @@ class BlockRowWarp {
 // subtracts the product with each tile above as soon as that tile is solved, then solves its own
 // tile.
 //
-// With interchanges, one block runs on a multiprocessor: the registers available to two of them
-// would cause spills.
+// With interchanges, only one block runs on a multiprocessor. With two, each would have too few
+// registers and spill.
 template <class T, bool kMoves>
 __global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows, kMoves ? 1 : 0)
     BlockRowKernel(MatrixView<T> block, const InterchangePlan* moves, const TileInverse<T>* tiles,

@@ -40,7 +40,7 @@ struct Workspace {
   static constexpr size_t kAlignment = 256;
 
   size_t plans = kAlignment;
-  // workspace of the urgent lane; it and `deferred` are used only with look-ahead
+  // Workspace of the urgent lane; it and `deferred` are used only with look-ahead.
   size_t cublas = 0;
   size_t deferred = 0;
   size_t split = 0;  // TF32 parts of a panel; this and the next two are used only with `tf32`
@@ -191,7 +191,7 @@ class CroutLu final : public PanelwiseLu {
   }
 
   // The columns behind the next panel, in two halves. The right half lies inside the right half of
-  // the previous panel: its rows can move once that is updated.
+  // the previous panel, so its rows can move once that half is updated.
   Range TrailingOf(Range panel) const { return {NextOf(panel).end, a_.cols}; }
   Range RightOf(Range panel) const {
     const auto [begin, end] = TrailingOf(panel);
@@ -207,7 +207,7 @@ class CroutLu final : public PanelwiseLu {
       return Plan(urgent, block, ipiv_ + block.begin, PlanOf(block.begin));
     }));
     if (!OverlapsSwaps(panel)) return absl::OkStatus();
-    // which updates the previous panel's right half
+    // Wait for the update of the previous panel's right half.
     CROUT_RETURN_IF_ERROR(ahead.UrgentAwaitsTrailing());
     const bool alone = panel.begin == 0;
     return MoveRows(urgent, panel, RightOf(panel), alone ? kAnyBlocks : kMovingBlocks);

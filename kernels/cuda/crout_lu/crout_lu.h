@@ -43,14 +43,14 @@ struct LuStreams {
 // of a panel receive its interchanges at the end. The function never waits for the device.
 //
 // Returns CANCELLED if `stop` requests it; this is checked before each leaf. The device is then
-// told to stop as well, and the work already enqueued runs out. `workspace`:
+// told to stop as well, and the work already enqueued runs to its end. `workspace`:
 // CroutLuWorkspaceBytes() of device memory.
 template <class T>
 absl::Status EnqueueCroutLu(const LuStreams& streams, const LuPanelKernels& kernels,
                             const LuBlocking& blocking, const MatrixView<T>& a, int64_t* ipiv,
                             std::span<std::byte> workspace, const StopRequested& stop);
 
-// EnqueueCroutLu of one matrix, one panel per call. One thread can so interleave several
+// EnqueueCroutLu of one matrix, one panel per call. So one thread can interleave several
 // factorizations, each on its own streams and in its own workspace. The results have the same bits.
 // Not thread-safe.
 class PanelwiseLu {

@@ -55,7 +55,7 @@ class PanelInRegisters {
     ReleaseKernelBehind();
     const int halt = panel_.control->halt;  // set between kernels: all blocks read the same value
     const bool keeper = blockIdx.x == 0 && threadIdx.x == 0;
-    // the load starts here; its value is used at the end
+    // The load starts here; its value is used at the end.
     const uint32_t stop = keeper ? *panel_.host.stop : 0;
     Load();  // while the load of `halt` is in flight
     if (halt != 0) return LeavePivots();
@@ -434,8 +434,8 @@ class PanelInRegisters {
   }
 
   const LuPanel<T>& panel_;
-  // Bit j: the panel has column j. A register copy: a step would have to wait for the load of the
-  // kernel parameter.
+  // Bit j: the panel has column j. Kept in a register, because each step would wait for a load of
+  // the kernel parameter.
   const unsigned columns_;
   const int warp_;
   const uint32_t rows_;
@@ -449,12 +449,11 @@ class PanelInRegisters {
   int blocks_ = 1;  // a power of two
   int log_blocks_ = 0;
   T value_[kRows][kWidth];
-  T factor_[kRows];    // multipliers of the last pivot's row
-  T finished_[kRows];  // the last step's column, until it moves to the window's end
-  // the row's current position, counted from the panel's first row; -1: no row
-  int position_[kRows];
-  int pivot_ = 0;       // lane k: the row that was interchanged with row k
-  int first_zero_ = 0;  // 1-based column of the first zero pivot
+  T factor_[kRows];      // multipliers of the last pivot's row
+  T finished_[kRows];    // the last step's column, until it moves to the window's end
+  int position_[kRows];  // the row's current position, from the panel's first row; -1: no row
+  int pivot_ = 0;        // lane k: the row that was interchanged with row k
+  int first_zero_ = 0;   // 1-based column of the first zero pivot
 };
 
 }  // namespace crout::cuda

@@ -87,7 +87,7 @@ template <class T>
 constexpr int kTopPitch = kTile +
                           (kOnTensorCores<T> ? 2 : 1) * kPadding / static_cast<int>(sizeof(T));
 
-// Subtracts left top from the tile of `right`, once the block's threads have filled `left` and
+// Subtracts left * top from the tile of `right`, once the block's threads have filled `left` and
 // `top`. No-op on a halt.
 template <class T>
 __device__ void SubtractByThreads(const T (&left)[kTile][kLeftPitch<T>],

@@ -10,9 +10,9 @@
 namespace crout::cuda {
 
 // Enqueues the panel's interchanges in `left`, `right` and `beyond`, which hold the panel's rows of
-// other columns and may have no columns. Then sets the first panel.a.cols rows of `right` to L^-1
-// times them, with L the panel's unit lower triangle. No-op once panel.control has halted.
-// `overlap`: the GPU can start the kernel while the previous one ends.
+// other columns and may have no columns. Then multiplies the first panel.a.cols rows of `right` by
+// L^-1, with L the panel's unit lower triangle. No-op once panel.control has halted. `overlap`: the
+// GPU can start the kernel while the previous one ends.
 template <class T>
 cudaError_t LaunchSwapAndSolve(const LuPanel<T>& panel, const MatrixView<T>& left,
                                const MatrixView<T>& right, const MatrixView<T>& beyond,

@@ -19,8 +19,7 @@ int Allocate(void* context, void** memory, size_t bytes, cudaStream_t) {
   if (arena == nullptr) return 1;  // no arena is in use, so there is no memory
   try {
     *memory = arena->Allocate(bytes);
-    // from the arena's records; must not propagate into the library
-  } catch (const std::bad_alloc&) {
+  } catch (const std::bad_alloc&) {  // thrown by the records; reported as null
   }
   return *memory == nullptr ? 1 : 0;
 }

@@ -37,13 +37,13 @@ struct Layout {
 // factor (kOfFactor per entry), for the buffer in which the deterministic mode sums before it adds
 // to the largest front, and a constant. It also counts bytes of indices per row and per entry of A.
 constexpr double kOfFactor = 1.25;
-// times the square of the number of unknowns that it eliminates
-constexpr double kOfLargestFront = 55;
+constexpr double kOfLargestFront = 55;  // per squared number of its eliminated unknowns
 constexpr double kAlways = 4.2e6;
 constexpr size_t kOfRow = 256;
 constexpr size_t kOfEntry = 160;
-// Margin on an estimate, for rounded pieces and the gaps between them.
-constexpr size_t kGaps = 16;  // one byte in kGaps
+// Margin on an estimate, for rounded pieces and the gaps between them: one byte in kGaps, and at
+// least kLeastGaps.
+constexpr size_t kGaps = 16;
 constexpr size_t kLeastGaps = size_t{1} << 20;
 
 // The arena size for the memory that the library expects to use.
@@ -118,7 +118,7 @@ class Numeric {
     if (last == nullptr || last->system == nullptr) return absl::OkStatus();
     const absl::StatusOr<CudssOrdering> ordering = last->system->Ordering();
     if (absl::IsUnavailable(ordering.status())) return ordering.status();
-    // The ordering is only a head start. If the library has none to return, for instance for
+    // Reusing the ordering is optional. If the library has none to return, for instance for
     // matrices that it does not dissect, it orders again.
     return ordering.ok() ? factor_.system->Use(*ordering) : absl::OkStatus();
   }

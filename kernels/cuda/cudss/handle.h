@@ -18,8 +18,7 @@
 namespace crout::cuda {
 
 enum class CudssMemory { kArenas, kDriver };
-// host threads; all cores through the library's threading layer
-enum class CudssThreads { kOne, kAllCores };
+enum class CudssThreads { kOne, kAllCores };  // host threads; all through the threading layer
 
 // One per device, because each handle uses 64 MiB of device memory for cuBLAS. All work runs on the
 // handle's own stream, in order: the library keeps using its first stream after it is given another

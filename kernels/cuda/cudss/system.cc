@@ -114,8 +114,7 @@ absl::Status CudssSystem::SetVectors(const CudssVectors& vectors) {
 absl::Status CudssSystem::Execute(int phase, const char* name, cudaStream_t stream) {
   handle_.Use(arena_);
   return handle_.Enqueue(stream, [&] {
-    // held by the caller; thread-safety analysis does not look into lambdas
-    handle_.mutex.AssertHeld();
+    handle_.mutex.AssertHeld();  // held by the caller; lambdas are not analyzed
     return CudssStatus(f_.execute(handle_.get(), phase, config_, data_, a_, x_, b_), name);
   });
 }

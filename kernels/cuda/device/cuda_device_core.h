@@ -30,7 +30,7 @@ class DeviceCore {
   // Returns `status`. UNAVAILABLE comes from a sticky error and marks the device as unhealthy.
   absl::Status Observe(absl::Status status);
 
-  // Queries limits() from the driver, bounded by `most`. Call it while the device is constructed,
+  // Queries limits() from the driver, bounded by `most`. Called while the device is constructed,
   // before anything reads limits(), with the GPU current.
   absl::Status AskLimits(const CudaLimits& most);
   const DeviceLimits& limits() const { return limits_; }

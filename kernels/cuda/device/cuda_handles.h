@@ -39,8 +39,8 @@ absl::StatusOr<Stream> MakeStream();
 absl::StatusOr<Stream> MakeUrgentCudaStream();
 // Creates an event without timing. Waiting host threads sleep instead of spinning.
 absl::StatusOr<Event> MakeEvent();
-// Create handles that enqueue on `stream`, which outlives them. They compute in the precision that
-// each call names: no emulation, and TF32 only on request.
+// These functions create handles that enqueue on `stream`, which outlives them. The handles compute
+// in the precision that each call names: no emulation, and TF32 only on request.
 absl::StatusOr<CublasHandle> MakeCublasHandle(cudaStream_t stream);
 absl::StatusOr<CusolverHandle> MakeCusolverHandle(cudaStream_t stream);
 // Parameters that select getrf's fastest variant, CUSOLVER_ALG_0.

@@ -34,8 +34,7 @@ absl::StatusOr<DeviceLimits> DeviceLimits::OfCurrent(const CudaLimits& most) {
   limits.multiprocessors = std::min(multiprocessors, most.multiprocessors);
   limits.shared_bytes = std::min(static_cast<size_t>(shared), most.shared_bytes);
   limits.cluster_blocks = clusters != 0 ? std::min(kLargestCluster, most.cluster_blocks) : 0;
-  // introduced with Hopper, like clusters
-  limits.dependent_launch = major >= 9 && most.cluster_blocks > 0;
+  limits.dependent_launch = major >= 9 && most.cluster_blocks > 0;  // both since Hopper
   return limits;
 }
 

@@ -1,5 +1,5 @@
-// Implements kernels/cuda/cuda_device.h for programs through the plugin library, which is loaded at
-// the first call.
+// Implements kernels/cuda/device/cuda_device.h for programs through the plugin library, which is
+// loaded at the first call.
 #include <dlfcn.h>
 
 #include <string>

@@ -12,8 +12,7 @@ namespace {
 // because panel latency dominates.
 constexpr double kCall = 1e-5;
 constexpr double kFlopsPerSecond = 48e12;
-// H200; each product counts once, though it takes three TF32 products
-constexpr double kTf32FlopsPerSecond = 110e12;
+constexpr double kTf32FlopsPerSecond = 110e12;  // H200; per product of three TF32 ones
 constexpr double kCroutColumn = 2.9e-6;
 constexpr double kCroutElement = 0.2e-9;  // interchanges, and solves with tiles
 constexpr double kPanelColumn = 0.72e-6;  // with clusters
@@ -24,7 +23,7 @@ constexpr double kBlockElement = 0.06e-9;
 
 // Cost model of solves with n unknowns and nrhs right-hand sides. The latency of products with
 // diagonal blocks grows as a power of the number of columns until they fill the device. Reading the
-// factor takes the memory's bandwidth.
+// factor is limited by memory bandwidth.
 constexpr double kSolveCall = 3e-5;
 constexpr double kSolveUnknown = 13e-9;
 constexpr double kSolvePower = 0.4;

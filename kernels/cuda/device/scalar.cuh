@@ -10,8 +10,8 @@
 
 namespace crout::cuda {
 
-// x|, or |Re x| + |Im x| for a complex number. Used to choose pivots and to measure components. NaN
-// if x is NaN.
+// Returns |x|, or |Re x| + |Im x| for a complex number. Used to choose pivots and to measure
+// components. NaN if x is NaN.
 template <class T>
 __device__ RealPart<T> Abs1(T x) {
   if constexpr (kIsComplex<T>) {
@@ -47,7 +47,7 @@ __device__ RealPart<T> LargestPart(T x) {
   }
 }
 
-// x| in float64, without intermediate underflow or overflow.
+// Returns |x| in float64, without intermediate underflow or overflow.
 template <class T>
 __device__ double Modulus(T x) {
   if constexpr (kIsComplex<T>) {

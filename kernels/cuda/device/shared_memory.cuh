@@ -1,5 +1,5 @@
 // Shared memory of this block and of the other blocks of its cluster, accessed by 32-bit addresses.
-// With a generic pointer, the compiler would determine the block again at every access.
+// With generic pointers, every access would determine the pointer's block again.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
 

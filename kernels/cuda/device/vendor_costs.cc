@@ -14,7 +14,7 @@ constexpr std::array<double, kSizes> kN = {256, 512, 1024, 2599, 4156, 8385, 115
 // Milliseconds on one H100 80GB HBM3, CUDA 13.0, float64.
 constexpr std::array<double, kSizes> kGetrf = {0.45, 1.05, 2.41, 8.50, 15.2, 45.5, 73.6, 142, 722};
 
-// Rows by number of right-hand sides. More columns can cost less than few.
+// One row per number of right-hand sides. For few right-hand sides, more columns can cost less.
 struct SolveRow {
   double nrhs;
   std::array<double, kSizes> milliseconds;

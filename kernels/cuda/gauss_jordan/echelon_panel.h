@@ -11,7 +11,7 @@
 
 namespace crout::cuda {
 
-inline constexpr int64_t kEchelonPanel = 32;  // columns of a panel at most
+inline constexpr int64_t kEchelonPanel = 32;  // maximum columns of a panel
 
 // In device memory; zero before the first panel. Successive kernels read and write it.
 struct EchelonState {

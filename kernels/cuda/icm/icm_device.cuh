@@ -12,8 +12,8 @@ __device__ inline bool Halted(const IcmState* state) {
   return state->stopped != 0 || state->end != static_cast<int32_t>(IcmEnd::kDone);
 }
 
-// IsBad for a column whose largest candidate is already known. Here the partial rule too accepts a
-// pivot that is a largest candidate.
+// Like IsBad, for a column whose largest candidate is known: under the partial rule, a pivot that
+// is a largest candidate is accepted.
 __device__ inline bool GivesWay(const PivotCriterion& rule, double pivot, double largest) {
   if (rule.rule == PivotRule::kPartial) return !(pivot >= largest);
   return IsBad(rule, pivot, largest);

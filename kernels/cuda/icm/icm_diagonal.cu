@@ -27,7 +27,7 @@ struct Tiles {
   __device__ int Column(int tile) const { return tile / count; }
 };
 
-// A thread's findings about its elements in one sweep.
+// Results of one thread for its elements in one sweep.
 struct Found {
   int changed = kNoIndex;
   int bad = kNoIndex;

@@ -8,9 +8,9 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kWarps = kBlockThreads / kWarp;
-// columns between reads of the stop flag and reports of progress
+// Columns between reads of the stop flag and reports of progress.
 constexpr int kColumnsPerLook = 32;
-// columns of each thread's first row that are cached in shared memory
+// Columns of each thread's first row that are cached in shared memory.
 constexpr int kCachedColumns = 32;
 
 // Returns the larger candidate; among equals the upper row. NaN is never preferred; it ends the run

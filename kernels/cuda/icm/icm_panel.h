@@ -34,7 +34,7 @@ struct IcmPanel {
   int64_t width = 0;
   int64_t index = 0;
   T* u = nullptr;  // section_size^2: rows of U until the rows of `a` are exchanged
-  // 2 per multiprocessor; without a valid `turn` before the run
+  // 2 per multiprocessor; without a valid `turn` before the run.
   IcmCandidate* candidates = nullptr;
   IcmMove* moves = nullptr;  // 2 section_size
   int64_t* ipiv = nullptr;

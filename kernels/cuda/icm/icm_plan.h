@@ -16,7 +16,7 @@ namespace crout::cuda {
 struct IcmPlan {
   int64_t n = 0;
   int64_t section = 0;  // rows and columns of a section
-  // whole sections whose products are subtracted from the rest of the matrix at once
+  // Whole sections whose products are subtracted from the rest of the matrix at once.
   int64_t block = 0;
   int64_t sections = 0;  // per side
   PivotCriterion criterion;

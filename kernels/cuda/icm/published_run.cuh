@@ -95,7 +95,7 @@ class PublishedSection {
     return sweep_ == first || __ldcg(&work_.section_changed[section]) >= sweep_ - 1;
   }
   __device__ void Count(Part part, int32_t first);
-  // As published, a change that is NaN does not count as a change.
+  // A change that is NaN does not count, like in the published method.
   __device__ bool HasChanged(const T& before, const T& now) const {
     using Real = RealPart<T>;
     const auto relative = static_cast<Real>(run_.tolerances.relative);
@@ -187,7 +187,8 @@ __device__ bool PublishedSection<T, kTile>::Sweep(Part part, int64_t start, int6
       return false;
     }
     if (diagonal) bad = FirstBad(Source((sweep_ - first + 1) % 2), start);
-    // >=, because blocks that have continued may already have stored the number of the next sweep.
+    // Uses >=, because blocks that have continued may already have stored the number of the next
+    // sweep.
   } while (__ldcg(&work_.flags->changed) >= sweep_);
   Settle(part, mask, first);
   const int64_t sections = diagonal ? index_ + 1 : run_.sections;

@@ -13,7 +13,7 @@ constexpr size_t kMaxSharedBytes = size_t{168} << 10;
 constexpr size_t kStaticBytes = 4 * sizeof(int);
 constexpr int kLeastColumns = 8;
 constexpr int64_t kEnoughColumns = 2048;  // enough for strips of 32 to fill half of the device
-// tiles per side of m, up to which all of them stay in shared memory
+// Tiles per side of m, up to which all of them stay in shared memory.
 constexpr int kResidentTiles = 4;
 
 constexpr int TilesOfTriangle(int side) { return side * (side + 1) / 2; }

@@ -38,7 +38,7 @@ struct SectionSweeps {
   unsigned long long* largest = nullptr;
   // If the section above was not swept, there is nothing to do yet.
   bool only_if_swept = false;
-  // count for the section of columns that begins at c: sweeps[c / size * step]
+  // Count for the section of columns that begins at c: sweeps[c / size * step].
   int32_t* sweeps = nullptr;
   int64_t sweeps_step = 0;
 };

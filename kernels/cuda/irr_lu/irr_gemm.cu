@@ -31,8 +31,8 @@ struct GemmShared {
   alignas(16) T b[GemmTile<T>::kDepth][GemmTile<T>::kStrideOfB];  // [term][column of C]
 };
 
-// kLines lines of a slab in registers. Line l of op(X) has its kDepth terms at x(l, 0), x(l, 1),
-// .... Adjacent threads read adjacent elements of memory.
+// kLines lines of a slab in registers. Line l of op(X) has its kDepth terms at x(l, 0), x(l, 1) and
+// so on. Adjacent threads read adjacent elements of memory.
 template <class T, int kLines>
 class SlabInRegisters {
  public:

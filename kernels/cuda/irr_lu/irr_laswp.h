@@ -8,11 +8,11 @@
 
 namespace crout::cuda {
 
-// In columns [a.col, a.col + n) of each member, exchanges row k with row ipiv[k] - 1 for k from
-// `begin` to `end`, or in reverse order if `backward`. Rows are counted from the member's first
-// row, and a.row is 0. `ipiv` is the batch's array (BatchFactors), 1-based. A member has min(rows,
-// cols) of its elements, with rows and cols from `pivots`. `pivots` may describe another batch than
-// a's: a matrix's pivots apply to its right-hand sides.
+// In columns [a.col, a.col + n) of each member, exchanges row k with row ipiv[k] - 1 for k in
+// [begin, end), or in reverse order if `backward`. Rows are counted from the member's first row,
+// and a.row is 0. `ipiv` is the batch's array (BatchFactors), 1-based. A member has min(rows, cols)
+// of its elements, with rows and cols from `pivots`. `pivots` may describe another batch than a's:
+// a matrix's pivots apply to its right-hand sides.
 template <class T>
 struct IrrLaswp {
   bool backward = false;

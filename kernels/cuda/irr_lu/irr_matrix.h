@@ -42,8 +42,9 @@ struct IrrMembers {
   int count = 0;
 };
 
-// Number of thread blocks for a count above 0 in parts of `each`, for a grid's second or third
-// dimension, which is limited to 65535. Beyond that limit, a block handles several parts.
+// Number of thread blocks for `count` > 0 items, `each` items per block, along a grid's second or
+// third dimension. Those dimensions are limited to 65535; beyond that, a block handles several
+// parts.
 constexpr unsigned BlocksOf(int count, int each) {
   constexpr int kMost = 65535;
   const int parts = (count - 1) / each + 1;

@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t first = blockIdx.y * int64_t{kThreads}; first < b.rows;
        first += gridDim.y * int64_t{kThreads}) {
     SolveRow(b, first + threadIdx.x, columns, shared);
-    // otherwise the compiler loads the whole triangle into registers before the loop
+    // Otherwise the compiler loads the whole triangle into registers before the loop.
     __syncthreads();
   }
 }

@@ -43,8 +43,8 @@ template <class T>
 cudaError_t LaunchIrrTrsmFromRight(const IrrTrsmFromRight<T>& trsm, const IrrMembers& members,
                                    cudaStream_t stream);
 
-// Where to cut a range of more than `leaf` rows or columns: the largest power of two times `leaf`
-// that is less than `order`.
+// The position of the cut in a range of more than `leaf` rows or columns: the largest power of two
+// times `leaf` that is less than `order`.
 constexpr int CutOf(int order, int leaf) {
   int cut = leaf;
   while (2 * cut < order) cut *= 2;

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads, 512 / kThreads)
 }
 
 // If a block has fewer than MemberBlocking::kBlock columns, this kernel also updates the columns up
-// to the end of a whole block; columns further right begin behind a whole block.
+// to the end of a whole block, because later updates start there.
 template <class T, int kThreads, bool kInRegisters = true>
 __global__ void __launch_bounds__(kThreads, 512 / kThreads)
     Getf2Kernel(IrrLuBatch<T> batch, int begin, const int32_t* order) {

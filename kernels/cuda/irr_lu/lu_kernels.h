@@ -20,7 +20,7 @@ namespace crout::cuda {
 template <class T>
 struct LeastPivots {
   const RealPart<T>* least = nullptr;  // > 0
-  // set to kRaised or kRaisedFromZero for a perturbed pivot; otherwise not modified
+  // Set to kRaised or kRaisedFromZero for a perturbed pivot; otherwise not modified.
   uint8_t* raised = nullptr;
 
   static constexpr uint8_t kRaised = 1;

@@ -147,7 +147,7 @@ class MemberLu {
     }
   }
 
-  // from := the sources of the rows from[] before `moves`.
+  // Replaces each row from[r] by the row that `moves` moves there.
   __device__ void Compose(const Moves& moves, int (&from)[Shared::kRows]) {
     for (int r = 0; r < Shared::kRows; ++r) shared_.source[Row(r)] = Row(r);
     __syncthreads();

@@ -192,7 +192,7 @@ __device__ void SubtractProduct(const StridedMatrix<T>& a, int depth, const Upda
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int strips = (rows + kTileRows - 1) / kTileRows;
   const int groups = (count + Product::kColumns - 1) / Product::kColumns;
-  // warps that share the column groups of one strip
+  // Number of warps that share the column groups of a strip.
   const int shares = strips < warps ? groups : 1;
   for (int item = warp; item < strips * shares; item += warps) {
     const Product product(a, item / shares * kTileRows, rows, depth);

@@ -30,14 +30,15 @@ class ProbePart {
     return (bytes + kHead - 1) / kHead * kHead;
   }
 
-  CROUT_HOST_DEVICE double* max_abs() const {
-    return reinterpret_cast<double*>(memory_);
-  }  // 0 if empty; never NaN
+  // 0 if empty; never NaN.
+  CROUT_HOST_DEVICE double* max_abs() const { return reinterpret_cast<double*>(memory_); }
   CROUT_HOST_DEVICE double* norm_one() const { return max_abs() + 1; }
+  // z^T A.
   CROUT_HOST_DEVICE Wide* matrix_products() const {
     return reinterpret_cast<Wide*>(memory_ + kHead);
-  }                                                                                     // z^T A
-  CROUT_HOST_DEVICE Wide* lower_products() const { return matrix_products() + cols_; }  // (P z)^T L
+  }
+  // (P z)^T L.
+  CROUT_HOST_DEVICE Wide* lower_products() const { return matrix_products() + cols_; }
   // rows()[i]: the row of A that is now row i.
   CROUT_HOST_DEVICE int32_t* rows() const {
     return reinterpret_cast<int32_t*>(lower_products() + diagonal_);

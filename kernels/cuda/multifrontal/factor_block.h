@@ -45,9 +45,9 @@ struct FactorBlock {
   size_t pivots;  // MultifrontalLayout::pivots
   size_t fronts;  // Front[fronts]
   size_t order;   // int32[fronts]: LevelPlan::order
-  // int32, right behind `order`: depth of the Traversal that placed the contributions in `fronts`
+  // int32, right behind `order`: depth of the Traversal that placed the contributions in `fronts`.
   size_t depth;
-  // FrontBatch[LevelPlan::MostBatches]: LevelBatches::all, terminated by a batch without fronts
+  // FrontBatch[LevelPlan::MostBatches]: LevelBatches::all, terminated by a batch without fronts.
   size_t batches;
   size_t child;        // int32: Analysis::child
   size_t place;        // int32: Analysis::place_in_parent

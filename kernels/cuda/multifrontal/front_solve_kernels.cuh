@@ -142,7 +142,7 @@ __device__ bool InvertBlock(int first, StepShared<T, kColumns>& shared) {
     of_inverse += Abs1(column[i]);
   }
   if constexpr (!kUnit) of_block = Abs1(shared.diagonal[own](T{of_block}));
-  // false for NaN
+  // False for NaN.
   const bool small = of_block <= kMostColumnSum - 1 && of_inverse <= kMostColumnSum;
   if (__ballot_sync(kAllLanes, small) != kAllLanes) return false;
   if (lane < kInverted) {
@@ -480,7 +480,7 @@ __global__ void __launch_bounds__(kStepThreads)
                    SharedByBlock<typename OfFront::Shared>());
   const int64_t first = blockIdx.y * int64_t{kStepLines};
   if (step >= steps || (blockIdx.y > 0 && first >= of_front.Lines())) {
-    // otherwise this kernel could end before the previous one, and the next one start too early
+    // Otherwise this kernel could end before the previous one, and the next one start too early.
     AwaitKernelBefore();
     return;
   }
@@ -651,7 +651,7 @@ __global__ void __launch_bounds__(kThreads)
   const Front front = solve.tree.fronts[order[blockIdx.x]];
   const int64_t first = blockIdx.y * int64_t{kDownRows};
   if (front.d2 == 0 || first >= front.d1) {
-    // otherwise this kernel could end before the previous one, and the next one start too early
+    // Otherwise this kernel could end before the previous one, and the next one start too early.
     AwaitKernelBefore();
     return;
   }

@@ -22,7 +22,7 @@ struct FrontBatch {
   int32_t size;      // maximum of d1 + d2
   int32_t children;  // maximum per front
   // The number of fronts of these classes in the whole level. It determines how fronts are
-  // factored, so that the number of fronts in one batch does not.
+  // factored; the number of fronts that are processed together does not.
   int32_t alike;
 
   int32_t count() const { return end - begin; }
@@ -62,8 +62,8 @@ struct LevelPlan {
   static int64_t MostBatches(const Analysis& analysis);
 };
 
-// Combines successive batches to one set; empty for no batches. `order`: LevelPlan::order in device
-// memory.
+// Combines successive batches into one set; empty for no batches. `order`: LevelPlan::order in
+// device memory.
 FrontSet SetOf(std::span<const FrontBatch> batches, const int32_t* order);
 
 // Calls f(FrontSet) for sets of successive batches that together cover `batches`. For each of its

@@ -336,7 +336,7 @@ __global__ void __launch_bounds__(kThreads)
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int64_t i = blockIdx.x * int64_t{kWarps} + warp;
   if (i >= count) {
-    // otherwise this kernel could end before the previous one, and the next one start too early
+    // Otherwise this kernel could end before the previous one, and the next one start too early.
     AwaitKernelBefore();
     return;
   }

@@ -292,8 +292,8 @@ class Numeric {
     return 2.0 * batch.count() * d1 * size * size;
   }
 
-  // Waits for the work enqueued before the second-to-last call, then reports its columns. So a stop
-  // request has pending work to skip, and progress is reported during the run.
+  // Waits for the work enqueued before the second-to-last call, then reports its columns. This
+  // limits the work in flight, so that a stop takes effect and progress is reported.
   absl::Status KeepPace() {
     const Event& event = marks_[next_mark_];
     if (marked_[next_mark_]) {

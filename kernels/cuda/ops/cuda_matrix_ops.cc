@@ -46,7 +46,7 @@ cudaError_t CopyOrTranspose(bool transpose, const AnyMatrix& from, const AnyMatr
 }  // namespace
 
 absl::Status CudaMatrixOps::Import(const PackedMatrix& in, const AnyMatrix& out) {
-  const PackedView view = View(in, const_cast<std::byte*>(in.data));  // not written to
+  const PackedView view = View(in, const_cast<std::byte*>(in.data));  // only read
   PackedMatrix counted = in;
   if (!view.transposed) counted.layout = Layout::kColumnMajor;
   return context_.Enqueue("Import", [&](cudaStream_t stream) {

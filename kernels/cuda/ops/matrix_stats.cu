@@ -55,7 +55,7 @@ struct LineFacts {
     if (threadIdx.x == 0) atomicMax(&scratch->greatest[kAlong], AbsBits(sum));
     sum = 0;
   }
-  // Called at the end of the last line.
+  // Called after the last line.
   __device__ void Raise(ReductionScratch* scratch) {
     greatest = BlockReduce(greatest, Max());
     if (non_finite != ReductionScratch::kNone) atomicMin(&scratch->least[kNonFinite], non_finite);

@@ -8,8 +8,8 @@
 
 namespace crout::cuda {
 
-// As specified by KrylovOps; w is in float64 or complex128. `scales` and `most` are in device
-// memory.
+// KrylovOps specifies these functions. w is in float64 or complex128. `scales` and `most` are in
+// device memory.
 cudaError_t LaunchScaleColumns(const double* scales, const AnyMatrix& w, cudaStream_t stream);
 cudaError_t LaunchColumnMaxAbs(const AnyMatrix& w, double* most, cudaStream_t stream);
 

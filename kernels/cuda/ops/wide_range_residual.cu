@@ -55,7 +55,7 @@ __device__ Ranged<V> operator*(const Ranged<V>& a, const Ranged<V>& b) {
   return {a.significand * b.significand, a.exponent + b.exponent};
 }
 
-// a| |b| as in the componentwise scale, times 2^-unit.
+// Returns |a| |b| as in the componentwise scale, times 2^-unit.
 template <class V>
 __device__ double AbsTerm(const Ranged<V>& a, const Ranged<V>& b, int unit) {
   return scalbn(Abs1(a.significand) * Abs1(b.significand), a.exponent + b.exponent - unit);

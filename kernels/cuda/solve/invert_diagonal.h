@@ -22,9 +22,9 @@ int64_t MostInvertedOrder(DType dtype, const DeviceLimits& limits);
 size_t InvertDiagonalBytes(int64_t order);  // of dynamic shared memory
 
 // Enqueues inverse[k : k + nb, 0 : nb] := the inverses of the lower and the upper triangle of lu[k
-// : k + nb, k : k + nb], for k = 0, nb, 2 nb, .... Both share one square in getrf's storage, like
-// the block itself; the unit diagonal, L's or U's, is not stored. lu is n x n and inverse n x nb.
-// In a last block of fewer rows, the columns beyond them are not modified. nb is at most
+// : k + nb, k : k + nb], for k = 0, nb, 2 nb and so on. Both share one square in getrf's storage,
+// like the block itself; the unit diagonal, L's or U's, is not stored. lu is n x n and inverse n x
+// nb. In a last block of fewer rows, the columns beyond them are not modified. nb is at most
 // MostInvertedOrder for T, which is real or Complex. Each inverse is computed column by column by
 // substitution in float64. Blocks of a singular factor become non-finite.
 template <class T>
