@@ -38,7 +38,7 @@ struct IcmState {
   int64_t bad_elements;  // 0: not counted
   int64_t variant;
   int64_t block_size;
-  // As wide as the others, so that there is no padding, which the host would read uninitialized.
+  // int64_t like the others: padding would be read uninitialized by the host.
   int64_t warm;
   // Results of a sweep, in three alternating slots: the lowest index min(i, j) of an element whose
   // bits changed, the first bad diagonal element, and the position of the first element that has
