@@ -12,7 +12,7 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kColumns = 4;      // columns that a warp moves at a time
 constexpr int kPlanColumns = 8;  // columns that a block moves at a time
-// For longer runs a plan pays: a separate kernel computes it, and then all rows move at once.
+// A plan is faster for longer runs: a separate kernel computes it, and then all rows move at once.
 constexpr int64_t kLongestTraced = 64;
 
 // All loads of a chunk precede its stores, so no second copy is needed; two lanes may store the

@@ -34,8 +34,8 @@ class RecursiveLu {
 
   // Factors columns [begin, end) in rows [begin, n), from which the products with everything to the
   // left are already subtracted. Interchanges stay within these columns. Returns CANCELLED if
-  // `stop` requests it. The device is then told to stop as well, and the work already enqueued runs
-  // to its end.
+  // `stop` requests it. In that case it also signals the device to stop; the work already enqueued
+  // runs to its end.
   absl::Status Factor(int64_t begin, int64_t end);
 
   // Applies the interchanges that Factor(begin, end) chose to the columns of b (n rows).

@@ -237,8 +237,8 @@ class CroutLu final : public PanelwiseLu {
 
   // Like UpdateAtOnce, but the urgent lane also interchanges the rows of the trailing matrix, each
   // half during the product of the other half. The left half moves here. The right half moves in
-  // FactorPanel, during the product of the previous panel's left half. A lane waits only for what
-  // was enqueued on the other lane before the wait, so the order of these calls matters.
+  // FactorPanel, during the product of the previous panel's left half. A lane waits only for the
+  // work enqueued on the other lane before the wait, so the order of these calls matters.
   absl::Status UpdateOverlapped(LookAhead& ahead, Range panel) {
     CROUT_RETURN_IF_ERROR(MoveRows(ahead.urgent(), panel, LeftOf(panel), kMovingBlocks));
     CROUT_RETURN_IF_ERROR(UpdateMoved(ahead.trailing(), panel, RightOf(panel)));

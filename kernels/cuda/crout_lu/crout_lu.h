@@ -42,8 +42,8 @@ struct LuStreams {
 // and that panel is factored while the rest of the trailing matrix is updated. Columns to the left
 // of a panel receive its interchanges at the end. The function never waits for the device.
 //
-// Returns CANCELLED if `stop` requests it; this is checked before each leaf. The device is then
-// told to stop as well, and the work already enqueued runs to its end. `workspace`:
+// Returns CANCELLED if `stop` requests it; this is checked before each leaf. In that case it also
+// signals the device to stop; the work already enqueued runs to its end. `workspace`:
 // CroutLuWorkspaceBytes() of device memory.
 template <class T>
 absl::Status EnqueueCroutLu(const LuStreams& streams, const LuPanelKernels& kernels,

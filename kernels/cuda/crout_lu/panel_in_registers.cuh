@@ -81,8 +81,8 @@ class PanelInRegisters {
   static constexpr int kTailPieces = sizeof(T) > sizeof(double) ? 2 : 1;
   static_assert(sizeof(Row) == (kWidth / kChunk + kTailPieces) * 16);
 
-  // Place(k): place of step k's column in the window. Behind(k): the first column that step k + 1
-  // has not updated yet.
+  // Place(k): place of step k's column in the window. Behind(k): the first column that step k has
+  // not updated yet when step k + 1 begins.
   static __device__ int Place(int k) { return kUnrolled ? k : 0; }
   static __device__ int Behind(int k) { return Place(k) + 2; }
 
@@ -151,7 +151,7 @@ class PanelInRegisters {
     }
   }
 
-  // Applies step k's update to the columns in places [from, to) of the window.
+  // Applies the last step's update to the columns in places [from, to) of the window.
   template <int kWindow>
   __device__ void Update(int from, int to) {
 #pragma unroll

@@ -73,8 +73,8 @@ constexpr int kRows = 2;         // per thread, half a tile apart
 constexpr int kTileColumns = 4;  // per thread, adjacent
 constexpr int kPadding = 16;     // bytes
 
-// complex128 needs four times the operations of real numbers, so the tensor cores pay. They do not
-// for types whose product takes three products there.
+// complex128 needs four times the operations of real numbers, so tensor cores are faster. They are
+// not faster for types whose product takes three tensor-core products.
 template <class T>
 constexpr bool kOnTensorCores = std::is_same_v<T, Complex<double>>;
 

@@ -38,8 +38,7 @@ struct IcmState {
   int64_t bad_elements;  // 0: not counted
   int64_t variant;
   int64_t block_size;
-  // int64_t like the others: padding would be read uninitialized by the host.
-  int64_t warm;
+  int64_t warm;  // int64_t like the others: padding would be read uninitialized by the host.
   // Results of a sweep, in three alternating slots: the lowest index min(i, j) of an element whose
   // bits changed, the first bad diagonal element, and the position of the first element that has
   // not converged.

@@ -20,9 +20,9 @@ template <class T>
 inline constexpr int kSolveTile = sizeof(T) > 8 ? 32 : 64;
 
 // A solve of op(A) X = B with `columns` right-hand sides; in device memory. `b` and `x` are indexed
-// by position, and `left` by border. On the way up, `left` holds what each front passes to its
-// parent. On the way down, it holds the solution at the front's border. Each front's part, with all
-// columns, is contiguous.
+// by position, and `left` by border. On the way up, `left` holds the vector that each front passes
+// to its parent. On the way down, it holds the solution at the front's border. Each front's part,
+// with all columns, is contiguous.
 template <class T>
 struct FrontSolve {
   FrontTree tree;
