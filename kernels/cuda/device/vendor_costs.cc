@@ -38,7 +38,7 @@ constexpr double kSecondsOfProducts = 3 * 2 / 50e12;
 constexpr double kSecondsOfElement = sizeof(double) / 3e12;
 
 // Interpolates by a power law between neighbors. Below the table, the cost falls in proportion to
-// n, down to that of a launch. Above it, the cost grows with the power `growth` of n.
+// n, but not below the cost of a launch. Above it, the cost grows with the power `growth` of n.
 double AtSize(const std::array<double, kSizes>& milliseconds, double n, double growth) {
   if (n <= kN.front()) {
     return std::max(kLaunchMilliseconds, milliseconds.front() * n / kN.front());

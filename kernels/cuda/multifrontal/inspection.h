@@ -30,7 +30,7 @@ struct PivotRecord {
 };
 
 // Enqueues the computation of `record` and of the report's counts, for the first `fronts` fronts,
-// which eliminate the first `positions` positions. These are all fronts, or all but that of the
+// which eliminate the first `positions` positions. These are all fronts, or all except the front of
 // kept unknowns. `border`: Analysis::border.
 template <class T>
 cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t positions,
