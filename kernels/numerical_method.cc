@@ -16,13 +16,13 @@ absl::Status Bad(std::string_view parameter, std::string_view expected) {
 absl::Status NotTaken(const MethodTraits& traits, std::string_view parameter) {
   return absl::InvalidArgumentError(
       absl::StrCat("algorithm '", ToAbsl(traits.name), "' takes no ", ToAbsl(parameter),
-                   ": leave it out, or choose an algorithm that takes it"));
+                   ". Omit it, or choose an algorithm that takes it."));
 }
 
 absl::Status CheckCriterion(const PivotCriterion& criterion) {
   if (criterion.rule == PivotRule::kInterval &&
       !(criterion.low >= 0 && criterion.high > criterion.low)) {
-    return Bad("the pivoting interval", "0 <= low < high");
+    return Bad("the pivoting interval", "such that 0 <= low < high");
   }
   if (criterion.rule == PivotRule::kThreshold &&
       !(criterion.threshold > 0 && criterion.threshold <= 1)) {
@@ -37,7 +37,7 @@ absl::Status CheckBlockSize(const MethodTraits& traits, const LuParameters& para
   if (block == 0) return absl::OkStatus();
   if (least == 0) return NotTaken(traits, "block size");
   if (traits.iterative && parameters.variant != MethodVariant::kPublished) {
-    return NotTaken(traits, "block size but in its variant 'published'");
+    return NotTaken(traits, "block size except in variant 'published'");
   }
   if (block >= least && block <= most && (block & (block - 1)) == 0) return absl::OkStatus();
   return Bad("the block size", absl::StrCat("a power of two from ", least, " to ", most));

@@ -41,7 +41,7 @@ TEST_F(BatchPlanTest, SizesThatAreNotWhatWasDeclaredAreRefused) {
     return jobs_.Factor(members).status();
   };
   EXPECT_THAT(refused([](BatchExtent& e) { ++e.max_rows; }),
-              FailsWith(kInvalid, "max_rows = 70, the header declares 71"));
+              FailsWith(kInvalid, "max_rows = 70; the header declares 71"));
   EXPECT_THAT(refused([](BatchExtent& e) { --e.max_cols; }), FailsWith(kInvalid, ""));
   EXPECT_THAT(refused([](BatchExtent& e) { --e.total_rows; }), FailsWith(kInvalid, ""));
   EXPECT_THAT(refused([](BatchExtent& e) { e.bytes += 8; }), FailsWith(kInvalid, ""));

@@ -166,8 +166,8 @@ TEST_F(InputChecksTest, ShapesAndBytes) {
                      JobRunner::NeverStop(), timings);
   };
   EXPECT_THAT(factorize(48, 2, 3), FailsWith(kInvalid, "2 x 3, not square"));
-  EXPECT_THAT(factorize(64, 3, 3), FailsWith(kInvalid, "64 bytes, its shape 72"));
-  EXPECT_THAT(factorize(0, -1, -1), FailsWith(kInvalid, "no valid size"));
+  EXPECT_THAT(factorize(64, 3, 3), FailsWith(kInvalid, "64 bytes; its shape needs 72"));
+  EXPECT_THAT(factorize(0, -1, -1), FailsWith(kInvalid, "is negative or overflows"));
   EXPECT_OK(factorize(0, 0, 0));
 }
 
@@ -191,7 +191,7 @@ TEST_F(InputChecksTest, SolvePreconditions) {
   EXPECT_THAT(Solve(runner_.context(), factor, std::move(three),
                     {nullptr, DType::kFloat64, Layout::kColumnMajor, 3, 1}, options,
                     reinterpret_cast<std::byte*>(out), JobRunner::NeverStop(), timings),
-              FailsWith(kPrecondition, "3 rows, the factor is of order 2"));
+              FailsWith(kPrecondition, "3 rows; the factor has order 2"));
 }
 
 TEST_F(InputChecksTest, EmptySystems) {

@@ -99,10 +99,10 @@ TEST(IrregularBatchTest, RefusesSizesThatNoMemberHas) {
 TEST(IrregularBatchTest, RefusesSumsThatOverflow) {
   // One alone: 2^62 elements of 16 bytes.
   EXPECT_THAT(Pack(DType::kComplex128, {{kMaxMemberOrder, kMaxMemberOrder}}),
-              FailsWith(absl::StatusCode::kInvalidArgument, "up to 0 have no valid size"));
+              FailsWith(absl::StatusCode::kInvalidArgument, "members 0 to 0 together overflows"));
   // 8e18 bytes fit below 2^63, and no 2e18 more.
   EXPECT_THAT(Pack(DType::kFloat64, {{kBillion, kBillion}, {kBillion, kBillion / 4}}),
-              FailsWith(absl::StatusCode::kInvalidArgument, "up to 1 have no valid size"));
+              FailsWith(absl::StatusCode::kInvalidArgument, "members 0 to 1 together overflows"));
 }
 
 }  // namespace

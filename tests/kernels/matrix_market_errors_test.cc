@@ -37,7 +37,7 @@ std::vector<BadFile> BadHeaders() {
       {"%MatrixMarket matrix coordinate real general\n", kInvalid, "line 1: not a Matrix"},
       {" %%MatrixMarket matrix coordinate real general\n", kInvalid, "line 1: not a Matrix"},
       {"%%MatrixMarketX matrix coordinate real general\n", kInvalid, "line 1: not a Matrix"},
-      {b + "matrix coordinate real\n", kInvalid, "line 1: the banner has 4 words, 5 are needed"},
+      {b + "matrix coordinate real\n", kInvalid, "line 1: the banner has 4 words; it must have 5"},
       {b + "matrix coordinate real general x\n", kInvalid, "the banner has 6 words"},
       {b + "vector coordinate real general\n", kInvalid, "line 1: unknown object 'vector'"},
       {b + "matrix mangled real general\n", kInvalid, "line 1: unknown format 'mangled'"},
@@ -65,7 +65,8 @@ std::vector<BadFile> BadHeaders() {
       {Coordinate("1 1048577 1\n"), kInvalid, "line 2: the matrix is 1 by 1048577"},
       {Coordinate("1 1 9223372036854775807\n1 1 1\n"), kExhausted,
        "line 2: reading 9223372036854775807"},
-      {b + "matrix array real general\n1000000 1000000\n", kExhausted, "bytes, the limit is"},
+      {b + "matrix array real general\n1000000 1000000\n", kExhausted,
+       "bytes of memory; the limit is"},
       {b + "matrix coordinate real symmetric\n2 3 1\n", kInvalid, "line 2: a matrix that is not"},
       {b + "matrix array real skew-symmetric\n2 3\n", kInvalid, "must be square, not 2 by 3"},
       {std::string(70000, '%') + "\n", kInvalid, "line 1: the line is longer than 65536 bytes"},
@@ -156,7 +157,7 @@ std::vector<BadFile> BadEntries() {
       {integer + "2 2 1\n2 1 1.5\n", kInvalid,
        "line 3: the value at row 2, column 1 must be an integer"},
       {integer + "2 2 1\n2 1 1e3\n", kInvalid,
-       "must be an integer, as the banner says, '1e3' given"},
+       "must be an integer, because the banner declares 'integer', '1e3' given"},
       {integer + "2 2 1\n2 1 -inf\n", kInvalid, "must be finite"},
       {integer + "2 2 1\n2 1 1" + std::string(309, '0') + "\n", kInvalid, "must be finite"},
       {skew + "2 2 1\n2 2 0\n", kInvalid,
@@ -256,7 +257,8 @@ TEST(MatrixMarketErrorsTest, DamagedGzip) {
   for (const size_t length : {size_t{2}, size_t{5}, gzip.size() / 2, gzip.size() - 1}) {
     const absl::Status status = ReadWhole(gzip.substr(0, length)).status;
     EXPECT_EQ(status.code(), kInvalid);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("the gzip stream is cut off after"));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("the gzip stream ends within a member after"));
   }
   const absl::Status trailing = ReadWhole(gzip + "more").status;
   EXPECT_EQ(trailing.code(), kInvalid);

@@ -160,7 +160,7 @@ TEST_F(RpcBatchTest, WhatIsDeclaredHasToHold) {
   // Sizes that are valid one by one, and overflow in sum.
   const std::vector<int64_t> largest(2 * 5, INT32_MAX);
   std::memcpy(data.data(), largest.data(), largest.size() * sizeof(int64_t));
-  refused([](v1::FactorizeBatchHeader&) {}, data, "have no valid size");
+  refused([](v1::FactorizeBatchHeader&) {}, data, "together overflows");
 }
 
 TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
@@ -183,7 +183,7 @@ TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
   header = Header(handle, rhs);
   header.set_systems(6);
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT,
-                "header.systems: right-hand sides for 6 members of a batch of 5");
+                "header.systems: there are right-hand sides for 6 members; the batch has 5");
   header = Header(handle, rhs);
   header.set_value_bytes(INT64_MAX - 7);
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT,

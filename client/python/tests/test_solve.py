@@ -295,13 +295,13 @@ def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
         (lambda c: c.lu_factor(np.eye(2), precision="single", dtype="f4"), "leave dtype= out"),
         (
             lambda c: c.lu_factor(np.eye(2), algorithm="gem", parameters={"tolerance": 0.1}),
-            "'gem' takes no tolerance: leave it out, or choose",
+            "'gem' takes no tolerance. Omit it, or choose",
         ),
         (
             lambda c: c.lu_factor(np.eye(2), algorithm="icmpp", parameters={"threshold": 0.1}),
             "only the pivot rule threshold uses a threshold",
         ),
-        (lambda c: c.solve(np.eye(2), np.ones(2), solver="getrs", tolerance=0.1), "solve by 'is'"),
+        (lambda c: c.solve(np.eye(2), np.ones(2), solver="getrs", tolerance=0.1), "use solver 'is'"),
     ],
 )
 def test_refusals_say_what_is_wrong(client, call, message):
