@@ -51,7 +51,7 @@ absl::Status NoSuchName(const Device& device, std::string_view what, std::string
 absl::Status DoesNotTake(const Device& device, std::string_view name, DType dtype) {
   return absl::UnimplementedError(
       absl::StrCat("algorithm '", ToAbsl(name), "' is not available in ", ToAbsl(NameOf(dtype)),
-                   " on device ", device.info().name, ". Choose another type or algorithm."));
+                   " on device ", device.info().name, ". Choose another type or algorithm"));
 }
 
 // Returns why `solver` cannot use the factor, or an empty string if it can.

@@ -52,7 +52,7 @@ absl::StatusOr<BatchExtent> PackMembers(DType dtype, std::span<const MatrixShape
     if (!bytes.ok() || !AlignUp(end, &begin) ||
         __builtin_add_overflow(begin, static_cast<int64_t>(*bytes), &end)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "the size of members 0 to ", i, " together overflows. Send fewer or smaller members."));
+          "the size of members 0 to ", i, " together overflows. Send fewer or smaller members"));
     }
     members[i] = {.offset = begin / static_cast<int64_t>(SizeOf(dtype)),
                   .first_diagonal = extent.diagonals,

@@ -16,7 +16,7 @@ absl::Status Bad(std::string_view parameter, std::string_view expected) {
 absl::Status NotTaken(const MethodTraits& traits, std::string_view parameter) {
   return absl::InvalidArgumentError(
       absl::StrCat("algorithm '", ToAbsl(traits.name), "' takes no ", ToAbsl(parameter),
-                   ". Omit it, or choose an algorithm that takes it."));
+                   ". Omit it, or choose an algorithm that takes it"));
 }
 
 absl::Status CheckCriterion(const PivotCriterion& criterion) {

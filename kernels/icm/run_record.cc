@@ -30,11 +30,11 @@ absl::Status FinishRun(const RunRecord& record, IterationReport* report) {
       return absl::AbortedError(absl::StrCat(
           "section (", record.row, ", ", record.column, ") of ", record.grid.count(), " x ",
           record.grid.count(), " did not converge within ", record.sweeps,
-          " sweeps. Raise the sweep limit or the tolerance, or use another algorithm."));
+          " sweeps. Raise the sweep limit or the tolerance, or use another algorithm"));
     case RunOutcome::kNotFinite:
       return absl::InvalidArgumentError(absl::StrCat(
           "the factor exceeds the range of its type: element (", record.row, ", ", record.column,
-          "), 0-based, is not finite. Use a method with pivoting or a wider type."));
+          "), 0-based, is not finite. Use a method with pivoting or a wider type"));
     case RunOutcome::kRunning:
       break;
   }

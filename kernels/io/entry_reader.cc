@@ -196,7 +196,7 @@ absl::Status EntryReader::TakeValues(const char* bytes, int64_t count, PieceList
       const int64_t entry = to.size() + (&value - room.data());
       return absl::InvalidArgumentError(absl::StrCat(
           "the value of entry ", entry, ", in row ", entries_.RowOf(entry), " and column ",
-          entries_.column[entry], " (all 0-based), is not finite. Send finite values only."));
+          entries_.column[entry], " (all 0-based), is not finite. Send finite values only"));
     }
     to.Keep(std::ssize(room));
     done += std::ssize(room);

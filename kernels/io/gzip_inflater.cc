@@ -64,13 +64,13 @@ absl::Status GzipInflater::CheckRatio() const {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("the gzip stream expands to more than ", max_ratio_,
-                   " times its size. Send it uncompressed or with less compression."));
+                   " times its size. Send it uncompressed or with less compression"));
 }
 
 absl::Status GzipInflater::Finish() const {
   if (!within_member_ && bytes_in_ > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the gzip stream ends within a member after ",
-                                                 bytes_in_, " bytes. Send the whole stream."));
+                                                 bytes_in_, " bytes. Send the whole stream"));
 }
 
 }  // namespace crout

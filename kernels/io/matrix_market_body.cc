@@ -39,7 +39,7 @@ std::string Describe(const MatrixMarketHeader& header, const FaultyLine& faulty)
     case LineFault::kDiagonal:
       return absl::StrCat(
           "the entry", where,
-          " is on the diagonal, which is zero in a skew-symmetric matrix. Remove the entry.");
+          " is on the diagonal, which is zero in a skew-symmetric matrix. Remove the entry");
     case LineFault::kNotReal:
       return absl::StrCat("the entry", where,
                           " is on the diagonal and has an imaginary part; the diagonal of a "

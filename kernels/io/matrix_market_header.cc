@@ -122,7 +122,7 @@ absl::Status MatrixMarketHeaderParser::CheckBanner() const {
   }
   if (header_.complex() && !limits_.complex) {
     return Invalid(
-        "the matrix is complex; the requested type is real. Request complex128 or complex64.");
+        "the matrix is complex; the requested type is real. Request complex128 or complex64");
   }
   return absl::OkStatus();
 }

@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<MatrixShape>> BatchSolveJob::ShapesOf(
     if (member <= last) {
       return absl::InvalidArgumentError(
           absl::StrCat("right-hand sides for member ", member, " come after those for ", last,
-                       ". Send them in ascending order of the member."));
+                       ". Send them in ascending order of the member"));
     }
     const MatrixShape& a = orders[member];
     if (a.rows != a.cols) {
@@ -264,7 +264,7 @@ absl::StatusOr<BatchSolvePlan> PlanBatchSolve(const BatchSolveOptions& options,
   if (options.verify && !has_matrix && rhs.systems > 0) {
     return absl::FailedPreconditionError(
         "backward errors need the matrices of the batch, which were not kept. Factor with "
-        "keep_matrix, or skip the verification.");
+        "keep_matrix, or skip the verification");
   }
   const BatchExtent& extent = factor.batch->extent;
   if (rhs.systems < 0 || rhs.systems > extent.members) {

@@ -237,7 +237,7 @@ absl::StatusOr<DirectSolvePlan> PlanDirectSolve(const DirectSolveOptions& option
   if (rhs_shape.rows != matrix_shape.rows) {
     return absl::InvalidArgumentError(absl::StrCat(
         "right-hand side has ", rhs_shape.rows, " rows; the matrix has order ", matrix_shape.rows,
-        ". Send a right-hand side with ", matrix_shape.rows, " rows."));
+        ". Send a right-hand side with ", matrix_shape.rows, " rows"));
   }
   CROUT_RETURN_IF_ERROR(CheckSameField(matrix_shape.dtype, options.dtype));
   DirectSolvePlan plan;

@@ -134,7 +134,7 @@ absl::Status EchelonJob::Deliver(std::byte* out) {
   if (stats.first_non_finite >= 0) {
     return absl::InvalidArgumentError(absl::StrCat("the echelon form exceeds the range of ",
                                                    ToAbsl(NameOf(packed_.dtype)),
-                                                   ". Scale the matrix or use a wider type."));
+                                                   ". Scale the matrix or use a wider type"));
   }
   std::byte* const delivered = buffers_[plan_.upload].data();
   if (plan_.matrix != plan_.upload) {

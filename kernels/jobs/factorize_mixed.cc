@@ -70,7 +70,7 @@ absl::StatusOr<MixedPlan> PlanMixed(FactorPrecision precision, const FactorizeOp
   if (!low.keep_matrix || !wide.keep_matrix) {
     return absl::InvalidArgumentError(
         "a low-precision factor needs the matrix, because solves are corrected with it. Keep the "
-        "matrix.");
+        "matrix");
   }
   if (RealOf(low.factor_dtype) != DType::kFloat32 || RealOf(wide.factor_dtype) != DType::kFloat64) {
     return absl::InvalidArgumentError(

@@ -35,7 +35,7 @@ absl::Status CheckConversion(const MatrixStats& stats, const PackedMatrix& shape
     return absl::InvalidArgumentError(absl::StrCat(
         ToAbsl(what), " has no entry above ", stats.max_abs, " in magnitude and underflows in ",
         ToAbsl(NameOf(dtype)), ", whose smallest normal number is ", kLeast, ". Scale it or use ",
-        ToAbsl(NameOf(WideOf(dtype))), "."));
+        ToAbsl(NameOf(WideOf(dtype)))));
   }
   if (stats.first_overflow < 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(ToAbsl(what), " has an entry that overflows ",
@@ -67,7 +67,7 @@ absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_dia
   if (solver.Supports(unit_diagonal)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("solver '", ToAbsl(solver.name()),
                                                     "' cannot use factors of '", ToAbsl(algorithm),
-                                                    "'. Use solver 'auto'."));
+                                                    "'. Use solver 'auto'"));
 }
 
 std::string WhySingular(const FactorSummary& factor) {
@@ -94,7 +94,7 @@ absl::Status CheckUsable(const FactorSummary& factor) {
     return absl::FailedPreconditionError(absl::StrCat(
         "pivot ", factor.info, " (1-based) is zero (or too small) and ", factor.algorithm,
         " does not pivot", grew ? ", or the entries grew too much to tell the cause" : "",
-        ": the factor is unusable. Use another method."));
+        ": the factor is unusable. Use another method"));
   }
   return absl::FailedPreconditionError(
       absl::StrCat("the matrix is singular: ", WhySingular(factor)));
@@ -107,7 +107,7 @@ absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance) {
   }
   if (tolerance == 0 || solver.traits().iterative) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "solver '", ToAbsl(solver.name()), "' takes no tolerance. Omit it, or use solver 'is'."));
+      "solver '", ToAbsl(solver.name()), "' takes no tolerance. Omit it, or use solver 'is'"));
 }
 
 }  // namespace crout

@@ -101,7 +101,7 @@ absl::Status SchurJob::FillWork(const double* row_scales) {
   // A12 is finite, so an Inf results from the conversion or from scaling.
   return absl::InvalidArgumentError(absl::StrCat(
       "the block to the right of the leading block overflows ", ToAbsl(NameOf(Work().dtype)),
-      ", the type of the factor. Scale the matrix or use a wider type."));
+      ", the type of the factor. Scale the matrix or use a wider type"));
 }
 
 absl::Status SchurJob::SolveForX(const Factorization& factor) {

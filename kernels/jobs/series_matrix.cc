@@ -113,7 +113,7 @@ absl::Status MatrixReader::SetEntries() {
   if (stats.first_contradicted < 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("change: entry ", stats.first_contradicted,
-                   " (0-based) repeats a position with another value. Send each entry once."));
+                   " (0-based) repeats a position with another value. Send each entry once"));
 }
 
 absl::Status MatrixReader::AddLowRank() {
@@ -188,7 +188,7 @@ absl::Status CheckLastMatrix(const SeriesStepPlan& plan, const SeriesStart& star
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      "the matrix of the last step is not stored. Send the whole matrix.");
+      "the matrix of the last step is not stored. Send the whole matrix");
 }
 
 LowRankUpdate StepUpdate(const SeriesStepPlan& plan, const SeriesStart& start,

@@ -510,7 +510,7 @@ absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
   CROUT_RETURN_IF_ERROR(CheckLastMatrix(plan, start));
   if (plan.matrix.nonzeros && context.sparse_ops() == nullptr) {
     return absl::UnimplementedError(
-        "the device does not support sparse matrices. Use another device, or send a dense matrix.");
+        "the device does not support sparse matrices. Use another device, or send a dense matrix");
   }
   if (context.krylov_ops() == nullptr) {
     return absl::UnimplementedError("the device does not support iterative correction (GMRES)");

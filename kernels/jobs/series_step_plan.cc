@@ -41,7 +41,7 @@ absl::Status AddChangedMatrix(SeriesStepPlan& plan, size_t bytes) {
   if (matrix.nonzeros && kind != MatrixChange::Kind::kValues) {
     return absl::InvalidArgumentError(
         "a change by entries or ranks needs a dense matrix. Send a sparse matrix in full, or only "
-        "its values.");
+        "its values");
   }
   CROUT_ASSIGN_OR_RETURN(const size_t arriving,
                          ChangeBytes(*matrix.change, matrix.shape.rows, matrix.shape.dtype));
@@ -156,7 +156,7 @@ absl::Status CheckShapes(const SeriesStepOptions& options, const PackedMatrix& m
   if (rhs.rows == matrix.rows) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("right-hand side has ", rhs.rows, " rows; the matrix has order ", matrix.rows,
-                   ". Send a right-hand side with ", matrix.rows, " rows."));
+                   ". Send a right-hand side with ", matrix.rows, " rows"));
 }
 
 // Returns the rank of the update that the plan needs, or 0.
@@ -206,7 +206,7 @@ absl::StatusOr<size_t> ChangeBytes(const MatrixChange& change, int64_t n, DType 
     if (change.size == change.map.lines && change.size >= 1) return change.size * SizeOf(dtype);
     return absl::InvalidArgumentError(
         absl::StrCat("the change has ", change.size, " values; the text of the matrix has ",
-                     change.map.lines, " entries. Send one value for each."));
+                     change.map.lines, " entries. Send one value for each"));
   }
   const bool low_rank = change.kind == MatrixChange::Kind::kLowRank;
   // Fails if a matrix of n^2 entries has no valid size, so that the sums below cannot overflow.
@@ -248,7 +248,7 @@ absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
   }
   if (old != nullptr) CROUT_RETURN_IF_ERROR(CheckOld(*old, matrix.shape));
   if (old == nullptr && !plan.may_factor()) {
-    return absl::InvalidArgumentError("the series has no factor yet. Send the matrix.");
+    return absl::InvalidArgumentError("the series has no factor yet. Send the matrix");
   }
   if (!IsComplex(factor_dtype) && options.op == Op::kConjugateTranspose) {
     plan.options.op = Op::kTranspose;

@@ -25,7 +25,7 @@ inline absl::StatusOr<SolutionShape> ShapeSolution(DType field, const PackedMatr
     shape.delivered.dtype = ComplexOf(rhs.dtype);
   } else if (IsComplex(rhs.dtype) && __builtin_mul_overflow(rhs.cols, 2, &shape.columns)) {
     return absl::InvalidArgumentError(
-        "the size of the right-hand sides overflows. Send fewer columns.");
+        "the size of the right-hand sides overflows. Send fewer columns");
   }
   return shape;
 }

@@ -163,7 +163,7 @@ absl::Status SolveJob::CheckScaledRhs() const {
   if (context_.report().matrix.first_non_finite < 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "the right-hand side, whose largest entry has magnitude ", rhs_max_abs_,
-      ", overflows when it is scaled like the equilibrated matrix. Scale the right-hand side."));
+      ", overflows when it is scaled like the equilibrated matrix. Scale the right-hand side"));
 }
 
 absl::Status SolveJob::Refine(StopRequested stop) {
@@ -304,7 +304,7 @@ absl::Status CheckArguments(const SolvePlan& plan, const Factorization& factor,
   if (plan.shape.rows != summary.n) {
     return absl::FailedPreconditionError(
         absl::StrCat("right-hand side has ", plan.shape.rows, " rows; the factor has order ",
-                     summary.n, ". Send a right-hand side with ", summary.n, " rows."));
+                     summary.n, ". Send a right-hand side with ", summary.n, " rows"));
   }
   CROUT_RETURN_IF_ERROR(
       CheckUpload(upload_bytes, plan.buffers.bytes(plan.upload), "right-hand side"));
@@ -330,7 +330,7 @@ absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, boo
   if (!plan.needs_residual || has_matrix || factor.n == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "backward errors, refinement and error bounds need the matrix, which was not kept. Factor it "
-      "again with keep_matrix, or solve without them.");
+      "again with keep_matrix, or solve without them");
 }
 
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,

@@ -29,7 +29,7 @@ absl::StatusOr<SolverChoice> ChooseSolver(const FactorSummary& factor, const Sol
     return absl::FailedPreconditionError(
         absl::StrCat("solver '", ToAbsl(solver.name()),
                      "' needs a factor that was prepared for it. Use solver 'auto', or factor the "
-                     "matrix again."));
+                     "matrix again"));
   }
   // The backward errors of the error bound's own solves are not measured.
   const bool judged = measured && !options.error_bound;
@@ -40,7 +40,7 @@ absl::StatusOr<SolverChoice> ChooseSolver(const FactorSummary& factor, const Sol
     return SolverChoice{options.fallback, nullptr, SolverFallback::kCondition};
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "solver '", ToAbsl(solver.name()), "' is not accurate with this factor. Use solver 'auto'."));
+      "solver '", ToAbsl(solver.name()), "' is not accurate with this factor. Use solver 'auto'"));
 }
 
 }  // namespace crout

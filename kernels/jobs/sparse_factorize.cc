@@ -154,7 +154,7 @@ absl::StatusOr<Factorization> FactorizeSparse(ExecutionContext& context,
   CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.matrix), "matrix"));
   if (context.sparse_ops() == nullptr) {
     return absl::UnimplementedError(
-        "the device does not support sparse matrices. Use another device, or send a dense matrix.");
+        "the device does not support sparse matrices. Use another device, or send a dense matrix");
   }
   SparseFactorizeJob job(context, plan, growth, std::move(upload));
   sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.

@@ -59,12 +59,12 @@ absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOpt
   if (!method.lu->TakesSparse(dtype)) {
     return absl::UnimplementedError(absl::StrCat("algorithm '", ToAbsl(method.lu->name()),
                                                  "' is not available in ", ToAbsl(NameOf(dtype)),
-                                                 ". Choose another type or algorithm."));
+                                                 ". Choose another type or algorithm"));
   }
   if (options.determinant && !method.lu->LeavesDeterminants()) {
     return absl::UnimplementedError(
         absl::StrCat("algorithm '", ToAbsl(method.lu->name()),
-                     "' computes no determinant. Choose another algorithm."));
+                     "' computes no determinant. Choose another algorithm"));
   }
   SparseFactorizePlan plan;
   plan.options = options;

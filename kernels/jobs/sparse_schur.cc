@@ -180,7 +180,7 @@ absl::StatusOr<SparseSchurPlan> PlanSparseSchur(const SparseFactorizePlan& facto
     return absl::InvalidArgumentError(
         absl::StrCat("algorithm '", ToAbsl(options.method.lu->name()),
                      "' cannot compute this Schur complement. It needs algorithm multifrontal, the "
-                     "kept matrix, and no condition estimate or determinant."));
+                     "kept matrix, and no condition estimate or determinant"));
   }
   const int64_t m = analysis.kept;
   SparseSchurPlan plan;

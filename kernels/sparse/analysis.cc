@@ -321,7 +321,7 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
     CROUT_ASSIGN_OR_RETURN(analysis.matched, NeedsMatching(options, a));
   } else if (options.matching == MatchingMode::kOn) {
     return absl::InvalidArgumentError(
-        "unknowns cannot be kept with matching, which permutes the columns. Turn matching off.");
+        "unknowns cannot be kept with matching, which permutes the columns. Turn matching off");
   }
   std::vector<int32_t> column_of_row;
   if (analysis.matched) {

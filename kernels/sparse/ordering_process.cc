@@ -172,7 +172,7 @@ class OrderingProcess::Child {
   static absl::Status Missing() {
     return absl::FailedPreconditionError(
         "the ordering program crout-order is missing. Install it next to this program or in "
-        "libexec/crout.");
+        "libexec/crout");
   }
 
   void AwaitEvent(short event) const {

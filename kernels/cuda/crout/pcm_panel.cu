@@ -128,7 +128,7 @@ absl::Status CheckPanelHeight(std::string_view method, int64_t n, int64_t max_ro
   if (n <= max_rows) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(ToAbsl(method), ": the matrix has ", n,
                                                " rows; the limit on this GPU is ", max_rows,
-                                               ". Use auto or getrf."));
+                                               ". Use auto or getrf"));
 }
 
 template <class T>

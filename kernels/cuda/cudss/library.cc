@@ -59,7 +59,7 @@ absl::Status NotFound() {
   return absl::NotFoundError(
       absl::StrCat("cuDSS 1 is not installed (", LoaderMessage(),
                    "). Install NVIDIA cuDSS, for example the PyPI package nvidia-cudss-cu13, and "
-                   "start the server with the directory of libcudss.so.1 in LD_LIBRARY_PATH."));
+                   "start the server with the directory of libcudss.so.1 in LD_LIBRARY_PATH"));
 }
 
 }  // namespace

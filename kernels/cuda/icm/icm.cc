@@ -287,11 +287,11 @@ absl::Status StatusOf(const IcmState& state, const MethodTraits& traits) {
     case IcmEnd::kSweepLimit:
       return absl::AbortedError(
           absl::StrCat(traits.name.data(), " did not converge within the sweep limit", where,
-                       ". Raise the sweep limit or the tolerance, or use another algorithm."));
+                       ". Raise the sweep limit or the tolerance, or use another algorithm"));
     case IcmEnd::kNotFinite:
       return absl::InvalidArgumentError(
           absl::StrCat("the factor exceeds the range of its type: an element is not finite", where,
-                       ". Use a method with pivoting or a wider type."));
+                       ". Use a method with pivoting or a wider type"));
   }
   return absl::InternalError("the iteration ended in an unknown state");
 }

@@ -71,7 +71,7 @@ absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& para
   // PositionKey uses 21 bits per index.
   if (n < 0 || n >= int64_t{1} << 21) {
     return absl::InvalidArgumentError(
-        "the iterative Crout method supports orders below 2^21. Use another algorithm.");
+        "the iterative Crout method supports orders below 2^21. Use another algorithm");
   }
   IcmPlan plan;
   plan.n = n;

@@ -266,7 +266,7 @@ absl::Status CroutSolve::Solve(ExecutionContext& context, const FactorView& fact
   if (factor.prepared == nullptr) {
     return absl::FailedPreconditionError(
         "the factor was not prepared for crout_solve. Use another solver, or factor the matrix "
-        "again.");
+        "again");
   }
   Context& cuda = Context::From(context);
   CROUT_ASSIGN_OR_RETURN(const size_t needed, WorkspaceBytes(b.dtype, b.rows, b.cols));

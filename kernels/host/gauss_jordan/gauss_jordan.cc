@@ -105,7 +105,7 @@ class HostGaussJordan final : public DirectSolver {
       return absl::InvalidArgumentError(
           absl::StrCat("A is ", a.rows, " x ", a.cols, " (", ToAbsl(NameOf(a.dtype)), "), B is ",
                        b.rows, " x ", b.cols, " (", ToAbsl(NameOf(b.dtype)),
-                       "). A must be square; B must have as many rows as A and the same type."));
+                       "). A must be square; B must have as many rows as A and the same type"));
     }
     absl::Status status;
     executor_.Run(WidthFor(a.rows * std::max(a.rows, b.cols)), [&](int cores) {

@@ -137,7 +137,7 @@ class HostIcm final : public LuAlgorithm {
     return absl::InvalidArgumentError(
         absl::StrCat("the start has order ", lu.rows, " and type ", ToAbsl(NameOf(lu.dtype)),
                      "; the matrix has order ", a.rows, " and type ", ToAbsl(NameOf(a.dtype)),
-                     ". Use a start of the same order and type."));
+                     ". Use a start of the same order and type"));
   }
 
   // The published variant uses the interval rule. A warm start keeps its pivots as long as the

@@ -133,7 +133,7 @@ absl::Status Explain(const klu_common& common) {
   if (common.status == KLU_OUT_OF_MEMORY) {
     return absl::ResourceExhaustedError(
         "klu needs more memory than was reserved, because pivots off the diagonal cause fill-in. "
-        "Use algorithm multifrontal for this matrix.");
+        "Use algorithm multifrontal for this matrix");
   }
   return absl::InternalError(absl::StrCat("klu failed with status ", common.status));
 }
@@ -197,7 +197,7 @@ absl::Status CheckTakes(const Analysis& analysis, const AnySparse& a, DType dtyp
   CROUT_RETURN_IF_ERROR(CheckFits(analysis, a, dtype));
   if (analysis.kept > 0)
     return absl::InvalidArgumentError(
-        "klu computes no Schur complement. Use algorithm multifrontal.");
+        "klu computes no Schur complement. Use algorithm multifrontal");
   if (WideOf(a.dtype) != dtype) {
     return absl::InvalidArgumentError(
         "klu supports only factors in float64 (complex128 for a complex matrix)");
@@ -217,7 +217,7 @@ absl::StatusOr<size_t> KluFactorBytes(const Analysis& analysis, DType dtype) {
   if (units >= static_cast<double>(std::numeric_limits<int>::max())) {
     return absl::UnimplementedError(
         absl::StrCat("a factor of ", analysis.factor_entries(),
-                     " entries exceeds the 32-bit indices of klu. Use algorithm multifrontal."));
+                     " entries exceeds the 32-bit indices of klu. Use algorithm multifrontal"));
   }
   // Arrays of int and a mark per column, Udiag, four work vectors, and alignment of twenty pieces.
   const auto order = static_cast<size_t>(analysis.n + 1);
