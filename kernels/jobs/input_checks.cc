@@ -38,9 +38,9 @@ absl::Status CheckConversion(const MatrixStats& stats, const PackedMatrix& shape
         ToAbsl(NameOf(WideOf(dtype)))));
   }
   if (stats.first_overflow < 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(ToAbsl(what), " has an entry that overflows ",
-                                                 ToAbsl(NameOf(dtype)), " ",
-                                                 At(stats.first_overflow, shape)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      ToAbsl(what), " has an entry that overflows ", ToAbsl(NameOf(dtype)), " ",
+      At(stats.first_overflow, shape), ". Scale it or use ", ToAbsl(NameOf(WideOf(dtype)))));
 }
 
 absl::Status CheckSquare(const PackedMatrix& shape) {

@@ -108,7 +108,7 @@ TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {
   const auto status = [&](const std::vector<Rhs<double>>& systems) {
     return jobs_.Solve(factor, systems).status();
   };
-  EXPECT_THAT(status({rhs(9, 5)}), FailsWith(kInvalid, "are 0 to 8"));
+  EXPECT_THAT(status({rhs(9, 5)}), FailsWith(kInvalid, "members 0 to 8"));
   EXPECT_THAT(status({rhs(-1, 5)}), FailsWith(kInvalid, ""));
   EXPECT_THAT(status({rhs(1, 1), rhs(0, 5)}), FailsWith(kInvalid, ""));
   EXPECT_THAT(status({rhs(1, 1), rhs(1, 1)}), FailsWith(kInvalid, ""));

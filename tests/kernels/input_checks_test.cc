@@ -87,7 +87,7 @@ TEST_F(InputChecksTest, UnderflowOfConversionIsRefused) {
   EXPECT_OK(runner_.Factor({0, 0, 0, 0}, 2, request)) << "nothing underflows";
   const double tiny = std::nextafter(least, 0);
   EXPECT_THAT(runner_.Factor({tiny, 0, 0, tiny}, 2, request),
-              FailsWith(kInvalid, "it underflows f32"));
+              FailsWith(kInvalid, "underflows in f32"));
   request.equilibrate = EquilibrateMode::kAuto;
   EXPECT_OK(runner_.Factor({1e-60, 0, 0, 1e-60}, 2, request));
   request = {};
@@ -126,7 +126,7 @@ TEST_F(InputChecksTest, RightHandSideThatOverflowsWhenItIsScaled) {
       solve.verify = verify;
       solve.layout = layout;
       EXPECT_THAT(runner_.Solve(small, {1, 2, -1e20, 1}, 2, solve),
-                  FailsWith(kInvalid, "largest entry is of magnitude 1e+20, overflows when it is"));
+                  FailsWith(kInvalid, "largest entry has magnitude 1e+20, overflows when it is"));
       EXPECT_THAT(runner_.Solve(small, {1, 2, kNan, 1}, 2, solve),
                   FailsWith(kInvalid, "right-hand side has a NaN or Inf at row 0, column 1"));
       EXPECT_OK(runner_.Solve(small, {1e5, 1}, 1, solve));

@@ -45,9 +45,9 @@ std::vector<BadFile> BadHeaders() {
       {b + "matrix coordinate real lower\n", kInvalid, "line 1: unknown symmetry 'lower'"},
       {b + "matrix array pattern general\n", kInvalid, "line 1: 'pattern' has no values"},
       {b + "matrix coordinate pattern skew-symmetric\n", kInvalid, "line 1: 'pattern' has no"},
-      {b + "matrix coordinate real hermitian\n", kInvalid, "line 1: 'hermitian' goes with"},
-      {b + "matrix coordinate pattern Hermitian\n", kInvalid, "line 1: 'hermitian' goes with"},
-      {b + "matrix array integer hermitian\n", kInvalid, "line 1: 'hermitian' goes with"},
+      {b + "matrix coordinate real hermitian\n", kInvalid, "line 1: 'hermitian' requires"},
+      {b + "matrix coordinate pattern Hermitian\n", kInvalid, "line 1: 'hermitian' requires"},
+      {b + "matrix array integer hermitian\n", kInvalid, "line 1: 'hermitian' requires"},
       {b + "matrix array complex hermitian\n2 3\n", kInvalid, "must be square, not 2 by 3"},
       {Coordinate(""), kInvalid, "the text ends after line 1 without a size line"},
       {Coordinate("%\n\n%"), kInvalid, "the text ends after line 4 without a size line"},
@@ -93,16 +93,16 @@ std::vector<BadFile> BadComplexEntries() {
       {general + "2 2 1\n1 2 1 2 3\n", kInvalid,
        "line 3: nothing may follow the entry at row 1, column 2, '3' given"},
       {general + "1 1 2\n1 1 0 1e308\n1 1 0 1e308\n", kInvalid,
-       "row 1, column 1 (from 1) add up to a value beyond the range"},
+       "row 1, column 1 (1-based) add up to a value beyond the range"},
       {skew + "2 2 1\n1 1 0 0\n", kInvalid, "line 3: the entry at row 1, column 1 is on the"},
       {hermitian + "2 2 2\n2 1 1 1\n%\n2 2 1 1e-300\n", kInvalid,
-       "line 5: the entry at row 2, column 2 is on the diagonal, which is real in a hermitian"},
+       "line 5: the entry at row 2, column 2 is on the diagonal and has an imaginary part"},
       {hermitian + "2 3 1\n1 1 1 1\n", kInvalid, "must be square, not 2 by 3"},
       {array + "2 1\n1 0\n1\n", kInvalid,
        "line 4: the imaginary part at row 2, column 1 must be a decimal number, missing"},
       {array + "1 1\n1 0\n1 0\n", kInvalid, "line 4: more entries than the 1"},
       {lower + "3 3\n1 0\n1 1\n1 1\n1 0\n% c\n1 1\n1 -1\n", kInvalid,
-       "line 9: the entry at row 3, column 3 is on the diagonal, which is real in a hermitian"},
+       "line 9: the entry at row 3, column 3 is on the diagonal and has an imaginary part"},
       {lower + "2 2\n1 1\nx\n", kInvalid, "line 3: the entry at row 1, column 1 is on the"},
       {lower + "2 2\n1 0\nx\n", kInvalid, "line 4: the value at row 2, column 1 must be a"},
   };
@@ -168,7 +168,7 @@ std::vector<BadFile> BadEntries() {
        "line 6: more entries than the 1 that the size line declares"},
       {Coordinate("2 2 0\n1 1 1\n"), kInvalid, "line 3: more entries than the 0"},
       {Coordinate("1 1 2\n1 1 1e308\n1 1 1e308\n"), kInvalid,
-       "row 1, column 1 (from 1) add up to a value beyond"},
+       "row 1, column 1 (1-based) add up to a value beyond"},
       {Coordinate("2 2 2\n1 1 1\n" + std::string(70000, ' ') + "\n"), kInvalid,
        "line 4: the line is longer than 65536"},
       {Coordinate("2 2 1\n1 1 0." + std::string(70000, '1') + "\n"), kInvalid,
@@ -218,7 +218,8 @@ TEST(MatrixMarketErrorsTest, ComplexFilesWhereOnlyRealOnesAreWanted) {
   for (const char* symmetry : {"general\n", "hermitian\n"}) {
     const absl::Status status = ReadWhole(banner + symmetry, limits).status;
     EXPECT_EQ(status.code(), kInvalid);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("line 1: the matrix is complex: ask for"));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("line 1: the matrix is complex; the requested type is real"));
   }
   EXPECT_TRUE(ReadWhole(Coordinate("1 1 1\n1 1 1\n"), limits).status.ok());
 }

@@ -381,7 +381,7 @@ TEST_F(SchurTest, RefusesWhatIsNotFiniteOrOverflows) {
   EXPECT_THAT(Compute({1e200, 1, 1, 1}, 2, request),
               FailsWith(kInvalid, "overflows f32 at row 0, column 0"));
   EXPECT_THAT(Compute({1, 1, 1e200, 1}, 2, request),
-              FailsWith(kInvalid, "right of the leading one overflows f32"));
+              FailsWith(kInvalid, "right of the leading block overflows f32"));
   // What only the product reads stays in its own type.
   ASSERT_OK_AND_ASSIGN(const Complement large, Compute({1, 1e200, 2, 3e200}, 2, request));
   EXPECT_EQ(large.s, (HostMatrix{3e200 - 2 * 1e200}));

@@ -171,7 +171,7 @@ TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
     ExpectRefused(SolveMembers(handle, members, rhs).status, StatusCode::INVALID_ARGUMENT, text);
     ExpectHeldSoon(held);
   };
-  refused({5}, {Random(5, 1, 1)}, "are 0 to 4");
+  refused({5}, {Random(5, 1, 1)}, "members 0 to 4");
   refused({3, 0}, {Random(40, 1, 1), Random(5, 1, 1)}, "ascending");
   refused({4}, {Random(7, 1, 1)}, "7 x 3");
   refused({0}, {Random(6, 1, 1)}, "declares");
