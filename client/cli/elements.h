@@ -25,7 +25,7 @@ auto WithType(v1::Dtype dtype, F f) {
   }
 }
 
-// Bytes of an array of type T.
+// The elements of an array of type T.
 template <class T>
 absl::Span<const T> ElementsOf(const Array& array) {
   return {reinterpret_cast<const T*>(array.bytes.data()), array.bytes.size() / sizeof(T)};
