@@ -1,4 +1,4 @@
-"""Replies about batches of matrices, read as they come."""
+"""Replies about batches of matrices."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 
-DATA = 2  # The `bytes` field of the replies, and of the requests.
-SOLUTION_DATA = 4  # Of FactorizeAndSolveBatch, for the solutions.
+DATA = 2  # `bytes` field of the replies and requests
+SOLUTION_DATA = 4  # `bytes` field of FactorizeAndSolveBatch for the solutions
 
 
 class _Data:
-    """The data of a reply, of a size that is known, in that field of its messages."""
+    """The data of a reply in one field of its messages, with a known size."""
 
     def __init__(self, size: int, field: int = DATA) -> None:
         self._memory = bytearray(size)
@@ -32,7 +32,7 @@ class _Data:
         self._filled = 0
 
     def take(self, message: bytes) -> bytes:
-        """Take the data out of a message, and return the rest. Raises ProtocolError."""
+        """Take the data out of a message and return the rest. Raises ProtocolError."""
         rest, pieces = _wire.split(message, self._field)
         for piece in pieces:
             end = self._filled + len(piece)
@@ -43,14 +43,14 @@ class _Data:
         return rest
 
     def whole(self) -> Array:
-        """All of it, as bytes. Raises ProtocolError where some are missing."""
+        """All data as bytes. Raises ProtocolError if some are missing."""
         if self._filled != len(self._memory):
             raise ProtocolError("the server sent less data than it should")
         return np.frombuffer(self._memory, np.uint8)
 
 
 class FactorReply:
-    """Of FactorizeBatch: progress, figures of the members, then the factor."""
+    """Reply of FactorizeBatch: progress, figures of the members, then the factor."""
 
     repeatable = True
 
@@ -71,7 +71,7 @@ class FactorReply:
         return self._data.take(message)
 
     def take_factor(self, response: Any) -> None:
-        """Take the factor out of a response that may have it."""
+        """Store the factor of a response, if it has one."""
         if not response.HasField("factor"):
             return
         if response.factor.batch.members != len(self._shapes):
@@ -80,7 +80,7 @@ class FactorReply:
         self._batch = response.factor.batch
 
     def finish(self) -> BatchRecord:
-        """As in Reply. Warning is left to whoever has the factor by then: a warning may be an error."""
+        """As in Reply. Warnings are issued later, by the owner of the factor, because they may be errors."""
         growths, qualities, end = (len(self._shapes) * size for size in (8, 16, 20))
         figures = self._data.whole()
         if self._factor is None:
@@ -102,16 +102,16 @@ class FactorReply:
 
 
 class SolutionReply:
-    """Of SolveBatch: progress, the solutions and figures of the systems, then the result.
+    """Reply of SolveBatch: progress, the solutions and figures of the systems, then the result.
 
     Parameters
     ----------
     places : Places
-        Of the right-hand sides, which are those of the solutions.
+        Positions of the right-hand sides, which are also those of the solutions.
     dims : list of int
-        How many dimensions each of them has for the caller.
+        Number of dimensions of each solution for the caller.
     at : ndarray of int
-        Where each of the caller's is among them.
+        Index of each of the caller's solutions among them.
     """
 
     repeatable = True
@@ -137,7 +137,7 @@ class SolutionReply:
         return self._data.take(message)
 
     def take_result(self, response: Any) -> None:
-        """Take the result out of a response that may have it."""
+        """Store the result of a response, if it has one."""
         if response.HasField("result"):
             self._result = response.result
 
@@ -170,7 +170,7 @@ class SolutionReply:
 
 
 class BothReply:
-    """Of FactorizeAndSolveBatch: what FactorizeBatch answers with, then what SolveBatch does."""
+    """Reply of FactorizeAndSolveBatch: that of FactorizeBatch, then that of SolveBatch."""
 
     repeatable = True
 
@@ -195,7 +195,7 @@ class BothReply:
 
 
 class MemberReply:
-    """Of GetBatchFactors, for one member of this shape."""
+    """Reply of GetBatchFactors for one member of this shape."""
 
     repeatable = True
 
