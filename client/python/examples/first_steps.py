@@ -1,6 +1,6 @@
-"""First steps, cell by cell: factor once, solve often, look at the errors, precondition.
+"""First steps, cell by cell: factor once, solve often, check the errors, precondition.
 
-usage: first_steps.py [ADDRESS]     of a croutd; 127.0.0.1:50051 unless given
+usage: first_steps.py [ADDRESS]     address of a croutd; 127.0.0.1:50051 by default
 """
 
 # %% A server, and a matrix: convection and diffusion on a grid of 32 x 32 points

@@ -1,9 +1,9 @@
-"""The DC power flow of a transmission grid of 40,000 buses, and of what becomes of it when lines fail.
+"""The DC power flow of a transmission grid of 40,000 buses, and its changes when lines fail.
 
-usage: power_grid.py [ADDRESS]     of a croutd; 127.0.0.1:50051 unless given
+usage: power_grid.py [ADDRESS]     address of a croutd; 127.0.0.1:50051 by default
 """
 
-# %% A grid: substations in rows, each with lines to some of its neighbours, and what they feed in
+# %% A grid: substations in rows, each with lines to some of its neighbours, and their injections
 import sys
 
 import numpy as np
@@ -21,7 +21,7 @@ susceptance = 1 / rng.uniform(0.01, 0.1, len(lines))
 power = rng.normal(0, 0.3, M * M)
 power -= power.mean()
 
-# %% Voltage angles theta of B theta = P, bus 0 being the reference
+# %% Voltage angles theta of B theta = P; bus 0 is the reference
 incidence = sp.coo_matrix(
     (np.repeat([1.0, -1.0], len(lines)), (np.tile(np.arange(len(lines)), 2), lines.T.ravel())),
     (len(lines), M * M),
@@ -43,7 +43,7 @@ with c.lu_factor(B) as f:
     print(f"pivots made larger: {sparse.perturbed_pivots}")
     print(f"residual below 1e-9: {np.abs(B @ theta - power[1:]).max() < 1e-9}")
 
-    # %% The most loaded lines fail, one after the other: other values on a pattern that is known
+    # %% The most loaded lines fail, one after the other: new values on a known pattern
     for line in np.argsort(-np.abs(flow))[:3]:
         left = susceptance.copy()
         left[line] *= 1e-9

@@ -1,4 +1,4 @@
-"""What counts as right."""
+"""Criteria of accuracy."""
 
 import numpy as np
 
@@ -13,12 +13,12 @@ def backward_error(A, x, b):
 
 
 def assert_solves(A, x, b, dtype=float):
-    """X is as good as LAPACK's tests want it in that type."""
+    """X passes the criterion of LAPACK's tests in that type."""
     assert backward_error(A, x, b) <= 30 * max(len(A), 1) * np.finfo(dtype).eps
 
 
 def assert_close(actual, expected, dtype=float, factor=100):
-    """As close as some operations in that type leave it, in the largest entry."""
+    """Equal up to the roundoff of some operations in that type, relative to the largest entry."""
     expected = np.asarray(expected)
     assert actual.shape == expected.shape
     scale = max(np.abs(expected).max(initial=0), 1)

@@ -17,7 +17,7 @@ def program():
 
 @pytest.fixture(scope="session")
 def shared_daemon(program, tmp_path_factory):
-    """For tests that neither hold it nor move its clock."""
+    """A daemon for tests that neither hold it nor move its clock."""
     daemon = Daemon(program, tmp_path_factory.mktemp("croutd"))
     yield daemon
     daemon.stop()
@@ -25,7 +25,7 @@ def shared_daemon(program, tmp_path_factory):
 
 @pytest.fixture
 def daemon(program, tmp_path):
-    """For a test that does with it what it likes."""
+    """A daemon for one test, which may hold it and move its clock."""
     daemon = Daemon(program, tmp_path)
     yield daemon
     daemon.stop()

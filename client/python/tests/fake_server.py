@@ -1,4 +1,4 @@
-"""A server that answers as a test wants."""
+"""A server with prepared replies."""
 
 import threading
 from concurrent import futures
@@ -9,20 +9,20 @@ from google.protobuf.duration_pb2 import Duration
 
 
 class FakeServer(grpc.GenericRpcHandler):
-    """Answers call after call with `replies`: a list of messages each, or a status.
+    """Answers successive calls with `replies`: each a list of messages, or a status.
 
     Attributes
     ----------
     address : str
     requests : list of list of bytes
-        What came, call by call.
+        The received messages of each call.
     """
 
     def __init__(self, *replies, pings=False):
         self._replies = list(replies)
         self._lock = threading.Lock()
         self.requests = []
-        # With `pings` it takes any number of them.
+        # With `pings` it accepts any number of them.
         options = [("grpc.http2.max_ping_strikes", 0)] if pings else []
         self._server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[self], options=options)
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
@@ -48,7 +48,7 @@ class FakeServer(grpc.GenericRpcHandler):
 
 
 class Silence:
-    """A reply that does not come before it is `released`; `asked` once a call waits for it."""
+    """A reply that waits until `released`; `asked` is set when a call waits for it."""
 
     def __init__(self):
         self.asked = threading.Event()

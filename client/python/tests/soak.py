@@ -57,7 +57,7 @@ class Problem:
 
 
 def doubted_call(function, *args, **options):
-    """Returns the result of a call, and whether it warned."""
+    """The result of a call, and whether it warned."""
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always")
         result = function(*args, **options)
@@ -142,7 +142,7 @@ def resident_bytes(daemon: Daemon) -> int:
 
 
 def soak(daemon: Daemon, seconds: float) -> None:
-    """Run all clients for that long. A failed check, or a call that fails, ends it with its exception."""
+    """Run all clients for that long. A failed check or call ends it with its exception."""
     counts, stop = Counter(), threading.Event()
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         calls = [pool.submit(run, daemon.address, seed, stop, counts) for seed in range(CLIENTS)]

@@ -1,4 +1,4 @@
-"""The comparisons themselves can fail."""
+"""The comparisons of accuracy.py can fail."""
 
 import numpy as np
 import pytest

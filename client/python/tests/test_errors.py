@@ -1,4 +1,4 @@
-"""Statuses, repetitions, and replies that contradict the contract."""
+"""Statuses, retries, and replies that violate the contract."""
 
 import asyncio
 import math
@@ -225,7 +225,7 @@ def solution_messages(rows, cols=1, data=b"\0" * 16, dtype=2, layout=1, result=T
     return [message.SerializeToString()]
 
 
-# Complex, though the factor is the real one that the client knows.
+# Complex, although the client's record has a real factor.
 COMPLEX = solution_messages(2, dtype=4, data=b"\0" * 32)
 COMPLEX[0] += service.SolveResponse(result=service.SolveResult(factor_version=1)).SerializeToString()
 HEADER_TWICE = solution_messages(2, result=False) + solution_messages(2)

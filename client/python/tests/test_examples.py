@@ -1,4 +1,4 @@
-"""The example runs, and the README shows what it says."""
+"""The examples run, and the README shows their output."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def test_bddc_takes_the_published_iterations(address):
     output = _run(PACKAGE / "examples/bddc.py", address, "5")
     assert "64 local matrices of orders 104 to 178" in output
     assert "\n5 iterations, relative residual 9.45e-08\n" in output  # As in tests/bench/published/bddc.csv.
-    # The series of the exact solution has 0.0562 there; h = 1/20.
+    # The series of the exact solution gives 0.0562 there; h = 1/20.
     assert "u in the middle 0.0564\n" in output
 
 

@@ -1,4 +1,4 @@
-"""What else a factor can do."""
+"""Further methods of a factor."""
 
 import inspect
 import warnings
@@ -27,7 +27,7 @@ def test_lu_as_scipy_returns_it(client, regular, algorithm, dtype):
     np.testing.assert_array_equal(np.triu(L), np.eye(30))
     np.testing.assert_array_equal(np.tril(U, -1), 0)
     for ours, theirs in zip((P, L, U), scipy.linalg.lu(A), strict=True):
-        assert_close(ours, theirs, dtype)  # The largest entries of its columns are on A's diagonal.
+        assert_close(ours, theirs, dtype)  # the largest entries of A's columns are on its diagonal
     b = np.ones(30, dtype)
     assert_solves(A, scipy.linalg.lu_solve(f.to_lu_piv(), b), b, dtype)
 
@@ -71,7 +71,7 @@ def test_rcond_is_that_of_one_version(client, regular, monkeypatch):
     solve = f._solve
 
     def solve_once_then_refactor(*args, **options):
-        monkeypatch.undo()  # Another user comes between the first solve and the second.
+        monkeypatch.undo()  # another user replaces the factor between the first and the second solve
         first = solve(*args, **options)
         theirs.refactor(other)
         return first
@@ -104,7 +104,7 @@ def test_rcond_does_not_take_a_refactor_back(client, regular, monkeypatch):
     def then_refactor(*args, **options):
         monkeypatch.undo()
         solution = solve(*args, **options)
-        f.refactor(np.eye(8))  # By another thread.
+        f.refactor(np.eye(8))  # by another thread
         return solution
 
     monkeypatch.setattr(f, "_solve", then_refactor)

@@ -1,4 +1,4 @@
-"""Results on hard matrices beside an oracle: as accurate as they are reported to be, or warned of."""
+"""Results for hard matrices against reference results: as accurate as reported, or with a warning."""
 
 import warnings
 
@@ -14,7 +14,7 @@ UNIT = {np.dtype(t): np.finfo(t).eps / 2 for t in TYPES}
 
 
 def recorded(function, *arguments, **options):
-    """The result, and whether a LinAlgWarning came with it."""
+    """The result, and whether there was a LinAlgWarning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function(*arguments, **options)
@@ -105,7 +105,7 @@ def test_rref_near_overflow_has_the_rank(client, dtype):
 
 @pytest.mark.parametrize("algorithm", ["auto", "getrf", "gem", "cmpp"])
 def test_growth_makes_no_matrix_singular(client, algorithm):
-    """Its condition number is 18, and a pivot is zero or a rounding after growth by 2e21."""
+    """Its condition number is 18. A pivot is zero or at roundoff level after growth by 2e21."""
     A = wright(400)
     f, warned = recorded(client.lu_factor, A, algorithm=algorithm)
     assert warned
