@@ -150,7 +150,7 @@ module crout
 
   !> call crout_refactor_values(factor, nnz, values, info)
   !>
-  !> As crout_refactor, with new values for the nnz positions of the factor's sparse matrix. Values are
+  !> Like crout_refactor, with new values for the nnz positions of the factor's sparse matrix. Values are
   !> ordered by column, and by row within a column; each position occurs once.
   interface crout_refactor_values
     module procedure values_real32, values_real64, values_complex32, values_complex64

@@ -125,7 +125,7 @@ typedef struct crout_options {
   const char* token_file;  /* file with a bearer token for authentication */
 } crout_options;
 
-/* As crout_connect, with options; null for the defaults. */
+/* Like crout_connect, with options; null for the defaults. */
 CROUT_API int crout_connect_with(const crout_options* options, crout_connection** connection);
 
 /* Closes a connection. Null is allowed. */
@@ -221,14 +221,14 @@ typedef struct crout_sparse {
   const void* row_start; /* read if `rows` is null */
 } crout_sparse;
 
-/* As crout_factorize and crout_refactorize. The server factors the matrix as sparse if it predicts
- * that this is cheaper, or if the options name a sparse method ("multifrontal"). A pattern is
- * analysed once, as long as a factor with it lives. */
+/* Like crout_factorize and crout_refactorize. The server factors the matrix as sparse if it
+ * predicts that this is cheaper, or if the options name a sparse method ("multifrontal"). A pattern
+ * is analysed once, as long as a factor with it lives. */
 CROUT_API int crout_factorize_sparse(crout_connection* connection, const crout_sparse* a,
                                      const crout_factorize_options* options, crout_factor** factor);
 CROUT_API int crout_refactorize_sparse(crout_factor* factor, const crout_sparse* a);
 
-/* As crout_refactorize, for new values in the positions of the factor's sparse matrix. values[k],
+/* Like crout_refactorize, for new values in the positions of the factor's sparse matrix. values[k],
  * of the factor's type `dtype`, belongs to position k of `count`. Positions are ordered by column,
  * and by row within a column, as in compressed columns; each occurs once. The existing analysis is
  * used. CROUT_FAILED_PRECONDITION if that matrix has another number of positions, is not sparse, or
@@ -349,15 +349,15 @@ CROUT_API int crout_series_open(crout_connection* connection, const crout_series
 CROUT_API int crout_series_step(crout_series* series, const crout_matrix* a, const crout_matrix* b,
                                 void* x, int64_t ldx, crout_series_result* result);
 
-/* As crout_series_step, with A in Matrix Market format: `length` bytes at `text`, plain or gzip,
+/* Like crout_series_step, with A in Matrix Market format: `length` bytes at `text`, plain or gzip,
  * with real or complex numbers, which the server stores in the type `dtype` (crout_dtype). After a
  * coordinate text, later steps may send only new values of its entries: crout_change. */
 CROUT_API int crout_series_text(crout_series* series, const char* text, size_t length,
                                 int32_t dtype, const crout_matrix* b, void* x, int64_t ldx,
                                 crout_series_result* result);
 
-/* As crout_series_step, with a sparse A. Later steps may send only new values, in the order of its
- * entries here: crout_change. */
+/* Like crout_series_step, with a sparse A. Later steps may send only new values, in the order of
+ * its entries here: crout_change. */
 CROUT_API int crout_series_sparse(crout_series* series, const crout_sparse* a,
                                   const crout_matrix* b, void* x, int64_t ldx,
                                   crout_series_result* result);
@@ -384,7 +384,7 @@ typedef struct crout_change {
   const char* entry_digest; /* read if `of_text` is set; null: digest of the last matrix */
 } crout_change;
 
-/* As crout_series_step without a matrix, for the matrix after `change`. */
+/* Like crout_series_step without a matrix, for the matrix after `change`. */
 CROUT_API int crout_series_change(crout_series* series, const crout_change* change,
                                   const crout_matrix* b, void* x, int64_t ldx,
                                   crout_series_result* result);

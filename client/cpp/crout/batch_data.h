@@ -120,7 +120,7 @@ struct BatchShape {
 struct BatchFigures {
   // LAPACK's info: 0, or the 1-based index of the first pivot that is exactly zero.
   std::vector<int32_t> info;
-  // As in v1::Factor; +Infinity if L or U holds an Infinity or NaN.
+  // Figures as in v1::Factor; +Infinity if L or U holds an Infinity or NaN.
   std::vector<double> pivot_growth;
   std::vector<double> quality;
 };

@@ -73,7 +73,7 @@ class AsyncConnection:
 
 @contextlib.asynccontextmanager
 async def dropped_after_an_error(factor: AsyncHeld) -> AsyncIterator[None]:
-    """As in `crout._connection`."""
+    """See `crout._connection`."""
     try:
         yield
     except BaseException:

@@ -165,7 +165,7 @@ class AsyncFactor(FactorView, AsyncHeld):
 
     @property
     def rcond(self) -> Awaitable[float]:
-        """As `crout.Factor.rcond`; awaited."""
+        """Like `crout.Factor.rcond`; awaited."""
         return self._rcond()
 
     async def _rcond(self) -> float:

@@ -48,12 +48,12 @@ class AsyncTransport:
         return self._server
 
     def start(self, path: str) -> Any:
-        """As Transport.start, but messages are written one by one."""
+        """Like `Transport.start`, but messages are written one by one."""
         self._open()
         return self._channel.stream_stream(path)(metadata=self._metadata)
 
     async def run(self, call: Call[T]) -> T:
-        """As Transport.run."""
+        """See `Transport.run`."""
         self._open()
         attempts = self._server.attempts(call)
         with report_for(call) as report:
@@ -128,7 +128,7 @@ class AsyncTransport:
 
 
 class AsyncRounds:
-    """As Rounds; for one task at a time."""
+    """Like `Rounds`; for one task at a time."""
 
     def __init__(self, transport: AsyncTransport, method: str) -> None:
         self._transport = transport
@@ -136,7 +136,7 @@ class AsyncRounds:
         self._running: Any = None
 
     async def exchange(self, call: RoundCall[T]) -> T:
-        """As Rounds.exchange."""
+        """See `Rounds.exchange`."""
         with report_for(call) as report:
             reply = call.reply()
             try:
@@ -150,7 +150,7 @@ class AsyncRounds:
                 raise self._transport.server.error(status) from None
 
     async def close(self) -> None:
-        """As Rounds.close."""
+        """See `Rounds.close`."""
         if self._running is None:
             return
         with contextlib.suppress(grpc.RpcError, asyncio.TimeoutError, asyncio.InvalidStateError):

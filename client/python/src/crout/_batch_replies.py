@@ -61,13 +61,13 @@ class FactorReply:
         self._batch = factor_pb2.BatchInfo()
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         response = parse(service.FactorizeBatchResponse, self._data.take(message))
         self.take_factor(response)
         return response.progress if response.HasField("progress") else None
 
     def take_data(self, message: bytes) -> bytes:
-        """As `_Data.take`."""
+        """See `_Data.take`."""
         return self._data.take(message)
 
     def take_factor(self, response: Any) -> None:
@@ -80,7 +80,7 @@ class FactorReply:
         self._batch = response.factor.batch
 
     def finish(self) -> BatchRecord:
-        """As in Reply. Warnings are issued later, by the owner of the factor, because they may be errors."""
+        """See `Reply`. Warnings are issued later, by the owner of the factor, because they may be errors."""
         growths, qualities, end = (len(self._shapes) * size for size in (8, 16, 20))
         figures = self._data.whole()
         if self._factor is None:
@@ -98,7 +98,7 @@ class FactorReply:
         )
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 class SolutionReply:
@@ -127,13 +127,13 @@ class SolutionReply:
         self._result: service.SolveBatchResult | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         response = parse(service.SolveBatchResponse, self._data.take(message))
         self.take_result(response)
         return response.progress if response.HasField("progress") else None
 
     def take_data(self, message: bytes) -> bytes:
-        """As `_Data.take`."""
+        """See `_Data.take`."""
         return self._data.take(message)
 
     def take_result(self, response: Any) -> None:
@@ -142,7 +142,7 @@ class SolutionReply:
             self._result = response.result
 
     def finish(self) -> BatchSolution:
-        """As in Reply."""
+        """See `Reply`."""
         data = self._data.whole()
         if self._result is None:
             raise ProtocolError("the server sent no result")
@@ -166,7 +166,7 @@ class SolutionReply:
         return x[:, 0] if self._dims[k] == 1 else x
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 class BothReply:
@@ -179,7 +179,7 @@ class BothReply:
         self._solution = solution
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         rest = self._solution.take_data(self._factor.take_data(message))
         response = parse(service.FactorizeAndSolveBatchResponse, rest)
         self._factor.take_factor(response)
@@ -187,11 +187,11 @@ class BothReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> tuple[BatchRecord, BatchSolution]:
-        """As in Reply."""
+        """See `Reply`."""
         return self._factor.finish(), self._solution.finish()
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 class MemberReply:
@@ -206,12 +206,12 @@ class MemberReply:
         self._data = _Data(self._pivots + 4 * min(rows, cols))
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         parse(service.GetBatchFactorsResponse, self._data.take(message))
         return None
 
     def finish(self) -> MemberFactors:
-        """As in Reply."""
+        """See `Reply`."""
         data = self._data.whole()
         if tuple(data[:16].view("<i8").tolist()) != self._shape:
             raise ProtocolError("the server sent another member")
@@ -220,4 +220,4 @@ class MemberReply:
         return MemberFactors(lu, data[self._pivots :].view("<i4").astype(np.intp) - 1)
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""

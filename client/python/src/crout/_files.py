@@ -34,7 +34,7 @@ def read_file(path: str | os.PathLike[str], what: str, *, advice: str = "", writ
 
 
 def read_secret(path: str | os.PathLike[str], what: str, *, advice: str = "") -> bytes:
-    """As `read_file`, but only the owner may be able to read the file: otherwise InvalidRequest."""
+    """Like `read_file`, but only the owner may be able to read the file: otherwise InvalidRequest."""
     content, mode = _read(path, what, advice)
     if mode & 0o077:
         raise InvalidRequest(f"others can read the {what} {path} (mode {mode:03o}): chmod 600 it")

@@ -70,7 +70,7 @@ class PackedFactors:
     record: FactorRecord
 
     def lu_piv(self) -> tuple[Array, Array]:
-        """As `scipy.linalg.lu_factor` returns it, for `scipy.linalg.lu_solve`."""
+        """The form that `scipy.linalg.lu_factor` returns, for `scipy.linalg.lu_solve`."""
         lower, upper = self._triangles()
         return np.tril(lower, -1) + upper, self.piv
 
@@ -129,7 +129,7 @@ class FactorsReply:
         self._header: service.GetFactorsHeader | None = None
 
     def feed(self, message: bytes) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, 2)
         response = parse(service.GetFactorsResponse, rest)
         if response.HasField("header"):
@@ -139,7 +139,7 @@ class FactorsReply:
             self._target.append(piece)
 
     def finish(self) -> PackedFactors:
-        """As in Reply."""
+        """See `Reply`."""
         lu = self._target.finish()
         if self._header is None:
             raise ProtocolError("the server sent no header")
@@ -168,7 +168,7 @@ class FactorsReply:
         return scales
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 def iterations(pages: list[service.GetIterationsResponse]) -> results.Iterations:

@@ -144,12 +144,12 @@ def matrix(value: Any) -> Payload:
 
 
 def square(value: Any) -> Payload:
-    """As `matrix`; refuses a matrix that is not square, if its shape is known."""
+    """Like `matrix`, but refuses a matrix that is not square, if its shape is known."""
     return _as_square(matrix(value))
 
 
 def square_values(value: Any) -> Payload:
-    """As `sparse_values`; refuses a matrix that is not square, if its shape is known."""
+    """Like `sparse_values`, but refuses a matrix that is not square, if its shape is known."""
     return _as_square(sparse_values(value))
 
 

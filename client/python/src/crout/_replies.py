@@ -48,17 +48,17 @@ class UnaryReply(Generic[T]):
         self._results: list[T] = []
 
     def feed(self, message: bytes) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         self._results.append(convert(self._make, parse(self._kind, message)))
 
     def finish(self) -> T:
-        """As in Reply."""
+        """See `Reply`."""
         if len(self._results) != 1:
             raise ProtocolError("the server sent no reply")
         return self._results[0]
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 class FactorReply:
@@ -76,20 +76,20 @@ class FactorReply:
         self._record: FactorRecord | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         response = parse(self._kind, message)
         if response.HasField("factor"):
             self._record = checked_record(response.factor, self._n)
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> FactorRecord:
-        """As in Reply. Warnings are issued later, by the owner of the factor, because they may be errors."""
+        """See `Reply`. Warnings are issued later, by the owner of the factor, because they may be errors."""
         if self._record is None:
             raise ProtocolError("the server sent no factor")
         return self._record
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         if isinstance(error, Singular):
             error.factor = self._record
 
@@ -292,11 +292,11 @@ class SolutionReply:
 
     @property
     def repeatable(self) -> bool:
-        """As in Reply."""
+        """See `Reply`."""
         return self._target.untouched
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, self._DATA)
         response = parse(self._kind, rest)
         if isinstance(response, service.FactorizeAndSolveResponse) and response.HasField("factor"):
@@ -310,7 +310,7 @@ class SolutionReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> Solution:
-        """As in Reply; issues the warnings."""
+        """See `Reply`. Issues the warnings."""
         x = self._target.finish()
         if self._result is None:
             raise ProtocolError("the server sent no result")
@@ -325,7 +325,7 @@ class SolutionReply:
         return solution
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         if isinstance(error, Singular):
             error.factor = self._factor
 
@@ -392,7 +392,7 @@ class StepReply:
         return self._result is not None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, self._DATA)
         response = parse(service.SolveSeriesResponse, rest)
         if response.HasField("factor") and response.factor.info == 0:
@@ -408,14 +408,14 @@ class StepReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> results.SeriesStep:
-        """As in Reply. Warnings are issued later, by the owner of the step, because they may be errors."""
+        """See `Reply`. Warnings are issued later, by the owner of the step, because they may be errors."""
         if self._result is None:
             raise ProtocolError("the server sent no result")
         x = self._target.finish().reshape(self._shape) if self._result.solved else None
         return results.series_step(x, self._result, self._factor)
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 class ComplementReply:
@@ -431,7 +431,7 @@ class ComplementReply:
         self._result: service.ComplementResult | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, 3)
         response = parse(service.ComputeSchurComplementResponse, rest)
         if response.HasField("factor"):
@@ -445,14 +445,14 @@ class ComplementReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> results.Complement:
-        """As in Reply. Warnings are issued later, by the owner of the factor, because they may be errors."""
+        """See `Reply`. Warnings are issued later, by the owner of the factor, because they may be errors."""
         s = self._target.finish()
         if self._factor is None or self._result is None:
             raise ProtocolError("the server sent no result")
         return results.complement(s, self._result, self._factor)
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         if isinstance(error, Singular):
             error.factor = self._factor
 
@@ -468,7 +468,7 @@ class EchelonReply:
         self._result: service.EchelonFormResult | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, 3)
         response = parse(service.ReduceToEchelonFormResponse, rest)
         if response.HasField("header"):
@@ -480,7 +480,7 @@ class EchelonReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> results.EchelonForm:
-        """As in Reply."""
+        """See `Reply`."""
         r = self._target.finish()
         if self._result is None:
             raise ProtocolError("the server sent no result")
@@ -490,4 +490,4 @@ class EchelonReply:
         return results.echelon_form(r, self._result)
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""

@@ -101,7 +101,7 @@ class SparseFactorsReply:
         self._at = 0
 
     def feed(self, message: bytes) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, _DATA)
         response = parse(service.GetFactorsResponse, rest)
         if response.HasField("header"):
@@ -110,7 +110,7 @@ class SparseFactorsReply:
             self._data += piece
 
     def finish(self) -> SparseFactors:
-        """As in Reply."""
+        """See `Reply`."""
         header, n = self._header, self._n
         if header is None or not header.HasField("sparse"):
             raise ProtocolError("the server sent no header of a sparse factor")
@@ -171,4 +171,4 @@ class SparseFactorsReply:
         return scales
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""

@@ -66,7 +66,7 @@ def connect(
     token: str | None = None,
     token_file: str | os.PathLike[str] | None = None,
 ) -> AsyncClient:
-    """As `crout.connect`; not awaited."""
+    """Like `crout.connect`; not awaited."""
     return AsyncClient(
         server_of(timeout, retry, address, tenant, tls, ca, cert, key, server_name, token, token_file)
     )
