@@ -296,7 +296,7 @@ CROUT_API int crout_release(crout_factor* factor);
 
 /* A series of systems A_t X_t = B_t, in which each matrix is close to the previous one. A step uses
  * the current factor, iterating from the last solution, or makes a new factor, whichever is
- * predicted to be cheaper. The solution has the requested accuracy. The strategies
+ * predicted to be cheaper. Steps are solved to the requested accuracy. The strategies
  * (docs/series.md): */
 typedef enum crout_strategy {
   CROUT_AUTO = 0,     /* smallest expected cost per step */
