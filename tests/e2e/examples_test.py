@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Tests the installed product from the user's side: client libraries that are installed, moved to another
-place and found by CMake and pkg-config; the examples; and croutctl.
+"""Tests the installed product from the user's side.
+
+Covers the client libraries, which are installed, moved to another place and found by CMake and pkg-config;
+the examples; and croutctl.
 
 README.md and the pages in docs/ show parts of the examples, the output of examples, and shell sessions. A
 fenced block that follows one of these lines must match what the tree and the installed programs produce:
