@@ -1,4 +1,4 @@
-// Costs of small calls on the client and on the server, from a call that computes nothing to
+// Costs of small requests on the client and on the server, from a call that computes nothing to
 // factorize and solve.
 #ifndef CROUT_TESTS_BENCH_CALL_COSTS_H_
 #define CROUT_TESTS_BENCH_CALL_COSTS_H_

@@ -58,7 +58,7 @@ class CudssSolver {
   DeviceArray<int32_t> column_;
   DeviceArray<double> value_;
   DeviceArray<double> b_, x_;
-  // Of the last analysis.
+  // Results of the last analysis.
   std::unique_ptr<cuda::CudssHandle> handle_;
   std::unique_ptr<cuda::CudssSystem> system_;
 };

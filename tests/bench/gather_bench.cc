@@ -1,7 +1,7 @@
-// Measures dynamic batching of small calls: a croutd that batches calls of many clients, and one
-// that runs each call alone, in turn, round by round. Writes one JSON object with the device, the
-// commit and the date. With FILE, it is rewritten after each round, so that an interrupted run
-// keeps its results; otherwise it goes to standard output.
+// Measures dynamic batching of small requests: a croutd that batches requests of many clients, and
+// one that runs each request alone, in turn, round by round. Writes one JSON object with the
+// device, the commit and the date. With FILE, it is rewritten after each round, so that an
+// interrupted run keeps its results; otherwise it goes to standard output.
 //   gather_bench [--output=FILE] [DEVICE [CLIENTS [N]]]
 //
 //   throughput  FactorizeAndSolve calls of order N (64) per second by CLIENTS clients (64), each on

@@ -198,7 +198,7 @@ class Contest {
     contestant.error = BackwardError(view, x, b_);
   }
 
-  // Returns our time over that of the fastest library, round by round.
+  // Returns the ratio of our time to the fastest library's, round by round.
   std::vector<double> Ratios(Phase phase) const {
     std::vector<double> ratios;
     for (size_t round = 0; round < ours_.rounds.size(); ++round) {

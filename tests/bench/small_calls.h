@@ -1,4 +1,4 @@
-// Small calls of many clients of one croutd.
+// Small requests of many clients to one croutd.
 #ifndef CROUT_TESTS_BENCH_SMALL_CALLS_H_
 #define CROUT_TESTS_BENCH_SMALL_CALLS_H_
 

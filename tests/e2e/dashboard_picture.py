@@ -49,7 +49,7 @@ def load(daemon, loads, seconds):
             for name in names:
                 getattr(loads, name)()
 
-    # Groups with `small` and `failure` have one caller: small calls wait for each other, and a failure must
+    # Groups with `small` and `failure` have one caller: small requests wait for each other, and a failure must
     # hit the solve that it is armed for.
     for names, count in ((["factor", "solve"], 2), (["solve", "solve", "unknown_handle"], 2),
                          (["series", "batches", "solve"], 2), (["small"], 1), (["crowd_out"] + 12 * ["solve"] + ["failure"], 1)):
@@ -84,7 +84,7 @@ def draw(panel, axes, series, begin):
         axes.text(0.5, 0.5, f"{value:g}", fontsize=28, ha="center", va="center")
         return
     for name, times, values in series:
-        # Of many series, those that are always zero have no legend.
+        # If there are many series, those that are always zero have no legend.
         told = len(series) <= FEW_SERIES or any(v and not math.isnan(v) for v in values)
         style = {"label": name} if told else {"color": "lightgray"}
         axes.plot([t - begin for t in times], values, linewidth=1, clip_on=False, **style)

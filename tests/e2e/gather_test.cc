@@ -1,4 +1,4 @@
-// Small calls of many clients on a real croutd, which runs waiting calls as one batch.
+// Small requests of many clients to a real croutd, which runs waiting requests as one batch.
 #include <cmath>
 #include <cstdint>
 #include <string>

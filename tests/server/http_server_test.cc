@@ -275,8 +275,8 @@ TEST_F(HttpServerTest, PagesThatBlockAreMadeOneAtATime) {
   EXPECT_EQ(gate->arrivals(), 2);
 }
 
-// Thread-local memory of linked libraries comes out of every thread's stack. OpenBLAS takes 60 KiB:
-// threads with a smaller, explicitly sized stack had too little left to answer 404.
+// Thread-local memory of linked libraries comes out of every thread's stack. OpenBLAS takes 60 KiB,
+// which left server threads with stacks of 100 KB too little to answer 404.
 TEST_F(HttpServerTest, ThreadsHaveStacksOfTheSystemsSize) {
   Start(Pages());
   for (const char* path : {"/stack", "/slow_stack"}) {

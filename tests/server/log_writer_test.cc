@@ -62,8 +62,8 @@ TEST(LogWriterTest, NobodyReads) {
   const auto taken = [&] { return (lines - writer->dropped()) * Line(0).size(); };
   push(5000);  // does not block
   EXPECT_FALSE(writer->Flush(kPatience)) << "it waits no longer than for that";
-  // Push until the writer's queue and the pipe are full. Bytes beyond that are held by the writer's
-  // thread.
+  // Push until more bytes are accepted than the queue and the pipe hold. The writer's thread holds
+  // the rest, and takes no more until it has written them.
   while (taken() <= kCapacity + kPipeBytes) {
     push(100);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,5 +1,5 @@
-// Dynamic batching: small calls that wait at the same time run as one batch, with the same results
-// as alone.
+// Dynamic batching: small requests that wait at the same time run as one batch, with the same
+// results as alone.
 #include <algorithm>
 #include <cmath>
 #include <functional>

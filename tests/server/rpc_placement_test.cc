@@ -187,7 +187,7 @@ TEST_F(PlacementTest, AWedgedDeviceHoldsUpNobodyElse) {
   device(0).Recover();
   for (std::thread& release : releases) release.join();
   uploads.clear();
-  Idle();  // One more job does not fit on the device beside these calls.
+  Idle();  // Another job does not fit on the device before.
   ExpectServes("cuda:0");
 }
 

@@ -119,7 +119,7 @@ TEST_F(RpcQualityTest, SolutionsAreWarnedOfByTheirBackwardErrorElseByGrowth) {
   EXPECT_THAT(fine.result.warnings(), IsEmpty());
 }
 
-// A small call can run alone or in a batch with other calls; both must warn.
+// A small request can run alone or in a batch with others; both must warn.
 TEST_F(RpcQualityTest, SingularMatricesInAllButRoundingAreWarnedOf) {
   const std::vector<double> magic = {16, 5, 9, 4, 2, 11, 7, 14, 3, 10, 6, 15, 13, 8, 12, 1};
   v1::FactorizeAndSolveHeader header;

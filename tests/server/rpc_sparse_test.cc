@@ -60,7 +60,7 @@ class RpcSparseTest : public RpcTest {
     return Factorize(Header(Text()), text, factor);
   }
 
-  // Replaces the handle's factor by that of the given matrix.
+  // Replaces the handle's factor by the factor of the given matrix.
   grpc::Status Refactorize(const std::string& handle, const v1::MatrixSpec& matrix,
                            const std::string& data) {
     grpc::ClientContext context;

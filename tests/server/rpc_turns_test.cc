@@ -1,5 +1,5 @@
 // Parsed uploads wait in a queue of their own, in which tenants take turns: one tenant's analyses
-// do not delay another tenant's small call.
+// do not delay another tenant's small request.
 #include <memory>
 #include <string>
 #include <vector>
@@ -114,7 +114,7 @@ TEST_F(RpcTurnsTest, AFullQueueRefusesTheTenantThatFilledIt) {
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(refused.error_details(), HasSubstr("QUEUE_FULL"));
   EXPECT_THAT(refused.error_details(), HasSubstr("RetryInfo"));
-  // A small call of another tenant is admitted, and A's last call is refused in its place.
+  // A small request of another tenant is admitted, and A's last call is refused in its place.
   const grpc::Status status = Call(*this, "B", kSmall).Finish();
   EXPECT_TRUE(status.ok()) << status.error_message();
   const grpc::Status displaced = calls_.back()->Finish();

@@ -82,8 +82,8 @@ def _panel(figure, left):
 
 
 def heat_map(case, pattern):
-    """Draws a case. `pattern` is that of the case's matrix or None; patterns of older results without
-    magnitudes are ignored.
+    """Draws a case. `pattern`: the pattern of its matrix, or None. Patterns of older results, which lack
+    magnitudes, are ignored.
     """
     if pattern and "rows" not in pattern["a"]:
         pattern = None

@@ -108,7 +108,7 @@ def accuracy(cases, dtype):
 
 
 def automatic(results):
-    """Draws the time of the choice of auto over that of the fastest method, by order."""
+    """Draws the ratio of the time of auto's choice to the fastest method's, by order."""
     points = {}
     doubtful = []
     for result in results:
