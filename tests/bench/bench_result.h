@@ -1,4 +1,4 @@
-// Shared by all benchmarks: headers and files of results, timing, medians, failure.
+// Helpers shared by all benchmarks: result header, timing, medians and error handling.
 #ifndef CROUT_TESTS_BENCH_BENCH_RESULT_H_
 #define CROUT_TESTS_BENCH_BENCH_RESULT_H_
 
@@ -25,7 +25,7 @@
 
 namespace crout {
 
-// Prints an error and exits.
+// Exits on an error, since a benchmark has no caller to return it to.
 inline void Check(const absl::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
@@ -37,7 +37,7 @@ T Check(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Seconds that `f` takes.
+// Returns the seconds that `f` takes.
 template <class F>
 double Time(F&& f) {
   const auto begin = std::chrono::steady_clock::now();
@@ -51,7 +51,8 @@ inline double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Device, version, commit and date of a result, and the load average of the minute before.
+// Returns the header of a result: benchmark, device, version, commit, date, and the machine's load
+// average over the last minute.
 inline nlohmann::ordered_json ResultHeader(const std::string& benchmark, const DeviceInfo& device) {
   const std::time_t now = std::time(nullptr);
   std::tm utc;
@@ -90,8 +91,8 @@ inline std::string FormatResult(const nlohmann::ordered_json& result) {
   return text + "\n}\n";
 }
 
-// Replaces the file at `path` by `text` in one step. A benchmark that is killed leaves the last
-// complete partial result.
+// Replaces the file at `path` atomically. A benchmark that writes intermediate results and is
+// killed leaves the last complete one.
 inline absl::Status ReplaceFile(const std::string& path, const std::string& text) {
   const std::string part = path + ".part";
   std::ofstream file(part);
@@ -104,13 +105,13 @@ inline absl::Status ReplaceFile(const std::string& path, const std::string& text
   return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", error.message()));
 }
 
-// Cores that this process may run on: fewer than the machine's under taskset.
+// Returns the number of cores that this process may use, which taskset can restrict.
 inline int CoresOfProcess() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-// Writes a result, complete or partial, to `path` if that is not empty.
+// Writes a complete or intermediate result to `path`, unless `path` is empty.
 inline void WriteResult(const nlohmann::ordered_json& result, const std::string& path) {
   if (!path.empty()) Check(ReplaceFile(path, FormatResult(result)));
 }

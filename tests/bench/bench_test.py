@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs crout-bench from outside and makes every table of what it wrote.
+"""Runs crout-bench as a program and makes every table of its results.
 
 usage: bench_test.py CROUT_BENCH
 """
@@ -91,7 +91,7 @@ class BenchTest(unittest.TestCase):
             command = [BENCH, "--algorithms=getrf", f"--generate=random:{','.join(map(str, orders))}", "-o", str(file)]
             with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as bench:
                 for line in bench.stderr:
-                    if line.startswith("random9 "):  # It begins when random8 is written.
+                    if line.startswith("random9 "):  # printed after random8 has been written
                         break
                 bench.kill()
             result = results.load(file)
@@ -106,7 +106,7 @@ class BenchTest(unittest.TestCase):
 
 
 class StudyTest(unittest.TestCase):
-    """Made-up results beside the published ones."""
+    """Tests tables of made-up results beside the published ones."""
 
     @staticmethod
     def case(algorithm, difference, seconds, **more):
@@ -308,7 +308,7 @@ class TableTest(unittest.TestCase):
             "H100: 0.500× to 0.500× the rate of a loop of cuBLAS in 16 streams",
             "H200: 10.0× to 600× as fast as cuSOLVER in 16 streams", "–",
             "H200: up to 6144: 0.950× as fast as cuSOLVER in 16 streams"])
-        # Each where there is a result of it.
+        # Experiments without a result of ours have a dash.
         self.assertEqual([cells[-1] for cells in published.irregular(None, dict(batches, few_large=[])).rows[:4]], ["–"] * 4)
 
     def test_targets_of_irregular_batches_are_met_or_not(self):

@@ -1,5 +1,6 @@
-// Benchmarks of the GPU as the service uses it. Prints one JSON object, with the device, the commit
-// and the date: gpu_service_bench > result.json
+// Measures the parts of the service on a GPU. Prints one JSON object with the device, the commit
+// and the date.
+//   gpu_service_bench > result.json
 
 #include <iostream>
 
