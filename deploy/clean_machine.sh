@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs deploy/new_user.sh, a new user's first minutes, in a fresh Debian 12 that contains only the bundle and, for each
-# surface, the packages that README.md names. Requires root, debootstrap and a network.
+# surface, the packages that docs/install.md names. Requires root, debootstrap and a network.
 #
 # usage: deploy/clean_machine.sh BUNDLE.tar.gz|PREFIX [SURFACE...]
 #   CROUT_MIRROR        Debian mirror, http://deb.debian.org/debian by default
@@ -20,8 +20,8 @@ leave() {
 }
 trap leave EXIT
 
-# The packages that README.md lists for a surface.
-packages_of() { sed -n "s/^| $1 | .* | \`apt-get install \(.*\)\` |\$/\1/p" README.md; }
+# The packages of a surface, from the table in docs/install.md.
+packages_of() { sed -n "s/^| $1 | .* | \`apt-get install \(.*\)\` |\$/\1/p" docs/install.md; }
 
 debootstrap --variant=minbase bookworm "$machine" "${CROUT_MIRROR:-http://deb.debian.org/debian}" >/dev/null
 mount -t proc proc "$machine/proc"

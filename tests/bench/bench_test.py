@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs crout-bench from outside and makes every table of what it wrote.
+"""Runs crout-bench as a program and makes every table of its results.
 
 usage: bench_test.py CROUT_BENCH
 """
@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 import performance_doc
-from report import flow, irregular_targets, poisson, published, results, reuse, service, tables, whole_set
+from report import break_even, flow, irregular_targets, poisson, published, results, reuse, service, tables, whole_set
 from report.table import Table, deviation, mean, number, quantile
 
 BENCH = sys.argv.pop(1)
@@ -91,7 +91,7 @@ class BenchTest(unittest.TestCase):
             command = [BENCH, "--algorithms=getrf", f"--generate=random:{','.join(map(str, orders))}", "-o", str(file)]
             with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as bench:
                 for line in bench.stderr:
-                    if line.startswith("random9 "):  # It begins when random8 is written.
+                    if line.startswith("random9 "):  # printed after random8 has been written
                         break
                 bench.kill()
             result = results.load(file)
@@ -106,7 +106,7 @@ class BenchTest(unittest.TestCase):
 
 
 class StudyTest(unittest.TestCase):
-    """Made-up results beside the published ones."""
+    """Tests tables of made-up results beside the published ones."""
 
     @staticmethod
     def case(algorithm, difference, seconds, **more):
@@ -261,6 +261,15 @@ class TableTest(unittest.TestCase):
             [9, "random", "1.00×, 5 of 50", "–"], [8, "random", "2.00×, 5 of 50", "–"],
             [7, "flow", "–", "10.0×, 5 of 50"], [8, "random", "5.00×, 5 of 50", "–"]])
 
+    def test_break_even(self):
+        self.assertEqual(break_even.link(125e6, alone=3.0, server=1.0), "on links from 0.50 Gbit/s")
+        self.assertEqual(break_even.link(1e6, alone=2.0, server=1.0), "on links from 8.0 Mbit/s")
+        self.assertEqual(break_even.link(1e6, alone=1.0, server=1.0), "never")
+        self.assertEqual(break_even.from_system(alone=5.0, first=4.0, later=6.0), "from system 1")
+        self.assertEqual(break_even.from_system(alone=5.0, first=10.0, later=5.0), "never")
+        # 10 + 3 k is below 5 (k + 1) from k = 3 on.
+        self.assertEqual(break_even.from_system(alone=5.0, first=10.0, later=3.0), "from system 4")
+
     def test_sparse_lu_has_tables_with_cudss_and_without(self):
         case = {"matrix": "maxwell_5", "n": 614592, "numeric_ms": 500.0, "flops": 2e12}
         alone = {"benchmark": "gpu_sparse", "device": "NVIDIA H100", "file": "f", "cudss": "not found", "cases": [case]}
@@ -299,7 +308,7 @@ class TableTest(unittest.TestCase):
             "H100: 0.500× to 0.500× the rate of a loop of cuBLAS in 16 streams",
             "H200: 10.0× to 600× as fast as cuSOLVER in 16 streams", "–",
             "H200: up to 6144: 0.950× as fast as cuSOLVER in 16 streams"])
-        # Each where there is a result of it.
+        # Experiments without a result of ours have a dash.
         self.assertEqual([cells[-1] for cells in published.irregular(None, dict(batches, few_large=[])).rows[:4]], ["–"] * 4)
 
     def test_targets_of_irregular_batches_are_met_or_not(self):

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes docs/performance.md, a short page, and those that it leads to, in docs/studies and
-docs/performance, from the results kept in tests/bench/results and the published figures in
-tests/bench/published, and the figures of docs/series.md. None of them is typed by hand.
+"""Writes the performance pages from kept results and published figures.
 
-    performance_doc.py            write them
-    performance_doc.py --check    fail, showing the difference, where they are not what would be written
+The sources are tests/bench/results and tests/bench/published. The pages are docs/performance.md, a short
+page, and its subpages in docs/studies and docs/performance; also the tables in docs/series.md and README.md.
+No figure is typed by hand.
+
+    performance_doc.py            write the pages
+    performance_doc.py --check    fail and show the difference if a page is not up to date
 
 Needs Python's standard library alone.
 """
@@ -15,9 +17,10 @@ import difflib
 import pathlib
 import re
 import sys
+import textwrap
 import typing
 
-from report import flow, irregular_targets, poisson, published, results, reuse, service, tables, whole_set
+from report import break_even, flow, irregular_targets, poisson, published, results, reuse, service, tables, whole_set
 from report.table import Table, count
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -28,7 +31,7 @@ its device and commit, and from the published figures in `tests/bench/published/
 result and run the script.
 """
 
-# Benchmarks whose results are lists of records: the heading, and the page that has them.
+# Benchmarks whose results are lists of records: their heading, and the page that shows them.
 KEPT = {
     "gpu_lu": ("Dense LU on a GPU beside cuSOLVER's getrf", "dense_lu"),
     "gpu_lu_profile": ("What bounds dense LU on a GPU", "dense_lu"),
@@ -54,7 +57,8 @@ KEPT = {
     "gpu_service": ("The parts of the service on a GPU", "service"),
 }
 
-# What a reader is to expect: a benchmark, one of its tables, which of its rows, by what columns say, and which of its columns.
+# The rows of the short page: a benchmark, one of its tables, its rows by the values of some columns, and its
+# columns.
 EXPECT = (
     ("gpu_lu", "square", {"dtype": ["f64", "c64"]}, ("dtype", "rows", "getrf, ms", "crout lu, ms", "crout lu times faster", "crout lu tflops",
                                                      "portable times faster")),
@@ -74,22 +78,22 @@ EXPECT = (
     ("service", "latency", {}, ("n", "bare getrf, µs", "last byte to reply, µs", "extra, µs", "round trip, µs")),
     ("tls", "tls_latency", {}, ("n", "plain median, µs", "tls median, µs", "extra, µs", "plain p99, µs", "tls p99, µs")),
 )
-# The pictures of the short page: one of each kind.
+# Pictures of the short page, one of each kind.
 SHOWN = ("bddc_iterations", "block_lu", "gauss_jordan", "levels_maxwell_5", "mean_curvature", "profile_h100_f64", "sections_bp_1400",
          "series_jumps_0.0001")
 RESULTS = "performance/results.md"
-FOLDED = 25  # rows from which on a page shows a table only to who opens it
+FOLDED = 25  # tables with at least this many rows are folded
 
 
 @dataclasses.dataclass
 class Page:
     name: str
     title: str
-    what: str  # a line, on the short page and at the head of its own
-    source: str = ""  # the published one
+    what: str  # one line, used on the short page and at the top of its own
+    source: str = ""  # the published source
     folder: str = "performance"
     more: typing.Callable = lambda of_kind: []  # sections besides those of KEPT
-    pictures: tuple = ()  # of docs/images, by patterns of their names
+    pictures: tuple = ()  # patterns of names in docs/images
 
     @property
     def path(self):
@@ -103,7 +107,7 @@ def kind(result):
 
 
 def context(result):
-    """Device, commit and date, wherever the benchmark's framework puts them."""
+    """Returns device, commit and date from either place where a benchmark stores them."""
     where = result.get("context", result)
     return [where["device"], where["commit"], where["date"][:10]]
 
@@ -115,7 +119,7 @@ def result_list(all_results):
 
 
 def folded(table):
-    """As Markdown; one of many rows is closed until a reader opens it."""
+    """Returns the table as Markdown; a table with many rows is folded."""
     if len(table.rows) < FOLDED:
         return table.markdown()
     head, *rest = table.markdown().partition("\n| ")
@@ -136,13 +140,15 @@ def source(result):
 
 
 def times_count(result):
-    """Not of a busy machine, nor of the iterative method as published, which is taken for sweeps and accuracy."""
+    """Returns whether the times of a result count. They do not on a busy machine, nor for the published
+    variant of the iterative method, which is run for its sweeps and accuracy.
+    """
     return not results.busy(result) and not any("variant" in case.get("parameters", {}) and "iterations" in case
                                                 for case in result["cases"])
 
 
 def run_of(result):
-    """Where it was and which of the runs, by its file's name: "H100, thesis"."""
+    """Returns the device and the name of the run from the file's name: "H100, thesis"."""
     words = result["file"].removeprefix("crout_bench_").split("_")[:-1]
     words = [word for word in words if not re.fullmatch(r"[ah]\d+|host|\d+cores?", word)]
     return ", ".join([results.device_label(result), *([" ".join(words)] if words else [])])
@@ -155,11 +161,12 @@ def iterative_crout(of_kind):
     for result in some:
         if times_count(result):
             continue
-        made = published.tolerances(result)  # Without one, the sweeps and factors are those of another result.
+        made = published.tolerances(result)  # Without tolerances, show the result's sweeps and factors.
         if not made:
             made = published.sweeps(result)
             blocks = [] if results.busy(result) else published.thread_blocks(result)
-            made += blocks or whole_set.tables(result, timed=False)  # of few matrices, and the factors do not depend on blocks
+            # Thread blocks were run on few matrices and do not affect the factors.
+            made += blocks or whole_set.tables(result, timed=False)
         made += [table for dtype in published.FILES for table in published.solvers(result, dtype)]
         plain = [case for case in results.cases([result]) if "parameters" not in case]
         made += [table for dtype in results.dtypes(plain) for table in tables.conditions(plain, dtype)]
@@ -188,7 +195,7 @@ def lu_methods(of_kind):
 
 
 def kept_tables(of_kind, benchmark, key, title):
-    """A table of each result that has it."""
+    """Returns a section with the table from each result that has it."""
     pairs = [(result, service.table(result, key)) for result in of_kind.get(benchmark, [])]
     return [section(title, [table], source(result)) for result, table in pairs if table is not None]
 
@@ -210,7 +217,7 @@ def gauss_jordan(of_kind):
 
 
 def newest(some):
-    """Of results of one benchmark; None of none."""
+    """Returns the newest of several results of one benchmark, or None."""
     return max(some, key=lambda result: result["date"], default=None)
 
 
@@ -267,7 +274,7 @@ PAGES = (
 )
 
 
-# What a picture of docs/images shows, by the beginning of its name.
+# Captions of the pictures in docs/images, by the beginning of their names.
 CAPTIONS = {
     "bddc_iterations": "Poisson's equation on a cube: iterations of conjugate gradients by the local factors and their tolerance",
     "block_lu": "Blocked LU: times by order, rates by the size of blocks and by threads",
@@ -281,7 +288,7 @@ CAPTIONS = {
 
 
 def shown(patterns, up=""):
-    """The pictures of docs/images that fit, by name, under what each kind of them shows."""
+    """Returns Markdown for the matching pictures of docs/images, by name, under the caption of their kind."""
     lines = []
     for beginning, caption in CAPTIONS.items():
         found = sorted({path for one in patterns for path in (DOCS / "images").glob(f"{one}.svg") if path.name.startswith(beginning)})
@@ -300,33 +307,33 @@ def page_text(page, of_kind):
             continue
         for result in of_kind.get(name, []):
             made = service.tables(result)
-            if made:  # A trace alone is for a picture.
+            if made:  # a result with nothing but a trace has only a picture
                 parts.append(section(title, made, source(result)))
     return "\n".join(parts)
 
 
 def some_rows(table, wanted):
-    """Those that have, in each column named, one of its values."""
+    """Returns the rows that have one of the given values in each given column."""
     at = {table.header.index(name): values for name, values in wanted.items()}
     rows = [row for row in table.rows if all(row[k] in values for k, values in at.items())]
     return Table(table.title, table.header, rows, table.note)
 
 
 def some_columns(table, wanted):
-    """Those of `wanted` that there are: a column is as old as the benchmark that writes it."""
+    """Returns the `wanted` columns that exist; older results may lack newer columns."""
     there = [name for name in wanted if name in table.header]
     at = [table.header.index(name) for name in there]
     return Table(table.title, there, [[row[k] for k in at] for row in table.rows], table.note)
 
 
 def expected(title, page, result, table):
-    """A part of the short page: who wants to know more finds it on the other."""
+    """Returns a part of the short page. Its heading links to the full page."""
     begin = f"### [{title}]({page.path})\n\n{source(result)}\n\n**{table.title}**\n"
     return begin + "\n" + "\n".join(table.markdown().split("\n")[2:])
 
 
 def beside_the_published(of_kind):
-    """The totals of the thesis's methods and ours, of the result that has most of its matrices."""
+    """Returns the totals of the thesis's methods and ours, from the result with the most shared matrices."""
     crout = [result for result in of_kind.get("crout", []) if times_count(result)]
     found = [(result, table) for result in crout for table in whole_set.tables(result, timed=True) if table.title.startswith("Totals")]
     if not found:
@@ -358,23 +365,26 @@ def short_page(all_results, of_kind):
 FIGURES = ("<!-- Written by tests/bench/performance_doc.py. -->\n", "<!-- Until here. -->\n")
 
 
-def with_figures(text, table):
-    """A page that is written by hand, with the table between its two marks."""
+def with_figures(page, table):
+    """Returns a hand-written page with the table between its two marks and the note below the table."""
     begin, end = FIGURES
-    before, rest = text.split(begin)
+    before, rest = page.read_text(encoding="utf-8").split(begin)
     after = rest.split(end)[1]
-    return before + begin + "\n" + "\n".join(table.markdown().split("\n")[2:]) + "\n" + end + after
+    rows = "\n".join(dataclasses.replace(table, note="").markdown().split("\n")[2:])
+    note = textwrap.fill(table.note, 130) + "\n\n" if table.note else ""
+    return before + begin + "\n" + rows + "\n" + note + end + after
 
 
 def documents(all_results):
-    """{path in docs: text}"""
+    """Returns {path in docs: text}."""
     of_kind = {}
     for result in all_results:
         of_kind.setdefault(kind(result), []).append(result)
     made = {page.path: page_text(page, of_kind) for page in PAGES}
     made["performance.md"] = short_page(all_results, of_kind)
     made[RESULTS] = result_list(all_results)
-    made["series.md"] = with_figures((DOCS / "series.md").read_text(encoding="utf-8"), reuse.table(of_kind))
+    made["series.md"] = with_figures(DOCS / "series.md", reuse.table(of_kind))
+    made["../README.md"] = with_figures(DOCS.parent / "README.md", break_even.table(of_kind))
     return made
 
 
@@ -385,17 +395,18 @@ def main():
     paths = sorted((HERE / "results").glob("*.json"))
     wrong = False
     for name, text in documents([results.load(path) for path in paths]).items():
-        document = DOCS / name
+        document = (DOCS / name).resolve()
+        name = document.relative_to(DOCS.parent)
         if not check:
             document.parent.mkdir(exist_ok=True)
             document.write_text(text, encoding="utf-8")
             continue
         current = document.read_text(encoding="utf-8") if document.exists() else ""
         difference = list(difflib.unified_diff(current.splitlines(True), text.splitlines(True),
-                                               f"docs/{name}", "generated", n=1))
+                                               str(name), "generated", n=1))
         sys.stdout.writelines(difference[:60])
         if difference:
-            print(f"\ndocs/{name} is not what tests/bench/performance_doc.py writes: run it")
+            print(f"\n{name} is not what tests/bench/performance_doc.py writes: run it")
             wrong = True
     return 1 if wrong else 0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that docs/architecture.md leads where it says: every path, symbol and decision that it names is
-there, and every folder of the product is in its map.
+"""Checks that every path, symbol and decision named in docs/architecture.md exists, and that its map has
+every folder of the product.
 
 usage: architecture_test.py
 """
@@ -12,13 +12,13 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAP = ROOT / "docs/architecture.md"
 DEVICES = ("kernels/host", "kernels/cuda")
-# Folders of code: what is built or left by tools lies elsewhere.
+# Folders of code. Build results and tools' files are elsewhere.
 CODE = ("client", "cmake", "deploy", "docs", "kernels", "proto", "server", "tests")
 EXTENSIONS = r"\.(cc|cmake|cu|cuh|h|map|md|proto|py|sh)"
 
 
 def spans(text):
-    """What stands between backquotes."""
+    """Returns the texts between backquotes."""
     return re.findall(r"`([^`\n]+)`", text)
 
 
@@ -38,8 +38,10 @@ class ArchitectureTest(unittest.TestCase):
         cls.names = {path.name for path in code_files(*CODE)}
 
     def missing_paths(self, line):
-        """A path with folders is from the root; a name alone is of a file below a folder that the line
-        names, or beside those of its pattern, or, where it names neither, of any file."""
+        """Checks paths. A path with folders starts at the root. A file name alone must be below a folder that
+        the line names, or beside files that match the line's pattern; if the line has neither, it may be
+        anywhere.
+        """
         paths = [span for span in spans(line) if is_path(span)]
         below = [path.rstrip("/") for path in paths if (ROOT / path).is_dir()]
         beside = [path.rpartition("/")[0] for path in paths if "*" in path and "/" in path]

@@ -1,4 +1,4 @@
-"""Series over one stream: the work of each step, and the factors that remain."""
+"""Series over one stream: the action of each step, and what stays behind."""
 
 import asyncio
 import contextlib
@@ -88,7 +88,7 @@ def test_a_step_starts_where_it_is_told_to(client, regular, rng):
         assert cold.old_iterations > solved.old_iterations == 0
         assert solved.x.tobytes() == cold.x.tobytes()
         assert second(np.asfortranarray(1e250 * cold.x)).x.tobytes() == cold.x.tobytes()
-        # Any type that converts to x's type, as for right-hand sides.
+        # A start may have any type that converts to the series' type, like right-hand sides.
         assert_solves(near, second(np.ones(b.shape, dtype="i4")).x, b)
     same = client.series([A, None], b, x0=cold.x, strategy="refactor")
     assert all(step.accurate for step in same)
@@ -108,7 +108,7 @@ def test_starts_may_be_made_of_the_solutions_before(client, regular):
     for step in steps:
         solutions.append(step.x)
         assert step.accurate
-    assert step.old_iterations <= 1  # linear in time up to roundoff
+    assert step.old_iterations <= 1  # linear in time, except for roundoff
 
 
 def test_a_start_that_is_not_like_the_solution_is_refused(client, regular):

@@ -1,4 +1,4 @@
-"""Factor and solve, against SciPy."""
+"""Factor and solve, compared with SciPy."""
 
 import gzip
 import math
@@ -36,7 +36,7 @@ def test_solves_as_scipy(client, regular, rng, dtype, order, shape):
 
 
 def test_many_messages(client, regular, rng):
-    A, b = regular(600), rng.standard_normal((600, 300))  # 2.75 MiB and 1.4 MiB: both in several messages
+    A, b = regular(600), rng.standard_normal((600, 300))  # 2.75 MiB and 1.4 MiB: several messages each
     assert_solves(A, client.lu_factor(A).solve(b), b)
     assert_solves(A, client.solve(A, b), b)
 
@@ -309,7 +309,7 @@ def test_refusals_say_what_is_wrong(client, call, message):
         call(client)
     assert isinstance(caught.value, ValueError)
     assert caught.value.code in ("INVALID_ARGUMENT", "FAILED_PRECONDITION")
-    # Names of the contract are not keywords of this package.
+    # Messages must not use names of the contract that the package does not have.
     assert not re.search(
         r"header|drop_matrix|factor_dtype|max_refinement|SINGLE|PIVOT_RULE", str(caught.value)
     )

@@ -1,4 +1,4 @@
-"""TLS, with a server for the test and certificates from openssl."""
+"""TLS with a separate server and certificates made by openssl."""
 
 import asyncio
 import pickle

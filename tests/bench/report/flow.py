@@ -1,4 +1,4 @@
-"""The flow by mean curvature: what each way from step to step costs, and how far its u is off."""
+"""Mean curvature flow: the cost of each way to make a step, and the error of its u."""
 
 from report import results
 from report.table import Table, number, quantile
@@ -9,7 +9,7 @@ def name(flow):
 
 
 def later(flow, key):
-    """The median over the steps after the first, which has no factor to begin with."""
+    """Returns the median over the steps after the first, which has no earlier factor."""
     return quantile([step[key] for step in flow["steps"][1:]], 0.5)
 
 

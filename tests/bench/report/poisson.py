@@ -11,7 +11,7 @@ EXACT = {"irr_lu": "MAGMA", "getrf": "cuSOLVER", "crout_lu": "cuSOLVER", "cmpp":
 
 
 def read():
-    """{(figure, elements along a subdomain's edge, method): value}"""
+    """Returns {(figure, elements along a subdomain's edge, method): value}."""
     with open(published.DIRECTORY / "bddc.csv", newline="", encoding="utf-8") as file:
         return {(row["figure"], int(row["h_over_H"]), row["decomposer"]): float(row["value"])
                 for row in csv.DictReader(file)}
@@ -32,7 +32,9 @@ def method(row):
 
 
 def iterations(some_results):
-    """Of each method, theirs and ours by the size of subdomains; with exact factors ours are getrf's."""
+    """Tabulates iterations of each method, published and ours, by the size of subdomains. Our exact factors
+    are getrf's.
+    """
     theirs = read()
     sizes = sorted({m for figure, m, _ in theirs if figure == FIGURES["iterations"]})
     ours = {}
@@ -48,7 +50,7 @@ def iterations(some_results):
 
 
 def tables(result):
-    """Iterations and times, a row for each cube and method."""
+    """Tabulates iterations and times, one row for each cube and method."""
     theirs = read()
     rows = []
     for row in result["cubes"]:

@@ -7,7 +7,7 @@ UNITS = {"us": "µs", "ms": "ms", "s": "s", "mib": "MiB"}
 
 
 def heading(key):
-    """"bare_getrf_us" as "bare getrf, µs"."""
+    """Returns "bare getrf, µs" for "bare_getrf_us"."""
     words = key.split("_")
     if len(words) > 1 and words[-1] in UNITS:
         return " ".join(words[:-1]) + ", " + UNITS[words[-1]]
@@ -15,7 +15,7 @@ def heading(key):
 
 
 def records(title, rows, note=""):
-    """A table of objects; a column for each key, those that say which case it is first."""
+    """Makes a table with a column for each key. Keys that identify the case come first."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     keys.sort(key=lambda key: FIRST.index(key) if key in FIRST else len(FIRST))
     return Table(title, [heading(key) for key in keys],
@@ -113,7 +113,7 @@ TITLES = {
     "fronts_one_by_one": "All fronts in batches, as multifrontal takes them, beside cuSOLVER's and cuBLAS's calls for each in 16 streams, "
                          "level by level in turn, assembled alike: medians, and how often the calls' time is ours, with the spread of the "
                          "rounds",
-    # Of one benchmark alone.
+    # Titles for one benchmark only.
     "gpu_stripes.solve": "The published method, Gauss-Jordan by panels, the echelon form of [A b] and getrf with getrs, in turn, and "
                          "the last three on the host's cores: one right-hand side, entries uniform in [1, 1000], medians",
     "service.series": "A step of a time series as its client waits for it over loopback, by what it sends: the whole step, beside "
@@ -121,17 +121,17 @@ TITLES = {
     "gpu_sparse.cases": "Float64, medians: the analysis on the host, the numeric phase with that known and the values on the GPU, "
                         "the same again with what the factor before it holds of the analysis, as in a series, solves of one and of 16 right-hand sides without refinement",
 }
-# Quotients of two times that are taken in turn, and so in every round.
+# Quotients of two times measured in turn, with one value per round.
 BY_ROUNDS = ("gain", "times_faster", "numeric_ratio")
 ROUNDS_NOTE = "Quotients of times are medians of those of the rounds, not the quotients of the medians beside them."
-# Of a run of an iterative method, beside others in one record.
+# Columns of a run of an iterative method within a record.
 RUN_KEYS = ["ms", "section", "sweeps", "pivots"]
-# Of a sparse factorization, by one of two libraries.
+# Columns of a sparse factorization by one library within a record.
 SPARSE_KEYS = ["analysis_ms", "numeric_ms", "solve_ms", "lu_entries", "backward_error"]
 
 
 def flat(row):
-    """A record whose runs, objects themselves, became columns."""
+    """Returns a record in which runs, which are objects, became columns."""
     columns = {}
     for key, value in row.items():
         if isinstance(value, dict):
@@ -142,7 +142,7 @@ def flat(row):
 
 
 def by_way(rows):
-    """A row for each way in which a system was solved; the vendor's is not verified."""
+    """Returns a row for each way to solve a system. The vendor's is not verified."""
     ways = [{"n": row["n"], "family": row["family"], "factor": way, **how}
             for row in rows for way, how in row.items() if isinstance(how, dict)]
     for row in ways:
@@ -152,7 +152,7 @@ def by_way(rows):
 
 
 def table(result, key):
-    """The table of one list of records, None where the result has none."""
+    """Returns the table of one list of records, or None if the result does not have it."""
     value = result.get(key)
     if value is None:
         return None
@@ -176,7 +176,7 @@ def tables(result):
 
 
 def suite(result):
-    """The run of a test suite, in a sentence."""
+    """Summarizes the run of a test suite in a sentence."""
     real = result.get("real_matrices", {})
     programs = {test["program"] for test in result["tests"]}
     text = (f"{count(result['passed'], 'test')} of {count(len(programs), 'program')} passed, "
@@ -187,7 +187,7 @@ def suite(result):
 
 
 def google_benchmark(result):
-    """Rates of a Google Benchmark result."""
+    """Tabulates the rates of a Google Benchmark result."""
     rows = []
     for run in result["benchmarks"]:
         rate = run.get("bytes_per_second")

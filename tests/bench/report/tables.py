@@ -107,7 +107,7 @@ def iterations(cases):
 
 
 def _at_step(cases, case):
-    """Peers of a case: the same matrix of the same sequence."""
+    """Returns the peers of a case: those for the same matrix of the same sequence."""
     return [c for c in cases if r.timed(c) and
             all(c.get(k) == case.get(k) for k in ("matrix", "dtype", "device", "sequence"))]
 
@@ -147,7 +147,7 @@ def direct(cases):
 
 
 def direct_by_device(some_results):
-    """Each direct solver on the host beside the same on a GPU, of the same systems."""
+    """Tabulates direct solvers on the host beside the same on a GPU, for the same systems."""
     cases = [dict(case, label=r.device_label(result)) for result in some_results if r.about_direct(result)
              for case in result["cases"] if "nrhs" in case and "median_s" in case]
     rows = []
@@ -164,12 +164,12 @@ def direct_by_device(some_results):
 
 
 def capacity(case):
-    """Gflop/s, by 2 n³ / 3 operations."""
+    """Returns Gflop/s, counting 2 n³ / 3 operations."""
     return 2 * case["n"] ** 3 / 3e9 / case["median_s"]
 
 
 def block_cases(some_results):
-    """Those of results about block_lu's blocks and threads and the plain loops, each with its cores."""
+    """Returns the cases of results about block_lu and the plain loops, each with its cores."""
     return [dict(case, cores=result["cores"]) for result in some_results if r.about_blocks(result)
             for case in result["cases"] if r.timed(case)]
 
@@ -179,8 +179,9 @@ def has_dominant(result):
 
 
 def by_size(some_results):
-    """Of matrices that need no pivoting, each method by its default on a GPU, and on the fewest and most cores of a
-    host: (type, cases) of each type."""
+    """Returns [(type, cases)] for matrices that need no pivoting: each method with its defaults on a GPU, and
+    on the fewest and most cores of a host.
+    """
     hosts = [result["cores"] for result in some_results if r.about_blocks(result)]
     shown = [result for result in some_results if has_dominant(result) and
              (not r.about_blocks(result) or result["cores"] in (min(hosts), max(hosts)))]
@@ -204,7 +205,7 @@ def _blocked_method(case):
 
 
 def blocks(some_results):
-    """block_lu by its blocks, priorities and threads, beside getrf and the plain loops: rates on each number of cores."""
+    """Tabulates the rates of block_lu by blocks, priorities and cores, beside getrf and the plain loops."""
     cases = [case for case in block_cases(some_results) if case["dtype"] == "f64"]
     cores = sorted({case["cores"] for case in cases})
     by_row = {}
@@ -223,7 +224,7 @@ def blocks(some_results):
 
 
 def solvers(cases):
-    """Of each solver, over the matrices: its time, and the error that is its own."""
+    """Tabulates the solvers over all matrices: their times, and the errors that they add."""
     rows = []
     for dtype in r.dtypes(cases):
         some = [case for case in cases
@@ -243,7 +244,7 @@ def solvers(cases):
 
 
 def conditions(cases, dtype):
-    """How far accuracy goes by the condition of the matrix: a row for each, by ascending condition."""
+    """Tabulates accuracy by the condition of the matrix, in ascending order."""
     some = [case for case in r.single_matrices(cases, dtype) if r.timed(case) and case.get("condition")]
     series = r.series_of(some)
     if not some:
@@ -256,7 +257,7 @@ def conditions(cases, dtype):
     return [Table(f"Condition beside accuracy, {dtype}", ["matrix", "n", "condition", *series], rows, note)]
 
 
-# Why files are not among the matrices of a run that is about others.
+# Reasons for which files are not part of a run.
 NOT_CHOSEN = ("beyond the limits of this run", ", not square", "is complex: run it with")
 
 
