@@ -87,7 +87,7 @@ class Worker {
         problem_(problem),
         random_(number) {}
 
-  // `handle` is that of the prepared factor in the modes solve and mix.
+  // `handle` identifies the prepared factor in the modes solve and mix.
   void Run(const std::string& handle, Pace* pace) {
     while (const auto begin = pace->Next()) {
       const bool counts = pace->Counts(*begin);

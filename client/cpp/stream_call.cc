@@ -96,7 +96,7 @@ void StreamCall::Begin(const StreamRound& round, MessageWriter* writer) {
 }
 
 void StreamCall::Start(const std::string& method) {
-  // Metadata, first message and (in small calls) the half-close go out in one write.
+  // Metadata, first message and (of a small request) the half-close go out in one write.
   scope_->context()->set_initial_metadata_corked(true);
   stream_ = stub_->PrepareCall(scope_->context(), method, &cq_);
   stream_->StartCall(nullptr);

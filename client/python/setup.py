@@ -25,7 +25,7 @@ def proto_directory():
 
 
 def protoc():
-    """The compiler of grpcio-tools, otherwise that of the system."""
+    """The compiler of grpcio-tools, otherwise the system's."""
     try:
         import grpc_tools  # noqa: F401
     except ImportError:

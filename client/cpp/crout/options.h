@@ -74,7 +74,7 @@ struct ProgressUpdate {
 };
 
 struct CallOptions {
-  // Timeout of the whole call, retries included. Unset: that of the client. 0 or infinite: none.
+  // Timeout of the whole call, retries included. Unset: the client's. 0 or infinite: none.
   std::optional<absl::Duration> timeout = std::nullopt;
   // Not owned; null for none.
   Cancellation* cancellation = nullptr;

@@ -5,7 +5,7 @@ usage: mean_curvature.py ADDRESS RESULT.json [--grid=50] [--steps=7] [--device=D
 The problem is that of L. M. Cejka's thesis (CTU in Prague 2023, section 3.3): a surface z = u(x, y) over the
 square [-1, 1]^2, u = 0 on its boundary, with semi-implicit finite differences on GRID x GRID points and the
 iterative Crout method, which starts from the factor of the previous step. Each way continues from its own
-solutions. Its error is the distance of its u from that of a factorization by getrf in every step.
+solutions. Its error is the distance of its u from the u of the way that factors by getrf in each step.
 Milliseconds are the server's, for factorization, solution and corrections, without the transfer of the
 matrices. --ways: only getrf and the ways whose names begin so. The file is rewritten after each way.
 """

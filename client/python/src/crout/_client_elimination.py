@@ -80,7 +80,7 @@ class EliminationCalls(Connection):
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def schur_complement_of(self, A: Any, keep: Any, **options: Unpack[FactorizeOptions]) -> Complement:
-        """Eliminate all but chosen unknowns of a sparse matrix, which stays sparse.
+        """Eliminate all but chosen unknowns of a sparse matrix without a dense form.
 
         Parameters
         ----------

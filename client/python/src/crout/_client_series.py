@@ -82,8 +82,8 @@ class SeriesCalls(Connection):
         HandleExpired
             `start`, or the series' factor, is no longer on the server.
         InvalidRequest
-            The number of right-hand sides or guesses differs from that of the matrices (a surplus is
-            detected after the last solution); one of them is a list of arrays; or a guess does not have
+            There are not as many right-hand sides or guesses as matrices (a surplus is detected
+            after the last solution); one of them is a list of arrays; or a guess does not have
             x's shape.
         """
         return closed_at_exit(self._steps(matrices, rhs, x0, start, options))

@@ -176,7 +176,7 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
 def known_determinant(record: FactorRecord) -> SlogDet | None:
     """The determinant of A if the record has it: the server's, or zero.
 
-    Raises InvalidRequest for a low-precision factor, whose determinant is not that of A.
+    Raises InvalidRequest for a low-precision factor, whose determinant differs from A's.
     """
     if record.precision is not None and record.info == 0:
         raise InvalidRequest(

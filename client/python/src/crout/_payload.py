@@ -123,8 +123,8 @@ def as_elements(array: Array) -> Array:
 def matrix(value: Any) -> Payload:
     """A matrix: two-dimensional array, scipy.sparse matrix, or path of a file.
 
-    Files are Matrix Market, or archives of `scipy.sparse.save_npz`. A Payload is returned unchanged, such
-    as that of a matrix generated while it is sent.
+    Files are Matrix Market, or archives of `scipy.sparse.save_npz`. A Payload is returned unchanged; it
+    may generate its matrix while it is sent.
     """
     if isinstance(value, Payload):
         return value

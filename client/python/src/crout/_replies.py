@@ -267,7 +267,7 @@ class SolutionReply:
     target : Target
         Destination of X.
     shape : tuple of int or None
-        Shape of X for the caller; None for that of the target.
+        Shape of X for the caller; None for the target's.
     known_version : int or None
         Version of the factor whose type the client has. With this version X must have the expected type.
     """

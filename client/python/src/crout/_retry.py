@@ -1,4 +1,4 @@
-"""The retry policy: the same as that of the C++ client (client/cpp/retry.h)."""
+"""The retry policy, the same as in the C++ client (client/cpp/retry.h)."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class ServerInfo:
     max_n : int
         Largest dimension of a matrix.
     max_sparse_n : int
-        Largest order of a matrix that stays sparse, on a device with sparse_algorithms; 0 from older
+        Largest order of a matrix that is factored as sparse, on a device with sparse_algorithms; 0 from older
         servers.
     default_lease, max_lease : float
         Seconds.

@@ -19,7 +19,7 @@ class SparseInfo:
     flops : float
         Operations of the factorization; a complex operation counts as one.
     perturbed_pivots : int
-        Pivots that were too small and were perturbed (made larger); solves are corrected for them.
+        Pivots that were too small and were perturbed (increased); solves are corrected for them.
     negative_pivots : int or None
         Number of negative eigenvalues. Set for a real symmetric matrix without row interchanges.
     fronts, levels, largest_front : int

@@ -57,7 +57,7 @@ def connect(
         ``CROUT_TOKEN_FILE``), and then from that file, which may set all of the below but `timeout`,
         `retry` and `token`.
     tenant : str, optional
-        Tenant that owns the factors; 1 to 64 of [A-Za-z0-9_.-]. Default: that of the server.
+        Tenant that owns the factors; 1 to 64 of [A-Za-z0-9_.-]. Default: the server's.
     timeout : float, optional
         Seconds for each call, retries included; None for no limit.
     retry : RetryPolicy, optional
@@ -126,8 +126,8 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         name : str
             Name for listing; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
-            Time that an unused factor is kept: "90s", "10m", "1h", or seconds. Default: that of the
-            server, often an hour.
+            Time that an unused factor is kept: "90s", "10m", "1h", or seconds. Default: the
+            server's, often an hour.
         request_id : str
             Makes the call safe to repeat after a lost connection: calls with the same id return the same
             factor. The server then finishes the work even if the caller disconnects. If a warning is
@@ -137,7 +137,7 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         device : str
             "host", "cuda:0", ...; default: the device expected to finish first.
         dtype : dtype
-            Type of L and U, in single or double precision; default: that of A. ``refine=`` refines solves
+            Type of L and U, in single or double precision; default: A's type. ``refine=`` refines solves
             with float32 factors to A's accuracy.
         precision : str, optional
             "single" or "tf32": compute L and U of a float64 or complex128 matrix in lower precision and

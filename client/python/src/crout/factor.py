@@ -257,7 +257,7 @@ class Factor(FactorView, Held):
         _options.factorize_options, _requests.replace_option, _requests.values_option, _options.call_options
     )
     def refactor(self, A: Any, **options: Unpack[RefactorOptions]) -> Self:
-        """Replace the factor by that of a new matrix of the same order, atomically for all its users.
+        """Replace the factor by one of a new matrix of the same order, atomically for all its users.
 
         An iterative method starts from the old factor.
 
