@@ -85,8 +85,7 @@ def _chosen(all_members: int, members: Iterable[int] | None, count: int) -> list
 
 
 def _columns(b: Any, k: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Array, int]:
-    """A right-hand side of member k as a matrix of the batch's type, and its original number of dimensions.
-    """
+    """A right-hand side of member k as a matrix of the batch's type, and its own number of dimensions."""
     array = _payload.as_elements(_payload.as_array(b))
     if array.dtype.kind == "c" and dtype.kind != "c":
         raise InvalidRequest(f"the right-hand side of member {k} is complex, the batch real")

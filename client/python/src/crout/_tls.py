@@ -14,8 +14,7 @@ from crout.errors import InvalidRequest
 
 @dataclass(frozen=True)
 class Tls:
-    """Paths of PEM files; None if not set. Paths are stored instead of contents because clients are pickled.
-    """
+    """Paths of PEM files; None if not set. Paths are stored, not contents, because clients are pickled."""
 
     ca: str | None = None
     cert: str | None = None
@@ -48,8 +47,7 @@ def make_tls(
 
 
 def credentials(tls: Tls) -> Any:
-    """Channel credentials. Raises InvalidRequest for a file that is not PEM, or a key that others can read.
-    """
+    """Channel credentials. Raises InvalidRequest for invalid PEM, or a key that others can read."""
     key = None if tls.key is None else _pem(tls.key, read_secret(tls.key, "key"))
     ca, cert = (
         None if path is None else _pem(path, read_file(path, what))

@@ -311,7 +311,7 @@ _unpickled_lock = threading.Lock()
 
 
 def _client_of(server: Server) -> Client:
-    """This process's client for one that was pickled in another process."""
+    """The client of this process for a client pickled in another process."""
     with _unpickled_lock:
         client = _unpickled.get(server)
         if client is None or client.closed:
