@@ -55,7 +55,7 @@ void CheckRefusal(const absl::Status& status) {
           status.code() == absl::StatusCode::kResourceExhausted);
 }
 
-// How the input is delivered. The lengths are used cyclically.
+// The delivery of the input. The lengths are used cyclically.
 struct Steering {
   size_t NextSlice() { return slices[next_slice++ % slices.size()]; }
   size_t NextChunk() { return chunks[next_chunk++ % chunks.size()]; }
