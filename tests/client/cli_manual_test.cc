@@ -1,5 +1,5 @@
-// Tests the output generated from the command table: manual pages and shell completion, also in a
-// shell; and the view of `top`.
+// Tests the output generated from the command table: manual pages and shell completion, which also
+// run in a shell. Tests the view of `top`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

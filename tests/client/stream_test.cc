@@ -78,9 +78,8 @@ TEST_F(StreamTest, DenseUploadArrivesWholeInChunks) {
   EXPECT_EQ(upload_.header.matrix().dense().layout(), v1::LAYOUT_ROW_MAJOR);
   ASSERT_EQ(upload_.data.size(), a.size() * 8);
   EXPECT_EQ(std::memcmp(upload_.data.data(), a.data(), upload_.data.size()), 0);
-  // The first chunk is at most what a waiting call may hold. The slowest client that the server
-  // accepts, 64 KiB a second, must be able to send each other chunk within the idle timeout of 30
-  // s.
+  // The first chunk is at most what a waiting call may hold. At 64 KiB a second, the slowest rate
+  // that the server accepts, every other chunk must arrive within the idle timeout of 30 s.
   EXPECT_LE(upload_.chunks.front(), size_t{60} << 10);
   for (const size_t chunk : upload_.chunks) EXPECT_LE(chunk, size_t{1920} << 10);
   EXPECT_LE(upload_.chunks.size(), upload_.data.size() / (size_t{1} << 20) + 2);

@@ -95,8 +95,8 @@ class Tree {
     return solution;
   }
 
-  // Returns op(A) x. With such a right-hand side no intermediate result is much larger than the
-  // solution; larger ones would hide errors.
+  // Returns op(A) x for a given x. The solution for a random right-hand side could be so large that
+  // its scale would hide errors.
   std::vector<T> RightHandSides(Op op, int columns, const std::vector<T>& x) const {
     std::vector<T> b;
     for (const Wide<T>& value : Product<false>(op, columns, x)) b.push_back(Narrowed<T>(value));

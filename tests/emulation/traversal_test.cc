@@ -209,7 +209,7 @@ void ExpectPartsOf(const LevelPlan& levels, const Traversal& traversal) {
   EXPECT_EQ(std::ranges::count(seen, 1), std::ssize(seen));
 }
 
-// Expects that contributions of one stage do not overlap, neither each other nor those of the stage
+// Expects that the contributions of a stage overlap neither each other nor those of the stage
 // before.
 void ExpectStagesApart(const Traversal& traversal) {
   const auto apart = [](const TraversalStep& a, const TraversalStep& b) {

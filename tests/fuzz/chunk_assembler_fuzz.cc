@@ -85,8 +85,8 @@ std::string DataOf(const StreamMessage& message, int field) {
   return data;
 }
 
-// Returns all occurrences of a field, concatenated. In a message without fields, every field is
-// unknown.
+// Returns all occurrences of a field, concatenated. A message type without fields stores every
+// field as unknown.
 std::string AllOf(const UnknownFieldSet& fields, int number) {
   std::string data;
   for (int i = 0; i < fields.field_count(); ++i) {

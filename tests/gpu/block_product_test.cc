@@ -13,7 +13,7 @@
 namespace crout::cuda {
 namespace {
 
-// the addend c: absent, a separate matrix, or the output
+// The addend c: absent, a separate matrix, or the output.
 enum class Addend : uint8_t { kNone, kOther, kOut };
 
 struct Problem {

@@ -148,7 +148,7 @@ TEST_P(GpuComplexJobsTest, IterationsTellHowFarTheyAreAndStop) {
         << method;
     EXPECT_GT(columns, 0) << method;
     EXPECT_LT(columns, kN) << method;
-    // the context is still usable
+    // The context is still usable.
     Check(Request(method), ComplexGalleryNamed("complex_random"), 129);
   }
 }

@@ -183,7 +183,7 @@ TEST_F(InterchangesTest, MovedByFewBlocks) {
 
 template <class T>
 void InterchangesTest::ExpectDeferred(const Shape& shape) {
-  // columns to the right of the factored ones, which must not change
+  // Columns to the right of the factored ones, which must not change.
   constexpr int64_t kBeside = 2;
   const int64_t ld = shape.rows + 3;
   const std::vector<T> a = RandomVector<T>(ld * (shape.columns + kBeside), 45);

@@ -121,7 +121,7 @@ class InvertDiagonalTest : public KernelTest {
   void ExpectNotFinite(const Shape& shape, int64_t zero);
 };
 
-// Expects T X = I, up to one roundoff of float64 per term and one roundoff of T per element of X.
+// Expects T X = I, up to one float64 roundoff per term and one roundoff of T per element of X.
 template <class T>
 void ExpectInverse(const Triangle<T>& triangle, const Triangle<T>& inverted) {
   const int64_t order = triangle.order;

@@ -149,8 +149,9 @@ TEST_F(LargeMembersTest, BatchesThatRunAtOnceDisturbNoOther) {
   }
 }
 
-// Each member that is factored concurrently takes a workspace, and cuBLAS takes another 32 MiB.
-// There are at most eight, with no more than half of the batch's bytes.
+// Each member that is factored concurrently takes a workspace, and cuBLAS takes another 32 MiB. At
+// most eight members are factored concurrently, and their workspaces take at most half of the
+// batch's bytes.
 TEST_F(LargeMembersTest, TheirWorkspacesAreCounted) {
   constexpr size_t kOfCublas = size_t{32} << 20;
   const auto bytes = [](int64_t members, int64_t n) {

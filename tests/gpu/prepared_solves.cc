@@ -80,7 +80,7 @@ absl::StatusOr<Factorization> PreparedSolveTest::Prepared(const HostMatrix& a, i
                                                           DType dtype, std::string_view algorithm) {
   FactorizeOptions options = OptionsOf(Gpu(), dtype, algorithm);
   options.prepare = ours_;
-  // the host substitutes with the factor without scales
+  // The host substitutes with the factor without scales.
   options.equilibrate = EquilibrateMode::kOff;
   return gpu_->jobs().Factor(a, n, dtype, Layout::kColumnMajor, options);
 }

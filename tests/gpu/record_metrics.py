@@ -38,7 +38,7 @@ class Recorder:
             for name, value in re.findall(r"^([^#\s]\S*) (\S+)$", text, re.MULTILINE):
                 if RECORDED.match(name):
                     values = self.series.setdefault(name, [])
-                    # for scrapes without this series
+                    # Fills in the scrapes without this series.
                     values += [None] * (len(self.times) - len(values))
                     values.append(float(value))
             self.times.append(int(time.time()))

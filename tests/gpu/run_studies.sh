@@ -130,8 +130,8 @@ printed 120 gpu_methods_bench gpu_methods_bench 256 1024 4096 8192 16384
 slow="--algorithms=getrf,gem,cmpp,icmpp --pivoting=default,interval:1e-5:inf --solvers"
 bench 180 crout_bench_host "$cores" $host $real --generate=bddc:20,24,28 --generate=random:16,64,256,1024,2048 $every $slow
 bench 300 crout_bench_host_thesis "$cores" $host --generate=bddc:32 --generate=thesis:558,665,1157,2599,3839,4156 $every $slow
-# block_lu by number of threads and by block size (default 256). With enough threads, also with the
-# report's task priorities. And the plain loops.
+# block_lu by number of threads and by block size (default 256), with the report's task priorities
+# if there are enough threads; and the plain loops.
 export OMP_MAX_TASK_PRIORITY=64
 for threads in 1 2 4 8 16; do
   [ "$threads" -le "$cores" ] || continue

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the GPU tests of an unpacked bundle and writes the results as JSON. With CROUT_TESTS set to
-# the test directories of a build tree, runs those tests. run_benches.sh runs the benchmarks.
+# Runs the GPU tests of an unpacked bundle and writes the results as JSON. If CROUT_TESTS lists the
+# test directories of a build tree, runs those tests instead. run_benches.sh runs the benchmarks.
 #
 #   run_suite.sh RESULTS_DIRECTORY
 #

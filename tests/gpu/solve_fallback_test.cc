@@ -60,7 +60,7 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
   const auto measured = solve();
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_LE(testing::BackwardError(a, n, op, measured->x, b, 3), good_enough);
-  // Near the limit the device's residual may be on the other side of it.
+  // Near the limit, the device's residual and this one may be on different sides of it.
   if (trust == Trust::kNone || own < accepted / 2 || own > accepted * 2) {
     const SolverFallback expected = trust == Trust::kNone ? SolverFallback::kCondition
                                     : own <= accepted     ? SolverFallback::kNone

@@ -12,7 +12,7 @@ namespace {
 class UploadTest : public GpuTest {};
 
 // Requests room when there is none. The future is set once there is room. The callback owns the
-// promise, because it may return after the wait for the future.
+// promise, because the callback may return after the wait for the future.
 std::future<void> AwaitRoom(Uploader& uploader) {
   const auto ready = std::make_shared<std::promise<void>>();
   EXPECT_TRUE(uploader.Reserve([ready] { ready->set_value(); }).empty());

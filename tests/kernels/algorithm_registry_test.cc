@@ -161,7 +161,7 @@ TEST_F(RegistryTest, AMethodThatIsAbsentSaysWhy) {
 
 TEST_F(RegistryTest, MethodsAreChosenForTheMatricesThatTheyTake) {
   const FakeDevice fake({.register_more = [](Catalogue& catalogue) {
-    // also predicts the least time
+    // It also predicts the least time.
     catalogue.algorithms.push_back(std::make_unique<ToyLu>("doubles"));
     catalogue.direct_solvers.push_back(std::make_unique<PlainDirectSolver>(
         MethodTraits{.name = "floats", .description = "", .types = {DType::kFloat32}}));

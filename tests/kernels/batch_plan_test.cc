@@ -121,7 +121,8 @@ TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {
               FailsWith(absl::StatusCode::kFailedPrecondition, ""));
 }
 
-// Counts allocations, which would cost time for each member. Times would depend on the machine.
+// Counts allocations instead of seconds, because times depend on the machine. An allocation per
+// member would be too slow.
 TEST_F(BatchPlanTest, AHundredThousandMembersTakeAsManyAllocationsAsTen) {
   const auto allocations = [&](int64_t count) {
     std::vector<Member<double>> members;

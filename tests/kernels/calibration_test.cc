@@ -13,8 +13,8 @@
 namespace crout {
 namespace {
 
-// Does nothing and advances the clock by the given time, in seconds, which dominates the real time.
-// Predicts a millisecond per row.
+// Does nothing and advances the clock by the given time, which is in seconds and dominates the real
+// time. Predicts a millisecond per row.
 class Pretending final : public LuAlgorithm {
  public:
   using TimeOf = std::function<absl::Duration(DType dtype, int64_t n, int call)>;

@@ -234,9 +234,9 @@ TYPED_TEST(EchelonFormTest, ReportsTheLeastPivotAndTheLargestRejected) {
 TYPED_TEST(EchelonFormTest, MagnitudesOfAllTheRangeAreReducedAlike) {
   using T = TypeParam;
   using Part = RealPart<T>;
-  // Row sums overflow at one end of the range, and products underflow at the other. [1 1 2 | 3; 1
-  // -1 0 | 1; 2 0 2 | 5] has rank 2 and no solution, so the last row keeps a value that scales with
-  // A.
+  // [1 1 2 | 3; 1 -1 0 | 1; 2 0 2 | 5] has rank 2 and no solution, so the last row keeps a value
+  // that scales with A.
+  // Row sums overflow at one end of the range, and products underflow at the other.
   const std::vector<T> unit{1, 1, 2, 1, -1, 0, 2, 0, 2, 3, 1, 5};
   const auto never = [] { return false; };
   std::vector<T> expected = unit;

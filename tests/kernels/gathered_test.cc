@@ -174,7 +174,7 @@ TEST_F(GatheredTest, KeptFactorsAreSolvedWithBesideNewOnes) {
       EXPECT_LT(Error(*caller, op), 1e-14);
       EXPECT_NEAR(*caller->system.solved.backward_error, Error(*caller, op), 1e-15);
     }
-    // A batch that only has cached factors factors nothing.
+    // A batch with only cached factors needs no factorization.
     Callers alone;
     alone.push_back(With(*kept[0], {.n = 30, .nrhs = 2}, 3));
     Run(alone, op);

@@ -63,7 +63,7 @@ absl::Status SolveWith(Executor& executor, const Factor& factor, Op op, const An
   return host::SolveMultifrontal(executor, factor.analysis, factor.block, op, b, workspace, stop);
 }
 
-// The thread ids of this process in the operating system.
+// Returns the operating system's ids of the threads of this process.
 std::set<std::string> ThreadIds() {
   std::set<std::string> ids;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {

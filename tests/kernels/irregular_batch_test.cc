@@ -20,7 +20,7 @@ TEST(IrregularBatchTest, PacksMembersOneAfterTheOther) {
   const std::vector<MatrixShape> shapes = {{3, 3}, {0, 5}, {1, 1}, {2, 4}, {7, 0}, {5, 2}};
   std::vector<BatchMember> members(shapes.size());
   ASSERT_OK_AND_ASSIGN(const BatchExtent extent, PackMembers(DType::kFloat64, shapes, members));
-  // even offsets keep 16-byte alignment
+  // Even offsets keep 16-byte alignment.
   const std::vector<int64_t> offsets = {0, 10, 10, 12, 20, 20};
   const std::vector<int64_t> diagonals = {0, 3, 3, 4, 6, 6};
   for (size_t i = 0; i < shapes.size(); ++i) {

@@ -304,7 +304,7 @@ TEST(KluMatricesTest, FactorsAndSolves) {
     GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES (ALL TESTS SKIPPED)";
   }
   constexpr int64_t kLargest = kSanitized ? 500 : 2000;
-  constexpr double kHuge = 1e12;  // such a matrix may be singular in float64
+  constexpr double kHuge = 1e12;  // condition number above which float64 may find A singular
   std::map<std::string, int> of_sequence;
   int checked = 0, structural = 0, singular = 0, interchanged = 0;
   for (const RealMatrix& real : RealMatrixIndex()) {

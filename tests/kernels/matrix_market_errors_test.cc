@@ -200,7 +200,7 @@ TEST(MatrixMarketErrorsTest, EachFileGivesItsStatus) {
     EXPECT_EQ(result.status.code(), file.code);
     EXPECT_THAT(std::string(result.status.message()), HasSubstr(file.message));
     EXPECT_LT(result.status.message().size(), 300u);
-    if (file.text.size() > 100000) continue;  // it would be a million pieces of 3 bytes
+    if (file.text.size() > 100000) continue;  // would be a million pieces of 3 bytes
     MatrixMarketLimits limits;
     limits.segment_bytes = 10;
     EXPECT_EQ(ReadPieces(
@@ -266,7 +266,7 @@ TEST(MatrixMarketErrorsTest, DamagedGzip) {
   wrong_sum[wrong_sum.size() - 6] ^= 1;
   EXPECT_THAT(std::string(ReadWhole(wrong_sum).status.message()), HasSubstr("damaged"));
   std::mt19937 random(1);
-  for (int i = 0; i < 200; ++i) {  // detects any flipped bit after the header
+  for (int i = 0; i < 200; ++i) {  // any flipped bit after the header must be detected
     std::string damaged = gzip;
     damaged[10 + random() % (gzip.size() - 10)] ^= 1 << random() % 8;
     EXPECT_EQ(ReadWhole(damaged).status.code(), kInvalid);

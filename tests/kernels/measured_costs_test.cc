@@ -1,5 +1,5 @@
-// Tests the measured costs of a device's methods relative to their tables. They are measured by a
-// test clock and stored in files with arbitrary content.
+// Tests the measured costs of a device's methods relative to their tables. A test clock measures
+// them. The files that store them may have any content.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -247,7 +247,7 @@ TEST(CostRatiosTest, AnythingElseIsRefused) {
 TEST(CostRatiosTest, LinesThatNobodyWritesAreRefused) {
   const auto with_line = [](const std::string& line) {
     CostRatios none;
-    // the second line of the key becomes a ratio
+    // The second line of the key becomes a ratio.
     std::string text = none.Serialize("key\n" + line);
     return text;
   };

@@ -21,7 +21,7 @@ namespace crout::testing {
 namespace {
 
 constexpr int64_t kLargest = kSanitized ? 500 : 20000;
-constexpr double kHuge = 1e12;  // such a matrix may be singular in float64
+constexpr double kHuge = 1e12;  // condition number above which float64 may find A singular
 
 // The result for one matrix.
 struct Outcome {

@@ -216,8 +216,8 @@ TEST_P(MultifrontalPivotsTest, LeavesNoUnacceptablePivot) {
   EXPECT_GT(delayed, 10);
 }
 
-// The determinant of the matrix with eigenvalues 4 - k^2 - 2 cos(pi i / (m + 1)) - 2 cos(pi j / (m
-// + 1)).
+// The matrix has the eigenvalues
+// 4 - k^2 - 2 cos(pi i / (m + 1)) - 2 cos(pi j / (m + 1)).
 TEST_P(MultifrontalPivotsTest, GivesHelmholtzsDeterminant) {
   constexpr int32_t kM = 40;
   const double diagonal = -1e-3;

@@ -207,8 +207,8 @@ TEST_P(MultifrontalTest, LeavesSchurComplements) {
   ExpectSchurComplement(OfType(GridEntries(9, 3), kN, GetParam()), keep);
 }
 
-// A factor with kept unknowns treats their Schur complement as the identity. Its solve for b =
-// op(A) x - (0, op(S) x2 - x2) therefore gives x.
+// A factor with kept unknowns treats their Schur complement as the identity. Its solve for the
+// right-hand side b = op(A) x - (0, op(S) x2 - x2) therefore gives x.
 TEST_P(MultifrontalTest, SolvesBesideKeptUnknowns) {
   constexpr int64_t kM = 9;
   constexpr int64_t kN = kM * kM * kM;
@@ -531,7 +531,7 @@ TEST_P(MultifrontalTest, FactorsManySmallFronts) {
         EXPECT_LT(runner_->ErrorOf(factor, a.view(), op, k, 2), Tolerance(GetParam()));
       }
     }
-    // complex128 has no small fronts on GPUs.
+    // complex128 has no small fronts on GPUs, so a few rounds are enough.
     const int rounds = GetParam() == DType::kComplex128 ? 5 : 100;
     Factor again = factor;
     for (int round = 0; round < rounds; ++round) {
@@ -593,8 +593,8 @@ TEST_P(MultifrontalTest, GivesTheSameBitsInLessMemory) {
     ASSERT_OK_AND_ASSIGN(less.summary, runner_->Again(a.view(), less));
     EXPECT_TRUE(SameBits(less, whole));
     EXPECT_LT(runner_->ErrorOf(less, a.view(), Op::kNone, 2, 1), 4 * UnitRoundoff(GetParam()));
-    // Also like a factor made in the same memory and like one made in more memory; then with more
-    // memory.
+    // Refactors like a factor made in the same memory, and like one made in more memory. Then
+    // refactors in more memory, like the factor made in less.
     for (const Factor* last : {&std::as_const(less), &whole}) {
       Factor next = whole;
       ASSERT_OK(runner_->Again(b.view(), next, kNeverStop, nullptr, last));

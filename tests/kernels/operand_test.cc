@@ -118,7 +118,7 @@ TEST_P(OldFactorTest, SolvesANearbyMatrix) {
     EXPECT_GE(done.corrections, 2);
     EXPECT_LT(check.errors().normwise, 4 * kRoundoff);
     EXPECT_LT(BackwardError(near, kN, op, v.x, v.b, kColumns), 4 * kRoundoff);
-    // x does not solve the old system
+    // X does not solve the old system.
     EXPECT_GT(BackwardError(old_, kN, op, v.x, v.b, kColumns), 1e-9);
 
     const auto bound = [&](double relative) {

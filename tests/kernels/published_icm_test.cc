@@ -218,7 +218,7 @@ TEST_F(PublishedIcmTest, SweepsOfDenseMatricesFollowTheLaws) {
       const int64_t s = std::min(size.used, size.n - d * size.used);
       const int64_t p = report.bad_elements[d];
       const int64_t first = d == 0 ? 1 : 0;  // A is the initial estimate and contains column 0 of L
-      // The last element of a section is not followed by another sweep.
+      // A bad last element of a section costs no additional sweep.
       const int64_t k = d * size.used + s - 1;
       const double last = std::abs(parts.lu[k + k * size.n]);
       const int64_t saved = last > 1e-5 && last <= 1e5 ? 0 : 1;
@@ -290,7 +290,7 @@ TEST_F(PublishedIcmTest, FactorsOfOtherTypesAndStartsAreGood) {
     ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, n, request));
     ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
     EXPECT_LT(FactorRatio(a, n, parts.lu, parts.ipiv, UnitDiagonal::kU, dtype), kThreshold);
-    // by this rule every element is bad
+    // By this rule every element is bad.
     EXPECT_EQ(*factor.summary.iterations->total_bad_elements, n);
     EXPECT_LT(factor.summary.iterations->total_pivots, n);
     // Starts from the factor itself: one sweep per section, plus one per bad element.

@@ -1,5 +1,4 @@
-// Tests why the iterative solver as published has no results for some matrices for which Crout's
-// solver has.
+// Tests why the published iterative solver fails for some matrices that Crout's solver solves.
 #include <algorithm>
 #include <cmath>
 #include <string>

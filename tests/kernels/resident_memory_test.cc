@@ -12,7 +12,7 @@ namespace crout::testing {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
-// scratch memory of a context, and memory cached by the heap
+// Scratch memory of a context, and memory cached by the heap.
 constexpr size_t kConstant = 4 * kMiB;
 
 // A value of this process: "VmRSS", or "VmHWM", its maximum since ResetPeak().

@@ -473,7 +473,7 @@ TEST_F(SchurTest, StaysWithinItsDeclarationAndSurvivesFailedAllocations) {
     const PackedMatrix shape{nullptr, DType::kFloat64, Layout::kColumnMajor, 12, 12};
     ASSERT_OK_AND_ASSIGN(const SchurPlan plan, PlanSchur(options, shape));
     ASSERT_OK_AND_ASSIGN(const Complement complement, Compute(a, 12, request));
-    // the declaration is at most twice the use
+    // The declaration is at most twice the use.
     EXPECT_GE(2 * memory_.peak_bytes(), plan.bytes.peak);
   }
 }

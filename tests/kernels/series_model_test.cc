@@ -208,7 +208,7 @@ TEST(SeriesModelTest, AStepEndsAtTwiceWhatAFactorizationIsWorth) {
     }
     EXPECT_EQ(model.Budget().most_cost, 2 * kCost) << worth;
     EXPECT_EQ(model.Budget().most_left, 2 * kCost) << worth;
-    // After a failure only the worth of a factorization counts.
+    // After a failure, only the cost of a factorization determines the limit.
     model.Refactored(worth, {5, kCost, kCost});
     for (int step = 0; step < 64 && model.Budget().iterations == 0; ++step) {
       model.Refactored(worth, {});

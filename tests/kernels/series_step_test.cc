@@ -101,8 +101,8 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   EXPECT_GE(given_up.new_iterations, 1);
   EXPECT_LE(given_up.old_iterations, 3);
   EXPECT_TRUE(given_up.accurate);
-  // The gain of the old factor on a single column is also an estimate, if the last X is no initial
-  // guess.
+  // The gain of the old factor on a single column is used for the estimate, even if the last X is
+  // no initial guess.
   const auto other = Random<TypeParam>(kN, 1, 6);
   EXPECT_OK(this->series_->Step(a, b, request));
   request.most_left = 1.4;

@@ -1,4 +1,4 @@
-// Tests that singular matrices and factors that overflow are results which show the problem.
+// Tests that singular matrices and factors that overflow are reported in the result.
 #include <cmath>
 
 #include "kernels/host/device/host_device.h"

@@ -84,8 +84,7 @@ class Claims {
     CountedHeap::Restart();
     CountedHeap::Grant(base);
   }
-  // Withdraws the previous claim only now: its memory may be held until the next memory is
-  // allocated.
+  // Withdraws the previous claim only now: its memory may be held until the next allocation.
   absl::Status operator()(size_t bytes) {
     CountedHeap::Grant(bytes);
     CountedHeap::Withdraw(std::exchange(claimed_, bytes));

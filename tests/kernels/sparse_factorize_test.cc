@@ -41,7 +41,8 @@ void ExpectSameSummary(const FactorSummary& sparse, const FactorSummary& dense) 
 
 class SparseFactorizeTest : public ::testing::Test {
  protected:
-  // Requests with all combinations of matrix and factor types, equilibration and cached matrix.
+  // Returns requests with all combinations of matrix type, factor type, equilibration and cached
+  // matrix.
   static std::vector<FactorRequest> Requests() {
     std::vector<FactorRequest> requests;
     for (const DType matrix : {DType::kFloat32, DType::kFloat64}) {

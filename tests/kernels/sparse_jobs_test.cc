@@ -172,7 +172,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     EXPECT_OK(context_->Synchronize());
     const size_t entries =
         factor.summary.sparse->analysis->factor_entries() * SizeOf(factor.summary.factor_dtype);
-    // clears the gap
+    // Clears the gap.
     std::fill(bits.begin() + entries, bits.begin() + layout.pivots, std::byte{0});
     return bits;
   }

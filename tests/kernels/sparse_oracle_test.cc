@@ -135,7 +135,7 @@ class SparseOracleTest : public ::testing::Test {
   template <class T>
   void Compare(const PackedSparse& a) {
     const Oracle<T> oracle = Solved(a.view().As<T>());
-    // For other matrices, rounding decides whether they are singular.
+    // Rounding decides whether the other matrices are found singular.
     const bool regular = !oracle.singular && oracle.rcond > std::numeric_limits<double>::epsilon();
     AnalysisOptions options;
     options.ordering_program = OrderingProgram();

@@ -203,7 +203,7 @@ TEST_P(SparseSchurTest, SayThatTheOthersBlockIsSingular) {
     entries.push_back({i, 20, 0.5 - 0.25 * i});
   }
   const std::vector<int32_t> keep = {20, 9, 30};
-  // Also with an entry of a kept row in the column that has no pivot among the other rows.
+  // Also tests an entry of a kept row in the column for which no eliminated row has a pivot.
   for (const bool kept_row_has_one : {false, true}) {
     SCOPED_TRACE(kept_row_has_one);
     if (kept_row_has_one) {

@@ -12,8 +12,8 @@
 
 namespace crout::testing {
 
-// n x n, column-major, element (i, j) at [i + j * n]. Functions below that accept both are
-// templates over the element type. It defaults to double for calls with braced lists.
+// n x n, column-major, element (i, j) at [i + j * n]. Functions below that accept both types are
+// templates over the element type, which defaults to double for calls with braced lists.
 using HostMatrix = std::vector<double>;
 using ComplexMatrix = std::vector<std::complex<double>>;
 

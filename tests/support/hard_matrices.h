@@ -31,7 +31,7 @@ HostMatrix RandSvd(int64_t n, double condition, int mode);
 // [H B'; B 0] of order n. H has order 2n/3, is positive definite and is multiplied by `scale`.
 HostMatrix SaddlePoint(int64_t n, double scale);
 // The Laplacian of a grid of m x m points with Neumann boundaries plus `shift`. The null space of
-// the Laplacian is the constants.
+// the Laplacian consists of the constant vectors.
 HostMatrix Neumann(int64_t m, double shift);
 // Couples the neighbours in a grid of m x m points: by -1 to the right and down, and by -`sign` to
 // the left and up. With this diagonal, sign 1 gives Helmholtz's equation and sign -1 a skew matrix.

@@ -30,10 +30,10 @@ class MaxwellTorus {
   // constant.
   explicit MaxwellTorus(int refinements, double omega = 0, double loss = 0);
 
-  // m (2 N (N + 1) + (N + 1)^2): 1,560, 10,800, 79,968, 614,592 for r = 2 to 5.
+  // m (2 N (N + 1) + (N + 1)^2), which is 1,560, 10,800, 79,968 and 614,592 for r = 2 to 5.
   int64_t n() const { return ring_ * per_slice(); }
-  // Distinct entries, by columns with ascending rows: 40,728, 314,928, 2,476,128, 19,636,416 for r
-  // = 2 to 5.
+  // Distinct entries, by columns with ascending rows. Their number is 40,728, 314,928, 2,476,128
+  // and 19,636,416 for r = 2 to 5.
   std::vector<SparseEntry> Entries() const;
   std::vector<std::complex<double>> RightHandSide() const;
   // |E_h - E| / |E| in the L2 norm for the solution x.

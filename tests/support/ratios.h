@@ -15,8 +15,8 @@ namespace crout::testing {
 inline constexpr double kThreshold = 30;
 
 // |PA - LU|_1 / (n |A|_1 eps) with eps of `dtype` (GET01). `a` is the factored matrix in the
-// precision of the factorization, `lu` has getrf's storage, and `ipiv` is 1-based. Returns 0 for n
-// = 0. Returns Inf for a zero A with a nonzero LU and for NaN.
+// precision of the factorization, `lu` has getrf's storage, and `ipiv` is 1-based. Returns 0 if n
+// is 0. Returns Inf for a zero A with a nonzero LU and for NaN.
 template <class Scalar = double>
 double FactorRatio(const std::vector<Scalar>& a, int64_t n, const std::vector<Scalar>& lu,
                    const std::vector<int64_t>& ipiv, UnitDiagonal unit_diagonal, DType dtype);
@@ -38,9 +38,9 @@ template <class Scalar = double>
 double ForwardRatio(const std::vector<Scalar>& x, const std::vector<Scalar>& x_true, int64_t n,
                     int64_t nrhs, double rcond, DType dtype);
 
-// Distance of a reciprocal condition estimate from the exact value (GET06): max/min - (1 -
-// min/max). Returns 0 if both are 0, and 1/eps of float64 if one is. Estimates may be off by a
-// small factor.
+// Distance of a reciprocal condition estimate from the exact value (GET06):
+// max/min - (1 - min/max). Returns 0 if both are 0, and 1/eps of float64 if one is. Estimates may
+// be off by a small factor.
 double RcondRatio(double estimate, double exact);
 
 // max over columns of the true error |x - x_true|_inf / |x|_inf, divided by a claimed bound
@@ -49,8 +49,8 @@ template <class Scalar = double>
 double ErrorOverBound(const std::vector<Scalar>& x, const std::vector<Scalar>& x_true, int64_t n,
                       int64_t nrhs, double bound);
 
-// The backward error of a solve as the service defines it, in long double: max over columns of |b -
-// op(A) x|_inf / (|op(A)|_inf |x|_inf + |b|_inf).
+// The backward error of a solve as the service defines it, in long double: max over columns of
+// |b - op(A) x|_inf / (|op(A)|_inf |x|_inf + |b|_inf).
 template <class Scalar = double>
 double BackwardError(const std::vector<Scalar>& a, int64_t n, Op op, const std::vector<Scalar>& x,
                      const std::vector<Scalar>& b, int64_t nrhs);

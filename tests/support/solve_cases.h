@@ -11,9 +11,9 @@ namespace crout::testing {
 // accuracy, and the forward error bound holds.
 void ExpectMultiplesOfRightHandSidesSolveAlike(Device& device);
 
-// One small equation is wrong while the normwise backward error is at roundoff. The componentwise
-// error is large. Refinement by the componentwise error corrects it; refinement by the normwise
-// error does nothing.
+// One small equation is wrong while the normwise backward error is at roundoff, so the
+// componentwise error is large. Refinement by the componentwise error corrects it. Refinement by
+// the normwise error does nothing.
 void ExpectComponentwiseRefinementMends(Device& device);
 
 // Both backward errors are correct if the norms of A or the terms of A x overflow.
