@@ -34,7 +34,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kHostBudget = 512 * kMiB;
 constexpr int64_t kReceiveBuffers = 64 * kMiB;
 constexpr int64_t kCallMemory = 32 * kMiB;
-// The bound of resident memory that docs/operations.md states.
+// The bound of resident memory that docs/operations/sizing.md states.
 constexpr int64_t kMostResident =
     (kHostBudget + kReceiveBuffers + kCallMemory) / 10 * 11 + 256 * kMiB;
 
