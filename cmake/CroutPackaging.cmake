@@ -60,6 +60,7 @@ if(CROUT_PACKAGE_TESTS)
   endif()
 endif()
 
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/crout COMPONENT runtime)
 install(FILES deploy/croutd.toml deploy/croutd.service
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout COMPONENT runtime)
 install(DIRECTORY deploy/prometheus deploy/alertmanager deploy/grafana
@@ -70,7 +71,7 @@ install(PROGRAMS deploy/tls/make-certificates.sh
 install(FILES docs/operations.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/crout COMPONENT runtime)
 install(DIRECTORY docs/operations DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/crout COMPONENT runtime)
 include(CroutClientPackage)
-install(FILES client/python/README.md client/python/pyproject.toml client/python/setup.py
+install(FILES LICENSE client/python/README.md client/python/pyproject.toml client/python/setup.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/python COMPONENT client)
 install(DIRECTORY client/python/src client/python/examples
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/python COMPONENT client

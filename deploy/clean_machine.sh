@@ -1,6 +1,6 @@
 #!/bin/bash
 # A new user's first minutes (deploy/new_user.sh) on a clean machine: a new Debian 12 with nothing but the bundle and, for
-# each surface, the packages that README.md names. As root, with debootstrap and a network.
+# each surface, the packages that docs/install.md names. As root, with debootstrap and a network.
 #
 # usage: deploy/clean_machine.sh BUNDLE.tar.gz|PREFIX [SURFACE...]
 #   CROUT_MIRROR        Debian's, http://deb.debian.org/debian by default
@@ -20,8 +20,8 @@ leave() {
 }
 trap leave EXIT
 
-# What README.md says that each needs.
-packages_of() { sed -n "s/^| $1 | .* | \`apt-get install \(.*\)\` |\$/\1/p" README.md; }
+# The packages of a surface, from the table in docs/install.md.
+packages_of() { sed -n "s/^| $1 | .* | \`apt-get install \(.*\)\` |\$/\1/p" docs/install.md; }
 
 debootstrap --variant=minbase bookworm "$machine" "${CROUT_MIRROR:-http://deb.debian.org/debian}" >/dev/null
 mount -t proc proc "$machine/proc"

@@ -1,12 +1,13 @@
 #!/bin/bash
-# Runs every test, from a bare machine: installs missing packages (as root), checks formats and
-# configurations, builds with warnings as errors (and CUDA where a toolkit is found), runs all tests, then
-# unit and RPC tests and fuzz targets under ASan and UBSan. By default the sanitizers cover the test programs of
+# Runs every test, from a bare machine: installs missing packages (as root), checks formats, configurations
+# and documents, builds with warnings as errors (and CUDA where a toolkit is found), runs all tests, then unit
+# and RPC tests and fuzz targets under ASan and UBSan. By default the sanitizers cover the test programs of
 # changed folders and a third of the others (tests/ci/sanitized_programs.py).
 #
 # usage: deploy/test.sh [--long]
-#   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target, and
-#                        the unit tests under ThreadSanitizer, and five minutes of mixed calls with exact solutions
+#   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target,
+#                        the unit tests under ThreadSanitizer, five minutes of mixed calls with exact solutions,
+#                        and the line coverage of unit and RPC tests
 #   CROUT_FUZZ_SECONDS   seconds for each fuzz target and for malformed HTTP at the daemon; 20 by default
 set -Eeuo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -130,6 +131,16 @@ tsan_tests() {
   ctest --preset tsan
 }
 
+# Reports line coverage by file in $logs/coverage.txt and prints the total. No coverage is required.
+coverage() {
+  configure coverage
+  cmake --build --preset coverage --target tests_unit tests_rpc
+  find build/coverage -name '*.gcda' -delete  # Counts of an earlier run would add up.
+  ctest --preset coverage >"$logs/ctest-coverage.log" || { tail -n 50 "$logs/ctest-coverage.log"; return 1; }
+  gcovr --root . --filter kernels/ --filter server/ --filter client/ --txt "$logs/coverage.txt" --print-summary \
+    build/coverage
+}
+
 # All run at once: a fuzz target keeps one core busy.
 fuzz() {
   local target name running=() failed=0
@@ -164,6 +175,7 @@ source deploy/build.sh
 stage "format" formatting
 stage "monitoring configuration" monitoring
 stage "proto lint" proto_lint
+stage "phrases and lengths of documents" tests/ci/prose.py
 stage "Python: format, lint, types" python_lint
 # On a machine without a GPU nothing runs device code: it is compiled to PTX only, with as little
 # optimisation as nvcc allows.
@@ -185,6 +197,7 @@ stage "fuzz targets, $fuzz_seconds s each" fuzz
 if ((long)); then
   stage "unit tests under ThreadSanitizer" tsan_tests
   stage "soak: mixed calls with exact solutions" soak
+  stage "line coverage" coverage
 fi
 
 printf '\n== Time by stage\n'

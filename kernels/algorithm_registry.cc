@@ -54,7 +54,7 @@ absl::Status DoesNotTake(const Device& device, std::string_view name, DType dtyp
                                                " on device ", device.info().name));
 }
 
-// What keeps `solver` from using such a factor; empty if nothing does.
+// Returns why `solver` cannot use the factor, or an empty string if it can.
 std::string_view Obstacle(const TriangularSolver& solver, const FactorSummary& factor) {
   const MethodTraits& traits = solver.traits();
   const bool sparse = factor.sparse.has_value();
@@ -88,7 +88,7 @@ absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::stri
   }
   std::vector<const LuAlgorithm*> candidates;
   for (const auto& algorithm : device.algorithms()) {
-    // Nobody chose to go without pivoting where "auto" was asked for.
+    // "auto" must never select a method without pivoting.
     const bool pivots = algorithm->traits().pivoting != PivotRule::kNone;
     if (pivots && algorithm->TakesDense(dtype)) candidates.push_back(algorithm.get());
   }

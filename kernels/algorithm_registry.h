@@ -1,4 +1,4 @@
-// Chooses among the methods of a device's catalogue: by name, or by their predicted seconds.
+// Method selection from a device's catalogue: by name, or by predicted time.
 #ifndef CROUT_KERNELS_ALGORITHM_REGISTRY_H_
 #define CROUT_KERNELS_ALGORITHM_REGISTRY_H_
 
@@ -11,43 +11,48 @@
 
 namespace crout {
 
-// `name` on `device`, or, for "auto", the one with the least PredictSeconds among those that pivot
-// and take `dtype`. UNIMPLEMENTED where the device has no algorithm of that name, of which the
-// message lists those it has, or none that takes `dtype`.
+// Returns the algorithm `name` of `device`. For "auto", returns the pivoting algorithm for `dtype`
+// with the smallest PredictSeconds at order n.
+//
+// UNIMPLEMENTED if the device has no algorithm of that name (the message lists the available ones),
+// or if no algorithm takes `dtype`.
 absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::string_view name,
                                                  DType dtype, int64_t n);
 
-// As above, among the solvers that support `unit_diagonal` and need no preparation.
-// FAILED_PRECONDITION where the named solver exists but cannot use such a factor, of which the
-// message lists the compatible ones, or where "auto" finds none that can.
+// Returns the solver `name`. For "auto", returns the fastest solver that supports `unit_diagonal`
+// and needs no preparation.
+//
+// UNIMPLEMENTED if the device has no solver of that name. FAILED_PRECONDITION if the named solver
+// cannot use such a factor, or if "auto" finds no compatible solver; the message lists the
+// compatible ones.
 absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
                                                    UnitDiagonal unit_diagonal, DType dtype,
                                                    int64_t n, int64_t nrhs);
 
-// As above, for this factor: one that was prepared opens those that need it.
+// Same for an existing factor. A prepared factor also admits solvers that need preparation.
 absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::string_view name,
                                                    const FactorSummary& factor, int64_t nrhs);
 
-// The solver that such factors on `device` are prepared for; null where none needs it.
+// Returns the solver for which factors with this unit diagonal and type are prepared, or null if no
+// solver on `device` needs preparation.
 const TriangularSolver* FindSolverToPrepare(const Device& device, UnitDiagonal unit_diagonal,
                                             DType dtype);
 
-// The method of that name that solves without leaving factors. UNIMPLEMENTED where the device has
-// none of that name, of which the message lists these methods and the algorithms, or where it does
-// not take `dtype`.
+// Returns the direct solver `name`. UNIMPLEMENTED if the device has no direct solver of that name
+// (the message lists its algorithms and direct solvers), or if the solver does not take `dtype`.
 absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::string_view name,
                                                      DType dtype);
 
-// The methods for sparse matrices of that name, or, for "auto", all that it may take, that have a
-// FactorType for `dtype`.
+// Returns the sparse LU methods of that name that have a FactorType for `dtype`. For "auto",
+// returns all such methods except those with `by_name_alone`.
 std::vector<const SparseLu*> FindSparseLus(const Device& device, std::string_view name,
                                            DType dtype);
-// The one of them, which must not be empty, that is expected to take the least time for a factor
-// asked for in `dtype`.
+// Returns the method with the smallest predicted factorization time for a factor requested in
+// `dtype`. `methods` must not be empty.
 const SparseLu* CheapestSparseLu(const std::vector<const SparseLu*>& methods,
                                  const Analysis& analysis, DType dtype);
 
-// Whether the device has a method of that name that solves without leaving factors.
+// Returns true if the device has a direct solver of that name.
 bool SolvesDirectly(const Device& device, std::string_view name);
 
 }  // namespace crout

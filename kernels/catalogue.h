@@ -15,28 +15,28 @@
 
 namespace crout {
 
-// A method that the device could have, and why it has not: what to do then. Both for messages.
+// A known method that this device lacks. `why` gives the reason and the remedy for error messages.
 struct AbsentMethod {
   std::string_view name;
   std::string why;
 };
 
-// A device registers each of its methods here, when it is made, by one line, fastest first; that is
-// the only place where a method is named outside its own folder and the contract. Whatever chooses,
-// lists, counts, times or warms up methods reads this.
+// All methods of a device, fastest first. A device registers each method here with one line at
+// construction. Outside its own folder and the wire contract, this is the only place that names a
+// method; selection, listing, metrics, timing and warm-up all read the catalogue.
 struct Catalogue {
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms;
   std::vector<std::unique_ptr<TriangularSolver>> solvers;
-  std::vector<std::unique_ptr<DirectSolver>> direct_solvers;  // none on some devices
+  std::vector<std::unique_ptr<DirectSolver>> direct_solvers;  // empty on some devices
   std::unique_ptr<EchelonReducer> echelon_reducer;            // null on some devices
-  std::unique_ptr<BatchLu> batch_lu;                          // likewise
-  std::vector<std::unique_ptr<SparseLu>> sparse_lus;          // none on some devices
-  std::vector<AbsentMethod> absent;                           // none on most devices
+  std::unique_ptr<BatchLu> batch_lu;                          // null on some devices
+  std::vector<std::unique_ptr<SparseLu>> sparse_lus;          // empty on some devices
+  std::vector<AbsentMethod> absent;                           // empty on most devices
 
-  // All that factors or solves a matrix by itself: `algorithms`, then `direct_solvers`, which a
-  // request can name as its algorithm, `batch_lu` and `sparse_lus`.
+  // Traits of all methods that a request can name as its algorithm: `algorithms`, `direct_solvers`,
+  // `batch_lu` and `sparse_lus`, in this order.
   std::vector<MethodTraits> algorithm_traits() const;
-  // What it can name as its solver.
+  // Traits of all methods that a request can name as its solver.
   std::vector<MethodTraits> solver_traits() const;
 };
 

@@ -19,49 +19,48 @@ enum class DeviceKind : uint8_t { kHost, kCuda };
 
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::kHost;
-  std::string name;           // "host", "cuda:0": in replies, labels and on the command line
-  std::string description;    // "NVIDIA H100 80GB HBM3", or the processor's
-  uint64_t memory_bytes = 0;  // of the device, as the driver or the system says
-  int parallelism = 1;        // jobs that can run side by side: streams, or cores
-  EnumSet<DType> types = kRealTypes;  // of the matrices and right-hand sides that it takes
-  bool has_sparse_ops = false;        // whether matrices may stay sparse there (sparse_ops.h)
-  std::string pci_bus_id = {};        // of a GPU, "0000:5d:00.0": its driver knows it by this
+  std::string name;           // "host", "cuda:0": used in replies, labels and on the command line
+  std::string description;    // "NVIDIA H100 80GB HBM3", or the CPU model
+  uint64_t memory_bytes = 0;  // total memory, as reported by the driver or the system
+  int parallelism = 1;        // jobs that can run concurrently: streams, or cores
+  EnumSet<DType> types = kRealTypes;  // supported element types of matrices and right-hand sides
+  bool has_sparse_ops = false;        // matrices may be stored sparse (sparse_ops.h)
+  std::string pci_bus_id = {};        // GPUs only: "0000:5d:00.0", the driver's identifier
 };
 
-// Bytes of a device's memory, at one moment.
+// Memory use of a device at one moment, in bytes.
 struct DeviceMemoryStats {
-  size_t pool_used_bytes = 0;    // of the device's pool: handed out
-  size_t pool_cached_bytes = 0;  // of the pool: kept for later jobs
-  size_t driver_used_bytes = 0;  // of the device, by any process, as its driver or the system says
+  size_t pool_used_bytes = 0;    // allocated from the device's pool
+  size_t pool_cached_bytes = 0;  // free in the pool, kept for later jobs
+  size_t driver_used_bytes = 0;  // used by all processes, as reported by the driver or system
 };
 
-// Moves a stream of bytes from the network into a buffer of the device, while it arrives. One
-// upload, one thread at a time. Only Join blocks.
+// Copies a byte stream from the network to a device buffer while the stream arrives. One upload;
+// used by one thread at a time. Only Join and the destructor block.
+//
+// Destroying an uploader before Join leaves the destination undefined. The destructor waits for
+// copies in flight: microseconds, at most the staging blocks of one upload.
 class Uploader {
  public:
   virtual ~Uploader() = default;
 
-  // Where the next bytes go: a span in host memory, never longer than what is left to send. Empty
-  // when all staging blocks are still being copied; then `on_ready` is called once, from any
-  // thread, when Reserve would succeed. (The host device writes the destination itself: always
-  // ready.)
+  // Returns host memory for the next bytes, never longer than the remaining upload. Returns an
+  // empty span while all staging blocks are being copied; `on_ready` is then called once, from any
+  // thread, when Reserve would succeed. The host device returns the destination itself and is
+  // always ready.
   virtual std::span<std::byte> Reserve(absl::AnyInvocable<void()> on_ready) = 0;
 
-  // The first `bytes` bytes of the span last reserved were written.
+  // Submits the first `bytes` bytes of the last reserved span, which the caller has written.
   virtual absl::Status Commit(size_t bytes) = 0;
 
-  // No more bytes are at hand for now: a device short of staging memory sends what it has, so that
-  // an upload which pauses holds none that others could use.
+  // Signals that no more bytes are available for now. A device that is short of staging memory
+  // copies the bytes it holds, so that a paused upload does not occupy staging blocks.
   virtual absl::Status Pause() { return absl::OkStatus(); }
 
-  // All bytes were committed: waits for those whose copy is still under way, at most the staging
-  // blocks of one upload, so that a job can tell that wait from its own time. Work enqueued on
-  // `context` from now on sees all of them.
+  // Waits for outstanding copies after all bytes were committed: at most the staging blocks of one
+  // upload. Work enqueued on `context` afterwards sees all bytes. A separate call, so that a job
+  // can time this wait apart from its own work.
   virtual absl::Status Join(ExecutionContext& context) = 0;
-
-  // Destroying an uploader before Join leaves the destination undefined, and is safe only once
-  // copies in flight ended; the destructor waits for them (microseconds: at most the staging
-  // blocks of one upload).
 };
 
 // Thread-safe. Outlives its contexts, buffers and uploaders.
@@ -71,33 +70,35 @@ class Device {
 
   virtual const DeviceInfo& info() const = 0;
 
-  // False once the device met an error that it cannot recover from (a sticky CUDA error): fence it.
+  // Returns false after an unrecoverable error, such as a sticky CUDA error. The caller must then
+  // fence the device.
   virtual bool healthy() const = 0;
 
-  // Expensive (stream, vendor handles, first-use initialisation): made at start and pooled.
+  // Creates a context. Expensive (stream, vendor handles, first-use initialization): contexts are
+  // created at start and pooled.
   virtual absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() = 0;
 
-  // Memory that this device computes in, and host memory that it copies from and to without an
-  // intermediate step (pinned for CUDA). For the host device both are one.
+  // Device memory for computation, and host memory for direct transfers to and from the device
+  // (pinned memory for CUDA). Both are the same resource on the host device.
   virtual MemoryResource& memory() = 0;
   virtual MemoryResource& staging_memory() = 0;
 
-  // For gauges; zeros from a device that keeps no pool.
+  // Memory statistics for gauges. Zero for a device without a pool.
   virtual DeviceMemoryStats memory_stats() const { return {}; }
 
-  // `destination` is device memory and outlives the uploader.
+  // Starts an upload to `destination`, which is device memory and outlives the uploader.
   virtual absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(
       std::span<std::byte> destination) = 0;
 
-  // Its methods, the same from construction on: at least an algorithm, and a solver for each unit
-  // diagonal that its algorithms leave.
+  // Methods of this device, fixed at construction: at least one algorithm, and a solver for each
+  // unit diagonal that its algorithms produce.
   virtual const Catalogue& catalogue() const = 0;
   const auto& algorithms() const { return catalogue().algorithms; }
   const auto& solvers() const { return catalogue().solvers; }
   const auto& direct_solvers() const { return catalogue().direct_solvers; }
-  // Null where the device reduces no matrices.
+  // Null if the device has no echelon reducer.
   const EchelonReducer* echelon_reducer() const { return catalogue().echelon_reducer.get(); }
-  // Null where the device takes no batches.
+  // Null if the device does not support batches.
   const BatchLu* batch_lu() const { return catalogue().batch_lu.get(); }
 };
 

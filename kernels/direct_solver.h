@@ -1,4 +1,4 @@
-// The interface of a method that solves AX = B in one go and leaves no factors behind.
+// Interface of methods that solve AX = B in one pass without keeping factors.
 #ifndef CROUT_KERNELS_DIRECT_SOLVER_H_
 #define CROUT_KERNELS_DIRECT_SOLVER_H_
 
@@ -15,25 +15,27 @@
 
 namespace crout {
 
-// Solves AX = B for a square A; with B = I, X is the inverse. What it did to A serves no later
-// right-hand side: whoever solves again with the same A wants an LuAlgorithm. Immutable and
-// thread-safe; each call runs on its own context.
+// Solves AX = B for a square A. With B = I, X is the inverse. No factors remain for later
+// right-hand sides; use an LuAlgorithm for repeated solves with one A. Immutable and thread-safe;
+// each call runs on its own context.
 class DirectSolver : public NumericalMethod {
  public:
-  // Bytes of device memory that Solve needs beside its arguments, for an n x n matrix and an
-  // n x nrhs right-hand side.
+  // Returns the workspace of Solve in bytes of device memory, for A n x n and B n x nrhs.
   virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const = 0;
 
-  // Seconds that Solve is expected to take: the cost model of admission, RetryInfo and Estimate.
+  // Predicted seconds for Solve. Used by admission, RetryInfo and Estimate.
   virtual double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const = 0;
 
-  // Enqueues the solution. `a` (n x n) is destroyed; `b` (n x nrhs, of a's type) becomes X. Both
-  // are device memory and finite; n, nrhs >= 0. After Synchronize() context.report().info is 0, or
-  // the 1-based index of the first column that has no pivot: A is singular and `b` undefined. A
-  // result that left the range of the type holds Inf or NaN. `workspace` is device memory of
-  // WorkspaceBytes() or more, in use until Synchronize(). `stop` is asked between panels on the
-  // host; a device reads DeviceReport::stop there (ExecutionContext::SynchronizeOrStop). A solver
-  // that stopped leaves `b` undefined.
+  // Enqueues the solve. On entry `a` is n x n, `b` is n x nrhs of the same type; both are finite
+  // and in device memory; n, nrhs >= 0. On exit `a` is destroyed and `b` is X. `workspace` is
+  // device memory of at least WorkspaceBytes(), in use until Synchronize().
+  //
+  // After Synchronize(), context.report().info is 0, or the 1-based index of the first column
+  // without a pivot: A is singular and `b` is undefined. Elements of X that overflow the type are
+  // Inf or NaN.
+  //
+  // The host polls `stop` between panels; a device reads DeviceReport::stop there
+  // (ExecutionContext::SynchronizeOrStop). A stopped solve leaves `b` undefined.
   virtual absl::Status Solve(ExecutionContext& context, const AnyMatrix& a, const AnyMatrix& b,
                              std::span<std::byte> workspace, StopRequested stop) const = 0;
 };

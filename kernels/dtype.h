@@ -14,7 +14,7 @@
 
 namespace crout {
 
-// Complex numbers are a real part, then an imaginary one, as std::complex has them.
+// Complex elements store the real part first, as std::complex does.
 enum class DType : uint8_t { kFloat32, kFloat64, kComplex64, kComplex128 };
 
 inline constexpr DType kDTypes[] = {DType::kFloat32, DType::kFloat64, DType::kComplex64,
@@ -25,42 +25,44 @@ inline constexpr EnumSet<DType> kAllTypes = {DType::kFloat32, DType::kFloat64, D
 
 constexpr bool IsComplex(DType dtype) { return dtype >= DType::kComplex64; }
 
-// The type of a number's parts: of the type itself where that is real.
+// Returns the type of the real and imaginary parts. A real type maps to itself.
 constexpr DType RealOf(DType dtype) {
   const bool single = dtype == DType::kFloat32 || dtype == DType::kComplex64;
   return single ? DType::kFloat32 : DType::kFloat64;
 }
 
-// The complex type with such parts.
+// Returns the complex type whose parts have the precision of `dtype`.
 constexpr DType ComplexOf(DType dtype) {
   return RealOf(dtype) == DType::kFloat32 ? DType::kComplex64 : DType::kComplex128;
 }
 
-// float64 or complex128: the type in which residuals are taken and solutions refined.
+// Returns float64 or complex128, the type of residuals and of solutions in refinement.
 constexpr DType WideOf(DType dtype) {
   return IsComplex(dtype) ? DType::kComplex128 : DType::kFloat64;
 }
 
-// Bytes of one element.
+// Returns the bytes of one element.
 constexpr size_t SizeOf(DType dtype) {
   const size_t part = RealOf(dtype) == DType::kFloat32 ? 4 : 8;
   return IsComplex(dtype) ? 2 * part : part;
 }
 
-// "f32", "f64", "c64" or "c128": on the command line, in labels and in the benchmark tables.
+// Returns "f32", "f64", "c64" or "c128", as used on the command line and in metric labels and
+// tables.
 constexpr std::string_view NameOf(DType dtype) {
   constexpr std::string_view kNames[] = {"f32", "f64", "c64", "c128"};
   return kNames[static_cast<int>(dtype)];
 }
 
-// Unit roundoff of the parts, as in the definition of the factor ratio: 2^-24 or 2^-53.
+// Returns the unit roundoff of the parts, 2^-24 or 2^-53.
 constexpr double UnitRoundoff(DType dtype) {
   return RealOf(dtype) == DType::kFloat32 ? 0x1p-24 : 0x1p-53;
 }
 
-// Largest magnitude of a part that still rounds to a finite value of `dtype`.
+// Returns the largest magnitude of a part that rounds to a finite value of `dtype`.
 constexpr double LargestConvertible(DType dtype) {
-  // Half a unit in the last place above FLT_MAX, and what ties to even there, becomes Inf.
+  // FLT_MAX plus half a unit in the last place ties to even, which is Inf. This is the double below
+  // it.
   constexpr double kBelowFloatOverflow = 0x1.fffffefffffffp127;
   return RealOf(dtype) == DType::kFloat32 ? kBelowFloatOverflow
                                           : std::numeric_limits<double>::max();
@@ -79,7 +81,7 @@ template <class Part>
 struct PartOf<std::complex<Part>> {
   using type = Part;
 };
-// float of float and std::complex<float>, double of the others.
+// float for float and std::complex<float>, double otherwise.
 template <class T>
 using RealPart = typename PartOf<std::remove_const_t<T>>::type;
 
@@ -94,7 +96,7 @@ struct TypeTag {
   using type = T;
 };
 
-// Calls f(TypeTag<float>{}) or f(TypeTag<double>{}). `dtype` is real.
+// Calls f(TypeTag<float>{}) or f(TypeTag<double>{}). `dtype` must be real.
 template <class F>
 decltype(auto) DispatchReal(DType dtype, F&& f) {
   assert(!IsComplex(dtype));
@@ -102,8 +104,8 @@ decltype(auto) DispatchReal(DType dtype, F&& f) {
   return f(TypeTag<double>{});
 }
 
-// Calls f(TypeTag<T>{}) with the T of `dtype`: here and above a run-time type becomes a template
-// argument, and nowhere else.
+// Calls f(TypeTag<T>{}) with the element type T of `dtype`. This function and DispatchReal are the
+// only places that convert a run-time type to a template argument.
 template <class F>
 decltype(auto) DispatchDType(DType dtype, F&& f) {
   switch (dtype) {

@@ -1,4 +1,4 @@
-// The interface of a method that brings matrices of any shape to reduced row echelon form.
+// Interface of reduction to reduced row echelon form, for matrices of any shape.
 #ifndef CROUT_KERNELS_ECHELON_REDUCER_H_
 #define CROUT_KERNELS_ECHELON_REDUCER_H_
 
@@ -20,9 +20,10 @@ namespace crout {
 
 struct EchelonForm {
   std::vector<int64_t> pivot_columns;  // 0-based, ascending
-  double tolerance = 0;                // PivotTolerance::absolute
-  // Abs1 of the smallest pivot, and of the largest candidate in a column without one: the rank is
-  // as certain as they are far apart. Unset without such a column.
+  double tolerance = 0;                // the PivotTolerance::absolute used
+  // Abs1 of the smallest accepted pivot, and of the largest candidate in a column without a pivot.
+  // The wider the gap between them, the more reliable the rank. `largest_rejected` is unset if
+  // every column has a pivot.
   std::optional<double> least_pivot;
   std::optional<double> largest_rejected;
 
@@ -34,33 +35,34 @@ struct EchelonForm {
   int64_t rank() const { return static_cast<int64_t>(pivot_columns.size()); }
 };
 
-// The largest candidate of a column has to be larger for a pivot.
+// Threshold for pivots: a column has a pivot if its largest candidate exceeds the tolerance.
 struct PivotTolerance {
   double absolute = 0;  // >= 0
-  // Whether it is multiplied, column by column, by the largest coefficient of the pivot columns
-  // before in what the column is of them, where that is above 1: an error of A that is eliminated
-  // grows so.
+  // If true, the tolerance of a column is multiplied by the largest coefficient, if above 1, with
+  // which the column combines the preceding pivot columns. Elimination amplifies errors of A by
+  // this factor.
   bool follows_growth = false;
 };
 
 // Immutable and thread-safe; each call runs on its own context.
 class EchelonReducer : public NumericalMethod {
  public:
-  // Bytes of device memory that Reduce needs beside its argument, a rows x cols matrix.
+  // Returns the workspace of Reduce in bytes of device memory, for a rows x cols matrix.
   virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t rows, int64_t cols) const = 0;
 
-  // Seconds that Reduce is expected to take.
+  // Predicted seconds for Reduce.
   virtual double PredictSeconds(DType dtype, int64_t rows, int64_t cols) const = 0;
 
-  // Replaces `a` (rows x cols, device memory, finite, neither 0) by its reduced row echelon form,
-  // with pivots in its first `eligible` columns alone: row i < rank has its first nonzero, a 1, in
-  // column pivot_columns[i], where all other rows are exactly zero; rows from `rank` on are zero in
-  // those columns. A column has no pivot if no candidate's Abs1, of the rows that have none yet, is
-  // above the tolerance; its candidates are set to zero. Elements that left the range of the
-  // type are Inf or NaN.
+  // Replaces `a` by its reduced row echelon form, with pivots only in the first `eligible` columns.
+  // `a` is rows x cols in device memory, finite, with rows, cols > 0. Row i < rank has a leading 1
+  // in column pivot_columns[i], where all other rows are exactly zero. Rows from `rank` on are zero
+  // in the eligible columns.
   //
-  // Blocks. `workspace` is device memory of WorkspaceBytes() or more. CANCELLED where `stop`,
-  // asked between panels, said so; `a` is undefined then.
+  // A column has no pivot if no candidate in the remaining rows has an Abs1 above the tolerance;
+  // its candidates are set to zero. Elements that overflow the type are Inf or NaN.
+  //
+  // Blocks. `workspace` is device memory of at least WorkspaceBytes(). Polls `stop` between panels;
+  // if it returns true, the status is CANCELLED and `a` is undefined.
   virtual absl::StatusOr<EchelonForm> Reduce(ExecutionContext& context, const AnyMatrix& a,
                                              int64_t eligible, PivotTolerance tolerance,
                                              std::span<std::byte> workspace,

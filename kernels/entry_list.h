@@ -1,4 +1,4 @@
-// Entries of a matrix that have new values, as they arrive.
+// Updates of matrix entries, as received.
 #ifndef CROUT_KERNELS_ENTRY_LIST_H_
 #define CROUT_KERNELS_ENTRY_LIST_H_
 
@@ -9,12 +9,12 @@
 
 namespace crout {
 
-// All in one block of memory: `count` values, then as many row indices, then as many column
-// indices, 0-based. What the indices are worth is not known before they were looked at.
+// A list of entries in one block of memory: `count` values, then `count` row indices, then `count`
+// column indices, 0-based. The indices are unchecked.
 struct EntryList {
-  static constexpr size_t kIndexBytes = 2 * sizeof(int32_t);  // of an entry, beside its value
+  static constexpr size_t kIndexBytes = 2 * sizeof(int32_t);  // bytes of an entry besides its value
 
-  // `block`: count (SizeOf(dtype) + kIndexBytes) bytes, aligned as a value.
+  // `block` has count (SizeOf(dtype) + kIndexBytes) bytes and the alignment of a value.
   EntryList(const std::byte* block, DType dtype, int64_t count)
       : dtype(dtype),
         count(count),

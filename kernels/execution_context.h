@@ -1,4 +1,4 @@
-// What a job runs on: one stream of a device with its vendor handles, warm and exclusive.
+// Execution context of a job: one stream of a device with its vendor handles, warm and exclusive.
 #ifndef CROUT_KERNELS_EXECUTION_CONTEXT_H_
 #define CROUT_KERNELS_EXECUTION_CONTEXT_H_
 
@@ -15,8 +15,8 @@ class Device;
 class KrylovOps;
 class SparseOps;
 
-// What kernels tell the host. Lives in host memory that the device can write (pinned, for CUDA);
-// a field is valid after Synchronize() following the call that fills it.
+// Results that kernels report to the host. Lives in host memory that the device can write (pinned
+// memory for CUDA). A field is valid after the Synchronize() that follows the call which fills it.
 struct DeviceReport {
   MatrixStats matrix;
   ScaleStats scale;
@@ -25,13 +25,13 @@ struct DeviceReport {
   PreparationStats preparation;
   EntryStats entries;
   ValueStats values;
-  int32_t info = 0;  // LAPACK's: > 0 is the 1-based index of the first exactly zero pivot
-  // The other way: non-zero tells the kernels of a stoppable method to end. Cleared by its Factor.
+  int32_t info = 0;  // LAPACK's info: > 0 is the 1-based index of the first exactly zero pivot
+  // Stop flag from the host to kernels: nonzero makes a stoppable method end. Factor clears it.
   volatile uint32_t stop = 0;
 
-  // Columns of L and U that are final in the factorization that runs. Factorize starts it at 0;
-  // stoppable methods tell it where they look whether to stop, those of CUDA from their kernels;
-  // the others leave it at 0. Any thread may tell and read it.
+  // Number of final columns of L and U in the current factorization. Factorize resets it to 0.
+  // Stoppable methods report progress at their stop checks, CUDA methods from their kernels; other
+  // methods leave it at 0. May be written and read from any thread.
   void TellColumns(int64_t columns);
   int64_t ColumnsDone();
 
@@ -39,25 +39,26 @@ struct DeviceReport {
 };
 
 // Used by one thread at a time. Calls that take a context enqueue work on its stream and may return
-// before that work ran; work on one context runs in the order of the calls. On the host device
-// everything has happened when a call returns.
+// before this work has run. Work on one context runs in call order. On the host device, work is
+// complete when the call returns.
 class ExecutionContext {
  public:
   virtual ~ExecutionContext() = default;
 
   virtual Device& device() = 0;
   virtual MatrixOps& ops() = 0;
-  // Null where DeviceInfo::has_sparse_ops is false.
+  // Null if DeviceInfo::has_sparse_ops is false.
   virtual SparseOps* sparse_ops() { return nullptr; }
-  // Null on a device that has none.
+  // Null if the device has no Krylov operations.
   virtual KrylovOps* krylov_ops() { return nullptr; }
   virtual DeviceReport& report() = 0;
 
-  // Waits until everything enqueued has run. An error of the device, once seen, stays: the status
-  // is UNAVAILABLE and device().healthy() is false from then on.
+  // Waits until all enqueued work has run. Device errors are permanent: once one was seen, the
+  // status is UNAVAILABLE and device().healthy() is false.
   virtual absl::Status Synchronize() = 0;
 
-  // As Synchronize(); sets report().stop when `stop` says so, which a stoppable method obeys.
+  // Same as Synchronize(), but polls `stop` while waiting and sets report().stop when it returns
+  // true.
   virtual absl::Status SynchronizeOrStop(StopRequested stop) {
     (void)stop;
     return Synchronize();

@@ -17,7 +17,7 @@ bool IsDownloaded(const FactorPart& part) { return part.kind == PartKind::kFacto
 using Wanted = bool (*)(const FactorPart&);
 using Copy = absl::FunctionRef<absl::Status(const Buffer& from, const Buffer& to)>;
 
-// `to` has each part before it is copied: it outlives a copy that is in flight.
+// Adds each part to `to` before copying it, so that the destination outlives a copy in flight.
 absl::Status CopyParts(const FactorParts& from, Wanted wanted, MemoryResource& memory, Copy copy,
                        FactorParts& to) {
   for (const FactorPart& part : from) {

@@ -1,5 +1,5 @@
-// The bytes of a factor, as those see them who keep, move and check it: named parts, whose meaning
-// is known to the method that made them alone.
+// The bytes of a factor as named parts, for code that stores, moves and checks factors. Only the
+// method that made a part interprets its contents.
 #ifndef CROUT_KERNELS_FACTOR_PARTS_H_
 #define CROUT_KERNELS_FACTOR_PARTS_H_
 
@@ -17,27 +17,27 @@
 namespace crout {
 
 enum class PartKind : uint8_t {
-  kFactor,    // what the method left: a download has it
+  kFactor,    // left by the method; included in downloads
   kOperand,   // the matrix, kept for residuals
-  kPrepared,  // made from the others for a solver
-  kSolution,  // of the system that was solved last
+  kPrepared,  // derived from the other parts for a solver
+  kSolution,  // solution of the most recently solved system
 };
 
 struct FactorPart {
-  std::string_view name;  // a literal
+  std::string_view name;  // a string literal
   PartKind kind = PartKind::kFactor;
   Buffer buffer;  // not empty
 };
 
-// Move-only. All parts lie in one memory: a device's, or the host's.
+// Move-only. All parts are in the same memory: a device's, or the host's.
 class FactorParts {
  public:
-  // `name` is not there yet. An empty buffer is no part.
+  // Adds a part. `name` must be new. An empty buffer is ignored.
   void Add(std::string_view name, PartKind kind, Buffer buffer) {
     if (buffer) parts_.push_back({name, kind, std::move(buffer)});
   }
 
-  // Empty where there is no such part.
+  // Returns an empty buffer if there is no such part.
   const Buffer& operator[](std::string_view name) const {
     static const Buffer kNone;
     for (const FactorPart& part : parts_) {
@@ -51,20 +51,20 @@ class FactorParts {
     }
     return false;
   }
-  // Whether they cannot be copied: neither moved to another memory nor downloaded.
+  // Returns true if a part cannot be copied. Such a factor can be neither moved nor downloaded.
   bool is_fixed() const {
     for (const FactorPart& part : parts_) {
       if (part.buffer.is_fixed()) return true;
     }
     return false;
   }
-  // Gives the part away; empty where there is none.
+  // Removes and returns the part, or returns an empty buffer if there is none.
   Buffer Take(std::string_view name);
 
   auto begin() const { return parts_.begin(); }
   auto end() const { return parts_.end(); }
 
-  // As charged.
+  // Bytes charged to the memory budget.
   size_t bytes() const {
     size_t sum = 0;
     for (const FactorPart& part : parts_) sum += BlockBytes(part.buffer.size());
@@ -72,21 +72,21 @@ class FactorParts {
   }
 
  private:
-  // As many as today's factors have: keeping and moving them takes no other memory.
+  // The largest number of parts of any factor; storing and moving parts then allocates no memory.
   static constexpr size_t kInPlace = 5;
   absl::InlinedVector<FactorPart, kInPlace> parts_;
 };
 
-// Copies of all parts, from the memory of the context's device to `memory` of the host, and back to
-// the device's. Block until they are complete. FAILED_PRECONDITION for parts that are fixed.
+// Copy all parts from the context's device to host memory, and back to the device. Block until the
+// copies are complete. FAILED_PRECONDITION if a part is fixed.
 absl::StatusOr<FactorParts> CopyToHost(ExecutionContext& context, const FactorParts& from,
                                        MemoryResource& memory);
 absl::StatusOr<FactorParts> CopyToDevice(ExecutionContext& context, const FactorParts& from);
 
-// Copies in host memory of what a download has: the parts of kFactor.
+// Copies the parts of a download (PartKind::kFactor) to host memory.
 absl::StatusOr<FactorParts> CopyForDownload(ExecutionContext& context, const FactorParts& from,
                                             MemoryResource& memory);
-// The same of parts that lie in host memory, without a device.
+// Same for parts in host memory; needs no device.
 absl::StatusOr<FactorParts> CopyForDownload(const FactorParts& from, MemoryResource& memory);
 
 }  // namespace crout

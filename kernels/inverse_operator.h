@@ -1,4 +1,4 @@
-// The inverse of a matrix, known by what it does to vectors.
+// The inverse of a matrix as a linear operator.
 #ifndef CROUT_KERNELS_INVERSE_OPERATOR_H_
 #define CROUT_KERNELS_INVERSE_OPERATOR_H_
 
@@ -9,20 +9,20 @@
 
 namespace crout {
 
-// M, near the inverse of a matrix of order n: a factor with a solver, whatever its type and scales.
-// It belongs to one context, which it may keep work buffers for, and is used as that may be: by one
-// thread at a time.
+// An operator M that approximates the inverse of a matrix of order n: a factor with a solver, of
+// any type and scaling. Bound to one context, for which it may keep work buffers; like the context,
+// used by one thread at a time.
 class InverseOperator {
  public:
   virtual ~InverseOperator() = default;
 
   virtual int64_t order() const = 0;
-  // Of its vectors: kFloat64, or kComplex128 where M is complex.
+  // Type of its vectors: kFloat64, or kComplex128 if M is complex.
   virtual DType vector_type() const = 0;
 
-  // Enqueues out := op(M) in. Both n x k of vector_type(), in the device's memory, with k up to
-  // what the operator was made for; `out` may be `in`. The status is of the device, never a
-  // statement about the numbers.
+  // Enqueues out := op(M) in. Both are n x k of vector_type() in device memory, with k up to the
+  // maximum given at construction; `out` may equal `in`. The status reports device errors only, not
+  // numerical ones.
   virtual absl::Status Apply(Op op, const AnyMatrix& in, const AnyMatrix& out) = 0;
 };
 

@@ -1,5 +1,5 @@
-// irr_lu: LU factorization with partial pivoting of an irregular batch. What it leaves for solves
-// and for those who want to know what it is worth, the same on every device.
+// irr_lu: LU factorization with partial pivoting of an irregular batch. Its results for solves and
+// quality checks, the same on every device.
 #ifndef CROUT_KERNELS_IRR_LU_H_
 #define CROUT_KERNELS_IRR_LU_H_
 
@@ -7,25 +7,25 @@
 
 namespace crout {
 
-// What a factorization of a batch says of its members, beside the L and U that take the place of
-// their elements. Arrays in the memory of the device; owns nothing. A member's part of each depends
-// on the member alone, to the bit.
+// Results of a batch factorization besides L and U, which overwrite the members. Arrays in device
+// memory; owns nothing. The values for a member depend, bitwise, only on that member.
 struct BatchFactors {
-  // extent.diagonals interchanges, member i's min(rows, cols) from its first_diagonal on: row k of
-  // the member was exchanged with row ipiv[k], 1-based, for k = 1, 2, ... in turn, as LAPACK's.
+  // Row interchanges as in LAPACK, extent.diagonals in total. The min(rows, cols) entries of member
+  // i start at its first_diagonal: for k = 1, 2, ..., row k of the member was exchanged with row
+  // ipiv[k], 1-based.
   int64_t* ipiv = nullptr;
-  // The rest: one for each member. LAPACK's info: 0, or the 1-based index of the first u_kk that is
-  // exactly zero. The factors are complete even then: PA = LU. Where entries grew so much that a
-  // zero pivot says nothing (numerics/pivot_growth.h), it is replaced, and info is 0; the other
-  // figures are those of the zero pivot.
+  // One value per member, as all arrays below. LAPACK's info: 0, or the 1-based index of the first
+  // u_kk that is exactly zero. PA = LU holds even then. If element growth makes a zero pivot
+  // inconclusive (numerics/pivot_growth.h), the pivot is replaced and info is 0; the other figures
+  // are those of the zero pivot.
   int32_t* info = nullptr;
-  // max |u_ij| / max |a_ij|, 0/0 being 1; +Inf where L or U holds a NaN or Inf.
+  // max |u_ij| / max |a_ij|, with 0/0 = 1; +Inf if L or U contains NaN or Inf.
   double* pivot_growth = nullptr;
   // Estimate of |PA - LU|_1 / (max(rows, cols) |A|_1 eps) (numerics/factor_probe.h); 0 for an empty
-  // member, +Inf where L or U holds a NaN or Inf.
+  // member, +Inf if L or U contains NaN or Inf.
   double* quality = nullptr;
-  // PivotCondition (numerics/judgment.h), up to float32's range; 1 for an empty member, undefined
-  // where L or U holds a NaN or Inf. Null: not asked for.
+  // PivotCondition (numerics/judgment.h), up to the range of float32; 1 for an empty member,
+  // undefined if L or U contains NaN or Inf. Null if not requested.
   float* pivot_condition = nullptr;
 };
 

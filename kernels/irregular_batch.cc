@@ -18,7 +18,7 @@ absl::Status CheckShape(int64_t index, const MatrixShape& shape) {
                                                  kMaxMemberOrder));
 }
 
-// The next multiple of kMemberAlignment; false if there is none.
+// Computes the next multiple of kMemberAlignment. Returns false on overflow.
 bool AlignUp(int64_t bytes, int64_t* aligned) {
   constexpr auto kAlignment = static_cast<int64_t>(kMemberAlignment);
   if (__builtin_add_overflow(bytes, kAlignment - 1, aligned)) return false;
@@ -43,7 +43,7 @@ absl::StatusOr<BatchExtent> PackMembers(DType dtype, std::span<const MatrixShape
   extent.dtype = dtype;
   extent.members = static_cast<int64_t>(shapes.size());
   CROUT_RETURN_IF_ERROR(BatchMembersBytes(extent.members).status());
-  int64_t end = 0;  // of the members so far, in bytes
+  int64_t end = 0;  // end of the members so far, in bytes
   for (int64_t i = 0; i < extent.members; ++i) {
     const MatrixShape& shape = shapes[i];
     CROUT_RETURN_IF_ERROR(CheckShape(i, shape));

@@ -1,10 +1,10 @@
-// Irregular batches: many matrices of one element type, each of a size of its own.
+// Irregular batches: many matrices of one element type, each with its own size.
 //
-// As in A. Abdelfattah, P. Ghysels, W. Boukaram, S. Tomov, X. S. Li, J. Dongarra, "Addressing
-// Irregular Patterns of Matrix Computations on GPUs and Their Impact on Applications Powered by
-// Sparse Direct Solvers", 2022, the sizes of the members are an array beside the data, in the
-// memory of the device that works on them, and only the largest sizes are passed by value. Any mix
-// is a batch: no member, empty members, 1 x 1 beside thousands, tall and wide ones.
+// The layout follows A. Abdelfattah, P. Ghysels, W. Boukaram, S. Tomov, X. S. Li, J. Dongarra,
+// "Addressing Irregular Patterns of Matrix Computations on GPUs and Their Impact on Applications
+// Powered by Sparse Direct Solvers", 2022. The member sizes are an array beside the data, in the
+// memory of the device; only the largest sizes are passed by value. Any mix is valid: no members,
+// empty members, 1 x 1 beside thousands of rows, tall and wide.
 #ifndef CROUT_KERNELS_IRREGULAR_BATCH_H_
 #define CROUT_KERNELS_IRREGULAR_BATCH_H_
 
@@ -20,41 +20,41 @@
 
 namespace crout {
 
-// A matrix's size as someone declared it: unchecked.
+// A matrix size as declared by a client; unchecked.
 struct MatrixShape {
   int64_t rows = 0;
   int64_t cols = 0;
 };
 
-// Most members of a batch, and most rows or columns of a member: what fits 32 bits, LAPACK's too.
+// Largest number of members, and of rows or columns of a member: the range of int32 and LAPACK.
 inline constexpr int64_t kMaxMembers = std::numeric_limits<int32_t>::max();
 inline constexpr int64_t kMaxMemberOrder = std::numeric_limits<int32_t>::max();
 
-// A packed member begins at a multiple of so many bytes, as loads of vectors on GPUs ask for; a
-// multiple of every element's size.
+// Alignment of a packed member in bytes, for vector loads on GPUs. A multiple of every element
+// size.
 inline constexpr size_t kMemberAlignment = 16;
 
 // The sizes of a batch that are passed by value.
 struct BatchExtent {
   DType dtype = DType::kFloat64;
   int64_t members = 0;
-  int32_t max_rows = 0;  // of any member, as are the next two: not all of the same one
+  int32_t max_rows = 0;  // the three maxima may come from different members
   int32_t max_cols = 0;
-  int32_t max_diagonal = 0;  // of min(rows, cols)
-  int64_t total_rows = 0;    // of all members together
+  int32_t max_diagonal = 0;  // largest min(rows, cols)
+  int64_t total_rows = 0;    // sum over all members
   int64_t total_cols = 0;
   int64_t diagonals = 0;  // sum of min(rows, cols)
-  size_t bytes = 0;       // from the first member's first element to the end of the last member
+  size_t bytes = 0;  // from the first element of the first member to the end of the last member
 };
 
-// A batch in a device's memory, both the elements and `members`. Owns nothing; the members do not
+// A batch whose elements and `members` are in a device's memory. Owns nothing; members do not
 // overlap.
 struct IrregularBatch {
   std::byte* data = nullptr;  // aligned to kMemberAlignment
   BatchExtent extent;
-  const BatchMember* members = nullptr;  // extent.members of them
+  const BatchMember* members = nullptr;  // array of extent.members
 
-  // Member i, 0-based, whose elements are of type T. For code that may read `members`.
+  // Returns member i, 0-based, with elements of type T. Requires access to `members`.
   template <class T>
   MatrixView<T> Member(int64_t i) const {
     const BatchMember& member = members[i];
@@ -62,15 +62,16 @@ struct IrregularBatch {
   }
 };
 
-// Bytes of `count` BatchMembers. INVALID_ARGUMENT for a negative count or one beyond kMaxMembers:
-// ask before memory is taken for a declared count.
+// Returns the bytes of `count` BatchMembers. INVALID_ARGUMENT if count is negative or above
+// kMaxMembers; call this before allocating for a declared count.
 absl::StatusOr<size_t> BatchMembersBytes(int64_t count);
 
-// Lays matrices of these shapes out packed: one after the other, by columns, without gaps between
-// columns (ld = max(1, rows)), each from the next multiple of kMemberAlignment on. members[i] gets
-// the place of shapes[i]; there are as many of both. INVALID_ARGUMENT, naming the member by its
-// 0-based index, for a size that is negative or beyond kMaxMemberOrder, and for a batch whose bytes
-// do not fit ptrdiff_t; `members` is undefined then.
+// Computes a packed layout for matrices of these shapes. Members follow each other in order, each
+// column-major without gaps (ld = max(1, rows)) and aligned to kMemberAlignment. Fills members[i]
+// from shapes[i]; both spans have the same length.
+//
+// INVALID_ARGUMENT, with the 0-based index of the member, if a size is negative or above
+// kMaxMemberOrder, or if the total does not fit ptrdiff_t; `members` is then undefined.
 absl::StatusOr<BatchExtent> PackMembers(DType dtype, std::span<const MatrixShape> shapes,
                                         std::span<BatchMember> members);
 

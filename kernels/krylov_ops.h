@@ -1,4 +1,4 @@
-// What Krylov subspace methods ask of a device beside products and solves.
+// Device operations of Krylov subspace methods besides products and solves.
 #ifndef CROUT_KERNELS_KRYLOV_OPS_H_
 #define CROUT_KERNELS_KRYLOV_OPS_H_
 
@@ -7,15 +7,14 @@
 
 namespace crout {
 
-// The bases of k Krylov spaces, one for each right-hand side, of as many vectors each: vector j of
-// the space of column c is column j * k + c of `vectors`, n x (k * count) without gaps between
-// columns (ld = n). The spaces have nothing to do with each other.
+// Bases of k independent Krylov spaces, one per right-hand side, with the same number of vectors
+// each. Vector j of space c is column j * k + c of `vectors`, which is n x (k * count) with ld = n.
 struct KrylovBases {
   AnyMatrix vectors;
   int64_t spaces = 0;  // k
 
   int64_t count() const { return vectors.cols / spaces; }
-  // The vectors number j of all spaces: n x k.
+  // Vector j of every space: n x k.
   AnyMatrix Block(int64_t j) const { return Blocks(j, 1).vectors; }
   KrylovBases Blocks(int64_t first, int64_t count) const {
     AnyMatrix blocks = vectors;
@@ -25,25 +24,25 @@ struct KrylovBases {
   }
 };
 
-// Of one context (ExecutionContext::krylov_ops). All matrices are in the memory of its device and
-// of one wide type, float64 or complex128. Calls enqueue; the status is as that of MatrixOps. The
-// same input gives the same bits, every time.
+// Bound to one context (ExecutionContext::krylov_ops). All matrices are in device memory, of one
+// type: float64 or complex128. Calls enqueue; status as in MatrixOps. Results are bitwise
+// reproducible.
 class KrylovOps {
  public:
   virtual ~KrylovOps() = default;
 
-  // h(j, c) := v^H w(:, c), v vector j of space c. w: n x k; h: count x k. v may be w.
+  // h(j, c) := v^H w(:, c), with v vector j of space c. w: n x k; h: count x k. v may be w.
   virtual absl::Status Dots(const KrylovBases& v, const AnyMatrix& w, const AnyMatrix& h) = 0;
 
-  // w(:, c) := w(:, c) + alpha sum over j of h(j, c) v, v vector j of space c. w is apart from the
-  // vectors.
+  // w(:, c) := w(:, c) + alpha sum over j of h(j, c) v, with v vector j of space c. w must not
+  // overlap the vectors.
   virtual absl::Status AddCombination(double alpha, const KrylovBases& v, const AnyMatrix& h,
                                       const AnyMatrix& w) = 0;
 
-  // w(:, c) := scales[c] w(:, c), of k scales.
+  // w(:, c) := scales[c] w(:, c), for the k columns of w.
   virtual absl::Status ScaleColumns(const double* scales, const AnyMatrix& w) = 0;
 
-  // most[c] := the largest modulus in w(:, c); NaN where there is one. 0 of no rows.
+  // most[c] := largest modulus in w(:, c). NaN if the column contains NaN; 0 if it has no rows.
   virtual absl::Status ColumnMaxAbs(const AnyMatrix& w, double* most) = 0;
 };
 

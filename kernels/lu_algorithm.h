@@ -1,4 +1,4 @@
-// The interface of an LU factorization on one device, and of a solver with its factors.
+// Interfaces of LU factorization on one device and of solvers with its factors.
 #ifndef CROUT_KERNELS_LU_ALGORITHM_H_
 #define CROUT_KERNELS_LU_ALGORITHM_H_
 
@@ -16,39 +16,42 @@
 
 namespace crout {
 
-// Factors a square matrix in place: PA = LU, L and U in getrf's storage (the unit diagonal is not
-// stored). Immutable and thread-safe; each call runs on its own context.
+// Factors a square matrix in place, PA = LU, with L and U in getrf's storage (the unit diagonal is
+// not stored). Immutable and thread-safe; each call runs on its own context.
 class LuAlgorithm : public NumericalMethod {
  public:
-  // Bytes of device memory that Factor needs beside its arguments, for an n x n matrix.
+  // Returns the workspace of Factor in bytes of device memory, for an n x n matrix.
   virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                                 const LuParameters& parameters) const = 0;
 
-  // Bytes of host memory that Finish takes for a report.
+  // Returns the bytes of host memory that Finish allocates for a report.
   virtual absl::StatusOr<size_t> ReportBytes(DType dtype, int64_t n,
                                              const LuParameters& parameters) const {
     (void)dtype, (void)n, (void)parameters;
     return 0;
   }
 
-  // Seconds that Factor is expected to take: the cost model of admission, RetryInfo and Estimate.
+  // Predicted seconds for Factor. Used by admission, RetryInfo and Estimate.
   virtual double PredictSeconds(DType dtype, int64_t n) const = 0;
 
-  // Enqueues the factorization. On exit `a` holds L and U, ipiv[0..n) in device memory the 1-based
-  // row interchanges (row i was swapped with row ipiv[i], as LAPACK's getrf), and, after
-  // Synchronize(), context.report().info LAPACK's info: k > 0 says that u_kk (l_kk where U has the
-  // unit diagonal) is exactly zero; then the factor is complete but singular, unless the method has
-  // no pivoting and had to stop there. Methods without pivoting write the identity to ipiv.
-  // `workspace` is device memory of WorkspaceBytes() or more, in use until Synchronize(), as are
-  // the parameters' views. The parameters passed CheckParameters(). A stoppable method that stopped
-  // leaves `a` undefined.
+  // Enqueues the factorization. `a` is n x n; the parameters must have passed CheckParameters(). On
+  // exit `a` holds L and U, and ipiv[0..n) in device memory the 1-based row interchanges as in
+  // LAPACK's getrf: row i was swapped with row ipiv[i]. Methods without pivoting write the identity
+  // to ipiv.
+  //
+  // After Synchronize(), context.report().info is LAPACK's info: k > 0 means that u_kk (l_kk if U
+  // has the unit diagonal) is exactly zero. The factor is then complete but singular, except that a
+  // method without pivoting may have stopped there.
+  //
+  // `workspace` is device memory of at least WorkspaceBytes(). The workspace and the parameters'
+  // views are in use until Synchronize(). A stopped call leaves `a` undefined.
   virtual absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
                               std::span<std::byte> workspace, const LuParameters& parameters,
                               StopRequested stop) const = 0;
 
-  // After Synchronize(): how the run that used `workspace` ended. Iterative methods fill `report`,
-  // but for its totals; ABORTED beyond the sweep limit, INVALID_ARGUMENT where an element that is
-  // final is not finite.
+  // Returns how the run that used `workspace` ended; call after Synchronize(). Iterative methods
+  // fill `report` except its totals. ABORTED if the sweep limit was reached, INVALID_ARGUMENT if a
+  // final element is not finite.
   virtual absl::Status Finish(ExecutionContext& context, std::span<std::byte> workspace,
                               IterationReport* report) const {
     (void)context, (void)workspace, (void)report;
@@ -56,18 +59,18 @@ class LuAlgorithm : public NumericalMethod {
   }
 };
 
-// What a solve may leave as backward error before it is said to fall short of substitution: n u,
-// and for small n what a few roundings leave.
+// Backward error up to which a solve counts as accurate as substitution: n u, and for small n an
+// allowance for a few roundings.
 constexpr double AcceptedBackwardError(DType factor_dtype, int64_t n) {
   constexpr double kFewRoundings = 16;
   return std::max(static_cast<double>(n), kFewRoundings) * UnitRoundoff(factor_dtype);
 }
 
-// How far a solver relies on what it prepared.
+// Accuracy of solves with prepared data.
 enum class Trust : uint8_t {
-  kNone,      // not as accurate as substitution
-  kMeasured,  // most often is, which only the backward error of each solve can tell
-  kFull,      // is, by its error bound
+  kNone,      // less accurate than substitution
+  kMeasured,  // usually as accurate; only the backward error of each solve confirms it
+  kFull,      // as accurate, by an error bound
 };
 
 // Solves op(A) X = B with the factors of A. Immutable and thread-safe.
@@ -80,11 +83,11 @@ class TriangularSolver : public NumericalMethod {
 
   virtual double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const = 0;
 
-  // Bytes of device memory that Solve needs beside its arguments.
+  // Returns the workspace of Solve in bytes of device memory.
   virtual absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const = 0;
 
-  // The two of a solver of sparse factors (OperandKind::kSparse), whose bytes and seconds the order
-  // alone does not tell.
+  // Workspace and predicted seconds of a solver of sparse factors (OperandKind::kSparse), which
+  // depend on the analysis and not only on the order.
   virtual absl::StatusOr<size_t> SparseWorkspaceBytes(const Analysis& analysis, DType dtype,
                                                       int64_t nrhs) const {
     (void)analysis, (void)dtype, (void)nrhs;
@@ -95,21 +98,23 @@ class TriangularSolver : public NumericalMethod {
     return 0;
   }
 
-  // Enqueues the solve: b (n x nrhs, the factor's type) becomes X. The factor is not singular and
-  // its unit diagonal is supported. `tolerance`, in [0, 1): an iterative solver's unknowns have
-  // converged when they change by no more than this, relative to themselves, and 0 when nothing
-  // changes; others may leave out what would only take errors below it, relative to X.
+  // Enqueues the solve. `b` (n x nrhs, the factor's type) is B on entry and X on exit. The factor
+  // is nonsingular and its unit diagonal is supported.
+  //
+  // `tolerance` is in [0, 1). For an iterative solver, an unknown has converged when its relative
+  // change is at most `tolerance`; with 0, when nothing changes. Other solvers may skip work whose
+  // effect on X is below `tolerance`, relative to X.
   virtual absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op,
                              double tolerance, const AnyMatrix& b,
                              std::span<std::byte> workspace) const = 0;
 
-  // Bytes of device memory that Prepare fills, to be kept as long as the factor.
+  // Returns the bytes of device memory that Prepare fills, to be kept with the factor.
   virtual absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const {
     (void)dtype, (void)n;
     return 0;
   }
 
-  // Enqueues the preparation of a factor that is not singular and whose unit diagonal is supported;
+  // Enqueues the preparation of a nonsingular factor whose unit diagonal is supported.
   // context.report().preparation is valid after Synchronize().
   virtual absl::Status Prepare(ExecutionContext& context, const FactorView& factor,
                                std::span<std::byte> prepared) const {
@@ -117,16 +122,16 @@ class TriangularSolver : public NumericalMethod {
     return absl::OkStatus();
   }
 
-  // Whether solves with a factor of order n prepared like this are as accurate as substitution, up
-  // to AcceptedBackwardError.
+  // Returns whether solves with a factor of order n and this preparation are as accurate as
+  // substitution, that is, within AcceptedBackwardError.
   virtual Trust Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const {
     (void)preparation, (void)dtype, (void)n, (void)op;
     return Trust::kFull;
   }
 
-  // A sparse factor's scales: it is that of diag(row) A diag(column). float64 in device memory, by
-  // A's indices; null where there are none. A caller of a factor in float32 applies them in
-  // float64, out of whose range a product with the right-hand side may be
+  // Scales of a sparse factor, which is the factor of diag(row) A diag(column). float64 in device
+  // memory, indexed as A; null: no scales. For a factor in float32 the caller applies them in
+  // float64, because a product with the right-hand side may exceed float32's range
   // (FactorView::scales_apart).
   struct LineScales {
     const double* row = nullptr;

@@ -1,4 +1,4 @@
-// What a caller may choose of an LU method, and what an iterative one tells about its run.
+// Parameters of LU methods, and the report of an iterative run.
 #ifndef CROUT_KERNELS_LU_PARAMETERS_H_
 #define CROUT_KERNELS_LU_PARAMETERS_H_
 
@@ -11,12 +11,11 @@
 
 namespace crout {
 
-// Which factor holds the unit diagonal: L (Gaussian elimination, getrf) or U (Crout's method).
+// The factor with the unit diagonal: L (Gaussian elimination, getrf) or U (Crout's method).
 enum class UnitDiagonal : uint8_t { kL, kU };
 
-// How far a solver may rely on what it prepared: the largest condition numbers | |T^-1| |T| |_inf
-// of the blocks that it inverted, in solves with A and with A^T. Not finite where an inverse is
-// not.
+// Accuracy of prepared data: the largest condition number | |T^-1| |T| |_inf of the inverted
+// blocks, in solves with A and with A^T. Not finite if an inverse is not.
 struct PreparationStats {
   double condition = 1;
   double transposed_condition = 1;
@@ -24,25 +23,25 @@ struct PreparationStats {
 
 struct Analysis;
 
-// A factor as solvers see it: n x n in getrf's storage, or, with an analysis, the block of a sparse
-// one, of which `lu` then has the address, the type and the order.
+// A factor as input to solvers: n x n in getrf's storage. If `analysis` is set, the block of a
+// sparse factor; `lu` then holds its address, type and order.
 struct FactorView {
   AnyMatrix lu;
   const int64_t* ipiv = nullptr;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
-  bool scales_apart = false;  // the caller applies TriangularSolver::ScalesOf, Solve does not
-  const std::byte* prepared = nullptr;  // by TriangularSolver::Prepare; null if it was not
-  PreparationStats preparation = {};    // what is known of that
+  bool scales_apart = false;  // the caller applies TriangularSolver::ScalesOf; Solve does not
+  const std::byte* prepared = nullptr;  // filled by TriangularSolver::Prepare; null if not prepared
+  PreparationStats preparation = {};    // accuracy of `prepared`
   const Analysis* analysis = nullptr;
 };
 
-// When a diagonal element is bad, so that the column's largest candidate takes its place. |x| is
-// Abs1 of a complex number.
+// When to replace a diagonal element by the largest candidate of its column. |x| is Abs1 for
+// complex numbers.
 enum class PivotRule : uint8_t {
   kNone,       // never
   kPartial,    // always: partial pivoting
-  kInterval,   // |l_jj| outside (low, high]: Cejka's conditional pivoting, absolute
-  kThreshold,  // |l_jj| below `threshold` times the column's largest candidate
+  kInterval,   // if |l_jj| is outside (low, high], absolute: Cejka's conditional pivoting
+  kThreshold,  // if |l_jj| is below `threshold` times the largest candidate of the column
 };
 
 struct PivotCriterion {
@@ -52,44 +51,45 @@ struct PivotCriterion {
   double threshold = 0.1;
 };
 
-// Which form of a method runs: the service's own, or the one that its source defines.
+// Variant of a method: optimized for this service, or exactly as published in its source.
 enum class MethodVariant : uint8_t { kFast, kPublished };
 
-// Unset and 0: the method's own choice. A method takes those that its MethodTraits name.
+// An unset or zero parameter selects the method's default. MethodTraits lists the parameters that a
+// method accepts.
 struct LuParameters {
   std::optional<PivotCriterion> pivoting;
-  // Iterative methods: an element x has converged when it changes by no more than
-  // absolute_tolerance + tolerance |x|. Both 0: when nothing changes.
+  // Iterative methods: an element x has converged when it changes by at most absolute_tolerance +
+  // tolerance |x|. Both 0: when nothing changes.
   double tolerance = 0;
   double absolute_tolerance = 0;
   MethodVariant variant = MethodVariant::kFast;
   int64_t section_size = 0;  // rows and columns of a section; rounded up to the block size
-  int block_size = 0;        // a power of two, whose meaning is the method's
+  int block_size = 0;        // a power of two; its meaning depends on the method
   int64_t sweep_limit = 0;   // sweeps of one section before ABORTED
-  // Large products in single precision by single TF32 products, of 11 bits: faster, and a factor
-  // that only serves to be corrected by (numerics/correction.h).
+  // Use TF32 (11-bit significands) for large products in single precision. Faster, but the factor
+  // then serves only for corrected solves (numerics/correction.h).
   bool tf32_products = false;
-  // Warm start: factors of a matrix near this one, of the same order and type, on the same device.
+  // Warm start: factors of a nearby matrix of the same order and type, on the same device.
   std::optional<FactorView> start;
 };
 
-// What an iterative method did, section by section.
+// Report of an iterative run, by section.
 struct IterationReport {
   bool warm = false;
   MethodVariant variant = MethodVariant::kFast;
-  int64_t section_size = 0;  // as used
-  int block_size = 0;        // likewise; 0 where the method has none
-  int64_t sections = 0;      // along each side
+  int64_t section_size = 0;  // the size used
+  int block_size = 0;        // the size used; 0 if the method has none
+  int64_t sections = 0;      // per side
   int64_t total_sweeps = 0;
   int64_t total_pivots = 0;
-  std::optional<int64_t> total_bad_elements;  // unset where a device does not count them
-  // Sweeps of section (i, j), 0-based, at i + j * sections, as executed: none where CUDA's fast
-  // variant goes through columns instead (cuda/icm/icm_panel.h).
+  std::optional<int64_t> total_bad_elements;  // unset if the device does not count them
+  // Executed sweeps of section (i, j), 0-based, at i + j * sections. 0 where CUDA's fast variant
+  // processes columns instead (cuda/icm/icm_panel.h).
   std::vector<int64_t> sweeps;
-  // Rows moved under diagonal section j.
+  // Rows moved below diagonal section j.
   std::vector<int64_t> pivots;
-  // Bad elements handled there: with those that were the largest candidate themselves. Empty where
-  // a device does not count them.
+  // Bad elements in diagonal section j, including those that were the largest candidate themselves.
+  // Empty if the device does not count them.
   std::vector<int64_t> bad_elements;
 };
 

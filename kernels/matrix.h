@@ -1,5 +1,5 @@
-// Views of dense matrices. A view owns nothing; it is valid while the buffer behind it lives, and
-// only code that runs on the device of that buffer may touch the elements.
+// Views of dense matrices. A view owns nothing and is valid while its buffer lives. Only code that
+// runs on the buffer's device may access the elements.
 #ifndef CROUT_KERNELS_MATRIX_H_
 #define CROUT_KERNELS_MATRIX_H_
 
@@ -22,10 +22,10 @@ struct MatrixView {
   int64_t cols = 0;
   int64_t ld = 1;
 
-  // constexpr, so that device code may call it too.
+  // constexpr, so that device code may call it.
   constexpr T& operator()(int64_t i, int64_t j) const { return data[i + j * ld]; }
 
-  // As one whose type is known at run time.
+  // Converts to a view whose element type is known at run time.
   operator AnyMatrix() const;
 };
 
@@ -48,10 +48,10 @@ MatrixView<T>::operator AnyMatrix() const {
   return {reinterpret_cast<std::byte*>(data), kDTypeOf<T>, rows, cols, ld};
 }
 
-// A float64 view as one whose type is known at run time.
+// Converts a float64 view to a view whose type is known at run time.
 inline AnyMatrix AsAny(const MatrixView<double>& view) { return view; }
 
-// A packed matrix as it came over the wire: no gaps between rows (row-major) or columns.
+// A packed matrix as received: no gaps between rows (row-major) or columns (column-major).
 struct PackedMatrix {
   const std::byte* data = nullptr;
   DType dtype = DType::kFloat64;
@@ -62,11 +62,11 @@ struct PackedMatrix {
   size_t bytes() const { return static_cast<size_t>(rows) * cols * SizeOf(dtype); }
 };
 
-// op(A) in op(A) X = B. Of a real matrix the last two are the same.
+// The op of op(A) X = B. For a real matrix, both transposes are equal.
 enum class Op : uint8_t { kNone, kTranspose, kConjugateTranspose };
 
-// An operation whose matrix has the moduli of op(A)^H, for A of type T: what products with the
-// adjoint of op(A)^-1 solve with, where only moduli count.
+// Returns an operation whose matrix has the same moduli as op(A)^H, for A of type T. Used for
+// products with the adjoint of op(A)^-1 when only moduli matter.
 template <class T>
 constexpr Op AdjointOf(Op op) {
   if (op != Op::kNone) return Op::kNone;

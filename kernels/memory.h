@@ -13,27 +13,28 @@ namespace crout {
 
 class Buffer;
 
-// What memory comes from and goes back to. Thread-safe; outlives every Buffer taken from it.
+// Allocates and frees memory. Thread-safe; outlives every Buffer allocated from it.
 class MemoryResource {
  public:
   virtual ~MemoryResource() = default;
 
-  // At least `bytes` bytes, aligned to 256. Zero bytes give an empty Buffer. RESOURCE_EXHAUSTED
-  // names the bytes asked for.
+  // Allocates at least `bytes` bytes, aligned to 256. Zero bytes give an empty Buffer.
+  // RESOURCE_EXHAUSTED with the requested bytes in the message if memory is short.
   absl::StatusOr<Buffer> Allocate(size_t bytes);
 
-  // Whether Allocate(bytes) would be served from what is kept, without asking the driver or the
-  // system, which can take as long as a device works. Another thread may come between.
+  // Returns whether Allocate(bytes) would be served from cached memory, without a call to the
+  // driver or system, which may wait for running device work. Another thread may take the memory in
+  // between.
   virtual bool HasFree(size_t bytes) const {
     (void)bytes;
     return true;
   }
 
-  // Whether what lies in its blocks is of use where it lies alone, so that they are never copied.
+  // Returns true if block contents are valid only at their address and must never be copied.
   virtual bool is_fixed() const { return false; }
 
-  // Gives back what is kept for later requests until that is at most `bytes`; returns how much it
-  // is then. Resources that keep nothing have nothing to do.
+  // Releases cached memory until at most `bytes` remain cached; returns the bytes that remain. Does
+  // nothing for resources without a cache.
   virtual size_t TrimTo(size_t bytes) {
     (void)bytes;
     return 0;
@@ -42,8 +43,8 @@ class MemoryResource {
  protected:
   friend class Buffer;
   virtual absl::StatusOr<void*> DoAllocate(size_t bytes) = 0;
-  // Called with what DoAllocate returned and was asked for, once nothing uses the block any more:
-  // work on a device must have ended before its buffers are destroyed.
+  // Frees a block returned by DoAllocate(bytes). Called when nothing uses the block any more:
+  // device work must have ended before its buffers are destroyed.
   virtual void DoDeallocate(void* data, size_t bytes) = 0;
 };
 

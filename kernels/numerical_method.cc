@@ -43,7 +43,8 @@ absl::Status CheckBlockSize(const MethodTraits& traits, const LuParameters& para
   return Bad("the block size", absl::StrCat("a power of two from ", least, " to ", most));
 }
 
-// The published variant sweeps by what a section knows of itself, and so by no threshold.
+// The published variant sweeps a section with data of that section only, so it supports no
+// threshold rule.
 absl::Status CheckVariant(const MethodTraits& traits, const LuParameters& parameters) {
   const MethodVariant variant = parameters.variant;
   if (!traits.variants.contains(variant)) {

@@ -1,4 +1,4 @@
-// What every numerical method says of itself: its name and what it can do.
+// Name and capabilities of a numerical method.
 #ifndef CROUT_KERNELS_NUMERICAL_METHOD_H_
 #define CROUT_KERNELS_NUMERICAL_METHOD_H_
 
@@ -12,58 +12,59 @@
 
 namespace crout {
 
-// How the matrix comes that a method works on.
+// Form of the matrix that a method works on.
 enum class OperandKind : uint8_t { kDense, kBatch, kSparse };
 
-// The powers of two that LuParameters::block_size may be; none by default.
+// Range of powers of two for LuParameters::block_size; none by default.
 struct BlockSizes {
   int least = 0;
   int most = 0;
 };
 
-// The capabilities of a method. Whoever treats one method otherwise than another goes by these, not
-// by the name.
+// Capabilities of a method. Code that distinguishes methods uses these, not the name.
 struct MethodTraits {
-  // The design's: "getrf", "cmpp", "is". On the wire the enumeration's value of this name; as it is
-  // on the command line, in metrics' labels and in logs.
+  // The design's name: "getrf", "cmpp", "is". Names the wire enum value, and is used on the command
+  // line, in metric labels and in logs.
   std::string_view name;
   std::string_view description;  // one line: method and source
   EnumSet<OperandKind> operands = {OperandKind::kDense};
-  EnumSet<DType> types = kRealTypes;  // that it computes in
+  EnumSet<DType> types = kRealTypes;  // types of the computation
 
-  // Of an LuAlgorithm: which of its factors has the unit diagonal.
+  // LuAlgorithm: the factor with the unit diagonal.
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
-  // Of a TriangularSolver: the factors that it can solve with.
+  // TriangularSolver: the factors it can solve with.
   EnumSet<UnitDiagonal> solves_with = {UnitDiagonal::kL, UnitDiagonal::kU};
-  // Of an LuAlgorithm, unless a parameter says otherwise.
+  // LuAlgorithm: the default pivot rule.
   PivotRule pivoting = PivotRule::kPartial;
 
-  // The LuParameters that an LuAlgorithm takes; others are refused.
+  // LuParameters that an LuAlgorithm accepts; all others are refused.
   bool takes_pivoting = false;
-  // Of iterative ones by the published variant alone.
+  // Iterative methods: accepted only with the published variant.
   BlockSizes block_sizes = {};
   bool takes_tf32_products = false;
-  // Takes a tolerance. An LuAlgorithm also takes a section size, a sweep limit and a start, and
-  // reports its iterations.
+  // Accepts a tolerance. An iterative LuAlgorithm also accepts a section size, a sweep limit and a
+  // start, and reports its iterations.
   bool iterative = false;
-  bool takes_absolute_tolerance = false;  // of iterative ones
+  bool takes_absolute_tolerance = false;  // iterative methods only
   EnumSet<MethodVariant> variants = {MethodVariant::kFast};
-  // Between panels or sweeps an LuAlgorithm asks `stop` (host) or reads DeviceReport::stop, and
-  // tells there how many columns are done.
+  // LuAlgorithm: between panels or sweeps, polls `stop` (host) or reads DeviceReport::stop, and
+  // reports the number of final columns.
   bool stoppable = false;
-  // A TriangularSolver solves only with factors that went through its Prepare, once, before.
+  // TriangularSolver: solves only with factors that went through its Prepare.
   bool needs_preparation = false;
-  // `auto` never takes it.
+  // Excluded from `auto`.
   bool by_name_alone = false;
-  // Timed where a device measures its speed (costs/measure_costs.h); others go by a timed one's.
+  // Timed when a device measures its speed (costs/measure_costs.h). Other methods use the time of a
+  // timed method.
   bool is_timed = false;
 };
 
-// INVALID_ARGUMENT for a parameter that such an LuAlgorithm does not take, or out of its range;
-// UNIMPLEMENTED for a variant that it might have, but lacks.
+// Validates parameters against the traits of an LU method. INVALID_ARGUMENT for a parameter that
+// the method does not take, or that is out of range; UNIMPLEMENTED for a variant that this device
+// lacks.
 absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& parameters);
 
-// What LuAlgorithm, TriangularSolver, DirectSolver, EchelonReducer and BatchLu have in common.
+// Base class of LuAlgorithm, TriangularSolver, DirectSolver, EchelonReducer, BatchLu and SparseLu.
 // Immutable and thread-safe.
 class NumericalMethod {
  public:
@@ -71,7 +72,7 @@ class NumericalMethod {
 
   virtual const MethodTraits& traits() const = 0;
   std::string_view name() const { return traits().name; }
-  // Whether it works on dense matrices of this type.
+  // Returns true if the method supports dense matrices of this type.
   bool TakesDense(DType dtype) const {
     return traits().operands.contains(OperandKind::kDense) && traits().types.contains(dtype);
   }

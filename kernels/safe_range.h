@@ -1,4 +1,4 @@
-// The magnitudes of entries that a factorization can work with in a type.
+// Range of entry magnitudes that a factorization in a given type supports.
 #ifndef CROUT_KERNELS_SAFE_RANGE_H_
 #define CROUT_KERNELS_SAFE_RANGE_H_
 
@@ -9,12 +9,12 @@
 namespace crout {
 
 // LAPACK laqge's bounds, safe_min / eps and its inverse. A matrix whose largest entry is outside
-// them underflows or overflows in the elimination: it is scaled or refused.
+// this range may underflow or overflow during elimination and must be scaled or refused.
 struct SafeRange {
   double least;
   double most;
 
-  // False for a NaN.
+  // Returns false for NaN.
   bool contains(double magnitude) const { return magnitude >= least && magnitude <= most; }
 };
 

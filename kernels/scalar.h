@@ -1,4 +1,4 @@
-// What code for real and complex numbers alike asks of a number.
+// Operations common to real and complex numbers.
 #ifndef CROUT_KERNELS_SCALAR_H_
 #define CROUT_KERNELS_SCALAR_H_
 
@@ -10,7 +10,8 @@
 
 namespace crout {
 
-// The complex conjugate; a real number itself. (std::conj makes complex numbers of real ones.)
+// Returns the complex conjugate; a real number is unchanged. (std::conj converts real numbers to
+// complex.)
 template <class T>
 constexpr T Conj(T x) {
   if constexpr (kIsComplex<T>) {
@@ -20,8 +21,8 @@ constexpr T Conj(T x) {
   }
 }
 
-// |Re x| + |Im x|, by which LAPACK chooses pivots and measures components (its CABS1): between |x|
-// and sqrt(2) |x|, without a square root.
+// Returns |Re x| + |Im x|, LAPACK's CABS1 for pivot choice and componentwise errors. It lies
+// between |x| and sqrt(2) |x| and needs no square root.
 template <class T>
 RealPart<T> Abs1(T x) {
   if constexpr (kIsComplex<T>) {
@@ -31,8 +32,7 @@ RealPart<T> Abs1(T x) {
   }
 }
 
-// The larger of |Re x| and |Im x|: never beyond the range of the parts. A NaN in either may be
-// lost.
+// Returns the larger of |Re x| and |Im x|, which cannot overflow. A NaN in one part may be lost.
 template <class T>
 RealPart<T> LargestPart(T x) {
   if constexpr (kIsComplex<T>) {
@@ -51,7 +51,7 @@ bool IsFinite(T x) {
   }
 }
 
-// x in another precision, or as a complex number. A complex number has no conversion to a real one.
+// Converts x to another precision, or to complex. A complex x cannot be converted to a real type.
 template <class To, class From>
 constexpr To ConvertTo(From x) {
   if constexpr (kIsComplex<From>) {
@@ -62,7 +62,7 @@ constexpr To ConvertTo(From x) {
   }
 }
 
-// T in float64: double or std::complex<double>.
+// The float64 counterpart of T: double or std::complex<double>.
 template <class T>
 using WideType = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
 
@@ -71,14 +71,14 @@ WideType<T> Widen(T x) {
   return ConvertTo<WideType<T>>(x);
 }
 
-// |x| in float64, without underflow or overflow on the way.
+// Returns |x| in float64, without intermediate underflow or overflow.
 template <class T>
 double Modulus(T x) {
   if constexpr (kIsComplex<T>) {
     const double re = x.real();
     const double im = x.imag();
     const double square = re * re + im * im;
-    constexpr double kSmall = 0x1p-960;  // of squares that lost no digits
+    constexpr double kSmall = 0x1p-960;  // squares above this lost no digits to underflow
     constexpr double kLarge = 0x1p960;
     return square > kSmall && square < kLarge ? std::sqrt(square) : std::hypot(re, im);
   } else {

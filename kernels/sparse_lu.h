@@ -1,4 +1,4 @@
-// The interface of an LU method for sparse matrices on one device.
+// Interface of LU factorization of sparse matrices on one device.
 #ifndef CROUT_KERNELS_SPARSE_LU_H_
 #define CROUT_KERNELS_SPARSE_LU_H_
 
@@ -21,17 +21,17 @@
 
 namespace crout {
 
-// Factors a sparse matrix by an analysis of its pattern into one block of memory, which only the
-// TriangularSolver of the same name can use. Immutable and thread-safe; each call runs on its own
-// context. `dtype` is the factor's type: real or complex as the matrix is.
+// Factors a sparse matrix, given the analysis of its pattern, into one block of memory that only
+// the TriangularSolver of the same name can use. Immutable and thread-safe; each call runs on its
+// own context. `dtype` is the factor's type, real or complex as the matrix is.
 class SparseLu : public NumericalMethod {
  public:
   bool TakesSparse(DType dtype) const {
     return traits().operands.contains(OperandKind::kSparse) && traits().types.contains(dtype);
   }
 
-  // Of a factor that is asked for in `dtype`: that one, or, by a method without it, the type in
-  // double precision, where it has that.
+  // Returns the type of a factor requested in `dtype`: `dtype` itself, or its double-precision
+  // counterpart if the method lacks `dtype`, or nullopt if it lacks both.
   std::optional<DType> FactorType(DType dtype) const {
     for (const DType type : {dtype, WideOf(dtype)}) {
       if (TakesSparse(type)) return type;
@@ -39,53 +39,58 @@ class SparseLu : public NumericalMethod {
     return std::nullopt;
   }
 
-  // Device memory of the factor, and of what Factor needs beside its arguments. Where that is more
-  // than `most`, the second is what it can do with more slowly, to the same bits: `most` or less,
-  // or the least there is. Both may look at every front.
+  // Bytes of device memory for the factor, and for the workspace of Factor. Both may visit every
+  // front.
+  //
+  // If the preferred workspace exceeds `most`, WorkspaceBytes returns a smaller one, with which
+  // Factor is slower but gives the same bits: at most `most` if possible, otherwise the minimum.
   virtual absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const = 0;
   virtual absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype,
                                                 size_t most) const = 0;
 
-  // Seconds that Factor is expected to take: the cost model of `auto`, admission and RetryInfo.
+  // Predicted seconds for Factor. Used by `auto`, admission and RetryInfo.
   virtual double PredictSeconds(const Analysis& analysis, DType dtype) const = 0;
-  // The same before there is an analysis, roughly.
+  // Rough prediction before an analysis exists.
   virtual double PredictRoughly(int64_t n, int64_t nonzeros, DType dtype) const = 0;
 
-  // Where the blocks of its factors come from; null: from the device's memory. Outlives them.
+  // Resource for factor blocks, which outlives them. Null: factors use the device's memory.
   virtual MemoryResource* factor_memory() const { return nullptr; }
-  // After a Factor into this block that ended with RESOURCE_EXHAUSTED: the bytes of one that is
-  // expected to have room, by methods that learn them on the way.
+  // After a Factor into this block ended with RESOURCE_EXHAUSTED: bytes of a block that is expected
+  // to suffice. nullopt if the method cannot estimate this.
   virtual std::optional<size_t> LargerFactor(std::span<const std::byte> /*factor*/) const {
     return std::nullopt;
   }
 
-  // Whether a factor is as MultifrontalLayout says.
+  // Returns true if factors are laid out as MultifrontalLayout describes.
   virtual bool LeavesFronts() const { return false; }
-  // Whether it factors by analyses with kept unknowns, and its solver takes such factors: with x2
-  // := b2 - A21 A11^-1 b1, x1 := A11^-1 (b1 - A12 x2), those of index 2 being the kept ones.
+  // Returns true if the method accepts analyses with kept unknowns, and its solver such factors.
+  // With index 2 for the kept unknowns: x2 := b2 - A21 A11^-1 b1, x1 := A11^-1 (b1 - A12 x2).
   virtual bool LeavesComplements() const { return false; }
-  // Whether L and U can be read out of a factor: fronts, or by WriteEntries.
+  // Returns true if L and U can be read from a factor, through its fronts or WriteEntries.
   virtual bool LeavesEntries() const { return LeavesFronts(); }
 
   virtual bool LeavesDeterminants() const { return true; }
 
-  // Factors a, of the pattern that was analysed, into `factor`, of factor_memory(); `workspace`: as
-  // WorkspaceBytes says for any `most`. Blocks until the device is done.
-  // INVALID_ARGUMENT: a matrix of another order or number of entries. CANCELLED by `stop`:
-  // `factor` is undefined then. RESOURCE_EXHAUSTED: pivots that were chosen for their size fill in
-  // more than FactorBytes has room for, which says nothing of the matrix. `postponable`: := the
-  // positions, ascending, of pivots that were perturbed or not acceptable (pivot_threshold), and of
-  // which DelayPivots or Postpone makes a better analysis; then the factor is as MultifrontalLayout
-  // says. Empty by methods that have none.
+  // Factors `a` into `factor`, a block of factor_memory(). `a` must have the analyzed pattern.
+  // `workspace` has WorkspaceBytes for any `most`. Blocks until the device is done.
+  //
+  // `postponable` receives the positions, ascending, of pivots that were perturbed or rejected
+  // (pivot_threshold); DelayPivots or Postpone derives a better analysis from them. If it is not
+  // empty, the factor is laid out as MultifrontalLayout describes. Always empty for methods without
+  // this mechanism.
+  //
+  // INVALID_ARGUMENT if the order or the number of entries differs from the analysis. CANCELLED if
+  // `stop` returned true; `factor` is then undefined. RESOURCE_EXHAUSTED if fill-in from numerical
+  // pivoting exceeds FactorBytes; A may still be regular.
   virtual absl::StatusOr<NumericSummary> Factor(ExecutionContext& context, const Analysis& analysis,
                                                 const AnySparse& a, DType dtype,
                                                 std::span<std::byte> factor,
                                                 std::span<std::byte> workspace, StopRequested stop,
                                                 std::vector<int32_t>* postponable) const = 0;
 
-  // As Factor, where `last` is the factor of another matrix, by this method, this analysis and in
-  // this type, of no singular one, and on this device: with what it holds that serves this matrix
-  // too, if the method is faster with it: the pivots that were chosen then, or indices alone.
+  // Same as Factor, but may reuse data from `last` to run faster: the chosen pivots, or only index
+  // structures. `last` is the nonsingular factor of another matrix with the same method, analysis,
+  // type and device.
   virtual absl::StatusOr<NumericSummary> FactorLike(
       ExecutionContext& context, const Analysis& analysis, const AnySparse& a, DType dtype,
       std::span<const std::byte> /*last*/, std::span<std::byte> factor,
@@ -93,8 +98,9 @@ class SparseLu : public NumericalMethod {
     return Factor(context, analysis, a, dtype, factor, workspace, stop, postponable);
   }
 
-  // Where there are entries and no fronts. L and U of a factor, n > 0, that was copied to host
-  // memory, to `out`, layout.bytes. FAILED_PRECONDITION where a singular matrix left none.
+  // Writes L and U of a factor with n > 0, copied to host memory, to `out` of layout.bytes bytes.
+  // Only for methods with entries but no fronts. FAILED_PRECONDITION if the matrix was singular and
+  // has no L and U.
   virtual absl::Status WriteEntries(const Analysis& /*analysis*/,
                                     std::span<const std::byte> /*factor*/, DType /*dtype*/,
                                     const SparseDownloadLayout& /*layout*/,
@@ -102,14 +108,15 @@ class SparseLu : public NumericalMethod {
     return absl::UnimplementedError("no entries are left to read");
   }
 
-  // The determinant of a. Blocks.
+  // Returns the determinant of the factored matrix A. Blocks.
   virtual absl::StatusOr<LogDeterminant> Determinant(ExecutionContext& context,
                                                      const Analysis& analysis,
                                                      const NumericSummary& summary,
                                                      std::span<const std::byte> factor,
                                                      DType dtype) const = 0;
 
-  // Whether it factors B, A with the analysis' scales, and not A in an order of its own.
+  // Returns true if the method factors B, that is, A scaled and permuted according to the analysis;
+  // false if it factors A in an order of its own.
   virtual bool AppliesScales() const { return true; }
 };
 

@@ -1,4 +1,4 @@
-// The sparse building blocks that a device may provide beside the dense ones.
+// Optional sparse device operations.
 #ifndef CROUT_KERNELS_SPARSE_OPS_H_
 #define CROUT_KERNELS_SPARSE_OPS_H_
 
@@ -8,25 +8,25 @@
 
 namespace crout {
 
-// Of one context (ExecutionContext::sparse_ops), whose report() they fill. All matrices are in the
-// memory of its device; the dense ones are column-major, x, b and r n x k in float64, or complex128
-// where the matrix is complex, w in float64. Calls enqueue; the status is as that of MatrixOps. The
-// same input gives the same bits, every time.
+// Bound to one context (ExecutionContext::sparse_ops), whose report() the calls fill. All matrices
+// are in device memory. Dense ones are column-major: x, b and r are n x k in float64, or complex128
+// if the matrix is complex; w is in float64. Calls enqueue; status as in MatrixOps. Results are
+// bitwise reproducible.
 class SparseOps {
  public:
   virtual ~SparseOps() = default;
 
-  // report().matrix := what MatrixOps::Import says of the dense form, packed by columns, when it
-  // converts that to `converted_to`: positions are its offsets there, norms have the same bits.
+  // Fills report().matrix as MatrixOps::Import does for the dense form, packed by columns and
+  // converted to `converted_to`. Positions are offsets in that dense form; norms are bitwise equal.
   virtual absl::Status Inspect(const AnySparse& a, DType converted_to) = 0;
 
-  // out := diag(row) a diag(col), in full: what MatrixOps::CopyScaled makes of the dense form, to
-  // the bit. row, col: null for the identity. out: n x n, real or complex as `a` is.
+  // out := diag(row) a diag(col) as a dense matrix, bitwise equal to MatrixOps::CopyScaled of the
+  // dense form. row, col: null for the identity. out: n x n, real or complex as `a` is.
   virtual absl::Status Densify(const AnySparse& a, const double* row, const double* col,
                                const AnyMatrix& out) = 0;
 
-  // As the MatrixOps of these names, of the dense form: scales of the same bits, and report() as it
-  // is there. Sums may be added in another order.
+  // Same as the MatrixOps of these names for the dense form, including report(). Scales are bitwise
+  // equal; other results may sum in a different order.
   virtual absl::Status EquilibrationScales(const AnySparse& a, double* row, double* col) = 0;
   virtual absl::Status Residual(const AnySparse& a, Op op, double norm_op_a, const AnyMatrix& x,
                                 const AnyMatrix& b, const AnyMatrix& r) = 0;

@@ -1,4 +1,4 @@
-// What solvers of sparse factors have in common, on any device.
+// Base class of solvers of sparse factors, on any device.
 #ifndef CROUT_KERNELS_SPARSE_SOLVER_H_
 #define CROUT_KERNELS_SPARSE_SOLVER_H_
 
@@ -10,10 +10,10 @@
 
 namespace crout {
 
-// Solves with what the SparseLu of the same name left, and with nothing else.
+// Solves only with factors of the SparseLu of the same name.
 class SparseSolver : public TriangularSolver {
  public:
-  // Of dense factors, which it cannot use.
+  // For dense factors, which are not supported.
   double PredictSeconds(DType, int64_t, int64_t) const final { return 0; }
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const final {
     return absl::UnimplementedError("a solver of sparse factors alone");

@@ -1,4 +1,4 @@
-// Views of square sparse matrices: compressed columns, with an index by rows.
+// Views of square sparse matrices: compressed columns with a row index.
 #ifndef CROUT_KERNELS_SPARSE_VIEW_H_
 #define CROUT_KERNELS_SPARSE_VIEW_H_
 
@@ -13,23 +13,23 @@
 
 namespace crout {
 
-// The entries of a matrix of order n that are stored: all others are zero. Column j has those
-// from column_start[j] to column_start[j + 1] - 1, row i, by the index, those from row_start[i] to
-// row_start[i + 1] - 1. Rows ascend strictly within a column, columns within a row. 0-based.
+// The stored entries of a matrix of order n; all others are zero. Indices are 0-based. Column j has
+// the entries column_start[j] to column_start[j + 1] - 1. The row index gives row i the entries
+// row_start[i] to row_start[i + 1] - 1. Rows ascend strictly within a column, columns within a row.
 //
-// Both ways around, a line of op(A) is read in one order, that of its indices: who gives a line of
-// the result to one thread, or to one warp, sums without atomics, and always to the same bits.
+// Rows of op(A) are read in index order for either op. If one thread or warp computes a row of the
+// result, sums need no atomics and are bitwise reproducible.
 template <class T>
 struct SparseView {
   int64_t n = 0;
-  const int64_t* column_start = nullptr;  // n + 1
-  const int64_t* row_start = nullptr;     // n + 1
-  const T* value = nullptr;               // by columns, as `row`
+  const int64_t* column_start = nullptr;  // n + 1 elements
+  const int64_t* row_start = nullptr;     // n + 1 elements
+  const T* value = nullptr;               // by columns, like `row`
   const int32_t* row = nullptr;
-  const int32_t* column = nullptr;    // by rows, as `position`
-  const int32_t* position = nullptr;  // of the entry in `value`
+  const int32_t* column = nullptr;    // by rows, like `position`
+  const int32_t* position = nullptr;  // index of the entry in `value`
 
-  // visit(k, v) for every entry v in row i and column k of op(A), k ascending.
+  // Calls visit(k, v) for every entry v in row i and column k of op(A), k ascending.
   template <class Visit>
   void ForRow(Op op, int64_t i, Visit&& visit) const {
     if (op == Op::kNone) {
@@ -43,8 +43,8 @@ struct SparseView {
   }
 };
 
-// Where each array begins in the one block of memory that holds them all, in bytes. Those of wider
-// elements come first: with the block, every array is aligned.
+// Byte offsets of the arrays in the single block that holds them. Arrays with wider elements come
+// first, so that an aligned block aligns every array.
 struct SparseLayout {
   // 0 <= n, nonzeros < 2^31.
   constexpr SparseLayout(int64_t n, int64_t nonzeros, DType dtype)
@@ -61,10 +61,10 @@ struct SparseLayout {
   size_t row;
   size_t column;
   size_t position;
-  size_t bytes;  // of the block
+  size_t bytes;  // size of the block
 };
 
-// A sparse matrix whose element type is known at run time, in a block as SparseLayout says.
+// A sparse matrix whose element type is known at run time, in a block laid out by SparseLayout.
 struct AnySparse {
   const std::byte* data = nullptr;
   DType dtype = DType::kFloat64;
@@ -84,8 +84,8 @@ struct AnySparse {
   }
 };
 
-// The bytes of the block. INVALID_ARGUMENT for an order or a number of entries that is negative or
-// beyond the indices.
+// Returns the bytes of the block. INVALID_ARGUMENT if the order or the number of entries is
+// negative or above 2^31 - 1.
 inline absl::StatusOr<size_t> SparseBytes(int64_t n, int64_t nonzeros, DType dtype) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (n < 0 || n > kMost || nonzeros < 0 || nonzeros > kMost) {

@@ -1,4 +1,4 @@
-// Asks whether a job is to stop from inside a long loop.
+// Polls a stop request from inside a long loop.
 #ifndef CROUT_KERNELS_STOP_COUNTER_H_
 #define CROUT_KERNELS_STOP_COUNTER_H_
 
@@ -8,19 +8,19 @@
 
 namespace crout {
 
-// Calls `stop` once every kStepsBetweenStops steps, so that a loop over entries may count each of
-// them. For one thread.
+// Calls `stop` once every kStepsBetweenStops steps, so that a loop can count every entry cheaply.
+// For one thread.
 class StopCounter {
  public:
-  // A step takes 100 ns at most, which makes the pauses 30 ms at most.
+  // At 100 ns or less per step, polls are at most 30 ms apart.
   static constexpr int64_t kStepsBetweenStops = 1 << 18;
 
   explicit StopCounter(StopRequested stop) : stop_(stop) {}
 
-  // Counts steps where the loop cannot end: the next Stops() may ask for them.
+  // Counts steps without polling, for places where the loop cannot end. The next Stops() may poll.
   void Count(int64_t steps = 1) { left_ -= steps; }
 
-  // Counts as well. Returns true from the first time on that `stop` did.
+  // Counts steps and polls when due. Returns true once `stop` has returned true.
   bool Stops(int64_t steps = 1) {
     Count(steps);
     if (left_ > 0) return false;
@@ -29,7 +29,7 @@ class StopCounter {
     return stopped_;
   }
 
-  // CANCELLED once Stops() has returned true.
+  // Returns CANCELLED once Stops() has returned true.
   absl::Status status() const {
     return stopped_ ? absl::CancelledError("stopped between phases") : absl::OkStatus();
   }

@@ -1,4 +1,4 @@
-// How a job learns that nobody wants its result any more.
+// Cancellation of a running job.
 #ifndef CROUT_KERNELS_STOP_REQUESTED_H_
 #define CROUT_KERNELS_STOP_REQUESTED_H_
 
@@ -7,8 +7,9 @@
 
 namespace crout {
 
-// Asked between phases, and between the panels or sweeps of methods that can stop there; true ends
-// the job with CANCELLED (the server turns that into the reason). Cheap, thread-safe.
+// Polled between phases, and between the panels or sweeps of stoppable methods. If it returns true,
+// the job ends with CANCELLED, which the server replaces by the actual reason. Must be cheap and
+// thread-safe.
 using StopRequested = absl::FunctionRef<bool()>;
 
 inline absl::Status CheckNotStopped(StopRequested stop) {

@@ -1,4 +1,4 @@
-// Keeps buffers alive until the device is done with them, on every way out of a job.
+// Keeps buffers alive until the device has finished with them, on every exit path of a job.
 #ifndef CROUT_KERNELS_SYNC_ON_EXIT_H_
 #define CROUT_KERNELS_SYNC_ON_EXIT_H_
 
@@ -6,13 +6,13 @@
 
 namespace crout {
 
-// Declared after the buffers that enqueued work uses, so that it is destroyed before them: waits
-// for that work unless Dismiss() was called after the last Synchronize().
+// Waits for enqueued work on destruction, unless Dismiss() was called after the last Synchronize().
+// Declare it after the buffers that the work uses, so that it is destroyed first.
 class SyncOnExit {
  public:
   explicit SyncOnExit(ExecutionContext& context) : context_(&context) {}
   ~SyncOnExit() {
-    // On the way out with another error already; the device's own stays in the context.
+    // Another error is already being returned; a device error remains in the context.
     if (context_ != nullptr) context_->Synchronize().IgnoreError();
   }
   SyncOnExit(const SyncOnExit&) = delete;  // One wait for each scope.

@@ -7,7 +7,7 @@
 
 enum { N = 3 };
 
-/* [README] */
+/* [docs] */
 static int64_t solve(crout_connection* server) {
   const double a[N * N] = {4, 1, 0, 1, 4, 1, 0, 1, 4}; /* by columns */
   double b[N] = {6, 12, 14};                           /* A (1, 2, 3) */

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-// [README]
+// [docs]
 using crout::client::Client;
 using crout::client::MatrixSource;
 using crout::client::SpanSink;

@@ -16,7 +16,7 @@ program solve
   a = reshape([real(real64) :: 4, 1, 0, 1, 4, 1, 0, 1, 4], [n, n])
   b = [6, 12, 14]  ! A (1, 2, 3)
 
-  ! [README]
+  ! [docs]
   call crout_connect(address(), server, info)
   call check("crout_connect", info)
   call crout_getrf(server, n, a, n, lu, info)

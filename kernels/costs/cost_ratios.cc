@@ -21,7 +21,7 @@ constexpr absl::string_view kFirstLine = "crout cost ratios 1\n";
 constexpr absl::string_view kChecksum = "checksum ";
 constexpr size_t kMaxMethodLength = 32;
 constexpr int64_t kMaxOrder = int64_t{1} << 31;
-// What is further off was not measured on a device that works.
+// A working device gives no ratio beyond this.
 constexpr double kMostRatio = 1e4;
 
 bool IsMethod(absl::string_view name) {
@@ -33,7 +33,7 @@ bool IsMethod(absl::string_view name) {
 
 bool IsRatio(double ratio) { return ratio >= 1 / kMostRatio && ratio <= kMostRatio; }
 
-// FNV-1a: against files that were cut off or damaged, not against whoever writes others.
+// FNV-1a. Detects truncated or damaged files; no protection against forgery.
 uint64_t Checksum(absl::string_view text) {
   uint64_t sum = 0xcbf29ce484222325;
   for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -44,7 +44,7 @@ absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("cost ratios: ", what));
 }
 
-// The shortest text that is read back as the same number.
+// Returns the shortest text that parses to the same number.
 std::string ToText(double ratio) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, ratio).ptr};

@@ -1,4 +1,4 @@
-// How a device's speed differs from what its cost tables say.
+// Ratios of a device's measured times to its cost tables.
 #ifndef CROUT_KERNELS_COSTS_COST_RATIOS_H_
 #define CROUT_KERNELS_COSTS_COST_RATIOS_H_
 
@@ -13,26 +13,27 @@
 
 namespace crout {
 
-// Seconds measured over seconds predicted, by method, type and order of the matrix.
+// Measured over predicted seconds, by method, type and order of the matrix.
 class CostRatios {
  public:
-  // Replaces an earlier one of the same place. `method` is of lower case letters, digits and '_'.
+  // Sets or replaces a ratio. `method` consists of lower-case letters, digits and '_'.
   void Set(std::string_view method, DType dtype, int64_t n, double ratio);
 
-  // Between the orders that were measured by a power law, beyond them that of the nearest; 1 for
-  // what was not measured.
+  // Returns the ratio, interpolated by a power law between measured orders and constant outside
+  // them; 1 if nothing was measured for this method and type.
   double Of(std::string_view method, DType dtype, int64_t n) const;
 
   bool empty() const { return ratios_.empty(); }
 
-  // A file's text, with a checksum, that Parse reads back to the last bit. `key`, one line, says
-  // what was measured where.
+  // Returns the text of a file, with a checksum; Parse restores it exactly. `key` is one line that
+  // identifies the device and the version that were measured.
   std::string Serialize(std::string_view key) const;
 
-  // Strict: INVALID_ARGUMENT for whatever Serialize(key) does not write, another key included.
+  // Strict: INVALID_ARGUMENT for any text that Serialize(key) does not write, including another
+  // key.
   static absl::StatusOr<CostRatios> Parse(std::string_view text, std::string_view key);
 
-  // No text is longer.
+  // Largest size of a text.
   static constexpr size_t kMaxTextBytes = size_t{64} << 10;
 
  private:

@@ -1,4 +1,4 @@
-// Measured costs that are kept between runs of a program.
+// Measured costs stored between runs of a program.
 #ifndef CROUT_KERNELS_COSTS_KEPT_COSTS_H_
 #define CROUT_KERNELS_COSTS_KEPT_COSTS_H_
 
@@ -12,13 +12,13 @@
 namespace crout {
 
 struct KeptCosts {
-  CostRatios ratios;   // empty where they were neither kept nor could be measured
-  std::string report;  // where they come from, for a log
+  CostRatios ratios;   // empty if they were neither stored nor measurable
+  std::string report;  // their source, for a log
 };
 
-// What the file `path` keeps for `key`; or, where it keeps nothing that fits, what `measure` finds,
-// which then takes the file's place. An empty path: nothing is kept. A file that cannot be read or
-// written is no error, but in the report.
+// Returns the costs stored in the file `path` for `key`. If the file has none that match, calls
+// `measure` and stores the result there. With an empty path, nothing is stored. A failure to read
+// or write the file is not an error; it appears in the report.
 KeptCosts KeepCosts(const std::string& path, std::string_view key,
                     absl::FunctionRef<absl::StatusOr<CostRatios>()> measure);
 

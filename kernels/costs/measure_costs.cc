@@ -15,7 +15,7 @@ constexpr int kTurns = 3;
 
 constexpr DType kTypes[] = {DType::kFloat64, DType::kFloat32};
 
-// Those to be timed, which is in all types or not at all.
+// Returns the methods marked `is_timed` that take all of kTypes.
 template <class Method>
 std::vector<const Method*> Timed(const std::vector<std::unique_ptr<Method>>& methods) {
   std::vector<const Method*> timed;
@@ -27,7 +27,7 @@ std::vector<const Method*> Timed(const std::vector<std::unique_ptr<Method>>& met
   return timed;
 }
 
-// Seconds that the timed methods took at one order and in one type, in the order of Timed().
+// Seconds of the timed methods for one order and type, in the order of Timed().
 struct Times {
   std::vector<double> algorithms;
   std::vector<double> solvers;
@@ -41,10 +41,10 @@ class Trials {
         solvers_(Timed(context.device().solvers())),
         timer_(timer) {}
 
-  // Until the clock says `end`.
+  // Measures until the timer reaches `end`.
   absl::Status Measure(DType dtype, const std::vector<int64_t>& orders, double end,
                        CostRatios& ratios) {
-    double last = 0;  // seconds that the order before took in all
+    double last = 0;  // total seconds of the previous order
     int64_t last_order = 0;
     for (const int64_t n : orders) {
       const double start = timer_();
@@ -103,7 +103,7 @@ absl::StatusOr<CostRatios> MeasureCosts(ExecutionContext& context, const CostTri
   CostRatios ratios;
   Trials methods(context, timer);
   const double start = timer();
-  double share = 0;  // of the time, until this type's end
+  double share = 0;  // fraction of the total time at which this type ends
   for (const DType dtype : kTypes) {
     share += 1.0 / std::size(kTypes);
     CROUT_RETURN_IF_ERROR(

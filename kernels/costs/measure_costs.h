@@ -1,4 +1,4 @@
-// Measures how a device's speed differs from its cost tables.
+// Measures the ratios of a device's times to its cost tables.
 #ifndef CROUT_KERNELS_COSTS_MEASURE_COSTS_H_
 #define CROUT_KERNELS_COSTS_MEASURE_COSTS_H_
 
@@ -14,14 +14,14 @@ namespace crout {
 
 struct CostTrials {
   std::vector<int64_t> orders;  // ascending
-  double most_seconds = 2;      // for both real types together, about
+  double most_seconds = 2;      // approximate limit for both real types together
 };
 
-// Times the device's methods that say so (MethodTraits::is_timed) in turns, medians counting, in
-// both real types, and divides by what each predicts. All of one order and type are measured or
-// none: measured times of some and guesses of others must not be compared. The first algorithm's
-// factors are those that the solvers solve with. Larger orders are left out where they would take
-// too long, from what the ones before took. The error of a method that fails.
+// Times the methods with MethodTraits::is_timed in both real types and divides by their
+// predictions. Methods run in turns, and the median counts. For each order and type, either all
+// methods are measured or none, so that measured times are never compared with predictions. Solvers
+// use the factors of the first algorithm. Skips larger orders if the times of smaller ones predict
+// that they exceed the limit. Returns the error of a method that fails.
 absl::StatusOr<CostRatios> MeasureCosts(ExecutionContext& context, const CostTrials& trials,
                                         Timer timer = SteadySeconds);
 

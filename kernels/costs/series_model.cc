@@ -7,24 +7,25 @@
 namespace crout {
 namespace {
 
-// As many serve any step that is to go on with the old factor.
+// Iteration limit of a step that continues with the old factor.
 constexpr int kMostIterations = 200;
-// An attempt that may cost less tells nothing.
+// Lower bound of the cost limit. A cheaper attempt is not informative.
 constexpr double kLeastCost = 4;
-// What it may cost at least, and a fourth of it left, where predictions are all there is: those can
-// be wrong by much.
+// Lower bound of the cost limit while only predictions exist, which can be far off. A quarter of it
+// is the lower bound of the limit on the remaining cost.
 constexpr double kLeastUnmeasured = 32;
-// So much more than was thought makes an attempt that failed say nothing.
+// A failed attempt is inconclusive if a factorization turns out to be worth this many times the
+// predicted cost.
 constexpr double kWrong = 1.5;
-// Of what a factorization is worth: what seems to be left, the rest of the way, may be wrong.
+// Cost limit of a step, in factorizations. Above 1, because the estimate of the remaining cost can
+// be wrong.
 constexpr double kMost = 2;
-// Of the same, what iterations beyond those of the step that took least may cost. By 1 drift would
-// be followed best; a factor that serves less well for a while, and then as before, is kept by
-// more.
+// Limit, in factorizations, of the accumulated cost beyond the cheapest step. 1 would follow drift
+// best; a larger value keeps a factor that serves worse only for a while.
 constexpr double kMostBeyond = 1.4;
-// Of factorizations in a row, what trying the old factor once for all of them may cost.
+// Fraction of the time of consecutive factorizations that one attempt with the old factor may take.
 constexpr double kShareOfTries = 0.02;
-// Of the newest step in what a step takes lately.
+// Weight of the newest step in the moving average.
 constexpr double kNewest = 0.5;
 
 }  // namespace
@@ -86,7 +87,7 @@ void SeriesModel::Reused(const SeriesTry& tried) {
   spent_ += tried.cost;
   ++age_;
   least_ = age_ == 1 ? tried.cost : std::min(least_, tried.cost);
-  // None where the factor serves as well as ever.
+  // Reset when the factor serves as well as ever.
   beyond_ = tried.cost > least_ ? beyond_ + tried.cost - least_ : 0;
   recent_ += (age_ == 1 ? 1 : kNewest) * (tried.cost - recent_);
   refactored_in_a_row_ = 0;
@@ -108,8 +109,8 @@ void SeriesModel::Refactored(double seconds, const SeriesTry& tried) {
   } else if (tried.iterations == 0) {
     ++refactored_in_a_row_;
   } else {
-    // It was tried, and did not get there in what it may cost. Where one has served before, this
-    // one may be an exception.
+    // The attempt did not converge within its limit. If a factor has served before, this failure
+    // may be an exception.
     const bool exception = HasServed();
     first_ = std::numeric_limits<double>::infinity();
     const double cheap = std::ceil(tried.seconds / (kShareOfTries * factor_.seconds()));

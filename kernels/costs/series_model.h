@@ -1,4 +1,4 @@
-// When a series is to go on with its old factor, and when to make a new one.
+// Decides whether a series continues with its old factor or makes a new one.
 #ifndef CROUT_KERNELS_COSTS_SERIES_MODEL_H_
 #define CROUT_KERNELS_COSTS_SERIES_MODEL_H_
 
@@ -8,14 +8,15 @@
 
 namespace crout {
 
-// Seconds of a thing that is done again and again: the least of the last four times. What had to
-// wait for others does not count, and a device that has become slower is known as such after four.
+// Seconds of a repeated operation: the minimum of the last four measurements. The minimum excludes
+// time spent waiting for other work, and follows a device that became slower after four
+// measurements.
 class RecentSeconds {
  public:
-  // `predicted` is what there is before anything was measured.
+  // `predicted` is used until a measurement exists.
   explicit RecentSeconds(double predicted) : seconds_(predicted) {}
 
-  // Not above 0: left out.
+  // Adds a measurement. Values not above 0 are ignored.
   void Add(double seconds);
 
   double seconds() const { return seconds_; }
@@ -29,97 +30,106 @@ class RecentSeconds {
   double seconds_;
 };
 
-// What a step may spend with the old factor.
+// Limits of a step with the old factor.
 struct SeriesBudget {
-  int iterations = 0;    // at most; 0: a new factor is made at once
-  double most_left = 0;  // it is given up where what seems to be left costs more than that
-  int least = 0;         // but not before as many iterations
-  double most_cost = std::numeric_limits<double>::infinity();  // of all, whatever seems to be left
+  int iterations = 0;    // iteration limit; 0: make a new factor at once
+  double most_left = 0;  // give up if the estimated remaining cost exceeds this
+  int least = 0;         // but not before this many iterations
+  // Limit of the total cost, whatever the remaining cost.
+  double most_cost = std::numeric_limits<double>::infinity();
 };
 
-// What was done with an old factor.
+// An attempt with an old factor.
 struct SeriesTry {
   int iterations = 0;
-  double cost = 0;  // theirs, above 0 where there are any
+  double cost = 0;  // cost of the iterations; above 0 if there are any
   double seconds = 0;
 };
 
-// Costs are counted in steps of refinement with the old factor (a solve and a product; iterations
-// of GMRES count as several where their calls wait for each other), which do not vary with the load
-// of the machine; a factorization is worth as many as take its seconds, both as measured.
+// Costs are counted in refinement steps with the old factor: one solve and one product. Iterations
+// of GMRES count as several if their calls wait for each other. This unit does not vary with the
+// load of the machine. The worth of a factorization is its measured seconds over those of a
+// refinement step.
 //
-// Steps since the last factorization are its age, and iterations grow with it. Seconds of a step
-// are least on average where a new factor is made when the next step with the old one would cost
-// more than the average of its steps and its factorization so far (the marginal rule of age
-// replacement: Barlow and Hunter 1960). So that single slow steps of an old factor decide nothing,
-// nor a few in a row, what steps cost beyond the one that took least, since it, has to add up to
-// 1.4 factorizations as well; but not where one step alone costs as much beyond it as a
-// factorization: then a new factor costs no more than the next such step.
+// The age of a factor is the number of steps since its factorization; iterations grow with age. The
+// mean time per step is minimal if a new factor is made when the next step with the old one would
+// cost more than the mean of its steps and its factorization so far (the marginal rule of age
+// replacement, Barlow and Hunter 1960).
 //
-// A step is given up where what seems to be left of it costs more than a factorization, whatever
-// was spent: as a rule after two iterations or three. Where few directions hold iterations up the
-// first of them tell little, and what the step before took tells more: no step is given up before
-// as many. It ends at twice what a factorization is worth at the latest, or at a cost of four where
-// that is more: less tells nothing. Where reuse does not pay at any age it is tried again now and
-// then, at first as soon as what the last try cost is little beside the factorizations since, then
-// more and more rarely. Where it did serve, and seconds measured since say that it does not pay, it
-// is tried again soon, for twice what it took: those can be wrong, and no others come.
+// A few slow steps of an old factor must not trigger a new one. Therefore the costs beyond the
+// cheapest step, accumulated since a step was as cheap, must also reach 1.4 factorizations. The
+// exception is a single step that costs at least a whole factorization more than the cheapest: a
+// new factor then costs no more than the next such step.
+//
+// Within a step, the attempt is given up when its estimated remaining cost exceeds a factorization,
+// whatever was spent: usually after two or three iterations. If a few directions delay convergence,
+// the first iterations predict little and the previous step predicts more. Therefore no step is
+// given up before it has made as many iterations as the previous step. A step ends at the latest at
+// a cost of two factorizations, or of 4 if that is more, because a cheaper attempt is not
+// informative.
+//
+// If reuse does not pay at any age, it is retried at growing intervals. The first retry comes once
+// the cost of the last attempt is small against the factorizations since. If reuse has converged
+// but measured seconds say that it does not pay, it is retried soon, with twice its previous cost
+// as the limit. Those measurements may be wrong, and only a retry gives new ones.
 //
 // Not thread-safe.
 class SeriesModel {
  public:
-  // What both are predicted to cost before anything was measured; above 0. Measured seconds take
-  // their place; those that are not above 0 are left out.
+  // Takes predicted seconds, above 0, for use until measurements exist. Measurements not above 0
+  // are ignored.
   SeriesModel(double factor_seconds, double iteration_seconds);
 
-  // How long the next step should try the factor that is there.
+  // Returns the limits for the next step with the current factor.
   SeriesBudget Budget() const;
 
-  // A step was solved with the old factor.
+  // Records a step that was solved with the old factor.
   void Reused(const SeriesTry& tried);
-  // A new factor was made, in so many seconds, the solve with it included, after the old one had
-  // been `tried`, if it had.
+  // Records a new factor. `seconds` includes the solve with it. `tried` is the preceding attempt
+  // with the old factor, if there was one.
   void Refactored(double seconds, const SeriesTry& tried);
-  // There was no solution: a factor was made, and dropped because it is singular, after the old
-  // one, which stays, had been `tried`. Says nothing of the next step.
+  // Records a step without a solution: the new factor was singular and was dropped, and the old
+  // one, which was `tried` before, remains. Does not affect the next step.
   void Unsolved(const SeriesTry& tried) { MeasureCost(tried); }
 
   int64_t age() const { return age_; }
-  double cost_seconds() const { return cost_.seconds(); }  // of a cost of 1
+  double cost_seconds() const { return cost_.seconds(); }  // seconds per unit of cost
   double factor_seconds() const { return factor_.seconds(); }
 
  private:
   static constexpr int kYoung = 3;  // steps
-  // Factorizations in a row before reuse is tried again: at first, after a failure, at the most.
+  // Number of consecutive factorizations before reuse is retried: initial, after a failure,
+  // maximum.
   static constexpr int kLeastPatience = 1;
-  static constexpr int kPatienceAfterFailure = 16;  // the most after the first one
+  static constexpr int kPatienceAfterFailure = 16;  // upper bound after the first failure
   static constexpr int kLongestPatience = 64;
 
-  // What a factorization costs.
+  // Returns the cost of a factorization.
   double Worth() const { return factor_.seconds() / cost_.seconds(); }
-  // An older factor has served, when it was tried last.
+  // Returns true if an earlier factor served when it was last tried.
   bool HasServed() const;
   bool PaysToGoOn() const;
   void MeasureCost(const SeriesTry& tried);
 
   RecentSeconds factor_;
   RecentSeconds cost_;
-  // Of this cycle, from the last factorization on; costs.
+  // Costs of this cycle, which began with the last factorization.
   int64_t age_ = 0;
   double spent_ = 0;
-  double beyond_ = 0;  // what is beyond least_, since a step took no more
-  double recent_ = 0;  // of a step, lately
-  double least_ = 0;   // of a step
+  double beyond_ = 0;  // accumulated cost beyond least_, since a step last cost least_
+  double recent_ = 0;  // moving average over recent steps
+  double least_ = 0;   // cheapest step
   double last_ = 0;
   double before_last_ = 0;
-  double growth_ = 0;        // in a step, the less of the last two: one alone may be a jump
-  int last_iterations_ = 0;  // of the last step
-  // What follows is of all cycles, from one factorization to the next.
-  // Cost of a cycle's first step, as last seen; below 0: not yet; infinite: it did not serve.
+  // Increase per step: the smaller of the last two, because one alone may be a jump.
+  double growth_ = 0;
+  int last_iterations_ = 0;  // in the last step
+  // The following members span all cycles. `first_` is the most recent cost of a cycle's first
+  // step; negative: none yet; infinite: it did not converge.
   double first_ = -1;
-  int first_iterations_ = 0;  // if it served
+  int first_iterations_ = 0;  // valid if it converged
   int refactored_in_a_row_ = 0;
-  int patience_ = kLeastPatience;  // factorizations in a row, after which reuse is tried
+  int patience_ = kLeastPatience;  // consecutive factorizations after which reuse is retried
 };
 
 }  // namespace crout

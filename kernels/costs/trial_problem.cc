@@ -54,7 +54,8 @@ void TrialProblem::Fill() {
   const int64_t parts = IsComplex(dtype_) ? 2 : 1;
   DispatchReal(RealOf(dtype_), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    std::generate_n(matrix_.as<T>(), parts * n_ * n_, [&] {  // splitmix64, since matrices are large
+    // splitmix64 is fast, which matters for large matrices.
+    std::generate_n(matrix_.as<T>(), parts * n_ * n_, [&] {
       uint64_t z = state += 0x9e3779b97f4a7c15;
       z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
       z = (z ^ z >> 27) * 0x94d049bb133111eb;
@@ -71,7 +72,7 @@ absl::StatusOr<double> TrialProblem::TimeFactor(ExecutionContext& context,
   const absl::Status status =
       algorithm.Factor(context, lu(), ipiv_.as<int64_t>(), {workspace_.data(), workspace_.size()},
                        {}, [] { return false; });
-  const absl::Status ended = context.Synchronize();  // in any case: it may use the memory
+  const absl::Status ended = context.Synchronize();  // always: the work may still use the memory
   CROUT_RETURN_IF_ERROR(status);
   CROUT_RETURN_IF_ERROR(ended);
   unit_diagonal_ = algorithm.traits().unit_diagonal;

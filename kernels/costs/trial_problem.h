@@ -1,4 +1,4 @@
-// A random matrix that methods factor for nothing but the time that it takes.
+// A random matrix on which methods are timed.
 #ifndef CROUT_KERNELS_COSTS_TRIAL_PROBLEM_H_
 #define CROUT_KERNELS_COSTS_TRIAL_PROBLEM_H_
 
@@ -14,26 +14,26 @@
 
 namespace crout {
 
-// Seconds on a clock that never goes back.
+// A monotonic clock, in seconds.
 using Timer = absl::FunctionRef<double()>;
 double SteadySeconds();
 
-double Median(std::vector<double> values);  // not empty
+double Median(std::vector<double> values);  // `values` must not be empty.
 
-// n x n, entries (parts of complex ones) uniform in (-1, 1), with memory of the device for any of
-// the methods.
+// A random n x n matrix with entries (parts of complex entries) uniform in (-1, 1), and device
+// memory that suffices for any of the methods.
 class TrialProblem {
  public:
   static absl::StatusOr<TrialProblem> Create(Device& device, DType dtype, int64_t n,
                                              std::span<const LuAlgorithm* const> algorithms,
                                              std::span<const TriangularSolver* const> solvers = {});
 
-  // Seconds of one factorization.
+  // Returns the seconds of one factorization.
   absl::StatusOr<double> TimeFactor(ExecutionContext& context, const LuAlgorithm& algorithm,
                                     Timer timer = SteadySeconds);
 
-  // Seconds of one solve, of one right-hand side, with what the algorithm timed last left; prepared
-  // for the solver where it needs that, which is not timed.
+  // Returns the seconds of one solve with one right-hand side, using the factors of the algorithm
+  // timed last. Prepares them if the solver requires it; preparation is not timed.
   absl::StatusOr<double> TimeSolve(ExecutionContext& context, const TriangularSolver& solver,
                                    Timer timer = SteadySeconds);
 
@@ -45,8 +45,8 @@ class TrialProblem {
 
   const DType dtype_;
   const int64_t n_;
-  UnitDiagonal unit_diagonal_ = UnitDiagonal::kL;  // of what is in lu_
-  Buffer matrix_;                                  // on the host
+  UnitDiagonal unit_diagonal_ = UnitDiagonal::kL;  // unit diagonal of the factor in lu_
+  Buffer matrix_;                                  // in host memory
   Buffer lu_;
   Buffer ipiv_;
   Buffer rhs_;

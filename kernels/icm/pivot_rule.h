@@ -1,4 +1,4 @@
-// Decisions about single elements that host and device share. Callable from device code.
+// Decisions about single elements, shared by host and device. Callable from device code.
 #ifndef CROUT_KERNELS_ICM_PIVOT_RULE_H_
 #define CROUT_KERNELS_ICM_PIVOT_RULE_H_
 
@@ -8,10 +8,10 @@
 
 namespace crout {
 
-// Whether a diagonal element must give way to its column's largest candidate. Both arguments are
-// absolute values (Abs1 of complex numbers, which chooses the candidate too): of l_jj, and the
-// largest of l_ij, i >= j (read only by the threshold rule). Zero and NaN are bad by every rule but
-// kNone.
+// Returns true if a diagonal element must be replaced by the largest candidate of its column.
+// Arguments are absolute values (Abs1 for complex numbers, as in the choice of the candidate):
+// `diagonal` of l_jj, `largest` the maximum over l_ij, i >= j, used only by the threshold rule.
+// Zero and NaN are bad under every rule except kNone.
 constexpr bool IsBad(const PivotCriterion& criterion, double diagonal, double largest) {
   switch (criterion.rule) {
     case PivotRule::kNone:
@@ -26,8 +26,8 @@ constexpr bool IsBad(const PivotCriterion& criterion, double diagonal, double la
   return true;
 }
 
-// Whether an iterate has converged: it changed by no more than `tolerance`, relative to itself.
-// Never where the change is NaN or Inf, as it is if either value is.
+// Returns true if an iterate has converged: it changed by at most `tolerance`, relative to itself.
+// False if the change is NaN or Inf, as it is if either value is.
 template <class T>
 constexpr bool HasConverged(T before, T now, T tolerance) {
   const T change = now > before ? now - before : before - now;
@@ -35,14 +35,14 @@ constexpr bool HasConverged(T before, T now, T tolerance) {
   return change - change == 0 && change <= tolerance * size;
 }
 
-// The same of complex iterates by their parts, both measured by |Re| + |Im| (Abs1), which needs no
-// square root.
+// Same for complex iterates, given by their parts. Change and size are measured by |Re| + |Im|
+// (Abs1), which needs no square root.
 template <class Part>
 constexpr bool HasConverged(Part before_re, Part before_im, Part now_re, Part now_im,
                             Part tolerance) {
   const auto abs = [](Part x) { return x < 0 ? -x : x; };
   const Part change = abs(now_re - before_re) + abs(now_im - before_im);
-  // Each part by itself: their sum may be beyond the range, and times a tolerance of 0 NaN.
+  // Scales each part separately: the sum may overflow, and Inf times a tolerance of 0 is NaN.
   const Part size = tolerance * abs(now_re) + tolerance * abs(now_im);
   return change - change == 0 && change <= size;
 }

@@ -1,4 +1,4 @@
-// How a run of the iterative Crout method ended, in memory that Factor leaves for Finish.
+// The outcome of an iterative Crout run, in memory that Factor leaves for Finish.
 #ifndef CROUT_KERNELS_ICM_RUN_RECORD_H_
 #define CROUT_KERNELS_ICM_RUN_RECORD_H_
 
@@ -13,14 +13,14 @@ namespace crout {
 
 enum class RunOutcome : int32_t {
   kRunning,
-  kDone,        // with a factor, singular or not
-  kStopped,     // on request
+  kDone,        // complete, singular or not
+  kStopped,     // stopped on request
   kSweepLimit,  // section (row, column) did not converge
-  kNotFinite,   // the final element (row, column) is Inf or NaN
+  kNotFinite,   // final element (row, column) is Inf or NaN
 };
 
-// Followed in memory by the sweeps of each section (count * count, column-major), and the rows
-// moved and the bad elements handled under each diagonal section (count each), as int64_t.
+// Followed in memory by int64_t arrays: sweeps of each section (count * count, column-major), rows
+// moved below each diagonal section (count), and bad elements handled there (count).
 struct RunRecord {
   SectionGrid grid;
   RunOutcome outcome = RunOutcome::kRunning;
@@ -29,7 +29,7 @@ struct RunRecord {
   MethodVariant variant = MethodVariant::kFast;
   int64_t row = 0;  // see RunOutcome; 0-based
   int64_t column = 0;
-  int64_t sweeps = 0;  // spent on section (row, column) at the limit
+  int64_t sweeps = 0;  // sweeps of section (row, column) at the limit
 
   int64_t* section_sweeps() { return reinterpret_cast<int64_t*>(this + 1); }
   const int64_t* section_sweeps() const { return reinterpret_cast<const int64_t*>(this + 1); }
@@ -38,7 +38,7 @@ struct RunRecord {
   int64_t* bad_elements() { return pivots() + grid.count(); }
   const int64_t* bad_elements() const { return pivots() + grid.count(); }
 
-  // Of all sections, which follow the record.
+  // Number of int64_t values that follow the record.
   int64_t counts() const { return (grid.count() + 2) * grid.count(); }
 };
 
@@ -47,7 +47,7 @@ constexpr size_t RunRecordBytes(const SectionGrid& grid) {
   return sizeof(RunRecord) + (count + 2) * count * sizeof(int64_t);
 }
 
-// LuAlgorithm::Finish for a record in host memory.
+// Implements LuAlgorithm::Finish for a record in host memory.
 absl::Status FinishRun(const RunRecord& record, IterationReport* report);
 
 }  // namespace crout

@@ -1,4 +1,4 @@
-// The square sections that the iterative Crout method works through.
+// The square sections of the iterative Crout method.
 #ifndef CROUT_KERNELS_ICM_SECTIONS_H_
 #define CROUT_KERNELS_ICM_SECTIONS_H_
 
@@ -10,13 +10,13 @@ constexpr int64_t RoundedUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// n/10 within [256, 1024], as published (Cejka 2023), rounded up to `block` (>= 1).
+// Returns n/10 clamped to [256, 1024], as published (Cejka 2023), rounded up to `block` (>= 1).
 constexpr int64_t PublishedSectionSize(int64_t n, int64_t block) {
   const int64_t tenth = n / 10;
   return RoundedUp(tenth < 256 ? 256 : tenth > 1024 ? 1024 : tenth, block);
 }
 
-// Sections [i * size, (i + 1) * size) of n rows and columns; the last may be smaller.
+// Section i covers [i * size, (i + 1) * size) of n rows or columns; the last may be smaller.
 struct SectionGrid {
   int64_t n = 0;
   int64_t size = 1;
@@ -26,9 +26,9 @@ struct SectionGrid {
   constexpr int64_t end(int64_t i) const { return (i + 1) * size < n ? (i + 1) * size : n; }
 };
 
-// Sweeps that no section of `size` exceeds with tolerance 0: each round of pivoting (at most one
-// for each column, and a last one) converges in 2 * size sweeps, since a sweep finishes at least
-// one step of the longest chain of dependent elements.
+// Upper bound of the sweeps of a section of `size` with tolerance 0. Each pivoting round (at most
+// one per column, and a final one) converges in 2 * size sweeps, because a sweep completes at least
+// one step of the longest dependency chain.
 constexpr int64_t SweepBound(int64_t size) { return 2 * size * (size + 1); }
 
 }  // namespace crout

@@ -1,5 +1,5 @@
-// When an iterate of the iterative Crout method has converged, by a relative and an absolute
-// tolerance together. For host code.
+// Convergence test of the iterative Crout method with a relative and an absolute tolerance. For
+// host code.
 #ifndef CROUT_KERNELS_ICM_TOLERANCES_H_
 #define CROUT_KERNELS_ICM_TOLERANCES_H_
 
@@ -19,8 +19,8 @@ struct Tolerances {
         absolute(static_cast<Part>(parameters.absolute_tolerance)) {}
 };
 
-// Whether it changed by no more than absolute + relative |now|, complex numbers measured by Abs1.
-// Never where the change is NaN or Inf.
+// Returns true if the iterate changed by at most absolute + relative |now|, with Abs1 for complex
+// numbers. False if the change is NaN or Inf.
 template <class T>
 bool HasConverged(const T& before, const T& now, const Tolerances<RealPart<T>>& tolerances) {
   if (tolerances.absolute == 0) return HasConverged(before, now, tolerances.relative);

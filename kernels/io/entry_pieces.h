@@ -1,4 +1,4 @@
-// The entries of a sparse matrix as they arrived in binary, before they are sorted.
+// Entries of a sparse matrix as received in binary form, not yet sorted.
 #ifndef CROUT_KERNELS_IO_ENTRY_PIECES_H_
 #define CROUT_KERNELS_IO_ENTRY_PIECES_H_
 
@@ -14,13 +14,13 @@
 
 namespace crout {
 
-// Of each entry its column and its value, and its row or, of compressed rows, where each row begins
-// and the last one ends. 0-based.
+// For each entry its column and value, and its row. For compressed rows, `row` holds the offset of
+// each row and the end of the last one instead. All indices are 0-based.
 struct EntryPieces {
   using Values = std::variant<PieceList<float>, PieceList<double>, PieceList<std::complex<float>>,
                               PieceList<std::complex<double>>>;
 
-  // None yet of `entries`, whose values are of type `dtype`.
+  // Prepares for `entries` entries with values of type `dtype`.
   EntryPieces(DType dtype, bool compressed_rows, int64_t rows, int64_t entries)
       : compressed_rows(compressed_rows),
         row(compressed_rows ? rows + 1 : entries),
@@ -34,7 +34,7 @@ struct EntryPieces {
            std::visit([](const auto& list) { return list.bytes(); }, value);
   }
 
-  // Of an entry, by its number.
+  // Row of an entry, given its number.
   int64_t RowOf(int64_t entry) const {
     if (!compressed_rows) return row[entry];
     PieceList<int32_t>::Reader starts(row);
@@ -44,15 +44,15 @@ struct EntryPieces {
     return i;
   }
 
-  // visit(row, column) for every entry, in the order in which they came.
+  // Calls visit(row, column) for every entry in order of arrival.
   template <class Visit>
   void ForPositions(const Visit& visit) const {
     PieceList<int32_t>::Reader rows(row), columns(column);
     ForRows(rows, column.size(), [&](int32_t i) { visit(i, columns.Next()); });
   }
 
-  // visit(row, column, value) likewise, after which nothing is left. T: double or
-  // std::complex<double>, as the values are real or complex.
+  // Calls visit(row, column, value) for every entry in order of arrival, and frees the entries. T
+  // is double for real values and std::complex<double> for complex ones.
   template <class T, class Visit>
   void Drain(const Visit& visit) {
     const int64_t entries = column.size();
@@ -76,7 +76,7 @@ struct EntryPieces {
   Values value;
 
  private:
-  // visit(row) for each of `entries` entries.
+  // Calls visit(row) for each of `entries` entries.
   template <class Visit>
   void ForRows(PieceList<int32_t>::Reader& rows, int64_t entries, const Visit& visit) const {
     if (!compressed_rows) {

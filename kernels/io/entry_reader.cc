@@ -65,7 +65,7 @@ void EntryReader::SkipEmptySections() {
 
 size_t EntryReader::AppendBytes(size_t bytes) const {
   constexpr size_t kFixed = 4096;
-  // They may be of any section that is not complete, or of several; and end an item before.
+  // The bytes can belong to any unfinished section, or to several, and can complete a partial item.
   const auto items = [&](Section section) {
     return section < section_ ? 0 : static_cast<int64_t>(bytes / ItemBytes(section) + 1);
   };

@@ -1,4 +1,4 @@
-// Reads a sparse matrix that arrives in binary: coordinates or compressed rows.
+// Reads a sparse matrix that arrives in binary form: coordinates or compressed rows.
 #ifndef CROUT_KERNELS_IO_ENTRY_READER_H_
 #define CROUT_KERNELS_IO_ENTRY_READER_H_
 
@@ -19,15 +19,14 @@
 
 namespace crout {
 
-// How the bytes lie: little-endian and without padding, indices from 0. Coordinates: a row index
-// for each entry, a column index for each, a value for each. Compressed rows: where each row begins
-// and the last one ends, rows + 1 offsets that never fall, the first 0 and the last `entries`; a
-// column index for each entry, a value for each.
+// Binary format: little-endian, without padding, indices from 0. Coordinates: all row indices, then
+// all column indices, then all values. Compressed rows: rows + 1 offsets (non-decreasing, the first
+// 0, the last `entries`), then all column indices, then all values.
 struct EntryFormat {
   DType dtype = DType::kFloat64;
   bool compressed_rows = false;
-  int index_bytes = 4;  // of an index or offset: 4 or 8
-  int64_t rows = 0;     // 0 to 2^31 - 1, as the next two
+  int index_bytes = 4;  // size of an index or offset: 4 or 8
+  int64_t rows = 0;     // 0 to 2^31 - 1, like the next two
   int64_t columns = 0;
   int64_t entries = 0;
 
@@ -37,16 +36,16 @@ struct EntryFormat {
   }
 };
 
-// Entries in any order; duplicates are summed in float64, in the order in which they came, so that
-// the same bytes give the same bits. Memory grows with what arrived: the declared size claims none.
+// Accepts entries in any order. Duplicates are summed in float64 in order of arrival, so the same
+// bytes give the same bits. Memory grows with the bytes received, not with the declared size.
 //
-// INVALID_ARGUMENT, with the number of the entry (from 0), of a value its row and column, too: an
-// index beyond the matrix, an offset that falls or ends elsewhere, a value or a sum that is not
-// finite, more bytes than declared or, in Finish(), fewer.
+// INVALID_ARGUMENT, with the entry's number (from 0), and with its row and column if a value is
+// wrong: an index beyond the matrix; an offset that decreases or a last offset other than
+// `entries`; a value or sum that is not finite; more bytes than declared, or fewer in Finish().
 class EntryReader final : public MatrixReader {
  public:
-  // Without a grant memory is taken as needed. `map_lines`: TakeLineMap() has which entries make up
-  // which position.
+  // Without a grant, memory is taken as needed. `map_lines`: TakeLineMap() returns which entries
+  // make up each position.
   EntryReader(const EntryFormat& format, bool map_lines, std::shared_ptr<MemoryGrant> grant);
 
   bool TryReserve(size_t bytes) override;
@@ -65,9 +64,9 @@ class EntryReader final : public MatrixReader {
   int64_t ItemsOf(Section section) const;
   int64_t Came(Section section) const;
   size_t ItemBytes(Section section) const;
-  // To the next section that has items.
+  // Advances to the next section that has items.
   void SkipEmptySections();
-  // `count` items of the section, which has as many left.
+  // Takes `count` items of the current section, which has at least that many left.
   absl::Status TakeItems(const char* bytes, int64_t count);
   template <class Index>
   absl::Status TakeOffsets(const char* bytes, int64_t count);
@@ -76,18 +75,18 @@ class EntryReader final : public MatrixReader {
   template <class T>
   absl::Status TakeValues(const char* bytes, int64_t count, PieceList<T>& to);
 
-  // What Append of so many bytes comes to hold besides what is held.
+  // Upper bound on the additional memory that Append() of `bytes` bytes needs.
   size_t AppendBytes(size_t bytes) const;
 
   const EntryFormat format_;
   const MatrixMarketHeader header_;
   const bool map_lines_;
   const std::shared_ptr<MemoryGrant> grant_;
-  TakenMemory taken_;    // destroyed after what it was for
-  size_t reserved_ = 0;  // of that, for the next Append()
+  TakenMemory taken_;    // destroyed after the memory it accounts for
+  size_t reserved_ = 0;  // part of taken_, for the next Append()
 
   Section section_ = Section::kRows;
-  std::string partial_;  // of an item of which some bytes have come
+  std::string partial_;  // bytes of an incomplete item
   int64_t last_offset_ = 0;
   EntryPieces entries_;
 

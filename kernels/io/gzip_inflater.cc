@@ -17,7 +17,7 @@ uInt Clamp(size_t size) {
 
 }  // namespace
 
-// A failed inflateInit2 leaves a state that inflate() refuses: no separate check is needed.
+// A failed inflateInit2 leaves a state that inflate() rejects, so no separate check is needed.
 GzipInflater::GzipInflater(double max_ratio) : max_ratio_(max_ratio) {
   inflateInit2(&stream_, kGzipOnly);
 }
@@ -52,7 +52,7 @@ absl::Status GzipInflater::Inflate(std::string_view* compressed, std::span<char>
                        " bytes: ", stream_.msg != nullptr ? stream_.msg : "unknown format"));
     }
     if (absl::Status status = CheckRatio(); !status.ok()) return status;
-    if (taken == 0 && made == 0) break;  // Wants more input than there is.
+    if (taken == 0 && made == 0) break;  // More input is needed.
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Streaming decompression of gzip (RFC 1952), with a limit on what it may expand to.
+// Streaming decompression of gzip (RFC 1952) with a limit on the expansion.
 #ifndef CROUT_KERNELS_IO_GZIP_INFLATER_H_
 #define CROUT_KERNELS_IO_GZIP_INFLATER_H_
 
@@ -19,20 +19,20 @@ class GzipInflater {
   // The first two bytes of every gzip member.
   static constexpr std::string_view kMagic = "\x1f\x8b";
 
-  // Text may be `max_ratio` times as long as the compressed bytes read for it; this is judged
-  // once more than 1 MiB of text came out, since short texts compress without bound.
+  // Limits the text to `max_ratio` times the compressed bytes read. Checked only beyond 1 MiB of
+  // text, because short texts compress without bound.
   explicit GzipInflater(double max_ratio);
   ~GzipInflater();
   GzipInflater(const GzipInflater&) = delete;  // zlib's state points into itself.
   GzipInflater& operator=(const GzipInflater&) = delete;
 
-  // Decompresses from the front of *compressed into `text` until one of them is used up. Moves
-  // *compressed past what was read and sets *written. When the whole of `text` was written, more
-  // may be waiting inside: call again, with an empty *compressed if need be, until less is
-  // written. Members one after the other give their texts one after the other.
+  // Decompresses from the front of *compressed into `text` until either is used up. Advances
+  // *compressed past the bytes read and sets *written. If all of `text` was written, more text may
+  // be pending: call again, with an empty *compressed if necessary, until less is written. The
+  // texts of consecutive members are concatenated.
   absl::Status Inflate(std::string_view* compressed, std::span<char> text, size_t* written);
 
-  // Call at the end of the compressed bytes: an error unless a member ends there.
+  // Call at the end of the compressed bytes. Returns an error unless a member ends there.
   absl::Status Finish() const;
 
  private:

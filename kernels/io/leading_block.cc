@@ -9,7 +9,7 @@ namespace crout {
 
 namespace {
 
-// modulus(e): of the value of entry number e.
+// modulus(e) is the modulus of entry e.
 template <class Modulus>
 LeadingBlock Inspect(const int64_t* column_start, const int32_t* row, int64_t n,
                      const Modulus& modulus) {
@@ -17,7 +17,7 @@ LeadingBlock Inspect(const int64_t* column_start, const int32_t* row, int64_t n,
   std::vector<double> row_sums(n);
   for (int64_t j = 0; j < n; ++j) {
     double column_sum = 0;
-    // The rows of a column ascend: the first one outside the block ends it.
+    // Rows are ascending within a column: the first row outside the block ends the column.
     for (int64_t e = column_start[j]; e < column_start[j + 1] && row[e] < n; ++e) {
       const double size = modulus(e);
       column_sum += size;

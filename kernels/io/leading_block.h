@@ -1,4 +1,4 @@
-// What can be said of a leading block of a sparse matrix without factoring it.
+// Properties of a leading block of a sparse matrix that need no factorization.
 #ifndef CROUT_KERNELS_IO_LEADING_BLOCK_H_
 #define CROUT_KERNELS_IO_LEADING_BLOCK_H_
 
@@ -12,18 +12,17 @@
 namespace crout {
 
 struct LeadingBlock {
-  // The first row and column, 0-based, that have no entry but zeros: with one, the block is
-  // singular.
+  // First row and column, 0-based, without nonzero entries. If there is one, the block is singular.
   std::optional<int64_t> empty_row;
   std::optional<int64_t> empty_column;
   double norm_one = 0;
-  double norm_inf = 0;  // +Inf where a value overflows the type
+  double norm_inf = 0;  // +Inf if a value overflows the type
 };
 
-// Of the n x n block, 0 <= n <= rows, columns, with its values rounded to `dtype`, which
-// is complex where the matrix is. Takes 8 n bytes.
+// Inspects the leading n x n block, 0 <= n <= rows, columns, with values rounded to `dtype`.
+// `dtype` is complex if the matrix is. Takes 8 n bytes.
 LeadingBlock InspectLeadingBlock(const SparseMatrix& matrix, int64_t n, DType dtype);
-// Of one whose values are of that type already.
+// The same for a matrix whose values already have their type.
 LeadingBlock InspectLeadingBlock(const AnySparse& matrix, int64_t n);
 
 }  // namespace crout

@@ -8,7 +8,7 @@ namespace crout {
 
 int64_t PeakBytes(const MatrixMarketHeader& header) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  // Beyond 2^56 entries no product below is worth computing, and none overflows up to there.
+  // The products below cannot overflow up to 2^56 entries.
   if (header.entries > int64_t{1} << 56) return kMost;
   const int64_t imaginary = header.complex() ? sizeof(double) : 0;
   const int64_t value = int64_t{sizeof(double)} + imaginary;

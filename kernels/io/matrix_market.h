@@ -1,7 +1,8 @@
-// The Matrix Market exchange format: what a file's header says, and what a reader accepts.
+// The Matrix Market exchange format: header and reader limits.
 //
 // Format: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats: Initial Design",
-// NISTIR 5935, 1996. Where the paper is silent the reader does as SciPy's mmread does.
+// NISTIR 5935, 1996. Where the paper does not specify the behavior, the reader follows SciPy's
+// mmread.
 #ifndef CROUT_KERNELS_IO_MATRIX_MARKET_H_
 #define CROUT_KERNELS_IO_MATRIX_MARKET_H_
 
@@ -14,15 +15,16 @@ struct MatrixMarketHeader {
   enum class Field : uint8_t { kReal, kInteger, kPattern, kComplex };
   enum class Symmetry : uint8_t { kGeneral, kSymmetric, kSkewSymmetric, kHermitian };
 
-  // `coordinate`: one entry a line, "row column value", 1-based. `array`: one value a line, column
-  // by column; symmetric and hermitian: the lower triangle alone, skew-symmetric: without the
-  // diagonal. A value of `complex` is two numbers: the real part, then the imaginary one.
+  // `coordinate`: one entry per line, "row column value", 1-based. `array`: one value per line,
+  // column by column; symmetric and hermitian files store only the lower triangle, skew-symmetric
+  // ones without the diagonal. A `complex` value is two numbers, the real part and the imaginary
+  // part.
   bool coordinate = true;
   Field field = Field::kReal;
   Symmetry symmetry = Symmetry::kGeneral;
   int64_t rows = 0;
   int64_t columns = 0;
-  // Lines with data that the file must hold. A claim of the sender's until the file was read.
+  // Number of data lines. Declared by the file and not trusted until it has been read.
   int64_t entries = 0;
 
   bool complex() const { return field == Field::kComplex; }
@@ -31,28 +33,28 @@ struct MatrixMarketHeader {
 };
 
 struct MatrixMarketLimits {
-  // A larger dimension is INVALID_ARGUMENT. Values above 2^31 - 1 mean that. The sparse form
-  // takes 16 bytes for every declared column, the only memory that a size line alone can claim.
+  // Larger dimensions are INVALID_ARGUMENT. Values above 2^31 - 1 act as 2^31 - 1. The sparse form
+  // takes 16 bytes per declared column, the only memory that a size line alone can claim.
   int64_t max_rows = int64_t{1} << 20;
   int64_t max_columns = int64_t{1} << 20;
-  // Bytes, judged by PeakBytes() of the header: RESOURCE_EXHAUSTED as soon as it was read.
+  // Limit on PeakBytes() of the header, in bytes. RESOURCE_EXHAUSTED as soon as the header is read.
   int64_t max_peak_bytes = int64_t{64} << 30;
-  // A `complex` file is INVALID_ARGUMENT where this is false: who wants real numbers has no use for
-  // it.
+  // If false, `complex` files are INVALID_ARGUMENT, for callers that need real numbers.
   bool complex = true;
-  // Text over compressed bytes, judged once 1 MiB of text came out: INVALID_ARGUMENT.
+  // Limit on the ratio of text to compressed bytes, checked beyond 1 MiB of text. INVALID_ARGUMENT
+  // beyond it.
   double max_gzip_ratio = 200;
-  // Whether the reader says which lines make up which entry of a `coordinate` file: TakeLineMap().
+  // If true, TakeLineMap() returns which lines make up each entry of a `coordinate` file.
   bool map_lines = false;
   // Bytes of text that one task parses.
   size_t segment_bytes = size_t{1} << 20;
 };
 
-// A longer line is INVALID_ARGUMENT, comments included (the format allows 1024 bytes).
+// Longer lines are INVALID_ARGUMENT, comments included (the format allows 1024 bytes).
 inline constexpr size_t kMaxMatrixMarketLine = size_t{64} << 10;
 
-// What the parts of an entry are multiplied by to give the one across the diagonal, where a file
-// gives one of the two: the same, its negative or its conjugate. 1 for `general`.
+// Factors for the real and imaginary parts of an entry that give the entry mirrored across the
+// diagonal: the same entry, its negative or its conjugate. 1 for `general`.
 constexpr double MirrorSign(MatrixMarketHeader::Symmetry symmetry) {
   return symmetry == MatrixMarketHeader::Symmetry::kSkewSymmetric ? -1.0 : 1.0;
 }
@@ -60,9 +62,9 @@ constexpr double ImaginaryMirrorSign(MatrixMarketHeader::Symmetry symmetry) {
   return symmetry == MatrixMarketHeader::Symmetry::kHermitian ? -1.0 : MirrorSign(symmetry);
 }
 
-// The bytes that a reader holds at most for the entries of such a file, raw and assembled
-// together, text that waits to be parsed aside: what a server reserves once it knows the header.
-// The reader fails rather than read more entries than declared. Saturates at 2^63 - 1.
+// Upper bound on the bytes a reader holds for the entries of a file, raw and assembled together,
+// excluding text that waits to be parsed. A server reserves this once the header is read. The
+// reader fails if there are more entries than declared. Saturates at 2^63 - 1.
 int64_t PeakBytes(const MatrixMarketHeader& header);
 
 }  // namespace crout

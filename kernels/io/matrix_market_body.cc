@@ -132,7 +132,7 @@ absl::Status MatrixMarketBody::Explain(const FaultyLine& faulty) const {
   if (header_.coordinate || faulty.fault == LineFault::kTooLong) {
     return LineError(line, Describe(header_, faulty));
   }
-  // A value too many has no place in the matrix.
+  // An excess value has no position in the matrix.
   if (count_ >= header_.entries) {
     return LineError(line, absl::StrCat("nothing may follow the ", header_.entries,
                                         " values that the size line declares, ", Given(faulty)));

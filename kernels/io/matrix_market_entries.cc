@@ -36,22 +36,23 @@ std::string TokenAt(const char* p) {
   return p == last ? "" : QuoteToken({p, static_cast<size_t>(last - p)});
 }
 
-// Where a line is read: *at moves on past what was understood, and to the start of what was not.
+// Read position. After success *at is past the parsed token; after a fault it is at the token's
+// start.
 struct Cursor {
   const char* at;
-  const char* end;  // Of the text.
+  const char* end;  // End of the text.
 };
 
-// A 1-based index of at most `limit`, stored 0-based.
+// Parses a 1-based index of at most `limit` into a 0-based one.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool ParseIndex(Cursor* cursor, uint64_t limit,
                                                     int32_t* index) {
   const char* p = cursor->at = SkipBlanks(cursor->at);
   if (*p == '+') ++p;
   const char* const first = p;
   uint64_t number = 0;
-  // 19 digits cannot overflow; a 20th is refused as what follows the number.
+  // 19 digits cannot overflow. A 20th digit is rejected as trailing text.
   while (IsDigit(*p) && p - first < 19) number = number * 10 + (*p++ - '0');
-  // Zero wraps around and is refused with the indices that are too large.
+  // Zero wraps around and is rejected like an index that is too large.
   if (number - 1 >= limit || !(IsBlank(*p) || *p == '\n')) return false;
   *index = static_cast<int32_t>(number - 1);
   cursor->at = p;
@@ -87,7 +88,7 @@ LineFault ParseEnd(Cursor* cursor) {
   return *cursor->at == '\n' ? LineFault::kNone : LineFault::kTrailing;
 }
 
-// Sets *imaginary under `complex` alone.
+// Sets *imaginary only for `complex`.
 template <Field kField>
 LineFault ParseEntry(const MatrixMarketHeader& header, Cursor* cursor, MatrixEntry* entry,
                      double* imaginary) {
@@ -98,7 +99,7 @@ LineFault ParseEntry(const MatrixMarketHeader& header, Cursor* cursor, MatrixEnt
     const LineFault fault = ParseValue<kField>(cursor, &entry->value);
     if (fault != LineFault::kNone) return fault;
   } else if (ParseEnd(cursor) != LineFault::kNone) {
-    double ignored;  // Published pattern files have values (Pajek/Ragusa16); the banner decides.
+    double ignored;  // Some pattern files have values, such as Pajek/Ragusa16.
     const LineFault fault = ParseValue<kField>(cursor, &ignored);
     if (fault != LineFault::kNone) return fault;
   }
@@ -116,8 +117,8 @@ LineFault ParseEntry(const MatrixMarketHeader& header, Cursor* cursor, MatrixEnt
   return ParseEnd(cursor);
 }
 
-// Calls parse_line(&cursor) for every line that is not blank and no comment, until it returns a
-// fault; that and a line that is too long end up in segment->faulty.
+// Calls parse_line(&cursor) for every line that is neither blank nor a comment, until it returns a
+// fault. Stores that fault, or a line that is too long, in segment->faulty.
 template <class ParseLine>
 void ForEachLine(ParsedSegment* segment, ParseLine parse_line) {
   const char* const end = segment->text.data() + segment->text.size();
@@ -177,9 +178,10 @@ void ParseArray(ParsedSegment* segment) {
   });
 }
 
-// The entries that a segment can hold.
+// Upper bound on the number of entries in a segment.
 size_t MostEntries(const MatrixMarketHeader& header, const ParsedSegment& segment) {
-  // The shortest lines are "1 1\n" and "1\n": blank lines must not claim memory for entries.
+  // The shortest lines are "1 1\n" and "1\n". Counting lines alone would let blank lines claim
+  // memory.
   return std::min<size_t>(segment.lines, segment.text.size() / (header.coordinate ? 4 : 2));
 }
 
@@ -210,7 +212,7 @@ ParsedSegment CountLines(std::string text) {
 }
 
 size_t ParseBytes(const MatrixMarketHeader& header, const ParsedSegment& segment) {
-  // Twice: while entries move to where they take no more than they need.
+  // Twice, because entries are copied when their vectors shrink to fit.
   const size_t entry = header.coordinate ? sizeof(MatrixEntry) : sizeof(double);
   const size_t imaginary = header.complex() ? sizeof(double) : 0;
   return 2 * MostEntries(header, segment) * (entry + imaginary);

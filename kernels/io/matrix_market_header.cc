@@ -30,7 +30,7 @@ struct Word {
   T meaning;
 };
 
-// SciPy writes unsigned integers in a field of their own; "double" is MATLAB's and older writers'.
+// SciPy writes unsigned integers with their own field. MATLAB and older writers use "double".
 constexpr Word<Field> kFields[] = {
     {"real", Field::kReal},       {"double", Field::kReal},
     {"integer", Field::kInteger}, {"unsigned-integer", Field::kInteger},
@@ -40,7 +40,7 @@ constexpr Word<Symmetry> kSymmetries[] = {{"general", Symmetry::kGeneral},
                                           {"skew-symmetric", Symmetry::kSkewSymmetric},
                                           {"hermitian", Symmetry::kHermitian}};
 
-// Sets *meaning and returns true if `words` has `token`, in whatever case.
+// Sets *meaning and returns true if `words` contains `token`, ignoring case.
 template <class T, size_t kCount>
 bool LookUp(const Word<T> (&words)[kCount], absl::string_view token, T* meaning) {
   for (const Word<T>& word : words) {

@@ -1,4 +1,4 @@
-// The banner, the comments after it and the size line of a Matrix Market file.
+// Parser for the banner, comments and size line of a Matrix Market file.
 #ifndef CROUT_KERNELS_IO_MATRIX_MARKET_HEADER_H_
 #define CROUT_KERNELS_IO_MATRIX_MARKET_HEADER_H_
 
@@ -11,26 +11,26 @@
 
 namespace crout {
 
-// Takes a header line by line. Every error names its line. Not thread-safe.
+// Parses a header line by line. Every error names its line. Not thread-safe.
 class MatrixMarketHeaderParser {
  public:
   explicit MatrixMarketHeaderParser(const MatrixMarketLimits& limits) : limits_(limits) {}
 
-  // The next line without its newline, while !done(). After an error nothing more may be added.
-  // RESOURCE_EXHAUSTED: PeakBytes() beyond the limit. INVALID_ARGUMENT: all else.
+  // Adds the next line, without its newline. Call only while !done() and after no error.
+  // RESOURCE_EXHAUSTED: PeakBytes() exceeds the limit. INVALID_ARGUMENT: all other errors.
   absl::Status AddLine(absl::string_view line);
 
-  // The size line was read: header() is whole.
+  // True once the size line was read and header() is complete.
   bool done() const { return done_; }
   const MatrixMarketHeader& header() const { return header_; }
   int64_t lines() const { return lines_; }
 
-  // What is missing when the text ends although !done().
+  // Error for a text that ends while !done().
   absl::Status MissingLine() const;
 
  private:
   absl::Status ParseBanner(absl::string_view line);
-  // That the words of the banner go together.
+  // Checks that the words of the banner are compatible.
   absl::Status CheckBanner() const;
   absl::Status ParseSize(absl::string_view line);
   absl::Status CheckSize();
@@ -42,7 +42,7 @@ class MatrixMarketHeaderParser {
   bool done_ = false;
 };
 
-// At most the first 32 bytes of a token, in quotes and escaped: what errors quote of a file.
+// Quotes and escapes a token for an error message, at most its first 32 bytes.
 std::string QuoteToken(absl::string_view token);
 
 }  // namespace crout

@@ -11,13 +11,13 @@
 namespace crout {
 namespace {
 
-// Inflating pauses while this many segments wait, so that a small file that expands far cannot
-// fill the memory faster than it is parsed.
+// Inflating pauses while this many segments wait, so that a small file with a large expansion
+// cannot fill the memory faster than it is parsed.
 constexpr size_t kMaxWaitingSegments = 8;
 constexpr size_t kInflateBytes = size_t{256} << 10;
-// Small pieces of compressed bytes are put together up to here.
+// Small pieces of compressed bytes are combined up to this size.
 constexpr size_t kChunkBytes = size_t{256} << 10;
-// zlib's state and window.
+// Size of zlib's state and window.
 constexpr size_t kInflaterBytes = size_t{48} << 10;
 
 }  // namespace
@@ -32,7 +32,7 @@ size_t MatrixMarketPipeline::AppendBytes(size_t bytes) const {
       break;
   }
   MutexLock lock(&mutex_);
-  // A string that grows doubles, and is held twice meanwhile.
+  // A growing string doubles its capacity, and both copies exist meanwhile.
   return 3 * ((compressed_.empty() ? 0 : compressed_.back().size()) + bytes);
 }
 
@@ -168,7 +168,7 @@ void MatrixMarketPipeline::Publish(std::vector<std::string> segments, absl::Stat
     Schedule(&MatrixMarketPipeline::ParseStep);
   }
   if (status.ok()) return;
-  // The segments that wait come before this error and may hold an earlier one.
+  // Waiting segments precede this error and may contain an earlier one.
   body_.AddError(next_segment_++, std::move(status));
   ended_ = true;
   compressed_.clear();
@@ -222,7 +222,7 @@ bool MatrixMarketPipeline::ParseStep() {
 void MatrixMarketPipeline::EndParse(int64_t index, ParsedSegment segment, absl::Status parsed) {
   if (stopped_) return;
   if (!parsed.ok()) return Fail(std::move(parsed));
-  // Segments were taken in order: those that still wait come after the faulty line.
+  // Segments are taken in order, so the waiting ones come after the faulty line.
   if (segment.faulty.has_value()) DropInput();
   try {
     body_.Add(index, std::move(segment));
@@ -286,7 +286,7 @@ void MatrixMarketPipeline::InflateSome() {
   SplitText({text_.data(), written});
   if (!status.ok()) EndText(std::move(status));
   if (!chunk_left_.empty() || written == text_.size()) return;
-  std::string().swap(chunk_);  // An assignment would keep the memory.
+  std::string().swap(chunk_);  // Assignment would keep the memory.
   MutexLock lock(&mutex_);
   chunk_open_ = false;
   chunk_bytes_ = 0;
@@ -313,8 +313,8 @@ void MatrixMarketPipeline::Drain() {
 absl::Status MatrixMarketPipeline::Finish() {
   if (absl::Status status = Reserve(/*bytes=*/1); !status.ok()) return status;
   if (encoding_ == Encoding::kUnknown) Start(Encoding::kPlain);
-  Drain();  // All that is compressed becomes text.
-  const size_t claim = kSplitterGrowth * (splitter_.size() + 1);  // For a last newline.
+  Drain();  // Converts all compressed bytes to text.
+  const size_t claim = kSplitterGrowth * (splitter_.size() + 1);  // For a final newline.
   if (absl::Status status = Claim(claim); !status.ok()) return status;
   EndText(encoding_ == Encoding::kGzip ? inflater_->Finish() : absl::OkStatus());
   {

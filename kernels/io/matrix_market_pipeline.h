@@ -1,4 +1,4 @@
-// From the bytes of a Matrix Market file to its parsed segments:
+// Pipeline from the bytes of a Matrix Market file to its parsed segments:
 //   Append -> [inflate, in order] -> split into segments -> parse, in parallel -> body, in order
 #ifndef CROUT_KERNELS_IO_MATRIX_MARKET_PIPELINE_H_
 #define CROUT_KERNELS_IO_MATRIX_MARKET_PIPELINE_H_
@@ -27,8 +27,8 @@
 
 namespace crout {
 
-// What MatrixMarketReader shares with its tasks; see there. A task takes whatever is next when it
-// runs, so that a caller who waits can do the same work.
+// State that MatrixMarketReader shares with its tasks; see there. A task takes the next piece of
+// work when it runs, so a waiting caller can do the same work.
 class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPipeline> {
  public:
   MatrixMarketPipeline(const MatrixMarketLimits& limits, ThreadPool* pool,
@@ -44,20 +44,20 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
   absl::Status Append(std::string_view bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Finish() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Drops everything. What runs ends with its segment.
+  // Drops everything. Running tasks end after their segment.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::optional<MatrixMarketHeader> header() const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // After Finish() returned OK. Its bytes stay granted.
+  // Call after Finish() returned OK. The body's bytes stay granted.
   MatrixMarketBody TakeBody() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For what is made of the body: `bytes` more.
+  // Claims `bytes` more, for the result.
   absl::Status Claim(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // All that is held now is a result of that size: gives back what was claimed beyond.
+  // Declares that only a result of this size is held. Gives back all other claims.
   void HoldResult(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The result has a new owner, and with it the duty to give its memory back to the grant.
+  // Transfers the result, and the duty to give its memory back to the grant, to the caller.
   void HandOver() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -69,35 +69,35 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
   };
 
   void Feed(std::string_view bytes);
-  // The encoding is known: feeds the bytes that told it.
+  // Sets the encoding and feeds the bytes that identified it.
   void Start(Encoding encoding);
   void FeedEncoded(std::string_view bytes);
   void FeedCompressed(std::string_view bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void SplitText(std::string_view text);
-  // `error`: why the text ends here, if it should not.
+  // `error`: the reason if the text ends prematurely.
   void EndText(absl::Status error);
   void Publish(std::vector<std::string> segments, absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Each does one piece of work, if there is one, and returns whether there was.
+  // Each does one piece of work if there is one, and returns whether there was.
   bool InflateStep() ABSL_LOCKS_EXCLUDED(mutex_);
   bool ParseStep() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives a step to the pool; false where there is none, or no memory to. Drain() does what no task
-  // does.
+  // Schedules a step on the pool. Returns false if there is no pool, or no memory to schedule.
+  // Drain() does the remaining work.
   bool Schedule(bool (MatrixMarketPipeline::*step)());
-  // `parsed`: whether there was memory for it.
+  // `parsed`: OK, or the error if there was no memory for parsing.
   void EndParse(int64_t index, ParsedSegment segment, absl::Status parsed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Works and waits until no work is left.
   void Drain() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The most that Append of so many bytes comes to hold besides what is held before.
+  // Upper bound on the additional memory that Append() of `bytes` bytes needs.
   size_t AppendBytes(size_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t InflateBytes() const;
   void AddClaim(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The work that `claim` was for has ended: gives back what is neither held nor claimed.
+  // Ends the claim of finished work. Gives back all memory that is neither held nor claimed.
   void Settle(size_t claim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t Held() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // There is no memory to go on with.
+  // Ends the pipeline for lack of memory.
   void Fail(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void InflateSome();
@@ -106,32 +106,32 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
   void DropInput() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ThreadPool* const pool_;
-  const std::shared_ptr<MemoryGrant> grant_;  // Null: as much as it likes.
+  const std::shared_ptr<MemoryGrant> grant_;  // Null: no limit.
 
-  // At any time what is held, and what running steps may come to hold, was taken.
+  // Invariant: memory held, and memory that running steps may need, was taken from the grant.
   mutable Mutex mutex_;
-  TakenMemory taken_ ABSL_GUARDED_BY(mutex_);  // Destroyed after what it was for.
+  TakenMemory taken_ ABSL_GUARDED_BY(mutex_);  // Destroyed after the memory it accounts for.
   size_t claims_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  // Used by the one caller of Append and Finish.
+  // Used by the single caller of Append() and Finish().
   const double max_gzip_ratio_;
   Encoding encoding_ = Encoding::kUnknown;
-  std::string magic_;        // The first bytes, which tell the encoding.
-  size_t append_claim_ = 0;  // By TryReserve or Reserve, for the next Append.
+  std::string magic_;        // The first bytes, which identify the encoding.
+  size_t append_claim_ = 0;  // Claimed by TryReserve() or Reserve() for the next Append().
 
-  // Used by the one who produces text: that caller, or for gzip who set inflating_.
+  // Used by the producer of text: that caller, or for gzip the thread that set inflating_.
   MatrixMarketSplitter splitter_;
-  std::optional<GzipInflater> inflater_;  // Of a gzip file.
-  std::string chunk_;                     // Compressed.
-  std::string_view chunk_left_;           // What of it was not inflated yet.
-  std::vector<char> text_;                // Inflater's output.
+  std::optional<GzipInflater> inflater_;  // For gzip files.
+  std::string chunk_;                     // Compressed bytes.
+  std::string_view chunk_left_;           // The part of chunk_ not inflated yet.
+  std::vector<char> text_;                // Output of inflater_.
 
   CondVar changed_;
   std::deque<std::string> compressed_ ABSL_GUARDED_BY(mutex_);
   bool chunk_open_ ABSL_GUARDED_BY(mutex_) = false;  // chunk_ is not used up.
   bool inflating_ ABSL_GUARDED_BY(mutex_) = false;
   bool inflate_scheduled_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // No more text matters: an error, or stopped.
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // No more text is needed: an error, or stopped.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Segment> waiting_ ABSL_GUARDED_BY(mutex_);
   int parsing_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -140,9 +140,9 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
   MatrixMarketBody body_ ABSL_GUARDED_BY(mutex_);
   size_t compressed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // compressed_
   size_t chunk_bytes_ ABSL_GUARDED_BY(mutex_) = 0;       // chunk_
-  size_t segment_bytes_ ABSL_GUARDED_BY(mutex_) = 0;     // waiting_ and those being parsed.
+  size_t segment_bytes_ ABSL_GUARDED_BY(mutex_) = 0;     // waiting_ and segments being parsed.
   size_t partial_bytes_ ABSL_GUARDED_BY(mutex_) = 0;     // splitter_, text_ and inflater_.
-  size_t result_bytes_ ABSL_GUARDED_BY(mutex_) = 0;      // What was made of the body.
+  size_t result_bytes_ ABSL_GUARDED_BY(mutex_) = 0;      // The result built from the body.
 };
 
 }  // namespace crout

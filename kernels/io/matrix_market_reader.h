@@ -20,38 +20,41 @@ namespace crout {
 
 class MatrixMarketPipeline;
 
-// Accepted: `coordinate` and `array`; real, integer, complex, pattern (every value is 1, and one
-// that the line gives is ignored); general, symmetric, skew-symmetric, hermitian (with complex
-// alone, the diagonal real); words in any case; lines that
-// start with % as comments and blank lines, anywhere after the banner; LF and CRLF; blanks and
-// tabs; a leading +; a last line without its newline; entries in any order, of symmetric files from
-// either triangle. Duplicates add up.
+// Accepts:
+// - formats `coordinate` and `array`;
+// - fields real, integer, complex, and pattern (every value is 1; values in the lines are ignored);
+// - symmetries general, symmetric, skew-symmetric, and hermitian (only complex, with a real
+//   diagonal);
+// - keywords in any case, comments (lines that start with %) and blank lines anywhere after the
+//   banner, LF and CRLF, blanks and tabs, a leading +, a last line without newline;
+// - entries in any order, from either triangle of symmetric files. Duplicates are summed.
 //
-// Refused, with the line where there is one: RESOURCE_EXHAUSTED more memory than MatrixMarketLimits
-// allows; INVALID_ARGUMENT all else that is wrong, NaN and Inf and values that overflow float64
-// included (with row and column), and gzip streams that are damaged, cut off or expand too far.
+// Errors name the line if there is one. RESOURCE_EXHAUSTED: the file needs more memory than
+// MatrixMarketLimits allows. INVALID_ARGUMENT: all other faults, including NaN, Inf and values that
+// overflow float64 (with row and column), and gzip streams that are damaged, truncated or expand
+// too far.
 //
-// Whatever the pieces and threads, the result has the same bits, and the error is the first of
-// the file (but for the gzip ratio and refused memory, which are judged as the bytes come). Memory
-// grows with what arrived: sizes that the file declares claim none, but for 16 bytes a column in
-// Finish().
+// The result has the same bits for any pieces and any number of threads, and the error is the
+// file's first. Exceptions are the gzip ratio and refused memory, which are checked as bytes
+// arrive. Memory grows with the bytes received: sizes declared in the file claim none, except 16
+// bytes per column in Finish().
 //
-// With a grant, memory_bytes() never exceeds what was taken of it, nor does what a step needs on
-// the way: each takes the most that it can come to first, and gives back the rest. Text that is
-// inflated or parsed in the background so waits, compressed or unparsed, for its grant. Where that
-// is refused, all is dropped and the refusal is the reader's error. Beside that a reader costs
-// about 4 KiB.
+// With a grant, memory_bytes() and the memory that steps need temporarily never exceed what was
+// taken from the grant. Each step first takes its upper bound and then gives back the rest. Text
+// waits, compressed or unparsed, until its background step has memory. If the grant refuses,
+// everything is dropped and the refusal becomes the reader's error. A reader itself costs about 4
+// KiB in addition.
 //
-// All but header() and memory_bytes() are for one caller at a time.
+// One caller at a time may use the reader, except for header() and memory_bytes().
 class MatrixMarketReader final : public MatrixReader {
  public:
-  // `pool` outlives the reader. Without one everything is done in the caller's thread. Without a
-  // grant memory is taken as needed.
+  // `pool` must outlive the reader. Without a pool, all work runs on the caller's thread. Without a
+  // grant, memory is taken as needed.
   MatrixMarketReader(const MatrixMarketLimits& limits, ThreadPool* pool,
                      std::shared_ptr<MemoryGrant> grant = nullptr);
 
-  // Frees and gives back what it holds, without waiting for tasks that run: they end with their
-  // segment, and give back its memory then.
+  // Frees and gives back the memory held, without waiting for running tasks. They end after their
+  // segment and then give back its memory.
   ~MatrixMarketReader() override;
   MatrixMarketReader(const MatrixMarketReader&) = delete;  // The pool's tasks share its state.
   MatrixMarketReader& operator=(const MatrixMarketReader&) = delete;
@@ -59,19 +62,19 @@ class MatrixMarketReader final : public MatrixReader {
   bool TryReserve(size_t bytes) override;
   absl::Status Reserve(size_t bytes) override;
 
-  // Copies the bytes, and leaves parsing and decompression to the pool.
+  // Copies the bytes. The pool decompresses and parses them.
   absl::Status Append(std::span<const char> bytes) override;
 
-  // Waits for the pool and takes part in the work, so that it may be called on a thread of the pool
-  // too.
+  // Waits for the pool and takes part in its work, so it can also be called on a thread of the
+  // pool.
   absl::Status Finish() override;
 
-  // Known once the size line was read; for gzip the pool reads it, some time after Append.
+  // Available once the size line was read. For gzip the pool reads it, some time after Append().
   std::optional<MatrixMarketHeader> header() const override;
 
-  // Bytes held: text, compressed text, entries, the result. At most what was given, plus
-  // PeakBytes() of the header, plus for gzip the segments that are inflated ahead: eight and one
-  // for each thread.
+  // Bytes held: text, compressed text, entries and result. At most the bytes received plus
+  // PeakBytes() of the header. For gzip also the segments inflated ahead: eight, and one per
+  // thread.
   size_t memory_bytes() const;
 
   SparseMatrix TakeSparse() override;

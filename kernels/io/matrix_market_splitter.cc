@@ -17,7 +17,7 @@ absl::Status MatrixMarketSplitter::TakeHeaderLines(std::string_view* text) {
   while (!header_.done() && !text->empty()) {
     const size_t newline = text->find('\n');
     const bool whole = newline != std::string_view::npos;
-    // One byte beyond the limit is enough to see that the line is too long.
+    // One byte beyond the limit shows that the line is too long.
     partial_.append(text->substr(0, std::min(newline, kMaxMatrixMarketLine + 1)));
     text->remove_prefix(whole ? newline + 1 : text->size());
     if (!whole && partial_.size() <= kMaxMatrixMarketLine) break;
@@ -41,8 +41,9 @@ void MatrixMarketSplitter::TakeBody(std::string_view text, std::vector<std::stri
   }
 }
 
-// To a power of two, but not beyond whole segments: most segments then fill their memory. A string
-// that grows by itself would double, and so does reserve().
+// Grows to a power of two, but at most to a whole number of segments, so that most segments fill
+// their memory. Uses a new string, because std::string at least doubles its capacity, even in
+// reserve().
 void MatrixMarketSplitter::Grow(size_t bytes) {
   const size_t needed = partial_.size() + bytes;
   if (needed <= partial_.capacity()) return;

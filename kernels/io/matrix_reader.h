@@ -1,4 +1,4 @@
-// A matrix that arrives as bytes, in pieces, and is known when all of them have come.
+// Interface for reading a matrix that arrives as bytes in pieces.
 #ifndef CROUT_KERNELS_IO_MATRIX_READER_H_
 #define CROUT_KERNELS_IO_MATRIX_READER_H_
 
@@ -13,37 +13,37 @@
 
 namespace crout {
 
-// What is read is taken of a MemoryGrant before it is held. All but header() are for one caller at
-// a time.
+// Takes memory from a MemoryGrant before it is used. One caller at a time may use a reader, except
+// for header().
 class MatrixReader {
  public:
   virtual ~MatrixReader() = default;
 
-  // Takes what Append of `bytes` bytes needs. TryReserve() does not block, and is false where
-  // Reserve() must be tried, whose error is final. Append() does this itself where it was not done.
+  // Takes the memory that Append() of `bytes` bytes needs. TryReserve() does not block; if it
+  // returns false, call Reserve(), whose error is final. Append() does this itself if the caller
+  // has not.
   virtual bool TryReserve(size_t bytes) = 0;
   virtual absl::Status Reserve(size_t bytes) = 0;
 
-  // The next bytes, any number: fit for a thread that serves calls. INVALID_ARGUMENT where they are
-  // no such matrix, RESOURCE_EXHAUSTED where there is no memory for it; an error may concern bytes
-  // given before, is final, and nothing more need be given.
+  // Adds the next bytes, any number. Fast enough for a thread that serves calls. INVALID_ARGUMENT:
+  // the bytes are not a valid matrix. RESOURCE_EXHAUSTED: there is no memory for it. An error may
+  // refer to earlier bytes. It is final, and further bytes are not needed.
   virtual absl::Status Append(std::span<const char> bytes) = 0;
 
-  // The end of the bytes, once. May block.
+  // Ends the input. Call it once. May block.
   virtual absl::Status Finish() = 0;
 
-  // What is read, in a text's terms: where this says `coordinate`, TakeSparse() has it, else
-  // TakeDense(). Known after Finish() at the latest.
+  // Description of the matrix in Matrix Market terms. The result is TakeSparse() if `coordinate` is
+  // set, otherwise TakeDense(). Available after Finish() at the latest.
   virtual std::optional<MatrixMarketHeader> header() const = 0;
 
-  // After Finish() returned OK, once. The caller gives the bytes that the result holds back to the
-  // grant.
+  // Call once, after Finish() returned OK. The caller gives the result's bytes back to the grant.
   virtual SparseMatrix TakeSparse() = 0;
-  // Its map, where one was asked for and there are no more entries than a map may have; else empty.
-  // Goes with the matrix: one of them is handed over for both.
+  // The matrix's map, if requested and if the number of entries allows one; otherwise empty.
+  // TakeSparse() hands over the memory of both.
   virtual LineMap TakeLineMap() = 0;
-  // Rows times columns values, column-major, lda = rows; of complex ones the real parts, and the
-  // imaginary parts likewise, else none.
+  // rows * columns values, column-major, lda = rows. For complex matrices TakeDense() has the real
+  // parts and TakeDenseImaginary() the imaginary parts; otherwise the latter is empty.
   virtual std::vector<double> TakeDense() = 0;
   virtual std::vector<double> TakeDenseImaginary() = 0;
 };

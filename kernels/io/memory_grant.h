@@ -1,4 +1,4 @@
-// Leave to use memory, asked for before the memory is.
+// Accounting interface: memory is requested before it is allocated.
 #ifndef CROUT_KERNELS_IO_MEMORY_GRANT_H_
 #define CROUT_KERNELS_IO_MEMORY_GRANT_H_
 
@@ -9,27 +9,28 @@
 
 namespace crout {
 
-// Implemented by whoever accounts for the memory. Thread-safe.
+// Implemented by the owner of a memory budget. Thread-safe.
 class MemoryGrant {
  public:
   virtual ~MemoryGrant() = default;
 
-  // `bytes` more, all or nothing. Never blocks.
+  // Takes `bytes` more, all or nothing. Never blocks.
   virtual bool TryTake(size_t bytes) = 0;
-  // Likewise, but may first free memory that others hold and need not. An error, RESOURCE_EXHAUSTED
-  // as a rule, says that there is none to be had: it does not wait for others to be done.
+  // Takes `bytes` more, and may first free memory that is held but not in use. Returns an error,
+  // usually RESOURCE_EXHAUSTED, if there is none left. Does not wait until others finish.
   virtual absl::Status Take(size_t bytes) = 0;
 
-  // Gives back some of what was taken, once it is free. Never blocks.
+  // Gives back memory that was taken and is free again. Never blocks.
   virtual void Give(size_t bytes) = 0;
 };
 
-// What was taken of a grant, if there is one: given back at the end, once all else is free.
+// Memory taken from a grant, which may be null. Gives it back on destruction, after everything else
+// is freed.
 class TakenMemory {
  public:
   explicit TakenMemory(MemoryGrant* grant) : grant_(grant) {}
   ~TakenMemory() { Keep(0); }
-  TakenMemory(const TakenMemory&) = delete;  // One has to give back.
+  TakenMemory(const TakenMemory&) = delete;  // Exactly one object gives back.
   TakenMemory& operator=(const TakenMemory&) = delete;
 
   void Add(size_t bytes) { bytes_ += bytes; }
@@ -39,7 +40,7 @@ class TakenMemory {
     grant_->Give(bytes_ - bytes);
     bytes_ = bytes;
   }
-  // Gives nothing back: someone else will.
+  // Stops accounting for `bytes`, which another owner gives back.
   void Forget(size_t bytes) { bytes_ -= std::min(bytes, bytes_); }
 
  private:

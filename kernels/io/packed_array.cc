@@ -7,7 +7,7 @@ namespace {
 
 using Symmetry = MatrixMarketHeader::Symmetry;
 
-// First row that column j stores.
+// First row stored in column j.
 int64_t FirstRow(const MatrixMarketHeader& header, int64_t j) {
   switch (header.symmetry) {
     case Symmetry::kGeneral:
@@ -56,7 +56,7 @@ std::vector<double> ExpandPacked(const MatrixMarketHeader& header, double mirror
   const bool mirrored = header.symmetry != Symmetry::kGeneral;
   int64_t row = 0;
   int64_t column = -1;
-  int64_t left = 0;  // Values that belong to `column` still.
+  int64_t left = 0;  // Values of `column` still to come.
   for (auto& block : blocks) {
     for (const double value : block) {
       while (left == 0) {

@@ -1,6 +1,5 @@
-// The order in which an `array` file gives its values: columns one after the other, of symmetric
-// and hermitian matrices the lower triangle, of skew-symmetric ones what lies strictly below the
-// diagonal.
+// Order of the values in an `array` file: column by column. Symmetric and hermitian files store the
+// lower triangle, skew-symmetric ones the strictly lower triangle.
 #ifndef CROUT_KERNELS_IO_PACKED_ARRAY_H_
 #define CROUT_KERNELS_IO_PACKED_ARRAY_H_
 
@@ -12,18 +11,18 @@
 
 namespace crout {
 
-// Values that the file must hold. rows and columns below 2^31.
+// Number of values in the file. rows and columns are below 2^31.
 int64_t PackedCount(const MatrixMarketHeader& header);
 
 // 0-based (row, column) of value number `index`, 0 <= index < PackedCount(header).
 std::pair<int64_t, int64_t> PackedPosition(const MatrixMarketHeader& header, int64_t index);
 
-// The number of the value that is in row and column `j` of a symmetric or hermitian matrix.
+// Number of the value in row and column `j` of a symmetric or hermitian matrix.
 int64_t PackedDiagonal(const MatrixMarketHeader& header, int64_t j);
 
-// The full matrix, column-major with lda = rows, from blocks of values in file order that hold
-// PackedCount(header) values together. Each block is freed once it was used. Of complex matrices
-// the real or the imaginary parts. `mirror_sign`: as MirrorSign() or ImaginaryMirrorSign() says.
+// Returns the full matrix, column-major with lda = rows. `blocks` hold PackedCount(header) values
+// in file order and are freed as they are used. For complex matrices the values are the real or the
+// imaginary parts. `mirror_sign` is MirrorSign() or ImaginaryMirrorSign().
 std::vector<double> ExpandPacked(const MatrixMarketHeader& header, double mirror_sign,
                                  std::vector<std::vector<double>> blocks);
 

@@ -1,4 +1,4 @@
-// A list that grows without moving what it holds, and is freed from its front on as it is taken.
+// A list that grows without moving its elements and can be freed piece by piece while it is read.
 #ifndef CROUT_KERNELS_IO_PIECE_LIST_H_
 #define CROUT_KERNELS_IO_PIECE_LIST_H_
 
@@ -12,8 +12,8 @@
 
 namespace crout {
 
-// Of numbers of type T. A new piece has an eighth of what the list holds, within limits: there are
-// few of them, and little of the last one is unused.
+// List of numbers of type T. A new piece has an eighth of the list's size, within limits, so there
+// are few pieces and little unused space in the last one.
 template <class T>
 class PieceList {
   struct Piece {
@@ -23,25 +23,25 @@ class PieceList {
   };
 
  public:
-  // Never to hold more than `most` items.
+  // Holds at most `most` items.
   explicit PieceList(int64_t most = 0) : most_(most) {}
 
   int64_t size() const { return size_; }
-  // That it holds; and, with `more` items, at most.
+  // Bytes held, and an upper bound on them with `more` additional items.
   size_t bytes() const {
     return static_cast<size_t>(capacity_) * sizeof(T) + pieces_.capacity() * sizeof(Piece);
   }
   size_t MostBytes(int64_t more) const {
     const int64_t size = std::min(most_, size_ + more);
     const int64_t capacity = std::min(most_, size + std::clamp(size / 8, kLeast, kLargest));
-    // From kLeast to kLargest they grow by an eighth each.
+    // Between kLeast and kLargest, pieces grow by an eighth each.
     const int64_t pieces = std::min(capacity / kLeast + 1, 96 + size / kLargest);
-    // Twice as many, and those before, while a vector of them grows.
+    // A growing vector has capacity for twice the pieces, and keeps the old ones meanwhile.
     return static_cast<size_t>(capacity) * sizeof(T) + 3 * pieces * sizeof(Piece);
   }
 
-  // Where the next items go: one at least, `count` (> 0) at most. Keep() then says how many of them
-  // are there.
+  // Returns space for the next items: at least one, at most `count` (> 0). Keep() then sets how
+  // many of them are used.
   std::span<T> Room(int64_t count) {
     if (pieces_.empty() || pieces_.back().used == pieces_.back().capacity) AddPiece();
     Piece& last = pieces_.back();
@@ -60,8 +60,8 @@ class PieceList {
     return pieces_[p].items[index];
   }
 
-  // Reads from the first item on. What it was given by move it takes out of the list, and frees
-  // piece by piece as it goes.
+  // Reads from the first item on. If constructed by move, takes the items out of the list and frees
+  // pieces as it goes.
   class Reader {
    public:
     explicit Reader(const PieceList& list) : pieces_(&list.pieces_) {}
@@ -71,7 +71,7 @@ class PieceList {
     Reader(const Reader&) = delete;  // May refer to itself.
     Reader& operator=(const Reader&) = delete;
 
-    // There is one.
+    // There must be a next item.
     T Next() {
       if (at_ == (*pieces_)[piece_].used) {
         if (pieces_ == &taken_) taken_[piece_].items.reset();

@@ -10,7 +10,7 @@
 namespace crout {
 namespace {
 
-// As the block has them, to be written.
+// Writable arrays of the block.
 struct Arrays {
   Arrays(const SparseLayout& at, std::byte* block)
       : column_start(reinterpret_cast<int64_t*>(block + at.column_start)),
@@ -28,7 +28,8 @@ struct Arrays {
   int32_t* position;
 };
 
-// The index of the first value that is not finite in T; their number where all are.
+// Writes the values as T. Returns the index of the first one that is not finite in T, or the number
+// of values if all are finite.
 template <class T>
 int64_t WriteValues(SparseMatrix& matrix, T* value) {
   const int64_t count = matrix.nonzeros();
@@ -47,9 +48,9 @@ void Move(std::vector<T>& from, T* to) {
   std::vector<T>().swap(from);
 }
 
-// The index by rows, of the one by columns.
+// Computes the index by rows from the index by columns.
 void IndexRows(int64_t n, const Arrays& arrays) {
-  // Of row i, until its entries have their places, the start is kept one element further.
+  // While entries are placed, the start of row i is stored at i + 1.
   int64_t* const start = arrays.row_start;
   std::fill_n(start, n + 1, 0);
   const int64_t count = arrays.column_start[n];

@@ -1,4 +1,4 @@
-// The block of memory that a sparse matrix is kept in, made of what was read.
+// Writes a sparse matrix into the block of memory in which it is kept.
 #ifndef CROUT_KERNELS_IO_SPARSE_BLOCK_H_
 #define CROUT_KERNELS_IO_SPARSE_BLOCK_H_
 
@@ -16,10 +16,10 @@ struct EntryPlace {
   int64_t column;
 };
 
-// Writes the block of a square matrix, SparseBytes() of it, as SparseLayout says, with values
-// rounded to `dtype`, which is complex where the matrix is. Takes no memory, and frees the parts of
-// `matrix` as they are done. An entry, the first by columns, whose value is beyond the type: then
-// the block is undefined.
+// Writes the block of a square matrix in the layout of SparseLayout; it has SparseBytes() bytes.
+// Values are rounded to `dtype`, which is complex if the matrix is. Allocates no memory, and frees
+// the parts of `matrix` as it goes. If a value overflows the type, returns the first such entry by
+// columns; the block is then undefined.
 std::optional<EntryPlace> WriteSparseBlock(SparseMatrix matrix, DType dtype, std::byte* block);
 
 }  // namespace crout

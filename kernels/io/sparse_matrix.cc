@@ -16,7 +16,7 @@ namespace {
 
 using Symmetry = MatrixMarketHeader::Symmetry;
 
-// What EntryPieces offers, of blocks of entries in file order.
+// Provides the interface of EntryPieces for blocks of entries in file order.
 class EntryBlocks {
  public:
   EntryBlocks(std::vector<std::vector<MatrixEntry>> blocks,
@@ -55,7 +55,7 @@ class EntryBlocks {
   std::vector<std::vector<double>> imaginary_;
 };
 
-// column_start of the matrix with its mirrored entries, duplicates counted apart.
+// Returns column_start of the matrix including mirrored entries; duplicates count separately.
 template <class Entries>
 std::vector<int64_t> CountColumns(const MatrixMarketHeader& header, const Entries& entries) {
   std::vector<int64_t> start(header.columns + 1);
@@ -72,7 +72,7 @@ int64_t Expanded(const MatrixMarketHeader& header) {
   return header.symmetry == Symmetry::kGeneral ? header.entries : 2 * header.entries;
 }
 
-// An entry of the matrix that is assembled; T is double or std::complex<double>.
+// Stores an entry of the assembled matrix. T is double or std::complex<double>.
 template <class T>
 void Put(int64_t at, int32_t row, T value, SparseMatrix* matrix) {
   matrix->row[at] = row;
@@ -84,7 +84,7 @@ void Put(int64_t at, int32_t row, T value, SparseMatrix* matrix) {
   }
 }
 
-// The entry across the diagonal.
+// Value of the entry mirrored across the diagonal.
 template <class T>
 T Mirrored(Symmetry symmetry, T value) {
   if constexpr (kIsComplex<T>) {
@@ -123,7 +123,7 @@ void Scatter(const MatrixMarketHeader& header, Entries entries, SparseMatrix* ma
   });
 }
 
-// The source fills what would be a gap.
+// `source` uses what would otherwise be padding.
 template <class T>
 struct Sortable {
   int32_t row;
@@ -136,7 +136,7 @@ bool IsSorted(const SparseMatrix& matrix, int64_t begin, int64_t end) {
   return std::is_sorted(rows + begin, rows + end);
 }
 
-// The bytes that SortColumn takes for the longest column, and stable_sort for half of it.
+// Bytes that SortColumn needs for the longest column, and stable_sort for half of it.
 template <class T>
 size_t SortBytes(const SparseMatrix& matrix) {
   int64_t longest = 0;
@@ -148,15 +148,15 @@ size_t SortBytes(const SparseMatrix& matrix) {
   return (longest + (longest + 1) / 2) * sizeof(Sortable<T>);
 }
 
-// Sorts one column by row; entries of one row keep their order. Files sorted by row or by column
-// arrive sorted, so that `scratch` is rarely used.
+// Sorts one column by row, keeping the order of entries with the same row. Files sorted by row or
+// by column need no sorting, so `scratch` is rarely used.
 template <class T>
 void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, LineMap* map,
                 std::vector<Sortable<T>>* scratch) {
   if (IsSorted(*matrix, begin, end)) return;
   scratch->clear();
   if (scratch->capacity() < static_cast<size_t>(end - begin)) {
-    std::vector<Sortable<T>>().swap(*scratch);  // First, or reserve() would hold both.
+    std::vector<Sortable<T>>().swap(*scratch);  // Frees first; reserve() would hold both.
     scratch->reserve(end - begin);
   }
   for (int64_t i = begin; i < end; ++i) {
@@ -171,8 +171,8 @@ void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, LineMap* map,
   }
 }
 
-// Sorts every column and closes the gaps that summed duplicates leave; the map's sources stay where
-// they are.
+// Sorts every column, sums duplicates and closes the gaps that they leave. The map's sources stay
+// where they are.
 template <class T>
 absl::Status SortAndSum(SparseMatrix* matrix, LineMap* map) {
   std::vector<Sortable<T>> scratch;
@@ -214,7 +214,7 @@ void StartMap(const MatrixMarketHeader& header, int64_t sources, LineMap* map) {
   map->start.reserve(sources + 1);
 }
 
-// AssembleSparse() with values of type T.
+// AssembleSparse() for values of type T.
 template <class T, class Entries>
 absl::StatusOr<SparseMatrix> Assemble(const MatrixMarketHeader& header, Entries entries,
                                       absl::FunctionRef<absl::Status(size_t)> claim, LineMap* map) {
@@ -269,7 +269,7 @@ absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header, En
 
 size_t AssembledBytes(const MatrixMarketHeader& header) {
   const size_t entry = sizeof(int32_t) + (header.complex() ? 2 : 1) * sizeof(double);
-  // column_start, and where the next entry of each column goes.
+  // column_start, and the position of the next entry of each column.
   return static_cast<size_t>(Expanded(header)) * entry +
          2 * static_cast<size_t>(header.columns + 1) * sizeof(int64_t);
 }

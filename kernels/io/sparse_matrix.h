@@ -17,17 +17,17 @@
 namespace crout {
 
 // Column j holds the entries [column_start[j], column_start[j + 1]) of `row` and `value`. Indices
-// are 0-based; rows ascend strictly within a column. Zeros that the file stores are kept.
+// are 0-based; rows are strictly ascending within a column. Stored zeros are kept.
 struct SparseMatrix {
   int64_t rows = 0;
   int64_t columns = 0;
   std::vector<int64_t> column_start;  // columns + 1
   std::vector<int32_t> row;
   std::vector<double> value;
-  // Of complex matrices the imaginary parts, beside the real ones in `value`; empty of real ones.
+  // Imaginary parts of a complex matrix, whose real parts are in `value`; empty for real matrices.
   std::vector<double> imaginary;
 
-  // An entry's value, double or std::complex<double>. A complex matrix has no real ones.
+  // Value of an entry as double or std::complex<double>. Complex matrices have no double values.
   template <class T>
   T Value(int64_t entry) const {
     if constexpr (kIsComplex<T>) {
@@ -40,18 +40,18 @@ struct SparseMatrix {
   int64_t nonzeros() const { return static_cast<int64_t>(row.size()); }
 };
 
-// Which lines of a file make up the entries of its matrix, in the terms of ValueMap, whose elements
-// are the entries.
+// The lines of a file that make up each entry of its matrix. A ValueMap whose elements are the
+// entries.
 struct LineMap {
   ValueMapShape shape;
-  uint64_t digest = 0;  // of the lines in their order: SeriesResult.entry_digest
+  uint64_t digest = 0;  // digest of the lines in order: SeriesResult.entry_digest
   std::vector<int32_t> start;
   std::vector<uint32_t> source;
 
   bool empty() const { return start.empty(); }
 };
 
-// Bytes of host memory that the two hold.
+// Host memory held by both, in bytes.
 inline size_t ResultBytes(const SparseMatrix& matrix, const LineMap& map) {
   return matrix.column_start.capacity() * sizeof(int64_t) +
          matrix.row.capacity() * sizeof(int32_t) +
@@ -59,41 +59,41 @@ inline size_t ResultBytes(const SparseMatrix& matrix, const LineMap& map) {
          (map.start.capacity() + map.source.capacity()) * sizeof(int32_t);
 }
 
-// What the map of such a file holds at most. The file has at most ValueMapShape::kMostLines.
+// Upper bound on the map's size, in bytes. The file has at most ValueMapShape::kMostLines lines.
 size_t LineMapBytes(const MatrixMarketHeader& header);
 
-// An entry as a file gives it, 0-based; of a complex one the real part.
+// An entry as in a file, but 0-based. For complex entries `value` is the real part.
 struct MatrixEntry {
   int32_t row;
   int32_t column;
   double value;
 };
 
-// Entries in file order, in blocks, each freed once it was used; of `complex` files also their
-// imaginary parts, in the same blocks. Those of symmetric, skew-symmetric and hermitian files are
-// mirrored across the diagonal, from whichever triangle they are in.
-// Duplicates are summed in file order, so that the same file gives the same bits.
-// INVALID_ARGUMENT: a sum that overflows. On entry every index is within the header's shape, and
-// there are as many entries as it says.
+// Assembles a matrix from entries in file order. Blocks are freed as they are used. For `complex`
+// files `imaginary` holds the imaginary parts in the same blocks. Entries of symmetric,
+// skew-symmetric and hermitian files are mirrored across the diagonal, from either triangle.
+// Duplicates are summed in file order, so the same file gives the same bits. On entry every index
+// is within the header's shape, and the number of entries is the declared one. INVALID_ARGUMENT if
+// a sum overflows.
 //
-// Holds PeakBytes() of the header at most, the blocks included. Where sorting takes more, since one
-// column that is not sorted has most of the entries, `claim` is asked for those bytes first; its
+// Holds at most PeakBytes() of the header, blocks included. Sorting can need more if one unsorted
+// column has most of the entries. `claim` is then called first with the additional bytes, and its
 // error is returned.
 //
-// `map`, where it is not null, is set: LineMapBytes() beside that, which are not asked for.
+// If `map` is not null, it is set. It takes LineMapBytes() in addition, which are not claimed.
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             std::vector<std::vector<MatrixEntry>> blocks,
                                             std::vector<std::vector<double>> imaginary,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
                                             LineMap* map = nullptr);
 
-// The same of entries that arrived in binary; the header is of a general matrix, and complex where
-// the values are. Holds what they hold, and AssembledBytes() beside that.
+// The same for entries that arrived in binary form. The header is that of a general matrix, complex
+// if the values are. Holds the entries, and AssembledBytes() in addition.
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header, EntryPieces entries,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
                                             LineMap* map = nullptr);
 
-// Of such a matrix while it is made, before duplicates are summed.
+// Size, in bytes, of the matrix during assembly, before duplicates are summed.
 size_t AssembledBytes(const MatrixMarketHeader& header);
 
 }  // namespace crout

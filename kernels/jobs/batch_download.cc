@@ -20,7 +20,7 @@ size_t Aligned(size_t bytes) {
   return (bytes + kMemberAlignment - 1) / kMemberAlignment * kMemberAlignment;
 }
 
-// Enqueues on the context's device, or is done at once.
+// Enqueues the copy on the context's device. Without a context, copies at once.
 absl::Status CopyOut(ExecutionContext* context, const void* from, void* to, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
   if (context != nullptr) return context->ops().CopyToHost(from, to, bytes);
@@ -35,7 +35,7 @@ absl::Status Await(ExecutionContext* context) {
 }  // namespace
 
 absl::StatusOr<size_t> BatchDownloadBytes(const BatchExtent& factor, const MemberRange& range) {
-  // What a member takes at most, its values from the next multiple of the alignment on.
+  // Upper bound of a member's bytes: its values, aligned to kMemberAlignment.
   CROUT_ASSIGN_OR_RETURN(const size_t largest,
                          MatrixBytes(factor.max_rows, factor.max_cols, factor.dtype));
   const auto count = static_cast<size_t>(range.count);
@@ -77,7 +77,7 @@ absl::StatusOr<BatchDownload> DownloadMembers(ExecutionContext* context, const F
   std::byte* const out = download.bytes.data();
   std::memcpy(out, shapes.data(), values_at);
   std::memset(out + end, 0, pivots_at - end);
-  // Members of a range lie as if packed alone: only where the first one begins differs.
+  // Members of a range have the same relative layout as if packed alone; only the start differs.
   const std::byte* const lu = parts[kLuPart].data() + BatchValuesOffset(factor.members) +
                               static_cast<size_t>(members[0].offset) * SizeOf(factor.dtype);
   CROUT_RETURN_IF_ERROR(CopyOut(context, lu, out + values_at, layout.extent.bytes));

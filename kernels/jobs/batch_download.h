@@ -1,4 +1,4 @@
-// Members of a batch's factors, as a download has them.
+// Downloads of the factors of batch members.
 #ifndef CROUT_KERNELS_JOBS_BATCH_DOWNLOAD_H_
 #define CROUT_KERNELS_JOBS_BATCH_DOWNLOAD_H_
 
@@ -13,35 +13,36 @@
 
 namespace crout {
 
-// The members first to first + count - 1, counted from 0.
+// The members first to first + count - 1, 0-based.
 struct MemberRange {
   int64_t first = 0;
   int64_t count = 0;
 };
 
-// As bytes: the members' LU as batch_payload.h says, then from the next multiple of
-// kMemberAlignment on, for each its min(rows, cols) row interchanges in LAPACK's form, int32
-// from 1.
+// A download of a member range. `bytes` holds the members' LU in the layout of batch_payload.h.
+// From the next multiple of kMemberAlignment on, it holds the min(rows, cols) row interchanges of
+// each member in LAPACK's form: int32, 1-based.
 struct BatchDownload {
-  BatchExtent extent;  // of the range
+  BatchExtent extent;  // extent of the range
   Buffer bytes;
 };
 
-// Host bytes that the download takes at most, in the sizes in which memory is given out, what is
-// needed on the way included. `factor`: of the whole batch, of which the range is a part.
+// Returns an upper bound of the host bytes of a download, as charged and including temporary
+// memory. `factor` is the extent of the whole batch, which contains the range.
 absl::StatusOr<size_t> BatchDownloadBytes(const BatchExtent& factor, const MemberRange& range);
 
-// The range of the `factor` with these parts, in the memory of the context's device or, without a
-// context, of the host. Blocks until the copy in `memory`, of the host, is complete.
+// Downloads `range` from the factor with these parts to `memory`, which is host memory. The parts
+// are in the memory of the context's device, or in host memory if `context` is null. Blocks until
+// the copy is complete.
 absl::StatusOr<BatchDownload> DownloadMembers(ExecutionContext* context, const FactorParts& parts,
                                               const BatchExtent& factor, const MemberRange& range,
                                               MemoryResource& memory);
 
-// Host bytes that DownloadFigures takes for so many members.
+// Returns the host bytes of DownloadFigures for this number of members.
 size_t BatchFiguresBytes(int64_t members);
 
-// BatchFigures of all members of the factor with these parts, which are where DownloadMembers has
-// them. Blocks until the copy is complete; no buffer for no members.
+// Downloads the BatchFigures of all members. `context` and `parts` as in DownloadMembers. Blocks
+// until the copy is complete. Returns an empty buffer if there are no members.
 absl::StatusOr<Buffer> DownloadFigures(ExecutionContext* context, const FactorParts& parts,
                                        int64_t members, MemoryResource& memory);
 

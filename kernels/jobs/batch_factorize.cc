@@ -18,7 +18,7 @@
 namespace crout {
 namespace {
 
-// One FactorizeBatch call. Its members are the buffers that enqueued work uses.
+// One FactorizeBatch call. Owns the buffers that enqueued work uses.
 class BatchFactorizeJob {
  public:
   BatchFactorizeJob(ExecutionContext& context, const BatchFactorizePlan& plan, Buffer&& upload,
@@ -34,7 +34,7 @@ class BatchFactorizeJob {
   absl::StatusOr<Factorization> Run(StopRequested stop, KernelTimings& timings);
 
  private:
-  // Finds out where the members lie.
+  // Reads the sizes of the members and computes their layout.
   absl::Status ReadLayout();
   absl::Status Factor(StopRequested stop);
   absl::Status DownloadFigures();
@@ -43,9 +43,10 @@ class BatchFactorizeJob {
   ExecutionContext& context_;
   const BatchFactorizePlan& plan_;
   std::byte* const figures_;
-  BatchLayout layout_;  // copies to the device read it, and what the method writes to its workspace
+  // Read by copies to the device, as is what the method writes to its workspace.
+  BatchLayout layout_;
   std::vector<std::byte> host_workspace_;
-  std::vector<float> conditions_;  // of the members; copies from the device write it
+  std::vector<float> conditions_;  // one per member; written by copies from the device
   JobBuffers buffers_;
 };
 
@@ -91,7 +92,7 @@ absl::Status BatchFactorizeJob::DownloadFigures() {
   return context_.Synchronize();
 }
 
-// What a client should look at first: the worst of the members.
+// Summarizes the worst values over the members.
 BatchSummary Summarize(const BatchLayout& layout, const BatchFigures& figures,
                        std::span<const float> conditions) {
   const DType dtype = layout.extent.dtype;
@@ -117,7 +118,7 @@ BatchSummary Summarize(const BatchLayout& layout, const BatchFigures& figures,
   return summary;
 }
 
-// What is known of every batch that the method factored.
+// Returns the summary fields that are common to every batch of the plan.
 FactorSummary SummaryOf(const BatchFactorizePlan& plan, const BatchSummary& batch) {
   FactorSummary summary;
   summary.algorithm = std::string(plan.options.method->traits().name);
@@ -148,7 +149,7 @@ Factorization BatchFactorizeJob::TakeResult() {
 absl::StatusOr<Factorization> BatchFactorizeJob::Run(StopRequested stop, KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
-  context_.report().TellColumns(0);  // the context's last job left its own
+  context_.report().TellColumns(0);  // resets the previous job's count
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(ReadLayout());
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
@@ -202,7 +203,7 @@ absl::StatusOr<Factorization> FactorizeBatch(ExecutionContext& context,
                                              const BatchFactorizePlan& plan, Buffer upload,
                                              std::byte* figures, StopRequested stop,
                                              KernelTimings& timings) {
-  SyncOnExit sync(context);  // `upload` may still be arriving.
+  SyncOnExit sync(context);  // `upload` may still be arriving
   CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "batch"));
   if (plan.extent.members == 0) {
     CROUT_RETURN_IF_ERROR(CheckAsDeclared(plan.extent, {.dtype = plan.extent.dtype}));
@@ -211,7 +212,7 @@ absl::StatusOr<Factorization> FactorizeBatch(ExecutionContext& context,
     return empty;
   }
   BatchFactorizeJob job(context, plan, std::move(upload), figures);
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed
   return job.Run(stop, timings);
 }
 

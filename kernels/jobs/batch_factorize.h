@@ -1,4 +1,4 @@
-// Factorization of an irregular batch, written once for every device.
+// Factorization of an irregular batch, for any device.
 #ifndef CROUT_KERNELS_JOBS_BATCH_FACTORIZE_H_
 #define CROUT_KERNELS_JOBS_BATCH_FACTORIZE_H_
 
@@ -14,14 +14,15 @@ namespace crout {
 
 struct BatchFactorizeOptions {
   const BatchLu* method = nullptr;
-  // Keep the matrices beside their factors, as backward errors need them.
+  // Keep the matrices with their factors; backward errors require them.
   bool keep_matrix = true;
 };
 
-// What is told of each member, in host memory, one array after the other (BatchFactors).
+// Figures of all members in host memory: one array per figure, in the order of the members below.
+// See BatchFactors for their meaning.
 struct BatchFigures {
   static constexpr size_t kBytesPerMember = 2 * sizeof(double) + sizeof(int32_t) + sizeof(float);
-  // Of those that a reply has: all but pivot_condition.
+  // Bytes of the figures that a reply contains: all except pivot_condition.
   static constexpr size_t kSentBytesPerMember = kBytesPerMember - sizeof(float);
 
   BatchFigures(std::byte* memory, int64_t members)
@@ -36,13 +37,13 @@ struct BatchFigures {
   float* pivot_condition;
 };
 
-// Decided before the job runs. Made by PlanBatchFactorize, then constant.
+// The plan of a batch factorization. Created by PlanBatchFactorize, then constant.
 struct BatchFactorizePlan {
   BatchFactorizeOptions options;
-  BatchExtent extent;  // as declared
+  BatchExtent extent;  // as declared by the client
   BufferPlan buffers;
   BufferPlan::Id upload = 0;
-  BufferPlan::Id lu = 0;  // the upload, if the matrices are not kept
+  BufferPlan::Id lu = 0;  // equals `upload` if the matrices are not kept
   BufferPlan::Id ipiv = 0;
   BufferPlan::Id members = 0;
   BufferPlan::Id figures = 0;
@@ -52,26 +53,28 @@ struct BatchFactorizePlan {
   double seconds = 0;  // predicted
 };
 
-// For a batch of this extent, max_diagonal and diagonals aside. INVALID_ARGUMENT where it has no
-// valid size.
+// Plans the job for a batch of this extent; its max_diagonal and diagonals are ignored.
+// INVALID_ARGUMENT if the extent has no valid size.
 absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOptions& options,
                                                       BatchExtent extent);
 
-// What will be known of the factors before they exist: types, sizes, no figures.
+// Returns the summary that is known before the factorization: types and sizes, without figures.
 FactorSummary ExpectedSummary(const BatchFactorizePlan& plan);
 
-// Factors the batch in `upload` (device memory, as batch_payload.h says; consumed, and reused as
-// the kept matrices or as the factors). Figures of the members go to `figures`, host memory of
-// kSentBytesPerMember for each. Blocks as Factorize does, and takes an upload as that does.
-// INVALID_ARGUMENT where the sizes of the members are not those that the plan was made for, with
-// the member's index; CANCELLED when stopped. Singular members, and such with NaN or Inf, are
-// results.
+// Factors the batch in `upload`. The upload is device memory in the layout of batch_payload.h; it
+// is consumed and becomes the kept matrices or the factors. It may still be arriving, as in
+// Factorize. Writes the figures of the members to `figures`, host memory of kSentBytesPerMember
+// bytes per member. Blocks like Factorize.
+//
+// INVALID_ARGUMENT, with the index of the member, if the sizes differ from the declared ones;
+// CANCELLED if `stop` returned true. Members that are singular or contain NaN or Inf are results,
+// not errors.
 absl::StatusOr<Factorization> FactorizeBatch(ExecutionContext& context,
                                              const BatchFactorizePlan& plan, Buffer upload,
                                              std::byte* figures, StopRequested stop,
                                              KernelTimings& timings);
 
-// The parts of a batch's factorization as methods see them. `matrix` has no data where the matrices
+// The parts of a batch factorization as views for methods. `matrix` has no data if the matrices
 // were not kept.
 struct BatchView {
   IrregularBatch lu;

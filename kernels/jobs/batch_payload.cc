@@ -16,7 +16,7 @@ absl::StatusOr<size_t> BatchBytes(const BatchExtent& extent) {
   const std::pair<int64_t, int64_t> sums[] = {{extent.total_rows, extent.max_rows},
                                               {extent.total_cols, extent.max_cols}};
   for (const auto& [total, most] : sums) {
-    // A member's numbers fit 32 bits: the product does not overflow.
+    // All numbers of a member fit 32 bits, so the product cannot overflow.
     if (most < 0 || most > kMaxMemberOrder || total < most || total > most * extent.members) {
       return absl::InvalidArgumentError("the batch's declared sizes contradict each other");
     }
@@ -28,11 +28,12 @@ BatchExtent WithMostDiagonals(BatchExtent extent) {
   const auto elements = static_cast<int64_t>(extent.bytes / SizeOf(extent.dtype));
   int64_t most = std::min(extent.max_rows, extent.max_cols);
   int64_t sum = std::min(extent.total_rows, extent.total_cols);
-  // No member has more elements than the batch; 1 more for what the root may be rounded down.
+  // No member has more elements than the batch. Adds 1 because the root may be rounded down.
   most = std::min(most, static_cast<int64_t>(std::sqrt(static_cast<double>(elements))) + 1);
   if (int64_t{extent.max_rows} * extent.max_cols > elements) {
-    // No member is both the highest and the widest. Those beside the highest have so many rows
-    // together, those beside the widest so many columns, and every member is beside one of the two.
+    // No member is both the tallest and the widest. The members other than the tallest have `rows`
+    // rows in total, those other than the widest `cols` columns. Every member belongs to at least
+    // one of these sets.
     const int64_t rows = extent.total_rows - extent.max_rows;
     const int64_t cols = extent.total_cols - extent.max_cols;
     most = std::min(most, std::max(rows, cols));

@@ -1,4 +1,4 @@
-// How irregular batches arrive and are kept: their sizes, then their values.
+// Memory layout of irregular batches as received and stored: sizes, then values.
 #ifndef CROUT_KERNELS_JOBS_BATCH_PAYLOAD_H_
 #define CROUT_KERNELS_JOBS_BATCH_PAYLOAD_H_
 
@@ -13,42 +13,41 @@
 
 namespace crout {
 
-// A batch's block of memory: a MatrixShape for each member, in order, and from there on the
-// members as PackMembers lays them out. What is between members, to their alignment, has no
-// meaning.
+// Returns the offset of the values in the block of a batch. The block contains one MatrixShape per
+// member, in order, followed by the members as laid out by PackMembers. Padding between members is
+// unspecified.
 constexpr size_t BatchValuesOffset(int64_t members) {
   return static_cast<size_t>(members) * sizeof(MatrixShape);
 }
 static_assert(sizeof(MatrixShape) % kMemberAlignment == 0);
 
-// Bytes of such a block. INVALID_ARGUMENT where the extent, which someone declared, has a number
-// out of range or no valid size.
+// Returns the bytes of such a block. INVALID_ARGUMENT if the declared extent has a number out of
+// range or no valid size.
 absl::StatusOr<size_t> BatchBytes(const BatchExtent& extent);
 
-// The same extent with max_diagonal and diagonals: none of them smaller than in any batch of the
-// other numbers, of which BatchBytes() has found nothing wrong.
+// Returns the extent with max_diagonal and diagonals set to upper bounds over all batches with the
+// other numbers. The extent must have passed BatchBytes().
 BatchExtent WithMostDiagonals(BatchExtent extent);
 
-// Where the members of a block lie, for the device and for the host.
+// The layout of a block's members, as tables for device and host.
 struct BatchLayout {
   std::vector<BatchMember> members;
   BatchExtent extent;
 };
 
-// Host memory that ReadShapes and LayOut take for so many members.
+// Bytes of host memory that ReadShapes and LayOut use for this number of members.
 constexpr size_t BatchLayoutBytes(int64_t members) {
   return static_cast<size_t>(members) * (sizeof(MatrixShape) + sizeof(BatchMember));
 }
 
-// The pairs of numbers at the start of a block in device memory. Waits for the device.
+// Reads the sizes at the start of a block in device memory. Waits for the device.
 absl::StatusOr<std::vector<MatrixShape>> ReadShapes(ExecutionContext& context,
                                                     const std::byte* block, int64_t members);
 
-// The layout of members of these shapes. INVALID_ARGUMENT as PackMembers.
+// Lays out members of these shapes. INVALID_ARGUMENT as in PackMembers.
 absl::StatusOr<BatchLayout> LayOut(DType dtype, const std::vector<MatrixShape>& shapes);
 
-// INVALID_ARGUMENT, naming the first difference, unless the sizes that arrived are what the header
-// declared.
+// INVALID_ARGUMENT, naming the first difference, unless the received sizes equal the declared ones.
 absl::Status CheckAsDeclared(const BatchExtent& declared, const BatchExtent& arrived);
 
 }  // namespace crout

@@ -21,10 +21,10 @@
 namespace crout {
 namespace {
 
-// A system as it arrives: in the place of a MatrixShape.
+// A received pair is stored as a MatrixShape: the member's index, then its number of columns.
 int64_t MemberOf(const MatrixShape& pair) { return pair.rows; }
 
-// One SolveBatch call. Its members are the buffers that enqueued work uses.
+// One SolveBatch call. Owns the buffers that enqueued work uses.
 class BatchSolveJob {
  public:
   BatchSolveJob(ExecutionContext& context, const BatchSolvePlan& plan, const Factorization& factor,
@@ -43,13 +43,13 @@ class BatchSolveJob {
                                         KernelTimings& timings);
 
  private:
-  // Finds out which members are solved with, and where their right-hand sides lie.
+  // Reads which members have right-hand sides and computes their layout.
   absl::Status ReadLayout();
-  // The sizes of the right-hand sides, from the pairs that arrived.
+  // Returns the sizes of the right-hand sides from the received pairs.
   absl::StatusOr<std::vector<MatrixShape>> ShapesOf(const std::vector<MatrixShape>& pairs);
   absl::Status Solve(StopRequested stop);
   absl::Status Download(std::byte* solution, std::byte* figures);
-  // Those of the systems alone, in their order; `of_members` has one for each member.
+  // Selects the values of the systems, in their order, from an array with one value per member.
   template <class T>
   void PickSystems(const std::vector<T>& of_members, T* of_systems) const;
   BatchSolveSummary Summarize(const BatchSolveFigures& figures, const std::byte* solution) const;
@@ -65,10 +65,11 @@ class BatchSolveJob {
   const std::byte* const factor_block_;
   const FactorSummary& factors_;
   BatchLayout factor_layout_;
-  std::vector<std::byte> host_workspace_;  // what the method writes there is copied to the device
-  std::vector<int64_t> systems_;           // their members
-  std::vector<BatchMember> members_;  // the right-hand sides of all; copies to the device read it
-  std::vector<double> errors_;        // of all members; copies from the device write both
+  std::vector<std::byte> host_workspace_;  // written by the method and copied to the device
+  std::vector<int64_t> systems_;           // the member of each system
+  // Right-hand sides of all members; read by copies to the device.
+  std::vector<BatchMember> members_;
+  std::vector<double> errors_;  // one per member, like info_; written by copies from the device
   std::vector<int32_t> info_;
   BatchExtent extent_;
   JobBuffers buffers_;
@@ -118,7 +119,7 @@ absl::Status BatchSolveJob::ReadLayout() {
   }
   extent_ = layout.extent;
   extent_.members = plan_.factor.members;
-  members_.resize(plan_.factor.members);  // without columns: not solved with
+  members_.resize(plan_.factor.members);  // a member without columns is not solved
   systems_.reserve(pairs.size());
   for (size_t k = 0; k < pairs.size(); ++k) {
     systems_.push_back(MemberOf(pairs[k]));
@@ -177,7 +178,7 @@ absl::Status BatchSolveJob::Download(std::byte* solution, std::byte* figures) {
 BatchSolveSummary BatchSolveJob::Summarize(const BatchSolveFigures& figures,
                                            const std::byte* solution) const {
   BatchSolveSummary summary;
-  double& worst = summary.backward_error;  // once a NaN, it stays one
+  double& worst = summary.backward_error;  // remains NaN once it is NaN
   const DType dtype = plan_.factor.dtype;
   for (int64_t k = 0; k < plan_.rhs.systems; ++k) {
     if (figures.info[k] > 0) {
@@ -242,7 +243,7 @@ absl::Status AddBuffers(BatchSolvePlan& plan) {
                             options.verify ? static_cast<size_t>(members) * sizeof(double) : 0);
   plan.workspace = buffers.Add("workspace", workspace.device);
   plan.host_workspace = workspace.host;
-  // Sizes and places of all members and of the systems, and figures of all members.
+  // Sizes and layout of all members and of the systems, and figures of all members.
   const size_t on_host = 2 * BatchLayoutBytes(members) + BatchLayoutBytes(plan.rhs.systems) +
                          workspace.host + BatchValuesOffset(plan.rhs.systems) +
                          static_cast<size_t>(plan.rhs.systems) * sizeof(int64_t) +
@@ -271,7 +272,7 @@ absl::StatusOr<BatchSolvePlan> PlanBatchSolve(const BatchSolveOptions& options,
   }
   BatchSolvePlan plan;
   plan.options = options;
-  // Of a real matrix the two are one, and methods are asked for the usual one.
+  // For a real matrix both are equal; methods receive the usual one.
   if (!IsComplex(extent.dtype) && options.op == Op::kConjugateTranspose) {
     plan.options.op = Op::kTranspose;
   }
@@ -279,7 +280,8 @@ absl::StatusOr<BatchSolvePlan> PlanBatchSolve(const BatchSolveOptions& options,
   plan.factor = extent;
   CROUT_RETURN_IF_ERROR(AddBuffers(plan));
   CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());
-  plan.seconds = options.method->PredictFactorSeconds(extent);  // more than most solves take
+  // An upper estimate: most solves take less.
+  plan.seconds = options.method->PredictFactorSeconds(extent);
   return plan;
 }
 
@@ -287,7 +289,7 @@ absl::StatusOr<BatchSolveSummary> SolveBatch(ExecutionContext& context, const Ba
                                              const Factorization& factor, Buffer upload,
                                              std::byte* solution, std::byte* figures,
                                              StopRequested stop, KernelTimings& timings) {
-  SyncOnExit sync(context);  // `upload` may still be arriving.
+  SyncOnExit sync(context);  // `upload` may still be arriving
   CROUT_RETURN_IF_ERROR(
       CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "right-hand sides"));
   if (plan.rhs.systems == 0) {
@@ -295,7 +297,7 @@ absl::StatusOr<BatchSolveSummary> SolveBatch(ExecutionContext& context, const Ba
     return absl::InvalidArgumentError("the header declares values for no system");
   }
   BatchSolveJob job(context, plan, factor, std::move(upload));
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed
   return job.Run(solution, figures, stop, timings);
 }
 

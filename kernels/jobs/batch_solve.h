@@ -1,4 +1,4 @@
-// Solving with the factors of an irregular batch, written once for every device.
+// Solves with the factors of an irregular batch, for any device.
 #ifndef CROUT_KERNELS_JOBS_BATCH_SOLVE_H_
 #define CROUT_KERNELS_JOBS_BATCH_SOLVE_H_
 
@@ -12,23 +12,22 @@
 
 namespace crout {
 
-// Right-hand sides for some members of a batch, as they arrive: `systems` pairs of int64, a
-// member's 0-based index and its number of columns, the members in ascending order; from there on
-// their right-hand sides, laid out as PackMembers does with matrices of these sizes. In the batch's
-// type.
+// Right-hand sides for some members of a batch, as received: `systems` pairs of int64, the 0-based
+// index of a member and its number of columns, with ascending indices. The right-hand sides follow,
+// laid out as PackMembers does for matrices of these sizes, in the batch's type.
 struct BatchRightHandSides {
   int64_t systems = 0;
-  size_t bytes = 0;  // of the values, as declared
+  size_t bytes = 0;  // declared size of the values
 };
 
 struct BatchSolveOptions {
   const BatchLu* method = nullptr;
   Op op = Op::kNone;
-  bool verify = true;  // report backward errors; needs the kept matrices
+  bool verify = true;  // report backward errors; requires the kept matrices
 };
 
-// What is told of each system, in host memory, one array after the other, in the order in which the
-// right-hand sides arrived.
+// Figures of all systems in host memory: one array per figure, in the order in which the right-hand
+// sides arrived.
 struct BatchSolveFigures {
   static constexpr size_t kBytesPerSystem = sizeof(double) + sizeof(int32_t);
 
@@ -36,30 +35,30 @@ struct BatchSolveFigures {
       : backward_error(reinterpret_cast<double*>(memory)),
         info(reinterpret_cast<int32_t*>(backward_error + systems)) {}
 
-  // As BatchLu::BackwardErrors; NaN where it was not verified, and of a singular member.
+  // See BatchLu::BackwardErrors. NaN if the member is singular or the error was not measured.
   double* backward_error;
-  int32_t* info;  // the member's: X is NaN where it is not 0
+  int32_t* info;  // info of the member; X is NaN if it is not 0
 };
 
 struct BatchSolveSummary {
-  int64_t singular = 0;  // systems whose member is
-  // The largest of the others'; NaN if one of them is. 0 if nothing was verified.
+  int64_t singular = 0;  // systems whose member is singular
+  // Largest error of the other systems; NaN if any of them is NaN. 0 if nothing was verified.
   double backward_error = 0;
-  // Of the others: those whose error is not accepted (numerics/judgment.h), and the first of them,
-  // by its place among the systems.
+  // Number of other systems whose error is not accepted (numerics/judgment.h), and the position of
+  // the first one among the systems.
   int64_t inaccurate = 0;
   int64_t first_inaccurate = 0;
-  Doubts doubts;  // of all
+  Doubts doubts;  // over all systems
 };
 
-// Decided before the job runs. Made by PlanBatchSolve, then constant.
+// The plan of a batch solve. Created by PlanBatchSolve, then constant.
 struct BatchSolvePlan {
   BatchSolveOptions options;
   BatchRightHandSides rhs;
   BatchExtent factor;
   BufferPlan buffers;
   BufferPlan::Id upload = 0;
-  BufferPlan::Id solution = 0;  // a block like the upload, or the upload
+  BufferPlan::Id solution = 0;  // a block like the upload, or the upload itself
   BufferPlan::Id members = 0;
   BufferPlan::Id errors = 0;
   BufferPlan::Id workspace = 0;
@@ -69,18 +68,20 @@ struct BatchSolvePlan {
   double seconds = 0;  // predicted
 };
 
-// INVALID_ARGUMENT for numbers out of range; FAILED_PRECONDITION where errors are asked for and the
-// batch's matrices were not kept.
+// Plans the job. INVALID_ARGUMENT for numbers out of range; FAILED_PRECONDITION if errors are
+// requested and the batch's matrices were not kept.
 absl::StatusOr<BatchSolvePlan> PlanBatchSolve(const BatchSolveOptions& options,
                                               const FactorSummary& factor, bool has_matrix,
                                               const BatchRightHandSides& rhs);
 
-// Solves op(A_i) X_i = B_i for the right-hand sides in `upload` (device memory). The solutions go
-// to `solution`, host memory of the plan's rhs.bytes, as they lie in the upload; what is told of
-// them to `figures`, of plan.figures_bytes. Blocks as Solve does. INVALID_ARGUMENT, naming the
-// member, for an index that the batch has not or that does not ascend, a member that is not square,
-// and sizes that do not come to the declared bytes; CANCELLED when stopped. A singular member
-// spoils its own solution alone, and NaN or Inf in a right-hand side does too.
+// Solves op(A_i) X_i = B_i for the right-hand sides in `upload` (device memory). Writes the
+// solutions, in the layout of the upload, to `solution`, host memory of plan.rhs.bytes bytes, and
+// the figures to `figures`, host memory of plan.figures_bytes bytes. Blocks like Solve.
+//
+// INVALID_ARGUMENT, with the index of the member, if an index is out of range or not ascending, a
+// member is not square, or the sizes do not add up to the declared bytes. CANCELLED if `stop`
+// returned true. A singular member, or NaN or Inf in a right-hand side, invalidates only that
+// system's solution.
 absl::StatusOr<BatchSolveSummary> SolveBatch(ExecutionContext& context, const BatchSolvePlan& plan,
                                              const Factorization& factor, Buffer upload,
                                              std::byte* solution, std::byte* figures,

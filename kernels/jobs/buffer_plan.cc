@@ -14,7 +14,7 @@ namespace {
 
 bool OnDevice(BufferKind kind) { return kind != BufferKind::kReport && kind != BufferKind::kReply; }
 
-// Those for which `counts` holds.
+// Sums the charged bytes of the buffers for which `counts` returns true.
 template <class Counts>
 absl::StatusOr<size_t> SumIf(std::span<const PlannedBuffer> buffers, Counts counts) {
   ByteSum sum;
@@ -53,7 +53,7 @@ absl::StatusOr<JobBytes> BufferPlan::Sum() const {
   CROUT_ASSIGN_OR_RETURN(bytes.kept, SumIf(buffers_, [](const PlannedBuffer& buffer) {
                            return OnDevice(buffer.kind) && buffer.held.last == Held::kByResult;
                          }));
-  // Most is in use in a phase in which something comes.
+  // The peak is in a phase in which a buffer is allocated.
   for (const PlannedBuffer& added : buffers_) {
     const int phase = added.held.first;
     CROUT_ASSIGN_OR_RETURN(

@@ -1,5 +1,4 @@
-// Every buffer of a job, decided before it runs: what is reserved and what is allocated are one
-// list.
+// The list of a job's buffers, fixed before it runs and used for both reservation and allocation.
 #ifndef CROUT_KERNELS_JOBS_BUFFER_PLAN_H_
 #define CROUT_KERNELS_JOBS_BUFFER_PLAN_H_
 
@@ -19,31 +18,30 @@ namespace crout {
 
 enum class BufferKind : uint8_t {
   kOwn,     // device memory that the job allocates
-  kUpload,  // device memory in which the payload arrived
+  kUpload,  // device memory that received the payload
   kPart,    // device memory that a part of the job allocates itself
-  kReport,  // host memory: what an iterative method tells of its run
-  kReply,   // host memory: what the job answers with
+  kReport,  // host memory for the report of an iterative method
+  kReply,   // host memory for the reply
 };
 
-// The phases of a job, counted from 0, in which it holds a buffer.
+// Range of the job's phases, counted from 0, in which a buffer is held.
 struct Held {
   static constexpr int kByResult = std::numeric_limits<int>::max();
 
   int first = 0;
-  int last = 0;  // kByResult: it stays with the result
+  int last = 0;  // kByResult: the buffer becomes part of the result
 };
 
 struct PlannedBuffer {
   std::string_view name;
   BufferKind kind = BufferKind::kOwn;
   Held held;
-  size_t bytes = 0;    // as they are allocated; of a kPart as they are charged
-  size_t charged = 0;  // in the sizes in which memory is given out
+  size_t bytes = 0;    // as allocated; for a kPart as charged
+  size_t charged = 0;  // as charged; rounded up to a block size, except kPart and kReport
 };
 
-// Bytes of a job, as they are charged. `kept` stays with the result, `peak` is the most of device
-// memory in use at any time, the upload and what is kept included; `report` and `reply` are the
-// kinds of host memory.
+// Bytes of a job, as charged. `kept` stays with the result. `peak` is the largest device memory in
+// use at any time, including upload and kept buffers. `report` and `reply` are host memory.
 struct JobBytes {
   size_t kept = 0;
   size_t peak = 0;
@@ -51,43 +49,44 @@ struct JobBytes {
   size_t reply = 0;
 };
 
-// Made once, then constant. Two names of a plan may mean one buffer: they have the same Id.
+// Built once, then constant. Two names in a job's plan may have the same Id and share a buffer.
 class BufferPlan {
  public:
   using Id = size_t;
 
-  // `name` is a literal. Buffers of 0 bytes are allowed, and empty.
+  // `name` is a string literal. A buffer of 0 bytes is allowed and stays empty.
   Id Add(std::string_view name, size_t bytes, Held held = {}) {
     return Add(name, BufferKind::kOwn, bytes, held);
   }
   Id Add(std::string_view name, BufferKind kind, size_t bytes, Held held = {});
-  // From now on the buffer stays with the result.
+  // Makes the buffer part of the result.
   void Keep(Id id) { buffers_[id].held.last = Held::kByResult; }
 
-  // Adds the buffers of a job that this one runs in its phase `phase`, for their bytes alone: that
-  // job allocates them. `given`: the one of them that this job has already and gives it.
+  // Adds the buffers of another job that runs within phase `phase` of this one. They count only for
+  // the bytes; that job allocates them. `given` is a buffer of that job which this job owns and
+  // passes to it.
   void AddJob(const BufferPlan& job, int phase, std::optional<Id> given = std::nullopt);
 
   std::span<const PlannedBuffer> buffers() const { return buffers_; }
   size_t bytes(Id id) const { return buffers_[id].bytes; }
 
-  // INVALID_ARGUMENT for a sum that overflows.
+  // INVALID_ARGUMENT if a sum overflows.
   absl::StatusOr<JobBytes> Sum() const;
 
  private:
   std::vector<PlannedBuffer> buffers_;
 };
 
-// The buffers of a job that runs by a plan, which outlives it. Destroyed only when no work in
+// The buffers of a running job. The plan must outlive them. Must not be destroyed while work in
 // flight uses them.
 class JobBuffers {
  public:
-  // May throw std::bad_alloc: an upload that may still be arriving is given after it, by a
-  // reference to what outlives the wait for it.
+  // May throw std::bad_alloc. Therefore an upload that may still be arriving is added after
+  // construction, by a reference to an owner that outlives the wait for it.
   explicit JobBuffers(const BufferPlan& plan) : plan_(plan), buffers_(plan.buffers().size()) {}
 
-  // Allocates those of kOwn that this phase is the first to hold and were not given.
-  // RESOURCE_EXHAUSTED names the one for which there was no memory.
+  // Allocates the kOwn buffers that are first held in `phase`, except those already given.
+  // RESOURCE_EXHAUSTED, with the name of the buffer, if memory is short.
   absl::Status Allocate(MemoryResource& memory, int phase = 0);
   void Give(BufferPlan::Id id, Buffer buffer) { buffers_[id] = std::move(buffer); }
   Buffer Take(BufferPlan::Id id) { return std::move(buffers_[id]); }

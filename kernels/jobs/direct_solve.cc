@@ -22,7 +22,7 @@ bool IsColumnMajor(const PackedMatrix& shape, DType dtype) {
   return shape.dtype == dtype && shape.layout == Layout::kColumnMajor;
 }
 
-// A as the method destroys it, and X where it makes it: uploads, where nothing else reads those.
+// Adds the buffers. The method destroys A and computes X in the uploads if nothing else reads them.
 absl::Status AddBuffers(DirectSolvePlan& plan) {
   const DirectSolveOptions& options = plan.options;
   const PackedMatrix& a = plan.matrix_shape;
@@ -58,7 +58,7 @@ absl::Status AddBuffers(DirectSolvePlan& plan) {
   return absl::OkStatus();
 }
 
-// One SolveDirectly call. Its members are the buffers that enqueued work uses.
+// One SolveDirectly call. Owns the buffers that enqueued work uses.
 class DirectSolveJob {
  public:
   DirectSolveJob(ExecutionContext& context, const DirectSolvePlan& plan, Buffer&& matrix_upload,
@@ -85,18 +85,18 @@ class DirectSolveJob {
   absl::Status Solve(StopRequested stop);
   absl::Status Verify();
   absl::Status Deliver(std::byte* out);
-  // X as it was delivered.
+  // Judges X as delivered.
   void Judge(std::byte* out);
 
   MatrixOps& ops() { return context_.ops(); }
-  // Without right-hand sides only A is looked at.
+  // Without right-hand sides, only A is checked.
   bool has_rhs() const { return rhs_.cols > 0; }
   AnyMatrix A() const { return {buffers_[plan_.a].data(), options_.dtype, n_, n_, n_}; }
   AnyMatrix Columns(BufferPlan::Id id, DType dtype) const {
     return {buffers_[id].data(), dtype, n_, plan_.columns, n_};
   }
   AnyMatrix X() const { return Columns(plan_.x, options_.dtype); }
-  // These two where the solution is verified.
+  // Valid only if the solution is verified.
   AnyMatrix B() const { return Columns(plan_.b, WideOf(options_.dtype)); }
   AnyMatrix Solution() const { return Columns(plan_.solution, WideOf(options_.dtype)); }
 
@@ -146,13 +146,13 @@ absl::Status DirectSolveJob::Verify() {
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(X(), nullptr, nullptr, Solution()));
   }
   if (RealOf(options_.dtype) == DType::kFloat64 && RealOf(rhs_.dtype) == DType::kFloat32) {
-    // As it will be delivered. The upload has been read: where X is delivered from there is room.
+    // Round as X will be delivered. The upload is no longer needed, so the delivery buffer is free.
     const bool complex = IsComplex(options_.dtype);
     const AnyMatrix rounded = Columns(plan_.packed, complex ? DType::kComplex64 : DType::kFloat32);
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(Solution(), nullptr, nullptr, rounded));
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, Solution()));
   }
-  // Where A arrived by rows, the upload holds A^T by columns.
+  // A row-major upload holds A^T in column-major order.
   const bool transposed = matrix_.layout == Layout::kRowMajor;
   const DenseOperand a({buffers_[plan_.matrix_upload].data(), matrix_.dtype, n_, n_, n_},
                        transposed ? summary_.norm_inf : summary_.norm_one,
@@ -258,14 +258,14 @@ absl::StatusOr<DirectSolveSummary> SolveDirectly(ExecutionContext& context,
                                                  const DirectSolvePlan& plan, Buffer matrix_upload,
                                                  Buffer rhs_upload, std::byte* out,
                                                  StopRequested stop, KernelTimings& timings) {
-  SyncOnExit sync(context);  // The uploads may still be arriving.
+  SyncOnExit sync(context);  // the uploads may still be arriving
   CROUT_RETURN_IF_ERROR(
       CheckUpload(matrix_upload.size(), plan.buffers.bytes(plan.matrix_upload), "matrix"));
   CROUT_RETURN_IF_ERROR(
       CheckUpload(rhs_upload.size(), plan.buffers.bytes(plan.rhs_upload), "right-hand side"));
   if (plan.matrix_shape.rows == 0) return EmptySolve(plan.options, plan.matrix_shape.dtype);
   DirectSolveJob job(context, plan, std::move(matrix_upload), std::move(rhs_upload));
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed
   return job.Run(out, stop, timings);
 }
 
@@ -274,7 +274,7 @@ absl::StatusOr<DirectSolveSummary> SolveDirectly(ExecutionContext& context, Buff
                                                  PackedMatrix rhs_shape,
                                                  const DirectSolveOptions& options, std::byte* out,
                                                  StopRequested stop, KernelTimings& timings) {
-  SyncOnExit sync(context);  // on an error of the plan too
+  SyncOnExit sync(context);  // also if planning fails
   CROUT_ASSIGN_OR_RETURN(const DirectSolvePlan plan,
                          PlanDirectSolve(options, matrix_shape, rhs_shape));
   sync.Dismiss();

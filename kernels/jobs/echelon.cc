@@ -37,7 +37,7 @@ absl::Status AddBuffers(EchelonPlan& plan) {
   return absl::OkStatus();
 }
 
-// One ReduceToEchelonForm call. Its members are the buffers that enqueued work uses.
+// One ReduceToEchelonForm call. Owns the buffers that enqueued work uses.
 class EchelonJob {
  public:
   EchelonJob(ExecutionContext& context, const EchelonPlan& plan, Buffer&& upload)
@@ -50,21 +50,21 @@ class EchelonJob {
 
  private:
   int64_t eligible() const { return packed_.cols - plan_.options.augmented; }
-  // The first `cols` columns of A by columns.
+  // The first `cols` columns of A, column-major.
   AnyMatrix A(int64_t cols) const {
     return {buffers_[plan_.matrix].data(), packed_.dtype, packed_.rows, cols, packed_.rows};
   }
 
   absl::Status ImportMatrix();
-  // Of what is in A now.
+  // Returns statistics of the current contents of A.
   absl::StatusOr<MatrixStats> Statistics(int64_t cols);
-  // Multiplies A, of statistics `stats`, by scale_, a power of two that brings it into the range in
-  // which its norm is finite and nothing overflows on the way: its form is the same.
+  // Multiplies A, whose statistics are `stats`, by scale_: a power of two for which the norm is
+  // finite and intermediate results do not overflow. The echelon form is not affected.
   absl::Status ScaleIntoRange(const MatrixStats& stats);
   absl::Status Multiply(double scale, int64_t first_row, int64_t first_col);
-  // Of the scaled A.
+  // Returns the tolerance for the scaled A.
   absl::StatusOr<PivotTolerance> Tolerance();
-  // In the units of A as it came.
+  // Converts the figures to the units of the original A.
   void Unscale(EchelonForm& form) const;
   absl::Status Deliver(std::byte* out);
 
@@ -106,7 +106,7 @@ absl::Status EchelonJob::Multiply(double scale, int64_t first_row, int64_t first
 absl::Status EchelonJob::ScaleIntoRange(const MatrixStats& stats) {
   const SafeRange range = SafeRangeOf(packed_.dtype);
   if (stats.max_abs == 0 || range.contains(stats.max_abs)) return absl::OkStatus();
-  // Large entries become no smaller than they have to, for those beside them that are tiny. The
+  // Scales large entries down no more than necessary, to preserve tiny entries beside them. The
   // modulus of a complex entry may be Inf.
   const double largest = std::min(stats.max_abs, std::numeric_limits<double>::max());
   scale_ = NormalizingScale(largest, largest > range.most ? std::ilogb(range.most) - 1 : 0);
@@ -154,7 +154,7 @@ absl::StatusOr<EchelonForm> EchelonJob::Run(std::byte* out, StopRequested stop,
   CROUT_ASSIGN_OR_RETURN(EchelonForm form, plan_.options.reducer->Reduce(
                                                context_, A(packed_.cols), eligible(), tolerance,
                                                buffers_.Span(plan_.workspace), stop));
-  // Augmented columns of the rows without a pivot alone are multiples of A's.
+  // Only augmented columns of rows without a pivot are multiples of A's; undo their scaling.
   if (scale_ != 1) CROUT_RETURN_IF_ERROR(Multiply(1 / scale_, form.rank(), eligible()));
   Unscale(form);
   timings.solve += watch.Lap();
@@ -187,7 +187,7 @@ absl::StatusOr<EchelonPlan> PlanEchelonForm(const EchelonOptions& options, Packe
 absl::StatusOr<EchelonForm> ReduceToEchelonForm(ExecutionContext& context, const EchelonPlan& plan,
                                                 Buffer upload, std::byte* out, StopRequested stop,
                                                 KernelTimings& timings) {
-  SyncOnExit sync(context);  // `upload` may still be arriving.
+  SyncOnExit sync(context);  // `upload` may still be arriving
   CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "matrix"));
   if (plan.shape.rows == 0 || plan.shape.cols == 0) {
     EchelonForm empty;
@@ -195,7 +195,7 @@ absl::StatusOr<EchelonForm> ReduceToEchelonForm(ExecutionContext& context, const
     return empty;
   }
   EchelonJob job(context, plan, std::move(upload));
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed
   return job.Run(out, stop, timings);
 }
 

@@ -1,4 +1,4 @@
-// The reduced row echelon form of a matrix, written once for every device.
+// Reduced row echelon form of a matrix, for any device.
 #ifndef CROUT_KERNELS_JOBS_ECHELON_H_
 #define CROUT_KERNELS_JOBS_ECHELON_H_
 
@@ -15,35 +15,35 @@ namespace crout {
 
 struct EchelonOptions {
   const EchelonReducer* reducer = nullptr;
-  // The last so many columns are reduced along, and hold no pivots.
+  // Number of augmented columns at the end: reduced with the others, but without pivots.
   int64_t augmented = 0;
-  // Unset: max(rows, k) eps |A|_inf of the k columns that are not augmented, eps the distance of 1
-  // from the next number of the type; it follows growth then (PivotTolerance).
+  // If unset, max(rows, k) eps |A|_inf of the k columns that are not augmented, with follows_growth
+  // set (PivotTolerance). eps is the distance from 1 to the next larger number of the type.
   std::optional<double> tolerance;
 };
 
-// A reduction, decided before it runs, and its buffers. Where two ids are equal one buffer serves
-// for both. Made by PlanEchelonForm, then constant.
+// The plan of a reduction. Equal ids denote a shared buffer. Created by PlanEchelonForm, then
+// constant.
 struct EchelonPlan {
   EchelonOptions options;
-  PackedMatrix shape;  // of A as it arrives, and of the form as it is delivered, without data
+  PackedMatrix shape;  // A as received and the form as delivered, without data
   BufferPlan buffers;
   BufferPlan::Id upload = 0;
-  BufferPlan::Id matrix = 0;  // A by columns: the upload, where it arrived so
+  BufferPlan::Id matrix = 0;  // A column-major; the upload if it arrived so
   BufferPlan::Id workspace = 0;
-  BufferPlan::Id scales = 0;  // of rows
-  JobBytes bytes;             // nothing is kept
+  BufferPlan::Id scales = 0;  // row scales
+  JobBytes bytes;             // `kept` is 0
   double seconds = 0;         // predicted
 };
 
-// INVALID_ARGUMENT for a size that overflows, a tolerance that is negative or not finite, augmented
-// columns that the matrix has not, or options without a reducer.
+// Plans the job. INVALID_ARGUMENT if a size overflows, the tolerance is negative or not finite,
+// there are more augmented columns than columns, or no reducer is given.
 absl::StatusOr<EchelonPlan> PlanEchelonForm(const EchelonOptions& options, PackedMatrix shape);
 
-// Reduces the matrix in `upload`, device memory, which is consumed and, like the upload of
-// Factorize, need not have arrived. The form (EchelonReducer::Reduce) goes to `out`, host memory of
-// plan.shape.bytes(), unless there is an error. Blocks. INVALID_ARGUMENT for a NaN or Inf, with its
-// position, and for a form that leaves the range of its type; CANCELLED when stopped.
+// Reduces the matrix in `upload`, device memory that is consumed and may still be arriving, as in
+// Factorize. Writes the form (EchelonReducer::Reduce) to `out`, host memory of plan.shape.bytes(),
+// unless an error occurs. Blocks. INVALID_ARGUMENT for a NaN or Inf, with its position, and if the
+// form overflows its type. CANCELLED if `stop` returned true.
 absl::StatusOr<EchelonForm> ReduceToEchelonForm(ExecutionContext& context, const EchelonPlan& plan,
                                                 Buffer upload, std::byte* out, StopRequested stop,
                                                 KernelTimings& timings);

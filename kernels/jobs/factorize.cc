@@ -22,7 +22,7 @@
 namespace crout {
 namespace {
 
-// One Factorize call. Its members are the buffers that enqueued work uses.
+// One Factorize call. Owns the buffers that enqueued work uses.
 class FactorizeJob {
  public:
   FactorizeJob(ExecutionContext& context, const FactorizePlan& plan, Buffer&& upload)
@@ -39,16 +39,16 @@ class FactorizeJob {
   absl::StatusOr<Factorization> Run(StopRequested stop, KernelTimings& timings);
 
  private:
-  // Takes the statistics, of a dense matrix as it is converted to column-major, and decides on
-  // scaling: the first of two waits.
+  // Computes the statistics, for a dense matrix while converting it to column-major, and decides on
+  // scaling. First of two synchronizations.
   absl::Status Inspect();
   absl::Status EnqueueStatistics();
   absl::Status EnqueueScales(double* row, double* col);
-  // The factor := diag(r) A diag(c), where it is not A already.
+  // The factor := diag(r) A diag(c), unless it shares A's buffer and there are no scales.
   absl::Status FillFactorInput();
-  absl::Status Factor(StopRequested stop);  // the second wait
-  // Judges a zero pivot: where growth hides what it shows, it is replaced, or info is said to say
-  // nothing of A.
+  absl::Status Factor(StopRequested stop);  // second synchronization
+  // Evaluates a zero pivot. If growth makes it inconclusive, replaces it, or marks info as
+  // inconclusive.
   absl::Status JudgeZeroPivot();
   absl::Status ReplaceZeroPivots();
   absl::Status ReplaceZeros(const AnyMatrix& row, double by);
@@ -66,7 +66,7 @@ class FactorizeJob {
 
   MatrixOps& ops() { return context_.ops(); }
   SparseOps& sparse_ops() { return *context_.sparse_ops(); }
-  // Of a plan that has it so.
+  // Valid only for a plan with `nonzeros`.
   AnySparse SparseMatrix() const {
     return {buffers_[plan_.matrix].data(), packed_.dtype, n_, *plan_.nonzeros};
   }
@@ -89,8 +89,8 @@ class FactorizeJob {
   JobBuffers buffers_;
   FactorProbe probe_;
   ScaleDecision scaling_;
-  MatrixStats original_;  // of A as it arrived
-  MatrixStats factored_;  // of the matrix that is factored
+  MatrixStats original_;  // A as received
+  MatrixStats factored_;  // the matrix that is factored
   FactorSummary summary_;
 };
 
@@ -121,8 +121,8 @@ absl::Status FactorizeJob::Inspect() {
 }
 
 absl::Status FactorizeJob::LocateOverflow() {
-  // Only a conversion to single precision gets here, where the factor has memory of its own. Sparse
-  // matrices have been searched.
+  // Only conversions to single precision reach this point, and there the factor has its own memory.
+  // Sparse matrices have already been searched.
   if (!plan_.nonzeros) {
     CROUT_RETURN_IF_ERROR(ops().Import(packed_, Lu()));
     CROUT_RETURN_IF_ERROR(context_.Synchronize());
@@ -137,7 +137,7 @@ absl::Status FactorizeJob::FillFactorInput() {
     CROUT_RETURN_IF_ERROR(ops().CopyScaled(Matrix(), RowScales(), ColScales(), Lu()));
   }
   if (!scaling_.any()) return absl::OkStatus();
-  // Growth and rcond are of the scaled matrix: its norms, taken where it lies.
+  // Growth and rcond refer to the scaled matrix, so compute its norms in place.
   const PackedMatrix scaled{Lu().data, options_.factor_dtype, Layout::kColumnMajor, n_, n_};
   return ops().Import(scaled, Lu());
 }
@@ -167,8 +167,8 @@ absl::Status FactorizeJob::Factor(StopRequested stop) {
   return absl::OkStatus();
 }
 
-// Without the pivot, methods with U's unit diagonal leave its row out, and iterative ones all that
-// follows.
+// After a zero pivot, methods with the unit diagonal in U skip its row, and iterative methods skip
+// all following ones.
 absl::Status FactorizeJob::JudgeZeroPivot() {
   const DeviceReport& report = context_.report();
   const MethodTraits& traits = options_.algorithm->traits();
@@ -188,7 +188,7 @@ absl::Status FactorizeJob::JudgeZeroPivot() {
   return ReplaceZeroPivots();
 }
 
-// Some numbers at a time: the host has no memory reserved for them.
+// Works in small chunks on the stack, because no host memory is reserved for the diagonal.
 absl::Status FactorizeJob::ReplaceZeros(const AnyMatrix& row, double by) {
   constexpr int64_t kTogether = 256;
   alignas(std::complex<double>) std::byte host[kTogether * sizeof(std::complex<double>)];
@@ -211,8 +211,8 @@ absl::Status FactorizeJob::ReplaceZeros(const AnyMatrix& row, double by) {
 absl::Status FactorizeJob::ReplaceZeroPivots() {
   const DType dtype = options_.factor_dtype;
   const double pivot = PivotInPlaceOfZero(LargestOfU(), dtype);
-  // The diagonal is a row of the leading dimension n + 1. The probe has ended, and lends its
-  // memory.
+  // The diagonal is a row with leading dimension n + 1. The probe has finished, so its memory is
+  // reused.
   const AnyMatrix diagonal{Lu().data, dtype, 1, n_, n_ + 1};
   const AnyMatrix row{buffers_[plan_.probe].data(), dtype, 1, n_, 1};
   const double probe = context_.report().factor.probe;
@@ -222,7 +222,8 @@ absl::Status FactorizeJob::ReplaceZeroPivots() {
   const bool unit_in_u = options_.algorithm->traits().unit_diagonal == UnitDiagonal::kU;
   CROUT_RETURN_IF_ERROR(ops().InspectFactor(Lu(), unit_in_u, Ipiv(), /*probe=*/{}));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  // That of the zero pivots, from which this one is as far as roundings are.
+  // Restores the probe of the factor with zero pivots; the replacements differ by rounding errors
+  // only.
   context_.report().factor.probe = probe;
   summary_.info = 0;
   summary_.pivot_replaced = true;
@@ -273,7 +274,7 @@ absl::StatusOr<HostScales> FactorizeJob::DownloadScales(const Buffer& scales) {
 }
 
 absl::Status FactorizeJob::FillDeterminant() {
-  // Of a factor that is not whole, or not finite, the product of the pivots is any number.
+  // If the factor is incomplete or not finite, the product of the pivots is meaningless.
   if (summary_.says_nothing() || summary_.pivot_replaced || !std::isfinite(summary_.pivot_growth)) {
     return absl::OkStatus();
   }
@@ -283,7 +284,7 @@ absl::Status FactorizeJob::FillDeterminant() {
   summary_.det_log_abs = stats.det_log_abs;
   if (!scaling_.any()) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(const HostScales scales, DownloadScales(buffers_[plan_.scales]));
-  // The scales are positive powers of two: whole exponents add up without rounding.
+  // The scales are powers of two, so their integer exponents add up without rounding.
   double exponent = 0;
   for (const double scale : scales.row) exponent += std::ilogb(scale);
   for (const double scale : scales.col) exponent += std::ilogb(scale);
@@ -334,7 +335,7 @@ Factorization FactorizeJob::TakeResult() {
 absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
-  context_.report().TellColumns(0);  // the context's last job left its own
+  context_.report().TellColumns(0);  // resets the previous job's count
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
   CROUT_RETURN_IF_ERROR(Inspect());
@@ -359,7 +360,7 @@ absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTiming
   return result;
 }
 
-// What is known before anything is factored.
+// Returns the summary fields that are known before the factorization.
 FactorSummary SummaryOf(const FactorizeOptions& options, DType matrix_dtype, int64_t n) {
   FactorSummary summary;
   summary.algorithm = std::string(options.algorithm->traits().name);
@@ -405,21 +406,21 @@ Factorization SingularFactorization(const FactorizeOptions& options, DType matri
 
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, const FactorizePlan& plan,
                                         Buffer upload, StopRequested stop, KernelTimings& timings) {
-  SyncOnExit sync(context);  // `upload` may still be arriving.
+  SyncOnExit sync(context);  // `upload` may still be arriving
   CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "matrix"));
   if (plan.nonzeros && context.sparse_ops() == nullptr) {
     return absl::UnimplementedError("the device has no operations for sparse matrices");
   }
   if (plan.shape.rows == 0) return EmptyFactorization(plan.options, plan.shape.dtype);
   FactorizeJob job(context, plan, std::move(upload));
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed
   return job.Run(stop, timings);
 }
 
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload,
                                         PackedMatrix shape, const FactorizeOptions& options,
                                         StopRequested stop, KernelTimings& timings) {
-  SyncOnExit sync(context);  // on an error of the plan too
+  SyncOnExit sync(context);  // also if planning fails
   CROUT_ASSIGN_OR_RETURN(const FactorizePlan plan, PlanFactorize(options, shape));
   sync.Dismiss();
   return Factorize(context, plan, std::move(upload), stop, timings);

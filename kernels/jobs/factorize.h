@@ -1,4 +1,4 @@
-// Factoring a matrix, written once for every device.
+// Factorization of a matrix, for any device.
 #ifndef CROUT_KERNELS_JOBS_FACTORIZE_H_
 #define CROUT_KERNELS_JOBS_FACTORIZE_H_
 
@@ -14,72 +14,78 @@ namespace crout {
 
 struct FactorizeOptions {
   const LuAlgorithm* algorithm = nullptr;
-  LuParameters parameters;  // that the algorithm takes
+  LuParameters parameters;  // must be accepted by the algorithm
   DType factor_dtype = DType::kFloat64;
   EquilibrateMode equilibrate = EquilibrateMode::kAuto;
   bool keep_matrix = true;
   bool determinant = false;
-  // Set: estimate the condition number, solving with this. It supports the algorithm's unit
+  // If set, estimates the condition number, using this solver. It must support the algorithm's unit
   // diagonal.
   const TriangularSolver* condition_solver = nullptr;
-  // Set: prepare the factor, unless it is singular, for this solver.
+  // If set, prepares the factor for this solver, unless the matrix is singular.
   const TriangularSolver* prepare = nullptr;
 };
 
-// A factorization, decided before it runs, and its buffers. Where two ids are equal one buffer
-// serves for both. Made by PlanFactorize, then constant, but for the view of
-// `options.parameters.start`, which has to be there when it runs.
+// The plan of a factorization. Equal ids denote a shared buffer. Created by PlanFactorize, then
+// constant, except for the view in `options.parameters.start`, which must be set before the job
+// runs.
 struct FactorizePlan {
   FactorizeOptions options;
-  PackedMatrix shape;  // of A as it arrives, without data
-  // Set: A arrives as a sparse matrix (AnySparse) with so many entries.
+  PackedMatrix shape;  // A as received, without data
+  // If set, A arrives as a sparse matrix (AnySparse) with this number of entries.
   std::optional<int64_t> nonzeros;
   BufferPlan buffers;
   BufferPlan::Id upload = 0;
-  BufferPlan::Id matrix = 0;  // A by columns: the upload, where it arrived so, or is sparse
-  // The factor: a dense A, if that is not kept, or else its upload by rows, or a buffer of its own.
+  BufferPlan::Id matrix = 0;  // A column-major; the upload if it arrived so or is sparse
+  // The factor. Shares the buffer of a dense A that is not kept, or a row-major upload whose
+  // column-major copy is kept; otherwise a separate buffer.
   BufferPlan::Id lu = 0;
   BufferPlan::Id ipiv = 0;
   BufferPlan::Id scales = 0;
   BufferPlan::Id prepared = 0;  // for a solver
   BufferPlan::Id probe = 0;
-  BufferPlan::Id workspace = 0;  // of the algorithm
+  BufferPlan::Id workspace = 0;  // for the algorithm
   JobBytes bytes;
   double seconds = 0;  // predicted
 };
 
-// For an A of this shape; by rows it may take more than by columns, never less. `nonzeros`: as the
-// plan has it; the layout then says nothing. INVALID_ARGUMENT for options without an algorithm,
-// parameters that it does not take, a shape that is not square, a factor that is real where the
-// matrix is complex or the reverse, or a size that overflows; FAILED_PRECONDITION where a solver
-// does not support the algorithm's unit diagonal.
+// Plans the job for an A of this shape. A row-major A may need more memory than a column-major one,
+// never less. `nonzeros` as in the plan; if set, the layout is ignored.
+//
+// INVALID_ARGUMENT if no algorithm is given, the algorithm does not accept the parameters, the
+// shape is not square, only one of factor type and matrix type is complex, or a size overflows.
+// FAILED_PRECONDITION if a solver does not support the algorithm's unit diagonal.
 absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape,
                                             std::optional<int64_t> nonzeros = std::nullopt);
 
-// Whether a matrix of order n with so many entries should arrive there as a sparse one: the device
-// has SparseOps, and the matrix takes at most a quarter of the bytes so that it takes in full. From
-// about there on products with many columns are faster with the dense one.
+// Returns true if a matrix of order n with this number of entries should arrive in sparse form: the
+// device has SparseOps, and the sparse form takes at most a quarter of the bytes of the dense one.
+// Above about that size, products with many columns are faster in dense form.
 bool ArrivesSparse(const Device& device, int64_t n, int64_t nonzeros, DType dtype);
 
-// Factors the n x n matrix in `upload` (device memory, packed as the plan's shape says, or sparse;
-// consumed, and reused as the kept matrix where it has the right layout). L, U and the interchanges
-// of a sparse one have the bits that its dense form by columns gives. Its upload is joined to
-// `context` and need not have ended: on every way out the memory is freed only after it. Blocks
-// until the device is done: call it from a worker thread, never from an RPC reaction.
-// INVALID_ARGUMENT for NaN, Inf or a conversion that overflows (to float32, unless equilibration
-// brings it into range; what underflows becomes subnormal or zero), with row and column (0-based)
-// of the first in payload order; UNIMPLEMENTED for a sparse one where the context has no SparseOps;
-// CANCELLED when stopped. A singular matrix is a result with info > 0.
+// Factors the n x n matrix in `upload`, which is device memory, packed or sparse as planned.
+// The upload is consumed, and becomes the kept matrix if it has the right layout. L, U and the
+// interchanges of a sparse matrix are bitwise equal to those of its column-major dense form.
+//
+// The upload is joined to `context` and may still be arriving; on every exit path its memory is
+// freed only after it has arrived. Blocks until the device is done: call it from a worker thread,
+// never from an RPC reaction.
+//
+// A singular matrix is a result with info > 0. INVALID_ARGUMENT for NaN, Inf, or an overflow in the
+// conversion to float32 that equilibration does not prevent, with the 0-based row and column of the
+// first in payload order; values that underflow become subnormal or zero. UNIMPLEMENTED for a
+// sparse matrix if the context has no SparseOps. CANCELLED if `stop` returned true.
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, const FactorizePlan& plan,
                                         Buffer upload, StopRequested stop, KernelTimings& timings);
 
-// PlanFactorize, and then Factorize by that plan.
+// PlanFactorize, followed by Factorize with that plan.
 absl::StatusOr<Factorization> Factorize(ExecutionContext& context, Buffer upload,
                                         PackedMatrix shape, const FactorizeOptions& options,
                                         StopRequested stop, KernelTimings& timings);
 
-// The result for an n x n matrix in which a row or column, number `empty_index` from 1, is empty:
-// info = n, and no factors. The norms are left at 0.
+// Returns the result for an n x n matrix that is singular by its structure: info = n and no
+// factors. `empty_index` is the 1-based index of the row or column that `reason` refers to. The
+// norms are 0.
 Factorization SingularFactorization(const FactorizeOptions& options, DType matrix_dtype, int64_t n,
                                     SingularReason reason, int64_t empty_index);
 

@@ -10,9 +10,9 @@
 namespace crout {
 namespace {
 
-// A factor in single precision tells condition numbers up to about 1 / u apart from each other, u
-// its unit roundoff, and solves with random matrices of order 32768 still converge there; an
-// estimate that is so much beyond is that of a matrix which rounding has made singular.
+// A factor in single precision resolves condition numbers up to about 1 / u, with u its unit
+// roundoff, and corrected solves of random matrices of order 32768 still converge there. An
+// estimate below this threshold means that rounding made the matrix singular.
 constexpr double kHopeless = 0x1p-24 / 64;
 
 std::optional<PrecisionFallback> ReasonToWiden(const FactorSummary& low) {
@@ -30,7 +30,7 @@ std::optional<PrecisionFallback> ReasonToWiden(const FactorSummary& low) {
 
 FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& low,
                                 const FactorizeOptions& wide, int64_t n, double rcond) {
-  // Below, float32 takes nearly as long as float64: the time goes into panels.
+  // For smaller orders, float32 takes nearly as long as float64, because panels dominate.
   constexpr int64_t kLeastOrder = 8192;
   if (n < kLeastOrder) return FactorPrecision::kAsTyped;
   const MethodTraits& traits = low.algorithm->traits();
@@ -44,18 +44,19 @@ FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& lo
   const absl::StatusOr<const TriangularSolver*> solver =
       FindSolver(device, "auto", made, /*nrhs=*/1);
   if (!solver.ok()) return FactorPrecision::kAsTyped;
-  // A factor that GMRES has to help for long, if it serves at all, costs what it may gain.
+  // For worse conditioned matrices, GMRES costs as much as the factor saves, if it converges at
+  // all.
   constexpr double kHopeless = 1e-6;
   if (rcond > 0 && rcond < kHopeless) return FactorPrecision::kAsTyped;
-  // Random matrices of order 8192 take 2 corrections, of 16384 3, of 32768 4 (gpu_mixed_bench);
-  // each is a solve with the factor and a product with A, which reads as much as a solve in its
+  // Random matrices need 2 corrections at order 8192, 3 at 16384 and 4 at 32768 (gpu_mixed_bench).
+  // Each is a solve with the factor and a product with A, which reads as much as a solve in A's
   // type.
   const double corrections = (2 + static_cast<double>(n) / 8192) *
                              ((*solver)->PredictSeconds(low.factor_dtype, n, /*nrhs=*/1) +
                               (*solver)->PredictSeconds(wide.factor_dtype, n, /*nrhs=*/1));
   const double in_float64 = wide.algorithm->PredictSeconds(wide.factor_dtype, n);
   const double in_single = low.algorithm->PredictSeconds(low.factor_dtype, n);
-  // A matrix for which it does not serve is factored twice: not for a few percent.
+  // An unsuitable matrix is factored twice, so a gain of a few percent is not worthwhile.
   constexpr double kWorthwhile = 0.85;
   if (in_single + corrections >= kWorthwhile * in_float64) return FactorPrecision::kAsTyped;
   constexpr double kWellConditioned = 1e-3;
@@ -93,7 +94,7 @@ absl::StatusOr<Factorization> FactorizeMixed(ExecutionContext& context, const Mi
   CROUT_ASSIGN_OR_RETURN(Factorization low,
                          Factorize(context, plan.low, std::move(upload), stop, timings));
   low.summary.precision = plan.precision;
-  // The determinant is that of A rounded to single precision, which may have any sign.
+  // The determinant is that of A rounded to single precision. Its sign may be wrong for A.
   low.summary.det_sign.reset();
   low.summary.det_log_abs.reset();
   low.summary.det_sign_imaginary = 0;
@@ -106,7 +107,7 @@ absl::StatusOr<Factorization> Widen(ExecutionContext& context, const MixedPlan& 
                                     Factorization low, PrecisionFallback why, StopRequested stop,
                                     KernelTimings& timings) {
   Buffer matrix = low.parts.Take(plan.low.nonzeros ? kSparseMatrixPart : kMatrixPart);
-  low = {};  // Its factor gives its memory to the next one.
+  low = {};  // frees the memory of its factor for the next one
   CROUT_ASSIGN_OR_RETURN(Factorization wide,
                          Factorize(context, plan.wide, std::move(matrix), stop, timings));
   wide.summary.precision_fallback = why;

@@ -1,4 +1,4 @@
-// Factoring in a lower precision than the matrix's, for solves that are corrected.
+// Factorization in a lower precision than the matrix's, for solves with correction.
 #ifndef CROUT_KERNELS_JOBS_FACTORIZE_MIXED_H_
 #define CROUT_KERNELS_JOBS_FACTORIZE_MIXED_H_
 
@@ -10,43 +10,44 @@
 
 namespace crout {
 
-// What `auto` takes for a matrix of order n: the precision whose factor and one corrected solve are
-// predicted to take least time; kAsTyped where a lower one gains little. `low` and `wide` as
-// PlanMixed has them, the algorithms resolved. `rcond`: of a matrix close by, as of the factor that
-// this one replaces; 0 where nothing is known. Single TF32 products are taken of matrices alone
-// that are known to be well conditioned.
+// Returns the precision that `auto` selects for order n: the one with the smallest predicted time
+// of a factorization and one corrected solve, or kAsTyped if a lower precision gains little. `low`
+// and `wide` are as in PlanMixed, with algorithms resolved.
+//
+// `rcond` is the reciprocal condition number of a nearby matrix, for example that of the factor
+// being replaced; 0 if unknown. TF32 products are selected only if it shows a well-conditioned
+// matrix.
 FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& low,
                                 const FactorizeOptions& wide, int64_t n, double rcond);
 
-// Two factorizations of one matrix, of which the second runs where the first does not do. Made by
-// PlanMixed, then constant.
+// The plan of two factorizations of one matrix; the second runs if the first is not usable. Created
+// by PlanMixed, then constant.
 struct MixedPlan {
-  FactorPrecision precision = FactorPrecision::kSingle;  // of the first
+  FactorPrecision precision = FactorPrecision::kSingle;  // precision of `low`
   FactorizePlan low;
-  FactorizePlan wide;  // of the A that the first kept
-  // Of either, whichever takes more: the first's factor goes before the second begins.
+  FactorizePlan wide;  // factors the A that `low` kept
+  // Maximum over both: the first factor is freed before the second factorization starts.
   JobBytes bytes;
-  double seconds = 0;  // predicted, of the first
+  double seconds = 0;  // predicted, for the first
 };
 
-// `low` and `wide` differ in the factor's type, and what was chosen for it; both keep the matrix.
-// `shape` and `nonzeros` as PlanFactorize has them, and the errors too; INVALID_ARGUMENT also for a
-// `low` that is not in single precision, a `wide` that is not in the matrix's type or wider, or a
-// matrix that is not kept: without A nothing can be corrected.
+// Plans the job. `low` and `wide` differ in the factor's type and in what was chosen for it; both
+// must keep the matrix, because corrections require A. `shape`, `nonzeros` and errors as in
+// PlanFactorize; also INVALID_ARGUMENT if `low` is not in single precision, `wide` is not in double
+// precision, or a matrix is not kept.
 absl::StatusOr<MixedPlan> PlanMixed(FactorPrecision precision, const FactorizeOptions& low,
                                     const FactorizeOptions& wide, PackedMatrix shape,
                                     std::optional<int64_t> nonzeros = std::nullopt);
 
-// As Factorize. The factor is in single precision, unless a pivot was zero there, the factorization
-// overflowed, or the condition estimate, where `low` asks for one, is so small that such a factor
-// has no figure of the inverse right: then it is Widen()'s.
+// Same as Factorize, with a factor in single precision. Falls back to Widen() if a pivot is zero,
+// the factorization overflows, or the condition estimate (if `low` requests one) is so small that
+// the factor gives no correct digit of the inverse.
 absl::StatusOr<Factorization> FactorizeMixed(ExecutionContext& context, const MixedPlan& plan,
                                              Buffer upload, StopRequested stop,
                                              KernelTimings& timings);
 
-// The factor of plan.wide, of the matrix that `low` has kept and which goes to the result where it
-// lies; the rest of `low` is freed first, also on an error. `why` is what the result's summary
-// says.
+// Factors the matrix kept with `low` by plan.wide; the matrix moves to the result without a copy.
+// The rest of `low` is freed first, also on an error. The result's summary reports `why`.
 absl::StatusOr<Factorization> Widen(ExecutionContext& context, const MixedPlan& plan,
                                     Factorization low, PrecisionFallback why, StopRequested stop,
                                     KernelTimings& timings);

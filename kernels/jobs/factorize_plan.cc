@@ -9,7 +9,7 @@
 namespace crout {
 namespace {
 
-// A as it arrives and is kept, and the factor, which its dense form becomes in place.
+// Adds A as received, which is also the kept matrix, and the factor, computed in its dense form.
 absl::Status AddSparse(FactorizePlan& plan) {
   const int64_t n = plan.shape.rows;
   CROUT_ASSIGN_OR_RETURN(const size_t matrix, SparseBytes(n, *plan.nonzeros, plan.shape.dtype));
@@ -21,7 +21,7 @@ absl::Status AddSparse(FactorizePlan& plan) {
   return absl::OkStatus();
 }
 
-// A as it arrives, as it is kept, and the factor: at most three buffers, and one at least.
+// Adds A as received, A as kept, and the factor: one to three buffers.
 absl::Status AddDense(FactorizePlan& plan) {
   const FactorizeOptions& options = plan.options;
   BufferPlan& buffers = plan.buffers;
@@ -66,7 +66,7 @@ absl::Status AddRest(FactorizePlan& plan) {
   plan.probe = buffers.Add("probe", probe);
   plan.workspace = buffers.Add("workspace", workspace);
   if (options.condition_solver != nullptr) {
-    // Its buffers come beside the algorithm's workspace, which is not given back between.
+    // These buffers are allocated while the algorithm's workspace is still held.
     CROUT_ASSIGN_OR_RETURN(const size_t inverse,
                            FactorSolver::Bytes(*options.condition_solver, dtype, n, 1));
     CROUT_ASSIGN_OR_RETURN(const size_t vectors, RcondBytes(dtype, n));

@@ -22,10 +22,10 @@
 namespace crout {
 namespace {
 
-// LAPACK's on the host, and what is the same on a GPU.
+// Solver name in the summary: LAPACK's on the host, and the equivalent on a GPU.
 constexpr char kSolver[] = "getrs";
 
-// Copies a packed matrix by columns to by columns, or the reverse where `to_columns` is not set.
+// Converts a packed row-major matrix to column-major, or the reverse if `to_columns` is false.
 template <class T>
 void Reorder(const T* from, int64_t rows, int64_t cols, bool to_columns, T* to) {
   for (int64_t j = 0; j < cols; ++j) {
@@ -51,10 +51,10 @@ void CopyPacked(const PackedMatrix& shape, const std::byte* from, bool to_column
   });
 }
 
-// One batch. Its members are the buffers that enqueued work uses.
+// One batch. Owns the buffers that enqueued work uses.
 class GatheredJob {
  public:
-  // Those that are to be factored come first.
+  // `systems` begins with the `factored` systems that are to be factored.
   GatheredJob(ExecutionContext& context, const BatchLu& method, Op op,
               std::vector<GatheredSystem*> systems, size_t factored, MemoryResource& host)
       : context_(context),
@@ -99,7 +99,7 @@ class GatheredJob {
   std::span<const BatchMember> OnHost(GatheredPlaces::Table table, size_t count) const {
     return {Table(table, up_.data()), count};
   }
-  // The first `count` of a table, as the device sees them, in data from there on.
+  // Returns the first `count` members of a table as a device batch, relative to `data`.
   IrregularBatch Batch(GatheredPlaces::Table table, std::byte* data, size_t count) const {
     return {data, ExtentOf(dtype_, OnHost(table, count)), Table(table, block_.data())};
   }
@@ -113,7 +113,7 @@ class GatheredJob {
     return {{workspace_.data(), workspace_.size()},
             {host_workspace_.data(), host_workspace_.size()}};
   }
-  // From one place in the device's memory to another one.
+  // Returns the signed distance between two device addresses, in units of `unit` bytes.
   int64_t Distance(const void* from, const void* to, size_t unit) const {
     return (reinterpret_cast<intptr_t>(to) - reinterpret_cast<intptr_t>(from)) /
            static_cast<int64_t>(unit);
@@ -127,17 +127,17 @@ class GatheredJob {
   const DType dtype_;
   MemoryResource& host_memory_;
   const GatheredPlaces places_;
-  Buffer up_;    // host: what goes to the device
-  Buffer down_;  // host: what comes back
+  Buffer up_;    // host: data for the device
+  Buffer down_;  // host: data from the device
   Buffer host_workspace_;
-  Buffer block_;  // device: as `up_`
+  Buffer block_;  // device: copy of up_
   Buffer lu_;
-  Buffer back_;  // as `down_`
+  Buffer back_;  // device: source of down_
   Buffer ipiv_;
   Buffer workspace_;
 };
 
-// From other memory than that for staging, a copy to the device may wait for what is enqueued.
+// Prefers staging memory: from other memory, a copy to the device may wait for enqueued work.
 absl::StatusOr<Buffer> GatheredJob::HostBlock(size_t bytes) {
   absl::StatusOr<Buffer> staged = context_.device().staging_memory().Allocate(bytes);
   return staged.ok() ? std::move(staged) : host_memory_.Allocate(bytes);
@@ -172,7 +172,8 @@ absl::Status GatheredJob::Allocate() {
   return absl::OkStatus();
 }
 
-// `matrix` and `rhs`: bytes from the first of their kind; `pivots`: a number of elements.
+// `matrix` and `rhs` are byte offsets from the first matrix and right-hand side; `pivots` is an
+// offset in elements.
 void GatheredJob::PlaceMembers(size_t k, int64_t matrix, int64_t rhs, int64_t pivots) {
   const GatheredSystem& system = *systems_[k];
   const auto size = static_cast<int64_t>(SizeOf(dtype_));
@@ -181,7 +182,7 @@ void GatheredJob::PlaceMembers(size_t k, int64_t matrix, int64_t rhs, int64_t pi
   lu.offset = a.offset = matrix / size;
   lu.first_diagonal = pivots;
   if (system.factor != nullptr) {
-    // A member lies wherever its elements are: no copy brings them together.
+    // A member may be located anywhere, so existing factors are used in place, without a copy.
     const Factorization& factor = *system.factor;
     lu.offset = Distance(lu_.data(), factor.lu().data(), SizeOf(dtype_));
     lu.first_diagonal = Distance(ipiv_.data(), factor.ipiv().data(), sizeof(int64_t));
@@ -190,7 +191,7 @@ void GatheredJob::PlaceMembers(size_t k, int64_t matrix, int64_t rhs, int64_t pi
   BatchMember b = SquareMember(system.shape.n);
   b.cols = static_cast<int32_t>(system.shape.nrhs);
   b.offset = rhs / size;
-  const BatchMember none;  // without columns
+  const BatchMember none;  // has no columns
   Table(GatheredPlaces::kLu, up_.data())[k] = lu;
   Table(GatheredPlaces::kMatrix, up_.data())[k] = a;
   Table(GatheredPlaces::kRhs, up_.data())[k] = system.shape.nrhs > 0 ? b : none;
@@ -230,7 +231,7 @@ absl::Status GatheredJob::Upload() {
 
 absl::Status GatheredJob::Factor(StopRequested stop) {
   if (factored_ == 0) return absl::OkStatus();
-  // The figures of all lie one array after the other, as do those of the first.
+  // Each figure is an array over all systems, so the factored ones are its first elements.
   return method_.Factor(context_, Batch(GatheredPlaces::kLu, lu_.data(), factored_),
                         OnHost(GatheredPlaces::kLu, factored_), Factors(), Workspace(), stop);
 }
@@ -327,7 +328,7 @@ void GatheredJob::TellSolution(size_t k) {
 absl::Status GatheredJob::Run(StopRequested stop, GatheredTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
-  context_.report().TellColumns(0);  // the context's last job left its own
+  context_.report().TellColumns(0);  // resets the previous job's count
   CROUT_RETURN_IF_ERROR(Failpoint("gathered.run"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(Allocate());
@@ -354,7 +355,7 @@ absl::Status GatheredJob::Run(StopRequested stop, GatheredTimings& timings) {
   return absl::OkStatus();
 }
 
-// Looks at the numbers of a system; whether it goes on.
+// Checks the numbers of a system. Returns true if it can be processed.
 bool Inspect(GatheredSystem& system) {
   if (system.factor == nullptr) {
     const MatrixScan scan = ScanMatrix(system.matrix);

@@ -1,4 +1,4 @@
-// Small systems of several callers, factored and solved together, written once for every device.
+// Dynamic batching: factors and solves small systems of several callers together, for any device.
 #ifndef CROUT_KERNELS_JOBS_GATHERED_H_
 #define CROUT_KERNELS_JOBS_GATHERED_H_
 
@@ -14,45 +14,47 @@
 
 namespace crout {
 
-// What is known of a system before its payload.
+// Properties of a system that are known before its payload arrives.
 struct GatheredShape {
-  DType dtype = DType::kFloat64;  // of A, its factors and B
+  DType dtype = DType::kFloat64;  // type of A, its factors and B
   int64_t n = 0;                  // at least 1
-  bool factors = false;           // A is to be factored; else its factor is given
+  bool factors = false;           // factor A; otherwise a factor is given
   bool keeps_factor = false;
   bool keeps_matrix = false;
-  int64_t nrhs = 0;  // 0: nothing is solved
+  int64_t nrhs = 0;  // 0: no solve
 };
 
-// Bytes that a system takes if it goes alone, as they are charged: in a batch it takes less.
+// Bytes of a system that runs alone, as charged. In a batch it needs less.
 struct GatheredBytes {
-  size_t device = 0;  // what stays with the factor included
-  size_t host = 0;    // on the way to the device and back, the answer aside
-  size_t kept = 0;    // of `device`, what stays with the factor
+  size_t device = 0;  // including what stays with the factor
+  size_t host = 0;    // for transfers to and from the device, without the answer
+  size_t kept = 0;    // part of `device` that stays with the factor
 };
 absl::StatusOr<GatheredBytes> PlanGathered(const BatchLu& method, const GatheredShape& shape);
-// Predicted, of one alone.
+// Predicted seconds of one system that runs alone.
 double PredictGatheredSeconds(const BatchLu& method, const GatheredShape& shape);
 
-// One caller's system: what it is, and what came of it.
+// The system of one caller, and its results.
 struct GatheredSystem {
   GatheredShape shape;
-  // A in host memory, n x n, where it is to be factored; else a factor that this job made, not
-  // singular, in the memory of the device.
+  // A in host memory, n x n, if it is to be factored. Otherwise `factor`: a nonsingular factor in
+  // device memory, made by RunGathered.
   PackedMatrix matrix;
   const Factorization* factor = nullptr;
-  // Whether a matrix that LAPACK's criteria would scale is left alone: `asks_for_scaling` then.
+  // If true, a matrix that LAPACK's criteria would equilibrate is not factored; `asks_for_scaling`
+  // is set instead.
   bool may_ask_for_scaling = true;
-  // B in host memory, n x nrhs, where there is one.
+  // B in host memory, n x nrhs, if there is one.
   PackedMatrix rhs;
-  bool verify = true;       // the backward error; needs the factor's matrix, kept as a dense one
-  std::byte* x = nullptr;   // where X goes, laid out as B
-  size_t device_bytes = 0;  // reserved for it: as planned
+  bool verify = true;       // measure the backward error; requires the factor's dense matrix
+  std::byte* x = nullptr;   // receives X, in B's layout
+  size_t device_bytes = 0;  // reserved for this system, as planned
 
-  // INVALID_ARGUMENT for NaN or Inf in A or B, with the first position, and the batch's error.
+  // INVALID_ARGUMENT for NaN or Inf in A or B, with the first position; otherwise the batch's
+  // status.
   absl::Status status;
-  bool asks_for_scaling = false;  // nothing was done
-  Factorization made;             // of A; with parts only where they are kept
+  bool asks_for_scaling = false;  // the system was not processed
+  Factorization made;             // factor of A; has parts only if they are kept
   SolveSummary solved;            // unless A is singular
 };
 
@@ -63,11 +65,13 @@ struct GatheredTimings {
   double device_to_host = 0;
 };
 
-// Factors the matrices among `systems` as one batch, with partial pivoting, and solves
-// op(A) X = B where there is a B. All are of one type. What becomes of a system has the same bits
-// whatever the others are. Needs no more device memory than the systems have reserved together, or
-// goes in parts. `host`: for what is on its way. Blocks until the device is done; `stop` ends all.
-// How each one ended is in its status.
+// Factors the matrices among `systems` as one batch, with partial pivoting, and solves op(A) X = B
+// for systems with a B. All systems have the same type. The results of a system are bitwise
+// independent of the others.
+//
+// Uses at most the device memory that the systems have reserved in total; splits the batch if it
+// would need more. `host` supplies memory for transfers. Blocks until the device is done. A true
+// `stop` ends all systems. The outcome of each system is in its `status`.
 void RunGathered(ExecutionContext& context, const BatchLu& method, Op op,
                  std::span<GatheredSystem* const> systems, MemoryResource& host, StopRequested stop,
                  GatheredTimings& timings);

@@ -1,4 +1,4 @@
-// Where the systems of a gathered batch lie, and what that takes: for the plan and for the job.
+// Memory layout and byte counts of a dynamic batch, for both plan and job.
 #ifndef CROUT_KERNELS_JOBS_GATHERED_LAYOUT_H_
 #define CROUT_KERNELS_JOBS_GATHERED_LAYOUT_H_
 
@@ -19,7 +19,7 @@ inline size_t AlignedToMember(size_t bytes) {
   return (bytes + kMemberAlignment - 1) / kMemberAlignment * kMemberAlignment;
 }
 
-// Of a block from which places are counted, in which there need be nothing.
+// Rounds up an empty block, which serves as a base address even if nothing is stored in it.
 inline size_t NotNone(size_t bytes) { return std::max(bytes, kMemberAlignment); }
 
 inline size_t MatrixBytesOf(const GatheredShape& s) {
@@ -29,18 +29,18 @@ inline size_t RhsBytesOf(const GatheredShape& s) {
   return static_cast<size_t>(s.n) * static_cast<size_t>(s.nrhs) * SizeOf(s.dtype);
 }
 
-// Where things lie in the block that goes to the device, and in the one that comes back, which is
-// the end of the first: figures, errors and right-hand sides, that become solutions.
+// Offsets in the block that is copied to the device. The end of this block (figures, errors and
+// right-hand sides, which become solutions) is the block that is copied back.
 struct GatheredPlaces {
-  size_t matrices = 0;  // behind the tables of members, of which there are kTables
-  size_t figures = 0;   // from here on it comes back
+  size_t matrices = 0;  // follows the kTables tables of members
+  size_t figures = 0;   // start of the part that is copied back
   size_t errors = 0;
   size_t rhs = 0;
   size_t end = 0;
 
   static constexpr size_t kTables = 4;
-  // The members' places in: the factors, the matrices, the right-hand sides, and those right-hand
-  // sides whose errors are measured.
+  // Tables of member locations: factors, matrices, right-hand sides, and the right-hand sides whose
+  // errors are measured.
   enum Table : size_t { kLu, kMatrix, kRhs, kVerified };
 
   GatheredPlaces(size_t systems, size_t matrix_bytes, size_t rhs_bytes) {
@@ -59,15 +59,15 @@ inline BatchMember SquareMember(int64_t n) {
           .ld = static_cast<int32_t>(std::max<int64_t>(1, n))};
 }
 
-// The extents of a set of members, whose places may be anywhere.
+// Returns the extent of a set of members, which may be located anywhere.
 BatchExtent ExtentOf(DType dtype, std::span<const BatchMember> members);
 
-// Of each memory, what the method asks for at the most.
+// Returns the largest workspace of any of the method's calls, for device and host separately.
 absl::StatusOr<BatchLu::WorkspaceBytes> WorkspaceOf(const BatchLu& method,
                                                     const BatchExtent& extent);
 
-// Device bytes of these together, at least one, as they are charged. INVALID_ARGUMENT for sizes
-// that overflow.
+// Returns the device bytes of these systems together, as charged. `shapes` must not be empty.
+// INVALID_ARGUMENT if a size overflows.
 absl::StatusOr<size_t> GatheredDeviceBytes(const BatchLu& method,
                                            std::span<const GatheredShape> shapes);
 

@@ -9,7 +9,7 @@
 namespace crout {
 namespace {
 
-// "at row R, column C (0-based), first in payload order" for a packed offset.
+// Returns "at row R, column C (0-based), first in payload order" for a packed offset.
 std::string At(int64_t offset, const PackedMatrix& shape) {
   const bool row_major = shape.layout == Layout::kRowMajor;
   const int64_t line = row_major ? shape.cols : shape.rows;

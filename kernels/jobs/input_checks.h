@@ -1,4 +1,4 @@
-// What the jobs refuse of their arguments and of the numbers of an upload.
+// Validation of job arguments and of uploaded numbers.
 #ifndef CROUT_KERNELS_JOBS_INPUT_CHECKS_H_
 #define CROUT_KERNELS_JOBS_INPUT_CHECKS_H_
 
@@ -14,13 +14,14 @@
 
 namespace crout {
 
-// INVALID_ARGUMENT if `stats`, of `shape`, name a NaN or Inf. `what`: "matrix", "right-hand side".
+// INVALID_ARGUMENT if `stats`, for a matrix of `shape`, report a NaN or Inf. `what` names the
+// input: "matrix", "right-hand side".
 absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
                          std::string_view what);
 
-// INVALID_ARGUMENT if `stats` name an element that overflows in the conversion to `dtype`, or if
-// what underflows in it may be more than a rounding of the largest element: that one is below the
-// least normal number. `what`: as above.
+// INVALID_ARGUMENT if `stats` report an element that overflows in the conversion to `dtype`, or if
+// the largest element is below the smallest normal number of `dtype`, so that underflow may exceed
+// a rounding error of it. `what` as above.
 absl::Status CheckConversion(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
                              std::string_view what);
 
@@ -30,20 +31,21 @@ absl::Status CheckSquare(const PackedMatrix& shape);
 // INVALID_ARGUMENT unless both are real, or both complex.
 absl::Status CheckSameField(DType matrix, DType factor);
 
-// INVALID_ARGUMENT unless the upload has the bytes of its shape. `what`: as above.
+// INVALID_ARGUMENT unless the upload has the bytes of its shape. `what` as above.
 absl::Status CheckUpload(size_t bytes, size_t expected, std::string_view what);
 
-// FAILED_PRECONDITION unless the solver supports the unit diagonal that `algorithm` left.
+// FAILED_PRECONDITION unless the solver supports the unit diagonal of `algorithm`'s factor.
 absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_diagonal,
                            std::string_view algorithm);
 
-// "pivot 3 (1-based) is exactly zero", of a singular factor.
+// Returns, for example, "pivot 3 (1-based) is exactly zero" for a singular factor.
 std::string WhySingular(const FactorSummary& factor);
 
-// FAILED_PRECONDITION, saying why, where info > 0.
+// FAILED_PRECONDITION with the reason if info > 0.
 absl::Status CheckUsable(const FactorSummary& factor);
 
-// INVALID_ARGUMENT unless `tolerance` is in [0, 1), and 0 where the solver takes none.
+// INVALID_ARGUMENT unless `tolerance` is in [0, 1), and 0 if the solver does not accept a
+// tolerance.
 absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance);
 
 }  // namespace crout

@@ -16,7 +16,7 @@ double LargestOnHost(const PackedMatrix& matrix) {
     const int64_t count =
         matrix.rows * matrix.cols * static_cast<int64_t>(sizeof(T) / sizeof(Part));
     Part largest = 0;
-    Part bad = 0;  // stays 0 unless an Inf or NaN makes it NaN
+    Part bad = 0;  // becomes NaN if there is an Inf or NaN, otherwise remains 0
     for (int64_t i = 0; i < count; ++i) {
       largest = std::abs(parts[i]) > largest ? std::abs(parts[i]) : largest;
       bad += parts[i] * Part{0};
@@ -36,11 +36,11 @@ Doubts JudgeSolution(const FactorSummary* factor, const SolveFigures& figures,
     doubts.growth = factor->is_poor();
   }
   if (factor != nullptr) doubts.nearly_singular = factor->is_nearly_singular();
-  // Where scales were applied, the norms of A, X and B show the scales.
+  // With scales, the norms of A, X and B reflect the scales rather than conditioning.
   const bool scaled =
       factor != nullptr && (factor->row_scaled || factor->col_scaled || factor->sparse);
   if (!scaled && x_max > 0 && figures.matrix_norm > 0 && std::isfinite(figures.matrix_norm)) {
-    // Divided first: the product may be out of range.
+    // Divides first, because the product may overflow.
     const double amplification = x_max / figures.rhs_max_abs * figures.matrix_norm;
     const DType reached = factor != nullptr ? factor->reached_dtype() : x.dtype;
     doubts.nearly_singular |= IsNearlySingular(amplification, reached, x.rows);

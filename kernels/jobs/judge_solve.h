@@ -1,4 +1,4 @@
-// Judging solutions as they are delivered, by the rule of numerics/judgment.h.
+// Applies the rule of numerics/judgment.h to delivered solutions.
 #ifndef CROUT_KERNELS_JOBS_JUDGE_SOLVE_H_
 #define CROUT_KERNELS_JOBS_JUDGE_SOLVE_H_
 
@@ -10,19 +10,21 @@
 
 namespace crout {
 
-// What was measured of a solution.
+// Figures measured for a solution.
 struct SolveFigures {
   std::optional<double> backward_error;
-  double accepted = 0;     // the largest backward error that serves
-  bool finite = true;      // the figures beside it
-  double matrix_norm = 0;  // of op(A), infinity-norm; 0: unknown
-  double rhs_max_abs = 0;  // of B
+  double accepted = 0;     // largest acceptable backward error
+  bool finite = true;      // false if another reported figure is not finite
+  double matrix_norm = 0;  // |op(A)|_inf; 0: unknown
+  double rhs_max_abs = 0;  // largest entry of B
 };
 
-// Largest modulus in packed host memory, of a complex number its larger part; NaN or Inf if one is.
+// Returns the largest modulus (of complex numbers the larger part) in packed host memory; NaN if
+// any number is NaN or Inf.
 double LargestOnHost(const PackedMatrix& matrix);
 
-// Doubts about X, in host memory, that was solved for with `factor`; null: without one.
+// Returns the doubts about X, which is in host memory. `factor` is the factor that was used, or
+// null if there was none.
 Doubts JudgeSolution(const FactorSummary* factor, const SolveFigures& figures,
                      const PackedMatrix& x);
 

@@ -20,7 +20,7 @@
 namespace crout {
 namespace {
 
-// One ComputeSchurComplement call. Its members are the buffers that enqueued work uses.
+// One ComputeSchurComplement call. Owns the buffers that enqueued work uses.
 class SchurJob {
  public:
   SchurJob(ExecutionContext& context, const SchurPlan& plan, Buffer&& upload)
@@ -40,19 +40,19 @@ class SchurJob {
  private:
   absl::Status ImportMatrix();
   absl::StatusOr<Factorization> FactorLeadingBlock(StopRequested stop, KernelTimings& timings);
-  // work := diag(r) A12 in the factor's type, and the check of its overflow.
+  // work := diag(r) A12 in the factor's type; checks for overflow.
   absl::Status FillWork(const double* row_scales);
-  // X = A11^-1 A12, from `work`.
+  // X := A11^-1 A12, from `work`.
   absl::Status SolveForX(const Factorization& factor);
-  // A22 := S, and what the probe says of it.
+  // A22 := S, and runs the probe.
   absl::Status Eliminate(const Factorization& factor);
   absl::Status Deliver(std::byte* out);
-  // Of S as it was delivered.
+  // Summarizes S as delivered.
   SchurSummary Summarize(const FactorSummary& factor);
 
   MatrixOps& ops() { return context_.ops(); }
   MemoryResource& memory() { return context_.device().memory(); }
-  // The block of A from (row, col) on.
+  // The block of A at (row, col).
   AnyMatrix Block(int64_t row, int64_t col, int64_t rows, int64_t cols) const {
     std::byte* data = buffers_[plan_.matrix].data();
     if (rows > 0 && cols > 0) data += (row + col * n_) * SizeOf(packed_.dtype);
@@ -71,7 +71,7 @@ class SchurJob {
   const int64_t k_;
   PackedMatrix packed_;
   JobBuffers buffers_;
-  MatrixStats stats_;  // of A
+  MatrixStats stats_;  // statistics of A
   double backward_error_ = 0;
 };
 
@@ -95,10 +95,10 @@ absl::StatusOr<Factorization> SchurJob::FactorLeadingBlock(StopRequested stop,
 absl::Status SchurJob::FillWork(const double* row_scales) {
   CROUT_RETURN_IF_ERROR(ops().CopyScaled(Block(0, k_, k_, n_ - k_), row_scales, nullptr, Work()));
   const PackedMatrix packed{Work().data, Work().dtype, Layout::kColumnMajor, k_, n_ - k_};
-  CROUT_RETURN_IF_ERROR(ops().Import(packed, Work()));  // its statistics
+  CROUT_RETURN_IF_ERROR(ops().Import(packed, Work()));  // computes the statistics
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   if (context_.report().matrix.first_non_finite < 0) return absl::OkStatus();
-  // A12 is finite: only the conversion, or scaling before it, can have made an Inf.
+  // A12 is finite, so an Inf results from the conversion or from scaling.
   return absl::InvalidArgumentError(absl::StrCat("the block right of the leading one overflows ",
                                                  ToAbsl(NameOf(Work().dtype)),
                                                  ", the factor's type"));
@@ -116,7 +116,7 @@ absl::Status SchurJob::SolveForX(const Factorization& factor) {
 
 absl::Status SchurJob::Eliminate(const Factorization& factor) {
   SchurProbe probe(context_, stats_, WideOf(packed_.dtype), n_, k_, buffers_[plan_.probe].data());
-  SyncOnExit sync(context_);  // The probe and the factor's storage are in use, on an error too.
+  SyncOnExit sync(context_);  // the probe and the factor's storage may be in use, also on an error
   CROUT_RETURN_IF_ERROR(SolveForX(factor));
   CROUT_RETURN_IF_ERROR(probe.Start(Block(0, 0, n_, n_), X()));
   const AnyMatrix s = Block(k_, k_, n_ - k_, n_ - k_);
@@ -131,7 +131,7 @@ absl::Status SchurJob::Deliver(std::byte* out) {
   std::byte* const delivered = buffers_[plan_.packed].data();
   const PackedMatrix& shape = plan_.complement;
   CROUT_RETURN_IF_ERROR(ops().Export(Block(k_, k_, n_ - k_, n_ - k_), shape, delivered));
-  // Its statistics; the largest entry is the same by rows and by columns.
+  // Computes the statistics. The largest entry is the same in either layout.
   const AnyMatrix same{delivered, shape.dtype, shape.rows, shape.cols, shape.rows};
   CROUT_RETURN_IF_ERROR(
       ops().Import({delivered, shape.dtype, Layout::kColumnMajor, shape.rows, shape.cols}, same));
@@ -148,7 +148,7 @@ SchurSummary SchurJob::Summarize(const FactorSummary& factor) {
   SchurSummary summary;
   summary.backward_error = backward_error_;
   summary.growth = std::max(factor.pivot_growth, PivotGrowth(largest, stats_.max_abs));
-  // The backward error of the elimination is small beside S, however much S grew.
+  // The backward error of the elimination is relative to S, so it is small however much S grew.
   summary.is_poor = IsGrowthHarmful(summary.growth, options_.factor.factor_dtype) ||
                     !(backward_error_ <= kPoorQuality * static_cast<double>(n_) * eps);
   return summary;
@@ -158,13 +158,13 @@ absl::StatusOr<SchurResult> SchurJob::Run(std::byte* out, StopRequested stop,
                                           KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
-  context_.report().TellColumns(0);  // the context's last job left its own
+  context_.report().TellColumns(0);  // resets the previous job's count
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   if (n_ > 0) CROUT_RETURN_IF_ERROR(ImportMatrix());
   timings.factor += watch.Lap();
   CROUT_ASSIGN_OR_RETURN(Factorization factor, FactorLeadingBlock(stop, timings));
   if (factor.summary.info > 0 || k_ == n_) return SchurResult{std::move(factor), std::nullopt};
-  watch.Lap();  // Factorize has counted its own.
+  watch.Lap();  // excludes the time counted by Factorize
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory(), /*phase=*/1));
   if (k_ > 0) CROUT_RETURN_IF_ERROR(Eliminate(factor));
   timings.solve += watch.Lap();
@@ -181,10 +181,10 @@ absl::StatusOr<SchurResult> SchurJob::Run(std::byte* out, StopRequested stop,
 absl::StatusOr<SchurResult> ComputeSchurComplement(ExecutionContext& context, const SchurPlan& plan,
                                                    Buffer upload, std::byte* out,
                                                    StopRequested stop, KernelTimings& timings) {
-  SyncOnExit sync(context);  // `upload` may still be arriving.
+  SyncOnExit sync(context);  // `upload` may still be arriving
   CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "matrix"));
   SchurJob job(context, plan, std::move(upload));
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed
   return job.Run(out, stop, timings);
 }
 
@@ -192,7 +192,7 @@ absl::StatusOr<SchurResult> ComputeSchurComplement(ExecutionContext& context, Bu
                                                    PackedMatrix shape, const SchurOptions& options,
                                                    std::byte* out, StopRequested stop,
                                                    KernelTimings& timings) {
-  SyncOnExit sync(context);  // on an error of the plan too
+  SyncOnExit sync(context);  // also if planning fails
   CROUT_ASSIGN_OR_RETURN(const SchurPlan plan, PlanSchur(options, shape));
   sync.Dismiss();
   return ComputeSchurComplement(context, plan, std::move(upload), out, stop, timings);

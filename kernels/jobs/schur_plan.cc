@@ -9,7 +9,7 @@
 namespace crout {
 namespace {
 
-// The phases: A11 is factored, then its factors are used.
+// Phases: factoring A11, then using its factors.
 constexpr int kFactoring = 0;
 constexpr int kUsing = 1;
 
@@ -45,7 +45,7 @@ double PredictSeconds(const SchurPlan& plan) {
   const int64_t k = plan.options.leading;
   const int64_t order = plan.complement.rows;
   if (k == 0 || order == 0) return plan.factor.seconds;
-  // The product has order / k times the operations of the solve.
+  // The product takes order / k times the operations of the solve.
   const double solve =
       plan.options.solver->PredictSeconds(plan.options.factor.factor_dtype, k, order);
   return plan.factor.seconds + solve * (1 + static_cast<double>(order) / static_cast<double>(k));

@@ -14,7 +14,7 @@
 namespace crout {
 namespace {
 
-// That beside the matrix of the last step, if there is one.
+// Returns the update kept with the last step's matrix, if there is one.
 std::optional<LowRankUpdate> KeptUpdate(const SeriesStepPlan& plan, const SeriesStart& start) {
   const int64_t rank = plan.matrix.update_rank;
   if (rank == 0) return std::nullopt;
@@ -22,7 +22,7 @@ std::optional<LowRankUpdate> KeptUpdate(const SeriesStepPlan& plan, const Series
                        plan.vector_type);
 }
 
-// One ReadSeriesMatrix call. Its members are what enqueued work uses.
+// One ReadSeriesMatrix call. Owns what enqueued work uses, except the buffers.
 class MatrixReader {
  public:
   MatrixReader(ExecutionContext& context, const SeriesStepPlan& plan, const SeriesStart& start,
@@ -40,7 +40,7 @@ class MatrixReader {
   absl::StatusOr<FactorSummary> Read();
 
  private:
-  // A := the matrix that is there, changed.
+  // A := the existing matrix with the change.
   absl::Status Change();
   absl::Status SetEntries();
   absl::Status AddLowRank();
@@ -56,7 +56,7 @@ class MatrixReader {
   const Factorization* const last_;
   const Factorization* const map_;
   JobBuffers& buffers_;
-  PackedMatrix packed_;  // A as it arrived, or as it was changed
+  PackedMatrix packed_;  // A as received, or as changed
 };
 
 absl::StatusOr<FactorSummary> MatrixReader::Read() {
@@ -82,7 +82,7 @@ absl::StatusOr<FactorSummary> MatrixReader::Read() {
   const MatrixStats& stats = context_.report().matrix;
   CROUT_RETURN_IF_ERROR(CheckFinite(
       stats, packed_, plan_.matrix.change ? "change: the matrix that it makes" : "matrix"));
-  if (plan_.a != plan_.matrix_upload) buffers_.Take(plan_.matrix_upload);  // No longer held.
+  if (plan_.a != plan_.matrix_upload) buffers_.Take(plan_.matrix_upload);  // no longer needed
   matrix.matrix_dtype = packed_.dtype;
   matrix.norm_one = stats.norm_one;
   matrix.norm_inf = stats.norm_inf;
@@ -95,7 +95,7 @@ absl::Status MatrixReader::Change() {
   const Buffer& base = last_->parts[kMatrixPart];
   CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(base.data(), DenseA().data, base.size()));
   packed_.data = DenseA().data;
-  packed_.layout = Layout::kColumnMajor;  // as it is kept
+  packed_.layout = Layout::kColumnMajor;  // layout of a kept matrix
   return plan_.matrix.change->kind == MatrixChange::Kind::kEntries ? SetEntries() : AddLowRank();
 }
 
@@ -134,7 +134,7 @@ absl::Status MatrixReader::SumValues() {
   const Buffer& a = buffers_[plan_.a];
   std::byte* elements = a.data();
   if (plan_.matrix.nonzeros) {
-    // All but the values stays as it is.
+    // Only the values change.
     CROUT_RETURN_IF_ERROR(
         ops().CopyOnDevice(last_->parts[kSparseMatrixPart].data(), a.data(), a.size()));
     elements += SparseLayout(n(), *plan_.matrix.nonzeros, packed_.dtype).value;
@@ -151,7 +151,8 @@ absl::Status MatrixReader::SumValues() {
       "change: value ", line, " (from 0) is of the diagonal, which is real in a hermitian matrix"));
 }
 
-// Whether a change by values has the map that it says, of a matrix that is stored so.
+// Returns true if a change by values has its map, and the map fits the form in which the matrix is
+// stored.
 bool HasMap(const SeriesStepPlan& plan, const SeriesStart& start) {
   const ValueMapShape& map = plan.matrix.change->map;
   const int64_t elements = plan.matrix.nonzeros.value_or(plan.rhs.rows * plan.rhs.rows);

@@ -1,5 +1,5 @@
-// How a step of a series comes to its matrix: it arrives, or it is that of the last step, changed
-// or as it is.
+// Obtains the matrix of a series step: it arrives, or it is the last step's matrix, changed or
+// unchanged.
 #ifndef CROUT_KERNELS_JOBS_SERIES_MATRIX_H_
 #define CROUT_KERNELS_JOBS_SERIES_MATRIX_H_
 
@@ -13,20 +13,21 @@
 
 namespace crout {
 
-// Whose matrix is that of the step, but for a change; null where it arrives.
+// Returns the owner of the last step's matrix, to which a change applies, or null if the matrix
+// arrives.
 const Factorization* LastMatrix(const SeriesStepPlan& plan, const SeriesStart& start);
 
-// FAILED_PRECONDITION where the step needs the last matrix, and it is not there.
+// FAILED_PRECONDITION if the step needs the last matrix and it does not exist.
 absl::Status CheckLastMatrix(const SeriesStepPlan& plan, const SeriesStart& start);
 
-// The update that the step uses its old factor with: of plan.rank, which is not 0.
+// Returns the update with which the step uses its old factor. plan.rank must not be 0.
 LowRankUpdate StepUpdate(const SeriesStepPlan& plan, const SeriesStart& start,
                          const JobBuffers& buffers);
 
-// The size, the type and the norms of A, which is in the plan's buffer `a` then, unless it is the
-// last one as it is. What arrives is in the buffer `matrix_upload`, whose memory is given back
-// where A is elsewhere. A change that extends the update is in that, but for CompleteUpdate.
-// Blocks. INVALID_ARGUMENT as SolveSeriesStep.
+// Reads the matrix and returns its size, type and norms. Afterwards A is in the plan's buffer `a`,
+// unless it is the last matrix unchanged. The received data is in the buffer `matrix_upload`, which
+// is freed if A is elsewhere. A change that extends the update has been added to it, except for
+// CompleteUpdate. Blocks. INVALID_ARGUMENT as in SolveSeriesStep.
 absl::StatusOr<FactorSummary> ReadSeriesMatrix(ExecutionContext& context,
                                                const SeriesStepPlan& plan, const SeriesStart& start,
                                                JobBuffers& buffers);

@@ -28,16 +28,16 @@
 namespace crout {
 namespace {
 
-// With a factor of the matrix itself: where these do not suffice, more would not.
+// Iteration limit with a factor of A itself: if these do not suffice, more would not.
 constexpr int kNewIterations = 20;
-// From there on of amplification times backward error, a bound of X's relative error as far as the
-// amplification tells it, X is in doubt.
+// Smallest product of amplification and backward error, an indicator of X's relative error, at
+// which X is doubtful.
 constexpr double kDoubtfulError = 0.01;
-// What the old factor's solver may leave out of an answer that is corrected anyway. Where it is the
-// factor of the matrix itself, one answer is often enough.
+// Solver tolerance for answers that are corrected afterwards. Not used with the factor of A itself,
+// because then one answer is often enough.
 constexpr double kOldTolerance = 1e-9;
 
-// Where it does, a zero pivot is the matrix's fault and not the method's.
+// Returns true if the method pivots, so that a zero pivot is a property of the matrix.
 bool Pivots(const SeriesStepPlan& plan) {
   if (plan.sparse) return true;
   const FactorizeOptions& options = plan.options.factor;
@@ -45,13 +45,13 @@ bool Pivots(const SeriesStepPlan& plan) {
   return (asked ? asked->rule : options.algorithm->traits().pivoting) != PivotRule::kNone;
 }
 
-// A solve with a factor beside what corrects it.
+// Counts a solve with a factor besides the corrections.
 void AddSolve(Correction* done) {
   ++done->iterations;
   ++done->cost;
 }
 
-// One SolveSeriesStep call. Its members are the buffers that enqueued work uses.
+// One SolveSeriesStep call. Owns the buffers that enqueued work uses.
 class SeriesStepJob {
  public:
   SeriesStepJob(ExecutionContext& context, const SeriesStepPlan& plan, const SeriesStart& start,
@@ -74,37 +74,38 @@ class SeriesStepJob {
 
  private:
   absl::Status ReadRhs();
-  // X := the start that arrives, if one does.
+  // X := the initial guess that arrives, if one does.
   absl::Status ReadStart();
-  // A as it is in this step, wherever it lies.
+  // Returns A of this step, wherever it is stored.
   std::unique_ptr<const Operand> MakeOperand() const;
   CheckedSystem System(const Operand& a) const;
-  // Takes X's residual, and the largest |entry| of each of its columns; what `check` found is still
-  // to be read.
+  // Computes X's residual and the largest modulus in each of its columns. The caller must still
+  // call check.Read().
   absl::Status MeasureWithMaxima(ResidualCheck& check, std::vector<double>* residual);
-  // X := the start that arrived, or that of the last step, measured, but 0 in columns where it is
-  // not nearer than that. False where there is nothing to start from.
+  // X := the initial guess, received or from the last step, and measures it. Columns whose residual
+  // is not smaller than that of 0 are set to 0. Returns false if there is no usable guess.
   absl::StatusOr<bool> TakeStart(ResidualCheck& check);
-  // Measures X, which the old factor has made of B, and by how much that has lowered the residual
-  // of zeros; 0 of several columns, whose gains are not those of the errors that are left.
+  // Measures X, the old factor applied to B, and returns the factor by which it reduced the
+  // residual of 0. Returns 0 for several columns, whose gains do not predict the remaining errors.
   absl::StatusOr<double> MeasureFromZeros(ResidualCheck& check);
   absl::StatusOr<SolverChoice> Choose(const SolverPair& pair, const Factorization& factor) const;
 
   absl::Status TryOldFactor(StopRequested stop);
-  // Makes the old factor's update ready.
+  // Completes the old factor's update.
   absl::Status UpdateFactor(InverseOperator& factor, Correction* done);
   absl::Status FactorAnew(StopRequested stop, KernelTimings& timings);
   absl::Status TryNewFactor(StopRequested stop);
-  // Makes X better with M, near the inverse of A, until it is accurate or that does not help.
+  // Improves X with M, an approximate inverse of A, until it is accurate or further work does not
+  // help.
   absl::Status Improve(ResidualCheck& check, InverseOperator& inverse, const GmresLimits& limits,
                        Correction* done, StopRequested stop);
-  // Judges X. Where it is in doubt though it is as accurate as asked, that is too little to know
-  // it: then X is made as accurate as float64 allows within the other limits, and judged again.
+  // Judges X. If X is as accurate as required but still in doubt, the required accuracy is too low
+  // for a judgment: improves X to float64's accuracy within the other limits and judges it again.
   absl::Status Settle(ResidualCheck& check, InverseOperator& inverse, GmresLimits limits,
                       Correction* done, StopRequested stop);
   // Fills the summary's figures of X.
   absl::Status Judge(const ResidualCheck& check);
-  // Whether the X that is there will do.
+  // Returns true if the current X is acceptable.
   bool Suffices() const;
   absl::Status RoundToDelivered();
   absl::Status Deliver(std::byte* out);
@@ -124,13 +125,13 @@ class SeriesStepJob {
   const SeriesStepPlan& plan_;
   const SeriesStart start_;
   SparseGrowth* const growth_;
-  const Factorization* const kept_;  // whose matrix A is; null where it arrived
+  const Factorization* const kept_;  // owns A; null if A arrived or was changed
   const int64_t n_;
   PackedMatrix packed_rhs_;
   JobBuffers buffers_;
-  FactorSummary matrix_;         // of A: size, type, norms
-  std::vector<double> rhs_max_;  // largest |entry| of each column of B
-  std::vector<double> keep_;     // 0 for columns of the start that are not taken, else 1
+  FactorSummary matrix_;         // size, type and norms of A
+  std::vector<double> rhs_max_;  // largest modulus in each column of B
+  std::vector<double> keep_;     // 0 for columns whose initial guess is not used, otherwise 1
   SeriesStepResult result_;
 };
 
@@ -138,7 +139,7 @@ absl::Status SeriesStepJob::ReadRhs() {
   const GmresMemory memory = Krylov();
   rhs_max_.resize(plan_.columns);
   CROUT_RETURN_IF_ERROR(ops().Import(packed_rhs_, Vectors(plan_.b)));
-  const bool one = plan_.columns == 1;  // what Import finds tells
+  const bool one = plan_.columns == 1;  // then Import's statistics suffice
   if (!one) {
     CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ColumnMaxAbs(Vectors(plan_.b), memory.rhs_max));
     CROUT_RETURN_IF_ERROR(
@@ -214,7 +215,7 @@ absl::StatusOr<bool> SeriesStepJob::TakeStart(ResidualCheck& check) {
   bool all = true;
   keep_.resize(rhs_max_.size());
   for (size_t c = 0; c < keep_.size(); ++c) {
-    const bool nearer = residual_max[c] < rhs_max_[c];  // Not where it is NaN.
+    const bool nearer = residual_max[c] < rhs_max_[c];  // false if NaN
     keep_[c] = nearer ? 1 : 0;
     any |= nearer;
     all &= nearer;
@@ -275,7 +276,7 @@ absl::Status SeriesStepJob::Judge(const ResidualCheck& check) {
   summary.amplification = 0;
   for (size_t c = 0; c < x.size(); ++c) {
     if (x[c] == 0) continue;
-    // Divided first: the product may be out of range.
+    // Divides first, because the product may overflow.
     const double ratio = x[c] / rhs_max_[c] * system.a->NormInf(system.op);
     if (!(ratio <= summary.amplification)) summary.amplification = ratio;
   }
@@ -299,7 +300,7 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
                                                                    tolerance, plan_.old_columns()));
   const std::unique_ptr<const Operand> a = MakeOperand();
   ResidualCheck check(context_, System(*a));
-  SyncOnExit sync(context_);  // The solver's buffers are in use, on an error too.
+  SyncOnExit sync(context_);  // the solver's buffers may be in use, also on an error
   std::optional<UpdatedInverse> updated;
   Correction done;
   if (plan_.rank > 0) {
@@ -309,7 +310,7 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
   }
   InverseOperator& inverse = updated ? static_cast<InverseOperator&>(*updated) : solver;
   CROUT_ASSIGN_OR_RETURN(const bool started, TakeStart(check));
-  double gain = 0;  // not known
+  double gain = 0;  // unknown
   if (!started) {
     CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
     AddSolve(&done);
@@ -339,7 +340,7 @@ absl::Status SeriesStepJob::UpdateFactor(InverseOperator& factor, Correction* do
   result_.summary.update_rank = plan_.rank;
   if (!plan_.matrix.change) return absl::OkStatus();
   AddSolve(done);
-  // Where A is singular, GMRES finds that out.
+  // If A is singular, GMRES detects it.
   return CompleteUpdate(context_, factor, plan_.matrix.change->size,
                         StepUpdate(plan_, start_, buffers_))
       .status();
@@ -370,7 +371,7 @@ absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
   SeriesStepSummary& summary = result_.summary;
   const Factorization& factor = *result_.factor;
   SolverPair solvers = options.with_new;
-  // The method that took the place of the planned one brings its own.
+  // A method that replaced the planned one has its own solver.
   if (plan_.sparse && factor.summary.algorithm != plan_.sparse->options.method.lu->name()) {
     solvers.solver = plan_.sparse->options.otherwise->solver;
   }
@@ -405,7 +406,7 @@ absl::Status SeriesStepJob::RoundToDelivered() {
   const std::unique_ptr<const Operand> a = MakeOperand();
   ResidualCheck check(context_, System(*a));
   const DType single = IsComplex(plan_.vector_type) ? DType::kComplex64 : DType::kFloat32;
-  // The upload has been read: where X is delivered from there is room for it.
+  // The upload is no longer needed, so the delivery buffer is free.
   const AnyMatrix rounded = Columns(plan_.packed, single);
   CROUT_RETURN_IF_ERROR(ops().CopyScaled(Vectors(plan_.x), nullptr, nullptr, rounded));
   CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, Vectors(plan_.x)));
@@ -434,7 +435,7 @@ void SeriesStepJob::KeepForNext() {
     result_.matrix = keep(matrix, PartKind::kOperand, plan_.a);
     result_.matrix->parts.Add(kUpdatePart, PartKind::kPrepared, buffers_.Take(plan_.update));
   } else if (kept_ == nullptr && result_.factor->summary.info > 0) {
-    // Nobody keeps the factor: what follows from this matrix has to find it elsewhere.
+    // The factor is not kept, so a later change of this matrix needs the matrix on its own.
     result_.matrix.emplace();
     result_.matrix->summary = matrix_;
     result_.matrix->parts.Add(matrix, PartKind::kOperand, result_.factor->parts.Take(matrix));
@@ -471,11 +472,11 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory, /*phase=*/1));
     CROUT_RETURN_IF_ERROR(FactorAnew(stop, timings));
-    summary.new_seconds = watch.Lap();  // Factorize has counted its own.
+    summary.new_seconds = watch.Lap();  // not added to `timings`: Factorize adds its own time
     if (result_.factor->summary.info == 0) {
       CROUT_RETURN_IF_ERROR(TryNewFactor(stop));
     } else if (Pivots(plan_)) {
-      summary.solved = false;  // Whatever X the old factor has found.
+      summary.solved = false;  // discards any X found with the old factor
     }
     const double solving = watch.Lap();
     summary.new_seconds += solving;
@@ -484,7 +485,7 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   if (summary.solved) CROUT_RETURN_IF_ERROR(Deliver(out));
   summary.accurate = summary.solved && accurate(summary.backward_error);
-  // A right-hand side that A's null space has no part in hides it.
+  // A right-hand side without a component along A's null space hides the singularity.
   if (result_.factor) summary.nearly_singular |= result_.factor->summary.is_nearly_singular();
   timings.device_to_host += watch.Lap();
   KeepForNext();
@@ -499,7 +500,7 @@ absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
                                                  const SeriesStart& start, SeriesUploads uploads,
                                                  std::byte* out, StopRequested stop,
                                                  KernelTimings& timings, SparseGrowth* growth) {
-  SyncOnExit sync(context);  // The uploads may still be arriving.
+  SyncOnExit sync(context);  // the uploads may still be arriving
   CROUT_RETURN_IF_ERROR(
       CheckUpload(uploads.matrix.size(), plan.buffers.bytes(plan.matrix_upload), "matrix"));
   CROUT_RETURN_IF_ERROR(
@@ -514,7 +515,7 @@ absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
     return absl::UnimplementedError("the device has no operations for Krylov spaces");
   }
   SeriesStepJob job(context, plan, start, growth, std::move(uploads));
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed
   return job.Run(out, stop, timings);
 }
 

@@ -1,4 +1,4 @@
-// A step of a time series: the next system, solved from what is there of the last one.
+// One step of a time series: solves the next system from the data of the last one.
 #ifndef CROUT_KERNELS_JOBS_SERIES_STEP_H_
 #define CROUT_KERNELS_JOBS_SERIES_STEP_H_
 
@@ -19,206 +19,218 @@
 
 namespace crout {
 
-// X of the last step: n x columns by columns, float64 or complex128.
+// X of the last step: n x columns, column-major, float64 or complex128.
 inline constexpr std::string_view kSolutionPart = "solution";
-// A LowRankUpdate, in the type of solutions: the way from the factor's matrix to that beside it.
+// A LowRankUpdate in the type of solutions, from the factor's matrix to the matrix in the same
+// parts.
 inline constexpr std::string_view kUpdatePart = "update";
-// The block of the ValueMap of the last text.
+// The block of the last text's ValueMap.
 inline constexpr std::string_view kValueMapPart = "value map";
 
-// What solves with a factor, as SolveOptions has them.
+// The solvers of a factor, as in SolveOptions.
 struct SolverPair {
   const TriangularSolver* solver = nullptr;
   const TriangularSolver* fallback = nullptr;
 };
 
 struct SeriesStepOptions {
-  // How a new factor is made where one is made. The matrix is kept with it, whatever this says.
+  // Options of a new factor. The matrix is always kept with it, whatever keep_matrix is.
   FactorizeOptions factor;
-  // In its place where the matrix is to stay sparse to its factors: planned by the analysis of its
-  // pattern, the matrix being kept.
+  // If set, replaces `factor`: the new factor is sparse, planned by the analysis of the pattern,
+  // with the matrix kept.
   std::optional<SparseFactorizePlan> sparse;
-  SolverPair with_old;  // read where there is an old factor
+  SolverPair with_old;  // used if there is an old factor
   SolverPair with_new;
   Op op = Op::kNone;
-  // Normwise backward error that is asked of every right-hand side; 0: sqrt(n) u, u the unit
-  // roundoff of the right-hand sides' type. Below u counts as u.
+  // Required normwise backward error of every right-hand side. 0 selects sqrt(n) u, with u the unit
+  // roundoff of the right-hand sides' type. Values below u count as u.
   double accuracy = 0;
-  // Applications of the old factor before a new one is made, and what they may cost (as Correction
-  // has it). 0: made at once.
+  // Limits of the attempt with the old factor: applications, and their cost (as in Correction). 0
+  // applications: make a new factor at once.
   int most_iterations = 0;
   double most_cost = std::numeric_limits<double>::infinity();
-  // It is given up earlier where what seems to be left costs more than that, as much as a new
-  // factor (a cost as Correction has it), but not before as many as least_iterations.
+  // The attempt is given up earlier if its estimated remaining cost (as in Correction) exceeds
+  // `most_left`, typically the cost of a new factor, but not before `least_iterations`.
   double most_left = std::numeric_limits<double>::infinity();
   int least_iterations = 0;
-  // With the old factor, changes of low rank are solved for by Woodbury's formula, as long as all
-  // since it was made are of low rank, and of no more than MostUpdateRank together.
+  // If true, the old factor is used with Woodbury's formula while all changes since it was made are
+  // of low rank, in total at most MostUpdateRank.
   bool update = false;
 };
 
-// Of the changes of a matrix of order n, where a new factor has long been cheaper than each step's
-// products and solve.
+// Returns the largest total rank of changes for order n. At this rank, a new factor is already
+// cheaper than the products and solve of each step.
 int64_t MostUpdateRank(int64_t n);
 
-// Seconds of an iteration with an old factor that `solver` solves with, for as long as none was
-// measured.
+// Returns the predicted seconds of an iteration with an old factor and `solver`, for use until one
+// was measured.
 double PredictIterationSeconds(const TriangularSolver& solver, const FactorSummary& factor,
                                int64_t nrhs);
 
-// Where A of a step comes from.
+// Source of a step's A.
 enum class SeriesSource : uint8_t {
   kUpload,  // it arrives
-  kKept,    // that of the last step, which was solved with the factor of one before
-  kFactor,  // the one that the factor is of: a new factor would be no other, and none is made
+  kKept,    // the last step's matrix, which was solved with an earlier matrix's factor
+  kFactor,  // the matrix of the factor itself; a new factor would be identical, so none is made
 };
 
-// How A follows from the matrix that is there.
+// How A is derived from the existing matrix.
 struct MatrixChange {
   enum class Kind : uint8_t {
-    kEntries,  // some have new values: an EntryList
-    kLowRank,  // A + U V^T: the n x rank U by columns, then V by rows
-    kValues,   // of the lines of a text, in their order: the elements are sums of them by a map
+    kEntries,  // new values for some entries: an EntryList
+    kLowRank,  // A + U V^T: U (n x rank), then V^T (rank x n), both column-major
+    kValues,   // values of a text's lines, in order, summed into elements by a map
   };
 
   Kind kind = Kind::kEntries;
-  int64_t size = 0;        // entries; the rank; values
-  ValueMapShape map = {};  // of kValues
+  int64_t size = 0;        // number of entries, rank, or number of values
+  ValueMapShape map = {};  // for kValues
 };
 
-// Bytes of a change of a matrix of order n, as it arrives. INVALID_ARGUMENT for a size below 1,
-// above n^2 entries, of a rank above n, or of another number of values than lines.
+// Returns the bytes of a change as received, for a matrix of order n. INVALID_ARGUMENT if the size
+// is below 1, more than n^2 entries, a rank above n, or a number of values other than the map's
+// lines.
 absl::StatusOr<size_t> ChangeBytes(const MatrixChange& change, int64_t n, DType dtype);
 
 struct SeriesMatrix {
   SeriesSource source = SeriesSource::kUpload;
-  // As it arrives, or as it is kept, by columns; without data. Of a sparse one the layout says
-  // nothing.
+  // The matrix as received, or as kept (then column-major), without data. The layout is ignored if
+  // it is sparse.
   PackedMatrix shape;
-  std::optional<int64_t> nonzeros;  // of a sparse one
-  // Arrives in the matrix's place; A is the matrix of `source`, which is not kUpload, with it.
+  std::optional<int64_t> nonzeros;  // set if sparse
+  // Arrives instead of a matrix; A is the matrix of `source`, which is not kUpload, with this
+  // change.
   std::optional<MatrixChange> change = std::nullopt;
-  // Of the update that is kept beside the matrix of source kKept; 0: there is none.
+  // Rank of the update kept with a matrix of source kKept; 0: none.
   int64_t update_rank = 0;
 };
 
-// Rank of all changes since the factor was made; 0: not all of them are of low rank.
+// Returns the total rank of all changes since the factor was made; 0 if they are not all of low
+// rank.
 int64_t ChangedRank(const SeriesMatrix& matrix);
 
-// A step, decided before it runs, and its buffers. Where two ids are equal one buffer serves for
-// both. Made by PlanSeriesStep, then constant but for `factor`, as FactorizePlan says.
+// The plan of a step. Equal ids denote a shared buffer. Created by PlanSeriesStep, then constant,
+// except for `factor`, as described for FactorizePlan.
 struct SeriesStepPlan {
   SeriesStepOptions options;
   SeriesMatrix matrix;
-  // Of a new factor, where there may be one: one or the other.
+  // Exactly one is set if a new factor may be made, otherwise neither.
   std::optional<FactorizePlan> factor;
   std::optional<SparseFactorizePlan> sparse;
   bool may_factor() const { return factor || sparse; }
-  PackedMatrix rhs;  // as it arrives, without data
+  PackedMatrix rhs;  // B as received, without data
   PackedMatrix delivered;
-  std::optional<PackedMatrix> x0;  // a start that arrives, without data: shape and type of X
+  // An initial guess that arrives, without data: shape and type of X.
+  std::optional<PackedMatrix> x0;
   DType vector_type = DType::kFloat64;
   int64_t columns = 0;
-  int restart = 0;   // of GMRES
-  int64_t rank = 0;  // of the update that the old factor is used with; 0: with none
+  int restart = 0;   // restart length of GMRES
+  int64_t rank = 0;  // rank of the old factor's update; 0: none
   double accuracy = 0;
-  // Of the old factor's solver: what it is applied to at once.
+  // Returns the largest number of columns to which the old factor's solver is applied at once.
   int64_t old_columns() const;
 
   BufferPlan buffers;
   BufferPlan::Id matrix_upload = 0;
-  BufferPlan::Id a = 0;       // by columns, or sparse
-  BufferPlan::Id update = 0;  // empty where that of the last step serves
+  BufferPlan::Id a = 0;       // column-major, or sparse
+  BufferPlan::Id update = 0;  // empty if the last step's update is used
   BufferPlan::Id update_work = 0;
   BufferPlan::Id rhs_upload = 0;
   BufferPlan::Id x0_upload = 0;
-  BufferPlan::Id b = 0;  // in vector_type by columns, as the next three
+  BufferPlan::Id b = 0;  // in vector_type, column-major, as the next two
   BufferPlan::Id x = 0;
   BufferPlan::Id residual = 0;
-  BufferPlan::Id packed = 0;  // X as it is delivered
+  BufferPlan::Id packed = 0;  // X as delivered
   BufferPlan::Id krylov = 0;
   JobBytes bytes;
 };
 
-// The backward error that a step with these right-hand sides is to reach.
+// Returns the backward error that a step with these right-hand sides must reach.
 double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs);
 
-// `old`: of the factor that is there, if there is one that is not singular. `x0`: how a start
-// arrives, if one does. INVALID_ARGUMENT as
-// PlanFactorize and PlanSolve, where `accuracy` is not in [0, 1), where matrix and right-hand sides
-// differ in height or are empty, where there is an old factor of another order or field than the
-// matrix, or for the change of a matrix that is kept sparse.
+// Plans the step. `old` is the summary of the existing factor, or null if there is none or it is
+// singular. `x0` is the layout of an initial guess that arrives, if any.
+//
+// INVALID_ARGUMENT as in PlanFactorize and PlanSolve. Also if `accuracy` is not in [0, 1), matrix
+// and right-hand sides differ in height or are empty, the old factor has another order or field
+// than the matrix, or a change that is not by values applies to a sparse matrix.
 absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
                                               const FactorSummary* old, const SeriesMatrix& matrix,
                                               PackedMatrix rhs,
                                               std::optional<Layout> x0 = std::nullopt);
 
-// What a step starts from: all of it stays its owner's. Null where there is none.
+// The data from which a step starts, owned by the caller. Null if absent.
 struct SeriesStart {
   const Factorization* factor = nullptr;
-  // As SeriesStepResult has them. The solution is the first X where that has as many columns, and
-  // no other start arrives.
+  // See SeriesStepResult. `solution` is the initial guess if it has the right number of columns
+  // and no other guess arrives.
   const Factorization* matrix = nullptr;
   const Factorization* solution = nullptr;
-  const Factorization* map = nullptr;  // read for a change of kValues
+  const Factorization* map = nullptr;  // used for a change of kValues
 };
 
 struct SeriesStepSummary {
-  // There is an X: one factor or the other served, and no method that pivots found A singular.
+  // True if there is an X: one of the factors was usable, and no pivoting method found A singular.
   bool solved = false;
-  std::string solver;         // whose answer X is
-  int old_iterations = 0;     // applications of the old factor; 0 where it was not tried
-  double old_cost = 0;        // theirs, as Correction has it
-  int new_iterations = 0;     // and of the new one
-  int64_t update_rank = 0;    // of what the old factor was used with, where X is its answer
-  double backward_error = 0;  // of X as delivered
-  bool accurate = false;      // that is what was asked, or better
-  // A lower bound of A's condition number: max over columns of |op(A)| |x| / |b|, infinity-norms.
-  // Near 1 / (n u) A may as well be singular, and X any vector of that size.
+  std::string solver;      // the solver that produced X
+  int old_iterations = 0;  // applications of the old factor; 0 if it was not tried
+  double old_cost = 0;     // their cost, as in Correction
+  int new_iterations = 0;  // applications of the new factor
+  // Rank of the update, if X was computed with the old factor and an update.
+  int64_t update_rank = 0;
+  double backward_error = 0;  // measured on X as delivered
+  bool accurate = false;      // true if backward_error is within the required accuracy
+  // A lower bound of A's condition number: max over columns of |op(A)| |x| / |b|, in infinity
+  // norms. Near 1 / (n u), A is numerically singular, and X may be any vector of that size.
   double amplification = 0;
-  // No figure of X need be right: that is so large (numerics/judgment.h), or 0.01 / backward_error,
-  // or a factor that the step made is of a matrix that is nearly singular.
+  // True if X may have no correct digit: amplification is that large (numerics/judgment.h), or
+  // reaches 0.01 / backward_error, or this step's new factor is of a nearly singular matrix.
   bool nearly_singular = false;
-  double old_seconds = 0;  // spent with the old factor
-  double new_seconds = 0;  // on a new one, and with it
+  double old_seconds = 0;  // time with the old factor
+  double new_seconds = 0;  // time for a new factor and the solve with it
 };
 
-// What the step did with the old factor, for the model of its series.
+// Returns the attempt with the old factor, for the model of the series.
 inline SeriesTry TriedIn(const SeriesStepSummary& summary) {
   return {summary.old_iterations, summary.old_cost, summary.old_seconds};
 }
 
 struct SeriesStepResult {
-  // The new factor, if one was made, with A. Singular: then it is without A, and there is no X, but
-  // where the method does not pivot that which the old factor has found, if it has found one.
+  // The new factor with A, if one was made. If A is singular, the factor is without A and there is
+  // no X. The exception is a method without pivoting, for which an X found with the old factor
+  // remains.
   std::optional<Factorization> factor;
-  // What the next step can start from: factorizations without factors, whose summaries have A's
-  // size, type and norms, and its analysis where there is one. A, if it arrived or was changed and
-  // is not with `factor`, and with it the update if there is one; X, if there is one that is
-  // finite.
+  // Data from which the next step can start: factorizations without factors, whose summaries have
+  // the size, type and norms of A, and its analysis if there is one. `matrix` has A, if A arrived
+  // or was changed and is not in `factor`, together with the update if there is one. `solution` has
+  // X, if X exists and is finite.
   std::optional<Factorization> matrix;
   std::optional<Factorization> solution;
   SeriesStepSummary summary;
 };
 
-// What arrives for a step, in device memory, joined to its context; it need not be there yet. Empty
-// where the plan says that it does not arrive.
+// Uploads of a step, in device memory, joined to its context and possibly still arriving. Empty if
+// the plan has no such upload.
 struct SeriesUploads {
   Buffer matrix;
   Buffer rhs;
   Buffer x0;
 };
 
-// Solves op(A) X = B to the accuracy of the plan: from the start that arrives, or else the last X,
-// or else what the old factor makes of B, by GMRES with that factor, updated where the plan says
-// so, on the right; a start's columns count whose residual is smaller than that of zeros. Where
-// this does not get there in the iterations that it may take, or A may as well be singular, with a
-// new factor, and GMRES with that. X goes to `out` as in Solve, unless summary.solved is false.
-// Blocks. A singular matrix, and an answer that is not as accurate as asked, are results.
-// INVALID_ARGUMENT for NaN, Inf and overflows in A, B and the start, as Factorize and Solve, for
-// changed entries that A has not, or that have two values, and for values that have to be real and
-// are not; CANCELLED between the phases, and before each iteration. `growth`: as FactorizeSparse
-// has it, of the job as a whole; may be null.
+// Solves op(A) X = B to the accuracy of the plan and writes X to `out` as Solve does, unless
+// summary.solved is false.
+//
+// The initial guess is the start that arrives, else the last X, else the old factor applied to B. A
+// column of a start is used only if its residual is smaller than that of zero. The solution is
+// improved by GMRES with the old factor, with its update if one is planned, as right
+// preconditioner. If this does not converge within its limits, or A appears singular, a new factor
+// is made and used likewise.
+//
+// Blocks. A singular matrix and a less accurate solution are results, not errors. INVALID_ARGUMENT
+// for NaN, Inf and overflows in A, B and the start, as in Factorize and Solve, for changed entries
+// outside A or with contradictory values, and for values that must be real but are not. CANCELLED
+// between phases and before each iteration. `growth` is as in FactorizeSparse, for the whole job;
+// may be null.
 absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
                                                  const SeriesStepPlan& plan,
                                                  const SeriesStart& start, SeriesUploads uploads,

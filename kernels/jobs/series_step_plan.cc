@@ -16,13 +16,14 @@
 namespace crout {
 namespace {
 
-// The phases: with the old factor, while a new one is made, with that.
+// Phases: use of the old factor, factorization, use of the new factor.
 constexpr int kOld = 0;
 constexpr int kFactoring = 1;
 constexpr int kNew = 2;
 constexpr Held kAlways = {kOld, kNew};
 
-// Beyond it the core's inverse, which one core of the host makes, and the products count.
+// At larger ranks, the products and the inversion of the core, on one host core, become
+// significant.
 constexpr int64_t kMostUpdateRank = 64;
 
 absl::Status CheckOld(const FactorSummary& old, const PackedMatrix& matrix) {
@@ -74,7 +75,7 @@ absl::Status AddMatrix(SeriesStepPlan& plan) {
   if (matrix.change) {
     CROUT_RETURN_IF_ERROR(AddChangedMatrix(plan, bytes));
   } else if (matrix.source != SeriesSource::kUpload) {
-    // What is kept serves until a new factor takes a copy.
+    // The kept matrix is used in place until a new factor takes a copy.
     plan.matrix_upload = buffers.Add("matrix upload", BufferKind::kUpload, 0);
     plan.a = buffers.Add("copy of the matrix", plan.may_factor() ? bytes : 0,
                          {kFactoring, Held::kByResult});
@@ -90,7 +91,7 @@ absl::Status AddMatrix(SeriesStepPlan& plan) {
   return absl::OkStatus();
 }
 
-// bytes: of X as it is solved for.
+// `bytes`: size of X as it is solved for.
 absl::Status AddSolution(SeriesStepPlan& plan, size_t bytes) {
   constexpr Held kKept = {kOld, Held::kByResult};
   BufferPlan& buffers = plan.buffers;
@@ -128,7 +129,7 @@ absl::Status AddVectors(SeriesStepPlan& plan) {
   return absl::OkStatus();
 }
 
-// analysis: of a sparse factor; null for a dense one.
+// `analysis` is set for a sparse factor and null for a dense one.
 absl::Status AddSolver(SeriesStepPlan& plan, const SolverPair& pair, DType dtype,
                        const Analysis* analysis, int64_t columns, int phase) {
   if (pair.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
@@ -151,7 +152,7 @@ absl::Status CheckShapes(const SeriesStepOptions& options, const PackedMatrix& m
                                                  " rows, the matrix is of order ", matrix.rows));
 }
 
-// The one update that `plan` needs, or 0.
+// Returns the rank of the update that the plan needs, or 0.
 int64_t RankOf(const SeriesStepOptions& options, const FactorSummary* old,
                const SeriesMatrix& matrix) {
   if (!options.update || options.most_iterations == 0 || old == nullptr) return 0;
@@ -173,8 +174,8 @@ double PredictIterationSeconds(const TriangularSolver& solver, const FactorSumma
                                int64_t nrhs) {
   const DType dtype = factor.factor_dtype;
   const int64_t n = factor.n;
-  // A solve reads the factor, and a product the matrix, which is no larger. The products of
-  // vectors, which do not grow as those, are as many calls as both once more.
+  // A solve reads the factor, and a product reads the matrix, which is not larger. Vector
+  // operations, which grow more slowly, need as many calls as both together.
   if (factor.sparse) {
     return 4 * solver.PredictSparseSeconds(*factor.sparse->analysis, dtype, nrhs);
   }
@@ -200,7 +201,7 @@ absl::StatusOr<size_t> ChangeBytes(const MatrixChange& change, int64_t n, DType 
         change.size, " values, but the text of the matrix has ", change.map.lines, " entries"));
   }
   const bool low_rank = change.kind == MatrixChange::Kind::kLowRank;
-  // Two matrices of n^2 entries each have a size, or else this one has none.
+  // Fails if a matrix of n^2 entries has no valid size, so that the sums below cannot overflow.
   CROUT_ASSIGN_OR_RETURN(const size_t whole, MatrixBytes(n, n, dtype));
   const auto most = low_rank ? n : static_cast<int64_t>(whole / SizeOf(dtype));
   if (change.size < 1 || change.size > most) {

@@ -1,4 +1,4 @@
-// The shape of a solution, where one of matrix and right-hand side may be complex.
+// Shape of a solution if matrix or right-hand side may be complex.
 #ifndef CROUT_KERNELS_JOBS_SOLUTION_SHAPE_H_
 #define CROUT_KERNELS_JOBS_SOLUTION_SHAPE_H_
 
@@ -11,14 +11,14 @@
 namespace crout {
 
 struct SolutionShape {
-  PackedMatrix delivered;  // of X, without data: B's, but complex where A is
-  // As it is solved for. With a real A the real parts of a complex B and its imaginary ones are
-  // columns of their own: half the work of making A complex.
+  PackedMatrix delivered;  // X, without data: like B, but complex if A is
+  // Columns of the system that is solved. With a real A, real and imaginary parts of a complex B
+  // are separate columns, which halves the work compared with a complex A.
   int64_t columns = 0;
 };
 
-// Of op(A) X = B, for an A that is real or complex as `field` is. INVALID_ARGUMENT for a size that
-// overflows.
+// Returns the shape for op(A) X = B, with A real or complex as `field` is. INVALID_ARGUMENT if a
+// size overflows.
 inline absl::StatusOr<SolutionShape> ShapeSolution(DType field, const PackedMatrix& rhs) {
   SolutionShape shape{rhs, rhs.cols};
   if (IsComplex(field)) {

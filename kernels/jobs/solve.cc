@@ -26,7 +26,7 @@
 namespace crout {
 namespace {
 
-// One Solve call. Its members are the buffers that enqueued work uses.
+// One Solve call. Owns the buffers that enqueued work uses.
 class SolveJob {
  public:
   SolveJob(ExecutionContext& context, const SolvePlan& plan, const Factorization& factor,
@@ -52,17 +52,17 @@ class SolveJob {
   absl::Status FirstSolve();
   absl::Status EnqueueScaledSolve();
   absl::Status CheckScaledRhs() const;
-  // Solves again where the answer falls short and another solver is in reserve.
+  // Solves again with the solver in reserve, if there is one and the answer is not accurate enough.
   absl::Status MendFirstSolve();
   absl::Status Refine(StopRequested stop);
-  // Until X is accurate, with one solver and one factor after the other, as far as there are any.
+  // Corrects X until it is accurate, trying the available solvers and factors in turn.
   absl::Status CorrectSolution(StopRequested stop);
   absl::Status SolveAgain();
   absl::Status TakeWiderFactor();
   absl::Status RoundToDelivered();
   absl::Status Deliver(std::byte* out);
   SolveSummary Summary() const;
-  // Of X as it was delivered.
+  // Judges X as delivered.
   Doubts Judge(const SolveSummary& summary, std::byte* out) const;
 
   MatrixOps& ops() { return context_.ops(); }
@@ -79,17 +79,17 @@ class SolveJob {
   const SolveOptions& options_;
   const WiderFactor& wider_;
   const Factorization* factor_;
-  const std::unique_ptr<const Operand> matrix_;  // read only where the plan has a residual
+  const std::unique_ptr<const Operand> matrix_;  // used only if the plan computes residuals
   SolverChoice choice_;
   PackedMatrix packed_;
   JobBuffers buffers_;
   std::optional<FactorSolver> solver_;
-  std::optional<ResidualCheck> check_;  // where the plan has a residual
+  std::optional<ResidualCheck> check_;  // set if the plan computes residuals
   double rhs_max_abs_ = 0;
   SolverFallback fallback_ = choice_.fallback;
   int refinement_steps_ = 0;
   int corrections_ = 0;
-  double widening_seconds_ = 0;  // which whoever made the wider factor has counted
+  double widening_seconds_ = 0;  // already counted by the callback that made the wider factor
 };
 
 absl::Status SolveJob::AllocateBuffers() {
@@ -100,7 +100,7 @@ absl::Status SolveJob::AllocateBuffers() {
 }
 
 absl::Status SolveJob::CreateSolver() {
-  // Known only now: the factor may have become one in its matrix's own precision.
+  // Determined here, because the factor may have been replaced by one in its matrix's precision.
   const bool lower = factor_->summary.factor_dtype != plan_.vector_type;
   CROUT_ASSIGN_OR_RETURN(
       solver_, FactorSolver::Create(context_, *factor_, *choice_.solver,
@@ -136,10 +136,10 @@ absl::Status SolveJob::FirstSolve() {
 }
 
 absl::Status SolveJob::MendFirstSolve() {
-  // What is corrected is judged when that is done.
+  // Corrected solutions are judged after their correction.
   if (choice_.in_reserve == nullptr || options_.max_corrections > 0) return absl::OkStatus();
   const FactorSummary& summary = factor_->summary;
-  // A NaN is not below either.
+  // The comparison is false for NaN.
   if (check_->errors().normwise <= AcceptedBackwardError(summary.factor_dtype, summary.n)) {
     return absl::OkStatus();
   }
@@ -150,7 +150,7 @@ absl::Status SolveJob::MendFirstSolve() {
 }
 
 absl::Status SolveJob::EnqueueScaledSolve() {
-  // The statistics of B, before those of the scaled B take their place.
+  // Reads the statistics of B before those of the scaled B replace them.
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   const MatrixStats& stats = context_.report().matrix;
   CROUT_RETURN_IF_ERROR(CheckFinite(stats, packed_, "right-hand side"));
@@ -159,7 +159,7 @@ absl::Status SolveJob::EnqueueScaledSolve() {
 }
 
 absl::Status SolveJob::CheckScaledRhs() const {
-  // B is finite: only scaling can have made an Inf.
+  // B is finite, so an Inf results from scaling.
   if (context_.report().matrix.first_non_finite < 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("right-hand side, whose largest entry is of magnitude ", rhs_max_abs_,
@@ -183,7 +183,7 @@ absl::Status SolveJob::SolveAgain() {
 
 absl::Status SolveJob::TakeWiderFactor() {
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  solver_.reset();  // Its buffers were reserved once.
+  solver_.reset();  // its buffers were reserved only once
   Stopwatch watch;
   CROUT_ASSIGN_OR_RETURN(factor_, wider_());
   widening_seconds_ = watch.Lap();
@@ -219,7 +219,7 @@ absl::Status SolveJob::CorrectSolution(StopRequested stop) {
 
 absl::Status SolveJob::RoundToDelivered() {
   if (RealOf(packed_.dtype) == DType::kFloat64) return absl::OkStatus();
-  // The upload has been read: where X is delivered from there is room for it.
+  // The upload is no longer needed, so the delivery buffer is free.
   const DType single = IsComplex(plan_.vector_type) ? DType::kComplex64 : DType::kFloat32;
   const AnyMatrix rounded = Columns(plan_.packed, single);
   CROUT_RETURN_IF_ERROR(ops().CopyScaled(Solution(), nullptr, nullptr, rounded));
@@ -336,9 +336,9 @@ absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& p
                                    const Factorization& factor, Buffer upload, std::byte* out,
                                    StopRequested stop, KernelTimings& timings,
                                    const WiderFactor& wider) {
-  SyncOnExit sync(context);  // `upload` may still be arriving.
+  SyncOnExit sync(context);  // `upload` may still be arriving
   const SolveOptions& options = plan.options;
-  // A singular factor was not prepared: that it is singular says more.
+  // A singular factor is never prepared; report the singularity rather than missing preparation.
   SolverChoice choice{options.solver};
   if (factor.summary.info == 0) {
     CROUT_ASSIGN_OR_RETURN(choice, ChooseSolver(factor.summary, options, plan.needs_residual));
@@ -349,14 +349,14 @@ absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& p
     return absl::UnimplementedError("the device has no operations for Krylov spaces");
   }
   SolveJob job(context, plan, factor, choice, wider, std::move(upload));
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed
   return job.Run(out, stop, timings);
 }
 
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
                                    Buffer upload, PackedMatrix shape, const SolveOptions& options,
                                    std::byte* out, StopRequested stop, KernelTimings& timings) {
-  SyncOnExit sync(context);  // on an error of the plan too
+  SyncOnExit sync(context);  // also if planning fails
   CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
   sync.Dismiss();
   return Solve(context, plan, factor, std::move(upload), out, stop, timings);

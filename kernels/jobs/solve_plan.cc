@@ -12,17 +12,17 @@
 namespace crout {
 namespace {
 
-// Null of a dense factor.
+// Returns null for a dense factor.
 const Analysis* AnalysisOf(const FactorSummary& factor) {
   return factor.sparse ? factor.sparse->analysis.get() : nullptr;
 }
 
-// What the solver of a factor in lower precision may leave out of answers that are corrected. The
-// first of them is off by more than that only where the factor itself hardly serves.
+// Solver tolerance of a low-precision factor whose answers are corrected. The first answer has a
+// larger error only if the factor itself is hardly usable.
 constexpr double kCorrectedTolerance = 0.01;
 
 double LowerTolerance(const SolveOptions& options) {
-  // The error bound's own solves are not corrected.
+  // The solves of the error bound are not corrected.
   const bool corrected = options.max_corrections > 0 && !options.error_bound;
   return corrected && options.solver_tolerance == 0 ? kCorrectedTolerance
                                                     : options.solver_tolerance;
@@ -43,7 +43,7 @@ absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
   CROUT_ASSIGN_OR_RETURN(const size_t wider,
                          FactorSolver::Bytes(*options.solver, widest, rhs.rows, plan.columns,
                                              options.fallback, analysis));
-  // Which of the two will solve is known only when the factor is, and what the first one answers.
+  // Which of the two solvers runs depends on the factor and on the first answer.
   CROUT_ASSIGN_OR_RETURN(const size_t solver,
                          FactorSolver::Bytes(*options.solver, factor.factor_dtype, rhs.rows,
                                              plan.columns, options.fallback, analysis));
@@ -81,7 +81,7 @@ absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSum
   plan.options = options;
   plan.shape = shape;
   const bool complex = IsComplex(factor.factor_dtype);
-  // Of a real matrix the two are one, and methods are asked for the usual one.
+  // For a real matrix both are equal; methods receive the usual one.
   if (!complex && options.op == Op::kConjugateTranspose) plan.options.op = Op::kTranspose;
   CROUT_ASSIGN_OR_RETURN(const SolutionShape solution, ShapeSolution(factor.factor_dtype, shape));
   plan.delivered = solution.delivered;

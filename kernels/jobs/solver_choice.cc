@@ -29,7 +29,7 @@ absl::StatusOr<SolverChoice> ChooseSolver(const FactorSummary& factor, const Sol
     return absl::FailedPreconditionError(absl::StrCat("solver '", ToAbsl(solver.name()),
                                                       "' needs a factor that was prepared for it"));
   }
-  // Of the error bound's own solves nobody measures the backward error.
+  // The backward errors of the error bound's own solves are not measured.
   const bool judged = measured && !options.error_bound;
   if (TrustIn(solver, factor, options) >= (judged ? Trust::kMeasured : Trust::kFull)) {
     return SolverChoice{&solver, options.fallback};

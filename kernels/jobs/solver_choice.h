@@ -1,4 +1,4 @@
-// Which of the solvers that a solve may use is the one that runs.
+// Chooses between the solvers that a solve may use.
 #ifndef CROUT_KERNELS_JOBS_SOLVER_CHOICE_H_
 #define CROUT_KERNELS_JOBS_SOLVER_CHOICE_H_
 
@@ -10,15 +10,15 @@ namespace crout {
 
 struct SolverChoice {
   const TriangularSolver* solver = nullptr;
-  // Solves again where the measured backward error is above AcceptedBackwardError; null where
-  // `solver` needs no such check, or there is no other.
+  // Solves again if the measured backward error exceeds AcceptedBackwardError. Null if `solver`
+  // needs no such check, or there is no other solver.
   const TriangularSolver* in_reserve = nullptr;
   SolverFallback fallback = SolverFallback::kNone;
 };
 
-// For a factor that is not singular. `measured`: the backward error of the answer will be known. A
-// solver that its bound alone does not vouch for is used only then. FAILED_PRECONDITION if the
-// solver needs a factor that was prepared, or none is accurate enough.
+// Chooses a solver for a nonsingular factor. `measured`: the backward error of the answer will be
+// measured. Only then is a solver allowed whose error bound does not guarantee its accuracy.
+// FAILED_PRECONDITION if the solver requires preparation, or no solver is accurate enough.
 absl::StatusOr<SolverChoice> ChooseSolver(const FactorSummary& factor, const SolveOptions& options,
                                           bool measured);
 

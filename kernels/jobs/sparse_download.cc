@@ -10,7 +10,7 @@
 namespace crout {
 namespace {
 
-// A reader's permutation of rows and what it goes by, and the counts of WriteFactor.
+// Bytes of a FactorEntries (two index arrays and a temporary one) and of WriteFactor's counts.
 size_t WorkBytes(int64_t n) { return n * 3 * sizeof(int32_t) + FactorWriterBytes(n); }
 
 void WriteFronts(const Analysis& analysis, std::span<const std::byte> block, DType dtype,
@@ -53,7 +53,7 @@ absl::StatusOr<Buffer> DownloadSparse(ExecutionContext* context, const SparseLu&
     block = {copy.data(), copy.size()};
   }
   if (analysis.n == 0) {
-    download_internal::Store(int64_t{0}, out.data());  // two offsets
+    download_internal::Store(int64_t{0}, out.data());  // two int32 row offsets, both 0
   } else if (method.LeavesFronts()) {
     WriteFronts(analysis, block, factor.factor_dtype, layout, out.data());
   } else {

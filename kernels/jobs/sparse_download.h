@@ -13,14 +13,14 @@
 
 namespace crout {
 
-// Host bytes that the download of such a sparse factor takes at most, in the sizes in which memory
-// is given out, what is needed on the way included. `on_host`: the factor is in host memory.
+// Returns an upper bound of the host bytes of a download, as charged and including temporary
+// memory. `on_host`: the factor is in host memory.
 absl::StatusOr<size_t> SparseDownloadBytes(const SparseLu& method, const FactorSummary& factor,
                                            bool on_host);
 
-// Of the factor that `method` made and of which these are the parts, in the memory of the context's
-// device or, without a context, of the host. Blocks until the copy in `memory`, of the host, is
-// complete: as SparseDownloadLayout says.
+// Downloads the factor with these parts, made by `method`, to `memory`, which is host memory, laid
+// out by SparseDownloadLayout. The parts are in the memory of the context's device, or in host
+// memory if `context` is null. Blocks until the copy is complete.
 absl::StatusOr<Buffer> DownloadSparse(ExecutionContext* context, const SparseLu& method,
                                       const FactorSummary& factor, const FactorParts& parts,
                                       MemoryResource& memory);

@@ -24,13 +24,13 @@
 namespace crout {
 namespace {
 
-// The phases: A11 is factored, then S is taken out and judged.
+// Phases: factoring A11, then extracting and judging S.
 constexpr int kFactoring = 0;
 constexpr int kTaking = 1;
 constexpr Held kLater = {kTaking, kTaking};
 constexpr int kVectors = 3;
 
-// Where S is measured: one ComputeSparseSchur call, once A11 is factored.
+// Extracts and judges S for one ComputeSparseSchur call, after A11 was factored.
 class Complement {
  public:
   Complement(ExecutionContext& context, const SparseSchurPlan& plan, const Factorization& factor,
@@ -51,7 +51,7 @@ class Complement {
     std::byte* const at = buffers_[plan_.vectors].data() + i * n_ * SizeOf(wide);
     return {at, wide, n_, 1, n_};
   }
-  // To vector i: `values`, of the unknowns that are kept, and zeros.
+  // Sets vector i to `values` for the kept unknowns and 0 elsewhere.
   template <class W>
   absl::Status Put(const std::vector<W>& values, int i);
   template <class W>
@@ -76,7 +76,7 @@ absl::Status Complement::Deliver(std::byte* out) {
   std::byte* const delivered = buffers_[plan_.packed].data();
   MatrixOps& ops = context_.ops();
   CROUT_RETURN_IF_ERROR(ops.Export({at, dtype, m_, m_, m_}, plan_.complement, delivered));
-  // Its statistics.
+  // Computes the statistics.
   PackedMatrix packed = plan_.complement;
   packed.data = delivered;
   CROUT_RETURN_IF_ERROR(ops.Import(packed, {delivered, packed.dtype, m_, m_, m_}));
@@ -93,7 +93,7 @@ absl::Status Complement::Put(const std::vector<W>& values, int i) {
   return context_.Synchronize();
 }
 
-// With v = (-A11^-1 A12 z, z), which is what a solve of (0, z) gives, A v is (0, S z).
+// With v = (-A11^-1 A12 z, z), the solution for the right-hand side (0, z), A v is (0, S z).
 template <class W>
 absl::StatusOr<double> Complement::BackwardError(const std::byte* out) {
   std::vector<W> z(m_), s_z(m_);
@@ -137,14 +137,14 @@ absl::StatusOr<SchurSummary> Complement::Judge(const std::byte* out) {
                                                      ? BackwardError<std::complex<double>>(out)
                                                      : BackwardError<double>(out));
   const double eps = std::max(UnitRoundoff(factor.matrix_dtype), UnitRoundoff(factor.factor_dtype));
-  // A pivot that was made larger is one of another A11, whose S may have nothing in common with
-  // this one's however near the two are: no step of refinement follows.
+  // A perturbed pivot belongs to a different A11. Its S may be entirely different, however close
+  // the two matrices are, because no refinement follows.
   summary.is_poor = factor.is_perturbed() || IsGrowthHarmful(summary.growth, factor.factor_dtype) ||
                     !(summary.backward_error <= kPoorQuality * static_cast<double>(n_) * eps);
   return summary;
 }
 
-// The memory of a larger factor of A11, and of what follows it.
+// Claims memory for a larger factor of A11 and for the rest of the job.
 class SchurGrowth final : public SparseGrowth {
  public:
   SchurGrowth(const SparseFactorizePlan& factor, SparseGrowth& memory)
@@ -165,7 +165,7 @@ class SchurGrowth final : public SparseGrowth {
  private:
   const SparseFactorizePlan& factor_;
   SparseGrowth& memory_;
-  std::shared_ptr<const Analysis> kept_;  // that claims are for
+  std::shared_ptr<const Analysis> kept_;  // the analysis that the claims are for
 };
 
 }  // namespace
@@ -228,7 +228,7 @@ absl::StatusOr<SchurResult> ComputeSparseSchur(ExecutionContext& context,
     sync.Dismiss();
   }
   factor.parts = {};
-  factor.summary.n -= plan.complement.rows;  // A11's
+  factor.summary.n -= plan.complement.rows;  // order of A11
   result.factor = std::move(factor);
   return result;
 }

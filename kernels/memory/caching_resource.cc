@@ -40,7 +40,7 @@ absl::StatusOr<void*> CachingResource::DoAllocate(size_t bytes) {
   if (bytes > kLargestBlock) return absl::ResourceExhaustedError("request above 2^62 bytes");
   if (void* block = Take(bytes)) return block;
   const size_t block_bytes = BlockBytes(bytes);
-  GiveBack(max_cached_bytes_, block_bytes);  // what a new block leaves no place for
+  GiveBack(max_cached_bytes_, block_bytes);  // Frees cached blocks to make room for the new one.
   CROUT_RETURN_IF_ERROR(Failpoint("memory.acquire"));
   auto block = source_->Acquire(block_bytes);
   if (!block.ok()) {
@@ -95,7 +95,7 @@ size_t CachingResource::GiveBack(size_t most, size_t bytes) noexcept {
       size_class.free.pop_back();
       stats_.bytes_cached -= block_bytes;
     }
-    // Unmapping takes milliseconds for large blocks: not under the lock.
+    // Released outside the lock: unmapping a large block takes milliseconds.
     source_->Release(block, block_bytes);
   }
 }

@@ -1,5 +1,5 @@
-// A memory resource that keeps freed blocks for the next job: no driver or kernel call, and no page
-// fault, on the hot path.
+// A memory resource that caches freed blocks, so that the hot path makes no driver or system calls
+// and takes no page faults.
 #ifndef CROUT_KERNELS_MEMORY_CACHING_RESOURCE_H_
 #define CROUT_KERNELS_MEMORY_CACHING_RESOURCE_H_
 
@@ -16,39 +16,37 @@
 
 namespace crout {
 
-// Where a CachingResource gets blocks that it does not have: the system or a device's driver.
-// Thread-safe.
+// Supplies the blocks of a CachingResource: the system or a device driver. Thread-safe.
 class BlockSource {
  public:
   virtual ~BlockSource() = default;
 
-  // A block of exactly `bytes` bytes (> 0), aligned to 256; RESOURCE_EXHAUSTED if there is none.
+  // Allocates exactly `bytes` bytes (> 0), aligned to 256. RESOURCE_EXHAUSTED if memory is short.
   virtual absl::StatusOr<void*> Acquire(size_t bytes) = 0;
 
-  // Takes back a block of Acquire(bytes).
+  // Frees a block of Acquire(bytes).
   virtual void Release(void* block, size_t bytes) = 0;
 };
 
-// Requests are rounded up to BlockBytes(), each size with a free list. When the source has nothing
-// left, everything cached goes back to it and the request is tried once more. Thread-safe.
+// Rounds requests up to BlockBytes(), with one free list per size. If the source fails, the
+// resource returns all cached blocks to it and tries once more. Thread-safe.
 class CachingResource final : public MemoryResource {
  public:
   struct Stats {
-    size_t bytes_in_use = 0;  // in blocks handed out, as rounded up
-    size_t bytes_cached = 0;  // in blocks kept for later
+    size_t bytes_in_use = 0;  // allocated blocks, rounded up
+    size_t bytes_cached = 0;  // free blocks
   };
 
-  // Keeps up to `max_cached_bytes` of free blocks, of any size, and no more than leaves those and
-  // what is handed out together within `max_held_bytes`; beyond, the classes used least recently
-  // are given back first. What is asked for is handed out whatever is held: that is for a budget to
-  // say.
+  // Caches up to `max_cached_bytes` of free blocks, and fewer if cached and allocated blocks
+  // together would exceed `max_held_bytes`. The least recently used size classes are released
+  // first. Neither limit restricts allocation; that is the task of a budget.
   CachingResource(std::unique_ptr<BlockSource> source, size_t max_cached_bytes,
                   size_t max_held_bytes = std::numeric_limits<size_t>::max());
   ~CachingResource() override;
 
   bool HasFree(size_t bytes) const override;
 
-  // The blocks used least recently go first.
+  // Releases the least recently used size classes first.
   size_t TrimTo(size_t bytes) override;
 
   Stats stats() const;
@@ -64,14 +62,14 @@ class CachingResource final : public MemoryResource {
     std::vector<void*> free;
   };
 
-  // Null where no block of the class is free.
+  // Returns null if no block of the class is free.
   void* Take(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether there is a place for the block among the free ones.
+  // Adds a freed block to its free list. Returns false if it may not be cached.
   bool Keep(void* block, size_t bytes) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
-  // What may be kept beside the blocks handed out and `bytes` more.
+  // Bytes that may be cached while `bytes` more than now are allocated.
   size_t MostCached(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Gives free blocks back until no more than `most` bytes are cached, and what may be beside
-  // `bytes` more; returns how many are. Needs no memory.
+  // Releases free blocks until at most `most` bytes are cached and there is room for `bytes` more
+  // allocated bytes. Returns the bytes still cached. Allocates no memory.
   size_t GiveBack(size_t most, size_t bytes) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   FreeList* LeastRecentlyUsed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -81,7 +79,7 @@ class CachingResource final : public MemoryResource {
   const size_t max_held_bytes_;
 
   mutable Mutex mutex_;
-  std::vector<FreeList> classes_ ABSL_GUARDED_BY(mutex_);  // by index of the class
+  std::vector<FreeList> classes_ ABSL_GUARDED_BY(mutex_);  // by class index
   uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
   Stats stats_ ABSL_GUARDED_BY(mutex_);
 };

@@ -37,7 +37,7 @@ bool StagingPool::scarce() const {
 }
 
 StagingPool::Block* StagingPool::TakeFree(Upload& upload) {
-  upload.pool_.mutex_.AssertHeld();  // ours, which the analysis cannot know
+  upload.pool_.mutex_.AssertHeld();  // the same mutex, which the analysis cannot infer
   if (free_.empty() || upload.in_flight_ >= options_.copies_per_upload) return nullptr;
   Block* block = free_.back();
   free_.pop_back();
@@ -66,8 +66,8 @@ void StagingPool::TakeBack(Block* block) {
 }
 
 void StagingPool::Notify(Grant grant) {
-  GoOnWithoutMemory([&] { grant.on_ready(); });  // its upload then ends by its limits
-  grant.on_ready = nullptr;                      // before others hear that nothing of it is in use
+  GoOnWithoutMemory([&] { grant.on_ready(); });  // on failure, the upload ends by its time limits
+  grant.on_ready = nullptr;  // destroyed before the destructor of the upload can continue
   MutexLock lock(&mutex_);
   notifying_ = nullptr;
   notified_.SignalAll();
@@ -115,7 +115,7 @@ std::span<std::byte> StagingPool::Upload::Take(absl::AnyInvocable<void()> on_rea
     current_ = granted_ != nullptr ? std::exchange(granted_, nullptr) : pool_.TakeFree(*this);
     if (current_ == nullptr) {
       const bool waits = static_cast<bool>(on_ready_);
-      std::swap(on_ready_, on_ready);  // the one before is destroyed without the lock
+      std::swap(on_ready_, on_ready);  // the previous callback is destroyed outside the lock
       if (!waits) pool_.waiting_.push_back(this);
       return {};
     }
@@ -143,12 +143,12 @@ void StagingPool::Upload::Return() {
 }
 
 StagingPool::Upload::~Upload() {
-  absl::AnyInvocable<void()> dropped;  // destroyed without the lock
+  absl::AnyInvocable<void()> dropped;  // destroyed outside the lock
   MutexLock lock(&pool_.mutex_);
   std::erase(pool_.waiting_, this);
   dropped = std::exchange(on_ready_, nullptr);
-  // An on_ready that runs now may still use what the caller is about to free; unless it is the one
-  // that brought us here.
+  // A running on_ready may still use objects that the caller is about to free, so wait for it. If
+  // the destructor runs inside on_ready, on the pool's thread, do not wait.
   while (pool_.notifying_ == this && std::this_thread::get_id() != pool_.thread_.get_id()) {
     pool_.notified_.Wait(&pool_.mutex_);
   }

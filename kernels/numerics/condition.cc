@@ -20,10 +20,11 @@
 namespace crout {
 namespace {
 
-// Powers of two, kept as multiples of the largest: their products with a vector then stay in range.
+// Powers of two, stored relative to the largest, so that their products with a vector cannot
+// overflow.
 class NormalizedScales {
  public:
-  // Without scales, the identity.
+  // An empty `scales` is the identity.
   explicit NormalizedScales(std::vector<double> scales)
       : scales_(std::move(scales)),
         largest_(scales_.empty() ? 1 : MaxAbs(std::span<const double>(scales_))) {
@@ -41,16 +42,16 @@ class NormalizedScales {
   double largest_;
 };
 
-// With As = diag(r) A diag(c), A^-1 = diag(c) As^-1 diag(r) over the largest scales.
+// With As = diag(r) A diag(c): applies A^-1 = diag(c) As^-1 diag(r), divided by the largest scales.
 struct ScaledInverse {
-  HostVectorSolver solver;  // of As
+  HostVectorSolver solver;  // inverse of As
   NormalizedScales row;
   NormalizedScales col;
 
   template <class T>
   absl::Status Apply(bool adjoint, std::span<T> x) {
     (adjoint ? col : row).Apply(x);
-    // The solve sees numbers near 1, whatever the range of the factor's type.
+    // Normalizes x, so that the solve stays in range for any factor type.
     const double scale = NormalizingScale(MaxAbs(x));
     for (T& v : x) v *= scale;
     CROUT_RETURN_IF_ERROR(solver.Solve(adjoint ? AdjointOf<T>(Op::kNone) : Op::kNone, x));
@@ -86,12 +87,12 @@ absl::StatusOr<double> EstimateRcond(ExecutionContext& context, InverseOperator&
                              ? EstimateInverseNorm<std::complex<double>>(inverse.order(), scaled)
                              : EstimateInverseNorm<double>(inverse.order(), scaled));
   sync.Dismiss();
-  // Extended range: A's norm, its inverse's and the scales may be far from each other. A norm
-  // beyond float64's is at most n times the largest number there, which takes its place.
+  // Extended range: the norms of A and A^-1 and the scales may differ widely. A norm that overflows
+  // float64 is at most n times the largest float64, which is used instead.
   const double norm = std::min(norm_one, std::numeric_limits<double>::max());
   const long double rcond =
       1.0L / inverse_norm / scaled.row.largest() / scaled.col.largest() / norm;
-  // A factor that was rounded more than the norm can seem to be better than any matrix.
+  // Rounding in the factor can make the estimate exceed 1.
   return std::isfinite(rcond) ? static_cast<double>(std::min(rcond, 1.0L)) : 0.0;
 }
 

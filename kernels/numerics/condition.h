@@ -1,4 +1,4 @@
-// Reciprocal condition numbers from an inverse.
+// Estimation of reciprocal condition numbers.
 #ifndef CROUT_KERNELS_NUMERICS_CONDITION_H_
 #define CROUT_KERNELS_NUMERICS_CONDITION_H_
 
@@ -13,20 +13,20 @@
 
 namespace crout {
 
-// Powers of two that equilibrated a matrix, in host memory: n each, or none where its rows, or
-// columns, were not scaled.
+// Equilibration scales (powers of two) in host memory: n each, or empty if rows or columns were not
+// scaled.
 struct HostScales {
   std::vector<double> row;
   std::vector<double> col;
 };
 
-// Bytes of device memory that EstimateRcond owns.
+// Returns the bytes of device memory that EstimateRcond allocates.
 absl::StatusOr<size_t> RcondBytes(DType factor_dtype, int64_t n);
 
-// 1 / (|A|_1 est(|A^-1|_1)), LAPACK gecon, where `inverse` is of diag(row) A diag(col), which is
-// not singular. That the scales are apart from it lets them, and A^-1, leave float64's range.
-// `norm_one` is |A|_1. At most 1; 0 where the estimate overflows. Blocks; `stop` is asked before
-// each product.
+// Estimates 1 / (|A|_1 |A^-1|_1) as LAPACK gecon does. `inverse` is the inverse of diag(row) A
+// diag(col), which is nonsingular; separate scales allow them and A^-1 to exceed float64's range.
+// `norm_one` is |A|_1. The result is at most 1, and 0 if the estimate of |A^-1|_1 overflows.
+// Blocks; polls `stop` before each product.
 absl::StatusOr<double> EstimateRcond(ExecutionContext& context, InverseOperator& inverse,
                                      const HostScales& scales, double norm_one, StopRequested stop);
 

@@ -10,31 +10,34 @@
 namespace crout {
 namespace {
 
-// Steps of refinement that gain less than that leave the rest to GMRES, whose cycles cost a product
-// and orthogonalizations more than as many steps, and which then needs fewer of them.
+// A refinement step that reduces the error by less than this factor hands over to GMRES, which then
+// needs fewer steps. A GMRES cycle costs a product and orthogonalizations more than the same number
+// of refinement steps.
 constexpr double kRefinementGain = 300;
-// GMRES needs at least so much of the steps that refinement would.
+// Lower bound of the GMRES iterations, as a fraction of the refinement steps that they replace.
 constexpr double kShareOfSteps = 2.0 / 3;
-// Beyond, what a step gains tells too little of the ones to come.
+// Beyond this many steps, the gain of one step predicts too little about later steps.
 constexpr double kMostSteps = 8;
-// An iteration of GMRES gains at most what as many steps of refinement do, where those gain little.
+// Upper bound of the refinement steps that one GMRES iteration replaces if steps gain little.
 constexpr double kStepsOfAnIteration = 4;
-// Not where they gain next to nothing: a few directions in which the inverse is far off hold
-// refinement up, and GMRES is through with them in as many iterations.
+// Smallest gain for which that bound holds. At smaller gains, a few directions in which the inverse
+// is inaccurate delay refinement, and GMRES resolves them in as many iterations.
 constexpr double kTellingGain = 1.5;
 
-// What GMRES costs, in steps of refinement.
+// Cost of GMRES in refinement steps.
 struct GmresPrice {
-  double cycle = 0;  // beside its iterations
+  double cycle = 0;  // in addition to its iterations
   double iteration = 0;
 };
 
-// Of order n. A cycle takes half a step for the product, and an iteration a step; on a GPU both
-// wait for more calls, and those for each other and for the host. Measured on an H100 with dense
-// matrices, of a step, an iteration, and a cycle beside its iterations: 0.075, 0.16 and 0.14 ms at
-// n = 1024, 0.47, 0.62 and 0.33 at 8192. A sparse matrix counts as a dense one of its order: what
-// its steps wait for its factor's structure tells, and nothing of that was measured. Not the times
-// of this machine: the same input is to give the same bits.
+// Returns the cost for order n. A cycle adds half a step for its product, and an iteration costs a
+// step. On a GPU both add the latency of further calls, which wait for each other and for the host.
+//
+// Measured on an H100 with dense matrices, in ms for a step, an iteration, and a cycle besides its
+// iterations: 0.075, 0.16 and 0.14 at n = 1024; 0.47, 0.62 and 0.33 at n = 8192. A sparse matrix
+// counts as a dense one of its order: the latency of its steps depends on the structure of its
+// factor and was not measured. The model uses fixed constants rather than timings of this machine,
+// because the same input must give the same bits.
 GmresPrice PriceOfGmres(ExecutionContext& context, int64_t n) {
   constexpr double kProduct = 0.5;
   if (context.device().info().kind == DeviceKind::kHost) return {kProduct, 1};
@@ -43,20 +46,20 @@ GmresPrice PriceOfGmres(ExecutionContext& context, int64_t n) {
   return {kProduct + 1e-4 / step, 1 + (7.5e-5 + 1e-8 * order) / step};
 }
 
-// The least cost of lowering an error from `error` to `enough` where a step of refinement gains so
-// much. 0 at the goal.
+// Returns the smallest cost of reducing an error from `error` to `enough` if a refinement step
+// gains the factor `gain`. 0 if the goal is reached.
 double LeastLeft(double error, double enough, double gain, const GmresPrice& price) {
   if (!(error > enough)) return 0;
-  // Where the gain tells nothing, one iteration may do.
+  // A small gain predicts nothing: one iteration may suffice.
   if (!(gain > kTellingGain)) return price.cycle + price.iteration;
   const double iterations = IterationsLeft(error, enough, std::pow(gain, kStepsOfAnIteration));
   return std::min(IterationsLeft(error, enough, gain),
                   price.cycle + std::max(iterations, 1.0) * price.iteration);
 }
 
-// The most steps of refinement that cost less than what GMRES would need in their place.
+// Returns the largest number of refinement steps that is cheaper than GMRES in their place.
 double FewSteps(const GmresPrice& price) {
-  const double saved = 1 - kShareOfSteps * price.iteration;  // by GMRES, of each step
+  const double saved = 1 - kShareOfSteps * price.iteration;  // saved by GMRES per replaced step
   return saved > 0 ? std::min(price.cycle / saved, kMostSteps) : kMostSteps;
 }
 
@@ -67,12 +70,12 @@ absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& che
                                    const GmresMemory& memory, StopRequested stop) {
   const GmresPrice price = PriceOfGmres(context, check.system().x.rows);
   Correction done;
-  // Steps of refinement that may still be done.
+  // Refinement steps that the limits still allow.
   const auto steps = [&] {
     return static_cast<int>(
         std::min<double>(limits.max_iterations - done.iterations, limits.most_cost - done.cost));
   };
-  // A step that is to be given up is not made longer.
+  // `few_steps` is capped by most_left, so that refinement does not continue a step to be given up.
   RefinementLimits refinement{.max_steps = steps(),
                               .enough = limits.enough,
                               .least_gain = kRefinementGain,
@@ -104,7 +107,7 @@ absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& che
   done.iterations += gmres.iterations;
   done.cost += gmres.cycles * price.cycle + gmres.iterations * price.iteration;
   if (!check.wide_range() || gmres.given_up) return done;
-  // Near the end of the range only residuals are known well enough.
+  // Near the end of the range, only residuals are accurate enough.
   refinement = {.max_steps = steps(), .enough = limits.enough};
   CROUT_ASSIGN_OR_RETURN(const Refinement last,
                          Refine(context, check, inverse, refinement, memory.previous, stop));

@@ -1,4 +1,4 @@
-// Corrects a solution with an inverse that is only near: refinement first, then GMRES.
+// Corrects a solution with an approximate inverse: refinement first, then GMRES.
 #ifndef CROUT_KERNELS_NUMERICS_CORRECTION_H_
 #define CROUT_KERNELS_NUMERICS_CORRECTION_H_
 
@@ -11,22 +11,26 @@
 
 namespace crout {
 
-// What a correction took.
+// Effort of a correction.
 struct Correction {
-  int iterations = 0;  // applications of the inverse, those that were taken back included
-  // In steps of refinement, which an iteration of GMRES and the begin of a cycle cost more than: by
-  // the order of the system and the kind of the device, not by the clock.
+  int iterations = 0;  // applications of the inverse, including corrections that were undone
+  // In refinement steps. A GMRES iteration and the start of a cycle cost more than a step; the cost
+  // model depends on the order of the system and the kind of device, not on timings.
   double cost = 0;
 };
 
-// Makes X better until its normwise backward error is at most limits.enough, or that does not help,
-// or more than limits.most_left seems to be left after limits.least_iterations: by Refine() while a
-// step gains what several iterations of GMRES would, or the few steps that seem to be left cost
-// less than GMRES, by Gmres() from there, and by refinement alone near the end of float64's range.
-// `check`, `inverse`, `memory` and `stop` as Gmres() has them; limits.max_iterations and
-// least_iterations count the steps of both, limits.most_left and most_cost are costs, and the
-// latter is not exceeded; limits.cycle_cost is not read.
-// Nothing is done where limits.known_gain tells that more than it is left. Blocks.
+// Improves X until its normwise backward error is at most limits.enough or further work does not
+// help. Gives up when the estimated remaining cost exceeds limits.most_left, after at least
+// limits.least_iterations.
+//
+// Uses Refine() while a step gains as much as several GMRES iterations, or while the few remaining
+// steps seem cheaper than GMRES; then Gmres(); and refinement alone near the end of float64's
+// range.
+//
+// `check`, `inverse`, `memory` and `stop` are as in Gmres(). limits.max_iterations and
+// least_iterations count the steps of both methods. limits.most_left and most_cost are costs;
+// most_cost is never exceeded. limits.cycle_cost is ignored. Does nothing if limits.known_gain
+// predicts a remaining cost above most_left. Blocks.
 absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& check,
                                    InverseOperator& inverse, const GmresLimits& limits,
                                    const GmresMemory& memory, StopRequested stop);

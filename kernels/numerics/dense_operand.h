@@ -1,4 +1,4 @@
-// An operand that is stored in full.
+// A dense operand.
 #ifndef CROUT_KERNELS_NUMERICS_DENSE_OPERAND_H_
 #define CROUT_KERNELS_NUMERICS_DENSE_OPERAND_H_
 
@@ -6,10 +6,11 @@
 
 namespace crout {
 
-// Of a column-major n x n matrix, by the MatrixOps of any device. A view: it borrows the elements.
+// A column-major n x n matrix, using the MatrixOps of the context's device. A view: it borrows the
+// elements.
 class DenseOperand final : public Operand {
  public:
-  // The norms are of `a`, as MatrixStats has them.
+  // The norms of `a`, as defined by MatrixStats.
   DenseOperand(const AnyMatrix& a, double norm_one, double norm_inf)
       : a_(a), norm_one_(norm_one), norm_inf_(norm_inf) {}
 

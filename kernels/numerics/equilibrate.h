@@ -1,4 +1,4 @@
-// Whether a matrix is worth scaling.
+// Decides whether to equilibrate a matrix.
 #ifndef CROUT_KERNELS_NUMERICS_EQUILIBRATE_H_
 #define CROUT_KERNELS_NUMERICS_EQUILIBRATE_H_
 
@@ -18,9 +18,9 @@ struct ScaleDecision {
   bool any() const { return rows || cols; }
 };
 
-// LAPACK laqge's criteria for kAuto, in the factor's type: rows where row_condition < 0.1 or the
-// largest entry is outside [safe_min / eps, eps / safe_min]; columns where col_condition < 0.1.
-// kOn scales both. A matrix with a zero row or column is never scaled.
+// Applies LAPACK laqge's criteria for kAuto in the factor's type: scale rows if row_condition < 0.1
+// or the largest entry is outside [safe_min / eps, eps / safe_min]; scale columns if col_condition
+// < 0.1. kOn scales both. A matrix with a zero row or column is never scaled.
 ScaleDecision DecideScaling(EquilibrateMode mode, const ScaleStats& stats, DType factor_dtype);
 
 }  // namespace crout

@@ -27,7 +27,7 @@ AnyMatrix Column(const AnyMatrix& m, int64_t j) {
   return {m.data + j * m.ld * SizeOf(m.dtype), m.dtype, m.rows, 1, m.ld};
 }
 
-// What one column's bound is made of, in host memory.
+// Data of one column's bound, in host memory.
 template <class T>
 struct ColumnData {
   explicit ColumnData(int64_t n) : x(n), r(n), w(n) {}
@@ -49,7 +49,7 @@ std::vector<double> ErrorScale(const ColumnData<T>& column) {
   return f;
 }
 
-// est(|diag(left) inv(op(A)) diag(right)|_inf), as the 1-norm of the adjoint.
+// Estimates |diag(left) inv(op(A)) diag(right)|_inf as the 1-norm of the adjoint.
 template <class T>
 absl::StatusOr<double> EstimateScaledInverse(HostVectorSolver& inverse, Op op,
                                              const std::vector<double>& left,
@@ -66,17 +66,18 @@ absl::StatusOr<double> EstimateScaledInverse(HostVectorSolver& inverse, Op op,
   return EstimateNormOne<T>(static_cast<int64_t>(right.size()), apply);
 }
 
-// In device memory: two of the operand's vector type, and one of float64. Products with the inverse
-// go by way of x.
+// Vectors in device memory: two of the operand's vector type, and one of float64. Products with the
+// inverse are computed in x.
 struct DeviceVectors {
   std::byte* x;
   std::byte* zeros;
   double* w;
 };
 
-// What `pivots` adds to |E| times the scales of its columns. In A as equilibration scales it no
-// entry is larger than about 1: one of A is at most 1 / (row scale * column scale), and the largest
-// of its column at most that of the smallest row scale. Which entry of a row it is is not known.
+// Adds the pivot part of |E|, times the column scales, to `sums`. Entries of the equilibrated A are
+// at most about 1. An entry of A is therefore at most 1 / (row scale * column scale), and the
+// largest entry of its column at most the same quotient with the smallest row scale. The position
+// of a perturbed pivot in its row is unknown, so the bound covers all positions.
 void AddPivotErrors(const InverseError& error, Op op, std::span<const double> row_scales,
                     std::span<const double> col_scales, std::span<double> sums) {
   const auto [least, most] = std::minmax_element(row_scales.begin(), row_scales.end());
@@ -93,12 +94,13 @@ void AddPivotErrors(const InverseError& error, Op op, std::span<const double> ro
   }
 }
 
-// q for |M E|, where M is the inverse transposed as A is, and E = M^-1 - op(A) its error. The error
-// e = op(A)^-1 r of a solution is M r + M E e, so that |e| <= |M r| / (1 - q); from q = 1 on op(A)
-// may be singular for all that M tells. |E| is taken as `error` says, a multiple of |op(A)| and
-// what pivots add. It is for every e: with |op(A)| |x| in the place of |op(A)| it would miss those
-// that are unlike x. Scales that make the columns of op(A) alike let it be the same whatever the
-// units of x.
+// Computes q, an estimate of |M E|, where M is the approximate inverse (of A, or of its transpose,
+// as op selects) and E = M^-1 - op(A) its error. The error e = op(A)^-1 r of a solution satisfies e
+// = M r + M E e, so |e| <= |M r| / (1 - q). For q >= 1, op(A) may be singular as far as M shows.
+//
+// The bound of |E| is taken from `error`: a multiple of |op(A)| plus the pivot part. It must hold
+// for every e; with |op(A)| |x| instead of |op(A)|, it would miss errors unlike x. The columns of
+// op(A) are equilibrated, so that the result does not depend on the units of x.
 template <class T>
 absl::StatusOr<double> BoundInverseError(ExecutionContext& context, const Operand& a, Op op,
                                          const InverseError& error, const DeviceVectors& vectors,
@@ -113,7 +115,7 @@ absl::StatusOr<double> BoundInverseError(ExecutionContext& context, const Operan
   const size_t bytes = n * sizeof(T);
   const AnyMatrix x_view{vectors.x, kDTypeOf<T>, n, 1, n};
   const AnyMatrix zeros_view{vectors.zeros, kDTypeOf<T>, n, 1, n};
-  SyncOnExit sync(context);  // before the vectors go
+  SyncOnExit sync(context);  // synchronizes before the vectors are destroyed
   auto* const row = reinterpret_cast<double*>(vectors.x);
   auto* const col = reinterpret_cast<double*>(vectors.zeros);
   CROUT_RETURN_IF_ERROR(a.EquilibrationScales(context, row, col));
@@ -134,7 +136,8 @@ absl::StatusOr<double> BoundInverseError(ExecutionContext& context, const Operan
   return EstimateScaledInverse<T>(inverse, op, left, right);
 }
 
-// Of one column from an estimate, a lower bound, of |M f|. M r is known, and can be larger.
+// Returns the bound for one column. The estimate of |M f| is a lower bound of it; M r is known
+// exactly and may be larger.
 template <class T>
 absl::StatusOr<double> BoundColumn(HostVectorSolver& inverse, Op op, ColumnData<T>& column,
                                    double q) {

@@ -13,32 +13,34 @@
 
 namespace crout {
 
-// Bytes of device memory that BoundForwardError owns.
+// Returns the bytes of device memory that BoundForwardError allocates.
 absl::StatusOr<size_t> ForwardErrorBytes(DType matrix_dtype, int64_t n);
 
-// How far M^-1, M an inverse near that of A, is from A.
+// Bound of M^-1 - A for an approximate inverse M of A.
 struct InverseError {
-  // An e for which |M^-1 - A| <= e |A|, elementwise, but for what pivots add. +Inf: unknown.
+  // Elementwise, |M^-1 - A| <= relative |A|, except for the pivot part below. +Inf: unknown.
   double relative = 0;
-  // In no more than one entry of each row and column there may be another difference, of up to so
-  // much beside the largest of its column: pivots that were made larger.
+  // Pivot perturbations: in at most one entry of each row and column, M^-1 and A may differ by a
+  // further `pivots` times the largest entry of that column.
   double pivots = 0;
-  // Beside the largest of its row and column in A as equilibration scales it, instead.
+  // If true, the perturbation is relative to the largest entry of the row and column in the
+  // equilibrated A instead.
   bool scaled_pivots = false;
-  // But where that is less than this number, which no pivot is made smaller than, as much as this.
+  // A smaller perturbation counts as this absolute value, the smallest perturbed pivot.
   double least_pivot = 0;
 };
 
-// The bound of LAPACK gerfs for all columns of X in op(A) X = B, in which est() may be below what
-// it estimates: max over j of
+// Returns the forward error bound of LAPACK gerfs for op(A) X = B, the maximum over the columns j
+// of
 //   est(| |op(M)| (|r_j| + (n+1) eps (|op(A)| |x_j| + |b_j|)) |_inf) / |x_j|_inf,
-// at least |op(M) r_j|_inf / |x_j|_inf, and divided by 1 - q where q bounds what the error of M,
-// the `inverse`, makes of it. Inf from q = 1 on, and for x_j = 0 unless b_j = 0: then 0.
+// but at least |op(M) r_j|_inf / |x_j|_inf, and divided by 1 - q. M is `inverse`, and q bounds the
+// effect of its error. est() may underestimate its argument. The bound is Inf for q >= 1, and for
+// x_j = 0 unless b_j = 0; then it is 0.
 //
-// `system.r` holds the residuals B - op(A) X; `system.w` is not used. `error` is M's:
-// FactorSolver::Error() for a factor of the very A; for that of another matrix, how far the two are
-// apart comes on top of what is relative. Where that is Inf the bound is, too. Blocks; `stop` is
-// asked before each product with M.
+// `system.r` contains the residuals B - op(A) X; `system.w` is not used. `error` is M's error. For
+// a factor of A itself, use FactorSolver::Error(); for the factor of another matrix, add the
+// relative distance of the two matrices. The bound is Inf if `error.relative` is. Blocks; polls
+// `stop` before each product with M.
 absl::StatusOr<double> BoundForwardError(ExecutionContext& context, const CheckedSystem& system,
                                          InverseOperator& inverse, const InverseError& error,
                                          StopRequested stop);

@@ -12,11 +12,12 @@
 namespace crout {
 namespace {
 
-// Larger powers of two are not needed to keep a solve inside float32's range, and would make it
-// harder for what the solve adds.
+// Larger powers of two are not needed to keep a solve in float32's range, and would leave less room
+// for growth during the solve.
 constexpr int kFarthestExponent = 60;
 
-// What fronts make a pivot at least, however small its column: the quotients stay finite.
+// Returns the smallest magnitude of a perturbed pivot in a front, however small its column. The
+// bound keeps the quotients finite.
 double LeastPivot(DType dtype) {
   return 4 * (RealOf(dtype) == DType::kFloat64 ? double{std::numeric_limits<double>::min()}
                                                : double{std::numeric_limits<float>::min()});
@@ -88,7 +89,7 @@ FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& facto
       view_(factor.view()) {
   if (inverse_of == InverseOf::kFactored) return;
   if (summary_->sparse) {
-    // In float32 the solver's own products with the scales could leave the range.
+    // In float32, the solver's own products with the scales could overflow or underflow.
     if (summary_->factor_dtype == WideOf(summary_->factor_dtype)) return;
     const auto [row, column] = solver.ScalesOf(view_);
     row_scales_ = row;
@@ -102,7 +103,7 @@ FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& facto
 }
 
 int FactorSolver::WorkExponent() const {
-  // Scaled rows have their largest entry near 1; without them columns are only made alike.
+  // Scaled rows have their largest entry near 1; unscaled columns are only made alike.
   if (row_scales_ != nullptr || summary_->norm_inf == 0) return 0;
   return std::clamp(std::ilogb(summary_->norm_inf), -kFarthestExponent, kFarthestExponent);
 }
@@ -138,8 +139,8 @@ absl::Status FactorSolver::Apply(Op op, const AnyMatrix& in, const AnyMatrix& ou
 }
 
 InverseError FactorSolver::Error() const {
-  // Some roundings of the matrix and the solves, and the n errors of the elimination, which a row
-  // of the inverse adds up as rounding errors do.
+  // Covers a few roundings of the matrix and of the solves. The n errors of the elimination add up
+  // in a row of the inverse as rounding errors do, hence the square root.
   constexpr double kFewRoundings = 4;
   const double eliminated = summary_->quality.value_or(std::numeric_limits<double>::infinity());
   const DType dtype = summary_->factor_dtype;
@@ -149,7 +150,7 @@ InverseError FactorSolver::Error() const {
   if (summary_->sparse && summary_->sparse->numeric.perturbed_pivots > 0) {
     error.pivots = PivotPerturbation(dtype, /*bordered=*/true);
     error.scaled_pivots = !view_.analysis->row_scale.empty();
-    // Of a scaled matrix all columns are far above it.
+    // In a scaled matrix, all columns are far above it.
     if (!error.scaled_pivots) error.least_pivot = LeastPivot(dtype);
   }
   return error;

@@ -15,19 +15,20 @@
 namespace crout {
 namespace {
 
-// A residual that is estimated to be so far below what is enough, is.
+// Safety factor of the target, because the residual is only estimated.
 constexpr double kMargin = 0.5;
 
-// What the iterations to come gain, as a power of what those so far have gained, where they gain
-// much: seen on random, dominant and real matrices whose factor is of an earlier step.
+// Predicted gain of the remaining iterations, as a power of the gain so far: after the first
+// iteration, and later. Observed on random, diagonally dominant and application matrices with the
+// factor of an earlier step.
 constexpr double kFirstShare = 2;
 constexpr double kLaterShare = 1.5;
-// Of a first iteration that gains less nothing follows.
+// Below this gain, the first iteration predicts nothing.
 constexpr double kTellingGain = 1.25;
 
 size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// 0 where the reciprocal is of no use.
+// Returns 0 if the reciprocal is not usable.
 double ReciprocalOrZero(double x) {
   const double reciprocal = 1 / x;
   return x > 0 && std::isfinite(reciprocal) ? reciprocal : 0;
@@ -75,19 +76,19 @@ class Run {
   }
 
  private:
-  // One right-hand side in a cycle.
+  // State of one right-hand side in a cycle.
   struct Column {
     explicit Column(double beta) : least_squares(beta) {}
 
     HessenbergLeastSquares<T> least_squares;
-    double unit = 0;    // the residual's largest entry: the least squares are in units of that
-    double target = 0;  // of the residual's 2-norm, in the same units
+    double unit = 0;    // largest entry of the residual; the unit of the least-squares problem
+    double target = 0;  // goal for the residual's 2-norm, in the same unit
     bool active = false;
-    double begin = 0;   // of the residual's 2-norm, as the cycle began
-    double before = 0;  // the last vector came
+    double begin = 0;   // residual's 2-norm at the start of the cycle
+    double before = 0;  // residual's 2-norm before the last vector was added
   };
 
-  // The most that it may have.
+  // Returns the largest number of vectors that the limits allow.
   int VectorsOfNextCycle() const {
     const double cost = limits_.most_cost - (result_.cycles + 1) * limits_.cycle_cost;
     const auto vectors = std::min<double>(limits_.restart, cost - result_.iterations);
@@ -99,7 +100,8 @@ class Run {
                        [](const Column& column) { return column.active; });
   }
 
-  // Iterations that seem to be left after so many of a cycle; 0 where nothing can be said.
+  // Returns the estimated number of remaining iterations after `used` iterations of a cycle; 0 if
+  // there is no basis for an estimate.
   double Left(int64_t used) const {
     double left = 0;
     for (const Column& column : columns_) {
@@ -107,7 +109,7 @@ class Run {
       const double now = column.least_squares.residual();
       const double mean = std::pow(column.begin / now, 1 / static_cast<double>(used));
       double gain = std::max(mean, column.before / now);
-      // Alone, the first one often gains half of what the next ones do, and sometimes nothing.
+      // The first iteration alone often gains half as much as the next ones, and sometimes nothing.
       if (used == 1 && gain < kTellingGain) continue;
       gain = std::pow(gain, used == 1 ? kFirstShare : kLaterShare);
       left = std::max(left, IterationsLeft(now, column.target, gain));
@@ -127,19 +129,19 @@ class Run {
   // squares := |w(:, c)|_2^2.
   absl::Status Squares(const AnyMatrix& w) { return krylov_.Dots({w, nrhs_}, w, memory_.squares); }
 
-  // Brings the coefficients of both orthogonalizations and the squares, which lie together: a copy
-  // to pageable memory waits for the device each time.
+  // Copies the coefficients of both orthogonalizations and the squares, which are contiguous, in
+  // one call: each copy to pageable memory waits for the device.
   absl::Status FetchProducts() {
     products_.resize((2 * rows_ + 1) * nrhs_);
     CROUT_RETURN_IF_ERROR(ops().CopyToHost(memory_.coefficients.data, products_.data(),
                                            products_.size() * sizeof(T)));
     return context_.Synchronize();
   }
-  // Of both, in one array: column nrhs + c is that of the second.
+  // Both coefficient arrays are in products_: column nrhs + c is column c of the second.
   const T& coefficient(int64_t i, int64_t c) const { return products_[i + c * rows_]; }
   const T& square(int64_t c) const { return products_[2 * rows_ * nrhs_ + c]; }
 
-  // The first vectors: the residuals, of norm 1.
+  // Sets the first vectors: the residuals, with norm 1.
   absl::Status StartCycle() {
     CROUT_RETURN_IF_ERROR(krylov_.ColumnMaxAbs(system_.x, memory_.solution_max));
     CROUT_RETURN_IF_ERROR(krylov_.ColumnMaxAbs(system_.b, memory_.rhs_max));
@@ -152,7 +154,7 @@ class Run {
     const double* const rhs = solution + nrhs_;
     const double* const residual = rhs + nrhs_;
 
-    // First to entries of at most 1, whose squares neither overflow nor all underflow.
+    // First scales entries to at most 1, so that squares cannot overflow or all underflow.
     const AnyMatrix first = memory_.bases.Block(0);
     CROUT_RETURN_IF_ERROR(Copy(system_.r, first));
     scales_.assign(nrhs_, 0);
@@ -169,7 +171,7 @@ class Run {
       Column& column = columns_.emplace_back(norm);
       column.unit = residual[c];
       column.begin = norm;
-      // The shares of the entries in the 2-norm are taken to stay what they are.
+      // Assumes that the ratio of the 2-norm to the largest entry does not change.
       column.target = kMargin * enough / residual[c] * norm;
       column.active = residual[c] > enough && std::isfinite(norm) && norm > 0;
       scales_[c] = ReciprocalOrZero(norm);
@@ -177,7 +179,7 @@ class Run {
     return Scale(scales_, first);
   }
 
-  // Vector j + 1 of every space.
+  // Computes vector j + 1 of every space.
   absl::Status Extend(int64_t j) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
     const AnyMatrix v = memory_.bases.Block(j);
@@ -203,7 +205,7 @@ class Run {
   }
 
   void Append(int64_t c, int64_t j, double norm) {
-    // With E = I - A M: E v_j = sum of h_i v_i, of which A M has e_j - h.
+    // With E = I - A M: E v_j = sum of h_i v_i, so A M has the coefficients e_j - h.
     std::vector<T> h(j + 2);
     double sum = norm;
     for (int64_t i = 0; i <= j; ++i) {
@@ -214,13 +216,13 @@ class Run {
     h[j + 1] = -norm;
     Column& column = columns_[c];
     column.active = std::isfinite(sum);
-    if (!column.active) return;  // it left the range: without this vector
+    if (!column.active) return;  // overflow: continue without this vector
     column.before = column.least_squares.residual();
     column.least_squares.Append(h);
     column.active = column.least_squares.residual() > column.target && norm > 0;
   }
 
-  // X := X + Z y, Z the images.
+  // X := X + Z y, where Z are the images.
   absl::Status Correct(int64_t used) {
     products_.assign(rows_ * nrhs_, T{});
     for (int64_t c = 0; c < nrhs_; ++c) {
@@ -245,11 +247,11 @@ class Run {
   const GmresMemory& memory_;
   const StopRequested stop_;
   const int64_t nrhs_;
-  const int64_t rows_;  // of the coefficients' arrays
+  const int64_t rows_;  // rows of the coefficient arrays
   std::vector<Column> columns_;
-  std::vector<double> scales_;  // as they were enqueued last
+  std::vector<double> scales_;  // as last enqueued
   std::vector<double> maxima_;
-  std::vector<T> products_;  // as they were fetched or enqueued last
+  std::vector<T> products_;  // as last fetched or enqueued
   GmresResult result_;
 };
 
@@ -274,7 +276,7 @@ absl::StatusOr<size_t> GmresMemory::Bytes(int64_t n, int64_t nrhs, DType vector_
   CROUT_ASSIGN_OR_RETURN(const size_t small, MatrixBytes(restart + 1, nrhs, vector_type));
   ByteSum sum;
   for (int block = 0; block < 2 * restart + 1; ++block) sum.Add(vector);
-  // What alignment adds is below a block each, of seven arrays.
+  // Alignment adds less than 256 bytes to each of seven arrays.
   sum.Add(7 * 256).Add(vector).Add(small).Add(small);
   sum.Add(nrhs * SizeOf(vector_type)).Add(4 * nrhs * SizeOf(vector_type));
   return sum.total();

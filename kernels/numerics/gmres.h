@@ -1,4 +1,4 @@
-// GMRES: where an inverse is too far off for refinement, the best correction of a Krylov space.
+// GMRES, for inverses too inaccurate for refinement: the optimal correction in a Krylov space.
 #ifndef CROUT_KERNELS_NUMERICS_GMRES_H_
 #define CROUT_KERNELS_NUMERICS_GMRES_H_
 
@@ -16,45 +16,47 @@
 namespace crout {
 
 struct GmresLimits {
-  int max_iterations = 0;  // applications of the inverse to the spaces' vectors, in all cycles
-  int restart = 30;        // most vectors of a cycle; at least 1
-  double enough = 0;       // normwise backward error that ends it
-  // Iterations that are worth no more than that: where more seem to be left it is given up, after
-  // so many at least.
+  int max_iterations = 0;  // applications of the inverse to basis vectors, over all cycles
+  int restart = 30;        // largest number of vectors in a cycle; at least 1
+  double enough = 0;       // normwise backward error that ends the iteration
+  // Gives up if more than `most_left` iterations seem to remain, but not before `least_iterations`.
   double most_left = std::numeric_limits<double>::infinity();
   int least_iterations = 0;
-  // What all of it may cost: 1 each iteration, and beside those what the begin of each cycle does.
+  // Limit of the total cost: each iteration costs 1, and the start of each cycle costs
+  // `cycle_cost`.
   double most_cost = std::numeric_limits<double>::infinity();
   double cycle_cost = 0;
-  // Of Correct(): what an application of the inverse has lowered a residual by; 0: not known.
+  // For Correct(): factor by which an application of the inverse reduced a residual before; 0:
+  // unknown.
   double known_gain = 0;
 };
 
-// Iterations that are left, at least, as far as the first ones tell: to lower an error from `error`
-// to `enough`, where each lowers it by the factor `gain`, above 1, or some more. 0 at the goal.
+// Estimates the iterations needed to reduce an error from `error` to `enough` if each gains a
+// factor of at least `gain` (> 1). 0 if the goal is reached; Inf for a gain of at most 1.
 double IterationsLeft(double error, double enough, double gain);
 
-// The most vectors of a cycle: as many as take half of the matrix's memory, at most 30, beyond
-// which orthogonalization costs as much as a product; with many right-hand sides four all the same.
-// `nrhs`: at least 1.
+// Returns the largest number of vectors in a cycle: the number that fills half of the matrix's
+// memory, but at least 4 and at most 30. Beyond 30, orthogonalization costs as much as a product.
+// `nrhs` is at least 1.
 int RestartFor(int64_t n, int64_t nrhs);
 
-// Device memory for nrhs right-hand sides at once, laid out in one block.
+// Device memory for nrhs right-hand sides, in one block.
 class GmresMemory {
  public:
-  // INVALID_ARGUMENT where the size overflows, or nrhs or restart is below 1.
+  // INVALID_ARGUMENT if the size overflows, or nrhs or restart is below 1.
   static absl::StatusOr<size_t> Bytes(int64_t n, int64_t nrhs, DType vector_type, int restart);
 
-  // `block`: so many bytes, aligned to 256.
+  // `block` has Bytes() bytes, aligned to 256.
   GmresMemory(std::byte* block, int64_t n, int64_t nrhs, DType vector_type, int restart);
 
-  KrylovBases bases;         // restart + 1 vectors each
-  KrylovBases images;        // restart: what the inverse makes of all but the last
-  AnyMatrix previous;        // n x nrhs: X before the cycle, to go back to
-  AnyMatrix coefficients;    // (restart + 1) x nrhs, twice: of the two orthogonalizations
-  AnyMatrix again;           // the second, right behind
-  AnyMatrix squares;         // 1 x nrhs, right behind: squares of norms
-  double* scales = nullptr;  // nrhs, each; one behind the other
+  KrylovBases bases;  // restart + 1 vectors per space
+  // `restart` vectors per space: the inverse applied to all basis vectors but the last.
+  KrylovBases images;
+  AnyMatrix previous;        // n x nrhs: X before the cycle, to undo it
+  AnyMatrix coefficients;    // (restart + 1) x nrhs: first orthogonalization
+  AnyMatrix again;           // second orthogonalization, contiguous with the first
+  AnyMatrix squares;         // 1 x nrhs, contiguous with `again`: squared norms
+  double* scales = nullptr;  // nrhs elements, as the next three; all contiguous
   double* solution_max = nullptr;
   double* rhs_max = nullptr;
   double* residual_max = nullptr;
@@ -62,26 +64,32 @@ class GmresMemory {
 
 struct GmresResult {
   int iterations = 0;
-  int cycles = 0;  // begun
+  int cycles = 0;  // started
   bool given_up = false;
 };
 
-// Flexible GMRES (Saad 1993), restarted, with M, `inverse`, as preconditioner on the right, for
-// all right-hand sides of op(A) X = B together: each has a Krylov space of its own and ends by
-// itself when its backward error should be enough; the cycle ends with the last. M may be of a
-// matrix some way off, or in lower precision, where refinement diverges: the fewer clusters the
-// eigenvalues of A M have, the fewer iterations. Orthogonalizes by classical Gram-Schmidt, twice.
+// Restarted flexible GMRES (Saad 1993) with M, `inverse`, as right preconditioner, for all
+// right-hand sides of op(A) X = B at once. Each right-hand side has its own Krylov space and stops
+// when its backward error is expected to suffice; a cycle ends with the last one. M may be the
+// inverse of a different matrix, or in lower precision, where refinement diverges: the fewer
+// clusters the eigenvalues of A M form, the fewer iterations are needed. Orthogonalizes twice by
+// classical Gram-Schmidt.
 //
-// The space is built from v -> v - op(A) M v, the residual of M v for v as right-hand side: an
-// Operand needs nothing else, and where M is close its roundings stay small beside v.
+// The space is built with v -> v - op(A) M v, the residual of M v for the right-hand side v. This
+// requires only a residual from Operand, and if M is accurate its roundings are small relative to
+// v.
 //
-// As Refine: on entry X and its residual are as `check` has measured them, on exit too; X is never
-// worse than it was; X, the residual and `memory`'s are without gaps between columns. Ends where a
-// cycle no longer halves the error, where the next iteration, or the cycle that it is to begin,
-// would cost more than limits say, where more than limits.most_left iterations seem to be left, X
-// then as the last cycle left it, and without having begun where numbers near the end of the
-// range made `check` turn to the wider one. The context has KrylovOps. Blocks; `stop` is asked
-// before each iteration.
+// X and its residual are as measured by `check` on entry and on exit, as in Refine, and X never
+// gets worse. X, the residual and `memory`'s matrices have no gaps between columns.
+//
+// Ends when
+// - a cycle no longer halves the error,
+// - the next iteration, or the cycle that it starts, would exceed the cost limit,
+// - more than limits.most_left iterations seem to remain; X is then as the last cycle left it, or
+// - `check` switched to the wide range because of numbers near the end of float64's range; no
+//   further cycle starts then.
+//
+// The context must have KrylovOps. Blocks; polls `stop` before each iteration.
 absl::StatusOr<GmresResult> Gmres(ExecutionContext& context, ResidualCheck& check,
                                   InverseOperator& inverse, const GmresLimits& limits,
                                   const GmresMemory& memory, StopRequested stop);

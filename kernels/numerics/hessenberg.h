@@ -1,4 +1,4 @@
-// The small least-squares problems of GMRES.
+// The least-squares problems of GMRES.
 #ifndef CROUT_KERNELS_NUMERICS_HESSENBERG_H_
 #define CROUT_KERNELS_NUMERICS_HESSENBERG_H_
 
@@ -12,18 +12,18 @@
 
 namespace crout {
 
-// min over y of |beta e_1 - H y|_2 for an upper Hessenberg H of (j + 1) x j that grows column by
-// column: Givens rotations keep its triangular factor (Saad and Schultz 1986, section 3.2).
+// Solves min over y of |beta e_1 - H y|_2 for an upper Hessenberg H of (j + 1) x j that grows by
+// columns. Givens rotations update its triangular factor (Saad and Schultz 1986, section 3.2).
 template <class T>
 class HessenbergLeastSquares {
  public:
   explicit HessenbergLeastSquares(double beta) : g_{T(beta)} {}
 
   int64_t columns() const { return static_cast<int64_t>(columns_.size()); }
-  // The 2-norm of the residual at the minimum.
+  // Returns the 2-norm of the residual at the minimum.
   double residual() const { return Modulus(g_.back()); }
 
-  // h: the next column, of columns() + 2 entries.
+  // Appends the next column h, which has columns() + 2 entries.
   void Append(std::span<const T> h) {
     std::vector<T> column(h.begin(), h.end());
     for (size_t k = 0; k < rotations_.size(); ++k) Rotate(rotations_[k], column[k], column[k + 1]);
@@ -38,7 +38,7 @@ class HessenbergLeastSquares {
     columns_.push_back(std::move(column));
   }
 
-  // The minimizer; 0 where a column that depends on those before leaves a choice.
+  // Returns the minimizer, with 0 for unknowns of linearly dependent columns.
   std::vector<T> Solve() const {
     std::vector<T> y(g_.begin(), g_.end() - 1);
     for (int64_t j = columns() - 1; j >= 0; --j) {
@@ -69,9 +69,9 @@ class HessenbergLeastSquares {
     return {large / norm, a / T(large) * (Conj(b) / T(norm))};
   }
 
-  std::vector<std::vector<T>> columns_;  // of the triangular factor
+  std::vector<std::vector<T>> columns_;  // columns of the triangular factor
   std::vector<Rotation> rotations_;
-  std::vector<T> g_;  // the rotated right-hand side
+  std::vector<T> g_;  // rotated right-hand side
 };
 
 }  // namespace crout

@@ -1,4 +1,4 @@
-// Applies an inverse to a vector in host memory, as the norm estimator asks for.
+// Applies an inverse to a vector in host memory, for the norm estimator.
 #ifndef CROUT_KERNELS_NUMERICS_HOST_VECTOR_SOLVER_H_
 #define CROUT_KERNELS_NUMERICS_HOST_VECTOR_SOLVER_H_
 
@@ -13,14 +13,15 @@
 
 namespace crout {
 
-// Borrows everything. `device_vector`: n numbers of the inverse's vector_type() in device memory.
+// Borrows everything. `device_vector`: n elements of the inverse's vector_type() in device memory.
 class HostVectorSolver {
  public:
   HostVectorSolver(ExecutionContext& context, InverseOperator& inverse, std::byte* device_vector,
                    StopRequested stop)
       : context_(context), inverse_(inverse), device_vector_(device_vector), stop_(stop) {}
 
-  // x := op(A)^-1 x, x of the inverse's vector_type(). Blocks; CANCELLED if a stop was requested.
+  // x := op(A)^-1 x, with x of the inverse's vector_type(). Blocks; CANCELLED if `stop` returned
+  // true.
   template <class T>
   absl::Status Solve(Op op, std::span<T> x) {
     return Solve(op, x.data(), kDTypeOf<T>, static_cast<int64_t>(x.size()));

@@ -1,4 +1,4 @@
-// The matrix that was kept with its factor, as an operand.
+// The matrix kept with a factor, as an operand.
 #ifndef CROUT_KERNELS_NUMERICS_KEPT_OPERAND_H_
 #define CROUT_KERNELS_NUMERICS_KEPT_OPERAND_H_
 
@@ -9,8 +9,9 @@
 
 namespace crout {
 
-// A as it arrived, dense or sparse as it was kept: the one place that knows. Borrows the
-// factorization. Where no matrix was kept only order() and NormInf() may be asked for.
+// Returns A as received, dense or sparse as it was kept. Callers use this function instead of
+// testing the form. Borrows the factorization. If no matrix was kept, only order() and NormInf()
+// are valid.
 std::unique_ptr<const Operand> KeptOperand(const Factorization& factor);
 
 }  // namespace crout

@@ -10,7 +10,7 @@
 namespace crout {
 namespace {
 
-// Lines are columns of a matrix by columns, and rows of one by rows.
+// A line is a column of a column-major matrix, or a row of a row-major one.
 struct Sums {
   std::vector<double> of_lines;
   std::vector<double> across;
@@ -45,7 +45,7 @@ double Largest(const std::vector<double>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-// Smallest over largest, as geequb has it.
+// Returns smallest over largest, as geequb does.
 double Condition(const std::vector<double>& largest) {
   if (largest.empty()) return 1;
   const auto [min, max] = std::minmax_element(largest.begin(), largest.end());
@@ -59,7 +59,7 @@ int64_t FirstZero(const std::vector<double>& largest) {
   return zero == largest.end() ? 0 : zero - largest.begin() + 1;
 }
 
-// The magnitude of each element, `line` and place in it, to visit(line, k, magnitude).
+// Calls visit(line, k, magnitude) for each element, with k its index within the line.
 template <class T, class Visit>
 void ForEach(const T* a, int64_t lines, int64_t length, Visit visit) {
   for (int64_t line = 0; line < lines; ++line) {

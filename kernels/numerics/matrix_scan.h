@@ -1,4 +1,4 @@
-// What a small matrix in host memory says of itself before it is factored.
+// Statistics of a small matrix in host memory before it is factored.
 #ifndef CROUT_KERNELS_NUMERICS_MATRIX_SCAN_H_
 #define CROUT_KERNELS_NUMERICS_MATRIX_SCAN_H_
 
@@ -10,14 +10,14 @@
 namespace crout {
 
 struct MatrixScan {
-  MatrixStats stats;  // but for first_overflow
-  ScaleStats scale;   // not where `stats` name a NaN or Inf
+  MatrixStats stats;  // except first_overflow
+  ScaleStats scale;   // unset if `stats` reports a NaN or Inf
 };
 
-// Of a matrix whose elements are in host memory, by the calling thread.
+// Computes the statistics on the calling thread. The elements are in host memory.
 MatrixScan ScanMatrix(const PackedMatrix& a);
 
-// MatrixStats::first_non_finite alone.
+// Returns MatrixStats::first_non_finite only.
 int64_t FirstNonFinite(const PackedMatrix& a);
 
 }  // namespace crout

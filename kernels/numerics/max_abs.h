@@ -1,4 +1,4 @@
-// The largest of some numbers.
+// Largest magnitudes.
 #ifndef CROUT_KERNELS_NUMERICS_MAX_ABS_H_
 #define CROUT_KERNELS_NUMERICS_MAX_ABS_H_
 
@@ -11,7 +11,8 @@
 
 namespace crout {
 
-// The largest |x_i|, 0 of none; NaN if one of them is. Of real or complex float64 numbers.
+// Returns the largest |x_i| of real or complex float64 numbers. 0 for an empty span; NaN if any
+// element is NaN.
 template <class T>
 double MaxAbs(std::span<const T> x) {
   double largest = 0;
@@ -27,10 +28,10 @@ double MaxAbs(std::span<T> x) {
   return MaxAbs(std::span<const T>(x));
 }
 
-// The largest modulus in column j; 0 in an empty one.
+// Returns the largest modulus in column j; 0 if the column is empty.
 template <class T>
 double MaxAbs(const MatrixView<T>& m, int64_t j) {
-  if (m.rows == 0) return 0;  // with no data, that may be null
+  if (m.rows == 0) return 0;  // data may be null
   return MaxAbs(std::span<const T>(m.data + j * m.ld, m.rows));
 }
 

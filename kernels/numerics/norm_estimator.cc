@@ -32,7 +32,7 @@ size_t IndexOfMaxAbs(std::span<const T> x) {
   return best;
 }
 
-// x / |x|, and 1 of 0.
+// Returns x / |x|, and 1 for x = 0.
 template <class T>
 T SignOf(T x) {
   if constexpr (kIsComplex<T>) {
@@ -43,7 +43,7 @@ T SignOf(T x) {
   }
 }
 
-// x := sign(x); says whether that differs from `signs`, which it becomes.
+// x := sign(x). Returns true if the result differs from `signs`, and stores it there.
 template <class T>
 bool TakeSigns(std::span<T> x, std::vector<T>& signs) {
   bool changed = false;
@@ -61,8 +61,8 @@ void SetUnitVector(std::span<T> x, size_t index) {
   x[index] = 1;
 }
 
-// Whether an entry is the largest, and no other would be a better start. A real one is only with
-// its sign (LAPACK dlacn2, zlacn2).
+// Returns true if the entry is the largest, so that no other is a better start. A real entry must
+// also have the positive sign (LAPACK dlacn2, zlacn2).
 template <class T>
 bool IsLargest(const T& x, double largest) {
   if constexpr (kIsComplex<T>) {
@@ -72,10 +72,10 @@ bool IsLargest(const T& x, double largest) {
   }
 }
 
-// Higham's last try, of alternating signs: a vector on which the iteration's usual way of failing
-// does not work. His magnitudes, 1 to 2 in equal steps, are as symmetric about the middle as the
-// ones that the iteration starts from: where M is large in directions without that symmetry alone,
-// as the inverse of a grid's matrix can be, neither would see them. So they are mixed.
+// Higham's final test with alternating signs, a vector for which the usual failure of the iteration
+// does not occur. Higham's magnitudes, 1 to 2 in equal steps, are as symmetric about the middle as
+// the start of the iteration. If M is large only in directions without that symmetry, as the
+// inverse of a grid matrix can be, both would miss it. Therefore the magnitudes are mixed.
 template <class T>
 absl::StatusOr<double> AlternatingEstimate(std::span<T> x, ApplyOperator<T> apply) {
   for (size_t i = 0; i < x.size(); ++i) {
@@ -87,7 +87,7 @@ absl::StatusOr<double> AlternatingEstimate(std::span<T> x, ApplyOperator<T> appl
   return SumAbs<T>(x) / norm;
 }
 
-// The iteration proper, from M x = M (1/n, ..., 1/n) in `x`.
+// The main iteration. On entry `x` is M (1/n, ..., 1/n).
 template <class T>
 absl::StatusOr<double> Iterate(std::span<T> x, ApplyOperator<T> apply) {
   double estimate = SumAbs<T>(x);
@@ -123,7 +123,7 @@ absl::StatusOr<double> Estimate(std::span<T> x, ApplyOperator<T> apply) {
 template <class T>
 absl::StatusOr<double> EstimateNormOne(int64_t n, ApplyOperator<T> apply) {
   if (n == 0) return 0.0;
-  // Comparisons would lose a NaN: the first product that has one ends the estimate.
+  // Comparisons would lose a NaN, so the first product that is not finite ends the estimate.
   bool finite = true;
   const auto checked = [&](bool adjoint, std::span<T> x) -> absl::Status {
     CROUT_RETURN_IF_ERROR(apply(adjoint, x));

@@ -1,4 +1,4 @@
-// Powers of two that bring numbers into range without rounding them.
+// Powers of two that scale numbers into range without rounding.
 #ifndef CROUT_KERNELS_NUMERICS_NORMALIZING_SCALE_H_
 #define CROUT_KERNELS_NUMERICS_NORMALIZING_SCALE_H_
 
@@ -13,8 +13,9 @@
 
 namespace crout {
 
-// A power of two, in float64's range with its reciprocal, whose product with `largest` is in
-// [2^exponent, 2^(exponent + 1)), or as near to that as such powers come. 1 for 0, Inf and NaN.
+// Returns a power of two whose product with `largest` is in [2^exponent, 2^(exponent + 1)), or as
+// close to it as possible; the power and its reciprocal are in float64's range. 1 for 0, Inf and
+// NaN.
 CROUT_HOST_DEVICE inline double NormalizingScale(double largest, int exponent = 0) {
   constexpr int kLargest = 1022;
   if (!(largest > 0) || !std::isfinite(largest)) return 1;

@@ -1,4 +1,4 @@
-// Row permutations as getrf's interchanges, and back.
+// Converts between row permutations and getrf's interchanges.
 #ifndef CROUT_KERNELS_NUMERICS_PERMUTATION_H_
 #define CROUT_KERNELS_NUMERICS_PERMUTATION_H_
 
@@ -9,7 +9,7 @@
 
 namespace crout {
 
-// p with (PA)[i, :] = A[p[i], :], 0-based, for n interchanges (1-based, as LAPACK's).
+// Returns p with (PA)[i, :] = A[p[i], :], 0-based, for n interchanges (1-based, as in LAPACK).
 inline std::vector<int64_t> PermutationOf(const int64_t* ipiv, int64_t n) {
   std::vector<int64_t> p(n);
   std::iota(p.begin(), p.end(), int64_t{0});
@@ -17,10 +17,10 @@ inline std::vector<int64_t> PermutationOf(const int64_t* ipiv, int64_t n) {
   return p;
 }
 
-// The interchanges, one after the other from i = 0, that make the permutation p.
+// Computes the interchanges, applied in order from i = 0, that produce the permutation p.
 inline void InterchangesOf(const std::vector<int64_t>& p, int64_t* ipiv) {
   const auto n = static_cast<int64_t>(p.size());
-  std::vector<int64_t> row_at(n);  // of A, after the interchanges so far
+  std::vector<int64_t> row_at(n);  // row of A at each place, after the interchanges so far
   std::iota(row_at.begin(), row_at.end(), int64_t{0});
   std::vector<int64_t> place_of = row_at;
   for (int64_t i = 0; i < n; ++i) {

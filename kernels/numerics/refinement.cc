@@ -11,11 +11,11 @@ absl::Status Copy(ExecutionContext& context, const AnyMatrix& from, const AnyMat
   return context.ops().CopyOnDevice(from.data, to.data, from.rows * from.cols * SizeOf(from.dtype));
 }
 
-// Adds the correction for the residual that is there, and leaves what X was in `previous`.
+// Adds the correction for the current residual and saves the previous X in `previous`.
 absl::Status Correct(ExecutionContext& context, ResidualCheck& check, InverseOperator& inverse,
                      const AnyMatrix& previous) {
   const CheckedSystem& system = check.system();
-  const AnyMatrix& correction = system.r;  // Solved for in place.
+  const AnyMatrix& correction = system.r;  // solved in place
   CROUT_RETURN_IF_ERROR(inverse.Apply(system.op, correction, correction));
   CROUT_RETURN_IF_ERROR(Copy(context, system.x, previous));
   CROUT_RETURN_IF_ERROR(context.ops().Add(correction, system.x));

@@ -1,4 +1,4 @@
-// Iterative refinement: a solution becomes better by what the inverse makes of its residual.
+// Iterative refinement of a solution.
 #ifndef CROUT_KERNELS_NUMERICS_REFINEMENT_H_
 #define CROUT_KERNELS_NUMERICS_REFINEMENT_H_
 
@@ -10,30 +10,31 @@
 
 namespace crout {
 
-// When refinement ends.
+// Limits of a refinement.
 struct RefinementLimits {
   int max_steps = 0;
-  double enough = 0;           // no step is taken from an error that is not above this
-  bool componentwise = false;  // which of the two backward errors counts
-  // A step that lowers the error by less than this factor is the last, unless no more than so many
-  // seem to be left, each of which gains as much.
+  double enough = 0;           // stop when the error is at most this
+  bool componentwise = false;  // use the componentwise backward error instead of the normwise one
+  // A step that reduces the error by less than `least_gain` is the last one, unless at most
+  // `few_steps` steps with the same gain seem to remain.
   double least_gain = 2;
   double few_steps = 0;
 };
 
-// What refinement did.
+// Result of a refinement.
 struct Refinement {
-  int corrections = 0;   // that X holds
-  int applications = 0;  // of the inverse: one more where the last step was taken back
+  int corrections = 0;  // corrections contained in X
+  // Applications of the inverse; one more than corrections if the last was undone.
+  int applications = 0;
 };
 
-// Adds corrections op(M) (b - op(A) x) to X as long as they lower its backward error. M, `inverse`,
-// is near A^-1: of a factor of A, in whatever precision, or of a matrix close to it; the nearer,
-// the fewer steps. With one that is far off X stays as it is.
+// Adds corrections op(M) (b - op(A) x) to X while they reduce its backward error. M, `inverse`, is
+// an approximate inverse of A: from a factor of A in any precision, or of a nearby matrix. The more
+// accurate M, the fewer steps; if M is too inaccurate, X remains unchanged.
 //
-// On entry X and its residual are as `check` has measured them, on exit too; X is never worse than
-// it was. X, the residual and `previous`, device memory for another X, are without gaps between
-// columns (ld = n). Blocks; `stop` is asked before each step.
+// X and its residual are as measured by `check` on entry and on exit, and X never gets worse. X,
+// the residual and `previous` (device memory for another X) have no gaps between columns (ld = n).
+// Blocks; polls `stop` before each step.
 absl::StatusOr<Refinement> Refine(ExecutionContext& context, ResidualCheck& check,
                                   InverseOperator& inverse, const RefinementLimits& limits,
                                   const AnyMatrix& previous, StopRequested stop);

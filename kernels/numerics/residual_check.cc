@@ -46,7 +46,7 @@ absl::Status ResidualCheck::Read() {
   CROUT_RETURN_IF_ERROR(EnqueueWide());
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   errors_ = Reported();
-  // Then it was X that is not finite, and the next X may be.
+  // X itself is not finite. The next X may be, so return to the normal range.
   if (HasNan(errors_)) wide_ = NeedsWideRange();
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// The backward error of a solution, whatever the range of its numbers.
+// Backward error of a solution, over the full range of numbers.
 #ifndef CROUT_KERNELS_NUMERICS_RESIDUAL_CHECK_H_
 #define CROUT_KERNELS_NUMERICS_RESIDUAL_CHECK_H_
 
@@ -12,18 +12,18 @@
 
 namespace crout {
 
-// op(A) X = B with an X that may change, and the memory that a residual takes.
+// The system op(A) X = B with a changing X, and the memory of its residual.
 struct CheckedSystem {
   const Operand* a = nullptr;
   Op op = Op::kNone;
-  AnyMatrix x;  // n x nrhs, as the others, in the wide type of A's: see Operand
+  AnyMatrix x;  // n x nrhs, as b and r, in A's vector type (see Operand)
   AnyMatrix b;
   AnyMatrix r;
-  // Where |op(A)| |X| + |B| goes; unset: the componentwise error is not asked for.
+  // Receives |op(A)| |X| + |B|. If unset, the componentwise error is not computed.
   std::optional<MatrixView<double>> w;
 };
 
-// As ResidualStats has them; the second is 0 where it was not asked for.
+// Defined in ResidualStats. `componentwise` is 0 if it was not computed.
 struct BackwardErrors {
   double normwise = 0;
   double componentwise = 0;
@@ -34,26 +34,26 @@ class ResidualCheck {
  public:
   ResidualCheck(ExecutionContext& context, const CheckedSystem& system);
 
-  // Enqueues r := b - op(A) x and its figures.
+  // Enqueues r := b - op(A) x and its errors.
   absl::Status Enqueue();
 
-  // Keeps what the last Enqueue found; call it after Synchronize(). Where numbers near the end of
-  // the range spoilt the residual it is taken anew in a wider one, which blocks, and so from then
-  // on.
+  // Reads the results of the last Enqueue; call after Synchronize(). If numbers near the end of the
+  // range invalidated the residual, recomputes it in a wider range, which blocks; later residuals
+  // use the wider range too.
   absl::Status Read();
 
   // Enqueue, Synchronize and Read.
   absl::Status Measure();
 
-  // What was read last. NaN if X, or what is asked for beside it, was not finite.
+  // Returns the last errors read. NaN if X or another quantity involved was not finite.
   const BackwardErrors& errors() const { return errors_; }
   const CheckedSystem& system() const { return system_; }
-  // Whether residuals are taken in the wider range, since numbers are too near the end of
-  // float64's.
+  // Returns true if residuals are computed in the wider range because numbers are too near the end
+  // of float64's range.
   bool wide_range() const { return wide_; }
 
  private:
-  bool NeedsWideRange() const;  // for the norm alone
+  bool NeedsWideRange() const;  // checks the norm only
   absl::Status EnqueueWide();
   BackwardErrors Reported() const;
 

@@ -73,8 +73,7 @@ absl::StatusOr<double> SchurProbe::BackwardError() {
     return std::numeric_limits<double>::quiet_NaN();
   }
   if (error == 0) return 0;
-  // A's norm may be beyond float64's range: then the largest number there takes its place, and the
-  // product has a wider one.
+  // A's norm may overflow float64; then the largest float64 is used, in a product of wider range.
   const long double norm = std::min(norm_inf_, std::numeric_limits<double>::max());
   return static_cast<double>(error / (norm * largest_v + largest_s));
 }

@@ -1,4 +1,4 @@
-// An operand of which only the entries are stored that are not zero.
+// A sparse operand.
 #ifndef CROUT_KERNELS_NUMERICS_SPARSE_OPERAND_H_
 #define CROUT_KERNELS_NUMERICS_SPARSE_OPERAND_H_
 
@@ -7,11 +7,10 @@
 
 namespace crout {
 
-// By the SparseOps of the contexts that it is used with, which have them. A view: it borrows the
-// entries.
+// Uses the SparseOps of the contexts, which must provide them. A view: it borrows the entries.
 class SparseOperand final : public Operand {
  public:
-  // The norms are of `a`, as MatrixStats has them.
+  // The norms of `a`, as defined by MatrixStats.
   SparseOperand(const AnySparse& a, double norm_one, double norm_inf)
       : a_(a), norm_one_(norm_one), norm_inf_(norm_inf) {}
 

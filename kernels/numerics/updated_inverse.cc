@@ -26,8 +26,8 @@ AnyMatrix Rows(AnyMatrix m, int64_t first, int64_t count) {
   return m;
 }
 
-// a, k x k by columns, := (I + a)^-1 by Gauss-Jordan elimination with partial pivoting. False where
-// there is none: then `a` is 0.
+// a := (I + a)^-1 for a k x k column-major matrix, by Gauss-Jordan elimination with partial
+// pivoting. Returns false, with a = 0, if I + a is singular.
 template <class T>
 bool InvertWithIdentity(std::vector<T>& a, int64_t k) {
   std::vector<T> inverse(a.size());
@@ -57,7 +57,7 @@ bool InvertWithIdentity(std::vector<T>& a, int64_t k) {
       }
     }
   }
-  // A pivot that is 0 or NaN has left its traces everywhere.
+  // A zero or NaN pivot makes the result non-finite.
   const bool regular = std::all_of(inverse.begin(), inverse.end(), IsFinite<T>);
   if (!regular) std::fill(inverse.begin(), inverse.end(), T{});
   a = std::move(inverse);
@@ -68,7 +68,7 @@ template <class T>
 absl::StatusOr<bool> InvertCore(ExecutionContext& context, const AnyMatrix& core) {
   std::vector<T> values(core.rows * core.cols);
   const size_t bytes = values.size() * sizeof(T);
-  SyncOnExit sync(context);  // `values` is in use, on an error too.
+  SyncOnExit sync(context);  // `values` may be in use, also on an error
   CROUT_RETURN_IF_ERROR(context.ops().CopyToHost(core.data, values.data(), bytes));
   CROUT_RETURN_IF_ERROR(context.Synchronize());
   const bool regular = InvertWithIdentity(values, core.rows);

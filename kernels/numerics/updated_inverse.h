@@ -1,4 +1,4 @@
-// The inverse of a matrix that has changed by a few ranks since it was factored.
+// The inverse of a matrix after a low-rank update of the factored matrix.
 #ifndef CROUT_KERNELS_NUMERICS_UPDATED_INVERSE_H_
 #define CROUT_KERNELS_NUMERICS_UPDATED_INVERSE_H_
 
@@ -12,43 +12,43 @@
 
 namespace crout {
 
-// What is known of A + U V^T, U and V of n x k, beside M, near the inverse of A (Woodbury 1950;
-// Hager, "Updating the inverse of a matrix", SIAM Review 31, 1989):
+// Data for the inverse of A + U V^T, with U and V n x k, given M, an approximate inverse of A
+// (Woodbury 1950; Hager, "Updating the inverse of a matrix", SIAM Review 31, 1989):
 //
 //   (A + U V^T)^-1 = M - Z C^-1 V^T M   with   Z = M U,   C = I + V^T Z.
 //
 // A view of one block of device memory.
 struct LowRankUpdate {
-  // INVALID_ARGUMENT where the size overflows.
+  // INVALID_ARGUMENT if the size overflows.
   static absl::StatusOr<size_t> Bytes(int64_t n, int64_t rank, DType vector_type);
 
-  // `block`: so many bytes, aligned to 256. rank: at least 1.
+  // `block` has Bytes() bytes, aligned to 256. `rank` is at least 1.
   LowRankUpdate(std::byte* block, int64_t n, int64_t rank, DType vector_type);
 
   int64_t rank() const { return z.cols; }
 
-  AnyMatrix z;     // n x k; of ranks that have just been added, U
+  AnyMatrix z;     // n x k; U in columns that were just added
   AnyMatrix v;     // k x n: the transpose of V
-  AnyMatrix core;  // k x k: C^-1, or 0 where C is singular
+  AnyMatrix core;  // k x k: C^-1, or 0 if C is singular
 };
 
-// Enqueues: `update` := the changes of `before`, null for none, and behind them those of u, n x r,
-// and v, r x n, whose types convert to update's. CompleteUpdate does the rest.
+// Enqueues: `update` := the changes of `before` (null for none), followed by u (n x r) and v (r x
+// n), whose types must convert to that of `update`. Complete it with CompleteUpdate.
 absl::Status ExtendUpdate(MatrixOps& ops, const LowRankUpdate* before, const AnyMatrix& u,
                           const AnyMatrix& v, const LowRankUpdate& update);
 
-// Makes Z of the last `added` columns of U, by one application of `inverse`, which is M and was
-// made for as many columns, and then C^-1. Blocks. False: C is singular, as A + U V^T is then, and
-// with it an UpdatedInverse is M.
+// Computes Z for the last `added` columns of U by one application of `inverse`, which is M and
+// supports that many columns; then computes C^-1. Blocks. Returns false if C, and therefore A + U
+// V^T, is singular; an UpdatedInverse then equals M.
 absl::StatusOr<bool> CompleteUpdate(ExecutionContext& context, InverseOperator& inverse,
                                     int64_t added, const LowRankUpdate& update);
 
-// Near the inverse of A + U V^T as M is near that of A, as long as C is not ill-conditioned.
-// Borrows all that it is made of; an application is one of M, two products with n x k matrices and
-// one with a k x k.
+// Approximates the inverse of A + U V^T as well as M approximates that of A, if C is
+// well-conditioned. Borrows all arguments. Applying it costs one application of M, two products
+// with n x k matrices and one with a k x k matrix.
 class UpdatedInverse final : public InverseOperator {
  public:
-  // Bytes of `work`, for up to nrhs columns.
+  // Returns the bytes of `work` for up to nrhs columns.
   static absl::StatusOr<size_t> WorkBytes(int64_t rank, int64_t nrhs, DType vector_type);
 
   UpdatedInverse(ExecutionContext& context, InverseOperator& inverse, const LowRankUpdate& update,

@@ -19,16 +19,12 @@
 namespace crout {
 namespace {
 
-// Below, minimum degree is as good, and starting a program is most of the time.
+// Below this size minimum degree is as good, and starting a program would take most of the time.
 constexpr int64_t kFewVertices = 1000;
-// Up to so many, minimum degree takes a small part of the program's time, and goes first.
+// Up to this size minimum degree takes a small part of the program's time, so it runs first.
 constexpr int64_t kManyVertices = 100000;
-// Operations for each vertex below which the program takes longer than the factorization. Circuits
-// and power grids have fewer. Grids in the plane have more: by minimum degree alone their trees are
-// deeper, and an H100 takes two to three times as long for refactorizations and solves.
-constexpr double kLittleWork = 1000;
 
-// Whether what SparseView says of the arrays of a holds: later steps go by it. False, too, once
+// True if the arrays of `a` are as SparseView requires; later steps rely on this. Also false once
 // the counter stops.
 bool IsConsistent(const AnySparse& a, StopCounter& counter) {
   const SparseLayout at(a.n, a.nonzeros, a.dtype);
@@ -99,8 +95,8 @@ bool IsShort(const Graph& graph) {
   return ShortMinimumDegree(graph.vertices(), graph.start.back());
 }
 
-// Minimum degree, here where that is short, else by the program. Without one a graph of more work
-// is refused: what runs here could not be stopped.
+// Orders by minimum degree: in this thread if that is short, otherwise in the program. Without a
+// program, larger graphs are refused because the call here could not be stopped.
 absl::StatusOr<Ordered> OrderByDegree(const Graph& graph, const std::string& program,
                                       StopRequested stop) {
   if (IsShort(graph)) return MakeOrdered(graph, OrderByMinimumDegree(graph), "amd", stop);
@@ -109,7 +105,8 @@ absl::StatusOr<Ordered> OrderByDegree(const Graph& graph, const std::string& pro
   return MakeOrdered(graph, order, "amd", stop);
 }
 
-// The order of less work; an error where neither method made one, or the analysis is to stop.
+// Returns the order with less work. An error if neither method succeeded or the analysis was
+// stopped.
 absl::StatusOr<Ordered> Better(absl::StatusOr<Ordered> by_degree,
                                absl::StatusOr<Ordered> by_dissection) {
   if (absl::IsCancelled(by_dissection.status())) return by_dissection;
@@ -126,7 +123,7 @@ absl::StatusOr<Ordered> OrderByDissection(const Graph& graph, const std::string&
   return MakeOrdered(graph, order, "metis", stop);
 }
 
-// One process for each method at a time.
+// Runs both methods concurrently, each in its own process.
 absl::StatusOr<Ordered> OrderSideBySide(const Graph& graph, const std::string& program,
                                         StopRequested stop) {
   absl::StatusOr<OrderingProcess> degree =
@@ -142,19 +139,20 @@ absl::StatusOr<Ordered> OrderSideBySide(const Graph& graph, const std::string& p
   return Better(await(), std::move(by_dissection));
 }
 
-absl::StatusOr<Ordered> OrderBothWays(const Graph& graph, const std::string& program,
+absl::StatusOr<Ordered> OrderBothWays(const Graph& graph, const AnalysisOptions& options,
                                       StopRequested stop) {
+  const std::string& program = options.ordering_program;
   if (graph.vertices() > kManyVertices && !IsShort(graph)) {
     return OrderSideBySide(graph, program, stop);
   }
   absl::StatusOr<Ordered> by_degree = OrderByDegree(graph, program, stop);
-  const auto little = kLittleWork * static_cast<double>(graph.vertices());
+  const auto little = options.dissection_work * static_cast<double>(graph.vertices());
   if (by_degree.ok() && by_degree->tree.Flops() < little) return by_degree;
   if (absl::IsCancelled(by_degree.status())) return by_degree;
   return Better(std::move(by_degree), OrderByDissection(graph, program, stop));
 }
 
-// Whether the program may be asked for nested dissection.
+// True if nested dissection may be tried.
 bool TriesDissection(const Graph& graph, const AnalysisOptions& options) {
   if (options.ordering_program.empty() || graph.neighbour.empty() ||
       !FitsOrderingProgram(OrderingMethod::kNestedDissection, graph.vertices(),
@@ -169,14 +167,18 @@ absl::StatusOr<Ordered> Order(const Graph& graph, const AnalysisOptions& options
                               StopRequested stop) {
   const std::string& program = options.ordering_program;
   if (options.ordering == OrderingMode::kNatural) return OrderNaturally(graph, stop);
+  if (options.ordering != OrderingMode::kNestedDissection) {
+    const std::optional<std::vector<int32_t>> forest = OrderForest(graph);
+    if (forest) return MakeOrdered(graph, *forest, "amd", stop);
+  }
   if (!TriesDissection(graph, options)) return OrderByDegree(graph, program, stop);
-  if (options.ordering == OrderingMode::kAuto) return OrderBothWays(graph, program, stop);
+  if (options.ordering == OrderingMode::kAuto) return OrderBothWays(graph, options, stop);
   absl::StatusOr<Ordered> ordered = OrderByDissection(graph, program, stop);
   if (ordered.ok() || absl::IsCancelled(ordered.status())) return ordered;
   return OrderByDegree(graph, program, stop);
 }
 
-// What Order() takes beside the graph and AnalysisBytes().
+// Memory, in bytes, that Order() needs in addition to the graph and AnalysisBytes().
 size_t OrderingBytes(const Graph& graph, const AnalysisOptions& options) {
   const int64_t n = graph.vertices();
   const int64_t neighbours = graph.start.back();
@@ -186,7 +188,7 @@ size_t OrderingBytes(const Graph& graph, const AnalysisOptions& options) {
   return by_degree + (TriesDissection(graph, options) ? NestedDissectionBytes(n, neighbours) : 0);
 }
 
-// 1 for each vertex that is to be kept.
+// Returns 1 for each vertex to keep, 0 for the others.
 absl::StatusOr<std::vector<char>> MarkKept(const std::vector<int32_t>& keep, int64_t n) {
   std::vector<char> kept(n);
   for (const int32_t v : keep) {
@@ -199,7 +201,7 @@ absl::StatusOr<std::vector<char>> MarkKept(const std::vector<int32_t>& keep, int
   return kept;
 }
 
-// The vertices that are not kept, ascending.
+// Returns the vertices that are not kept, in ascending order.
 std::vector<int32_t> Others(const std::vector<char>& kept) {
   std::vector<int32_t> others;
   others.reserve(std::count(kept.begin(), kept.end(), 0));
@@ -209,7 +211,7 @@ std::vector<int32_t> Others(const std::vector<char>& kept) {
   return others;
 }
 
-// The graph of these vertices alone, each with its number among them.
+// Returns the subgraph of `others`, whose vertices are renumbered in order.
 Graph Without(const Graph& graph, const std::vector<char>& kept,
               const std::vector<int32_t>& others) {
   std::vector<int32_t> number(graph.vertices());
@@ -231,7 +233,7 @@ Graph Without(const Graph& graph, const std::vector<char>& kept,
   return out;
 }
 
-// Claims what the order takes, beside `held` bytes and the graph, and makes it.
+// Claims the memory for the order, plus `held` bytes and the graph, and computes the order.
 absl::StatusOr<Ordered> OrderWithin(const Graph& graph, size_t held, const AnalysisOptions& options,
                                     StopRequested stop) {
   CROUT_RETURN_IF_ERROR(
@@ -239,18 +241,20 @@ absl::StatusOr<Ordered> OrderWithin(const Graph& graph, size_t held, const Analy
   return Order(graph, options, stop);
 }
 
-// The fronts of the graph without those vertices, and above them one that has these alone.
+// Builds the fronts of the graph without the kept vertices, and above them one front of the kept
+// vertices.
 absl::StatusOr<FrontTree> MakeTreeBelow(const Graph& graph, const AnalysisOptions& options,
                                         StopRequested stop, std::string_view& ordering) {
   CROUT_ASSIGN_OR_RETURN(const std::vector<char> kept, MarkKept(options.keep, graph.vertices()));
   const std::vector<int32_t> vertex = Others(kept);
-  CROUT_RETURN_IF_ERROR(options.Claim(2 * graph.neighbour_bytes()));  // before the other is known
+  CROUT_RETURN_IF_ERROR(
+      options.Claim(2 * graph.neighbour_bytes()));  // the subgraph is at most as large
   CROUT_ASSIGN_OR_RETURN(
       const Ordered ordered,
       OrderWithin(Without(graph, kept, vertex), graph.neighbour_bytes(), options, stop));
   ordering = ordered.name;
   CROUT_ASSIGN_OR_RETURN(FrontTree fronts, MakeFrontTree(ordered.tree, stop));
-  fronts.counted = false;  // Borders are wider by what is kept.
+  fronts.counted = false;  // The kept vertices widen the borders.
   for (int32_t& v : fronts.order) v = vertex[v];
   fronts.order.insert(fronts.order.end(), options.keep.begin(), options.keep.end());
   const auto last = static_cast<int32_t>(fronts.parent.size());
@@ -367,7 +371,7 @@ absl::StatusOr<std::optional<Analysis>> Rescale(const Analysis& analysis, const 
 }
 
 size_t AnalysisBytes(int64_t n) {
-  // Permutations, scales, the matching's or two trees' arrays.
+  // Permutations, scales, and the arrays of the matching or of two trees.
   constexpr size_t kOfVertex = 240;
   return sizeof(Analysis) + static_cast<size_t>(n + 1) * kOfVertex;
 }

@@ -1,9 +1,9 @@
-// crout-order: orders one graph, by AMD or by METIS's nested dissection. The product starts it;
-// kernels/sparse/ordering_process.h has the reasons for a program.
+// crout-order: orders one graph by AMD or by METIS's nested dissection. The server starts it; see
+// kernels/sparse/ordering_process.h for the reasons for a separate program.
 //
-// Nested dissection finds the first separators of large graphs here, and orders the parts that they
-// leave side by side in forks. The size of a graph alone decides where it is divided, so that the
-// order does not depend on the cores.
+// For large graphs, nested dissection finds the first separators here and orders the remaining
+// parts concurrently in forked processes. Only the size of the graph determines where it is
+// divided, so the order does not depend on the number of cores.
 #include <malloc.h>
 #include <metis.h>
 #include <sched.h>
@@ -32,10 +32,10 @@ namespace {
 
 static_assert(sizeof(idx_t) == sizeof(int32_t));
 
-constexpr idx_t kFewVertices = 12000;  // of a part that is not divided any more
+constexpr idx_t kFewVertices = 12000;  // parts of at most this size are not divided
 constexpr int kMostDivisions = 5;
 
-// A part of the graph that came; vertex[v] is what v is there.
+// A part of the input graph. vertex[v] is the number of v in the input graph.
 struct Part {
   std::vector<idx_t> start;
   std::vector<idx_t> neighbour;
@@ -51,7 +51,8 @@ void SetOptions(idx_t* options) {
   options[METIS_OPTION_SEED] = 1;
 }
 
-// Where the answer goes: standard output is taken from METIS, which may print there.
+// Returns a descriptor for the reply, and redirects standard output to standard error, because
+// METIS may print.
 int TakeOutput() {
   const int out = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -76,11 +77,12 @@ bool Read(std::vector<T>& elements) {
   return MoveAll(read, STDIN_FILENO, elements.data(), elements.size());
 }
 
-// Nobody else ends it when the product is killed.
+// Ends this process when its parent dies.
 void DieWithParent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
-// Limits this process to `bytes` beyond its present address space: METIS and `new` fail there, and
-// the product orders otherwise. Free memory is returned to the system first: it would count.
+// Limits this process to `bytes` beyond its present address space. Beyond the limit METIS and `new`
+// fail, and the server falls back to another ordering. Returns free memory to the system first,
+// because it would count.
 bool LimitTo(size_t bytes) {
   if (kSanitized) return true;  // The sanitizer's own memory would count.
   malloc_trim(0);
@@ -93,7 +95,8 @@ bool LimitTo(size_t bytes) {
   return setrlimit(RLIMIT_AS, &limit) == 0;
 }
 
-// What a part of its own may take, beside what it has: a limit is a process', and forks share.
+// Limits the memory of this part, in addition to what it has. The limit is per process, and forks
+// share pages.
 bool LimitTo(const Part& part) {
   const size_t bytes = NestedDissectionBytes(part.vertices(), std::ssize(part.neighbour));
   return LimitTo(bytes - std::min(bytes, part.bytes()));
@@ -117,7 +120,7 @@ bool OrderWhole(Part& part, idx_t* order) {
   return true;
 }
 
-// The vertices of one side, and the edges between them.
+// Extracts the vertices on side `which`, and the edges between them.
 Part Extract(const Part& part, const std::vector<idx_t>& side, idx_t which) {
   std::vector<idx_t> number(part.vertices(), -1);
   Part out;
@@ -151,8 +154,8 @@ Part Extract(const Part& part, const std::vector<idx_t>& side, idx_t which) {
 
 bool Order(Part part, idx_t* order, int divisions, int forks);
 
-// One side in a fork, where there may be more of them and both are worth it, the other here.
-// `order` is shared memory.
+// Orders one side in a forked process if forks are left and both sides are large enough, and the
+// other side here. `order` is shared memory.
 bool OrderSides(Part first, idx_t* first_order, Part second, idx_t* second_order, int divisions,
                 int forks) {
   const pid_t self = getpid();
@@ -199,7 +202,7 @@ bool Order(Part part, idx_t* order, int divisions, int forks) {
   return OrderSides(std::move(first), order, std::move(second), second_order, divisions - 1, forks);
 }
 
-// Divisions that get a process of their own: as many as cores can run.
+// Number of successive divisions that fork, enough to use all cores.
 int Forks() {
   cpu_set_t cores;
   int forks = 0;
@@ -258,6 +261,6 @@ int main() {
   try {
     return crout::Main();
   } catch (const std::bad_alloc&) {
-    return 1;  // Beyond the limit.
+    return 1;  // memory limit reached
   }
 }

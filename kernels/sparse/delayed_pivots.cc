@@ -16,11 +16,11 @@
 namespace crout {
 namespace {
 
-// The search asks for more than the factorization is checked against: moduli are |Re| + |Im| here,
-// and the factorization may round to a smaller type.
+// The search applies a stricter threshold than the check of the factorization, because it measures
+// by |Re| + |Im| and the factorization may round to a smaller type.
 constexpr double kMargin = 2;
 
-// T: float64 or complex128; Source: of A.
+// T is float64 or complex128, Source the type of A.
 template <class T, class Source>
 class DelaySearch {
  public:
@@ -55,7 +55,7 @@ class DelaySearch {
     return std::move(out_);
   }
 
-  // Of the object, without fronts.
+  // Size of this object, in bytes, without fronts.
   static size_t Bytes(const Analysis& analysis) {
     return analysis.n * (6 * sizeof(int32_t) + sizeof(double)) +
            analysis.fronts() * (sizeof(TrialFront<T>) + sizeof(int32_t));
@@ -68,7 +68,7 @@ class DelaySearch {
     return value * analysis_.row_scale[a_.row[entry]] * analysis_.column_scale[column];
   }
 
-  // As the factorization perturbs pivots.
+  // Sets least_ to the sizes below which the factorization perturbs pivots.
   void FindLeastPivots() {
     const int64_t first_kept = analysis_.n - analysis_.kept;
     double largest = 0;
@@ -103,14 +103,14 @@ class DelaySearch {
     return absl::OkStatus();
   }
 
-  // Whether nothing can be delayed to the front above f.
+  // True if no front above f can eliminate delayed pivots.
   bool IsLast(int64_t f) const {
     const int32_t parent = analysis_.parent[f];
     return parent == -1 || analysis_.is_kept(parent);
   }
 
-  // Rows and columns of the front, all of its values zero: what children delayed, its own, its
-  // border.
+  // Sets the front's rows and columns, in the order: delayed by children, its own, its border. All
+  // values are zero.
   absl::Status Gather(int64_t f, TrialFront<T>& front) {
     int64_t size = analysis_.eliminated(f) + analysis_.bordered(f);
     for (int32_t c = analysis_.child_start[f]; c < analysis_.child_start[f + 1]; ++c) {
@@ -143,12 +143,12 @@ class DelaySearch {
     return absl::OkStatus();
   }
 
-  // Of a front's values and positions.
+  // Size of a front's values and positions, in bytes.
   static size_t FrontBytes(int64_t size) {
     return size * size * sizeof(T) + 2 * size * sizeof(int32_t);
   }
 
-  // A front of this size more.
+  // Accounts for one more front of this size.
   absl::Status Hold(int64_t size) {
     held_ += FrontBytes(size);
     if (held_ <= claimed_) return absl::OkStatus();
@@ -156,7 +156,7 @@ class DelaySearch {
     return options_.Claim(Bytes(analysis_) + claimed_);
   }
 
-  // A's entries in rows or columns of the front's own, but for those that descendants have.
+  // Adds the entries of A in the front's own rows or columns, except entries of descendants.
   void AddEntries(int64_t f, TrialFront<T>& front) const {
     const int32_t first = analysis_.first_position[f];
     const int32_t end = analysis_.first_position[f + 1];
@@ -188,7 +188,7 @@ class DelaySearch {
     child = {};
   }
 
-  // All but those of kept unknowns, which are the last of the border.
+  // Number of rows that some front eliminates. Rows of kept unknowns are the last of the border.
   int64_t EliminatedRows(const TrialFront<T>& front) const {
     const int64_t first_kept = analysis_.n - analysis_.kept;
     return std::lower_bound(front.rows.begin() + front.candidates, front.rows.end(), first_kept) -
@@ -212,7 +212,7 @@ class DelaySearch {
     out_.eliminated[f] = static_cast<int32_t>(analysis_.eliminated(f));
   }
 
-  // What remains of the front.
+  // Stores the uneliminated part of the front in `left`.
   absl::Status Leave(TrialFront<T>& front, int64_t done, TrialFront<T>& left) {
     constexpr double kFewEntries = 1e6;
     if (entries_ >
@@ -237,14 +237,14 @@ class DelaySearch {
   const SparseView<Source> a_;
   const double roundoff_;
   const AnalysisOptions& options_;
-  std::vector<int32_t> of_row_, of_column_;        // positions, by A's indices
-  std::vector<int32_t> row_place_, column_place_;  // in the front, by position
-  std::vector<double> least_;                      // least pivot, by the column's position
-  std::vector<TrialFront<T>> left_;                // by front, until its parent has it
+  std::vector<int32_t> of_row_, of_column_;        // positions by A's indices
+  std::vector<int32_t> row_place_, column_place_;  // places in the front, by position
+  std::vector<double> least_;                      // least pivot size, by column position
+  std::vector<TrialFront<T>> left_;  // uneliminated parts by front, until the parent has added them
   Regrouping out_;
   size_t held_ = 0;     // bytes of fronts
-  size_t claimed_ = 0;  // of them
-  double entries_ = 0;  // of the factor, so far
+  size_t claimed_ = 0;  // bytes of fronts claimed
+  double entries_ = 0;  // entries of the factor so far
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Delayed pivots: which front eliminates which row and column, found by a factorization that keeps
-// no factor.
+// Delayed pivots: a trial factorization, which stores no factor, determines which front eliminates
+// each row and column.
 #ifndef CROUT_KERNELS_SPARSE_DELAYED_PIVOTS_H_
 #define CROUT_KERNELS_SPARSE_DELAYED_PIVOTS_H_
 
@@ -8,16 +8,18 @@
 
 namespace crout {
 
-// The analysis for these values of `a` in which every front has acceptable pivots. Fronts are
+// Returns an analysis for the values of `a` in which every front has acceptable pivots. Fronts are
 // eliminated in float64 or complex128 with threshold pivoting (sparse/pivot_search.h). Rows and
-// columns without an acceptable pivot move to the parent's front, and so on; what the root has no
-// acceptable pivot for stays there. Columns of one front are in the order of their elimination, so
-// that a factorization in `dtype` that takes the largest candidate of each column makes the same
-// choices. The scales stay. Positions do not move into the front of kept unknowns.
+// columns without an acceptable pivot move to the parent's front, repeatedly if needed. Those
+// without one in the root stay there. Nothing moves into the front of kept unknowns. The scales are
+// unchanged.
 //
-// Takes about as many operations as the numeric factorization, on the calling thread, and the
-// memory of its contributions. Errors, `claim` and `stop` are as Analyze's; RESOURCE_EXHAUSTED also
-// where the factor would have more than kMostDelayedFill times as many entries.
+// Columns of a front are in the order of their elimination. A factorization in `dtype` that takes
+// the largest candidate of each column therefore makes the same choices.
+//
+// Runs on the calling thread. Needs about as many operations as the numeric factorization, and the
+// memory of its contributions. Errors, `claim` and `stop` are as for Analyze. Also
+// RESOURCE_EXHAUSTED if the factor would have more than kMostDelayedFill times as many entries.
 absl::StatusOr<Analysis> DelayPivots(const Analysis& analysis, const AnySparse& a, DType dtype,
                                      const AnalysisOptions& options, StopRequested stop);
 

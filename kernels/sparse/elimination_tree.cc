@@ -14,8 +14,8 @@ std::vector<int32_t> Inverse(const std::vector<int32_t>& order) {
   return position;
 }
 
-// Liu's algorithm: from each earlier neighbour up to the root so far, with paths compressed.
-// Incomplete once the counter stops.
+// Liu's algorithm with path compression: climbs from each earlier neighbor to its current root.
+// Incomplete if the counter stops.
 std::vector<int32_t> Parents(const Graph& graph, const std::vector<int32_t>& order,
                              const std::vector<int32_t>& position, StopCounter& counter) {
   const auto n = static_cast<int32_t>(order.size());
@@ -36,7 +36,7 @@ std::vector<int32_t> Parents(const Graph& graph, const std::vector<int32_t>& ord
   return parent;
 }
 
-// The positions in postorder; children by ascending position.
+// Returns the positions in postorder; children in ascending order.
 std::vector<int32_t> Postorder(const std::vector<int32_t>& parent) {
   const auto n = static_cast<int32_t>(parent.size());
   std::vector<int32_t> first_child(n + 1, -1), sibling(n, -1);
@@ -63,8 +63,9 @@ std::vector<int32_t> Postorder(const std::vector<int32_t>& parent) {
   return post;
 }
 
-// Gilbert, Ng and Peyton's: the leaves of each row's subtree, and the ancestors that two successive
-// ones have in common, in a tree that is numbered in postorder. Incomplete once the counter stops.
+// Column counts by the algorithm of Gilbert, Ng and Peyton, for a tree numbered in postorder. Uses
+// the leaves of each row's subtree and the least common ancestors of successive leaves. Incomplete
+// if the counter stops.
 std::vector<int32_t> Counts(const Graph& graph, const std::vector<int32_t>& order,
                             const std::vector<int32_t>& parent, StopCounter& counter) {
   const auto n = static_cast<int32_t>(order.size());

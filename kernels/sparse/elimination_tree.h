@@ -1,4 +1,4 @@
-// Elimination trees: which column of a factor needs which, and how many entries each has.
+// Elimination trees: dependencies between the columns of a factor, and their numbers of entries.
 #ifndef CROUT_KERNELS_SPARSE_ELIMINATION_TREE_H_
 #define CROUT_KERNELS_SPARSE_ELIMINATION_TREE_H_
 
@@ -11,19 +11,19 @@
 
 namespace crout {
 
-// Of a graph whose vertices are eliminated in an order that is a postorder of the tree itself: each
-// subtree's positions are consecutive, its root's the last.
+// Elimination tree of a graph. The elimination order is a postorder of the tree: the positions of
+// each subtree are consecutive and its root is the last of them.
 struct EliminationTree {
-  std::vector<int32_t> order;   // the vertex that is eliminated at each position
-  std::vector<int32_t> parent;  // positions; -1 of roots
-  std::vector<int32_t> count;   // entries of L's column, the diagonal included
+  std::vector<int32_t> order;   // vertex eliminated at each position
+  std::vector<int32_t> parent;  // position of the parent; -1 for roots
+  std::vector<int32_t> count;   // entries of each column of L, diagonal included
 
-  // Operations of an LU factorization by columns, without zeros.
+  // Operations of a column-by-column LU factorization, excluding zeros.
   double Flops() const;
 };
 
-// The tree of elimination in this order, which is then made a postorder of it: same fill-in.
-// CANCELLED by `stop`, which is asked often.
+// Computes the tree for this elimination order, and reorders the vertices to a postorder of the
+// tree with the same fill-in. CANCELLED if `stop` returns true; it is called often.
 absl::StatusOr<EliminationTree> MakeEliminationTree(const Graph& graph,
                                                     const std::vector<int32_t>& order,
                                                     StopRequested stop);

@@ -22,7 +22,8 @@ absl::StatusOr<SparseDownloadLayout> SparseDownloadLayout::For(const Analysis& a
   const int64_t most = std::max(layout.lower_entries, layout.upper_entries);
   if (most > std::numeric_limits<int32_t>::max()) layout.index_bytes = 8;
   layout.scaled = !analysis.row_scale.empty();
-  // A factor of 2^62 bytes at most, whose indices take no more than its values.
+  // Cannot overflow: the factor has at most 2^62 bytes, and its indices take no more than its
+  // values.
   const auto bytes = [&](int64_t entries) {
     return (n + 1 + entries) * layout.index_bytes + entries * SizeOf(dtype);
   };

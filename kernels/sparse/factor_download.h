@@ -1,4 +1,4 @@
-// How L and U of a sparse factor lie in a download, and how they come there from any method's.
+// Layout of a sparse factor's L and U in a download, and a writer for factors of any method.
 #ifndef CROUT_KERNELS_SPARSE_FACTOR_DOWNLOAD_H_
 #define CROUT_KERNELS_SPARSE_FACTOR_DOWNLOAD_H_
 
@@ -13,18 +13,18 @@
 
 namespace crout {
 
-// In bytes from the start, without padding. L below its diagonal, then U, each by compressed rows:
-// n + 1 offsets, the columns of the entries, ascending in each row, and their values; then p and q,
-// n int32 each; then, where scaled, r and c, n float64 each:
-//   L U = diag(r)[p, :] A[p, q] diag(c)[q, q].
+// Byte offsets from the start of the download, without padding. First L without its diagonal, then
+// U, each by compressed rows: n + 1 offsets, the columns of the entries (ascending in each row),
+// the values. Then p and q, n int32 each. Then, if scaled, r and c, n float64 each.
+//   L U = diag(r)[p, :] A[p, q] diag(c)[q, q]
 struct SparseDownloadLayout {
-  // INVALID_ARGUMENT for a sum that overflows.
+  // INVALID_ARGUMENT if a sum overflows.
   static absl::StatusOr<SparseDownloadLayout> For(const Analysis& analysis,
                                                   const NumericSummary& numeric, DType dtype);
 
   int64_t lower_entries = 0;
   int64_t upper_entries = 0;
-  size_t index_bytes = 4;  // of an index and of an offset: 8 where an offset needs it
+  size_t index_bytes = 4;  // size of an index or offset: 8 if an offset needs it
   bool scaled = false;
   size_t upper = 0;  // L is at 0
   size_t permutations = 0;
@@ -36,10 +36,11 @@ namespace download_internal {
 
 template <class T>
 void Store(T value, std::byte* at) {
-  std::memcpy(at, &value, sizeof(value));  // Nothing is aligned.
+  std::memcpy(at, &value, sizeof(value));  // The download is unaligned.
 }
 
-// One factor by compressed rows, of entries that `visit_all` visits, columns ascending in each row.
+// Writes one factor by compressed rows. visit_all(visit) visits the entries, columns ascending in
+// each row.
 template <class T, class Index, class VisitAll>
 void WriteRows(int64_t n, int64_t entries, VisitAll visit_all, std::byte* out) {
   std::vector<int64_t> next(n + 1);
@@ -67,12 +68,13 @@ void WriteBoth(const Entries& factor, int64_t n, const SparseDownloadLayout& lay
 
 }  // namespace download_internal
 
-// Host bytes that this takes beside `out` and `factor`, whose rows are n int32.
+// Host memory, in bytes, that WriteFactor uses in addition to `out` and to the n int32 rows of
+// `factor`.
 inline size_t FactorWriterBytes(int64_t n) { return n * sizeof(int64_t) + 1; }
 
-// factor: has rows(), A's row at each position, VisitLower and VisitUpper, which call
-// visit(i, j, value) for the entries of L below its diagonal and of U, columns ascending in each
-// row. out: layout.bytes.
+// Writes a factor to `out`, which has layout.bytes bytes. factor.rows() is A's row at each
+// position. factor.VisitLower(visit) and factor.VisitUpper(visit) call visit(i, j, value) for the
+// entries of L below its diagonal and of U, columns ascending in each row.
 template <class T, class Entries>
 void WriteFactor(const Analysis& analysis, const Entries& factor,
                  const SparseDownloadLayout& layout, std::byte* out) {

@@ -1,4 +1,4 @@
-// L and U of a multifrontal factor, entry by entry: what a download sends.
+// Entries of L and U of a multifrontal factor, for downloads.
 #ifndef CROUT_KERNELS_SPARSE_FACTOR_ENTRIES_H_
 #define CROUT_KERNELS_SPARSE_FACTOR_ENTRIES_H_
 
@@ -12,10 +12,11 @@
 
 namespace crout {
 
-// Reads a factor in host memory, as MultifrontalLayout says, which outlives this. With
-//   C(k, l) = r[rows[k]] A(rows[k], q_l) c[q_l],   q = analysis.column_order,
-// where rows() is analysis.row_order with the interchanges of all fronts, C = L U. L's diagonal is
-// 1 and not stored. Pivots that were perturbed make it another matrix's, near C.
+// Iterates over the entries of a factor in host memory, which must outlive this object
+// (MultifrontalLayout). With q = analysis.column_order and
+//   C(k, l) = r[rows[k]] A(rows[k], q_l) c[q_l]
+// the factor satisfies C = L U. rows() is analysis.row_order after the interchanges of all fronts.
+// The unit diagonal of L is not stored. If pivots were perturbed, L U is close to C but not equal.
 template <class T>
 class FactorEntries {
  public:
@@ -24,15 +25,16 @@ class FactorEntries {
     for (int64_t f = 0; f < analysis.fronts(); ++f) Interchange(f);
   }
 
-  // A's row at each position, once rows were interchanged.
+  // Row of A at each position, after the interchanges.
   const std::vector<int32_t>& rows() const { return rows_; }
 
-  // Of L, below the diagonal, and of U: sum of d1 (d1 - 1) / 2 + d1 d2, and d1 more.
+  // Number of entries of L below its diagonal, and of U. Each front adds d1 (d1 - 1) / 2 + d1 d2 to
+  // both, and d1 more to U.
   int64_t lower_entries() const { return (analysis_.factor_entries() - analysis_.n) / 2; }
   int64_t upper_entries() const { return (analysis_.factor_entries() + analysis_.n) / 2; }
 
-  // visit(i, j, value) for the entries of L, below the diagonal, by columns j ascending; rows i in
-  // no order. Zeros that the fronts store are among them.
+  // Calls visit(i, j, value) for the entries of L below the diagonal, columns j ascending, rows in
+  // any order. Includes zeros that the fronts store.
   template <class Visit>
   void VisitLower(const Visit& visit) const {
     for (int64_t f = 0; f < analysis_.fronts(); ++f) {
@@ -49,7 +51,8 @@ class FactorEntries {
     }
   }
 
-  // The same for U, its diagonal included, by rows i ascending, and columns j within.
+  // Calls visit(i, j, value) for the entries of U, diagonal included: rows i ascending, columns j
+  // ascending within a row.
   template <class Visit>
   void VisitUpper(const Visit& visit) const {
     for (int64_t f = 0; f < analysis_.fronts(); ++f) {
@@ -67,7 +70,7 @@ class FactorEntries {
   }
 
  private:
-  // place_: where the row of each position came to be.
+  // Sets rows_, and sets place_ to the new position of the row of each position.
   void Interchange(int64_t f) {
     const FrontFactor<const T> front = FrontAt<const T>(analysis_, block_, f);
     const int32_t first = analysis_.first_position[f];

@@ -1,4 +1,4 @@
-// Where A's own entries begin in the fronts, found as they are put there.
+// Maps the entries of A to elements of the fronts during assembly.
 #ifndef CROUT_KERNELS_SPARSE_FRONT_ENTRIES_H_
 #define CROUT_KERNELS_SPARSE_FRONT_ENTRIES_H_
 
@@ -10,7 +10,7 @@
 
 namespace crout {
 
-// The inverses of Analysis::row_order and column_order, n numbers each.
+// Inverses of Analysis::row_order and column_order, n elements each.
 struct Positions {
   const int32_t* of_row = nullptr;
   const int32_t* of_column = nullptr;
@@ -24,11 +24,12 @@ inline Positions PlacePositions(const Analysis& analysis, int32_t* of_row, int32
   return {of_row, of_column};
 }
 
-// Calls visit(e, j, target) for each entry that front f eliminates and that is in the columns
-// [begin, end) of its d1 + d2: e is its index in SparseView::value, j its column in A, and `target`
-// the element of the factor, of which factor_start[f] <= target < factor_start[f + 1], that starts
-// as its value, scaled. No two have the same target, and elements that are no entry's start as 0.
-// An entry that the front has no place for, as of a pattern that was not analysed, is left out.
+// Calls visit(e, j, target) for each entry of A that front f eliminates and that lies in columns
+// [begin, end) of the front's d1 + d2. `e` is the entry's index in SparseView::value and `j` its
+// column in A. `target` is the element of the factor whose initial value is the scaled entry:
+//   factor_start[f] <= target < factor_start[f + 1].
+// Targets are distinct. Elements without an entry start as 0. Entries without a place in the front
+// are skipped; they occur only if the pattern was not analyzed.
 template <class T, class Visit>
 void ForFrontEntries(const Analysis& analysis, const SparseView<T>& a, const Positions& positions,
                      int64_t f, int64_t begin, int64_t end, const Visit& visit) {
@@ -37,7 +38,7 @@ void ForFrontEntries(const Analysis& analysis, const SparseView<T>& a, const Pos
   const int64_t first = analysis.first_position[f];
   const int32_t* const border = analysis.border.data() + analysis.border_start[f];
   const int32_t* const border_end = analysis.border.data() + analysis.border_start[f + 1];
-  // Of the d1 + d2; -1 of a position that is not the front's.
+  // Place of a position among the front's d1 + d2; -1 if the front does not have it.
   const auto place = [&](int64_t position) -> int64_t {
     if (position < first + d1) return position - first;
     const int32_t* const at = std::lower_bound(border, border_end, position);
@@ -48,13 +49,13 @@ void ForFrontEntries(const Analysis& analysis, const SparseView<T>& a, const Pos
     const int32_t j = analysis.column_order[first + l];
     for (int64_t e = a.column_start[j]; e < a.column_start[j + 1]; ++e) {
       const int64_t k = positions.of_row[a.row[e]];
-      if (k < first) continue;  // A descendant eliminates it.
+      if (k < first) continue;  // A descendant eliminates this entry.
       if (const int64_t at = place(k); at >= 0) visit(e, j, panel + l * size + at);
     }
   }
   if (end <= std::max(begin, d1)) return;
   const int64_t u12 = panel + size * d1;
-  // A window of the border: what is outside it is left before it is searched for.
+  // Range of border positions. Skips entries outside it before the binary search.
   const int64_t least = border[std::max(begin, d1) - d1];
   const int64_t most = border[end - 1 - d1];
   for (int64_t k = 0; k < d1; ++k) {

@@ -10,11 +10,11 @@
 namespace crout {
 namespace {
 
-// Of a triangle of d1 columns and d2 rows below it.
+// Entries of a triangle of d1 columns and the d2 rows below it.
 double Entries(double d1, double d2) { return d1 * (d1 + 1) / 2 + d1 * d2; }
 
-// Whether a front of so many columns may have such a part of zeros in its columns of L. Small ones
-// may: they cost calls rather than operations.
+// True if a front with this many columns may have this fraction of zeros in its columns of L. Small
+// fronts may have more: their cost is dominated by calls, not operations.
 bool MayHaveZeros(int64_t columns, double part) {
   if (columns <= 4) return part < 0.3;
   if (columns <= 16) return part < 0.1;
@@ -26,8 +26,8 @@ struct Supernode {
   int32_t columns = 0;   // d1
   int32_t bordered = 0;  // d2
   int32_t parent = -1;
-  int32_t into = -1;  // merged into this one
-  // A list: a vector for each would be most of the time where fronts are small.
+  int32_t into = -1;  // supernode it was merged into
+  // Children as a linked list. Vectors would take most of the time for small fronts.
   int32_t first_child = -1;
   int32_t sibling = -1;
   double zeros = 0;
@@ -66,7 +66,7 @@ class Merger {
     }
     std::partial_sum(fronts.first_position.begin(), fronts.first_position.end(),
                      fronts.first_position.begin());
-    // Within a front columns keep the order that they had: children first.
+    // Within a front, columns keep their order, in which children come first.
     std::vector<int32_t> next(fronts.first_position.begin(), fronts.first_position.end());
     fronts.order.resize(tree_.order.size());
     for (size_t k = 0; k < tree_.order.size(); ++k) {
@@ -101,7 +101,7 @@ class Merger {
     }
   }
 
-  // children_ := those of s, in the order of its list.
+  // Sets children_ to the children of s, in list order.
   void ListChildren(int32_t s) {
     children_.clear();
     AppendChildren(s, children_);
@@ -117,8 +117,9 @@ class Merger {
     nodes_[s].first_child = next;
   }
 
-  // From the leaves up, children of the largest border first: those bring the fewest zeros. A child
-  // that is not merged may be looked at again on every level. Incomplete once the counter stops.
+  // Merges from the leaves up, children with the largest border first because they add the fewest
+  // zeros. A child that was not merged can be considered again on every level. Incomplete if the
+  // counter stops.
   void Merge() {
     std::vector<int32_t> kept;
     for (int32_t s = 0; s < std::ssize(nodes_); ++s) {
@@ -159,10 +160,10 @@ class Merger {
     return true;
   }
 
-  // Comparisons take a few nanoseconds each.
+  // Counts sorting as one step per element: a comparison takes a few nanoseconds.
   void CountSort(size_t elements) { counter_.Count(static_cast<int64_t>(elements)); }
 
-  // The node that s was merged into, at last.
+  // Returns the supernode that s was finally merged into.
   int32_t Kept(int32_t s) {
     int32_t kept = s;
     while (nodes_[kept].into != -1) kept = nodes_[kept].into;
@@ -174,7 +175,8 @@ class Merger {
     return kept;
   }
 
-  // Liu: those whose subtrees need most beyond what they leave come first.
+  // Sorts children as in Liu's algorithm: by decreasing difference between the subtree's peak
+  // memory and its contribution.
   void SortChildren() {
     std::vector<double> peak(nodes_.size());
     const auto left = [this](int32_t s) { return 1.0 * nodes_[s].bordered * nodes_[s].bordered; };
@@ -231,8 +233,8 @@ class Merger {
   const EliminationTree& tree_;
   StopCounter counter_;
   std::vector<Supernode> nodes_;
-  std::vector<int32_t> node_of_;   // of positions
-  std::vector<int32_t> children_;  // of one at a time
+  std::vector<int32_t> node_of_;   // supernode of each position
+  std::vector<int32_t> children_;  // children of one supernode
 };
 
 }  // namespace

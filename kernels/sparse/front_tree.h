@@ -1,4 +1,4 @@
-// Fronts: columns that are eliminated together.
+// Fronts: groups of columns that are eliminated together.
 #ifndef CROUT_KERNELS_SPARSE_FRONT_TREE_H_
 #define CROUT_KERNELS_SPARSE_FRONT_TREE_H_
 
@@ -9,18 +9,18 @@
 
 namespace crout {
 
-// A tree of fronts in postorder; the terms are Analysis'.
+// A tree of fronts in postorder, in the terms of Analysis.
 struct FrontTree {
-  std::vector<int32_t> order;           // the vertex that is eliminated at each position
+  std::vector<int32_t> order;           // vertex eliminated at each position
   std::vector<int32_t> first_position;  // fronts + 1
   std::vector<int32_t> bordered;        // d2 of each front
-  bool counted = true;                  // whether `bordered` is right, and not a guess
-  std::vector<int32_t> parent;          // -1 of roots
+  bool counted = true;                  // true: `bordered` is exact; false: an estimate
+  std::vector<int32_t> parent;          // -1 for roots
 };
 
-// Columns of the same structure below the diagonal become one front, and then a child is merged
-// into its parent where that brings few zeros, or both are small. A new order: children stand where
-// the contributions that wait for them take the least memory. CANCELLED by `stop`, which is asked
+// Makes one front from columns with the same structure below the diagonal. Then merges a child into
+// its parent if this adds few zeros or both are small. The order changes: children are sorted so
+// that waiting contributions need the least memory. CANCELLED if `stop` returns true; it is called
 // often.
 absl::StatusOr<FrontTree> MakeFrontTree(const EliminationTree& tree, StopRequested stop);
 

@@ -8,7 +8,7 @@
 namespace crout {
 namespace {
 
-// The arrays of a matrix that do not depend on its type.
+// Arrays of a matrix that do not depend on its type.
 struct Pattern {
   explicit Pattern(const AnySparse& a) {
     const SparseLayout at(a.n, a.nonzeros, a.dtype);
@@ -35,7 +35,7 @@ absl::StatusOr<Graph> SymmetrizedGraph(const AnySparse& a, const int32_t* column
     for (int64_t i = 0; i < a.n; ++i) row_of_column[column_of_row[i]] = static_cast<int32_t>(i);
   }
   std::vector<int32_t> moved;
-  // visit(w) for each neighbour of v, ascending: what is in its row, in its column, or in both.
+  // Calls visit(w) for each neighbor w of v, ascending: the union of v's row and column.
   const auto for_neighbours = [&](int32_t v, const auto& visit) {
     const int32_t j = column_of_row != nullptr ? column_of_row[v] : v;
     std::span<const int32_t> in_column(pattern.row + pattern.column_start[j],

@@ -1,4 +1,4 @@
-// The graph of a sparse matrix whose pattern is taken as symmetric.
+// Graph of a sparse matrix whose pattern is treated as symmetric.
 #ifndef CROUT_KERNELS_SPARSE_GRAPH_H_
 #define CROUT_KERNELS_SPARSE_GRAPH_H_
 
@@ -13,8 +13,8 @@
 
 namespace crout {
 
-// Vertices 0 to n - 1. The neighbours of v are neighbour[start[v], start[v + 1]), ascending, v not
-// among them; w is one of v's where v is one of w's.
+// Undirected graph with vertices 0 to n - 1. The neighbors of v, without v itself, are
+// neighbour[start[v], start[v + 1]), ascending.
 struct Graph {
   std::vector<int64_t> start;  // n + 1
   std::vector<int32_t> neighbour;
@@ -26,14 +26,15 @@ struct Graph {
   size_t neighbour_bytes() const { return neighbour.size() * sizeof(int32_t); }
 };
 
-// Of the graph of a matrix with so many entries: a symmetric pattern has half of it.
+// Upper bound on the size of Graph::neighbour, in bytes, for a matrix with this many entries. A
+// symmetric pattern needs half of it.
 inline size_t MostNeighbourBytes(int64_t nonzeros) {
   return 2 * static_cast<size_t>(nonzeros) * sizeof(int32_t);
 }
 
-// Of A Q, where column column_of_row[i] of A is column i of A Q; null: of A itself. Row i and
-// column i of that are vertex i, and every entry is an edge, whatever its value. CANCELLED by
-// `stop`, which is asked often.
+// Returns the graph of A Q, where column i of A Q is column column_of_row[i] of A; the graph of A
+// if column_of_row is null. Vertex i is row i and column i. Every entry is an edge, whatever its
+// value. CANCELLED if `stop` returns true; it is called often.
 absl::StatusOr<Graph> SymmetrizedGraph(const AnySparse& a, const int32_t* column_of_row,
                                        StopRequested stop);
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The assignment of least cost, of c(i, j) = log(max_i |a(i, j)|) - log |a(i, j)| >= 0, whose duals
-// u, v have c(i, j) - u_i - v_j >= 0, and 0 where row i goes with column j.
+// Assignment of least cost for c(i, j) = log(max_i |a(i, j)|) - log |a(i, j)| >= 0. The duals u, v
+// satisfy c(i, j) - u_i - v_j >= 0, with equality if row i is matched with column j.
 class Assignment {
  public:
   Assignment(const int64_t* column_start, const int32_t* row, std::vector<double> cost, int64_t n)
@@ -30,7 +30,7 @@ class Assignment {
         entry_of_column_(n, -1),
         distance_(n, kInfinity),
         reached_by_(n) {
-    heap_.reserve(cost_.size());  // An augmentation pushes each entry once at most.
+    heap_.reserve(cost_.size());  // An augmentation pushes each entry at most once.
   }
 
   absl::Status Run(StopRequested stop) {
@@ -47,7 +47,8 @@ class Assignment {
 
   std::vector<int32_t>& column_of_row() { return column_of_; }
   const std::vector<double>& u() const { return u_; }
-  // Of a column with a row: by that entry, which scales to 1 whatever was lost on the way.
+  // Dual of a matched column, computed from its matched entry. That entry then scales to 1 in spite
+  // of rounding errors.
   double v(int64_t j) const {
     const int64_t e = entry_of_column_[j];
     return cost_[e] - u_[row_[e]];
@@ -71,7 +72,7 @@ class Assignment {
   void StartDuals() {
     for (int64_t e = 0; e < start_[n_]; ++e) u_[row_[e]] = std::min(u_[row_[e]], cost_[e]);
     for (double& u : u_) {
-      if (u == kInfinity) u = 0;  // of a row without entries
+      if (u == kInfinity) u = 0;  // row without entries
     }
     for (int64_t j = 0; j < n_; ++j) {
       double least = kInfinity;
@@ -82,7 +83,7 @@ class Assignment {
     }
   }
 
-  // The diagonal first, so that a matrix which has the best diagonal keeps it.
+  // Prefers the diagonal, so that a matrix whose diagonal is already best keeps it.
   void TakeFree(int64_t j) {
     int64_t found = -1;
     for (int64_t e = start_[j]; e < start_[j + 1]; ++e) {
@@ -92,7 +93,7 @@ class Assignment {
     if (found >= 0) Match(found, static_cast<int32_t>(j));
   }
 
-  // Where a row's column can go to another row that is free, at no cost.
+  // Matches column j with a row whose current column can move to a free row, at no cost.
   absl::Status TakeByOneExchange(int64_t j, StopCounter& counter) {
     if (entry_of_column_[j] >= 0) return absl::OkStatus();
     for (int64_t e = start_[j]; e < start_[j + 1]; ++e) {
@@ -110,10 +111,10 @@ class Assignment {
     return absl::OkStatus();
   }
 
-  // Dijkstra's shortest paths from column `first` through matched rows to a free one. Without such
-  // a path there never will be one.
+  // Finds the shortest path (Dijkstra) from column `first` through matched rows to a free row. If
+  // there is no path now, there will never be one.
   absl::Status Augment(int32_t first, StopCounter& counter) {
-    double shortest = kInfinity;  // to a free row, so far
+    double shortest = kInfinity;  // shortest path to a free row so far
     int32_t end = -1;
     double base = 0;
     int32_t j = first;
@@ -141,7 +142,7 @@ class Assignment {
         if (-d >= shortest) break;
         std::pop_heap(heap_.begin(), heap_.end());
         heap_.pop_back();
-        if (-d == distance_[i]) next = i;  // not one that was reached by a shorter path since
+        if (-d == distance_[i]) next = i;  // otherwise a shorter path was found since
       }
       if (next < 0) break;
       done_.push_back(next);
@@ -174,28 +175,29 @@ class Assignment {
   const int64_t n_;
   const int64_t* const start_;
   const int32_t* const row_;
-  const std::vector<double> cost_;  // by entry; Inf of zeros
+  const std::vector<double> cost_;  // by entry; Inf for zeros
   std::vector<double> u_, v_;
-  std::vector<int32_t> column_of_;        // of rows, -1: free
-  std::vector<int64_t> entry_of_;         // of rows
-  std::vector<int64_t> entry_of_column_;  // -1: free
-  std::vector<double> distance_;          // of rows
+  std::vector<int32_t> column_of_;        // by row; -1: free
+  std::vector<int64_t> entry_of_;         // by row
+  std::vector<int64_t> entry_of_column_;  // by column; -1: free
+  std::vector<double> distance_;          // by row
   struct Edge {
     int64_t entry;
     int32_t column;
   };
   std::vector<Edge> reached_by_;
   std::vector<int32_t> touched_, done_;
-  std::vector<Reached> heap_;  // by least distance, then by largest row
+  std::vector<Reached> heap_;  // least distance first, then largest row
 };
 
-constexpr double kLargestExponent = 700;  // of e, in a float64 that is finite and normal
+constexpr double kLargestExponent = 700;  // exponent of e for finite and normal float64
 
-// exp(x), finite and > 0.
+// exp(x), bounded to be finite and > 0.
 double BoundedExp(double x) { return std::exp(std::clamp(x, -kLargestExponent, kLargestExponent)); }
 
-// The exponent t for which row + t and column - t, of all rows and columns, are within the bounds:
-// 0 where that will do, else the middle of all that will. Where none does, the bounds cut.
+// Returns the shift t for which row + t and column - t are within the bounds for all rows and
+// columns: 0 if possible, otherwise the middle of the valid range. If no shift is valid, BoundedExp
+// clamps the exponents.
 double CommonShift(const std::vector<double>& row, const std::vector<double>& column) {
   if (row.empty()) return 0;
   const auto [row_least, row_most] = std::minmax_element(row.begin(), row.end());
@@ -237,7 +239,7 @@ absl::StatusOr<Matching> Match(const SparseView<T>& a, StopRequested stop) {
     matching.unmatched_row = unmatched - matching.column_of_row.begin();
     return matching;
   }
-  // Logarithms at first.
+  // Logarithms, converted below.
   matching.row_scale = assignment.u();
   matching.column_scale = std::move(log_largest);
   for (int64_t k = 0; k < a.n; ++k) {

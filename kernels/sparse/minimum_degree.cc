@@ -2,16 +2,19 @@
 
 #include <amd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace crout {
 namespace {
 
-// Elements of AMD's lists: a fifth more than it begins with, and one for each vertex.
+// Elements of AMD's lists: 1.2 times the neighbors, and one per vertex.
 int64_t ListElements(int64_t n, int64_t neighbours) { return neighbours + neighbours / 5 + n; }
 
-// Index is that of `call`, one of AMD's two versions. Not amd_order, which checks, counts and
-// copies what is known to be symmetric, ascending and without a diagonal: that makes two copies.
+// `Index` is the index type of `call`, one of AMD's two versions. amd_order() is not used: it would
+// check, count and copy a graph that is already symmetric, sorted and without diagonal, and make
+// two copies.
 template <class Index, class Call>
 std::vector<int32_t> Order(const Graph& graph, Call call) {
   const auto n = static_cast<Index>(graph.vertices());
@@ -43,6 +46,27 @@ std::vector<int32_t> OrderByMinimumDegree(const Graph& graph, int64_t most) {
              : Order<SuiteSparse_long>(graph, amd_l2);
 }
 
+std::optional<std::vector<int32_t>> OrderForest(const Graph& graph) {
+  const int64_t n = graph.vertices();
+  const int64_t edges = graph.start.back() / 2;
+  if (edges >= std::max<int64_t>(n, 1)) return std::nullopt;
+  std::vector<int32_t> degree(n);
+  std::vector<int32_t> order;
+  order.reserve(n);
+  for (int64_t v = 0; v < n; ++v) {
+    degree[v] = static_cast<int32_t>(graph.start[v + 1] - graph.start[v]);
+    if (degree[v] <= 1) order.push_back(static_cast<int32_t>(v));
+  }
+  // `order` is also the queue of leaves. A vertex enters it when it has one neighbor left.
+  for (size_t k = 0; k < order.size(); ++k) {
+    for (const int32_t w : graph.neighbours(order[k])) {
+      if (--degree[w] == 1) order.push_back(w);
+    }
+  }
+  if (std::ssize(order) < n) return std::nullopt;
+  return order;
+}
+
 size_t MinimumDegreeBytes(int64_t n, int64_t neighbours) {
   const bool short_index = Fits32Bits(n, neighbours, kMostFor32Bits);
   const size_t index = short_index ? sizeof(int) : sizeof(SuiteSparse_long);
@@ -50,7 +74,7 @@ size_t MinimumDegreeBytes(int64_t n, int64_t neighbours) {
 }
 
 size_t MinimumDegreeVertexBytes(int64_t n) {
-  constexpr size_t kArrays = 9;  // Order()'s
+  constexpr size_t kArrays = 9;  // of Order()
   return static_cast<size_t>(n) * (kArrays * sizeof(SuiteSparse_long) + sizeof(int32_t));
 }
 

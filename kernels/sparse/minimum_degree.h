@@ -5,30 +5,37 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "kernels/sparse/graph.h"
 
 namespace crout {
 
-// Neighbours, and eight times as many as vertices, that AMD orders with 32-bit indices: its own
-// arrays have 1.2 times the neighbours and six times the vertices.
+// Limit on the neighbors, and on eight times the vertices, that AMD orders with 32-bit indices. Its
+// own arrays have 1.2 times the neighbors plus six times the vertices.
 inline constexpr int64_t kMostFor32Bits = std::numeric_limits<int32_t>::max() / 4;
 
-// order[k] is the vertex that is eliminated as number k: AMD's (Amestoy, Davis and Duff), with
-// 64-bit indices for graphs of `most` neighbours or more. The order is the same. It cannot be
-// stopped: only for graphs of little work (ShortMinimumDegree), or in a process of its own.
+// Returns AMD's order (Amestoy, Davis and Duff): order[k] is the k-th eliminated vertex. Uses
+// 64-bit indices for graphs with `most` or more neighbors; the order is the same. Cannot be
+// stopped: call it only for graphs of little work (ShortMinimumDegree) or in a separate process.
 std::vector<int32_t> OrderByMinimumDegree(const Graph& graph, int64_t most = kMostFor32Bits);
 
-// Whether AMD orders such a graph in a fraction of a second, whatever its structure. The bound is a
-// product: rows that are nearly dense make it look at most of their lists for each of the others.
-// Measured on graphs with as many hubs of degree 9 sqrt(n) as took longest: 1e-9 s for each unit.
+// Returns a minimum degree order of a forest: leaves first, without fill-in. Empty if the graph has
+// a cycle. Takes time proportional to the number of edges.
+std::optional<std::vector<int32_t>> OrderForest(const Graph& graph);
+
+// True if AMD orders a graph of this size, of any structure, in a fraction of a second. The bound
+// is a product because nearly dense rows make AMD scan most of their lists for each other row.
+// Worst case measured: 1e-9 s per unit, for graphs with hubs of degree 9 sqrt(n), with the number
+// of hubs that took longest.
 constexpr bool ShortMinimumDegree(int64_t n, int64_t neighbours) {
   constexpr double kMostWork = 2.5e8;
   return static_cast<double>(n) * static_cast<double>(neighbours) <= kMostWork;
 }
 
-// Memory that it takes beside the graph: for the lists, and for each vertex.
+// Memory, in bytes, that AMD needs in addition to the graph: for its lists, and for arrays per
+// vertex.
 size_t MinimumDegreeBytes(int64_t n, int64_t neighbours);
 size_t MinimumDegreeVertexBytes(int64_t n);
 

@@ -1,5 +1,5 @@
-// How a multifrontal LU factor lies in memory, on every device: one block, whose offsets are the
-// analysis'.
+// Memory layout of a multifrontal LU factor, the same on every device: one block, with offsets from
+// the analysis.
 #ifndef CROUT_KERNELS_SPARSE_MULTIFRONTAL_FACTOR_H_
 #define CROUT_KERNELS_SPARSE_MULTIFRONTAL_FACTOR_H_
 
@@ -16,26 +16,26 @@
 
 namespace crout {
 
-// Front f, in the terms of Analysis, was F = [F11 F12; F21 F22] with d1 rows and columns in F11 and
-// d2 in F22, when its children had been added. Interchanges were chosen inside F11 alone:
-//   P F11 = L11 U11, L11 of unit diagonal;  U12 = L11^-1 P F12;  L21 = F21 U11^-1;
-// and F22 - L21 U12 was added to the parent. So L and U of B, rows exchanged front by front, are
-// what is kept, not sparse.md's F11^-1 F12: the work is the same, both are downloaded and both
-// kinds of solve go through one panel forward and one backward.
+// In the terms of Analysis, front f is F = [F11 F12; F21 F22] after its children are added. F11 is
+// d1 x d1, F22 is d2 x d2. Interchanges are restricted to F11:
+//   P F11 = L11 U11, L11 with unit diagonal;  U12 = L11^-1 P F12;  L21 = F21 U11^-1;
+// F22 - L21 U12 is added to the parent. The block stores L and U of B, with rows exchanged front by
+// front, not the F11^-1 F12 of sparse.md. The work is the same, L and U can both be downloaded, and
+// solves with A and with A^T each use one panel forward and one backward.
 //
-// The block holds, of type T, for each front from element analysis.factor_start[f] on:
+// The block stores for each front, from element analysis.factor_start[f] of type T on:
 //   panel  (d1 + d2) x d1, column-major, ld = d1 + d2:  [L11 \ U11; L21]
-//   U12    d1 x d2, column-major, ld = d1, right after it
-// and after all fronts, from byte `pivots` on, n int32: for position k of front f the row of F11,
-// 0-based in [k - first_position[f], d1), with which row k - first_position[f] was exchanged, in
-// turn.
+//   U12    d1 x d2, column-major, ld = d1, right after the panel
+// After all fronts, n int32 follow at byte `pivots`. The element for position k of front f is the
+// 0-based row of F11, in [k - first_position[f], d1), with which row k - first_position[f] was
+// exchanged. Exchanges apply in order of k.
 struct MultifrontalLayout {
   MultifrontalLayout(const Analysis& analysis, DType dtype)
       : pivots((static_cast<size_t>(analysis.factor_entries()) * SizeOf(dtype) + 15) / 16 * 16),
         bytes(pivots + static_cast<size_t>(analysis.n) * sizeof(int32_t)) {}
 
   size_t pivots;
-  size_t bytes;  // of the block
+  size_t bytes;  // size of the block
 };
 
 template <class T>
@@ -45,7 +45,7 @@ struct FrontFactor {
   std::conditional_t<std::is_const_v<T>, const int32_t, int32_t>* ipiv = nullptr;  // d1
 };
 
-// block: aligned for T and int32_t. T is const where it is.
+// Views of front f in `block`, which is aligned for T and int32_t. T is const if the block is.
 template <class T, class Byte>
 FrontFactor<T> FrontAt(const Analysis& analysis, Byte* block, int64_t f) {
   using Index = std::remove_pointer_t<decltype(FrontFactor<T>::ipiv)>;
@@ -58,54 +58,57 @@ FrontFactor<T> FrontAt(const Analysis& analysis, Byte* block, int64_t f) {
           reinterpret_cast<Index*>(block + layout.pivots) + analysis.first_position[f]};
 }
 
-// A pivot of column k that no row of F11 has, in modulus (|Re| + |Im|), at least
-//   PivotPerturbation(dtype, bordered) * m_k,  m_k the largest of column k of B as it came, in rows
-// that are not kept (of B, where that is 0), is replaced by one of that size and of its own sign,
-// and counted. The square root of the unit roundoff where multipliers in L21 grow by as much as the
-// pivot is small; the unit roundoff itself where there is no border, and all interchanges were
-// possible, and where Analysis::delayed, and pivots are chosen by their own front.
+// Relative size below which a pivot is perturbed. Let m_k be the largest modulus (|Re| + |Im|) in
+// column k of the scaled matrix B, in rows that are not kept; if that is 0, the largest of all of
+// B. If no candidate in F11 for column k reaches the size PivotPerturbation(dtype, bordered) * m_k,
+// the pivot is replaced by one of that size and the same sign, and counted.
+//
+// `bordered` gives the square root of the unit roundoff, because small pivots make large
+// multipliers in L21. Otherwise the unit roundoff is enough: the front has no border, so all
+// interchanges were possible, or Analysis::delayed is set, so the front has acceptable pivots.
 inline double PivotPerturbation(DType dtype, bool bordered) {
   return bordered ? std::sqrt(UnitRoundoff(dtype)) : UnitRoundoff(dtype);
 }
 
-// Multipliers in L21 above this show a column whose pivot was not acceptable.
+// A multiplier in L21 above this shows that the column's pivot was not acceptable.
 inline double LargestMultiplier(const Analysis& analysis) { return 1 / analysis.pivot_threshold; }
 
-// A determinant as sign * exp(log_abs): the sign of modulus 1, or 0 where the matrix is singular.
+// A determinant as sign * exp(log_abs). `sign` has modulus 1, or is 0 if the matrix is singular.
 struct LogDeterminant {
   std::complex<double> sign = 1;
   double log_abs = 0;
 };
 
-// Entries of L, below its unit diagonal, and of U.
+// Number of entries of L below its unit diagonal, and of U.
 struct FactorCounts {
   int64_t lower = 0;
   int64_t upper = 0;
 };
 
-// What became of a numeric factorization.
+// Summary of a numeric factorization.
 struct NumericSummary {
-  // 0, or 1 + the first position whose column had nothing but zeros to eliminate with, in F11 and
-  // in F21 but for rows that are kept: B is singular, or what is eliminated of it. The pivot was
-  // replaced like one that is too small: nothing in the factor is infinite for that.
+  // 0, or 1 + the first position whose column has only zeros left in F11 and in the rows of F21
+  // that are not kept: B, or its eliminated part, is singular. The pivot is replaced like one that
+  // is too small, so the factor stays finite.
   int64_t info = 0;
-  int64_t singular_column = -1;  // A's, where info > 0
-  int64_t perturbed_pivots = 0;  // the one of `info` included
-  int64_t interchanges = 0;      // positions whose pivot was another row's
-  // Of a real symmetric A without matching, interchanges, perturbations: its negative eigenvalues.
+  int64_t singular_column = -1;  // column of A, if info > 0
+  int64_t perturbed_pivots = 0;  // includes the one of `info`
+  int64_t interchanges = 0;      // positions whose pivot came from another row
+  // Number of negative eigenvalues of A. Set only for real symmetric A without matching,
+  // interchanges or perturbations.
   std::optional<int64_t> negative_pivots;
-  double max_abs = 0;  // of B's entries
-  // max |u_ij| / max_abs, 0/0 being 1; +Inf where L or U holds a NaN or Inf. 0 by methods that do
-  // not show U.
+  double max_abs = 0;  // largest entry of B
+  // max |u_ij| / max_abs, where 0/0 is 1. +Inf if L or U contains NaN or Inf. 0 for methods that do
+  // not expose U.
   double pivot_growth = 1;
-  // By methods that find it out themselves; else what the analysis foresaw.
+  // Set by methods that count entries themselves. Unset: the counts of the analysis hold.
   std::optional<FactorCounts> counts;
 };
 
-// Growth that one step of refinement makes up for in float32, too.
+// Pivot growth that one step of refinement compensates for, even in float32.
 inline constexpr double kModestGrowth = 1000;
 
-// Whether the factor may be one of another matrix: pivots were perturbed, or entries grew far.
+// True if the factor may be inaccurate: pivots were perturbed or entries grew too much.
 inline bool IsUnstable(const NumericSummary& numeric) {
   return numeric.perturbed_pivots > 0 || !(numeric.pivot_growth <= kModestGrowth);
 }

@@ -1,5 +1,5 @@
-// What numeric factorizations of sparse matrices ask for and find out, on any device, and what
-// those of the multifrontal method say of it.
+// Checks and results common to numeric factorizations of sparse matrices on any device, and the
+// summary of multifrontal ones.
 #ifndef CROUT_KERNELS_SPARSE_NUMERIC_FINDINGS_H_
 #define CROUT_KERNELS_SPARSE_NUMERIC_FINDINGS_H_
 
@@ -17,19 +17,20 @@
 namespace crout {
 
 struct NumericFindings {
-  int64_t info = 0;  // NumericSummary's, as are the next two
+  int64_t info = 0;  // as in NumericSummary, like the next two
   int64_t perturbed = 0;
   int64_t interchanges = 0;
-  int64_t negative = 0;  // pivots; of real matrices
-  double max_abs = 0;    // of B's entries
-  double largest = 0;    // of U's
-  bool finite = true;    // whether L and U are
+  int64_t negative = 0;  // negative pivots; real matrices only
+  double max_abs = 0;    // largest entry of B
+  double largest = 0;    // largest entry of U
+  bool finite = true;    // true if L and U are finite
 };
 
-// INVALID_ARGUMENT where `a` is not a matrix that was analysed so, for a factor of that type.
+// INVALID_ARGUMENT unless `a` matches the analysis and `dtype` is a valid type for its factor.
 absl::Status CheckFits(const Analysis& analysis, const AnySparse& a, DType dtype);
 
-// `symmetric`: whether A is. Asked only where that decides.
+// Converts findings to a summary. symmetric() returns whether A is symmetric; it is called only if
+// needed.
 template <class Symmetric>
 NumericSummary Summarize(const Analysis& analysis, const NumericFindings& found, DType dtype,
                          Symmetric symmetric) {
@@ -53,7 +54,8 @@ NumericSummary Summarize(const Analysis& analysis, const NumericFindings& found,
   return summary;
 }
 
-// det A of U's diagonal by positions, and the n interchanges at MultifrontalLayout::pivots.
+// Determinant of A from the diagonal of U by position and the n interchanges at
+// MultifrontalLayout::pivots.
 template <class T>
 LogDeterminant DeterminantOf(const Analysis& analysis, const NumericSummary& summary,
                              const T* diagonal, const int32_t* interchanges) {

@@ -67,7 +67,8 @@ std::string FindOrderingProgram() {
   const auto usable = [](const fs::path& path) { return access(path.c_str(), X_OK) == 0; };
   fs::path folder = self.parent_path();
   if (usable(folder / kOrderingProgram)) return folder / kOrderingProgram;
-  // bin/ and lib/ of an install tree are one below it, a build tree's programs up to three.
+  // Install trees have bin/ and lib/ one level below their root; programs of a build tree are up to
+  // three levels deep.
   for (int above = 0; above < 4 && folder.has_relative_path(); ++above) {
     folder = folder.parent_path();
     const fs::path path = folder / "libexec/crout" / kOrderingProgram;
@@ -78,7 +79,8 @@ std::string FindOrderingProgram() {
 
 }  // namespace
 
-// A program that reads from and writes to a socket of ours. Ended when this is destroyed.
+// The child process and a socket connected to its standard input and output. The destructor kills
+// the process.
 class OrderingProcess::Child {
  public:
   Child() = default;
@@ -129,7 +131,7 @@ class OrderingProcess::Child {
   absl::Status Write(std::span<const std::byte> bytes, StopRequested stop) {
     while (!bytes.empty()) {
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
-      // MSG_NOSIGNAL: where the program is gone the call fails.
+      // MSG_NOSIGNAL: the call fails if the program has ended.
       const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent > 0) {
         bytes = bytes.subspan(sent);

@@ -1,5 +1,5 @@
-// Orderings in a process of their own, crout-order, which can be killed: neither AMD nor METIS can
-// be stopped, and METIS handles signals by longjmp, which a threaded process cannot have.
+// Orderings in a separate process, crout-order, which can be killed. Neither AMD nor METIS can be
+// stopped, and METIS handles signals by longjmp, which is not safe in a threaded process.
 #ifndef CROUT_KERNELS_SPARSE_ORDERING_PROCESS_H_
 #define CROUT_KERNELS_SPARSE_ORDERING_PROCESS_H_
 
@@ -15,26 +15,26 @@
 
 namespace crout {
 
-// The path of crout-order beside the running program, or in libexec/crout below the folders above
-// it, as the install tree and the build tree have it; empty where there is none. Looked for once.
+// Path of crout-order: next to the running program, or in libexec/crout below a parent folder, as
+// in an install or build tree. Empty if there is none. Looked up once.
 const std::string& OrderingProgram();
 
-// One ordering of one graph. The process ends at the latest when this is destroyed. Move-only.
+// One ordering of one graph. The process ends no later than this object. Move-only.
 class OrderingProcess {
  public:
-  // Starts `program` and sends the graph, which is not referred to afterwards: several processes
-  // may work side by side. FAILED_PRECONDITION where there is no such program; RESOURCE_EXHAUSTED
-  // where the system starts no process, the program fails, or the graph is beyond its indices;
-  // CANCELLED by `stop`.
+  // Starts `program` and sends the graph, which is not referenced afterwards. Several processes may
+  // run concurrently. FAILED_PRECONDITION: there is no such program. RESOURCE_EXHAUSTED: the system
+  // cannot start a process, the program failed, or the graph exceeds its indices. CANCELLED: `stop`
+  // returned true.
   static absl::StatusOr<OrderingProcess> Start(const std::string& program, OrderingMethod method,
                                                const Graph& graph, StopRequested stop);
   OrderingProcess(OrderingProcess&&) noexcept;
   OrderingProcess& operator=(OrderingProcess&&) noexcept;
   ~OrderingProcess();
 
-  // Once: order[k] is the vertex that is eliminated as number k. RESOURCE_EXHAUSTED where the
-  // program fails, for which it has no reason but memory; INTERNAL where the answer is no order;
-  // CANCELLED by `stop`.
+  // Waits for the order; call it once. order[k] is the k-th eliminated vertex. RESOURCE_EXHAUSTED:
+  // the program failed, which happens only for lack of memory. INTERNAL: the reply is not a
+  // permutation. CANCELLED: `stop` returned true.
   absl::StatusOr<std::vector<int32_t>> Await(StopRequested stop);
 
  private:
@@ -45,7 +45,7 @@ class OrderingProcess {
   int64_t vertices_;
 };
 
-// Both in one.
+// Starts a process and waits for its order.
 absl::StatusOr<std::vector<int32_t>> OrderInProcess(const std::string& program,
                                                     OrderingMethod method, const Graph& graph,
                                                     StopRequested stop);

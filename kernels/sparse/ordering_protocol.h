@@ -1,6 +1,6 @@
-// The messages between the product and its program crout-order, on the program's standard input
-// and output. Request: method, n and the number of neighbours, then Graph::start, all int64, then
-// Graph::neighbour, int32. Answer: the order, n int32. A program that fails answers nothing.
+// Messages between the server and its helper program crout-order, on the program's standard input
+// and output. Request: method, n, number of neighbors and Graph::start as int64, then
+// Graph::neighbour as int32. Reply: the order as n int32. A program that fails sends no reply.
 #ifndef CROUT_KERNELS_SPARSE_ORDERING_PROTOCOL_H_
 #define CROUT_KERNELS_SPARSE_ORDERING_PROTOCOL_H_
 
@@ -16,11 +16,11 @@ namespace crout {
 
 inline constexpr char kOrderingProgram[] = "crout-order";
 
-// AMD and METIS.
+// AMD or METIS.
 enum class OrderingMethod : int64_t { kMinimumDegree, kNestedDissection };
 
-// Whether the program orders such a graph. METIS's own arrays have up to four times the vertices,
-// and twice the neighbours, of 32-bit indices; AMD has 64-bit ones, too.
+// True if the program can order a graph of this size. METIS's own arrays hold up to four times the
+// vertices and twice the neighbors in 32-bit indices. AMD also has 64-bit indices.
 constexpr bool FitsOrderingProgram(OrderingMethod method, int64_t n, int64_t neighbours) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (n < 0 || neighbours < 0 || n >= kMost) return false;
@@ -28,24 +28,28 @@ constexpr bool FitsOrderingProgram(OrderingMethod method, int64_t n, int64_t nei
   return method == OrderingMethod::kNestedDissection && n < kMost / 4 && neighbours < kMost / 4;
 }
 
-// METIS keeps the graph and every coarser one, of half the vertices each, and of two numbers for
-// each neighbour. Where the graph is random, none of these gets fewer until all pairs of vertices
-// are neighbours: those of n vertices and z neighbours are after log2(n / sqrt(z)) halvings. The
-// sum over parts of a graph is no larger.
+// Memory, in bytes, that nested dissection needs. METIS stores the graph and every coarser graph,
+// each with half of the vertices and two numbers per neighbor. In a random graph the number of
+// neighbors does not shrink until all pairs of vertices are neighbors: after log2(n / sqrt(z))
+// halvings, for n vertices and z neighbors. The parts of a graph together need no more.
+//
+// The program's heap grows in large pieces. kHeapPieces covers graphs that need less than one
+// piece.
 inline size_t NestedDissectionBytes(int64_t n, int64_t neighbours) {
+  constexpr double kHeapPieces = 1 << 19;
   constexpr double kOfVertex = 128;
-  constexpr double kOfNeighbour = 24;  // The graph, a part's copy, and those after the last level.
+  constexpr double kOfNeighbour = 24;  // The graph, a part's copy, and graphs after the last level.
   constexpr double kOfLevel = 8;
   const auto z = static_cast<double>(std::max<int64_t>(neighbours, 1));
   const double levels = std::max(0.0, std::log2(static_cast<double>(n) / std::sqrt(z)));
-  return static_cast<size_t>(static_cast<double>(n) * kOfVertex +
+  return static_cast<size_t>(kHeapPieces + static_cast<double>(n) * kOfVertex +
                              z * (kOfNeighbour + kOfLevel * levels));
 }
 
-// Memory that the program takes for such a graph, its forks together; it may have no more.
+// Memory limit, in bytes, of the program for a graph of this size, forks included.
 inline size_t OrderingProgramBytes(OrderingMethod method, int64_t n, int64_t neighbours) {
   if (method == OrderingMethod::kNestedDissection) return NestedDissectionBytes(n, neighbours);
-  constexpr size_t kRounding = size_t{1} << 18;  // of arrays to pages
+  constexpr size_t kRounding = size_t{1} << 18;  // rounds arrays up to pages
   const size_t graph = static_cast<size_t>(n + 1) * sizeof(int64_t) +
                        static_cast<size_t>(neighbours) * sizeof(int32_t);
   return graph + MinimumDegreeBytes(n, neighbours) + MinimumDegreeVertexBytes(n) + kRounding;

@@ -1,4 +1,4 @@
-// What analysis.h asks of a matrix without analysing it.
+// Checks declared in analysis.h that need no analysis.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-// A second hash of what SplitMix returns.
+// A second hash, of the output of SplitMix.
 uint64_t Scramble(uint64_t x) {
   x = (x ^ (x >> 29)) * 0xd6e8feb86659fd93;
   return x ^ (x >> 32);
@@ -21,16 +21,17 @@ uint64_t Scramble(uint64_t x) {
 constexpr double kSmallOnDiagonal = 0.01;
 constexpr double kFarApart = 1e4;
 
-// Whether the largest entries of the lines are finite, in the range of the factor's type and not
-// far apart.
+// True if the largest entries of all lines are finite, in the range of the factor's type and of
+// similar size.
 bool AreAlike(const std::vector<double>& largest, SafeRange range) {
   if (largest.empty()) return true;
   const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
   return range.contains(*most) && *most <= kFarApart * *least;
 }
 
-// Whether no entry (i, column_of_row(i)) is small beside the largest of its row and its column, and
-// those are alike. scaled(size, i, j): the modulus of entry (i, j), which is `size`, as scaled.
+// True if no entry (i, column_of_row(i)) is small compared with the largest of its row and column,
+// and those are of similar size. scaled(size, i, j) is the modulus of entry (i, j) after scaling;
+// `size` is the modulus before.
 template <class T, class ColumnOfRow, class Scaled>
 bool DiagonalIsLarge(const SparseView<T>& a, SafeRange range, const ColumnOfRow& column_of_row,
                      const Scaled& scaled) {

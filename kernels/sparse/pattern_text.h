@@ -1,4 +1,4 @@
-// The digest of a pattern as the wire contract has it.
+// Text form of a pattern's digest, as in the wire contract.
 #ifndef CROUT_KERNELS_SPARSE_PATTERN_TEXT_H_
 #define CROUT_KERNELS_SPARSE_PATTERN_TEXT_H_
 
@@ -8,8 +8,8 @@
 
 namespace crout {
 
-// The first half of `key` as 16 lower-case hexadecimal digits. PatternDigest() sums it over the
-// positions of A, so that clients compute the same digest from entries in any order.
+// First half of `key` as 16 lower-case hexadecimal digits. PatternDigest() is a sum over the
+// positions of A, so clients can compute it from entries in any order.
 std::string PatternText(const PatternKey& key);
 
 }  // namespace crout

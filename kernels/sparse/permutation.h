@@ -8,8 +8,8 @@
 
 namespace crout {
 
-// Whether an odd number of exchanges takes the rows, in the first order, to the columns of the
-// second: the sign that the two orders give a determinant. Both hold 0 to n - 1.
+// True if the permutation that takes rows[k] to columns[k] is odd. It gives the sign of the
+// determinant. Both arguments hold 0 to n - 1.
 inline bool IsOdd(std::span<const int32_t> rows, std::span<const int32_t> columns) {
   std::vector<int32_t> column_of_row(rows.size());
   for (size_t k = 0; k < rows.size(); ++k) column_of_row[rows[k]] = columns[k];

@@ -9,10 +9,10 @@
 namespace crout {
 namespace {
 
-constexpr int64_t kPanel = 32;  // columns that are eliminated before those right of them follow
-constexpr int kStep = 4;        // columns of a panel that are subtracted together
+constexpr int64_t kPanel = 32;  // columns eliminated before those to their right are updated
+constexpr int kStep = 4;        // columns of a panel subtracted in one pass
 
-// y -= x u, without the branches for infinities that std::complex has.
+// y -= x u, without std::complex's branches for infinities.
 inline void Subtract(double x, double u, double& y) { y -= x * u; }
 inline void Subtract(std::complex<double> x, std::complex<double> u, std::complex<double>& y) {
   y = {y.real() - (x.real() * u.real() - x.imag() * u.imag()),
@@ -30,14 +30,14 @@ class Eliminator {
       const int64_t before = done_;
       while (done_ < end_) DoPanel();
       if (done_ == before || done_ == front_.candidates) return done_;
-      end_ = front_.candidates;  // Those that failed have changed since.
+      end_ = front_.candidates;  // Columns that failed have changed since.
     }
   }
 
  private:
   T* Column(int64_t j) { return front_.values.data() + j * size_; }
 
-  // Columns from end_ on have failed, and do not take part.
+  // Columns from end_ on failed before and are only updated.
   void DoPanel() {
     const int64_t first = done_;
     const int64_t width = std::min(kPanel, end_ - first);
@@ -54,7 +54,7 @@ class Eliminator {
     for (int64_t j = first + width; j-- > done_;) ExchangeColumns(j, --end_);
   }
 
-  // Column done_, if it has an acceptable pivot, from those left of panel_end.
+  // Eliminates column done_ if it has an acceptable pivot. Updates columns before panel_end.
   bool Eliminate(int64_t panel_end) {
     T* const x = Column(done_);
     int64_t pivot = done_;
@@ -82,7 +82,7 @@ class Eliminator {
     return true;
   }
 
-  // Column j less what the columns [first, done_) take off it.
+  // Subtracts the contributions of columns [first, done_) from column j.
   void UpdateColumn(int64_t first, int64_t j) {
     T* const y = Column(j);
     int64_t k = first;
@@ -122,8 +122,8 @@ class Eliminator {
   const PivotRule& rule_;
   TrialFront<T>& front_;
   const int64_t size_;
-  int64_t end_;       // of the columns that have not failed since the last pass began
-  int64_t done_ = 0;  // columns that are eliminated
+  int64_t end_;       // columns from here on failed in the current pass
+  int64_t done_ = 0;  // eliminated columns
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Delayed pivots by another tree: what a method with delays would do on the way is done between two
-// factorizations, so that every one of them has its sizes from the start.
+// Delayed pivots by a modified tree. The delays happen between two factorizations, not during one,
+// so every factorization has fixed sizes from the start.
 #include <numeric>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace crout {
 namespace {
 
-// By position: the front that eliminates it.
+// Front that eliminates each position.
 std::vector<int32_t> FrontOfEach(const Analysis& analysis) {
   std::vector<int32_t> front(analysis.n);
   for (int64_t f = 0; f < analysis.fronts(); ++f) {
@@ -21,8 +21,8 @@ std::vector<int32_t> FrontOfEach(const Analysis& analysis) {
   return front;
 }
 
-// Rows by position, interchanged as the factorization did in the fronts where something is
-// postponed: the row that a column had no pivot in goes with it.
+// Rows by position. In fronts with postponed positions the rows are interchanged as in the
+// factorization: a postponed column moves together with the row in which it found no pivot.
 absl::StatusOr<std::vector<int32_t>> InterchangedRows(const Analysis& analysis,
                                                       std::span<const int32_t> positions,
                                                       std::span<const int32_t> interchanges,

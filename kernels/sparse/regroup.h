@@ -1,4 +1,4 @@
-// An analysis with other positions in its fronts.
+// Moves positions between the fronts of an analysis.
 #ifndef CROUT_KERNELS_SPARSE_REGROUP_H_
 #define CROUT_KERNELS_SPARSE_REGROUP_H_
 
@@ -10,23 +10,23 @@
 
 namespace crout {
 
-// The matrix' rows and columns in a new order of elimination, and how many of them each front of
-// the old analysis eliminates: some number, which may be 0. The last front has as many as before
-// where unknowns are kept.
+// A new elimination order of the matrix's rows and columns, and the number of positions that each
+// front of the old analysis eliminates, possibly 0. If unknowns are kept, the number of the last
+// front is unchanged.
 struct Regrouping {
   std::vector<int32_t> rows;
   std::vector<int32_t> columns;
   std::vector<int32_t> eliminated;
 };
 
-// The same tree, pattern and scales, without fronts that eliminate nothing. `a` is the matrix that
-// was analysed. Errors and `claim` are as Analyze's.
+// Returns the analysis with this order and the same tree, pattern and scales. Fronts that eliminate
+// nothing are removed. `a` is the analyzed matrix. Errors and `claim` are as for Analyze.
 absl::StatusOr<Analysis> Regroup(const Analysis& analysis, const AnySparse& a,
                                  Regrouping&& regrouping, const AnalysisOptions& options,
                                  StopRequested stop);
 
-// INVALID_ARGUMENT unless `a` has the order, number of entries and pattern that were analysed, and
-// is not structurally singular.
+// INVALID_ARGUMENT unless `a` has the order, number of entries and pattern of the analysis, and is
+// not structurally singular.
 absl::Status CheckAnalysed(const Analysis& analysis, const AnySparse& a);
 
 }  // namespace crout

@@ -14,7 +14,7 @@ namespace {
 
 using Claim = std::function<absl::Status(size_t bytes)>;
 
-// Of what there is for each front.
+// Size of the per-front arrays, in bytes.
 size_t FrontBytes(const FrontTree& tree) {
   constexpr size_t kOfFront = 7 * sizeof(int32_t) + 4 * sizeof(int64_t);
   return (tree.parent.size() + 1) * kOfFront;
@@ -82,8 +82,8 @@ class Symbolic {
     }
   }
 
-  // The border of a front: later neighbours of its vertices, and of the children's borders what is
-  // later than itself.
+  // Border of a front: later neighbors of its vertices, and the later positions of its children's
+  // borders.
   absl::Status FindBorders(StopCounter& counter) {
     std::vector<int32_t> position(out_.n), last_seen_by(out_.n, -1), border;
     for (int64_t k = 0; k < out_.n; ++k) position[out_.row_order[k]] = static_cast<int32_t>(k);
@@ -121,12 +121,12 @@ class Symbolic {
     return absl::OkStatus();
   }
 
-  // For so many more of the borders: nothing to do where they were counted.
+  // Makes room for `more` border positions. Does nothing if the borders were counted.
   absl::Status MakeRoom(size_t more) {
     const size_t wanted = out_.border.size() + more;
     if (wanted <= out_.border.capacity()) return absl::OkStatus();
     const size_t room = wanted + wanted / 4;
-    CROUT_RETURN_IF_ERROR(ClaimBorders(out_.border.capacity() + room));  // while they move
+    CROUT_RETURN_IF_ERROR(ClaimBorders(out_.border.capacity() + room));  // both copies
     out_.border.reserve(room);
     return absl::OkStatus();
   }
@@ -157,7 +157,7 @@ class Symbolic {
     }
   }
 
-  // place[k] of the positions that the front has: 0 to d1 + d2 - 1.
+  // Sets place[k] to 0, ..., d1 + d2 - 1 for the positions k of the front.
   void SetPlaces(int64_t f, std::vector<int32_t>& place) const {
     int32_t next = 0;
     for (int32_t k = out_.first_position[f]; k < out_.first_position[f + 1]; ++k) {

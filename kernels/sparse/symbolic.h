@@ -1,4 +1,4 @@
-// Symbolic factorization: the rows of every front, and where everything of them lies.
+// Symbolic factorization: the rows of every front and all offsets.
 #ifndef CROUT_KERNELS_SPARSE_SYMBOLIC_H_
 #define CROUT_KERNELS_SPARSE_SYMBOLIC_H_
 
@@ -12,15 +12,15 @@
 
 namespace crout {
 
-// Fills what Analysis says of fronts, levels and their numbers. On entry it has n and
-// nonzeros, row_order and column_order, of which the former is the order of `tree`. The caller has
-// claimed SymbolicBytes(tree); `claim` is called before that is not what it takes, with what is.
-// Errors are claim's and those of Analyze.
+// Fills the fields of Analysis that describe fronts and levels. On entry `analysis` has n,
+// nonzeros, row_order (the order of `tree`) and column_order. The caller has claimed
+// SymbolicBytes(tree). Before more is needed, `claim` is called with the new total. Errors are
+// those of `claim` and of Analyze.
 absl::Status FillSymbolic(const Graph& graph, const FrontTree& tree,
                           const std::function<absl::Status(size_t bytes)>& claim,
                           StopRequested stop, Analysis& analysis);
 
-// Bytes of what FillSymbolic fills, where the borders are counted.
+// Size, in bytes, of the arrays that FillSymbolic fills, if the borders were counted.
 size_t SymbolicBytes(const FrontTree& tree);
 
 }  // namespace crout

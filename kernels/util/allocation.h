@@ -1,4 +1,4 @@
-// Allocations of the standard library that fail.
+// Handling of failed allocations of the standard library.
 #ifndef CROUT_KERNELS_UTIL_ALLOCATION_H_
 #define CROUT_KERNELS_UTIL_ALLOCATION_H_
 
@@ -10,7 +10,7 @@
 
 namespace crout {
 
-// A message is memory, too: where there is none for it, the code alone.
+// Falls back to the code alone if there is no memory for the message.
 inline absl::Status StatusOf(absl::StatusCode code, const char* message) {
   try {
     return {code, message};
@@ -23,8 +23,8 @@ inline absl::Status OutOfSystemMemory() {
   return StatusOf(absl::StatusCode::kResourceExhausted, "the system has no memory left");
 }
 
-// Runs `work`, which returns a status, where nothing above could catch: std::bad_alloc becomes
-// RESOURCE_EXHAUSTED. Not a way to handle other errors, which are statuses already.
+// Runs `work`, which returns a status, and converts std::bad_alloc to RESOURCE_EXHAUSTED. For
+// places with no handler above them. All other errors must already be statuses.
 template <class Work>
 absl::Status CatchBadAlloc(Work work) {
   try {
@@ -34,12 +34,12 @@ absl::Status CatchBadAlloc(Work work) {
   }
 }
 
-// Times that GoOnWithoutMemory() had to, since the process began.
+// Number of tasks that GoOnWithoutMemory() abandoned since the process started.
 inline std::atomic<uint64_t> work_without_memory = 0;
 inline uint64_t WorkWithoutMemory() { return work_without_memory; }
 
-// Runs `work` for which nobody waits, on a thread that is to go on: std::bad_alloc ends the work
-// alone, and is counted. Who waits for an answer must be told by the work itself.
+// Runs background work on a thread that must survive. std::bad_alloc ends only this work and is
+// counted. If a caller waits for the result, the work itself must report the failure.
 template <class Work>
 void GoOnWithoutMemory(Work work) {
   try {

@@ -1,4 +1,4 @@
-// Sizes in bytes from dimensions that someone else declared.
+// Overflow-checked byte counts for dimensions from untrusted input.
 #ifndef CROUT_KERNELS_UTIL_CHECKED_MATH_H_
 #define CROUT_KERNELS_UTIL_CHECKED_MATH_H_
 
@@ -14,8 +14,8 @@
 
 namespace crout {
 
-// rows * cols elements of `dtype`, in bytes. INVALID_ARGUMENT for a negative count or one whose
-// bytes do not fit ptrdiff_t.
+// Returns the bytes of rows * cols elements of `dtype`. INVALID_ARGUMENT if a count is negative or
+// the bytes do not fit ptrdiff_t.
 inline absl::StatusOr<size_t> MatrixBytes(int64_t rows, int64_t cols, DType dtype) {
   int64_t bytes = 0;
   if (rows < 0 || cols < 0 || __builtin_mul_overflow(rows, cols, &bytes) ||
@@ -26,10 +26,10 @@ inline absl::StatusOr<size_t> MatrixBytes(int64_t rows, int64_t cols, DType dtyp
   return static_cast<size_t>(bytes);
 }
 
-// Adds up byte counts; once a sum overflows, total() is an error.
+// Adds up byte counts. After an overflow, total() is an error.
 class ByteSum {
  public:
-  // A buffer of its own, of so many bytes.
+  // Adds a separate buffer, with its size rounded up to a block.
   ByteSum& AddBuffer(size_t bytes) { return Add(BlockBytes(bytes)); }
   ByteSum& Add(size_t bytes) {
     overflow_ |= __builtin_add_overflow(total_, bytes, &total_);

@@ -1,4 +1,4 @@
-// The clocks that leases, timeouts and deadlines go by: a test can move them.
+// Clocks for leases, timeouts and deadlines. Tests can advance them.
 #ifndef CROUT_KERNELS_UTIL_CLOCK_H_
 #define CROUT_KERNELS_UTIL_CLOCK_H_
 
@@ -10,14 +10,13 @@
 
 namespace crout {
 
-// How far both clocks were moved; 0 in every program but tests. Only grows.
+// Offset of both clocks; 0 outside tests. Only grows.
 inline std::atomic<std::chrono::nanoseconds> clock_offset = std::chrono::nanoseconds(0);
 
-// absl::Now(), for times that are told to somebody.
+// absl::Now() plus the offset, for times that are reported.
 inline absl::Time WallNow() { return absl::Now() + absl::FromChrono(clock_offset.load()); }
 
-// steady_clock::now(), for what is waited for. Durations that are measured and reported are not
-// taken from it.
+// steady_clock::now() plus the offset, for waiting. Not for measured durations.
 inline std::chrono::steady_clock::time_point SteadyNow() {
   return std::chrono::steady_clock::now() + clock_offset.load();
 }

@@ -1,4 +1,4 @@
-// A set of the values of a small enumeration.
+// A set of values of a small enumeration.
 #ifndef CROUT_KERNELS_UTIL_ENUM_SET_H_
 #define CROUT_KERNELS_UTIL_ENUM_SET_H_
 
@@ -7,7 +7,7 @@
 
 namespace crout {
 
-// Of at most 32 values, numbered from 0.
+// `Enum` has at most 32 values, numbered from 0.
 template <class Enum>
 class EnumSet {
  public:

@@ -1,7 +1,7 @@
-// A thin wrapper over std::mutex that carries Clang's thread-safety annotations.
+// A thin wrapper over std::mutex with Clang's thread-safety annotations.
 //
-// Not absl::Mutex: the distribution's Abseil is built without ThreadSanitizer and makes it report
-// races that are none (docs/decisions/0002-std-mutex-behind-annotations.md).
+// absl::Mutex is not used: the distribution's Abseil is built without ThreadSanitizer, which then
+// reports false races (docs/decisions/0002-std-mutex-behind-annotations.md).
 #ifndef CROUT_KERNELS_UTIL_MUTEX_H_
 #define CROUT_KERNELS_UTIL_MUTEX_H_
 
@@ -43,7 +43,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 };
 
 // A condition variable for Mutex. Callers wait in a loop over their own predicate, so that the
-// analysis sees the guarded members read under the lock:
+// analysis sees guarded members read under the lock:
 //   while (!ready_) cv_.Wait(&mutex_);
 class CondVar {
  public:
@@ -53,12 +53,12 @@ class CondVar {
     lock.release();
   }
 
-  // Returns false if `deadline`, a time of SteadyNow(), passed first.
+  // Returns false if `deadline`, in SteadyNow() time, passed first.
   bool WaitUntil(Mutex* mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    // system_clock: glibc's pthread_cond_clockwait, which wait_until on the steady clock uses, is
-    // not intercepted by ThreadSanitizer of LLVM 14.
+    // Uses system_clock, because wait_until on the steady clock calls glibc's
+    // pthread_cond_clockwait, which ThreadSanitizer of LLVM 14 does not intercept.
     const auto left = deadline - SteadyNow();
     const auto status = cv_.wait_until(
         lock, std::chrono::system_clock::now() +

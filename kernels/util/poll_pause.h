@@ -1,4 +1,4 @@
-// When to look again whether a device is done.
+// Pauses between polls of a device.
 #ifndef CROUT_KERNELS_UTIL_POLL_PAUSE_H_
 #define CROUT_KERNELS_UTIL_POLL_PAUSE_H_
 
@@ -7,10 +7,13 @@
 
 namespace crout {
 
-// How long a thread that has looked for `waited`, not negative, sleeps before it looks again; zero:
-// it does not. A sleeper wakes by a timer and the scheduler, some 50 microseconds late: as long as
-// small jobs take, which are looked at without a pause. What takes longer is noticed late by a
-// quarter of its time at most, that delay aside, and by 200 microseconds however long it takes.
+// Returns how long a thread that has polled for `waited` (>= 0) should sleep before the next poll;
+// zero means no sleep.
+//
+// A sleeping thread wakes about 50 microseconds late because of timer and scheduler. That is the
+// duration of a small job, so short waits poll without sleeping. For longer waits, completion is
+// noticed late by at most a quarter of the wait and at most 200 microseconds, plus this wake-up
+// delay.
 constexpr std::chrono::nanoseconds PollPause(std::chrono::nanoseconds waited) {
   constexpr std::chrono::nanoseconds kAwake = std::chrono::microseconds(200);
   constexpr std::chrono::nanoseconds kLongest = std::chrono::microseconds(200);

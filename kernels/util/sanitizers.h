@@ -1,8 +1,8 @@
-// Whether this build is instrumented by AddressSanitizer or ThreadSanitizer.
+// Detects builds with AddressSanitizer or ThreadSanitizer.
 #ifndef CROUT_KERNELS_UTIL_SANITIZERS_H_
 #define CROUT_KERNELS_UTIL_SANITIZERS_H_
 
-// GCC defines a macro for each sanitizer, Clang has __has_feature.
+// GCC defines a macro for each sanitizer; Clang provides __has_feature.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define CROUT_ADDRESS_SANITIZED 1

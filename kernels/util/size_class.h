@@ -1,4 +1,4 @@
-// The sizes in which memory is given out.
+// Block sizes of memory pools.
 #ifndef CROUT_KERNELS_UTIL_SIZE_CLASS_H_
 #define CROUT_KERNELS_UTIL_SIZE_CLASS_H_
 
@@ -7,13 +7,13 @@
 
 namespace crout {
 
-// One of the sizes of a CachingResource: sixteen to a power of two, and 4 KiB.
+// A size class of CachingResource: sixteen per power of two; the smallest is 4 KiB.
 struct SizeClass {
   size_t index;
   size_t block_bytes;
 };
 
-// The smallest class that holds `bytes` (> 0, at most 2^62).
+// Returns the smallest class that holds `bytes` (> 0, at most 2^62).
 constexpr SizeClass SizeClassOf(size_t bytes) {
   constexpr size_t kMinBlock = 4096;
   constexpr int kClassesPerOctave = 16;
@@ -28,7 +28,8 @@ constexpr SizeClass SizeClassOf(size_t bytes) {
 
 inline constexpr size_t kLargestBlock = size_t{1} << 62;
 
-// What a buffer of `bytes` occupies, and is charged: at most 1/16 more above 4 KiB. 0 for 0.
+// Returns the bytes that a buffer of `bytes` occupies and is charged for: at most 1/16 more than
+// `bytes` above 4 KiB. 0 for 0.
 constexpr size_t BlockBytes(size_t bytes) {
   return bytes == 0 || bytes > kLargestBlock ? bytes : SizeClassOf(bytes).block_bytes;
 }

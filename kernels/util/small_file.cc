@@ -45,7 +45,7 @@ absl::Status Write(int file, const std::string& contents, const std::string& pat
 }  // namespace
 
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes) {
-  // Whatever is there, opening it does not wait for anybody.
+  // O_NONBLOCK: open() must not wait, whatever kind of file the path names.
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) return Failed("opening", path);
   struct stat about;
@@ -67,7 +67,7 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_by
 }
 
 absl::Status ReplaceSmallFile(const std::string& path, const std::string& contents) {
-  std::error_code ignored;  // what is wrong with the directory, opening says
+  std::error_code ignored;  // mkostemp reports a missing directory
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   std::string temporary = path + ".XXXXXX";
   FileDescriptor file(mkostemp(temporary.data(), O_CLOEXEC));

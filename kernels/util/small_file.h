@@ -1,4 +1,4 @@
-// Files of a few lines that a program keeps between its runs.
+// Small files that a program keeps between runs.
 #ifndef CROUT_KERNELS_UTIL_SMALL_FILE_H_
 #define CROUT_KERNELS_UTIL_SMALL_FILE_H_
 
@@ -10,13 +10,13 @@
 
 namespace crout {
 
-// The contents of a regular file of at most `max_bytes`; links are not followed. NOT_FOUND where
-// there is none, FAILED_PRECONDITION where it is something else or longer, else the system's
-// reason.
+// Reads a regular file of at most `max_bytes` without following links. NOT_FOUND if it does not
+// exist, FAILED_PRECONDITION if it is not a regular file or is larger, otherwise the system's
+// error.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes);
 
-// Puts the contents there as a whole, for this user alone; makes directories that are missing.
-// Readers find the old file or the new one.
+// Replaces the contents atomically: readers see either the old or the new file. The file is
+// accessible to this user only. Creates missing directories.
 absl::Status ReplaceSmallFile(const std::string& path, const std::string& contents);
 
 }  // namespace crout

@@ -1,4 +1,4 @@
-// Early return on a status that is not OK.
+// Early return of errors.
 #ifndef CROUT_KERNELS_UTIL_STATUS_MACROS_H_
 #define CROUT_KERNELS_UTIL_STATUS_MACROS_H_
 

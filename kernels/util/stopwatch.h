@@ -6,7 +6,7 @@
 
 namespace crout {
 
-// Seconds since construction or the last Lap().
+// Returns the seconds since construction or the last Lap().
 class Stopwatch {
  public:
   double Lap() {

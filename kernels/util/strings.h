@@ -1,5 +1,5 @@
-// Bridges std::string_view and Abseil's own, which is another type where the distribution built
-// Abseil as C++14.
+// Converts std::string_view to absl::string_view, a different type if the distribution built Abseil
+// as C++14.
 #ifndef CROUT_KERNELS_UTIL_STRINGS_H_
 #define CROUT_KERNELS_UTIL_STRINGS_H_
 

@@ -1,4 +1,4 @@
-// Starts threads: the one place where the server and the kernels do.
+// Thread creation; all threads of the server and the kernels are started here.
 #ifndef CROUT_KERNELS_UTIL_THREAD_H_
 #define CROUT_KERNELS_UTIL_THREAD_H_
 
@@ -10,9 +10,9 @@
 
 namespace crout {
 
-// A thread that runs `work`. Throws std::system_error where the system starts no thread, or the
-// failpoint "thread.start" fails. A daemon starts its threads before it serves: then this is an
-// error of its start, and no call's.
+// Starts a thread that runs `work`. Throws std::system_error if the system cannot start a thread,
+// or if the failpoint "thread.start" fails. A daemon starts all threads before it serves, so that
+// this is a startup error and never fails a call.
 template <class Work>
 std::thread StartThread(Work work) {
   if (!Failpoint("thread.start").ok()) {

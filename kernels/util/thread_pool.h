@@ -1,4 +1,4 @@
-// A fixed set of threads that run tasks in the order in which they were given.
+// A fixed set of threads that run tasks in FIFO order.
 #ifndef CROUT_KERNELS_UTIL_THREAD_POOL_H_
 #define CROUT_KERNELS_UTIL_THREAD_POOL_H_
 
@@ -12,22 +12,22 @@
 
 namespace crout {
 
-// Thread-safe. Tasks start in FIFO order; with more than one thread they may finish in another.
-// A task may schedule tasks; it must not wait for one, which deadlocks when every thread does so.
-// A task that throws std::bad_alloc ends there, and is counted (GoOnWithoutMemory()).
+// Thread-safe. Tasks start in FIFO order; with more than one thread they may finish in another
+// order. A task may schedule tasks but must not wait for one, because that deadlocks if every
+// thread does so. A task that throws std::bad_alloc is abandoned and counted (GoOnWithoutMemory()).
 class ThreadPool {
  public:
   using Task = absl::AnyInvocable<void() &&>;
 
-  // Starts max(1, threads) threads. std::system_error: there are not that many.
+  // Starts max(1, threads) threads. Throws std::system_error if the system cannot start them.
   explicit ThreadPool(int threads);
   ThreadPool(const ThreadPool&) = delete;  // Its threads point to it.
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Runs everything that was scheduled, then joins the threads. Must not run on one of them.
+  // Runs all scheduled tasks, then joins the threads. Must not be called on a pool thread.
   ~ThreadPool();
 
-  // Returns at once. The task, and what it holds, is destroyed right after it ran.
+  // Returns at once. The task and everything it holds are destroyed right after it ran.
   void Schedule(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int thread_count() const { return static_cast<int>(threads_.size()); }

@@ -42,6 +42,7 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(ServerCore& core, const std::string
     options.pivot_threshold = request.pivot_threshold;
     options.keep = std::move(request.keep);
     options.ordering_program = OrderingProgram();
+    if (!core.devices.has_gpu()) options.dissection_work = kHostDissectionWork;
     options.claim = [&](size_t beyond) -> absl::Status {
       kept.memory.Shrink(base + beyond);
       return GrowOnHost(core, base + beyond, kept.memory);

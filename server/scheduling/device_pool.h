@@ -2,6 +2,7 @@
 #ifndef CROUT_SERVER_SCHEDULING_DEVICE_POOL_H_
 #define CROUT_SERVER_SCHEDULING_DEVICE_POOL_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -105,6 +106,9 @@ class DevicePool {
       std::vector<std::unique_ptr<Device>> devices, const DevicePoolOptions& options);
 
   std::span<const std::unique_ptr<DeviceSlot>> slots() const { return slots_; }
+  bool has_gpu() const {
+    return std::ranges::any_of(slots_, [](const auto& slot) { return !slot->on_host(); });
+  }
   MemoryBudget& host_budget() { return *host_budget_; }
 
   // The healthy device of that name, or, for "", the healthy one that is expected to be done first

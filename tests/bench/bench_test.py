@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 import performance_doc
-from report import flow, irregular_targets, poisson, published, results, reuse, service, tables, whole_set
+from report import break_even, flow, irregular_targets, poisson, published, results, reuse, service, tables, whole_set
 from report.table import Table, deviation, mean, number, quantile
 
 BENCH = sys.argv.pop(1)
@@ -260,6 +260,15 @@ class TableTest(unittest.TestCase):
         self.assertEqual([row[1:] for row in table.rows], [
             [9, "random", "1.00×, 5 of 50", "–"], [8, "random", "2.00×, 5 of 50", "–"],
             [7, "flow", "–", "10.0×, 5 of 50"], [8, "random", "5.00×, 5 of 50", "–"]])
+
+    def test_break_even(self):
+        self.assertEqual(break_even.link(125e6, alone=3.0, server=1.0), "on links from 0.50 Gbit/s")
+        self.assertEqual(break_even.link(1e6, alone=2.0, server=1.0), "on links from 8.0 Mbit/s")
+        self.assertEqual(break_even.link(1e6, alone=1.0, server=1.0), "never")
+        self.assertEqual(break_even.from_system(alone=5.0, first=4.0, later=6.0), "from system 1")
+        self.assertEqual(break_even.from_system(alone=5.0, first=10.0, later=5.0), "never")
+        # 10 + 3 k is below 5 (k + 1) from k = 3 on.
+        self.assertEqual(break_even.from_system(alone=5.0, first=10.0, later=3.0), "from system 4")
 
     def test_sparse_lu_has_tables_with_cudss_and_without(self):
         case = {"matrix": "maxwell_5", "n": 614592, "numeric_ms": 500.0, "flops": 2e12}

@@ -49,6 +49,7 @@ class Ours {
   void Factor() {
     AnalysisOptions options;
     options.ordering_program = OrderingProgram();
+    options.dissection_work = kHostDissectionWork;
     analysis_seconds_ = Time([&] { analysis_ = Check(Analyze(a_, options, kNeverStop)); });
     const std::vector<const SparseLu*> methods = FindSparseLus(device_, "auto", a_.dtype);
     method_ = CheapestSparseLu(methods, analysis_, a_.dtype);

@@ -186,6 +186,7 @@ int Main(int argc, char** argv) {
     if (steps.size() < 2) Check(absl::NotFoundError(name));
     AnalysisOptions options;
     options.ordering_program = OrderingProgram();
+    options.dissection_work = kHostDissectionWork;
     const auto analysis =
         std::make_shared<const Analysis>(Check(Analyze(steps.front().view(), options, kNeverStop)));
     const SparseFactorizePlan plan = Check(PlanSparseFactorize(

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/performance.md, a short page, and those that it leads to, in docs/studies and
 docs/performance, from the results kept in tests/bench/results and the published figures in
-tests/bench/published, and the figures of docs/series.md. None of them is typed by hand.
+tests/bench/published, and the figures of docs/series.md and README.md. None of them is typed by hand.
 
     performance_doc.py            write them
     performance_doc.py --check    fail, showing the difference, where they are not what would be written
@@ -15,9 +15,10 @@ import difflib
 import pathlib
 import re
 import sys
+import textwrap
 import typing
 
-from report import flow, irregular_targets, poisson, published, results, reuse, service, tables, whole_set
+from report import break_even, flow, irregular_targets, poisson, published, results, reuse, service, tables, whole_set
 from report.table import Table, count
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -358,12 +359,14 @@ def short_page(all_results, of_kind):
 FIGURES = ("<!-- Written by tests/bench/performance_doc.py. -->\n", "<!-- Until here. -->\n")
 
 
-def with_figures(text, table):
-    """A page that is written by hand, with the table between its two marks."""
+def with_figures(page, table):
+    """The text of a page that is written by hand, with the table between its two marks and the note below the table."""
     begin, end = FIGURES
-    before, rest = text.split(begin)
+    before, rest = page.read_text(encoding="utf-8").split(begin)
     after = rest.split(end)[1]
-    return before + begin + "\n" + "\n".join(table.markdown().split("\n")[2:]) + "\n" + end + after
+    rows = "\n".join(dataclasses.replace(table, note="").markdown().split("\n")[2:])
+    note = textwrap.fill(table.note, 130) + "\n\n" if table.note else ""
+    return before + begin + "\n" + rows + "\n" + note + end + after
 
 
 def documents(all_results):
@@ -374,7 +377,8 @@ def documents(all_results):
     made = {page.path: page_text(page, of_kind) for page in PAGES}
     made["performance.md"] = short_page(all_results, of_kind)
     made[RESULTS] = result_list(all_results)
-    made["series.md"] = with_figures((DOCS / "series.md").read_text(encoding="utf-8"), reuse.table(of_kind))
+    made["series.md"] = with_figures(DOCS / "series.md", reuse.table(of_kind))
+    made["../README.md"] = with_figures(DOCS.parent / "README.md", break_even.table(of_kind))
     return made
 
 
@@ -385,17 +389,18 @@ def main():
     paths = sorted((HERE / "results").glob("*.json"))
     wrong = False
     for name, text in documents([results.load(path) for path in paths]).items():
-        document = DOCS / name
+        document = (DOCS / name).resolve()
+        name = document.relative_to(DOCS.parent)
         if not check:
             document.parent.mkdir(exist_ok=True)
             document.write_text(text, encoding="utf-8")
             continue
         current = document.read_text(encoding="utf-8") if document.exists() else ""
         difference = list(difflib.unified_diff(current.splitlines(True), text.splitlines(True),
-                                               f"docs/{name}", "generated", n=1))
+                                               str(name), "generated", n=1))
         sys.stdout.writelines(difference[:60])
         if difference:
-            print(f"\ndocs/{name} is not what tests/bench/performance_doc.py writes: run it")
+            print(f"\n{name} is not what tests/bench/performance_doc.py writes: run it")
             wrong = True
     return 1 if wrong else 0
 

@@ -6,10 +6,10 @@ usage: sanitized_programs.py < PROGRAMS > SELECTED      one name a line
 Files count as changed if a commit of the day before HEAD touched them. The third rotates with the number of commits.
 """
 
-import datetime
 import re
-import subprocess
 import sys
+
+from history import day_before_head, git
 
 PARTS = 3
 
@@ -31,14 +31,8 @@ COVERAGE = [
 ]
 
 
-def git(*arguments):
-    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout
-
-
 def changed_files():
-    head = datetime.datetime.fromisoformat(git("log", "-1", "--format=%cI").strip())
-    since = (head - datetime.timedelta(days=1)).isoformat()
-    return set(git("log", f"--since={since}", "--name-only", "--format=").split("\n")) - {""}
+    return set(git("log", f"--since={day_before_head()}", "--name-only", "--format=").split("\n")) - {""}
 
 
 def select(programs, files, commits):

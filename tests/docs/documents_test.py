@@ -63,6 +63,20 @@ class DocumentsTest(unittest.TestCase):
         self.check(r"[Dd]ecisions? ((?:\d{4}(?:, | and )?)+)", lambda path, names: all(
             any((ROOT / "docs/decisions").glob(f"{number}-*.md")) for number in re.findall(r"\d{4}", names)))
 
+    def test_form_of_decisions(self):
+        folder = ROOT / "docs/decisions"
+        index = self.texts[folder / "README.md"]
+        names = sorted(path.name for path in folder.glob("[0-9]*.md"))
+        self.assertEqual([f"{number:04}" for number in range(1, len(names) + 1)], [name[:4] for name in names])
+        for name in names:
+            with self.subTest(name=name):
+                text = self.texts[folder / name]
+                self.assertIn(f"]({name})", index)
+                self.assertRegex(text, rf"\A# {name[:4]}: .+\n\nStatus: (Accepted|Superseded by \d{{4}}|Withdrawn)")
+                if "Status: Withdrawn" not in text:
+                    sections = re.findall(r"^## (.*)$", text, re.M)
+                    self.assertEqual(["Context", "Decision", "Consequences", "Alternatives"], sections)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,11 +1,18 @@
 #!/usr/bin/env python3
-"""The client libraries as their users meet them: installed, moved to another place, found by CMake and
-pkg-config, and driven by the examples against the installed daemon; and croutctl. README.md shows parts of the
-examples, what they print, and sessions with croutctl; all must be what is there.
+"""Tests the installed product as its users meet it: the client libraries, installed, moved to another place and
+found by CMake and pkg-config; the examples; and croutctl.
 
-    examples_test.py BUILD [--write]    --write puts them into README.md
+README.md and the pages in docs/ show parts of the examples, the output of examples, and shell sessions. A fenced
+block that follows one of these lines must match what the tree and the installed programs produce:
 
-Needs a C and a C++ compiler; what needs a Fortran compiler, pkg-config or Eigen runs where they are.
+    <!-- example: FILE -->    a part of a file in client/examples or client/python/examples
+    <!-- output: PROGRAM -->  the output of a program built from client/examples
+    <!-- session: NAME -->    commands after "$ " and their output
+
+    examples_test.py BUILD [--write]    --write updates the blocks
+
+Needs a C and a C++ compiler. Tests that need a Fortran compiler, pkg-config or Eigen are skipped without them, and so are
+sessions with Python until the Python client's tests have made their environment.
 """
 
 import argparse
@@ -16,15 +23,20 @@ import re
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
+import threading
 import unittest
 
+from prometheus_server import free_port
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = ROOT / "client" / "examples"
-# A fenced block of README.md after a line that says where it is from.
+PYTHON_EXAMPLES = ROOT / "client" / "python" / "examples"
+PATIENCE = 300  # seconds, for all sessions of a page
 BLOCK = re.compile(r"(<!-- (example|output|session): (\S+) -->\n```\w*\n)(.*?)(```\n)", re.DOTALL)
-# What another run prints otherwise: times, handles, and numbers that hang on rounding.
+# Output that differs from run to run: times, handles, and numbers that depend on rounding.
 VARYING = [(re.compile(pattern, re.MULTILINE), text) for pattern, text in (
     (r"^.*_seconds.*\n", ""), (r"20\d\d-\d\d-\d\dT\S+Z", "TIME"), (r"\b[a-z2-7]{26}\b", "HANDLE"),
     (r"127\.0\.0\.1:\d+", "ADDRESS"), (r"\bup \S+", "up"), (r"\d+ B|[\d.]+ [KMG]iB", "BYTES"),
@@ -66,30 +78,98 @@ def unvarying(text):
     return text
 
 
-def write_convection_diffusion(path, m, w1, w2):
-    """The matrix of deploy/demo.sh."""
-    h = 1 / (m + 1)
-    entries = []
-    for k in range(1, m * m + 1):
-        i = (k - 1) % m + 1
-        entries.append((k, k, 4 + h * (w1 + w2)))
-        entries += [(k, k - 1, -1 - h * w1)] * (i > 1) + [(k, k + 1, -1)] * (i < m)
-        entries += [(k, k - m, -1 - h * w2)] * (k > m) + [(k, k + m, -1)] * (k <= m * (m - 1))
-    lines = [f"{row} {column} {value:g}\n" for row, column, value in entries]
-    path.write_text(f"%%MatrixMarket matrix coordinate real general\n{m * m} {m * m} {len(lines)}\n"
-                    + "".join(lines), encoding="utf-8")
-
-
 def snippet(name):
-    """What stands between an example's [README] and [end], without the indentation they share."""
+    """The part of an example that pages show: in Python all that follows the docstring, else the lines between
+    [docs] and [end], without their common indentation."""
+    if name.endswith(".py"):
+        return (PYTHON_EXAMPLES / name).read_text(encoding="utf-8").split('"""\n\n', 1)[1]
     lines = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
-    begin = next(i for i, line in enumerate(lines) if "[README]" in line)
+    begin = next(i for i, line in enumerate(lines) if "[docs]" in line)
     end = next(i for i, line in enumerate(lines) if "[end]" in line)
     indentation = len(lines[begin]) - len(lines[begin].lstrip())
     return "".join(line[indentation:] + "\n" for line in lines[begin + 1:end])
 
 
+class Session:
+    """One bash that runs the sessions of one page, in an empty directory.
+
+    croutd and its clients use free ports. The output shows the default ones in their place. A page that starts no croutd
+    itself finds one running. A page that unpacks no bundle finds it unpacked in crout/, and croutctl on the PATH. env/ is a Python
+    environment with the client, where one was built.
+    """
+
+    def __init__(self, test, page):
+        text = page.read_text(encoding="utf-8")
+        self.python = BUILD / "tests/python/environment"
+        self.ports = {"50051": str(free_port()), "9464": str(free_port())}
+        directory = pathlib.Path(test.enterContext(tempfile.TemporaryDirectory()))
+        address = f"127.0.0.1:{self.ports['50051']}"
+        env = {key: value for key, value in os.environ.items() if not key.startswith("CROUT_")}
+        env |= {"CROUT_SERVER": address, "CROUT_LISTEN": address, "CROUT_METRICS_LISTEN": f"127.0.0.1:{self.ports['9464']}",
+                "CROUT_DEVICES": "host", "CROUT_STATE_DIR": "none", "CROUT_DRAIN_GRACE": "0s", "HOME": str(directory)}
+        if self.has_python():
+            (directory / "env").symlink_to(self.python)
+        if "tar -xzf crout-" in text:
+            with tarfile.open(directory / "crout-bundle.tar.gz", "w:gz", compresslevel=1) as bundle:
+                bundle.add(test.prefix, "crout")
+        else:
+            (directory / "crout").symlink_to(test.prefix)
+            env["PATH"] = f"{test.prefix / 'bin'}:{env['PATH']}"
+        self.process = subprocess.Popen(["bash"], cwd=directory, env=env, text=True, start_new_session=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.timer = threading.Timer(PATIENCE, self.kill)
+        self.timer.start()
+        test.addCleanup(self.close)
+        if "$ croutd" not in text:
+            self.run("croutd 2>croutd.log &")
+
+    def has_python(self):
+        return self.python.exists()
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGTERM)
+
+    def close(self):
+        self.timer.cancel()
+        self.process.stdin.close()
+        self.kill()
+        self.process.stdout.read()
+        self.process.stdout.close()
+        self.process.wait(timeout=60)
+
+    def line(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"bash ended, or the page took over {PATIENCE} s")
+        return line
+
+    def run(self, command):
+        """The output of a command; of one in the background its first line."""
+        self.process.stdin.write(f"{command}\necho @@end\n")
+        self.process.stdin.flush()
+        output = ""
+        while not output.endswith("@@end\n"):
+            output += self.line()
+        output = output.removesuffix("@@end\n")
+        if command.endswith("&") and not output:
+            output = self.line()
+        for usual, port in self.ports.items():
+            output = output.replace(f"127.0.0.1:{port}", f"127.0.0.1:{usual}")
+        return output
+
+    def again(self, block):
+        """The block with the output that its commands print now."""
+        text = ""
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                text += line + "\n" + self.run(line[2:])
+        return text
+
+
 class Examples(unittest.TestCase):
+    maxDiff = None
+
     @classmethod
     def setUpClass(cls):
         cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
@@ -113,54 +193,41 @@ class Examples(unittest.TestCase):
         return {path.name: run(path, self.address) for path in sorted(self.programs.iterdir())
                 if path.is_file() and os.access(path, os.X_OK)}
 
-    @contextlib.contextmanager
-    def session(self):
-        """A function that runs the lines of a block that begin with $, one session after the other,
-        and returns them with what they print. The server seems to be at the default address."""
-        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        write_convection_diffusion(directory / "convection_diffusion.mtx", 32, 20, 10)
-        with daemon(self.prefix / "bin/croutd") as address:
-            env = dict(os.environ, CROUT_SERVER=address,
-                       PATH=f"{self.prefix / 'bin'}:{os.environ['PATH']}")
+    def current(self, page, outputs, seen):
+        """The text of a page with the blocks that the tree and the programs produce now."""
+        session = None
 
-            def again(block):
-                text = ""
-                for line in block.splitlines():
-                    if line.startswith("$ "):
-                        done = subprocess.run(["bash", "-c", line[2:]], cwd=directory, env=env,
-                                              text=True, stdout=subprocess.PIPE, timeout=60,
-                                              stderr=subprocess.STDOUT, check=False)
-                        text += line + "\n" + done.stdout.replace(address, "127.0.0.1:50051")
-                return text
+        def block_now(block):
+            nonlocal session
+            kind, name, shown = block.group(2, 3, 4)
+            seen.add((kind, name))
+            now = shown
+            if kind == "example":
+                now = snippet(name)
+            elif kind == "output":
+                now = outputs.get(name, shown)  # A program that was not built here stays as it is.
+            else:
+                session = session or Session(self, page)
+                if "$ env/bin/python" not in shown or session.has_python():
+                    printed = session.again(shown)
+                    now = printed if WRITE or unvarying(printed) != unvarying(shown) else shown
+            return block.group(1) + now + block.group(5)
 
-            yield again
+        return BLOCK.sub(block_now, page.read_text(encoding="utf-8"))
 
-    def test_readme_shows_the_examples_and_what_they_print(self):
+    def test_pages_show_the_examples_and_what_they_print(self):
         outputs = self.outputs()
         self.assertLessEqual({"schwarz", "series_c", "solve_c", "solve_cc"}, outputs.keys())
-        text = README.read_text(encoding="utf-8")
-        seen = []
-
-        def current(block):
-            kind, name = block.group(2, 3)
-            seen.append((kind, name))
-            if kind == "example":
-                return block.group(1) + snippet(name) + block.group(5)
-            if kind == "session":
-                now = session(block.group(4))
-                same = not WRITE and unvarying(now) == unvarying(block.group(4))
-                return block.group(1) + (block.group(4) if same else now) + block.group(5)
-            return block.group(1) + outputs.get(name, block.group(4)) + block.group(5)
-
-        with self.session() as session:
-            written = BLOCK.sub(current, text)
-        if WRITE:
-            README.write_text(written, encoding="utf-8")
-        else:
-            self.assertEqual(text, written, "run examples_test.py BUILD --write")
-        self.assertIn(("example", "solve.cc"), seen)
-        self.assertIn(("output", "schwarz"), seen)
-        self.assertIn(("session", "errors"), seen)
+        seen = set()
+        for page in PAGES:
+            with self.subTest(page.relative_to(ROOT)):
+                written = self.current(page, outputs, seen)
+                if WRITE:
+                    page.write_text(written, encoding="utf-8")
+                else:
+                    self.assertEqual(page.read_text(encoding="utf-8"), written, "run examples_test.py BUILD --write")
+        self.assertLessEqual({("example", "solve.cc"), ("example", "quick_start.py"), ("output", "schwarz"),
+                              ("session", "command_line"), ("session", "errors")}, seen)
 
     def test_the_sample_configuration_has_every_setting(self):
         sample = (self.prefix / "share/crout/croutd.toml").read_text(encoding="utf-8")

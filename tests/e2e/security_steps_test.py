@@ -1,4 +1,4 @@
-"""Runs, as written, the steps by which docs/operations/security.md and README.md set up TLS and identities.
+"""Runs, as written, the steps by which docs/operations/security.md and docs/install.md set up TLS and identities.
 
 usage: security_steps_test.py CROUTD CROUTCTL
 
@@ -126,8 +126,8 @@ class SecuritySteps(unittest.TestCase):
         self.assertNotEqual(shell.run(made)[1], old)
         self.eventually(lambda: shell.run(served)[1] == shell.run(made)[1], "the new certificate")
 
-    def test_the_steps_of_the_readme(self):
-        steps = commands(block_after("README.md", "<!-- steps: remote -->"))
+    def test_the_steps_of_install_md(self):
+        steps = commands(block_after("docs/install.md", "<!-- steps: remote -->"))
         shell = self.shell()
         self.run_steps(shell, steps)
         self.assertIn("first", shell.run("croutctl --server=lab list")[1])

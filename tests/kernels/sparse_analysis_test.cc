@@ -10,6 +10,7 @@
 #include <fstream>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -327,6 +328,58 @@ TEST_F(SparseAnalysisTest, OrdersByDegreeBeyond32Bits) {
       FailsWith(absl::StatusCode::kResourceExhausted, "indices"));
 }
 
+// A graph of these edges, given once each.
+Graph MakeGraph(int32_t vertices, const std::vector<std::pair<int32_t, int32_t>>& edges) {
+  std::vector<std::set<int32_t>> neighbours(vertices);
+  for (const auto& [v, w] : edges) {
+    neighbours[v].insert(w);
+    neighbours[w].insert(v);
+  }
+  Graph graph = {.start = {0}, .neighbour = {}};
+  for (const std::set<int32_t>& of_vertex : neighbours) {
+    graph.neighbour.insert(graph.neighbour.end(), of_vertex.begin(), of_vertex.end());
+    graph.start.push_back(std::ssize(graph.neighbour));
+  }
+  return graph;
+}
+
+TEST_F(SparseAnalysisTest, OrdersForestsWithoutFill) {
+  constexpr int32_t kVertices = 300;
+  std::mt19937 random(1);
+  std::vector<int32_t> name(kVertices);
+  std::iota(name.begin(), name.end(), 0);
+  std::ranges::shuffle(name, random);
+  std::vector<std::pair<int32_t, int32_t>> edges;
+  for (int32_t v = 1; v < kVertices; ++v) {
+    if (v % 50 == 0) continue;  // the root of another tree
+    edges.emplace_back(name[v], name[v - 1 - random() % (v % 50)]);
+  }
+  const Graph forest = MakeGraph(kVertices, edges);
+  const std::optional<std::vector<int32_t>> order = OrderForest(forest);
+  ASSERT_TRUE(order);
+  EXPECT_TRUE(IsPermutation(*order));
+  size_t below = 0;
+  for (const std::set<int32_t>& column : Fill(forest, *order)) below += column.size();
+  EXPECT_EQ(below, edges.size());
+}
+
+TEST_F(SparseAnalysisTest, OrdersNoGraphWithACycleAsAForest) {
+  EXPECT_FALSE(OrderForest(MakeGraph(3, {{0, 1}, {1, 2}, {2, 0}})));
+  EXPECT_FALSE(OrderForest(MakeGraph(9, {{0, 1}, {1, 2}, {2, 3}, {3, 1}, {4, 5}})));
+  EXPECT_THAT(OrderForest(MakeGraph(3, {})), ::testing::Optional(::testing::SizeIs(3)));
+}
+
+// AMD may take long for a star of this size: it would run in the program.
+TEST_F(SparseAnalysisTest, StartsNoProgramForAForest) {
+  const PackedSparse arrow = Arrow(50000);
+  ASSERT_FALSE(ShortMinimumDegree(50000, 2 * 49999));
+  Failpoints failpoints;
+  ASSERT_OK_AND_ASSIGN(const Analysis analysis,
+                       Analyze(arrow.view(), Ordered(OrderingMode::kAuto), kNeverStop));
+  EXPECT_EQ(failpoints.reached("ordering.start"), 0);
+  EXPECT_EQ(analysis.ordering, "amd");
+}
+
 absl::StatusOr<std::vector<int32_t>> Dissect(const Graph& graph, StopRequested stop) {
   return OrderInProcess(OrderingProgram(), OrderingMethod::kNestedDissection, graph, stop);
 }
@@ -367,18 +420,31 @@ TEST_F(SparseAnalysisTest, DissectsLargeGraphs) {
 
 TEST_F(SparseAnalysisTest, StartsNoProgramForLittleWork) {
   std::vector<SparseEntry> entries;
-  for (int32_t i = 0; i < 20000; ++i) {  // a tree
+  constexpr int32_t kRing = 20000;
+  for (int32_t i = 0; i < kRing; ++i) {
     entries.push_back({i, i, 4.0});
-    entries.push_back({i, i / 3, 1.0});
-    entries.push_back({i / 3, i, 1.0});
+    entries.push_back({i, (i + 1) % kRing, 1.0});
+    entries.push_back({(i + 1) % kRing, i, 1.0});
   }
   AnalysisOptions options;
   options.ordering_program = OrderingProgram();
   ASSERT_OK_AND_ASSIGN(
       const Analysis analysis,
-      Analyze(PackEntries(entries, 20000, DType::kFloat64).view(), options, kNeverStop));
+      Analyze(PackEntries(entries, kRing, DType::kFloat64).view(), options, kNeverStop));
   EXPECT_EQ(analysis.ordering, "amd");
   EXPECT_LT(analysis.flops, 1e7);
+}
+
+// Minimum degree takes about 3,000 operations per unknown of this grid.
+TEST_F(SparseAnalysisTest, DissectsFromTheGivenWorkOn) {
+  const PackedSparse grid = PackEntries(GridEntries(100, 2), 10000, DType::kFloat64);
+  AnalysisOptions options = Ordered(OrderingMode::kAuto);
+  options.dissection_work = kHostDissectionWork;
+  ASSERT_OK_AND_ASSIGN(const Analysis for_host, Analyze(grid.view(), options, kNeverStop));
+  EXPECT_EQ(for_host.ordering, "amd");
+  options.dissection_work = kDissectionWork;
+  ASSERT_OK_AND_ASSIGN(const Analysis for_gpu, Analyze(grid.view(), options, kNeverStop));
+  EXPECT_EQ(for_gpu.ordering, "metis");
 }
 
 TEST_F(SparseAnalysisTest, DoesWithoutTheProgram) {

@@ -1,9 +1,9 @@
-"""First steps, cell by cell: factor once, solve often, look at the errors, precondition.
+"""Factors a matrix once, solves with it, checks the errors, and uses the factor as a preconditioner.
 
-usage: first_steps.py [ADDRESS]     of a croutd; 127.0.0.1:50051 unless given
+usage: first_steps.py [ADDRESS]     of a croutd; the default is $CROUT_SERVER, else 127.0.0.1:50051
 """
 
-# %% A server, and a matrix: convection and diffusion on a grid of 32 x 32 points
+# %% Connect; the matrix is convection and diffusion on a grid of 32 x 32 points
 import sys
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.sparse.linalg import gmres
 
 import crout
 
-c = crout.connect(sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:50051")
+c = crout.connect(sys.argv[1] if len(sys.argv) > 1 else None)
 
 
 def convection_diffusion(m, wind):
@@ -30,21 +30,21 @@ x = f.solve(b)
 print(f"n={f.n} nnz={f.record.nnz} info={f.info} rcond={f.rcond:.3f}")
 print(f"residual below 1e-12: {np.abs(A @ x - b).max() < 1e-12}")
 
-# %% How far can the answer be trusted?
+# %% Ask for error estimates
 s = f.solve(b, trans=1, refine=2, error_bound=True, full_output=True)
 print(f"backward error below 1e-15: {s.backward_error < 1e-15}")
 print(f"forward error below 1e-9: {s.forward_error_bound < 1e-9}")
 
-# %% The wind changes: a new matrix behind the same handle, whoever uses it
+# %% Replace the matrix: all users of the handle get the new factor
 f.refactor(convection_diffusion(32, wind=25.0))
 print(f"version {f.version}")
 
-# %% A factor of a nearby matrix is a preconditioner
+# %% Use the factor of a nearby matrix as a preconditioner
 steps = []
 y, failed = gmres(A, b, M=f.as_linear_operator(), atol=0.0, callback=steps.append, callback_type="pr_norm")
 print(f"gmres converged: {failed == 0}, in less than 10 steps: {len(steps) < 10}")
 
-# %% Errors are exceptions that say what to do
+# %% Errors are exceptions
 f.release()
 try:
     f.solve(b)

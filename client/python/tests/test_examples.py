@@ -1,5 +1,6 @@
-"""The example runs, and the README shows what it says."""
+"""The examples run without warnings, and the pages show what they print."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,29 +8,29 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1]
-EXAMPLE = PACKAGE / "examples/first_steps.py"
-README = PACKAGE.parents[1] / "README.md"
+REPOSITORY = PACKAGE.parents[1]
 
 
-def _run(*arguments):
+def _run(*arguments, **env):
     command = [sys.executable, "-W", "error", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout
+    environment = os.environ | env
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=300, env=environment
+    ).stdout
 
 
-def test_the_readme_shows_the_example_and_its_output(address):
-    output = _run(EXAMPLE, address)
-    readme = README.read_text()
-    section = readme[readme.index("\n## Python\n") :]
-    _, code, _, shown = section.split("```", 4)[:4]
-    first_cell = EXAMPLE.read_text().index("# %%")
-    assert code.removeprefix("python\n") == EXAMPLE.read_text()[first_cell:]
-    assert shown.lstrip("\n") == "$ python client/python/examples/first_steps.py\n" + output
-
-
-def test_the_readme_shows_the_power_grid(address):
-    output = _run(PACKAGE / "examples/power_grid.py", address)
-    shown = "```\n$ python client/python/examples/power_grid.py\n" + output + "```\n"
-    assert shown in README.read_text(), shown
+@pytest.mark.parametrize(
+    ("page", "example"),
+    [
+        ("README.md", "quick_start.py"),
+        ("docs/python.md", "first_steps.py"),
+        ("docs/python.md", "power_grid.py"),
+    ],
+)
+def test_pages_show_the_output_of_examples(address, page, example):
+    output = _run(PACKAGE / "examples" / example, CROUT_SERVER=address)
+    shown = f"$ env/bin/python crout/share/crout/python/examples/{example}\n{output}```\n"
+    assert shown in (REPOSITORY / page).read_text(), shown
 
 
 def test_bddc_takes_the_published_iterations(address):

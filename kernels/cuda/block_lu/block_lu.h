@@ -13,7 +13,7 @@ namespace crout::cuda {
 // method of Rodrigues and Estevao, 2023) under the recursion of recursive_lu.h. For matrices that
 // need no pivoting, such as diagonally dominant ones. A pivot that is zero, below the type's normal
 // range, or NaN is refused: info is its 1-based index, and the method stops there. The columns to
-// its left then hold L and U, the rest of the matrix what the elimination so far made of it.
+// its left then hold L and U; the rest of the matrix holds the partially eliminated values.
 std::unique_ptr<LuAlgorithm> MakeBlockLu(DeviceCore& core);
 
 }  // namespace crout::cuda

@@ -1,4 +1,4 @@
-// What a run of interchanges amounts to, found by one block of threads.
+// Computes the combined permutation of a run of interchanges with one block of threads.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_INTERCHANGE_PLAN_CUH_
 #define CROUT_KERNELS_CUDA_BLOCKED_INTERCHANGE_PLAN_CUH_
 
@@ -9,16 +9,16 @@
 
 namespace crout::cuda {
 
-// The rows behind those that are interchanged, each with a place of its own.
+// A hash table of the interchanged rows below the run.
 class RowsBehind {
  public:
   static constexpr int kPlaces = 2 * InterchangePlan::kMaxRows;
 
-  // By every thread of the block; then a barrier.
+  // Called by every thread of the block; a barrier must follow.
   __device__ void Clear() {
     for (int i = threadIdx.x; i < kPlaces; i += blockDim.x) rows_[i] = kNone;
   }
-  // The place of `row`. `first`: this call took it.
+  // Returns the table index of `row`. `first`: this call inserted it.
   __device__ int Take(int row, bool* first) {
     constexpr unsigned kGolden = 2654435769U;
     for (unsigned place = row * kGolden / (~0U / kPlaces + 1);; place = (place + 1) % kPlaces) {
@@ -35,15 +35,16 @@ class RowsBehind {
   int rows_[kPlaces];
 };
 
-// Finds the plan of ipiv[0..count), 1-based, `shift` rows above the first: ipiv[i] - 1 - shift is
-// the row, from i on, that row i is interchanged with. By InterchangePlan::kMaxRows threads, one
-// for each row: each warp traces 32 interchanges, and then they are applied in turn.
+// Computes the plan of ipiv[0..count), 1-based and offset by `shift` rows: row i of the run is
+// interchanged with row ipiv[i] - 1 - shift, which is at or below row i. Called by
+// InterchangePlan::kMaxRows threads, one per row. Each warp traces 32 interchanges; then they are
+// applied in order.
 __device__ inline void FindInterchangePlan(const int64_t* ipiv, int64_t shift, int count,
                                            InterchangePlan* plan) {
   constexpr int kRows = InterchangePlan::kMaxRows;
   constexpr int kSlots = kRows + RowsBehind::kPlaces;
   __shared__ RowsBehind behind;
-  __shared__ int source[kSlots];  // of what is in a slot: the slot where it was at first
+  __shared__ int source[kSlots];  // initial slot of the content of each slot
   const auto i = static_cast<int>(threadIdx.x);
   const int chunk = i / kWarp * kWarp;
   behind.Clear();

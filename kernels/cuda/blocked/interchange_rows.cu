@@ -10,13 +10,13 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kColumns = 4;      // that a warp moves at a time
-constexpr int kPlanColumns = 8;  // that a block moves at a time
-// Longer runs are worth a plan: a kernel of its own, after which all rows move at once.
+constexpr int kColumns = 4;      // columns that a warp moves at a time
+constexpr int kPlanColumns = 8;  // columns that a block moves at a time
+// A plan is faster for longer runs: a separate kernel computes it, and then all rows move at once.
 constexpr int64_t kLongestTraced = 64;
 
-// All loads of a chunk come before its stores, so that nothing needs a second copy; two lanes may
-// store the same element twice. The next chunk is traced while the loads are under way.
+// All loads of a chunk precede its stores, so no second copy is needed; two lanes may store the
+// same element twice. The next chunk is traced while the loads are in flight.
 template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp)
     TraceAndMoveKernel(MatrixView<T> a, const int64_t* ipiv, int begin, int end,
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(InterchangePlan::kMaxRows)
   if (control->halt == 0) FindInterchangePlan(ipiv + first, first, count, plan);
 }
 
-// As TraceAndMoveKernel, for a plan: a thread for each of its rows.
+// Like TraceAndMoveKernel, but by a plan, with one thread per row of the plan.
 template <class T>
 __global__ void __launch_bounds__(InterchangePlan::kMaxRows)
     MoveKernel(MatrixView<T> a, const InterchangePlan* plan, const LuControl<T>* control) {

@@ -12,19 +12,19 @@
 
 namespace crout::cuda {
 
-// A run is a number of row interchanges that follow each other, of rows k, k + 1, ...; this is the
-// permutation of rows that they make together, in device memory. Rows are counted from the run's
-// first.
+// A run is a sequence of row interchanges of consecutive rows k, k + 1 and so on. A plan is the
+// permutation of rows that they form together, in device memory. Rows are counted from the run's
+// first row.
 struct InterchangePlan {
   static constexpr int kMaxRows = 512;
 
-  int row_from[kMaxRows];    // row i becomes what row row_from[i] was; i itself past the run's rows
-  int other[kMaxRows];       // rows below the run's that change as well; -1 where there is none
-  int other_from[kMaxRows];  // row other[i] becomes what row other_from[i] was
+  int row_from[kMaxRows];    // row i receives row row_from[i]; i itself beyond the run's rows
+  int other[kMaxRows];       // rows below the run that change as well; -1 if there is none
+  int other_from[kMaxRows];  // row other[i] receives row other_from[i]
 };
 
 // Enqueues the interchanges ipiv[begin..end) (1-based, row k with row ipiv[k]) of the rows of `a`,
-// in their order. `plan` is written and read on the stream. Nothing once `control` has halted.
+// in order. `plan` is written and read on the stream. No-op once `control` has halted.
 template <class T>
 cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, int64_t begin,
                                   int64_t end, InterchangePlan* plan, const LuControl<T>* control,
@@ -32,9 +32,9 @@ cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, i
 
 inline constexpr unsigned kAnyBlocks = std::numeric_limits<unsigned>::max();
 
-// Enqueues the interchanges of a plan of `count` rows, the first of which is row 0 of `a`, by at
-// most `most_blocks` blocks of threads: with few, kernels of other streams have room beside them.
-// Nothing once `control` has halted.
+// Enqueues the interchanges of a plan of `count` rows, the first of which is row 0 of `a`. Uses at
+// most `most_blocks` blocks of threads: with few, kernels of other streams can run beside them.
+// No-op once `control` has halted.
 template <class T>
 cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const InterchangePlan* plan,
                                   int64_t count, const LuControl<T>* control, cudaStream_t stream,

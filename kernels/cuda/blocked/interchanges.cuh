@@ -1,4 +1,4 @@
-// A chunk of interchanges as what a warp's lanes move.
+// A chunk of interchanges as the moves of a warp's lanes.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_INTERCHANGES_CUH_
 #define CROUT_KERNELS_CUDA_BLOCKED_INTERCHANGES_CUH_
 
@@ -8,18 +8,19 @@
 
 namespace crout::cuda {
 
-// What one lane moves: rows `row` and `other` come from elsewhere.
+// The moves of one lane: row `row` receives row_from, and row `other` receives other_from.
 struct Moves {
   int row;
   int row_from;
   int other;
   int other_from;
   bool row_moves;
-  bool other_moves;  // unless it is a row of the chunk, whose lane sees to it
+  bool other_moves;  // false if `other` is a row of the chunk, which its own lane moves
 };
 
-// The interchanges of `count` rows from `first` on, row first + lane with row `other` (its own in
-// lanes from `count` on): follows both rows of each back through all of them.
+// The combined moves of `count` interchanges. Lane l interchanges row first + l with row `other`;
+// lanes from `count` on pass their own row. Traces both rows of each lane back through all
+// interchanges.
 __device__ inline Moves Trace(int other, int first, int count) {
   const int lane = threadIdx.x % kWarp;
   Moves moves;
@@ -39,8 +40,8 @@ __device__ inline Moves Trace(int other, int first, int count) {
   return moves;
 }
 
-// The interchanges of the rows [first, end), at most one for each lane. ipiv[k]: 1-based, of row k,
-// `shift` rows above row 0.
+// The moves of the interchanges of rows [first, end), at most one per lane. ipiv[k] is the 1-based
+// row for row k, offset by `shift` rows.
 __device__ inline Moves Trace(const int64_t* ipiv, int64_t shift, int first, int end) {
   const int count = min(kWarp, end - first);
   const int row = first + static_cast<int>(threadIdx.x % kWarp);

@@ -1,5 +1,5 @@
-// What the kernels of one blocked factorization share in device memory, so that it can end early
-// without the host: later kernels see that it did.
+// State that the kernels of one blocked factorization share in device memory. It lets the
+// factorization end early without the host: later kernels check it.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_LU_CONTROL_H_
 #define CROUT_KERNELS_CUDA_BLOCKED_LU_CONTROL_H_
 
@@ -11,30 +11,31 @@ namespace crout::cuda {
 
 template <class T>
 struct LuControl {
-  // The scalars of the matrix products, which cuBLAS reads here. A halt clears `minus_one`: the
-  // products enqueued behind it return without touching the matrix.
+  // The scalars of the matrix products, which cuBLAS reads here. A halt clears `minus_one`, so that
+  // products enqueued behind it do not modify the matrix.
   T minus_one;
   T one;
-  int info;  // LAPACK's, of what ran so far
+  int info;  // LAPACK's info, for the part that has run
   int halt;  // non-zero: kernels return at once
 };
 
-// Enqueues the start of a factorization: a fresh `control`.
+// Enqueues the initialization of `control`.
 template <class T>
 cudaError_t LaunchStartLu(LuControl<T>* control, cudaStream_t stream);
 
 #ifdef __CUDACC__
-// Ends the factorization early. Called by one thread, at the end of a kernel. Kernels that run at
-// the same time may see it midway, and so may some threads of a block and not others, unless they
-// ask BlockHalted(). What such kernels leave does not matter: the matrix is given up.
+// Ends the factorization early. Called by one thread at the end of a kernel. Kernels that run at
+// the same time may see the halt at any moment, and in some threads of a block but not in others
+// unless they call BlockHalted(). The results of such kernels do not matter, because the matrix is
+// abandoned.
 template <class T>
 __device__ inline void Halt(LuControl<T>* control) {
   control->halt = 1;
   control->minus_one = 0;
 }
 
-// Whether the factorization was ended, with one answer for all threads of the block, which all have
-// to call it: for kernels whose threads wait for each other later.
+// Whether the factorization has ended early, with the same answer for all threads of the block.
+// Called by all of them. For kernels whose threads synchronize later.
 template <class T>
 __device__ inline bool BlockHalted(const LuControl<T>* control) {
   return __syncthreads_or(control->halt) != 0;

@@ -1,4 +1,4 @@
-// The matrix products of a blocked factorization, which a halt turns into nothing.
+// The matrix products of a blocked factorization; no-ops once it has halted.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_LU_PRODUCT_H_
 #define CROUT_KERNELS_CUDA_BLOCKED_LU_PRODUCT_H_
 
@@ -12,8 +12,8 @@
 
 namespace crout::cuda {
 
-// While an object of this class lives, cuBLAS reads the scalars alpha and beta of calls with the
-// handle from device memory; before and after, from host memory.
+// While an object of this class lives, cuBLAS reads alpha and beta of calls with the handle from
+// device memory; otherwise from host memory.
 class DeviceScalars {
  public:
   explicit DeviceScalars(cublasHandle_t handle) : handle_(handle) {
@@ -27,8 +27,8 @@ class DeviceScalars {
   const cublasHandle_t handle_;
 };
 
-// Enqueues c := c - a b, or nothing once `control` has halted. The handle has DeviceScalars; shapes
-// fit; an empty product is nothing to do.
+// Enqueues c := c - a b. No-op once `control` has halted, or if the product is empty. The handle
+// has DeviceScalars. Shapes must match.
 template <class T>
 absl::Status SubtractLuProduct(cublasHandle_t handle, const LuControl<T>& control,
                                const MatrixView<T>& a, const MatrixView<T>& b,

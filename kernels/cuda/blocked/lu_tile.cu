@@ -8,16 +8,16 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kTile = static_cast<int>(kMaxTile);
-constexpr int kGroups = 8;                 // threads of a row
-constexpr int kColumns = kTile / kGroups;  // of a thread
+constexpr int kGroups = 8;                 // threads per row
+constexpr int kColumns = kTile / kGroups;  // columns per thread
 constexpr int kThreads = 256;
 
-// Thread (i, group) keeps the elements of row i in every kGroups-th column in registers. For pivot
-// k the row and the column that all need go through shared memory.
+// Thread (i, group) keeps every kGroups-th element of row i in registers. For pivot k, the pivot
+// row and column pass through shared memory.
 template <class T>
 __global__ void __launch_bounds__(kTile* kGroups)
     LuTileKernel(MatrixView<T> a, int64_t first, HostLine host, LuControl<T>* control) {
-  __shared__ T pivot_row[2][kTile];  // used in turns: one barrier for each pivot
+  __shared__ T pivot_row[2][kTile];  // double-buffered: one barrier per pivot
   __shared__ T pivot_column[2][kTile];
   if (control->halt != 0) return;
   const int i = threadIdx.x;
@@ -25,14 +25,15 @@ __global__ void __launch_bounds__(kTile* kGroups)
   const int order = static_cast<int>(a.rows);
   const bool keeper = i == 0 && group == 0;
   if (keeper) *host.columns = first;
-  const uint32_t stopped = keeper ? *host.stop : 0;  // asked of the host now, looked at in the end
+  // The load starts here; its value is used at the end.
+  const uint32_t stopped = keeper ? *host.stop : 0;
   T values[kColumns];
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
     const int j = c * kGroups + group;
     values[c] = i < order && j < order ? a(i, j) : (i == j ? T{1} : T{0});
   }
-  int refused = 0;  // the same in all threads
+  int refused = 0;  // 1-based index of a refused pivot, or 0; the same in all threads
 #pragma unroll
   for (int part = 0; part < kColumns; ++part) {
 #pragma unroll 1

@@ -14,7 +14,8 @@ namespace crout::cuda {
 
 // Enqueues tile := its L (unit diagonal) and U; at most kMaxTile rows and columns. A pivot that is
 // zero, below the type's normal range, or NaN is refused: control->info becomes `first` plus its
-// 1-based index, the tile stays as it was, and `control` halts, as it does where the host says so.
+// 1-based index, the tile is not modified, and `control` halts. It also halts if the host requests
+// it.
 template <class T>
 cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const HostLine& host,
                          LuControl<T>* control, cudaStream_t stream);

@@ -15,39 +15,43 @@ namespace crout::cuda {
 
 // Recursive LU (Toledo 1997) of the columns of an n x n matrix in device memory: the left half of
 // the columns, the rows of U to their right, one product, the right half. Half of all arithmetic is
-// in one product, a quarter in two, and so on. A method says how it factors a panel and solves with
-// a tile. While one lives the context's cuBLAS handle reads its scalars from device memory; calls
-// enqueue on the context's stream.
+// in one product, a quarter in two, and so on. Subclasses factor panels and solve with tiles. While
+// an object lives, the context's cuBLAS handle reads its scalars from device memory. Calls enqueue
+// on the context's stream.
 template <class T>
 class RecursiveLu {
  public:
-  // Enqueues the start of `control`.
+  // Enqueues the initialization of `control`.
   static absl::Status Start(Context& context, LuControl<T>* control);
 
-  // For the factorization of `a` in panels of at most `width` columns. `stop` is asked before each.
+  // For the factorization of `a` in panels of at most `width` columns. `stop` is checked before
+  // each panel.
   RecursiveLu(Context& context, const MatrixView<T>& a, LuControl<T>* control, int64_t width,
               StopRequested stop);
   virtual ~RecursiveLu() = default;
-  RecursiveLu(const RecursiveLu&) = delete;  // It holds the handle's mode.
+  RecursiveLu(const RecursiveLu&) = delete;  // owns the handle's pointer mode
   RecursiveLu& operator=(const RecursiveLu&) = delete;
 
-  // Factors the columns [begin, end) of the rows [begin, n), from which everything to the left is
-  // subtracted already; interchanges stay within these columns. CANCELLED when asked to stop: the
-  // device was told, and what is enqueued runs out.
+  // Factors columns [begin, end) in rows [begin, n), from which the products with everything to the
+  // left are already subtracted. Interchanges stay within these columns. Returns CANCELLED if
+  // `stop` requests it. In that case it also signals the device to stop; the work already enqueued
+  // runs to its end.
   absl::Status Factor(int64_t begin, int64_t end);
 
-  // The same interchanges as Factor(begin, end) chose, for the columns of b (n rows).
+  // Applies the interchanges that Factor(begin, end) chose to the columns of b (n rows).
   virtual absl::Status Interchange(int64_t begin, int64_t end, const MatrixView<T>& b);
 
-  // Rows [begin, end) of b (n rows) := L^-1 of them, L the diagonal block of these rows.
+  // Rows [begin, end) of b (n rows) := L^-1 times these rows, with L the diagonal block of the same
+  // rows.
   absl::Status SolveLower(int64_t begin, int64_t end, const MatrixView<T>& b);
 
-  // Rows [begin, end) of c (n rows) minus A[these rows, [from, to)] times rows [from, to) of b.
+  // Subtracts A[begin:end, from:to] times rows [from, to) of b from rows [begin, end) of c (n
+  // rows).
   absl::Status Subtract(int64_t begin, int64_t end, int64_t from, int64_t to,
                         const MatrixView<T>& b, const MatrixView<T>& c);
 
  protected:
-  // Columns [begin, end), at most `width`, as Factor.
+  // Factor for at most `width` columns.
   virtual absl::Status FactorPanel(int64_t begin, int64_t end) = 0;
   // SolveLower for at most kMaxSolveTile rows.
   virtual absl::Status SolveLowerTile(int64_t begin, int64_t end, const MatrixView<T>& b) = 0;
@@ -58,7 +62,7 @@ class RecursiveLu {
   MatrixView<T> Block(int64_t row, int64_t row_end, int64_t col, int64_t col_end) const {
     return {a_.data + row + col * a_.ld, row_end - row, col_end - col, a_.ld};
   }
-  // Where [begin, end) is halved: a multiple of `unit` from its begin.
+  // The point at which to halve [begin, end): a multiple of `unit` from `begin`.
   static int64_t Middle(int64_t begin, int64_t end, int64_t unit);
 
  private:

@@ -9,7 +9,7 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kSystems = 4;  // of a warp
+constexpr int kSystems = 4;  // per warp
 
 // Element (i, j) at data[i * row + j * col].
 template <class T>
@@ -21,8 +21,8 @@ struct Strided {
   __device__ T& operator()(int64_t i, int64_t j) const { return data[i * row + j * col]; }
 };
 
-// A lower triangle. columns[k][i] is its element (i, k) below the diagonal, else 0; beyond its
-// order it is the identity.
+// A lower triangle. columns[k][i] is its element (i, k) below the diagonal, else 0. Beyond its
+// order, the triangle is extended by the identity.
 template <class T, int kTile>
 struct Triangle {
   T columns[kTile][kTile];
@@ -30,11 +30,11 @@ struct Triangle {
   T reciprocals[kTile];  // of the diagonal
 };
 
-// Returns whether the reciprocals will do: none left the normal range.
+// Returns whether the reciprocals can be used: all are in the normal range.
 template <class T, int kTile>
 __device__ bool Load(const Strided<const T>& from, int order, bool unit, Triangle<T, kTile>& t) {
   constexpr int kEach = kTile * kTile / (kWarps * kWarp);
-  T elements[kEach];  // all loads before the first use
+  T elements[kEach];  // all loads precede the first use
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int index = e * kWarps * kWarp + threadIdx.x;
@@ -60,8 +60,9 @@ __device__ bool Load(const Strided<const T>& from, int order, bool unit, Triangl
   return __syncthreads_and(normal) != 0;
 }
 
-// Substitution forwards in a warp's systems; a lane holds every 32nd unknown of each. Division is
-// most of a solve's time; it is needed where a diagonal element is zero or has no good reciprocal.
+// Forward substitution in a warp's systems; a lane holds every 32nd unknown of each. kDivide: use
+// divisions, which take most of a solve's time. They are needed if a diagonal element is zero or
+// has no accurate reciprocal.
 template <bool kDivide, class T, int kTile>
 __device__ void Substitute(const Triangle<T, kTile>& t, T (&x)[kSystems][kTile / kWarp]) {
   constexpr int kParts = kTile / kWarp;
@@ -90,8 +91,8 @@ __device__ void Substitute(const Triangle<T, kTile>& t, T (&x)[kSystems][kTile /
   }
 }
 
-// Every kind of solve is a lower triangle's: an upper one is read backwards (both axes of the
-// strides are reversed), one from the right transposed. A warp takes kSystems of them.
+// Every solve is expressed as one with a lower triangle. An upper triangle is read in reverse (both
+// strides are negated), and a solve from the right is transposed. A warp handles kSystems systems.
 template <class T, int kTile>
 __global__ void __launch_bounds__(kWarps* kWarp)
     SolveTileKernel(Strided<const T> triangle, bool unit, int order, Strided<T> b, int64_t systems,

@@ -19,12 +19,12 @@ enum class TileSolve : uint8_t {
 };
 
 inline constexpr int64_t kMaxTile = 64;
-// The largest that solves take: the triangle has to have place in shared memory.
+// The largest order of tiles in solves: the triangle must fit in shared memory.
 template <class T>
 inline constexpr int64_t kMaxSolveTile = sizeof(T) > sizeof(double) ? kMaxTile / 2 : kMaxTile;
 
-// Enqueues a solve by substitution with a triangle of `tile` (order at most kMaxSolveTile; the
-// other triangle is not read). Where the diagonal holds a zero the unknown becomes 0. Nothing once
+// Enqueues a solve by substitution with a triangle of `tile`, whose order is at most kMaxSolveTile;
+// the other triangle is not read. If a diagonal element is zero, the unknown becomes 0. No-op once
 // `control` has halted.
 template <class T>
 cudaError_t LaunchSolveTile(TileSolve solve, const MatrixView<T>& tile, const MatrixView<T>& b,

@@ -8,7 +8,7 @@
 namespace crout::cuda {
 namespace {
 
-// What is behind each stays aligned.
+// Offsets in the workspace; both keep the following part aligned.
 constexpr size_t kPlanOffset = 256;
 constexpr size_t kScratchOffset = kPlanOffset + sizeof(InterchangePlan);
 

@@ -10,12 +10,12 @@
 
 namespace crout::cuda {
 
-// `pcm` (never pivots) and `pcmpp` (full partial pivoting unless a parameter says otherwise), after
-// Cejka (2023): column k of L in parallel, arg-max, swap, row k of U in parallel. There every
-// column reads all earlier ones; here so do the columns of a panel only, and the rest is matrix
-// products (recursive_lu.h). LuParameters::block_size chooses the tile of the panel that one thread
-// block works on: that many columns (8, 16, 32; 32 by default; of complex128 at most 16), one row
-// in each of its threads.
+// `pcm` (never pivots) and `pcmpp` (partial pivoting unless a parameter selects another rule),
+// after Cejka (2023): column k of L in parallel, arg-max, swap, row k of U in parallel. In the
+// published method every column reads all earlier ones. Here a column reads only the earlier
+// columns of its panel, and the rest is matrix products (recursive_lu.h). LuParameters::block_size
+// selects the tile of the panel that one thread block handles: that many columns (8, 16, 32;
+// default 32; complex128 at most 16), and one row per thread.
 absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcm(DeviceCore& core);
 absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcmpp(DeviceCore& core);
 

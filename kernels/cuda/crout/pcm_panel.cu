@@ -30,12 +30,12 @@ __global__ void __launch_bounds__(kThreads, 1) PcmPanelClusterKernel(const PcmPa
 
 constexpr int kWidths[] = {8, 16, 32};
 
-// Of the panels of a type: a row of them is in registers.
+// The widest panel of a type; registers hold one row of it.
 constexpr int Widest(DType dtype) {
   return SizeOf(dtype) > sizeof(double) ? 16 : PcmPanelKernels::kMaxWidth;
 }
 
-// Calls f(integral constant) for the width, at most Widest().
+// Calls f(integral constant) with `width`, at most Widest().
 template <class T, class F>
 decltype(auto) DispatchWidth(int width, F&& f) {
   if (width == 8) return f(std::integral_constant<int, 8>{});
@@ -46,7 +46,7 @@ decltype(auto) DispatchWidth(int width, F&& f) {
 int WidthIndex(int width) { return width == 8 ? 0 : width == 16 ? 1 : 2; }
 int TypeIndex(DType dtype) { return static_cast<int>(dtype); }
 
-// Of a block, the first that holds the rows with its cluster.
+// Threads of a block. The first size whose largest cluster holds all rows is used.
 constexpr int kClusterThreads[] = {256, 512};
 
 template <class T, int kWidth, int kThreads>

@@ -1,4 +1,4 @@
-// What the threads of a panel's blocks do. Included by pcm_panel.cu alone.
+// Device code of the panel kernels. Only pcm_panel.cu includes it.
 #ifndef CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_CUH_
 
@@ -11,7 +11,7 @@
 namespace crout::cuda {
 
 inline constexpr int kNowhere = std::numeric_limits<int>::max();
-// Columns that share one copy of the code: registers need indices known to the compiler.
+// Number of columns that share one copy of the code. Register arrays require compile-time indices.
 inline constexpr int kStride = 8;
 
 struct Candidate {
@@ -19,7 +19,7 @@ struct Candidate {
   int position;
 };
 
-// Candidate::key of an element: the bits of |x|, Abs1 of a complex one.
+// Candidate::key of an element: the bits of |x|, or of Abs1(x) for a complex x.
 template <class T>
 __device__ unsigned long long KeyOf(T x) {
   if constexpr (kIsComplex<T>) {
@@ -29,7 +29,7 @@ __device__ unsigned long long KeyOf(T x) {
   }
 }
 
-// The largest key's candidate; of equal ones the first row, as LAPACK's iamax chooses.
+// The candidate with the largest key; among equal keys the first row, like LAPACK's iamax.
 __device__ inline Candidate WarpBest(Candidate mine) {
   const auto high = static_cast<unsigned>(mine.key >> 32);
   const unsigned best_high = __reduce_max_sync(kAllLanes, high);
@@ -43,7 +43,7 @@ __device__ inline bool Better(const Candidate& a, const Candidate& b) {
   return a.key > b.key || (a.key == b.key && a.position < b.position);
 }
 
-// The best of the candidates of a block; every thread gets it.
+// The best candidate of a block, returned to every thread.
 template <int kThreads>
 __device__ Candidate BlockBest(Candidate mine) {
   __shared__ Candidate warps[kThreads / kWarp];
@@ -57,7 +57,7 @@ __device__ Candidate BlockBest(Candidate mine) {
 struct Pivot {
   int block;
   int position;
-  bool diagonal;  // the row stays where it is
+  bool diagonal;  // the diagonal element is the pivot; no rows are interchanged
 };
 
 __device__ inline bool KeepsDiagonal(const PivotCriterion& pivoting, double diagonal,
@@ -75,7 +75,7 @@ __device__ inline bool KeepsDiagonal(const PivotCriterion& pivoting, double diag
   return false;
 }
 
-// By warp 0 of every block, each for itself: the same slots, the same choice.
+// Runs in warp 0 of every block. All blocks read the same slots and make the same choice.
 template <class Team>
 __device__ Pivot ChoosePivot(Team& team, int parity, int step, const PivotCriterion& pivoting) {
   Candidate mine = {0, kNowhere};
@@ -106,15 +106,15 @@ struct StepResult {
   int position;
 };
 
-// One row of the panel in one thread. Before step k, values[j] is its element in column k + j; a
-// step turns the array left, and what it finished comes in at the end. The steps that share a copy
-// of the code turn only the kCount elements that are not finished before them.
+// One row of the panel, held by one thread. Before step k, values[j] is the element in column k +
+// j. A step rotates the array left and puts the finished element at the end. Steps that share a
+// copy of the code rotate only the kCount elements that were not finished before these steps.
 template <class T, int kWidth>
 struct PanelRow {
   T values[kWidth];
-  int position;  // where it belongs now, rows counted from the panel's first; -1: no row
+  int position;  // the row's current position, counted from the panel's first row; -1: no row
 
-  // Where column j lies after the last step.
+  // Index of column j in `values` after the last step.
   static constexpr int Finished(int j) {
     return kWidth - (j / kStride + 1) * kStride + j % kStride;
   }
@@ -138,7 +138,7 @@ __device__ void Tell(PanelSlot<T, kWidth>& slot, const PanelRow<T, kWidth>& row,
   }
 }
 
-// Row k of U in every block; block 0 keeps the books.
+// Computes row k of U in every block. Block 0 also stores the pivot.
 template <int kCount, class T, int kWidth, class Team>
 __device__ void FinishPivotRow(Team& team, int parity, int step, const PcmPanel<T>& panel,
                                StepResult<T, kWidth>* result, int* first_zero) {
@@ -148,7 +148,7 @@ __device__ void FinishPivotRow(Team& team, int parity, int step, const PcmPanel<
   const int lane = threadIdx.x;
   const T mine = lane < kCount ? row[lane] : T{0};
   const T l = Shuffle(mine, 0);
-  const bool open = lane < kWidth - step;  // the elements behind are finished
+  const bool open = lane < kWidth - step;  // later elements are finished
   const bool divides = panel.unit_diagonal == UnitDiagonal::kU && lane != 0;
   if (lane < kCount)
     result->u[lane] = !open || (divides && l == T{0}) ? T{0} : divides ? mine / l : mine;
@@ -172,7 +172,7 @@ __device__ void Eliminate(PanelRow<T, kWidth>& row, const StepResult<T, kWidth>&
     }
     row.position = step;
   } else {
-    const T factor = row.position >= step ? l : T{0};  // a finished row just turns
+    const T factor = row.position >= step ? l : T{0};  // a finished row is only rotated
     if (row.position == step) row.position = result.position;
 #pragma unroll
     for (int j = 1; j < kCount; ++j) {
@@ -190,7 +190,7 @@ __device__ void Turn(PanelRow<T, kWidth>& row) {
   row.values[kCount - 1] = first;
 }
 
-// Steps [kFrom, kWidth) of the panel, with the registers that they still need.
+// Runs steps [kFrom, kWidth) of the panel with only the registers that they still need.
 template <int kFrom, int kThreads, class T, int kWidth, class Team>
 __device__ void RunSteps(Team& team, PanelRow<T, kWidth>& row, const PcmPanel<T>& panel,
                          StepResult<T, kWidth>* result, int* first_zero) {
@@ -223,8 +223,8 @@ __device__ void RunSteps(Team& team, PanelRow<T, kWidth>& row, const PcmPanel<T>
 template <class T, int kWidth, int kThreads, class Team>
 __device__ void FactorPanel(Team team, const PcmPanel<T>& panel) {
   __shared__ StepResult<T, kWidth> result;
-  if (panel.control->halt != 0) {  // set between kernels: all blocks see the same
-    // What was enqueued behind may still look rows up by the pivots of this panel.
+  if (panel.control->halt != 0) {  // set between kernels: all blocks read the same value
+    // Kernels enqueued behind this panel may still use its pivots as row indices.
     if (blockIdx.x == 0 && threadIdx.x < panel.a.cols) {
       panel.ipiv[panel.begin + threadIdx.x] = panel.begin + threadIdx.x + 1;
     }
@@ -233,7 +233,7 @@ __device__ void FactorPanel(Team team, const PcmPanel<T>& panel) {
   const bool keeper = blockIdx.x == 0 && threadIdx.x == 0;
   if (keeper && panel.host.columns != nullptr) *panel.host.columns = panel.begin;
   const uint32_t stop =
-      keeper ? *panel.host.stop : 0;  // asked of the host now, looked at in the end
+      keeper ? *panel.host.stop : 0;  // the load starts here; its value is used at the end
   const MatrixView<T>& a = panel.a;
   const int64_t index = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const bool exists = index < a.rows;
@@ -249,7 +249,7 @@ __device__ void FactorPanel(Team team, const PcmPanel<T>& panel) {
   }
   int first_zero = 0;
   RunSteps<0, kThreads>(team, row, panel, &result, &first_zero);
-  // Every block has read its rows: it needed all of them before the last meeting.
+  // All blocks have read their rows: every row was needed before the last Meet().
 #pragma unroll
   for (int j = 0; j < kWidth; ++j) {
     if (exists && j < a.cols) a(row.position, j) = row.values[PanelRow<T, kWidth>::Finished(j)];

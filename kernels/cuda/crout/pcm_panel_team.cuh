@@ -1,4 +1,4 @@
-// The blocks that factor one panel together, and how they meet once in each of its columns.
+// The blocks that factor one panel, and their synchronization, once per column.
 #ifndef CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_TEAM_CUH_
 #define CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_TEAM_CUH_
 
@@ -9,38 +9,39 @@
 
 namespace crout::cuda {
 
-// A block's candidate for the pivot; read by one 16-byte load.
+// A block's candidate for the pivot. 16 bytes, so that one load reads it.
 struct alignas(16) PanelOffer {
   unsigned long long best_key;  // bits of the candidate's |x| (Abs1)
-  int best_position;            // its row, counted from the panel's first
-  int diagonal_position;        // the row in the pivot's place, if it is in this block
+  int best_position;            // row of the candidate, counted from the panel's first row
+  int diagonal_position;        // row in the pivot's place, if this block holds it
 };
 
-// What a block tells the others before a step. Rows begin at the step's column.
+// The data that a block publishes before a step. Rows begin at the step's column.
 template <class T, int kWidth>
 struct alignas(16) PanelSlot {
   PanelOffer offer;
   T best_row[kWidth];
   T diagonal_row[kWidth];
-  unsigned epoch;  // GridTeam: what was last told
+  unsigned epoch;  // GridTeam: the epoch that was published last
 };
 
-// Every team has two slots for each block, used in turns: a block tells step k + 2 only after all
-// blocks told step k + 1, and so have read step k. Meet() is called by every thread; after it, warp
-// 0 of each block sees what all blocks wrote to their slots of that parity before.
+// Every team has two slots per block, used alternately. A block writes for step k + 2 only after
+// all blocks have published step k + 1, and so have read step k. Every thread calls Meet().
+// Afterwards, warp 0 of each block sees everything that the blocks wrote to their slots of that
+// parity before.
 
-// Blocks of one cooperative grid, which tell each other through device memory.
+// The blocks of one cooperative grid; they exchange slots through device memory.
 template <class Slot>
 class GridTeam {
  public:
-  // slots: 2 * gridDim.x, with epochs below any that will be used.
+  // `slots` has 2 * gridDim.x elements, with epochs below any that will be used.
   __device__ explicit GridTeam(Slot* slots) : slots_(slots) {}
 
   __device__ int size() const { return static_cast<int>(gridDim.x); }
   __device__ Slot& Own(int parity) { return At(parity, static_cast<int>(blockIdx.x)); }
   __device__ const Slot& Of(int parity, int block) { return At(parity, block); }
 
-  // `epoch` rises from call to call, over all panels of a factorization.
+  // `epoch` increases from call to call, across all panels of a factorization.
   __device__ void Meet(int parity, unsigned epoch) {
     __syncthreads();
     if (threadIdx.x >= kWarp) return;
@@ -52,7 +53,7 @@ class GridTeam {
     __syncwarp();
   }
 
-  // After the last Meet(), by every thread.
+  // Every thread calls it after the last Meet().
   __device__ void Leave() {}
 
  private:
@@ -69,11 +70,11 @@ class GridTeam {
   Slot* const slots_;
 };
 
-// Blocks of one cluster, which read each other's shared memory: a fraction of the latency.
+// The blocks of one cluster; they read each other's shared memory, at a fraction of the latency.
 template <class Slot>
 class ClusterTeam {
  public:
-  // slots: two in this block's shared memory.
+  // `slots` has two elements in this block's shared memory.
   __device__ explicit ClusterTeam(Slot* slots) : slots_(slots) {}
 
   __device__ int size() const { return static_cast<int>(gridDim.x); }
@@ -84,9 +85,9 @@ class ClusterTeam {
     return *cooperative_groups::this_cluster().map_shared_rank(&slots_[parity], block);
   }
   __device__ void Meet(int, unsigned) { cooperative_groups::this_cluster().sync(); }
-  // Others may still read this block's slots.
+  // Waits, because other blocks may still read this block's slots.
   __device__ void Leave() { cooperative_groups::this_cluster().sync(); }
-#else  // never launched there
+#else  // clusters are never launched on these architectures
   __device__ const Slot& Of(int parity, int) { return slots_[parity]; }
   __device__ void Meet(int, unsigned) { __trap(); }
   __device__ void Leave() { __trap(); }

@@ -12,24 +12,25 @@ namespace {
 
 constexpr int kTile = BlockRowPlan<double>::kTile;
 constexpr int kMaxRows = BlockRowPlan<double>::kMaxRows;
-// Of an inverse's elements. They are at most 3 or so where pivoting finds what it hopes for; at 1
-// substitution and product have the same error bounds.
+// Largest magnitude accepted in the inverse of a tile. With partial pivoting the elements usually
+// stay below about 3. If they are at most 1, multiplying by the inverse has the same error bound as
+// substitution.
 constexpr double kMostOfInverse = 16;
 
-// The part of a 32 x 32 tile that a lane holds of it as a left operand: 2 x 4 tiles of 16 x 8.
+// A lane holds its elements of a 32 x 32 left operand as kHalves x kSteps tiles of 16 x 8.
 constexpr int kHalves = kTile / 16;
 constexpr int kSteps = kTile / 8;
 
-// Where element (row, column) of an inverse is: what the lanes of a warp load at once lies side by
-// side.
+// Index of element (row, column) of an inverse. Elements that the lanes of a warp load together are
+// adjacent.
 __device__ constexpr int InverseIndex(int row, int column) {
   const int tile = row / 16 * kSteps + column / 8;
   const int element = row % 16 / 8 * 2 + column % 8 / 4;
   return (tile * 4 + element) * kWarp + row % 8 * 4 + column % 4;
 }
 
-// A row of the inverse in each lane: y with y L = e, from the last element to the first. `l` has
-// the rows of L one after the other.
+// Inverts a unit lower triangle. Each lane computes one row y of the inverse by solving y L = e
+// from the last element to the first. `l` stores the rows of L one after the other.
 template <class T>
 __device__ void InvertTile(const T (&l)[kTile][kTile], TileInverse<T>* inverse) {
   const int lane = threadIdx.x % kWarp;
@@ -51,7 +52,7 @@ __device__ void InvertTile(const T (&l)[kTile][kTile], TileInverse<T>* inverse) 
   if (lane == 0) inverse->substitute = any_large ? 1 : 0;
 }
 
-// The first block finds the interchanges, each other one inverts a tile.
+// The first block of threads computes the interchange plan; every other block inverts one tile.
 template <class T>
 __global__ void __launch_bounds__(kMaxRows)
     PlanBlockRowKernel(MatrixView<T> block, const int64_t* ipiv, int64_t above,
@@ -76,25 +77,26 @@ __global__ void __launch_bounds__(kMaxRows)
   if (threadIdx.x < kWarp) InvertTile(rows, &plan->tiles[tile]);
 }
 
-// What a block of threads takes of b, and its shared memory. Where rows move, that is most of the
-// time, and more columns would meet more of memory's pages; else they read the triangle less often.
+// Columns of b that one block of threads handles, and the block's shared memory. With row
+// interchanges (kMoves), moving rows takes most of the time, and more columns would touch more
+// memory pages. Without them, more columns per block read the triangle less often.
 template <class T, bool kMoves>
 struct BlockRowShape {
   static constexpr int kRows = kMoves ? kMaxRows : static_cast<int>(kSolvedRows);
   static constexpr int kColumns = kMoves ? 8 : 128 / static_cast<int>(sizeof(T));
-  // Rows are apart so that lanes that read several of them meet different banks.
+  // Padding: lanes that read several rows at once access different banks.
   static constexpr int kPitch = kColumns + (kColumns == 32 ? 8 : 4);
   using Row = T[kPitch];
 
   struct Memory {
-    // Of each tile's rows: a warp that waits takes no turns.
+    // One barrier per tile of rows. A warp that waits on it uses no issue slots.
     ::cuda::barrier<::cuda::thread_scope_block> solved[kRows / kTile];
     alignas(16) T inverses[kRows / kTile][kTile * kTile];
     Row rows[kRows];
   };
 };
 
-// x := L^-1 x for the tile of a warp.
+// x := L^-1 x by substitution, for the tile of one warp.
 template <class T, int kColumns, class Row>
 __device__ __noinline__ void Substitute(const MatrixView<T>& tile, Row* rows) {
   const int lane = threadIdx.x % kWarp;
@@ -109,7 +111,7 @@ __device__ __noinline__ void Substitute(const MatrixView<T>& tile, Row* rows) {
   }
 }
 
-// What a warp does: a tile of 32 rows of the block's columns of b.
+// The work of one warp: a tile of 32 rows of the block's columns of b.
 template <class T, bool kMoves>
 class BlockRowWarp {
  public:
@@ -127,7 +129,7 @@ class BlockRowWarp {
         first_(static_cast<int64_t>(blockIdx.x) * kColumns),
         columns_(static_cast<int>(min(static_cast<int64_t>(kColumns), b.cols - first_))) {}
 
-  // Brings the inverse of the warp's tile on its way.
+  // Loads the inverse of the warp's tile into shared memory and initializes the tile's barrier.
   __device__ void Start(const TileInverse<T>& tile) {
 #pragma unroll 8
     for (int e = lane_; e < kTile * kTile; e += kWarp) {
@@ -136,10 +138,11 @@ class BlockRowWarp {
     if (lane_ == 0) init(&shared_.solved[warp_], kWarp);
   }
 
-  // Loads the warp's rows of b, and interchanges as `moves` says. Meets the block's other warps.
+  // Loads the warp's rows of b and applies the interchanges of `moves`. Synchronizes the block of
+  // threads.
   __device__ void Load(const InterchangePlan* moves) {
     FindRows(moves);
-    // Where there is nothing to load, something else is: branches would take longer.
+    // Out-of-range lanes load an element inside of b instead; branches would take longer.
     ForEach(c_, [&](T& x, const Row& row, int column) {
       x = b_(row.from, first_ + min(column, columns_ - 1));
     });
@@ -153,14 +156,14 @@ class BlockRowWarp {
         if (row.other >= 0 && column < columns_) b_(row.other, first_ + column) = x;
       });
     } else {
-      __syncthreads();  // the barriers are there
+      __syncthreads();  // the barriers are initialized
     }
     ForEach(c_, [&](T& x, const Row& row, int) {
       if (row.index >= order_) x = 0;
     });
   }
 
-  // Minus the product with each tile above, as soon as that is solved.
+  // Subtracts the product with each tile above as soon as that tile is solved.
   __device__ void SubtractAbove() {
     Left a;
     for (int k = 0; k < own_; k += kTile) {
@@ -173,7 +176,7 @@ class BlockRowWarp {
     }
   }
 
-  // c := L^-1 c for the tile on the diagonal, which the warps below then wait for no more.
+  // c := L^-1 c for the diagonal tile. Then releases the warps below.
   __device__ void Solve(bool substitute) {
     Keep(false);
     if (substitute) {
@@ -192,7 +195,7 @@ class BlockRowWarp {
       AddProduct(a, own_);
     }
     __syncwarp();
-    Keep(true);  // what the warps below subtract is added
+    Keep(true);  // store -x: the warps below add the product
     (void)shared_.solved[warp_].arrive();
   }
 
@@ -206,7 +209,7 @@ class BlockRowWarp {
   static constexpr int kColumns = Shape::kColumns;
   static constexpr int kSides = kColumns / 8;
 
-  // A row of b that this thread holds elements of.
+  // A row of b of which this thread holds some elements.
   struct Row {
     int index;
     int from;
@@ -251,7 +254,7 @@ class BlockRowWarp {
     }
   }
 
-  // Tiles of a left operand by element(h, half, s, step).
+  // Loads the tiles of a left operand from element(h, half, s, step).
   template <class F>
   static __device__ void LoadLeft(Left& a, F element) {
 #pragma unroll
@@ -269,7 +272,7 @@ class BlockRowWarp {
     }
   }
 
-  // c += a times the 32 rows from k on.
+  // c += a times rows [k, k + 32) in shared memory.
   __device__ void AddProduct(const Left& a, int k) {
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
@@ -286,7 +289,7 @@ class BlockRowWarp {
     }
   }
 
-  // c or -c to shared memory.
+  // Stores c, or -c, in shared memory.
   __device__ void Keep(bool negative) {
     ForEach(c_, [&](const T& x, const Row& row, int column) {
       shared_.rows[row.index][column] = negative ? -x : x;
@@ -307,10 +310,12 @@ class BlockRowWarp {
   Tiles c_;
 };
 
-// A block of threads takes some columns of b, a warp a tile of 32 of their rows: minus the product
-// with each tile above as soon as that is solved, and then its own solve.
-// A multiprocessor has one of those that move rows: with registers for two of them they would
-// spill.
+// A block of threads handles some columns of b, and each of its warps a tile of 32 rows. A warp
+// subtracts the product with each tile above as soon as that tile is solved, then solves its own
+// tile.
+//
+// With interchanges, only one block runs on a multiprocessor. With two, each would have too few
+// registers and spill.
 template <class T, bool kMoves>
 __global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows, kMoves ? 1 : 0)
     BlockRowKernel(MatrixView<T> block, const InterchangePlan* moves, const TileInverse<T>* tiles,

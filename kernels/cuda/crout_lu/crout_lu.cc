@@ -21,12 +21,12 @@ namespace crout::cuda {
 namespace {
 
 constexpr int64_t kMaxBlock = BlockRowPlan<double>::kMaxRows;
-// Plans of block rows: those of the blocks of two panels in a row, while one lane is behind the
-// other, and one for blocks within a panel.
+// Block row plans: those of the blocks of two consecutive panels, because one lane may lag behind
+// the other, and one for blocks within a panel.
 constexpr int kPlansOfPanels = 2 * PanelLayout::kMostBlocks;
 constexpr int kPlans = kPlansOfPanels + 1;
-// Blocks of threads that interchange rows while a product runs: one for each of the multiprocessors
-// that the trailing lane leaves. More take bandwidth that the product needs.
+// Blocks of threads that interchange rows while a product runs: one for each multiprocessor that
+// the trailing lane leaves free. More would take bandwidth that the product needs.
 constexpr unsigned kMovingBlocks = LookAhead::kSparedMultiprocessors;
 
 size_t PlanBytes(DType dtype) {
@@ -34,18 +34,19 @@ size_t PlanBytes(DType dtype) {
       dtype, [](auto tag) { return sizeof(BlockRowPlan<typename decltype(tag)::type>); });
 }
 
-// Offsets of what the workspace holds behind the control. cuBLAS wants its own at a multiple of 256
-// bytes.
+// Offsets of the workspace's parts behind the control. cuBLAS requires its workspace at a multiple
+// of 256 bytes.
 struct Workspace {
   static constexpr size_t kAlignment = 256;
 
   size_t plans = kAlignment;
-  size_t cublas = 0;  // of the urgent lane; this and the next two with look-ahead
+  // Workspace of the urgent lane; it and `deferred` are used only with look-ahead.
+  size_t cublas = 0;
   size_t deferred = 0;
-  size_t split = 0;           // a panel's parts of TF32 numbers, as the next two
-  size_t split_trailing = 0;  // of its rows of U, in the trailing matrix
-  size_t split_next = 0;      // and in the next panel
-  size_t scratch = 0;         // of the panels
+  size_t split = 0;  // TF32 parts of a panel; this and the next two are used only with `tf32`
+  size_t split_trailing = 0;  // TF32 parts of the panel's rows of U in the trailing matrix
+  size_t split_next = 0;      // TF32 parts of the panel's rows of U in the next panel
+  size_t scratch = 0;         // scratch memory of the panels
   size_t bytes = 0;
 
   static Workspace For(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
@@ -94,7 +95,7 @@ class CroutLu final : public PanelwiseLu {
 
   absl::Status Advance() override {
     if (!begun_) {
-      done_ = true;  // if it fails
+      done_ = true;  // holds if Begin() fails
       CROUT_RETURN_IF_ERROR(Begin());
     }
     if (!blocking_.look_ahead || panels_.EndOf(0) >= columns_) return FactorAtOnce();
@@ -102,7 +103,8 @@ class CroutLu final : public PanelwiseLu {
     begun_ = true;
     done_ = !status.ok() || panel_.begin >= columns_;
     if (!done_) return absl::OkStatus();
-    // Whatever happened: what follows on the main lane comes after all of it.
+    // On success and on error, later work on the main lane follows everything enqueued on the other
+    // lanes.
     const absl::Status joined = streams_.ahead.Join();
     CROUT_RETURN_IF_ERROR(status);
     CROUT_RETURN_IF_ERROR(joined);
@@ -120,7 +122,7 @@ class CroutLu final : public PanelwiseLu {
   };
 
   static constexpr bool kIsSingle = std::is_same_v<RealPart<T>, float>;
-  // There is no GPU with the shared memory for blocks of complex128.
+  // No GPU has enough shared memory for blocks of complex128.
   static constexpr bool kHasMovingKernel = sizeof(T) <= sizeof(double);
   static bool Moves(const DeviceLimits& limits) {
     if constexpr (kHasMovingKernel) {
@@ -130,7 +132,7 @@ class CroutLu final : public PanelwiseLu {
     }
   }
 
-  // A plan whose first row is that; or, without one, the plans of the panel's blocks.
+  // A plan and the first row that it covers. A null `plan` selects the plans of the panel's blocks.
   struct PlanFrom {
     const BlockRowPlan<T>* plan = nullptr;
     int64_t begin = 0;
@@ -161,7 +163,8 @@ class CroutLu final : public PanelwiseLu {
     return Update(lane, {0, columns_}, {columns_, a_.cols});
   }
 
-  // The next panel, on the urgent lane, beside the update by the one before.
+  // Enqueues the update by the current panel and, beside it on the urgent lane, the factorization
+  // of the next one.
   absl::Status AdvanceAhead() {
     LookAhead& ahead = streams_.ahead;
     const DeviceScalars urgent_scalars(ahead.urgent().cublas);
@@ -172,7 +175,7 @@ class CroutLu final : public PanelwiseLu {
       CROUT_RETURN_IF_ERROR(ahead.Fork());
       CROUT_RETURN_IF_ERROR(FactorPanel(ahead, panel_));
     }
-    // The panel is there; the columns of the next one have every update but this panel's.
+    // The panel is factored; the columns of the next panel lack only this panel's update.
     CROUT_RETURN_IF_ERROR(ahead.Meet());
     CROUT_RETURN_IF_ERROR(Split(ahead, panel_));
     CROUT_RETURN_IF_ERROR(OverlapsSwaps(panel_) ? UpdateOverlapped(ahead, panel_)
@@ -187,8 +190,8 @@ class CroutLu final : public PanelwiseLu {
            columns_ - panel.begin >= blocking_.overlap_left;
   }
 
-  // The columns behind the next panel, in two halves. The right one is part of the right one of the
-  // panel before: once that is updated, its rows can move.
+  // The columns behind the next panel, in two halves. The right half lies inside the right half of
+  // the previous panel, so its rows can move once that half is updated.
   Range TrailingOf(Range panel) const { return {NextOf(panel).end, a_.cols}; }
   Range RightOf(Range panel) const {
     const auto [begin, end] = TrailingOf(panel);
@@ -196,7 +199,7 @@ class CroutLu final : public PanelwiseLu {
   }
   Range LeftOf(Range panel) const { return {TrailingOf(panel).begin, RightOf(panel).begin}; }
 
-  // On the urgent lane, with what the trailing lane needs for the panel's update.
+  // Factors the panel on the urgent lane and plans its block rows for the trailing lane.
   absl::Status FactorPanel(LookAhead& ahead, Range panel) {
     const Lane urgent = ahead.urgent();
     CROUT_RETURN_IF_ERROR(Factor(urgent, panel, panel));
@@ -204,12 +207,13 @@ class CroutLu final : public PanelwiseLu {
       return Plan(urgent, block, ipiv_ + block.begin, PlanOf(block.begin));
     }));
     if (!OverlapsSwaps(panel)) return absl::OkStatus();
-    CROUT_RETURN_IF_ERROR(ahead.UrgentAwaitsTrailing());  // with the panel before's right half
+    // Wait for the update of the previous panel's right half.
+    CROUT_RETURN_IF_ERROR(ahead.UrgentAwaitsTrailing());
     const bool alone = panel.begin == 0;
     return MoveRows(urgent, panel, RightOf(panel), alone ? kAnyBlocks : kMovingBlocks);
   }
 
-  // What is below a panel, for the products of both lanes.
+  // Splits the part of L below the panel for the products on both lanes.
   absl::Status Split(LookAhead& ahead, Range panel) {
     if constexpr (kIsSingle) {
       if (blocking_.tf32) {
@@ -222,7 +226,7 @@ class CroutLu final : public PanelwiseLu {
     return absl::OkStatus();
   }
 
-  // The next panel is factored while the trailing matrix is updated.
+  // Factors the next panel while the trailing matrix is updated.
   absl::Status UpdateAtOnce(LookAhead& ahead, Range panel) {
     CROUT_RETURN_IF_ERROR(UpdateNext(ahead, panel));
     CROUT_RETURN_IF_ERROR(BlockRows(ahead.trailing(), panel, TrailingOf(panel)));
@@ -231,10 +235,10 @@ class CroutLu final : public PanelwiseLu {
     return FactorPanel(ahead, NextOf(panel));
   }
 
-  // The same where the urgent lane interchanges the trailing matrix's rows too, those of each half
-  // during the product of the other: the left half's here, the right half's, in FactorPanel, during
-  // the product of the left half of the panel before. A lane awaits what the other was given so
-  // far, and no more: hence the order.
+  // Like UpdateAtOnce, but the urgent lane also interchanges the rows of the trailing matrix, each
+  // half during the product of the other half. The left half moves here. The right half moves in
+  // FactorPanel, during the product of the previous panel's left half. A lane waits only for the
+  // work enqueued on the other lane before the wait, so the order of these calls matters.
   absl::Status UpdateOverlapped(LookAhead& ahead, Range panel) {
     CROUT_RETURN_IF_ERROR(MoveRows(ahead.urgent(), panel, LeftOf(panel), kMovingBlocks));
     CROUT_RETURN_IF_ERROR(UpdateMoved(ahead.trailing(), panel, RightOf(panel)));
@@ -254,7 +258,7 @@ class CroutLu final : public PanelwiseLu {
     return SubtractFast(lane, panel, columns, layout_.split_trailing);
   }
 
-  // Calls f(block) for each of a panel's blocks until one fails.
+  // Calls f(block) for each block of the panel until a call fails.
   template <class F>
   absl::Status ForBlocks(Range panel, F f) const {
     for (int64_t begin = panel.begin; begin < panel.end; begin += blocking_.block) {
@@ -263,8 +267,8 @@ class CroutLu final : public PanelwiseLu {
     return absl::OkStatus();
   }
 
-  // These columns of `block`, of the rows from the first of them on; the interchanges are those of
-  // the whole block.
+  // Factors `columns`, which belong to `block`, in the rows from the first of these columns on.
+  // Applies the interchanges to the whole block.
   absl::Status Factor(const Lane& lane, Range columns, Range block) {
     const auto [begin, end] = columns;
     if (begin == end) return absl::OkStatus();
@@ -277,7 +281,8 @@ class CroutLu final : public PanelwiseLu {
     return Factor(lane, {middle, end}, block);
   }
 
-  // What is subtracted after a leaf is read and written for each of its few columns again.
+  // The number of columns that are updated after each leaf. Every leaf reads and writes all of them
+  // again, so high panels update few columns at once.
   int64_t RightLookingColumns(int64_t begin) const {
     constexpr int64_t kUnit = LuPanelKernels::kMaxWidth;
     return std::max(kUnit, blocking_.right_looking / (a_.rows - begin) / kUnit * kUnit);
@@ -305,7 +310,8 @@ class CroutLu final : public PanelwiseLu {
     return absl::OkStatus();
   }
 
-  // `columns` after these factored ones, whose interchanges they have.
+  // Updates `columns` after the columns `factored`. The interchanges are already applied to
+  // `columns`.
   absl::Status Update(const Lane& lane, Range factored, Range columns) {
     for (int64_t begin = factored.begin; begin < factored.end;) {
       const Range block = {begin, std::min(begin + kMaxBlock, factored.end)};
@@ -325,7 +331,7 @@ class CroutLu final : public PanelwiseLu {
     return absl::OkStatus();
   }
 
-  // A block's interchanges and its rows of U.
+  // Applies the interchanges of `block` to `columns` and computes the block's rows of U there.
   absl::Status BlockRow(const Lane& lane, Range block, const BlockRowPlan<T>* plan, Range columns) {
     if constexpr (kHasMovingKernel) {
       if (moves_by_products_) {
@@ -335,12 +341,12 @@ class CroutLu final : public PanelwiseLu {
         return absl::OkStatus();
       }
     }
-    // Not all GPUs have the shared memory for it.
+    // The GPU lacks the shared memory for the fused kernel, or the elements are too large for it.
     CROUT_RETURN_IF_ERROR(Interchange(lane, block, plan, columns, kAnyBlocks));
     return SolveLower(lane, block, columns, {plan, block.begin});
   }
 
-  // The same of a whole panel.
+  // BlockRow for a whole panel.
   absl::Status BlockRows(const Lane& lane, Range panel, Range columns) {
     if (panel.end - panel.begin <= blocking_.block) {
       return BlockRow(lane, panel, PlanOf(panel.begin), columns);
@@ -363,8 +369,9 @@ class CroutLu final : public PanelwiseLu {
     return absl::OkStatus();
   }
 
-  // The rows `block` of U, by products of a panel that has plans. By halves: the products between
-  // them are where the operations are. Cut between the plans first.
+  // Computes the rows `block` of U, by products if the panel has plans. The recursion halves the
+  // rows, because most operations are in the products between the halves. It cuts at the borders of
+  // plans first.
   absl::Status SolveLower(const Lane& lane, Range block, Range columns, PlanFrom plan = {}) {
     const int64_t order = block.end - block.begin;
     const int64_t most = !by_products_             ? kMaxSolveTile<T>
@@ -391,7 +398,7 @@ class CroutLu final : public PanelwiseLu {
     return absl::OkStatus();
   }
 
-  // From the rows `rows`, what the columns and rows `block` put there.
+  // Subtracts the product of (rows, block) and (block, columns) from (rows, columns).
   absl::Status Subtract(const Lane& lane, Range rows, Range block, Range columns) {
     return SubtractLuProduct(lane.cublas, *control_, Block(rows, block), Block(block, columns),
                              Block(rows, columns));
@@ -400,8 +407,8 @@ class CroutLu final : public PanelwiseLu {
     return Subtract(lane, {block.end, a_.rows}, block, columns);
   }
 
-  // The same by the fastest product, behind Split(); `right`: where in the workspace the lane has
-  // parts of its own factor.
+  // Subtracts the same product by the fastest kernel for the type. Requires Split(). `right` is the
+  // workspace offset of the lane's TF32 parts of its right factor.
   absl::Status SubtractFast(const Lane& lane, Range block, Range columns, size_t right) {
     const Range rows = {block.end, a_.rows};
     if constexpr (kIsSingle) {
@@ -420,8 +427,8 @@ class CroutLu final : public PanelwiseLu {
   BlockRowPlan<T>* Plans() const {
     return reinterpret_cast<BlockRowPlan<T>*>(workspace_ + layout_.plans);
   }
-  // Of the panel's block that begins with or has the column; kept until the panel behind the next
-  // one is there.
+  // The plan of the panel's block that contains the column. It stays valid until the panel after
+  // the next one is factored.
   BlockRowPlan<T>* PlanOf(int64_t column) const {
     return Plans() + column / blocking_.block % kPlansOfPanels;
   }
@@ -446,15 +453,16 @@ class CroutLu final : public PanelwiseLu {
 
   const LuStreams streams_;
   const LuPanelKernels& kernels_;
-  // Rows of U are found by products with inverses of tiles, where the GPU has clusters and the
-  // shared memory; and there with more of it by the kernel that interchanges their rows too.
+  // by_products_: rows of U are computed by products with inverses of tiles; requires clusters and
+  // enough shared memory. moves_by_products_: the same kernel also interchanges the rows; requires
+  // more shared memory.
   const bool by_products_;
   const bool moves_by_products_;
   const LuBlocking blocking_;
   const MatrixView<T> a_;
   const int64_t columns_;
   const PanelLayout panels_;
-  Range panel_;  // whose update is next
+  Range panel_;  // its update is next
   bool begun_ = false;
   bool done_ = false;
   int64_t* const ipiv_;
@@ -473,7 +481,8 @@ size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& bl
 
 size_t MostCroutLuWorkspaceBytes(const LuPanelKernels& kernels, DType dtype, int64_t m,
                                  int64_t columns) {
-  // Every bound in LuBlocking is a multiple, and from one to the next more columns need more.
+  // Every bound in LuBlocking is a multiple of kUnit, and between two bounds the workspace grows
+  // with the number of columns.
   constexpr int64_t kUnit = 256;
   size_t most = 0;
   for (int64_t unit = 0; unit < columns; unit += kUnit) {
@@ -481,7 +490,7 @@ size_t MostCroutLuWorkspaceBytes(const LuPanelKernels& kernels, DType dtype, int
     most = std::max(most,
                     CroutLuWorkspaceBytes(kernels, LuBlocking::For(dtype, least), dtype, m, least));
   }
-  // The scratch memory of panels alone may be larger for fewer rows.
+  // The panels' scratch memory alone may be larger for fewer rows.
   size_t scratch = 0;
   for (int64_t unit = 0; unit < m; unit += kUnit) {
     scratch = std::max(scratch, kernels.ScratchBytes(dtype, std::min(unit + kUnit, m)));

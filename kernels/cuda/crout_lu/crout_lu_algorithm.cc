@@ -1,4 +1,4 @@
-// crout_lu as one of the device's algorithms.
+// The method crout_lu.
 #include "kernels/cuda/crout_lu/crout_lu.h"
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"

@@ -9,15 +9,15 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kThreads = 1024;
-constexpr int kEach = 4;  // elements of a thread at a time
-// As many as there are multiprocessors, roughly: their copies stay in the second-level cache.
+constexpr int kEach = 4;  // elements that a thread copies at a time
+// About one column per multiprocessor: their copies stay in the L2 cache.
 constexpr int64_t kColumnsAtOnce = 128;
 
 int64_t Blocks(const PanelLayout& panels) {
   return (panels.columns + panels.block - 1) / panels.block;
 }
 
-// to[i] := from(i) for i in [begin, end): all loads of a batch before its stores.
+// to[i] := from(i) for i in [begin, end). Each batch does all its loads before its stores.
 template <class T, class From>
 __device__ void Copy(int begin, int end, From from, T* to) {
   for (int first = begin + static_cast<int>(threadIdx.x); first < end; first += kEach * kThreads) {
@@ -35,7 +35,8 @@ __device__ void Copy(int begin, int end, From from, T* to) {
   }
 }
 
-// A block of threads takes a column at a time: to its copy, and back in the new order.
+// A block of threads handles one column at a time: it copies the column and writes it back in the
+// new order.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1)
     PermuteColumnsKernel(MatrixView<T> a, PanelLayout panels, const int64_t* sources, T* copies,
@@ -69,7 +70,7 @@ cudaError_t LaunchDeferredInterchanges(const MatrixView<T>& a, const int64_t* ip
                                        const PanelLayout& panels, std::byte* workspace,
                                        const LuControl<T>* control, cudaStream_t stream) {
   if (panels.EndOf(0) == panels.columns) return cudaSuccess;
-  // Copies first: they are the ones that have to be aligned to more than 8 bytes.
+  // The copies come first, because they may need an alignment of more than 8 bytes.
   T* const copies = reinterpret_cast<T*>(workspace);
   auto* const sources = reinterpret_cast<int64_t*>(copies + kColumnsAtOnce * a.rows);
   if (const cudaError_t error =

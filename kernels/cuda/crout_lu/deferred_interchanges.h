@@ -1,4 +1,4 @@
-// The interchanges that a blocked factorization leaves to its end.
+// Row interchanges that a blocked factorization defers to its end.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_DEFERRED_INTERCHANGES_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_DEFERRED_INTERCHANGES_H_
 
@@ -14,13 +14,13 @@
 
 namespace crout::cuda {
 
-// Bytes of workspace for a matrix of m rows.
+// Bytes of workspace for a matrix with m rows.
 size_t DeferredInterchangesBytes(DType dtype, int64_t m, const PanelLayout& panels);
 
-// Enqueues, in every one of the panels' columns, the interchanges of the panels behind the column's
-// own, of ipiv[0..panels.columns): one pass over the columns that reads and writes each element
-// once, where an interchange at a time touches a sector of memory for each element. Nothing once
-// `control` has halted. `workspace`: DeferredInterchangesBytes() of device memory.
+// Enqueues, for every panel's columns, the interchanges of all later panels, from
+// ipiv[0..panels.columns). One pass over the columns reads and writes each element once; single
+// interchanges would touch one memory sector per element. No-op once `control` has halted.
+// `workspace`: DeferredInterchangesBytes() of device memory.
 template <class T>
 cudaError_t LaunchDeferredInterchanges(const MatrixView<T>& a, const int64_t* ipiv,
                                        const PanelLayout& panels, std::byte* workspace,

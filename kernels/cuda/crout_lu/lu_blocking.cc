@@ -6,7 +6,8 @@
 namespace crout::cuda {
 
 LuBlocking LuBlocking::For(DType dtype, int64_t columns, bool tf32_products) {
-  // In matrices of more columns than `beyond`, while `left` are left.
+  // Panels have two blocks in matrices of more than `beyond` columns while at least `left` columns
+  // are left.
   struct TwoBlocks {
     int64_t beyond;
     int64_t left;
@@ -15,7 +16,7 @@ LuBlocking LuBlocking::For(DType dtype, int64_t columns, bool tf32_products) {
   const TwoBlocks two = IsComplex(dtype)           ? TwoBlocks{kNever, kNever}
                         : dtype == DType::kFloat64 ? TwoBlocks{12288, 8192}
                                                    : TwoBlocks{24576, 16384};
-  // Below that products take little of the time.
+  // With fewer columns, products take little of the time.
   const bool single = RealOf(dtype) == DType::kFloat32 && columns > 4096;
   return {.block = IsComplex(dtype) && columns <= 6144 ? 256 : 512,
           .two_blocks_left = columns > two.beyond ? two.left : kNever,

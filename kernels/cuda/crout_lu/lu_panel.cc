@@ -28,7 +28,7 @@ int LuPanelKernels::WidthFor(DType dtype, int64_t m, int64_t begin) const {
       return true;
     });
   });
-  // On a grid all panels of a matrix share one layout of the scratch, and so one width.
+  // On a grid, all panels of a matrix share one scratch layout and so one width.
   return width != 0 ? width : grid_.WidthFor(dtype, m, kMaxWidth);
 }
 

@@ -1,4 +1,5 @@
-// The kernel of a panel on a cluster, and its launch. Included by a source for each type.
+// The kernel of a panel on a cluster, and its launch. Each type has one source that includes this
+// file.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_LU_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_CROUT_LU_LU_PANEL_CUH_
 

@@ -1,4 +1,4 @@
-// The kernels of LuPanelKernels for clusters, a translation unit for each type.
+// The cluster variants of LuPanelKernels, one translation unit per type.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_LU_PANEL_VARIANTS_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_LU_PANEL_VARIANTS_H_
 
@@ -11,9 +11,9 @@
 
 namespace crout::cuda {
 
-// One way to compile the panel's kernel. Panels have at most kWidth columns; each thread holds
-// kRows rows, each block of threads has kThreads of them, and a cluster at most kMaxBlocks blocks.
-// How many blocks a launch has follows from the panel's height.
+// One way to compile the panel kernel. Panels have at most kWidth columns. Each thread holds kRows
+// rows, each block has kThreads threads, and a cluster has at most kMaxBlocks blocks. The panel's
+// height determines the number of blocks of a launch.
 template <int kWidthValue, int kRowsValue, int kThreadsValue,
           int kMaxBlocksValue = kMaxClusterBlocks>
 struct LuPanelVariant {
@@ -25,16 +25,16 @@ struct LuPanelVariant {
   static constexpr int64_t kBlockRows = int64_t{kRows} * kThreads;
 };
 
-// The variants of a type, those for low panels first. Each was the fastest on an H100, of complex
-// ones on an H200, for panels of up to as many rows as its kMaxBlocks blocks hold. The last ones,
-// for the highest panels, are narrow: a thread's registers have to hold kRows rows of kWidth
+// The variants of a type, in increasing order of panel height. Each was the fastest on an H100
+// (complex types: H200) for panels with as many rows as its kMaxBlocks blocks hold. The last
+// variants, for the highest panels, are narrow: a thread's registers must hold kRows rows of kWidth
 // elements.
 template <class T>
 struct LuPanelVariants;
 
 template <>
 struct LuPanelVariants<double> {
-  // Calls f(variant) with each until it returns true.
+  // Calls f(variant) for each variant until a call returns true.
   template <class F>
   static bool Any(F&& f) {
     return f(LuPanelVariant<32, 1, 256, 1>{}) || f(LuPanelVariant<32, 1, 128, 8>{}) ||
@@ -64,8 +64,8 @@ struct LuPanelVariants<Complex<float>> {
 
 template <>
 struct LuPanelVariants<Complex<double>> {
-  // Sixteen blocks are faster with panels of half the width: a row has 512 bytes at the whole one,
-  // which every block tells all others in each step.
+  // With sixteen blocks, half the width is faster: a full row has 512 bytes, and every block sends
+  // it to all others in each step.
   template <class F>
   static bool Any(F&& f) {
     return f(LuPanelVariant<32, 1, 128, 1>{}) || f(LuPanelVariant<32, 1, 256, 1>{}) ||
@@ -75,12 +75,13 @@ struct LuPanelVariants<Complex<double>> {
   }
 };
 
-// The most rows that each variant of the type takes on the current device. Also allows its kernels
-// clusters of that size, which may be beyond the portable one.
+// The largest number of rows that each variant of the type accepts on the current device. Also
+// allows its kernels clusters of that size, which may exceed the portable size.
 template <class T>
 LuPanelHeights AskLuPanelHeights(const DeviceLimits& limits);
 
-// Enqueues the first variant whose height is enough for the panel's rows. At least one's must be.
+// Enqueues the first variant that is high enough for the panel's rows. At least one variant must
+// be.
 template <class T>
 cudaError_t LaunchLuPanelCluster(const LuPanel<T>& panel, const LuPanelHeights& heights,
                                  cudaStream_t stream);

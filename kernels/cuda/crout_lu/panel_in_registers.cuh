@@ -1,4 +1,4 @@
-// What the threads of a panel's cluster do.
+// Device code of a panel that is factored by a cluster.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_PANEL_IN_REGISTERS_CUH_
 #define CROUT_KERNELS_CUDA_CROUT_LU_PANEL_IN_REGISTERS_CUH_
 
@@ -11,31 +11,31 @@
 
 namespace crout::cuda {
 
-// A candidate for the pivot with its row.
+// A candidate for the pivot, with its row.
 template <class T, int kWidth>
 struct alignas(16) PivotRow {
-  T row[kWidth];   // from the step's column on
-  T reciprocal;    // of the pivot; it and what follows come right behind a narrower row
-  int32_t origin;  // where the row lies: k, or ~k where there is no reciprocal, or kZero
+  T row[kWidth];   // elements from the step's column on
+  T reciprocal;    // of the pivot; this and `origin` directly follow a narrower row
+  int32_t origin;  // position of the row: k, or ~k if there is no reciprocal, or kZero
 };
 
-// Every thread holds kRows rows, kThreads apart; a step's code is its own where that is one row.
-// With several rows the code of all steps would fill the instructions' cache, and take longer to
-// fetch than to execute: there it is a loop. Registers have no index, so the columns move past the
-// loop's step: every one goes to the place before it as it is updated, and a finished one to the
-// window's end. After kGroup steps the finished ones leave the window.
+// Every thread holds kRows rows, kThreads apart. With one row, the steps are unrolled. With several
+// rows, unrolled steps would overflow the instruction cache and take longer to fetch than to
+// execute, so the steps form a loop. Registers cannot be indexed, so the loop moves the columns
+// instead: an update writes each column one place to the left, and a finished column goes to the
+// end of the window. After kGroup steps the finished columns leave the window.
 template <class T, int kWidth, int kRows, int kThreads, bool kCluster>
 class PanelInRegisters {
  public:
   static constexpr int kWarps = kThreads / kWarp;
   using Row = PivotRow<T, kWidth>;
 
-  // By the parity of the step: a block writes for step k + 2 only after all have told k + 1, and so
-  // have read k.
+  // Double-buffered by the parity of the step. A block writes for step k + 2 only after all blocks
+  // have sent their rows of step k + 1, and so have read those of step k.
   struct Shared {
     uint64_t keys[2][kWarps < 4 ? 4 : kWarps];
-    Row rows[2][kCluster ? kMaxClusterBlocks : 1];  // what every block told
-    Row own[2];                                     // what this one tells
+    Row rows[2][kCluster ? kMaxClusterBlocks : 1];  // rows received from every block
+    Row own[2];                                     // the row that this block sends
     uint64_t barriers[2];
   };
 
@@ -53,10 +53,11 @@ class PanelInRegisters {
     Connect();
     AwaitKernelBefore();
     ReleaseKernelBehind();
-    const int halt = panel_.control->halt;  // set between kernels: all blocks see the same
+    const int halt = panel_.control->halt;  // set between kernels: all blocks read the same value
     const bool keeper = blockIdx.x == 0 && threadIdx.x == 0;
-    const uint32_t stop = keeper ? *panel_.host.stop : 0;  // asked now, looked at in the end
-    Load();                                                // while `halt` is on its way
+    // The load starts here; its value is used at the end.
+    const uint32_t stop = keeper ? *panel_.host.stop : 0;
+    Load();  // while the load of `halt` is in flight
     if (halt != 0) return LeavePivots();
     if (keeper && panel_.host.columns != nullptr) *panel_.host.columns = panel_.begin;
     Factor<kWidth>();
@@ -75,19 +76,21 @@ class PanelInRegisters {
   static constexpr int kChunk = SharedChunk<T>::kCount;
   static constexpr bool kUnrolled = kRows == 1;
   static constexpr int kGroup = kUnrolled ? kWidth : 4;
-  static constexpr int32_t kZero = INT32_MIN;  // a pivot that is zero
-  // Of 16 bytes, behind a row: the reciprocal and where the row lies.
+  static constexpr int32_t kZero = INT32_MIN;  // marks a pivot that is zero
+  // Pieces of 16 bytes behind a row: the reciprocal and the row's origin.
   static constexpr int kTailPieces = sizeof(T) > sizeof(double) ? 2 : 1;
   static_assert(sizeof(Row) == (kWidth / kChunk + kTailPieces) * 16);
 
-  // Step k's column among the window's, and the first that the next step has not updated yet.
+  // Place(k): place of step k's column in the window. Behind(k): the first column that step k has
+  // not updated yet when step k + 1 begins.
   static __device__ int Place(int k) { return kUnrolled ? k : 0; }
   static __device__ int Behind(int k) { return Place(k) + 2; }
 
   static __device__ int Lane() { return threadIdx.x % kWarp; }
   static __device__ bool Holds(unsigned columns, int j) { return (columns >> j & 1) != 0; }
 
-  // Of a panel that is not factored: what was enqueued behind it may still look rows up by them.
+  // Sets identity pivots for a panel that is not factored: kernels enqueued behind it may still use
+  // them as row indices.
   __device__ void LeavePivots() {
     if (blockIdx.x != 0 || threadIdx.x >= kWarp || Lane() >= panel_.a.cols) return;
     panel_.ipiv[panel_.begin + threadIdx.x] = panel_.begin + threadIdx.x + 1;
@@ -130,7 +133,7 @@ class PanelInRegisters {
     pivot_ = Lane();
   }
 
-  // Every block has read its rows: it needed all of them before the last exchange. The windows of
+  // All blocks have read their rows: every row was needed before the last exchange. The windows of
   // the last steps come first.
   __device__ void Store() {
     const MatrixView<T>& a = panel_.a;
@@ -148,7 +151,7 @@ class PanelInRegisters {
     }
   }
 
-  // Step k's update of the window's columns in places [from, to).
+  // Applies the last step's update to the columns in places [from, to) of the window.
   template <int kWindow>
   __device__ void Update(int from, int to) {
 #pragma unroll
@@ -166,8 +169,8 @@ class PanelInRegisters {
       }
     }
   }
-  // What the search for step k's pivot leaves time for, in two parts: the step before. Its first
-  // two columns were ready at once.
+  // The update of step k - 1 runs in two parts during the search for step k's pivot. Its first two
+  // columns were updated at once. Middle() is the border between the parts.
   template <int kWindow>
   static __device__ int Middle(int k) {
     const int middle = (Behind(k - 1) + kWindow) / 2 / kChunk * kChunk;
@@ -190,7 +193,8 @@ class PanelInRegisters {
     }
   }
 
-  // Whether this warp's key is the largest; `meanwhile` is called once the keys are on their way.
+  // Returns whether this warp's key is the largest. Calls `meanwhile` while the keys are being
+  // loaded.
   template <class F>
   __device__ bool IsLargestWarp(uint32_t keys, F&& meanwhile) const {
     if constexpr (kWarps <= 4) {
@@ -211,7 +215,7 @@ class PanelInRegisters {
 
   template <int kWindow>
   __device__ void StoreRow(uint32_t to, int r, int k, uint64_t key, T candidate, T reciprocal) {
-    const int finished = kUnrolled ? 0 : k % kGroup;  // at the window's end
+    const int finished = kUnrolled ? 0 : k % kGroup;  // at the end of the window
 #pragma unroll
     for (int s = 0; s < kRows; ++s) {
       if (s != r) continue;
@@ -221,7 +225,7 @@ class PanelInRegisters {
         T x[kChunk];
 #pragma unroll
         for (int i = 0; i < kChunk; ++i) {
-          // A row that is finished is no candidate, whatever it holds.
+          // A finished row is not a candidate, whatever its elements.
           const bool none = c + i == Place(k)
                                 ? key == 0
                                 : c + i > kWindow - kGroup && c + i >= kWindow - finished;
@@ -236,7 +240,7 @@ class PanelInRegisters {
     }
   }
 
-  // What follows a told row.
+  // Stores the data that follow a row: reciprocal and origin.
   static __device__ void StoreTail(uint32_t to, float reciprocal, int32_t origin) {
     const uint64_t high = static_cast<uint64_t>(static_cast<uint32_t>(origin)) << 32;
     StoreShared64(to, high | __float_as_uint(reciprocal));
@@ -280,21 +284,22 @@ class PanelInRegisters {
     return ByteBarrier(barriers_ + parity * 8);
   }
 
-  // What is told of a row in step k, from its first piece of 16 bytes on.
+  // In step k a row is sent from its 16-byte piece FirstPiece(k) on.
   static __device__ int FirstPiece(int k) { return Place(k) / kChunk; }
   template <int kWindow>
   static __device__ int Pieces(int k) {
     return kWindow / kChunk + kTailPieces - FirstPiece(k);
   }
 
-  // Copies the row to all blocks. One warp alone would take longer than they need to meet.
+  // Copies the row to all blocks. All warps share the copies, because one warp alone would take
+  // longer than the barrier does.
   template <int kWindow>
   __device__ void Tell(int k) {
     const uint32_t parity = k % 2;
     const uint32_t from = own_ + parity * uint32_t{sizeof(Row)} + (share_ + FirstPiece(k)) * 16;
     const uint32_t to =
         remote_row_ + parity * (kMaxClusterBlocks * uint32_t{sizeof(Row)}) + FirstPiece(k) * 16;
-    const int stride = kThreads >> log_blocks_;  // copies at a time, to each
+    const int stride = kThreads >> log_blocks_;  // copies at a time to each block
     __syncthreads();
     const auto copy = [&](int pieces) {
       CopyToCluster(from + pieces * 16, to + pieces * 16, remote_barriers_ + parity * 8);
@@ -303,7 +308,7 @@ class PanelInRegisters {
     for (int done = stride; done + share_ < Pieces<kWindow>(k); done += stride) copy(done);
   }
 
-  // The block whose candidate is the largest, once all have told theirs for step k.
+  // Waits for the rows of step k from all blocks. Returns the block with the largest candidate.
   __device__ int LargestBlock(uint32_t rows, int k) {
     Barrier(k % 2).Wait(k / 2 % 2);
     uint64_t key = 0;
@@ -315,7 +320,7 @@ class PanelInRegisters {
     return 31 - __clz(static_cast<int>(LargestKey(key)));
   }
 
-  // The last kWindow columns.
+  // Factors the last kWindow columns.
   template <int kWindow>
   __device__ void Factor() {
     if constexpr (kWindow > 0) {
@@ -338,7 +343,7 @@ class PanelInRegisters {
   template <int kWindow>
   __device__ void Step(int k) {
     const uint32_t parity = k % 2;
-    // This thread's candidate, then its warp's.
+    // The candidate of this thread, then that of its warp.
     uint64_t key = 0;
     int best = 0;
 #pragma unroll
@@ -374,7 +379,7 @@ class PanelInRegisters {
     Eliminate<kWindow>(row, k);
   }
 
-  // A step without a column, for the sake of those that are finished.
+  // A step beyond the panel's last column: only moves the finished columns through the window.
   template <int kWindow>
   __device__ void Skip(int k) {
     StartCatchUp<kWindow>(k);
@@ -387,11 +392,11 @@ class PanelInRegisters {
     }
   }
 
-  // Step k's column of L, and the next column as its search needs it.
+  // Computes step k's column of L, and updates the next column for its pivot search.
   template <int kWindow>
   __device__ void Eliminate(uint32_t row, int k) {
     const int place = Place(k);
-    const bool last = place + 1 == kWindow;  // in a loop's window finished ones follow
+    const bool last = place + 1 == kWindow;  // in a loop, finished columns follow in the window
     T pair[2 * kChunk];
     SharedChunk<T>::Load(row + place / kChunk * 16, pair);
     if (place % kChunk + 1 == kChunk && !last) {
@@ -429,26 +434,26 @@ class PanelInRegisters {
   }
 
   const LuPanel<T>& panel_;
-  // Bit j: there is a column j. Kept in a register, as the count of the parameters would not be: a
-  // step would wait for that.
+  // Bit j: the panel has column j. Kept in a register, because each step would wait for a load of
+  // the kernel parameter.
   const unsigned columns_;
   const int warp_;
   const uint32_t rows_;
   const uint32_t own_;
   const uint32_t keys_;
   const uint32_t barriers_;
-  uint32_t last_;            // the last pivot's row
-  int share_ = 0;            // the first piece of a row that this thread copies
-  uint32_t remote_row_ = 0;  // that piece there
+  uint32_t last_;            // shared address of the last pivot's row
+  int share_ = 0;            // the first 16-byte piece of a row that this thread copies
+  uint32_t remote_row_ = 0;  // shared address of that piece in the block that receives it
   uint32_t remote_barriers_ = 0;
   int blocks_ = 1;  // a power of two
   int log_blocks_ = 0;
   T value_[kRows][kWidth];
-  T factor_[kRows];      // of the last pivot's row in each
-  T finished_[kRows];    // the last step's column, until it goes to the window's end
-  int position_[kRows];  // where the row belongs now, counted from the panel's first; -1: no row
+  T factor_[kRows];      // multipliers of the last pivot's row
+  T finished_[kRows];    // the last step's column, until it moves to the window's end
+  int position_[kRows];  // the row's current position, from the panel's first row; -1: no row
   int pivot_ = 0;        // lane k: the row that was interchanged with row k
-  int first_zero_ = 0;   // 1-based column of the first pivot that is zero
+  int first_zero_ = 0;   // 1-based column of the first zero pivot
 };
 
 }  // namespace crout::cuda

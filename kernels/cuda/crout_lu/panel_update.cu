@@ -11,11 +11,11 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-// Of a warp; fewer of those whose arithmetic takes longer than a step's wait.
+// Columns of a warp; fewer for types whose arithmetic takes longer than a step's latency.
 template <class T>
 constexpr int kColumns = std::is_same_v<T, Complex<double>> ? 2 : 4;
 
-// A lane holds a row of each of its warp's columns, and the row of L that is its own.
+// A lane holds one row of each of its warp's columns, and the same row of L.
 template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp)
     SwapAndSolveKernel(const LuPanel<T> panel, MatrixView<T> left, MatrixView<T> right,
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   const int lane = threadIdx.x % kWarp;
   const auto width = static_cast<int>(panel.a.cols);
   int64_t first = (static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp) * kColumns<T>;
-  // A warp's columns are of one of them.
+  // All columns of a warp belong to one of the three matrices.
   MatrixView<T> a = right;
   const bool solves = first < a.cols;
   for (const MatrixView<T>& next : {left, beyond}) {
@@ -69,17 +69,17 @@ __global__ void __launch_bounds__(kWarps* kWarp)
 
 constexpr int kTile = 32;
 constexpr int kTileThreads = 128;
-constexpr int kRows = 2;         // of a thread, half a tile apart
-constexpr int kTileColumns = 4;  // of a thread, side by side
+constexpr int kRows = 2;         // per thread, half a tile apart
+constexpr int kTileColumns = 4;  // per thread, adjacent
 constexpr int kPadding = 16;     // bytes
 
-// Four times the operations of real numbers are worth the tensor cores, but not where each takes
-// three products there.
+// complex128 needs four times the operations of real numbers, so tensor cores are faster. They are
+// not faster for types whose product takes three tensor-core products.
 template <class T>
 constexpr bool kOnTensorCores = std::is_same_v<T, Complex<double>>;
 
-// A row of a block's tiles in shared memory. Those are read by TileOfA and TileOfB, whose
-// lanes meet different banks where rows are 32 bytes off.
+// Pitch of a row of the tiles in shared memory. TileOfA and TileOfB read the tensor-core tiles;
+// their lanes access different banks if rows are offset by 32 bytes.
 template <class T>
 constexpr int kLeftPitch = kTile +
                            (kOnTensorCores<T> ? 2 * kPadding / static_cast<int>(sizeof(T)) : 0);
@@ -87,7 +87,8 @@ template <class T>
 constexpr int kTopPitch = kTile +
                           (kOnTensorCores<T> ? 2 : 1) * kPadding / static_cast<int>(sizeof(T));
 
-// right's tile := itself - left top, once the block's threads have filled those; nothing on a halt.
+// Subtracts left * top from the tile of `right`, once the block's threads have filled `left` and
+// `top`. No-op on a halt.
 template <class T>
 __device__ void SubtractByThreads(const T (&left)[kTile][kLeftPitch<T>],
                                   const T (&top)[kTile][kTopPitch<T>], const MatrixView<T>& right,
@@ -126,13 +127,13 @@ __device__ void SubtractByThreads(const T (&left)[kTile][kLeftPitch<T>],
   for_each([](T& element, const T& sum) { element = sum; });
 }
 
-// The same on the tensor cores: a warp takes a quarter of the tile.
+// The same on the tensor cores; each warp handles a quarter of the tile.
 template <class T>
 __device__ void SubtractOnTensorCores(const T (&left)[kTile][kLeftPitch<T>],
                                       const T (&top)[kTile][kTopPitch<T>],
                                       const MatrixView<T>& right, int64_t row, int64_t column,
                                       int halt) {
-  constexpr int kSides = 2;  // 8 columns each
+  constexpr int kSides = 2;  // of 8 columns each
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int first_row = warp % 2 * 16 + TileGroup();
   const int first_column = warp / 2 * 16;
@@ -174,19 +175,19 @@ __device__ void SubtractOnTensorCores(const T (&left)[kTile][kLeftPitch<T>],
   for_each([](T& element, const T& sum) { element = sum; });
 }
 
-// A tile of the product's rows and columns for each block.
+// Each block handles one tile of the product.
 template <class T>
 __global__ void __launch_bounds__(kTileThreads)
     SubtractPanelKernel(const LuPanel<T> panel, MatrixView<T> right) {
   constexpr int kEach = kTile * kTile / kTileThreads;
-  __shared__ __align__(16) T left[kTile][kLeftPitch<T>];  // a column of L after the other
-  __shared__ __align__(16) T top[kTile][kTopPitch<T>];    // a row of U after the other
+  __shared__ __align__(16) T left[kTile][kLeftPitch<T>];  // columns of L, one after the other
+  __shared__ __align__(16) T top[kTile][kTopPitch<T>];    // rows of U, one after the other
   const auto width = static_cast<int>(panel.a.cols);
   const int64_t row = width + static_cast<int64_t>(blockIdx.x) * kTile;
   const int64_t column = static_cast<int64_t>(blockIdx.y) * kTile;
   const int64_t rows = right.rows - row;
   const int64_t columns = right.cols - column;
-  // The kernel before lets this one start when L is there.
+  // The previous kernel lets this one start once L is stored.
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int i = threadIdx.x % kTile;

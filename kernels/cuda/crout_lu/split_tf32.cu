@@ -8,18 +8,18 @@
 namespace crout::cuda {
 namespace {
 
-constexpr int kTile = 32;  // rows and columns that a block takes
-constexpr int kLines = 8;  // of a tile at once
+constexpr int kTile = 32;  // rows and columns per block
+constexpr int kLines = 8;  // lines of a tile at a time
 constexpr int64_t kMaxGridY = 65535;
-constexpr unsigned kKept = 0xffffe000U;  // the bits of a TF32 number
+constexpr unsigned kKept = 0xffffe000U;  // the bits that TF32 keeps
 
 __device__ float HighOf(float x) { return __uint_as_float(__float_as_uint(x) & kKept); }
-// What is left has 13 bits; half of the last kept one rounds it.
+// The remainder has 13 bits. Adding half of the last kept bit rounds it.
 __device__ float LowOf(float x) {
   return __uint_as_float((__float_as_uint(x - HighOf(x)) + 0x1000U) & kKept);
 }
 
-// What is split: a matrix of real numbers as it is, and the real one that a complex one stands for.
+// The matrix to split: a real matrix itself, or the real matrix that represents a complex one.
 struct RealMatrix {
   MatrixView<float> a;
 
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kTile* kLines)
   }
 }
 
-// Of the shape that `parts` have.
+// Launches with the shape of `parts`.
 template <class Matrix, class T>
 cudaError_t Launch(const Matrix& a, const Tf32Parts& parts, const LuControl<T>* control,
                    cudaStream_t stream) {

@@ -1,4 +1,4 @@
-// Numbers in single precision as sums of two that the tensor cores take.
+// Splits single-precision numbers into sums of two TF32 numbers for the tensor cores.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_SPLIT_TF32_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_SPLIT_TF32_H_
 
@@ -10,23 +10,23 @@
 
 namespace crout::cuda {
 
-// Where the parts of a real matrix go, each of its transpose's shape. `high` is written twice, for
-// a product that needs it twice.
+// Destinations of the parts of a real matrix, each with the shape of its transpose. `high` is
+// written twice, for a product that uses it twice.
 struct Tf32Parts {
   MatrixView<float> high;
   MatrixView<float> high_again;
   MatrixView<float> low;
 };
 
-// Enqueues high := a^T cut off after TF32's 11 bits, low := the rest rounded to as many: their sum
-// is a^T to 22 bits, unless `low` is below the normal range. Nothing once `control` has halted. T,
-// float or Complex<float>, is what is factored.
+// Enqueues high := a^T truncated to TF32's 11 bits, and low := the remainder rounded to 11 bits.
+// Their sum is a^T to 22 bits unless `low` is below the normal range. No-op once `control` has
+// halted. T is the type of the matrix being factored, float or Complex<float>.
 template <class T>
 cudaError_t LaunchSplitTf32(const MatrixView<float>& a, const Tf32Parts& parts,
                             const LuControl<T>* control, cudaStream_t stream);
 
-// The same of the real matrix, of twice the rows and columns, that multiplies complex numbers
-// stored as pairs of real ones: a block of two by two, re -im over im re, for each element.
+// The same for the real matrix of twice the rows and columns that represents multiplication by a
+// complex matrix: each element becomes the 2 x 2 block [re -im; im re].
 cudaError_t LaunchSplitTf32(const MatrixView<Complex<float>>& a, const Tf32Parts& parts,
                             const LuControl<Complex<float>>* control, cudaStream_t stream);
 

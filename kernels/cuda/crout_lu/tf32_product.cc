@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t kParts = 3;
 
-// cuBLAS's products of complex numbers on the tensor cores run at less than half the speed of its
-// real ones. So c := c - a b, with b and c the real matrices that their pairs of parts are, of
-// twice the rows, takes the real matrix of twice the rows and columns for a.
+// Real numbers per complex element in each dimension. cuBLAS's complex products on the tensor cores
+// run at less than half the speed of its real ones. So c := c - a b treats b and c as real matrices
+// of twice the rows, and expands a to a real matrix of twice the rows and columns.
 constexpr int64_t Reals(DType dtype) { return IsComplex(dtype) ? 2 : 1; }
 
 template <class T>
@@ -24,21 +24,23 @@ MatrixView<float> AsReals(const MatrixView<T>& a) {
   return {reinterpret_cast<float*>(a.data), kReals * a.rows, a.cols, kReals * a.ld};
 }
 
-// Columns of b at a time: enough to fill the device, at a fraction of the space.
+// Columns of b that are multiplied at a time: enough to fill the device, with a fraction of the
+// space.
 int64_t ColumnsAtOnce(int64_t rows) { return rows <= 8192 ? 4096 : 8192; }
 
-// Columns begin at multiples of 32 bytes, as the fastest kernels want them.
+// Columns begin at multiples of 32 bytes; the fastest kernels require this.
 int64_t Padded(int64_t rows) { return (rows + 7) / 8 * 8; }
 
-// The parts of a left factor of that shape, as real numbers.
+// The parts of a rows x depth left factor, as real numbers.
 MatrixView<float> PartsOfLeft(std::byte* left, DType dtype, int64_t rows, int64_t depth) {
   const int64_t reals = Reals(dtype);
   const int64_t parts = kParts * reals * depth;
   return {reinterpret_cast<float*>(left), parts, reals * rows, Padded(parts)};
 }
 
-// c := c - op(a) op(b), of shapes that fit, by cuBLAS with TF32 products. T is float, or what is
-// factored: a complex scalar begins with its real part.
+// c := c - op(a) op(b), of matching shapes, by cuBLAS with TF32 products. T is float or the type
+// being factored. `control`'s constants serve both, because a complex scalar begins with its real
+// part.
 template <class T, class Factored>
 absl::Status SubtractByTf32(const Lane& lane, const LuControl<Factored>& control,
                             cublasOperation_t op, const MatrixView<T>& a, const MatrixView<T>& b,
@@ -65,7 +67,8 @@ size_t Tf32RightBytes(DType dtype, int64_t rows, int64_t depth, int64_t columns)
          sizeof(float);
 }
 
-// Both factors transposed: cuBLAS's products of transposes are the fastest of TF32, by a quarter.
+// Both factors are stored transposed: cuBLAS's products of transposes are the fastest TF32
+// products, by a quarter.
 template <class T>
 absl::Status SplitLeft(const Lane& lane, const LuControl<T>& control, const MatrixView<T>& a,
                        std::byte* left) {
@@ -96,7 +99,7 @@ absl::Status SubtractTf32Product(const Lane& lane, const LuControl<T>& control, 
       return MatrixView<float>{parts_of_b + part * depth * right_ld, columns, depth, right_ld};
     };
     const MatrixView<float> some_b = {&reals_b(0, first), depth, columns, reals_b.ld};
-    // high high + high low + low high
+    // high * high + high * low + low * high
     CROUT_RETURN_IF_CUDA_ERROR(
         LaunchSplitTf32(some_b, {of_b(0), of_b(2), of_b(1)}, &control, lane.stream));
     CROUT_RETURN_IF_ERROR(SubtractByTf32<float>(

@@ -9,18 +9,17 @@
 namespace crout::cuda {
 namespace {
 
-// The library asks for pieces of no bytes, too, and registers what it gets under its address,
-// unless it gets null. An address that it has registered for no bytes it does not find again when
-// it gives the piece back, and the phase fails. So there is nothing for nothing, and that is
-// success.
+// The library also requests pieces of zero bytes. It registers every non-null address, but does not
+// find an address registered with zero bytes when it frees the piece, and the phase then fails. So
+// a request for zero bytes returns null and succeeds.
 int Allocate(void* context, void** memory, size_t bytes, cudaStream_t) {
   *memory = nullptr;
   if (bytes == 0) return 0;
   CudssArena* const arena = *static_cast<CudssArena**>(context);
-  if (arena == nullptr) return 1;  // Nothing is the library's own.
+  if (arena == nullptr) return 1;  // no arena is in use, so there is no memory
   try {
     *memory = arena->Allocate(bytes);
-  } catch (const std::bad_alloc&) {  // of the arena's records; the library is not to see it
+  } catch (const std::bad_alloc&) {  // thrown by the records; reported as null
   }
   return *memory == nullptr ? 1 : 0;
 }
@@ -39,7 +38,7 @@ CudssArena::CudssArena(std::span<std::byte> memory) : memory_(memory) {
 
 void* CudssArena::Allocate(size_t bytes) {
   MutexLock lock(&mutex_);
-  if (bytes > memory_.size()) {  // its rounding could overflow
+  if (bytes > memory_.size()) {  // rounding a larger value up could overflow
     refused_ = true;
     return nullptr;
   }
@@ -54,7 +53,7 @@ void* CudssArena::Allocate(size_t bytes) {
     return nullptr;
   }
   const auto [begin, size] = *best;
-  // The only step that takes memory: where it has none, nothing has changed.
+  // The only step that can throw; until here nothing has changed.
   if (size > wanted) free_.emplace(begin + wanted, size - wanted);
   auto node = free_.extract(begin);
   node.mapped() = wanted;
@@ -63,13 +62,13 @@ void* CudssArena::Allocate(size_t bytes) {
 }
 
 bool CudssArena::Free(void* piece) {
-  // By numbers: what was not given out need not lie in `memory_`.
+  // Computed with integers, because an unknown piece may lie outside `memory_`.
   const size_t begin =
       reinterpret_cast<uintptr_t>(piece) - reinterpret_cast<uintptr_t>(memory_.data());
   MutexLock lock(&mutex_);
   const auto found = taken_.find(begin);
   if (found == taken_.end()) return false;
-  auto node = taken_.extract(found);  // becomes a free one: giving back takes no memory
+  auto node = taken_.extract(found);  // reused as the free node, so that Free does not allocate
   const auto after = free_.find(node.key() + node.mapped());
   if (after != free_.end()) {
     node.mapped() += after->second;

@@ -1,4 +1,4 @@
-// Device memory that cuDSS takes for a factor: a block that was reserved for it.
+// The device memory that cuDSS uses for one factor: a block reserved for it.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_ARENA_H_
 #define CROUT_KERNELS_CUDA_CUDSS_ARENA_H_
 
@@ -12,39 +12,39 @@
 
 namespace crout::cuda {
 
-// Gives out pieces of `memory`, and takes them back in any order: what is beside each other and
-// free is one. Its records lie in host memory; `memory` itself is not touched. Thread-safe.
+// Allocates pieces of `memory` and frees them in any order; adjacent free pieces are merged. The
+// records lie in host memory, and `memory` itself is not accessed. Thread-safe.
 class CudssArena {
  public:
-  // memory: aligned to kAlignment.
+  // `memory` is aligned to kAlignment.
   explicit CudssArena(std::span<std::byte> memory);
-  CudssArena(const CudssArena&) = delete;  // The library has its address.
+  CudssArena(const CudssArena&) = delete;  // the library stores its address
   CudssArena& operator=(const CudssArena&) = delete;
 
   static constexpr size_t kAlignment = 256;
 
-  // Of `bytes` > 0 bytes or more, aligned to kAlignment, from the smallest place that has room;
-  // null where none has.
+  // Returns at least `bytes` > 0 bytes, aligned to kAlignment, from the smallest free piece that is
+  // large enough; null if there is none.
   void* Allocate(size_t bytes);
-  // false: `piece` was not given out.
+  // Returns false if `piece` is not allocated.
   bool Free(void* piece);
 
   size_t bytes() const { return memory_.size(); }
-  // Whether Allocate gave null since the last call.
+  // Returns whether Allocate has returned null since the last call.
   bool TakeRefused();
 
  private:
-  using Pieces = std::map<size_t, size_t>;  // by where they begin, their bytes
+  using Pieces = std::map<size_t, size_t>;  // maps the offset of each piece to its size in bytes
 
   const std::span<std::byte> memory_;
   Mutex mutex_;
-  Pieces free_ ABSL_GUARDED_BY(mutex_);  // of which no two touch
+  Pieces free_ ABSL_GUARDED_BY(mutex_);  // never adjacent to each other
   Pieces taken_ ABSL_GUARDED_BY(mutex_);
   bool refused_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// By which the library takes its memory from **arena, and none where *arena is null: the pointer
-// outlives the library's handle, and the arena what was taken from it.
+// A handler through which the library takes its memory from **arena, and takes none while *arena is
+// null. The pointer must outlive the library's handle, and the arena the memory taken from it.
 CudssMemoryHandler HandlerOf(CudssArena** arena);
 
 }  // namespace crout::cuda

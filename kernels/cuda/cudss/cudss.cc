@@ -29,26 +29,27 @@ struct Layout {
   size_t row_start = 0;
   size_t column;
   size_t value;
-  size_t arena;  // to the end
+  size_t arena;  // extends to the end of the block
 };
 
-// What is foreseen of cuDSS's own, by the estimates of version 1.0.0 on an H100 for grids, a full
-// matrix and all four types, with room for ArenaFor. Numbers: those of the factor, what the
-// deterministic mode sums up in before it adds it to the largest front, and of that for any matrix.
-// Beside them indices, for each row and entry of A.
+// Prediction of cuDSS's own memory, fitted to the estimates of version 1.0.0 on an H100 for grids,
+// a full matrix and all four types; includes the margin of ArenaFor. It counts numbers for the
+// factor (kOfFactor per entry), for the buffer in which the deterministic mode sums before it adds
+// to the largest front, and a constant. It also counts bytes of indices per row and per entry of A.
 constexpr double kOfFactor = 1.25;
-constexpr double kOfLargestFront = 55;  // of the square of the unknowns that it eliminates
+constexpr double kOfLargestFront = 55;  // per squared number of its eliminated unknowns
 constexpr double kAlways = 4.2e6;
 constexpr size_t kOfRow = 256;
 constexpr size_t kOfEntry = 160;
-// Of an estimate: what its rounded pieces and the gaps between them may take beside.
-constexpr size_t kGaps = 16;  // one in so many bytes
+// Margin on an estimate, for rounded pieces and the gaps between them: one byte in kGaps, and at
+// least kLeastGaps.
+constexpr size_t kGaps = 16;
 constexpr size_t kLeastGaps = size_t{1} << 20;
 
-// The arena for what the library expects to have.
+// The arena size for the memory that the library expects to use.
 size_t ArenaFor(size_t bytes) { return RoundUp(bytes + bytes / kGaps + kLeastGaps); }
 
-// One call.
+// One factorization.
 class Numeric {
  public:
   Numeric(Context& context, const Analysis& analysis, DType dtype, CudssFactor& factor,
@@ -76,14 +77,14 @@ class Numeric {
     NumericSummary summary;
     summary.perturbed_pivots = found.perturbed_pivots;
     summary.pivot_growth = 0;
-    // Of a pattern that is taken as symmetric: L has as many as U, but for the diagonal.
+    // cuDSS treats the pattern as symmetric: L has as many entries as U without its diagonal.
     const int64_t upper = (found.entries + analysis_.n) / 2;
     summary.counts = {found.entries - upper, upper};
     return summary;
   }
 
  private:
-  // A by rows, in the factor's type.
+  // Copies A, row by row and in the factor's type, to the block.
   absl::Status Put(const AnySparse& a) {
     const SparseLayout from(a.n, a.nonzeros, a.dtype);
     const cudaStream_t stream = context_.stream();
@@ -110,14 +111,15 @@ class Numeric {
     CudssOptions options;
     options.matching = analysis_.matched ? CudssMatching::kLargestProduct : CudssMatching::kNone;
     options.memory = factor_.arena.get();
-    // Vectors are wanted for their shape; there are as many values as rows, at least.
+    // Create() uses the vectors' shape only. The values serve as vectors, because there are at
+    // least as many of them as rows.
     const CudssVectors vectors = {At(layout_.value), At(layout_.value)};
     CROUT_ASSIGN_OR_RETURN(factor_.system, CudssSystem::Create(handle, matrix, vectors, options));
     if (last == nullptr || last->system == nullptr) return absl::OkStatus();
     const absl::StatusOr<CudssOrdering> ordering = last->system->Ordering();
     if (absl::IsUnavailable(ordering.status())) return ordering.status();
-    // It is a head start alone: where the library has none to give, as of matrices that it does not
-    // dissect, it orders again.
+    // Reusing the ordering is optional. If the library has none to return, for instance for
+    // matrices that it does not dissect, it orders again.
     return ordering.ok() ? factor_.system->Use(*ordering) : absl::OkStatus();
   }
 
@@ -131,11 +133,12 @@ class Numeric {
     return TooSmall();
   }
 
-  // Of a phase in which the arena had no room, without an estimate, or beyond it: twice as much is
-  // asked for next. Only the arena knows: the library says of other failures, too, that an
-  // allocation failed, and need not say it of this one.
+  // Checks the status of a phase. If the arena was too small, because there is no estimate yet or
+  // the phase exceeded it, requests a block with twice the arena. Only the arena's own record
+  // decides this: the library also reports other failures as failed allocations, and may report
+  // this one differently.
   absl::Status NoteRoom(const absl::Status& status) {
-    // What the library got over is not counted against a later phase.
+    // Always reset: a refusal that the library recovered from must not count against a later phase.
     const bool refused = factor_.arena->TakeRefused();
     if (status.ok() || absl::IsUnavailable(status)) return status;
     if (!refused) {

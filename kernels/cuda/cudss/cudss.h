@@ -18,27 +18,29 @@
 
 namespace crout::cuda {
 
-// Bytes of a factor's block: A by rows, and what cuDSS will take as far as the analysis
-// foresees its fill-in, since it says so itself only when it has analysed the matrix again.
+// Bytes of a factor's block: A by rows, and the memory that cuDSS will use according to the fill-in
+// that `analysis` predicts. cuDSS reports its own estimate only after it has analyzed the matrix
+// again.
 size_t CudssFactorBytes(const Analysis& analysis, DType dtype);
 
-// Factors a, in device memory, into `factor`, whose block was allocated and is otherwise empty:
-// with cuDSS's own ordering, or that of `last`, a factor by the same analysis and of this type, or
-// null; and with its matching and scaling where the analysis has one. Everything that cuDSS has of
-// the device's memory lies in the block. `stop` is asked between its phases. Blocks until the
-// device is done.
-// As SparseLu::Factor; RESOURCE_EXHAUSTED: the block is too small, and factor.wanted says what is
-// not. UNIMPLEMENTED for what cuDSS refuses to do.
-// Pivots that are too small, which those of a singular matrix are, are made larger and counted.
-// cuDSS tells neither growth (0) nor interchanges, nor which pivots it changed.
+// Factors `a`, in device memory, into `factor`, whose block is allocated and otherwise empty. Uses
+// cuDSS's own ordering, or that of `last`, a factor of the same analysis and type, unless it is
+// null. Uses cuDSS's matching and scaling if the analysis has a matching. All device memory that
+// cuDSS uses lies in the block. `stop` is checked between phases. Blocks until the device is done.
+//
+// Returns the statuses of SparseLu::Factor. RESOURCE_EXHAUSTED: the block is too small, and
+// factor.wanted is a sufficient size. UNIMPLEMENTED: cuDSS does not support the request.
+//
+// Pivots that are too small, including those of a singular matrix, are perturbed and counted. cuDSS
+// reports neither pivot growth (returned as 0) nor interchanges, nor which pivots it perturbed.
 absl::StatusOr<NumericSummary> FactorCudss(Context& context, CudssHandle& handle,
                                            const Analysis& analysis, const AnySparse& a,
                                            DType dtype, CudssFactor* last, CudssFactor& factor,
                                            StopRequested stop);
 
-// Enqueues b := op(A)^-1 b, b being n x k of the factor's type, column by column, without
-// refinement; workspace: a column of b. What cuDSS does on a device follows one another there,
-// whatever thread it is of. FAILED_PRECONDITION: nothing was factored.
+// Enqueues b := op(A)^-1 b without refinement, column by column, for b of n x k in the factor's
+// type. `workspace` holds one column of b. cuDSS work on one device is serialized, whatever thread
+// enqueues it. FAILED_PRECONDITION: `factor` is empty.
 absl::Status SolveCudss(Context& context, CudssFactor& factor, const Analysis& analysis, Op op,
                         const AnyMatrix& b, std::span<std::byte> workspace);
 

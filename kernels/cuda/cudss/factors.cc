@@ -8,7 +8,7 @@
 
 namespace crout::cuda {
 
-// The handle goes on the device that it was made on, a lost one, too.
+// The handle must be destroyed on the device that created it, even if that device is lost.
 CudssFactors::~CudssFactors() { (void)cudaSetDevice(core_.ordinal()); }
 
 CudssFactor* CudssFactors::At(const std::byte* block) {
@@ -32,7 +32,7 @@ void CudssFactors::DoDeallocate(void* data, size_t) {
     MutexLock lock(&mutex_);
     factor = std::move(factors_.extract(data).mapped());
   }
-  // Of a lost device too the library's host memory is given back.
+  // Also for a lost device, so that the library's host memory is freed.
   (void)cudaSetDevice(core_.ordinal());
 }
 

@@ -1,5 +1,4 @@
-// The factors that cuDSS has on one device: what lies in device memory, and the library's objects
-// that point there.
+// The cuDSS factors of one device: their device memory, and the library's objects that point to it.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_FACTORS_H_
 #define CROUT_KERNELS_CUDA_CUDSS_FACTORS_H_
 
@@ -21,22 +20,23 @@
 
 namespace crout::cuda {
 
-// One block, and what is in it: written by the job that has the block, then constant. Null systems
-// are of blocks in which nothing was factored yet, and of order 0.
+// One block and its contents. The job that owns the block writes them; afterwards they are
+// constant. `system` is null if nothing was factored in the block yet, or if the order is 0.
 struct CudssFactor {
   Buffer block;
-  // In this order: the system gives its memory back to the arena.
+  // In this order, because the system returns its memory to the arena.
   std::unique_ptr<CudssArena> arena;
   std::unique_ptr<CudssSystem> system;
-  // Bytes of a block that is large enough for what did not go into this one.
+  // Bytes of a sufficiently large block, if this block was too small.
   std::optional<size_t> wanted;
 };
 
-// The memory of such factors: blocks of the device's memory, each with the library's objects beside
-// it, which end with it. They know where the block is, so that a copy elsewhere is of no use.
+// The memory of cuDSS factors: blocks of device memory, each with the library's objects, which are
+// destroyed with it. The objects store the block's address, so a copy of the block elsewhere is
+// useless.
 class CudssFactors final : public MemoryResource {
  public:
-  // `core` and `memory` outlive it. The handle takes its memory from arenas.
+  // `core` and `memory` outlive the object. The handle takes its memory from arenas.
   CudssFactors(DeviceCore& core, MemoryResource& memory, std::unique_ptr<CudssHandle> handle)
       : core_(core), memory_(memory), handle_(std::move(handle)) {}
 
@@ -46,7 +46,8 @@ class CudssFactors final : public MemoryResource {
 
   bool is_fixed() const override { return true; }
 
-  // Of the block that begins there, as long as that lives; null where none does.
+  // The factor whose block begins at `block`, valid until that block is freed; null if there is
+  // none.
   CudssFactor* At(const std::byte* block);
 
  protected:

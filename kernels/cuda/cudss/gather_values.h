@@ -1,4 +1,4 @@
-// The values of a sparse matrix row by row, in a factor's type.
+// Gathers the values of a sparse matrix row by row, in a factor's type.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_GATHER_VALUES_H_
 #define CROUT_KERNELS_CUDA_CUDSS_GATHER_VALUES_H_
 
@@ -11,8 +11,8 @@
 
 namespace crout::cuda {
 
-// Enqueues values[e] := the value of entry e of a's rows, of type dtype, which is real or complex
-// as a is. Everything is in device memory.
+// Enqueues values[e] := the value of entry e of a's rows, as `dtype`, which is real or complex like
+// `a`. All data are in device memory.
 cudaError_t LaunchGatherValues(const AnySparse& a, DType dtype, std::byte* values,
                                cudaStream_t stream);
 

@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<CudssHandle>> CudssHandle::Create(const CudssLibr
   return made;
 }
 
-// Nothing can be done where this fails.
+// A failure of destroy() is ignored, because nothing can be done about it.
 CudssHandle::~CudssHandle() {
   MutexLock lock(&mutex);
   if (handle_ != nullptr) functions().destroy(handle_);

@@ -1,4 +1,4 @@
-// cuDSS's handle on one device, which all that is factored there shares.
+// The cuDSS handle of one device. All cuDSS factors of the device share it.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_HANDLE_H_
 #define CROUT_KERNELS_CUDA_CUDSS_HANDLE_H_
 
@@ -18,32 +18,33 @@
 namespace crout::cuda {
 
 enum class CudssMemory { kArenas, kDriver };
-enum class CudssThreads { kOne, kAllCores };  // of the host; all by its threading layer
+enum class CudssThreads { kOne, kAllCores };  // host threads; all through the threading layer
 
-// One for a device, since each takes 64 MiB of its memory for cuBLAS. What is enqueued runs on a
-// stream of its own, one after the other: the library goes on using the stream that it began with
-// when it is told of another one, and the results of a solve there are not waited for.
+// One per device, because each handle uses 64 MiB of device memory for cuBLAS. All work runs on the
+// handle's own stream, in order: the library keeps using its first stream after it is given another
+// one, and then does not wait for the results of a solve there.
 class CudssHandle {
  public:
-  // Of the current device, which it has to be destroyed on; `library` outlives it. With kArenas
-  // all device memory comes from the arena that is in use.
+  // Creates a handle on the current device, which must also be current at its destruction.
+  // `library` outlives the handle. With kArenas, all device memory comes from the arena in use.
   static absl::StatusOr<std::unique_ptr<CudssHandle>> Create(const CudssLibrary& library,
                                                              CudssMemory memory,
                                                              CudssThreads threads);
   ~CudssHandle();
-  CudssHandle(const CudssHandle&) = delete;  // The library has its address.
+  CudssHandle(const CudssHandle&) = delete;  // the library stores its address
   CudssHandle& operator=(const CudssHandle&) = delete;
 
-  // For whatever has to do with the handle. Held as long as the library works on the host, which in
-  // an analysis it does for most of the time.
+  // Guards every use of the handle. Held while the library works on the host, which is most of the
+  // time of an analysis.
   Mutex mutex;
 
   const CudssFunctions& functions() const { return library_.functions(); }
   void* get() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return handle_; }
-  // The arena of what is called next; may be null with kDriver.
+  // Sets the arena for the following calls; may be null with kDriver.
   void Use(CudssArena* arena) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { arena_ = arena; }
-  // Calls `execute`, which enqueues work by get(): it begins when what `stream` has is done, and
-  // what comes next on `stream` waits for it, also for a part of it where that fails.
+  // Calls `execute`, which enqueues work through get(). The work begins after everything enqueued
+  // on `stream`, and later work on `stream` waits for it. This holds for partial work too if
+  // `execute` fails.
   absl::Status Enqueue(cudaStream_t stream, absl::FunctionRef<absl::Status()> execute)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
@@ -54,7 +55,7 @@ class CudssHandle {
   Stream stream_;
   Event event_ ABSL_GUARDED_BY(mutex);
   void* handle_ ABSL_GUARDED_BY(mutex) = nullptr;
-  CudssArena* arena_ = nullptr;  // read by the library, in calls that are made under the mutex
+  CudssArena* arena_ = nullptr;  // read by the library, in calls made under the mutex
 };
 
 }  // namespace crout::cuda

@@ -11,11 +11,11 @@
 namespace crout::cuda {
 namespace {
 
-// Version 0.x has other values of the enumerations, and another name.
+// Version 0.x has other enumeration values and another file name.
 constexpr const char* kLibrary = "libcudss.so.1";
 constexpr const char* kThreadingLayer = "libcudss_mtlayer_gomp.so.1";
 
-// cudssStatus_t.
+// Values of cudssStatus_t.
 constexpr int kAllocationFailed = 2;
 constexpr int kNotSupported = 4;
 
@@ -45,7 +45,8 @@ bool FindAll(void* library, CudssFunctions& f) {
          Find(library, "cudssExecute", f.execute);
 }
 
-// That library beside the one that has `function`; by its name alone where that is not known.
+// The path of `library` in the directory of the library that defines `function`, or the bare name
+// if that directory is unknown.
 std::string Beside(const void* function, const char* library) {
   Dl_info info;
   if (dladdr(function, &info) == 0) return library;
@@ -85,7 +86,7 @@ absl::StatusOr<const CudssLibrary*> CudssLibrary::LoadOnce() {
 
 absl::Status CudssStatus(int code, absl::string_view call) {
   if (code == 0) return absl::OkStatus();
-  // What it met on the GPU it does not say; a GPU that is lost says so itself.
+  // cuDSS does not report the CUDA error; a lost GPU is detected by querying the runtime.
   if (absl::Status runtime = CudaStatus(cudaStreamQuery(cudaStreamLegacy), call);
       absl::IsUnavailable(runtime)) {
     return runtime;

@@ -1,5 +1,5 @@
-// NVIDIA's cuDSS, version 1: its library, which nothing is built or linked with. It is loaded where
-// LD_LIBRARY_PATH or the system's directories have it.
+// NVIDIA's cuDSS, version 1, loaded at run time from LD_LIBRARY_PATH or the system's directories.
+// Neither compiling nor linking Crout requires it.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_LIBRARY_H_
 #define CROUT_KERNELS_CUDA_CUDSS_LIBRARY_H_
 
@@ -16,7 +16,8 @@
 
 namespace crout::cuda {
 
-// How it asks for device memory and gives it back: 0 for success. cudssDeviceMemHandler_t.
+// The library's callbacks for allocating and freeing device memory; 0 means success. Layout of
+// cudssDeviceMemHandler_t.
 struct CudssMemoryHandler {
   void* context = nullptr;
   int (*allocate)(void* context, void** memory, size_t bytes, cudaStream_t stream) = nullptr;
@@ -24,8 +25,8 @@ struct CudssMemoryHandler {
   char name[64] = {};
 };
 
-// Its functions that are used, by the types that its documentation gives them: opaque pointers,
-// enumerations as int.
+// The functions of the library that Crout uses, with the types of its documentation: opaque
+// pointers, and enumerations as int.
 struct CudssFunctions {
   int (*create)(void** handle);
   int (*destroy)(void* handle);
@@ -53,17 +54,18 @@ struct CudssFunctions {
   int (*execute)(void* handle, int phase, void* config, void* data, void* a, void* x, void* b);
 };
 
-// Constant once loaded; thread-safe.
+// Constant once loaded. Thread-safe.
 class CudssLibrary {
  public:
-  // Loaded at the first call, and never unloaded. NOT_FOUND: there is no libcudss.so.1, or it lacks
-  // a function; what to install then.
+  // Loads the library at the first call; it is never unloaded. NOT_FOUND if libcudss.so.1 is
+  // missing or lacks a function; the message names the package to install.
   static absl::StatusOr<const CudssLibrary*> Load();
 
   const CudssFunctions& functions() const { return functions_; }
-  // "cuDSS 1.0.0".
+  // For example "cuDSS 1.0.0".
   const std::string& version() const { return version_; }
-  // Its library of host threads: the one beside it, if there is one.
+  // Path of the library of host threads: in the directory of cuDSS, or its bare name if that
+  // directory is unknown.
   const std::string& threading_layer() const { return threading_layer_; }
 
  private:
@@ -75,8 +77,9 @@ class CudssLibrary {
   std::string threading_layer_;
 };
 
-// Of a code that is not 0: RESOURCE_EXHAUSTED, UNIMPLEMENTED for what the library does not support,
-// INTERNAL; UNAVAILABLE where the GPU is lost. `call` is what failed, for the message.
+// Converts a cuDSS status code; 0 is OK. RESOURCE_EXHAUSTED for a failed allocation, UNIMPLEMENTED
+// for an unsupported request, UNAVAILABLE if the GPU is lost, otherwise INTERNAL. `call` names the
+// failed function in the message.
 absl::Status CudssStatus(int code, absl::string_view call);
 
 }  // namespace crout::cuda

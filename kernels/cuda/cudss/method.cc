@@ -15,12 +15,12 @@ namespace crout::cuda {
 namespace {
 
 constexpr std::string_view kName = "cudss";
-// As measured on an H100 in the deterministic mode, about (gpu_sparse_bench); the analysis, on one
-// core, goes by the matrix.
+// Approximate costs in the deterministic mode, measured on an H100 (gpu_sparse_bench). The cost of
+// the analysis, on one core, depends on the matrix.
 constexpr double kCallSeconds = 1e-2;
-constexpr double kAnalysisSeconds = 1e-6;  // of a row or an entry
-constexpr double kBytesPerSecond = 1e10;   // of a factor
-constexpr double kSolveSeconds = 1e-3;     // of a column
+constexpr double kAnalysisSeconds = 1e-6;  // per row and per entry
+constexpr double kBytesPerSecond = 1e10;   // of the factor
+constexpr double kSolveSeconds = 1e-3;     // per column
 constexpr double kSolveBytesPerSecond = 1.2e11;
 
 double FactorBytes(const Analysis& analysis, DType dtype) {

@@ -1,4 +1,4 @@
-// cuDSS in the CUDA device's catalogue.
+// Adds cuDSS to the CUDA device's catalogue.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_METHOD_H_
 #define CROUT_KERNELS_CUDA_CUDSS_METHOD_H_
 
@@ -8,9 +8,9 @@
 
 namespace crout::cuda {
 
-// "cudss": LU of sparse matrices by NVIDIA's library (cudss.h), and solves with such factors, whose
-// blocks come from `memory`. Where the library is not found the catalogue says so instead, and what
-// to install. Of the current device.
+// Adds `cudss`: sparse LU by NVIDIA's library (cudss.h), and solves with its factors, whose blocks
+// come from `memory`. If the library is missing, the catalogue records `cudss` as absent with the
+// package to install. Uses the current device.
 void AddCudss(DeviceCore& core, MemoryResource& memory, Catalogue& catalogue);
 
 }  // namespace crout::cuda

@@ -10,12 +10,12 @@
 namespace crout::cuda {
 namespace {
 
-// Values of its enumerations, in version 1: cudssConfigParam_t, ...
+// Enumeration values of version 1: cudssConfigParam_t.
 constexpr int kConfigMatching = 3;
 constexpr int kConfigSolveMode = 4;
 constexpr int kConfigPartitionLevels = 17;  // ND_NLEVELS
 constexpr int kConfigDeterministic = 24;
-// ... cudssDataParam_t, ...
+// cudssDataParam_t.
 constexpr int kDataInfo = 0;
 constexpr int kDataEntries = 1;
 constexpr int kDataPivots = 2;
@@ -24,12 +24,12 @@ constexpr int kDataUserPermutation = 9;
 constexpr int kDataEstimates = 13;
 constexpr int kDataUserPartition = 21;
 constexpr int kDataPartition = 22;
-// ... cudssPhase_t, ...
+// cudssPhase_t.
 constexpr int kAnalysis = 1 | 2;
 constexpr int kFactorization = 4;
 constexpr int kRefactorization = 8;
 constexpr int kSolve = 16 | 32 | 64 | 128 | 256 | 512;
-// ... cudssMatrixType_t, cudssMatrixViewType_t, cudssIndexBase_t and cudssLayout_t.
+// cudssMatrixType_t, cudssMatrixViewType_t, cudssIndexBase_t and cudssLayout_t.
 constexpr int kGeneral = 0;
 constexpr int kFull = 0;
 constexpr int kBaseZero = 0;
@@ -38,7 +38,7 @@ constexpr int kColumnMajor = 0;
 constexpr size_t kEstimates = 16;
 constexpr size_t kDevicePeak = 1;
 
-// cudssSolveMode_t, which has no conjugates of real numbers.
+// cudssSolveMode_t. It has no conjugate transpose for real numbers.
 int ModeOf(Op op, DType dtype) {
   if (op == Op::kNone) return 0;
   return op == Op::kConjugateTranspose && IsComplex(dtype) ? 2 : 1;
@@ -74,7 +74,8 @@ absl::Status CudssSystem::Initialize(const CudssMatrix& a, const CudssOptions& o
   return absl::OkStatus();
 }
 
-// Members are destroyed by the library's own calls: nothing can be done where one of them fails.
+// Destroys the members through the library. Failures are ignored, because nothing can be done about
+// them.
 CudssSystem::~CudssSystem() {
   MutexLock lock(&handle_.mutex);
   handle_.Use(arena_);
@@ -83,7 +84,7 @@ CudssSystem::~CudssSystem() {
   }
   if (data_ != nullptr) f_.data_destroy(handle_.get(), data_);
   if (config_ != nullptr) f_.config_destroy(config_);
-  handle_.Use(nullptr);  // The arena may go now.
+  handle_.Use(nullptr);  // the arena may be destroyed from here on
 }
 
 absl::Status CudssSystem::Set(int parameter, int value) {
@@ -113,7 +114,7 @@ absl::Status CudssSystem::SetVectors(const CudssVectors& vectors) {
 absl::Status CudssSystem::Execute(int phase, const char* name, cudaStream_t stream) {
   handle_.Use(arena_);
   return handle_.Enqueue(stream, [&] {
-    handle_.mutex.AssertHeld();  // by this function, which the analysis of lambdas does not see
+    handle_.mutex.AssertHeld();  // held by the caller; lambdas are not analyzed
     return CudssStatus(f_.execute(handle_.get(), phase, config_, data_, a_, x_, b_), name);
   });
 }
@@ -191,7 +192,7 @@ absl::StatusOr<CudssFindings> CudssSystem::Findings() {
   MutexLock lock(&handle_.mutex);
   CudssFindings found;
   int info = 0;
-  int32_t pivots = 0;  // of the indices' type
+  int32_t pivots = 0;  // the type of the indices
   CROUT_RETURN_IF_ERROR(Get(kDataInfo, &info, sizeof(info)));
   CROUT_RETURN_IF_ERROR(Get(kDataEntries, &found.entries, sizeof(found.entries)));
   CROUT_RETURN_IF_ERROR(Get(kDataPivots, &pivots, sizeof(pivots)));

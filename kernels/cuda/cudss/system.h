@@ -1,4 +1,4 @@
-// One system of equations in cuDSS, and how it is told of it.
+// One system of linear equations in cuDSS.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_SYSTEM_H_
 #define CROUT_KERNELS_CUDA_CUDSS_SYSTEM_H_
 
@@ -20,19 +20,19 @@
 
 namespace crout::cuda {
 
-// cudssMatchingAlg_t: whether columns are exchanged, and rows and columns scaled, so that the
-// diagonal is large.
+// cudssMatchingAlg_t: whether columns are exchanged, and rows and columns scaled, to make the
+// diagonal large.
 enum class CudssMatching : int { kNone = 0, kLargestProduct = 5, kAsItThinks = 6 };
 
 struct CudssOptions {
-  // The same bits each time on GPUs of one kind; solves take one right-hand side then.
+  // Results have the same bits on GPUs of one kind. Solves then accept one right-hand side.
   bool deterministic = true;
   CudssMatching matching = CudssMatching::kNone;
-  CudssArena* memory = nullptr;  // where the handle takes memory from arenas
+  CudssArena* memory = nullptr;  // set if the handle takes its memory from arenas
 };
 
-// A square matrix by rows, of int64 row starts and int32 columns that ascend within a row, and
-// right-hand sides and solutions, n x columns, column-major without gaps: in device memory.
+// A square matrix by rows with int64 row starts and int32 columns that ascend within a row. The
+// right-hand sides and solutions are n x columns, column-major without gaps. All in device memory.
 struct CudssMatrix {
   DType dtype = DType::kFloat64;
   int64_t n = 0;  // > 0
@@ -47,50 +47,50 @@ struct CudssVectors {
   int64_t columns = 1;
 };
 
-// What an analysis found that another one of the pattern can begin with.
+// Results of an analysis that another analysis of the same pattern can start from.
 struct CudssOrdering {
   std::vector<int32_t> permutation;
   std::vector<int32_t> partition;
 };
 
 struct CudssFindings {
-  int64_t info = 0;              // 0, or what went wrong on the GPU
-  int64_t entries = 0;           // of L and U
-  int64_t perturbed_pivots = 0;  // that were too small, and were made larger
+  int64_t info = 0;              // 0, or the error on the GPU
+  int64_t entries = 0;           // in L and U
+  int64_t perturbed_pivots = 0;  // pivots that were too small and were perturbed
 };
 
-// LU of a general matrix, without refinement: CUDSS_MTYPE_GENERAL. Thread-safe; what is enqueued
-// waits for what any system of the handle enqueued before.
+// LU of a general matrix (CUDSS_MTYPE_GENERAL), without refinement. Thread-safe. Work waits for
+// everything that any system of the handle enqueued before.
 class CudssSystem {
  public:
-  // The handle, the matrix, the first vectors (which no phase before a solve reads) and
-  // options.memory outlive the system, which is destroyed with the device current and nothing
-  // of its own in flight; for that it may have to wait for an analysis of another one.
+  // The handle, the matrix, the first vectors (read by no phase before a solve) and options.memory
+  // outlive the system. Destroy it with the device current and none of its work in flight; the
+  // destructor may have to wait for another system's analysis.
   static absl::StatusOr<std::unique_ptr<CudssSystem>> Create(CudssHandle& handle,
                                                              const CudssMatrix& a,
                                                              const CudssVectors& vectors,
                                                              const CudssOptions& options);
   ~CudssSystem();
-  CudssSystem(const CudssSystem&) = delete;  // It owns the library's objects.
+  CudssSystem(const CudssSystem&) = delete;  // owns the library's objects
   CudssSystem& operator=(const CudssSystem&) = delete;
 
-  // Before Analyze: instead of an ordering of its own.
+  // Replaces cuDSS's own ordering. Call before Analyze.
   absl::Status Use(const CudssOrdering& ordering);
-  // Ordering and symbolic factorization, once, most of it on the host. UNIMPLEMENTED for what the
-  // library does not support, as in the next two.
+  // Runs the ordering and the symbolic factorization, mostly on the host. Call once. UNIMPLEMENTED
+  // if the library does not support the request; the same holds for Factor and Solve.
   absl::Status Analyze(cudaStream_t stream);
-  // Enqueues the numeric factorization; with `again`, of other values in the matrix's place, by
-  // what the last one found.
+  // Enqueues the numeric factorization. With `again`, refactors new values at the same address and
+  // reuses the results of the last factorization.
   absl::Status Factor(cudaStream_t stream, bool again = false);
   // Enqueues x := op(A)^-1 b.
   absl::Status Solve(Op op, const CudssVectors& vectors, cudaStream_t stream);
 
-  // After Analyze.
+  // Requires Analyze.
   absl::StatusOr<CudssOrdering> Ordering();
-  // The most of the device's memory that it expects to have at a time, up to solves with as many
-  // columns as the first vectors.
+  // The peak device memory in bytes that the library expects, including solves with as many columns
+  // as the first vectors.
   absl::StatusOr<size_t> DeviceBytes();
-  // After Factor, when that has ended on the device.
+  // Requires Factor, completed on the device.
   absl::StatusOr<CudssFindings> Findings();
 
  private:
@@ -120,7 +120,7 @@ class CudssSystem {
   void* a_ ABSL_GUARDED_BY(handle_.mutex) = nullptr;
   void* b_ ABSL_GUARDED_BY(handle_.mutex) = nullptr;
   void* x_ ABSL_GUARDED_BY(handle_.mutex) = nullptr;
-  int64_t columns_ ABSL_GUARDED_BY(handle_.mutex) = 0;  // of b_ and x_
+  int64_t columns_ ABSL_GUARDED_BY(handle_.mutex) = 0;  // columns of b_ and x_
 };
 
 }  // namespace crout::cuda

@@ -1,5 +1,5 @@
-// Counts of what teams of threads have done, by which teams of other blocks wait for it: in device
-// memory, zero at first.
+// Arrival counts in device memory, initially zero. Teams of threads increment them, and teams of
+// other blocks wait for them.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
 
@@ -7,12 +7,13 @@
 
 namespace crout::cuda {
 
-// By one thread of a team that has met: what the team wrote before is seen by whoever sees this.
+// Called by one thread of a team after the team has synchronized. Everything that the team wrote
+// before is visible to every thread that observes the count.
 __device__ inline void TellArrival(int32_t* count) {
   asm volatile("red.release.gpu.global.add.s32 [%0], 1;" ::"l"(count) : "memory");
 }
 
-// By one thread of a team that meets then.
+// Called by one thread of a team, which then synchronizes.
 __device__ inline void AwaitArrivals(const int32_t* count, int32_t expected) {
   int32_t arrived;
   do {

@@ -1,4 +1,4 @@
-// Complex numbers in device code: std::complex's arithmetic is not for kernels.
+// Complex numbers for device code; std::complex's arithmetic does not work in kernels.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_COMPLEX_H_
 #define CROUT_KERNELS_CUDA_DEVICE_COMPLEX_H_
 
@@ -9,8 +9,8 @@
 
 namespace crout::cuda {
 
-// Has std::complex's and cuComplex's layout. Everything is constexpr and so usable in kernels and
-// on the host. Products do not repair NaN of infinite factors, as BLAS does not.
+// Has the layout of std::complex and cuComplex. Everything is constexpr and so works in kernels and
+// on the host. Like BLAS, products do not correct NaN that result from infinite factors.
 template <class Part>
 struct alignas(2 * sizeof(Part)) Complex {
   Part re;
@@ -36,8 +36,8 @@ struct alignas(2 * sizeof(Part)) Complex {
   friend constexpr Complex operator*(const Complex& a, const Complex& b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
-  // By Smith's method (1962). What it makes on the way is up to twice as large as b's larger part:
-  // beyond half of the range the quotient is 0.
+  // Smith's method (1962). Its intermediate values are up to twice as large as b's larger part; if
+  // that part exceeds half of the range, the quotient is 0.
   friend constexpr Complex operator/(const Complex& a, const Complex& b) {
     const bool wide = (b.re < 0 ? -b.re : b.re) >= (b.im < 0 ? -b.im : b.im);
     const Part large = wide ? b.re : b.im;
@@ -46,7 +46,7 @@ struct alignas(2 * sizeof(Part)) Complex {
     return wide ? Complex((a.re + a.im * ratio) / scale, (a.im - a.re * ratio) / scale)
                 : Complex((a.re * ratio + a.im) / scale, (a.im * ratio - a.re) / scale);
   }
-  // By real numbers: part by part.
+  // Operations with a real number, part by part.
   friend constexpr Complex operator*(const Complex& a, Part b) { return {a.re * b, a.im * b}; }
   friend constexpr Complex operator/(const Complex& a, Part b) { return {a.re / b, a.im / b}; }
   friend constexpr bool operator==(const Complex& a, const Complex& b) {
@@ -68,11 +68,11 @@ struct PartOf<cuda::Complex<Part>> {
 
 namespace cuda {
 
-// T in kernels: Complex for std::complex, else T itself.
+// The type T in kernels: Complex for std::complex, otherwise T itself.
 template <class T>
 using DeviceType = std::conditional_t<kIsComplex<T>, Complex<RealPart<T>>, std::remove_const_t<T>>;
 
-// Calls f(TypeTag<T>{}) with the T that kernels have for `dtype`.
+// Calls f(TypeTag<T>{}) with the kernels' type T for `dtype`.
 template <class F>
 decltype(auto) DispatchDevice(DType dtype, F&& f) {
   return DispatchDType(dtype, [&](auto tag) -> decltype(auto) {
@@ -80,11 +80,11 @@ decltype(auto) DispatchDevice(DType dtype, F&& f) {
   });
 }
 
-// T in float64: the type of residuals and refined solutions.
+// The float64 counterpart of T: the type of residuals and refined solutions.
 template <class T>
 using WideType = std::conditional_t<kIsComplex<T>, Complex<double>, double>;
 
-// Calls f(TypeTag<T>{}) with the T that kernels have for a `dtype` of float64 parts.
+// Calls f(TypeTag<T>{}) with the kernels' type T for `dtype`, whose parts must be float64.
 template <class F>
 decltype(auto) DispatchWide(DType dtype, F&& f) {
   assert(RealOf(dtype) == DType::kFloat64);

@@ -8,8 +8,8 @@
 namespace crout::cuda {
 namespace {
 
-// The driver's functions by name, so that nothing needs its library where there is no GPU. Null if
-// the driver is older than the toolkit's header.
+// Looks up driver functions by name, so that a machine without a GPU does not need the driver
+// library. Null if the driver is older than the toolkit's header.
 template <class F>
 absl::Status Find(const char* name, F* function) {
   void* found = nullptr;
@@ -60,7 +60,7 @@ absl::StatusOr<std::optional<ConfinedStream>> ConfinedStream::Create(unsigned sp
   unsigned parts = 1;
   CUdevResourceDesc description = nullptr;
   CUgreenCtx context = nullptr;
-  // A refusal means that this GPU is not partitioned, not that it is broken.
+  // A refusal means that this GPU cannot be partitioned, not that it is broken.
   if (driver->device(&device, ordinal) != CUDA_SUCCESS ||
       driver->resource(device, &all, CU_DEV_RESOURCE_TYPE_SM) != CUDA_SUCCESS ||
       driver->split(&part, &parts, &all, &rest, CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE,

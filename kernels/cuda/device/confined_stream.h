@@ -1,4 +1,4 @@
-// A stream that leaves part of the GPU to others.
+// A stream that leaves part of the GPU free for other streams.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CONFINED_STREAM_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CONFINED_STREAM_H_
 
@@ -14,13 +14,13 @@
 
 namespace crout::cuda {
 
-// Kernels of this stream leave some of the current device's multiprocessors free, enough of them
-// for one cluster: a kernel of another stream finds room there at once. It is a stream of a green
-// context that has the other multiprocessors.
+// Kernels of this stream leave enough of the current device's multiprocessors free for one cluster,
+// so that a kernel of another stream can start at once. Implemented as a stream of a green context
+// with the other multiprocessors.
 class ConfinedStream {
  public:
-  // `spared`: how many multiprocessors to leave free; a multiple of 8. Returns nullopt where the
-  // driver or the GPU cannot be partitioned so.
+  // `spared`: the number of multiprocessors to leave free, a multiple of 8. Returns nullopt if the
+  // driver or the GPU does not support this partition.
   static absl::StatusOr<std::optional<ConfinedStream>> Create(unsigned spared);
 
   cudaStream_t get() const { return stream_.get(); }

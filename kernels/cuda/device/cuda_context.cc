@@ -27,7 +27,8 @@ absl::Status Context::Initialize() {
   CROUT_ASSIGN_OR_RETURN(device_words_,
                          device_.memory().Allocate(sizeof(ReductionScratch) + sizeof(int)));
   const ReductionScratch initial;
-  // On the context's own stream: a plain cudaMemcpy may still run when the first kernel does.
+  // Enqueued on the context's own stream: a plain cudaMemcpy might still run when the first kernel
+  // starts.
   CROUT_RETURN_IF_CUDA_ERROR(
       cudaMemcpyAsync(scratch(), &initial, sizeof(initial), cudaMemcpyHostToDevice, stream()));
   CROUT_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream()));
@@ -44,7 +45,8 @@ absl::Status Context::Initialize() {
 }
 
 Context::~Context() {
-  // Work in flight still uses what is about to be freed. Of a lost device nothing runs any more.
+  // Work in flight still uses the memory that is about to be freed. A lost device runs nothing any
+  // more.
   if (cudaSetDevice(core_.ordinal()) == cudaSuccess && stream_ != nullptr) {
     (void)cudaStreamSynchronize(stream());
     if (look_ahead_) {
@@ -77,8 +79,8 @@ absl::Status Context::SynchronizeOrStop(StopRequested stop) {
 
 absl::StatusOr<std::byte*> Context::HostWorkspace(size_t bytes) {
   if (bytes > host_workspace_.size()) {
-    // The routine enqueued last may still read the piece that is about to go. Happens only when a
-    // larger matrix than ever comes to this context.
+    // The routine enqueued last may still read the old workspace. This happens only if a matrix is
+    // larger than all earlier ones of this context.
     CROUT_RETURN_IF_ERROR(Synchronize());
     host_workspace_.resize(bytes);
   }

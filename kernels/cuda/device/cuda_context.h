@@ -1,4 +1,4 @@
-// One stream of a GPU with its vendor handles and workspaces.
+// One stream of a GPU, with its vendor handles and workspaces.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_CONTEXT_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_CONTEXT_H_
 
@@ -24,14 +24,14 @@ namespace crout::cuda {
 
 class Context final : public ExecutionContext {
  public:
-  // A cuBLAS workspace of its own: with one per stream, results do not depend on what other streams
-  // run. The size is cuBLAS's own choice for Hopper.
+  // Size of the context's own cuBLAS workspace, cuBLAS's own choice for Hopper. With one workspace
+  // per stream, results do not depend on the work of other streams.
   static constexpr size_t kCublasWorkspaceBytes = size_t{32} << 20;
 
   static absl::StatusOr<std::unique_ptr<Context>> Create(Device& device, DeviceCore& core);
   ~Context() override;
 
-  // The context behind the interface, in code that only ever meets contexts of its own device.
+  // Downcasts the interface. The caller handles contexts of its own device only.
   static Context& From(ExecutionContext& context) { return static_cast<Context&>(context); }
 
   Device& device() override { return device_; }
@@ -42,8 +42,8 @@ class Context final : public ExecutionContext {
   absl::Status Synchronize() override;
   absl::Status SynchronizeOrStop(StopRequested stop) override;
 
-  // Makes the GPU current, lets `enqueue` put work on the stream that it is given, and observes the
-  // code that it returns. `call` is what failed, for the message.
+  // Makes the GPU current, calls `enqueue` with the context's stream, and observes the returned
+  // code. `call` names the failed function in the message.
   template <class F>
   absl::Status Enqueue(absl::string_view call, F&& enqueue) {
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
@@ -54,19 +54,19 @@ class Context final : public ExecutionContext {
   cudaStream_t stream() { return stream_.get(); }
   cublasHandle_t cublas() { return cublas_.get(); }
   Lane lane() { return {stream(), cublas(), {cublas_workspace_.data(), kCublasWorkspaceBytes}}; }
-  // The streams that work beside lane() in methods with look-ahead. The urgent one has no workspace
-  // for cuBLAS: it is bound with one.
+  // The streams that methods with look-ahead use beside lane(). The urgent lane has no cuBLAS
+  // workspace; Bind() supplies one.
   LookAhead& look_ahead() { return *look_ahead_; }
-  // After they were lent: the cuBLAS handles are these lanes' again.
+  // Rebinds the cuBLAS handles to these lanes after they were lent.
   absl::Status BindLanes();
   cusolverDnHandle_t cusolver() { return cusolver_.get(); }
   cusolverDnParams_t getrf_params() { return getrf_params_.get(); }
 
-  // In device memory: the accumulators of reductions, and where vendor routines leave their info.
+  // In device memory: the accumulators of reductions, and the info of vendor routines.
   ReductionScratch* scratch() { return reinterpret_cast<ReductionScratch*>(device_words_.data()); }
   int* info() { return reinterpret_cast<int*>(device_words_.data() + sizeof(ReductionScratch)); }
 
-  // Host memory that a vendor routine asks for; valid until a larger piece is asked for.
+  // Host memory for vendor routines, at least `bytes`; valid until a call with a larger size.
   absl::StatusOr<std::byte*> HostWorkspace(size_t bytes);
 
  private:
@@ -75,7 +75,7 @@ class Context final : public ExecutionContext {
 
   Device& device_;
   DeviceCore& core_;
-  // In the order of construction: handles enqueue on the stream until they are gone.
+  // In the order of construction: handles use the stream until their destruction.
   Stream stream_;
   Buffer report_;        // pinned
   Buffer device_words_;  // ReductionScratch, int info

@@ -12,11 +12,12 @@
 namespace crout::cuda {
 namespace {
 
-// To be raised with the tables, with what is measured, and where a method becomes another.
+// Increase when the cost tables or the measurements change, or when a method's implementation
+// changes.
 constexpr int kVersion = 2;
 
 struct Identity {
-  std::string file;  // name of
+  std::string file;  // file name
   std::string key;
 };
 

@@ -1,4 +1,4 @@
-// What the methods of one GPU cost beside their tables.
+// Calibrates the cost tables for one GPU.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_COSTS_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_COSTS_H_
 
@@ -9,10 +9,10 @@
 
 namespace crout::cuda {
 
-// The tables (own_costs.h, vendor_costs.h) are an H100's. Takes this GPU's ratios to them from a
-// file in `directory`, one for each GPU, if it is of the same GPU, driver and libraries; else
-// measures, on the warm context, in about two seconds at most, and keeps them there. "": nothing is
-// kept.
+// Returns this GPU's ratios to the cost tables (own_costs.h, vendor_costs.h), which are an H100's.
+// Reads them from a file in `directory`, one file per GPU, if that file belongs to the same GPU,
+// driver and libraries. Otherwise measures them on the warm context, in at most about two seconds,
+// and stores them there. An empty `directory` disables the file.
 KeptCosts CalibrateCosts(Context& context, const std::string& directory);
 
 }  // namespace crout::cuda

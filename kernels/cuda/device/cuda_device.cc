@@ -37,7 +37,7 @@ namespace {
 
 class CudaDevice final : public Device {
  public:
-  // `memory_bytes`: what jobs and factors may use, and the pool holds.
+  // `memory_bytes`: the memory available to jobs and factors, and the capacity of the pool.
   CudaDevice(int ordinal, size_t memory_bytes, const Options& options)
       : core_(ordinal),
         memory_(std::make_unique<CudaDeviceMemory>(ordinal), memory_bytes, memory_bytes),
@@ -61,7 +61,7 @@ class CudaDevice final : public Device {
   absl::Status Describe();
   void Calibrate(Context& context);
 
-  mutable DeviceCore core_;  // any call may find the device lost
+  mutable DeviceCore core_;  // mutable: any call may detect that the device is lost
   CachingResource memory_;
   CachingResource staging_;
   const Options options_;
@@ -125,7 +125,7 @@ DeviceMemoryStats CudaDevice::memory_stats() const {
   const CachingResource::Stats pool = memory_.stats();
   size_t free = 0;
   size_t total = 0;
-  // A fenced device has no figure to give; its health says why.
+  // A fenced device reports zero here; its health reports the reason.
   if (!core_.MakeCurrent().ok() || cudaMemGetInfo(&free, &total) != cudaSuccess) free = total = 0;
   return {pool.bytes_in_use, pool.bytes_cached, total - free};
 }

@@ -1,5 +1,4 @@
-// What all parts of one CUDA device share: which GPU it is, what it has, and whether it still
-// works.
+// State that all parts of one CUDA device share: its identity, limits, health and costs.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_DEVICE_CORE_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_DEVICE_CORE_H_
 
@@ -18,29 +17,29 @@ namespace crout::cuda {
 class DeviceCore {
  public:
   explicit DeviceCore(int ordinal) : ordinal_(ordinal) {}
-  DeviceCore(const DeviceCore&) = delete;  // Its parts keep its address.
+  DeviceCore(const DeviceCore&) = delete;  // parts store its address
   DeviceCore& operator=(const DeviceCore&) = delete;
 
   int ordinal() const { return ordinal_; }
   bool healthy() const { return healthy_.load(std::memory_order_acquire); }
 
-  // Makes the GPU current on this thread: first in every entry point, since threads come from
-  // pools and serve several devices. UNAVAILABLE once the device is not healthy.
+  // Makes the GPU current on this thread. Every entry point calls it first, because pool threads
+  // serve several devices. UNAVAILABLE once the device is not healthy.
   absl::Status MakeCurrent();
 
-  // Passes `status` through; one that is UNAVAILABLE came from a sticky error and ends the health.
+  // Returns `status`. UNAVAILABLE comes from a sticky error and marks the device as unhealthy.
   absl::Status Observe(absl::Status status);
 
-  // Fills limits() by asking the driver, taking no more than `most`. Called while the device is
-  // made, before anything chooses by limits(), with the GPU current.
+  // Queries limits() from the driver, bounded by `most`. Called while the device is constructed,
+  // before anything reads limits(), with the GPU current.
   absl::Status AskLimits(const CudaLimits& most);
   const DeviceLimits& limits() const { return limits_; }
 
-  // Called at most once. From then on Calibrated() multiplies by these ratios.
+  // Call at most once. From then on, Calibrated() multiplies by these ratios.
   void SetCosts(CostRatios ratios);
-  // What a method whose table says `seconds` takes on this GPU: the table's value until SetCosts,
-  // then times the ratio measured. Complex types go by the real one of their precision, since real
-  // types alone are measured.
+  // Predicted seconds on this GPU of a method for which the table predicts `seconds`: the table's
+  // value until SetCosts, then multiplied by the measured ratio. Only real types are measured;
+  // complex types use the ratio of the real type of their precision.
   double Calibrated(std::string_view method, DType dtype, int64_t n, double seconds) const;
 
  private:
@@ -48,7 +47,7 @@ class DeviceCore {
   DeviceLimits limits_;  // constant after AskLimits
   std::atomic<bool> healthy_{true};
   std::unique_ptr<const CostRatios> kept_costs_;
-  std::atomic<const CostRatios*> costs_{nullptr};  // kept_costs_, once that is constant
+  std::atomic<const CostRatios*> costs_{nullptr};  // kept_costs_, once that is set
 };
 
 }  // namespace crout::cuda

@@ -1,6 +1,5 @@
-// Owners of CUDA streams, events and vendor library handles. Each has one owner, which frees it;
-// functions take the raw handle, which is the view. Create and destroy them with their device
-// current.
+// Owners of CUDA streams, events and vendor library handles. Functions take the raw handle as a
+// view. Create and destroy owners with their device current.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_HANDLES_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_HANDLES_H_
 
@@ -34,20 +33,20 @@ using CublasHandle = UniqueCudaHandle<cublasHandle_t>;
 using CusolverHandle = UniqueCudaHandle<cusolverDnHandle_t>;
 using CusolverParams = UniqueCudaHandle<cusolverDnParams_t>;
 
-// A stream that does not wait for the legacy default stream.
+// Creates a stream that does not synchronize with the legacy default stream.
 absl::StatusOr<Stream> MakeStream();
-// The same, whose kernels go before those of other streams where both wait for the GPU.
+// Like MakeStream, but its kernels take precedence over those of other streams.
 absl::StatusOr<Stream> MakeUrgentCudaStream();
-// An event without timing, whose waiters sleep instead of spinning.
+// Creates an event without timing. Waiting host threads sleep instead of spinning.
 absl::StatusOr<Event> MakeEvent();
-// Handles that enqueue on `stream`, which outlives them, and compute in the precision that each
-// call names: no emulation, TF32 only where asked for.
+// These functions create handles that enqueue on `stream`, which outlives them. The handles compute
+// in the precision that each call names: no emulation, and TF32 only on request.
 absl::StatusOr<CublasHandle> MakeCublasHandle(cudaStream_t stream);
 absl::StatusOr<CusolverHandle> MakeCusolverHandle(cudaStream_t stream);
-// Parameters that choose getrf's fastest variant, CUSOLVER_ALG_0.
+// Parameters that select getrf's fastest variant, CUSOLVER_ALG_0.
 absl::StatusOr<CusolverParams> MakeGetrfParams();
 
-// The vendor libraries' name of an element type.
+// The vendor libraries' constant for an element type.
 constexpr cudaDataType CudaTypeOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:

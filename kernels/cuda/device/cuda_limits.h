@@ -1,4 +1,5 @@
-// A GPU that has less than it has. No CUDA header, and C++17: kernels and programs include it.
+// Artificial limits of a GPU, for tests. Includes no CUDA header and is C++17, so that kernels and
+// programs can include it.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_LIMITS_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_LIMITS_H_
 
@@ -7,11 +8,11 @@
 
 namespace crout::cuda {
 
-// For tests: the GPU is taken for one that has no more than this, whatever it has.
+// The GPU is treated as if it had at most these resources.
 struct CudaLimits {
   int multiprocessors = std::numeric_limits<int>::max();
-  size_t shared_bytes = std::numeric_limits<size_t>::max();  // of a block of threads
-  int cluster_blocks = std::numeric_limits<int>::max();      // 0: as GPUs before Hopper
+  size_t shared_bytes = std::numeric_limits<size_t>::max();  // per block of threads
+  int cluster_blocks = std::numeric_limits<int>::max();  // 0: no clusters, like GPUs before Hopper
 };
 
 }  // namespace crout::cuda

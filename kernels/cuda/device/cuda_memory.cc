@@ -8,7 +8,7 @@
 namespace crout::cuda {
 namespace {
 
-// A failed allocation names the bytes, as BlockSource promises.
+// Adds the number of bytes to the message of a failed allocation, as BlockSource requires.
 absl::Status AllocationStatus(cudaError_t code, absl::string_view call, absl::string_view kind,
                               size_t bytes) {
   absl::Status status = CudaStatus(code, call);
@@ -28,7 +28,7 @@ absl::StatusOr<void*> CudaDeviceMemory::Acquire(size_t bytes) {
 }
 
 void CudaDeviceMemory::Release(void* block, size_t) {
-  // A failure here is one that the next call on the device reports too.
+  // The next call on the device reports any failure again.
   if (cudaSetDevice(ordinal_) == cudaSuccess) (void)cudaFree(block);
 }
 

@@ -1,4 +1,5 @@
-// Memory straight from the CUDA driver, for a CachingResource: cudaMalloc and cudaFree are slow.
+// Memory directly from the CUDA driver. Use it below a CachingResource: cudaMalloc and cudaFree are
+// slow.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_MEMORY_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_MEMORY_H_
 
@@ -6,7 +7,7 @@
 
 namespace crout::cuda {
 
-// Device memory of one GPU. Thread-safe, on threads with any current device.
+// Device memory of one GPU. Thread-safe; any device may be current.
 class CudaDeviceMemory final : public BlockSource {
  public:
   explicit CudaDeviceMemory(int ordinal) : ordinal_(ordinal) {}
@@ -18,7 +19,7 @@ class CudaDeviceMemory final : public BlockSource {
   const int ordinal_;
 };
 
-// Pinned host memory, which kernels can also write through the same address.
+// Pinned host memory, which kernels can access at the same address.
 class CudaPinnedMemory final : public BlockSource {
  public:
   explicit CudaPinnedMemory(int ordinal) : ordinal_(ordinal) {}

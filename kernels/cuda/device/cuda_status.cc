@@ -35,7 +35,7 @@ bool IsSticky(cudaError_t code) {
   }
 }
 
-// Messages leave out the arguments of the call: they name addresses.
+// Removes the arguments of the call from messages, because they contain addresses.
 absl::string_view FunctionOf(absl::string_view call) { return call.substr(0, call.find('(')); }
 
 }  // namespace

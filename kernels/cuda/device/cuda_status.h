@@ -1,4 +1,4 @@
-// Codes of the CUDA libraries as absl::Status, one macro for each library.
+// Converts the CUDA libraries' error codes to absl::Status, with one macro per library.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_STATUS_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_STATUS_H_
 
@@ -12,14 +12,14 @@
 
 namespace crout::cuda {
 
-// `call` is what failed, for the message. A sticky error, after which the driver answers every
-// later call of the process with the same code, is UNAVAILABLE: fence the device. Lack of memory is
-// RESOURCE_EXHAUSTED, all else INTERNAL. Errors that are not sticky are also taken off the
-// runtime's record of the last error, so that no later launch is blamed for them.
+// `call` names the failed function in the message. A sticky error is one that the driver returns
+// for every later call of the process; it becomes UNAVAILABLE, and the device must be fenced. Lack
+// of memory becomes RESOURCE_EXHAUSTED, all else INTERNAL. Errors that are not sticky are also
+// cleared from the runtime's last error, so that later launches do not report them.
 absl::Status CudaStatus(cudaError_t code, absl::string_view call);
 
-// The vendor libraries hide the runtime's code behind EXECUTION_FAILED and the like: these look it
-// up, so that a sticky error is UNAVAILABLE here too.
+// The vendor libraries hide the runtime's code behind EXECUTION_FAILED and similar codes. These
+// functions look up the runtime's code, so that a sticky error becomes UNAVAILABLE here too.
 absl::Status CublasStatus(cublasStatus_t code, absl::string_view call);
 absl::Status CusolverStatus(cusolverStatus_t code, absl::string_view call);
 

@@ -30,7 +30,7 @@ absl::Status CudaUploader::Commit(size_t bytes) {
 }
 
 absl::Status CudaUploader::Pause() {
-  // Blocks are there for whoever comes first: sending small pieces has its cost too.
+  // Keep the block unless blocks are scarce: small copies have a cost too.
   if (block_.empty() || !pool_.staging_->scarce()) return absl::OkStatus();
   if (filled_ == 0) {
     staging_.Return();
@@ -59,8 +59,8 @@ absl::Status CudaUploader::Join(ExecutionContext&) {
     return absl::FailedPreconditionError("the upload is not complete");
   }
   CROUT_RETURN_IF_ERROR(pool_.core_.MakeCurrent());
-  // Asks again and again, as a wait for a stream does: waiters for the event sleep, and to wake one
-  // can take as long as the copy.
+  // Polls, as a wait for a stream does. Threads that wait for the event sleep, and waking one can
+  // take as long as the copy.
   cudaError_t state = cudaSuccess;
   do {
     state = cudaEventQuery(copied_.get());

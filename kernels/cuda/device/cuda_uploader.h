@@ -27,16 +27,16 @@ class CudaUploader final : public Uploader {
   absl::Status Join(ExecutionContext& context) override;
 
  private:
-  // Sends the filled part of block_ on its way.
+  // Enqueues the copy of the filled part of block_.
   absl::Status EnqueueCopy();
 
   UploadPool& pool_;
   const std::span<std::byte> destination_;
   const Event copied_;  // recorded after each copy
   StagingPool::Upload staging_;
-  std::span<std::byte> block_;  // at hand; empty without one
+  std::span<std::byte> block_;  // the current block; empty if there is none
   size_t committed_ = 0;
-  size_t filled_ = 0;  // bytes of block_
+  size_t filled_ = 0;  // bytes filled in block_
 };
 
 }  // namespace crout::cuda

@@ -1,5 +1,5 @@
-// Programmatic dependent launch. On GPUs without it a kernel starts when the one before it in its
-// stream has ended.
+// Programmatic dependent launch. On GPUs without it, a kernel starts after the previous kernel of
+// its stream has ended.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_DEPENDENT_LAUNCH_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_DEPENDENT_LAUNCH_CUH_
 
@@ -9,21 +9,22 @@
 
 namespace crout::cuda {
 
-// What the kernel before wrote is seen behind this.
+// Waits for the previous kernel. Its writes are visible afterwards.
 __device__ inline void AwaitKernelBefore() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// Lets the kernel behind start.
+// Lets the next kernel start.
 __device__ inline void ReleaseKernelBehind() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-// Enqueues a kernel that awaits the one before. `overlap`: it may start while that one ends.
+// Enqueues a kernel that calls AwaitKernelBefore(). `overlap`: it may start while the previous
+// kernel ends.
 template <class... Parameters, class... Arguments>
 cudaError_t LaunchBehind(void (*kernel)(Parameters...), dim3 grid, unsigned threads,
                          size_t shared_bytes, bool overlap, cudaStream_t stream,

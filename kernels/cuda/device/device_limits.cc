@@ -10,7 +10,7 @@
 namespace crout::cuda {
 namespace {
 
-constexpr int kPortableCluster = 8;  // what every GPU with clusters has, resources permitting
+constexpr int kPortableCluster = 8;  // supported by every GPU with clusters, if resources suffice
 constexpr int kLargestCluster = 16;
 
 absl::StatusOr<int> Attribute(cudaDeviceAttr attribute, int device) {
@@ -34,12 +34,12 @@ absl::StatusOr<DeviceLimits> DeviceLimits::OfCurrent(const CudaLimits& most) {
   limits.multiprocessors = std::min(multiprocessors, most.multiprocessors);
   limits.shared_bytes = std::min(static_cast<size_t>(shared), most.shared_bytes);
   limits.cluster_blocks = clusters != 0 ? std::min(kLargestCluster, most.cluster_blocks) : 0;
-  limits.dependent_launch = major >= 9 && most.cluster_blocks > 0;  // both came with Hopper
+  limits.dependent_launch = major >= 9 && most.cluster_blocks > 0;  // both since Hopper
   return limits;
 }
 
 size_t DeviceLimits::DynamicBytes(size_t static_bytes) const {
-  constexpr size_t kAlignment = 256;  // between the two
+  constexpr size_t kAlignment = 256;  // between static and dynamic memory
   return shared_bytes - std::min(shared_bytes, static_bytes + kAlignment);
 }
 
@@ -61,7 +61,7 @@ int DeviceLimits::LargestCluster(const void* kernel, int threads, int most) cons
         cudaOccupancyMaxActiveClusters(&fitting, kernel, &config) == cudaSuccess && fitting > 0) {
       return blocks;
     }
-    (void)cudaGetLastError();  // a refusal says that there is no such cluster here
+    (void)cudaGetLastError();  // clear the error: there is no cluster of this size here
   }
   return 0;
 }

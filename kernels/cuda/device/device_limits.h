@@ -1,4 +1,4 @@
-// What kernels must fit into on a GPU.
+// The resources of a GPU that kernels must fit in.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_DEVICE_LIMITS_H_
 #define CROUT_KERNELS_CUDA_DEVICE_DEVICE_LIMITS_H_
 
@@ -9,23 +9,23 @@
 
 namespace crout::cuda {
 
-// Asked of the driver once, when a device is made, and passed to whatever chooses between kernels,
-// their variants and sizes: nothing else says what a GPU has, so that a test can say it has less.
+// Queried from the driver once, when a device is created, and passed to everything that selects
+// kernels, variants and sizes. There is no other source of these limits, so a test can lower them.
 struct DeviceLimits {
   int multiprocessors = 0;
-  size_t shared_bytes = 0;  // of one block of threads, where a kernel asks for it
-  int cluster_blocks = 0;   // the most that a cluster is tried with; 0 before Hopper
-  // A kernel can start while the one before it ends (programmatic dependent launch).
+  size_t shared_bytes = 0;  // per block of threads, if the kernel opts in
+  int cluster_blocks = 0;   // largest cluster size to try; 0 before Hopper
+  // A kernel can start while the previous one ends (programmatic dependent launch).
   bool dependent_launch = false;
 
-  // Of the current device, and no more than `most`.
+  // Returns the limits of the current device, bounded by `most`.
   static absl::StatusOr<DeviceLimits> OfCurrent(const CudaLimits& most = {});
 
-  // What a kernel with that much static shared memory can have beside it.
+  // The dynamic shared memory available to a kernel with `static_bytes` of static shared memory.
   size_t DynamicBytes(size_t static_bytes) const;
 
-  // Blocks of the largest cluster of `kernel`, a power of two of 2 to `most`, that the current
-  // device has place for; 0 where it has for none. Lets the kernel have clusters of that size.
+  // The number of blocks of the largest cluster of `kernel` that fits on the current device: a
+  // power of two from 2 to `most`, or 0 if none fits. Also allows the kernel clusters of that size.
   int LargestCluster(const void* kernel, int threads, int most) const;
 };
 

@@ -1,4 +1,4 @@
-// Where all blocks of a cooperative launch meet.
+// A barrier for all blocks of a cooperative launch.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_GRID_BARRIER_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_GRID_BARRIER_CUH_
 
@@ -6,8 +6,8 @@
 
 namespace crout::cuda {
 
-// What any thread wrote before is what every thread reads past its first-level cache after
-// (LoadFresh).
+// Everything that any thread wrote before the barrier is visible after it to reads that bypass the
+// L1 cache (LoadFresh).
 __device__ inline void MeetGrid() { cooperative_groups::this_grid().sync(); }
 
 }  // namespace crout::cuda

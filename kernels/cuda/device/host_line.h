@@ -1,4 +1,4 @@
-// What the host and the kernels of a stoppable method tell each other while it runs.
+// Communication between the host and the kernels of a stoppable method while it runs.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_HOST_LINE_H_
 #define CROUT_KERNELS_CUDA_DEVICE_HOST_LINE_H_
 
@@ -8,16 +8,17 @@
 
 namespace crout::cuda {
 
-// Addresses in DeviceReport, pinned host memory that CPU and GPU see coherently. Each is one
-// aligned word that one side alone writes while kernels run that have it; volatile makes an access
-// of a kernel relaxed and of system scope, so that it is whole and soon seen, in no order with any
-// other. A look at `stop` takes about a microsecond; telling `columns` waits for nothing.
+// Addresses in DeviceReport, which is pinned host memory with coherent access from CPU and GPU.
+// Each is one aligned word that only one side writes while kernels use it. `volatile` makes a
+// kernel's access relaxed and of system scope: it is not torn, becomes visible soon, and has no
+// order relative to other accesses. Reading `stop` takes about a microsecond; writing `columns`
+// does not wait.
 struct HostLine {
   HostLine() = default;
   explicit HostLine(DeviceReport& report) : stop(&report.stop), columns(&report.columns_told) {}
 
   const volatile uint32_t* stop = nullptr;
-  volatile int64_t* columns = nullptr;  // null in panels that tell nobody
+  volatile int64_t* columns = nullptr;  // null in panels that do not report progress
 };
 
 }  // namespace crout::cuda

@@ -1,4 +1,4 @@
-// The search for a pivot by one block of threads.
+// Pivot search by one block of threads.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_LARGEST_CANDIDATE_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_LARGEST_CANDIDATE_CUH_
 
@@ -8,16 +8,16 @@
 
 namespace crout::cuda {
 
-// In shared memory: the largest absolute value (Abs1) that each thread has seen, and its row.
+// In shared memory: the largest absolute value (Abs1) that each thread has read, and its row.
 template <int kThreads>
 struct Candidates {
   double value[kThreads];
   int64_t row[kThreads];
 };
 
-// Leaves the largest of column[from, to), and the first row that has it, in slot 0; 0 and `to`
-// where all are zero. NaN is passed over. Called by all threads of the block, which all see slot 0
-// then.
+// Stores the largest absolute value of column[from, to) and its first row in slot 0, or 0 and `to`
+// if all elements are zero. NaN is skipped. Called by all threads of the block; slot 0 is visible
+// to all of them afterwards.
 template <class T, int kThreads>
 __device__ void FindLargest(const T* column, int64_t from, int64_t to,
                             Candidates<kThreads>& found) {

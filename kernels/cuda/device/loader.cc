@@ -1,4 +1,5 @@
-// kernels/cuda/cuda_device.h for programs: by way of the library, loaded at the first call.
+// Implements kernels/cuda/device/cuda_device.h for programs through the plugin library, which is
+// loaded at the first call.
 #include <dlfcn.h>
 
 #include <string>
@@ -24,7 +25,8 @@ struct Loaded {
 
 Loaded Load() {
   ClearPrecisionVariables();
-  // Found through the program's RPATH. Never unloaded: its threads may outlive static objects.
+  // Found through the program's RPATH. Never unloaded, because its threads may outlive static
+  // objects.
   void* library = dlopen(kCudaPluginFile, RTLD_NOW | RTLD_LOCAL);
   void* symbol = library == nullptr ? nullptr : dlsym(library, kCudaPluginSymbol);
   if (symbol == nullptr) return {nullptr, LoaderMessage()};

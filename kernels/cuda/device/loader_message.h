@@ -1,4 +1,4 @@
-// What the dynamic loader says of a library that it did not load.
+// The dynamic loader's message about a library that failed to load.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_LOADER_MESSAGE_H_
 #define CROUT_KERNELS_CUDA_DEVICE_LOADER_MESSAGE_H_
 
@@ -12,8 +12,7 @@
 
 namespace crout::cuda {
 
-// dlerror() after a call of this thread that failed, with the names of files, but not of their
-// directories.
+// Returns dlerror() after a failed call of this thread. Directories are removed from file names.
 inline std::string LoaderMessage() {
   const char* const message = dlerror();  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
   std::vector<std::string> words = absl::StrSplit(message == nullptr ? "" : message, ' ');

@@ -8,7 +8,7 @@
 namespace crout::cuda {
 namespace {
 
-// Of a smaller GPU the trailing lane would lose more than a quarter.
+// On a smaller GPU, the trailing lane would lose more than a quarter of the multiprocessors.
 constexpr int kLeastMultiprocessors = 4 * LookAhead::kSparedMultiprocessors;
 
 absl::Status Record(const Event& event, const Lane& lane) {
@@ -25,7 +25,7 @@ absl::Status Await(const Event& event, std::initializer_list<Lane> lanes) {
 }  // namespace
 
 absl::Status Lane::Bind() const {
-  // The stream first: with it cuBLAS goes back to its own workspace.
+  // Set the stream first, because that resets cuBLAS to its own workspace.
   CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetStream(cublas, stream));
   if (workspace.empty()) return absl::OkStatus();
   CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetWorkspace(cublas, workspace.data(), workspace.size()));
@@ -89,8 +89,8 @@ absl::Status LookAhead::Join() {
 }
 
 absl::Status LookAhead::Meet() {
-  // Both are recorded before either waits: one half after the other, a lane would wait for the
-  // other's wait too, which takes its time.
+  // Record both events before either lane waits. Otherwise the second event would follow the first
+  // lane's wait, and the other lane would wait for that too, which takes time.
   CROUT_RETURN_IF_ERROR(Record(of_urgent_, urgent()));
   CROUT_RETURN_IF_ERROR(Record(of_trailing_, trailing()));
   CROUT_RETURN_IF_ERROR(Await(of_urgent_, {trailing()}));

@@ -1,4 +1,4 @@
-// Streams of one factorization.
+// The streams of one factorization.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_LOOK_AHEAD_H_
 #define CROUT_KERNELS_CUDA_DEVICE_LOOK_AHEAD_H_
 
@@ -16,51 +16,53 @@
 
 namespace crout::cuda {
 
-// A stream, the cuBLAS handle for products that are enqueued on it, and the device memory that they
-// work in, at a multiple of 256 bytes: without it, in what cuBLAS keeps for the handle.
+// A stream, the cuBLAS handle for products on it, and their device memory, aligned to 256 bytes. If
+// the workspace is empty, products use the memory that cuBLAS allocates for the handle.
 struct Lane {
   cudaStream_t stream = nullptr;
   cublasHandle_t cublas = nullptr;
   std::span<std::byte> workspace;
 
-  // Products by the handle are this lane's from here on, whosever they were: of lanes that share a
-  // handle, each is bound before it is used.
+  // Directs the handle's products to this lane. If lanes share a handle, bind a lane before each
+  // use.
   absl::Status Bind() const;
 };
 
-// Two lanes beside a context's own: an urgent one, whose kernels go first where both wait for the
-// GPU, and one for the trailing matrix, which leaves the urgent one the place of a cluster of 16
-// blocks where the GPU is large and can be partitioned, and is the context's own where not. Not
-// thread-safe.
+// Two lanes beside a context's own. The kernels of the urgent lane take precedence. The trailing
+// lane is for the trailing matrix. On a large GPU that can be partitioned, it leaves
+// multiprocessors for a cluster of 16 blocks of the urgent lane; otherwise it is the context's own
+// lane. Not thread-safe.
 class LookAhead {
  public:
   static constexpr unsigned kSparedMultiprocessors = 16;
 
-  // With handles of its own. `main` outlives it, and its workspace is the trailing lane's too.
+  // Creates lanes with their own handles. `main` outlives them; the trailing lane shares its
+  // workspace.
   static absl::StatusOr<LookAhead> Create(const Lane& main, const DeviceLimits& limits);
-  // Without any, since cuBLAS keeps memory for each (32 MiB on Hopper): before all else it borrows
-  // some. The stream outlives it.
+  // Creates lanes without handles, because cuBLAS keeps memory for each handle (32 MiB on Hopper).
+  // Call Borrow() before any other use. `main` outlives them.
   static absl::StatusOr<LookAhead> CreateBorrower(cudaStream_t main, const DeviceLimits& limits);
 
-  // From here on the handles of `lender`, which outlives what is enqueued by them. Only one thread
-  // works with either, and binds before it does. `workspace`: the main and the trailing lane's.
+  // From now on, uses the handles of `lender`, which outlives the work enqueued through them. Only
+  // one thread may use both, and it must bind a lane before each use. `workspace` serves the main
+  // and the trailing lane.
   void Borrow(const LookAhead& lender, std::span<std::byte> workspace);
 
-  // Binds the urgent lane, with this workspace, and the trailing one, whose workspace it has.
+  // Binds the urgent lane with this workspace, and the trailing lane with its own.
   absl::Status Bind(std::span<std::byte> urgent_workspace) const;
 
   Lane main() const { return main_; }
   Lane urgent() const { return urgent_; }
   Lane trailing() const { return confined_ ? confined_lane_ : main_; }
 
-  // What is enqueued on either lane from here on comes after all that is on the main one.
+  // Later work on the urgent and trailing lanes follows everything enqueued on the main lane.
   absl::Status Fork();
-  // What is enqueued on the main lane from here on comes after all that is on the other two.
+  // Later work on the main lane follows everything enqueued on the urgent and trailing lanes.
   absl::Status Join();
-  // What is enqueued on the urgent or the trailing lane from here on comes after all that is on the
-  // other of the two.
+  // Later work on the urgent and the trailing lane follows everything enqueued on the other of the
+  // two.
   absl::Status Meet();
-  // The same for one of the two: the lane named first waits for the other.
+  // The one-sided version: the lane named first waits for the other.
   absl::Status UrgentAwaitsTrailing();
   absl::Status TrailingAwaitsUrgent();
 
@@ -69,13 +71,13 @@ class LookAhead {
 
   Stream stream_;
   std::optional<ConfinedStream> confined_;
-  CublasHandle cublas_;  // this and the next one not where they are borrowed
+  CublasHandle cublas_;  // null in a borrower, like confined_cublas_
   CublasHandle confined_cublas_;
   Lane main_;
   Lane urgent_;  // on stream_
   Lane confined_lane_;
-  // Recorded anew at every wait. One event of each lane is enough: a stream that waits for an event
-  // waits for what was recorded last when it was told to.
+  // Recorded again for every wait. One event per lane is enough: a stream waits for the recording
+  // that was the last one when the wait was enqueued.
   Event of_main_;
   Event of_urgent_;
   Event of_trailing_;

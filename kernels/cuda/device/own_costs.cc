@@ -8,32 +8,34 @@
 namespace crout::cuda {
 namespace {
 
-// Fitted to one H100 80GB HBM3, CUDA 13.0, float64, n = 256 to 16384; float32 takes nearly the
-// same, since the latency of the panels is most of it.
+// Fitted to one H100 80GB HBM3, CUDA 13.0, float64, n = 256 to 16384. float32 takes nearly as long,
+// because panel latency dominates.
 constexpr double kCall = 1e-5;
 constexpr double kFlopsPerSecond = 48e12;
-constexpr double kTf32FlopsPerSecond = 110e12;  // of an H200, by three TF32 products for one
+constexpr double kTf32FlopsPerSecond = 110e12;  // H200; per product of three TF32 ones
 constexpr double kCroutColumn = 2.9e-6;
-constexpr double kCroutElement = 0.2e-9;  // interchanges and solves with tiles
-constexpr double kPanelColumn = 0.72e-6;  // in clusters
+constexpr double kCroutElement = 0.2e-9;  // interchanges, and solves with tiles
+constexpr double kPanelColumn = 0.72e-6;  // with clusters
 constexpr double kPanelElement = 0.08e-9;
 constexpr double kBlockColumn = 0.9e-6;
-constexpr double kBlockColumnOfComplex128 = 3.8e-6;  // of an H200
+constexpr double kBlockColumnOfComplex128 = 3.8e-6;  // on an H200
 constexpr double kBlockElement = 0.06e-9;
 
-// By n unknowns and nrhs: the latency of the products with diagonal blocks grows as a power of the
-// columns until they fill the device; the factor is read at the memory's speed.
+// Cost model of solves with n unknowns and nrhs right-hand sides. The latency of products with
+// diagonal blocks grows as a power of the number of columns until they fill the device. Reading the
+// factor is limited by memory bandwidth.
 constexpr double kSolveCall = 3e-5;
 constexpr double kSolveUnknown = 13e-9;
 constexpr double kSolvePower = 0.4;
 constexpr double kSolveFill = 64;
 constexpr double kSolveElement = 3e-12;
-constexpr double kSolveColumn = 1.6e-14;  // of one element
+constexpr double kSolveColumn = 1.6e-14;  // per element of the factor
 
 double LuFlops(double n) { return 2.0 / 3.0 * n * n * n; }
 
-// Of a number beside a real one: a complex product is four real ones, a complex number two.
-// Float32, where it is not by TF32 products, and complex64 go by the wider type.
+// Ratio of the cost of a complex type to that of its real one: a complex product is four real
+// products, and a complex number is two real numbers. float32 without TF32 products and complex64
+// are charged like the wider type.
 double Arithmetic(DType dtype) { return IsComplex(dtype) ? 4 : 1; }
 double Traffic(DType dtype) { return IsComplex(dtype) ? 2 : 1; }
 

@@ -1,5 +1,5 @@
-// What our own methods cost, as measured on an H100: with the ratios of the GPU at hand
-// (DeviceCore::Calibrated) the cost model of admission.
+// Costs of Crout's own methods as measured on an H100. Scaled by the ratios of the actual GPU
+// (DeviceCore::Calibrated), they form the cost model of admission.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_OWN_COSTS_H_
 #define CROUT_KERNELS_CUDA_DEVICE_OWN_COSTS_H_
 
@@ -12,7 +12,7 @@ namespace crout::cuda {
 // Seconds of `pcm` and `pcmpp` with the default block size.
 double PredictPcmSeconds(DType dtype, int64_t n);
 
-// Seconds of `crout_lu` with its panels in clusters or without.
+// Seconds of `crout_lu` with its panels on clusters or on a grid.
 double PredictCroutLuSeconds(DType dtype, int64_t n, bool clusters);
 
 // Seconds of `block_lu`.

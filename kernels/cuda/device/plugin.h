@@ -1,10 +1,10 @@
-// The boundary between a program and libcrout_cuda.so, which holds the CUDA device.
+// The interface between a program and libcrout_cuda.so, which contains the CUDA device.
 //
-// The program loads that library when it is first asked for a GPU, rather than linking it:
-//  - where the CUDA libraries are absent the program still starts, and serves from the host;
-//  - libcublasLt alone asks for 94 KB of static thread-local storage. Linked to the program, that
-//    comes off every thread's stack, those included that a library makes smaller than the system
-//    does by default. Loaded later, it does not count.
+// The program loads that library at its first request for a GPU instead of linking it:
+// - If the CUDA libraries are missing, the program still starts and serves from the host.
+// - libcublasLt alone needs 94 KB of static thread-local storage. If it were linked, every thread's
+//   stack would lose that much, including threads of libraries that choose a smaller stack than the
+//   system's default. A library loaded later has no such cost.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_PLUGIN_H_
 #define CROUT_KERNELS_CUDA_DEVICE_PLUGIN_H_
 
@@ -15,7 +15,7 @@
 
 namespace crout::cuda {
 
-// What the library exports, as `kCudaPluginSymbol`. Both sides come from one build.
+// The symbol `kCudaPluginSymbol` that the library exports. Both sides come from the same build.
 struct CudaPlugin {
   int (*count_devices)();
   absl::Status (*check_devices)();

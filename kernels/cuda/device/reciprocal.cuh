@@ -1,4 +1,4 @@
-// Reciprocals that other instructions can run beside.
+// Reciprocals that allow other instructions to run in parallel.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_RECIPROCAL_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_RECIPROCAL_CUH_
 
@@ -17,11 +17,11 @@ __device__ inline bool HasReciprocal(float x) {
   return exponent - 8 < 236;
 }
 
-// 1 / x to the last bit or two by Newton's iteration: a division's branches would keep other
-// instructions from running beside it.
+// Computes 1 / x by Newton's iteration, accurate to the last bit or two. The branches of a division
+// would keep other instructions from running in parallel.
 __device__ inline double Reciprocal(double x) {
   double r;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));  // 20 bits
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));  // accurate to 20 bits
   double e = fma(-x, r, 1.0);
   e = fma(e, e, e);
   r = fma(r, e, r);
@@ -35,7 +35,7 @@ __device__ inline float Reciprocal(float x) {
   return fmaf(r, e, r);
 }
 
-// Of a complex number: the square of its modulus has to be that far inside.
+// For a complex number, the square of its modulus must be that far inside the range.
 __device__ inline bool HasReciprocal(const Complex<double>& x) {
   const auto exponent = static_cast<unsigned>(max(AbsBits(x.re), AbsBits(x.im)) >> 52);
   return exponent - (1023 - 480) < 960;

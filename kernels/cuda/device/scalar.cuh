@@ -1,5 +1,5 @@
-// What kernels for real and complex numbers alike ask of a number: kernels/scalar.h for T as
-// kernels have it (DeviceType), and the instructions that CUDA has for real numbers alone.
+// Operations of kernels that handle real and complex numbers alike: kernels/scalar.h for the
+// kernels' types (DeviceType), and instructions that CUDA provides for real numbers only.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_SCALAR_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_SCALAR_CUH_
 
@@ -10,8 +10,8 @@
 
 namespace crout::cuda {
 
-// |x|; of a complex number |Re x| + |Im x|, by which pivots are chosen and components measured.
-// NaN where x is.
+// Returns |x|, or |Re x| + |Im x| for a complex number. Used to choose pivots and to measure
+// components. NaN if x is NaN.
 template <class T>
 __device__ RealPart<T> Abs1(T x) {
   if constexpr (kIsComplex<T>) {
@@ -30,13 +30,13 @@ __device__ bool IsFinite(T x) {
   }
 }
 
-// x in float64, exactly.
+// Converts x to float64, exactly.
 template <class T>
 __device__ WideType<T> Widen(T x) {
   return static_cast<WideType<T>>(x);
 }
 
-// The larger of |Re x| and |Im x|: never beyond the range of the parts. A NaN in one of two parts
+// The larger of |Re x| and |Im x|; never exceeds the range of the parts. A NaN in one of the parts
 // may be lost.
 template <class T>
 __device__ RealPart<T> LargestPart(T x) {
@@ -47,14 +47,14 @@ __device__ RealPart<T> LargestPart(T x) {
   }
 }
 
-// |x| in float64, without underflow or overflow on the way.
+// Returns |x| in float64, without intermediate underflow or overflow.
 template <class T>
 __device__ double Modulus(T x) {
   if constexpr (kIsComplex<T>) {
     const double re = x.re;
     const double im = x.im;
     const double square = re * re + im * im;
-    constexpr double kSmall = 0x1p-960;  // of squares that lost no digits
+    constexpr double kSmall = 0x1p-960;  // bounds for squares that lose no digits
     constexpr double kLarge = 0x1p960;
     return square > kSmall && square < kLarge ? sqrt(square) : hypot(re, im);
   } else {
@@ -62,7 +62,7 @@ __device__ double Modulus(T x) {
   }
 }
 
-// c + a b: of complex numbers two fused operations for each part.
+// c + a b. For complex numbers, two fused operations per part.
 template <class T>
 __device__ T PlusProduct(T c, T a, T b) {
   if constexpr (kIsComplex<T>) {
@@ -72,8 +72,8 @@ __device__ T PlusProduct(T c, T a, T b) {
   }
 }
 
-// c - a b: of complex numbers two fused operations for each part, where the operators, which round
-// the product first, are three.
+// c - a b. For complex numbers, two fused operations per part; the operators need three because
+// they round the product first.
 template <class T>
 __device__ T MinusProduct(T c, T a, T b) {
   if constexpr (kIsComplex<T>) {
@@ -83,8 +83,8 @@ __device__ T MinusProduct(T c, T a, T b) {
   }
 }
 
-// Lane `from`'s x, and that of the lane whose index differs in the bits of `lanes`. By the whole
-// warp.
+// Shuffle returns lane `from`'s x. ShuffleXor returns the x of the lane whose index differs in the
+// bits of `lanes`. Called by the whole warp.
 template <class T>
 __device__ T Shuffle(T x, int from) {
   if constexpr (kIsComplex<T>) {
@@ -102,7 +102,8 @@ __device__ T ShuffleXor(T x, int lanes) {
   }
 }
 
-// *from past the first-level cache: what other blocks wrote before this one waited for them.
+// Loads *from past the L1 cache: reads data that other blocks wrote before this block synchronized
+// with them.
 template <class T>
 __device__ T LoadFresh(const T* from) {
   if constexpr (kIsComplex<T>) {

@@ -1,5 +1,5 @@
-// Shared memory of this block and of the cluster's others, by its 32-bit addresses: the compiler
-// finds out a generic pointer's block anew at every access.
+// Shared memory of this block and of the other blocks of its cluster, accessed by 32-bit addresses.
+// With generic pointers, every access would determine the pointer's block again.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
 
@@ -9,7 +9,7 @@
 
 namespace crout::cuda {
 
-// This block's, uninitialised. One for each type.
+// This block's instance of S, uninitialized. There is one instance per type.
 template <class S>
 __device__ S& SharedByBlock() {
   __shared__ S shared;
@@ -20,7 +20,7 @@ __device__ inline uint32_t SharedAddress(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// 16 bytes at a time.
+// Accesses of 16 bytes.
 template <class T>
 struct SharedChunk;
 
@@ -86,27 +86,28 @@ __device__ inline void StoreShared64(uint32_t to, uint64_t x) {
   asm volatile("st.shared.b64 [%0], %1;" ::"r"(to), "l"(x) : "memory");
 }
 
-// Instructions of GPUs with clusters; code that has them is never launched on others.
+// Instructions that require clusters. Code that contains them is never launched on other GPUs.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 #define CROUT_CLUSTER_ASM(...) asm volatile(__VA_ARGS__)
 #else
 #define CROUT_CLUSTER_ASM(...) __trap()
 #endif
 
-// The address of block `rank` of the cluster that `own` is in this block.
+// The address in block `rank` of the cluster that corresponds to `own` in this block.
 __device__ inline uint32_t ClusterAddress(uint32_t own, uint32_t rank) {
   uint32_t address = 0;
   CROUT_CLUSTER_ASM("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(own), "r"(rank));
   return address;
 }
 
-// A barrier in shared memory that ends a phase when one thread has arrived and the bytes that it
-// announced have. Bytes of the phase may come before the announcement.
+// A barrier in shared memory. A phase ends once one thread has arrived and all bytes that it
+// announced have arrived. Bytes of a phase may arrive before the announcement.
 class ByteBarrier {
  public:
   __device__ explicit ByteBarrier(uint32_t address) : address_(address) {}
 
-  // By one thread; FenceStarts() and MeetCluster() before others use it.
+  // Called by one thread. Call FenceStarts() and MeetCluster() before other threads use the
+  // barrier.
   __device__ void Start() const {
     CROUT_CLUSTER_ASM("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_) : "memory");
   }
@@ -120,8 +121,9 @@ class ByteBarrier {
         "r"(bytes)
         : "memory");
   }
-  // Until the phase of that parity has ended; what arrived in it is seen. With the scope of the
-  // block, as what arrived is in its memory: the cluster's would invalidate the first-level cache.
+  // Waits until the phase of this parity has ended; the data that arrived in it are then visible.
+  // Uses block scope, because the data are in this block's memory; cluster scope would invalidate
+  // the L1 cache.
   __device__ void Wait(uint32_t parity) const {
     CROUT_CLUSTER_ASM(
         "{.reg .pred ended;\n"
@@ -136,15 +138,16 @@ class ByteBarrier {
   uint32_t address_;
 };
 
-// By every thread of the cluster's blocks. Orders the starts of barriers and nothing else.
+// Called by every thread of the cluster. Orders only the initialization of barriers.
 __device__ inline void MeetCluster() {
   CROUT_CLUSTER_ASM("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   CROUT_CLUSTER_ASM("barrier.cluster.wait.aligned;" ::: "memory");
 }
 
-// 16 bytes from this block's memory to `to` in the cluster, counted at the barrier `at` beside it.
+// Copies 16 bytes from this block's memory to `to` in the cluster, and counts them at the barrier
+// `at` of the receiving block.
 __device__ inline void CopyToCluster(uint32_t from, uint32_t to, uint32_t at) {
-  [[maybe_unused]] uint64_t x;  // where there are no clusters
+  [[maybe_unused]] uint64_t x;  // unused on GPUs without clusters
   [[maybe_unused]] uint64_t y;
   asm volatile("ld.shared.v2.b64 {%0, %1}, [%2];" : "=l"(x), "=l"(y) : "r"(from));
   CROUT_CLUSTER_ASM(

@@ -37,7 +37,7 @@ UploadPool::~UploadPool() {
 
 void UploadPool::AwaitCopy(int block) {
   (void)cudaSetDevice(core_.ordinal());
-  // Whatever went wrong, the upload's own next call says so too.
+  // The upload's own next call reports any failure again.
   core_.Observe(CudaStatus(cudaEventSynchronize(copied_[block].get()), "cudaEventSynchronize"))
       .IgnoreError();
 }

@@ -1,4 +1,4 @@
-// Uploads to a GPU: pinned staging blocks that fill from the network while the blocks before them
+// Uploads to a GPU through pinned staging blocks. Blocks fill from the network while earlier blocks
 // are copied to the device.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_UPLOAD_POOL_H_
 #define CROUT_KERNELS_CUDA_DEVICE_UPLOAD_POOL_H_
@@ -19,10 +19,10 @@
 
 namespace crout::cuda {
 
-// The staging blocks of one device and its copy stream. Thread-safe. Outlives its uploads.
+// The staging blocks of one device, and its copy stream. Thread-safe. Outlives its uploads.
 class UploadPool {
  public:
-  // Takes Options::upload_blocks blocks from `pinned`.
+  // Allocates Options::upload_blocks blocks from `pinned`.
   static absl::StatusOr<std::unique_ptr<UploadPool>> Create(DeviceCore& core,
                                                             MemoryResource& pinned,
                                                             const Options& options);
@@ -40,8 +40,8 @@ class UploadPool {
   // Constant after construction.
   DeviceCore& core_;
   Stream copies_;
-  std::vector<Event> copied_;  // by block: its last copy
-  // The last member: its thread uses the others.
+  std::vector<Event> copied_;  // the last copy of each block
+  // Must be the last member, because its thread uses the others.
   std::optional<StagingPool> staging_;
 };
 

@@ -11,10 +11,10 @@ namespace {
 constexpr size_t kSizes = 9;
 constexpr std::array<double, kSizes> kN = {256, 512, 1024, 2599, 4156, 8385, 11532, 16384, 32768};
 
-// Milliseconds, one H100 80GB HBM3, CUDA 13.0, float64.
+// Milliseconds on one H100 80GB HBM3, CUDA 13.0, float64.
 constexpr std::array<double, kSizes> kGetrf = {0.45, 1.05, 2.41, 8.50, 15.2, 45.5, 73.6, 142, 722};
 
-// By number of right-hand sides; for few of them more columns can cost less.
+// One row per number of right-hand sides. For few right-hand sides, more columns can cost less.
 struct SolveRow {
   double nrhs;
   std::array<double, kSizes> milliseconds;
@@ -32,13 +32,13 @@ constexpr SolveTable kTrsm = {{
 }};
 constexpr double kLaunchMilliseconds = 0.01;
 
-// What a complex product and a complex number take beside real ones: three more products, and as
-// many bytes again.
+// Additional cost of complex types over real ones: three more products per product, and as many
+// bytes again.
 constexpr double kSecondsOfProducts = 3 * 2 / 50e12;
 constexpr double kSecondsOfElement = sizeof(double) / 3e12;
 
-// A power law between neighbours. Below the table the cost falls with n, down to a launch; above it
-// grows by `growth`, the arithmetic's power of n.
+// Interpolates by a power law between neighbors. Below the table, the cost falls in proportion to
+// n, but not below the cost of a launch. Above it, the cost grows with the power `growth` of n.
 double AtSize(const std::array<double, kSizes>& milliseconds, double n, double growth) {
   if (n <= kN.front()) {
     return std::max(kLaunchMilliseconds, milliseconds.front() * n / kN.front());

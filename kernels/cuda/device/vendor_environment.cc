@@ -6,7 +6,7 @@ namespace crout::cuda {
 
 void ClearPrecisionVariables() {
   for (const char* name : kPrecisionVariables) {
-    // No other thread runs yet: the header says when this is called.
+    // The caller guarantees that no other thread accesses the environment (see the header).
     if (getenv(name) != nullptr) unsetenv(name);  // NOLINT(concurrency-mt-unsafe)
   }
 }

@@ -1,11 +1,11 @@
-// What the environment may not change about the vendor's arithmetic.
+// Keeps the environment from changing the vendor's arithmetic.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_VENDOR_ENVIRONMENT_H_
 #define CROUT_KERNELS_CUDA_DEVICE_VENDOR_ENVIRONMENT_H_
 
 namespace crout::cuda {
 
-// The variables by which cuBLAS, and cuSOLVER through it, compute in another precision than they
-// are asked for. They would change a factor and the residual that is to judge it alike.
+// Environment variables that make cuBLAS, and cuSOLVER through it, compute in another precision
+// than requested. They would affect a factor and the residual that checks it alike.
 inline constexpr const char* kPrecisionVariables[] = {
     "NVIDIA_TF32_OVERRIDE",
     "CUBLAS_EMULATE_SINGLE_PRECISION",
@@ -14,9 +14,9 @@ inline constexpr const char* kPrecisionVariables[] = {
     "CUBLAS_FIXEDPOINT_EMULATION_MANTISSA_BIT_COUNT",
 };
 
-// Takes them out of the process's environment. Before the libraries are loaded, or their first
-// handle is made; changes nothing where none is set, and then may run beside anything. Otherwise
-// not beside a thread that reads the environment.
+// Unsets these variables. Call it before the libraries are loaded or their first handle is created.
+// If no variable is set, it changes nothing and is safe in any thread. Otherwise no other thread
+// may read the environment at the same time.
 void ClearPrecisionVariables();
 
 }  // namespace crout::cuda

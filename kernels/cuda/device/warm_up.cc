@@ -10,7 +10,7 @@
 namespace crout::cuda {
 namespace {
 
-// The vendor's routines choose other kernels for larger matrices.
+// The vendor's routines select other kernels for larger matrices.
 constexpr int64_t kOrders[] = {256, 2048};
 
 struct WarmUpBuffers {
@@ -65,7 +65,7 @@ absl::Status Solve(Context& context, const WarmUpBuffers& buffers, const FactorV
   return context.ops().Residual(factor.lu, Op::kNone, 1, x, x, r);
 }
 
-// The zero matrix will do: nothing looks at the result.
+// Runs on the zero matrix, because the result is not used.
 absl::Status Run(Context& context, const WarmUpBuffers& buffers, DType dtype, int64_t n) {
   const AnyMatrix a = {buffers.matrix.data(), dtype, n, n, n};
   auto* ipiv = buffers.ipiv.as<int64_t>();

@@ -1,4 +1,4 @@
-// First-use costs, paid at start.
+// Pays first-use costs at startup.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_WARM_UP_H_
 #define CROUT_KERNELS_CUDA_DEVICE_WARM_UP_H_
 
@@ -7,9 +7,8 @@
 
 namespace crout::cuda {
 
-// Runs every algorithm and solver of the context's device once, in each type that it computes in:
-// the driver loads each kernel, and the vendor libraries take their internal memory, at the first
-// call.
+// Runs every algorithm and solver of the context's device once in each of its types. At the first
+// call, the driver loads each kernel and the vendor libraries allocate their internal memory.
 absl::Status WarmUp(Context& context);
 
 }  // namespace crout::cuda

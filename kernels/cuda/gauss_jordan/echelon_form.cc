@@ -15,7 +15,7 @@ namespace crout::cuda {
 namespace {
 
 constexpr size_t kAlignment = 256;
-// A column's two launches, and products that memory bounds.
+// Cost model: two launches per column, and products bound by memory bandwidth.
 constexpr double kSecondsOfColumn = 1e-5;
 constexpr double kFlopsPerSecond = 5e12;
 

@@ -1,4 +1,4 @@
-// Reduced row echelon form on the device, of rectangular matrices.
+// Reduced row echelon form of rectangular matrices on the device.
 #ifndef CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_FORM_H_
 #define CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_FORM_H_
 
@@ -9,10 +9,10 @@
 
 namespace crout::cuda {
 
-// Gauss-Jordan elimination with partial pivoting (E. Eyvazov, Gauss-Jordan Solver of Linear
-// Equation Systems on GPU, CTU 2021, which has none), by panels of columns. What a panel does to
-// the columns right of it is one matrix product, of the same shape however many pivots it has: the
-// rank is known to the device alone, and nothing waits for the host before the end.
+// Gauss-Jordan elimination (E. Eyvazov, Gauss-Jordan Solver of Linear Equation Systems on GPU, CTU
+// 2021) by panels of columns, with partial pivoting, which the published method lacks. The update
+// of the columns right of a panel is one matrix product, whose shape does not depend on the number
+// of pivots. So only the device needs the rank, and nothing waits for the host before the end.
 std::unique_ptr<EchelonReducer> MakeEchelonReducer(DeviceCore& core);
 
 }  // namespace crout::cuda

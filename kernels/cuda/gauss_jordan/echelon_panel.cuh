@@ -1,4 +1,4 @@
-// The steps of echelon_panel.h, as device code.
+// Device code of the steps in echelon_panel.h.
 #ifndef CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_CUH_
 
@@ -8,10 +8,10 @@
 
 namespace crout::cuda {
 
-// Blocks are of kThreads threads.
+// Blocks have kThreads threads.
 
-// One block: chooses the pivot of column j, exchanges its row in the panel and in V, and leaves
-// that row over its pivot in `pivot_row`.
+// Runs in one block. Chooses the pivot of column j, exchanges its row in the panel and in V, and
+// stores the exchanged row divided by the pivot in `pivot_row`.
 template <int kThreads, class T>
 __device__ void SearchPivot(const EchelonPanel<T>& panel, int64_t j) {
   auto& candidates = SharedByBlock<Candidates<kThreads>>();
@@ -34,7 +34,7 @@ __device__ void SearchPivot(const EchelonPanel<T>& panel, int64_t j) {
   const double candidate = candidates.value[0];
   const int64_t from = candidates.row[0];
   const T pivot = has_pivot ? a(from, j) : T{1};
-  __syncthreads();  // before anything of it moves
+  __syncthreads();  // all threads have read the pivot before any row moves
   for (int64_t i = rank + thread; !has_pivot && i < a.rows; i += kThreads) a(i, j) = T{0};
   if (has_pivot && thread < 2 * kEchelonPanel) {
     const bool in_panel = thread < kEchelonPanel;
@@ -64,7 +64,7 @@ __device__ void SearchPivot(const EchelonPanel<T>& panel, int64_t j) {
   panel.pivot_columns[rank] = j;
 }
 
-// A thread for each row: column j out of all rows but the pivot's, in the panel and in V.
+// One thread per row. Eliminates column j from all rows but the pivot's, in the panel and in V.
 template <int kThreads, class T>
 __device__ void EliminateColumn(const EchelonPanel<T>& panel, int64_t j) {
   const EchelonState& state = *panel.state;
@@ -82,7 +82,7 @@ __device__ void EliminateColumn(const EchelonPanel<T>& panel, int64_t j) {
   }
 }
 
-// A thread for each column from `end` on.
+// One thread per column, from column `end` on.
 template <int kThreads, class T>
 __device__ void TakePivotRows(const EchelonPanel<T>& panel) {
   const EchelonState& state = *panel.state;

@@ -1,4 +1,4 @@
-// A panel of columns on its way to reduced row echelon form, and what it does to the others.
+// Reduces a panel of columns to row echelon form and applies the panel to other columns.
 #ifndef CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_H_
 #define CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_H_
 
@@ -11,31 +11,31 @@
 
 namespace crout::cuda {
 
-inline constexpr int64_t kEchelonPanel = 32;  // columns at most
+inline constexpr int64_t kEchelonPanel = 32;  // maximum columns of a panel
 
-// In device memory; zero before the first panel. One kernel after the other reads and writes it.
+// In device memory; zero before the first panel. Successive kernels read and write it.
 struct EchelonState {
   int64_t rank;                         // pivots so far
-  int64_t base;                         // of them before this panel
-  int32_t found;                        // in this panel
-  int32_t has_pivot;                    // the column that was searched last
-  int32_t stopped;                      // the host asked for it
-  int32_t rejected;                     // whether a column had candidates, and no pivot
-  double least_pivot;                   // Abs1, where rank > 0
-  double largest_rejected;              // of the candidates of columns without a pivot
-  int64_t interchanges[kEchelonPanel];  // row base + k was exchanged with this one
+  int64_t base;                         // pivots before this panel
+  int32_t found;                        // pivots in this panel
+  int32_t has_pivot;                    // whether the last searched column has a pivot
+  int32_t stopped;                      // the host requested a stop
+  int32_t rejected;                     // whether a column had candidates but no pivot
+  double least_pivot;                   // smallest pivot by Abs1, valid if rank > 0
+  double largest_rejected;              // largest candidate of columns without a pivot
+  int64_t interchanges[kEchelonPanel];  // row base + k was exchanged with row interchanges[k]
 };
 
-// Columns [begin, end) of a. With V, `transform`, rows x kEchelonPanel and zero on entry, and E the
-// rows of the panel's pivots, the panel's work on any column x is: rows interchanged, then
-// x := x + V x[E] with x[E] zero first.
+// Columns [begin, end) of a. `transform` is the matrix V: rows x kEchelonPanel, zero on entry. Let
+// E be the rows of the panel's pivots. The panel transforms any column x as follows: it
+// interchanges rows, saves x[E], sets x[E] to zero, and adds V times the saved x[E] to x.
 template <class T>
 struct EchelonPanel {
   MatrixView<T> a;
   int64_t begin = 0;
   int64_t end = 0;
   double tolerance = 0;
-  bool follows_growth = false;  // PivotTolerance
+  bool follows_growth = false;  // see PivotTolerance
   T* transform = nullptr;
   T* pivot_row = nullptr;  // 2 kEchelonPanel elements
   T* rows = nullptr;       // kEchelonPanel x a.cols: -x[E] of the columns from `end` on
@@ -48,7 +48,8 @@ struct EchelonPanel {
 template <class T>
 cudaError_t LaunchEchelonPanel(const EchelonPanel<T>& panel, cudaStream_t stream);
 
-// Enqueues the interchanges of the columns from `end` on, and moves their pivot rows to `rows`.
+// Enqueues the panel's interchanges in the columns from `end` on, and moves the pivot rows of these
+// columns to `rows`.
 template <class T>
 cudaError_t LaunchEchelonRows(const EchelonPanel<T>& panel, cudaStream_t stream);
 

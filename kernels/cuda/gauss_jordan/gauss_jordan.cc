@@ -12,13 +12,13 @@
 namespace crout::cuda {
 namespace {
 
-// Deep enough for products at the device's speed; the stripe's own columns are a panel's latency
-// each, whatever its width.
+// Wide enough for products at the device's full speed. The stripe's own columns cost one panel
+// latency each, whatever its width.
 constexpr int64_t kStripe = 256;
 
-// The stripe [begin, end) was factored: reduces the columns of b (n rows) by it. Below, the stripe
-// holds L = A21 U^-1 and takes multiples of L^-1 B1; above, it is untouched and takes multiples of
-// U^-1 L^-1 B1.
+// Reduces the columns of b (n rows) by the factored stripe [begin, end). Below the pivot block, the
+// stripe holds L = A21 U^-1 and multiplies L^-1 B1. Above it, the stripe is unmodified and
+// multiplies U^-1 L^-1 B1.
 template <class T>
 absl::Status Reduce(BlockedCrout<T>& steps, int64_t begin, int64_t end, const MatrixView<T>& b) {
   if (b.cols == 0) return absl::OkStatus();
@@ -42,7 +42,7 @@ class CudaGaussJordan final : public DirectSolver {
     return kTraits;
   }
 
-  // The panels' workspace, then ipiv.
+  // The panels' workspace, followed by ipiv.
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t) const override {
     CROUT_RETURN_IF_ERROR(CheckPanelHeight(name(), n, kernels_.MaxRows(dtype)));
     return DispatchDevice(dtype, [&](auto tag) {

@@ -10,14 +10,15 @@
 
 namespace crout::cuda {
 
-// `gauss_jordan`: [A B] to reduced row echelon form by stripes, with partial pivoting (Carcenac
-// 2014, Eyvazov 2021). A stripe is a group of columns that are eliminated together: its pivot block
-// is factored by Crout's method and turns its rows of what lies to the right into
-// A11^-1 [A12 B1], of which then all other rows, above and below, lose their multiple by matrix
-// products over all of their columns. Carcenac's stripes are what one stream works on; here one
-// stream runs all of them, since each product fills the device.
+// `gauss_jordan`: reduces [A B] to reduced row echelon form by stripes, with partial pivoting
+// (Carcenac 2014, Eyvazov 2021). A stripe is a group of columns that are eliminated together.
+// Crout's method factors its pivot block and turns the pivot rows to the right into A11^-1 [A12
+// B1]. Matrix products then subtract multiples of these rows from all other rows, above and below.
+// Carcenac assigns one stream to each stripe. Here one stream handles all stripes, because each
+// product fills the device.
 //
-// n^3 + 2 n^2 nrhs operations. X is B's rows in their order: every interchange takes B along.
+// n^3 + 2 n^2 nrhs operations. X has the order of B's rows, because every interchange also applies
+// to B.
 absl::StatusOr<std::unique_ptr<DirectSolver>> MakeGaussJordan(DeviceCore& core);
 
 }  // namespace crout::cuda

@@ -18,7 +18,7 @@ struct Workspace {
   size_t host_bytes = 0;
 };
 
-// The answer depends on the shape alone, not on the matrix's address.
+// The sizes depend on the shape alone, not on the matrix's address.
 absl::StatusOr<Workspace> QueryWorkspace(cusolverDnHandle_t handle, cusolverDnParams_t params,
                                          DType dtype, int64_t n) {
   const cudaDataType type = CudaTypeOf(dtype);

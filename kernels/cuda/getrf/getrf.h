@@ -10,8 +10,8 @@
 
 namespace crout::cuda {
 
-// PA = LU by cusolverDnXgetrf, variant CUSOLVER_ALG_0: the fastest, for a workspace of about n*n
-// elements. It runs to its end without looking at cancellation.
+// PA = LU by cusolverDnXgetrf with CUSOLVER_ALG_0, the fastest variant; its workspace has about n*n
+// elements. It runs to completion and cannot be cancelled.
 class CudaGetrf final : public LuAlgorithm {
  public:
   static absl::StatusOr<std::unique_ptr<LuAlgorithm>> Create(DeviceCore& core);
@@ -28,7 +28,7 @@ class CudaGetrf final : public LuAlgorithm {
   explicit CudaGetrf(DeviceCore& core) : core_(core) {}
 
   DeviceCore& core_;
-  // Asked for workspace sizes where there is no context yet.
+  // For workspace queries, which may come before any context exists.
   mutable Mutex mutex_;
   CusolverHandle handle_ ABSL_GUARDED_BY(mutex_);
   CusolverParams params_ ABSL_GUARDED_BY(mutex_);

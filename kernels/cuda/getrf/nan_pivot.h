@@ -1,4 +1,4 @@
-// What cuSOLVER says of pivots that are no numbers.
+// Corrects cuSOLVER's info for NaN pivots.
 #ifndef CROUT_KERNELS_CUDA_GETRF_NAN_PIVOT_H_
 #define CROUT_KERNELS_CUDA_GETRF_NAN_PIVOT_H_
 
@@ -8,8 +8,9 @@
 
 namespace crout::cuda {
 
-// Enqueues info := 0 where info, in device memory and as cusolverDnXgetrf left it, names a pivot of
-// `lu` that is NaN. LAPACK's info names zeros alone; that a factor is not finite, its growth says.
+// Enqueues info := 0 if `info`, in device memory as cusolverDnXgetrf set it, names a pivot of `lu`
+// that is NaN. LAPACK's info names only zero pivots; a factor that is not finite is reported by its
+// growth.
 cudaError_t LaunchForgiveNanPivot(const AnyMatrix& lu, int* info, cudaStream_t stream);
 
 }  // namespace crout::cuda

@@ -22,7 +22,7 @@
 namespace crout::cuda {
 namespace {
 
-// A cold start beside cuSOLVER's getrf.
+// Estimated time of a cold start relative to cuSOLVER's getrf.
 constexpr double kTimesGetrf = 2.5;
 
 constexpr MethodTraits kIcm = {
@@ -116,7 +116,7 @@ class IcmJob {
 
   absl::Status Begin();
   absl::Status End();
-  // Sections [begin, end) and all that depends on them alone.
+  // Factors sections [begin, end) and everything that depends on them alone.
   absl::Status Block(int64_t begin, int64_t end);
   absl::Status DiagonalAndBelow(int64_t begin, int64_t end);
   absl::Status SweepDiagonalAndBelow(int64_t begin, int64_t end);
@@ -208,7 +208,7 @@ absl::Status IcmJob<T>::SweepDiagonalAndBelow(int64_t begin, int64_t end) {
       {At<T>(workspace_, plan_.buffers[0]), At<T>(workspace_, plan_.buffers[1])},
       At<unsigned long long>(workspace_, plan_.largest)};
   CROUT_RETURN_IF_CUDA_ERROR(LaunchIcmDiagonal(run_, diagonal, limits_, stream()));
-  // Rows of L as columns of unknowns, by U transposed.
+  // Rows of L are columns of unknowns, by U transposed.
   SectionSweeps<T> work;
   work.unknowns = end - begin;
   work.columns = a_.rows - end;
@@ -330,7 +330,7 @@ absl::StatusOr<size_t> CudaIcm::ReportBytes(DType dtype, int64_t n,
     CROUT_ASSIGN_OR_RETURN(const IcmPlan plan, Plan(dtype, n, parameters));
     sections = plan.sections;
   }
-  // The counts as int64, and as they come from the device.
+  // The counts as int64, and their int32 copies from the device.
   CROUT_ASSIGN_OR_RETURN(const size_t report, MatrixBytes(sections + 2, sections, DType::kFloat64));
   return report + report / 2;
 }

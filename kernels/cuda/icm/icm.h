@@ -10,26 +10,26 @@
 
 namespace crout::cuda {
 
-// "icm" without and "icmpp" with pivoting, unit diagonal in U, after L. M. Cejka, Parallel
+// `icm` without and `icmpp` with pivoting, unit diagonal in U, after L. M. Cejka, Parallel
 // Computation of LU Decomposition on GPUs (CTU in Prague, 2023): L and U are the fixed point of
 //   l_ij = a_ij - sum_{k<j} l_ik u_kj            i >= j
 //   u_ij = (a_ij - sum_{k<i} l_ik u_kj) / l_ii   i < j
-// iterated by square sections, the diagonal one first, then those below and right of it. Products
-// with final sections are subtracted once, by matrix products; sweeps run to convergence inside one
-// kernel; nothing waits for the host.
+// iterated by square sections, first the diagonal one, then those below and to the right of it.
+// Products with final sections are subtracted once, by matrix products. Sweeps run to convergence
+// inside one kernel, and nothing waits for the host.
 //
-// Where the rule can find any element bad, a cold start goes through the diagonal section and those
-// below it column by column (icm_panel.h). A warm start, `icm` and the interval rule sweep whole
-// sections first (icm_diagonal.h) and search by columns only where a bad element turns up. Where
-// l_ii is exactly zero, u_ij := 0 and info names it. Pivoting is partial unless a parameter says
-// otherwise, and by threshold(0.1) in warm starts, which keep their pivots while those will do.
-// Sections that were gone through by columns report no sweeps.
+// If the pivoting rule can reject any element, a cold start computes the diagonal section and those
+// below it column by column (icm_panel.h). A warm start, `icm` and the interval rule first sweep
+// whole sections (icm_diagonal.h), and search by columns only after a bad element. If l_ii is
+// exactly zero, u_ij := 0 and info names i. Pivoting is partial unless a parameter selects another
+// rule. Warm starts use threshold(0.1) by default, which keeps their pivots while those are
+// acceptable. Sections that were computed column by column report no sweeps.
 //
-// MethodVariant::kPublished runs the method as its source defines it instead (published_run.h),
-// with 3 n^2 elements of workspace.
+// MethodVariant::kPublished runs the method as its source defines it (published_run.h), with 3 n^2
+// elements of workspace.
 class CudaIcm final : public LuAlgorithm {
  public:
-  // For GPUs that IcmFits in float64; in complex128 where that fits too.
+  // For GPUs for which IcmFits in float64. Supports complex128 if that fits too.
   CudaIcm(DeviceCore& core, bool pivoting);
 
   const MethodTraits& traits() const override { return traits_; }

@@ -1,4 +1,4 @@
-// Device code that the kernels of the iterative Crout method share.
+// Device code shared by the kernels of the iterative Crout method.
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_DEVICE_CUH_
 #define CROUT_KERNELS_CUDA_ICM_ICM_DEVICE_CUH_
 
@@ -12,7 +12,8 @@ __device__ inline bool Halted(const IcmState* state) {
   return state->stopped != 0 || state->end != static_cast<int32_t>(IcmEnd::kDone);
 }
 
-// IsBad where the column's largest candidate is known: the partial rule, too, leaves that in place.
+// Like IsBad, for a column whose largest candidate is known: under the partial rule, a pivot that
+// is a largest candidate is accepted.
 __device__ inline bool GivesWay(const PivotCriterion& rule, double pivot, double largest) {
   if (rule.rule == PivotRule::kPartial) return !(pivot >= largest);
   return IsBad(rule, pivot, largest);
@@ -27,7 +28,7 @@ __device__ bool SameBits(T a, T b) {
   }
 }
 
-// As in kernels/icm/tolerances.h.
+// Same rule as in kernels/icm/tolerances.h.
 template <class T>
 __device__ bool HasConverged(const T& before, const T& now, const IcmTolerances& tolerances) {
   using Real = RealPart<T>;
@@ -49,8 +50,8 @@ __device__ inline void End(IcmState* state, IcmEnd end, unsigned long long posit
   state->end = static_cast<int32_t>(end);
 }
 
-// Element (i, j) of the start with the unit diagonal in U, whichever factor has it there. Where
-// d_ii is zero any estimate will do.
+// Element (i, j) of the start, converted to the unit diagonal in U. If d_ii is zero, any estimate
+// is acceptable.
 template <class T>
 __device__ T StartElement(const IcmStart<T>& start, int64_t i, int64_t j) {
   const int64_t from = start.origin[i];

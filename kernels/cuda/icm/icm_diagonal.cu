@@ -12,22 +12,22 @@ namespace {
 namespace cg = cooperative_groups;
 
 constexpr int kTile = kIcmTile;
-constexpr int kRows = kTile * kTile / kBlockThreads;  // of a tile, for each thread
-// Two where the tiles are large: their shared memory has to be there for all at once.
+constexpr int kRows = kTile * kTile / kBlockThreads;  // rows of a tile per thread
+// Two for large tiles: all blocks run at once, and their shared memory must fit.
 template <class T>
 constexpr int kBlocksPerMultiprocessor = sizeof(T) > sizeof(double) ? 2 : 3;
-constexpr int kSweepsPerLook = 16;  // at the host's stop flag
-constexpr int32_t kStop = -1;       // for the lowest index that changed: the host said so
+constexpr int kSweepsPerLook = 16;  // sweeps between reads of the host's stop flag
+constexpr int32_t kStop = -1;       // stored as the lowest changed index: the host requested a stop
 
 struct Tiles {
-  int count = 0;  // along each side
+  int count = 0;  // per side
 
   __device__ int all() const { return count * count; }
   __device__ int Row(int tile) const { return tile % count; }
   __device__ int Column(int tile) const { return tile / count; }
 };
 
-// What a thread found in its elements of one sweep.
+// Results of one thread for its elements in one sweep.
 struct Found {
   int changed = kNoIndex;
   int bad = kNoIndex;
@@ -49,7 +49,7 @@ class DiagonalSweeps {
         u_(u) {}
 
   __device__ void Initialize();
-  // Elements of min(i, j) < from keep their bits: none of what they depend on changed.
+  // Elements with min(i, j) < from keep their bits, because nothing that they depend on changed.
   __device__ void Sweep(const T* before, T* after, int from, int bad);
   __device__ void FindLargest(const T* result);
 
@@ -76,7 +76,7 @@ class DiagonalSweeps {
 template <class T>
 __device__ void DiagonalSweeps<T>::Initialize() {
   for (int tile = blockIdx.x; tile < tiles_.all(); tile += gridDim.x) {
-    // Here neighbouring threads take neighbouring rows.
+    // Here adjacent threads handle adjacent rows.
     const int i = tiles_.Row(tile) * kTile + column_;
     for (int r = 0; r < kRows; ++r) {
       const int j = tiles_.Column(tile) * kTile + row_ + r;
@@ -137,7 +137,7 @@ __device__ void DiagonalSweeps<T>::SweepTile(int rows, int cols, const T* before
       }
       continue;
     }
-    // No more than the element depends on: what follows may not even be finite yet.
+    // Only the terms that the element depends on; later ones may not even be finite yet.
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const int end = min(min(i0 + r, j) - depth * kTile, kTile);
@@ -213,7 +213,7 @@ __device__ void ResetSlot(IcmState* state, int slot) {
   state->open[slot] = kNoPosition;
 }
 
-// By one thread, before the first sweep.
+// Called by one thread before the first sweep.
 template <class T>
 __device__ void BeginSweeps(const IcmRun& run, const IcmDiagonal<T>& work) {
   IcmState* const state = run.state;
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor<T>)
   int from = 0;
   int bad = kNoIndex;
   int64_t sweep = 0;
-  int64_t since = 0;  // the sweep after which `bad` moved last
+  int64_t since = 0;  // the sweep in which `bad` last changed
   bool converged = false;
   IcmEnd end = IcmEnd::kDone;
   unsigned long long open = kNoPosition;
@@ -264,7 +264,8 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor<T>)
     from = run.tolerances.exact() && changed != kNoIndex ? min(changed, min(bad, bad_now)) : 0;
     if (bad_now != bad) since = sweep;
     bad = bad_now;
-    // Then all that the others depend on is final.
+    // Nothing changed and `bad` is settled, so everything that the open elements depend on is
+    // final.
     if (changed == kNoIndex && since < sweep) end = IcmEnd::kNotFinite;
     if (sweep - since > 2 * work.width + 1) end = IcmEnd::kNotFinite;
     if (end == IcmEnd::kDone && run.sweep_limit > 0 && sweep >= run.sweep_limit) {

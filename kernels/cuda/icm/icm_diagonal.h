@@ -1,4 +1,4 @@
-// The diagonal section of the iterative Crout method, by synchronous sweeps.
+// Computes the diagonal section of the iterative Crout method by synchronous sweeps.
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_DIAGONAL_H_
 #define CROUT_KERNELS_CUDA_ICM_ICM_DIAGONAL_H_
 
@@ -11,8 +11,8 @@
 
 namespace crout::cuda {
 
-// The section of rows and columns [begin, begin + width) of a, from which the products with earlier
-// sections have been subtracted.
+// The section of rows and columns [begin, begin + width) of a. Products with earlier sections are
+// already subtracted.
 template <class T>
 struct IcmDiagonal {
   MatrixView<T> a;
@@ -20,21 +20,23 @@ struct IcmDiagonal {
   int64_t width = 0;
   int64_t index = 0;  // of the section
   IcmStart<T> start;
-  T* buffers[2] = {};  // section_size^2 each; IcmState::diagonal says which holds the result
+  T* buffers[2] = {};  // section_size^2 each; IcmState::diagonal selects the one with the result
   unsigned long long* largest =
-      nullptr;  // largest[j]: max |l_ij| (Abs1) over the section's i >= j, bits
+      nullptr;  // largest[j]: bits of max |l_ij| (Abs1) over the section's i >= j
 };
 
-// Enqueues sweeps over the whole section, all in one cooperative launch, as if no diagonal element
-// were bad by a rule that compares with its column; by the interval rule elements after a bad one
-// wait. a stays as it is. IcmState::swept says whether they converged without a bad element.
+// Enqueues sweeps over the whole section in one cooperative launch. Rules that compare a diagonal
+// element with its column are not applied here. With the interval rule, elements after a bad one
+// wait. `a` is not modified. IcmState::swept reports whether the sweeps converged without a bad
+// element.
 template <class T>
 cudaError_t LaunchIcmDiagonal(const IcmRun& run, const IcmDiagonal<T>& work,
                               const DeviceLimits& limits, cudaStream_t stream);
 
-// Decides, once the sections below lie in `below` ((a.rows - begin - width) x width, packed) and
-// `largest` covers them too, whether the pivots satisfy the rule; writes diagonal section and
-// sections below to a if they do, and sets IcmState::committed and info.
+// Checks whether the pivots satisfy the rule. Call once the sections below are in `below` ((a.rows
+// - begin - width) x width, packed) and `largest` covers them too. If the pivots are accepted,
+// writes the diagonal section and the sections below to `a`, and sets IcmState::committed. Sets
+// info.
 template <class T>
 cudaError_t LaunchIcmCommit(const IcmRun& run, const IcmDiagonal<T>& work, const T* below,
                             int multiprocessors, cudaStream_t stream);

@@ -8,10 +8,13 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kWarps = kBlockThreads / kWarp;
-constexpr int kColumnsPerLook = 32;  // at the host's stop flag; it is told the columns then
-constexpr int kCachedColumns = 32;   // of each thread's first row, in shared memory
+// Columns between reads of the stop flag and reports of progress.
+constexpr int kColumnsPerLook = 32;
+// Columns of each thread's first row that are cached in shared memory.
+constexpr int kCachedColumns = 32;
 
-// The larger; of equals the upper row. NaN never wins: it ends the run elsewhere.
+// Returns the larger candidate; among equals the upper row. NaN is never preferred; it ends the run
+// elsewhere.
 __device__ IcmCandidate Better(IcmCandidate a, IcmCandidate b) {
   const double magnitude_a = fabs(a.value);
   const double magnitude_b = fabs(b.value);
@@ -37,7 +40,8 @@ __device__ double CandidateOf(T element) {
   }
 }
 
-// Both move the candidate as one: a reader that sees the turn sees the rest.
+// Both access the candidate as one 128-bit word: a reader that sees the new `turn` sees the rest
+// too.
 __device__ void StoreWhole(IcmCandidate* to, const IcmCandidate& candidate) {
   const auto value = static_cast<unsigned long long>(__double_as_longlong(candidate.value));
   const auto rest = static_cast<unsigned long long>(static_cast<uint32_t>(candidate.turn)) << 32 |
@@ -58,17 +62,17 @@ __device__ IcmCandidate LoadWhole(const IcmCandidate* from) {
           static_cast<int32_t>(rest >> 32)};
 }
 
-// Where rows would be had they been exchanged at once. Only the panel's top rows are ever pushed
-// aside; every block keeps the same account.
+// The positions that rows would have if they were exchanged at once. Only the panel's top rows are
+// ever displaced. Every block maintains the same tables.
 struct Places {
-  int32_t at[kIcmMaxSection];     // the row that belongs at top place t
-  int32_t place[kIcmMaxSection];  // where top row t belongs
+  int32_t at[kIcmMaxSection];     // the row that belongs at top position t
+  int32_t place[kIcmMaxSection];  // the position of top row t
 };
 
 template <class T>
 struct PanelShared {
   Places places;
-  T u[kIcmMaxSection];  // the column of U above the current one
+  T u[kIcmMaxSection];  // the column of U above the current diagonal element
   IcmCandidate warps[kWarps];
   int32_t pivot_row;
   T pivot;
@@ -86,11 +90,11 @@ class Panel {
         lane_(threadIdx.x % kWarp) {}
 
   __device__ void Initialize();
-  // Column j of L in all rows that are no pivot yet; publishes the block's candidate.
+  // Computes column j of L in all rows without a pivot, and publishes the block's candidate.
   __device__ void FinishColumn(int j);
-  // Waits for all blocks to have finished the column.
+  // Waits until all blocks have finished the column, and chooses its pivot.
   __device__ void ChoosePivot(int j);
-  // Row j of U. Its next element, which the next column waits for, in every block.
+  // Computes row j of U. Every block computes the next element, because the next column needs it.
   __device__ void FinishRow(int j);
   __device__ void Report();
 
@@ -118,8 +122,8 @@ class Panel {
   T* const cache_;
   const int warp_;
   const int lane_;
-  T next_ = 0;         // of my first row, the element of the next column before any subtraction
-  uint32_t used_ = 0;  // bit r: my r-th row is a pivot's
+  T next_ = 0;  // this thread's first row: element of the next column, before any subtraction
+  uint32_t used_ = 0;  // bit r: this thread's r-th row is a pivot row
   int interchanges_ = 0;
 };
 
@@ -184,7 +188,7 @@ __device__ void Panel<T>::Place(int j, int64_t row) {
   places.at[j] = static_cast<int32_t>(row);
 }
 
-// By one warp. `own` gets the element of the row whose place it is.
+// Called by one warp. Sets `own` to the element of the row that is at the pivot's position.
 template <class T>
 __device__ IcmCandidate Panel<T>::BestOfAll(int j, T& own) {
   const int32_t turn = static_cast<int32_t>(work_.begin) + j + 1;
@@ -226,7 +230,7 @@ __device__ void Panel<T>::ChoosePivot(int j) {
   }
 }
 
-// By one warp; every lane returns u_jc.
+// Called by one warp. Every lane returns u_jc.
 template <class T>
 __device__ T Panel<T>::RowElement(int j, int c) {
   const int64_t row = shared_.pivot_row;
@@ -266,7 +270,7 @@ __device__ void Panel<T>::FinishRow(int j) {
   __syncthreads();
 }
 
-// By thread 0 of the first block, which did the accounts.
+// Called by thread 0 of the first block, whose tables are complete.
 template <class T>
 __device__ void Panel<T>::Report() {
   const int64_t begin = work_.begin;
@@ -311,7 +315,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (first) panel.Report();
 }
 
-// 256 threads carry the moved rows of kExchangeColumns columns through shared memory.
+// 256 threads move the rows of kExchangeColumns columns through shared memory.
 constexpr int kExchangeColumns = 4;
 
 template <class T>
@@ -387,7 +391,7 @@ cudaError_t LaunchIcmPanel(const IcmRun& run, const IcmPanel<T>& work, const Dev
   IcmRun run_argument = run;
   IcmPanel<T> work_argument = work;
   void* arguments[] = {&run_argument, &work_argument};
-  // Cooperative, since its blocks wait for each other.
+  // A cooperative launch, because the blocks wait for each other.
   return cudaLaunchCooperativeKernel(kernel, blocks, dim3(kBlockThreads), arguments,
                                      IcmPanelBytes<T>(), stream);
 }

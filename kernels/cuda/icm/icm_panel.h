@@ -1,5 +1,5 @@
-// The diagonal section of the iterative Crout method and those below it, where diagonal elements
-// may be bad: one column after the other.
+// Computes the diagonal section of the iterative Crout method and the sections below it column by
+// column, if diagonal elements may be bad.
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_PANEL_H_
 #define CROUT_KERNELS_CUDA_ICM_ICM_PANEL_H_
 
@@ -12,55 +12,56 @@
 
 namespace crout::cuda {
 
-// Row `from` goes to row `to`.
+// Row `from` moves to row `to`.
 struct IcmMove {
   int32_t to;
   int32_t from;
 };
 
-// The largest candidate of a block of threads for the pivot of one column. Written and read whole:
-// with `turn` it says that the block is done with the column.
+// The largest candidate of a block of threads for the pivot of one column. Read and written as a
+// whole; `turn` signals that the block has finished the column.
 struct alignas(16) IcmCandidate {
-  double value;  // the element; of a complex one the absolute value (Abs1)
+  double value;  // the element; for complex numbers its absolute value (Abs1)
   int32_t row;
   int32_t turn;
 };
 
-// Columns [begin, begin + width) of a, from which the products with earlier sections have been
-// subtracted.
+// Columns [begin, begin + width) of a. Products with earlier sections are already subtracted.
 template <class T>
 struct IcmPanel {
   MatrixView<T> a;
   int64_t begin = 0;
   int64_t width = 0;
   int64_t index = 0;
-  T* u = nullptr;  // section_size^2: rows of U until the rows of a are exchanged
-  IcmCandidate* candidates = nullptr;  // 2 for each multiprocessor; no turn before the run
-  IcmMove* moves = nullptr;            // 2 section_size
+  T* u = nullptr;  // section_size^2: rows of U until the rows of `a` are exchanged
+  // 2 per multiprocessor; without a valid `turn` before the run.
+  IcmCandidate* candidates = nullptr;
+  IcmMove* moves = nullptr;  // 2 section_size
   int64_t* ipiv = nullptr;
-  int32_t* origin = nullptr;  // of a warm start (IcmStart), exchanged as the rows are; else null
+  int32_t* origin = nullptr;  // for a warm start (IcmStart), exchanged like the rows; else null
 };
 
-// Enqueues the sections of the panel, in one cooperative launch, unless they are committed already.
-// With b the column that may be bad, all up to b is final; the mask on rows >= b and columns > b
-// lets a sweep change no more than row b of U, and the next one column b + 1 of L, in the diagonal
-// section and below: only these are computed. Rows stay where they are until the panel is done.
+// Enqueues the computation of the panel's sections in one cooperative launch; a no-op if they are
+// committed. Let b be the column that may be bad. Everything up to b is final. The mask on rows >=
+// b and columns > b allows a sweep to change only row b of U, and the next sweep only column b + 1
+// of L, in the diagonal section and below. So only these are computed. Rows do not move until the
+// panel is done.
 template <class T>
 cudaError_t LaunchIcmPanel(const IcmRun& run, const IcmPanel<T>& work, const DeviceLimits& limits,
                            cudaStream_t stream);
 
-// Exchanges the rows of all columns of a as the panel found, and puts U in its place.
+// Enqueues the panel's row exchanges in all columns of `a`, and stores U in its place.
 template <class T>
 cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work,
                               const DeviceLimits& limits, cudaStream_t stream);
 
-// The widest panel, in columns, that the GPU has the shared memory for: a multiple of kIcmTile up
-// to kIcmMaxSection, 0 where it has not the memory for any. The same for float32, float64 and
-// complex64; complex128 may have narrower ones.
+// The widest panel, in columns, for which the GPU has enough shared memory: a multiple of kIcmTile
+// up to kIcmMaxSection, or 0 if none fits. The same for float32, float64 and complex64; it may be
+// smaller for complex128.
 int64_t MostSearchedColumns(DType dtype, const DeviceLimits& limits);
 
-// Dynamic shared memory of the kernel that searches, and of the one that exchanges rows after a
-// panel of so many columns.
+// Dynamic shared memory in bytes: of the kernel that searches, and of the kernel that exchanges
+// rows after a panel of `columns` columns.
 template <class T>
 size_t IcmPanelBytes();
 template <class T>

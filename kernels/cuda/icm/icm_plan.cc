@@ -13,8 +13,9 @@
 namespace crout::cuda {
 namespace {
 
-// By measurement. A section searched by columns is best as small as a tile: the products between
-// sections are the fast part. One that is swept whole amortises its launches better when larger.
+// Measured. A section that is searched by columns is best as small as a tile, because the products
+// between sections are faster. A section that is swept whole should be larger, to amortize its
+// launches.
 constexpr int64_t kSearchedSection = 32;
 constexpr int64_t kSweptSection = 128;
 constexpr int64_t kSweptSectionOfLarge = 64;
@@ -23,7 +24,7 @@ constexpr int64_t kBlock = 256;
 
 int64_t DefaultSection(DType dtype, int64_t n, bool sweeps_first) {
   if (!sweeps_first) return kSearchedSection;
-  // Of complex128 a triangle of kSweptSection would not stay in shared memory between sweeps.
+  // For complex128, a triangle of kSweptSection would not stay in shared memory between sweeps.
   const bool large = n >= kLarge || SizeOf(dtype) > sizeof(double);
   return large ? kSweptSectionOfLarge : kSweptSection;
 }
@@ -67,14 +68,14 @@ bool IcmFits(DType dtype, const DeviceLimits& limits, bool pivoting) {
 
 absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& parameters,
                                 PivotRule default_rule, const DeviceLimits& limits) {
-  // Rows are named by 21 bits of a position.
+  // PositionKey uses 21 bits per index.
   if (n < 0 || n >= int64_t{1} << 21) {
     return absl::InvalidArgumentError("the iterative Crout method takes n below 2^21");
   }
   IcmPlan plan;
   plan.n = n;
   plan.warm = parameters.start.has_value();
-  // A start's pivots are kept while they will do: the largest in every column would be others.
+  // Keep the pivots of a start while they are acceptable; the partial rule would choose others.
   const bool relaxed = plan.warm && default_rule == PivotRule::kPartial;
   plan.criterion.rule = relaxed ? PivotRule::kThreshold : default_rule;
   if (parameters.pivoting.has_value()) plan.criterion = *parameters.pivoting;

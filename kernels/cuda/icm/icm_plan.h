@@ -1,4 +1,4 @@
-// How the iterative Crout method lays out its sections and its workspace.
+// The sections and the workspace of the iterative Crout method.
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_PLAN_H_
 #define CROUT_KERNELS_CUDA_ICM_ICM_PLAN_H_
 
@@ -12,36 +12,37 @@
 
 namespace crout::cuda {
 
-// Offsets are bytes from the workspace's start.
+// Offsets are in bytes from the start of the workspace.
 struct IcmPlan {
   int64_t n = 0;
-  int64_t section = 0;   // rows and columns of a section
-  int64_t block = 0;     // whole sections whose products go to the rest of the matrix at once
-  int64_t sections = 0;  // along each side
+  int64_t section = 0;  // rows and columns of a section
+  // Whole sections whose products are subtracted from the rest of the matrix at once.
+  int64_t block = 0;
+  int64_t sections = 0;  // per side
   PivotCriterion criterion;
   bool sweeps_first = false;  // sections are swept whole before any search by columns
-  bool searches = false;      // sections are searched by columns, if sweeping left a bad element
+  bool searches = false;      // sections are searched by columns if sweeping left a bad element
   bool warm = false;
 
-  size_t state = 0;   // first
+  size_t state = 0;   // at the start of the workspace
   size_t sweeps = 0;  // int32, sections^2
   size_t pivots = 0;  // int32, sections
   size_t candidates = 0;
   size_t moves = 0;
-  size_t largest = 0;       // a section's columns
-  size_t buffers[2] = {};   // a section each
+  size_t largest = 0;       // one per column of a section
+  size_t buffers[2] = {};   // one section each
   size_t below = 0;         // n x section
-  size_t origin = 0;        // int32, n; from here on only of warm starts
+  size_t origin = 0;        // int32, n; this and the following are for warm starts only
   size_t permutations = 0;  // int64, 2 n
-  size_t scratch = 0;       // int32, 2 n; and n elements for each multiprocessor
+  size_t scratch = 0;       // int32, 2 n; and n elements per multiprocessor
   size_t bytes = 0;
 };
 
-// Whether the GPU has the shared memory for sections of that type as large as those taken by
-// default, and, of `pivoting`, for searching them.
+// Whether the GPU has enough shared memory for sections of the default size in this type and, with
+// `pivoting`, for searching them.
 bool IcmFits(DType dtype, const DeviceLimits& limits, bool pivoting);
 
-// INVALID_ARGUMENT for an n whose workspace has no valid size.
+// INVALID_ARGUMENT if n is too large for a valid workspace size.
 absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& parameters,
                                 PivotRule default_rule, const DeviceLimits& limits);
 

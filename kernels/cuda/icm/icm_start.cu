@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-// One chain of n dependent exchanges: fast memory pays.
+// A serial chain of n dependent exchanges, whose speed depends on the memory's latency.
 __device__ void Interchanges(int64_t n, const int64_t* first, const int64_t* second,
                              int32_t* row_at, int32_t* place_of, int64_t* ipiv) {
   for (int64_t i = 0; i < n; ++i) {

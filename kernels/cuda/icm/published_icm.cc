@@ -14,7 +14,7 @@
 namespace crout::cuda {
 namespace {
 
-constexpr int kDefaultBlock = 32;  // the fastest of the source's
+constexpr int kDefaultBlock = 32;  // the fastest of the block sizes in the source
 
 void LayOut(DType dtype, int multiprocessors, PublishedPlan& plan) {
   WorkspaceLayout layout;
@@ -65,7 +65,7 @@ IcmRun RunOf(const PublishedPlan& plan, std::span<std::byte> workspace,
 
 absl::StatusOr<PublishedPlan> PlanPublished(DType dtype, int64_t n, const LuParameters& parameters,
                                             bool pivoting, int multiprocessors) {
-  // Rows are named by 21 bits of a position.
+  // PositionKey uses 21 bits per index.
   if (n < 0 || n >= int64_t{1} << 21) {
     return absl::InvalidArgumentError("the iterative Crout method takes n below 2^21");
   }
@@ -100,7 +100,7 @@ absl::Status EnqueuePublished(Context& context, const PublishedPlan& plan, const
   at(plan.section_changed, work.section_changed);
   at(plan.section_nan, work.section_nan);
   at(plan.flags, work.flags);
-  int64_t* first = nullptr;  // of the start's rows
+  int64_t* first = nullptr;  // permutation of the start's rows
   at(plan.permutations, first);
   work.rows = first + n;
   IcmStart<T> start;

@@ -1,4 +1,4 @@
-// The sweeps of published_run.h, as device code.
+// Device code of the sweeps of published_run.h.
 #ifndef CROUT_KERNELS_CUDA_ICM_PUBLISHED_RUN_CUH_
 #define CROUT_KERNELS_CUDA_ICM_PUBLISHED_RUN_CUH_
 
@@ -10,7 +10,7 @@
 
 namespace crout::cuda {
 
-// c + a b, rounded once; complex numbers by their parts.
+// c + a b, rounded once; for complex numbers, part by part.
 __device__ inline float Fused(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double Fused(double a, double b, double c) { return fma(a, b, c); }
 template <class Part>
@@ -24,7 +24,7 @@ struct PublishedRegion {
   int64_t row, row_end, column, column_end;
 };
 
-// A matrix that L, U or an iterate is read from.
+// A matrix from which L, U or an iterate is read.
 template <class T>
 struct PublishedSource {
   const T* data;
@@ -43,12 +43,12 @@ struct PublishedShared {
     Tiles tiles;
     Candidates<kTile * kTile> candidates;
   };
-  int found;  // kChanged and kNan
+  int found;  // flags kChanged and kNan
   int first;
 };
 
-// One launch, by every thread of its grid. All decide alike, from what was written before they met
-// last.
+// One launch, executed by every thread of its grid. All threads make the same decisions, based on
+// data written before the last grid barrier.
 template <class T, int kTile>
 class PublishedSection {
  public:
@@ -67,7 +67,7 @@ class PublishedSection {
   __device__ void Run();
 
  private:
-  // Which sections a sweep is of.
+  // The sections that a sweep covers.
   enum class Part { kDiagonal, kBelow, kRight };
   static constexpr int kThreads = kTile * kTile;
   static constexpr int kChanged = 1;
@@ -76,14 +76,14 @@ class PublishedSection {
   __device__ static int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
   __device__ static int64_t Tiles(int64_t length) { return (length + kTile - 1) / kTile; }
 
-  // What the launch before said of its sweeps.
+  // Clears the results of the previous launch's sweeps.
   __device__ void Forget() {
     for (int64_t s = threadIdx.x; s < run_.sections; s += kThreads) {
       work_.section_changed[s] = work_.section_nan[s] = 0;
     }
     if (leads_) work_.flags->changed = work_.flags->ended = 0;
   }
-  // False where the run has ended.
+  // Returns false if the run has ended.
   __device__ bool Iterate();
   __device__ bool Sweep(Part part, int64_t start, int64_t& bad);
   __device__ void SweepOnce(Part part, int64_t bad, int32_t first);
@@ -95,7 +95,7 @@ class PublishedSection {
     return sweep_ == first || __ldcg(&work_.section_changed[section]) >= sweep_ - 1;
   }
   __device__ void Count(Part part, int32_t first);
-  // As published: a change that is NaN is none.
+  // A change that is NaN does not count, like in the published method.
   __device__ bool HasChanged(const T& before, const T& now) const {
     using Real = RealPart<T>;
     const auto relative = static_cast<Real>(run_.tolerances.relative);
@@ -112,18 +112,19 @@ class PublishedSection {
     work_.flags->over = 1;
   }
 
-  // sums(i, j) and what l(i, k) u(k, j) add to it for k of this section below i and j, of the
-  // thread's element of the tile that begins at (row, column).
+  // Returns sums(i, j) plus the products l(i, k) u(k, j) for all k of this section below i and j,
+  // for the thread's element of the tile that begins at (row, column).
   __device__ T Sum(const PublishedSource<T>& l, const PublishedSource<T>& u, int64_t row,
                    int64_t column, const PublishedRegion& region);
-  // The first j in [from, end_) for which is(l_jj); end_ if there is none. `at`: the iterate.
+  // Returns the first j in [from, end_) for which is(l_jj) holds, or end_ if there is none. `at`:
+  // the iterate.
   template <class F>
   __device__ int64_t First(const PublishedSource<T>& at, int64_t from, F is);
   __device__ int64_t FirstBad(const PublishedSource<T>& at, int64_t from) {
     return First(at, from, [&](T x) { return IsBad(run_.criterion, double{Abs1(x)}, 0); });
   }
 
-  // The iterate before (0) or after an odd number of sweeps of a phase (1).
+  // The iterate after an even (0) or odd (1) number of sweeps of a phase.
   __device__ T* Buffer(int which) const { return which == 0 ? work_.lu.data : work_.next; }
   __device__ int64_t Ld(int which) const { return which == 0 ? work_.lu.ld : n_; }
   __device__ PublishedSource<T> Source(int which) const { return {Buffer(which), Ld(which)}; }
@@ -154,22 +155,22 @@ __device__ void PublishedSection<T, kTile>::Run() {
   AddProducts();
 }
 
-// The diagonal section and those below, round by round.
+// Computes the diagonal section and the sections below it, in rounds.
 template <class T, int kTile>
 __device__ bool PublishedSection<T, kTile>::Iterate() {
-  int64_t start = begin_;  // no bad element is looked for before
+  int64_t start = begin_;  // the search for bad elements starts here
   while (true) {
     int64_t bad = end_;
     if (!Sweep(Part::kDiagonal, start, bad)) return false;
     if (end_ < n_ && !Sweep(Part::kBelow, start, bad)) return false;
     if (bad == end_) return true;
     if (!Pivot(bad)) return false;
-    if (bad + 1 == end_) return true;  // nothing is left that the pivot could change
+    if (bad + 1 == end_) return true;  // no element is left that the pivot could change
     if (IsBad(run_.criterion, double{Abs1(Source(0)(bad, bad))}, 0)) start = bad + 1;
   }
 }
 
-// Sweeps until nothing changes. Of the diagonal section `bad` is its first bad element then.
+// Sweeps until nothing changes. For the diagonal section, `bad` is then its first bad element.
 template <class T, int kTile>
 __device__ bool PublishedSection<T, kTile>::Sweep(Part part, int64_t start, int64_t& bad) {
   const bool diagonal = part == Part::kDiagonal;
@@ -186,17 +187,18 @@ __device__ bool PublishedSection<T, kTile>::Sweep(Part part, int64_t start, int6
       return false;
     }
     if (diagonal) bad = FirstBad(Source((sweep_ - first + 1) % 2), start);
-    // Blocks that go on may have said so of the next sweep already.
+    // Uses >=, because blocks that have continued may already have stored the number of the next
+    // sweep.
   } while (__ldcg(&work_.flags->changed) >= sweep_);
   Settle(part, mask, first);
   const int64_t sections = diagonal ? index_ + 1 : run_.sections;
   bool finite = true;
   for (int64_t s = diagonal ? index_ : index_ + 1; s < sections; ++s) {
-    // What it found in the sweep that was its last.
+    // Non-finite elements count only if they were found in the section's last sweep.
     const int32_t changed = __ldcg(&work_.section_changed[s]);
     const int32_t last = changed < first ? first : changed + 1;
     if (__ldcg(&work_.section_nan[s]) != last) continue;
-    if (finite) MeetGrid();  // after Settle()
+    if (finite) MeetGrid();  // wait for Settle()
     finite = false;
     if (blockIdx.x == 0) ConcludeNotFinite(RegionOf(part, s, mask), diagonal);
   }
@@ -224,8 +226,8 @@ __device__ void PublishedSection<T, kTile>::SweepOnce(Part part, int64_t bad, in
   }
 }
 
-// By one thread: the sweeps of this turn, and whether one of them is beyond the limit, or the host
-// has said to stop.
+// Called by one thread. Counts the sweeps of this round, and ends the run if one exceeds the limit
+// or the host requested a stop.
 template <class T, int kTile>
 __device__ void PublishedSection<T, kTile>::Count(Part part, int32_t first) {
   const bool diagonal = part == Part::kDiagonal;
@@ -254,7 +256,7 @@ __device__ T PublishedSection<T, kTile>::Sum(const PublishedSource<T>& l,
   const int64_t j = column + column_;
   const bool inside = i < region.row_end && j < region.column_end;
   T sum = inside ? LoadFresh(&work_.sums[i + j * n_]) : T{0};
-  // Beyond the section both are at least its end.
+  // Beyond the section, i and j are both at least end_.
   const int64_t steps = Least(Least(i, j), end_);
   const int64_t deepest = Least(Least(row + kTile, region.row_end) - 1,
                                 Least(Least(column + kTile, region.column_end) - 1, end_));
@@ -281,7 +283,7 @@ __device__ void PublishedSection<T, kTile>::SweepTiles(Part part, const Publishe
   const int64_t tiles = down * Tiles(region.column_end - region.column);
   if (threadIdx.x == 0) shared_.found = 0;
   __syncthreads();
-  // Another block begins with each section.
+  // Each section starts with a different block.
   const int64_t blocks = gridDim.x;
   for (int64_t tile = (blockIdx.x + blocks - section * tiles % blocks) % blocks; tile < tiles;
        tile += blocks) {
@@ -311,7 +313,7 @@ __device__ void PublishedSection<T, kTile>::SweepTiles(Part part, const Publishe
   if ((shared_.found & kNan) != 0) atomicMax(&work_.section_nan[section], sweep_);
 }
 
-// Sections whose last iterate is in `next` go to lu.
+// Copies sections whose last iterate is in `next` to `lu`.
 template <class T, int kTile>
 __device__ void PublishedSection<T, kTile>::Settle(Part part, int64_t bad, int32_t first) {
   const bool diagonal = part == Part::kDiagonal;
@@ -332,7 +334,7 @@ __device__ void PublishedSection<T, kTile>::Settle(Part part, int64_t bad, int32
   }
 }
 
-// By one block: which element it is, and whether a zero l_ii is why.
+// Called by one block. Finds the first non-finite element, and whether a zero l_ii caused it.
 template <class T, int kTile>
 __device__ void PublishedSection<T, kTile>::ConcludeNotFinite(const PublishedRegion& region,
                                                               bool diagonal) {
@@ -371,12 +373,12 @@ __device__ int64_t PublishedSection<T, kTile>::First(const PublishedSource<T>& a
   return shared_.first == kNoIndex ? end_ : shared_.first;
 }
 
-// False if all candidates are zero.
+// Returns false if all candidates are zero.
 template <class T, int kTile>
 __device__ bool PublishedSection<T, kTile>::Pivot(int64_t bad) {
   FindLargest(&work_.lu(0, bad), bad, n_, shared_.candidates);
   const int64_t from = shared_.candidates.row[0];
-  MeetGrid();  // before rows move
+  MeetGrid();  // all blocks have read the candidates before rows move
   if (from == n_) {
     EndWith(bad + 1);
     return false;

@@ -12,20 +12,21 @@ constexpr int kTileLd = kTile + 4;
 constexpr size_t kMaxSharedBytes = size_t{168} << 10;
 constexpr size_t kStaticBytes = 4 * sizeof(int);
 constexpr int kLeastColumns = 8;
-constexpr int64_t kEnoughColumns = 2048;  // for strips of 32 to fill half of the device
-constexpr int kResidentTiles = 4;  // along a side of m, up to which all its tiles stay in memory
+constexpr int64_t kEnoughColumns = 2048;  // enough for strips of 32 to fill half of the device
+// Tiles per side of m, up to which all of them stay in shared memory.
+constexpr int kResidentTiles = 4;
 
 constexpr int TilesOfTriangle(int side) { return side * (side + 1) / 2; }
 
-// kColumns columns of a section, in shared memory for all sweeps. A sweep goes up from the last
-// tile of rows to the first: what it reads lies above what it has written, so that every sweep
-// reads the one before alone.
+// kColumns columns of a section, in shared memory for all sweeps. A sweep proceeds from the last
+// tile of rows up to the first. The elements that it reads lie above those that it has written, so
+// every sweep reads only the previous one's results.
 template <class T, int kColumns>
 class Strip {
  public:
-  static constexpr int kRows = kTile * kColumns / kBlockThreads;  // of a tile, for each thread
+  static constexpr int kRows = kTile * kColumns / kBlockThreads;  // rows of a tile per thread
 
-  // `resident`: all tiles of m stay in memory.
+  // `resident`: all tiles of m stay in shared memory.
   __device__ Strip(const SectionSweeps<T>& work, const T* m, bool resident, T* shared)
       : work_(work),
         m_(m),
@@ -40,7 +41,8 @@ class Strip {
         m_tiles_(inverse_ + tiles_ * kTile) {}
 
   __device__ void Load();
-  // Returns the lowest row whose bits changed; `open` gets the lowest that has not converged.
+  // Returns the lowest row whose bits changed. Sets `open` to the lowest row that has not
+  // converged.
   __device__ int Sweep(int from, const IcmTolerances& tolerances, int& open);
   __device__ void Store() const;
   __device__ int64_t first() const { return first_; }
@@ -56,14 +58,15 @@ class Strip {
   __device__ T Divisor(int64_t p) const {
     return work_.unit ? T{1} : m_[p * (work_.m_row + work_.m_col)];
   }
-  // By a product where the inverse is one: a division takes longer than the whole sum.
+  // Multiplies by the inverse if that is finite: a division takes longer than the whole sum.
   __device__ T Divided(T sum, int p) const {
     const T inverse = inverse_[p];
     if (IsFinite(inverse)) return sum * inverse;
     const T d = Divisor(p);
     return d == T{0} ? T{0} : sum / d;
   }
-  // Calls f(p, c) for the strip, neighbours in memory by neighbouring threads.
+  // Calls f(p, c) for the elements of the strip. Adjacent threads handle elements that are adjacent
+  // in memory.
   template <class F>
   __device__ void ForEach(bool rows_adjoin, F f) const;
   __device__ T Initial(int64_t p, int c, T b) const;
@@ -81,8 +84,8 @@ class Strip {
   const int row_;
   T* const x_;  // [p][c]
   T* const b_;
-  T* const inverse_;  // 1 / d_p; not finite: to be divided by d_p
-  T* const m_tiles_;  // [k][p] each; one at a time if not resident
+  T* const inverse_;  // 1 / d_p; if not finite, divide by d_p instead
+  T* const m_tiles_;  // [k][p] each; a single tile if not resident
 };
 
 template <class T, int kColumns>
@@ -158,7 +161,7 @@ __device__ int Strip<T, kColumns>::Sweep(int from, const IcmTolerances& toleranc
         __syncthreads();
       }
       if (idle) continue;
-      // Of the last tile no more than what lies before the row: later x are not yet final.
+      // In the last tile, only the part before the row: later x are not final yet.
       const int depth = cols < rows ? kTile : row_;
       const T* const tile = Tile(rows, cols) + row_;
       const T* const x = x_ + cols * kTile * kColumns + column_;
@@ -209,7 +212,7 @@ __device__ void Strip<T, kColumns>::Store() const {
   }
 }
 
-// Both are the block's.
+// The minimum over the block; `slot` is shared by the block.
 __device__ int BlockMin(int value, int* slot) {
   const int least = __reduce_min_sync(kAllLanes, value);
   if (threadIdx.x % kWarp == 0 && least != kNoIndex) atomicMin(slot, least);
@@ -241,13 +244,13 @@ __global__ void __launch_bounds__(kBlockThreads)
     const int lowest = strip.Sweep(from, run.tolerances, mine);
     const int lowest_changed = BlockMin(lowest, changed_now);
     last_open = BlockMin(mine, open_now);
-    // Used two sweeps from now; between lie the barriers of the next.
+    // Resets the slots of the next sweep; the barrier below separates this from their use.
     if (threadIdx.x == 0) changed[(sweep + 1) % 2] = open[(sweep + 1) % 2] = kNoIndex;
     __syncthreads();
     if (last_open == kNoIndex) break;
-    // With a tolerance rows below it may still move; without one, those before are final.
+    // With a tolerance, rows before the lowest change may still move; without one, they are final.
     from = run.tolerances.exact() && lowest_changed != kNoIndex ? lowest_changed : 0;
-    // A sweep that changes nothing is the last: what is not finite is final.
+    // A sweep that changes nothing is the last one: elements that are not finite will stay so.
     if (lowest_changed == kNoIndex || sweep > work.unknowns) end = IcmEnd::kNotFinite;
     if (run.sweep_limit > 0 && sweep >= run.sweep_limit && end == IcmEnd::kDone) {
       end = IcmEnd::kSweepLimit;
@@ -262,14 +265,14 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
   if (end != IcmEnd::kDone && !work.only_if_swept) End(state, end, strip.Position(last_open));
   if (end != IcmEnd::kDone && work.only_if_swept) {
-    // Speculation failed, unless no search by columns comes after it.
+    // The speculative sweep failed. End the run unless a search by columns follows.
     if (run.criterion.rule == PivotRule::kNone || end == IcmEnd::kSweepLimit) {
       End(state, end, strip.Position(last_open));
     }
   }
 }
 
-// Dynamic shared memory of a strip.
+// Dynamic shared memory of a strip in bytes.
 size_t StripBytes(size_t element, int64_t unknowns, int columns, bool resident) {
   const int64_t tiles = (unknowns + kTile - 1) / kTile;
   const int64_t m_tiles = resident ? TilesOfTriangle(static_cast<int>(tiles)) : 1;
@@ -279,7 +282,8 @@ size_t StripBytes(size_t element, int64_t unknowns, int columns, bool resident) 
 template <class T, int kColumns>
 cudaError_t Launch(const IcmRun& run, const SectionSweeps<T>& work, bool resident,
                    const DeviceLimits& limits, cudaStream_t stream) {
-  // One figure for all sections of a run: others may be launching the same kernel.
+  // The same value for all sections of a run, because other threads may be launching the same
+  // kernel.
   const cudaError_t error = cudaFuncSetAttribute(SectionSweepsKernel<T, kColumns>,
                                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                  static_cast<int>(SectionSweepsBytes(limits)));
@@ -313,8 +317,8 @@ cudaError_t LaunchSectionSweeps(const IcmRun& run, const SectionSweeps<T>& work,
   const auto fits = [&](int columns, bool resident) {
     return StripBytes(sizeof(T), work.unknowns, columns, resident) <= SectionSweepsBytes(limits);
   };
-  // Wide strips take least work, but fit shared memory for short sections only, and leave most of
-  // the device idle where columns are few.
+  // Wide strips need the least work. But they fit in shared memory only for short sections, and
+  // they leave most of the device idle if there are few columns.
   const bool short_section = work.unknowns <= kTile * kResidentTiles;
   const auto will_do = [&](int columns, int64_t most_unknowns, int64_t least_columns) {
     return work.unknowns <= most_unknowns && work.columns >= least_columns &&

@@ -1,4 +1,4 @@
-// Where the pieces of a workspace lie.
+// The offsets of a workspace's pieces.
 #ifndef CROUT_KERNELS_CUDA_ICM_WORKSPACE_LAYOUT_H_
 #define CROUT_KERNELS_CUDA_ICM_WORKSPACE_LAYOUT_H_
 
@@ -6,10 +6,10 @@
 
 namespace crout::cuda {
 
-// Takes them one after the other. Sizes do not overflow where n < 2^21.
+// Places pieces one after the other. Sizes do not overflow for n < 2^21.
 class WorkspaceLayout {
  public:
-  // Returns its offset.
+  // Returns the offset of the piece.
   size_t Take(size_t count, size_t size) {
     const size_t offset = total_;
     total_ += (count * size + kAlignment - 1) / kAlignment * kAlignment;

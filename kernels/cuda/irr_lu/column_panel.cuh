@@ -1,4 +1,4 @@
-// The factorization of a few columns of any length by one block of threads.
+// Factors a few columns of any length with one block of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_COLUMN_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_COLUMN_PANEL_CUH_
 
@@ -6,19 +6,19 @@
 
 namespace crout::cuda {
 
-// As MemberPanel, for panels whose rows fill no registers: column by column where `a` is. Every
-// element is read and written once for each column left of it, together with the search for the
-// next pivot.
+// Like MemberPanel, but for panels that do not fit in registers: works on `a` in memory, column by
+// column. Every element is read and written once per column to its left; the same pass searches for
+// the next pivot.
 template <class T, int kThreads>
 class ColumnPanel {
  public:
   __device__ ColumnPanel(const MatrixView<T>& a, PanelSlots<T, kThreads>& slots)
       : a_(a), slots_(slots) {}
 
-  // As MemberPanel::Factor.
+  // Same contract as MemberPanel::Factor.
   __device__ int Factor(int first_row, int64_t* ipiv, const LeastPivots<T>& least) {
     int singular = 0;
-    PivotCandidate best;  // of this thread's, in the next column
+    PivotCandidate best;  // this thread's candidate in the next column
     for (int64_t i = threadIdx.x; i < a_.rows; i += kThreads) {
       best.Take(KeyOf(a_(i, 0)), static_cast<int>(i));
     }
@@ -46,7 +46,7 @@ class ColumnPanel {
   static constexpr int kWarps = kThreads / kWarp;
   static_assert(kWarps >= 2 && kThreads >= kColumns);
 
-  // The row of column k's pivot.
+  // Returns the row of column k's pivot.
   __device__ int FindPivot(int k, const PivotCandidate& own) {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -60,8 +60,8 @@ class ColumnPanel {
     return slots_.places[k % 2][__ffs(static_cast<int>(BestLane(of_warp))) - 1];
   }
 
-  // Takes the rows below row k to where they are behind it, unless its pivot is zero. Returns this
-  // thread's candidate in the next column.
+  // Subtracts row k from the rows below it, unless its pivot is zero. Returns this thread's
+  // candidate in the next column.
   __device__ PivotCandidate Eliminate(int k, T pivot, const T* row) const {
     const DivideBy<T> divide(pivot);
     PivotCandidate best;

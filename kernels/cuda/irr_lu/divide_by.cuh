@@ -1,4 +1,4 @@
-// Divisions by the same number.
+// Repeated division by the same number.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_DIVIDE_BY_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_DIVIDE_BY_CUH_
 
@@ -9,12 +9,13 @@
 
 namespace crout::cuda {
 
-// x / pivot to a few roundings, without a branch or a call: by the reciprocal of the pivot, which
-// is brought into the range where it has one by a power of two.
+// Computes x / pivot to a few roundings, without a branch or a call, as a product with the
+// reciprocal of the pivot. A power of two scales the pivot into the range in which its reciprocal
+// exists.
 template <class T>
 class DivideBy {
  public:
-  DivideBy() = default;  // in shared memory
+  DivideBy() = default;  // for uninitialized shared memory
   __device__ explicit DivideBy(T pivot) {
     using Part = RealPart<T>;
     constexpr bool kDouble = std::is_same_v<Part, double>;

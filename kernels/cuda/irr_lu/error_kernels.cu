@@ -8,15 +8,15 @@ namespace {
 
 constexpr int kWarps = kBlockThreads / kWarp;
 
-// What a thread knows of a column: its share of the norms.
+// A thread's share of the norms of one column.
 struct Norms {
   double residual = 0;
-  double matrix = 0;  // |op(A)|_inf; the first column's alone
+  double matrix = 0;  // |op(A)|_inf; set for the first column only
   double x = 0;
   double b = 0;
 };
 
-// Rows of A in turn: neighbouring threads read neighbouring elements.
+// Each thread handles rows of A, so adjacent threads read adjacent elements.
 template <class T>
 __device__ void SubtractRows(const MatrixView<const T>& a, const T* x, const T* b, bool first,
                              Norms& norms) {
@@ -34,7 +34,7 @@ __device__ void SubtractRows(const MatrixView<const T>& a, const T* x, const T* 
   }
 }
 
-// Columns of A by the warps in turn.
+// Each warp handles columns of A.
 template <class T>
 __device__ void SubtractColumns(const MatrixView<const T>& a, bool conjugate, const T* x,
                                 const T* b, bool first, Norms& norms) {
@@ -68,7 +68,7 @@ __device__ double NormInf(const T* v, int64_t count) {
 
 __device__ double Quotient(double residual, double scale) {
   if (residual == 0 && scale == 0) return 0;
-  // Of an infinite scale 0 would come: a NaN says that nothing is known.
+  // An infinite scale would give 0; a NaN marks the error as unknown.
   const double error = residual / scale;
   return isfinite(scale) && isfinite(error) ? error : nan("");
 }
@@ -78,8 +78,8 @@ __global__ void __launch_bounds__(kBlockThreads)
     BackwardErrorKernel(Op op, BatchSystems<T> systems, double* errors) {
   const BatchMember place = systems.a_members[blockIdx.x];
   const BatchMember rhs = systems.rhs_members[blockIdx.x];
-  double worst = 0;        // in thread 0
-  double norm_matrix = 0;  // likewise
+  double worst = 0;        // valid in thread 0
+  double norm_matrix = 0;  // valid in thread 0
   if (rhs.rows > 0) {
     const MatrixView<const T> a = {systems.a + place.offset, place.rows, place.cols, place.ld};
     for (int64_t j = 0; j < rhs.cols; ++j) {

@@ -1,4 +1,4 @@
-// The kernel behind irr_lu's backward errors. C++17: kernels include it.
+// The kernel that computes irr_lu's backward errors. C++17: kernels include it.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_ERROR_KERNELS_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_ERROR_KERNELS_H_
 
@@ -11,7 +11,7 @@
 
 namespace crout::cuda {
 
-// Systems in device memory: member i of A, and of X and B, which lie alike.
+// Systems in device memory: member i of A, and of X and B, which share one layout.
 template <class T>
 struct BatchSystems {
   const T* a = nullptr;
@@ -21,7 +21,7 @@ struct BatchSystems {
   const BatchMember* rhs_members = nullptr;
 };
 
-// Enqueues errors[i], as BatchLu::BackwardErrors has it, for all members: a thread block for each.
+// Enqueues errors[i] (see BatchLu::BackwardErrors) for all members, one thread block each.
 template <class T>
 cudaError_t LaunchBackwardErrors(Op op, const BatchSystems<T>& systems, int64_t members,
                                  double* errors, cudaStream_t stream);

@@ -1,4 +1,4 @@
-// Rows exchanged in a few columns by one block of threads.
+// Exchanges rows in a few columns with one block of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_EXCHANGE_ROWS_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_EXCHANGE_ROWS_CUH_
 
@@ -7,11 +7,11 @@
 
 namespace crout::cuda {
 
-// Exchanges rows in columns [first, first + count) of `a` as `moves` of this lane says; with
-// kInverse as they were before. By the block, a warp for each column.
+// Exchanges rows in columns [first, first + count) of `a` by this lane's `moves`, or undoes them
+// with kInverse. Called by all threads of a block; each warp handles one column at a time.
 template <bool kInverse, class T>
 __device__ void ExchangeRows(const MatrixView<T>& a, int first, int count, const Moves& moves) {
-  constexpr int kTogether = 4;  // loads on their way
+  constexpr int kTogether = 4;  // loads in flight
   const int warps = static_cast<int>(blockDim.x) / kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int row = kInverse ? moves.row_from : moves.row;

@@ -19,7 +19,7 @@ class GridLu {
       : batch_(batch), parts_(parts), order_(order), stream_(stream) {}
 
   cudaError_t Run() {
-    // A whole number of leaves, as a leaf takes its columns right of the last pivot along.
+    // Rounded up to whole leaves, because a leaf also updates its columns right of the last pivot.
     const int columns = (parts_.grid.diagonal + kLeaf - 1) / kLeaf * kLeaf;
     Factor(0, columns);
     if (columns < parts_.grid.cols) Update(0, columns, parts_.grid.cols);
@@ -29,7 +29,7 @@ class GridLu {
  private:
   static constexpr int kLeaf = MemberBlocking<T>::kBlock;
 
-  // Columns [begin, end) from row `begin` on; rows are exchanged in these columns.
+  // Factors columns [begin, end) from row `begin` on. Rows are exchanged only in these columns.
   void Factor(int begin, int end) {
     if (end - begin <= kLeaf) {
       Keep(LaunchIrrGetf2(batch_, begin, Reaching(begin), stream_));
@@ -42,7 +42,7 @@ class GridLu {
     Exchange(cut, end, begin, cut);
   }
 
-  // Takes columns [cut, end) to where they are behind columns [begin, cut).
+  // Updates columns [cut, end) by the factored columns [begin, cut).
   void Update(int begin, int cut, int end) {
     Exchange(begin, cut, cut, end);
     IrrTrsm<T> trsm;
@@ -63,7 +63,7 @@ class GridLu {
     Keep(LaunchIrrGemm(gemm, Reaching(cut), stream_));
   }
 
-  // The interchanges of rows [begin, end) in columns [first, last).
+  // Applies the interchanges of rows [begin, end) to columns [first, last).
   void Exchange(int begin, int end, int first, int last) {
     IrrLaswp<T> laswp;
     laswp.begin = begin;
@@ -75,7 +75,7 @@ class GridLu {
     Keep(LaunchIrrLaswp(laswp, Reaching(std::max(begin, first)), stream_));
   }
 
-  // Members of more than so many rows or columns.
+  // The members with more than `columns` rows or columns.
   IrrMembers Reaching(int columns) const {
     const auto& sizes = parts_.grid_sizes;
     const auto end = std::partition_point(sizes.begin(), sizes.end(),
@@ -93,7 +93,7 @@ class GridLu {
   const IrrOrder& parts_;
   const int32_t* const order_;
   const cudaStream_t stream_;
-  cudaError_t code_ = cudaSuccess;  // the first that is another
+  cudaError_t code_ = cudaSuccess;  // the first error
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Factorizations of members that are too large for one block of threads each.
+// LU factorization of members that are too large for one block of threads each.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_GRID_LU_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_GRID_LU_H_
 
@@ -9,10 +9,10 @@
 
 namespace crout::cuda {
 
-// Enqueues the factorization of the members that `parts` gives to MemberTeam::kGrid, of which
-// `order` begins with: of columns cut in two, again and again, down to what LaunchIrrGetf2 does at
-// once, by interchanges, triangular solves and products of all members. The cuts are where
-// LaunchIrrTrsm's are. A launch is for the members that reach to its columns.
+// Enqueues the factorization of the members of MemberTeam::kGrid in `parts`, which come first in
+// `order`. The columns are halved recursively down to the width of LaunchIrrGetf2. Interchanges,
+// triangular solves and products process all members together. The cuts are at the same columns as
+// LaunchIrrTrsm's. Each launch covers only the members that extend to its columns.
 template <class T>
 cudaError_t LaunchGridLu(const IrrLuBatch<T>& batch, const IrrOrder& parts, const int32_t* order,
                          cudaStream_t stream);

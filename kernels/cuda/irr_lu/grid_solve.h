@@ -9,9 +9,9 @@
 
 namespace crout::cuda {
 
-// Enqueues the solves with op(A) of the members that `parts` gives to MemberTeam::kGrid, of which
-// `order` begins with: interchanges and triangular solves of all of them. `columns`: the most
-// right-hand sides of one. Where A is singular, NaN.
+// Enqueues the solves with op(A) of the members of MemberTeam::kGrid in `parts`, which come first
+// in `order`. Interchanges and triangular solves process all members together. `columns`: the
+// largest number of right-hand sides of a member. If A is singular, X is NaN.
 template <class T>
 cudaError_t LaunchGridSolve(const IrrSolveBatch<T>& batch, Op op, int columns,
                             const IrrOrder& parts, const int32_t* order, cudaStream_t stream);

@@ -8,8 +8,8 @@
 namespace crout::cuda {
 namespace {
 
-// A block of four warps computes a tile of C, each a quarter of it, by slabs of terms that go
-// through shared memory, the next of them on its way in registers meanwhile.
+// A block of four warps computes a tile of C, each warp a quarter of it. Slabs of terms pass
+// through shared memory; the next slab is meanwhile loaded into registers.
 constexpr int kThreads = 128;
 
 template <class T>
@@ -17,10 +17,10 @@ struct GemmTile {
   static constexpr int kRows = 64;
   static constexpr int kColumns = sizeof(T) > 8 ? 32 : 64;
   static constexpr int kDepth = sizeof(T) > 8 ? 8 : 16;
-  // Of a warp, in tiles of 16 x 8.
+  // Tiles of 16 x 8 per warp.
   static constexpr int kStrips = kRows / 2 / kTileRows;
   static constexpr int kTiles = kColumns / 2 / 8;
-  // Of the rows in shared memory: a warp's reads meet no bank twice.
+  // Row strides in shared memory. They let a warp read without bank conflicts.
   static constexpr int kStrideOfA = kRows + 4;
   static constexpr int kStrideOfB = kColumns + 4;
 };
@@ -31,12 +31,13 @@ struct GemmShared {
   alignas(16) T b[GemmTile<T>::kDepth][GemmTile<T>::kStrideOfB];  // [term][column of C]
 };
 
-// kLines lines of a slab in registers: line l of op(X) has its kDepth terms at x(l, 0), x(l, 1) and
-// so on. Neighbouring threads read neighbouring elements of memory.
+// kLines lines of a slab in registers. Line l of op(X) has its kDepth terms at x(l, 0), x(l, 1) and
+// so on. Adjacent threads read adjacent elements of memory.
 template <class T, int kLines>
 class SlabInRegisters {
  public:
-  // `lines` and `terms` are what there is from x(0, 0) on; elsewhere zeros.
+  // `lines` and `terms` are the numbers available from x(0, 0) on; elements beyond them become
+  // zero.
   __device__ void Load(const StridedMatrix<T>& x, int lines, int terms) {
     by_lines_ = x.row == 1;
 #pragma unroll
@@ -121,7 +122,7 @@ __device__ void StoreSums(const WarpSums<T>& sums, T alpha, T beta, const Matrix
   }
 }
 
-// One member's product.
+// The product of one member.
 template <class T>
 struct MemberGemm {
   StridedMatrix<T> a;  // op(A)
@@ -143,7 +144,7 @@ __device__ MemberGemm<T> GemmOf(const IrrGemm<T>& gemm, int32_t member) {
   return {OpOf(a, gemm.op_a), OpOf(b, gemm.op_b), c, k};
 }
 
-// The tile of C from (row, column) on. By the block.
+// Computes the tile of C that begins at (row, column). Called by all threads of a block.
 template <class T>
 __device__ void MultiplyGemmTile(const MemberGemm<T>& gemm, T alpha, T beta, int row, int column,
                                  GemmShared<T>& shared) {
@@ -175,7 +176,8 @@ __device__ void MultiplyGemmTile(const MemberGemm<T>& gemm, T alpha, T beta, int
   StoreSums(sums, alpha, beta, gemm.c, row + first_row, column + first_column);
 }
 
-// A block for a member and one of its tiles, or several where the grid ends before they do.
+// One block per member and tile; a block handles several tiles if the grid is too small for all of
+// them.
 template <class T>
 __global__ void __launch_bounds__(kThreads) IrrGemmKernel(IrrGemm<T> gemm, const int32_t* order) {
   using Tile = GemmTile<T>;

@@ -8,10 +8,10 @@
 
 namespace crout::cuda {
 
-// C := alpha op(A) op(B) + beta C, of which the largest is m x n with k terms for each element. A
-// member's m is what C and op(A) have of it, its n what C and op(B) have, and its k what op(A) and
-// op(B) have; with k = 0, C := beta C. C may overlap neither A nor B. With beta = 0, C is not read.
-// T: real, or Complex.
+// C := alpha op(A) op(B) + beta C. The largest product is m x n with k terms per element. A
+// member's m is limited by its C and op(A), its n by C and op(B), and its k by op(A) and op(B).
+// With k = 0, C := beta C. With beta = 0, C is not read. C must not overlap A or B. T: real, or
+// Complex.
 template <class T>
 struct IrrGemm {
   Op op_a = Op::kNone;
@@ -24,8 +24,8 @@ struct IrrGemm {
   IrrMatrix<T> c;
 };
 
-// Enqueues the products of the members. On the tensor cores, summed from the first term to the last
-// in the accuracy of T: an element has the same bits in any batch.
+// Enqueues the products of the members. They run on the tensor cores and sum from the first term to
+// the last in the accuracy of T, so an element has the same bits in any batch.
 template <class T>
 cudaError_t LaunchIrrGemm(const IrrGemm<T>& gemm, const IrrMembers& members, cudaStream_t stream);
 

@@ -16,7 +16,7 @@ absl::Status IrrGetrf(const IrregularBatch& a, const BatchFactors& factors, cons
         reinterpret_cast<T*>(a.data), a.members, factors.ipiv, factors.info, {}};
     CROUT_RETURN_IF_CUDA_ERROR(
         LaunchGridLu(batch, parts, order + parts.First(MemberTeam::kGrid), stream));
-    bool overlap = false;  // with a launch for other members
+    bool overlap = false;  // with the previous launch, for other members
     for (const MemberTeam team :
          {MemberTeam::kBlock512, MemberTeam::kBlock256, MemberTeam::kBlock128, MemberTeam::kWarp}) {
       const int32_t count = parts.Count(team);

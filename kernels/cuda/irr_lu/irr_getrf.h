@@ -12,17 +12,18 @@
 
 namespace crout::cuda {
 
-// Enqueues the factorization of every member that a team works on in place, PA = LU with partial
-// pivoting, the unit diagonal in L (which is not stored), and what becomes of factors.ipiv and
-// factors.info; the other figures are left as they are. For members of any shape, and empty ones.
-// Nothing is allocated and nothing waits.
+// Enqueues the in-place factorization of every member that belongs to a team: PA = LU with partial
+// pivoting and the unit diagonal in L (not stored). Also enqueues the results in factors.ipiv and
+// factors.info; the other figures are not modified. Members may have any shape and may be empty.
+// Does not allocate or wait.
 //
-// All arrays are in the memory of the current device. `order`: what OrderMembers wrote, `parts`
-// what it returned, for the same members. Members of up to 32 rows and columns are factored by a
-// warp each, in registers, those of up to 1024 by a block of threads each, and larger ones by the
-// building blocks beside this (irr_gemm, irr_trsm, irr_laswp, irr_getf2). How depends on a member's
-// own size: its results have the same bits in any batch. A NaN is a pivot as soon as it is a
-// candidate. A singular member, or one that holds NaN or Inf, is the affair of its own results.
+// All arrays are in the memory of the current device. `order` is the output of OrderMembers and
+// `parts` its result, for the same members. One warp factors a member of up to 32 rows and columns,
+// in registers. One block of threads factors a member of up to 1024. The building blocks in this
+// folder (irr_gemm, irr_trsm, irr_laswp, irr_getf2) factor larger ones. The algorithm depends on a
+// member's own size only, so its results have the same bits in any batch. A NaN becomes the pivot
+// as soon as it is a candidate. A member that is singular or contains NaN or Inf affects only its
+// own results.
 absl::Status IrrGetrf(const IrregularBatch& a, const BatchFactors& factors, const IrrOrder& parts,
                       const int32_t* order, const DeviceLimits& limits, cudaStream_t stream);
 

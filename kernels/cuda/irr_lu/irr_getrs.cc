@@ -18,7 +18,7 @@ absl::Status IrrGetrs(Op op, const IrregularBatch& lu, const BatchFactors& facto
         reinterpret_cast<T*>(b.data),        b.members};
     CROUT_RETURN_IF_CUDA_ERROR(LaunchGridSolve(batch, op, b.extent.max_cols, parts,
                                                order + parts.First(MemberTeam::kGrid), stream));
-    bool overlap = false;  // with a launch for other members
+    bool overlap = false;  // with the previous launch, for other members
     for (const MemberTeam team :
          {MemberTeam::kBlock512, MemberTeam::kBlock256, MemberTeam::kBlock128, MemberTeam::kWarp}) {
       const int32_t count = parts.Count(team);

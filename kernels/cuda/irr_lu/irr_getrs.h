@@ -13,14 +13,14 @@
 
 namespace crout::cuda {
 
-// Enqueues op(A_i) X_i = B_i for the members of a batch, with what IrrGetrf left of A in `lu` and
-// `factors`. Member i of `b` is B_i on entry and X_i on exit: of `lu`'s type, as many rows as A_i,
-// which is square where B_i has columns, and any number of columns, each member its own. Where A_i
-// is singular (factors.info), X_i is NaN. Nothing is allocated and nothing waits.
+// Enqueues op(A_i) X_i = B_i for the members of a batch, with the factors that IrrGetrf left in
+// `lu` and `factors`. Member i of `b` is B_i on entry and X_i on exit. It has `lu`'s type, as many
+// rows as A_i, and its own number of columns. A_i must be square if B_i has columns. If A_i is
+// singular (factors.info), X_i is NaN. Does not allocate or wait.
 //
-// All arrays are in the memory of the current device. `order` and `parts`: as IrrGetrf's, for the
-// members of `lu`. Nothing is checked: the members may be where the host cannot read them. X_i has
-// the same bits whatever the other members are, and each of its columns whatever the others are.
+// All arrays are in the memory of the current device. `order` and `parts` are those of IrrGetrf,
+// for the members of `lu`. Nothing is checked, because the members may be in memory that the host
+// cannot read. The bits of a column of X_i depend neither on other members nor on other columns.
 absl::Status IrrGetrs(Op op, const IrregularBatch& lu, const BatchFactors& factors,
                       const IrregularBatch& b, const IrrOrder& parts, const int32_t* order,
                       const DeviceLimits& limits, cudaStream_t stream);

@@ -7,16 +7,16 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kColumns = 64;  // of a block
+constexpr int kColumns = 64;  // per block
 constexpr int kTraced = kThreads / kWarp;
 
 struct LaswpShared {
   Moves moves[kTraced][kWarp];
 };
 
-// A block for a member and kColumns columns, or every so many where the grid ends before they do.
-// Each warp traces the interchanges of as many rows
-// as it has lanes; then all apply them, one warp's after the other's, to their columns.
+// One block per member and kColumns columns; a block handles several such groups if the grid is too
+// small. Each warp traces the interchanges of 32 rows. Then all warps apply these interchanges to
+// their columns, one chunk after the other.
 template <bool kBackward, class T>
 __global__ void __launch_bounds__(kThreads) LaswpKernel(IrrLaswp<T> laswp, const int32_t* order) {
   LaswpShared& shared = SharedByBlock<LaswpShared>();

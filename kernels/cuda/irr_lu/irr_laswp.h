@@ -1,4 +1,4 @@
-// Interchanges of rows in irregular batches.
+// Row interchanges in irregular batches.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_IRR_LASWP_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_IRR_LASWP_H_
 
@@ -8,11 +8,11 @@
 
 namespace crout::cuda {
 
-// In columns [a.col, a.col + n) of each member: exchanges row k with row ipiv[k] - 1 for the rows k
-// from `begin` to `end`, or with kBackward from the last to the first. Rows are the members' own,
-// and a.row is 0. ipiv: the batch's (BatchFactors), 1-based; a member has those of its
-// min(rows, cols) in `pivots`, which may be another batch's than a's: those of a matrix, for its
-// right-hand sides.
+// In columns [a.col, a.col + n) of each member, exchanges row k with row ipiv[k] - 1 for k in
+// [begin, end), or in reverse order if `backward`. Rows are counted from the member's first row,
+// and a.row is 0. `ipiv` is the batch's array (BatchFactors), 1-based. A member has min(rows, cols)
+// of its elements, with rows and cols from `pivots`. `pivots` may describe another batch than a's:
+// a matrix's pivots apply to its right-hand sides.
 template <class T>
 struct IrrLaswp {
   bool backward = false;
@@ -23,8 +23,9 @@ struct IrrLaswp {
   IrrMatrix<T> a;
 };
 
-// Enqueues the interchanges of the members, by 32 at a time: what they amount to is found without
-// the rows ("rehearsed"), which are then moved once. Without a workspace.
+// Enqueues the interchanges of the members, 32 at a time. The kernel first computes the combined
+// permutation from ipiv alone ("rehearsed" interchanges), then moves each row once. Needs no
+// workspace.
 template <class T>
 cudaError_t LaunchIrrLaswp(const IrrLaswp<T>& laswp, const IrrMembers& members,
                            cudaStream_t stream);

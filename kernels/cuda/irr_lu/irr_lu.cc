@@ -19,10 +19,10 @@ namespace crout::cuda {
 namespace {
 
 constexpr double kLaunchSeconds = 2e-5;
-constexpr double kFlops = 3e12;  // float64, of batches whose members are small
+constexpr double kFlops = 3e12;  // float64, for batches of small members
 
-// What of a workspace is the same on the host and on the device: the order of the members, then
-// where the probe has each of them.
+// The part of a workspace that is the same on the host and on the device: the order of the members,
+// then the offset of each member in the probe's workspace.
 struct Tables {
   static size_t OrderBytes(int64_t members) {
     constexpr size_t kAlignment = 16;
@@ -45,7 +45,7 @@ struct Tables {
 
 // Bytes of the probe's workspace, for any members of this extent.
 size_t MostProbeBytes(const BatchExtent& a) {
-  constexpr size_t kOfEach = 32;  // two numbers, and the round-up to 16
+  constexpr size_t kOfEach = 32;  // two numbers, and the rounding to a multiple of 16
   const size_t wide = SizeOf(WideOf(a.dtype));
   return static_cast<size_t>(a.members) * kOfEach +
          wide * static_cast<size_t>(a.total_cols + a.diagonals) +
@@ -56,7 +56,7 @@ class CudaIrrLu final : public BatchLu {
  public:
   CudaIrrLu(DeviceCore& core, std::unique_ptr<const LargeMembers> large_members)
       : core_(core), large_members_(std::move(large_members)) {}
-  // Streams and handles go on the device that they were made on.
+  // Streams and handles must be destroyed on the device that created them.
   ~CudaIrrLu() override { (void)cudaSetDevice(core_.ordinal()); }
 
   const MethodTraits& traits() const override { return traits_; }
@@ -76,7 +76,8 @@ class CudaIrrLu final : public BatchLu {
     return WorkspaceBytes();
   }
 
-  // As if every element belonged to the largest member: at most, and right for members of one size.
+  // Assumes that every element belongs to a member of the largest size: an upper bound, exact if
+  // all members have that size.
   double PredictFactorSeconds(const BatchExtent& a) const override {
     const double elements = static_cast<double>(a.bytes) / static_cast<double>(SizeOf(a.dtype));
     const double operations = IsComplex(a.dtype) ? 4 : 1;
@@ -102,7 +103,7 @@ class CudaIrrLu final : public BatchLu {
     const IrrProbe probe = {
         workspace.device.data() + tables, sent.places, {sent.order, parts.large()}};
     CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrProbeStart(a, probe, mine.stream()));
-    // Where there can be no large members nothing is reserved behind the tables.
+    // If no member can be large, no memory is reserved behind the tables.
     const size_t used = std::min((tables + probe_bytes + kAlignment - 1) / kAlignment * kAlignment,
                                  workspace.device.size());
     CROUT_RETURN_IF_ERROR(large_members_->Factor(

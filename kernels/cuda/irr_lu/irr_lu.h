@@ -10,8 +10,9 @@
 
 namespace crout::cuda {
 
-// By IrrGetrf, IrrGetrs and the probe; large members by LargeMembers. Its host memory has the order
-// of the members, and where the probe has each. `core` outlives it.
+// Uses IrrGetrf, IrrGetrs and the probe, and LargeMembers for large members. The workspace's host
+// memory holds the order of the members and each member's offset in the probe's workspace. `core`
+// outlives the result.
 absl::StatusOr<std::unique_ptr<BatchLu>> MakeIrrLu(DeviceCore& core);
 
 }  // namespace crout::cuda

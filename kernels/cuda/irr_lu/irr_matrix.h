@@ -1,7 +1,7 @@
-// Operands of the operations on irregular batches, as the paper has them (irregular_batch.h): the
-// members' sizes stay with the members, operations are on submatrices that begin at the same
-// element of every member and are as large as the largest operation, and what there is to do for a
-// member follows from both. Nobody does arithmetic on arrays of pointers and sizes.
+// Operands of operations on irregular batches, following the interface of the irrLU paper
+// (irregular_batch.h). Sizes are stored with the members. An operation names submatrices that begin
+// at the same element of every member, with the size of the largest operation; the work for each
+// member follows from both. So callers never compute arrays of pointers and sizes.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_IRR_MATRIX_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_IRR_MATRIX_H_
 
@@ -12,7 +12,7 @@
 
 namespace crout::cuda {
 
-// The submatrices from element (row, col) on of a batch's members. In device memory.
+// The submatrices of a batch's members from element (row, col) on. In device memory.
 template <class T>
 struct IrrMatrix {
   T* data = nullptr;
@@ -22,8 +22,8 @@ struct IrrMatrix {
 
   IrrMatrix At(int i, int j) const { return {data, members, row + i, col + j}; }
 
-  // Member i's, and at most `rows` x `cols` of it: without rows or columns where it has none. For
-  // code that may read `members`; constexpr, so that device code may call it.
+  // Member i's submatrix, at most `rows` x `cols`; without rows or columns if the member has none
+  // there. The caller must be able to read `members`. constexpr, so that device code may call it.
   constexpr MatrixView<T> Local(int32_t i, int rows, int cols) const {
     const BatchMember& member = members[i];
     const int64_t first = member.offset + row + static_cast<int64_t>(col) * member.ld;
@@ -36,14 +36,15 @@ struct IrrMatrix {
   }
 };
 
-// The members that an operation is for: order[0, count), indices into the batch, in device memory.
+// The members of an operation: order[0, count), indices into the batch, in device memory.
 struct IrrMembers {
   const int32_t* order = nullptr;
   int count = 0;
 };
 
-// Blocks of threads for parts of `each` of a count above 0, along a grid's second or third
-// dimension: no more than that can be. A block takes every so many parts then.
+// Number of thread blocks for `count` > 0 items, `each` items per block, along a grid's second or
+// third dimension. Those dimensions are limited to 65535; beyond that, a block handles several
+// parts.
 constexpr unsigned BlocksOf(int count, int each) {
   constexpr int kMost = 65535;
   const int parts = (count - 1) / each + 1;

@@ -1,4 +1,4 @@
-// Growth and quality of the factors of an irregular batch on a GPU.
+// Pivot growth and quality of the factors of an irregular batch on a GPU.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_IRR_PROBE_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_IRR_PROBE_H_
 
@@ -14,26 +14,26 @@
 
 namespace crout::cuda {
 
-// The probe of numerics/factor_probe.h for all members: Start before IrrGetrf, Finish after it.
-// Nothing is allocated and nothing waits.
+// Computes the probe of numerics/factor_probe.h for all members: call Start before IrrGetrf and
+// Finish after it. Does not allocate or wait.
 
-// Bytes of workspace that the probe needs; places[i] := where member i's part of it begins, in
-// bytes. On the host.
+// Returns the bytes of workspace that the probe needs, and sets places[i] to the byte offset of
+// member i's part. Runs on the host.
 size_t PlaceIrrProbe(DType dtype, std::span<const BatchMember> members, std::span<int64_t> places);
 
-// What the two have in common, in the memory of the current device: `workspace` is aligned as
-// cudaMalloc's, `places` what PlaceIrrProbe wrote.
+// The arguments common to Start and Finish, in the memory of the current device. `workspace` has
+// cudaMalloc's alignment; `places` is the output of PlaceIrrProbe.
 struct IrrProbe {
   std::byte* workspace = nullptr;
   const int64_t* places = nullptr;
-  IrrMembers large;  // that are beyond a block of threads: IrrOrder's first
+  IrrMembers large;  // members too large for a block of threads; the first of IrrOrder
 };
 
-// Enqueues the reading of A.
+// Enqueues the part of the probe that reads A.
 cudaError_t LaunchIrrProbeStart(const IrregularBatch& a, const IrrProbe& probe,
                                 cudaStream_t stream);
 
-// Enqueues what becomes of factors.pivot_growth and factors.quality, from what A became since and
+// Enqueues the computation of factors.pivot_growth and factors.quality from the factors of A and
 // from factors.ipiv.
 cudaError_t LaunchIrrProbeFinish(const IrregularBatch& lu, const BatchFactors& factors,
                                  const IrrProbe& probe, cudaStream_t stream);

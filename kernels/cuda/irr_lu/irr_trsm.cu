@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// A block for a member and MemberBlocking::kChunk columns of B, or every so many where the grid
-// ends before they do.
+// One block per member and MemberBlocking::kChunk columns of B; a block handles several such groups
+// if the grid is too small.
 template <class T>
 __global__ void __launch_bounds__(kThreads) SolveLeafKernel(IrrTrsm<T> trsm, const int32_t* order) {
   constexpr int kChunk = MemberBlocking<T>::kChunk;
@@ -40,11 +40,11 @@ template <class T>
 struct FromRightShared {
   static constexpr int kBlock = MemberBlocking<T>::kBlock;
 
-  alignas(16) T u[kBlock][kBlock + 2];  // [row][column]: what a row's unknown is multiplied with
+  alignas(16) T u[kBlock][kBlock + 2];  // [row][column]: multipliers of a row's unknown
   DivideBy<T> diagonal[kBlock];
 };
 
-// Row i of B, which is in registers meanwhile.
+// Solves for row i of B, held in registers.
 template <class T>
 __device__ void SolveRow(const MatrixView<T>& b, int64_t i, int columns,
                          const FromRightShared<T>& shared) {
@@ -63,8 +63,7 @@ __device__ void SolveRow(const MatrixView<T>& b, int64_t i, int columns,
   }
 }
 
-// A thread for a row of B, and a block for as many as it has threads, or every
-// so many where the grid ends before they do.
+// One thread per row of B; a block handles several groups of rows if the grid is too small.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     SolveLeafFromRightKernel(IrrTrsmFromRight<T> trsm, const int32_t* order) {
@@ -89,7 +88,8 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t first = blockIdx.y * int64_t{kThreads}; first < b.rows;
        first += gridDim.y * int64_t{kThreads}) {
     SolveRow(b, first + threadIdx.x, columns, shared);
-    __syncthreads();  // else the compiler takes all of the triangle to registers before the loop
+    // Otherwise the compiler loads the whole triangle into registers before the loop.
+    __syncthreads();
   }
 }
 
@@ -114,7 +114,7 @@ cudaError_t LaunchIrrTrsm(const IrrTrsm<T>& trsm, const IrrMembers& members, cud
   lower_rows.m = trsm.m - cut;
   lower_rows.t = trsm.t.At(cut, cut);
   lower_rows.b = trsm.b.At(cut, 0);
-  // op(T) is lower triangular: the unknowns of the upper rows come first.
+  // If op(T) is lower triangular, the unknowns of the upper rows come first.
   const bool forward = trsm.lower == (trsm.op == Op::kNone);
   const IrrTrsm<T>& first = forward ? upper_rows : lower_rows;
   const IrrTrsm<T>& second = forward ? lower_rows : upper_rows;

@@ -8,9 +8,9 @@
 
 namespace crout::cuda {
 
-// B := op(T)^-1 B, of which the largest is m x n. A member's order is what B has of it, of rows; T
-// has as many rows and columns, or B no columns. T: a triangle, of which the other one is not read,
-// nor a unit diagonal; `lower` says which one is stored. T: real, or Complex.
+// B := op(T)^-1 B. The largest solve is m x n. The number of rows of a member's B is the member's
+// order; T has at least as many rows and columns, unless B has no columns. T is the triangle that
+// `lower` selects; the other triangle is not read, nor is a unit diagonal. T: real, or Complex.
 template <class T>
 struct IrrTrsm {
   Op op = Op::kNone;
@@ -21,16 +21,16 @@ struct IrrTrsm {
   IrrMatrix<T> b;
 };
 
-// Enqueues the solves of the members, in place and without a workspace: halves of T one after the
-// other and a product between them, and so on down to triangles that a block of threads solves
-// with. T is cut where powers of two times those lie, whatever the largest order is: an element has
-// the same bits in any batch.
+// Enqueues the solves of the members, in place and without a workspace. The recursion solves with
+// one half of T, updates by a product, and solves with the other half, down to triangles that a
+// block of threads handles. T is cut at powers of two times the leaf size, whatever the largest
+// order is, so an element has the same bits in any batch.
 template <class T>
 cudaError_t LaunchIrrTrsm(const IrrTrsm<T>& trsm, const IrrMembers& members, cudaStream_t stream);
 
-// B := B U^-1, of which the largest is m x n: a member's order n is what B has of it, of columns; U
-// has as many rows and columns, or B no rows. U: the upper triangle with its diagonal. T: real, or
-// Complex.
+// B := B U^-1. The largest solve is m x n. The number of columns of a member's B is the member's
+// order n; U has at least as many rows and columns, unless B has no rows. U is the upper triangle
+// with its diagonal. T: real, or Complex.
 template <class T>
 struct IrrTrsmFromRight {
   int m = 0, n = 0;
@@ -38,13 +38,13 @@ struct IrrTrsmFromRight {
   IrrMatrix<T> b;
 };
 
-// Enqueues these solves as the others are, cut likewise.
+// Enqueues these solves like LaunchIrrTrsm, with the same cuts.
 template <class T>
 cudaError_t LaunchIrrTrsmFromRight(const IrrTrsmFromRight<T>& trsm, const IrrMembers& members,
                                    cudaStream_t stream);
 
-// The largest power of two times `leaf` that is below `order`: where a range of more than `leaf`
-// rows or columns is cut.
+// The position of the cut in a range of more than `leaf` rows or columns: the largest power of two
+// times `leaf` that is less than `order`.
 constexpr int CutOf(int order, int leaf) {
   int cut = leaf;
   while (2 * cut < order) cut *= 2;

@@ -13,8 +13,8 @@ namespace crout::cuda {
 namespace {
 
 constexpr int32_t kSmallest = 2048;
-// In 4 streams 16 members of 4096 to 6144 take 1.04 times as long as in 16, and 64 of 2048 to 3072
-// 1.25 times (H100).
+// Measured on an H100: with 4 streams, 16 members of order 4096 to 6144 take 1.04 times as long as
+// with 16, and 64 members of order 2048 to 3072 take 1.25 times as long.
 constexpr size_t kMostAtOnce = 8;
 constexpr size_t kAlignment = 256;
 
@@ -27,7 +27,7 @@ double OperationsOf(const BatchMember& member) {
   return n * n * (std::max(member.rows, member.cols) - n / 3);
 }
 
-// What one lane works on: some of the members, one after the other.
+// The work of one lane: some of the members, one after the other.
 class LargeMembersLane {
  public:
   LargeMembersLane(const LuStreams& streams, const LuPanelKernels& kernels,
@@ -35,7 +35,7 @@ class LargeMembersLane {
                    const StopRequested& stop)
       : streams_(streams), kernels_(kernels), batch_(batch), workspace_(workspace), stop_(stop) {}
 
-  // The member order[k], behind those that were added before.
+  // Appends member order[k] to the lane's work.
   void Add(size_t k) {
     members_.push_back(k);
     operations_ += OperationsOf(Member(k));
@@ -43,13 +43,13 @@ class LargeMembersLane {
   double operations() const { return operations_; }
   bool done() const { return next_ == members_.size(); }
 
-  // Unless done(): enqueues the next panel.
+  // Enqueues the next panel. Call only if not done().
   absl::Status Advance() {
     if (lu_ == nullptr) CROUT_RETURN_IF_ERROR(Start());
     CROUT_RETURN_IF_ERROR(lu_->Advance());
     return lu_->done() ? Finish() : absl::OkStatus();
   }
-  // What the lane's main stream is given from now on comes after all of it.
+  // Later work on the lane's main stream follows everything enqueued so far.
   absl::Status Join() { return streams_.ahead.Join(); }
 
  private:
@@ -87,11 +87,11 @@ class LargeMembersLane {
   const StopRequested& stop_;
   std::vector<size_t> members_;
   double operations_ = 0;
-  size_t next_ = 0;                  // of members_
-  std::unique_ptr<PanelwiseLu> lu_;  // of that one, once it has begun
+  size_t next_ = 0;                  // index in members_
+  std::unique_ptr<PanelwiseLu> lu_;  // factorization of that member, once begun
 };
 
-// The largest first, each to the lane that has the least to do.
+// Assigns the members in descending size, each to the lane with the least work.
 void Distribute(size_t members, std::span<LargeMembersLane> lanes) {
   for (size_t k = 0; k < members; ++k) {
     std::min_element(lanes.begin(), lanes.end(), [](const auto& a, const auto& b) {
@@ -100,7 +100,7 @@ void Distribute(size_t members, std::span<LargeMembersLane> lanes) {
   }
 }
 
-// In turn: the lanes' queues fill evenly, however few launches fit into one.
+// Round-robin, so that the lanes' queues fill evenly even if each holds few launches.
 absl::Status AdvanceAll(std::span<LargeMembersLane> lanes) {
   for (bool any = true; any;) {
     any = false;
@@ -127,7 +127,7 @@ bool LargeMembers::Has(DType dtype, const BatchMember& member) const {
 }
 
 size_t LargeMembers::LuBytes(const BatchExtent& a) const {
-  // Of one that has kSmallest columns or more.
+  // The most rows of a member with at least kSmallest columns.
   const int64_t most_rows = std::max<int64_t>(kSmallest, ElementsOf(a) / kSmallest);
   return Aligned(MostCroutLuWorkspaceBytes(
       kernels_, a.dtype, std::min<int64_t>({a.max_rows, kernels_.MaxRows(a.dtype), most_rows}),
@@ -138,7 +138,7 @@ int64_t LargeMembers::MostAtOnce(const BatchExtent& a) const {
   if (a.max_diagonal < kSmallest) return 0;
   const int64_t fit = std::min(a.diagonals, ElementsOf(a) / kSmallest) / kSmallest;
   const int64_t large = std::min(a.members, std::max<int64_t>(1, fit));
-  // Those beside the first take at most half as much memory as the batch itself.
+  // The additional lanes use at most half as much memory as the batch itself.
   const size_t beside = a.bytes / 2 / (LuBytes(a) + Context::kCublasWorkspaceBytes);
   return std::min(large, 1 + static_cast<int64_t>(std::min(beside, kMostAtOnce - 1)));
 }
@@ -156,8 +156,9 @@ absl::Status LargeMembers::Factor(Context& context, const LargeMembersBatch& bat
   if (workspace.size() < lu_bytes) {
     return absl::InternalError("the workspace of a batch has no room for its large members");
   }
-  // As many as there is room for, not as many as this extent would give: the workspace is of one
-  // that was known less exactly, which may have taken members for larger and had room for fewer.
+  // The workspace determines the number of lanes, not this extent: the workspace may have been
+  // sized for a less exact extent, which overestimates the members and so leaves memory for fewer
+  // lanes.
   const size_t beside = (workspace.size() - lu_bytes) / (lu_bytes + Context::kCublasWorkspaceBytes);
   const SideLanes::Taken taken =
       side_lanes_->Take(std::min({batch.order.size() - 1, kMostAtOnce - 1, beside}));
@@ -176,7 +177,7 @@ absl::Status LargeMembers::Factor(Context& context, const LargeMembersBatch& bat
   Distribute(batch.order.size(), lanes);
   context.report().stop = 0;
   absl::Status status = AdvanceAll(lanes);
-  // Whatever happened: a lane may be amidst a member.
+  // Join on errors as well: a lane may be in the middle of a member.
   for (LargeMembersLane& lane : lanes) status.Update(lane.Join());
   for (size_t k = 0; k < taken.size(); ++k) status.Update(taken[k].Join(context));
   status.Update(context.BindLanes());

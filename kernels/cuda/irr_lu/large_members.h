@@ -22,34 +22,35 @@ namespace crout::cuda {
 struct LargeMembersBatch {
   const IrregularBatch& a;
   std::span<const BatchMember> on_host;
-  std::span<const int32_t> order;  // the large members, by descending size
+  std::span<const int32_t> order;  // the large members, in descending size
   const BatchFactors& factors;
 };
 
-// Their factorizations by crout_lu, a few side by side: one member leaves multiprocessors idle
-// during its panels. Immutable and thread-safe.
+// Factors large members by crout_lu, a few concurrently, because one member leaves multiprocessors
+// idle during its panels. Immutable and thread-safe.
 class LargeMembers {
  public:
-  // With the GPU current.
+  // Requires that the GPU is current.
   static absl::StatusOr<std::unique_ptr<LargeMembers>> Create(const DeviceLimits& limits);
 
-  // By the member alone: from 2048 rows and columns on, up to the rows that crout_lu takes.
+  // Whether a member is large. Depends on the member alone: at least 2048 rows and columns, and at
+  // most as many rows as crout_lu supports.
   bool Has(DType dtype, const BatchMember& member) const;
 
-  // Device memory for Factor, for any batch of this extent (`diagonals` and `max_diagonal` may be
-  // larger than the batch has).
+  // Bytes of device memory for Factor, for any batch of this extent. `diagonals` and `max_diagonal`
+  // may exceed the batch's values.
   size_t WorkspaceBytes(const BatchExtent& a) const;
 
-  // Enqueues the factorization of the members batch.order, with what becomes of their infos. What
-  // the context's stream is given from then on comes after all of it, whatever is returned.
-  // CANCELLED when asked to stop, which happens before each leaf of a panel.
+  // Enqueues the factorization of the members batch.order, and their infos. On success and on
+  // error, later work on the context's stream follows all of it. Returns CANCELLED if `stop`
+  // requests it; this is checked before each leaf of a panel.
   absl::Status Factor(Context& context, const LargeMembersBatch& batch,
                       std::span<std::byte> workspace, const StopRequested& stop) const;
 
  private:
   explicit LargeMembers(const LuPanelKernels& kernels) : kernels_(kernels) {}
 
-  // Of that extent's members, for how many at once there is to be a workspace.
+  // The number of concurrent factorizations for which a batch of this extent gets workspace.
   int64_t MostAtOnce(const BatchExtent& a) const;
   size_t LuBytes(const BatchExtent& a) const;
 

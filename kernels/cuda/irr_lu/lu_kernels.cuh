@@ -1,4 +1,4 @@
-// The kernels that factor whole members, instantiated for one type of element in each lu_*.cu.
+// The kernels that factor whole members; each lu_*.cu instantiates them for one element type.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_LU_KERNELS_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_LU_KERNELS_CUH_
 
@@ -10,8 +10,9 @@
 
 namespace crout::cuda {
 
-// Releases the kernel behind it when its last blocks have begun, and ends when the one before it
-// has: launches for different members overlap, and what comes behind the last waits for all.
+// Lets the next kernel start when this kernel's last blocks have started, and ends only after the
+// previous kernel. So launches for different members overlap, and work behind the last launch waits
+// for all of them.
 template <class T, int kThreads>
 __global__ void __launch_bounds__(kThreads, 512 / kThreads)
     MemberLuKernel(IrrLuBatch<T> batch, const int32_t* order) {
@@ -27,8 +28,8 @@ __global__ void __launch_bounds__(kThreads, 512 / kThreads)
   AwaitKernelBefore();
 }
 
-// Columns right of a block that has fewer of them than MemberBlocking::kBlock follow here: what is
-// right of them begins behind a whole block.
+// If a block has fewer than MemberBlocking::kBlock columns, this kernel also updates the columns up
+// to the end of a whole block, because later updates start there.
 template <class T, int kThreads, bool kInRegisters = true>
 __global__ void __launch_bounds__(kThreads, 512 / kThreads)
     Getf2Kernel(IrrLuBatch<T> batch, int begin, const int32_t* order) {

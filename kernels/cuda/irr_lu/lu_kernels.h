@@ -1,4 +1,4 @@
-// Factorizations of whole members, each by one team of threads.
+// Factors whole members, each by one team of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_LU_KERNELS_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_LU_KERNELS_H_
 
@@ -13,13 +13,15 @@
 
 namespace crout::cuda {
 
-// The least that pivots may be, in device memory; null: any. A pivot whose modulus (of a complex
-// one |Re| + |Im|) is less gets that modulus, and its own sign; of a zero, the positive one. As
-// `first_diagonal` has them for all members.
+// Lower bounds for the moduli of pivots, in device memory; null: no bounds. A pivot whose modulus
+// (|Re| + |Im| for complex numbers) is below its bound is perturbed: its modulus becomes the bound
+// and its sign stays; a zero becomes positive. The arrays cover all members, indexed by
+// `first_diagonal`.
 template <class T>
 struct LeastPivots {
   const RealPart<T>* least = nullptr;  // > 0
-  uint8_t* raised = nullptr;           // := kRaised or kRaisedFromZero; else it stays
+  // Set to kRaised or kRaisedFromZero for a perturbed pivot; otherwise not modified.
+  uint8_t* raised = nullptr;
 
   static constexpr uint8_t kRaised = 1;
   static constexpr uint8_t kRaisedFromZero = 2;
@@ -29,7 +31,8 @@ struct LeastPivots {
   }
 };
 
-// A batch and where its pivots and infos go (BatchFactors). In device memory. T: real, or Complex.
+// A batch, and the destinations of its pivots and infos (BatchFactors). In device memory. T: real,
+// or Complex.
 template <class T>
 struct IrrLuBatch {
   T* data = nullptr;
@@ -39,17 +42,18 @@ struct IrrLuBatch {
   LeastPivots<T> least;
 };
 
-// Enqueues the factorization of a block of columns of the members, from element (begin, begin) of
-// each on: MemberBlocking::kBlock columns or what there are, by a block of threads for each member.
-// `begin` is a multiple of that. Up to 1024 rows are kept in registers; more are worked on where
-// they are, column by column. ipiv as LAPACK's; info is set at begin = 0, and then where it is 0.
+// Enqueues the factorization of a block of columns of the members, from each member's element
+// (begin, begin) on: MemberBlocking::kBlock columns or as many as are left, one block of threads
+// per member. `begin` is a multiple of kBlock. Up to 1024 rows are kept in registers; more rows are
+// updated in memory, column by column. ipiv has LAPACK's format. info is set to 0 at begin = 0, and
+// then to the first singular column.
 template <class T>
 cudaError_t LaunchIrrGetf2(const IrrLuBatch<T>& batch, int begin, const IrrMembers& members,
                            cudaStream_t stream);
 
-// Enqueues the factorization of the members order[0, count), all of `team`, which is not kGrid.
-// `overlap`: it may begin while the kernel before it in the stream, one of these for other members,
-// ends.
+// Enqueues the factorization of the members order[0, count), all of `team`, which must not be
+// kGrid. `overlap`: the kernel may start while the previous kernel in the stream ends. That kernel
+// must be one of these, for other members.
 template <class T>
 cudaError_t LaunchMemberLu(const IrrLuBatch<T>& batch, MemberTeam team, const int32_t* order,
                            int count, bool overlap, cudaStream_t stream);

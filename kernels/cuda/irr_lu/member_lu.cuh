@@ -1,4 +1,4 @@
-// The whole factorization of a member by one block of threads.
+// Factors a whole member with one block of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_LU_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_LU_CUH_
 
@@ -10,7 +10,7 @@ namespace crout::cuda {
 
 template <class T, int kThreads>
 struct MemberLuShared {
-  static constexpr int kRows = 2;  // most of a thread
+  static constexpr int kRows = 2;  // per thread, at most
   static constexpr int kMostRows = kRows * kThreads;
 
   union {
@@ -21,15 +21,16 @@ struct MemberLuShared {
   Moves moves[kWarp];
 };
 
-// Right-looking, by blocks of MemberBlocking::kBlock columns, each factored as two panels. The
-// columns left of a block are exchanged in the end, all at once: by columns that is contiguous.
-// kInRegisters: keeps panels in registers where their rows fit; benchmarks ask what that is worth.
+// Right-looking, by blocks of MemberBlocking::kBlock columns, each factored as two panels.
+// Interchanges to the left of a block are applied together at the end, with contiguous accesses
+// along the columns. kInRegisters: keep panels in registers if their rows fit; benchmarks disable
+// it to measure the gain.
 template <class T, int kThreads, bool kInRegisters = true>
 class MemberLu {
  public:
   using Shared = MemberLuShared<T, kThreads>;
 
-  // `least`: the member's.
+  // `least`: the bounds of this member's pivots.
   __device__ MemberLu(const MatrixView<T>& a, int64_t* ipiv, const LeastPivots<T>& least,
                       Shared& shared)
       : a_(a),
@@ -39,8 +40,8 @@ class MemberLu {
         least_(least),
         shared_(shared) {}
 
-  // Of a member of at most Shared::kMostRows rows. Returns LAPACK's info, the same in all threads
-  // of the block.
+  // Factors a member of at most Shared::kMostRows rows. Returns LAPACK's info, the same in all
+  // threads of the block.
   __device__ int Factor() {
     const int diagonal = min(rows_, cols_);
     int info = 0;
@@ -55,7 +56,7 @@ class MemberLu {
   }
 
   // Factors columns [begin, begin + width), width <= MemberBlocking::kBlock, from row `begin` on,
-  // of a member of any size. Returns 0, or the 1-based number in the block of the first column
+  // of a member of any size. Returns 0, or the 1-based index in the block of the first column
   // without a pivot.
   __device__ int FactorBlock(int begin, int width) {
     int info = 0;
@@ -75,8 +76,8 @@ class MemberLu {
     return info;
   }
 
-  // Takes the columns from the block of columns [begin, begin + width) to `end` to where they are
-  // behind it. kDepth: kBlock, or kPanel where the width is no more than that.
+  // Updates the columns from begin + width to `end` by the factored columns [begin, begin + width).
+  // kDepth: kBlock, or kPanel if the width is at most kPanel.
   template <int kDepth>
   __device__ void UpdateColumns(int begin, int width, int end) {
     constexpr TriangleKind kUnitLower = {true, true};
@@ -127,15 +128,16 @@ class MemberLu {
     return info;
   }
 
-  // moves := the interchanges of rows [begin, begin + count). A barrier before and one after.
+  // moves := the interchanges of rows [begin, begin + count). Requires a barrier before the call;
+  // ends with one.
   __device__ void Trace(int begin, int count) {
     if (threadIdx.x < kWarp) shared_.moves[Lane()] = cuda::Trace(ipiv_, 0, begin, begin + count);
     __syncthreads();
   }
 
-  // Exchanges rows in the columns of every block as the blocks behind it did.
+  // Applies to the columns of every block the interchanges of all later blocks.
   __device__ void ExchangeLeft(int diagonal) {
-    int from[Shared::kRows];  // where what comes to this thread's rows is now
+    int from[Shared::kRows];  // current position of the rows that move to this thread's rows
     for (int r = 0; r < Shared::kRows; ++r) from[r] = Row(r);
     const int last = (diagonal - 1) / kBlock * kBlock;
     for (int begin = last; begin > 0; begin -= kBlock) {
@@ -145,7 +147,7 @@ class MemberLu {
     }
   }
 
-  // from := what `moves` moves to from[].
+  // Replaces each row from[r] by the row that `moves` moves there.
   __device__ void Compose(const Moves& moves, int (&from)[Shared::kRows]) {
     for (int r = 0; r < Shared::kRows; ++r) shared_.source[Row(r)] = Row(r);
     __syncthreads();
@@ -157,7 +159,7 @@ class MemberLu {
     for (int r = 0; r < Shared::kRows; ++r) from[r] = shared_.source[from[r]];
   }
 
-  // Row i of columns [begin, end) := row `from`, of this thread's rows.
+  // Row i of columns [begin, end) := row `from`, for this thread's rows i.
   __device__ void GatherColumns(int begin, int end, const int (&from)[Shared::kRows]) {
     constexpr int kTogether = kPanel / 2;
     static_assert(kBlock % kTogether == 0);

@@ -1,4 +1,4 @@
-// The factorization of a few columns by one block of threads.
+// Factors a few columns with one block of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_PANEL_CUH_
 
@@ -11,8 +11,8 @@
 
 namespace crout::cuda {
 
-// What the warps tell each other: their best candidates for a pivot, and those candidates' rows. In
-// shared memory; two of each, used in turns, so that a column takes one barrier.
+// The data that warps exchange: their best pivot candidates, and those candidates' rows. In shared
+// memory, double-buffered so that a column needs one barrier.
 template <class T, int kThreads>
 struct PanelSlots {
   static constexpr int kWarps = kThreads / kWarp;
@@ -22,9 +22,9 @@ struct PanelSlots {
   int places[2][kWarps];
 };
 
-// A panel of at most kThreads * kRows rows and MemberBlocking::kPanel columns, no more than it has
-// rows, while it is factored: thread t has rows t, t + kThreads, ... in registers. Rows are not
-// moved, but known by the place where they end.
+// A panel during its factorization: at most kThreads * kRows rows and MemberBlocking::kPanel
+// columns, and no more columns than rows. Thread t holds rows t, t + kThreads, ... in registers.
+// Rows do not move; each stores the place where it ends up.
 template <class T, int kThreads, int kRows>
 class MemberPanel {
  public:
@@ -42,9 +42,9 @@ class MemberPanel {
     }
   }
 
-  // Writes ipiv[0, columns), counted from the row `first_row` rows above the panel's, 1-based.
-  // `least`: from the panel's first column on. Returns 0, or the 1-based number of the first column
-  // without a pivot: the same in all threads.
+  // Writes ipiv[0, columns), 1-based and counted from the row `first_row` rows above the panel's
+  // first. `least`: bounds from the panel's first column on. Returns 0, or the 1-based index of the
+  // first column without a pivot, the same in all threads.
   __device__ int Factor(int first_row, int64_t* ipiv, const LeastPivots<T>& least) {
     int singular = 0;
 #pragma unroll
@@ -75,7 +75,7 @@ class MemberPanel {
     return singular;
   }
 
-  // Writes what Factor left in registers to `a`, each row to its new place.
+  // Stores the factored rows in `a`, each at its final place.
   __device__ void Store() const {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -91,7 +91,7 @@ class MemberPanel {
   static constexpr int kColumns = MemberBlocking<T>::kPanel;
   static constexpr int kWarps = kThreads / kWarp;
 
-  // The warp whose slot has column k's pivot.
+  // Returns the warp whose slot has column k's pivot.
   __device__ int FindPivot(int k) {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -120,7 +120,7 @@ class MemberPanel {
     return __ffs(static_cast<int>(BestLane(of_warp))) - 1;
   }
 
-  // Lets rows k and p change places: their elements stay where they are.
+  // Exchanges the places of rows k and p; their elements stay in the same registers.
   __device__ void Exchange(int k, int p) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -135,7 +135,7 @@ class MemberPanel {
   const MatrixView<T>& a_;
   PanelSlots<T, kThreads>& slots_;
   T values_[kRows][kColumns];
-  int place_[kRows];  // -1: no such row
+  int place_[kRows];  // -1: no row
 };
 
 }  // namespace crout::cuda

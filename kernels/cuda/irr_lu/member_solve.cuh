@@ -1,4 +1,4 @@
-// Solves with a member's factors by one block of threads.
+// Solves with a member's factors with one block of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_SOLVE_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_SOLVE_CUH_
 
@@ -8,18 +8,18 @@ namespace crout::cuda {
 
 template <class T>
 struct MemberSolveShared {
-  static constexpr int kTraced = 4;  // chunks of interchanges at once
+  static constexpr int kTraced = 4;  // chunks of interchanges that are traced at a time
 
   UpdateTiles<T> tiles;
   Moves moves[kTraced][kWarp];
 };
 
 // Substitution by blocks of MemberBlocking::kBlock unknowns, for MemberBlocking::kChunk right-hand
-// sides at once. A block has at least as many threads.
+// sides at a time. The block must have at least as many threads.
 template <class T>
 class MemberSolve {
  public:
-  // L and U of a square matrix, and the interchanges of its rows.
+  // `lu`: L and U of a square matrix. `ipiv`: the interchanges of its rows.
   __device__ MemberSolve(const MatrixView<const T>& lu, const int64_t* ipiv, Op op,
                          MemberSolveShared<T>& shared)
       : order_(static_cast<int>(lu.rows)),
@@ -49,7 +49,8 @@ class MemberSolve {
     if (transposed) Exchange<true>(b);
   }
 
-  // Solves for the unknowns from `begin` on, and takes their part off the rows that come after.
+  // Solves for the block of unknowns from `begin` on, and subtracts their contribution from the
+  // remaining rows.
   __device__ void Step(TriangleKind kind, int begin, const MatrixView<T>& b) {
     const int width = min(kBlock, order_ - begin);
     const auto count = static_cast<int>(b.cols);
@@ -67,8 +68,8 @@ class MemberSolve {
     __syncthreads();
   }
 
-  // Exchanges the rows of b as the factorization did, or with kInverse back. Warps trace chunks of
-  // the interchanges side by side, and then apply them one after the other to their columns.
+  // Applies the factorization's row interchanges to b, or undoes them with kInverse. Each warp
+  // traces one chunk of interchanges; then all warps apply the chunks in order to their columns.
   template <bool kInverse>
   __device__ void Exchange(const MatrixView<T>& b) {
     constexpr int kTraced = MemberSolveShared<T>::kTraced;

@@ -1,4 +1,4 @@
-// Which threads work on a member of an irregular batch.
+// Assigns the members of an irregular batch to teams of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_TEAM_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_TEAM_H_
 
@@ -7,15 +7,15 @@
 
 namespace crout::cuda {
 
-// What works on a member, by the larger of its rows and columns alone, so that its results do not
-// depend on its batch: a grid, a block of so many threads, or a warp.
+// The threads that process a member: a grid, a block of the given size, or a warp. The larger of
+// the member's rows and columns alone determines the team, so results do not depend on the batch.
 enum class MemberTeam : uint8_t { kGrid, kBlock512, kBlock256, kBlock128, kWarp };
 inline constexpr int kMemberTeams = 5;
 
-// Members that a block of threads of kWarp works on.
+// Members per block of threads of team kWarp.
 inline constexpr int kWarpsOfBlock = 4;
 
-// The largest that each works on; a grid takes what is beyond.
+// The largest size that a team processes; kGrid has no limit.
 constexpr int32_t LargestOf(MemberTeam team) {
   constexpr int32_t kLargest[] = {std::numeric_limits<int32_t>::max(), 1024, 512, 256, 32};
   return kLargest[static_cast<int>(team)];

@@ -1,6 +1,6 @@
-// How one block of threads takes columns behind a block of factored ones: rows exchanged, a
-// triangle solved with, and its product subtracted from the other rows. The same for the columns of
-// the matrix itself and for right-hand sides.
+// Updates columns by a block of factored ones, with one block of threads: exchanges rows, solves
+// with the triangle, and subtracts its product from the other rows. Serves both the matrix's own
+// columns and right-hand sides.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_UPDATE_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_UPDATE_CUH_
 
@@ -14,8 +14,8 @@
 
 namespace crout::cuda {
 
-// A triangle of order up to kBlock and the columns that are solved for, in shared memory. Columns
-// are so far from each other that a warp reads tiles of them without conflicts of banks.
+// A triangle of order up to kBlock and the columns to solve for, in shared memory. The column
+// stride lets a warp read tiles without bank conflicts.
 template <class T>
 struct UpdateTiles {
   static constexpr int kBlock = MemberBlocking<T>::kBlock;
@@ -23,17 +23,17 @@ struct UpdateTiles {
 
   alignas(16) T triangle[kBlock][kBlock];  // [column][row] of op(T)
   alignas(16) T solved[MemberBlocking<T>::kChunk][kColumnStride];
-  DivideBy<T> diagonal[kBlock];  // unless it is unit
+  DivideBy<T> diagonal[kBlock];  // unused if the diagonal is unit
 };
 
-// Which triangle of op(A) is solved with. A diagonal that is not unit is divided by.
+// The triangle of op(A) to solve with. A non-unit diagonal is divided by.
 struct TriangleKind {
   bool lower;
   bool unit;
 };
 
-// triangle := that of op(A)'s leading `order` rows and columns, behind them the identity's. By the
-// block.
+// triangle := the triangle of op(A)'s leading `order` rows and columns, extended by the identity.
+// Called by all threads of a block.
 template <class T>
 __device__ void LoadTriangle(const StridedMatrix<T>& a, int order, TriangleKind kind,
                              UpdateTiles<T>& tiles) {
@@ -47,8 +47,9 @@ __device__ void LoadTriangle(const StridedMatrix<T>& a, int order, TriangleKind 
   }
 }
 
-// solved := rows [first_row, first_row + order) of `count` columns of `b` from first_col on, with
-// the rows exchanged if kExchange: what goes to other rows goes there at once. By the block.
+// solved := rows [first_row, first_row + order) of `count` columns of `b` from first_col on. With
+// kExchange, the rows are exchanged first: elements that move to other rows are written there
+// directly. Called by all threads of a block.
 template <bool kExchange, class T>
 __device__ void GatherRows(const MatrixView<T>& b, int first_row, int order, int first_col,
                            int count, const Moves& moves, UpdateTiles<T>& tiles) {
@@ -77,8 +78,8 @@ __device__ void GatherRows(const MatrixView<T>& b, int first_row, int order, int
   }
 }
 
-// Solves for the columns in `solved`, a thread for each of the `count`. kDepth: of the triangle,
-// the order at least.
+// Solves for the `count` columns in `solved`, one thread per column. kDepth: at least the order of
+// the triangle.
 template <int kDepth, class T>
 __device__ void SolveTriangle(TriangleKind kind, int count, UpdateTiles<T>& tiles) {
   const auto c = static_cast<int>(threadIdx.x);
@@ -105,7 +106,7 @@ __device__ void SolveTriangle(TriangleKind kind, int count, UpdateTiles<T>& tile
   for (int k = 0; k < kDepth; ++k) tiles.solved[c][k] = x[k];
 }
 
-// b := `solved` in its rows from first_row on. By the block.
+// Stores `solved` in the rows of b from first_row on. Called by all threads of a block.
 template <class T>
 __device__ void StoreSolved(const UpdateTiles<T>& tiles, const MatrixView<T>& b, int first_row,
                             int order, int first_col, int count) {
@@ -117,14 +118,14 @@ __device__ void StoreSolved(const UpdateTiles<T>& tiles, const MatrixView<T>& b,
   }
 }
 
-// The part of a product that a warp computes at once: 16 rows and up to 32 columns.
+// The part of a product that a warp computes at a time: 16 rows and up to 32 columns.
 template <int kDepth, class T>
 class WarpProduct {
  public:
   static constexpr int kTiles = sizeof(T) > 8 ? 2 : 4;
   static constexpr int kColumns = kTiles * 8;
 
-  // Rows [row, row + 16) of op(A), of which there are `rows`, and its `depth` <= kDepth columns.
+  // Loads rows [row, row + 16) of op(A), which has `rows` rows, and its `depth` <= kDepth columns.
   __device__ WarpProduct(const StridedMatrix<T>& a, int row, int rows, int depth)
       : row_(row), rows_(rows) {
 #pragma unroll
@@ -141,8 +142,8 @@ class WarpProduct {
     }
   }
 
-  // c := c - op(A) X in these rows and columns [first, first + kColumns) of `c` and of X, which is
-  // `solved`; of which there are `count`.
+  // c := c - op(A) X in these rows and in columns [first, first + kColumns), of which only the
+  // first `count` columns of `c` exist. X is `solved`.
   __device__ void Subtract(const UpdateTiles<T>& tiles, const MatrixView<T>& c, int first,
                            int count) const {
     TileOfC<T> sums[kTiles] = {};
@@ -160,7 +161,7 @@ class WarpProduct {
   }
 
  private:
-  // Calls f(tile, e, element) for the elements of `c` that this lane has.
+  // Calls f(tile, e, element) for each element of `c` that this lane holds.
   template <class F>
   __device__ void Visit(const MatrixView<T>& c, int first, int count, F f) const {
 #pragma unroll
@@ -179,8 +180,8 @@ class WarpProduct {
   int rows_;
 };
 
-// c := c - op(A) X for c.rows x depth of op(A), X the first c.cols columns of `solved`. By the
-// block.
+// c := c - op(A) X, with op(A) of c.rows x depth and X the first c.cols columns of `solved`. Called
+// by all threads of a block.
 template <int kDepth, class T>
 __device__ void SubtractProduct(const StridedMatrix<T>& a, int depth, const UpdateTiles<T>& tiles,
                                 const MatrixView<T>& c) {
@@ -191,7 +192,8 @@ __device__ void SubtractProduct(const StridedMatrix<T>& a, int depth, const Upda
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int strips = (rows + kTileRows - 1) / kTileRows;
   const int groups = (count + Product::kColumns - 1) / Product::kColumns;
-  const int shares = strips < warps ? groups : 1;  // of a strip's groups, each by a warp
+  // Number of warps that share the column groups of a strip.
+  const int shares = strips < warps ? groups : 1;
   for (int item = warp; item < strips * shares; item += warps) {
     const Product product(a, item / shares * kTileRows, rows, depth);
     for (int group = item % shares; group < groups; group += shares) {

@@ -1,4 +1,4 @@
-// The pivot among candidates of a warp's lanes, where rows are not in the order of the lanes.
+// Finds the pivot among the candidates of a warp's lanes when rows are not in lane order.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_PIVOT_CANDIDATE_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_PIVOT_CANDIDATE_CUH_
 
@@ -9,7 +9,8 @@
 
 namespace crout::cuda {
 
-// An element's KeyOf and the row that it is in now. Default: none, behind all others.
+// An element's KeyOf and its row's current position. The default is no candidate and compares below
+// all others.
 struct PivotCandidate {
   static constexpr int kNoPlace = 0x7fffffff;
 
@@ -23,14 +24,14 @@ struct PivotCandidate {
   }
 };
 
-// By the low words, then by the rows. Seldom needed, and out of the way.
+// Compares the low words, then the rows. Rarely needed, so not inlined.
 static __device__ __noinline__ unsigned BreakTieByPlace(uint64_t key, int place,
                                                         unsigned best_high) {
   const auto low = static_cast<unsigned>(key);
   bool tied = static_cast<unsigned>(key >> 32) == best_high;
   const unsigned best_low = __reduce_max_sync(kAllLanes, tied ? low : 0U);
   tied = tied && low == best_low;
-  // The least place is the largest of what is left of kNoPlace.
+  // The smallest place has the largest difference to kNoPlace.
   const auto left = static_cast<unsigned>(PivotCandidate::kNoPlace - place);
   const unsigned most_left = __reduce_max_sync(kAllLanes, tied ? left : 0U);
   tied = tied && left == most_left;
@@ -38,7 +39,8 @@ static __device__ __noinline__ unsigned BreakTieByPlace(uint64_t key, int place,
   return lanes & -lanes;
 }
 
-// The lane with the largest key, as a mask; of equal ones that in the first row, as LAPACK has it.
+// Returns the lane with the largest key as a mask; among equal keys the one in the first row, like
+// LAPACK.
 __device__ inline unsigned BestLane(const PivotCandidate& of_lane) {
   const auto high = static_cast<unsigned>(of_lane.key >> 32);
   const unsigned best = __reduce_max_sync(kAllLanes, high);

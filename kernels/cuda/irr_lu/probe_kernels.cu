@@ -31,7 +31,7 @@ struct MaxWithoutNan {
   __device__ double operator()(double a, double b) const { return fmax(a, b); }
 };
 
-// The sum of f(i) over begin <= i < end by a warp, in lane 0.
+// The sum of f(i) over begin <= i < end, computed by a warp. Valid in lane 0.
 template <class Value, class F>
 __device__ Value WarpSum(int begin, int end, F f) {
   Value sum = 0;
@@ -40,8 +40,8 @@ __device__ Value WarpSum(int begin, int end, F f) {
   return WarpReduce(sum, Sum());
 }
 
-// A member's columns go to warps in turn: to those of its block, or of the column of blocks that it
-// has. What becomes of a column depends on the column alone, and maxima on no order.
+// Distributes a member's columns to the warps of its block, or of its column of blocks in the grid.
+// A column's result depends on the column alone, and maxima do not depend on the order.
 __device__ int FirstColumn() { return static_cast<int>(blockIdx.y) * kWarps + Warp(); }
 __device__ int ColumnStep() { return static_cast<int>(gridDim.y) * kWarps; }
 
@@ -57,7 +57,7 @@ struct Probed {
   const MatrixView<const T> matrix;
 };
 
-// Behind it the first thread has those of the block's columns.
+// Computes both maxima over the columns of this block. Valid in the first thread.
 template <class T>
 __device__ void FindNorms(const Probed<T>& a, double* max_abs, double* norm_one) {
   double largest = 0;
@@ -86,7 +86,7 @@ __device__ void MultiplyMatrix(const Probed<T>& a, double scale) {
   }
 }
 
-// rows := which row of A the interchanges bring to each row. By a warp.
+// rows[i] := the row of A that the interchanges bring to row i. Called by a warp.
 __device__ void TraceRows(const int64_t* ipiv, const BatchMember& member, int32_t* rows) {
   for (int i = Lane(); i < member.rows; i += kWarp) rows[i] = i;
   __syncwarp();
@@ -101,7 +101,7 @@ __device__ void TraceRows(const int64_t* ipiv, const BatchMember& member, int32_
   }
 }
 
-// By a warp.
+// Called by a warp.
 template <class T>
 __device__ void WriteCondition(const Probed<T>& lu, float* condition) {
   double least = INFINITY;
@@ -133,7 +133,7 @@ __device__ void MultiplyLower(const Probed<T>& lu) {
   }
 }
 
-// Behind it the first thread has those of the block's columns.
+// Computes both maxima over the columns of this block. Valid in the first thread.
 template <class T>
 __device__ void MultiplyUpper(const Probed<T>& lu, double* difference, double* max_abs_u) {
   using Wide = WideType<T>;
@@ -165,7 +165,7 @@ __device__ void WriteFigures(const Probed<T>& lu, double probe, double max_abs_u
                              double* pivot_growth, double* quality) {
   constexpr DType kDType = kDTypeOnHost<T>;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  // Any NaN or Inf in L or U is one in the probe.
+  // Any NaN or Inf in L or U makes the probe non-finite.
   const double largest = isfinite(probe) ? DivisibleOrInfinity(max_abs_u, kDType) : kInfinity;
   const double max_abs = *lu.part.max_abs();
   FactorProbe with;
@@ -176,8 +176,8 @@ __device__ void WriteFigures(const Probed<T>& lu, double probe, double max_abs_u
   *quality = finite ? FactorQuality(probe, with, *lu.part.norm_one(), kDType) : kInfinity;
 }
 
-// Replaces the zero pivots of member `index`, whose growth has been written, where it hides what
-// they show. By one thread: hardly any member has some.
+// Replaces the zero pivots of member `index` if pivot growth makes them meaningless. The growth
+// must already be stored. Runs in one thread, because few members have zero pivots.
 template <class T>
 __device__ void JudgeZeroPivots(const ProbedBatch<T>& batch, const ProbedFactors& factors,
                                 int32_t index) {
@@ -195,7 +195,7 @@ __device__ void JudgeZeroPivots(const ProbedBatch<T>& batch, const ProbedFactors
   factors.info[index] = 0;
 }
 
-// A block for each member.
+// One block per member.
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads) StartKernel(ProbedBatch<T> batch) {
   __shared__ double scale;
@@ -235,8 +235,8 @@ __global__ void __launch_bounds__(kBlockThreads)
   JudgeZeroPivots(batch, factors, static_cast<int32_t>(blockIdx.x));
 }
 
-// The same in steps, for large members: kSlices blocks for each. Maxima are taken of the bits of
-// numbers that are not negative; of those a NaN is the largest.
+// The same in several kernels for large members, with kSlices blocks each. Maxima compare the bits
+// of non-negative numbers; NaN is the largest.
 constexpr unsigned kSlices = 64;
 
 __device__ void AtLeast(double* most, double value) {
@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   MultiplyMatrix(a, ProbeScale(*a.part.max_abs()));
 }
 
-// A warp for each member; and its figures are 0, to be maxima.
+// One warp per member. Also zeroes the member's figures, which later kernels compute as maxima.
 template <class T>
 __global__ void RowsKernel(ProbedBatch<T> batch, ProbedFactors factors, IrrMembers large) {
   const int32_t index = large.order[blockIdx.x];

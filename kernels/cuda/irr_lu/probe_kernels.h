@@ -1,4 +1,4 @@
-// The kernels behind irr_probe.h. C++17: kernels include it.
+// The kernels of irr_probe.h. C++17: kernels include it.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_PROBE_KERNELS_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_PROBE_KERNELS_H_
 
@@ -30,15 +30,16 @@ class ProbePart {
     return (bytes + kHead - 1) / kHead * kHead;
   }
 
-  CROUT_HOST_DEVICE double* max_abs() const {
-    return reinterpret_cast<double*>(memory_);
-  }  // 0 if empty, no NaN
+  // 0 if empty; never NaN.
+  CROUT_HOST_DEVICE double* max_abs() const { return reinterpret_cast<double*>(memory_); }
   CROUT_HOST_DEVICE double* norm_one() const { return max_abs() + 1; }
+  // z^T A.
   CROUT_HOST_DEVICE Wide* matrix_products() const {
     return reinterpret_cast<Wide*>(memory_ + kHead);
-  }                                                                                     // z^T A
-  CROUT_HOST_DEVICE Wide* lower_products() const { return matrix_products() + cols_; }  // (P z)^T L
-  // Which row of A is now in each row.
+  }
+  // (P z)^T L.
+  CROUT_HOST_DEVICE Wide* lower_products() const { return matrix_products() + cols_; }
+  // rows()[i]: the row of A that is now row i.
   CROUT_HOST_DEVICE int32_t* rows() const {
     return reinterpret_cast<int32_t*>(lower_products() + diagonal_);
   }
@@ -51,7 +52,7 @@ class ProbePart {
   int32_t diagonal_;
 };
 
-// A factored batch as the kernels read it; all of it lies in device memory.
+// A factored batch as the kernels read it. All of it lies in device memory.
 template <class T>
 struct ProbedBatch {
   T* data = nullptr;
@@ -64,10 +65,10 @@ struct ProbedFactors {
   int32_t* info = nullptr;
   double* pivot_growth = nullptr;
   double* quality = nullptr;
-  float* pivot_condition = nullptr;  // null: not asked for
+  float* pivot_condition = nullptr;  // null: not requested
 };
 
-// `large`: the members that are beyond a block of threads (MemberTeam::kGrid), all of them.
+// `large`: all members that are too large for a block of threads (TeamOf is MemberTeam::kGrid).
 template <class T>
 cudaError_t LaunchProbeStart(const ProbedBatch<T>& batch, int64_t members, const IrrMembers& large,
                              cudaStream_t stream);

@@ -1,4 +1,4 @@
-// Pivots that are too small, made larger.
+// Perturbs pivots that are too small.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_RAISE_PIVOT_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_RAISE_PIVOT_CUH_
 
@@ -9,8 +9,9 @@
 
 namespace crout::cuda {
 
-// The pivot of column k, or one of the size that it must have. `tells`: whether this thread, one of
-// those that ask, says that it was raised. NaN stays.
+// Returns the pivot of column k, perturbed to the size of its bound if it is smaller. NaN is
+// returned unchanged. `tells`: this thread records the perturbation; set it in one of the threads
+// that call.
 template <class T>
 __device__ T RaisePivot(T pivot, const LeastPivots<T>& bounds, int k, bool tells) {
   if (bounds.least == nullptr) return pivot;
@@ -23,7 +24,7 @@ __device__ T RaisePivot(T pivot, const LeastPivots<T>& bounds, int k, bool tells
   }
   if (zero) return T{least};
   if constexpr (kIsComplex<T>) {
-    // Of the smallest of numbers the quotient might be infinite.
+    // For a subnormal size, the quotient might be infinite.
     if (size < std::numeric_limits<RealPart<T>>::min()) return T{least};
     return pivot * (least / size);
   } else {

@@ -1,4 +1,4 @@
-// Streams beside a context's own, for members of a batch that are factored side by side.
+// Additional streams beside a context's own, for members of a batch that are factored concurrently.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_SIDE_LANES_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_SIDE_LANES_H_
 
@@ -19,21 +19,21 @@
 
 namespace crout::cuda {
 
-// One of them, with the lanes that look-ahead needs. It has no cuBLAS handles but those of the
+// An additional stream with the lanes that look-ahead needs. It borrows the cuBLAS handles of the
 // context whose members it works on. Not thread-safe.
 class SideLane {
  public:
-  // With the GPU current.
+  // Requires that the GPU is current.
   static absl::StatusOr<std::unique_ptr<SideLane>> Create(const DeviceLimits& limits);
 
   Lane main() const { return ahead_->main(); }
   LookAhead& ahead() { return *ahead_; }
 
-  // What is enqueued here from now on comes after all that is on the context's stream, and is
-  // enqueued by the context's handles, in this workspace.
+  // Later work on this lane follows everything enqueued on the context's stream. It uses the
+  // context's handles and `cublas_workspace`.
   absl::Status Fork(Context& context, std::span<std::byte> cublas_workspace);
-  // What is enqueued on the context's stream from now on comes after all that is here. Its handles
-  // are the context's own again once its lanes are bound.
+  // Later work on the context's stream follows everything enqueued on this lane. The caller must
+  // then bind the context's lanes to regain its handles.
   absl::Status Join(Context& context);
 
  private:
@@ -45,11 +45,12 @@ class SideLane {
   Event joined_;
 };
 
-// A device's lanes, made once. Whoever enqueues takes some meanwhile: behind what others left on
-// them, which was joined to their streams. Thread-safe.
+// The side lanes of a device, created once. A caller takes lanes while it enqueues work. Its work
+// follows earlier work on these lanes, which was joined to the stream of its own caller.
+// Thread-safe.
 class SideLanes {
  public:
-  // Back where they came from in the end.
+  // Lanes in use; the destructor returns them.
   class Taken {
    public:
     Taken(SideLanes& from, std::vector<std::unique_ptr<SideLane>> lanes)
@@ -66,11 +67,11 @@ class SideLanes {
     std::vector<std::unique_ptr<SideLane>> lanes_;
   };
 
-  // With the GPU current.
+  // Requires that the GPU is current.
   static absl::StatusOr<std::unique_ptr<SideLanes>> Create(size_t count,
                                                            const DeviceLimits& limits);
 
-  // Of those that nobody has, at most so many.
+  // Takes at most `most` of the free lanes.
   Taken Take(size_t most);
 
  private:

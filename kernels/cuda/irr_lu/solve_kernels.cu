@@ -28,7 +28,7 @@ __device__ Solve<T> SolveOf(const IrrSolveBatch<T>& batch, int32_t i) {
           batch.info[i] > 0};
 }
 
-// By `threads` of them, of which this one is `thread`.
+// Called by `threads` threads; `thread` is the caller's index.
 template <class T>
 __device__ void FillWithNan(const MatrixView<T>& b, unsigned thread, unsigned threads) {
   for (int64_t j = 0; j < b.cols; ++j) {
@@ -38,7 +38,7 @@ __device__ void FillWithNan(const MatrixView<T>& b, unsigned thread, unsigned th
   }
 }
 
-// As MemberLuKernel overlaps with the kernels behind and before it.
+// Overlaps with the previous and next kernels in the same way as MemberLuKernel.
 template <class T, int kThreads>
 __global__ void __launch_bounds__(kThreads, 512 / kThreads)
     MemberSolveKernel(IrrSolveBatch<T> batch, Op op, const int32_t* order) {
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kWarpsOfBlock* kWarp)
   if (k < count) {
     const Solve<T> solve = SolveOf(batch, order[k]);
     if (solve.b.cols == 0) {
-      // Nothing to do, and A need not be square.
+      // Nothing to do; A may be non-square.
     } else if (solve.singular) {
       FillWithNan(solve.b, threadIdx.x % kWarp, kWarp);
     } else if (solve.lu.rows <= 8) {

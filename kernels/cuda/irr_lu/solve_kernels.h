@@ -13,9 +13,9 @@
 
 namespace crout::cuda {
 
-// What a factorization left of a batch, and right-hand sides, which become the solutions. In device
-// memory. Member i of `b_members` is square member i's: as many rows, any number of columns. T:
-// real, or Complex.
+// The factors of a batch, and right-hand sides that the solutions replace. In device memory. Member
+// i of `b_members` has as many rows as the square member i of the factors, and any number of
+// columns. T: real, or Complex.
 template <class T>
 struct IrrSolveBatch {
   const T* lu = nullptr;
@@ -26,13 +26,13 @@ struct IrrSolveBatch {
   const BatchMember* b_members = nullptr;
 };
 
-// Enqueues the solves with op(A) of the members order[0, count), all of `team`, which is not kGrid.
-// Where A is singular, NaN. `overlap`: as LaunchMemberLu's.
+// Enqueues the solves with op(A) of the members order[0, count), all of `team`, which must not be
+// kGrid. If A is singular, X is NaN. `overlap` has the meaning it has in LaunchMemberLu.
 template <class T>
 cudaError_t LaunchMemberSolve(const IrrSolveBatch<T>& batch, Op op, MemberTeam team,
                               const int32_t* order, int count, bool overlap, cudaStream_t stream);
 
-// Enqueues what makes X NaN for those of the members whose A is singular.
+// Enqueues X := NaN for those members whose A is singular.
 template <class T>
 cudaError_t LaunchFillSingular(const IrrSolveBatch<T>& batch, const IrrMembers& members,
                                cudaStream_t stream);

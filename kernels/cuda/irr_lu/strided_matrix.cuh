@@ -1,4 +1,4 @@
-// op(A) as kernels read it.
+// Access to op(A) in kernels.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_STRIDED_MATRIX_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_STRIDED_MATRIX_CUH_
 

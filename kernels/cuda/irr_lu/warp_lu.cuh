@@ -1,4 +1,4 @@
-// The factorization of a member of up to 32 x 32 by one warp.
+// Factors a member of up to 32 x 32 with one warp.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_WARP_LU_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_WARP_LU_CUH_
 
@@ -10,9 +10,9 @@
 
 namespace crout::cuda {
 
-// Lane i keeps row i of `a` in registers, kColumns of them at least; rows are not moved, but known
-// by the place where they end. ipiv[0, min(rows, cols)) and *info as LAPACK's; `least`: the
-// member's. By a whole warp.
+// Lane i keeps row i of `a` in registers; kColumns is at least a.cols. Rows do not move; each
+// stores the place where it ends up. ipiv[0, min(rows, cols)) and *info have LAPACK's format.
+// `least`: the bounds of the member's pivots. Called by a whole warp.
 template <int kColumns, class T>
 __device__ void FactorByWarp(const MatrixView<T>& a, int64_t* ipiv, int32_t* info,
                              const LeastPivots<T>& least) {
@@ -24,7 +24,7 @@ __device__ void FactorByWarp(const MatrixView<T>& a, int64_t* ipiv, int32_t* inf
   for (int c = 0; c < kColumns; ++c) row[c] = lane < rows && c < cols ? a(lane, c) : T{0};
   int place = lane < rows ? lane : -1;
   int singular = 0;
-  int pivot_place = 0;  // of step `lane`
+  int pivot_place = 0;  // place of the pivot row of step `lane`
 #pragma unroll
   for (int k = 0; k < kColumns; ++k) {
     if (k >= min(rows, cols)) break;

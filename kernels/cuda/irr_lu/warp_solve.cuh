@@ -1,4 +1,4 @@
-// Solves with the factors of a member of up to 32 x 32 by one warp.
+// Solves with the factors of a member of up to 32 x 32 with one warp.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_WARP_SOLVE_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_WARP_SOLVE_CUH_
 
@@ -8,7 +8,7 @@
 namespace crout::cuda {
 
 // b := op(A)^-1 b for A of order up to kOrder. Lane i keeps row i of op(A) in registers and solves
-// for unknown i, of a few right-hand sides at once. By a whole warp.
+// for unknown i, for a few right-hand sides at a time. Called by a whole warp.
 template <int kOrder, class T>
 __device__ void SolveByWarp(const MatrixView<const T>& lu, const int64_t* ipiv, Op op,
                             const MatrixView<T>& b) {

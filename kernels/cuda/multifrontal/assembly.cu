@@ -19,7 +19,7 @@ unsigned BlocksFor(int64_t count, int64_t each) {
   return static_cast<unsigned>((count + each - 1) / each);
 }
 
-// Entry e of a, which is in that column, as B has it.
+// Entry e of a, which lies in `column`, scaled and converted to T.
 template <class T, class Source>
 __device__ T Scaled(const SparseView<Source>& a, const FrontScales& scales, int64_t e,
                     int64_t column) {
@@ -30,7 +30,7 @@ __device__ T Scaled(const SparseView<Source>& a, const FrontScales& scales, int6
   return static_cast<T>(wide * by.first * by.second);
 }
 
-// A thread for a front, step by step.
+// One thread per front, in traversal order.
 __global__ void __launch_bounds__(kThreads) PackFrontsKernel(FrontArrays from, Front* fronts) {
   const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   if (i >= from.fronts) return;
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) PackFrontsKernel(FrontArrays from, F
                from.child_start[f + 1]};
 }
 
-// A thread for a position.
+// One thread per position.
 __global__ void __launch_bounds__(kThreads)
     PlacePositionsKernel(FrontTree tree, int64_t n, const int32_t* row_order,
                          const int32_t* column_order, FrontPositions to) {
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kThreads)
   to.front[k] = FrontOf(tree, k);
 }
 
-// A warp for a front: where its border's positions are in its parent.
+// One warp per front. Finds the places of the front's border positions in its parent.
 __global__ void __launch_bounds__(kThreads)
     PlaceBordersKernel(FrontTree tree, const int32_t* border, int32_t* place) {
   const int64_t f = (blockIdx.x * int64_t{kThreads} + threadIdx.x) / kWarp;
@@ -74,8 +74,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A warp for a front: the positions that its border's places in its parent stand for. Each is
-// followed up to the front that eliminates it.
+// One warp per front. Computes the positions of the front's border from their places in its parent:
+// follows each place up to the front that eliminates it.
 __global__ void __launch_bounds__(kThreads) NumberBordersKernel(FrontTree tree, int32_t* border) {
   const int64_t f = (blockIdx.x * int64_t{kThreads} + threadIdx.x) / kWarp;
   if (f >= tree.count) return;
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kThreads) NumberBordersKernel(FrontTree tree, 
   }
 }
 
-// A warp for a column of A.
+// One warp per column of A.
 template <class T, class Source>
 __global__ void __launch_bounds__(kThreads)
     PutEntriesKernel(FrontTree tree, FrontPositions positions, const int32_t* border,
@@ -105,13 +105,13 @@ __global__ void __launch_bounds__(kThreads)
     const Front front = tree.fronts[positions.front[min(row, column)]];
     const int32_t i = PlaceIn(front, border, row);
     const int32_t k = PlaceIn(front, border, column);
-    if (i < 0 || k < 0) continue;  // of another pattern than was analysed
+    if (i < 0 || k < 0) continue;  // the entry is outside of the analyzed pattern
     T& to = k < front.d1 ? front.Panel(factor)(i, k) : front.U12(factor)(i, k - front.d1);
     to = Scaled<T>(a, scales, e, j);
   }
 }
 
-// A warp for a column: least[k] := its largest entry in rows that are not kept.
+// One warp per column: largest_of[k] := its largest entry in rows that are not kept.
 template <class T, class Source>
 __global__ void __launch_bounds__(kThreads)
     LargestOfColumnsKernel(SparseView<Source> a, FrontScales scales, const int32_t* column_order,
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) atomicMax(&report->max_abs, AbsBits(largest));
 }
 
-// least: on entry the largest entries.
+// On entry, `least` holds the largest entries.
 template <class Real>
 __global__ void __launch_bounds__(kThreads)
     LeastPivotsKernel(FrontTree tree, int64_t n, double with_border, double without,
@@ -165,8 +165,8 @@ __global__ void __launch_bounds__(kThreads) PlaceMembersKernel(FrontTree tree, F
 
 constexpr int kColumns = kColumnsOfExtendAdd;
 
-// A block for a front and kColumns of its columns, or every so many where the grid ends before they
-// do. A warp adds a child's column.
+// One block per front and kColumns of its columns; a block handles several such groups if the grid
+// is too small. A warp adds one column of a child at a time.
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(kThreads)
       const int end = FirstNotLess(child.d2, first + kColumns, at);
       const MatrixView<const T> from = child.Contribution<const T>(contributions);
       constexpr int kWarps = kThreads / kWarp;
-      constexpr int kTogether = kColumns / kWarps;  // as many as there can be of a warp
+      constexpr int kTogether = kColumns / kWarps;  // the most columns that a warp can have
       T* upper[kTogether];
       T* lower[kTogether];
       int mine = 0;
@@ -227,12 +227,12 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// From so many children of a front on its columns are assembled one by one: a block that goes
-// through the children of several together does it in turn for each, and waits for what one left
-// before it looks at the next.
+// From this number of children on, the columns of a front are assembled one by one. A block that
+// handles several columns iterates over the children and waits for each child before it reads the
+// next.
 constexpr int32_t kManyToAdd = 16;
 
-// A warp for a column of a front, in shared memory, of which a warp has `rows` elements.
+// One warp per column of a front. It sums in shared memory, where it has `rows` elements.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     ExtendAddOfManyKernel(FrontTree tree, const int32_t* order, int rows, T* factor,
@@ -244,14 +244,14 @@ __global__ void __launch_bounds__(kThreads)
   const Front front = tree.fronts[order[blockIdx.x]];
   const auto size = static_cast<int>(front.size());
   const int j = static_cast<int>(blockIdx.y) * (kThreads / kWarp) + warp;
-  if (j >= size) return;  // the whole warp
+  if (j >= size) return;  // uniform in the warp
   const bool own = j < front.d1;
   T* const upper = own ? &front.Panel(factor)(0, j) : &front.U12(factor)(0, j - front.d1);
   T* const lower = own ? upper : &front.Contribution(contributions)(0, j - front.d1) - front.d1;
   for (int i = lane; i < size; i += kWarp) sums[i] = (i < front.d1 ? upper : lower)[i];
   __syncwarp();
   for (int32_t first = front.child_begin; first < front.child_end; first += kWarp) {
-    // A lane looks for the column in a child.
+    // Each lane searches for the column in one child.
     ChildInLane<T> of_lane;
     bool has = false;
     if (first + lane < front.child_end) {
@@ -261,8 +261,8 @@ __global__ void __launch_bounds__(kThreads)
       has = at < of_lane.d2 && of_lane.place[at] == j;
       of_lane.from += int64_t{at} * of_lane.d2;
     }
-    // Those that have it add theirs one after the other; the first elements of several are on their
-    // way at once.
+    // The children that have the column add theirs one after the other. The first elements of
+    // several children are loaded at once.
     for (unsigned having = __ballot_sync(kAllLanes, has); having != 0;) {
       constexpr int kTogether = 4;
       ChildInLane<T> child[kTogether];

@@ -1,4 +1,4 @@
-// Children of a front, each known to one lane of a warp: many are looked up at once.
+// Children of a front, one per lane of a warp, so that many are looked up at once.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_CHILD_IN_LANE_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_CHILD_IN_LANE_CUH_
 
@@ -10,11 +10,11 @@ namespace crout::cuda {
 
 template <class T>
 struct ChildInLane {
-  const T* from = nullptr;         // what it left
-  const int32_t* place = nullptr;  // where its border is in the front, d2 places
+  const T* from = nullptr;         // the child's contribution
+  const int32_t* place = nullptr;  // places of the child's border in the front; d2 elements
   int32_t d2 = 0;
 
-  // That lane's, in every lane. By the whole warp.
+  // Returns the child of lane `lane` in every lane. Called by the whole warp.
   __device__ ChildInLane Of(int lane) const {
     return {Given(from, lane), Given(place, lane), __shfl_sync(kAllLanes, d2, lane)};
   }

@@ -39,7 +39,7 @@ Front MakeFront(const Analysis& analysis, int64_t f, int64_t shift) {
 
 absl::StatusOr<LevelBatches> BatchesIn(Context& context, const Analysis& analysis,
                                        const FactorBlock& block, const std::byte* factor) {
-  // Few, of most trees all: the host waits for them.
+  // Reads few batches first, because the host waits for them; they suffice for most trees.
   constexpr int64_t kFirst = 256;
   const int64_t most = LevelPlan::MostBatches(analysis);
   std::vector<FrontBatch> batches;

@@ -1,4 +1,5 @@
-// What the CUDA device keeps behind a factor's fronts, in the same block: what its solves read.
+// The data that the CUDA device stores behind a factor's fronts, in the same block. Solves read
+// them.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FACTOR_BLOCK_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FACTOR_BLOCK_H_
 
@@ -16,12 +17,12 @@
 
 namespace crout::cuda {
 
-// Arrays that follow each other in one block of memory, each from a multiple of 256 bytes on.
+// Places arrays one after the other in a block of memory, each at a multiple of 256 bytes.
 class BlockPlan {
  public:
   explicit BlockPlan(size_t begin) : end_(begin) {}
 
-  // Where an array of so many bytes begins.
+  // Returns the offset of an array of `bytes` bytes.
   size_t Add(size_t bytes) {
     const size_t begin = (end_ + kAlignment - 1) / kAlignment * kAlignment;
     end_ = begin + bytes;
@@ -34,33 +35,36 @@ class BlockPlan {
   size_t end_;
 };
 
-// Offsets in the block: MultifrontalLayout's, and behind it what solves need of the analysis, so
-// that none of them sends it again: it moves with the factor and is part of its bytes. What is from
-// `fronts` up to `permutation` follows from the analysis and from `depth` alone, and is the same in
-// all factors by both.
+// Offsets in the block: MultifrontalLayout's, and behind them the parts of the analysis that solves
+// need. So no solve sends them again, they move with the factor, and they count as its bytes. The
+// arrays from `fronts` up to `permutation` depend only on the analysis and on `depth`, and are the
+// same in all factors with both.
 struct FactorBlock {
   FactorBlock(const Analysis& analysis, DType dtype);
 
-  size_t pivots;   // MultifrontalLayout::pivots
-  size_t fronts;   // Front[fronts]
-  size_t order;    // int32[fronts]: LevelPlan::order
-  size_t depth;    // int32, right behind it: of the Traversal whose contributions `fronts` say
-  size_t batches;  // FrontBatch[LevelPlan::MostBatches]: LevelBatches::all, and one without fronts
-  size_t child;    // int32: Analysis::child
-  size_t place;    // int32: Analysis::place_in_parent
-  size_t rows;     // int32[n]: Analysis::row_order
-  size_t columns;  // int32[n]: column_order
-  size_t scales;   // double[2 n], of rows, then of columns; where there are none, 0
+  size_t pivots;  // MultifrontalLayout::pivots
+  size_t fronts;  // Front[fronts]
+  size_t order;   // int32[fronts]: LevelPlan::order
+  // int32, right behind `order`: depth of the Traversal that placed the contributions in `fronts`.
+  size_t depth;
+  // FrontBatch[LevelPlan::MostBatches]: LevelBatches::all, terminated by a batch without fronts.
+  size_t batches;
+  size_t child;        // int32: Analysis::child
+  size_t place;        // int32: Analysis::place_in_parent
+  size_t rows;         // int32[n]: Analysis::row_order
+  size_t columns;      // int32[n]: Analysis::column_order
+  size_t scales;       // double[2 n]: of rows, then of columns; the offset is 0 if there are none
   size_t permutation;  // int32[n]: PivotRecord::permutation
-  size_t diagonal;     // of type dtype[n]: PivotRecord::diagonal
+  size_t diagonal;     // dtype[n]: PivotRecord::diagonal
   size_t bytes;
 };
 
-// Front f, of a step with that TraversalStep::shift, as kernels know it.
+// Front f in the form that kernels use. `shift` is the TraversalStep::shift of its step.
 Front MakeFront(const Analysis& analysis, int64_t f, int64_t shift);
 
-// What a factor in device memory holds of its analysis' LevelPlan. Reading them takes the host less
-// time than finding them anew. Block until the work that is enqueued on the context has ended.
+// Read the parts of a factor in device memory that hold its analysis' LevelPlan. This takes the
+// host less time than computing them again. Both block until the work enqueued on the context has
+// ended.
 absl::StatusOr<LevelBatches> BatchesIn(Context& context, const Analysis& analysis,
                                        const FactorBlock& block, const std::byte* factor);
 struct PlanInFactor {

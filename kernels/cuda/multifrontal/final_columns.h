@@ -1,4 +1,4 @@
-// How far a GPU is with a tree of fronts, as far as the host has waited for it.
+// Progress of a GPU in a tree of fronts, as far as the host has waited for it.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FINAL_COLUMNS_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FINAL_COLUMNS_H_
 
@@ -11,18 +11,18 @@
 
 namespace crout::cuda {
 
-// Counts the columns of fronts as these are enqueued.
+// Counts the columns of fronts as they are enqueued.
 class FinalColumns {
  public:
-  // Both outlive it; `order`: what batches are parts of.
+  // Both arguments outlive the object. `order`: the order that batches are ranges of.
   FinalColumns(const Analysis& analysis, std::span<const int32_t> order)
       : analysis_(analysis), order_(order) {}
 
-  // These were enqueued, too.
+  // Adds the fronts of `batch`.
   void Enqueue(const FrontBatch& batch) { uncounted_.push_back({batch.begin, batch.end}); }
 
-  // Of all that were. Fronts are looked at here alone, each once: a factorization that takes no
-  // time, which asks for none, looks at none.
+  // Returns the columns of all enqueued fronts. Fronts are read only here, once each, so a short
+  // factorization, which never calls this, reads none.
   int64_t Enqueued() {
     for (const Range& range : uncounted_) {
       for (int32_t i = range.begin; i < range.end; ++i) columns_ += analysis_.eliminated(order_[i]);

@@ -16,15 +16,17 @@
 namespace crout::cuda {
 namespace {
 
-// From that order of F11 on, so few fronts are factored faster one by one.
+// A batch of at most kMostAlone fronts with F11 of at least this order is factored faster one by
+// one.
 constexpr int32_t kSmallestAlone = 512;
 constexpr int32_t kMostAlone = 4;
-// Larger F11 of a batch that leaves multiprocessors idle are worked on by many blocks each.
+// In a batch that leaves multiprocessors idle, each F11 above this order is factored by many
+// blocks.
 constexpr int32_t kSmallestOnGrid = 128;
 constexpr int32_t kMostOnGrid = 64;
-// Products from that order on are cuBLAS's, front by front, if they are of kLeaf terms at least.
+// Products of at least this order use cuBLAS, front by front, if they have at least kLeaf terms.
 constexpr int32_t kSmallestByBlas = 384;
-// Of triangles whose solves are not cut up further into products of cuBLAS.
+// Order of the triangles whose solves are not split further into cuBLAS products.
 constexpr int kLeaf = 128;
 
 bool GoesOnGrid(const FrontBatch& batch) {
@@ -108,25 +110,26 @@ class FrontLu {
     return absl::OkStatus();
   }
 
-  // Beside each other, since each is a chain of steps that leave room on the GPU.
+  // Both solves run concurrently, because each is a chain of steps that leaves multiprocessors
+  // idle.
   absl::Status SolveBoth() {
     LookAhead& ahead = context_.look_ahead();
     CROUT_RETURN_IF_ERROR(ahead.Fork());
     absl::Status status = SolveUpperOn(ahead.urgent());
     if (status.ok()) status = SolveLower(context_.lane(), 0, batch_.d1, kLeaf);
-    // Also of what is given up: whoever waits for the context waits for both.
+    // Join after an error too, so that a wait for the context covers both lanes.
     const absl::Status joined = ahead.Join();
     return status.ok() ? joined : status;
   }
   absl::Status SolveUpperOn(const Lane& lane) {
-    // crout_lu gave the handle a workspace of its own.
+    // Set again, because crout_lu sets the handle's workspace to its own.
     CROUT_RETURN_IF_CUBLAS_ERROR(
         cublasSetWorkspace(lane.cublas, memory_.cublas.data(), memory_.cublas.size()));
     return SolveUpper(lane, 0, batch_.d1, kLeaf);
   }
 
-  // U12 := L11^-1 U12, its rows [begin, end), from which those above are subtracted. More than
-  // `most` rows by halves, and products of cuBLAS between them.
+  // U12 := L11^-1 U12 in rows [begin, end), from which the product with the rows above is already
+  // subtracted. More than `most` rows are halved, with a cuBLAS product between the halves.
   absl::Status SolveLower(const Lane& lane, int begin, int end, int most) {
     if (end - begin <= most) {
       IrrTrsm<T> leaf;
@@ -149,7 +152,7 @@ class FrontLu {
     return SolveLower(lane, middle, end, most);
   }
 
-  // L21 := L21 U11^-1, its columns [begin, end), likewise.
+  // L21 := L21 U11^-1 in columns [begin, end), by the same recursion.
   absl::Status SolveUpper(const Lane& lane, int begin, int end, int most) {
     if (end - begin <= most) {
       IrrTrsmFromRight<T> leaf;
@@ -199,7 +202,8 @@ class FrontLu {
     return LaunchIrrLaswp(laswp, Reaching(0), context_.stream());
   }
 
-  // Fronts of more than so many columns: the first of the batch, where so many may be asked for.
+  // The number of fronts with more than `columns` columns. They come first in the batch, which is
+  // sorted if d1 exceeds 32; `columns` is 0 for other batches.
   int32_t CountReaching(int columns) const {
     if (columns == 0) return batch_.count();
     int32_t count = 0;
@@ -218,7 +222,7 @@ class FrontLu {
                              int64_t cols) {
     return {&a(row, col), rows, cols, a.ld};
   }
-  // Of the order.
+  // The front at index i of the order.
   Front FrontAt(int32_t i) const {
     return MakeFront(*memory_.analysis, memory_.fronts[i], step_.shift);
   }
@@ -246,7 +250,7 @@ size_t FrontLuWorkspaceBytes(const LuPanelKernels& kernels, const Analysis& anal
   size_t bytes = 0;
   for (const FrontBatch& batch : plan.batches.all()) {
     if (!GoesAlone(kernels, batch, dtype)) continue;
-    if (batch.level == 0 && analysis.kept > 0) continue;  // assembled alone
+    if (batch.level == 0 && analysis.kept > 0) continue;  // assembled but not factored
     bytes = std::max(bytes, MostCroutLuWorkspaceBytes(kernels, dtype, batch.d1, batch.d1));
   }
   return bytes;

@@ -1,4 +1,4 @@
-// The factorization of assembled fronts.
+// Factors assembled fronts.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_LU_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_LU_H_
 
@@ -18,32 +18,34 @@
 
 namespace crout::cuda {
 
-// Where fronts are while they are factored; in device memory, but for the first two.
+// The memory of fronts during their factorization. All pointers but `analysis` are to device
+// memory.
 template <class T>
 struct FrontMemory {
   const Analysis* analysis = nullptr;
-  std::span<const int32_t> fronts;  // that `order` is of, in host memory
+  std::span<const int32_t> fronts;  // the host copy of `order`'s array
   T* factor = nullptr;
   T* contributions = nullptr;
   FrontMembers members;
-  const int32_t* order = nullptr;  // what batches are ranges of
-  int64_t* ipiv = nullptr;         // by position; as LAPACK's within a front
-  int32_t* info = nullptr;         // by front; what is there says nothing
+  const int32_t* order = nullptr;  // batches are ranges of it
+  int64_t* ipiv = nullptr;         // by position; 1-based within a front, like LAPACK's
+  int32_t* info = nullptr;         // by front; the values are not used
   LeastPivots<T> least;            // by position
   std::span<std::byte> workspace;  // FrontLuWorkspaceBytes()
   std::span<std::byte> cublas;     // FrontLuCublasBytes()
 };
 
-// Device memory for all batches of the plan that are factored; the second for cuBLAS on a lane
-// beside the context's.
+// Bytes of device memory for all batches of the plan that are factored. FrontLuCublasBytes is for
+// cuBLAS on a lane beside the context's.
 size_t FrontLuWorkspaceBytes(const LuPanelKernels& kernels, const Analysis& analysis,
                              const LevelPlan& plan, DType dtype);
 
 size_t FrontLuCublasBytes(const LevelPlan& plan);
 
-// Enqueues P F11 = L11 U11, U12, L21 and F22 - L21 U12 of the assembled fronts of a batch of a
-// step. Where few fronts are large, crout_lu factors one after the other, and raises no pivots;
-// `careful`: pivots that are too small are raised in every front. CANCELLED by `stop`.
+// Enqueues P F11 = L11 U11, U12, L21 and F22 - L21 U12 of the assembled fronts of a batch in a
+// step. If the batch has few fronts and these are large, crout_lu factors them one by one and does
+// not perturb pivots. With `careful`, pivots that are too small are perturbed in every front.
+// CANCELLED if `stop` requests it.
 template <class T>
 absl::Status EnqueueFrontLu(Context& context, const LuPanelKernels& kernels,
                             const FrontMemory<T>& memory, const TraversalStep& step,

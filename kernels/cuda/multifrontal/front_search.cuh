@@ -1,4 +1,4 @@
-// Searches in ascending numbers.
+// Binary searches in ascending numbers.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SEARCH_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SEARCH_CUH_
 
@@ -6,7 +6,7 @@
 
 namespace crout::cuda {
 
-// The first i in [0, count) for which at(i) >= value, or count.
+// The first i in [0, count) with at(i) >= value, or `count` if there is none.
 template <class Value, class At>
 __device__ int FirstNotLess(int count, Value value, At at) {
   int begin = 0;
@@ -21,14 +21,14 @@ __device__ int FirstNotLess(int count, Value value, At at) {
   return begin;
 }
 
-// The front that eliminates the position.
+// The front that eliminates `position`.
 __device__ inline int FrontOf(const FrontTree& tree, int64_t position) {
   return FirstNotLess(tree.count, position + 1,
                       [&](int f) { return int64_t{tree.fronts[f].first}; }) -
          1;
 }
 
-// Which of the front's d1 + d2 rows and columns the position is; -1 where it is none of them.
+// The index of `position` among the front's d1 + d2 rows and columns; -1 if it is none of them.
 // `border`: Analysis::border.
 __device__ inline int32_t PlaceIn(const Front& front, const int32_t* border, int32_t position) {
   if (position < front.first) return -1;

@@ -12,29 +12,30 @@
 
 namespace crout::cuda {
 
-// Right-hand sides that go through the factor together, at most.
+// The largest number of right-hand sides that pass through the factor together.
 template <class T>
 inline constexpr int kMostTogether = sizeof(T) > 8 ? 8 : 16;
-// Columns of a front that a step eliminates.
+// Columns of a front that one step eliminates.
 template <class T>
 inline constexpr int kSolveTile = sizeof(T) > 8 ? 32 : 64;
 
-// A solve of op(A) X = B with `columns` right-hand sides; in device memory. `b` and `x` are by
-// positions, `left` by borders: what every front leaves to its parent on the way up, and has at its
-// border on the way down. What a front has of them, all columns of it, is one piece.
+// A solve of op(A) X = B with `columns` right-hand sides; in device memory. `b` and `x` are indexed
+// by position, and `left` by border. On the way up, `left` holds the vector that each front passes
+// to its parent. On the way down, it holds the solution at the front's border. Each front's part,
+// with all columns, is contiguous.
 template <class T>
 struct FrontSolve {
   FrontTree tree;
   Op op = Op::kNone;
   int columns = 0;
-  bool overlap = false;  // kernels may start while the ones before them end (dependent launch)
+  bool overlap = false;  // kernels may start while the previous ones end (dependent launch)
   const T* factor = nullptr;
   const int32_t* permutation = nullptr;  // PivotRecord::permutation
   T* b = nullptr;
   T* x = nullptr;
   T* left = nullptr;
 
-  // constexpr, so that device code may call them.
+  // constexpr, so that device code may call these functions.
   constexpr MatrixView<T> Own(T* vectors, const Front& front) const {
     return {vectors + int64_t{front.first} * columns, front.d1, columns, front.d1};
   }
@@ -43,8 +44,8 @@ struct FrontSolve {
   }
 };
 
-// Between b by positions and a matrix by A's indices: row index[k] of it, times scale of that row
-// where there is a scale, at position k.
+// Copy between b by positions and a matrix by A's indices: position k corresponds to row index[k],
+// multiplied by the scale of that row if `scale` is not null.
 template <class T>
 cudaError_t LaunchGather(const FrontSolve<T>& solve, int64_t n, const int32_t* index,
                          const double* scale, const MatrixView<const T>& rhs, cudaStream_t stream);
@@ -52,16 +53,16 @@ template <class T>
 cudaError_t LaunchScatter(const FrontSolve<T>& solve, int64_t n, const int32_t* index,
                           const double* scale, const MatrixView<T>& solution, cudaStream_t stream);
 
-// On the way up, the fronts of a level. First, for all of them: b gets what their children left,
-// `left` starts with the rest of it, and x is b, its rows interchanged where that is asked for, as
-// it is with op none. Then for each
-// `step` that the largest has, those that have it: its columns of L, of op(U) with another op, are
-// solved for, from x to b, and taken off x and `left`.
+// The way up, for the fronts of one level. LaunchStartUp, for all of them: adds the children's
+// `left` to b and to the front's own `left`, which starts at zero, and sets x to b. With
+// `interchanges`, which op none requires, the rows of x are interchanged. Then LaunchStepUp for
+// each `step` of the largest front, for the fronts that have it: solves for the step's columns of L
+// (with another op: of op(U)), from x to b, and subtracts them from x and `left`.
 template <class T>
 cudaError_t LaunchStartUp(const FrontSolve<T>& solve, const FrontSet& set, bool interchanges,
                           cudaStream_t stream);
-// The first for fronts with many children, most of them of few rows: the same to the bit. What it
-// launches is a block for each row; at most kMostRowsOfMany in all.
+// LaunchStartUp for fronts with many children, most of which have few rows; the results have the
+// same bits. Launches one block per row, at most kMostRowsOfMany in all.
 inline constexpr int32_t kManyChildren = 64;
 inline constexpr int64_t kMostRowsOfMany = 4096;
 template <class T>
@@ -71,18 +72,19 @@ template <class T>
 cudaError_t LaunchStepUp(const FrontSolve<T>& solve, const FrontSet& set, int step,
                          cudaStream_t stream);
 
-// On the way down. First `left` becomes the solution at the border's positions, the parent's x or
-// its left, and its product with U12, or op(L21), is taken off b. Then for each step, of a front
-// the last columns first, its columns are solved for, from b to x, and taken off b; with another op
-// than none the rows of x are interchanged back on the way.
+// The way down. LaunchStartDown: sets `left` to the solution at the border's positions, from the
+// parent's x or `left`, and subtracts its product with U12, or op(L21), from b. Then LaunchStepDown
+// for each step, with a front's last columns first: solves for the step's columns, from b to x, and
+// subtracts them from b. With an op other than none, it also undoes the interchanges of the rows of
+// x.
 template <class T>
 cudaError_t LaunchStartDown(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t stream);
 template <class T>
 cudaError_t LaunchStepDown(const FrontSolve<T>& solve, const FrontSet& set, int step,
                            cudaStream_t stream);
 
-// Both start and steps of fronts of few rows, at most kLightColumns of their own and kLightFront in
-// all, up and down.
+// The start and all steps of fronts with few rows, up and down: at most kLightColumns rows of their
+// own and kLightFront in all.
 inline constexpr int32_t kLightColumns = 32;
 inline constexpr int32_t kLightFront = 160;
 template <class T>

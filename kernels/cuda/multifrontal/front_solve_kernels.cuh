@@ -1,5 +1,5 @@
-// The kernels of solves with multifrontal factors, instantiated for one type of element in each
-// front_solve_*.cu.
+// The kernels of solves with multifrontal factors; each front_solve_*.cu instantiates them for one
+// element type.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_KERNELS_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_KERNELS_CUH_
 
@@ -20,30 +20,30 @@ namespace front_solve {
 inline constexpr int kThreads = 256;
 inline constexpr int kStepThreads = 128;
 inline constexpr int kStepWarps = kStepThreads / kWarp;
-// Rows or columns outside of its own that a block of a step takes its columns off.
+// Rows or columns outside of a step's own from which one block subtracts the step.
 inline constexpr int kStepLines = 128;
-// Rows, or columns, of the start on the way down that a block has.
+// Rows, or columns, per block at the start of the way down.
 inline constexpr int kDownRows = kWarp;
 inline constexpr int kDownColumns = kThreads / kWarp;
-// Of the border that go through shared memory at once.
+// Border rows that pass through shared memory at a time.
 template <int kColumns>
 inline constexpr int kBorderChunk = kColumns == 1 ? 256 : 64;
-// Most threads of the start on the way up.
+// Largest block size at the start of the way up.
 inline constexpr int kMostUpThreads = 1024;
 
 inline unsigned BlocksFor(int64_t count, int64_t each) {
   return static_cast<unsigned>((count + each - 1) / each);
 }
 
-// ---- Between positions and A's indices.
+// ---- Copies between positions and A's indices.
 
 template <class T>
 __device__ T Times(T x, double scale) {
   return static_cast<T>(Widen(x) * scale);
 }
 
-// to(i_to, j) := from(i_from, j) for all columns, times *scale if there is one; kAtOnce loads
-// before their stores, behind which the next load would wait.
+// to(i_to, j) := from(i_from, j) for all columns, times *scale if it is not null. Does kAtOnce
+// loads before their stores, because a load behind a store would wait for it.
 inline constexpr int kAtOnce = 4;
 template <class T>
 __device__ void CopyRow(const MatrixView<const T>& from, int64_t i_from, const double* scale,
@@ -89,32 +89,32 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- Steps.
 
-// The order of the diagonal blocks of a step's triangle that are inverted.
+// The order of the diagonal blocks that are inverted in a step's triangle.
 inline constexpr int kInverted = kWarp / 2;
 
-// The largest sum of the moduli of a column of a block that is inverted, and of its inverse, so
-// that its condition is at most the square. |b - S fl(S^-1 b)| is at most a few u |S| |S^-1| |b|
-// (Higham, Accuracy and Stability of Numerical Algorithms, 14.1): the backward error of a product
-// with the inverse, in norm, grows with the condition, that of substitution does not. Element by
-// element it may be large where the solution's are of very different size, which refinement mends.
+// The largest accepted column sum of moduli, for a block to be inverted and for its inverse, so the
+// condition is at most the square. |b - S fl(S^-1 b)| is at most a few u |S| |S^-1| |b| (Higham,
+// Accuracy and Stability of Numerical Algorithms, 14.1). So the normwise backward error of a
+// product with the inverse grows with the condition, while that of substitution does not. The
+// componentwise backward error may be large if the solution's elements differ greatly in size;
+// refinement corrects it.
 inline constexpr int kMostColumnSum = 6;
 
 template <class T, int kColumns>
 struct StepShared {
-  // The step's rows and columns of op(F11), of which a triangle is taken: [column][row]. Zeros
-  // outside of them. Diagonal blocks become InvertBlock's where that says so.
+  // The step's rows and columns of op(F11), one triangle of which is used: [column][row]. Zero
+  // outside of them. InvertBlock replaces the diagonal blocks that `inverted` marks.
   T tile[kSolveTile<T>][kSolveTile<T> + 1];
   DivideBy<T> diagonal[kSolveTile<T>];
   bool inverted[kSolveTile<T> / kInverted];
   T x[kSolveTile<T>][kColumns];
 };
 
-// Puts the inverse of a diagonal block, from `first` on, in its place, so that a chain of steps,
-// each of which waits for the one before, becomes a product. Of one that is not unit triangular,
-// that of S := the block times D^-1, D being its diagonal: no reciprocal of a tiny or a huge pivot
-// goes in. False, and the block as it was, where a column of S or of the inverse is beyond
-// kMostColumnSum. Forward where the block is lower triangular. By a warp, of which a lane has a
-// column.
+// Replaces the diagonal block from `first` on by its inverse, so that a product replaces a chain of
+// dependent steps. For a block with a non-unit diagonal D, inverts S := block times D^-1, so that
+// no reciprocal of a tiny or huge pivot enters. If a column sum of S or of the inverse exceeds
+// kMostColumnSum, leaves the block unmodified and returns false. kForward: the block is lower
+// triangular. Called by a warp; each lane handles one column.
 template <bool kForward, bool kUnit, class T, int kColumns>
 __device__ bool InvertBlock(int first, StepShared<T, kColumns>& shared) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -130,7 +130,8 @@ __device__ bool InvertBlock(int first, StepShared<T, kColumns>& shared) {
       column[i] = MinusProduct(column[i], shared.tile[first + k][first + i], of_k);
     }
   }
-  // Both halves of the warp see to the same columns of S; those of the inverse that are none are 0.
+  // Both halves of the warp check the same columns of S. The unused lanes' columns of the inverse
+  // are 0.
   const int own = first + lane % kInverted;
   RealPart<T> of_block{0};
   RealPart<T> of_inverse{0};
@@ -141,7 +142,8 @@ __device__ bool InvertBlock(int first, StepShared<T, kColumns>& shared) {
     of_inverse += Abs1(column[i]);
   }
   if constexpr (!kUnit) of_block = Abs1(shared.diagonal[own](T{of_block}));
-  const bool small = of_block <= kMostColumnSum - 1 && of_inverse <= kMostColumnSum;  // no NaN
+  // False for NaN.
+  const bool small = of_block <= kMostColumnSum - 1 && of_inverse <= kMostColumnSum;
   if (__ballot_sync(kAllLanes, small) != kAllLanes) return false;
   if (lane < kInverted) {
 #pragma unroll
@@ -150,8 +152,8 @@ __device__ bool InvertBlock(int first, StepShared<T, kColumns>& shared) {
   return true;
 }
 
-// Inverts those that can be, a warp for each. By the block: the tile is complete before, and what
-// this did is seen behind the next __syncthreads().
+// Inverts the diagonal blocks that allow it, one warp each. Called by all threads of a block. The
+// tile must be complete before the call; the results are visible after the next __syncthreads().
 template <bool kForward, bool kUnit, class T, int kColumns>
 __device__ void InvertTile(int width, StepShared<T, kColumns>& shared) {
   static_assert(kSolveTile<T> / kInverted <= kStepWarps);
@@ -161,7 +163,7 @@ __device__ void InvertTile(int width, StepShared<T, kColumns>& shared) {
   if (threadIdx.x % kWarp == 0) shared.inverted[block] = inverted;
 }
 
-// sums := a row of kTerms columns of the tile, those from `from` on, times x there.
+// sums := row `row` of the tile's columns [from, from + kTerms), times the same rows of x.
 template <int kTerms, int kEach, class T, int kColumns>
 __device__ void MultiplyRow(const StepShared<T, kColumns>& shared, int row, int from,
                             int first_column, T (&sums)[kEach]) {
@@ -177,8 +179,8 @@ __device__ void MultiplyRow(const StepShared<T, kColumns>& shared, int row, int 
   }
 }
 
-// x := that of the inverted block from `first` on, for kEach columns: two lanes have a row. By a
-// warp.
+// x := the inverted block from `first` on times x, for kEach columns. Two lanes share a row. Called
+// by a warp.
 template <bool kUnit, int kEach, class T, int kColumns>
 __device__ void MultiplyBlock(int first, int first_column, StepShared<T, kColumns>& shared) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -198,7 +200,7 @@ __device__ void MultiplyBlock(int first, int first_column, StepShared<T, kColumn
   __syncwarp();
 }
 
-// The same for a block that is not inverted. Both halves of the warp do the same.
+// The same for a block that is not inverted. Both halves of the warp compute the same.
 template <bool kForward, bool kUnit, int kEach, class T, int kColumns>
 __device__ void SubstituteBlock(int first, int first_column, StepShared<T, kColumns>& shared) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -228,8 +230,9 @@ __device__ void SubstituteBlock(int first, int first_column, StepShared<T, kColu
   __syncwarp();
 }
 
-// Solves op(T) x = b for the tile, as InvertTile left it, and the columns in shared memory; forward
-// where op(T) is lower triangular. By the block, a warp for a quarter of the columns.
+// Solves op(T) x = b for the tile, in the state in which InvertTile left it, and the columns in
+// shared memory. kForward: op(T) is lower triangular. Called by all threads of a block; each warp
+// handles a quarter of the columns.
 template <bool kForward, bool kUnit, class T, int kColumns>
 __device__ void SolveTile(int width, int columns, StepShared<T, kColumns>& shared) {
   constexpr int kTile = kSolveTile<T>;
@@ -238,7 +241,7 @@ __device__ void SolveTile(int width, int columns, StepShared<T, kColumns>& share
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int first_column = static_cast<int>(threadIdx.x) / kWarp * kEach;
   if (first_column >= columns) return;
-#pragma unroll 1  // for fewer registers
+#pragma unroll 1  // saves registers
   for (int s = 0; s < kBlocks; ++s) {
     const int block = kForward ? s : kBlocks - 1 - s;
     const int first = block * kInverted;
@@ -248,7 +251,7 @@ __device__ void SolveTile(int width, int columns, StepShared<T, kColumns>& share
     } else {
       SubstituteBlock<kForward, kUnit, kEach>(first, first_column, shared);
     }
-    // Taken off the rows that follow.
+    // Subtract the product from the rows that follow.
 #pragma unroll
     for (int r = 0; r < kTile; r += kWarp) {
       if (kForward ? r + kWarp <= first + kInverted : r >= first) continue;
@@ -266,8 +269,9 @@ __device__ void SolveTile(int width, int columns, StepShared<T, kColumns>& share
   }
 }
 
-// One step of one front, up or down. kUp and op none: L forward; kUp and another op: op(U) forward;
-// not kUp and op none: U backward; not kUp and another op: op(L) backward.
+// One step of one front:
+//   kUp, op none: L, forward        kUp, other op: op(U), forward
+//   not kUp, op none: U, backward   not kUp, other op: op(L), backward
 template <class T, int kColumns, bool kUp, bool kTransposed>
 class FrontStep {
  public:
@@ -283,10 +287,10 @@ class FrontStep {
         shared_(shared),
         conjugate_(solve.op == Op::kConjugateTranspose) {}
 
-  // Rows, or with kTransposed columns, that the step is taken off.
+  // The number of rows, or columns with kTransposed, from which the step is subtracted.
   __device__ int64_t Lines() const { return kUp ? front_.size() - begin_ - width_ : begin_; }
 
-  // What is of the factor is read before the kernel before has ended.
+  // Reads the factor before the previous kernel has ended.
   __device__ void Run(int64_t first_line, bool stores) {
     LoadTile();
     if constexpr (kTransposed) {
@@ -315,9 +319,9 @@ class FrontStep {
 
   __device__ T Given(T value) const { return kTransposed && conjugate_ ? Conjugate(value) : value; }
 
-  // Zeros outside of the step's rows and columns, where the diagonal divides by one.
+  // Elements outside of the step's rows and columns are zero, and their diagonal divides by one.
   __device__ void LoadTile() const {
-    constexpr int kTogether = 8;  // loads on their way
+    constexpr int kTogether = 8;  // loads in flight
     constexpr int kApart = kStepThreads / kTile;
     const int i = static_cast<int>(threadIdx.x) % kTile;
     for (int first = static_cast<int>(threadIdx.x) / kTile; first < kTile;
@@ -342,7 +346,8 @@ class FrontStep {
     }
   }
 
-  // values := the row's, of the step's columns; by halves, of which small fronts have one.
+  // values := the elements of `row` in the step's columns. Loads the two halves separately, because
+  // small fronts have only one.
   __device__ void LoadRow(bool inside, int64_t row, T (&values)[kTile]) const {
     const T* const a = inside ? &panel_(row, begin_) : panel_.data;
 #pragma unroll
@@ -378,21 +383,21 @@ class FrontStep {
     for (int e = static_cast<int>(threadIdx.x); e < width_ * solve_.columns; e += kStepThreads) {
       const int i = e % width_;
       const int c = e / width_;
-      // The interchanges of op(L), backward.
+      // The row interchanges of op(L), in reverse.
       const int row =
           !kUp && kTransposed ? solve_.permutation[front_.first + begin_ + i] : begin_ + i;
       to(row, c) = shared_.x[i][c];
     }
   }
 
-  // What is at that row or column of the front, in column c.
+  // The element of column c at that row or column of the front.
   __device__ T& Target(int64_t line, int c) const {
     if (line >= front_.d1) return solve_.Left(front_)(line - front_.d1, c);
     return solve_.Own(kUp ? solve_.x : solve_.b, front_)(line, c);
   }
 
-  // rest := what the step is taken off in that row, all columns at once: behind a store to one the
-  // load of the next would wait.
+  // rest := the elements of `row` from which the step is subtracted. Loads all columns first,
+  // because a load behind a store would wait for it.
   __device__ void LoadRest(bool inside, int64_t row, T (&rest)[kColumns]) const {
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
@@ -418,7 +423,7 @@ class FrontStep {
     }
   }
 
-  // kLanes threads for a column.
+  // kLanes threads share a column.
   __device__ void TakeOffColumns(int64_t first_line) const {
     constexpr int kLanes = 8;
     const int lane = static_cast<int>(threadIdx.x) % kLanes;
@@ -460,8 +465,8 @@ class FrontStep {
   const bool conjugate_;
 };
 
-// A block for a front and kStepLines of the lines that its step is taken off; the first of them
-// keeps what was solved for, all solve.
+// One block per front and kStepLines of the lines from which its step is subtracted. All blocks
+// solve; the first one stores the solution.
 template <class T, int kColumns, bool kUp, bool kTransposed>
 __global__ void __launch_bounds__(kStepThreads)
     StepKernel(FrontSolve<T> solve, const int32_t* order, int step) {
@@ -475,23 +480,24 @@ __global__ void __launch_bounds__(kStepThreads)
                    SharedByBlock<typename OfFront::Shared>());
   const int64_t first = blockIdx.y * int64_t{kStepLines};
   if (step >= steps || (blockIdx.y > 0 && first >= of_front.Lines())) {
-    AwaitKernelBefore();  // else this kernel might end before it, and the one behind begin
+    // Otherwise this kernel could end before the previous one, and the next one start too early.
+    AwaitKernelBefore();
     return;
   }
   of_front.Run(first, blockIdx.y == 0);
 }
 
-// ---- The start on the way up.
+// ---- The start of the way up.
 
-// Right-hand sides that a block takes at once, where there are more than one.
+// Right-hand sides that a block handles at a time, if there are more than one.
 inline constexpr int kUpTogether = 4;
 
-// A block for a front and kColumns right-hand sides. What is loaded together is loaded before any
-// of it is stored, behind which the next load would wait.
+// One block per front and kColumns right-hand sides. Each group of loads precedes its stores,
+// because a load behind a store would wait for it.
 template <class T, int kColumns>
 __global__ void __launch_bounds__(kMostUpThreads)
     StartUpKernel(FrontSolve<T> solve, const int32_t* order, bool interchanges) {
-  constexpr int kRows = kColumns == 1 ? 4 : 2;  // together
+  constexpr int kRows = kColumns == 1 ? 4 : 2;  // at a time
   ReleaseKernelBehind();
   const Front front = solve.tree.fronts[order[blockIdx.x]];
   const int begin = static_cast<int>(blockIdx.y) * kColumns;
@@ -553,9 +559,9 @@ __global__ void __launch_bounds__(kMostUpThreads)
   }
 }
 
-// ---- The start on the way down.
+// ---- The start of the way down.
 
-// The solution at the border's position i, all columns of it: a row.
+// The solution at place `place` of the parent, all columns of it, as one row.
 template <class T>
 __device__ MatrixView<const T> AtBorder(const FrontSolve<T>& solve, const Front& parent,
                                         int32_t place) {
@@ -565,9 +571,9 @@ __device__ MatrixView<const T> AtBorder(const FrontSolve<T>& solve, const Front&
   return {&solve.Left(parent)(place - parent.d1, 0), 1, solve.columns, parent.d2};
 }
 
-// The solution at a front's border, chunk after chunk of kBorderChunk<kColumns> rows, on its way to
-// shared memory: while a chunk is worked with the next one is loaded, and where in the parent the
-// one behind that is. A thread has one row of each. By the block.
+// Copies the solution at a front's border to shared memory, in chunks of kBorderChunk<kColumns>
+// rows. While a chunk is in use, the next one is loaded, and the places in the parent of the one
+// after that. A thread handles one row of each chunk. Used by all threads of a block.
 template <class T, int kColumns>
 class BorderChunks {
  public:
@@ -583,8 +589,8 @@ class BorderChunks {
     Find(0);
   }
 
-  // Loads the chunk whose first row is `first`, those before it having been; the first of them
-  // behind AwaitKernelBefore().
+  // Loads the chunk whose first row is `first`. Chunks must be loaded in order, the first one after
+  // AwaitKernelBefore().
   __device__ void Load(int64_t first) {
     const bool inside = first + line_ < front_.d2;
 #pragma unroll
@@ -595,8 +601,8 @@ class BorderChunks {
     Find(first + kChunk);
   }
 
-  // chunk := what was loaded last, behind the border's last row zeros; with `stores` the front's
-  // `left` gets it, too.
+  // chunk := the chunk loaded last, with zeros behind the border's last row. With `stores`, also
+  // stores it in the front's `left`.
   __device__ void Put(int64_t first, bool stores, Chunk& chunk) const {
 #pragma unroll
     for (int s = 0; s < kEach; ++s) {
@@ -632,8 +638,8 @@ struct DownShared {
   T sums[kThreads / kWarp][kDownRows][kColumns];
 };
 
-// With op none: a block for a front and kDownRows of its own rows. Every warp has some columns of
-// U12; their sums are added in turn.
+// For op none. One block per front and kDownRows of its own rows. Each warp handles some columns of
+// U12; the warps' sums are added in order.
 template <class T, int kColumns>
 __global__ void __launch_bounds__(kThreads)
     StartDownKernel(FrontSolve<T> solve, const int32_t* order) {
@@ -645,7 +651,8 @@ __global__ void __launch_bounds__(kThreads)
   const Front front = solve.tree.fronts[order[blockIdx.x]];
   const int64_t first = blockIdx.y * int64_t{kDownRows};
   if (front.d2 == 0 || first >= front.d1) {
-    AwaitKernelBefore();  // else this kernel might end before it, and the one behind begin
+    // Otherwise this kernel could end before the previous one, and the next one start too early.
+    AwaitKernelBefore();
     return;
   }
   const MatrixView<const T> u12 = front.U12<const T>(solve.factor);
@@ -693,7 +700,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// With another op: a block for a front and kDownColumns of its columns, a warp for each.
+// For the other ops. One block per front and kDownColumns of its columns, one warp per column.
 template <class T, int kColumns>
 __global__ void __launch_bounds__(kThreads)
     StartDownTransposedKernel(FrontSolve<T> solve, const int32_t* order) {
@@ -730,7 +737,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int c = 0; c < kColumns; ++c) sums[c] = PlusProduct(sums[c], value, border[i][c]);
     }
   }
-  if (column >= front.d1) return;  // the whole warp
+  if (column >= front.d1) return;  // uniform in the warp
   const MatrixView<T> own = solve.Own(solve.b, front);
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
@@ -739,7 +746,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Calls f(the constant of how many columns a kernel has).
+// Calls f(c), with c the integral constant of the number of columns for which a kernel is compiled.
 template <class T, class F>
 cudaError_t ForColumns(int columns, F f) {
   if (columns == 1) return f(std::integral_constant<int, 1>());

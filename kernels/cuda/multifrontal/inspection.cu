@@ -15,7 +15,7 @@ unsigned BlocksFor(int64_t count, int64_t each) {
   return static_cast<unsigned>((count + each - 1) / each);
 }
 
-// Whether column k of a front has nothing but zeros below its pivot, in rows before `end`.
+// Whether column k of a front contains only zeros below its pivot, in rows before `end`.
 template <class T>
 __device__ bool IsEmptyBelow(const MatrixView<const T>& panel, int64_t k, int64_t end) {
   for (int64_t i = k + 1; i < end; ++i) {
@@ -24,14 +24,15 @@ __device__ bool IsEmptyBelow(const MatrixView<const T>& panel, int64_t k, int64_
   return true;
 }
 
-// Rows of the front that are eliminated, by it or later: of the first `positions`.
+// The number of the front's rows that it or a later front eliminates: those among the first
+// `positions`.
 __device__ int64_t EliminatedRows(const Front& front, const int32_t* border, int64_t positions) {
   const int32_t* const of_front = border + front.border;
   return front.d1 +
          FirstNotLess(front.d2, positions, [of_front](int i) { return int64_t{of_front[i]}; });
 }
 
-// A thread for a position of the first `fronts` fronts.
+// One thread per position of the first `fronts` fronts.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     InspectPivotsKernel(FrontTree tree, int64_t positions, const int32_t* border, const T* factor,
@@ -67,8 +68,8 @@ __global__ void __launch_bounds__(kThreads)
   if (negative != 0) atomicAdd(&report->negative, negative);
 }
 
-// A warp for a front that is not large: its interchanges one after the other. A lane has every 32nd
-// row.
+// One warp per front that is not large. Applies its interchanges one after the other; a lane holds
+// every 32nd row.
 __global__ void __launch_bounds__(kThreads)
     PermutationKernel(FrontTree tree, int fronts, const int64_t* made, int32_t* permutation) {
   static_assert(kLargeForPermutations <= 2 * kWarp);
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A warp for a large front, in shared memory where it fits.
+// One warp per large front, in shared memory if the front fits.
 constexpr int kMostShared = 8192;
 
 __global__ void __launch_bounds__(kWarp)
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(kWarp)
   for (int i = lane; i < front.d1; i += kWarp) out[i] = rows[i];
 }
 
-// Whichever thread finds a column of the same front first, the mark is the same.
+// A race between threads is harmless: all of them store the same mark.
 __device__ void MarkColumn(const Front& front, int64_t row, int64_t column,
                            const AcceptableColumns& acceptable, NumericReport* report) {
   if (acceptable.border[front.border + row - front.d1] >= acceptable.positions) return;
@@ -140,7 +141,7 @@ __device__ void MarkColumn(const Front& front, int64_t row, int64_t column,
   if (mark == 0) mark = kUnacceptable;
 }
 
-// A warp for so many elements of the factor.
+// One warp per `each` elements of the factor.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     InspectFrontsKernel(FrontTree tree, const T* factor, int64_t entries, int64_t each,
@@ -176,8 +177,8 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) atomicMax(&report->largest, AbsBits(largest));
 }
 
-// A thread for an entry, and one for a column. Where rows begin where columns do, the entries in
-// the order of the rows are those of the transpose.
+// One thread per entry and per column. If rows and columns start at the same offsets, the entries
+// in row order are those of the transpose.
 template <class Source>
 __global__ void __launch_bounds__(kThreads)
     CompareTransposedKernel(SparseView<Source> a, int64_t nonzeros, NumericReport* report) {
@@ -212,8 +213,9 @@ cudaError_t LaunchInspectFronts(const FrontTree& tree, const T* factor, int64_t 
                                 const AcceptableColumns& acceptable, NumericReport* report,
                                 cudaStream_t stream) {
   if (entries == 0) return cudaSuccess;
-  // As few as leave no multiprocessor idle, since there may be many fronts in them; and not so few
-  // that a warp looks for its first front longer than it reads.
+  // Elements per warp: few enough that no multiprocessor is idle, because they may span many
+  // fronts, and enough that a warp does not spend longer on the search for its first front than on
+  // reading.
   constexpr int64_t kFewest = 256;
   constexpr int64_t kMost = 8192;
   constexpr int64_t kWarps = 8192;

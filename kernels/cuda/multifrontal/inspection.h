@@ -1,4 +1,4 @@
-// What became of the fronts, once all are factored.
+// Inspects the fronts once all are factored.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_INSPECTION_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_INSPECTION_H_
 
@@ -13,39 +13,41 @@
 
 namespace crout::cuda {
 
-// Columns of fronts whose interchanges are too many for a warp with two of them in each lane.
+// Number of columns from which on a front's interchanges are too many for a warp with two of them
+// per lane.
 inline constexpr int32_t kLargeForPermutations = 64;
 
-// By position, but for `large`; in device memory.
+// Indexed by position, except `large`; in device memory.
 template <class T>
 struct PivotRecord {
-  const int64_t* made;    // as the kernels that factor fronts leave them: 1-based in the front
+  const int64_t* made;    // as stored by the kernels that factor fronts: 1-based within the front
   int32_t* interchanges;  // MultifrontalLayout::pivots
-  int32_t* permutation;   // row k of the front's L U, counted from its first, was this row of it
-  T* diagonal;            // of U
-  const int32_t* large;   // the fronts of that many columns, in any order
+  // Row k of the front's L U was row permutation[k] of it, both counted from its first row.
+  int32_t* permutation;
+  T* diagonal;           // of U
+  const int32_t* large;  // fronts with at least kLargeForPermutations columns, in any order
   int large_count;
 };
 
-// Enqueues what `record` gets, and the counts of the report, for the first `fronts` fronts, which
-// eliminate the first `positions`: all of them, or all that are not kept. `border`:
-// Analysis::border.
+// Enqueues the computation of `record` and of the report's counts, for the first `fronts` fronts,
+// which eliminate the first `positions` positions. These are all fronts, or all except the front of
+// kept unknowns. `border`: Analysis::border.
 template <class T>
 cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t positions,
                                 const int32_t* border, const T* factor,
                                 const LeastPivots<T>& bounds, const PivotRecord<T>& record,
                                 NumericReport* report, cudaStream_t stream);
 
-// Columns of L21 with an entry of modulus above `most`, in rows that are eliminated (the first
-// `positions`; `border`: Analysis::border), are marked in `raised`, by position, where nothing is
-// there yet.
+// Columns of L21 with an entry of modulus above `most` are marked in `raised`, by position, unless
+// they already have a mark. Only rows that are eliminated count: the first `positions`. `border`:
+// Analysis::border.
 struct AcceptableColumns {
   double most;
   int64_t positions;
   const int32_t* border;
   uint8_t* raised;
 };
-inline constexpr uint8_t kUnacceptable = 3;  // beside LeastPivots' two
+inline constexpr uint8_t kUnacceptable = 3;  // in addition to LeastPivots' two values
 
 // Enqueues report->largest, unacceptable and not_finite, for the first `entries` elements of the
 // factor.
@@ -54,8 +56,8 @@ cudaError_t LaunchInspectFronts(const FrontTree& tree, const T* factor, int64_t 
                                 const AcceptableColumns& acceptable, NumericReport* report,
                                 cudaStream_t stream);
 
-// Enqueues report->asymmetric: whether a, where it is real, is not equal to its transpose, to the
-// bit but for the sign of zeros.
+// Enqueues report->asymmetric: whether a real `a` differs from its transpose in any bit, except the
+// sign of zeros.
 cudaError_t LaunchCompareTransposed(const AnySparse& a, NumericReport* report, cudaStream_t stream);
 
 }  // namespace crout::cuda

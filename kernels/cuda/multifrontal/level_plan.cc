@@ -13,25 +13,25 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kClasses = 16;
-constexpr int64_t kSmallest = 32;  // the order of the first class
+constexpr int64_t kSmallest = 32;  // upper bound of the first class
 
-// 0 up to 32, one more with every doubling.
+// 0 for d1 up to 32; increases by one with every doubling.
 int ClassOfD1(int64_t d1) {
   return std::min<int>(kClasses - 1, static_cast<int>(std::bit_width(static_cast<uint64_t>(
                                          (std::max<int64_t>(d1, 1) - 1) / kSmallest))));
 }
-// 0 without a border, 1 up to 32, one more with every fourfold.
+// 0 without a border, 1 for d2 up to 32; increases by one with every factor of four.
 int ClassOfD2(int64_t d2) {
   if (d2 == 0) return 0;
   const auto doublings = std::bit_width(static_cast<uint64_t>((d2 - 1) / kSmallest));
   return std::min<int>(kClasses - 1, 1 + (static_cast<int>(doublings) + 1) / 2);
 }
 
-// Of a front, side by side.
+// The properties of a front that the plan uses, stored together.
 struct Shape {
   int32_t d1;
   int32_t d2;
-  int16_t bucket;  // by which fronts of a level are sorted
+  int16_t bucket;  // sort key of fronts within a level
   int32_t children;
 };
 
@@ -53,7 +53,7 @@ std::vector<Shape> ShapesOf(const Analysis& analysis) {
   return shapes;
 }
 
-// Fills in the sizes of a batch, and puts its fronts in their order.
+// Sets the sizes of a batch, and sorts its fronts.
 void Measure(const std::vector<Shape>& shapes, std::vector<int32_t>& order, FrontBatch& batch) {
   for (int32_t i = batch.begin; i < batch.end; ++i) {
     const Shape& shape = shapes[order[i]];

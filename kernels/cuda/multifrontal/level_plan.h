@@ -1,4 +1,4 @@
-// How a GPU takes the fronts of a level: those of like sizes by the same launches.
+// Groups the fronts of a level for a GPU: fronts of similar size share launches.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_LEVEL_PLAN_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_LEVEL_PLAN_H_
 
@@ -11,24 +11,25 @@
 
 namespace crout::cuda {
 
-// Fronts of one level whose d1 have the same class, and their d2, too; or small fronts of any.
+// Fronts of one level whose d1 belong to one class and whose d2 belong to one class; or small
+// fronts of any size.
 struct FrontBatch {
-  int32_t begin;  // of LevelPlan::order
+  int32_t begin;  // index in LevelPlan::order
   int32_t end;
   int32_t level;
-  int32_t d1;        // the largest of them, as the next two
-  int32_t d2;        //
-  int32_t size;      // d1 + d2 of one front
-  int32_t children;  // of one front, the most
-  // How many of these classes the whole level has: how fronts are factored depends on it, and not
-  // on how many of them are done together.
+  int32_t d1;  // maximum over the fronts, like the next two
+  int32_t d2;
+  int32_t size;      // maximum of d1 + d2
+  int32_t children;  // maximum per front
+  // The number of fronts of these classes in the whole level. It determines how fronts are
+  // factored; the number of fronts that are processed together does not.
   int32_t alike;
 
   int32_t count() const { return end - begin; }
 };
 
-// The batches of a tree, level by level. Of a level those of larger d1 come first, and of these
-// those of larger d2; small fronts (small_front.h) are the last, two batches at most.
+// The batches of a tree, level by level. Within a level, they are ordered by decreasing class of
+// d1, then of d2. Small fronts (small_front.h) come last, in at most two batches.
 class LevelBatches {
  public:
   LevelBatches() = default;
@@ -44,32 +45,33 @@ class LevelBatches {
   std::vector<int32_t> level_begin_;  // levels + 1
 };
 
-// Of a whole tree. A function of the analysis alone.
+// The plan of a whole tree. A function of the analysis alone.
 struct LevelPlan {
   LevelPlan() = default;
   explicit LevelPlan(const Analysis& analysis);
 
-  // All fronts, level by level and batch by batch; within one, where d1 is above 32, larger d1
-  // first.
+  // All fronts, level by level and batch by batch. Batches with d1 above 32 are sorted by
+  // decreasing d1.
   std::vector<int32_t> order;
   LevelBatches batches;
 
-  // The fronts of at least so many columns.
+  // The fronts with at least `d1` columns.
   std::vector<int32_t> OfColumns(const Analysis& analysis, int32_t d1) const;
 
-  // More batches than any plan for this analysis has.
+  // An upper bound on the number of batches for this analysis; greater than that of any plan.
   static int64_t MostBatches(const Analysis& analysis);
 };
 
-// Successive batches as one set; `order`: LevelPlan::order in device memory. Empty of none.
+// Combines successive batches into one set; empty for no batches. `order`: LevelPlan::order in
+// device memory.
 FrontSet SetOf(std::span<const FrontBatch> batches, const int32_t* order);
 
-// Calls f(FrontSet) for sets of successive batches that together are the given ones: as few as
-// leave no more idle than busy blocks, where a set takes for each of its fronts as many blocks of
-// `rows` rows as its largest has.
+// Calls f(FrontSet) for sets of successive batches that together cover `batches`. For each of its
+// fronts, a set launches as many blocks of `rows` rows as its largest front needs. Uses as few sets
+// as possible, as long as idle blocks do not outnumber busy ones.
 template <class F>
 void ForSets(std::span<const FrontBatch> batches, const int32_t* order, int64_t rows, F f) {
-  constexpr int64_t kFew = 512;  // idle ones that are no matter
+  constexpr int64_t kFew = 512;  // number of idle blocks that is always acceptable
   const auto blocks = [&](const FrontSet& set) { return set.count * (set.size / rows + 1); };
   while (!batches.empty()) {
     size_t taken = 1;

@@ -1,4 +1,4 @@
-// Solves with fronts of few rows, each by a warp, up and down.
+// Solves with fronts of few rows, one warp per front, up and down.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_LIGHT_FRONT_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_LIGHT_FRONT_CUH_
 
@@ -15,8 +15,8 @@ namespace light_front {
 
 inline constexpr int kThreads = 128;
 inline constexpr int kWarps = kThreads / kWarp;
-// Right-hand sides that a warp takes at once where warps with one each would be more than that, and
-// so more than a GPU has at a time.
+// A warp handles kTogether right-hand sides at a time if warps with one each would be more than
+// kFewWarps, and so more than a GPU runs at a time.
 inline constexpr int kTogether = 4;
 inline constexpr int64_t kFewWarps = 2048;
 static_assert(kLightColumns <= kWarp);
@@ -26,8 +26,8 @@ struct Shared {
   T rows[kWarps][kLightFront][kColumns];
 };
 
-// All of one front and kColumns right-hand sides from `first` on. Lane i has row i of its own. With
-// kTransposed op is not none.
+// The whole solve of one front, up or down, for kColumns right-hand sides from `first` on. Lane i
+// holds row i of the front's own rows. kTransposed: op is not none.
 template <class T, int kColumns, bool kTransposed>
 class LightFront {
  public:
@@ -129,7 +129,7 @@ class LightFront {
     for (int c = 0; c < kColumns; ++c) {
       own[c] = lane_ < front_.d1 && c < count_ ? b(lane_, first_ + c) : T{0};
     }
-    // `left` := the solution at the border; its product with U12, or op(L21), is taken off.
+    // `left` := the solution at the border. Its product with U12, or op(L21), is subtracted.
     const MatrixView<T> left = solve_.Left(front_);
     for (int begin = 0; begin < front_.d2; begin += kWarp) {
       const int count = min(kWarp, front_.d2 - begin);
@@ -171,15 +171,17 @@ class LightFront {
 
  private:
   using Child = ChildInLane<T>;
-  // Elements of the factor that a lane has of the triangle, and of what is beside it, before the
-  // kernel before has ended: of one right-hand side all that most fronts have. Several leave fewer
-  // registers, and there are more warps, each of which works while others wait.
+  // Elements of the factor that a lane loads before the previous kernel has ended, from the
+  // triangle and from the part beside it. For one right-hand side these are all elements of most
+  // fronts. Several right-hand sides leave fewer registers, but then more warps run, which hide
+  // each other's waits.
   static constexpr int kAhead = (kColumns == 1 ? 8 : 4) / (sizeof(T) > 8 ? 2 : 1);
-  // Children whose parts are on their way at once.
+  // Children whose contributions are loaded at once.
   static constexpr int kChildren = kColumns == 1 ? 4 : 2;
 
-  // Of op(F11), its lower triangle on the way up, its upper one on the way down: what a lane's row
-  // has of the columns that come first, and the division by its diagonal.
+  // A triangle of op(F11): the lower one on the way up, the upper one on the way down. Holds the
+  // elements of the lane's row in the columns that come first, and the division by its diagonal
+  // element.
   template <bool kUp>
   struct Triangle {
     static constexpr bool kUnit = kUp != kTransposed;
@@ -189,11 +191,12 @@ class LightFront {
   };
 
   __device__ T Given(T value) const { return kTransposed && conjugate_ ? Conjugate(value) : value; }
-  // Of op(F11), in this lane's row, if it has one.
+  // Element k of this lane's row of op(F11), which must exist.
   __device__ T Inner(int k) const {
     return kTransposed ? Given(panel_(k, lane_)) : panel_(lane_, k);
   }
-  // Of what is below op(F11), and beside it, in this lane's row.
+  // Below: element (i, k) of the part below op(F11). Beside: element i of the part beside op(F11)
+  // in this lane's row.
   __device__ T Below(int i, int k) const {
     return kTransposed ? Given(u12_(k, i)) : panel_(front_.d1 + i, k);
   }
@@ -204,12 +207,13 @@ class LightFront {
     return lane_ < front_.d1 && !plain ? solve_.permutation[front_.first + lane_] : lane_;
   }
 
-  // The column that is the s-th.
+  // The s-th column in the order of elimination.
   template <bool kUp>
   __device__ int ColumnAt(int s) const {
     return kUp ? s : front_.d1 - 1 - s;
   }
-  // What is in this lane's row of it, right or left of the diagonal.
+  // The element of this lane's row in that column, if it lies off the diagonal in the triangle;
+  // otherwise 0.
   template <bool kUp>
   __device__ T Entry(int s) const {
     const int k = ColumnAt<kUp>(s);
@@ -258,14 +262,14 @@ class LightFront {
     }
   }
 
-  // The front's child that this lane knows, of those from `begin` on.
+  // The front's child assigned to this lane, among those from `begin` on.
   __device__ Child ChildOf(int32_t begin) const {
     if (begin + lane_ >= front_.child_end) return {};
     const Front& child = solve_.tree.fronts[solve_.tree.child[begin + lane_]];
     return {&solve_.Left(child)(0, first_), solve_.tree.place + child.border, child.d2};
   }
 
-  // Some children, and where this lane's row of each belongs; -1: there is none.
+  // Some children, and the place of this lane's row of each; -1 if there is none.
   struct Group {
     Child child[kChildren];
     int32_t at[kChildren];
@@ -280,7 +284,7 @@ class LightFront {
       if (lane_ < group.child[s].d2) group.at[s] = group.child[s].place[lane_];
     }
   }
-  // Child after child.
+  // Adds the children one after the other.
   __device__ void Add(const Group& group) const {
     T values[kChildren][kColumns];
 #pragma unroll
@@ -332,7 +336,8 @@ __global__ void __launch_bounds__(kThreads)
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int64_t i = blockIdx.x * int64_t{kWarps} + warp;
   if (i >= count) {
-    AwaitKernelBefore();  // else this kernel might end before it, and the one behind begin
+    // Otherwise this kernel could end before the previous one, and the next one start too early.
+    AwaitKernelBefore();
     return;
   }
   const Front front = solve.tree.fronts[order[i]];
@@ -345,7 +350,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// kColumns right-hand sides by a warp.
+// Each warp handles kColumns right-hand sides.
 template <bool kUp, int kColumns, class T>
 cudaError_t LaunchFor(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t stream) {
   const dim3 grid((static_cast<unsigned>(set.count) + kWarps - 1) / kWarps,

@@ -1,4 +1,4 @@
-// The start on the way up of fronts with many children.
+// The start of the way up for fronts with many children.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_MANY_CHILDREN_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_MANY_CHILDREN_CUH_
 
@@ -17,12 +17,12 @@ inline constexpr int kWarps = kThreads / kWarp;
 
 template <class T>
 struct Shared {
-  T value[kMostTogether<T>][kThreads + 1];  // of the children that have the row, in their order
+  T value[kMostTogether<T>][kThreads + 1];  // of the children that have the row, in order
   int count[kWarps];
-  int to;  // where b's row is in x
+  int to;  // the row of x that receives this row of b
 };
 
-// A block for a row of a front: a thread looks for it in a child.
+// One block per row of a front; each thread searches for the row in one child.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     StartUpOfManyKernel(FrontSolve<T> solve, const int32_t* order, bool interchanges) {
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads)
     if ((interchanges ? solve.permutation[front.first + i] : i) == row) shared.to = i;
   }
   __syncthreads();
-  // The sum of the thread's column, if it has one.
+  // The sum of this thread's column, if it has one.
   T sum{0};
   if (thread < solve.columns && is_own) sum = solve.Own(solve.b, front)(row, thread);
   for (int32_t first = front.child_begin; first < front.child_end; first += kThreads) {
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll 4
       for (int k = 0; k < total; ++k) sum += shared.value[thread][k];
     }
-    __syncthreads();  // before the counts and values are others
+    __syncthreads();  // before the counts and values are overwritten
   }
   if (thread >= solve.columns) return;
   if (is_own) {

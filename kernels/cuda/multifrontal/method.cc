@@ -14,18 +14,18 @@ namespace {
 
 constexpr std::string_view kName = "multifrontal";
 constexpr double kCallSeconds = 1e-4;
-// As measured on an H100, about (gpu_sparse_bench).
+// Approximate costs, measured on an H100 (gpu_sparse_bench).
 constexpr double kLevelSeconds = 1e-5;
-constexpr double kLevelSecondsWithoutSmall = 4e-5;  // of a type without kHasSmallFronts
-constexpr double kColumnSeconds = 1e-6;             // of the largest front's rows
+constexpr double kLevelSecondsWithoutSmall = 4e-5;  // for types without kHasSmallFronts
+constexpr double kColumnSeconds = 1e-6;             // per row of the largest front
 constexpr double kFrontSeconds = 5e-8;
-constexpr double kBytesPerSecond = 5e10;  // of a factor
+constexpr double kBytesPerSecond = 5e10;  // of the factor
 constexpr double kFlopsPerSecond = 2.5e13;
-// Of one column up and down; more go through the tree together.
+// For one column, up and down; several columns pass through the tree together.
 constexpr double kSolveCallSeconds = 5e-5;
 constexpr double kSolveLevelSeconds = 6e-6;
 constexpr double kSolveFrontSeconds = 3e-9;
-constexpr double kSolveStepSeconds = 1.2e-5;  // of kSolveTile rows of the largest front
+constexpr double kSolveStepSeconds = 1.2e-5;  // per kSolveTile rows of the largest front
 constexpr double kSolveBytesPerSecond = 2e12;
 
 double LevelSeconds(DType dtype) {
@@ -71,7 +71,7 @@ class CudaMultifrontal final : public SparseLu {
            FlopsIn(analysis, dtype) / kFlopsPerSecond;
   }
 
-  // That of the analysis, which most often takes longer.
+  // Predicts the time of the analysis, which usually dominates.
   double PredictRoughly(int64_t n, int64_t nonzeros, DType) const override {
     constexpr double kPerEntry = 1e-6;
     return kCallSeconds + kPerEntry * static_cast<double>(n + nonzeros);

@@ -1,4 +1,4 @@
-// The multifrontal method in the CUDA device's catalogue.
+// The multifrontal method for the CUDA device's catalogue.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_METHOD_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_METHOD_H_
 
@@ -11,11 +11,11 @@
 
 namespace crout::cuda {
 
-// "multifrontal": LU by dense fronts along the elimination tree, the fronts of one level as
-// irregular batches (multifrontal.h). Of the current device.
+// Creates `multifrontal`: LU by dense fronts along the elimination tree, with the fronts of one
+// level as irregular batches (multifrontal.h). Uses the current device.
 absl::StatusOr<std::unique_ptr<SparseLu>> MakeMultifrontal(DeviceCore& core);
 
-// "multifrontal": solves with such factors.
+// Creates the solver `multifrontal` for such factors.
 std::unique_ptr<TriangularSolver> MakeMultifrontalSolver(DeviceCore& core);
 
 }  // namespace crout::cuda

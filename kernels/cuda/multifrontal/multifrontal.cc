@@ -25,7 +25,7 @@
 namespace crout::cuda {
 namespace {
 
-// Operations that are enqueued at least before the host waits for what it enqueued before.
+// Minimum number of operations that are enqueued before the host waits for earlier work.
 constexpr double kFlopsAhead = 1e10;
 
 // Offsets in the workspace.
@@ -71,20 +71,20 @@ struct Workspace {
     bytes = plan.end();
   }
 
-  size_t report, raised;  // behind each other, as the next: zero at first
+  size_t report, raised;  // adjacent, like `arrivals`; initially zero
   size_t arrivals;        // FrontArrivals: by front, then by stage
-  size_t zero_bytes;      // of the three
+  size_t zero_bytes;      // of these three arrays
   size_t factor_start, contribution_start, border_start, shift;  // FrontArrays
   size_t step_start, first_position, parent, child_start;
-  size_t order;  // the traversal's, where it is not the level plan's
+  size_t order;  // the traversal's order, if it differs from the level plan's
   size_t large, border, position_of_row, position_of_column, front_of;
   size_t least, ipiv, info, f11, f21, f12, f22, contributions;
   size_t front_lu, front_lu_bytes, cublas, cublas_bytes;
   size_t bytes;
 };
 
-// The first of the traversals whose workspace is of `most` bytes at most; where there is none, the
-// first of those that take the least.
+// Returns the first traversal whose workspace has at most `most` bytes. If there is none, returns
+// the first one with the smallest workspace.
 Traversal TraversalWithin(const LuPanelKernels& kernels, const Analysis& analysis,
                           const LevelPlan& levels, DType dtype, size_t most) {
   std::optional<Traversal> best;
@@ -144,7 +144,7 @@ class Numeric {
     memory_.cublas = {workspace + layout_.cublas, layout_.cublas_bytes};
   }
 
-  // `last`: a factor by this analysis and of the same depth, or null.
+  // `last`: a factor of this analysis with the same depth, or null.
   absl::StatusOr<NumericFindings> Run(const std::byte* last, std::vector<int32_t>* postponable) {
     for (Event& event : marks_) {
       CROUT_ASSIGN_OR_RETURN(event, MakeEvent());
@@ -192,7 +192,7 @@ class Numeric {
     return context_.ops().CopyToDevice(from.data(), to, std::span(from).size_bytes());
   }
 
-  // What of the analysis the device needs.
+  // Sends the parts of the analysis that the device needs.
   absl::Status Send() {
     CROUT_RETURN_IF_ERROR(Send(levels_.order, factor_ + block_.order));
     CROUT_RETURN_IF_ERROR(Send(std::span(&depth_, 1), factor_ + block_.depth));
@@ -213,7 +213,7 @@ class Numeric {
     return absl::OkStatus();
   }
 
-  // The same, of what is on the device with another factor.
+  // Copies the same data from another factor on the device.
   absl::Status Take(const std::byte* last) {
     CROUT_RETURN_IF_ERROR(context_.ops().CopyOnDevice(last + block_.fronts, factor_ + block_.fronts,
                                                       block_.permutation - block_.fronts));
@@ -271,7 +271,7 @@ class Numeric {
 
   absl::Status FactorStep(const TraversalStep& step, bool careful) {
     CROUT_RETURN_IF_ERROR(Assemble(step));
-    if (IsKept(step)) return absl::OkStatus();  // the last
+    if (IsKept(step)) return absl::OkStatus();  // always the last step
     CROUT_RETURN_IF_ERROR(FactorSmall(step));
     for (const FrontBatch& batch : WithoutSmall(step)) {
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
@@ -292,8 +292,8 @@ class Numeric {
     return 2.0 * batch.count() * d1 * size * size;
   }
 
-  // Waits for what was enqueued before the last call but one: then there is something to stop, and
-  // to tell.
+  // Waits for the work enqueued before the second-to-last call, then reports its columns. This
+  // limits the work in flight, so that a stop takes effect and progress is reported.
   absl::Status KeepPace() {
     const Event& event = marks_[next_mark_];
     if (marked_[next_mark_]) {
@@ -326,10 +326,11 @@ class Numeric {
     return absl::OkStatus();
   }
 
-  // Whether it has the front of kept unknowns, the only root, which is assembled alone.
+  // Whether the step contains the front of kept unknowns, the only root, which is assembled but not
+  // factored.
   bool IsKept(const TraversalStep& step) const { return step.level == 0 && analysis_.kept > 0; }
 
-  // The step's batches but for those of fronts that are assembled and factored at once.
+  // The step's batches, without the small fronts, which one kernel assembles and factors.
   std::span<const FrontBatch> WithoutSmall(const TraversalStep& step) const {
     const std::span<const FrontBatch> batches = traversal_.Batches(step);
     size_t count = batches.size();
@@ -348,7 +349,7 @@ class Numeric {
     return EnqueueSmall(fronts, {});
   }
 
-  // All steps of a stage of small fronts.
+  // Factors all steps of a stage of small fronts.
   absl::Status FactorTogether(std::span<const TraversalStep> stage, int64_t index) {
     SmallFronts fronts;
     for (const TraversalStep& step : stage) {
@@ -375,7 +376,7 @@ class Numeric {
     return absl::OkStatus();
   }
 
-  // What the step's fronts get from their children.
+  // Adds the children's contributions to the step's fronts.
   absl::Status Assemble(const TraversalStep& step) {
     if (WithoutSmall(step).empty()) return absl::OkStatus();
     CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(memory_.contributions + step.base, 0,
@@ -416,8 +417,8 @@ class Numeric {
     return found;
   }
 
-  // Positions of pivots that were perturbed or not acceptable, and that another front could have
-  // eliminated.
+  // Finds the positions of pivots that were perturbed or unacceptable and that another front could
+  // have eliminated.
   absl::Status FindPostponable(std::vector<int32_t>& positions) {
     std::vector<uint8_t> raised(analysis_.n);
     CROUT_RETURN_IF_ERROR(
@@ -439,10 +440,10 @@ class Numeric {
   const LevelPlan& levels_;
   const Traversal& traversal_;
   const int32_t depth_;
-  std::vector<int32_t> large_;          // fronts
-  std::vector<int32_t> step_start_;     // of the traversal's order, ascending
-  std::vector<int64_t> shift_;          // by that
-  std::vector<FrontBatch> terminated_;  // by one without fronts
+  std::vector<int32_t> large_;       // fronts with many columns
+  std::vector<int32_t> step_start_;  // first indices of steps in the traversal's order, ascending
+  std::vector<int64_t> shift_;       // by step
+  std::vector<FrontBatch> terminated_;  // ends with a batch without fronts
   const FactorBlock block_;
   std::byte* const factor_;
   const Workspace layout_;
@@ -485,7 +486,7 @@ absl::StatusOr<NumericSummary> FactorMultifrontal(
   }
   const Traversal traversal =
       TraversalWithin(kernels, analysis, plan.levels, dtype, workspace.size());
-  // In one of another traversal contributions are elsewhere.
+  // With another traversal, the contributions have other places.
   if (plan.depth != traversal.depth()) last = nullptr;
   return DispatchDevice(dtype, [&](auto tag) -> absl::StatusOr<NumericSummary> {
     using T = typename decltype(tag)::type;

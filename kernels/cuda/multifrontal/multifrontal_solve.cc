@@ -11,10 +11,10 @@
 namespace crout::cuda {
 namespace {
 
-// Rows that blocks of threads have of a front, about.
+// Approximate number of a front's rows per block of threads.
 constexpr int64_t kRowsOfBlock = 128;
 
-// The workspace, for as many right-hand sides as go through the factor together.
+// The workspace for the right-hand sides that pass through the factor together.
 struct Workspace {
   Workspace(const Analysis& analysis, DType dtype, int64_t together) {
     const size_t each = SizeOf(dtype) * together;
@@ -77,7 +77,7 @@ class Solver {
     CROUT_RETURN_IF_CUDA_ERROR(LaunchGather(solve_, analysis_.n, plain ? rows : columns,
                                             plain ? scales_.row : scales_.column,
                                             {b.data, b.rows, b.cols, b.ld}, stream_));
-    // The front of kept unknowns is not factored: what is left for it is its x.
+    // The front of kept unknowns is not factored; its x is the sum that its children pass to it.
     const int64_t first = analysis_.kept > 0 ? 1 : 0;
     for (int64_t level = analysis_.levels() - 1; level >= first; --level) {
       CROUT_RETURN_IF_ERROR(StartUp(Heavy(level), plain));
@@ -116,7 +116,7 @@ class Solver {
     return absl::OkStatus();
   }
 
-  // The level's batches of which all fronts are of few rows, which are its last, and the others.
+  // Light: the last batches of the level, whose fronts all have few rows. Heavy: the other batches.
   std::span<const FrontBatch> Light(int64_t level) const {
     return levels_.Level(level).subspan(Heavy(level).size());
   }
@@ -134,7 +134,7 @@ class Solver {
   absl::Status Steps(int64_t level, Launch launch) {
     std::span<const FrontBatch> batches = Heavy(level);
     for (int step = 0;; ++step) {
-      // Those that have the step, up to the last that has.
+      // The batches up to the last one that has this step.
       const int64_t done = int64_t{step} * kSolveTile<T>;
       while (!batches.empty() && batches.back().d1 <= done)
         batches = batches.first(batches.size() - 1);

@@ -14,8 +14,8 @@ namespace crout::cuda {
 namespace small_front {
 
 constexpr int kThreads = 128;
-constexpr int kTinyFronts = kThreads / kWarp;  // of a block
-// Elements that a thread has on their way, where there are that many.
+constexpr int kTinyFronts = kThreads / kWarp;  // per block
+// Elements that a thread loads at once, if there are that many.
 constexpr int kTogether = 4;
 
 template <class T, int kSize>
@@ -33,8 +33,8 @@ struct Shared {
   };
 };
 
-// By a team of threads, a warp or a block. A warp of it has every so many-th column, a lane of it
-// every 32nd row.
+// The factorization of one front by a team of threads, a warp or a block. Columns are distributed
+// to the team's warps in turn; a lane handles every 32nd row.
 template <class T, int kSize, int kTeam>
 class Lu {
  public:
@@ -48,7 +48,7 @@ class Lu {
         warp_(thread_ / kWarp),
         lane_(thread_ % kWarp) {}
 
-  // What there is before the children are done.
+  // Loads everything that does not depend on the children.
   __device__ void Load(const T* factor, const RealPart<T>* least) const {
     const auto panel = front_.Panel<const T>(factor);
     const auto u12 = front_.U12<const T>(factor);
@@ -74,10 +74,11 @@ class Lu {
     Meet();
   }
 
-  // Child after child, in their order. `arrivals`: of this front's children; null: they are done.
+  // Adds the children one after the other, in order. `arrivals`: the count of this front's finished
+  // children; null if all are finished.
   __device__ void AddChildren(const T* contributions, const int32_t* arrivals) const {
     for (int32_t first = front_.child_begin; first < front_.child_end; first += kWarp) {
-      // A lane knows a child.
+      // Each lane holds one child.
       Child own;
       const int count = min(kWarp, front_.child_end - first);
       if (lane_ < count) {
@@ -88,7 +89,7 @@ class Lu {
         if (thread_ == 0) AwaitArrivals(arrivals, front_.child_end - front_.child_begin);
         Meet();
       }
-      // The first elements of several children are on their way at once.
+      // The first elements of several children are loaded at once.
       for (int c = 0; c < count; c += kTogether) {
         Child child[kTogether];
         T value[kTogether];
@@ -113,8 +114,8 @@ class Lu {
   __device__ void Factor(int64_t* ipiv, uint8_t* raised) const {
     const LeastPivots<T> bounds = {least_, raised};
     for (int k = 0; k < front_.d1; ++k) {
-      // Every warp finds the pivot and the multipliers, the same. Column k stays as it is until all
-      // have met.
+      // Every warp computes the same pivot and multipliers. Column k is not modified until all
+      // warps have synchronized.
       T l[kRows];
       PivotCandidate best;
 #pragma unroll
@@ -149,7 +150,7 @@ class Lu {
     Meet();
   }
 
-  // First what the parent waits for.
+  // Stores the contribution first, because the parent waits for it.
   __device__ void StoreContribution(T* contributions) const {
     const auto rest = front_.Contribution(contributions);
     for (int j = front_.d1 + warp_; j < size_; j += kWarps) {
@@ -175,7 +176,7 @@ class Lu {
 
  private:
   static constexpr int kWarps = kTeam / kWarp;
-  static constexpr int kRows = kSize / kWarp;  // of a lane
+  static constexpr int kRows = kSize / kWarp;  // per lane
 
   static __device__ void Meet() {
     if constexpr (kTeam == kWarp) {
@@ -197,7 +198,7 @@ class Lu {
 
   using Child = ChildInLane<T>;
 
-  // Element e of what the child left, and where it belongs; null: there is none.
+  // Element e of the child's contribution, and its destination; null if there is no such element.
   __device__ T* Find(const Child& child, int e, T& value) const {
     if (e >= child.d2 * child.d2) return nullptr;
     const int j = e / child.d2;
@@ -206,7 +207,7 @@ class Lu {
     return &f_[child.place[j]][child.place[i]];
   }
 
-  // All from element `begin` on.
+  // Adds all elements from `begin` on.
   __device__ void AddFrom(const Child& child, int begin) const {
     for (int e = begin + thread_; e < child.d2 * child.d2; e += kTogether * kTeam) {
       T value[kTogether];
@@ -220,8 +221,8 @@ class Lu {
     }
   }
 
-  // In this warp's next kTogether columns but k: rows k and p change places, and l times row k is
-  // taken off the rows below it, of columns right of k.
+  // In this warp's next kTogether columns except k: exchanges rows k and p. In columns right of k,
+  // subtracts l times row k from the rows below it.
   __device__ void ExchangeAndSubtract(int first, int k, int p, const T (&l)[kRows]) const {
     T u[kTogether], of_row_k[kTogether], x[kTogether][kRows];
     ForColumns(first, [&](int s, int j) {
@@ -283,8 +284,8 @@ __device__ void FactorFront(const Work<T>& work, int32_t f, bool awaits,
   lu.StoreFactor(work.factor);
 }
 
-// Where fronts wait for others, blocks take the fronts in the order in which they begin to run, so
-// that whatever one waits for has been taken by a block that runs.
+// If fronts wait for others, blocks take fronts in the order in which the blocks start to run. So
+// every front that a block waits for belongs to a block that is already running.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     SmallFrontsKernel(const __grid_constant__ Work<T> work) {

@@ -11,35 +11,36 @@
 
 namespace crout::cuda {
 
-// The largest, d1 + d2; up to the least of all a warp does. Batches of these alone are the last of
-// their level.
+// The largest size d1 + d2 of small fronts. A warp handles those up to kTinyFront. Batches of small
+// fronts are the last ones of their level.
 inline constexpr int32_t kSmallFront = 64;
 inline constexpr int32_t kTinyFront = 32;
 constexpr bool IsSmallFront(int64_t size) { return size <= kSmallFront; }
-// Of complex128 they are too large for shared memory.
+// complex128 fronts are too large for shared memory.
 template <class T>
 inline constexpr bool kHasSmallFronts = sizeof(T) <= 8;
 
-// The batches of small fronts that one kernel does, at most two for each level. By value: a
-// kernel's parameter.
+// The batches of small fronts that one kernel handles, at most two per level. Passed by value as a
+// kernel parameter.
 class SmallFronts {
  public:
   static constexpr int kMostBatches = 64;
 
   struct Batch {
-    int32_t first_block;  // of threads
-    int32_t begin;        // fronts: of the order
+    int32_t first_block;  // of the kernel's blocks of threads
+    int32_t begin;        // index in the order
     int32_t end;
     bool tiny;
-    // Whether children of these fronts are in a batch before it, and are waited for: all of them
-    // are, then.
+    // Whether these fronts wait for their children, all of which are in earlier batches of the same
+    // kernel.
     bool awaits;
   };
 
-  // One more, in the order of the levels from the leaves; there is room. size: of the largest.
+  // Adds a batch. Batches are added in the order of the levels from the leaves, at most
+  // kMostBatches. `size`: of the largest front.
   void Add(int32_t begin, int32_t end, int32_t size, bool awaits);
 
-  // constexpr, so that device code may call them.
+  // constexpr, so that device code may call these functions.
   constexpr int count() const { return count_; }
   constexpr int32_t blocks() const { return blocks_; }
   constexpr const Batch& operator[](int i) const { return batch_[i]; }
@@ -50,16 +51,18 @@ class SmallFronts {
   Batch batch_[kMostBatches] = {};
 };
 
-// By which fronts wait for others in the same kernel; in device memory, zero before it.
+// Counters through which fronts wait for others in the same kernel. In device memory, zero before
+// the kernel.
 struct FrontArrivals {
-  int32_t* children = nullptr;  // by front; null: none waits
-  int32_t* block = nullptr;     // of the kernel's own: how many blocks have begun
+  int32_t* children = nullptr;  // by front: finished children; null: no front waits
+  int32_t* block = nullptr;     // number of this kernel's blocks that have started
 };
 
-// Enqueues all that becomes of these fronts, of `order` in device memory: what their children left
-// is added, F11 is factored, with interchanges in F11 and pivots raised to `least`, U12, L21 and
-// F22 follow. On entry their parts of the factor hold A's entries; ipiv is by position, 1-based in
-// a front. What a front comes to does not depend on which others the kernel does, to the bit.
+// Enqueues the assembly and factorization of these fronts, of `order` in device memory: adds the
+// children's contributions, factors F11 with interchanges within F11 and pivots perturbed to
+// `least`, and computes U12, L21 and F22. On entry, the fronts' parts of the factor hold A's
+// entries. ipiv is indexed by position and 1-based within a front. A front's bits do not depend on
+// the other fronts of the kernel.
 template <class T>
 cudaError_t LaunchSmallFronts(const FrontTree& tree, const int32_t* order,
                               const SmallFronts& fronts, T* factor, T* contributions, int64_t* ipiv,

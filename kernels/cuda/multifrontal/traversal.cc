@@ -8,8 +8,8 @@
 namespace crout::cuda {
 namespace {
 
-// Of a stage of several steps: no more elements than a GPU's second-level cache holds, and no more
-// levels than a kernel does at once.
+// Limits of a stage with several steps: as many elements as fit in a GPU's L2 cache, and as many
+// levels as one kernel handles.
 constexpr int64_t kMostEntriesTogether = int64_t{1} << 20;
 constexpr int64_t kMostTogether = SmallFronts::kMostBatches / 2;
 
@@ -34,7 +34,7 @@ Traversal::Traversal(const Analysis& analysis, const LevelPlan& levels, int64_t 
   }
 }
 
-// No front is looked at: there are many.
+// Does not read individual fronts, because there are many.
 void Traversal::GoByLevels(const Analysis& analysis) {
   const FrontBatch* const all = levels_.batches.all().data();
   for (int64_t level = analysis.levels() - 1; level >= 0; --level) {
@@ -55,7 +55,7 @@ void Traversal::GoDepthFirst(const Analysis& analysis) {
   FindBatches();
   for (int64_t f = 0; f < analysis.fronts(); ++f) {
     TraversalStep& step = steps_[step_of[f]];
-    // The first of a step is where its contributions begin in those of its level.
+    // The step's first front has the smallest offset in the contributions of its level.
     if (step.entries == 0) step.shift = -analysis.contribution_start[f];
     step.entries += EntriesOf(analysis, f);
     if (analysis.parent[f] == -1) continue;
@@ -63,18 +63,19 @@ void Traversal::GoDepthFirst(const Analysis& analysis) {
   }
 }
 
-// In postorder, in which the fronts of a subtree follow each other.
+// Visits fronts in postorder, in which the fronts of a subtree are consecutive.
 std::vector<int32_t> Traversal::StepsDepthFirst(const Analysis& analysis) {
   std::vector<int32_t> level(analysis.fronts()), step_of(analysis.fronts());
   for (int64_t f = analysis.fronts() - 1; f >= 0; --f) {
     if (analysis.parent[f] != -1) level[f] = level[analysis.parent[f]] + 1;
   }
-  int64_t first = 0;  // of the subtree
+  int64_t first = 0;  // first front of the subtree
   int32_t deepest = 0;
   for (int64_t f = 0; f < analysis.fronts(); ++f) {
     deepest = std::max(deepest, level[f]);
     if (level[f] > depth_) continue;
-    // Of a front that is walked to, itself; else all its subtree has, from its deepest level on.
+    // A front at a depth of less than depth_ gets its own step. Otherwise the whole subtree gets
+    // one step per level, from its deepest level on.
     const auto last_step = static_cast<int32_t>(steps_.size()) + deepest - level[f];
     for (int64_t g = first; g <= f; ++g) step_of[g] = last_step - (level[g] - level[f]);
     for (int32_t v = deepest; v >= level[f]; --v) steps_.emplace_back().level = v;
@@ -97,7 +98,7 @@ void Traversal::Order(const std::vector<int32_t>& step_of) {
 }
 
 void Traversal::FindBatches() {
-  std::vector<int32_t> batch_of(order_.size());  // of LevelPlan, by front
+  std::vector<int32_t> batch_of(order_.size());  // the LevelPlan batch of each front
   const std::vector<FrontBatch>& whole = levels_.batches.all();
   for (size_t b = 0; b < whole.size(); ++b) {
     for (int32_t i = whole[b].begin; i < whole[b].end; ++i) {
@@ -122,8 +123,8 @@ void Traversal::FindStages(const Analysis& analysis) {
     return depth_ == 0 && !(step.level == 0 && analysis.kept > 0) &&
            IsSmallFront(Batches(step).front().size);
   };
-  bool together = false;  // whether the last stage may have more steps
-  int64_t entries = 0;    // of it
+  bool together = false;  // whether the last stage may get more steps
+  int64_t entries = 0;    // entries of the last stage
   int64_t steps = 0;
   for (size_t s = 0; s < steps_.size(); ++s) {
     const bool small = has_small_alone(steps_[s]);
@@ -141,9 +142,9 @@ void Traversal::FindStages(const Analysis& analysis) {
   }
 }
 
-// What a stage's fronts leave is for the next one, if not for itself.
+// The contributions of a stage are used by the same stage or the next one.
 void Traversal::PlaceByStages() {
-  int64_t last = 0;  // entries of the stage before
+  int64_t last = 0;  // entries of the previous stage
   for (int64_t i = 0; i < stages(); ++i) {
     int64_t entries = 0;
     for (const TraversalStep& step : Stage(i)) {

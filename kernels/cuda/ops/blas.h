@@ -1,5 +1,6 @@
-// cuBLAS level 3 on views, for all four types as kernels have them (DeviceType): on the stream of
-// the handle, with scalars where its pointer mode says. Shapes fit.
+// cuBLAS level 3 on views, for all four types as kernels use them (DeviceType). Calls enqueue on
+// the handle's stream; the handle's pointer mode determines where the scalars are. Shapes must
+// match.
 #ifndef CROUT_KERNELS_CUDA_OPS_BLAS_H_
 #define CROUT_KERNELS_CUDA_OPS_BLAS_H_
 
@@ -25,7 +26,8 @@ constexpr cublasOperation_t BlasOp(Op op) {
   return CUBLAS_OP_N;
 }
 
-// Calls f with cuBLAS's routine for T, of these four, and TypeTag of its name of T.
+// Calls f with the one of these four cuBLAS routines that handles T, and with the TypeTag of
+// cuBLAS's type for T.
 template <class T, class S, class D, class C, class Z, class F>
 cublasStatus_t CallBlas(S s, D d, C c, Z z, F f) {
   constexpr DType kType = kDTypeOf<T>;

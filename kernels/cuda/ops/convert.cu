@@ -8,13 +8,13 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kPerThread = 4;  // elements of one column for each thread
+constexpr int kPerThread = 4;  // elements of one column per thread
 constexpr int kTile = 32;
 constexpr int kTileRows = 8;
 constexpr int64_t kMaxGridY = 65535;
 
-// Blocks over the rows in x, and over the columns in y, where the kernel strides on if there are
-// more than the grid can be high.
+// Blocks cover the rows in x and the columns in y. If there are more columns than the grid's limit,
+// the kernel strides over them.
 dim3 ColumnGrid(int64_t rows, int64_t cols) {
   constexpr int64_t kRows = kThreads * kPerThread;
   return dim3(static_cast<unsigned>((rows + kRows - 1) / kRows),
@@ -34,7 +34,7 @@ __device__ void ForEachElement(int64_t rows, int64_t cols, F f) {
   }
 }
 
-// How kernels see a matrix: elements of type T in place...
+// Access to a matrix whose elements of type T are stored in place.
 template <class T>
 struct Elements {
   using Type = T;
@@ -48,8 +48,8 @@ struct Elements {
   MatrixView<T> m;
 };
 
-// ... or complex ones of a real matrix that has twice their columns: first all real parts, then all
-// imaginary ones.
+// Access to a complex matrix that is stored as a real one of twice the columns: all real parts,
+// then all imaginary parts.
 template <class Part>
 struct SplitElements {
   using Type = Complex<Part>;
@@ -65,7 +65,7 @@ struct SplitElements {
   MatrixView<Part> imaginary;
 };
 
-// As (row_i in_ij) col_j.
+// Evaluates (row_i in_ij) col_j, in this order.
 template <class In, class Out>
 __global__ void __launch_bounds__(kThreads)
     CopyScaledKernel(In in, int64_t rows, int64_t cols, const double* row, const double* col,
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// The entries, a warp for each column; the rest of `out` is zero already.
+// Stores the entries, one warp per column. The rest of `out` must already be zero.
 template <class In, class Out>
 __global__ void __launch_bounds__(kBlockThreads)
     ScatterKernel(SparseRows<In> columns, const double* row, const double* col,
@@ -103,7 +103,8 @@ __global__ void __launch_bounds__(kThreads) ConjugateKernel(MatrixView<T> x) {
   ForEachElement(x.rows, x.cols, [&](int64_t i, int64_t j) { x(i, j) = Conjugate(x(i, j)); });
 }
 
-// Through shared memory, so that both sides move whole cache lines. in: rows x cols.
+// Transposes through shared memory, so that both sides access whole cache lines. `in` is rows x
+// cols.
 template <class In, class Out>
 __global__ void __launch_bounds__(kTile* kTileRows)
     TransposeKernel(In in, int64_t rows, int64_t cols, Out out, int64_t tiles_down) {
@@ -144,8 +145,8 @@ SplitElements<T> Split(const MatrixView<T>& m) {
   return {{m.data, m.rows, cols, m.ld}, {m.data + cols * m.ld, m.rows, cols, m.ld}};
 }
 
-// Calls f(in, out) with both as kernels see them, where the matrix of fewer columns may be complex
-// and the other its parts; what is split has an even number of columns.
+// Calls f(in, out) with access to both matrices. If exactly one is complex, the real one has the
+// same shape (as `in` only) or twice the columns and holds the parts (Split).
 template <class F>
 void DispatchElements(const AnyMatrix& in, const AnyMatrix& out, F f) {
   const bool same_size = in.rows * in.cols == out.rows * out.cols;

@@ -24,8 +24,8 @@ T ScalarOf(double x) {
   }
 }
 
-// y(:, c) := alpha op(V) x(:, c) + beta y(:, c), the columns of V space c's vectors. They are as
-// far apart as there are spaces, and the spaces a column.
+// y(:, c) := alpha op(V) x(:, c) + beta y(:, c), where the columns of V are the vectors of space c.
+// The vectors of one space are `spaces` columns apart, and consecutive spaces one column.
 absl::Status Multiply(Context& context, cublasOperation_t op, double alpha, const KrylovBases& v,
                       const AnyMatrix& x, double beta, const AnyMatrix& y) {
   if (v.vectors.rows == 0 && beta == 1) return absl::OkStatus();

@@ -18,13 +18,13 @@
 namespace crout::cuda {
 namespace {
 
-// From so many columns of x, or so many elements of A on, cuBLAS's gemm beats passes over A with a
-// few columns each.
+// From this number of columns of x, or of elements of A, on, cuBLAS's gemm is faster than passes
+// over A with a few columns each.
 constexpr int64_t kGemmColumns = 9;
 constexpr int64_t kGemmElements = int64_t{1} << 20;
 
-// A packed row-major matrix is the transpose of a packed column-major one. Rows or columns of one
-// element look the same in both orders.
+// A packed row-major matrix is the transpose of a packed column-major one. Matrices with one row or
+// one column have the same layout in both orders.
 struct PackedView {
   AnyMatrix matrix;
   bool transposed = false;

@@ -7,8 +7,8 @@
 
 namespace crout::cuda {
 
-// Each call enqueues a few kernels and allocates nothing. A warp, or a block, sums a line: in one
-// order, without atomics.
+// Each call enqueues a few kernels and allocates nothing. A warp or a block sums each row or column
+// in a fixed order, without atomics.
 class CudaSparseOps final : public SparseOps {
  public:
   explicit CudaSparseOps(Context& context) : context_(context) {}

@@ -1,5 +1,5 @@
-// Tiles of matrix products on the double-precision tensor cores (by shuffles where a GPU has none),
-// for blocks whose warps share the summation index.
+// Tiles of matrix products on the double-precision tensor cores (or by shuffles on a GPU without
+// them), for blocks whose warps share the summation index.
 #ifndef CROUT_KERNELS_CUDA_OPS_DMMA_TILE_CUH_
 #define CROUT_KERNELS_CUDA_OPS_DMMA_TILE_CUH_
 
@@ -7,11 +7,11 @@
 
 namespace crout::cuda {
 
-// A warp's tile has 16 rows and kTiles times 8 columns: of its elements this thread holds
-// sums[j][e], the one in row TileRow(e) and column 8 j + TileColumn(e).
+// A warp's tile has 16 rows and 8 kTiles columns. This thread holds its elements sums[j][e], in row
+// TileRow(e) and column 8 j + TileColumn(e).
 inline constexpr int kTileRows = 16;
 inline constexpr int kTileColumns = 8;
-inline constexpr int kTileDepth = 4;  // columns of A for one instruction
+inline constexpr int kTileDepth = 4;  // columns of A per instruction
 
 template <int kTiles>
 using TileSums = double[kTiles][4];
@@ -19,11 +19,11 @@ using TileSums = double[kTiles][4];
 __device__ inline int TileRow(int e) { return e / 2 * 8 + static_cast<int>(threadIdx.x) % 32 / 4; }
 __device__ inline int TileColumn(int e) { return static_cast<int>(threadIdx.x) % 4 * 2 + e % 2; }
 
-// The column of X, of 8, that this thread feeds to the product.
+// The column of X, of 8, whose elements this thread supplies.
 __device__ inline int FragmentColumn() { return static_cast<int>(threadIdx.x) % 32 / 4; }
 
-// sums += A X for 16 x 4 by 4 x 8: `upper` and `lower` in rows g and 8 + g of A, column t, and `x`
-// in row t and column g of X, for g = lane / 4 and t = lane % 4.
+// sums += A X for 16 x 4 by 4 x 8. With g = lane / 4 and t = lane % 4, `upper` and `lower` are the
+// elements of A in rows g and 8 + g and column t, and `x` is that of X in row t and column g.
 __device__ inline void MultiplyAdd(double upper, double lower, double x, double (&sums)[4]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile(
@@ -53,18 +53,20 @@ __device__ inline void MultiplyAdd(double upper, double lower, double x, double 
 #endif
 }
 
-// sums += A[0:16, begin:end] X[begin:end, :] for this warp's share of the columns of A: batches of
-// 32 of them (16 where kTiles is more than 1) for kWarps warps in turn, each summed from the first
-// to the last: not as accurate, on triangles' inverses, if warps took every few columns.
-// load_a(half, k) gives the element of A in row TileRow(2 * half) and column k, load_x(j, k) that
-// of X in row k and column 8 j + FragmentColumn(), as double; both 0 for k >= end. `then` is called
-// when as much of A is on its way as registers hold, before X is read: all of it where kTiles is at
-// most 2 and a warp has at most 64 columns.
+// sums += A[0:16, begin:end] X[begin:end, :] for this warp's share of the columns of A. The kWarps
+// warps take batches of 32 columns in turn (16 if kTiles exceeds 1) and sum each batch from the
+// first column to the last. Interleaving single columns would be less accurate for inverses of
+// triangles.
+//
+// load_a(half, k) returns the element of A in row TileRow(2 * half) and column k. load_x(j, k)
+// returns the element of X in row k and column 8 j + FragmentColumn(). Both return doubles, and 0
+// for k >= end. `then` is called before X is read, once as many loads of A are in flight as
+// registers allow: all of them if kTiles is at most 2 and a warp has at most 64 columns.
 template <int kWarps, int kTiles, class LoadA, class LoadX, class Then>
 __device__ void MultiplyTile(int warp, int begin, int end, LoadA load_a, LoadX load_x, Then then,
                              TileSums<kTiles>& sums) {
   constexpr int kBatch = kTiles == 1 ? 32 : 16;
-  // A chunk is what is loaded at once; so many are on their way.
+  // A chunk is loaded at once; several chunks are in flight.
   constexpr int kSteps = 2;
   constexpr int kChunk = kSteps * kTileDepth;
   constexpr int kChunksOfA = kTiles <= 2 ? 8 : 4;
@@ -118,7 +120,7 @@ __device__ void MultiplyTile(int warp, int begin, int end, LoadA load_a, LoadX l
   }
 }
 
-// shared[c * 16 + i] := element (i, c) of the warp's sums, plus what is there if `add`.
+// shared[c * 16 + i] := element (i, c) of the warp's sums; with `add`, the sum is added instead.
 template <int kTiles>
 __device__ void StoreTile(const TileSums<kTiles>& sums, bool add, double* shared) {
 #pragma unroll

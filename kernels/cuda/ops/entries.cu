@@ -8,7 +8,7 @@ namespace crout::cuda {
 namespace {
 
 enum Least { kOutside, kContradicted };
-constexpr int kNotReal = 0;  // of the values of a map
+constexpr int kNotReal = 0;  // index in ReductionScratch::least for SumValues
 
 template <class T>
 struct Entries {
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kBlockThreads)
       const uint32_t line = source & ValueMap::kLine;
       const T read = values[line];
       const WideType<T> value = Take(map.shape, source, read);
-      // Not 0 + value, which has no -0.
+      // Not 0 + value, because that would lose the sign of -0.
       sum = s == begin ? value : sum + value;
       if ((source & ValueMap::kReal) != 0 && !IsReal(read)) {
         atomicMin(&scratch->least[kNotReal], static_cast<unsigned long long>(line));
@@ -127,7 +127,7 @@ cudaError_t LaunchSumValues(const ValueMap& map, DType dtype, const std::byte* v
 
 cudaError_t LaunchSetEntries(const EntryList& entries, const AnyMatrix& a,
                              ReductionScratch* scratch, EntryStats* report, cudaStream_t stream) {
-  // One block even for no entries: it publishes.
+  // At least one block, which publishes the report even if there are no entries.
   const auto blocks = static_cast<unsigned>(
       std::max<int64_t>(1, (entries.count + kBlockThreads - 1) / kBlockThreads));
   DispatchDevice(a.dtype, [&](auto tag) {

@@ -1,4 +1,4 @@
-// Entries of a matrix that get new values.
+// Updates of a matrix's entries.
 #ifndef CROUT_KERNELS_CUDA_OPS_ENTRIES_H_
 #define CROUT_KERNELS_CUDA_OPS_ENTRIES_H_
 
@@ -9,12 +9,12 @@
 
 namespace crout::cuda {
 
-// Enqueues MatrixOps::SetEntries. `report` is memory that both sides see. Two launches: the second
-// finds what another entry has overwritten.
+// Enqueues MatrixOps::SetEntries. `report` is memory that host and device can access. Two launches:
+// the second finds entries that another entry has overwritten.
 cudaError_t LaunchSetEntries(const EntryList& entries, const AnyMatrix& a,
                              ReductionScratch* scratch, EntryStats* report, cudaStream_t stream);
 
-// Enqueues MatrixOps::SumValues. A thread sums an element.
+// Enqueues MatrixOps::SumValues, one thread per element.
 cudaError_t LaunchSumValues(const ValueMap& map, DType dtype, const std::byte* values,
                             std::byte* out, ReductionScratch* scratch, ValueStats* report,
                             cudaStream_t stream);

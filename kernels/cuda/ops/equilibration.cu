@@ -11,14 +11,15 @@ namespace {
 
 constexpr int kTile = 32;
 constexpr int kColumns =
-    kBlockThreads / kTile;  // columns that a block of the row kernel reads at once
+    kBlockThreads / kTile;  // columns that a block of the row kernel reads at a time
 constexpr int kUnroll = 8;
 constexpr double kSafeMinimum = 0x1p-1022;  // dlamch('S')
 
 enum Least { kRowMin, kColMin, kZeroRow, kZeroCol };
 enum Greatest { kRowMax, kColMax };
 
-// From the largest entry of a line: its scale, and what it adds to the statistics.
+// Returns the scale of a line (a row or a column) from its largest entry, and updates the
+// statistics.
 __device__ double ScaleOf(double largest, int64_t line, Least least, Greatest greatest, Least zero,
                           ReductionScratch* scratch) {
   atomicMin(&scratch->least[least], AbsBits(largest));
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   row[i] = ScaleOf(largest, i, kRowMin, kRowMax, kZeroRow, scratch);
 }
 
-// Smallest over largest, each kept away from under- and overflow as in geequb.
+// The smallest value over the largest, both kept away from underflow and overflow like in geequb.
 __device__ double Condition(const ReductionScratch& scratch, Least least, Greatest greatest) {
   const double smallest = FromBits(Load(scratch.least[least]));
   const double largest = FromBits(Load(scratch.greatest[greatest]));
@@ -82,7 +83,7 @@ __device__ void Publish(int64_t rows, int64_t cols, ReductionScratch* scratch, S
   Reset(scratch);
 }
 
-// One block for each column, after the rows' scales are there.
+// One block per column. Requires the rows' scales.
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     ColScalesKernel(MatrixView<const T> a, const double* row, double* col,
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(a.rows, a.cols, scratch, report);
 }
 
-// A warp for each row.
+// One warp per row.
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     SparseRowScalesKernel(SparseRows<T> rows, double* row, ReductionScratch* scratch) {
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (LaneOfWarp() == 0) row[i] = ScaleOf(largest, i, kRowMin, kRowMax, kZeroRow, scratch);
 }
 
-// A warp for each column, after the rows' scales are there.
+// One warp per column. Requires the rows' scales.
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     SparseColScalesKernel(SparseRows<T> columns, const double* row, double* col,
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(columns.n, columns.n, scratch, report);
 }
 
-// One block for each column; the parts of complex numbers are numbers of their own here.
+// One block per column. The parts of complex numbers count as separate numbers.
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     ColumnScalesKernel(MatrixView<T> in, const double* row, int exponent, double* down,
@@ -166,7 +167,7 @@ cudaError_t LaunchColumnScales(const AnyMatrix& in, const double* row, int expon
 cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* col,
                                       ReductionScratch* scratch, ScaleStats* report,
                                       cudaStream_t stream) {
-  // One block even for an empty matrix: it publishes.
+  // At least one block, which publishes the report even for an empty matrix.
   const auto tiles = static_cast<unsigned>(std::max<int64_t>(1, (a.rows + kTile - 1) / kTile));
   const auto cols = static_cast<unsigned>(std::max<int64_t>(1, a.cols));
   DispatchDevice(a.dtype, [&](auto tag) {

@@ -1,4 +1,4 @@
-// Row and column scales of LAPACK's geequb, and scales of the columns of right-hand sides.
+// Row and column scales of LAPACK's geequb, and column scales of right-hand sides.
 #ifndef CROUT_KERNELS_CUDA_OPS_EQUILIBRATION_H_
 #define CROUT_KERNELS_CUDA_OPS_EQUILIBRATION_H_
 
@@ -10,8 +10,8 @@
 
 namespace crout::cuda {
 
-// Enqueues row[i], col[j] := powers of two as MatrixOps::EquilibrationScales says, and *report :=
-// their statistics, in memory that both sides see. Two launches.
+// Enqueues row[i], col[j] := powers of two as specified by MatrixOps::EquilibrationScales, and
+// *report := their statistics, in memory that host and device can access. Two launches.
 cudaError_t LaunchEquilibrationScales(const AnyMatrix& a, double* row, double* col,
                                       ReductionScratch* scratch, ScaleStats* report,
                                       cudaStream_t stream);
@@ -20,8 +20,8 @@ cudaError_t LaunchEquilibrationScales(const AnySparse& a, double* row, double* c
                                       ReductionScratch* scratch, ScaleStats* report,
                                       cudaStream_t stream);
 
-// Enqueues down[j], up[j] := powers of two as MatrixOps::ColumnScales says; `in` is in float64 or
-// complex128.
+// Enqueues down[j], up[j] := powers of two as specified by MatrixOps::ColumnScales. `in` is in
+// float64 or complex128.
 cudaError_t LaunchColumnScales(const AnyMatrix& in, const double* row, int exponent, double* down,
                                double* up, cudaStream_t stream);
 

@@ -10,11 +10,11 @@ namespace {
 
 enum Greatest { kMaxAbsU, kProbe };
 
-// What a column holds; valid in thread 0.
+// Results of one column; valid in thread 0.
 template <class V>
 struct ColumnFacts {
-  double largest = 0;  // entry of U; NaN if the column of L or of U holds a NaN or Inf
-  V product = {};      // of `lower` and the column of U; 0 without `lower`
+  double largest = 0;  // entry of U; NaN if the column of L or U contains a NaN or Inf
+  V product = {};      // product of `lower` and the column of U; 0 without `lower`
 };
 
 template <class T>
@@ -51,16 +51,17 @@ struct Product {
   }
 };
 
-// The sign of a complex one is a product of numbers of modulus 1, which roundings leave near that:
-// of pivots that a power of two scaled first, since the modulus of a subnormal one is rounded.
+// The sign of a complex determinant is a product of numbers of modulus 1, to within rounding.
+// Pivots are first scaled by a power of two, because the modulus of a subnormal one is not
+// accurate.
 template <class T>
 __device__ void Determinant(const MatrixView<const T>& lu, const int64_t* ipiv,
                             FactorStats* report) {
   double log_abs = 0;
-  WideType<T> phase = 1;  // of complex pivots
-  int negatives = 0;      // of real ones, and interchanges
+  WideType<T> phase = 1;  // product of the complex pivots' phases
+  int negatives = 0;      // number of negative real pivots and of interchanges
   int zeros = 0;
-  double exponents = 0;  // of the scales
+  double exponents = 0;  // sum of the scales' exponents
   double least = INFINITY;
   double most = 0;
   for (int64_t i = threadIdx.x; i < lu.rows; i += kBlockThreads) {
@@ -137,7 +138,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 cudaError_t LaunchInspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
                                 const FactorProbe& probe, ReductionScratch* scratch,
                                 FactorStats* report, cudaStream_t stream) {
-  // One block even for an empty matrix: it publishes.
+  // At least one block, which publishes the report even for an empty matrix.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, lu.cols));
   DispatchDevice(lu.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

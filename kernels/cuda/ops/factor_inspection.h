@@ -1,4 +1,4 @@
-// Pivot growth and determinant of a factor, and the end of its probe.
+// Pivot growth and determinant of a factor, and the last step of its probe.
 #ifndef CROUT_KERNELS_CUDA_OPS_FACTOR_INSPECTION_H_
 #define CROUT_KERNELS_CUDA_OPS_FACTOR_INSPECTION_H_
 
@@ -9,8 +9,8 @@
 
 namespace crout::cuda {
 
-// Enqueues *report := FactorStats of `lu`, as MatrixOps::InspectFactor says, in memory that both
-// sides see. One launch. `probe`: empty, or with the products of A and of L.
+// Enqueues *report := the FactorStats of `lu` as specified by MatrixOps::InspectFactor, in memory
+// that host and device can access. One launch. `probe` is empty, or has the products of A and L.
 cudaError_t LaunchInspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
                                 const FactorProbe& probe, ReductionScratch* scratch,
                                 FactorStats* report, cudaStream_t stream);

@@ -6,8 +6,8 @@
 namespace crout::cuda {
 namespace {
 
-// The sum of the block's shares of `column` times z, which is made on the way: cheaper than the
-// memory traffic of a stored one. Valid in thread 0. p: null for z as it is.
+// The block's sum of `column` times z over [begin, end). z is computed on the fly, which is cheaper
+// than loading it. Valid in thread 0. `p` permutes z; null means the identity.
 template <class T>
 __device__ WideType<T> WeightedSum(const T* column, int64_t begin, int64_t end, const int64_t* p,
                                    double scale) {

@@ -1,4 +1,4 @@
-// The products of a factorization's probe.
+// The products of the probe of a factorization.
 #ifndef CROUT_KERNELS_CUDA_OPS_FACTOR_PROBE_H_
 #define CROUT_KERNELS_CUDA_OPS_FACTOR_PROBE_H_
 
@@ -9,11 +9,11 @@
 
 namespace crout::cuda {
 
-// Enqueues probe.matrix_products() := z^T A, at the memory's speed. One launch.
+// Enqueues probe.matrix_products() := z^T A, at memory bandwidth. One launch.
 cudaError_t LaunchProbeMatrix(const AnyMatrix& a, const FactorProbe& probe, cudaStream_t stream);
 
-// Enqueues probe.lower_products() := (P z)^T L. `ipiv`: null for no interchanges. Two launches;
-// what is left to do goes with the inspection of U.
+// Enqueues probe.lower_products() := (P z)^T L. `ipiv`: null for no interchanges. Up to two
+// launches; LaunchInspectFactor completes the probe.
 cudaError_t LaunchProbeLower(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
                              const FactorProbe& probe, cudaStream_t stream);
 

@@ -1,18 +1,20 @@
-// Loads from device memory behind a predicate. Written as `valid ? *from : 0`, many of them in a
-// row become as many branches, which take longer than the memory does.
+// Predicated loads from device memory. Written as `valid ? *from : 0`, a series of loads becomes a
+// series of branches, which take longer than the memory accesses.
 #ifndef CROUT_KERNELS_CUDA_OPS_LOAD_IF_CUH_
 #define CROUT_KERNELS_CUDA_OPS_LOAD_IF_CUH_
 
 namespace crout::cuda {
 
-// `load` by an instruction of PTX with a register constraint, where `valid`, else 0.
+// Executes the PTX instruction `load`, whose result has the given register constraint, if `valid`;
+// otherwise the value stays 0.
 #define CROUT_LOAD_IF(load, constraint, ...)                                               \
   asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %2, 0;\n\t@p " load " %0, [%1];\n\t}" \
                : "+" constraint(value)                                                     \
                : "l"(from), "r"(static_cast<int>(valid))                                   \
                : __VA_ARGS__)
 
-// 0 where not `valid`; `from` is then not looked at. For what no kernel writes while this one runs.
+// Returns 0 if not `valid`; `from` is then not accessed. For memory that no kernel writes while
+// this one runs.
 __device__ inline double LoadConstantIf(bool valid, const double* from) {
   double value = 0;
   CROUT_LOAD_IF("ld.global.nc.f64", "d");
@@ -24,7 +26,8 @@ __device__ inline double LoadConstantIf(bool valid, const float* from) {
   return value;
 }
 
-// Past the first-level cache: what other blocks wrote before this one waited for them.
+// Loads past the L1 cache: reads data that other blocks wrote before this block synchronized with
+// them.
 __device__ inline double LoadSharedIf(bool valid, const double* from) {
   double value = 0;
   CROUT_LOAD_IF("ld.global.cg.f64", "d", "memory");

@@ -8,16 +8,18 @@
 namespace crout::cuda {
 namespace {
 
-// A packed matrix is `lines` lines (columns, or rows if row-major) of `length` contiguous
-// elements. One kernel sums along the lines in some of its blocks and across them in the others:
-// the second read of a matrix of up to about 2,500 x 2,500 comes from the L2 cache, and no sum ever
-// spans two blocks. Of a larger matrix whose lines have 6,113 elements or more, kTilesForAll tiles,
-// the blocks that sum across take the lines as well, each one soon after all have read it, so that
-// the second read comes from there, too.
-constexpr int kTile = 32;                     // positions of a block that sums across the lines
-constexpr int kRows = kBlockThreads / kTile;  // lines that it reads at once
-constexpr int kUnroll = 8;                    // loads in flight for each thread
-// Blocks that are fewer do not keep a GPU's memory busy.
+// A packed matrix consists of `lines` lines (columns, or rows if row-major) of `length` contiguous
+// elements. One kernel sums along the lines in some of its blocks and across them in the others, so
+// no sum spans two blocks. For a matrix of up to about 2,500 x 2,500, the second read comes from
+// the L2 cache.
+//
+// In a larger matrix whose lines have at least 6,113 elements (kTilesForAll tiles), the blocks that
+// sum across also sum along the lines. Each line is summed soon after all blocks have read it, so
+// the second read comes from the L2 cache too.
+constexpr int kTile = 32;                     // positions per block that sums across the lines
+constexpr int kRows = kBlockThreads / kTile;  // lines that it reads at a time
+constexpr int kUnroll = 8;                    // loads in flight per thread
+// Fewer blocks than kTilesForAll do not saturate a GPU's memory.
 constexpr int64_t kTilesForAll = 192;
 constexpr int64_t kCachedBytes = 32 << 20;
 
@@ -28,18 +30,18 @@ struct PackedLines {
   const void* data;
   int64_t lines;
   int64_t length;
-  bool narrow;        // conversion is to parts in float32
+  bool narrow;        // the target's real parts are float32
   bool along_is_one;  // sums along the lines give the 1-norm
 };
 
-// What one thread saw of a line.
+// Results of one thread for its elements of a line.
 template <class T>
 struct LineFacts {
-  // Of an element at that offset of the payload.
+  // Adds the element at this offset of the payload.
   __device__ void Add(T value, unsigned long long offset, bool narrow) {
     const double magnitude = Modulus(value);
     sum += magnitude;
-    greatest = fmax(greatest, magnitude);  // drops NaN, which is reported as non-finite instead
+    greatest = fmax(greatest, magnitude);  // ignores NaN, which is reported as non-finite
     if (!IsFinite(value)) {
       non_finite = min(non_finite, offset);
     } else if (narrow && !isfinite(static_cast<float>(LargestPart(value)))) {
@@ -47,13 +49,13 @@ struct LineFacts {
     }
   }
 
-  // By every thread of the block, at the end of each line. The sum begins anew.
+  // Called by every thread of the block at the end of each line. Resets the sum.
   __device__ void EndLine(ReductionScratch* scratch) {
     sum = BlockReduce(sum, Sum());
     if (threadIdx.x == 0) atomicMax(&scratch->greatest[kAlong], AbsBits(sum));
     sum = 0;
   }
-  // At the end of the last one.
+  // Called after the last line.
   __device__ void Raise(ReductionScratch* scratch) {
     greatest = BlockReduce(greatest, Max());
     if (non_finite != ReductionScratch::kNone) atomicMin(&scratch->least[kNonFinite], non_finite);
@@ -78,7 +80,8 @@ __device__ void SumAlong(const PackedLines& in, int64_t line, LineFacts<T>& fact
   facts.EndLine(scratch);
 }
 
-// From the sums of kRows threads for each of kTile positions. Every thread of the block calls it.
+// Combines the sums of kRows threads for each of kTile positions. Called by every thread of the
+// block.
 __device__ void RaiseAcross(double sum, ReductionScratch* scratch) {
   const int x = threadIdx.x % kTile;
   const int y = threadIdx.x / kTile;
@@ -90,7 +93,7 @@ __device__ void RaiseAcross(double sum, ReductionScratch* scratch) {
   atomicMax(&scratch->greatest[kAcross], AbsBits(sum));
 }
 
-// Adds every kRows-th of the lines from `first`, a multiple of kRows, up to `end` to the sum of the
+// Adds every kRows-th line from `first`, a multiple of kRows, up to `end` to the sum of the
 // thread's position in the tile.
 template <class T>
 __device__ void SumAcross(const PackedLines& in, int64_t tile, int64_t first, int64_t end,
@@ -109,8 +112,9 @@ __device__ void SumAcross(const PackedLines& in, int64_t tile, int64_t first, in
   for (; line < end; line += kRows) sum += Modulus(data[line * in.length]);
 }
 
-// Of sparse columns and rows each thread takes the entries that it has of the dense form, where
-// zeros add nothing: the sums have the same bits. Most entries are another's, but lines are short.
+// In sparse columns and rows, each thread sums the entries that it would sum in the dense form;
+// zeros would add nothing, so the bits are the same. A thread skips most entries, but lines are
+// short.
 template <class T>
 __device__ void SumAlong(const SparseRows<T>& columns, int64_t j, bool narrow,
                          ReductionScratch* scratch) {
@@ -139,7 +143,7 @@ __device__ int64_t Offset(unsigned long long word) {
   return word == ReductionScratch::kNone ? -1 : static_cast<int64_t>(word);
 }
 
-// Writes what all blocks found into the report; only the block that ends last calls it.
+// Writes the results of all blocks to the report. Called only by the block that ends last.
 __device__ void Publish(bool along_is_one, ReductionScratch* scratch, MatrixStats* report) {
   report->first_non_finite = Offset(Load(scratch->least[kNonFinite]));
   report->first_overflow = Offset(Load(scratch->least[kOverflow]));
@@ -167,8 +171,9 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (IsLastBlock(scratch) && threadIdx.x == 0) Publish(in.along_is_one, scratch, report);
 }
 
-// The same bits by a block for each tile: all blocks read so many lines across that each block has
-// one of them, or none, to read along.
+// Computes the same bits with one block per tile. In each round, the blocks read as many lines
+// across as there are blocks (rounded down), so that each block then sums along at most one of
+// them.
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     LargeMatrixStatsKernel(PackedLines in, ReductionScratch* scratch, MatrixStats* report) {
@@ -213,7 +218,7 @@ cudaError_t LaunchMatrixStats(const PackedMatrix& in, DType target, ReductionScr
   const bool large =
       tiles >= kTilesForAll &&
       lines.lines * lines.length * static_cast<int64_t>(SizeOf(in.dtype)) >= kCachedBytes;
-  // One block even for an empty matrix: it publishes zeros.
+  // At least one block, which publishes zeros for an empty matrix.
   const auto blocks =
       static_cast<unsigned>(large ? tiles : std::max<int64_t>(1, tiles + lines.lines));
   DispatchDevice(in.dtype, [&](auto tag) {

@@ -1,4 +1,4 @@
-// Norms and bad entries of a packed matrix.
+// Norms and invalid entries of a packed matrix.
 #ifndef CROUT_KERNELS_CUDA_OPS_MATRIX_STATS_H_
 #define CROUT_KERNELS_CUDA_OPS_MATRIX_STATS_H_
 
@@ -10,12 +10,12 @@
 
 namespace crout::cuda {
 
-// Enqueues *report := MatrixStats of `in`, whose elements will be converted to `target`. `report`
-// is memory that both sides see. One launch.
+// Enqueues *report := the MatrixStats of `in`, whose elements will be converted to `target`.
+// `report` is memory that host and device can access. One launch.
 cudaError_t LaunchMatrixStats(const PackedMatrix& in, DType target, ReductionScratch* scratch,
                               MatrixStats* report, cudaStream_t stream);
 
-// The same of a sparse matrix, to the bit what it is of the dense form, packed by columns.
+// The same for a sparse matrix. The bits are those of its dense form, packed by columns.
 cudaError_t LaunchMatrixStats(const AnySparse& in, DType target, ReductionScratch* scratch,
                               MatrixStats* report, cudaStream_t stream);
 

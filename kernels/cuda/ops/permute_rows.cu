@@ -10,15 +10,15 @@ constexpr int kThreads = 256;
 constexpr int kTraceThreads = 128;
 constexpr int64_t kMaxGridY = 65535;
 
-// Each thread follows one row back through the interchanges, last to first: n steps in parallel for
-// all rows, where applying them in order would be one chain of n dependent swaps.
+// Each thread traces one row back through the interchanges, from last to first: all rows take n
+// steps in parallel. Applying the interchanges in order would be a chain of n dependent swaps.
 __global__ void __launch_bounds__(kTraceThreads)
     TraceInterchangesKernel(const int64_t* ipiv, int n, int rows, int block, int64_t* p) {
   __shared__ int chunk[kTraceThreads];
   const int i = static_cast<int>(blockIdx.x) * kTraceThreads + static_cast<int>(threadIdx.x);
   int row = i;
   for (int end = n; end > 0;) {
-    // Of one block of interchanges at most.
+    // A chunk lies within one block of interchanges.
     const int b = (end - 1) / block;
     const int begin = max(b * block, end - kTraceThreads);
     __syncthreads();

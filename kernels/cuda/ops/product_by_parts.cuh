@@ -1,9 +1,9 @@
-// Products of complex numbers as products of real ones, for the tensor cores: C = A X has element
-// k of a row of A as the real columns 2 k (its real part) and 2 k + 1 (its imaginary part), and a
-// column c of X as the real columns 2 c and 2 c + 1, whose rows 2 k and 2 k + 1 are (re, im) and
-// (-im, re) of element k. The real product's columns 2 c and 2 c + 1 are then the parts of C's
-// column c: four real products for each complex one, each part summed by itself in the order of
-// k. Of real numbers everything is as it was: kParts is 1.
+// Complex products as real products, for the tensor cores. For C = A X, element k of a row of A
+// becomes the real columns 2 k (real part) and 2 k + 1 (imaginary part). Column c of X becomes the
+// real columns 2 c and 2 c + 1. In these two columns, element k of X becomes row 2 k, which is (re,
+// im), and row 2 k + 1, which is (-im, re). The real product's columns 2 c and 2 c + 1 are then the
+// parts of column c of C. Each complex product takes four real ones, and each part is summed
+// separately in the order of k. For real types nothing changes: kParts is 1.
 #ifndef CROUT_KERNELS_CUDA_OPS_PRODUCT_BY_PARTS_CUH_
 #define CROUT_KERNELS_CUDA_OPS_PRODUCT_BY_PARTS_CUH_
 
@@ -11,7 +11,7 @@
 
 namespace crout::cuda {
 
-// Real numbers of a T.
+// Real numbers per element of type T.
 template <class T>
 inline constexpr int kParts = kIsComplex<T> ? 2 : 1;
 
@@ -25,8 +25,8 @@ __device__ RealPart<T>* PartsOf(T* element) {
   return reinterpret_cast<RealPart<T>*>(element);
 }
 
-// Which part of X's element is in row `row` and column `column` of the real X, and that part's
-// value there from what it is in memory.
+// PartOfX returns the part of X's element that is in this row and column of the real X.
+// SignedPartOfX converts that part from its value in memory.
 template <class T>
 __device__ int PartOfX(int row, int column) {
   return kIsComplex<T> ? (row ^ column) & 1 : 0;

@@ -1,5 +1,5 @@
-// Reductions inside a block, and the choice of the last block of a grid. All in a fixed order:
-// the same input gives the same bits.
+// Reductions within a block, and the detection of a grid's last block. The order is fixed: the same
+// input gives the same bits.
 #ifndef CROUT_KERNELS_CUDA_OPS_REDUCTION_CUH_
 #define CROUT_KERNELS_CUDA_OPS_REDUCTION_CUH_
 
@@ -14,7 +14,7 @@ inline constexpr int kBlockThreads = 256;
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kAllLanes = 0xffffffffU;
 
-// |x| as bits that order as the numbers do; NaN above Inf.
+// The bits of |x|, which compare like the numbers; NaN is above Inf.
 __device__ inline unsigned long long AbsBits(double x) {
   return static_cast<unsigned long long>(__double_as_longlong(x)) & 0x7fffffffffffffffULL;
 }
@@ -23,7 +23,7 @@ __device__ inline double FromBits(unsigned long long bits) {
   return __longlong_as_double(static_cast<long long>(bits));
 }
 
-// max(a, b) that returns NaN if either is one; fmax drops it.
+// max(a, b), but NaN if either is NaN; fmax ignores NaN.
 __device__ inline double MaxKeepingNan(double a, double b) { return (b > a || b != b) ? b : a; }
 
 struct Sum {
@@ -33,7 +33,7 @@ struct Sum {
   }
 };
 
-struct Min {  // but for NaN
+struct Min {  // ignores NaN
   __device__ double operator()(double a, double b) const { return fmin(a, b); }
 };
 
@@ -41,7 +41,7 @@ struct Max {
   __device__ double operator()(double a, double b) const { return MaxKeepingNan(a, b); }
 };
 
-// The value of the lane `step` above.
+// The value of the lane `step` lanes above.
 template <class V>
 __device__ V ShuffleDown(V value, int step) {
   if constexpr (kIsComplex<V>) {
@@ -51,20 +51,20 @@ __device__ V ShuffleDown(V value, int step) {
   }
 }
 
-// Combines one value of each lane; the result is valid in lane 0. By the whole warp.
+// Combines one value per lane; the result is valid in lane 0. Called by the whole warp.
 template <class V, class Combine>
 __device__ V WarpReduce(V value, Combine combine) {
   for (int step = kWarp / 2; step > 0; step /= 2) value = combine(value, ShuffleDown(value, step));
   return value;
 }
 
-// Combines one value of each of kBlockThreads threads; the result is valid in thread 0. Every
-// thread of the block calls it.
+// Combines one value of each of kBlockThreads threads; the result is valid in thread 0. Called by
+// every thread of the block.
 template <class V, class Combine>
 __device__ V BlockReduce(V value, Combine combine) {
   __shared__ V warps[kBlockThreads / kWarp];
   value = WarpReduce(value, combine);
-  __syncthreads();  // `warps` may still be read from the call before
+  __syncthreads();  // `warps` may still be read from the previous call
   if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = value;
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -73,9 +73,9 @@ __device__ V BlockReduce(V value, Combine combine) {
   return value;
 }
 
-// True in every thread of the block that came here last of the grid: it sees what all threads of
-// all blocks did to `scratch` before, and is the one to publish and reset it. Every thread calls
-// it.
+// Returns true in every thread of the last block of the grid to get here. That block sees
+// everything that all blocks did to `scratch` before, and must publish and reset it. Called by
+// every thread.
 __device__ inline bool IsLastBlock(ReductionScratch* scratch) {
   __shared__ bool last;
   __threadfence();
@@ -88,7 +88,7 @@ __device__ inline bool IsLastBlock(ReductionScratch* scratch) {
   return last;
 }
 
-// What atomics left there, past a stale first-level cache line.
+// Reads a word that atomics updated, past a stale line of the L1 cache.
 __device__ inline unsigned long long Load(const unsigned long long& word) { return __ldcg(&word); }
 
 __device__ inline void Reset(ReductionScratch* scratch) {

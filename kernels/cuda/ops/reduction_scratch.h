@@ -1,4 +1,4 @@
-// Accumulators in device memory with which the blocks of one kernel reduce to one result.
+// Accumulators in device memory through which the blocks of one kernel reduce to one result.
 #ifndef CROUT_KERNELS_CUDA_OPS_REDUCTION_SCRATCH_H_
 #define CROUT_KERNELS_CUDA_OPS_REDUCTION_SCRATCH_H_
 
@@ -6,10 +6,10 @@
 
 namespace crout::cuda {
 
-// Every kernel finds `least` and `greatest` at these initial values and leaves them so: its last
-// block resets them. Only integers are combined across blocks, by minimum and maximum, so that the
-// order of the blocks cannot show in the result. A non-negative double is kept as its bits, which
-// order as the numbers do, and a NaN above them all: a maximum cannot lose it.
+// Every kernel starts with these initial values of `least` and `greatest`, and its last block
+// restores them. Blocks are combined only by integer minimum and maximum, so the result does not
+// depend on their order. A non-negative double is stored as its bits, which compare like the
+// numbers, with NaN above all of them: a maximum cannot lose a NaN.
 struct ReductionScratch {
   static constexpr unsigned long long kNone = ~0ULL;
 

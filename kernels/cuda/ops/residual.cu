@@ -10,12 +10,13 @@ namespace crout::cuda {
 namespace {
 
 constexpr int kTile = 32;
-constexpr int kLanes = kBlockThreads / kTile;  // columns of A that a block reads at once
-constexpr int kGroup = 4;                      // columns of x for each pass over A
-constexpr int kBatch = 8;                      // elements that a thread has on their way at once
+constexpr int kLanes = kBlockThreads / kTile;  // columns of A that a block reads at a time
+constexpr int kGroup = 4;                      // columns of x per pass over A
+constexpr int kBatch = 8;                      // elements per thread that are loaded at once
 constexpr int64_t kMaxGridY = 65535;
 
-// A residual of systems with vectors of type V, and the componentwise scale of one.
+// ResidualTerms: the residual of a system with vectors of type V. AbsoluteTerms: its componentwise
+// scale.
 template <class V>
 struct ResidualTerms {
   using Sum = V;
@@ -29,7 +30,7 @@ struct AbsoluteTerms {
   static __device__ double Combine(V b, double sum) { return Abs1(b) + sum; }
 };
 
-// op(A) = A: a block owns 32 rows and walks along the columns of A.
+// op(A) = A: a block handles 32 rows and iterates over the columns of A.
 template <class Terms, class T, class V>
 __device__ void Product(const MatrixView<const T>& a, const MatrixView<V>& x,
                         const MatrixView<V>& b, const MatrixView<typename Terms::Sum>& w,
@@ -63,7 +64,7 @@ __device__ void Product(const MatrixView<const T>& a, const MatrixView<V>& x,
   }
 }
 
-// op(A) = A^T or A^H: a block owns one column of A.
+// op(A) = A^T or A^H: a block handles one column of A.
 template <class Terms, class T, class V>
 __device__ void TransposedProduct(const MatrixView<const T>& a, bool conjugate,
                                   const MatrixView<V>& x, const MatrixView<V>& b,
@@ -103,7 +104,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-// Of a sparse op(A): a warp for each row.
+// Sparse op(A): one warp per row.
 template <class Terms, class T, class V>
 __global__ void __launch_bounds__(kBlockThreads)
     SparseProductKernel(SparseRows<T> rows, MatrixView<V> x, MatrixView<V> b,
@@ -137,12 +138,12 @@ __device__ double ColumnError(double norm_op_a, double residual, double solution
   }
   if (residual == 0) return 0;
   const double scale = norm_op_a * solution + rhs;
-  // Where only the scale overflows the quotient need not be zero.
+  // If only the scale overflows, the quotient need not be zero.
   return isfinite(scale) ? residual / scale
                          : 1 / (norm_op_a / residual * solution + rhs / residual);
 }
 
-// One block for each column.
+// One block per column.
 template <class V>
 __global__ void __launch_bounds__(kBlockThreads)
     BackwardErrorKernel(double norm_op_a, MatrixView<V> x, MatrixView<V> b, MatrixView<V> r,
@@ -157,7 +158,8 @@ __global__ void __launch_bounds__(kBlockThreads)
       solution = MaxKeepingNan(solution, Modulus(x(i, c)));
     }
     for (int64_t first = threadIdx.x; first < b.rows; first += kBatch * kBlockThreads) {
-      // All loads before the first store: the compiler cannot know that r is apart from b.
+      // All loads precede the first store, because the compiler cannot assume that r does not alias
+      // b.
       V right[kBatch];
       V left[kBatch];
 #pragma unroll
@@ -188,7 +190,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   Reset(scratch);
 }
 
-// One block for each column.
+// One block per column.
 template <class V>
 __global__ void __launch_bounds__(kBlockThreads)
     ComponentwiseErrorKernel(MatrixView<V> r, MatrixView<double> w, ReductionScratch* scratch,
@@ -209,7 +211,8 @@ __global__ void __launch_bounds__(kBlockThreads)
   Reset(scratch);
 }
 
-// By groups of columns, of which a block may take several.
+// The grid's height: one block per group of columns; a block handles several groups if there are
+// too many.
 unsigned GroupsOf(const AnyMatrix& x) {
   return static_cast<unsigned>(std::min((x.cols + kGroup - 1) / kGroup, kMaxGridY));
 }
@@ -269,7 +272,7 @@ cudaError_t LaunchAbsProduct(const AnySparse& a, Op op, const AnyMatrix& x, cons
 cudaError_t LaunchBackwardError(double norm_op_a, const AnyMatrix& x, const AnyMatrix& b,
                                 const AnyMatrix& r, bool add_rhs, ReductionScratch* scratch,
                                 ResidualStats* report, cudaStream_t stream) {
-  // One block even without columns: it publishes.
+  // At least one block, which publishes the report even without columns.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, b.cols));
   DispatchWide(b.dtype, [&](auto tag) {
     using V = typename decltype(tag)::type;
@@ -282,7 +285,7 @@ cudaError_t LaunchBackwardError(double norm_op_a, const AnyMatrix& x, const AnyM
 cudaError_t LaunchComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w,
                                      ReductionScratch* scratch, ResidualStats* report,
                                      cudaStream_t stream) {
-  // One block even without columns: it publishes.
+  // At least one block, which publishes the report even without columns.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, r.cols));
   DispatchWide(r.dtype, [&](auto tag) {
     using V = typename decltype(tag)::type;

@@ -10,30 +10,30 @@
 
 namespace crout::cuda {
 
-// Vectors are in float64, or complex128 where the matrix is complex, as the products are.
+// Vectors and products are in float64, or in complex128 if the matrix is complex.
 
-// Enqueues r := b - op(a) x. Reads `a` once for every four columns of x: at the memory's speed for
-// few of them.
+// Enqueues r := b - op(a) x. Reads `a` once per four columns of x, so a few columns take the time
+// of reading `a`.
 cudaError_t LaunchResidual(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                            const AnyMatrix& r, cudaStream_t stream);
 
-// Enqueues w := |b| + |op(a)| |x| the same way, |Re| + |Im| of complex numbers.
+// Enqueues w := |b| + |op(a)| |x| in the same way, with |Re| + |Im| for complex numbers.
 cudaError_t LaunchAbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                              const MatrixView<double>& w, cudaStream_t stream);
 
-// The same of a sparse matrix, which is read once for every four columns too.
+// The same for a sparse matrix, which is also read once per four columns.
 cudaError_t LaunchResidual(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                            const AnyMatrix& r, cudaStream_t stream);
 cudaError_t LaunchAbsProduct(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                              const MatrixView<double>& w, cudaStream_t stream);
 
-// Enqueues *report := the backward error of x with the residual r, in memory that both sides see.
-// `add_rhs`: r holds -op(a) x, and becomes the residual.
+// Enqueues *report := the backward error of x with the residual r, in memory that host and device
+// can access. `add_rhs`: r holds -op(a) x on entry, and the residual on exit.
 cudaError_t LaunchBackwardError(double norm_op_a, const AnyMatrix& x, const AnyMatrix& b,
                                 const AnyMatrix& r, bool add_rhs, ReductionScratch* scratch,
                                 ResidualStats* report, cudaStream_t stream);
 
-// Enqueues report->componentwise_error := what MatrixOps::ComponentwiseError says.
+// Enqueues report->componentwise_error := the result that MatrixOps::ComponentwiseError specifies.
 cudaError_t LaunchComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w,
                                      ReductionScratch* scratch, ResidualStats* report,
                                      cudaStream_t stream);

@@ -1,4 +1,4 @@
-// The lines of a sparse matrix as kernels read them.
+// Access to the rows or columns of a sparse matrix in kernels.
 #ifndef CROUT_KERNELS_CUDA_OPS_SPARSE_ROWS_CUH_
 #define CROUT_KERNELS_CUDA_OPS_SPARSE_ROWS_CUH_
 
@@ -9,11 +9,11 @@
 
 namespace crout::cuda {
 
-// The rows of op(A), T as kernels have it. Entry e of row i is in column index[e], for e in
-// [start[i], start[i + 1]), ascending.
+// The rows of op(A), with the kernels' type T. The entries e of row i are [start[i], start[i + 1]);
+// entry e is in column index[e], in ascending order.
 template <class T>
 struct SparseRows {
-  // op: kTranspose for the columns of A as they are.
+  // With kTranspose, the rows are the columns of A.
   static SparseRows Of(const AnySparse& a, Op op) {
     const auto view = a.As<T>();
     if (op == Op::kNone) {
@@ -23,8 +23,8 @@ struct SparseRows {
             nullptr, view.value,        op == Op::kConjugateTranspose};
   }
 
-  // visit(k, v) for entries v in column k of row i: from the row's entry `first` on every
-  // `stride`-th.
+  // Calls visit(k, v) for entries v in column k of row i: for every `stride`-th entry of the row
+  // from its entry `first` on.
   template <class Visit>
   __device__ void ForEach(int64_t i, int first, int stride, Visit visit) const {
     const int64_t end = start[i + 1];
@@ -37,18 +37,18 @@ struct SparseRows {
   int64_t n;
   const int64_t* start;
   const int32_t* index;
-  const int32_t* position;  // in `value`; null where the entries are in its order
+  const int32_t* position;  // index in `value`; null if the entries are in its order
   const T* value;
   bool conjugate;
 };
 
-// Of blocks with a warp for each row.
+// For blocks with one warp per row.
 inline constexpr int kWarpsOfBlock = kBlockThreads / kWarp;
 __device__ inline int64_t RowOfWarp() {
   return static_cast<int64_t>(blockIdx.x) * kWarpsOfBlock + threadIdx.x / kWarp;
 }
 __device__ inline int LaneOfWarp() { return static_cast<int>(threadIdx.x) % kWarp; }
-// At least one: it publishes what the blocks found.
+// At least one block, which publishes the report.
 inline unsigned BlocksOfWarps(int64_t rows) {
   return static_cast<unsigned>(rows == 0 ? 1 : (rows + kWarpsOfBlock - 1) / kWarpsOfBlock);
 }

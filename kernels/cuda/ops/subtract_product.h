@@ -10,7 +10,7 @@
 
 namespace crout::cuda {
 
-// c := c - op(a) b on the handle's stream. Shapes fit; an empty product is nothing to do.
+// c := c - op(a) b on the handle's stream. Shapes must match; an empty product is a no-op.
 template <class T>
 absl::Status SubtractProduct(cublasHandle_t handle, Op op, const MatrixView<const T>& a,
                              const MatrixView<const T>& b, const MatrixView<T>& c) {

@@ -1,4 +1,4 @@
-// Products of small tiles by a warp: on the tensor cores, in the accuracy of T.
+// Products of small tiles by a warp on the tensor cores, in the accuracy of T.
 #ifndef CROUT_KERNELS_CUDA_OPS_TILE_PRODUCT_CUH_
 #define CROUT_KERNELS_CUDA_OPS_TILE_PRODUCT_CUH_
 
@@ -8,8 +8,8 @@
 
 namespace crout::cuda {
 
-// What a lane holds of a 16 x 8 tile A, of an 8 x 8 tile B and of a 16 x 8 tile C = A B, where
-// g = lane / 4 and t = lane % 4.
+// A lane's elements of a 16 x 8 tile A, of an 8 x 8 tile B and of a 16 x 8 tile C = A B, with g =
+// lane / 4 and t = lane % 4.
 template <class T>
 struct TileOfA {
   T values[2][2];  // [half][step]: row 8 half + g, column 4 step + t
@@ -35,7 +35,7 @@ __device__ inline void AddTileProduct(const TileOfA<double>& a, const TileOfB<do
   }
 }
 
-// A number as two that TF32 holds: 11 bits and what is left.
+// A float as the sum of two TF32 numbers: its leading 11 bits, and the rounded remainder.
 struct Tf32Pair {
   uint32_t high;
   uint32_t low;
@@ -90,7 +90,7 @@ __device__ inline void AddTileProduct(const TileOfA<float>& a, const TileOfB<flo
   AddTf32Product(a_high, b_high, c);
 }
 
-// Four real products: with three, as Gauss has it, the smaller part of a number may be lost.
+// Four real products: with three (Gauss's method), the smaller part of a number may be lost.
 template <class Part>
 __device__ inline void AddTileProduct(const TileOfA<Complex<Part>>& a,
                                       const TileOfB<Complex<Part>>& b, TileOfC<Complex<Part>>& c) {

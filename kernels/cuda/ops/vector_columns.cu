@@ -7,7 +7,7 @@
 namespace crout::cuda {
 namespace {
 
-constexpr int kPerThread = 4;  // elements of one column for each thread
+constexpr int kPerThread = 4;  // elements of one column per thread
 constexpr int64_t kMaxGridY = 65535;
 
 template <class T>
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-// One block for each column.
+// One block per column.
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     ColumnMaxAbsKernel(MatrixView<const T> w, double* most) {

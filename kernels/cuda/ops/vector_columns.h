@@ -1,4 +1,4 @@
-// What is done to the columns of a block of vectors, each for itself.
+// Operations on the single columns of a block of vectors.
 #ifndef CROUT_KERNELS_CUDA_OPS_VECTOR_COLUMNS_H_
 #define CROUT_KERNELS_CUDA_OPS_VECTOR_COLUMNS_H_
 
@@ -8,7 +8,8 @@
 
 namespace crout::cuda {
 
-// As KrylovOps has them; w is of float64 or complex128. scales, most: device memory.
+// KrylovOps specifies these functions. w is in float64 or complex128. `scales` and `most` are in
+// device memory.
 cudaError_t LaunchScaleColumns(const double* scales, const AnyMatrix& w, cudaStream_t stream);
 cudaError_t LaunchColumnMaxAbs(const AnyMatrix& w, double* most, cudaStream_t stream);
 

@@ -11,9 +11,9 @@ namespace {
 
 enum Greatest { kNormwise, kComponentwise, kNorm };
 
-// The norm alone is kept as a number, times 2^-kNormExponent: billions of the largest entries do
-// not overflow, and what underflows is nothing beside the norm of a system that came here because
-// it overflowed.
+// Only the norm is stored as a plain number, scaled by 2^-kNormExponent. So billions of the largest
+// entries do not overflow. Values that underflow are negligible, because this code runs only if the
+// norm of the system overflowed.
 constexpr int kNormExponent = 64;
 
 // x 2^exponent.
@@ -22,8 +22,9 @@ __device__ Complex<double> Scale(const Complex<double>& x, int exponent) {
   return {scalbn(x.re, exponent), scalbn(x.im, exponent)};
 }
 
-// significand * 2^exponent, in a range that no product of two numbers leaves; parts of a complex
-// significand, the larger of which counts, are below 2. Zero counts as less than any other.
+// significand * 2^exponent, with a range that no product of two numbers exceeds. The parts of a
+// complex significand are below 2; the larger part determines the exponent. Zero has an exponent
+// below all others.
 template <class V>
 struct Ranged {
   V significand;
@@ -54,13 +55,13 @@ __device__ Ranged<V> operator*(const Ranged<V>& a, const Ranged<V>& b) {
   return {a.significand * b.significand, a.exponent + b.exponent};
 }
 
-// |a| |b| as in the componentwise scale, times 2^-unit.
+// Returns |a| |b| as in the componentwise scale, times 2^-unit.
 template <class V>
 __device__ double AbsTerm(const Ranged<V>& a, const Ranged<V>& b, int unit) {
   return scalbn(Abs1(a.significand) * Abs1(b.significand), a.exponent + b.exponent - unit);
 }
 
-// op(a) as rows of elements.
+// The rows of op(a).
 template <class T>
 struct DenseRows {
   const T* data;
@@ -69,7 +70,7 @@ struct DenseRows {
   int64_t length;
   bool conjugate;
 
-  // As SparseRows has it.
+  // Same contract as SparseRows::ForEach.
   template <class Visit>
   __device__ void ForEach(int64_t i, int first, int step, Visit visit) const {
     for (int64_t k = first; k < length; k += step) {
@@ -79,8 +80,8 @@ struct DenseRows {
   }
 };
 
-// scratch->greatest[kNorm] := |op(a)|_inf 2^-kNormExponent. The kernel after this one takes it from
-// there, and resets it.
+// scratch->greatest[kNorm] := |op(a)|_inf 2^-kNormExponent. The next kernel reads it there and
+// resets it.
 template <class Rows>
 __global__ void __launch_bounds__(kBlockThreads)
     ScaledNormKernel(Rows rows, ReductionScratch* scratch) {
@@ -92,18 +93,18 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (threadIdx.x == 0) atomicMax(&scratch->greatest[kNorm], AbsBits(sum));
 }
 
-// Thread 0's, in every thread.
+// Returns thread 0's value in every thread.
 template <class V>
 __device__ V Broadcast(V value) {
   __shared__ V shared;
-  __syncthreads();  // `shared` may still be read from the call before
+  __syncthreads();  // `shared` may still be read from the previous call
   if (threadIdx.x == 0) shared = value;
   __syncthreads();
   return shared;
 }
 
-// The largest |entry| of a column, in every thread; NaN unless all are finite. That of complex
-// entries may be beyond float64's range.
+// The largest |entry| of a column, in every thread; NaN unless all entries are finite. For complex
+// entries it may exceed float64's range.
 template <class V>
 __device__ Ranged<double> ColumnMax(const MatrixView<V>& m, int64_t c) {
   double part = 0;
@@ -122,7 +123,7 @@ __device__ Ranged<double> ColumnMax(const MatrixView<V>& m, int64_t c) {
   return largest;
 }
 
-// The exponent of the largest of a row's terms and b, in every thread.
+// The largest exponent of a row's terms and of b, in every thread.
 template <class Rows, class V>
 __device__ int UnitOf(const Rows& rows, int64_t i, const MatrixView<V>& x, int64_t c, V b) {
   int unit = Range(b).exponent;
@@ -141,14 +142,14 @@ __device__ Ranged<double> NormwiseScale(double scaled_norm, const Ranged<double>
   return {product.In(unit) + b_max.In(unit), unit};
 }
 
-// From |r| and w times 2^-unit. The guard is about underflow: what is beyond float64's range needs
-// none.
+// The error from |r| and w, both scaled by 2^-unit. The guard is against underflow, so it is not
+// needed if w exceeds float64's range.
 __device__ double ComponentError(const ComponentwiseGuard& guard, double r, double w, int unit) {
   const double whole = scalbn(w, unit);
   return isinf(whole) ? r / w : guard.Error(scalbn(r, unit), whole);
 }
 
-// Row i of r, and what it adds to the figures.
+// Computes row i of r, and updates the figures of the report.
 template <class Rows, class V>
 __device__ void MeasureRow(const Rows& rows, int64_t i, const MatrixView<V>& x,
                            const MatrixView<V>& b, const MatrixView<V>& r, int64_t c,
@@ -162,8 +163,8 @@ __device__ void MeasureRow(const Rows& rows, int64_t i, const MatrixView<V>& x,
     atomicMax(&scratch->greatest[kComponentwise], AbsBits(nan("")));
     return;
   }
-  // In a unit of the row's own: what underflows is nothing beside its largest term, however small
-  // the row is beside others.
+  // The row is computed in its own unit: values that underflow are negligible beside its largest
+  // term, however small the row is beside other rows.
   const int unit = UnitOf(rows, i, x, c, b(i, c));
   V product = 0;
   double scale = 0;
@@ -179,7 +180,7 @@ __device__ void MeasureRow(const Rows& rows, int64_t i, const MatrixView<V>& x,
   const V rhs = Range(b(i, c)).In(unit);
   const V left = rhs - product;
   r(i, c) = Scale(left, unit);
-  if (left == V(0)) return;  // no error, whatever it is divided by
+  if (left == V(0)) return;  // the error is zero, whatever the scale
   const Ranged<double> whole =
       NormwiseScale(FromBits(Load(scratch->greatest[kNorm])), x_max, b_max);
   atomicMax(&scratch->greatest[kNormwise],
@@ -205,7 +206,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <class V, class Rows>
 cudaError_t Launch(const Rows& rows, const AnyMatrix& x, const AnyMatrix& b, const AnyMatrix& r,
                    ReductionScratch* scratch, ResidualStats* report, cudaStream_t stream) {
-  // One block even for an empty matrix: it publishes.
+  // At least one block, which publishes the report even for an empty matrix.
   const auto blocks = static_cast<unsigned>(std::max<int64_t>(1, b.rows));
   if (b.rows > 0) ScaledNormKernel<<<blocks, kBlockThreads, 0, stream>>>(rows, scratch);
   WideRangeResidualKernel<<<blocks, kBlockThreads, 0, stream>>>(rows, x.As<V>(), b.As<V>(),

@@ -1,4 +1,4 @@
-// Residuals of systems whose numbers are near the end of float64's range.
+// Residuals of systems whose numbers are near the limits of float64's range.
 #ifndef CROUT_KERNELS_CUDA_OPS_WIDE_RANGE_RESIDUAL_H_
 #define CROUT_KERNELS_CUDA_OPS_WIDE_RANGE_RESIDUAL_H_
 
@@ -10,8 +10,8 @@
 
 namespace crout::cuda {
 
-// Enqueues r := b - op(a) x and *report := its figures, in memory that both sides see, as
-// MatrixOps::WideRangeResidual says. Two launches; a block for each row of op(a).
+// Enqueues r := b - op(a) x and *report := its figures, in memory that host and device can access,
+// as specified by MatrixOps::WideRangeResidual. Two launches, with one block per row of op(a).
 cudaError_t LaunchWideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x,
                                     const AnyMatrix& b, const AnyMatrix& r,
                                     ReductionScratch* scratch, ResidualStats* report,

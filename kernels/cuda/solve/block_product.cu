@@ -11,7 +11,7 @@ constexpr int kWarps = 16;
 constexpr int kThreads = kWarps * 32;
 constexpr int kHalf = kWarps / 2;
 
-// One row of op(A) by parts: its columns outside [begin, end) are zero, or a unit diagonal.
+// One row of op(A) by parts. Columns outside of [begin, end) are zero, except for a unit diagonal.
 template <class T>
 struct BlockRow {
   const T* data;
@@ -37,7 +37,7 @@ __device__ BlockRow<T> RowOf(const BlockProduct<T>& p, int i) {
   return row;
 }
 
-// A block computes 16 rows of kTiles times 8 columns, by parts; its warps share the summation.
+// A block computes 16 rows of 8 kTiles columns, by parts. Its warps share the summation.
 template <class T, int kTiles>
 __global__ void __launch_bounds__(kThreads) BlockProductKernel(BlockProduct<T> p) {
   constexpr int kEach = kParts<T>;
@@ -53,13 +53,13 @@ __global__ void __launch_bounds__(kThreads) BlockProductKernel(BlockProduct<T> p
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const BlockRow<T> rows[2] = {RowOf(p, i0 + TileRow(0)), RowOf(p, i0 + TileRow(2))};
   const int a_col = static_cast<int>(p.a_col);
-  const T* columns[kTiles];  // null past the last
+  const T* columns[kTiles];  // null beyond the last column
 #pragma unroll
   for (int j = 0; j < kTiles; ++j) {
     const int c = c0 + (j * kTileColumns + FragmentColumn()) / kEach;
     columns[j] = c < p.x.cols ? &p.x(0, c) : nullptr;
   }
-  // What this thread adds to the part of an element of the tile that it stores.
+  // The element part that this thread stores, and the value that it adds the product to.
   static_assert(kTile <= kThreads);
   const auto e = static_cast<int>(threadIdx.x);
   const int i = i0 + e % kTileRows;
@@ -108,7 +108,7 @@ cudaError_t Launch(const BlockProduct<T>& p, ProductStart start, cudaStream_t st
 template <class T>
 cudaError_t LaunchBlockProduct(const BlockProduct<T>& product, ProductStart start,
                                cudaStream_t stream) {
-  // Tall products of many columns: blocks of more columns, so that all run at once.
+  // Tall products with many columns use more columns per block, so that all blocks run at once.
   constexpr int64_t kTall = 512;
   if (product.out.rows == 0 || product.out.cols == 0) return cudaSuccess;
   const int64_t columns = product.out.cols * kParts<T>;

@@ -17,14 +17,15 @@
 namespace crout::cuda {
 namespace {
 
-// Measured on an H100: from so many elements of a block on, cuBLAS is faster than one launch of
-// ours, with up to 16 columns and with more.
+// Measured on an H100: from these numbers of elements of a block on, cuBLAS is faster than one
+// launch of BlockProduct. The limits are for up to 16 columns, and for more.
 constexpr int64_t kFewColumns = 16;
 constexpr int64_t kGemmElements = int64_t{1} << 26;
 constexpr int64_t kGemmElementsOfMany = int64_t{1} << 20;
 
-// By trial (docs/decisions/0010). Up to the first condition number the inverses alone are about as
-// accurate as substitution; beyond the others even the corrected result can be worse.
+// Found by experiment (docs/decisions/0010). Up to condition number kAccurate, the inverses alone
+// are about as accurate as substitution. Beyond the other limits, even the corrected result can be
+// worse.
 constexpr double kAccurate = 4;
 constexpr double kTrusted64 = 1e12;
 constexpr double kTrusted32 = 1e7;
@@ -33,28 +34,28 @@ double ConditionFor(Op op, const PreparationStats& preparation) {
   return op == Op::kNone ? preparation.condition : preparation.transposed_condition;
 }
 
-// Whether blocks of that condition number are to be corrected for X to be that accurate.
+// Whether blocks of this condition number need the correction for X to meet the tolerance.
 template <class T>
 bool NeedsCorrection(double condition, double tolerance) {
   return condition > kAccurate && !(condition * UnitRoundoff(kDTypeOf<T>) <= tolerance);
 }
 
-// Rows of a diagonal block. Larger ones take fewer steps, but more memory, at most half of the
-// factor's from n = 1024 on and a quarter from 4096 on, and a preparation that is to stay short
-// beside the factorization.
+// Rows of a diagonal block. Larger blocks take fewer steps but more memory, limited to half of the
+// factor's from n = 1024 on and to a quarter from 4096 on. They also make the preparation longer,
+// which should stay short compared with the factorization.
 int64_t BlockOrder(DType dtype, int64_t n, const DeviceLimits& limits) {
   const int64_t order = n <= 512 ? 256 : n < 4096 ? 512 : kMaxInvertedOrder;
   return std::min({n, order, MostInvertedOrder(dtype, limits)});
 }
 
-// Elements of the row permutation's memory: an even number, so that what comes behind it is aligned
-// for complex128.
+// Elements of the row permutation's memory, rounded up to an even number so that the following data
+// are aligned for complex128.
 int64_t PermutationLength(int64_t n) { return n + n % 2; }
 
-// What Prepare left.
+// The data that Prepare wrote.
 template <class T>
 struct Prepared {
-  // Only Prepare writes there.
+  // Only Prepare writes to this memory.
   Prepared(const FactorView& factor, const DeviceLimits& limits)
       : Prepared(const_cast<std::byte*>(factor.prepared), factor.lu.rows, limits) {}
   Prepared(std::byte* data, int64_t n, const DeviceLimits& limits)
@@ -66,7 +67,7 @@ struct Prepared {
   MatrixView<T> inverse;
 };
 
-// One triangle of the factor: x := op(T)^-1 b, where b is used up.
+// A solve with one triangle of the factor: x := op(T)^-1 b; overwrites b.
 template <class T>
 class TriangleJob {
  public:
@@ -88,7 +89,8 @@ class TriangleJob {
   absl::Status Run() { return SolveRange(0, lu_.rows); }
 
  private:
-  // Unknowns [begin, end), once those before them were subtracted; begin is a multiple of a block.
+  // Solves for unknowns [begin, end), from which all earlier unknowns are already subtracted.
+  // `begin` is a multiple of the block order.
   absl::Status SolveRange(int64_t begin, int64_t end) {
     const int64_t nb = inverse_.cols;
     if (end - begin <= nb) return SolveBlock(begin, end);
@@ -166,7 +168,7 @@ class TriangleJob {
   const ProductStart early_;
   const MatrixView<T> b_;
   const MatrixView<T> x_;
-  // What comes before this job on the stream may still be writing the factor.
+  // Earlier work on the stream may still be writing the factor.
   ProductStart start_ = ProductStart::kAfterAll;
 };
 
@@ -249,10 +251,10 @@ absl::Status CroutSolve::Prepare(ExecutionContext& context, const FactorView& fa
 
 Trust CroutSolve::Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const {
   const double condition = ConditionFor(op, preparation);
-  // A NaN is not below either.
+  // Also false for NaN.
   if (!(condition < (RealOf(dtype) == DType::kFloat64 ? kTrusted64 : kTrusted32)))
     return Trust::kNone;
-  // One correction takes an error of kappa u to its square.
+  // One correction reduces an error of kappa u to its square.
   const double left = condition * UnitRoundoff(dtype);
   return left * left <= AcceptedBackwardError(dtype, n) ? Trust::kFull : Trust::kMeasured;
 }

@@ -1,4 +1,4 @@
-// Crout's own solver, for factors that were prepared when they entered the cache.
+// Crout's own solver, for factors that are prepared when they enter the cache.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_CROUT_SOLVE_H_
 #define CROUT_KERNELS_CUDA_SOLVE_CROUT_SOLVE_H_
 
@@ -7,16 +7,19 @@
 
 namespace crout::cuda {
 
-// "crout_solve": op(A) X = B as a sequence of matrix products, for factors with the unit diagonal
-// in either triangle. Preparation inverts the diagonal blocks T of L and U. Then each block of
-// unknowns takes three products,
-//   x := T^-1 b,  r := b - T x,  x := x + T^-1 r,
-// the last two, unless all blocks are well-conditioned, because an inverse alone is not backward
-// stable (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., chapter 14); they
-// are left out as well where what an inverse alone may be wrong by is within the tolerance. What
-// lies between the blocks is subtracted in halves, quarters and so on of the matrix, so that the
-// products are square. Trusted while the blocks' condition numbers leave the correction its effect,
-// and beyond what they guarantee only where each solve is measured: docs/decisions/0010.
+// `crout_solve`: op(A) X = B as a sequence of matrix products, for factors with the unit diagonal
+// in either triangle. Preparation inverts the diagonal blocks T of L and U. Each block of unknowns
+// then takes three products:
+//   x := T^-1 b,  r := b - T x,  x := x + T^-1 r.
+// The last two correct the result, because an inverse alone is not backward stable (N. J. Higham,
+// Accuracy and Stability of Numerical Algorithms, 2nd ed., chapter 14). They are skipped if all
+// blocks are well-conditioned, or if the possible error of an inverse alone is within the
+// tolerance.
+//
+// The parts between the blocks are subtracted by halving the matrix recursively, so that the
+// products are square. The solver is trusted while the blocks' condition numbers leave the
+// correction effective. Beyond the guaranteed range, it is trusted only if each solve is measured
+// (docs/decisions/0010).
 class CroutSolve final : public TriangularSolver {
  public:
   explicit CroutSolve(const DeviceCore& core) : core_(core) {}
@@ -35,8 +38,8 @@ class CroutSolve final : public TriangularSolver {
   absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
                      const AnyMatrix& b, std::span<std::byte> workspace) const override;
 
-  // The row permutation and the inverses: n int64, one more if n is odd, and n x nb of the factor's
-  // type.
+  // The row permutation and the inverses: n int64 (one more if n is odd), and n x nb elements of
+  // the factor's type.
   absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const override;
   absl::Status Prepare(ExecutionContext& context, const FactorView& factor,
                        std::span<std::byte> prepared) const override;

@@ -7,7 +7,7 @@
 
 namespace crout::cuda {
 
-// op(A) X = B by cusolverDnXgetrs, for factors with the unit diagonal in L. No workspace.
+// op(A) X = B by cusolverDnXgetrs, for factors with the unit diagonal in L. Needs no workspace.
 class CudaGetrs final : public TriangularSolver {
  public:
   explicit CudaGetrs(const DeviceCore& core) : core_(core) {}

@@ -12,20 +12,21 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
-constexpr int kLeaf = 32;   // rows of one step of substitution
-constexpr int kStrip = 16;  // columns of an inverse, by parts, for each block of threads
+constexpr int kLeaf = 32;   // rows per step of substitution
+constexpr int kStrip = 16;  // columns of an inverse, by parts, per block of threads
 constexpr int kTiles = kStrip / kTileColumns;
-constexpr int kHalves = kLeaf / kTileRows;  // tiles of a leaf's rows, one above the other
-constexpr int kSharers = kWarps / kHalves;  // warps that share a tile's summation
-constexpr int kStripPitch = kStrip + 4;     // fewer bank conflicts
+constexpr int kHalves = kLeaf / kTileRows;  // tiles of a leaf's rows
+constexpr int kSharers = kWarps / kHalves;  // warps that share the summation of a tile
+constexpr int kStripPitch = kStrip + 4;     // reduces bank conflicts
 
-// Columns of T in a strip, and of those in the leaf's substitution by one warp.
+// Columns of T in a strip, and columns per warp in the substitution with a leaf.
 template <class T>
 constexpr int kStripColumns = kStrip / kParts<T>;
 template <class T>
 constexpr int kColumnsPerWarp = kStripColumns<T> / kWarps;
 
-// One diagonal block's triangle as a lower one: an upper one is read from its last element back.
+// The triangle of one diagonal block as a lower triangle; an upper one is read in reverse from its
+// last element.
 template <class T>
 struct Triangle {
   const T* data;
@@ -41,7 +42,7 @@ struct Triangle {
   }
 };
 
-// The storage of the inverse, walked alike.
+// The first element of the inverse's storage, for the same order of access.
 template <class T>
 __device__ T* FirstOf(const MatrixView<T>& m, int64_t row, int64_t col, int order, bool lower) {
   return lower ? &m(row, col) : &m(row + order - 1, col + order - 1);
@@ -51,7 +52,7 @@ __device__ int OrderOf(int64_t begin, int64_t n, int64_t nb) {
   return static_cast<int>(min(nb, n - begin));
 }
 
-constexpr size_t kRowBytes = kStripPitch * sizeof(double);  // of the strip
+constexpr size_t kRowBytes = kStripPitch * sizeof(double);  // per row of the strip
 
 template <class T>
 struct Shared {
@@ -59,8 +60,8 @@ struct Shared {
   WideType<T> leaf[kLeaf][kLeaf + 1];
 };
 
-// value / diagonal by its reciprocal: of real numbers the rounded quotient, at two more fused
-// operations.
+// value / diagonal by the reciprocal of the diagonal. For real numbers this is the correctly
+// rounded quotient, for two more fused operations.
 __device__ double Quotient(double value, double reciprocal, double diagonal) {
   const double quotient = value * reciprocal;
   return fma(fma(-quotient, diagonal, value), reciprocal, quotient);
@@ -71,7 +72,7 @@ __device__ Complex<double> Quotient(const Complex<double>& value, const Complex<
   return PlusProduct(quotient, MinusProduct(value, quotient, diagonal), reciprocal);
 }
 
-// x := leaf^-1 x for this warp's columns; lane i holds row i.
+// x := leaf^-1 x for this warp's columns. Lane i holds row i.
 template <class T>
 __device__ void SubstituteLeaf(const Shared<T>& shared, WideType<T> (&x)[kColumnsPerWarp<T>]) {
   using Wide = WideType<T>;
@@ -89,7 +90,7 @@ __device__ void SubstituteLeaf(const Shared<T>& shared, WideType<T> (&x)[kColumn
   }
 }
 
-// x := x - the warps' sums for element (i, c) of a leaf's rows.
+// x := x - the warps' partial sums for element (i, c) of a leaf's rows.
 template <class T>
 __device__ WideType<T> MinusPartialSums(const Shared<T>& shared, int i, int c, WideType<T> x) {
   for (int w = 0; w < kSharers; ++w) {
@@ -106,8 +107,8 @@ __device__ WideType<T> MinusPartialSums(const Shared<T>& shared, int i, int c, W
   return x;
 }
 
-// The strip's rows [start, r0), solved already, times the triangle's rows from r0 on: this warp's
-// share, in `partial`.
+// Multiplies the solved rows [start, r0) of the strip by the triangle's rows from r0 on. Stores
+// this warp's share in `partial`.
 template <class T>
 __device__ void MultiplySolved(const Triangle<T>& triangle, const double* strip, int start, int r0,
                                Shared<T>& shared) {
@@ -141,7 +142,7 @@ __device__ void MultiplySolved(const Triangle<T>& triangle, const double* strip,
   StoreTile<kTiles>(sums, false, shared.partial[warp]);
 }
 
-// A block of threads finds a strip of one triangle's inverse, 32 rows at a time.
+// A block of threads computes a strip of one triangle's inverse, 32 rows at a time.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     InvertDiagonalKernel(MatrixView<const T> lu, bool unit_in_l, MatrixView<T> inverse) {
@@ -190,7 +191,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Row (or, transposed, column) `i` of |triangle| times `x`.
+// Row `i` of |triangle| (or column `i`, if `transposed`) times `x`.
 template <class T>
 __device__ double AbsoluteRow(const Triangle<T>& triangle, bool transposed, int i,
                               const double* x) {
@@ -204,7 +205,7 @@ __device__ double AbsoluteRow(const Triangle<T>& triangle, bool transposed, int 
   return sum;
 }
 
-// One block of threads for each diagonal block, triangle and side.
+// One block of threads per diagonal block, triangle and side.
 template <class T>
 __global__ void __launch_bounds__(kMaxInvertedOrder)
     BlockConditionsKernel(MatrixView<const T> lu, bool unit_in_l, MatrixView<const T> inverse,
@@ -257,7 +258,7 @@ cudaError_t LaunchInvertDiagonal(const MatrixView<const T>& lu, UnitDiagonal uni
                                  cudaStream_t stream) {
   if (lu.rows == 0) return cudaSuccess;
   const size_t shared_bytes = InvertDiagonalBytes(inverse.cols);
-  // The same for every size: other threads may be about to launch with theirs.
+  // The same value for every size, because other threads may be about to launch with theirs.
   const auto most = static_cast<int>(InvertDiagonalBytes(MostInvertedOrder(kDTypeOf<T>, limits)));
   const cudaError_t code = cudaFuncSetAttribute(InvertDiagonalKernel<T>,
                                                 cudaFuncAttributeMaxDynamicSharedMemorySize, most);

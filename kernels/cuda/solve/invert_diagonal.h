@@ -1,4 +1,4 @@
-// Inverses of the diagonal blocks of a factor, and how far they can be relied on.
+// Inverses of the diagonal blocks of a factor, and their condition.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_INVERT_DIAGONAL_H_
 #define CROUT_KERNELS_CUDA_SOLVE_INVERT_DIAGONAL_H_
 
@@ -16,24 +16,24 @@ namespace crout::cuda {
 
 inline constexpr int64_t kMaxInvertedOrder = 1024;
 
-// The largest order of blocks that the GPU has the shared memory for, up to kMaxInvertedOrder: the
-// same for both real types and for both complex ones.
+// The largest order of blocks for which the GPU has enough shared memory, up to kMaxInvertedOrder.
+// The same for both real types, and for both complex types.
 int64_t MostInvertedOrder(DType dtype, const DeviceLimits& limits);
-size_t InvertDiagonalBytes(int64_t order);  // dynamic shared memory for it
+size_t InvertDiagonalBytes(int64_t order);  // of dynamic shared memory
 
-// Enqueues inverse[k : k + nb, 0 : nb] := the inverses of the lower and the upper triangle of
-// lu[k : k + nb, k : k + nb], for k = 0, nb, 2 nb, ..., both in one square in getrf's storage as
-// the block itself: the unit diagonal, L's or U's, is not stored. lu: n x n. inverse: n x nb; in a
-// last block of fewer rows, the columns past them stay as they are. nb: at most
-// MostInvertedOrder for T, which is real or Complex. Column by column of each inverse by
-// substitution, in float64; blocks of a singular factor come out non-finite.
+// Enqueues inverse[k : k + nb, 0 : nb] := the inverses of the lower and the upper triangle of lu[k
+// : k + nb, k : k + nb], for k = 0, nb, 2 nb and so on. Both share one square in getrf's storage,
+// like the block itself; the unit diagonal, L's or U's, is not stored. lu is n x n and inverse n x
+// nb. In a last block of fewer rows, the columns beyond them are not modified. nb is at most
+// MostInvertedOrder for T, which is real or Complex. Each inverse is computed column by column by
+// substitution in float64. Blocks of a singular factor become non-finite.
 template <class T>
 cudaError_t LaunchInvertDiagonal(const MatrixView<const T>& lu, UnitDiagonal unit_diagonal,
                                  const MatrixView<T>& inverse, const DeviceLimits& limits,
                                  cudaStream_t stream);
 
-// Enqueues *report := the largest Skeel condition numbers | |T^-1| |T| |_inf of those blocks T and,
-// for transposed solves, of T^T, by the moduli of complex elements; NaN where an inverse is not
+// Enqueues *report := the largest Skeel condition numbers | |T^-1| |T| |_inf of these blocks T and,
+// for transposed solves, of T^T. Uses the moduli of complex elements. NaN if an inverse is not
 // finite.
 template <class T>
 cudaError_t LaunchBlockConditions(const MatrixView<const T>& lu, UnitDiagonal unit_diagonal,

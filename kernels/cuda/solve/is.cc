@@ -13,12 +13,13 @@
 namespace crout::cuda {
 namespace {
 
-constexpr int64_t kSection = 64;  // or fewer, where shared memory has no room
-// Measured on an H100, n = 256 to 32768, 1 to 64 right-hand sides: what a section's sweeps take,
-// one after the other, on random factors, where they are as many as it has rows.
+constexpr int64_t kSection = 64;  // fewer if shared memory is too small
+// Measured on an H100 for n = 256 to 32768 and 1 to 64 right-hand sides: the time of a section's
+// successive sweeps per unknown, on random factors, where a section takes as many sweeps as it has
+// rows.
 constexpr double kSecondsPerUnknown = 3.9e-6;
 
-// op(T) X = B for one triangle T of the factor, op the transpose or none; b becomes X.
+// op(T) X = B for one triangle T of the factor. `op` is kNone or kTranspose. X overwrites b.
 template <class T>
 class TriangleJob {
  public:
@@ -48,7 +49,7 @@ class TriangleJob {
   }
 
  private:
-  // The section's unknowns, in the order in which they depend on each other.
+  // Solves for the section's unknowns, in the order of their dependence.
   absl::Status Sweep(int64_t begin, int64_t end) const {
     const int64_t first = forward_ ? begin : end - 1;
     const int64_t sign = forward_ ? 1 : -1;
@@ -91,7 +92,7 @@ class TriangleJob {
 
 }  // namespace
 
-// Never less than trsm: what was measured with one right-hand side is no reason for `auto` to take
+// Never predicts less than trsm: measurements with one right-hand side must not make `auto` choose
 // the sweeps for many.
 double CudaIs::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
   const double sweeps =
@@ -101,7 +102,7 @@ double CudaIs::PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const {
 
 absl::Status CudaIs::SolveTriangle(Context& context, const FactorView& factor, bool lower, Op op,
                                    double tolerance, const AnyMatrix& b) const {
-  // A^H X = B is A^T conj(X) = conj(B).
+  // A^H X = B is solved as A^T conj(X) = conj(B).
   const bool conjugate = op == Op::kConjugateTranspose && IsComplex(b.dtype);
   if (conjugate) CROUT_RETURN_IF_CUDA_ERROR(LaunchConjugate(b, context.stream()));
   CROUT_RETURN_IF_ERROR(DispatchDevice(b.dtype, [&](auto tag) {

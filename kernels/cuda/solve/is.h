@@ -1,4 +1,4 @@
-// Solves by iterated triangular sections.
+// Solves by sweeps over sections of a triangle.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_IS_H_
 #define CROUT_KERNELS_CUDA_SOLVE_IS_H_
 
@@ -6,14 +6,14 @@
 
 namespace crout::cuda {
 
-// "is": op(A) X = B by the iterative triangular solver of L. M. Cejka, Parallel Computation of LU
+// `is`: op(A) X = B by the iterative triangular solver of L. M. Cejka, Parallel Computation of LU
 // Decomposition on GPUs (CTU in Prague, 2023), for factors with the unit diagonal in either
-// triangle. Of a triangle T with diagonal d, section by section,
+// triangle. For a triangle T with diagonal d, section by section,
 //   x_i = (b_i - sum_{k before i} t_ik x_k) / d_i
-// is iterated for all i at once, from x = b / d until no unknown changes by more than the
-// tolerance, which takes no more sweeps than a section has rows; products with sections that are
-// done are subtracted once. Values that are not finite never count as converged: they are what
-// substitution gives, too.
+// is iterated for all i at once. It starts from x = b / d and ends when no unknown changes by more
+// than the tolerance, after at most as many sweeps as the section has rows. Products with finished
+// sections are subtracted once. Non-finite values never count as converged; substitution produces
+// them too.
 class CudaIs final : public PermutedSolver {
  public:
   explicit CudaIs(const DeviceCore& core) : core_(core) {}

@@ -10,7 +10,8 @@ namespace crout::cuda {
 
 namespace {
 
-// The permutation's elements, made even: the copy's after it, of up to 16 bytes, are then aligned.
+// Elements of the permutation, rounded up to an even number so that the following copy, with
+// elements of up to 16 bytes, is aligned.
 int64_t PermutationLength(int64_t n) { return n + n % 2; }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace crout::cuda {
 // Bytes of workspace for n x nrhs right-hand sides: a copy and the permutation.
 absl::StatusOr<size_t> PermuteRhsBytes(DType dtype, int64_t n, int64_t nrhs);
 
-// Enqueues b := P b or, inverse, P^T b, where PA = LU.
+// Enqueues b := P b or, if `inverse`, b := P^T b, where PA = LU.
 absl::Status PermuteRhs(Context& context, const FactorView& factor, bool inverse,
                         const AnyMatrix& b, std::span<std::byte> workspace);
 

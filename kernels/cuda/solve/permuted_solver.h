@@ -1,4 +1,4 @@
-// What the solvers share that go through the triangles of a factor one after the other.
+// The base of solvers that process the two triangles of a factor one after the other.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_PERMUTED_SOLVER_H_
 #define CROUT_KERNELS_CUDA_SOLVE_PERMUTED_SOLVER_H_
 
@@ -8,7 +8,7 @@
 namespace crout::cuda {
 
 // op(A) X = B by one row permutation and two triangles, for factors with the unit diagonal in
-// either: A = P^T L U gives X = U^-1 L^-1 P B, and with op the transpose X = P^T L^-T U^-T B.
+// either: A = P^T L U gives X = U^-1 L^-1 P B, and with the transpose X = P^T L^-T U^-T B.
 class PermutedSolver : public TriangularSolver {
  public:
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const final;
@@ -16,7 +16,7 @@ class PermutedSolver : public TriangularSolver {
                      const AnyMatrix& b, std::span<std::byte> workspace) const final;
 
  protected:
-  // Enqueues op(T) X = b, where T is L (`lower`) or U; b becomes X.
+  // Enqueues the solve op(T) X = b with T = L (`lower`) or U; X overwrites b.
   virtual absl::Status SolveTriangle(Context& context, const FactorView& factor, bool lower, Op op,
                                      double tolerance, const AnyMatrix& b) const = 0;
 

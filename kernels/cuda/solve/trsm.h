@@ -1,4 +1,4 @@
-// Solves by cuBLAS triangular solves.
+// Solves by cuBLAS's triangular solves.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_TRSM_H_
 #define CROUT_KERNELS_CUDA_SOLVE_TRSM_H_
 
@@ -6,7 +6,7 @@
 
 namespace crout::cuda {
 
-// "trsm": a permutation of the rows and one call of cublas?trsm for each of the two triangles.
+// `trsm`: a row permutation, and one call of cublas?trsm for each of the two triangles.
 class CudaTrsm final : public PermutedSolver {
  public:
   explicit CudaTrsm(const DeviceCore& core) : core_(core) {}

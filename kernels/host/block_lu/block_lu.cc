@@ -18,14 +18,15 @@ namespace {
 
 constexpr int64_t kDefaultTile = 256;
 
-// Of the task that makes tile (i, j) in step k. The runtime keeps to them as far as
-// OMP_MAX_TASK_PRIORITY allows.
+// Priority of the task that computes tile (i, j) in step k. The OpenMP runtime honors priorities up
+// to OMP_MAX_TASK_PRIORITY.
 struct Priorities {
   bool published = false;
-  int most = 0;  // that the runtime knows
+  int most = 0;  // Highest priority the runtime honors.
 
-  // Ours: the tile that the next step begins with, its row and column, everything else. Published:
-  // by the distance from the diagonal alone.
+  // Published variant: decreases with the distance from the diagonal. Otherwise: 2 for the diagonal
+  // tile of step k, 1 for tiles in block rows or columns up to k + 1, which step k + 1 needs first,
+  // and 0 for the rest.
   int Of(int64_t k, int64_t i, int64_t j) const {
     if (published) return static_cast<int>(std::clamp<int64_t>(most - (j - i), 0, most));
     if (i == k && j == k) return 2;
@@ -36,7 +37,7 @@ struct Priorities {
 template <class T>
 class BlockLu {
  public:
-  // `inverses`: 2 * kInverseLeaf elements for each row.
+  // `inverses` holds 2 * kInverseLeaf elements per row of `a`.
   BlockLu(const MatrixView<T>& a, const LuParameters& parameters, T* inverses, DeviceReport& report,
           StopRequested stop)
       : a_(a),
@@ -55,7 +56,7 @@ class BlockLu {
     if (no_memory_) throw std::bad_alloc();
   }
 
-  // LAPACK's info, or the first pivot that underflows.
+  // LAPACK's info, or the 1-based index of the first pivot that underflows.
   int64_t info() const { return info_; }
   bool stopped() const { return stopped_; }
 
@@ -70,7 +71,7 @@ class BlockLu {
     return {Tile(k, k), inverses_ + 2 * kInverseLeaf * tile_ * k};
   }
 
-  // Stands for tile (i, j) in depend clauses.
+  // Element that represents tile (i, j) in depend clauses.
   char* Token(int64_t i, int64_t j) { return &token_[i + j * tiles_]; }
 
   void SpawnStep(int64_t k) {
@@ -79,7 +80,7 @@ class BlockLu {
 #pragma omp task depend(inout : diagonal[0]) priority(priority)
     FactorDiagonal(k);
     for (int64_t m = k + 1; m < tiles_; ++m) SpawnRowAndColumn(k, m, diagonal);
-    // Column by column: step k + 1 begins with the first.
+    // Column by column, because step k + 1 starts with the first column.
     for (int64_t j = k + 1; j < tiles_; ++j) {
       for (int64_t i = k + 1; i < tiles_; ++i) SpawnUpdate(k, i, j);
     }
@@ -120,7 +121,7 @@ class BlockLu {
     }
   }
 
-  // What leaves a parallel region ends the process.
+  // An exception that leaves a parallel region would end the process.
   bool Stops() {
     try {
       return stop_();
@@ -130,8 +131,8 @@ class BlockLu {
     }
   }
 
-  // Whether step k was not refused. Tasks of earlier steps go on beside a refusal, so that what it
-  // leaves is the same every time.
+  // True if step k may run: nothing was stopped and no step up to k was refused. Tasks of earlier
+  // steps still run after a refusal, so that the partial result is always the same.
   bool Takes(int64_t k) const {
     const int64_t info = info_;
     return !stopped_ && (info == 0 || k < (info - 1) / tile_);
@@ -162,7 +163,7 @@ class HostBlockLu final : public LuAlgorithm {
   }
 
   double PredictSeconds(DType dtype, int64_t n) const override {
-    // As fast as getrf, for fewer matrices: `auto` must not take it.
+    // Same speed as getrf, but no pivoting: `auto` must not choose block_lu.
     return BlockedLuSeconds(dtype, n, WidthFor(n * n), executor_.budget().total(), kTileLeaf);
   }
 

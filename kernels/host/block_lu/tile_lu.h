@@ -24,8 +24,9 @@ int64_t FactorLeaf(const MatrixView<T>& a) {
   return 0;
 }
 
-// Factors the square `a` in place, unit diagonal in L, by halves. Returns 0, or the 1-based index
-// of the first pivot below the smallest normal number; what follows it is then unfinished.
+// Factors the square tile `a` in place by recursive halving, unit diagonal in L. Returns 0, or the
+// 1-based index of the first pivot below the smallest normal number. The part after that pivot is
+// then unfinished.
 template <class T>
 int64_t FactorTile(const MatrixView<T>& a) {
   if (a.rows <= kTileLeaf) return FactorLeaf(a);

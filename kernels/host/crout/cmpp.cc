@@ -16,9 +16,9 @@
 namespace crout::host {
 namespace {
 
-constexpr int64_t kBlock = 256;      // Columns (rows of U) whose products are taken together.
-constexpr int64_t kPanel = 32;       // Columns of a block that are finished by our own loops.
-constexpr int64_t kRowStrip = 1024;  // Rows updated at a time: a target and four of L stay in L1.
+constexpr int64_t kBlock = 256;      // Columns of L (rows of U) updated by one product.
+constexpr int64_t kPanel = 32;       // Columns of a block finished by our own loops.
+constexpr int64_t kRowStrip = 1024;  // Rows updated together: target and 4 columns of L fit in L1.
 
 // c := c - l u, for one column c of `rows` elements and `depth` columns of l.
 template <class T>
@@ -60,7 +60,7 @@ class CroutMethod {
     return absl::OkStatus();
   }
 
-  // As LAPACK's getrf has it: 0, or the 1-based column of the first pivot that is zero.
+  // LAPACK's info: 0, or the 1-based column of the first zero pivot.
   int64_t info() const { return info_; }
 
  private:
@@ -78,7 +78,7 @@ class CroutMethod {
     }
   }
 
-  // Columns [b, e) of L, and rows [b, e) of U within the block [begin, end).
+  // Computes columns [b, e) of L, and rows [b, e) of U within the block [begin, end).
   void FinishPanel(int64_t b, int64_t e, int64_t begin, int64_t end) {
     Subtract(b, a_.rows, b, e, begin, b);
     for (int64_t k = b; k < e && !ended_; ++k) FinishColumn(k, b, e);
@@ -88,7 +88,8 @@ class CroutMethod {
     FinishRows(b, e, begin, e, end);
   }
 
-  // Rows [b, e) of U in columns [left, right), of which what is before the block is subtracted.
+  // Computes rows [b, e) of U in the columns [left, right). The products with rows before `begin`
+  // have already been subtracted.
   void FinishRows(int64_t b, int64_t e, int64_t begin, int64_t left, int64_t right) {
     Subtract(b, e, left, right, begin, b);
     if (ReciprocalsAreSafe(b, e)) {
@@ -134,7 +135,7 @@ class CroutMethod {
 
   T DividedByPivot(T value, int64_t k) const { return a_(k, k) == T{0} ? T{0} : value / a_(k, k); }
 
-  // BLAS multiplies by reciprocals: those must be normal numbers.
+  // BLAS multiplies by reciprocals, which must be normal numbers.
   bool ReciprocalsAreSafe(int64_t begin, int64_t end) const {
     constexpr RealPart<T> kSmallest = std::numeric_limits<RealPart<T>>::min();
     for (int64_t k = begin; k < end; ++k) {
@@ -144,7 +145,7 @@ class CroutMethod {
     return true;
   }
 
-  // Exchanges rows within the panel [begin, end) alone.
+  // Exchanges rows only in the panel's columns [begin, end).
   void Pivot(int64_t k, int64_t begin, int64_t end) {
     const int64_t p = LargestRow(&a_(0, k), k, a_.rows);
     if (p == k || !IsBad(criterion_, Abs1(a_(k, k)), Abs1(a_(p, k)))) return;

@@ -1,4 +1,4 @@
-// Crout's method: the reference that device versions are compared with.
+// Crout's method: the reference implementation for the device versions.
 #ifndef CROUT_KERNELS_HOST_CROUT_CMPP_H_
 #define CROUT_KERNELS_HOST_CROUT_CMPP_H_
 
@@ -9,23 +9,24 @@
 
 namespace crout::host {
 
-// Unit diagonal in U, after L. M. Cejka, Parallel Computation of LU Decomposition on GPUs (CTU in
-// Prague, 2023), in blocks of columns: what earlier blocks contribute is one BLAS product.
+// Crout's method with the unit diagonal in U, in blocks of columns: one BLAS product subtracts the
+// contribution of all earlier blocks. Source: L. M. Cejka, Parallel Computation of LU Decomposition
+// on GPUs (CTU in Prague, 2023).
 //
 // For k = 0, 1, ...:
 //   l_ik = a_ik - sum_{m<k} l_im u_mk            i >= k
-//   where l_kk is bad, exchange rows k and p, where |l_pk| is largest over i >= k (of complex
-//   numbers |Re| + |Im|, Abs1, here and in the rules below)
+//   if l_kk is bad: exchange rows k and p, where |l_pk| is largest over i >= k
 //   u_kj = (a_kj - sum_{m<k} l_km u_mj) / l_kk   j > k
+// For complex numbers |z| is |Re z| + |Im z| (Abs1), here and in the pivoting rules below.
 
-// "cmpp": every l_kk is bad (partial pivoting), unless LuParameters::pivoting says otherwise:
-// conditional pivoting by an interval or a threshold. Where l_kk is exactly zero with all
-// candidates, info names it and u_kj := 0: a factorization with the unit diagonal in U need not
-// exist then.
+// "cmpp": every l_kk is bad (partial pivoting), unless LuParameters::pivoting selects conditional
+// pivoting by an interval or a threshold. If l_kk and all candidates are exactly zero, info names
+// the column and u_kj is set to 0: such a matrix need not have a factorization with the unit
+// diagonal in U.
 std::unique_ptr<LuAlgorithm> MakeCmpp(Executor& executor);
 
-// "cm": without pivoting. It ends at the first l_kk that is exactly zero, with info k + 1; columns
-// beyond its block are then as they came.
+// "cm": no pivoting. Stops at the first l_kk that is exactly zero, with info = k + 1. Columns after
+// its block are then unchanged.
 std::unique_ptr<LuAlgorithm> MakeCm(Executor& executor);
 
 }  // namespace crout::host

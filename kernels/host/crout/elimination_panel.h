@@ -1,4 +1,4 @@
-// Gaussian elimination of a few columns, below which blocked methods hand their work to BLAS.
+// Gaussian elimination of one panel, the unblocked step of blocked methods.
 #ifndef CROUT_KERNELS_HOST_CROUT_ELIMINATION_PANEL_H_
 #define CROUT_KERNELS_HOST_CROUT_ELIMINATION_PANEL_H_
 
@@ -11,8 +11,8 @@
 
 namespace crout::host {
 
-// The row of the element of largest absolute value (Abs1 of a complex one, as LAPACK's pivots) in
-// column[begin, end), the first if several.
+// Returns the row of the first largest element in rows [begin, end) of `column`. Compares by Abs1,
+// as LAPACK's pivoting does.
 template <class T>
 int64_t LargestRow(const T* column, int64_t begin, int64_t end) {
   const T* largest =
@@ -20,7 +20,7 @@ int64_t LargestRow(const T* column, int64_t begin, int64_t end) {
   return largest - column;
 }
 
-// Exchanges rows k and ipiv[k] - 1 of a column, for k in [begin, end) in turn.
+// Exchanges rows k and ipiv[k] - 1 of a column, for k = begin, ..., end - 1 in order.
 template <class T>
 void InterchangeRows(const int64_t* ipiv, int64_t begin, int64_t end, T* column) {
   for (int64_t k = begin; k < end; ++k) {
@@ -28,9 +28,10 @@ void InterchangeRows(const int64_t* ipiv, int64_t begin, int64_t end, T* column)
   }
 }
 
-// Factors the columns [begin, end) of `a` from row `begin` down, with partial pivoting and the unit
-// diagonal in L; rows are exchanged in these columns alone. ipiv[begin, end): 1-based rows of `a`.
-// Returns the 1-based index of the first exactly zero pivot, whose column of L is zero; or 0.
+// Factors columns [begin, end) of `a` from row `begin` down, with partial pivoting and the unit
+// diagonal in L. Exchanges rows in these columns only. Sets ipiv[begin, end) to 1-based rows of
+// `a`. Returns 0, or the 1-based index of the first exactly zero pivot. The column of L below a
+// zero pivot is zero.
 template <class T>
 int64_t EliminatePanel(const MatrixView<T>& a, int64_t begin, int64_t end, int64_t* ipiv) {
   int64_t info = 0;

@@ -12,7 +12,7 @@
 namespace crout::host {
 namespace {
 
-constexpr int64_t kBlock = 64;  // Columns that are eliminated together.
+constexpr int64_t kBlock = 64;  // Columns eliminated together.
 
 template <class T>
 class Gem {

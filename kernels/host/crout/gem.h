@@ -1,4 +1,4 @@
-// Gaussian elimination, the textbook's method in blocks.
+// Gaussian elimination in blocks.
 #ifndef CROUT_KERNELS_HOST_CROUT_GEM_H_
 #define CROUT_KERNELS_HOST_CROUT_GEM_H_
 
@@ -9,10 +9,13 @@
 
 namespace crout::host {
 
-// "gem": right-looking Gaussian elimination with partial pivoting, unit diagonal in L (Golub and
-// Van Loan, Matrix Computations, 4th ed., algorithm 3.4.1), in blocks of columns whose updates are
-// BLAS products. It divides by pivots, so that subnormal ones do no harm within a block. Beyond a
-// zero pivot it goes on with a zero column of L: PA = LU holds all the same.
+// "gem": right-looking Gaussian elimination with partial pivoting, unit diagonal in L, in blocks of
+// columns whose updates are BLAS products. Source: Golub and Van Loan, Matrix Computations, 4th
+// ed., algorithm 3.4.1.
+//
+// Within a block, rows are divided by the pivot rather than multiplied by its reciprocal, so
+// subnormal pivots are harmless there. After a zero pivot the method continues with a zero column
+// of L, and PA = LU still holds.
 std::unique_ptr<LuAlgorithm> MakeGem(Executor& executor);
 
 }  // namespace crout::host

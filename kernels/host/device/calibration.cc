@@ -13,12 +13,12 @@
 namespace crout::host {
 namespace {
 
-// What is short is timed more often.
+// Shorter runs are repeated more often.
 constexpr std::array<int64_t, 5> kOrders = {4, 8, 16, 32, kLargestCalibrated};
 constexpr std::array<int, kOrders.size()> kTurns = {15, 9, 5, 3, 3};
 
-using Seconds = std::array<double, kOrders.size()>;  // by order
-using Measured = std::map<DType, Seconds>;           // the types that a method computes in
+using Seconds = std::array<double, kOrders.size()>;  // by index into kOrders
+using Measured = std::map<DType, Seconds>;           // by element type
 
 double LogRatio(int64_t a, int64_t b) {
   return std::log(static_cast<double>(a) / static_cast<double>(b));
@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<double>> TimeInTurns(ExecutionContext& context, Trial
 
 using MeasuredMethods = std::map<const LuAlgorithm*, Measured>;
 
-// Times those of `all` that compute in the type.
+// Times each method of `all` that supports `dtype`.
 absl::Status Measure(ExecutionContext& context, DType dtype,
                      const std::vector<const LuAlgorithm*>& all, MeasuredMethods& measured) {
   std::vector<const LuAlgorithm*> methods;

@@ -1,4 +1,4 @@
-// Measures which of the host's methods is fastest for small matrices: that differs between
+// Measures which host method is fastest for small matrices, because the answer differs between
 // processors (docs/decisions/0008-auto-on-the-host-is-calibrated.md).
 #ifndef CROUT_KERNELS_HOST_DEVICE_CALIBRATION_H_
 #define CROUT_KERNELS_HOST_DEVICE_CALIBRATION_H_
@@ -14,13 +14,16 @@ namespace crout::host {
 
 inline constexpr int64_t kLargestCalibrated = 48;
 
-// Times those of `algorithms` that pivot, from which `auto` chooses, on random matrices of orders 4
-// to kLargestCalibrated, in every type that they compute in, and puts in place of each the same
-// method with another PredictSeconds: what it took, between the orders by a power law; beyond them
-// its own prediction times what that was wrong by at the last, a factor that fades to 1. They take
-// turns and medians count, so that other work on the machine disturbs none of them alone. Takes
-// some milliseconds, on the calling thread and with the cores that jobs of these sizes lease. Where
-// a method fails all stay as they were.
+// Replaces the cost prediction of each pivoting method in `algorithms`, the candidates of `auto`,
+// with measured times. Each method is timed on random matrices of orders 4 to kLargestCalibrated,
+// in every type it supports. The replacement's PredictSeconds interpolates the measured times by a
+// power law. Above kLargestCalibrated it returns the method's own prediction times a correction:
+// the ratio of measured to predicted time at kLargestCalibrated, which tends to 1 as the order
+// grows.
+//
+// Methods run in turns and the median counts, so that other load on the machine does not penalize
+// one method alone. Runs for some milliseconds on the calling thread, with the cores that jobs of
+// these sizes lease. If any method fails, all keep their own predictions.
 void Calibrate(ExecutionContext& context, std::vector<std::unique_ptr<LuAlgorithm>>& algorithms);
 
 }  // namespace crout::host

@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Bytes in the first word of a file; empty if it says "max", or is not there.
+// Reads the first word of a file as a number of bytes. Empty if the word is "max" or the file does
+// not exist.
 std::optional<uint64_t> ReadBytes(const fs::path& file) {
   std::ifstream in(file);
   std::string word;
@@ -28,9 +29,9 @@ void Lower(std::optional<uint64_t>* least, std::optional<uint64_t> bytes) {
   if (bytes) *least = std::min(least->value_or(*bytes), *bytes);
 }
 
-// Reads `files` in the hierarchy mounted at `mount`, from the group `path` up to the topmost one
-// that is visible. In a container `path` may be as the host sees it, while the mount shows only the
-// container's own group: what is not there is passed over.
+// Lowers `least` to the smallest limit in `files`, from the group `path` up to the root of the
+// hierarchy mounted at `mount`. In a container `path` may be the host's path while the mount shows
+// only the container's own group. Missing files are skipped.
 void LowerByAncestors(const fs::path& mount, const fs::path& path,
                       std::initializer_list<const char*> files, std::optional<uint64_t>* least) {
   fs::path group = path.relative_path().lexically_normal();
@@ -48,7 +49,7 @@ std::optional<uint64_t> CgroupMemoryLimit(const std::string& root) {
   std::optional<uint64_t> least;
   std::ifstream groups(fs::path(root) / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
-    // "0::/path" in version 2; "4:cpu,memory:/path" in version 1.
+    // Version 2: "0::/path". Version 1: "4:cpu,memory:/path".
     const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3) continue;
     if (parts[1].empty()) {

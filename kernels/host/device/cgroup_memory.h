@@ -1,4 +1,4 @@
-// Memory limits of control groups, which containers and systemd (MemoryMax) set.
+// Memory limits of control groups, as set by containers and by systemd (MemoryMax).
 #ifndef CROUT_KERNELS_HOST_DEVICE_CGROUP_MEMORY_H_
 #define CROUT_KERNELS_HOST_DEVICE_CGROUP_MEMORY_H_
 
@@ -8,9 +8,10 @@
 
 namespace crout::host {
 
-// The least limit, in bytes, of this process's group and of every group around it, versions 2
-// (memory.max, and memory.high, beyond which a process is throttled) and 1. Empty without one.
-// `root`: where /proc and /sys/fs/cgroup are looked for.
+// Returns the smallest memory limit, in bytes, of this process's control group and all groups above
+// it. Empty if there is none. Reads memory.max and memory.high (the threshold for throttling) of
+// version 2 and memory.limit_in_bytes of version 1, in the proc and sys/fs/cgroup directories of
+// `root`.
 std::optional<uint64_t> CgroupMemoryLimit(const std::string& root = "/");
 
 }  // namespace crout::host

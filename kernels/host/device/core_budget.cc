@@ -11,7 +11,7 @@ CoreBudget::Lease CoreBudget::Acquire(int cores) {
   ++serving_;
   free_ -= cores;
   peak_ = std::max(peak_, total_ - free_);
-  // The next in line may fit as well.
+  // The next waiting request may fit too.
   if (serving_ != next_ticket_) changed_.SignalAll();
   return Lease(this, cores);
 }

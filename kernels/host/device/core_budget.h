@@ -9,17 +9,17 @@
 
 namespace crout::host {
 
-// Leases are granted in the order of the requests, so that a request for many cores is not starved
-// by a stream of requests for one. Thread-safe.
+// Grants leases in the order of requests, so that requests for one core cannot starve a request for
+// many. Thread-safe.
 class CoreBudget {
  public:
-  // Returns its cores when it is destroyed. Move-only.
+  // Returns its cores on destruction. Move-only.
   class Lease {
    public:
     Lease(Lease&& other) noexcept : budget_(other.budget_), cores_(other.cores_) {
       other.budget_ = nullptr;
     }
-    Lease& operator=(Lease&&) = delete;  // A lease is for one scope.
+    Lease& operator=(Lease&&) = delete;  // A lease lives in one scope.
     ~Lease() {
       if (budget_ != nullptr) budget_->Release(cores_);
     }
@@ -36,12 +36,12 @@ class CoreBudget {
 
   int total() const { return total_; }
 
-  // Blocks until `cores` (1..total) are free and nobody who asked earlier still waits.
+  // Blocks until all earlier requests are granted and `cores` (1..total) are free.
   Lease Acquire(int cores);
 
-  // Most cores that were leased at one time.
+  // Maximum number of cores leased at the same time.
   int peak() const;
-  // Requests that wait now.
+  // Number of waiting requests.
   int waiting() const;
 
  private:

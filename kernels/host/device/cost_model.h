@@ -1,6 +1,6 @@
-// Seconds that work on the host takes, for admission and the choice of `auto`: within a factor of
-// about three on x86-64 servers, right in the order of the alternatives but for matrices of a few
-// rows, which are measured (calibration.h).
+// Cost model of the host, in seconds, for admission and for `auto`. Estimates are within a factor
+// of about three on x86-64 servers and rank the alternatives correctly. The exception is matrices
+// of a few rows, which are measured instead (calibration.h).
 #ifndef CROUT_KERNELS_HOST_DEVICE_COST_MODEL_H_
 #define CROUT_KERNELS_HOST_DEVICE_COST_MODEL_H_
 
@@ -16,8 +16,8 @@ inline constexpr double kVendorFlopsPerCore = 2.5e10;    // float64, OpenBLAS le
 inline constexpr double kReferenceFlopsPerCore = 2e9;    // float64, our own loops
 inline constexpr double kMemoryElementsPerSecond = 1e9;  // float64, one core
 
-// How many operations of a type take as long as one in float64: float32 runs at twice the rate, and
-// a complex operation is four real ones.
+// Speed of a type relative to float64: float32 is twice as fast; a complex operation costs four
+// real ones.
 constexpr double RateFactor(DType dtype) {
   const double real = RealOf(dtype) == DType::kFloat32 ? 2 : 1;
   return IsComplex(dtype) ? real / 4 : real;
@@ -27,8 +27,8 @@ constexpr double LuFlops(int64_t n) {
   return 2.0 / 3.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
 }
 
-// An LU factorization in blocks of `block` columns: our loops on one core within them, products
-// beside them. Always more than getrf's.
+// Blocked LU with blocks of `block` columns: one core runs our loops within a block, BLAS products
+// update the rest. Always exceeds the estimate for getrf.
 constexpr double BlockedLuSeconds(DType dtype, int64_t n, Width width, int cores, int64_t block) {
   const double rate = RateFactor(dtype);
   const int used = width == Width::kAllCores ? cores : 1;
@@ -41,7 +41,7 @@ constexpr double SolveFlops(int64_t n, int64_t nrhs) {
   return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(nrhs);
 }
 
-// Reading the factor once.
+// Time to read the factor once.
 constexpr double FactorReadSeconds(DType dtype, int64_t n) {
   return static_cast<double>(n) * static_cast<double>(n) /
          (kMemoryElementsPerSecond * sizeof(double) / static_cast<double>(SizeOf(dtype)));

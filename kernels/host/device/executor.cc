@@ -17,8 +17,8 @@ Executor::Executor(int cores) : budget_(cores) {
   if (cores == 1) return;
   std::latch started(1);
   team_ = StartThread([this, &started] {
-    // The team's threads are made here, before the device serves: libgomp keeps them, and would end
-    // the process where it cannot make one later.
+    // Creates the team's threads before the device serves. libgomp keeps them. If it failed to
+    // create a thread later, it would end the process.
     omp_set_num_threads(budget_.total());
     ParallelFor(budget_.total(), budget_.total(), [](int64_t) {});
     started.count_down();
@@ -43,13 +43,13 @@ void Executor::Run(Width width, Work work) {
   if (all_cores) {
     RunOnTeam(work);
   } else {
-    omp_set_num_threads(1);  // Of this thread alone; OpenBLAS reads it at each call.
+    omp_set_num_threads(1);  // Sets this thread's count only; OpenBLAS reads it at each call.
     work(1);
   }
 }
 
 void Executor::RunOnTeam(Work work) {
-  // The lease is for all cores: nobody else is here.
+  // The caller's lease covers all cores, so no other thread is here.
   MutexLock lock(&mutex_);
   work_ = &work;
   changed_.SignalAll();
@@ -68,7 +68,7 @@ void Executor::TeamLoop() {
     try {
       work(budget_.total());
     } catch (const std::bad_alloc&) {
-      no_memory = true;  // Nobody here could say so to the caller.
+      no_memory = true;  // RunOnTeam() throws it again on the calling thread.
     }
     mutex_.Lock();
     no_memory_ = no_memory;

@@ -12,21 +12,20 @@
 
 namespace crout::host {
 
-// How much of the machine a piece of work takes. A function of the problem alone, never of the
-// load: the same request gives the same bits
-// (docs/decisions/0003-openblas-openmp-and-core-budget.md).
+// Number of cores a piece of work uses. Depends only on the problem, never on the load, so that the
+// same request gives the same bits (docs/decisions/0003-openblas-openmp-and-core-budget.md).
 enum class Width : uint8_t { kOneCore, kAllCores };
 
-// All cores for what reads or writes this many elements or more (8 MiB of float64).
+// Work that reads or writes at least this many elements (8 MiB of float64) uses all cores.
 inline constexpr int64_t kWideElements = int64_t{1} << 20;
 
 constexpr Width WidthFor(int64_t elements) {
   return elements >= kWideElements ? Width::kAllCores : Width::kOneCore;
 }
 
-// Work of one core runs on the calling thread, that of all cores on one thread of the executor's
-// own: the only one that ever opens an OpenMP team, so that the process has one team however many
-// threads submit work. Both hold a lease on their cores. Thread-safe; destroyed when nothing runs.
+// Runs one-core work on the calling thread and all-core work on one thread of its own. Only that
+// thread opens OpenMP teams, so the process has one team for any number of submitting threads. Both
+// kinds of work hold a lease on their cores. Thread-safe. Destroy it only when no work runs.
 class Executor {
  public:
   // `cores` >= 1.
@@ -35,8 +34,8 @@ class Executor {
   Executor(const Executor&) = delete;  // Owns a thread.
   Executor& operator=(const Executor&) = delete;
 
-  // Runs work(cores) and returns when it is done, or throws std::bad_alloc where it does. OpenBLAS
-  // called from `work` uses that many threads; ParallelFor takes the number.
+  // Runs work(cores) and returns when it is done. Throws std::bad_alloc if `work` does. OpenBLAS
+  // calls from `work` use `cores` threads; pass `cores` to ParallelFor.
   void Run(Width width, absl::FunctionRef<void(int cores)> work);
 
   const CoreBudget& budget() const { return budget_; }
@@ -51,9 +50,9 @@ class Executor {
   Mutex mutex_;
   CondVar changed_;
   const Work* work_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: the team is idle
-  bool no_memory_ ABSL_GUARDED_BY(mutex_) = false;      // what the last work ended with
+  bool no_memory_ ABSL_GUARDED_BY(mutex_) = false;      // the last work threw std::bad_alloc
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread team_;  // not started with one core
+  std::thread team_;  // not started if there is one core
 };
 
 }  // namespace crout::host

@@ -48,7 +48,7 @@ class HostContext final : public ExecutionContext {
   HostKrylovOps krylov_ops_;
 };
 
-// Bytes go straight to their destination.
+// Receives bytes directly in their destination.
 class HostUploader final : public Uploader {
  public:
   explicit HostUploader(std::span<std::byte> destination) : left_(destination) {}

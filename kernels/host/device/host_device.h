@@ -1,4 +1,4 @@
-// The host as a device: OpenBLAS and Crout's own reference algorithms.
+// The host device: OpenBLAS and Crout's own reference algorithms.
 #ifndef CROUT_KERNELS_HOST_DEVICE_HOST_DEVICE_H_
 #define CROUT_KERNELS_HOST_DEVICE_HOST_DEVICE_H_
 
@@ -10,14 +10,15 @@
 namespace crout::host {
 
 struct Options {
-  // Cores for all jobs together; 0: those of the process's affinity, or OMP_NUM_THREADS if less.
+  // Cores for all jobs together. 0: the cores of the process's affinity mask, or OMP_NUM_THREADS if
+  // it is smaller.
   int threads = 0;
-  // Most bytes of freed memory kept for later jobs.
+  // Limit, in bytes, on freed memory kept for later jobs.
   size_t cached_bytes = size_t{2} << 30;
 };
 
-// Never fails and is always healthy. Takes some milliseconds, in which it times small
-// factorizations (calibration.h). A process has one: two would each use all cores.
+// Creates the host device. Never fails; the device is always healthy. Takes some milliseconds to
+// time small factorizations (calibration.h). Create only one per process: each uses all cores.
 std::unique_ptr<Device> MakeDevice(const Options& options);
 
 }  // namespace crout::host

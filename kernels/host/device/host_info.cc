@@ -49,7 +49,8 @@ uint64_t UsedMemoryBytes() {
 }
 
 int AvailableCores() {
-  // Once, from the first thread that makes a device: jobs change the setting of their own threads.
+  // Evaluated once, on the first thread that creates a device. Jobs later change the OpenMP setting
+  // of their own threads.
   static const int cores = std::max(1, std::min(omp_get_num_procs(), omp_get_max_threads()));
   return cores;
 }

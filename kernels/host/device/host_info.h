@@ -1,4 +1,4 @@
-// What the system says about itself.
+// Processor and memory information from the operating system.
 #ifndef CROUT_KERNELS_HOST_DEVICE_HOST_INFO_H_
 #define CROUT_KERNELS_HOST_DEVICE_HOST_INFO_H_
 
@@ -10,14 +10,14 @@ namespace crout::host {
 // The processor's name, or "unknown processor".
 std::string ProcessorName();
 
-// Memory that this process can have, in bytes: the machine's, or the least limit of its control
-// groups.
+// Memory available to this process, in bytes: the machine's memory, or the smallest limit of the
+// process's control groups if it is lower.
 uint64_t SystemMemoryBytes();
 
-// Memory of the machine that is in use: what could not be had without swapping. 0 if unknown.
+// Memory in use on the machine, in bytes: total minus MemAvailable. 0 if unknown.
 uint64_t UsedMemoryBytes();
 
-// Cores of the process's affinity, or OMP_NUM_THREADS if that is less.
+// Number of cores in the process's affinity mask, or OMP_NUM_THREADS if it is smaller.
 int AvailableCores();
 
 }  // namespace crout::host

@@ -31,9 +31,10 @@ absl::StatusOr<void*> HostMemory::Acquire(size_t bytes) {
     if (block == nullptr) return OutOfMemory(bytes);
     return block;
   }
-  // The end of the last huge page is not mapped: the first touch would take all of it.
+  // Map whole pages only, not whole huge pages: the first touch would commit the last huge page in
+  // full.
   const size_t used = RoundUpTo(bytes, kPage);
-  const size_t mapped = used + kHugePage;  // Room to align.
+  const size_t mapped = used + kHugePage;  // Slack for alignment.
   void* map = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return OutOfMemory(bytes);
@@ -43,7 +44,7 @@ absl::StatusOr<void*> HostMemory::Acquire(size_t bytes) {
   if (before > 0) munmap(begin, before);
   const size_t after = mapped - before - used;
   if (after > 0) munmap(begin + before + used, after);
-  // Advice only: without huge pages the block works as well.
+  // A failure is harmless: the block works without huge pages.
   madvise(begin + before, used, MADV_HUGEPAGE);
   return begin + before;
 }

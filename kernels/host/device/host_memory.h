@@ -1,4 +1,4 @@
-// Pages of the system for large matrices.
+// Host memory for large matrices.
 #ifndef CROUT_KERNELS_HOST_DEVICE_HOST_MEMORY_H_
 #define CROUT_KERNELS_HOST_DEVICE_HOST_MEMORY_H_
 
@@ -6,8 +6,8 @@
 
 namespace crout::host {
 
-// Blocks of 1 MiB and more are mapped on their own, aligned to 2 MiB and backed by huge pages where
-// the system has them (a first touch is 512 times rarer); smaller ones come from the heap.
+// Maps blocks of 1 MiB and more separately, aligned to 2 MiB and backed by huge pages where the
+// system has them (512 times fewer page faults). Takes smaller blocks from the heap.
 class HostMemory final : public BlockSource {
  public:
   absl::StatusOr<void*> Acquire(size_t bytes) override;

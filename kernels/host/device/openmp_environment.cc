@@ -15,16 +15,16 @@ void UsePassiveOpenMpWaits(char** argv) {
   bool as_wanted = getenv(kWaits) != nullptr;
   for (const char* stack : kStacks) as_wanted = as_wanted && getenv(stack) == nullptr;
   if (as_wanted) {
-    // A start anew leaves the process with the name "exe", by which nobody finds it in ps or top.
+    // execv() sets the process name to "exe", which hides the program in ps and top.
     prctl(PR_SET_NAME, program_invocation_short_name);
     return;
   }
   if (setenv(kWaits, "passive", 0) != 0) return;
   for (const char* stack : kStacks) unsetenv(stack);
-  // block_lu's tasks have priorities from 0 to 2, which the runtime ignores by default.
+  // block_lu uses task priorities 0 to 2, which the runtime ignores by default.
   setenv("OMP_MAX_TASK_PRIORITY", "2", 0);
   // NOLINTEND(concurrency-mt-unsafe)
-  // The runtime reads the environment when it is loaded, which is before main.
+  // The runtime reads the environment when it is loaded, before main().
   execv("/proc/self/exe", argv);
 }
 

@@ -1,19 +1,23 @@
-// How the OpenMP runtime waits and how large its threads' stacks are, which it lets only the
-// environment of the process decide.
+// OpenMP settings that only the environment of the process can set: how threads wait and how large
+// their stacks are.
 #ifndef CROUT_KERNELS_HOST_DEVICE_OPENMP_ENVIRONMENT_H_
 #define CROUT_KERNELS_HOST_DEVICE_OPENMP_ENVIRONMENT_H_
 
 namespace crout::host {
 
-// Unless OMP_WAIT_POLICY is set, sets it to "passive" and starts the program anew in the same
-// process, with the same arguments (`argv` as main has it), where it takes the name that it was
-// called by. Threads that wait for their team by
-// spinning take the cores from those they wait for as soon as anything else runs: a factorization
-// of order 2048 on four busy cores took 5 s instead of 0.4 s. It lets tasks have priorities as
-// well (OMP_MAX_TASK_PRIORITY). And it removes OMP_STACKSIZE and its like: a stack that is smaller
-// than the libraries' thread-local memory (60 KiB and more) ends the process when the team starts.
-// Call it first in main, before any thread exists. Returns where nothing is to be done or the
-// system refuses.
+// If needed, sets the OpenMP environment and restarts the program in the same process with the same
+// arguments. `argv` is main()'s. Does nothing if OMP_WAIT_POLICY is set and no stack size is.
+// Returns normally if nothing is to be done or the system refuses. The restarted process gets its
+// original name back.
+//
+// - OMP_WAIT_POLICY defaults to "passive". Threads that spin while they wait for their team take
+//   cores from the threads they wait for as soon as other work runs: a factorization of order 2048
+//   on four busy cores took 5 s instead of 0.4 s.
+// - OMP_MAX_TASK_PRIORITY defaults to 2, which enables task priorities.
+// - OMP_STACKSIZE, GOMP_STACKSIZE and KMP_STACKSIZE are removed. A stack smaller than the
+//   libraries' thread-local memory (60 KiB and more) ends the process when the team starts.
+//
+// Call it first in main(), before any thread exists.
 void UsePassiveOpenMpWaits(char** argv);
 
 }  // namespace crout::host

@@ -1,4 +1,4 @@
-// Loops of the host device over its cores. For sources that are compiled with OpenMP.
+// Parallel loops over the host device's cores. Include only in sources compiled with OpenMP.
 #ifndef CROUT_KERNELS_HOST_DEVICE_PARALLEL_FOR_H_
 #define CROUT_KERNELS_HOST_DEVICE_PARALLEL_FOR_H_
 
@@ -8,15 +8,16 @@
 
 namespace crout::host {
 
-// Calls f(i) for i in [0, count), split statically over `cores` threads. Only from work that an
-// Executor runs, with the number it was given. Throws std::bad_alloc, at its end, where f does.
+// Calls f(i) for i in [0, count), split statically over `cores` threads. Call it only from work
+// that an Executor runs, with the `cores` it passed. Throws std::bad_alloc after the loop if any
+// f(i) did.
 template <class F>
 void ParallelFor(int cores, int64_t count, const F& f) {
   if (cores == 1) {
     for (int64_t i = 0; i < count; ++i) f(i);
     return;
   }
-  // What leaves a parallel region ends the process.
+  // An exception that leaves a parallel region would end the process.
   std::atomic<bool> no_memory = false;
 #pragma omp parallel for num_threads(cores) schedule(static)
   for (int64_t i = 0; i < count; ++i) {

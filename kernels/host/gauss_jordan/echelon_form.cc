@@ -15,13 +15,13 @@
 namespace crout::host {
 namespace {
 
-constexpr int64_t kBlock = 32;    // columns whose pivots are found together
-constexpr int64_t kStripe = 128;  // columns that one thread works on at a time
+constexpr int64_t kBlock = 32;    // columns whose pivots are searched together
+constexpr int64_t kStripe = 128;  // columns that one thread processes at a time
 
 constexpr size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Bytes of what lies in the workspace: the block's pivot columns as they were, their multipliers
-// (L, unit lower trapezoidal from row `rank` on), and the U of L U that is the pivots' own rows.
+// Sizes, in bytes, of the workspace's arrays: the block's pivot columns before the reduction, their
+// multipliers (L, unit lower trapezoidal from row `rank` on), and the factor U of the pivot rows.
 struct Sizes {
   size_t columns = 0;
   size_t multipliers = 0;
@@ -65,10 +65,10 @@ class Reduction {
   }
 
  private:
-  // Of the columns [begin, end), with rows from `rank` on to give pivots. Returns the number of
-  // these, whose columns before the reduction, in the order of rows that it leaves, are in `saved_`
-  // then, and their multipliers in `lower_`. Row k of the form was exchanged with row
-  // interchanges_[k - rank].
+  // Reduces columns [begin, end), with pivots from rows `rank` and below. Returns the number of
+  // pivots found. `saved_` then holds the pivot columns as they were before the reduction, with
+  // their rows in the new order; `lower_` holds their multipliers. Row k of the form was exchanged
+  // with row interchanges_[k - rank].
   int64_t ReducePanel(int64_t rank, int64_t begin, int64_t end, EchelonForm& form) {
     for (int64_t j = begin; j < end; ++j) {
       std::copy_n(&a_(0, j), a_.rows, &saved_(0, j - begin));
@@ -104,7 +104,8 @@ class Reduction {
     return found;
   }
 
-  // Of a column whose first `rank` rows are its coefficients of the pivot columns before.
+  // Tolerance for a pivot in `column`. Its first `rank` elements are the coefficients of the
+  // previous pivot columns.
   double ToleranceOf(const T* column, int64_t rank) const {
     if (!tolerance_.follows_growth) return tolerance_.absolute;
     double growth = 1;
@@ -114,8 +115,8 @@ class Reduction {
     return tolerance_.absolute * growth;
   }
 
-  // Row `row` by its pivot in column j, and that column out of all others, in the columns up to
-  // end.
+  // Divides row `row` by its pivot in column j and eliminates that column from all other rows, in
+  // the columns up to `end`.
   void Eliminate(int64_t row, int64_t j, int64_t end) {
     const T pivot = a_(row, j);
     for (int64_t k = j + 1; k < end; ++k) {
@@ -130,10 +131,10 @@ class Reduction {
     a_(row, j) = 1;
   }
 
-  // The columns from `left` on, stripe by stripe: with L U the pivots' rows of their columns, the
-  // rows below lose their multipliers times L^-1 of these rows, as in Gaussian elimination. Taking
-  // them from the solution U^-1 L^-1 would make errors there as large as that, and false pivots of
-  // them. The rows above get theirs from the solution.
+  // Updates the columns from `left` on, stripe by stripe. Let L U be the pivot rows of the pivot
+  // columns. Rows below subtract their multipliers times L^-1 of the pivot rows, as in Gaussian
+  // elimination. Subtracting multiples of the solution U^-1 L^-1 there would make errors as large
+  // as the solution, and those could pass for pivots. Rows above use the solution.
   void ReduceRest(int64_t rank, int64_t found, int64_t left) {
     if (found == 0 || left == a_.cols) return;
     const MatrixView<T> lower = Block(lower_, rank, 0, found, found);
@@ -186,7 +187,7 @@ class HostEchelonReducer final : public EchelonReducer {
     return sum.Add(sizes.columns).Add(sizes.multipliers).Add(sizes.upper).total();
   }
 
-  // 2 rows operations for each element and pivot.
+  // Each pivot costs two operations for every element.
   double PredictSeconds(DType dtype, int64_t rows, int64_t cols) const override {
     const bool all_cores = WidthFor(rows * cols) == Width::kAllCores;
     const int cores = all_cores ? executor_.budget().total() : 1;

@@ -1,4 +1,4 @@
-// Reduced row echelon form on the host, of rectangular matrices.
+// Reduced row echelon form of rectangular matrices on the host.
 #ifndef CROUT_KERNELS_HOST_GAUSS_JORDAN_ECHELON_FORM_H_
 #define CROUT_KERNELS_HOST_GAUSS_JORDAN_ECHELON_FORM_H_
 
@@ -9,9 +9,9 @@
 
 namespace crout::host {
 
-// Gauss-Jordan elimination with partial pivoting (E. Eyvazov, Gauss-Jordan Solver of Linear
-// Equation Systems on GPU, CTU 2021, which has none), blocks of columns at a time. The bits do not
-// depend on the number of threads.
+// Gauss-Jordan elimination by blocks of columns. Source: E. Eyvazov, Gauss-Jordan Solver of Linear
+// Equation Systems on GPU (CTU, 2021); partial pivoting is added here. The bits do not depend on
+// the number of threads.
 std::unique_ptr<EchelonReducer> MakeEchelonReducer(Executor& executor);
 
 }  // namespace crout::host

@@ -14,7 +14,7 @@ namespace crout::host {
 namespace {
 
 constexpr int64_t kBlock = 64;    // Pivot columns eliminated together.
-constexpr int64_t kStripe = 128;  // Columns that one thread works on at a time.
+constexpr int64_t kStripe = 128;  // Columns that one thread processes at a time.
 
 template <class T>
 class GaussJordan {
@@ -36,8 +36,8 @@ class GaussJordan {
   int64_t info() const { return info_; }
 
  private:
-  // Columns of A that are not reduced yet, then those of B. Columns of A that are need no update:
-  // they are those of I.
+  // Reduces the remaining columns of A, then all columns of B. Finished columns of A are columns of
+  // the identity and need no update.
   void ReduceStripes(int64_t begin, int64_t end) {
     const int64_t of_a = (a_.cols - end + kStripe - 1) / kStripe;
     const int64_t of_b = (b_.cols + kStripe - 1) / kStripe;
@@ -84,7 +84,7 @@ class HostGaussJordan final : public DirectSolver {
     return kTraits;
   }
 
-  // The interchanges.
+  // Holds the interchanges.
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
     CROUT_RETURN_IF_ERROR(MatrixBytes(n, nrhs, dtype).status());
     return MatrixBytes(n, 1, DType::kFloat64);

@@ -9,12 +9,13 @@
 
 namespace crout::host {
 
-// "gauss_jordan": reduces [A B] to reduced row echelon form [I X] by stripes of columns that
-// threads work on independently (G. Carcenac; E. Eyvazov, Gauss-Jordan Solver of Linear Equation
-// Systems on GPU, CTU 2021), in blocks of pivot columns with partial pivoting. A block's columns
-// are eliminated as in LU, then every stripe exchanges its rows, solves for the block's rows and
-// subtracts their products from the rows above and below. The stripes' bounds do not depend on the
-// number of threads, nor do the bits.
+// "gauss_jordan": reduces [A B] to the reduced row echelon form [I X], in blocks of pivot columns
+// with partial pivoting. Threads process stripes of columns independently. Sources: G. Carcenac; E.
+// Eyvazov, Gauss-Jordan Solver of Linear Equation Systems on GPU (CTU, 2021).
+//
+// A block's columns are eliminated as in LU. Then every stripe exchanges its rows, solves for the
+// block's rows and subtracts their products from the rows above and below. The bounds of the
+// stripes, and so the bits, do not depend on the number of threads.
 std::unique_ptr<DirectSolver> MakeGaussJordan(Executor& executor);
 
 }  // namespace crout::host

@@ -14,21 +14,22 @@
 namespace crout::host {
 namespace {
 
-// From this order on the vendor's routine is called panel by panel, so that the factorization can
-// be stopped; below it, it is over before anybody waits for that.
+// From this order on xGETRF is called panel by panel, so that the factorization can be stopped.
+// Smaller factorizations end too soon for that to matter.
 constexpr int64_t kSmallestInPanels = 4096;
 constexpr int64_t kPanelColumns = 512;
-// Of the products between two looks at `stop`.
+// Operations of the products between two checks of `stop`.
 constexpr double kStripFlops = 5e9;
 
-// Right-looking: each panel by xGETRF, then the columns right of it, a strip at a time.
+// Right-looking: xGETRF factors each panel, then the columns right of it are updated strip by
+// strip.
 template <class T>
 class PanelGetrf {
  public:
   PanelGetrf(const MatrixView<T>& a, lapack_int* ipiv, DeviceReport& report, StopRequested stop)
       : a_(a), ipiv_(ipiv), report_(report), stop_(stop) {}
 
-  lapack_int info() const { return info_; }  // as LAPACK's
+  lapack_int info() const { return info_; }  // LAPACK's info
 
   absl::Status Run() {
     for (int64_t j = 0; j < a_.cols; j += kPanelColumns) {
@@ -42,7 +43,7 @@ class PanelGetrf {
   }
 
  private:
-  // False if xGETRF refused an argument.
+  // Returns false if xGETRF rejected an argument.
   bool FactorPanel(int64_t j, int64_t width) {
     const lapack_int info = Getrf(Block(a_, j, j, a_.rows - j, width), ipiv_ + j);
     if (info < 0) {
@@ -87,7 +88,7 @@ class HostGetrf final : public LuAlgorithm {
 
   const MethodTraits& traits() const override { return traits_; }
 
-  // LAPACK's 32-bit pivots.
+  // Holds LAPACK's 32-bit pivots.
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t n, const LuParameters&) const override {
     if (n > std::numeric_limits<lapack_int>::max()) {
       return absl::InvalidArgumentError(absl::StrCat("n = ", n, " is beyond LAPACK's integers"));

@@ -9,11 +9,14 @@
 
 namespace crout::host {
 
-// "getrf": OpenBLAS's xGETRF, right-looking recursive Gaussian elimination with partial pivoting,
-// unit diagonal in L. It scales by reciprocals of pivots: one below 2^-1024 (float32: 2^-128)
-// overflows, and the factor holds Inf or NaN, which InspectFactor finds. Equilibration avoids it.
-// From order 4096 on it runs panel by panel, with xGETRF's panels and BLAS's products, and can be
-// stopped in between; smaller ones run to their end.
+// "getrf": OpenBLAS's xGETRF, recursive right-looking Gaussian elimination with partial pivoting,
+// unit diagonal in L.
+//
+// xGETRF multiplies by reciprocals of pivots. The reciprocal of a pivot below 2^-1024 (float32:
+// 2^-128) overflows, and the factor then contains Inf or NaN, which InspectFactor detects.
+// Equilibration prevents this. From order 4096 on the method runs panel by panel (xGETRF for
+// panels, BLAS for products) and can be stopped in between. Smaller factorizations run to
+// completion.
 std::unique_ptr<LuAlgorithm> MakeGetrf(Executor& executor);
 
 }  // namespace crout::host

@@ -16,11 +16,11 @@
 namespace crout::host {
 namespace {
 
-// Small sections do least work, large ones make few: measured at n = 1089 in float64, four cores,
-// threshold pivoting: 0.44 s with 32, 0.59 s with 64, 1.0 s with 128 and 1.6 s with 256, as
-// published.
+// Small sections need less work, but there are more of them. Measured at n = 1089, float64, four
+// cores, threshold pivoting: 0.44 s with sections of 32, 0.59 s with 64, 1.0 s with 128, 1.6 s with
+// 256 (the published size).
 constexpr int64_t kSectionSize = 64;
-// The published device had blocks of 32 by 32 threads where it was fastest.
+// The published implementation was fastest with blocks of 32 x 32 threads.
 constexpr int kPublishedBlock = 32;
 constexpr size_t kAlignment = 64;
 
@@ -40,11 +40,11 @@ SectionGrid GridFor(int64_t n, const LuParameters& parameters) {
   return {n, std::clamp<int64_t>(size, 1, std::max<int64_t>(1, n))};
 }
 
-// Where things lie in the workspace.
+// Sizes, in bytes, of the workspace's parts, in order.
 struct Sizes {
-  size_t record = 0;  // bytes
+  size_t record = 0;  // the RunRecord
   size_t a = 0;
-  size_t sums = 0;  // of the published variant alone
+  size_t sums = 0;  // published variant only
   size_t next = 0;
   size_t strips = 0;
 };
@@ -80,10 +80,11 @@ class HostIcm final : public LuAlgorithm {
   absl::StatusOr<size_t> ReportBytes(DType, int64_t n,
                                      const LuParameters& parameters) const override {
     const int64_t sections = GridFor(n, parameters).count();
-    return MatrixBytes(sections + 2, sections, DType::kFloat64);  // of int64
+    return MatrixBytes(sections + 2, sections, DType::kFloat64);  // as int64
   }
 
-  // Cold, without pivots: some s sweeps of each section, by half on average.
+  // Cost of a cold start without pivots: about s sweeps per section of order s, each over half of
+  // the section on average.
   double PredictSeconds(DType dtype, int64_t n) const override {
     const Width width = WidthFor(n * n);
     const int cores = width == Width::kAllCores ? executor_.budget().total() : 1;
@@ -138,7 +139,8 @@ class HostIcm final : public LuAlgorithm {
                      ", the matrix of order ", a.rows, " and type ", ToAbsl(NameOf(a.dtype))));
   }
 
-  // The published rule is the interval's. A warm start keeps its pivots while they will do.
+  // The published variant uses the interval rule. A warm start keeps its pivots as long as the
+  // threshold rule accepts them.
   PivotCriterion DefaultCriterion(const LuParameters& parameters) const {
     if (parameters.variant == MethodVariant::kPublished && traits_.takes_pivoting) {
       return {.rule = PivotRule::kInterval};
@@ -147,7 +149,7 @@ class HostIcm final : public LuAlgorithm {
     return {.rule = keeps ? PivotRule::kThreshold : traits_.pivoting};
   }
 
-  // A goes to the workspace, the estimate takes its place.
+  // Copies A to the workspace, puts the estimate in its place and runs the method.
   template <class T>
   int64_t Run(const IcmBuffers<T>& buffers, T* sums, int64_t* ipiv, const LuParameters& parameters,
               int cores, DeviceReport& report, StopRequested stop, RunRecord& record) const {

@@ -1,4 +1,4 @@
-// One run of the iterative Crout method on the host: sections, pivots, limits.
+// One run of the iterative Crout method on the host.
 #ifndef CROUT_KERNELS_HOST_ICM_ICM_RUN_H_
 #define CROUT_KERNELS_HOST_ICM_ICM_RUN_H_
 
@@ -25,20 +25,20 @@ struct IcmOptions {
   int cores = 1;
 };
 
-// Memory of a run.
+// Memory for a run.
 template <class T>
 struct IcmBuffers {
   MatrixView<T> lu;     // n x n: on entry the estimate, on exit L and U
-  MatrixView<T> a;      // n x n: on entry A, its rows in the estimate's order; used up
+  MatrixView<T> a;      // n x n: on entry A in the estimate's row order; overwritten
   T* next = nullptr;    // size * size elements
-  T* strips = nullptr;  // size * kSweepTile elements for each core
+  T* strips = nullptr;  // size * kSweepTile elements per core
 };
 
 template <class T>
 class IcmRun {
  public:
-  // `permutation`: of the rows of A, on entry the estimate's; pivots compose with it. `record` has
-  // its grid set and its counts zero.
+  // `permutation` is the row permutation of A: on entry the estimate's; pivots are composed with
+  // it. `record` has its grid set and its counts zero.
   IcmRun(const IcmBuffers<T>& buffers, std::vector<int64_t>& permutation,
          const IcmOptions<T>& options, DeviceReport& report, StopRequested stop, RunRecord& record)
       : lu_(buffers.lu),
@@ -51,7 +51,7 @@ class IcmRun {
         grid_(record.grid),
         run_(record, options.sweep_limit, options.cores, stop) {}
 
-  // Returns LAPACK's info. With info = k > 0 columns beyond k are unfinished: without l_kk there is
+  // Returns LAPACK's info. If info = k > 0, columns after k are unfinished: without l_kk there is
   // no row k of U with the unit diagonal.
   int64_t Run() {
     return run_.Run([this](int64_t d) { return RunSection(d); });
@@ -60,13 +60,14 @@ class IcmRun {
  private:
   using Ending = SectionRun::Ending;
 
-  // The diagonal section d, those below and right of it, and its part of the products beyond.
+  // Processes diagonal section d and the sections below and right of it, then subtracts their
+  // products from the rest of A.
   int64_t RunSection(int64_t d) {
     const int64_t begin = grid_.begin(d);
     const int64_t end = grid_.end(d);
     report_.TellColumns(begin);
-    int64_t final = begin;      // rows of U and columns of L before are final
-    int64_t undecided = begin;  // no pivot before is bad
+    int64_t final = begin;      // rows of U and columns of L before this are final
+    int64_t undecided = begin;  // no pivot before this is bad
     while (true) {
       int64_t bad = FirstBad(undecided, end);
       if (const int64_t info = SweepDiagonal(d, final, undecided, bad)) return info;
@@ -88,8 +89,8 @@ class IcmRun {
     return 0;
   }
 
-  // Sweeps until nothing changes; on exit the mask that this happened with is in `bad`. Returns k +
-  // 1 for an l_kk that is final and zero, with a u_kj that it divided.
+  // Sweeps until nothing changes. On exit `bad` is the mask of the last sweep. Returns k + 1 if a
+  // final l_kk is zero and a u_kj was divided by it; otherwise 0.
   int64_t SweepDiagonal(int64_t d, int64_t final, int64_t undecided, int64_t& bad) {
     const int64_t end = grid_.end(d);
     const int64_t order = end - final;
@@ -108,14 +109,14 @@ class IcmRun {
       }
       const int64_t swept_with = std::exchange(bad, FirstBad(undecided, end));
       if (result.converged() && bad == swept_with) break;
-      // What the mask hid has yet to be swept.
+      // Elements the mask hid must still be swept.
       first = std::min(result.first_change, 2 * (swept_with - final) + 1);
     }
     run_.Conclude(ending);
     return 0;
   }
 
-  // Columns [left, right) of the sections below section (d, d).
+  // Sweeps columns [left, right) of the sections below section (d, d).
   void SweepSectionsBelow(int64_t d, int64_t left, int64_t right) {
     const int64_t width = right - left;
     const MatrixView<T> u = Block(lu_, left, left, width, width);
@@ -145,7 +146,7 @@ class IcmRun {
 
   T* Strip(int64_t core) const { return buffers_.strips + core * grid_.size * kSweepTile; }
 
-  // Sweeps section (i, j), whose swept part begins at (row, column), until nothing changes.
+  // Sweeps section (i, j) from element (row, column) on until nothing changes.
   template <class Sweep>
   Ending Iterate(int64_t i, int64_t j, int64_t row, int64_t column, const Sweep& sweep) {
     Ending ending;
@@ -161,7 +162,7 @@ class IcmRun {
     return ending;
   }
 
-  // Largest |l_ij| (Abs1) over i in [j, bottom); NaN is passed over.
+  // Largest |l_ij| (Abs1) over i in [j, bottom). Ignores NaN.
   RealPart<T> LargestInColumn(int64_t j, int64_t bottom) const {
     RealPart<T> largest = 0;
     for (int64_t i = j; i < bottom; ++i) {
@@ -175,7 +176,7 @@ class IcmRun {
     return IsBad(options_.criterion, Abs1(lu_(j, j)), compares ? LargestInColumn(j, bottom) : 0);
   }
 
-  // The first bad pivot in [from, end) by what is known within the section, or `end`.
+  // First bad pivot in [from, end), judged by the candidates within the section; `end` if none.
   int64_t FirstBad(int64_t from, int64_t end) const {
     for (int64_t j = from; j < end; ++j) {
       if (Bad(j, end)) return j;
@@ -183,7 +184,7 @@ class IcmRun {
     return end;
   }
 
-  // The first bad pivot in [from, to) by all candidates, which are final; or `otherwise`.
+  // First bad pivot in [from, to), judged by all candidates, which are final; `otherwise` if none.
   int64_t FirstBadOfAllRows(int64_t from, int64_t to, int64_t otherwise) const {
     for (int64_t j = from; j < to; ++j) {
       if (Bad(j, lu_.rows)) return j;
@@ -191,7 +192,8 @@ class IcmRun {
     return otherwise;
   }
 
-  // False if all candidates are zero.
+  // Exchanges row k with that of the largest candidate in column k. Returns false if all
+  // candidates are zero.
   bool Pivot(int64_t d, int64_t k) {
     const int64_t p = LargestRow(&lu_(0, k), k, lu_.rows);
     if (lu_(p, k) == T{0}) return false;
@@ -206,8 +208,8 @@ class IcmRun {
     return true;
   }
 
-  // Takes the products of the steps [from, to) from the rest of the section's columns. Column `to`
-  // of L is final: it stays as it is to the last bit, or the next sweeps would see it change.
+  // Subtracts the products of steps [from, to) from the rest of the section's columns. Column `to`
+  // of L is final and is copied bit by bit, so that later sweeps do not change it.
   void Advance(int64_t from, int64_t to, int64_t end) {
     SubtractFrom(to, from, to, to, end);
     std::copy(&lu_(to, to), &lu_(0, to) + lu_.rows, &a_(to, to));

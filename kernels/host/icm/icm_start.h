@@ -1,4 +1,4 @@
-// The warm start of the iterative Crout method on the host.
+// Warm start of the iterative Crout method on the host.
 #ifndef CROUT_KERNELS_HOST_ICM_ICM_START_H_
 #define CROUT_KERNELS_HOST_ICM_ICM_START_H_
 
@@ -11,8 +11,9 @@
 
 namespace crout::host {
 
-// out := the factor in `start` with the unit diagonal in U: L D and D^-1 U, where it was in L and D
-// is U's diagonal. Where d_ii = 0 the row of U is left as it is: any estimate will do.
+// out := the factor in `start`, rescaled to the unit diagonal in U. If the unit diagonal is in L
+// and D is the diagonal of U, the result is L D and D^-1 U. A row of U with d_ii = 0 is not scaled:
+// any estimate is valid.
 template <class T>
 void FillEstimate(int cores, const FactorView& start, const MatrixView<T>& out) {
   const MatrixView<T> lu = start.lu.As<T>();

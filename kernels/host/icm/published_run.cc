@@ -22,7 +22,7 @@ constexpr int64_t kStepsAtOnce = 4;
 CROUT_PART_OF_CLONES float Fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 CROUT_PART_OF_CLONES double Fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-// c + a b, rounded once; complex numbers by their parts.
+// c + a b with one rounding; for complex numbers, one rounding per fused multiply-add of the parts.
 template <class Part>
 CROUT_PART_OF_CLONES std::complex<Part> Fused(const std::complex<Part>& a,
                                               const std::complex<Part>& b,
@@ -31,15 +31,15 @@ CROUT_PART_OF_CLONES std::complex<Part> Fused(const std::complex<Part>& a,
           Fused(a.imag(), b.real(), Fused(a.real(), b.imag(), c.imag()))};
 }
 
-// sum[i] += l(i, k) u[k] for rows i in [top, l.rows) and steps k in [first, min(last, i + ahead)),
-// each row's in ascending order.
+// For rows i in [top, l.rows) and steps k in [first, min(last, i + ahead)), in ascending order of
+// k: sum[i] += l(i, k) u[k].
 template <class T>
 CROUT_VECTOR_CLONES void AddSteps(const MatrixView<T>& l, const T* u, int64_t first, int64_t last,
                                   int64_t top, int64_t ahead, T* sum) {
   const int64_t rows = l.rows;
   int64_t k = first;
   for (; k + kStepsAtOnce <= last; k += kStepsAtOnce) {
-    // The first row that takes all of these steps. Those before it take some.
+    // First row that takes all four steps. Rows before it take some of them.
     const int64_t full = std::min(std::max(top, k + kStepsAtOnce - ahead), rows);
     for (int64_t i = std::max(top, k + 1 - ahead); i < full; ++i) {
       for (int64_t step = k; step < i + ahead; ++step) sum[i] = Fused(l(i, step), u[step], sum[i]);
@@ -67,17 +67,17 @@ CROUT_VECTOR_CLONES void AddSteps(const MatrixView<T>& l, const T* u, int64_t fi
   }
 }
 
-// What sweeps of a section found. Depths order elements such that each depends on those of less
-// depth alone.
+// Result of sweeping a section. Each element has a depth and depends only on elements of smaller
+// depth.
 struct Found {
   bool converged = true;
-  int64_t changed = kNever;     // the least depth of an element whose bits changed
-  int64_t not_finite = kNever;  // the least depth of an Inf or NaN,
-  int64_t row = 0;              // which is here, in the matrix
+  int64_t changed = kNever;     // least depth of an element whose bits changed
+  int64_t not_finite = kNever;  // least depth of an Inf or NaN
+  int64_t row = 0;              // its position in the matrix
   int64_t column = 0;
 
-  // Or to an infinity. What has no more depth than the first change is final, but so is all that
-  // has converged.
+  // True if a final element is NaN or infinite. Elements no deeper than the first change are final,
+  // and so are all elements once the section has converged.
   bool converged_to_nan() const {
     return not_finite != kNever && (converged || not_finite <= changed);
   }
@@ -122,8 +122,8 @@ class PublishedRun {
     const int64_t begin = grid_.begin(d);
     const int64_t end = grid_.end(d);
     report_.TellColumns(begin);
-    int64_t final = begin;  // steps before are in `sums_`
-    int64_t start = begin;  // no bad element is looked for before
+    int64_t final = begin;  // steps before this are in `sums_`
+    int64_t start = begin;  // the search for bad elements starts here
     while (true) {
       int64_t bad = end;
       int64_t steps = final;
@@ -132,7 +132,7 @@ class PublishedRun {
       if (!run_.going()) return 0;
       if (bad == end) break;
       if (!Pivot(d, bad)) return bad + 1;
-      if (bad + 1 == end) break;  // nothing is left that the pivot could change
+      if (bad + 1 == end) break;  // no column left that the pivot could change
       if (IsBadAt(bad)) start = bad + 1;
       AddToSums(steps, final, steps, steps, end);
       final = steps;
@@ -142,14 +142,14 @@ class PublishedRun {
     }
     SweepRight(d);
     if (!run_.going()) return 0;
-    // Of the section's columns the steps before `final` are there, of those beyond none are.
+    // `sums_` has the steps before `final` for this section's columns, and none for later columns.
     AddToSums(end, begin, end, end, lu_.cols);
     return 0;
   }
 
-  // Until it has converged. On exit `bad` is its first bad element (the section's end: none), and
-  // the bits of the steps before `steps` cannot change any more. Returns k + 1 for an l_kk that is
-  // final and zero, with a u_kj that it divided.
+  // Sweeps until the section has converged. On exit `bad` is its first bad element, or the
+  // section's end if there is none, and the steps before `steps` have their final bits. If a final
+  // l_kk is zero and a u_kj was divided by it, returns k + 1; otherwise 0.
   int64_t SweepDiagonal(int64_t d, int64_t final, int64_t start, int64_t& bad, int64_t& steps) {
     const int64_t begin = grid_.begin(d);
     const int64_t end = grid_.end(d);
@@ -157,7 +157,7 @@ class PublishedRun {
     bad = FirstBad(start, end);
     while (run_.CountSweep(d, d, ending)) {
       const Found found = SweepDiagonalOnce(begin, end, final, bad, steps);
-      // What the mask leaves out begins at depth 2 bad + 1.
+      // The elements that the mask leaves out start at depth 2 bad + 1.
       const int64_t depth = std::min(found.changed, 2 * (bad - begin));
       if (found.not_finite <= depth || found.converged_to_nan()) {
         if (found.row < found.column && lu_(found.row, found.row) == T{0}) return found.row + 1;
@@ -172,8 +172,8 @@ class PublishedRun {
     return 0;
   }
 
-  // One sweep, but for the steps before `from`, which are final. Depths: 2 j for l_ij, 2 i + 1 for
-  // u_ij, indices of the section.
+  // Runs one sweep, leaving out the steps before `from`, which are final. With 0-based indices
+  // within the section, l_ij has depth 2 j and u_ij depth 2 i + 1.
   Found SweepDiagonalOnce(int64_t begin, int64_t end, int64_t final, int64_t bad, int64_t from) {
     const int64_t order = end - begin;
     const MatrixView<T> x = Block(lu_, begin, begin, order, order);
@@ -205,8 +205,8 @@ class PublishedRun {
     return all;
   }
 
-  // Columns up to `right` of the sections below section d. `steps` falls to those that are final
-  // there too.
+  // Sweeps the columns before `right` of the sections below section d. Reduces `steps` to the steps
+  // that are final there too.
   void SweepBelow(int64_t d, int64_t final, int64_t right, int64_t& steps) {
     std::vector<int64_t> reached(grid_.count(), kNever);
     run_.ForSectionsAfter(d, [&](int64_t i, int64_t core) {
@@ -218,7 +218,8 @@ class PublishedRun {
       int64_t from = final;
       while (run_.CountSweep(i, d, ending)) {
         Found found;
-        // Each column depends on those before it alone: from the last to the first, in place.
+        // Each column depends only on earlier columns, so sweeping from last to first works in
+        // place.
         for (int64_t j = right - 1; j >= from; --j) {
           std::copy_n(&sums_(row, j), rows, strip);
           AddSteps(l, &lu_(0, j), final, j, 0, right, strip);
@@ -268,7 +269,7 @@ class PublishedRun {
 
   T* Strip(int64_t core) const { return strips_ + core * grid_.size; }
 
-  // lu(i, j) := now.
+  // lu(i, j) := now; records changes and non-finite values in `found`.
   void Accept(const T now, int64_t depth, int64_t i, int64_t j, Found& found) {
     T& x = lu_(i, j);
     if (std::memcmp(&x, &now, sizeof(T)) != 0) {
@@ -283,7 +284,7 @@ class PublishedRun {
     }
   }
 
-  // As published: a change that is NaN is none.
+  // A NaN change counts as no change, as published.
   bool HasChanged(const T& before, const T& now) const {
     const auto& [relative, absolute] = options_.tolerances;
     return Abs1(now - before) > (relative == 0 ? absolute : absolute + relative * Abs1(now));
@@ -300,7 +301,8 @@ class PublishedRun {
     return end;
   }
 
-  // False if all candidates are zero.
+  // Exchanges row k with that of the largest candidate in column k. Returns false if all
+  // candidates are zero.
   bool Pivot(int64_t d, int64_t k) {
     const int64_t p = LargestRow(&lu_(0, k), k, lu_.rows);
     if (lu_(p, k) == T{0}) return false;

@@ -1,5 +1,5 @@
-// What both runs of the iterative Crout method on the host, icm_run.h and published_run.cc, do with
-// sections, whatever a sweep of them is: in turn, side by side, up to the limit, and how they end.
+// Iteration over sections, shared by both host runs of the iterative Crout method (icm_run.h and
+// published_run.cc): order, parallelism, sweep limit and outcome.
 #ifndef CROUT_KERNELS_HOST_ICM_SECTION_RUN_H_
 #define CROUT_KERNELS_HOST_ICM_SECTION_RUN_H_
 
@@ -14,7 +14,7 @@ namespace crout::host {
 
 class SectionRun {
  public:
-  // How the sweeps of a section ended: as RunRecord has it; kRunning where it converged.
+  // Outcome of sweeping one section, with RunRecord's fields. kRunning: the section converged.
   struct Ending {
     RunOutcome outcome = RunOutcome::kRunning;
     int64_t row = 0;
@@ -30,8 +30,8 @@ class SectionRun {
         cores_(cores),
         stop_(stop) {}
 
-  // section(d), which returns LAPACK's info, for each diagonal section until one is not 0 or has
-  // concluded the run. Returns the last info.
+  // Calls section(d), which returns LAPACK's info, for each diagonal section. Stops when one
+  // returns a nonzero info or concludes the run. Returns the last info.
   template <class Section>
   int64_t Run(Section section) {
     int64_t info = 0;
@@ -40,11 +40,12 @@ class SectionRun {
     return info;
   }
 
-  // Nothing has concluded the run.
+  // True until the run has an outcome.
   bool going() const { return record_.outcome == RunOutcome::kRunning; }
 
-  // f(i, core), which returns an Ending, for the sections after d, side by side. Each runs to its
-  // own end, and the first that failed counts: the outcome does not depend on the threads.
+  // Calls f(i, core), which returns an Ending, for the sections after d in parallel. Each section
+  // runs to its end, and the first failed section determines the outcome, so the outcome does not
+  // depend on the threads.
   template <class F>
   void ForSectionsAfter(int64_t d, const F& f) {
     std::vector<Ending> endings(grid_.count());
@@ -54,7 +55,8 @@ class SectionRun {
     for (const Ending& ending : endings) Conclude(ending);
   }
 
-  // False, with the reason, where section (i, j) must not be swept once more.
+  // Counts one more sweep of section (i, j). Returns false, with the reason in `ending`, if the run
+  // was stopped or the section reached the sweep limit.
   bool CountSweep(int64_t i, int64_t j, Ending& ending) {
     int64_t& sweeps = record_.section_sweeps()[i + j * grid_.count()];
     if (stop_()) ending.outcome = RunOutcome::kStopped;
@@ -64,7 +66,7 @@ class SectionRun {
     return true;
   }
 
-  // The run has this ending, unless it has another already.
+  // Sets the run's outcome unless it already has one.
   void Conclude(const Ending& ending) {
     if (!going()) return;
     record_.outcome = ending.outcome;

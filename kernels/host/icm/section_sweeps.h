@@ -1,9 +1,9 @@
 // Synchronous sweeps of the iterative Crout method over one section, on the host.
 //
-// Throughout, `s` holds the section's elements of A less the products with everything that was
-// final before the sweeps, `x` the iterate (L with its diagonal, U without), and 0-based indices
-// count from the first row and column that are not final. A sweep replaces every element by its
-// formula with the iterate before it on the right.
+// `s` holds the section's elements of A minus the products with everything that was final before
+// the sweeps. `x` holds the iterate (L with its diagonal, U without). Indices are 0-based and count
+// from the first row and column that are not final. A sweep evaluates every element's formula from
+// the previous iterate.
 #ifndef CROUT_KERNELS_HOST_ICM_SECTION_SWEEPS_H_
 #define CROUT_KERNELS_HOST_ICM_SECTION_SWEEPS_H_
 
@@ -22,12 +22,12 @@ namespace crout::host {
 inline constexpr int64_t kSweepTile = 32;
 inline constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 
-// What a sweep found. Elements are ordered by depth, such that each depends on elements of less
-// depth alone: all that are not beyond the first change of a sweep are final after the next.
+// Result of a sweep. Each element has a depth and depends only on elements of smaller depth.
+// Elements no deeper than a sweep's first change are therefore final after the next sweep.
 struct SweepResult {
-  int64_t first_change = kNowhere;  // the least depth of an element that did not converge
-  int64_t not_finite = kNowhere;    // the least depth of an Inf or NaN,
-  int64_t row = 0;                  // which is here
+  int64_t first_change = kNowhere;  // least depth of an element that did not converge
+  int64_t not_finite = kNowhere;    // least depth of an Inf or NaN
+  int64_t row = 0;                  // its position
   int64_t column = 0;
 
   bool converged() const { return first_change == kNowhere; }
@@ -51,21 +51,21 @@ struct SweepResult {
   }
 };
 
-// x := now, and what changed.
+// x := now; records in `result` whether it changed.
 template <class T>
 void Accept(T now, T& x, const Tolerances<RealPart<T>>& tolerances, int64_t depth, int64_t i,
             int64_t j, SweepResult& result) {
   const bool has_converged = HasConverged(x, now, tolerances);
   x = now;
-  // What has converged is finite.
+  // Converged elements are finite.
   if (!has_converged) result.Add(depth, false, IsFinite(now), i, j);
 }
 
-// One diagonal section. Depths: 2 j for l_ij, 2 i + 1 for u_ij.
+// Sweeps of one diagonal section. The depth is 2 j for l_ij and 2 i + 1 for u_ij.
 template <class T>
 class DiagonalSweep {
  public:
-  // s and x: order x order. `next` holds as many elements.
+  // `s` and `x` are order x order. `next` holds as many elements.
   DiagonalSweep(const MatrixView<T>& s, const MatrixView<T>& x, T* next,
                 const Tolerances<RealPart<T>>& tolerances, int cores)
       : s_(s),
@@ -74,8 +74,8 @@ class DiagonalSweep {
         tolerances_(tolerances),
         cores_(s.rows < kSweepTile ? 1 : cores) {}
 
-  // Leaves out elements with row >= `bad` and column > `bad` (bad <= order), and those of less
-  // depth than `first`, where that fills tiles: they are final.
+  // Runs one sweep. Leaves out elements with row >= `bad` and column > `bad` (bad <= order). Also
+  // leaves out whole tiles of elements with depth < `first`, which are final.
   SweepResult Run(int64_t bad, int64_t first) {
     const int64_t order = s_.rows;
     columns_ = std::min(bad + 1, order);
@@ -100,7 +100,7 @@ class DiagonalSweep {
   }
 
  private:
-  // L in columns [begin, end), and U in the same rows.
+  // Computes columns [begin, end) of L, and of U in the same rows.
   void SweepColumns(int64_t begin, int64_t end) {
     const int64_t height = s_.rows - begin;
     Prepare(begin, begin, height, end - begin);
@@ -110,7 +110,7 @@ class DiagonalSweep {
     }
   }
 
-  // U in rows [begin, end) to the right of the columns [begin, end).
+  // Computes rows [begin, end) of U right of the columns [begin, end).
   void SweepRows(int64_t begin, int64_t end) {
     const int64_t bottom = std::min(end, rows_);
     if (bottom <= begin) return;
@@ -121,7 +121,7 @@ class DiagonalSweep {
     }
   }
 
-  // next := s - L U with the steps that every element of the block has before it.
+  // next := s - L U, for the steps that precede every element of the block.
   void Prepare(int64_t row, int64_t column, int64_t rows, int64_t cols) {
     const int64_t steps = std::min(row, column);
     for (int64_t j = column; j < column + cols; ++j) {
@@ -131,7 +131,7 @@ class DiagonalSweep {
                     Block(next_, row, column, rows, cols));
   }
 
-  // Step k of the sum, in rows (k, bottom) and columns [left, right).
+  // Subtracts step k of the sum in rows (k, bottom) and columns [left, right).
   void SubtractStep(int64_t k, int64_t bottom, int64_t left, int64_t right) {
     const T* l = &x_(0, k);
     for (int64_t j = left; j < right; ++j) {
@@ -158,14 +158,14 @@ class DiagonalSweep {
   const MatrixView<T> next_;
   const Tolerances<RealPart<T>> tolerances_;
   const int cores_;
-  int64_t columns_ = 0;  // of L that are swept
-  int64_t rows_ = 0;     // of U, likewise
-  int64_t from_ = 0;     // of both: those before are final
+  int64_t columns_ = 0;  // columns of L to sweep
+  int64_t rows_ = 0;     // rows of U to sweep
+  int64_t from_ = 0;     // columns of L and rows of U before this are final
 };
 
-// A section below the diagonal: l_ij = s_ij - sum_{k<j} l_ik u_kj, over all columns of `s`. `u`
-// holds the final U. Depth: j. Columns are swept from the last to the first, in place: each depends
-// on those before it alone. `strip` holds rows * kSweepTile elements.
+// Sweeps a section below the diagonal: l_ij = s_ij - sum_{k<j} l_ik u_kj, over all columns of `s`.
+// `u` holds the final U. The depth of l_ij is j. Each column depends only on earlier columns, so
+// sweeping from last to first works in place. `strip` holds rows * kSweepTile elements.
 template <class T>
 SweepResult SweepBelow(const MatrixView<T>& s, const MatrixView<T>& u, const MatrixView<T>& x,
                        T* strip, const Tolerances<RealPart<T>>& tolerances, int64_t first) {
@@ -192,8 +192,9 @@ SweepResult SweepBelow(const MatrixView<T>& s, const MatrixView<T>& u, const Mat
   return result;
 }
 
-// A section right of the diagonal: u_ij = (s_ij - sum_{k<i} l_ik u_kj) / l_ii. `l` holds the final
-// L. Depth: i. Rows are swept from the last to the first. `strip` holds kSweepTile * cols elements.
+// Sweeps a section right of the diagonal: u_ij = (s_ij - sum_{k<i} l_ik u_kj) / l_ii. `l` holds the
+// final L. The depth of u_ij is i. Rows are swept from last to first, in place. `strip` holds
+// kSweepTile * cols elements.
 template <class T>
 SweepResult SweepRight(const MatrixView<T>& s, const MatrixView<T>& l, const MatrixView<T>& x,
                        T* strip, const Tolerances<RealPart<T>>& tolerances, int64_t first) {

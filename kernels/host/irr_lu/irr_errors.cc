@@ -13,20 +13,20 @@
 namespace crout::host {
 namespace {
 
-// Members that a thread takes at once.
+// Members a thread takes at a time.
 constexpr int64_t kMembersTogether = 32;
 
 Width WidthOf(const BatchExtent& a) {
   return WidthFor(static_cast<int64_t>(a.bytes / SizeOf(a.dtype)));
 }
 
-// For each thread: the residual of a column, then the sums of |op(A)|'s rows.
+// Per thread: the residual of one column, then the row sums of |op(A)|.
 size_t ThreadBytes(const BatchExtent& a) {
   const size_t order = std::max(a.max_rows, a.max_cols);
   return AlignToCacheLine((SizeOf(WideOf(a.dtype)) + sizeof(double)) * order);
 }
 
-// residual := b - op(a) x, of one column; sums, where they are wanted: of the rows of |op(a)|.
+// residual := b - op(a) x for one column. If `sums` is not null: sums := row sums of |op(a)|.
 template <class T>
 void Subtract(Op op, const MatrixView<T>& a, const T* x, const T* b, WideType<T>* residual,
               double* sums) {
@@ -56,7 +56,7 @@ void Subtract(Op op, const MatrixView<T>& a, const T* x, const T* b, WideType<T>
   }
 }
 
-// The largest of |v_i|; NaN if there is one.
+// Largest |v_i|, or NaN if any element is NaN.
 template <class T>
 double NormInf(const T* v, int64_t count) {
   double norm = 0;
@@ -82,7 +82,7 @@ double MemberError(Op op, const MatrixView<T>& a, const MatrixView<T>& x, const 
     const double scale = norm_a * NormInf(&x(0, j), x.rows) + NormInf(&b(0, j), b.rows);
     if (norm_r == 0 && scale == 0) continue;
     const double error = norm_r / scale;
-    // Of an infinite scale 0 would come: a NaN says that nothing is known.
+    // An infinite scale would give an error of 0. NaN means that the error is unknown.
     if (!std::isfinite(scale) || !std::isfinite(error)) {
       return std::numeric_limits<double>::quiet_NaN();
     }

@@ -1,4 +1,4 @@
-// Backward errors of solves with an irregular batch on the host.
+// Backward errors of solves of an irregular batch on the host.
 #ifndef CROUT_KERNELS_HOST_IRR_LU_IRR_ERRORS_H_
 #define CROUT_KERNELS_HOST_IRR_LU_IRR_ERRORS_H_
 
@@ -11,11 +11,12 @@
 
 namespace crout::host {
 
-// Bytes of workspace that IrrErrors needs for matrices of this extent.
+// Workspace, in bytes, that IrrErrors needs for matrices of this extent.
 size_t IrrErrorsWorkspaceBytes(const Executor& executor, const BatchExtent& a);
 
-// errors[i] := the normwise backward error of X_i, as BatchLu::BackwardErrors has it; members side
-// by side, each by one core. `workspace`: IrrErrorsWorkspaceBytes() or more, aligned as a Buffer's.
+// errors[i] := the normwise backward error of X_i, as BatchLu::BackwardErrors defines it. Members
+// run in parallel, each on one core. `workspace` has at least IrrErrorsWorkspaceBytes() bytes,
+// aligned like a Buffer.
 void IrrErrors(Executor& executor, Op op, const IrregularBatch& a, const IrregularBatch& x,
                const IrregularBatch& b, double* errors, std::span<std::byte> workspace);
 

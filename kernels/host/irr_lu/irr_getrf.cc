@@ -20,7 +20,7 @@ Width WidthOf(const BatchExtent& extent) {
   return WidthFor(static_cast<int64_t>(extent.bytes / SizeOf(extent.dtype)));
 }
 
-// A workspace: the order of the members, then for each thread its probe's and LAPACK's pivots.
+// Workspace: the order of the members, then for each thread its probe's memory and LAPACK's pivots.
 struct WorkspaceLayout {
   explicit WorkspaceLayout(const BatchExtent& extent)
       : order_bytes(AlignToCacheLine(MemberQueue::OrderBytes(extent.members))),
@@ -33,25 +33,25 @@ struct WorkspaceLayout {
 
   size_t order_bytes;
   size_t probe_bytes;
-  size_t thread_bytes;  // the probe's included
+  size_t thread_bytes;  // probe_bytes included
 };
 
-// The operations of a member, up to a factor.
+// Operations for a member, up to a constant factor. The probe adds kOfEachElement per element.
 int64_t WorkOf(const BatchMember& member) {
   const int64_t elements = int64_t{member.rows} * member.cols;
   if (WidthFor(elements) == Width::kAllCores) return MemberQueue::kAllCores;
-  constexpr int64_t kOfEachElement = 8;  // by the probe
+  constexpr int64_t kOfEachElement = 8;
   return elements * (member.diagonal() + kOfEachElement);
 }
 
-// The power of two that brings a matrix with entries up to max_abs into the range in which no
-// pivot but that of a numerically singular matrix is subnormal; 1 where it is there.
+// Power of two that scales a matrix with entries up to max_abs into the safe range, in which only
+// numerically singular matrices have subnormal pivots. Returns 1 if it is already there.
 template <class T>
 double ScaleInto(double max_abs) {
   return SafeRangeOf(kDTypeOf<T>).contains(max_abs) ? 1 : NormalizingScale(max_abs);
 }
 
-// Multiplies the entries of `a` on and above the diagonal, or all of them, by a power of two.
+// Multiplies `a` by a power of two: all entries, or with `upper` those on and above the diagonal.
 template <class T>
 void Multiply(const MatrixView<T>& a, double scale, bool upper) {
   for (int64_t j = 0; j < a.cols; ++j) {
@@ -131,7 +131,7 @@ class BatchGetrf {
   const BatchFactors& factors_;
   const WorkspaceLayout layout_;
   const std::span<std::byte> workspace_;
-  std::atomic<bool> refused_ = false;  // by LAPACK: nothing that a caller could do
+  std::atomic<bool> refused_ = false;  // by LAPACK: an internal error
 };
 
 }  // namespace

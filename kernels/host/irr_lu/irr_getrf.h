@@ -14,21 +14,22 @@
 
 namespace crout::host {
 
-// Bytes of workspace that IrrGetrf needs for a batch of this extent.
+// Workspace, in bytes, that IrrGetrf needs for a batch of this extent.
 size_t IrrGetrfWorkspaceBytes(const Executor& executor, const BatchExtent& extent);
 
-// Factors every member of the batch in place, PA = LU with partial pivoting, the unit diagonal in L
-// (which is not stored), and fills `factors`. For real and complex types; members of any shape, and
-// empty ones.
+// Factors every member of the batch in place, PA = LU with partial pivoting and the unit diagonal
+// in L (not stored), and fills `factors`. Supports real and complex types and members of any shape,
+// including empty ones.
 //
-// Members of 2^20 elements or more are factored one after the other on all cores, the others side
-// by side, the costliest first, each by one core: small ones by FactorSmall, larger ones by
-// LAPACK's getrf (OpenBLAS). Which way a member goes depends on its own shape: its results have the
-// same bits in any batch. A singular member, or one that holds NaN or Inf, is the affair of its own
+// Members of 2^20 elements or more are factored one after the other on all cores. The others run in
+// parallel, each on one core, the most expensive first: small ones by FactorSmall, larger ones by
+// LAPACK's getrf (OpenBLAS). The choice depends on the member's own shape, so its results have the
+// same bits in any batch. A member that is singular or contains NaN or Inf affects only its own
 // results.
 //
-// `workspace`: IrrGetrfWorkspaceBytes() or more, aligned as a Buffer's. `stop` is asked between
-// members, from several threads; CANCELLED then, and the batch and `factors` are undefined.
+// `workspace` has at least IrrGetrfWorkspaceBytes() bytes, aligned like a Buffer. `stop` is called
+// between members, from several threads. Once it returns true the result is CANCELLED, and the
+// batch and `factors` are undefined.
 absl::Status IrrGetrf(Executor& executor, const IrregularBatch& a, const BatchFactors& factors,
                       std::span<std::byte> workspace, StopRequested stop);
 

@@ -14,7 +14,7 @@
 namespace crout::host {
 namespace {
 
-// A workspace: the order of the members, then for each thread LAPACK's pivots.
+// Workspace: the order of the members, then LAPACK's pivots for each thread.
 struct WorkspaceLayout {
   explicit WorkspaceLayout(const BatchExtent& lu)
       : order_bytes(AlignToCacheLine(MemberQueue::OrderBytes(lu.members))),
@@ -50,7 +50,8 @@ absl::Status CheckFits(const IrregularBatch& lu, const IrregularBatch& b) {
   return absl::OkStatus();
 }
 
-// What decides on the cores: the elements of the larger of A and B; 0 without columns.
+// Size that determines the number of cores: elements of the larger of A and B; 0 if B has no
+// columns.
 int64_t ElementsOf(const BatchMember& b) {
   return b.cols == 0 ? 0 : int64_t{b.rows} * std::max(b.rows, b.cols);
 }
@@ -113,7 +114,7 @@ class BatchGetrs {
   const IrregularBatch& b_;
   const WorkspaceLayout layout_;
   const std::span<std::byte> workspace_;
-  std::atomic<bool> refused_ = false;  // by LAPACK: nothing that a caller could do
+  std::atomic<bool> refused_ = false;  // by LAPACK: an internal error
 };
 
 }  // namespace

@@ -14,22 +14,23 @@
 
 namespace crout::host {
 
-// Bytes of workspace that IrrGetrs needs for factors of this extent.
+// Workspace, in bytes, that IrrGetrs needs for factors of this extent.
 size_t IrrGetrsWorkspaceBytes(const Executor& executor, const BatchExtent& lu);
 
-// Solves op(A_i) X_i = B_i for the members of a batch, with what IrrGetrf left of A in `lu` and
-// `factors`. Member i of `b` is B_i on entry and X_i on exit: as many rows as A_i, which is square,
-// and any number of columns, each member its own; or without columns, where nothing is to be solved
-// with A_i, whatever the shapes. Where A_i is singular (factors.info), X_i is NaN.
+// Solves op(A_i) X_i = B_i for the members of a batch. `lu` and `factors` are IrrGetrf's results
+// for A. Member i of `b` is B_i on entry and X_i on exit. A_i is square, B_i has as many rows and
+// any number of columns. Members whose B_i has no columns are skipped, whatever their shapes. X_i
+// is NaN if A_i is singular (factors.info).
 //
-// By LAPACK's getrs (OpenBLAS), which small members leave hardly anything to gain on: members for
-// which A_i or B_i has 2^20 elements or more one after the other on all cores, the others side by
-// side, the costliest first, each by one. X_i has the same bits whatever the other members are.
+// Uses LAPACK's getrs (OpenBLAS), or substitution if the reciprocal of a pivot overflows. A kernel
+// for small members would hardly be faster. Members whose A_i or B_i has 2^20 elements or more run
+// one after the other on all cores. The others run in parallel, each on one core, the most
+// expensive first. X_i has the same bits in any batch.
 //
-// INVALID_ARGUMENT, naming the member by its 0-based index, where the types, the numbers of members
-// or the shapes do not fit; nothing was changed then. `workspace`: IrrGetrsWorkspaceBytes() or
-// more, aligned as a Buffer's. `stop` is asked between members, from several threads; CANCELLED
-// then, and `b` is undefined.
+// INVALID_ARGUMENT, with the 0-based index of the member, if types, numbers of members or shapes do
+// not match; `b` is then unchanged. `workspace` has at least IrrGetrsWorkspaceBytes() bytes,
+// aligned like a Buffer. `stop` is called between members, from several threads. Once it returns
+// true the result is CANCELLED and `b` is undefined.
 absl::Status IrrGetrs(Executor& executor, Op op, const IrregularBatch& lu,
                       const BatchFactors& factors, const IrregularBatch& b,
                       std::span<std::byte> workspace, StopRequested stop);

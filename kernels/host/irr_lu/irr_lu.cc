@@ -24,7 +24,8 @@ class HostIrrLu final : public BatchLu {
     return WorkspaceBytes{.device = IrrErrorsWorkspaceBytes(executor_, a)};
   }
 
-  // As if every element belonged to the largest member: at most, and right for members of one size.
+  // Costs every element as if it belonged to the largest member: an upper bound, exact for members
+  // of equal size.
   double PredictFactorSeconds(const BatchExtent& a) const override {
     const auto elements = static_cast<double>(a.bytes / SizeOf(a.dtype));
     const double flops = 2.0 / 3.0 * elements * a.max_diagonal;

@@ -9,7 +9,7 @@
 
 namespace crout::host {
 
-// By IrrGetrf, IrrGetrs and IrrErrors. `executor` outlives it.
+// Uses IrrGetrf, IrrGetrs and IrrErrors. `executor` must outlive it.
 std::unique_ptr<BatchLu> MakeIrrLu(Executor& executor);
 
 }  // namespace crout::host

@@ -15,7 +15,7 @@ namespace crout::host {
 namespace {
 
 struct Norms {
-  double max_abs = 0;  // NaN aside
+  double max_abs = 0;  // ignores NaN
   double one = 0;
 };
 
@@ -39,11 +39,11 @@ CROUT_VECTOR_CLONES void Multiply(const MatrixView<T>& a, double scale, double* 
 }
 
 struct Difference {
-  double probe = 0;  // |z^T (A - P^T L U)|_inf; NaN if there is one
+  double probe = 0;  // |z^T (A - P^T L U)|_inf; NaN if any element is
   double max_abs_u = 0;
 };
 
-// Given P z and z^T A.
+// Compares L U with A, given P z in `weights` and z^T A in `products`.
 template <class T>
 CROUT_VECTOR_CLONES Difference Compare(const MatrixView<T>& lu, const double* weights,
                                        const WideType<T>* products, WideType<T>* lower) {
@@ -91,7 +91,7 @@ typename MemberProbe<T>::Figures MemberProbe<T>::Finish(const MatrixView<T>& lu,
   const int64_t diagonal = std::min(lu.rows, lu.cols);
   for (int64_t k = 0; k < diagonal; ++k) std::swap(weights_[k], weights_[ipiv[k] - 1]);
   const Difference difference = Compare(lu, weights_, products_, lower_);
-  // Any NaN or Inf in L or U is one in the probe.
+  // Any NaN or Inf in L or U makes the probe NaN or Inf.
   const double largest = std::isfinite(difference.probe)
                              ? DivisibleOrInfinity(difference.max_abs_u, kDTypeOf<T>)
                              : std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// Growth and quality of a member's factors.
+// Pivot growth and quality of a batch member's factors.
 #ifndef CROUT_KERNELS_HOST_IRR_LU_MEMBER_PROBE_H_
 #define CROUT_KERNELS_HOST_IRR_LU_MEMBER_PROBE_H_
 
@@ -10,35 +10,36 @@
 
 namespace crout::host {
 
-// The probe of numerics/factor_probe.h, of matrices of any shape, one after the other in the same
-// memory: Start before the factorization of one, Finish after it. L has the unit diagonal. Used by
-// one thread at a time.
+// The probe of numerics/factor_probe.h for matrices of any shape. One object probes any number of
+// matrices in turn with the same memory: call Start() before a factorization and Finish() after it.
+// L has the unit diagonal. Not thread-safe.
 template <class T>
 class MemberProbe {
  public:
-  // Bytes of `work` for the members of such a batch.
+  // Size of `work`, in bytes, for the members of a batch of this extent.
   static constexpr size_t WorkBytes(const BatchExtent& extent) {
     return sizeof(double) * extent.max_rows +
            2 * sizeof(double) * (size_t{0} + extent.max_cols + extent.max_diagonal);
   }
 
-  // `work` is aligned for doubles.
+  // `work` is aligned for double.
   MemberProbe(const BatchExtent& extent, std::byte* work)
       : products_(reinterpret_cast<Wide*>(work)),
         lower_(products_ + extent.max_cols),
         weights_(reinterpret_cast<double*>(lower_ + extent.max_diagonal)) {}
 
-  // Reads A, which is not empty.
+  // Reads A, which must not be empty.
   void Start(const MatrixView<T>& a);
 
-  double max_abs() const { return max_abs_; }  // of A
+  double max_abs() const { return max_abs_; }  // largest |a_ij|
 
   struct Figures {
     double pivot_growth;
     double quality;
     double pivot_condition;
   };
-  // As BatchFactors says. Of what became of A since, with ipiv[0, min(rows, cols)).
+  // Returns the figures that BatchFactors defines. `lu` holds the factors of the matrix that
+  // Start() read; ipiv has min(rows, cols) elements.
   Figures Finish(const MatrixView<T>& lu, const int64_t* ipiv);
 
  private:

@@ -1,4 +1,4 @@
-// The order in which threads take the members of a batch.
+// Order in which threads process the members of a batch.
 #ifndef CROUT_KERNELS_HOST_IRR_LU_MEMBER_QUEUE_H_
 #define CROUT_KERNELS_HOST_IRR_LU_MEMBER_QUEUE_H_
 
@@ -18,22 +18,22 @@
 
 namespace crout::host {
 
-// Members by descending work, so that the last ones are small and no thread waits long for another
-// at the end; those that take all cores come first. Members whose works have the same power of two
-// are in the order of the batch. Thread-safe once made.
+// Orders members by decreasing work, so that the last ones are small and threads finish at about
+// the same time. Members that use all cores come first. Members whose work has the same power of
+// two keep the order of the batch. Thread-safe after construction.
 class MemberQueue {
  public:
   using WorkOf = absl::FunctionRef<int64_t(int64_t member)>;
 
-  // What WorkOf says of a member that takes all cores.
+  // Work of a member that uses all cores.
   static constexpr int64_t kAllCores = INT64_MAX;
 
   static constexpr size_t OrderBytes(int64_t members) {
     return sizeof(int32_t) * static_cast<size_t>(members);
   }
 
-  // `order`: memory for as many members as there are, in use as long as this lives, as is `work`:
-  // operations, 0 or more.
+  // `order` has one element per member. `work` returns a member's number of operations, 0 or more.
+  // Both must outlive the queue.
   MemberQueue(std::span<int32_t> order, WorkOf work) : order_(order), work_(work) {
     int64_t ends[kClasses] = {};
     for (int64_t i = 0; i < count(); ++i) ++ends[ClassOf(i)];
@@ -44,10 +44,10 @@ class MemberQueue {
     next_ = by_all_cores_;
   }
 
-  // Those that take all cores, one after the other.
+  // Members that use all cores; process them one after the other.
   std::span<const int32_t> by_all_cores() const { return order_.first(by_all_cores_); }
 
-  // The next of the others, one or, where they are small, several; none when all were taken.
+  // Takes the next of the other members: one, or several small ones. Empty if none are left.
   std::span<const int32_t> Take() {
     int64_t begin = next_.load(std::memory_order_relaxed);
     int64_t end;
@@ -59,12 +59,12 @@ class MemberQueue {
   }
 
  private:
-  static constexpr int kClasses = 64;  // one for each power of two
-  // Some tens of microseconds: what is taken at once is worth the taking, and a stop is seen soon.
+  static constexpr int kClasses = 64;  // one per power of two
+  // Some tens of microseconds: long enough to amortize Take(), short enough to notice a stop soon.
   static constexpr int64_t kWorkTogether = 50'000;
 
   int64_t count() const { return std::ssize(order_); }
-  // kAllCores is in the first.
+  // kAllCores falls into class 0.
   int ClassOf(int64_t i) const { return std::countl_zero(static_cast<uint64_t>(work_(i))) - 1; }
 
   const std::span<int32_t> order_;
@@ -73,15 +73,15 @@ class MemberQueue {
   std::atomic<int64_t> next_ = 0;
 };
 
-// Where the next thread's part of a workspace may begin: threads share no line of the cache.
+// Rounds up to a cache line, so that the threads' parts of a workspace share none.
 constexpr size_t AlignToCacheLine(size_t bytes) {
   constexpr size_t kLine = 64;
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-// Calls f(thread, member) for all of them: for those that take all cores in this thread, then for
-// the others in `cores` threads at once, 0 <= thread < cores. CANCELLED once `stop` is true and not
-// all are done. `cores` as for ParallelFor.
+// Calls f(thread, member) for every member: first for those that use all cores, on the calling
+// thread with thread = 0, then for the others on `cores` threads in parallel, 0 <= thread < cores.
+// Returns CANCELLED if `stop` returns true before all are done. `cores` as for ParallelFor.
 template <class F>
 absl::Status ForMembers(int cores, MemberQueue& queue, StopRequested stop, const F& f) {
   for (const int32_t member : queue.by_all_cores()) {

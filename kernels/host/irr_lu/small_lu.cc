@@ -11,11 +11,10 @@
 namespace crout::host {
 namespace {
 
-constexpr int kPanel = 4;     // columns that are factored before those right of them follow
-constexpr int kTogether = 2;  // columns right of a panel that share a read of it
+constexpr int kPanel = 4;     // columns factored before those to their right are updated
+constexpr int kTogether = 2;  // columns right of a panel updated in one pass over it
 
-// Factors kWidth columns from element (k, k) on, one after the other. Rows are exchanged in these
-// columns alone.
+// Factors kWidth columns from element (k, k) on. Exchanges rows in these columns only.
 template <int kWidth, class T>
 CROUT_PART_OF_CLONES void FactorPanel(const MatrixView<T>& a, int64_t k, int64_t* ipiv,
                                       int64_t& info) {
@@ -43,8 +42,8 @@ CROUT_PART_OF_CLONES void ExchangeRows(const int64_t* ipiv, int64_t k, T* column
   for (int64_t d = k; d < k + kWidth; ++d) std::swap(column[d], column[ipiv[d] - 1]);
 }
 
-// Takes kColumns columns from j on, right of the panel at k, to where they are without the panel's:
-// rows exchanged, solved for U, and the rest less L U.
+// Updates kColumns columns from j on, right of the panel at k: exchanges rows, solves for U and
+// subtracts L U from the rest.
 template <int kWidth, int kColumns, class T>
 CROUT_PART_OF_CLONES void UpdateColumns(const MatrixView<T>& a, int64_t k, const int64_t* ipiv,
                                         int64_t j) {

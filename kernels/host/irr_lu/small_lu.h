@@ -1,4 +1,4 @@
-// LU factorization of a matrix that is too small for LAPACK's calls to pay.
+// LU factorization of matrices too small for LAPACK to pay off.
 #ifndef CROUT_KERNELS_HOST_IRR_LU_SMALL_LU_H_
 #define CROUT_KERNELS_HOST_IRR_LU_SMALL_LU_H_
 
@@ -8,18 +8,18 @@
 
 namespace crout::host {
 
-// Whether FactorSmall is faster than LAPACK's getrf: up to 64 rows and columns of real numbers, and
-// 4 of complex ones.
+// True if FactorSmall is faster than LAPACK's getrf: up to 64 rows and columns for real types, 4
+// for complex types.
 template <class T>
 constexpr bool IsSmall(const MatrixView<T>& a) {
   constexpr int64_t kLargest = kIsComplex<T> ? 4 : 64;
   return a.rows <= kLargest && a.cols <= kLargest;
 }
 
-// A := L U, PA = LU with ipiv[0, min(rows, cols)), 1-based rows of `a`, as LAPACK's getrf: of
-// several largest elements (of |Re| + |Im|) the first is the pivot. Returns LAPACK's info.
-// Right-looking by panels of four columns from the first on, with no call and no memory of its own.
-// It divides by pivots whose reciprocals are out of range.
+// Factors `a` in place, PA = LU with partial pivoting. ipiv[0, min(rows, cols)) holds 1-based rows,
+// as in LAPACK's getrf. The pivot is the first of several elements that are largest by |Re| + |Im|.
+// Returns LAPACK's info. Right-looking by panels of four columns, without function calls or memory
+// of its own. Divides by pivots whose reciprocals are out of range.
 template <class T>
 int64_t FactorSmall(const MatrixView<T>& a, int64_t* ipiv);
 

@@ -66,7 +66,7 @@ KluArena::~KluArena() { arena_of_thread = nullptr; }
 void* KluArena::Allocate(size_t bytes) {
   if (bytes > memory_.size() - used_) return nullptr;
   last_ = used_;
-  // The next piece begins on a boundary, or not at all.
+  // The next piece starts at an aligned offset, or the arena is full.
   used_ = std::min(used_ + RoundUp(bytes), memory_.size());
   return memory_.data() + last_;
 }

@@ -1,4 +1,4 @@
-// Memory that KLU takes for a factor: a block that was reserved for it.
+// Memory arena for KLU: allocates a factor from a reserved block.
 #ifndef CROUT_KERNELS_HOST_KLU_ARENA_H_
 #define CROUT_KERNELS_HOST_KLU_ARENA_H_
 
@@ -7,23 +7,24 @@
 
 namespace crout::host {
 
-// While it lives, everything that SuiteSparse allocates on this thread comes out of `memory`, one
-// piece after the other, and null where nothing is left; other threads, and this one before and
-// after, use malloc. SuiteSparse's allocator is one for the process: it is replaced when the first
-// of these is made, before which no other thread may be inside SuiteSparse (InstallKluArenas).
+// While it exists, SuiteSparse's allocations on this thread come from `memory`, in sequence, and
+// fail when it is used up. Other threads, and this thread at other times, use malloc. SuiteSparse
+// has one allocator per process. The first arena replaces it; no other thread may be inside
+// SuiteSparse before that (InstallKluArenas).
 //
-// What was allocated outside of it may be freed inside. One at a time on a thread.
+// Memory allocated outside the arena may be freed inside. A thread can have one arena at a time.
 class KluArena {
  public:
-  // memory: aligned to 16.
+  // `memory` is aligned to 16.
   explicit KluArena(std::span<std::byte> memory);
   ~KluArena();
-  KluArena(const KluArena&) = delete;  // The thread has its address.
+  KluArena(const KluArena&) = delete;  // The thread stores its address.
   KluArena& operator=(const KluArena&) = delete;
 
   size_t used() const { return used_; }
 
-  // As malloc. The piece that was allocated last can be freed and resized; others are when all is.
+  // Like malloc, realloc and free. Only the last piece can be freed or resized; the others are
+  // freed with the arena.
   void* Allocate(size_t bytes);
   void* Reallocate(void* piece, size_t bytes);
   void Free(void* piece);
@@ -32,10 +33,10 @@ class KluArena {
  private:
   const std::span<std::byte> memory_;
   size_t used_ = 0;
-  size_t last_ = 0;  // where the last piece begins
+  size_t last_ = 0;  // start of the last piece
 };
 
-// Before the first thread that uses SuiteSparse.
+// Call before the first thread uses SuiteSparse.
 void InstallKluArenas();
 
 }  // namespace crout::host

@@ -1,4 +1,4 @@
-// The numeric phase: KLU's, within one block.
+// Numeric phase: KLU within one block.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kDiagonalPreference = 1e-3;
 
-// So many entries in KLU's units, which are one number each: indices and numbers.
+// Size of this many entries, index and value, in KLU's units of one number.
 double Units(double entries, DType dtype) {
   return entries * (1 + sizeof(int) / static_cast<double>(SizeOf(dtype)));
 }
@@ -31,12 +31,12 @@ struct WorkspaceLayout {
       : columns(static_cast<size_t>(analysis.nonzeros) * SizeOf(dtype)),
         bytes(columns + static_cast<size_t>(analysis.n + 1) * sizeof(int)) {}
 
-  size_t values = 0;  // B's
-  size_t columns;     // where each begins
+  size_t values = 0;  // values of B
+  size_t columns;     // start of each column
   size_t bytes;
 };
 
-// B in KLU's terms: A's indices, and values that are scaled and wide.
+// B as KLU needs it: A's indices, and scaled wide values.
 template <class T>
 class ScaledMatrix {
  public:
@@ -59,7 +59,7 @@ class ScaledMatrix {
  private:
   template <class Source>
   void Fill(const Analysis& analysis, const SparseView<Source>& a, T* values) {
-    rows_ = const_cast<int*>(a.row);  // which KLU only reads, as the values
+    rows_ = const_cast<int*>(a.row);  // KLU only reads rows and values
     std::copy_n(a.column_start, a.n + 1, starts_);
     if constexpr (std::is_same_v<T, Source>) {
       if (analysis.row_scale.empty()) {
@@ -93,8 +93,8 @@ klu_common Settings() {
   klu_common common;
   klu_defaults(&common);
   common.tol = kDiagonalPreference;
-  common.scale = -1;  // B is scaled, and its indices were checked.
-  // All that is left of the block is there for L and U: they grow in place.
+  common.scale = -1;  // B is scaled already, and its indices were checked.
+  // L and U get the rest of the block and grow in place.
   common.initmem_amd = 1;
   common.memgrow = 1;
   common.btf = 0;
@@ -121,10 +121,10 @@ double Growth(double largest, double max_abs) {
   return largest == 0 ? 1 : std::numeric_limits<double>::infinity();
 }
 
-// What is seen of a factor of a matrix of summary.max_abs.
+// Measures a factor of a matrix with entries up to summary.max_abs.
 template <class T>
 void Measure(const klu_numeric& numeric, NumericSummary& summary) {
-  // Both of KLU's counts have the diagonal.
+  // Both of KLU's counts include the diagonal.
   summary.counts = {numeric.lnz - numeric.n, numeric.unz};
   summary.pivot_growth = Growth(LargestOfU<T>(numeric), summary.max_abs);
 }
@@ -208,14 +208,14 @@ absl::StatusOr<size_t> KluFactorBytes(const Analysis& analysis, DType dtype) {
   const auto n = static_cast<double>(analysis.n);
   const auto foreseen = static_cast<double>(analysis.factor_entries());
   const double entries = std::min(n * (n - 1), 1.5 * foreseen + 8 * n);
-  // Two paddings for each column; what KLU wants free before each of them; a step by which it
-  // grows.
+  // Two paddings per column, the space KLU requires to be free before each column, and one growth
+  // step.
   const double units = Units(entries, dtype) + 2 * n + Units(n + 1, dtype) + 4 * n + 64;
   if (units >= static_cast<double>(std::numeric_limits<int>::max())) {
     return absl::UnimplementedError(
         absl::StrCat("klu has no indices for a factor of ", analysis.factor_entries(), " entries"));
   }
-  // Six arrays of int for each column and a mark; Udiag; four vectors to work in. Twenty pieces.
+  // Arrays of int and a mark per column, Udiag, four work vectors, and alignment of twenty pieces.
   const auto order = static_cast<size_t>(analysis.n + 1);
   const size_t others = order * (8 * sizeof(int) + 5 * SizeOf(dtype)) + 20 * 16;
   return sizeof(KluHeader) + sizeof(klu_numeric) + static_cast<size_t>(units) * SizeOf(dtype) +

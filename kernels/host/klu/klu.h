@@ -1,6 +1,6 @@
-// Sparse LU by KLU (T. A. Davis and E. Palamadai Natarajan, ACM TOMS 37(3), 2010), of SuiteSparse:
-// left-looking, column by column, for matrices whose factors stay nearly as sparse as they are, as
-// those of circuits and power grids do. On one core, in float64 or complex128.
+// Sparse LU by SuiteSparse's KLU (T. A. Davis and E. Palamadai Natarajan, ACM TOMS 37(3), 2010):
+// left-looking, column by column. Suits matrices with little fill-in, such as those of circuits and
+// power grids. Runs on one core, in float64 or complex128.
 #ifndef CROUT_KERNELS_HOST_KLU_KLU_H_
 #define CROUT_KERNELS_HOST_KLU_KLU_H_
 
@@ -19,28 +19,31 @@
 
 namespace crout::host {
 
-// For the calls below, `dtype` being the factor's: float64 or complex128. Blocks are aligned to 16
-// bytes. A factor's has room for half as many entries again as the analysis foresees without
-// interchanges, and for one in each column; UNIMPLEMENTED beyond KLU's 31-bit indices.
+// Sizes, in bytes, of the blocks for the calls below; blocks are aligned to 16 bytes. `dtype` is
+// the factor's type: float64 or complex128. A factor's block has room for 1.5 times the entries
+// that the analysis predicts without interchanges, plus 8 per column. UNIMPLEMENTED beyond KLU's
+// 31-bit indices.
 absl::StatusOr<size_t> KluFactorBytes(const Analysis& analysis, DType dtype);
 size_t KluWorkspaceBytes(const Analysis& analysis, DType dtype);
 size_t KluSolveWorkspaceBytes(const Analysis& analysis, DType dtype);
 
-// Factors B of the analysis, of any precision but of the factor's field: L U = P B, with the pivot
-// on the diagonal where it is at least a thousandth of its column's largest. Everything that KLU
-// allocates lies in `factor`, which may be moved. info > 0: a pivot was exactly zero and no other
-// was in its column; there is no factor then. `max_abs` and `pivot_growth` are as
-// multifrontal_factor.h says; no pivot is perturbed.
-// INVALID_ARGUMENT: a matrix of another order or number of entries. RESOURCE_EXHAUSTED: pivots off
-// the diagonal made more fill-in than `factor` has room for, which says nothing of the matrix.
+// Factors B of the analysis: L U = P B. `a` may have any precision; it is real or complex as the
+// factor is. The pivot is the diagonal entry if it is at least a thousandth of its column's largest
+// entry. All of KLU's allocations are in `factor`, which may be moved. If info > 0, all pivot
+// candidates of a column were exactly zero and there is no factor. `max_abs` and `pivot_growth` are
+// defined in multifrontal_factor.h. No pivot is perturbed.
+//
+// INVALID_ARGUMENT: the matrix has another order or number of entries. RESOURCE_EXHAUSTED: pivots
+// off the diagonal caused more fill-in than `factor` has room for; the matrix itself may be
+// regular.
 absl::StatusOr<NumericSummary> FactorKlu(const Analysis& analysis, const AnySparse& a, DType dtype,
                                          std::span<std::byte> factor,
                                          std::span<std::byte> workspace);
 
-// The same with the pivots and the pattern of `last`, the factor of another matrix by the same
-// analysis and in the same type: the work of elimination alone. nullopt where there are none, or
-// they do not serve: a pivot is zero, or entries grow beyond kMostKluGrowth, or ten times as much
-// as before. `factor` is undefined then.
+// Factors with the pivots and pattern of `last`, a factor of another matrix with the same analysis
+// and type. Does only the arithmetic of the elimination. Returns nullopt if there is no such factor
+// or it is unsuitable: a pivot is zero, or pivot growth exceeds both kMostKluGrowth and ten times
+// the previous growth. `factor` is then undefined.
 inline constexpr double kMostKluGrowth = 1e6;
 absl::StatusOr<std::optional<NumericSummary>> RefactorKlu(const Analysis& analysis,
                                                           const AnySparse& a, DType dtype,
@@ -48,18 +51,18 @@ absl::StatusOr<std::optional<NumericSummary>> RefactorKlu(const Analysis& analys
                                                           std::span<std::byte> factor,
                                                           std::span<std::byte> workspace);
 
-// b := op(A)^-1 b, b being n x k of the factor's type: permutations and scales included, without
-// refinement. Bits of a column do not depend on the other columns. Any number of threads may solve
-// with one factor. FAILED_PRECONDITION with that of a singular matrix.
+// b := op(A)^-1 b, including permutations and scales, without refinement. `b` is n x k in the
+// factor's type. The bits of a column do not depend on other columns. Any number of threads may
+// solve with one factor. FAILED_PRECONDITION if the matrix is singular.
 absl::Status SolveKlu(const Analysis& analysis, std::span<const std::byte> factor, Op op,
                       const AnyMatrix& b, std::span<std::byte> workspace);
 
-// det A. 0 of a singular one: info > 0.
+// Returns det A; 0 if A is singular (info > 0).
 LogDeterminant KluDeterminant(const Analysis& analysis, const NumericSummary& summary,
                               std::span<const std::byte> factor, DType dtype);
 
-// L and U, to `out`, as a download has them: with the layout for this factor's counts, of order
-// n > 0. FAILED_PRECONDITION with that of a singular matrix.
+// Writes L and U, of order 1 or more, to `out` in the format of a download. `layout` is for this
+// factor's counts. FAILED_PRECONDITION if the matrix is singular.
 absl::Status WriteKluEntries(const Analysis& analysis, std::span<const std::byte> factor,
                              DType dtype, const SparseDownloadLayout& layout, std::byte* out);
 

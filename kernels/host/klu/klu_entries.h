@@ -1,4 +1,4 @@
-// L and U of a factor that KLU made, entry by entry: what a download sends.
+// Entries of L and U of a KLU factor, for downloads.
 #ifndef CROUT_KERNELS_HOST_KLU_KLU_ENTRIES_H_
 #define CROUT_KERNELS_HOST_KLU_KLU_ENTRIES_H_
 
@@ -9,8 +9,8 @@
 
 namespace crout::host {
 
-// As FactorEntries of kernels/sparse/factor_entries.h says, of an existing factor, which outlives
-// this.
+// Implements the interface of FactorEntries (kernels/sparse/factor_entries.h) for an existing
+// factor, which must outlive this object.
 template <class T>
 class KluEntries {
  public:
@@ -18,7 +18,7 @@ class KluEntries {
 
   std::span<const int32_t> rows() const { return {numeric_.Pnum, static_cast<size_t>(numeric_.n)}; }
 
-  // By columns k ascending, in which KLU keeps both factors.
+  // Visits columns k in ascending order, in which KLU stores both factors.
   template <class Visit>
   void VisitLower(const Visit& visit) const {
     for (int64_t k = 0; k < numeric_.n; ++k) VisitColumn(numeric_.Lip, numeric_.Llen, k, visit);
@@ -35,7 +35,7 @@ class KluEntries {
  private:
   template <class Visit>
   void VisitColumn(const int* starts, const int* lengths, int64_t k, const Visit& visit) const {
-    if (numeric_.LUbx[0] == nullptr) return;  // of order 1
+    if (numeric_.LUbx[0] == nullptr) return;  // order 1
     const KluColumn<T> column(numeric_, starts, lengths, k);
     for (int64_t i = 0; i < column.length; ++i) {
       visit(int64_t{column.row[i]}, k, column.value[i]);

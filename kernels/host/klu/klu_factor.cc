@@ -4,7 +4,7 @@
 
 namespace crout::host {
 
-// KLU takes everything by pointers to what may change, and changes none of it.
+// KLU takes non-const pointers but does not change the data.
 KluOrder::KluOrder(const Analysis& analysis)
     : blocks_{0, static_cast<int>(analysis.n)},
       guess_(static_cast<double>(analysis.factor_entries()) / 2) {
@@ -44,7 +44,7 @@ KluNumeric::KluNumeric(std::span<const std::byte> block, std::byte* work) : bloc
   numeric_.Llen = Here(numeric_.Llen);
   numeric_.Ulen = Here(numeric_.Ulen);
   numeric_.LUsize = Here(numeric_.LUsize);
-  // The factor of a matrix of order 1 is its Udiag.
+  // For a matrix of order 1, the factor is only Udiag.
   void** const columns = Here(numeric_.LUbx);
   columns_[0] = Here(static_cast<std::byte*>(columns[0]));
   numeric_.LUbx = columns_;
@@ -55,7 +55,7 @@ KluNumeric::KluNumeric(std::span<const std::byte> block, std::byte* work) : bloc
   numeric_.Offx = Here(static_cast<std::byte*>(numeric_.Offx));
   numeric_.Work = work != nullptr ? work : Here(static_cast<std::byte*>(numeric_.Work));
   numeric_.Xwork = numeric_.Work;
-  numeric_.Iwork = nullptr;  // factorizations'
+  numeric_.Iwork = nullptr;  // used only by factorizations
 }
 
 }  // namespace crout::host

@@ -1,4 +1,4 @@
-// What a block holds that KLU factored into.
+// Contents of a block that holds a KLU factor.
 #ifndef CROUT_KERNELS_HOST_KLU_KLU_FACTOR_H_
 #define CROUT_KERNELS_HOST_KLU_KLU_FACTOR_H_
 
@@ -12,19 +12,19 @@
 
 namespace crout::host {
 
-// At the begin of the block; KluArena's memory is what comes after it. Pointers within are those of
-// when the factor was made: KluNumeric() has them as they are now.
+// Header at the start of the block; the memory of KluArena follows. Pointers are those valid when
+// the factor was made. KluNumeric adjusts them to the block's current address.
 struct alignas(64) KluHeader {
-  const std::byte* made_at;    // where the block was
+  const std::byte* made_at;    // address of the block at that time
   const klu_numeric* numeric;  // null: no factor
-  size_t used;                 // bytes of the block
-  // When pivots were chosen: the summary's.
+  size_t used;                 // bytes of the block in use
+  // Summary values from when the pivots were chosen.
   double growth;
   int64_t interchanges;
 };
 
-// The order of elimination in KLU's terms: one block, rows and columns as the analysis has them.
-// References `analysis`, and must not be copied.
+// Elimination order in KLU's form: one block, with the analysis's rows and columns. Refers to
+// `analysis`, and must not be copied.
 class KluOrder {
  public:
   explicit KluOrder(const Analysis& analysis);
@@ -39,11 +39,11 @@ class KluOrder {
   klu_symbolic symbolic_{};
 };
 
-// A factor for one call: its numbers are shared, its work space is the call's own.
+// A factor as one call uses it: shared numbers, and work space of its own.
 class KluNumeric {
  public:
-  // work: of KluSolveWorkspaceBytes, for solves. Null: the block's own, of which only who may
-  // change the factor can make use.
+  // `work` has KluSolveWorkspaceBytes() bytes, for solves. Null: uses the block's own work space;
+  // only for callers that may modify the factor.
   KluNumeric(std::span<const std::byte> block, std::byte* work);
   KluNumeric(const KluNumeric&) = delete;  // `numeric_` points into it.
   KluNumeric& operator=(const KluNumeric&) = delete;
@@ -62,8 +62,8 @@ class KluNumeric {
   klu_numeric numeric_{};
 };
 
-// Entries of one column of L, below its diagonal, or of U, above it, as KLU packs them, in units of
-// one number: `length` rows, of int, and from the next unit on as many numbers.
+// Entries of one column of L below its diagonal, or of U above it, in KLU's packed form. In units
+// of one number: `length` int rows, then, from the next unit on, `length` values.
 template <class T>
 struct KluColumn {
   KluColumn(const klu_numeric& numeric, const int* starts, const int* lengths, int64_t k)

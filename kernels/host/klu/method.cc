@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view kName = "klu";
 constexpr EnumSet<DType> kWideTypes = {DType::kFloat64, DType::kComplex128};
-// One column after the other, an operation at a time: the seconds of a column, of an entry that is
-// found, and the products in a second.
+// KLU works one column and one operation at a time. Seconds per column and per entry, and
+// operations per second.
 constexpr double kColumnSeconds = 6e-8;
 constexpr double kEntrySeconds = 8e-9;
 constexpr double kFlopsPerSecond = 8e8;
@@ -43,7 +43,7 @@ class HostKlu final : public SparseLu {
            EntrySeconds(analysis, dtype, kEntrySeconds) +
            analysis.flops / (kFlopsPerSecond * RateFactor(dtype));
   }
-  // That of the analysis, which is multifrontal's.
+  // Predicts the analysis, which is the same as multifrontal's.
   double PredictRoughly(int64_t n, int64_t nonzeros, DType) const override {
     constexpr double kPerEntry = 1e-6;
     return kCallSeconds + kPerEntry * static_cast<double>(n + nonzeros);

@@ -10,10 +10,10 @@
 
 namespace crout::host {
 
-// "klu": left-looking LU on one core, for circuits and power grids (klu.h).
+// "klu": left-looking sparse LU on one core, for circuits and power grids (klu.h).
 std::unique_ptr<SparseLu> MakeKlu(Executor& executor);
 
-// "klu": solves with such factors.
+// "klu": solves with KLU factors.
 std::unique_ptr<TriangularSolver> MakeKluSolver(Executor& executor);
 
 }  // namespace crout::host

@@ -1,4 +1,4 @@
-// Solves: scale, KLU's substitution, scale.
+// Solves: scaling, KLU's substitution, scaling.
 #include <klu.h>
 
 #include <complex>
@@ -10,10 +10,10 @@
 namespace crout::host {
 namespace {
 
-// KLU takes so many right-hand sides at once.
+// Right-hand sides that KLU solves together.
 constexpr size_t kTogether = 4;
 
-// Rows of b by `scale`, which may be empty.
+// Multiplies the rows of b by `scale`, unless it is empty.
 template <class T>
 void ScaleRows(std::span<const double> scale, const MatrixView<T>& b) {
   if (scale.empty()) return;

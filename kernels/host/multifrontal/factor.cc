@@ -1,4 +1,4 @@
-// The numeric phase: Liu's multifrontal method, with interchanges inside F11 alone.
+// Numeric phase: Liu's multifrontal method, with interchanges inside F11 only.
 #include <omp.h>
 
 #include <algorithm>
@@ -24,9 +24,9 @@ namespace {
 constexpr size_t kLine = 64;
 constexpr size_t RoundUp(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Tiles of large upper fronts. Part of what decides on the bits.
+// Tile size of large upper fronts. Changing it changes the bits of the result.
 constexpr int64_t kTile = 192;
-// Products of fewer operations than BLAS takes to begin.
+// Below this many operations, a BLAS call costs more than the product.
 constexpr int64_t kSmallProduct = 20000;
 
 Width WidthOf(const Analysis& analysis) {
@@ -42,38 +42,38 @@ struct WorkspaceLayout {
         stack_bytes(RoundUp(schedule.thread_entries() * SizeOf(dtype))),
         bytes(stacks + threads * stack_bytes) {}
 
-  // Of at most so many threads, those whose stacks fit into so many bytes in all; one at least.
+  // Number of threads, at most `threads` and at least one, whose stacks fit into `most` bytes.
   int ThreadsWithin(size_t most, int threads) const {
     if (stack_bytes == 0 || most >= stacks + threads * stack_bytes) return threads;
     const size_t fit = most < stacks ? 0 : (most - stacks) / stack_bytes;
     return std::max(1, static_cast<int>(fit));
   }
 
-  size_t smallest;   // least size of a pivot, by position
-  size_t positions;  // of A's rows, and of its columns
-  size_t shared;     // contributions
-  size_t stacks;     // contributions, by thread
+  size_t smallest;   // smallest accepted pivot size, by position
+  size_t positions;  // positions of A's rows, then of its columns
+  size_t shared;     // shared contributions
+  size_t stacks;     // contributions, one stack per thread
   size_t stack_bytes;
   size_t bytes;
 };
 
-// OpenBLAS takes one thread of its own in this one too, as it does in parallel regions: its bits
-// would depend on their number.
+// Limits OpenBLAS to one thread on the calling thread while in scope, as in parallel regions, so
+// that the bits do not depend on the number of threads.
 class OneThreadOfBlas {
  public:
   OneThreadOfBlas() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
   ~OneThreadOfBlas() { omp_set_num_threads(before_); }
-  OneThreadOfBlas(const OneThreadOfBlas&) = delete;  // For one scope.
+  OneThreadOfBlas(const OneThreadOfBlas&) = delete;  // Bound to one scope.
   OneThreadOfBlas& operator=(const OneThreadOfBlas&) = delete;
 
  private:
   const int before_;
 };
 
-// What one thread found.
+// Results of one thread.
 struct Findings {
   PivotCount count;
-  double largest = 0;  // of U
+  double largest = 0;  // largest entry of U
   bool finite = true;
   int64_t info = 0;
 };
@@ -87,7 +87,7 @@ void Join(const Findings& from, Findings& into) {
   if (from.info > 0 && (into.info == 0 || from.info < into.info)) into.info = from.info;
 }
 
-// T: of the factor; Source: of A.
+// T is the type of the factor, Source the type of A.
 template <class T, class Source>
 class Numeric {
  public:
@@ -137,7 +137,7 @@ class Numeric {
     return stopped_;
   }
 
-  // The columns of the fronts from `begin` to `end` are final.
+  // Reports the columns of the fronts [begin, end) as final.
   void TellDone(int32_t begin, int32_t end) {
     if (report_ == nullptr) return;
     report_->TellColumns(done_ += analysis_.first_position[end] - analysis_.first_position[begin]);
@@ -151,7 +151,7 @@ class Numeric {
     return ConvertTo<T>(Widen(value) * by.first * by.second);
   }
 
-  // And the largest of B's entries.
+  // Sets smallest_ for every position, and max_abs_ to the largest entry of the scaled matrix.
   void FindSmallestPivots() {
     const int64_t first_kept = analysis_.n - analysis_.kept;
     double largest = 0;
@@ -180,8 +180,8 @@ class Numeric {
     }
   }
 
-  // Positions of pivots that were perturbed or not acceptable, and that another front could have
-  // eliminated.
+  // Returns the positions of pivots that were perturbed or not acceptable and whose front has a
+  // parent.
   std::vector<int32_t> Postponable() const {
     std::vector<int32_t> positions;
     for (int64_t f = 0; f < analysis_.fronts(); ++f) {
@@ -202,13 +202,13 @@ class Numeric {
             std::max<int64_t>(1, d2)};
   }
 
-  // f(i, thread) for i in [0, count): by all threads, in no order.
+  // Calls f(i, thread) for i in [0, count) on all threads, in any order.
   template <class F>
   void Share(int64_t count, const F& f) {
     ShareAmong(cores_, count, f);
   }
-  // By `threads` of them. The team stays whole: libgomp ends the threads of a smaller one, and ends
-  // the process where it cannot make them again.
+  // Calls f on `threads` threads of the full team. A smaller team would make libgomp end the other
+  // threads, and it ends the process if it fails to create them again.
   template <class F>
   void ShareAmong(int threads, int64_t count, const F& f) {
     if (threads == 1 || count <= 1) {
@@ -240,7 +240,8 @@ class Numeric {
     });
   }
 
-  // Columns [begin, end) of the front's d1 + d2, as they were in A and with what its children left.
+  // Assembles columns [begin, end) of the front's d1 + d2 columns: entries of A plus the children's
+  // contributions.
   void Assemble(int64_t f, const FrontFactor<T>& front, const MatrixView<T>& contribution,
                 int64_t begin, int64_t end, int thread) const {
     const int64_t d1 = front.panel.cols;
@@ -283,7 +284,7 @@ class Numeric {
     }
   }
 
-  // y[place[i]] += x[i], i in [begin, end).
+  // y[place[i]] += x[i] for i in [begin, end). `dense`: the places are consecutive.
   static void Add(const T* x, const int32_t* place, int64_t begin, int64_t end, T* y, bool dense) {
     if (begin == end) return;
     if (dense) {
@@ -329,7 +330,8 @@ class Numeric {
     }
   }
 
-  // By halves down to panels; interchanges among the first `pivot_rows` rows.
+  // Splits the columns recursively down to panels. Interchanges stay among the first `pivot_rows`
+  // rows.
   void EliminateColumns(const MatrixView<T>& a, int64_t pivot_rows, Real* smallest, int32_t* ipiv,
                         PivotCount& count) {
     if (a.cols <= kPanelColumns) {
@@ -349,7 +351,7 @@ class Numeric {
     for (int64_t k = left; k < a.cols; ++k) ipiv[k] += static_cast<int32_t>(left);
   }
 
-  // The same by all threads, tile by tile.
+  // DoFront() on all threads, tile by tile.
   void DoTiledFront(int64_t f, Findings& found) {
     const FrontFactor<T> front = FrontAt<T>(analysis_, factor_, f);
     const MatrixView<T> contribution = Contribution(f, 0);
@@ -362,7 +364,7 @@ class Numeric {
     PivotCount count;
     EliminateByTiles(Block(front.panel, 0, 0, d1, d1), smallest, front.ipiv, count);
     const MatrixView<T> l11 = Block(front.panel, 0, 0, d1, d1);
-    // U12 by columns and L21 by rows, in one round.
+    // U12 by columns and L21 by rows in one parallel loop.
     const int64_t tiles = (d2 + kTile - 1) / kTile;
     Share(2 * tiles, [&](int64_t i, int) {
       const int64_t begin = i / 2 * kTile;
@@ -381,7 +383,7 @@ class Numeric {
     if (!stopped_) Examine(f, front, smallest, count, found);
   }
 
-  // F11 of a tiled front.
+  // Factors F11 of a tiled front.
   void EliminateByTiles(const MatrixView<T>& a, Real* smallest, int32_t* ipiv, PivotCount& count) {
     constexpr int64_t kBlock = 96;
     for (int64_t k = 0; k < a.cols && !Stopped(); k += kBlock) {
@@ -444,7 +446,7 @@ class Numeric {
     Join(here, found);
   }
 
-  // Rows of the front that are eliminated, by it or later.
+  // Number of the front's rows that are eliminated, by this front or a later one.
   int64_t EliminatedRows(int64_t f) const {
     const auto begin = analysis_.border.begin() + analysis_.border_start[f];
     const auto end = analysis_.border.begin() + analysis_.border_start[f + 1];
@@ -467,7 +469,7 @@ class Numeric {
   const SparseView<Source> a_;
   std::byte* const factor_;
   const WorkspaceLayout layout_;
-  const int threads_;  // that have a stack
+  const int threads_;  // threads that have a stack
   std::byte* const workspace_;
   Real* const smallest_;
   Positions positions_;

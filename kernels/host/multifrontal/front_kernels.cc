@@ -12,14 +12,14 @@
 namespace crout::host {
 namespace {
 
-constexpr int kStep = 4;      // columns that are eliminated before those right of them follow
-constexpr int kTogether = 2;  // columns that share a read of the step's
+constexpr int kStep = 4;      // columns eliminated before those to their right are updated
+constexpr int kTogether = 2;  // columns updated in one pass over the step's columns
 
-// The pivot itself, or one of the size that it must have.
+// Returns the pivot, or a perturbed pivot of size `smallest` if it is too small.
 template <class T>
 CROUT_PART_OF_CLONES T Enlarge(T pivot, RealPart<T>& smallest, PivotCount& count) {
   const RealPart<T> size = Abs1(pivot);
-  if (!(size < smallest)) return pivot;  // NaN stays
+  if (!(size < smallest)) return pivot;  // NaN is kept
   ++count.perturbed;
   const RealPart<T> least = smallest;
   smallest = -least;
@@ -28,7 +28,7 @@ CROUT_PART_OF_CLONES T Enlarge(T pivot, RealPart<T>& smallest, PivotCount& count
     smallest = -std::numeric_limits<RealPart<T>>::infinity();
     return T{least};
   }
-  // Of the smallest of numbers the quotient might be infinite.
+  // For subnormal pivots the quotient could overflow.
   if constexpr (kIsComplex<T>) {
     if (size < std::numeric_limits<RealPart<T>>::min()) return T{least};
     return pivot * (least / size);
@@ -60,7 +60,7 @@ CROUT_PART_OF_CLONES void EliminateStep(const MatrixView<T>& a, int64_t pivot_ro
   }
 }
 
-// kColumns columns, from `right` on, less a product of kWidth columns of l with theirs of u.
+// Subtracts from kColumns columns at `right` the product of kWidth columns of l with u.
 template <int kWidth, int kColumns, class T>
 CROUT_PART_OF_CLONES void SubtractColumns(const T* l, int64_t ld_l, const T (&u)[kColumns][kWidth],
                                           T* right, int64_t ld, int64_t begin, int64_t end) {
@@ -149,7 +149,8 @@ CROUT_VECTOR_CLONES void SubtractSmall(const MatrixView<T>& a, const MatrixView<
   for (; k < a.cols; ++k) SubtractStep<1>(a, b, c, k);
 }
 
-// Of x: the largest modulus of the first `upper`; 0 times everything is added to `check`.
+// Returns the largest modulus of the first `upper` elements of x. Adds 0 times every element to
+// `check`, which becomes NaN if any is NaN or Inf.
 template <class T>
 CROUT_PART_OF_CLONES double Scan(const T* x, int64_t upper, int64_t count, double& check) {
   check += SumInLanes<double>(count, [x](int64_t i) {

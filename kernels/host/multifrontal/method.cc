@@ -10,7 +10,7 @@ namespace crout::host {
 namespace {
 
 constexpr std::string_view kName = "multifrontal";
-// Small fronts reach less than large products do.
+// Small fronts run at a lower rate than large products.
 constexpr double kFrontFlopsPerCore = kVendorFlopsPerCore / 3;
 constexpr double kFrontSeconds = 1e-6;
 
@@ -42,7 +42,7 @@ class HostMultifrontal final : public SparseLu {
            analysis.flops / rate;
   }
 
-  // That of the analysis, which most often takes longer.
+  // Predicts the analysis, which usually takes longer than the factorization.
   double PredictRoughly(int64_t n, int64_t nonzeros, DType) const override {
     constexpr double kPerEntry = 1e-6;
     return kCallSeconds + kPerEntry * static_cast<double>(n + nonzeros);
@@ -65,7 +65,7 @@ class HostMultifrontal final : public SparseLu {
   }
 
  private:
-  // No more than there are fronts side by side: the fronts of a chain follow each other.
+  // At most the average number of fronts per level: the fronts of a chain run one after the other.
   double UsedCores(const Analysis& analysis) const {
     const auto levels = static_cast<double>(std::max<int64_t>(1, analysis.levels()));
     const double width = std::max(1.0, static_cast<double>(analysis.fronts()) / levels);

@@ -10,11 +10,11 @@
 
 namespace crout::host {
 
-// "multifrontal": LU by dense fronts along the elimination tree, rows interchanged within fronts
-// (multifrontal.h).
+// "multifrontal": sparse LU by dense fronts along the elimination tree, with row interchanges
+// inside fronts (multifrontal.h).
 std::unique_ptr<SparseLu> MakeMultifrontal(Executor& executor);
 
-// "multifrontal": solves with such factors.
+// "multifrontal": solves with multifrontal factors.
 std::unique_ptr<TriangularSolver> MakeMultifrontalSolver(Executor& executor);
 
 }  // namespace crout::host

@@ -7,19 +7,19 @@
 namespace crout::host {
 namespace {
 
-// Units of so much of all the work: enough of them for many cores to end at about the same time.
+// A unit has at most 1/32 of the total work: enough units to balance the load of many cores.
 constexpr double kUnitsAtLeast = 32;
-// Units and tiles do not pay for less.
+// Least work, in operations, for which units and tiles pay off.
 constexpr double kLeastSharedWork = 2e6;
 
-// Operations, and something for each front and each element of it.
+// Operations of a front, plus an overhead per front and per element.
 double WorkOf(const Analysis& analysis, int64_t f) {
   const auto d1 = static_cast<double>(analysis.eliminated(f));
   const auto d2 = static_cast<double>(analysis.bordered(f));
   return 2.0 / 3.0 * d1 * d1 * d1 + 2 * d1 * d2 * (d1 + d2) + 8 * (d1 + d2) * (d1 + d2) + 2000;
 }
 
-// Elements that are given out where they fit first.
+// First-fit allocator of elements.
 class Places {
  public:
   int64_t Take(int64_t count) {
@@ -50,7 +50,7 @@ class Places {
   int64_t end() const { return end_; }
 
  private:
-  std::map<int64_t, int64_t> holes_;  // where, how many
+  std::map<int64_t, int64_t> holes_;  // offset to count
   int64_t end_ = 0;
 };
 
@@ -66,7 +66,7 @@ Schedule::Schedule(const Analysis& analysis)
 void Schedule::Divide(const Analysis& analysis) {
   const int64_t fronts = analysis.fronts();
   std::vector<double> work(fronts);
-  std::vector<int32_t> begin(fronts, -1);  // of the front's subtree
+  std::vector<int32_t> begin(fronts, -1);  // first front of each front's subtree
   double all = 0;
   for (int64_t f = 0; f < fronts; ++f) {
     if (begin[f] < 0) begin[f] = static_cast<int32_t>(f);
@@ -102,8 +102,8 @@ void Schedule::Divide(const Analysis& analysis) {
                    [](const Unit& a, const Unit& b) { return a.work > b.work; });
 }
 
-// In postorder children's contributions are always the last of those of their depth: two stacks, by
-// its parity, so that a front's and its children's do not lie on each other.
+// In postorder, the children's contributions are always the last ones of their depth. Two stacks,
+// for even and odd depths, keep a front's contribution apart from its children's.
 void Schedule::PlaceInSubtrees(const Analysis& analysis) {
   std::vector<int32_t> depth(analysis.fronts());
   for (int64_t f = analysis.fronts() - 1; f >= 0; --f) {

@@ -1,4 +1,4 @@
-// Which fronts are worked on side by side, and where their contributions wait.
+// Order in which threads process fronts, and the places of their contributions.
 #ifndef CROUT_KERNELS_HOST_MULTIFRONTAL_SCHEDULE_H_
 #define CROUT_KERNELS_HOST_MULTIFRONTAL_SCHEDULE_H_
 
@@ -10,38 +10,38 @@
 
 namespace crout::host {
 
-// A function of the analysis alone. First the units are worked on, each by one thread. Then the
-// fronts above them follow in postorder: large ones by all threads, tile by tile, small ones by one
-// thread, since threads that meet at each front of a chain take longer than its operations.
+// Depends only on the analysis. Units run first, each on one thread. The fronts above them follow
+// in postorder: large ones on all threads, tile by tile; small ones on one thread, because
+// synchronizing threads at each front of a chain takes longer than its operations.
 class Schedule {
  public:
   explicit Schedule(const Analysis& analysis);
 
-  // Fronts [begin, end): a subtree.
+  // The fronts [begin, end) of a subtree.
   struct Subtree {
     int32_t begin;
     int32_t end;
   };
-  // Subtrees [begin, end) of subtrees().
+  // The subtrees [begin, end) of subtrees().
   struct Unit {
     int64_t begin;
     int64_t end;
     double work;
   };
   const std::vector<Subtree>& subtrees() const { return subtrees_; }
-  const std::vector<Unit>& units() const { return units_; }  // the most work first
+  const std::vector<Unit>& units() const { return units_; }  // by decreasing work
   const std::vector<int32_t>& upper_fronts() const { return upper_fronts_; }
-  // Whether all threads share this upper front.
+  // True if all threads work on this upper front together.
   bool is_tiled(int64_t f) const { return tiled_[f]; }
 
-  // Where a front's contribution lies. That of a subtree's root or of an upper front: in the shared
-  // elements. Others': in the elements of the thread that works on the subtree.
+  // Place of a front's contribution. Roots of subtrees and upper fronts use the shared elements.
+  // Other fronts use the elements of the thread that processes their subtree.
   bool is_shared(int64_t f) const { return shared_[f]; }
   int64_t contribution_at(int64_t f) const { return contribution_at_[f]; }
   int64_t shared_entries() const { return shared_entries_; }
   int64_t thread_entries() const { return thread_entries_; }
 
-  // What all this takes, at most.
+  // Upper bound on the schedule's size, in bytes.
   static size_t Bytes(const Analysis& analysis);
 
  private:

@@ -1,4 +1,4 @@
-// Solves: from the leaves to the roots, and back.
+// Multifrontal solves: forward from the leaves to the roots, then backward.
 #include <omp.h>
 
 #include <algorithm>
@@ -18,15 +18,16 @@
 namespace crout::host {
 namespace {
 
-// Right-hand sides that go through the factor together. Part of what decides on the bits.
+// Right-hand sides solved together. Changing it changes the bits of the result.
 constexpr int64_t kTogether = 16;
 
 Width WidthOf(const Analysis& analysis, int64_t k) {
   return WidthFor(analysis.factor_entries() * std::min(k, kTogether));
 }
 
-// For each column that goes through at once: the vector by positions, and what every front leaves
-// to its parent on the way up, or has at its border on the way down.
+// Workspace for up to kTogether columns. First the vectors by position. Then for every front its
+// border: the contribution to its parent in the forward pass, the solution there in the backward
+// pass.
 struct Layout {
   Layout(const Analysis& analysis, int64_t k)
       : columns(std::min(k, kTogether)),
@@ -39,15 +40,15 @@ struct Layout {
   int64_t elements;
 };
 
-// One column of a front that is too small for calls of BLAS: its own part x, of d1, and y, of what
-// it leaves or has at its border.
+// Kernels for one column of a front too small for BLAS. `x` has the front's d1 elements, `y` the d2
+// elements of its border.
 template <class T>
 class SmallFront {
  public:
   SmallFront(const FrontFactor<const T>& front, bool conjugate)
       : front_(front), d1_(front.panel.cols), d2_(front.u12.cols), conjugate_(conjugate) {}
 
-  // Whether it is, for so many columns.
+  // True if the front is small for this number of columns.
   static bool Is(const FrontFactor<const T>& front, int64_t columns) {
     constexpr int64_t kMostElements = 1500;
     return (front.panel.rows + front.u12.cols) * front.panel.cols * columns <= kMostElements;
@@ -99,7 +100,7 @@ class SmallFront {
   }
 
  private:
-  // y := y - L21 x, of kWidth columns of L21.
+  // y := y - L21 x, for kWidth columns of L21.
   template <int kWidth>
   void SubtractColumns(int64_t k, const T* x, T* y) const {
     const T* const l = &front_.panel(d1_, k);
@@ -113,7 +114,7 @@ class SmallFront {
       y[i] = sum;
     }
   }
-  // x := x - U12 y, of kHeight rows; products of even and odd columns are summed side by side.
+  // x := x - U12 y, for kHeight rows. Products of even and odd columns are summed separately.
   template <int kHeight>
   void SubtractRows(int64_t i, T* x, const T* y) const {
     T even[kHeight] = {};
@@ -145,7 +146,7 @@ class SmallFront {
 template <class T>
 class Solver {
  public:
-  // Without a schedule all fronts are worked on in postorder, to the same bits.
+  // Without a schedule, all fronts are processed in postorder, with the same bits.
   Solver(const Analysis& analysis, const Schedule* schedule, std::span<const std::byte> factor,
          Op op, const MatrixView<T>& b, std::span<std::byte> workspace, int cores,
          StopRequested stop, bool scale)
@@ -162,7 +163,7 @@ class Solver {
 
   absl::Status Run() {
     const int threads = omp_get_max_threads();
-    omp_set_num_threads(1);  // As in parallel regions.
+    omp_set_num_threads(1);  // OpenBLAS then uses one thread, as in parallel regions.
     for (int64_t j = 0; j < b_.cols && !stopped_; j += kTogether) {
       columns_ = std::min(kTogether, b_.cols - j);
       const MatrixView<T> b = Block(b_, 0, j, b_.rows, columns_);
@@ -181,7 +182,7 @@ class Solver {
     return stopped_;
   }
 
-  // A front's positions, all columns of them, are one piece of memory.
+  // All columns of a front's positions are contiguous in memory.
   MatrixView<T> Own(int64_t f) const {
     const int64_t d1 = analysis_.eliminated(f);
     return {memory_ + analysis_.first_position[f] * columns_, d1, columns_, d1};
@@ -275,7 +276,7 @@ class Solver {
 
   FrontFactor<const T> At(int64_t f) const { return FrontAt<const T>(analysis_, factor_, f); }
 
-  // What the front gets from its children is added to its own part and to what it leaves.
+  // Adds the children's contributions to the front's own part and to its border.
   void TakeFromChildren(int64_t f, const MatrixView<T>& own, const MatrixView<T>& left) const {
     std::fill_n(left.data, left.rows * columns_, T{0});
     for (int32_t c = analysis_.child_start[f]; c < analysis_.child_start[f + 1]; ++c) {
@@ -358,7 +359,7 @@ class Solver {
     TriangularSolve(CblasLeft, CblasUpper, CblasNonUnit, f11, own);
   }
 
-  // The solution at the border's positions: the parent's own, and its border's.
+  // Copies the solution at the border's positions from the parent's own part and border.
   void TakeFromParent(int64_t f, const MatrixView<T>& left) const {
     if (left.rows == 0) return;
     const int32_t parent = analysis_.parent[f];
@@ -385,7 +386,7 @@ class Solver {
     }
   }
 
-  // BLAS only reads it.
+  // BLAS only reads the matrix.
   static MatrixView<T> Mutable(const MatrixView<const T>& a) {
     return {const_cast<T*>(a.data), a.rows, a.cols, a.ld};
   }

@@ -1,5 +1,5 @@
-// BLAS levels 2 and 3 on views, for all four types. Only from work that an Executor runs: OpenBLAS
-// then takes the cores that the work was given, and one inside a parallel region.
+// BLAS levels 2 and 3 on views, for all four types. Call them only from work that an Executor runs.
+// OpenBLAS then uses the cores of that work, or one core inside a parallel region.
 #ifndef CROUT_KERNELS_HOST_OPS_BLAS_H_
 #define CROUT_KERNELS_HOST_OPS_BLAS_H_
 
@@ -12,7 +12,7 @@
 
 namespace crout::host {
 
-// rows x cols elements of m from (row, col) on.
+// The rows x cols block of m that starts at (row, col).
 template <class T>
 MatrixView<T> Block(const MatrixView<T>& m, int64_t row, int64_t col, int64_t rows, int64_t cols) {
   return {m.data + row + col * m.ld, rows, cols, m.ld};
@@ -30,7 +30,7 @@ constexpr CBLAS_TRANSPOSE ToCblas(Op op) {
   return CblasNoTrans;
 }
 
-// c := alpha op(a) b + beta c. None of the dimensions is 0.
+// c := alpha op(a) b + beta c. No dimension may be 0.
 template <class T>
 void MultiplyAdd(T alpha, Op op, const MatrixView<T>& a, const MatrixView<T>& b, T beta,
                  const MatrixView<T>& c) {
@@ -44,7 +44,7 @@ void MultiplyAdd(T alpha, Op op, const MatrixView<T>& a, const MatrixView<T>& b,
   if constexpr (kDTypeOf<T> == DType::kComplex128) call(cblas_zgemm, &alpha, &beta);
 }
 
-// The same for vectors: b and c have one column.
+// c := alpha op(a) b + beta c, where b and c are single columns.
 template <class T>
 void MultiplyAddVector(T alpha, Op op, const MatrixView<T>& a, const MatrixView<T>& b, T beta,
                        const MatrixView<T>& c) {
@@ -58,20 +58,21 @@ void MultiplyAddVector(T alpha, Op op, const MatrixView<T>& a, const MatrixView<
   if constexpr (kDTypeOf<T> == DType::kComplex128) call(cblas_zgemv, &alpha, &beta);
 }
 
-// c := a b. None of the dimensions is 0.
+// c := a b. No dimension may be 0.
 template <class T>
 void Product(const MatrixView<T>& a, const MatrixView<T>& b, const MatrixView<T>& c) {
   MultiplyAdd(T{1}, Op::kNone, a, b, T{0}, c);
 }
 
-// c := c - a b. Nothing where a dimension is 0.
+// c := c - a b. Does nothing if a dimension is 0.
 template <class T>
 void SubtractProduct(const MatrixView<T>& a, const MatrixView<T>& b, const MatrixView<T>& c) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return;
   MultiplyAdd(T{-1}, Op::kNone, a, b, T{1}, c);
 }
 
-// b := a^-1 b (left) or b a^-1 (right), a triangular. It multiplies by reciprocals of the diagonal.
+// b := op(a)^-1 b (left) or b op(a)^-1 (right), where a is triangular and `trans` selects op.
+// Multiplies by reciprocals of the diagonal.
 template <class T>
 void TriangularSolve(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_DIAG diag, const MatrixView<T>& a,
                      const MatrixView<T>& b, CBLAS_TRANSPOSE trans = CblasNoTrans) {

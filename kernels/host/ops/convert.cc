@@ -8,9 +8,9 @@
 namespace crout::host {
 namespace {
 
-constexpr int64_t kTile = 32;  // Two tiles of float64 fit the first-level cache.
+constexpr int64_t kTile = 32;  // Two tiles of float64 fit into the L1 cache.
 
-// assign(out(i, j), in(i, j)) for all elements.
+// Calls assign(out(i, j), in(i, j)) for all elements.
 template <class From, class To, class Assign>
 void CopyColumns(int cores, const MatrixView<From>& in, const MatrixView<To>& out, Assign assign) {
   ParallelFor(cores, in.cols, [&](int64_t j) {
@@ -18,7 +18,7 @@ void CopyColumns(int cores, const MatrixView<From>& in, const MatrixView<To>& ou
   });
 }
 
-// assign(out(i, j), in(j, i)), tile by tile.
+// Calls assign(out(i, j), in(j, i)) for all elements, tile by tile.
 template <class From, class To, class Assign>
 void Transpose(int cores, const MatrixView<From>& in, const MatrixView<To>& out, Assign assign) {
   const int64_t tiles = (out.cols + kTile - 1) / kTile;
@@ -44,7 +44,7 @@ void Transfer(int cores, const MatrixView<From>& in, const MatrixView<To>& out, 
   }
 }
 
-// Calls f with typed views of both.
+// Calls f with typed views of both matrices.
 template <class F>
 void DispatchPair(const AnyMatrix& in, const AnyMatrix& out, F f) {
   DispatchDType(in.dtype, [&](auto from) {
@@ -54,15 +54,14 @@ void DispatchPair(const AnyMatrix& in, const AnyMatrix& out, F f) {
   });
 }
 
-// The real parts, or the imaginary ones, of a complex matrix that is stored as a real one with
-// twice as many columns.
+// Real or imaginary parts of a complex matrix stored as a real matrix with twice as many columns.
 template <class T>
 MatrixView<T> HalfOf(const MatrixView<T>& m, bool imaginary) {
   const int64_t cols = m.cols / 2;
   return {imaginary ? m.data + cols * m.ld : m.data, m.rows, cols, m.ld};
 }
 
-// The packed matrix as a column-major one: itself, or its transpose if it is row-major.
+// The packed matrix as a column-major view. A row-major matrix is viewed as its transpose.
 AnyMatrix AsColumns(const PackedMatrix& shape, std::byte* data) {
   const bool row_major = shape.layout == Layout::kRowMajor;
   const int64_t rows = row_major ? shape.cols : shape.rows;
@@ -70,7 +69,7 @@ AnyMatrix AsColumns(const PackedMatrix& shape, std::byte* data) {
   return {data, shape.dtype, rows, cols, std::max<int64_t>(1, rows)};
 }
 
-// One matrix is packed by rows where `transpose`: it is the transpose of what it stores.
+// Copies with conversion of types. `transpose`: one of the matrices is a view of a transpose.
 void CopyOrTranspose(int cores, const AnyMatrix& in, bool transpose, const AnyMatrix& out) {
   DispatchPair(
       in, out, [&]<class From, class To>(const MatrixView<From>& from, const MatrixView<To>& to) {
@@ -96,7 +95,7 @@ void CopyOrTranspose(int cores, const AnyMatrix& in, bool transpose, const AnyMa
 
 void Unpack(int cores, const PackedMatrix& in, const AnyMatrix& out) {
   if (in.rows == 0 || in.cols == 0) return;
-  // Read only: AnyMatrix has no form for constant elements.
+  // Only read: AnyMatrix has no const variant.
   const AnyMatrix columns = AsColumns(in, const_cast<std::byte*>(in.data));
   CopyOrTranspose(cores, columns, in.layout == Layout::kRowMajor, out);
 }

@@ -7,21 +7,22 @@
 
 namespace crout::host {
 
-// All run on `cores` as ParallelFor does.
+// `cores` is as for ParallelFor in all functions.
 
-// Column-major out := packed in, converted; a real `out` of a complex `in` has twice as many
-// columns, first all real parts, then all imaginary ones.
+// Unpacks `in` into the column-major `out`, with conversion of types. If `in` is complex and `out`
+// real, `out` has twice as many columns: first all real parts, then all imaginary parts.
 void Unpack(int cores, const PackedMatrix& in, const AnyMatrix& out);
 
-// Packed out := column-major in, converted to layout's type and order; from real to complex as
-// above, or, with as many columns, with imaginary parts of 0.
+// Packs the column-major `in` into `out`, with the type and order of `layout`. If `in` is real and
+// the packed matrix complex, `in` has the real parts and then the imaginary parts as above, or only
+// real parts, and the imaginary parts are 0.
 void Pack(int cores, const AnyMatrix& in, const PackedMatrix& layout, std::byte* out);
 
-// out := diag(row) in diag(col), as MatrixOps::CopyScaled.
+// out := diag(row) in diag(col). Implements MatrixOps::CopyScaled.
 void ScaleInto(int cores, const AnyMatrix& in, const double* row, const double* col,
                const AnyMatrix& out);
 
-// The same of a sparse matrix: out in full, to the bits that its dense form would give.
+// The same for a sparse `in`: fills the dense `out`, with the bits its dense form would give.
 void ScaleInto(int cores, const AnySparse& in, const double* row, const double* col,
                const AnyMatrix& out);
 

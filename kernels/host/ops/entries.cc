@@ -18,7 +18,7 @@ bool IsInside(const EntryList& entries, int64_t k, const AnyMatrix& a) {
 
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
-// A value as a source of the map has it.
+// Value of a source of the map: the entry itself or its mirror image.
 template <class T>
 WideType<T> Take(const ValueMapShape& shape, uint32_t source, const T* values) {
   const WideType<T> value = Widen(values[source & ValueMap::kLine]);
@@ -30,7 +30,7 @@ WideType<T> Take(const ValueMapShape& shape, uint32_t source, const T* values) {
   }
 }
 
-// The line of a source that has to be real and is not, or kNone.
+// Line of a source that must be real but is not; kNone otherwise.
 template <class T>
 int64_t NotReal(uint32_t source, const T* values) {
   if constexpr (kIsComplex<T>) {
@@ -40,7 +40,7 @@ int64_t NotReal(uint32_t source, const T* values) {
   return kNone;
 }
 
-// The elements from `begin` to `end` - 1; the first line that is not real.
+// Computes elements [begin, end). Returns the first line that must be real but is not, or kNone.
 template <class T>
 int64_t SumRange(const ValueMap& map, int64_t begin, int64_t end, const T* values, T* out) {
   int64_t not_real = kNone;
@@ -48,7 +48,7 @@ int64_t SumRange(const ValueMap& map, int64_t begin, int64_t end, const T* value
     WideType<T> sum = 0;
     for (int32_t s = map.start[e]; s < map.start[e + 1]; ++s) {
       const WideType<T> value = Take(map.shape, map.source[s], values);
-      // Not 0 + value, which has no -0.
+      // 0 + value would turn -0 into +0.
       sum = s == map.start[e] ? value : sum + value;
       not_real = std::min(not_real, NotReal(map.source[s], values));
     }

@@ -1,4 +1,4 @@
-// Entries of a matrix that get new values.
+// Updates of single entries of a matrix.
 #ifndef CROUT_KERNELS_HOST_OPS_ENTRIES_H_
 #define CROUT_KERNELS_HOST_OPS_ENTRIES_H_
 
@@ -6,10 +6,10 @@
 
 namespace crout::host {
 
-// As MatrixOps::SetEntries; of several values for one entry the last stays.
+// Implements MatrixOps::SetEntries. If an entry has several values, the last one remains.
 EntryStats SetEntries(const EntryList& entries, const AnyMatrix& a);
 
-// As MatrixOps::SumValues.
+// Implements MatrixOps::SumValues.
 ValueStats SumValues(int cores, const ValueMap& map, DType dtype, const std::byte* values,
                      std::byte* out);
 

@@ -68,7 +68,7 @@ void ColumnMaxima(int cores, const SparseView<T>& a, const double* row, double* 
   });
 }
 
-// Smallest over largest, each kept away from under- and overflow as in geequb.
+// Smallest over largest element, both clamped against underflow and overflow as in geequb.
 double Condition(const double* largest, int64_t count) {
   if (count == 0) return 1;
   const auto [min, max] = std::minmax_element(largest, largest + count);
@@ -81,7 +81,7 @@ int64_t FirstZero(const double* largest, int64_t count) {
   return zero == largest + count ? 0 : zero - largest + 1;
 }
 
-// Of a matrix of this shape.
+// Computes scales of a matrix with this shape.
 template <class Matrix>
 ScaleStats Compute(int cores, const Matrix& a, int64_t rows, int64_t cols, double* row,
                    double* col) {
@@ -117,7 +117,7 @@ ScaleStats ComputeScales(int cores, const AnySparse& a, double* row, double* col
 
 void ComputeColumnScales(int cores, const AnyMatrix& in, const double* row, int exponent,
                          double* down, double* up) {
-  // Parts of complex numbers are numbers of their own here.
+  // Treats real and imaginary parts as separate numbers.
   const int parts = IsComplex(in.dtype) ? 2 : 1;
   ParallelFor(cores, in.cols, [&](int64_t j) {
     const double* const column = reinterpret_cast<const double*>(in.data) + j * in.ld * parts;

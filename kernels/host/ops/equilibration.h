@@ -1,4 +1,4 @@
-// Scales of LAPACK geequb.
+// Equilibration scales, as in LAPACK's geequb.
 #ifndef CROUT_KERNELS_HOST_OPS_EQUILIBRATION_H_
 #define CROUT_KERNELS_HOST_OPS_EQUILIBRATION_H_
 
@@ -7,12 +7,12 @@
 
 namespace crout::host {
 
-// As MatrixOps::EquilibrationScales; of a sparse matrix those of its dense form. `cores` as for
-// ParallelFor; the result does not depend on it.
+// Implements MatrixOps::EquilibrationScales; a sparse matrix gets the scales of its dense form.
+// `cores` as for ParallelFor; the result does not depend on it.
 ScaleStats ComputeScales(int cores, const AnyMatrix& a, double* row, double* col);
 ScaleStats ComputeScales(int cores, const AnySparse& a, double* row, double* col);
 
-// As MatrixOps::ColumnScales.
+// Implements MatrixOps::ColumnScales.
 void ComputeColumnScales(int cores, const AnyMatrix& in, const double* row, int exponent,
                          double* down, double* up);
 

@@ -11,7 +11,7 @@
 namespace crout::host {
 namespace {
 
-// x^T y in float64, or complex128. Compiled without contraction: the clones add and round alike.
+// x^T y in float64 or complex128. Compiled without contraction, so that all clones round alike.
 template <class T, class Y>
 CROUT_VECTOR_CLONES WideType<T> Dot(const T* x, const Y* y, int64_t count) {
   return DotInLanes(x, y, count);
@@ -23,7 +23,7 @@ void Permute(const int64_t* ipiv, int64_t n, double* z) {
   }
 }
 
-// Largest difference between z^T A and (P z)^T L U, given (P z)^T L; NaN if there is one.
+// Largest difference between z^T A and (P z)^T L U, given (P z)^T L; NaN if any element is NaN.
 template <class T>
 double LargestDifference(int cores, const MatrixView<T>& lu, bool unit_in_u,
                          const FactorProbe& probe) {

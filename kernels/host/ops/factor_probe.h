@@ -1,4 +1,4 @@
-// The probe of a factorization in host memory.
+// Probe of a factorization in host memory.
 #ifndef CROUT_KERNELS_HOST_OPS_FACTOR_PROBE_H_
 #define CROUT_KERNELS_HOST_OPS_FACTOR_PROBE_H_
 
@@ -7,11 +7,11 @@
 
 namespace crout::host {
 
-// As MatrixOps::StartProbe. `cores` as for ParallelFor; no result depends on it.
+// Implements MatrixOps::StartProbe. `cores` as for ParallelFor; the result does not depend on it.
 void StartFactorProbe(int cores, const AnyMatrix& a, const FactorProbe& probe);
 
-// FactorStats::probe of a factor, as MatrixOps::InspectFactor. An ipiv that is no permutation, as a
-// factorization that stopped leaves it, does no harm.
+// Returns FactorStats::probe of a factor, as MatrixOps::InspectFactor defines it. Tolerates an ipiv
+// that is not a permutation, as a stopped factorization leaves it.
 double FinishFactorProbe(int cores, const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
                          const FactorProbe& probe);
 

@@ -16,9 +16,9 @@ namespace crout::host {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr int64_t kTogether = 4096;  // columns that the cores take at a time
+constexpr int64_t kTogether = 4096;  // columns processed in one parallel loop
 
-// Whether all of x is finite.
+// True if all elements of x are finite.
 template <class T>
 bool AllFinite(const T* x, int64_t count) {
   using Part = RealPart<T>;
@@ -30,7 +30,7 @@ bool AllFinite(const T* x, int64_t count) {
   return !std::isnan(bad);
 }
 
-// Largest entry of column j of U, or of diag(L) U with U's unit diagonal.
+// Largest entry of column j of U; with the unit diagonal in U, of diag(L) U.
 template <class T>
 CROUT_VECTOR_CLONES double ColumnMax(const MatrixView<T>& lu, bool unit_in_u, int64_t j) {
   const T* column = &lu(0, j);
@@ -43,8 +43,8 @@ CROUT_VECTOR_CLONES double ColumnMax(const MatrixView<T>& lu, bool unit_in_u, in
   return max;
 }
 
-// A complex pivot is divided by its modulus, which would be rounded where it is subnormal: it is
-// scaled first, by a power of two.
+// Complex pivots are divided by their modulus, which is inexact for subnormal numbers. They are
+// first scaled by a power of two.
 template <class T>
 double PivotScale(T pivot) {
   return kIsComplex<T> ? NormalizingScale(LargestPart(pivot)) : 1;
@@ -53,7 +53,7 @@ double PivotScale(T pivot) {
 template <class T>
 void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& stats) {
   bool negative = false;  // an odd number of interchanges
-  int64_t exponent = 0;   // of all scales together
+  int64_t exponent = 0;   // sum over all scales
   WideType<T> sign = 1;
   for (int64_t j = 0; j < lu.rows; ++j) {
     const WideType<T> pivot = Widen(lu(j, j));
@@ -71,7 +71,7 @@ void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& 
     exponent += std::ilogb(scale);
   }
   stats.det_log_abs -= static_cast<double>(exponent) * std::log(2.0);
-  // Roundings would leave its modulus near 1 only.
+  // Rounding errors leave the modulus of `sign` only near 1.
   sign /= negative ? -Modulus(sign) : Modulus(sign);
   stats.det_sign = std::real(sign);
   stats.det_sign_imaginary = std::imag(sign);

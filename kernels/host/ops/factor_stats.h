@@ -1,4 +1,4 @@
-// Growth and determinant of a factor.
+// Pivot growth and determinant of a factor.
 #ifndef CROUT_KERNELS_HOST_OPS_FACTOR_STATS_H_
 #define CROUT_KERNELS_HOST_OPS_FACTOR_STATS_H_
 
@@ -6,7 +6,8 @@
 
 namespace crout::host {
 
-// As MatrixOps::InspectFactor. `cores` as for ParallelFor; the result does not depend on it.
+// Implements MatrixOps::InspectFactor. `cores` as for ParallelFor; the result does not depend on
+// it.
 FactorStats ComputeFactorStats(int cores, const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv);
 
 }  // namespace crout::host

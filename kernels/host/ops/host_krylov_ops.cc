@@ -8,7 +8,7 @@
 namespace crout::host {
 namespace {
 
-// Calls f(TypeTag<T>{}) with the wide type.
+// Calls f(TypeTag<T>{}), where T is double or std::complex<double>.
 template <class F>
 void DispatchWide(DType dtype, F&& f) {
   if (IsComplex(dtype)) {
@@ -18,7 +18,7 @@ void DispatchWide(DType dtype, F&& f) {
   }
 }
 
-// The basis of one space: its vectors are as far apart as there are spaces.
+// Basis of one space. Vectors of different spaces are interleaved.
 template <class T>
 MatrixView<T> BasisOf(const KrylovBases& v, int64_t space) {
   const MatrixView<T> all = v.vectors.As<T>();

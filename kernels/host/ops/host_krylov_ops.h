@@ -7,8 +7,8 @@
 
 namespace crout::host {
 
-// Everything has happened when a call returns. Used by one thread at a time, beside other ops on
-// the same executor.
+// Synchronous: work is done when a call returns. One thread at a time may use an object; other ops
+// may use the same executor concurrently.
 class HostKrylovOps final : public KrylovOps {
  public:
   explicit HostKrylovOps(Executor& executor) : executor_(executor) {}

@@ -148,7 +148,7 @@ absl::Status HostOps::Multiply(double alpha, Op op, const AnyMatrix& a, const An
 }
 
 absl::Status HostOps::CopyOnDevice(const void* from, void* to, size_t bytes) {
-  if (bytes == 0) return absl::OkStatus();  // of nothing, which has no place
+  if (bytes == 0) return absl::OkStatus();  // the pointers may be null
   executor_.Run(WidthFor(static_cast<int64_t>(bytes / sizeof(double))), [&](int cores) {
     const size_t share = (bytes + cores - 1) / cores;
     ParallelFor(cores, cores, [&](int64_t k) {

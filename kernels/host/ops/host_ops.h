@@ -9,8 +9,8 @@
 
 namespace crout::host {
 
-// Everything has happened when a call returns. Used by one thread at a time, beside other HostOps
-// on the same executor.
+// Synchronous: work is done when a call returns. One thread at a time may use an object; other
+// HostOps may use the same executor concurrently.
 class HostOps final : public MatrixOps {
  public:
   HostOps(Executor& executor, DeviceReport& report) : executor_(executor), report_(report) {}

@@ -9,7 +9,7 @@
 namespace crout::host {
 namespace {
 
-// By what a product with `columns` vectors reads.
+// Width by the number of elements a product with `columns` vectors reads.
 Width WidthFor(const AnySparse& a, int64_t columns = 1) {
   return host::WidthFor((a.n + a.nonzeros) * columns);
 }

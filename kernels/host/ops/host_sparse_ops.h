@@ -8,8 +8,9 @@
 
 namespace crout::host {
 
-// Everything has happened when a call returns. Used by one thread at a time, beside other ops on
-// the same executor. Each line of a result is one thread's: no bits depend on their number.
+// Synchronous: work is done when a call returns. One thread at a time may use an object; other ops
+// may use the same executor concurrently. One thread computes each line of a result, so the bits do
+// not depend on the number of threads.
 class HostSparseOps final : public SparseOps {
  public:
   HostSparseOps(Executor& executor, DeviceReport& report) : executor_(executor), report_(report) {}

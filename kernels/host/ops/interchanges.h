@@ -1,4 +1,4 @@
-// Row interchanges of a factorization, applied to right-hand sides.
+// Applies the row interchanges of a factorization to right-hand sides.
 #ifndef CROUT_KERNELS_HOST_OPS_INTERCHANGES_H_
 #define CROUT_KERNELS_HOST_OPS_INTERCHANGES_H_
 
@@ -11,7 +11,7 @@ namespace crout::host {
 
 enum class InterchangeOrder : uint8_t { kForward, kBackward };
 
-// Forward: b := P b; backward: b := P^T b, where PA = LU. ipiv: 1-based, one for each row of b.
+// Forward: b := P b. Backward: b := P^T b. PA = LU; `ipiv` holds one 1-based row per row of b.
 template <class T>
 void ApplyInterchanges(const int64_t* ipiv, InterchangeOrder order, const MatrixView<T>& b) {
   for (int64_t j = 0; j < b.cols; ++j) {

@@ -1,5 +1,4 @@
-// Reductions in independent lanes, so that the compiler can use vector registers without changing
-// the result.
+// Reductions in independent lanes, which compilers can vectorize without changing the result.
 #ifndef CROUT_KERNELS_HOST_OPS_LANES_H_
 #define CROUT_KERNELS_HOST_OPS_LANES_H_
 
@@ -15,20 +14,18 @@ namespace crout::host {
 
 inline constexpr int kLanes = 8;
 
-// In the one order in which lanes are added up.
+// Adds the lanes in a fixed order.
 inline double SumOfLanes(const double (&sum)[kLanes]) {
   return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
 }
 
-// Variables of a loop's body that are more than numbers keep it out of vector registers: those of a
-// function do not.
+// A function, because compilers do not vectorize loops whose body declares variables of class type.
 template <class Sum, class Term>
 CROUT_PART_OF_CLONES void AddTerm(const Term& term, int64_t i, Sum& sum) {
   sum += term(i);
 }
 
-// Sum of term(i) for i in [0, count), which are of type Sum: in lanes, and these one after the
-// other.
+// Sum of term(i), of type Sum, for i in [0, count): summed in lanes, then lane by lane.
 template <class Sum, class Term>
 CROUT_PART_OF_CLONES Sum SumInLanes(int64_t count, const Term& term) {
   Sum lanes[kLanes] = {};
@@ -43,7 +40,7 @@ CROUT_PART_OF_CLONES Sum SumInLanes(int64_t count, const Term& term) {
   return sum;
 }
 
-// x^T y of `count` elements in float64, or complex128.
+// x^T y over `count` elements, in float64 or complex128.
 template <class T, class Y>
 CROUT_PART_OF_CLONES WideType<T> DotInLanes(const T* x, const Y* y, int64_t count) {
   const auto term = [x, y](int64_t i) { return LoadWide(x + i) * LoadWide(y + i); };
@@ -55,7 +52,7 @@ CROUT_PART_OF_CLONES WideType<T> DotInLanes(const T* x, const Y* y, int64_t coun
   }
 }
 
-// Largest of 0 and value(i) for i in [0, count); NaN values are passed over.
+// Largest of 0 and value(i) for i in [0, count). Ignores NaN.
 template <class T, class Value>
 CROUT_PART_OF_CLONES T MaxInLanes(int64_t count, const Value& value) {
   T max = 0;
@@ -67,7 +64,7 @@ CROUT_PART_OF_CLONES T MaxInLanes(int64_t count, const Value& value) {
   return max;
 }
 
-// Of |x_i|, i in [0, count), in float64; NaN is passed over in the largest.
+// Maximum and sum of |x_i| for i in [0, count), in float64. The maximum ignores NaN.
 struct Moduli {
   double max = 0;
   double sum = 0;
@@ -80,7 +77,7 @@ CROUT_PART_OF_CLONES double SquareOf(const T* x) {
   return wide.re * wide.re + wide.im * wide.im;
 }
 
-// Whether a largest square has not overflowed, nor squares that count beside it underflowed.
+// True if the largest square did not overflow and no square that matters next to it underflowed.
 constexpr bool IsInRange(double square) { return square > 0x1p-860 && square < 0x1p1020; }
 
 template <class T>
@@ -96,7 +93,7 @@ CROUT_PART_OF_CLONES Moduli TakeModuli(const T* x, int64_t count) {
   return {MaxInLanes<double>(count, modulus), SumInLanes<double>(count, modulus)};
 }
 
-// Largest |x_i| of i in [0, count), NaN aside.
+// Largest |x_i| for i in [0, count). Ignores NaN.
 template <class T>
 CROUT_PART_OF_CLONES double MaxAbs(const T* x, int64_t count) {
   if constexpr (kIsComplex<T>) {

@@ -1,11 +1,11 @@
-// LAPACK's routines of LU factorizations on views, for all four types; see blas.h for where they
-// may be called. Each returns LAPACK's info: -k where argument k was refused.
+// LAPACK's LU routines on views, for all four types. See blas.h for where to call them. Each
+// returns LAPACK's info; -k means that argument k was rejected.
 #ifndef CROUT_KERNELS_HOST_OPS_LAPACK_H_
 #define CROUT_KERNELS_HOST_OPS_LAPACK_H_
 
 #include <complex>
 
-// What lapacke.h is to take for complex numbers: C's _Complex is not a type of C++.
+// Makes lapacke.h use C++ complex types: C's _Complex is not a C++ type.
 #define lapack_complex_float std::complex<float>
 #define lapack_complex_double std::complex<double>
 #include <lapacke.h>
@@ -14,8 +14,8 @@
 
 namespace crout::host {
 
-// A := L U, PA = LU with ipiv[0, min(rows, cols)), 1-based rows of `a`. k > 0: u_kk is exactly
-// zero.
+// Factors `a` in place: PA = LU. ipiv[0, min(rows, cols)) holds 1-based rows of `a`. Returns k > 0
+// if u_kk is exactly zero.
 template <class T>
 lapack_int Getrf(const MatrixView<T>& a, lapack_int* ipiv) {
   const auto call = [&](auto getrf) {
@@ -27,7 +27,7 @@ lapack_int Getrf(const MatrixView<T>& a, lapack_int* ipiv) {
   if constexpr (kDTypeOf<T> == DType::kComplex128) return call(LAPACKE_zgetrf_work);
 }
 
-// b := op(A)^-1 b with what Getrf left.
+// b := op(A)^-1 b, with the results of Getrf.
 template <class T>
 lapack_int Getrs(Op op, const MatrixView<T>& lu, const lapack_int* ipiv, const MatrixView<T>& b) {
   const char trans = op == Op::kNone ? 'N' : op == Op::kTranspose ? 'T' : 'C';
@@ -40,7 +40,7 @@ lapack_int Getrs(Op op, const MatrixView<T>& lu, const lapack_int* ipiv, const M
   if constexpr (kDTypeOf<T> == DType::kComplex128) return call(LAPACKE_zgetrs_work);
 }
 
-// Exchanges rows k and ipiv[k - 1] of `a`, for k in [first, last] in turn, all 1-based.
+// Exchanges rows k and ipiv[k - 1] of `a`, for k = first, ..., last in order, all 1-based.
 template <class T>
 lapack_int Laswp(const MatrixView<T>& a, lapack_int first, lapack_int last,
                  const lapack_int* ipiv) {

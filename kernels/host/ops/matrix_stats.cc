@@ -14,7 +14,7 @@
 namespace crout::host {
 namespace {
 
-// A packed matrix as `lines` contiguous runs (columns, or rows) of `length` elements.
+// A packed matrix as `lines` contiguous columns or rows of `length` elements.
 template <class T>
 struct Lines {
   const T* data;
@@ -25,10 +25,10 @@ struct Lines {
 constexpr int64_t kBlock = 512;  // Elements of a line that one task sums: a few KiB, in cache.
 
 constexpr int64_t kSums = Scratch::Count<double>();
-constexpr int64_t kBlocks = kSums / kBlock;  // of which it holds the sums across lines
+constexpr int64_t kBlocks = kSums / kBlock;  // blocks whose cross sums fit into half the scratch
 
-// Sums |a| of elements [begin, end) of each of `in` into `line_sums`, and adds them up across lines
-// to `cross_sums` (indexed from begin). Returns the largest |a|, NaN aside.
+// For elements [begin, end) of every line of `in`: writes the line's sum of |a| to `line_sums`, and
+// adds |a| to `cross_sums`, whose index starts at begin. Returns the largest |a|, ignoring NaN.
 template <class T>
 CROUT_VECTOR_CLONES double SumBlock(const Lines<T>& in, int64_t begin, int64_t end,
                                     double* line_sums, double* cross_sums) {
@@ -61,7 +61,7 @@ int64_t FirstWhere(const Lines<T>& in, Predicate predicate) {
   return found == end ? -1 : found - in.data;
 }
 
-// to := max(to, v), and NaN for good once either was.
+// to := max(to, v). Becomes NaN, and stays NaN, once `to` or v is NaN.
 void Raise(double& to, double v) { to = std::isnan(to) || v <= to ? to : v; }
 
 double MaxOrNan(const double* x, int64_t count) {
@@ -71,19 +71,19 @@ double MaxOrNan(const double* x, int64_t count) {
 }
 
 struct Norms {
-  double line = 0;   // largest sum of a line
-  double cross = 0;  // and across lines
+  double line = 0;   // largest sum along a line
+  double cross = 0;  // largest sum across lines
   double max_abs = 0;
 };
 
-// The sums across lines of up to kBlocks blocks lie in the first half of `scratch`, those of lines,
-// for each block and as many lines as fit, in the second.
+// The first half of `scratch` holds the sums across lines, for up to kBlocks blocks. The second
+// half holds the sums along lines, for each block and as many lines as fit.
 template <class T>
 Norms TakeNorms(int cores, const Lines<T>& in, Scratch& scratch) {
   auto* const cross_sums = scratch.first<double>();
   auto* const line_sums = scratch.second<double>();  // blocks x lines
-  // Of longer lines the sums are kept between two groups of blocks: there are so few of them that
-  // it is under 2^-16 of the matrix.
+  // For longer lines, keeps the sums along lines between groups of blocks. Such matrices have so
+  // few lines that this takes under 2^-16 of the matrix's memory.
   std::vector<double> kept(in.length > kSums ? in.lines : 0);
   std::array<double, kBlocks> block_max = {};
   Norms norms;
@@ -121,7 +121,7 @@ MatrixStats Compute(int cores, const Lines<T>& in, bool row_major, DType convert
   stats.norm_one = row_major ? norms.cross : norms.line;
   stats.norm_inf = row_major ? norms.line : norms.cross;
   stats.max_abs = norms.max_abs;
-  // Searched for only when known to be there (or when a sum of finite entries overflowed).
+  // Search only if a norm is not finite. The cause can also be an overflow of finite entries.
   if (!std::isfinite(norms.line)) {
     stats.first_non_finite = FirstWhere(in, [](T v) { return !IsFinite(v); });
   }
@@ -133,8 +133,8 @@ MatrixStats Compute(int cores, const Lines<T>& in, bool row_major, DType convert
   return stats;
 }
 
-// |a| summed over column j, with the bits that SumBlock's sums have of the dense form: in the same
-// lanes and blocks, where zeros add nothing.
+// Sum of |a| over column j, with the bits of SumBlock's sums for the dense form: same lanes and
+// blocks, and zeros add nothing.
 template <class T>
 double ColumnSum(const SparseView<T>& a, int64_t j) {
   double total = 0;
@@ -151,7 +151,7 @@ double ColumnSum(const SparseView<T>& a, int64_t j) {
   return total + SumOfLanes(sum);
 }
 
-// The same over row i: across the lines, SumBlock adds one after the other.
+// Sum of |a| over row i. Across lines, SumBlock also adds one element after the other.
 template <class T>
 double RowSum(const SparseView<T>& a, int64_t i) {
   double sum = 0;
@@ -159,7 +159,8 @@ double RowSum(const SparseView<T>& a, int64_t i) {
   return sum;
 }
 
-// Of the first entry, by columns, the offset in the dense form; -1 if there is none.
+// Offset, in the dense form, of the first entry by columns that satisfies the predicate; -1 if
+// none.
 template <class T, class Predicate>
 int64_t FirstWhere(const SparseView<T>& a, Predicate predicate) {
   for (int64_t j = 0; j < a.n; ++j) {
@@ -170,11 +171,11 @@ int64_t FirstWhere(const SparseView<T>& a, Predicate predicate) {
   return -1;
 }
 
-// The largest of what some lines, rows and columns, have.
+// Maxima over some rows and columns.
 struct Maxima {
   double column_sum = 0;
   double row_sum = 0;
-  double max_abs = 0;  // NaN aside
+  double max_abs = 0;  // ignores NaN
 };
 
 template <class T>

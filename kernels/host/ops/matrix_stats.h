@@ -1,4 +1,4 @@
-// Norms of a packed matrix and where it is not finite, in one pass.
+// Norms of a packed matrix and the position of its first non-finite entry, in one pass.
 #ifndef CROUT_KERNELS_HOST_OPS_MATRIX_STATS_H_
 #define CROUT_KERNELS_HOST_OPS_MATRIX_STATS_H_
 
@@ -8,12 +8,12 @@
 
 namespace crout::host {
 
-// `cores` as for ParallelFor; the result does not depend on it. `converted_to`: the type whose
-// overflow is looked for.
+// Computes the statistics. `cores` as for ParallelFor; the result does not depend on it.
+// `converted_to` is the type checked for overflow.
 MatrixStats ComputeMatrixStats(int cores, const PackedMatrix& in, DType converted_to,
                                Scratch& scratch);
 
-// What is said of the dense form, packed by columns, to the bit.
+// The same for a sparse matrix, with the bits of its dense form packed by columns.
 MatrixStats ComputeMatrixStats(int cores, const AnySparse& in, DType converted_to);
 
 }  // namespace crout::host

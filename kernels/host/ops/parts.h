@@ -1,5 +1,5 @@
-// A complex number as its two parts: compilers use vector registers for loops over real numbers,
-// and not for those over complex ones.
+// A complex number as two real numbers, because compilers do not vectorize loops over complex
+// numbers.
 #ifndef CROUT_KERNELS_HOST_OPS_PARTS_H_
 #define CROUT_KERNELS_HOST_OPS_PARTS_H_
 
@@ -29,7 +29,7 @@ struct ComplexParts {
   }
 };
 
-// What a T is in such a loop: a real number itself.
+// The type that replaces T in such loops; T itself if it is real.
 template <class T>
 using Parts = std::conditional_t<kIsComplex<T>, ComplexParts<RealPart<T>>, T>;
 

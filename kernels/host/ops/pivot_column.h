@@ -1,4 +1,4 @@
-// A column as Gaussian elimination with partial pivoting looks at it.
+// Operations of Gaussian elimination with partial pivoting on one column.
 #ifndef CROUT_KERNELS_HOST_OPS_PIVOT_COLUMN_H_
 #define CROUT_KERNELS_HOST_OPS_PIVOT_COLUMN_H_
 
@@ -11,8 +11,8 @@
 
 namespace crout::host {
 
-// The first of the largest elements of x[begin, end) by cabs1, NaN aside; `begin` if there are only
-// zeros. What LAPACK's I?AMAX is to ?GETF2.
+// First of the largest elements of x[begin, end) by cabs1, ignoring NaN; `begin` if all are zero.
+// This is I?AMAX as LAPACK's ?GETF2 uses it.
 template <class T>
 CROUT_PART_OF_CLONES int64_t PivotRow(const T* x, int64_t begin, int64_t end) {
   const auto largest =
@@ -23,7 +23,7 @@ CROUT_PART_OF_CLONES int64_t PivotRow(const T* x, int64_t begin, int64_t end) {
   return row;
 }
 
-// x := x / pivot, by the pivot's reciprocal where that loses nothing.
+// x := x / pivot. Multiplies by the reciprocal if it is safely in range.
 template <class T>
 CROUT_PART_OF_CLONES void DivideByPivot(T* x, int64_t count, T pivot) {
   constexpr RealPart<T> kSmallest = 4 * std::numeric_limits<RealPart<T>>::min();

@@ -17,7 +17,7 @@ namespace crout::host {
 namespace {
 
 constexpr int64_t kPanel = 64;  // Columns of `a` converted at a time.
-// Columns multiplied by a sparse row at a time.
+// Columns multiplied by one sparse row together.
 constexpr std::integral_constant<int, 8> kTogether;
 
 struct Range {
@@ -38,9 +38,9 @@ void AddProduct(T alpha, Op op, const MatrixView<T>& a, const MatrixView<T>& x,
   MultiplyAdd(alpha, op, a, x, T{1}, w);
 }
 
-// For w := w + op(f(a)) x, tile by tile: fill(part, tile) makes f of a part of `a` in the first
-// half of `scratch`, in type T, and multiply(tile, from, to) adds what it is in the product: rows
-// `to` of w += op(tile) rows `from` of x.
+// Computes w := w + op(f(a)) x tile by tile. fill(part, tile) computes f of a part of `a` into
+// `tile`, in the first half of `scratch` and in type T. multiply(tile, from, to) adds op(tile)
+// times the rows `from` of x to the rows `to` of w.
 template <class T, class Fill, class Multiply>
 void ForTiles(const AnyMatrix& a, Op op, Scratch& scratch, Fill fill, Multiply multiply) {
   constexpr int64_t kRows = Scratch::Count<T>() / kPanel;
@@ -57,8 +57,8 @@ void ForTiles(const AnyMatrix& a, Op op, Scratch& scratch, Fill fill, Multiply m
   }
 }
 
-// out(i, j) := combine(b(i, j), sum over k of term(op(a)(i, k), x(k, j))), the sums in the order of
-// k. T: of the vectors; Out: of the sums.
+// out(i, j) := combine(b(i, j), sum over k of term(op(a)(i, k), x(k, j))). Sums run in the order of
+// k. T is the type of the vectors, Out the type of the sums.
 template <class T, class Out, class Term, class Combine>
 void SumRows(int cores, const AnySparse& a, Op op, const MatrixView<T>& x, const MatrixView<T>& b,
              const MatrixView<Out>& out, Term term, Combine combine) {
@@ -67,7 +67,7 @@ void SumRows(int cores, const AnySparse& a, Op op, const MatrixView<T>& x, const
     if constexpr (kIsComplex<Entry> == kIsComplex<T>) {
       const SparseView<Entry> view = a.As<Entry>();
       ParallelFor(cores, a.n, [&](int64_t i) {
-        // Sums of several columns side by side: each alone would wait for its last addition.
+        // Several columns at once: with a single column, each addition would wait for the last.
         const auto sum_columns = [&]<int kCount>(int64_t j, std::integral_constant<int, kCount>) {
           Out sum[kCount] = {};
           view.ForRow(op, i, [&](int64_t k, Entry v) {
@@ -124,7 +124,7 @@ double BackwardError(double norm_op_a, const MatrixView<T>& x, const MatrixView<
     if (!std::isfinite(norm_op_a + x_max) || !std::isfinite(b_max) || !std::isfinite(r_max)) {
       return std::numeric_limits<double>::quiet_NaN();
     }
-    // Extended range: the product overflows before the quotient is out of float64's.
+    // Extended range, because the product can overflow even when the quotient fits float64.
     const long double scale = static_cast<long double>(norm_op_a) * x_max + b_max;
     if (r_max > 0) worst = std::max(worst, static_cast<double>(r_max / scale));
   }
@@ -183,7 +183,7 @@ void AddAbsProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
         TakeMagnitudes(cores, part, tile);
       },
       [&](const MatrixView<double>& tile, Range from, Range to) {
-        // |x| by as many columns as the other half holds.
+        // |x| for as many columns as fit into the other half.
         const int64_t together = Scratch::Count<double>() / from.count;
         for (int64_t j = 0; j < x.cols; j += together) {
           const int64_t width = std::min(together, x.cols - j);

@@ -1,4 +1,4 @@
-// Memory in which operations work.
+// Scratch memory for matrix operations.
 #ifndef CROUT_KERNELS_HOST_OPS_SCRATCH_H_
 #define CROUT_KERNELS_HOST_OPS_SCRATCH_H_
 
@@ -8,14 +8,14 @@
 
 namespace crout::host {
 
-// Two halves of a fixed size, whatever the matrices: a cost of the context that it belongs
-// to, which no job is charged for. Pages that nothing was written to take no memory. Used by one
-// operation at a time.
+// Two halves of fixed size for matrices of any size. The memory belongs to the context and is not
+// charged to jobs. Pages that were never written take no memory. One operation at a time may use
+// it.
 class Scratch {
  public:
   static constexpr int64_t kHalfBytes = int64_t{1} << 20;
 
-  // Elements of T that fit into one of the two halves.
+  // Number of elements of T that fit into one half.
   template <class T>
   static constexpr int64_t Count() {
     return kHalfBytes / static_cast<int64_t>(sizeof(T));

@@ -1,15 +1,16 @@
-// Functions compiled for several instruction sets, of which the machine's best runs.
+// Functions compiled for several instruction sets. The best one for the machine is chosen at load
+// time.
 #ifndef CROUT_KERNELS_HOST_OPS_VECTOR_CLONES_H_
 #define CROUT_KERNELS_HOST_OPS_VECTOR_CLONES_H_
 
 #include "kernels/util/sanitizers.h"
 
-// For passes over a matrix that are short of arithmetic, where the distribution's baseline (two
-// float64 at a time) is what limits them. Results do not depend on the clone: such a function adds
-// in the order that its source says, and its file is compiled with -ffp-contract=off, since only
-// some clones have an instruction that adds a product without rounding it.
+// For passes over a matrix that are limited by arithmetic in the distribution's baseline
+// instruction set (two float64 at a time). Results do not depend on the chosen clone: such
+// functions add in the order of the source, and their files are compiled with -ffp-contract=off,
+// because only some clones have fused multiply-add.
 //
-// The loader chooses the clone before a sanitizer's runtime is ready: none there.
+// Disabled under sanitizers: the loader chooses the clone before their runtime is ready.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(CROUT_ADDRESS_SANITIZED) && !defined(CROUT_THREAD_SANITIZED)
 #define CROUT_VECTOR_CLONES \
@@ -18,8 +19,8 @@
 #define CROUT_VECTOR_CLONES
 #endif
 
-// Of functions that such a one calls in its loops: compiled for a clone's instructions is only what
-// is part of the clone.
+// For functions called in the loops of a clone. They must be inlined to be compiled for its
+// instruction set.
 #define CROUT_PART_OF_CLONES __attribute__((always_inline)) inline
 
 #endif  // CROUT_KERNELS_HOST_OPS_VECTOR_CLONES_H_

@@ -14,15 +14,15 @@
 namespace crout::host {
 namespace {
 
-// The product of two float64 numbers, and any sum of them, is inside.
+// Holds products of two float64 numbers, and sums of such products, without overflow.
 using Wide = long double;
 static_assert(std::numeric_limits<Wide>::max_exponent >
               2 * std::numeric_limits<double>::max_exponent + 64);
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr int64_t kRows = 64;  // of op(A) at a time
+constexpr int64_t kRows = 64;  // rows of op(A) processed together
 
-// In that range: real, or complex as T is.
+// Extended-range number type: real or complex as T is.
 template <class T>
 using WideNumber = std::conditional_t<kIsComplex<T>, std::complex<Wide>, Wide>;
 
@@ -31,8 +31,8 @@ WideNumber<T> InWideRange(T x) {
   return WideNumber<T>(x);
 }
 
-// The largest |entry| of column j, which of complex ones may be beyond float64's range; NaN or Inf
-// if one is.
+// Largest |entry| of column j, NaN or Inf if any entry is. For complex entries it can exceed
+// float64's range.
 template <class T>
 Wide LargestInColumn(const MatrixView<T>& m, int64_t j) {
   Wide largest = 0;
@@ -44,10 +44,10 @@ Wide LargestInColumn(const MatrixView<T>& m, int64_t j) {
   return largest;
 }
 
-// Sums for rows [begin, begin + kRows) of op(A).
+// Sums for the rows [begin, begin + kRows) of op(A).
 template <class T>
 struct Sums {
-  // For row i of those: an element of op(A), and of x what it is multiplied by.
+  // Adds an element of op(A) in row begin + i, and the element of x that it multiplies.
   void Add(int64_t i, T stored, WideType<T> x) {
     const WideNumber<T> element = InWideRange(stored);
     const WideNumber<T> factor = InWideRange(x);
@@ -75,7 +75,7 @@ Sums<T> SumRows(const MatrixView<const T>& a, Op op, const WideType<T>* x, int64
   return sums;
 }
 
-// In the order of the dense form, where zeros add nothing.
+// Sums in the order of the dense form, in which zeros add nothing.
 template <class T>
 Sums<T> SumRows(const SparseView<T>& a, Op op, const WideType<T>* x, int64_t begin, int64_t count) {
   Sums<T> sums;
@@ -85,7 +85,7 @@ Sums<T> SumRows(const SparseView<T>& a, Op op, const WideType<T>* x, int64_t beg
   return sums;
 }
 
-// The largest of what some rows have. Finite wherever a, x and b are.
+// Maxima over some rows. Finite if a, x and b are.
 struct Maxima {
   void Raise(const Maxima& other) {
     residual = std::max(residual, other.residual);
@@ -98,13 +98,13 @@ struct Maxima {
   double componentwise = 0;
 };
 
-// The guard is about underflow: what is beyond float64's range needs none.
+// The guard handles underflow and is not needed beyond float64's range.
 double ComponentError(const ComponentwiseGuard& guard, Wide r, Wide w) {
   if (w > std::numeric_limits<double>::max()) return static_cast<double>(r / w);
   return guard.Error(static_cast<double>(r), static_cast<double>(w));
 }
 
-// Fills rows [begin, begin + count) of r.
+// Fills rows [begin, begin + count) of r and returns their maxima.
 template <class T, class Matrix>
 Maxima MeasureRows(const Matrix& a, Op op, const WideType<T>* x, const WideType<T>* b,
                    WideType<T>* r, int64_t begin, int64_t count, const ComponentwiseGuard& guard) {

@@ -1,4 +1,4 @@
-// Residuals of systems whose numbers are near the end of float64's range.
+// Residuals of systems with numbers close to the limits of float64's range.
 #ifndef CROUT_KERNELS_HOST_OPS_WIDE_RANGE_RESIDUAL_H_
 #define CROUT_KERNELS_HOST_OPS_WIDE_RANGE_RESIDUAL_H_
 
@@ -7,8 +7,8 @@
 
 namespace crout::host {
 
-// As MatrixOps::WideRangeResidual; of a sparse matrix to the bits of its dense form. `cores` as for
-// ParallelFor; the result does not depend on it.
+// Implements MatrixOps::WideRangeResidual; a sparse matrix gives the bits of its dense form.
+// `cores` as for ParallelFor; the result does not depend on it.
 ResidualStats ComputeWideRangeResidual(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
                                        const AnyMatrix& b, const AnyMatrix& r);
 ResidualStats ComputeWideRangeResidual(int cores, const AnySparse& a, Op op, const AnyMatrix& x,

@@ -1,4 +1,4 @@
-// Solves with the conjugate transpose by those with the transpose.
+// Reduces solves with the conjugate transpose to solves with the transpose.
 #ifndef CROUT_KERNELS_HOST_SOLVE_CONJUGATE_H_
 #define CROUT_KERNELS_HOST_SOLVE_CONJUGATE_H_
 
@@ -9,8 +9,8 @@
 
 namespace crout::host {
 
-// b := conj(b). A^H X = B is A^T conj(X) = conj(B): before and after a solve with the transpose
-// this makes it one with the conjugate transpose, exactly. Nothing for real types.
+// b := conj(b). A^H X = B is equivalent to A^T conj(X) = conj(B). Calling this before and after a
+// solve with A^T gives a solve with A^H, exactly. Does nothing for real types.
 template <class T>
 void Conjugate([[maybe_unused]] const MatrixView<T>& b) {
   if constexpr (kIsComplex<T>) {

@@ -25,7 +25,7 @@ class HostGetrs final : public TriangularSolver {
            SolveFlops(n, nrhs) / (kVendorFlopsPerCore * RateFactor(dtype));
   }
 
-  // LAPACK's 32-bit pivots.
+  // Holds LAPACK's 32-bit pivots.
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t n, int64_t) const override {
     return MatrixBytes(n, 1, DType::kFloat32);
   }

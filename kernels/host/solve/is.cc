@@ -11,8 +11,8 @@
 namespace crout::host {
 namespace {
 
-// One triangle of a factor, or its transpose, as rows in the order of substitution: row 0 depends
-// on nothing, row i on those before it.
+// One triangle of a factor, or its transpose, with rows in the order of substitution: row i depends
+// only on the rows before it.
 template <class T>
 class Triangle {
  public:
@@ -20,12 +20,12 @@ class Triangle {
       : lu_(lu), transposed_(transposed), forward_(lower != transposed), unit_(unit) {}
 
   int64_t order() const { return lu_.rows; }
-  // Row i's place in a right-hand side.
+  // Index of row i in a right-hand side.
   int64_t Place(int64_t i) const { return forward_ ? i : lu_.rows - 1 - i; }
   T Diagonal(int64_t place) const { return unit_ ? T{1} : lu_(place, place); }
 
-  // y := y - t[final:, from:to] x[from:to] with t's strict triangle, rows and columns in the order
-  // of substitution, x and y by place. Along the columns in memory, whichever those are.
+  // y := y - t[final:, from:to] x[from:to], with t's strict triangle. Rows and columns are in the
+  // order of substitution; x and y are indexed by Place(). Runs along the columns in memory.
   void Subtract(int64_t final, int64_t from, int64_t to, const T* x, T* y) const {
     if (transposed_) {
       for (int64_t i = final; i < order(); ++i)
@@ -43,7 +43,7 @@ class Triangle {
   }
 
  private:
-  // t[i, from:to] x[from:to], where t is transposed.
+  // t[i, from:to] x[from:to], if t is transposed.
   T RowTimes(int64_t i, int64_t from, int64_t to, const T* x) const {
     if (from >= to) return T{0};
     const T* row = &lu_(0, Place(i));
@@ -60,16 +60,17 @@ class Triangle {
   const bool unit_;
 };
 
-// Jacobi's iteration on T x = b: x := D^-1 (b - (T - D) x), from x = D^-1 b. The iteration's matrix
-// is nilpotent. When a sweep's first change is row f, the rows before it are final, and so is f
-// after the next: at most `order` sweeps change anything.
+// Jacobi iteration for T x = b: x := D^-1 (b - (T - D) x), starting from x = D^-1 b. The iteration
+// matrix is nilpotent. If row f is the first that a sweep changes, rows up to f are final
+// afterwards, so at most `order` sweeps change anything.
 template <class T>
 class TriangularIteration {
  public:
   TriangularIteration(const Triangle<T>& triangle, RealPart<T> tolerance)
       : t_(triangle), tolerance_(tolerance) {}
 
-  // `b`: the right-hand side, used up; `next`: scratch. Both of length `order`, as x.
+  // `b` is the right-hand side and is overwritten; `next` is scratch. `b`, `next` and `x` have
+  // length `order`.
   void Solve(T* b, T* next, T* x) const {
     const int64_t n = t_.order();
     for (int64_t i = 0; i < n; ++i) x[i] = b[i] / t_.Diagonal(i);
@@ -80,8 +81,8 @@ class TriangularIteration {
   }
 
  private:
-  // Sweeps the rows from `final` on; returns the first that is not final yet: one after the first
-  // that changed, or `order` if none did.
+  // Sweeps the rows from `final` on. Returns the first row that is not final yet: one after the
+  // first row that changed, or `order` if none did.
   int64_t Sweep(int64_t final, const T* b, T* next, T* x) const {
     const int64_t n = t_.order();
     std::copy_n(b, n, next);
@@ -90,7 +91,7 @@ class TriangularIteration {
     for (int64_t i = final; i < n; ++i) {
       const int64_t place = t_.Place(i);
       const T now = next[place] / t_.Diagonal(place);
-      // NaN and Inf never pass for converged.
+      // NaN and Inf never count as converged.
       if (!HasConverged(x[place], now, tolerance_)) changed = std::min(changed, i + 1);
       x[place] = now;
     }
@@ -126,7 +127,7 @@ class HostIs final : public TriangularSolver {
     return kTraits;
   }
 
-  // Some tens of sweeps where the factor is diagonally dominant.
+  // Assumes 50 sweeps, as for diagonally dominant factors.
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
     constexpr double kSweeps = 50;
     return 2 * kCallSeconds +
@@ -134,7 +135,7 @@ class HostIs final : public TriangularSolver {
                       SolveFlops(n, nrhs) / (kReferenceFlopsPerCore * RateFactor(dtype)));
   }
 
-  // Two columns for each core.
+  // Holds two columns per core.
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t) const override {
     return MatrixBytes(n, 2 * executor_.budget().total(), dtype);
   }
@@ -155,7 +156,7 @@ class HostIs final : public TriangularSolver {
   template <class T>
   void SolveAll(const FactorView& factor, Op op, RealPart<T> tolerance, const MatrixView<T>& b,
                 T* scratch, int cores) const {
-    if (b.rows == 0) return;  // with no data, that may be null
+    if (b.rows == 0) return;  // lu.data and b.data may be null
     const bool unit_in_l = factor.unit_diagonal == UnitDiagonal::kL;
     if (op == Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kForward, b);
     if (op == Op::kConjugateTranspose) Conjugate(b);

@@ -1,4 +1,4 @@
-// The triangular solvers of the host device, in all four types.
+// Triangular solvers of the host device, for all four types.
 #ifndef CROUT_KERNELS_HOST_SOLVE_SOLVERS_H_
 #define CROUT_KERNELS_HOST_SOLVE_SOLVERS_H_
 
@@ -9,21 +9,21 @@
 
 namespace crout::host {
 
-// "getrs": OpenBLAS's xGETRS; unit diagonal in L.
+// "getrs": OpenBLAS's xGETRS. Unit diagonal in L.
 std::unique_ptr<TriangularSolver> MakeGetrs(Executor& executor);
 
-// "trsm": row interchanges and two calls of BLAS xTRSM; either unit diagonal.
+// "trsm": row interchanges and two calls of BLAS xTRSM. Unit diagonal in L or U.
 std::unique_ptr<TriangularSolver> MakeTrsm(Executor& executor);
 
-// "ss": sequential forward and backward substitution, the reference; either unit diagonal. One
-// core.
+// "ss": sequential forward and backward substitution, the reference. Unit diagonal in L or U. Uses
+// one core.
 std::unique_ptr<TriangularSolver> MakeSs(Executor& executor);
 
-// "is": iterative substitution after Cejka (2023), Jacobi's sweeps on each triangle from the
-// right-hand side scaled by the diagonal, until no element changes by more than the tolerance (of
-// complex numbers |Re| + |Im|, Abs1); either unit diagonal. The iteration's matrix is nilpotent: at
-// most n sweeps of each triangle, after which the result is that of substitution. NaN never passes
-// for converged.
+// "is": iterative substitution (Cejka 2023). Unit diagonal in L or U. Applies Jacobi sweeps to each
+// triangle, starting from the right-hand side divided by the diagonal, until no element changes by
+// more than the tolerance (|Re| + |Im| for complex numbers, Abs1). NaN never counts as converged.
+// The iteration matrix is nilpotent: after at most n sweeps per triangle the result is that of
+// substitution.
 std::unique_ptr<TriangularSolver> MakeIs(Executor& executor);
 
 }  // namespace crout::host

@@ -1,4 +1,4 @@
-// Solves with an LU factor by plain substitution, which divides by each pivot.
+// Solves with an LU factor by substitution, dividing by each pivot.
 #ifndef CROUT_KERNELS_HOST_SOLVE_SUBSTITUTION_H_
 #define CROUT_KERNELS_HOST_SOLVE_SUBSTITUTION_H_
 
@@ -13,7 +13,7 @@
 
 namespace crout::host {
 
-// One right-hand side at a time; every loop over a column of the factor has unit stride.
+// Solves for one right-hand side at a time. Every loop over a column of the factor has unit stride.
 template <class T>
 class Substitution {
  public:
@@ -59,7 +59,7 @@ class Substitution {
 // b := op(A)^-1 b.
 template <class T>
 void Substitute(const FactorView& factor, Op op, const MatrixView<T>& b) {
-  if (b.rows == 0) return;  // with no data, that may be null
+  if (b.rows == 0) return;  // lu.data and b.data may be null
   const Substitution<T> substitution(factor.lu.As<T>(), factor.unit_diagonal == UnitDiagonal::kL);
   if (op == Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kForward, b);
   if (op == Op::kConjugateTranspose) Conjugate(b);
@@ -76,8 +76,8 @@ void Substitute(const FactorView& factor, Op op, const MatrixView<T>& b) {
   if (op != Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kBackward, b);
 }
 
-// Whether the reciprocals of the pivots in U are finite. OpenBLAS multiplies by them in its getrf
-// and its triangular solves, where those of subnormal pivots make NaN of zeros.
+// True if the reciprocals of U's pivots are finite. OpenBLAS multiplies by them in getrf and in
+// triangular solves, where infinite reciprocals of subnormal pivots turn zeros into NaN.
 template <class T>
 bool HasReciprocals(const MatrixView<T>& lu) {
   constexpr RealPart<T> kSmallest = 4 * std::numeric_limits<RealPart<T>>::min();

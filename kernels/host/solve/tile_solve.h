@@ -1,5 +1,5 @@
-// Triangular solves with a factored tile by products alone: those with inverted diagonal leaves are
-// several times as fast as OpenBLAS's xTRSM of this size.
+// Triangular solves with a factored tile by matrix products. Products with inverted diagonal leaves
+// are several times as fast as OpenBLAS's xTRSM at this size.
 #ifndef CROUT_KERNELS_HOST_SOLVE_TILE_SOLVE_H_
 #define CROUT_KERNELS_HOST_SOLVE_TILE_SOLVE_H_
 
@@ -13,8 +13,8 @@ namespace crout::host {
 
 inline constexpr int64_t kInverseLeaf = 64;
 
-// out := the inverse of the lower triangle of `a` (unit diagonal), or of its upper triangle, zero
-// beyond the triangle. Both square.
+// out := inverse of the lower triangle of `a` (unit diagonal), or of its upper triangle, and zero
+// outside the triangle. Both matrices are square.
 template <class T>
 void InvertTriangle(const MatrixView<T>& a, bool lower, const MatrixView<T>& out) {
   const int64_t n = a.rows;
@@ -32,11 +32,12 @@ void InvertTriangle(const MatrixView<T>& a, bool lower, const MatrixView<T>& out
   }
 }
 
-// The inverses of a tile's diagonal leaves, L's and U's: 2 * kInverseLeaf columns of its height.
+// Inverses of the diagonal leaves of a tile's L and U: 2 * kInverseLeaf columns of the tile's
+// height.
 template <class T>
 class TileInverses {
  public:
-  // `lu` and `memory` outlive this; `memory` holds 2 * kInverseLeaf * lu.rows elements.
+  // `lu` and `memory` must outlive this object. `memory` holds 2 * kInverseLeaf * lu.rows elements.
   TileInverses(const MatrixView<T>& lu, T* memory)
       : lu_(lu),
         l_{memory, lu.rows, kInverseLeaf, lu.rows},

@@ -1,0 +1,107 @@
+"""When Crout pays: the table of README.md."""
+
+import math
+
+from report.table import Table, milliseconds, number
+
+# Matrices of the benchmark `python_sparse`, as the table names them.
+SPARSE = {
+    "nist/memplus.mtx.gz": "circuit memplus",
+    "poisson2d_200": "grid of 200 x 200 points",
+    "suitesparse/Pd.mtx.gz": "Pd of SuiteSparse",
+}
+INDEX_BYTES = 4
+VALUE_BYTES = 8
+
+
+def newest(some, wanted):
+    """The newest result for which `wanted` is true. Of several from one day, the one with the most cores."""
+    return max(filter(wanted, some), key=lambda result: (result["date"][:10], result.get("cores", 0)))
+
+
+def on_gpu(result):
+    return result["device"].startswith("NVIDIA")
+
+
+def record(result, key, **wanted):
+    """The first record in the result's list `key` with these values, or {}."""
+    return next((row for row in result.get(key, []) if all(row.get(name) == value for name, value in wanted.items())), {})
+
+
+def link(payload_bytes, alone, server):
+    """The slowest link over which a payload and the server's work take no longer than the caller's own process; times are seconds."""
+    if alone <= server:
+        return "never"
+    rate = 8 * payload_bytes / (alone - server)
+    return "on links from " + (f"{number(rate / 1e9, 2)} Gbit/s" if rate >= 1e8 else f"{number(rate / 1e6, 2)} Mbit/s")
+
+
+def from_system(alone, first, later):
+    """The first system of a sequence by which Crout has taken less time in total."""
+    if first <= alone:
+        return "from system 1"
+    if later >= alone:
+        return "never"
+    return f"from system {math.floor((first - later) / (alone - later)) + 1}"
+
+
+class Measured:
+    """The newest results that have what the table needs."""
+
+    def __init__(self, of_kind):
+        direct = [result for result in of_kind.get("crout", []) if not on_gpu(result)]
+        self.direct = newest(direct, lambda result: record(result, "cases", algorithm="getrf+getrs", nrhs=1, dtype="f64"))
+        service = of_kind.get("service", [])
+        self.host = newest(service, lambda result: "series" in result and not on_gpu(result))
+        self.gpu = newest(service, lambda result: "series" in result and "payload" in result and on_gpu(result))
+        self.lu, self.solve, self.sparse_gpu = (newest(of_kind.get(name, []), lambda result, key=key: key in result)
+                                                for name, key in (("gpu_lu", "square"), ("gpu_solve", "cached"), ("gpu_sparse", "beside_cudss")))
+        self.users = newest(of_kind.get("python_sparse", []), lambda result: "sparse_users" in result)
+
+    def bytes_per_second(self):
+        return 1e9 * record(self.gpu, "payload", transport="tcp")["gb_per_s_median"]
+
+    def lapack(self, n):
+        return record(self.direct, "cases", algorithm="getrf+getrs", nrhs=1, dtype="f64", n=n)["median_s"]
+
+    def dense(self, n):
+        """A new matrix and one solve."""
+        payload = VALUE_BYTES * n * n
+        server = 1e-3 * (record(self.lu, "square", rows=n, cols=n, dtype="f64")["crout_lu_ms"] +
+                         record(self.solve, "cached", n=n, nrhs=1, op="none")["crout_solve_ms"])
+        return [f"dense, n = {n:,}", "all values", milliseconds(self.lapack(n)), "–",
+                milliseconds(payload / self.bytes_per_second() + server), "H100, " + link(payload, self.lapack(n), server)]
+
+    def step(self, n, sent):
+        """A step of a series of dense matrices, timed by its client."""
+        host, gpu = (record(result, "series", n=n, sent=sent) for result in (self.host, self.gpu))
+        server = 1e-3 * (gpu["step_ms"] - gpu["receive_ms"])
+        return [f"dense, n = {n:,}, series", sent, milliseconds(self.lapack(n)), number(host["step_ms"]),
+                number(gpu["step_ms"]), "H100, " + link(gpu["bytes"], self.lapack(n), server)]
+
+    def sparse(self, matrix):
+        """A matrix of a new pattern, then new values for that pattern, each with one solve."""
+        ours = record(self.users, "sparse_users", matrix=matrix)
+        gpu = record(self.sparse_gpu, "cases", matrix=matrix)
+        values = VALUE_BYTES * ours["nonzeros"]
+        pattern = INDEX_BYTES * (ours["nonzeros"] + ours["n"] + 1)
+        gpu_times = "–"
+        if gpu:
+            transfer = [1e3 * size / self.bytes_per_second() for size in (values + pattern, values)]
+            first = transfer[0] + gpu["analysis_ms"] + gpu["numeric_ms"] + gpu["solve_ms"]
+            later = transfer[1] + gpu["again_ms"] + gpu["solve_ms"]
+            gpu_times = f"{number(first)}, then {number(later)}"
+        pays = "host, " + from_system(ours["splu_ms"], ours["first_ms"], ours["values_ms"])
+        return [f"sparse, {SPARSE[matrix]}, n = {ours['n']:,}", "new pattern, then new values", number(ours["splu_ms"]),
+                f"{number(ours['first_ms'])}, then {number(ours['values_ms'])}", gpu_times, pays]
+
+
+def table(of_kind):
+    measured = Measured(of_kind)
+    note = ("Times run from the matrix to a float64 solution with one right-hand side. In process: OpenBLAS's `getrf` and `getrs` on "
+            f"{measured.direct['cores']} cores (dense), SciPy's `splu` with its defaults on {measured.users['cores']} cores (sparse). Host: `croutd` on "
+            "an equal machine, over loopback. H100: over loopback for a series; in the other rows time on the server plus the transfer "
+            f"at {number(measured.bytes_per_second() / 1e9)} GB/s, the measured rate over loopback. System k: the first by which Crout has taken less time in total.")
+    rows = [measured.dense(1024), measured.dense(4096), measured.step(2048, "all values"), measured.step(2048, "0.1 % of the entries")]
+    rows += [measured.sparse(matrix) for matrix in SPARSE]
+    return Table("", ["system", "what is sent", "in process, ms", "host, ms", "H100, ms", "Crout pays on"], rows, note)
