@@ -39,7 +39,7 @@ def busy(result):
 
 def caution(result):
     """What a note about seconds adds where the machine was busy."""
-    return " The machine had other work meanwhile: seconds are more than they need be." if busy(result) else ""
+    return " The machine was busy with other work, so the times are too long." if busy(result) else ""
 
 
 def origins(some_cases):
