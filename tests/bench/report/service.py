@@ -50,7 +50,7 @@ TITLES = {
     "cached": ("crout_solve with a prepared factor beside cusolverDnXgetrs", "Medians, and the spread of the rounds; measured in turn."),
     "square": ("Square matrices", "Medians, and the spread of the rounds. portable: the kernels without clusters."),
     "rectangular": ("Rectangular matrices", ""),
-    "gallery": ("Accuracy on the gallery", "|PA - LU|₁ / (n |A|₁ eps), and the growth max |U| / max |A|; none if they are not finite."),
+    "gallery": ("Accuracy on the gallery", "The factor ratio |PA - LU|₁ / (n |A|₁ eps) and the growth max |U| / max |A|; none if they are not finite."),
     "kernels": ("Kernels of crout_lu by stream", "Kernels with at least 1 % of the time. Each is counted from the end of the previous kernel of its stream."),
     "factor": ("Direct methods beside the vendor's getrf", "Measured in turn."),
     "solve": ("Gauss-Jordan elimination beside getrf and getrs with n right-hand sides", "Measured in turn."),
