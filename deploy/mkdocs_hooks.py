@@ -9,7 +9,7 @@ LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 
 def pages_of(folder):
     """The pages of a folder, its index first."""
-    return sorted(folder.glob("*.md"), key=lambda path: (path.stem != "index", path.name))
+    return sorted(folder.glob("*.md"), key=lambda path: (path.stem not in ("index", "README"), path.name))
 
 
 def expand(entries, docs):
