@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+from report import results
+
 CASES = [("lu_loop", 0), ("gem", 0), ("block_lu", 64), ("block_lu", 128), ("block_lu", 256)]
 FEW, MANY = 1, 3
 TOTALS = {"instructions": "I   refs", "l1_misses": "D1  misses", "last_level_misses": "LLd misses"}
@@ -51,7 +53,7 @@ def main(bench, n="512"):
         print(rows[-1], file=sys.stderr)
     result = {"benchmark": "cache_misses"}
     result.update({key: head[key] for key in ("device", "version", "commit", "date")})
-    print(json.dumps({**result, "cache_misses": rows}, indent=1))
+    sys.stdout.write(results.text({**result, "cache_misses": rows}))
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ void Run(const std::string& device, int clients, int64_t n, const std::string& o
     AddCallCosts(subject->calls(), result["call_costs"]);
     WriteResult(result, output);
   }
-  if (output.empty()) std::cout << result.dump(2) << "\n";
+  if (output.empty()) std::cout << FormatResult(result);
 }
 
 int Main(int argc, char** argv) {

@@ -412,7 +412,7 @@ int Main(int argc, char** argv) {
       BenchSize(std::max(1, std::atoi(what.data())), limits, result, output);
     }
   }
-  if (output.empty()) std::cout << result.dump(2) << "\n";
+  if (output.empty()) std::cout << FormatResult(result);
   return 0;
 }
 

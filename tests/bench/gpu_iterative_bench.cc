@@ -310,7 +310,7 @@ int Main(const Options& options) {
       std::cerr << result["warm"].back().dump() << "\n";
     }
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

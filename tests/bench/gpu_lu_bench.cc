@@ -138,7 +138,7 @@ int Main(int argc, char** argv) {
     result["rectangular"].push_back(BenchShape<double>(context, kernels, portable, shape));
   }
   result["gallery"] = BenchLuGallery(context, kernels);
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

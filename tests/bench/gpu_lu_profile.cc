@@ -157,7 +157,7 @@ int Main(int argc, char** argv) {
     add(Profile<std::complex<float>>(cuda::Context::From(*owned), kernels, n));
     add(Profile<std::complex<double>>(cuda::Context::From(*owned), kernels, n));
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -168,7 +168,7 @@ int Main(int argc, char** argv) {
       result["schur"].push_back(BenchSchur(*context, n, leading));
     }
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -246,7 +246,7 @@ int Main(int argc, char** argv) {
       std::cerr << n << " " << family.name << "\n";
     }
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

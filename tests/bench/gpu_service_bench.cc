@@ -20,7 +20,7 @@ int Main() {
   result["concurrency"] = BenchConcurrency(*device);
   result["upload"] = BenchUpload(*device);
   result["solvers"] = BenchSolvers(*device);
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -196,7 +196,7 @@ int Main() {
       for (const int64_t nrhs : kColumns) result["cached"].push_back(bench.Solve(nrhs, op));
     }
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -512,7 +512,7 @@ int Main(int argc, char** argv) {
   }
   result["seconds"] = spent();
   WriteResult(result, arguments.output);
-  if (arguments.output.empty()) std::printf("%s\n", result.dump(1).c_str());
+  if (arguments.output.empty()) std::fputs(FormatResult(result).c_str(), stdout);
   return 0;
 }
 

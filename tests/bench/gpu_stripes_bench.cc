@@ -183,7 +183,7 @@ int Main(int argc, char** argv) {
     SolveBench(*host_context, n).Run(false, "host_", row);
     result["solve"].push_back(row);
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

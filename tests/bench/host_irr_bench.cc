@@ -200,7 +200,7 @@ int Main(int argc, char** argv) {
       }
     });
   }
-  std::printf("%s\n", result.dump(1).c_str());
+  std::fputs(FormatResult(result).c_str(), stdout);
   return 0;
 }
 

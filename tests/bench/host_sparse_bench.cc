@@ -257,7 +257,7 @@ int Main(int argc, char** argv) {
     contest.Run(rounds);
     contest.Describe(result["beside_libraries"], result["factors_beside_libraries"]);
   }
-  std::printf("%s\n", result.dump(1).c_str());
+  std::fputs(FormatResult(result).c_str(), stdout);
   return 0;
 }
 

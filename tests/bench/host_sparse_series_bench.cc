@@ -208,7 +208,7 @@ int Main(int argc, char** argv) {
                                        {"series_step_us", Median(times.step)},
                                        {"worst_backward_error", error}});
   }
-  std::printf("%s\n", result.dump(1).c_str());
+  std::fputs(FormatResult(result).c_str(), stdout);
   return 0;
 }
 

@@ -419,7 +419,7 @@ int RunSeriesBench(Device& device, const std::string& name, int argc, char** arg
       comparison.Report(with_trace, result);
     }
   }
-  std::cout << result.dump(1) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -386,7 +386,7 @@ int Main(int argc, char** argv) {
   if (wanted("series")) result["series"] = BenchSeries(name);
   if (wanted("batch")) result["batch"] = BenchBatch(name);
   if (wanted("payload")) result["payload"] = BenchPayload(name);
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

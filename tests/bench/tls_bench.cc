@@ -149,7 +149,7 @@ int Main() {
   const Daemons daemons;
   result["tls_latency"] = nlohmann::ordered_json::array({BenchLatency(daemons)});
   result["tls_upload"] = BenchUpload(daemons, cores);
-  std::cout << result.dump(1) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

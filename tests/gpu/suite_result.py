@@ -5,6 +5,9 @@ import json
 import pathlib
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+from report import results  # noqa: E402
+
 
 def main(directory):
     tests = []
@@ -38,9 +41,8 @@ def main(directory):
         sys.exit(f"no report of a test in {directory}: let run_suite.sh finish there first")
     tests.sort(key=lambda test: (test["program"], test["test"]))
     passed = sum(test["passed"] for test in tests)
-    json.dump({"suite": "gpu", **head, **context, "passed": passed,
-               "failed": len(tests) - passed, "tests": tests}, sys.stdout, indent=1)
-    print()
+    sys.stdout.write(results.text({"suite": "gpu", **head, **context, "passed": passed,
+                                   "failed": len(tests) - passed, "tests": tests}))
 
 
 if __name__ == "__main__":

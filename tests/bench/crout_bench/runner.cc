@@ -157,24 +157,4 @@ absl::StatusOr<Json> RunBenchmark(Device& device, const Options& options, const 
   return Runner(device, options, keep).Run();
 }
 
-std::string FormatResult(const Json& result) {
-  std::string text = "{";
-  const char* separator = "\n";
-  for (const auto& [key, value] : result.items()) {
-    text += separator + Json(key).dump() + ": ";
-    separator = ",\n";
-    if (!value.is_array() || value.empty()) {
-      text += value.dump();
-      continue;
-    }
-    const char* item_separator = "[\n ";
-    for (const Json& item : value) {
-      text += item_separator + item.dump();
-      item_separator = ",\n ";
-    }
-    text += "\n]";
-  }
-  return text + "\n}\n";
-}
-
 }  // namespace crout::bench

@@ -21,9 +21,6 @@ using KeepResult = std::function<absl::Status(const Json& so_far)>;
 // device that cannot hold a matrix, or one of `keep`. Says on standard error how far it is.
 absl::StatusOr<Json> RunBenchmark(Device& device, const Options& options, const KeepResult& keep);
 
-// As JSON text, with a line for every element of the arrays at the top.
-std::string FormatResult(const Json& result);
-
 }  // namespace crout::bench
 
 #endif  // CROUT_TESTS_BENCH_CROUT_BENCH_RUNNER_H_

@@ -17,6 +17,18 @@ def load(path):
     return result
 
 
+def text(result):
+    """A result as JSON with one member a line and one element of a member's list a line, as FormatResult."""
+    members = []
+    for key, value in result.items():
+        if isinstance(value, list) and value:
+            rows = ",\n ".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in value)
+            members.append(f"{json.dumps(key)}: [\n {rows}\n]")
+        else:
+            members.append(f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}")
+    return "{\n" + ",\n".join(members) + "\n}\n"
+
+
 def device_label(result):
     """A short name: "H100", "host (4 cores)"."""
     device = result["device"]
