@@ -10,7 +10,7 @@
 #   share/crout/           the wire contract, the Fortran module, examples, croutd.toml, croutd.service
 #   share/crout/python/    the Python client's source: pip install share/crout/python
 #   share/crout/deploy/    what Prometheus, Alertmanager and Grafana read; the script that makes certificates
-#   share/doc/crout/       docs/operations.md and the pages in docs/operations
+#   share/doc/crout/       docs/operations.md and docs/operations
 #   libexec/crout/         crout-order, which croutd starts; tests and benchmarks, with
 #                          CROUT_PACKAGE_TESTS
 
