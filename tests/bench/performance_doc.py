@@ -113,7 +113,7 @@ def context(result):
 
 def result_list(all_results):
     rows = [[f"`{result['file']}`", kind(result)] + context(result) for result in all_results]
-    made = Table("Results", ["file", "benchmark", "device", "commit", "date"], rows, f"{READER} {GENERATED}")
+    made = Table("Results", ["file", "benchmark", "device", "commit", "date"], rows, f"{READER}\n\n{GENERATED}")
     return made.markdown(1)
 
 
@@ -294,7 +294,7 @@ def shown(patterns, up=""):
 
 
 def page_text(page, of_kind):
-    parts = [f"# {page.title}\n\n{READER} {GENERATED}[performance.md](../performance.md) is the overview.\n\n{page.what}.\n"]
+    parts = [f"# {page.title}\n\n{READER}\n\n{GENERATED}[performance.md](../performance.md) is the overview.\n\n{page.what}.\n"]
     parts += [f"Source: {page.source}\n"] if page.source else []
     parts += shown(page.pictures, "../")
     parts += page.more(of_kind)
@@ -339,7 +339,7 @@ def beside_the_published(of_kind):
 
 
 def short_page(all_results, of_kind):
-    parts = [f"# Performance\n\n{READER} {GENERATED}"
+    parts = [f"# Performance\n\n{READER}\n\n{GENERATED}"
              "[tests/bench/README.md](../tests/bench/README.md) describes how results are measured and what they contain.\n",
              "| page | content |\n|---|---|"]
     parts += [f"| [{page.title}]({page.path}) | {page.what} |" for page in PAGES]
