@@ -99,16 +99,18 @@ def main():
   commit = output("git", "-C", str(pathlib.Path(__file__).parent), "log", "-1", "--format=%h %cs",
                   arguments.revision)
 
-  print("# What kernels need\n")
-  print("Written by `tests/gpu/kernel_needs.py` from the machine code of commit "
-        f"{commit.split()[0]} ({commit.split()[1]}); the sizes that launches ask for are by "
-        "`DeviceLimits`.")
-  print("For each architecture: registers of a thread / shared memory of a block of threads in bytes, "
-        "static + the most dynamic; a stack, if any, in brackets. Cluster: the most blocks that are "
-        "tried, from compute capability 9.0 on; fewer where the GPU has no place for them. "
-        "`-`: not launched there.\n")
-  print("A block of threads may have " + ", ".join(
+  print("# Kernel resources\n")
+  print("For developers of CUDA kernels: the registers, stack and shared memory of every kernel on each "
+        "architecture.\n")
+  print("For example, `80 / 0 + 53280 [32]` means 80 registers a thread, no static and at most 53280 "
+        "bytes of dynamic shared memory a thread block, and 32 bytes of stack.\n")
+  print("- Cluster: largest number of blocks that a launch tries, from compute capability 9.0 on. The launch "
+        "uses fewer if the GPU has no room for them.")
+  print("- `-`: not launched on this architecture.")
+  print("- Largest shared memory of a thread block: " + ", ".join(
       f"{SHARED_BYTES[a]} bytes on sm_{a}" for a in architectures) + ".\n")
+  print("`tests/gpu/kernel_needs.py` generates this page from the machine code of commit "
+        f"{commit.split()[0]} ({commit.split()[1]}). `DeviceLimits` gives the sizes that launches request.\n")
   print("| source | kernel | cluster | " + " | ".join(f"sm_{a}" for a in architectures) + " |")
   print("| --- | --- | --- |" + " --- |" * len(architectures))
   failed = []
