@@ -45,8 +45,8 @@ monitoring() {
   promtool check config deploy/prometheus/prometheus.yml
   promtool check rules deploy/prometheus/rules/*.yml
   promtool test rules deploy/prometheus/tests/*.yml
-  # The scrape configuration over TLS of docs/operations.md. The files that it names do not exist here.
-  sed -n '/^scrape_configs:/,/^```$/{/^```$/d;p}' docs/operations.md >"$logs/scrape_over_tls.yml"
+  # The scrape configuration over TLS of docs/operations/security.md. The files that it names do not exist here.
+  sed -n '/^scrape_configs:/,/^```$/{/^```$/d;p}' docs/operations/security.md >"$logs/scrape_over_tls.yml"
   promtool check config --syntax-only "$logs/scrape_over_tls.yml"
   if command -v amtool >/dev/null; then
     amtool check-config deploy/alertmanager/alertmanager.yml

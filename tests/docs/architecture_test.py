@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that every path, symbol and decision named in docs/architecture.md exists, and that its map has
-every folder of the product.
+"""Checks docs/architecture.md and docs/internals.md against the tree: every path, symbol and decision that they name
+exists, and docs/architecture.md is short and names every folder of the product.
 
 usage: architecture_test.py
 """
@@ -11,14 +11,16 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAP = ROOT / "docs/architecture.md"
+INTERNALS = ROOT / "docs/internals.md"
+MOST_LINES = 150
 DEVICES = ("kernels/host", "kernels/cuda")
-# Folders of code. Build results and tools' files are elsewhere.
+# Folders of code: what is built or left by tools lies elsewhere.
 CODE = ("client", "cmake", "deploy", "docs", "kernels", "proto", "server", "tests")
 EXTENSIONS = r"\.(cc|cmake|cu|cuh|h|map|md|proto|py|sh)"
 
 
 def spans(text):
-    """Returns the texts between backquotes."""
+    """What stands between backquotes."""
     return re.findall(r"`([^`\n]+)`", text)
 
 
@@ -34,14 +36,13 @@ def code_files(*folders):
 class ArchitectureTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.text = MAP.read_text(encoding="utf-8")
+        cls.map = MAP.read_text(encoding="utf-8")
+        cls.text = cls.map + INTERNALS.read_text(encoding="utf-8")
         cls.names = {path.name for path in code_files(*CODE)}
 
     def missing_paths(self, line):
-        """Checks paths. A path with folders starts at the root. A file name alone must be below a folder that
-        the line names, or beside files that match the line's pattern; if the line has neither, it may be
-        anywhere.
-        """
+        """A path with folders is from the root; a name alone is of a file below a folder that the line
+        names, or beside those of its pattern, or, where it names neither, of any file."""
         paths = [span for span in spans(line) if is_path(span)]
         below = [path.rstrip("/") for path in paths if (ROOT / path).is_dir()]
         beside = [path.rpartition("/")[0] for path in paths if "*" in path and "/" in path]
@@ -53,6 +54,9 @@ class ArchitectureTest(unittest.TestCase):
                 continue
             if places or "/" in path or path not in self.names:
                 yield path
+
+    def test_the_map_is_short(self):
+        self.assertLessEqual(len(self.map.splitlines()), MOST_LINES)
 
     def test_paths_are_there(self):
         for line in self.text.splitlines():
@@ -72,19 +76,19 @@ class ArchitectureTest(unittest.TestCase):
         for number in re.findall(r"decision (\d{4})", self.text):
             self.assertTrue(any((ROOT / "docs/decisions").glob(f"{number}-*.md")), number)
 
-    def test_rooms_of_devices_are_there(self):
-        for row in re.findall(r"^\| \.\.\. ([^|]*)\|", self.text, re.MULTILINE):
-            for room in spans(row):
-                self.assertTrue(any((ROOT / device / room).is_dir() for device in DEVICES), room)
+    def test_folders_of_devices_are_there(self):
+        for row in re.findall(r"^\| \.\.\. ([^|]*)\|", self.map, re.MULTILINE):
+            for folder in spans(row):
+                self.assertTrue(any((ROOT / device / folder).is_dir() for device in DEVICES), folder)
 
     def test_every_folder_of_the_product_is_named(self):
-        named = {span.rstrip("/") for span in spans(self.text)}
+        named = {span.rstrip("/") for span in spans(self.map)}
         for part in ("kernels", "server", "client"):
             for folder in (path for path in (ROOT / part).iterdir() if path.is_dir()):
                 self.assertTrue(f"{part}/{folder.name}" in named, folder)
         for device in DEVICES:
-            for room in (path for path in (ROOT / device).iterdir() if path.is_dir()):
-                self.assertTrue({room.name, f"{device}/{room.name}"} & named, room)
+            for folder in (path for path in (ROOT / device).iterdir() if path.is_dir()):
+                self.assertTrue({folder.name, f"{device}/{folder.name}"} & named, folder)
 
 
 if __name__ == "__main__":

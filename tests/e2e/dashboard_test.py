@@ -460,8 +460,8 @@ class DashboardTest(unittest.TestCase):
         self.assertEqual(gpu, names(GPU_METRICS))
         known = self.families | OF_SETTINGS | gpu
         self.assertEqual(used - known, set())
-        operations = (ROOT / "docs/operations.md").read_text()
-        self.assertEqual(known - names(operations), set())
+        monitoring = (ROOT / "docs/operations/monitoring.md").read_text()
+        self.assertEqual(known - names(monitoring), set())
 
     def test_a_panel_has_one_unit(self):
         """Checks that every query of a panel has the unit of its axis."""
@@ -475,17 +475,20 @@ class DashboardTest(unittest.TestCase):
         usage = subprocess.run([sys.argv[1], "--help"], capture_output=True, text=True, check=True)
         flags = set(re.findall(r"^ +(?:-\w,)?(--[a-z-]+)", usage.stdout, re.MULTILINE))
         flags -= {"--help", "--version"}
-        operations = (ROOT / "docs/operations.md").read_text()
-        self.assertEqual(flags - set(re.findall(r"`(--[a-z-]+)", operations)), set())
+        configuration = (ROOT / "docs/operations/configuration.md").read_text()
+        self.assertEqual(flags - set(re.findall(r"`(--[a-z-]+)", configuration)), set())
 
     def test_alerts_have_runbooks(self):
         alerts = (ROOT / "deploy/prometheus/rules/alerts.yml").read_text()
-        operations = (ROOT / "docs/operations.md").read_text()
+        runbooks = ROOT / "docs/operations/runbooks"
+        index = (runbooks / "index.md").read_text()
         names = re.findall(r"- alert: (\w+)", alerts)
         self.assertTrue(names)
         for name in names:
-            self.assertIn(f"runbook: docs/operations.md#{name.lower()}\n", alerts)
-            self.assertIn(f"\n### {name}\n", operations)
+            self.assertIn(f"runbook: docs/operations/runbooks/{name}.md\n", alerts)
+            self.assertTrue((runbooks / f"{name}.md").read_text().startswith(f"# {name}\n"), name)
+            self.assertIn(f"[{name}]({name}.md)", index)
+        self.assertEqual({path.stem for path in runbooks.glob("*.md")} - {"index"}, set(names))
 
     def test_queries(self):
         self.assertEqual({panel["title"] for panel in self.dashboard.panels}, set(PANEL_LOADS))

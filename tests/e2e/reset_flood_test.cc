@@ -34,7 +34,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kHostBudget = 512 * kMiB;
 constexpr int64_t kReceiveBuffers = 64 * kMiB;
 constexpr int64_t kCallMemory = 32 * kMiB;
-// The limit on resident memory stated in docs/operations.md.
+// The limit on resident memory stated in docs/operations/sizing.md.
 constexpr int64_t kMostResident =
     (kHostBudget + kReceiveBuffers + kCallMemory) / 10 * 11 + 256 * kMiB;
 

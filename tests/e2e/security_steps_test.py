@@ -1,4 +1,4 @@
-"""Runs the steps by which docs/operations.md and docs/install.md set up TLS and identities, as written.
+"""Runs the steps by which docs/operations/security.md and docs/install.md set up TLS and identities, as written.
 
 usage: security_steps_test.py CROUTD CROUTCTL
 
@@ -107,8 +107,8 @@ class SecuritySteps(unittest.TestCase):
             if command.endswith("&"):
                 self.eventually(lambda: self.listens(shell.port), shell.log.read_text())
 
-    def test_the_steps_of_operations_md(self):
-        steps = commands(block_after("docs/operations.md", "### From nothing to encrypted and asked"))
+    def test_the_steps_of_the_security_page(self):
+        steps = commands(block_after("docs/operations/security.md", "## From nothing to encrypted and authenticated"))
         self.assertGreater(len(steps), 10)
         renewal = next(i for i, (command, _) in enumerate(steps) if "sed" in command)
         shell = self.shell()

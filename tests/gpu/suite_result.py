@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts what run_suite.sh left together: suite_result.py RESULTS_DIRECTORY > result.json"""
+"""Combines the reports of run_suite.sh: suite_result.py RESULTS_DIRECTORY > result.json"""
 
 import json
 import pathlib
@@ -16,12 +16,12 @@ def main(directory):
     for path in directory.glob("*.failed"):
         if not path.with_suffix(".json").exists():
             sys.exit(f"{path.stem} left no report (it was not found, or it crashed): see its log")
-    # Of a program that several lanes shared there is a report for each: NAME.LANE.json.
+    # A program that several lanes shared has one report per lane: NAME.LANE.json.
     for path in sorted(directory.glob("gpu_*_test*.json")):
         report = json.loads(path.read_text(encoding="utf-8"))
         if report["tests"] == 0:
             continue
-        if "commit" in report:  # one program loads the device as a plugin, and cannot say it
+        if "commit" in report:  # missing in the program that loads the device as a plugin
             head = head or {"device": report["device"], "version": report["version"],
                             "commit": report["commit"], "date": report["timestamp"]}
             if report["commit"] != head["commit"]:

@@ -73,5 +73,5 @@ def table(of_kind, newest):
         rows += make(result) if result else []
     for result in of_kind.get("service", []):
         rows += _service(result) if "batch" in result else []
-    return Table("Targets, and what the newest results have", ["what", "target", "measured", "met", "result"], rows,
-                 "float64 where no type is named; medians.") if rows else None
+    return Table("Targets and the newest results", ["quantity", "target", "measured", "met", "result"], rows,
+                 "Medians; float64 unless another type is given.") if rows else None

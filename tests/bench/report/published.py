@@ -11,7 +11,7 @@ CITATION = ("L. M. Čejka, *Parallel Computation of LU Decomposition on GPUs for
             "of Partial Differential Equations*, master's thesis, CTU in Prague, 2023 "
             "(`tests/bench/published/`): NVIDIA A100 40 GB, AMD EPYC 7543, CUDA 12.0, means of 10 runs.")
 FILES = {"f64": "double", "f32": "single"}
-IRREGULAR = "As the text has it; on other machines than ours, in float64."
+IRREGULAR = "As stated in the paper, on other machines than Crout's, in float64."
 
 # Our method, its device, and its published counterparts, of which the fastest counts.
 PAIRS = (("getrf", "cuda", ["cusolver_getrf"]), ("icmpp", "cuda", ["icm_8pp", "icm_16pp", "icm_32pp"]),
@@ -94,7 +94,7 @@ def irregular(blocks=None, batches=None):
         amd = "MI100" in row[1]
         text = "" if result is None or amd else describe(result, row[0])
         row.append(f"{r.device_label(result)}: {text}" if text else "–")
-    return Table("The paper's experiments", [*header, "ours"], rows, f"{IRREGULAR} Ours in the tables below.")
+    return Table("The paper's experiments", [*header, "Crout"], rows, f"{IRREGULAR} The tables below have Crout's results.")
 
 
 def maxwell(all_results):
@@ -107,7 +107,7 @@ def maxwell(all_results):
                 rows.append([f"{r.device_label(result)} (`{result['file']}`)", "multifrontal",
                              number(1e-3 * case["numeric_ms"]), number(1e-6 * case["flops"] / case["numeric_ms"])])
     return Table("Maxwell's problem, n = 614,592: the numerical factorization", header, rows,
-                 "Published (its table I), and ours where it was measured, rates by each's own count of operations.")
+                 "Published results (table I of the paper), and Crout's if measured. Each rate uses the source's own count of operations.")
 
 
 # Our matrices with the same definition as published ones. One of the published matrices occurs twice.
@@ -165,9 +165,8 @@ def beside(result, dtype):
         return []
     header = ["matrix", "n", "method", f"Crout, {r.device_label(result)}: ms", "published: ms",
               "speed-up", "max |PA - LU|", "published"]
-    note = ("Different machines: the quotient says what a user gets, not whose code is better. The "
-            "fastest choice of parameters counts on both sides. `Cejka<n>`: other matrices of the same "
-            "description.")
+    note = ("The machines differ: the ratio is a user's gain, not a comparison of the code. Both sides use "
+            "their fastest parameters. `Cejka<n>` are other matrices of the same description.")
     return [Table(f"{r.device_label(result)}, {dtype}", header, rows, note)]
 
 
@@ -199,12 +198,12 @@ def sweeps(result):
                      number(apart), i["total_bad_elements"], "–" if bad < 0 else bad, i["total_pivots"]])
     if not rows:
         return []
-    header = ["matrix", "n", "sections a side", "sweeps", "published", "most sweeps apart in a section",
+    header = ["matrix", "n", "sections a side", "sweeps", "published", "largest difference in a section",
               "bad elements", "published", "rows moved"]
     note = ("`--variant=published`, float64, tolerance 0. `thesis<n>` are other matrices than `Cejka<n>`, of the same "
-            "description; where the published files were made anew (`poc`, `bddc`), their last bits differ, and roundoff "
-            "ends their sweeps.")
-    return [Table("Sweeps of the published method, and the published ones", header, rows, note)]
+            "description. Published files that were generated again (`poc`, `bddc`) differ in their last bits, and roundoff "
+            "determines where their sweeps end.")
+    return [Table("Sweeps of the published method, measured and published", header, rows, note)]
 
 
 def thread_blocks(result):
@@ -220,7 +219,7 @@ def thread_blocks(result):
         rows.append([case["matrix"], case["n"], case["dtype"], f"{side} × {side}", case["iterations"]["section_size"],
                      milliseconds(case["median_s"]), milliseconds(row and seconds(row, f"icm_{side}pp"))])
     header = ["matrix", "n", "type", "threads of a block", "section", "ms", "published: ms"]
-    note = "`thesis<n>` are other matrices than `Cejka<n>`, of the same description, and the machines differ."
+    note = "`thesis<n>` are other matrices than `Cejka<n>`, of the same description. The machines differ."
     return [Table("Thread blocks of the published method", header, rows, note)] if rows else []
 
 
@@ -245,7 +244,7 @@ def tolerances(result):
     if len({row[3] for row in rows}) < 2:
         return []
     header = ["matrix", "n", "type", "absolute tolerance", "sweeps", "info", "max |PA - LU|", "published", "refused"]
-    note = ("Info is LAPACK's: above 0, the run ended at a zero pivot. Published in double precision alone. "
+    note = ("info is LAPACK's: above 0, the run ended at a zero pivot. Published in double precision only. "
             "`thesis<n>` stand for `Cejka<n>`: other matrices of the same description.")
     return [Table("Processing tolerances of the published method", header, rows, note)]
 

@@ -51,7 +51,7 @@ def busy(result):
 
 def caution(result):
     """Returns a note for tables of seconds if the machine was busy."""
-    return " The machine had other work meanwhile: seconds are more than they need be." if busy(result) else ""
+    return " The machine was busy with other work, so the times are too long." if busy(result) else ""
 
 
 def origins(some_cases):

@@ -45,7 +45,7 @@ def _accuracy(shared, title, figure, note):
         both = [pair for pair in both if pair[1] is not None]
         if not both:
             continue
-        rows.append([name, "ours", len(both)] + _statistics([mine for mine, _ in both]))
+        rows.append([name, "Crout", len(both)] + _statistics([mine for mine, _ in both]))
         rows.append([name, f"published {column}", len(both)] + _statistics([theirs for _, theirs in both]))
     header = ["method", figure, "matrices"] + STATISTICS
     return [Table(title, header, rows, note)] if rows else []
@@ -60,31 +60,31 @@ def _totals(shared, title, note):
             continue
         mine, theirs = (sum(values) for values in zip(*both))
         rows.append([name, column, len(both), number(mine), number(theirs), times(theirs / mine)])
-    header = ["method", "published as", "matrices", "ours, s", "published, s", "speed-up"]
+    header = ["method", "published as", "matrices", "Crout, s", "published, s", "speed-up"]
     return [Table(title, header, rows, note)] if rows else []
 
 
-MACHINES = "Medians of ours, means of theirs, on other machines: what a user gets, not whose code is better. "
+MACHINES = "Crout's medians and published means, on different machines: a user's gain, not a comparison of the code. "
 
 
 def decomposers(cases, dtype, timed):
     """Tabulates the shared matrices as in the thesis's tables 3.8 and 3.9, and 3.7 if times count."""
     single = r.single_matrices(cases, dtype)
     shared = list(_shared(single, "decomposers", dtype, DECOMPOSERS))
-    note = ("Of max |PA - LU|, over the matrices that both have. Theirs choose a pivot only where the diagonal "
-            f"element is outside (1e-5, 1e5] (cmpp: below 1e-5), and cuSOLVER always. {OTHERS}")
-    made = _accuracy(shared, f"Accuracy beside the published, {dtype}", "max |PA - LU|", note)
-    return made + (_totals(shared, f"Totals beside the published, {dtype}", MACHINES + OTHERS) if timed else [])
+    note = ("max |PA - LU| over the matrices that both have. The published methods pivot only if the diagonal "
+            f"element is outside (1e-5, 1e5] (cmpp: below 1e-5); cuSOLVER always pivots. {OTHERS}")
+    made = _accuracy(shared, f"Accuracy beside the published results, {dtype}", "max |PA - LU|", note)
+    return made + (_totals(shared, f"Totals beside the published results, {dtype}", MACHINES + OTHERS) if timed else [])
 
 
 def solvers(cases, dtype, timed):
     """Tabulates the shared matrices as in tables 3.12 and 3.13, and 3.11 if times count."""
     some = [case for case in cases if "factors" in case]
     shared = list(_shared(some, "solvers", dtype, SOLVERS))
-    note = ("Of max |LUPX - B|, ten right-hand sides of ones, over the matrices on which both are valid. Theirs of "
-            f"is are those of blocks of 8. {OTHERS}")
-    made = _accuracy(shared, f"Solvers' accuracy beside the published, {dtype}", "max |LUPX - B|", note)
-    return made + (_totals(shared, f"Solvers' totals beside the published, {dtype}", MACHINES + OTHERS) if timed
+    note = ("max |LUPX - B| with ten right-hand sides of ones, over the matrices on which both are valid. The published "
+            f"results of `is` use blocks of 8. {OTHERS}")
+    made = _accuracy(shared, f"Solvers' accuracy beside the published results, {dtype}", "max |LUPX - B|", note)
+    return made + (_totals(shared, f"Solvers' totals beside the published results, {dtype}", MACHINES + OTHERS) if timed
                    else [])
 
 
