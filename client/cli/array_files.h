@@ -28,7 +28,7 @@ class ArrayFiles {
   FileFormat format() const { return format_; }  // of each part; .npy in an archive
 
   // Returns the path and the writer for a part. Called once a part. FileError if there is no space.
-  // A part without a write is not in the archive, just as it has no file.
+  // A part without a write is not in the archive and has no file.
   absl::StatusOr<std::string> Add(const std::string& part);
   absl::StatusOr<std::unique_ptr<ArrayWriter>> NewWriter(const std::string& part);
   // Writes a part that is a vector: a column, and an array of one dimension in NumPy's formats.

@@ -102,7 +102,7 @@ class Worker {
         if (!next) break;
         Solve(factor->handle(), *next, pace->Counts(*next));
       }
-      client_->Release(factor->handle()).IgnoreError();  // If this fails, its short lease ends it
+      client_->Release(factor->handle()).IgnoreError();  // if this fails, its short lease ends it
     }
   }
 

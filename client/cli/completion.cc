@@ -78,7 +78,7 @@ void AppendZshOptions(const std::vector<OptionEntry>& options, std::string* scri
   }
 }
 
-// Quotes with single quotes for fish, which has two escapes in them.
+// Quotes with single quotes for fish, which has two escapes within them.
 std::string FishQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
 }

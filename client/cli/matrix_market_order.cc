@@ -33,8 +33,7 @@ absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path) {
     }
     break;
   }
-  // An input without a size line, for instance from a failed command; a read error of zlib has its
-  // own message.
+  // An empty input, for instance the output of a failed command, unless zlib reported an error.
   int error = Z_OK;
   gzerror(file.get(), &error);
   if (error == Z_OK && gztell(file.get()) == 0) {

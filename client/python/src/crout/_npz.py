@@ -35,7 +35,7 @@ def load(path: str) -> Any:
         from scipy import sparse
     except ImportError:
         raise InvalidRequest(f"{path}: reading an .npz archive needs SciPy, which is not installed") from None
-    if not zipfile.is_zipfile(path):  # NumPy would report it a second time, from a destructor
+    if not zipfile.is_zipfile(path):  # NumPy would report it a second time, from a destructor.
         raise InvalidRequest(f"{path} is no archive of scipy.sparse.save_npz: it is damaged or cut off")
     try:
         value = sparse.load_npz(path)

@@ -17,7 +17,7 @@ def inverse_operator(factor: Factor, **options: Any) -> Any:
     """The inverse of a factor's matrix, as a `scipy.sparse.linalg.LinearOperator`."""
     from scipy.sparse.linalg import LinearOperator
 
-    for option in ("trans", "overwrite_b"):  # SciPy selects the transpose and owns its vectors
+    for option in ("trans", "overwrite_b"):  # SciPy selects the transpose and owns its vectors.
         if option in options:
             raise TypeError(f"a linear operator takes no {option}")
 

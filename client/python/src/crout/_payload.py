@@ -93,7 +93,7 @@ def as_array(value: Any) -> Array:
         value = _to_host(value)
         if isinstance(value, np.ndarray):
             return value
-    if hasattr(value, "detach"):  # PyTorch does not export tensors that require gradients
+    if hasattr(value, "detach"):  # PyTorch does not export tensors that require gradients.
         value = value.detach()
     return np.from_dlpack(value)
 
