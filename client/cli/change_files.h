@@ -16,7 +16,7 @@ struct ChangeFiles {
   // A vector with one value for each line of the last coordinate text or entry of the last sparse
   // matrix; or a sparse matrix with the same entries in the same order.
   std::string values;
-  std::string entries;  // matrix Market coordinate file with the entries that change
+  std::string entries;  // Matrix Market coordinate file with the entries that change
   std::string u, v;     // matrices of n rows each; U V^T is added
 
   std::vector<std::string> paths() const;

@@ -33,7 +33,7 @@ absl::Status RunTop(Session* session, const TopArguments& arguments) {
     // follow each other.
     session->Print(ToJson(*info), terminal ? absl::StrCat("\x1b[H", EndLines(view), "\x1b[J")
                                            : absl::StrCat(view, "\n"));
-    if (!std::cout.flush()) return absl::OkStatus();  // run reports the error
+    if (!std::cout.flush()) return absl::OkStatus();  // Run() reports the error
     absl::SleepFor(arguments.interval);
   }
 }
