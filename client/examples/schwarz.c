@@ -37,8 +37,7 @@ static box box_of(int index) {
 
 static int order_of(const box* b) { return (b->right - b->left) * (b->top - b->bottom); }
 
-/* The dense matrix of the box: its rows and columns of the Laplacian. Null if memory is exhausted.
- */
+/* Dense matrix of the box: its rows and columns of the Laplacian. Null if memory is exhausted. */
 static double* matrix_of(const box* b) {
   const int width = b->right - b->left, n = order_of(b);
   double* a = calloc((size_t)n * (size_t)n, sizeof *a);
