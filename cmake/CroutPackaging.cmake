@@ -10,7 +10,7 @@
 #   share/crout/           the wire contract, the Fortran module, examples, croutd.toml, croutd.service
 #   share/crout/python/    the Python client's source: pip install share/crout/python
 #   share/crout/deploy/    what Prometheus, Alertmanager and Grafana read; the script that makes certificates
-#   share/doc/crout/       docs/operations.md
+#   share/doc/crout/       docs/operations.md and docs/operations
 #   libexec/crout/         crout-order, which croutd starts; tests and benchmarks, with
 #                          CROUT_PACKAGE_TESTS
 
@@ -69,6 +69,7 @@ install(DIRECTORY deploy/prometheus deploy/alertmanager deploy/grafana
 install(PROGRAMS deploy/tls/make-certificates.sh
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/deploy/tls COMPONENT runtime)
 install(FILES docs/operations.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/crout COMPONENT runtime)
+install(DIRECTORY docs/operations DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/crout COMPONENT runtime)
 include(CroutClientPackage)
 install(FILES LICENSE client/python/README.md client/python/pyproject.toml client/python/setup.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/python COMPONENT client)

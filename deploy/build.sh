@@ -1,11 +1,11 @@
-# Sourced by demo.sh and test.sh: finds the CUDA toolkit and names what the machine's GPUs need.
+# Sourced by demo.sh and test.sh: finds the CUDA toolkit and the architectures of the machine's GPUs.
 # shellcheck shell=bash
 
 if ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then
   PATH="/usr/local/cuda/bin:$PATH"
 fi
 
-# Options for every configure step of this machine.
+# Options for every configure step on this machine.
 configure_options=()
 if command -v ccache >/dev/null; then
   configure_options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)

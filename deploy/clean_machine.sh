@@ -1,10 +1,10 @@
 #!/bin/bash
-# A new user's first minutes (deploy/new_user.sh) on a clean machine: a new Debian 12 with nothing but the bundle and, for
-# each surface, the packages that docs/install.md names. As root, with debootstrap and a network.
+# Runs deploy/new_user.sh, a new user's first minutes, in a fresh Debian 12 that contains only the bundle and, for each
+# surface, the packages that docs/install.md names. Requires root, debootstrap and a network.
 #
 # usage: deploy/clean_machine.sh BUNDLE.tar.gz|PREFIX [SURFACE...]
-#   CROUT_MIRROR        Debian's, http://deb.debian.org/debian by default
-#   CROUT_CERTIFICATES  a PEM file of authorities that pip is to trust, where a proxy needs it
+#   CROUT_MIRROR        Debian mirror, http://deb.debian.org/debian by default
+#   CROUT_CERTIFICATES  PEM file of authorities that pip trusts, where a proxy requires it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 [ $# -ge 1 ] || { sed -n '/^# usage/,/^set/p' "$0" | sed '$d' >&2; exit 2; }

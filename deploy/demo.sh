@@ -1,7 +1,7 @@
 #!/bin/bash
-# From a bare machine to a solved system: installs what is missing (as root), builds croutd, starts
-# it on whatever device there is, factors a matrix, solves twice with the cached handle, shows
-# timings and metrics, and stops the daemon.
+# From a bare machine to a solved system: installs missing packages (as root), builds croutd and starts
+# it on the available device. Factors a matrix, solves twice with the cached handle, shows timings and
+# metrics, and stops the daemon.
 #
 # usage: deploy/demo.sh [A.mtx]     a square Matrix Market file; without one, a convection-diffusion
 #                                   problem of order 1024 that this script writes
@@ -16,8 +16,8 @@ section "Set-up and build"
 deploy/setup.sh build
 source deploy/build.sh
 work=$(mktemp -d)
-# With a GPU, the build is that of the preset `release`. Without one, nothing of CUDA is compiled, and
-# the build serves this demonstration alone: the sources of a library together, hardly optimised.
+# With a GPU, this is a build of the preset `release`. Without one, CUDA is not compiled, and the build is
+# only for this demonstration: unity builds with little optimisation.
 preset=release
 build=build/release
 gpus=$(nvidia-smi -L 2>/dev/null || true)
@@ -34,8 +34,8 @@ cmake --build "$build" --target croutd croutctl
 croutd=$build/server/croutd
 croutctl=$build/client/cli/croutctl
 
-# A 2-D convection-diffusion problem on a grid of m x m inner points, five-point stencil: central
-# differences for -Laplace(u), upwind ones for the wind (w1, w2).
+# A 2-D convection-diffusion problem on a grid of m x m inner points with a five-point stencil: central
+# differences for -Laplace(u), upwind differences for the wind (w1, w2).
 convection_diffusion() {
   awk -v m="$1" -v w1=20 -v w2=10 'BEGIN {
     h = 1 / (m + 1); n = m * m

@@ -1,13 +1,13 @@
 #!/bin/bash
-# A new user's first minutes with each way to use Crout, from an installed tree or an unpacked bundle: install, first
-# solve, first error, and what comes after the daemon's first restart. Prints the seconds that each took, and stops where
-# one does not do or say what it should.
+# A new user's first minutes with each interface of Crout, from an installed tree or an unpacked bundle: installation,
+# first solve, first error, and a restart of the daemon. Prints the seconds of each step and stops at the first step
+# that fails or prints an unexpected text.
 #
 # usage: deploy/new_user.sh PREFIX [SURFACE...]     of: operator croutctl python c fortran cpp; all by default
 #
-# Everything happens in an empty home directory that is removed at the end, with nothing of the caller's environment but
-# PATH and what pip reads (PIP_*). CROUT_VENV_OPTIONS: for python -m venv, such as --system-site-packages where no network is.
-# deploy/clean_machine.sh runs this in a new Debian.
+# Runs in an empty home directory, which is removed at the end. Of the caller's environment only PATH and pip's variables
+# (PIP_*) are used. CROUT_VENV_OPTIONS: options of python -m venv, such as --system-site-packages without a network.
+# deploy/clean_machine.sh runs this script in a new Debian.
 set -Eeuo pipefail
 if [ -z "${CROUT_NEW_USER_HOME:-}" ]; then
   [ $# -ge 1 ] || { sed -n '/^# usage/,/^#$/p' "$0" >&2; exit 2; }
@@ -28,7 +28,7 @@ metrics=127.0.0.1:0
 trap '[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true' EXIT
 trap 'echo "deploy/new_user.sh: FAILED at: ${step:-start}" >&2; tail -n 5 log out 2>/dev/null >&2 || true' ERR
 
-# The second time on the same ports, as other programs know them.
+# A second start uses the same ports, because other programs have the addresses.
 start() {
   exec {ready}< <(exec croutd --config="$prefix/share/crout/croutd.toml" --listen="$address" --metrics-listen="$metrics" \
     --drain-grace=0s 2>log)
@@ -48,12 +48,12 @@ stop() {
   daemon=
 }
 
-says() {  # says TEXT COMMAND...: the command, however it ends, prints the text
+says() {  # says TEXT COMMAND...: checks that the command, with any exit status, prints the text
   "${@:2}" >out 2>&1 || true
   grep -qF -- "$1" out || { echo "'${*:2}' does not say: $1" >&2; return 1; }
 }
 
-page() {  # page PATH: what the metrics port answers
+page() {  # page PATH: prints the metrics port's answer
   exec 3<>"/dev/tcp/${metrics%:*}/${metrics##*:}"
   printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3
   cat <&3

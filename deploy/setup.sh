@@ -3,7 +3,7 @@
 #
 # usage: deploy/setup.sh [SECTION...]     sections of deploy/packages.txt; all by default
 #
-# Does nothing where all are there. Without root it names those missing and stops with status 1.
+# Does nothing if all are installed. Without root it lists the missing packages and exits with status 1.
 set -euo pipefail
 list="$(dirname "${BASH_SOURCE[0]}")/packages.txt"
 sections=("$@")
@@ -41,7 +41,7 @@ if [ "$(id -u)" -ne 0 ]; then
   exit 1
 fi
 
-# Prometheus is run by the tests alone: its package must not start a server.
+# Only the tests run Prometheus: its package must not start a server.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' >"$policy"

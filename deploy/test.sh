@@ -1,13 +1,13 @@
 #!/bin/bash
-# Runs every test, from a bare machine: installs missing packages (as root), checks formats, configurations
-# and documents, builds with warnings as errors (and CUDA where a toolkit is found), runs all tests, then unit
-# and RPC tests and fuzz targets under ASan and UBSan. By default the sanitizers cover the test programs of
-# changed folders and a third of the others (tests/ci/sanitized_programs.py).
+# Runs every test, from a bare machine: installs missing packages (as root), checks formats, configurations and
+# documents, builds with warnings as errors (with CUDA if a toolkit is found), and runs all tests. Then runs unit tests,
+# RPC tests and fuzz targets under ASan and UBSan. By default the sanitizers cover the test programs of changed folders
+# and a third of the others (tests/ci/sanitized_programs.py).
 #
 # usage: deploy/test.sh [--long]
-#   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target,
-#                        the unit tests under ThreadSanitizer, five minutes of mixed calls with exact solutions,
-#                        and the line coverage of unit and RPC tests
+#   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target, the unit tests
+#                        under ThreadSanitizer, five minutes of mixed calls with exact solutions, and the line coverage
+#                        of unit and RPC tests
 #   CROUT_FUZZ_SECONDS   seconds for each fuzz target and for malformed HTTP at the daemon; 20 by default
 set -Eeuo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,7 +19,7 @@ case "${1:-}" in
 esac
 budget_minutes=45
 fuzz_seconds=${CROUT_FUZZ_SECONDS:-$((long ? 60 : 20))}
-unset CROUT_FUZZ_SECONDS  # CTest runs the same programs for a moment only.
+unset CROUT_FUZZ_SECONDS  # CTest runs the same programs only briefly
 logs=build/test-logs
 mkdir -p "$logs"
 summary=()
@@ -45,8 +45,8 @@ monitoring() {
   promtool check config deploy/prometheus/prometheus.yml
   promtool check rules deploy/prometheus/rules/*.yml
   promtool test rules deploy/prometheus/tests/*.yml
-  # The scrape configuration over TLS of docs/operations.md; the files it names are not there.
-  sed -n '/^scrape_configs:/,/^```$/{/^```$/d;p}' docs/operations.md >"$logs/scrape_over_tls.yml"
+  # The scrape configuration over TLS of docs/operations/security.md. The files that it names do not exist here.
+  sed -n '/^scrape_configs:/,/^```$/{/^```$/d;p}' docs/operations/security.md >"$logs/scrape_over_tls.yml"
   promtool check config --syntax-only "$logs/scrape_over_tls.yml"
   if command -v amtool >/dev/null; then
     amtool check-config deploy/alertmanager/alertmanager.yml
@@ -68,8 +68,8 @@ monitoring() {
   fi
 }
 
-# The linters are pinned: their findings change between versions. The client is installed as users
-# install it, with the newest packages it accepts.
+# The linters are pinned, because their findings differ between versions. The client is installed as by users,
+# with the newest packages that it accepts.
 python_lint() {
   python3 -m venv --clear build/python-lint
   build/python-lint/bin/pip install --quiet -r client/python/requirements-lint.txt ./client/python
@@ -77,7 +77,7 @@ python_lint() {
     ../../build/python-lint/bin/ruff check . && ../../build/python-lint/bin/mypy -p crout)
 }
 
-# CMake leaves the Python client's tests out if no Python has the packages they need.
+# CMake omits the Python client's tests if no Python has the packages that they need.
 python_tests_are_there() { ctest --preset ci -N -L '^python$' | grep 'Total Tests: [1-9]'; }
 
 proto_lint() {
@@ -97,7 +97,7 @@ configure() {  # configure PRESET
 # One target for each seed corpus.
 fuzz_targets() { find tests/fuzz/corpus -mindepth 1 -maxdepth 1 -type d -printf '%f_fuzz\n' | sort; }
 
-# The programs that run under ASan and UBSan, without the fuzz targets.
+# The programs for ASan and UBSan, without the fuzz targets.
 sanitized_programs() {
   local programs
   programs=$(ctest --preset asan -N -L '^(unit|rpc)$' | sed -n 's/^ *Test *#[0-9]*: //p' |
@@ -141,7 +141,7 @@ coverage() {
     build/coverage
 }
 
-# All run at once: a fuzz target keeps one core busy.
+# All targets run at once; each keeps one core busy.
 fuzz() {
   local target name running=() failed=0
   CROUT_FUZZ_SECONDS=$fuzz_seconds build/ci/tests/e2e/e2e_http_fuzz_test >"$logs/daemon_http.log" 2>&1 &
@@ -177,8 +177,7 @@ stage "monitoring configuration" monitoring
 stage "proto lint" proto_lint
 stage "phrases and lengths of documents" tests/ci/prose.py
 stage "Python: format, lint, types" python_lint
-# On a machine without a GPU nothing runs device code: it is compiled to PTX only, with as little
-# optimisation as nvcc allows.
+# Without a GPU no device code runs: it is compiled to PTX only, with the lowest optimisation that nvcc has.
 if [[ "${configure_options[*]}" != *CUDA_ARCHITECTURES* ]]; then
   configure_options+=(-DCROUT_CUDA_ARCHITECTURES=90-virtual)
   if nvcc --help 2>/dev/null | grep -e --Ofast-compile >/dev/null; then

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs a build tree's tests again and again as on a small, busy machine: on two cores, beside four
-# loops that never rest. What fails only here depends on how fast something is.
+# Runs a build tree's tests repeatedly as on a small, busy machine: on two cores, beside four busy
+# loops. Tests that fail only here depend on timing.
 #
 # usage: tests/repeat.sh BUILD_DIRECTORY TIMES [CTEST_ARGUMENTS...]
-# The output of each run is left in BUILD_DIRECTORY/repeat. Exit status: 0 if every run passed.
+#
+# Writes the output of each run to BUILD_DIRECTORY/repeat. Exit status: 0 if every run passed.
 set -u
 if [ $# -lt 2 ]; then
   echo "usage: $0 BUILD_DIRECTORY TIMES [CTEST_ARGUMENTS...]" >&2

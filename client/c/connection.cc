@@ -5,7 +5,8 @@
 #include "absl/time/time.h"
 #include "client/c/error.h"
 #include "client/c/handles.h"
-#include "crout_version.h"  // CROUT_VERSION again: compilers refuse one that is not the header's
+// Redefines CROUT_VERSION: a compiler rejects a difference from the header.
+#include "crout_version.h"
 
 using crout::c::Fail;
 using crout::c::Guarded;

@@ -8,7 +8,7 @@
 namespace crout::c {
 namespace {
 
-// Without memory of its own: there may be none left.
+// Uses no heap memory, which may be exhausted.
 struct LastError {
   crout_code code = CROUT_OK;
   char text[1024] = "";
@@ -58,7 +58,7 @@ crout_code Fail(crout_code code, absl::string_view text) noexcept {
   LastError& last = OfThisThread();
   last.code = code;
   const size_t length = std::min(text.size(), sizeof last.text - 1);
-  // The text may be that of the last error itself.
+  // `text` may be the last error's own text.
   std::memmove(last.text, text.data(), length);
   last.text[length] = '\0';
   std::replace(last.text, last.text + length, '\n', ' ');
@@ -67,7 +67,7 @@ crout_code Fail(crout_code code, absl::string_view text) noexcept {
 
 crout_code ToCode(const absl::Status& status) noexcept {
   if (status.ok()) return CROUT_OK;
-  // Looking at the server's details takes memory.
+  // Reading the server's details allocates memory.
   return Guarded([&] { return Fail(CodeOf(status), status.message()); });
 }
 

@@ -1,4 +1,4 @@
-// From statuses and exceptions to the codes of crout.h.
+// Converts statuses and exceptions to the codes of crout.h.
 #ifndef CROUT_CLIENT_C_ERROR_H_
 #define CROUT_CLIENT_C_ERROR_H_
 
@@ -12,14 +12,14 @@
 
 namespace crout::c {
 
-// Notes the calling thread's last error, and returns `code`. Long texts are cut.
+// Records the calling thread's last error and returns `code`. Long texts are truncated.
 crout_code Fail(crout_code code, absl::string_view text) noexcept;
-// CROUT_OK for OK, which leaves the last error as it is.
+// CROUT_OK for OK; the last error then stays.
 crout_code ToCode(const absl::Status& status) noexcept;
-// LAPACK's -position, with CROUT_INVALID_ARGUMENT as the last error.
+// Returns LAPACK's -position; the last error is CROUT_INVALID_ARGUMENT.
 int64_t IllegalArgument(int position, absl::string_view text) noexcept;
 
-// What `body` returns, or the code for what it throws: no exception may pass into C.
+// Returns the result of `body`, or the code of its exception: no exception may leave through C.
 template <class Body>
 auto Guarded(Body body) noexcept -> decltype(body()) {
   try {

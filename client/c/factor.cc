@@ -1,5 +1,5 @@
-// The functions of crout.h that take a crout_matrix or crout_sparse, and what is done with factors
-// besides.
+// The functions of crout.h that take a crout_matrix or crout_sparse, and the other functions of
+// factors.
 #include "crout/factor.h"
 
 #include <cmath>
@@ -38,7 +38,7 @@ absl::Status ReadOptions(const crout_factorize_options& given, v1::FactorizeOpti
   return absl::OkStatus();
 }
 
-// The bits of crout_warning are at the numbers of v1::Warning.
+// The bits of crout_warning are numbered as v1::Warning.
 int32_t BitsOf(const google::protobuf::RepeatedField<int>& warnings) {
   constexpr uint32_t kKnown = CROUT_WARNING_POOR_FACTOR | CROUT_WARNING_NOT_ACCURATE |
                               CROUT_WARNING_NEARLY_SINGULAR | CROUT_WARNING_PERTURBED_RCOND;
@@ -63,7 +63,7 @@ crout_description Describe(const v1::Factor& factor) {
   return description;
 }
 
-// `a` is the source of crout_factorize's matrix, or why there is none.
+// `a` is the source of crout_factorize's matrix, or the error of its conversion.
 int Factorize(crout_connection* connection, const absl::StatusOr<MatrixSource>& a,
               const crout_factorize_options* options, crout_factor** factor) {
   if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");

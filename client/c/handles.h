@@ -1,4 +1,4 @@
-// What the opaque handles of crout.h are.
+// Definitions of crout.h's opaque handles.
 #ifndef CROUT_CLIENT_C_HANDLES_H_
 #define CROUT_CLIENT_C_HANDLES_H_
 
@@ -26,7 +26,7 @@ struct crout_factor {
 struct crout_series {
   crout::Series series;
   bool starts_at_x = false;
-  std::string entry_digest;  // of the last matrix, as the last result has it
+  std::string entry_digest;  // of the last matrix, as in the last result
 };
 
 namespace crout::c {
@@ -36,8 +36,8 @@ absl::Status MakeFactor(const crout_connection& connection, const client::Matrix
                         const v1::FactorizeOptions& options, const v1::CacheOptions& cache,
                         crout_factor** handle);
 
-// The fields of a structure that its caller knows; zeros are the others. Empty for a size that no
-// version of the structure had.
+// Reads the fields of a structure that the caller's version has; the others are zero. Empty for a
+// size that no version of the structure had.
 template <class Struct>
 absl::StatusOr<Struct> Known(const Struct* given) {
   Struct known = {};
@@ -50,7 +50,7 @@ absl::StatusOr<Struct> Known(const Struct* given) {
   return known;
 }
 
-// Fills the fields of `out` that its caller knows.
+// Writes the fields of `out` that the caller's version has.
 template <class Struct>
 void Give(Struct values, Struct* out) {
   values.struct_size = out->struct_size;

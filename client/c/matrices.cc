@@ -20,8 +20,8 @@ v1::Layout LayoutOf(const crout_matrix& matrix) {
   return matrix.layout == CROUT_ROW_MAJOR ? v1::LAYOUT_ROW_MAJOR : v1::LAYOUT_COLUMN_MAJOR;
 }
 
-// Bytes from the first element of a matrix like `m`, with leading dimension `ld`, to behind its
-// last.
+// Bytes from the first element of a matrix like `m`, with leading dimension `ld`, to the end of its
+// last element.
 __int128 Extent(const crout_matrix& m, int64_t ld) {
   if (m.rows <= 0 || m.cols <= 0) return 0;
   const bool by_rows = m.layout == CROUT_ROW_MAJOR;
@@ -31,14 +31,14 @@ __int128 Extent(const crout_matrix& m, int64_t ld) {
   return (static_cast<__int128>(count - 1) * ld + length) * static_cast<__int128>(element);
 }
 
-// Whether X would be written to where B is read.
+// Whether X and B overlap.
 bool Overlap(const crout_matrix& b, const void* x, int64_t ldx) {
   const __int128 from = reinterpret_cast<uintptr_t>(b.data);
   const __int128 to = reinterpret_cast<uintptr_t>(x);
   return from < to + Extent(b, ldx) && to < from + Extent(b, b.ld);
 }
 
-// `count` elements at `at`; none for a size that no array has, or without an address.
+// `count` elements at `at`. Empty for an impossible size and for a null pointer.
 template <class T>
 std::optional<absl::Span<const T>> ArrayAt(const void* at, int64_t count) {
   constexpr auto kMost = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(T));

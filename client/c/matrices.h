@@ -1,4 +1,4 @@
-// What a crout_matrix, or a crout_sparse, is to the C++ library.
+// Converts a crout_matrix or crout_sparse for the C++ library.
 #ifndef CROUT_CLIENT_C_MATRICES_H_
 #define CROUT_CLIENT_C_MATRICES_H_
 
@@ -35,27 +35,27 @@ Result WithType(int32_t dtype, Data* data, Typed typed) {
 
 absl::Status CheckType(int32_t dtype);
 
-// What is wrong with a matrix in itself; its sizes are MatrixSource's to check.
+// Checks the fields of a matrix; MatrixSource checks its sizes.
 absl::Status CheckMatrix(const crout_matrix* matrix);
 
 client::MatrixSource SourceOf(const crout_matrix& m);
-// Of one that CheckMatrix may find wrong.
+// Requires a matrix that passes CheckMatrix, or returns its error.
 absl::StatusOr<client::MatrixSource> SourceOf(const crout_matrix* m);
-// Of a sparse matrix, whose arrays it refers to; INVALID_ARGUMENT for what can be no such matrix.
+// Source of a sparse matrix; refers to its arrays. INVALID_ARGUMENT for an invalid matrix.
 absl::StatusOr<client::MatrixSource> SourceOf(const crout_sparse* given);
-// Values alone, in the positions of the matrix of `factor`; likewise.
+// Source of new values in the positions of the matrix of `factor`; refers to the array.
 absl::StatusOr<client::MatrixSource> ValuesOf(int32_t dtype, const void* values, int64_t count,
                                               const v1::Factor& factor);
-// For a matrix like `m`, with leading dimension ldx.
+// Sink for a matrix like `m`, with leading dimension ldx.
 client::StridedSink SinkLike(const crout_matrix& m, void* x, int64_t ldx);
 
-// What is wrong with `x` as the place for the solution to `b`: it is null, or overlaps b.
+// Checks `x` as the destination of the solution to `b`: not null, no overlap with b.
 absl::Status CheckPlace(const crout_matrix& b, const void* x, int64_t ldx);
 
-// INVALID_ARGUMENT where no method is called so.
+// INVALID_ARGUMENT if no method has this name.
 absl::StatusOr<v1::Algorithm> AlgorithmOf(const char* name);
 
-// OPERATION_UNSPECIFIED where there is none of that number.
+// OPERATION_UNSPECIFIED for an unknown number.
 v1::Operation OperationOf(int32_t transpose);
 
 }  // namespace crout::c

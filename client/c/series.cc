@@ -1,4 +1,4 @@
-// The functions of crout.h that are about series.
+// The functions of crout.h for series.
 #include "crout/series.h"
 
 #include <memory>
@@ -53,7 +53,7 @@ absl::StatusOr<v1::SolveSeriesHeader> HeaderOf(const crout_series_options& given
   return header;
 }
 
-// V by columns to V by rows.
+// Transposes V from column-major to row-major.
 template <class T>
 std::vector<T> ByRows(const T* v, int64_t n, int64_t rank) {
   std::vector<T> rows(static_cast<size_t>(n * rank));
@@ -63,7 +63,7 @@ std::vector<T> ByRows(const T* v, int64_t n, int64_t rank) {
   return rows;
 }
 
-// `last_digest`: of the entries that values without a digest of their own belong to.
+// `last_digest` applies to values without a digest.
 absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given, const std::string& last_digest) {
   if (given == nullptr) return absl::InvalidArgumentError("the change is null");
   const auto known = Known(given);
@@ -77,7 +77,7 @@ absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given, const std::stri
   }
   if (change.values == nullptr) return absl::InvalidArgumentError("the values are null");
   const int64_t columns = change.v == nullptr ? 1 : change.n;
-  // As many elements as memory can have, at most.
+  // Bounds the elements by the size of memory.
   if (change.count < 1 || columns < 1 ||
       static_cast<__int128>(change.count) * columns > int64_t{1} << 56) {
     return absl::InvalidArgumentError(
@@ -114,7 +114,7 @@ crout_series_result Describe(const SeriesStep& step, const v1::Factor& factor) {
   return result;
 }
 
-// step(rhs, sink, x0): one of Series::Step.
+// step(rhs, sink, x0) calls one of Series::Step.
 template <class Step>
 int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
           crout_series_result* out, Step step) {
@@ -123,7 +123,7 @@ int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
   if (const auto known = Known(out); !known.ok()) return ToCode(known.status());
   if (absl::Status status = CheckPlace(*b, x, ldx); !status.ok()) return ToCode(status);
   client::StridedSink sink = SinkLike(*b, x, ldx);
-  // The server has all of the start before it sends the first of X.
+  // The server receives the whole initial guess before it sends X.
   const client::MatrixSource x0 = SourceOf({.data = x,
                                             .dtype = b->dtype,
                                             .layout = b->layout,

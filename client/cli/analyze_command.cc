@@ -82,7 +82,7 @@ Json Levels(const Analysis& analysis) {
   return levels;
 }
 
-// The upper levels of the tree; children follow their parent, those of the most work first.
+// The upper levels of the tree. Children follow their parent, ordered by work, largest first.
 class FrontTreeView {
  public:
   FrontTreeView(const Analysis& analysis, int64_t depth)
@@ -115,7 +115,7 @@ class FrontTreeView {
     return fronts;
   }
 
-  // With subtrees left out that have less than a hundredth of the work; how many is said.
+  // Omits subtrees with less than a hundredth of the work and prints their number.
   std::string ToText() const {
     std::vector<std::vector<std::string>> rows;
     int64_t hidden = 0;
@@ -152,8 +152,8 @@ class FrontTreeView {
 
   const Analysis& analysis_;
   const int64_t depth_;
-  std::vector<double> flops_;    // of the subtree below each front, its own included
-  std::vector<int64_t> fronts_;  // likewise
+  std::vector<double> flops_;    // of the subtree below each front, itself included
+  std::vector<int64_t> fronts_;  // number of fronts in that subtree
   std::vector<int32_t> roots_;
 };
 

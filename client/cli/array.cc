@@ -8,7 +8,7 @@
 namespace crout::cli {
 namespace {
 
-// `count` elements from `bytes` as To. A complex element has no real type.
+// Converts `count` elements from `bytes` to To. A complex element cannot become real.
 template <class To>
 std::vector<std::byte> Converted(Element element, absl::Span<const std::byte> bytes) {
   const size_t size = SizeOf(element);

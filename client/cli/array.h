@@ -17,15 +17,15 @@
 
 namespace crout::cli {
 
-// What the elements of a file are: those of the contract, and integers, such as a permutation's.
+// Element types of files: those of the contract, and integers for permutations.
 enum class Element { kFloat32, kFloat64, kComplex64, kComplex128, kInt64 };
 
-Element ElementOf(v1::Dtype dtype);  // float64 where unspecified
+Element ElementOf(v1::Dtype dtype);  // float64 if unspecified
 bool IsComplex(Element element);
 size_t SizeOf(Element element);
 
-// Calls f with the element at `at`, which need not be aligned: a float, double, std::complex of one
-// of them, or int64_t.
+// Calls f with the element at `at`, which need not be aligned: a float, double, std::complex of
+// either, or int64_t.
 template <class F>
 auto WithElement(Element element, const std::byte* at, F f) {
   const auto read = [&](auto value) {
@@ -46,12 +46,12 @@ auto WithElement(Element element, const std::byte* at, F f) {
   }
 }
 
-// Puts elements together that were cut.
+// Reassembles elements that are split between pieces of input.
 class ElementDecoder {
  public:
   explicit ElementDecoder(Element element) : element_(element) {}
 
-  // Calls f with each element that is complete.
+  // Calls f with each complete element.
   template <class F>
   void Append(absl::Span<const std::byte> bytes, F f) {
     const size_t size = SizeOf(element_);
@@ -83,12 +83,12 @@ struct Array {
   int64_t cols = 0;
   std::vector<std::byte> bytes;
 
-  // Refers to `bytes`.
+  // Source of the matrix; refers to `bytes`.
   client::MatrixSource Source() const;
   std::complex<double> At(int64_t row, int64_t col) const;
-  // The same matrix by columns.
+  // The same matrix in column-major order.
   Array ByColumns() &&;
-  // In another type; itself in its own. INVALID_ARGUMENT from complex to real.
+  // Converts to another type. INVALID_ARGUMENT from complex to real.
   absl::StatusOr<Array> As(v1::Dtype wanted) &&;
 };
 

@@ -1,4 +1,4 @@
-// Several arrays that are written together.
+// Arrays that are written together.
 #ifndef CROUT_CLIENT_CLI_ARRAY_FILES_H_
 #define CROUT_CLIENT_CLI_ARRAY_FILES_H_
 
@@ -18,30 +18,28 @@
 
 namespace crout::cli {
 
-// Files PREFIX_PART.FORMAT; or, for the prefix "-", the arrays PART of one .npz archive on standard
+// Files PREFIX_PART.FORMAT. With the prefix "-": the arrays PART of one .npz archive on standard
 // output, whatever the format.
 class ArrayFiles {
  public:
   ArrayFiles(std::string prefix, FileFormat format);
 
   bool in_archive() const { return prefix_ == "-"; }
-  FileFormat format() const { return format_; }  // of each part: .npy in an archive
+  FileFormat format() const { return format_; }  // of each part; .npy in an archive
 
-  // The path to write a part to, and what writes a matrix there; once for each part. FileError
-  // where there is no room for it. A part that nothing is written to is none in the archive, as it
-  // is no file.
+  // Returns the path and the writer for a part. Called once a part. FileError if there is no space.
+  // A part without a write is not in the archive and has no file.
   absl::StatusOr<std::string> Add(const std::string& part);
   absl::StatusOr<std::unique_ptr<ArrayWriter>> NewWriter(const std::string& part);
-  // A part that is a vector: a column, but of one dimension where NumPy reads it.
+  // Writes a part that is a vector: a column, and an array of one dimension in NumPy's formats.
   absl::Status WriteVector(const std::string& part, Element element,
                            absl::Span<const std::byte> elements);
-  // The names of the parts, of files or in the archive, in the order of Add().
+  // Names of the parts, as files or in the archive, in the order of Add().
   const std::vector<std::string>& names() const { return names_; }
 
-  // Puts what has been added, and is written, into the archive, which takes one array after the
-  // other: until then each is an open file. FileError.
+  // Appends the written parts to the archive. Until then each part is an open file. FileError.
   absl::Status Flush();
-  // Writes the archive, after all parts. FileError.
+  // Writes the archive after all parts. FileError.
   absl::Status Close();
 
  private:
@@ -51,8 +49,8 @@ class ArrayFiles {
   const std::string prefix_;
   const FileFormat format_;
   std::vector<std::string> names_;
-  std::vector<std::pair<std::string, TemporaryFile>> parts_;  // that are not in the archive yet
-  std::unique_ptr<NpzWriter> archive_;                        // made by the first Flush()
+  std::vector<std::pair<std::string, TemporaryFile>> parts_;  // not in the archive yet
+  std::unique_ptr<NpzWriter> archive_;                        // created by the first Flush()
 };
 
 }  // namespace crout::cli

@@ -56,10 +56,10 @@ class Output {
 
   const std::string path_;
   std::ofstream file_;
-  bool begun_ = false;  // of standard output
+  bool begun_ = false;  // whether standard output has been written to
 };
 
-// Numbers in the fewest digits that read back to the same.
+// Formats numbers in the fewest digits that read back to the same value.
 class NumberText {
  public:
   template <class T>

@@ -1,4 +1,4 @@
-// Dense matrices as files.
+// Writers of dense matrices to files.
 #ifndef CROUT_CLIENT_CLI_ARRAY_WRITER_H_
 #define CROUT_CLIENT_CLI_ARRAY_WRITER_H_
 
@@ -16,33 +16,33 @@
 namespace crout::cli {
 
 enum class FileFormat {
-  kMatrixMarket,  // `array`, each number in the fewest digits that read back to the same value
+  kMatrixMarket,  // `array`; numbers in the fewest digits that read back to the same value
   kNpy,
   kNpz,   // one array, "x"
-  kText,  // as numpy.savetxt; held in memory until its end, as its rows come last
+  kText,  // as numpy.savetxt; buffered, because rows are complete only at the end
 };
 
-// By the ending of the name: .npy, .npz, .txt, .csv; Matrix Market for all others and for "-".
+// Selects the format by the name's ending: .npy, .npz, .txt, .csv; otherwise, and for "-", Matrix
+// Market.
 FileFormat FormatOf(const std::string& path);
-// "mtx", "npy", "txt": also the ending of such files.
+// "mtx", "npy", "txt": names that are also the files' endings.
 const char* NameOf(FileFormat format);
 
-// Writes one matrix to a file, or, as "-", to standard output. Errors are FileErrors.
+// Writes one matrix to a file, or to standard output ("-"). Errors are FileErrors.
 class ArrayWriter {
  public:
   virtual ~ArrayWriter() = default;
-  // Replaces the file. Called again, starts over; on standard output that is an error once
+  // Replaces the file. A second call starts over; on standard output that is an error once
   // something has been written.
   virtual absl::Status Begin(Element element, int64_t rows, int64_t cols) = 0;
-  // The next bytes, wherever they are cut: elements in column-major order.
+  // Writes the next bytes of the elements in column-major order. Pieces may split elements.
   virtual absl::Status Append(absl::Span<const std::byte> bytes) = 0;
   virtual absl::Status Close() = 0;
 };
 
 std::unique_ptr<ArrayWriter> NewArrayWriter(const std::string& path, FileFormat format);
 
-// A sink that writes the matrix, which must be column-major, to a file; with an empty path, to
-// none.
+// A sink that writes a column-major matrix to a file, or discards it if the path is empty.
 class ArrayFileSink : public client::MatrixSink {
  public:
   explicit ArrayFileSink(const std::string& path) : ArrayFileSink(path, FormatOf(path)) {}

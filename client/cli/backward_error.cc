@@ -16,7 +16,7 @@ using Complex = std::complex<Real>;
 
 Real Abs1(const Complex& z) { return std::fabs(z.real()) + std::fabs(z.imag()); }
 
-// std::max loses a NaN on one side.
+// std::max ignores a NaN in one of its arguments.
 Real MaxOrNan(Real a, Real b) { return std::isnan(a) || a > b ? a : b; }
 
 Real Ratio(Real error, Real scale) { return error == 0 ? 0 : error / scale; }
@@ -30,7 +30,7 @@ void ForEachOf(const LocalMatrix& a, Operation operation, F f) {
   });
 }
 
-// Largest sum of moduli of a row.
+// Largest row sum of moduli.
 Real NormInf(const LocalMatrix& a, Operation operation) {
   std::vector<Real> sums(static_cast<size_t>(a.rows()));
   ForEachOf(a, operation, [&](int64_t i, int64_t, const Complex& value) {
@@ -41,7 +41,7 @@ Real NormInf(const LocalMatrix& a, Operation operation) {
   return norm;
 }
 
-// The columns of B, each with its right-hand side, as coordinates may come in any order.
+// Entries of B by column, because coordinates may come in any order.
 std::vector<std::vector<Complex>> ColumnsOf(const LocalMatrix& b) {
   std::vector<std::vector<Complex>> columns(static_cast<size_t>(b.cols()),
                                             std::vector<Complex>(static_cast<size_t>(b.rows())));

@@ -1,4 +1,4 @@
-// How well X solves op(A) X = B, computed apart from any server.
+// Backward errors of X for op(A) X = B, computed without a server.
 #ifndef CROUT_CLIENT_CLI_BACKWARD_ERROR_H_
 #define CROUT_CLIENT_CLI_BACKWARD_ERROR_H_
 
@@ -11,18 +11,17 @@ namespace crout::cli {
 
 enum class Operation { kNone, kTranspose, kConjugateTranspose };
 
-// The contract's figures (SolveResult), but with residuals in long double. NaN where X, A or B
-// have NaN.
+// The errors of SolveResult, but with residuals in long double. NaN if X, A or B have NaN.
 struct BackwardErrors {
-  // max over columns j of |b_j - op(A) x_j| / (|op(A)| |x_j| + |b_j|), infinity-norms; 0/0 is 0.
+  // max over columns j of |b_j - op(A) x_j| / (|op(A)| |x_j| + |b_j|), in infinity-norms; 0/0 is 0.
   double normwise = 0;
   // LAPACK's berr: max over columns and rows i of |b - op(A) x|_i / (|op(A)| |x| + |b|)_i, with
   // |re z| + |im z| for |z|; 0/0 is 0.
   double componentwise = 0;
 };
 
-// INVALID_ARGUMENT where A is not square, where the shapes do not fit, and where X is given by
-// coordinates: its size would be a mere claim.
+// INVALID_ARGUMENT if A is not square, if the shapes do not match, or if X is a coordinate matrix,
+// whose declared size may be wrong.
 absl::StatusOr<BackwardErrors> ComputeBackwardErrors(const LocalMatrix& a, Operation operation,
                                                      const LocalMatrix& x, const LocalMatrix& b);
 

@@ -37,15 +37,15 @@ struct SolveBatchArguments {
   std::string factor;
   std::vector<std::string> paths;
   bool ones = false;
-  int64_t nrhs = 1;  // of ones
+  int64_t nrhs = 1;  // columns of ones
   v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;
-  std::vector<int64_t> members;  // empty: the first ones, with `ones` all
+  std::vector<int64_t> members;  // empty: the first members; with `ones`, all
   v1::SolveBatchHeader header;
   std::string prefix;
   FileFormat format = FileFormat::kMatrixMarket;
 };
 
-// Members as they are written: "0,3,5-9". False for what is none.
+// Parses members such as "0,3,5-9". False for invalid text.
 bool ParseMembers(const std::string& text, std::vector<int64_t>* members) {
   constexpr int64_t kMost = int64_t{1} << 31;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
@@ -118,7 +118,7 @@ absl::Status RunFactorBatch(Session* session, const FactorBatchArguments& argume
 
 absl::Status WriteMember(ArrayFiles* files, const client::BatchMatrices& x, int64_t k,
                          int64_t member) {
-  // In an archive they have the names that the files' prefix stands for elsewhere.
+  // In an archive the part's name has no prefix.
   const auto writer =
       files->NewWriter(files->in_archive() ? absl::StrCat("x_", member) : absl::StrCat(member));
   if (!writer.ok()) return writer.status();
@@ -132,10 +132,10 @@ absl::Status WriteMember(ArrayFiles* files, const client::BatchMatrices& x, int6
   return (*writer)->Close();
 }
 
-// What is solved with, of which `source` tells the call.
+// Right-hand sides; `source` refers to them.
 struct Sides {
   std::vector<BatchFile> files;
-  Array ones;  // as many rows as the largest member has: each takes of them what it needs
+  Array ones;  // as many rows as the largest member; smaller members use a part
   std::vector<int64_t> members;
   client::BatchSource source;
 };
@@ -283,7 +283,7 @@ void AddFactorBatch(CLI::App* app, Session* session) {
                          "Replace the batch of this handle or name, whose members have the same "
                          "sizes");
   for (const char* kept : {"--lease", "--name", "--request-id"}) {
-    from->excludes(factor->get_option(kept));  // They stay as they are.
+    from->excludes(factor->get_option(kept));  // these stay unchanged
   }
   factor->add_flag("--fail-singular", factoring->fail_singular,
                    absl::StrCat("Exit with ", kSingular, " if a member is singular"));

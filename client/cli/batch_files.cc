@@ -22,11 +22,11 @@ namespace fs = std::filesystem;
 
 bool HasMatrixName(absl::string_view name) { return StripMatrixEnding(&name); }
 
-// The memory that matrices may still take.
+// Memory that is left for matrices.
 class Room {
  public:
   absl::Status Take(int64_t rows, int64_t cols, size_t element, const std::string& name) {
-    // Two sizes of 64 bits fit 128, and an element's beside them does not.
+    // The product of two 64-bit sizes fits 128 bits; with the element size it may not.
     const __int128 elements = static_cast<__int128>(rows) * cols;
     const auto size = static_cast<int64_t>(element);
     if (elements > left_ / size) {
@@ -162,7 +162,7 @@ class BatchReader {
   std::vector<BatchFile> files_;
 };
 
-// The narrowest that holds every file's.
+// The narrowest type that holds all files.
 v1::Dtype CommonType(const std::vector<BatchFile>& files) {
   bool complex = false, wide = files.empty();
   for (const BatchFile& file : files) {

@@ -1,4 +1,4 @@
-// Which files are the members of a batch, and what is in them.
+// Files of the members of a batch.
 #ifndef CROUT_CLIENT_CLI_BATCH_FILES_H_
 #define CROUT_CLIENT_CLI_BATCH_FILES_H_
 
@@ -18,21 +18,22 @@ struct BatchFile {
   Array matrix;      // by columns
 };
 
-// The matrices of `paths`, in their order, all in one type: a file is one, a directory all of its
-// files with a matrix's name (matrix_input.h), by name, and a tar, plain or gzip, likewise, in its
-// order; "-", standard input, is a file or a tar. Files are what croutctl reads everywhere; sparse
-// ones are made dense. `dtype` unspecified: the narrowest type that holds them all.
+// Reads the matrices of `paths`, in order, in one type. A file is one matrix. A directory is all
+// its files with a matrix's name (matrix_input.h), sorted by name. A tar, plain or gzip, is the
+// same in archive order. "-", standard input, is a file or a tar. All file formats of croutctl are
+// accepted; sparse matrices are expanded. `dtype` unspecified selects the narrowest type that holds
+// all matrices.
 //
-// FileError for what cannot be read. INVALID_ARGUMENT for what is in it, for a directory or a tar
-// without matrices, and for complex ones in a real `dtype`. RESOURCE_EXHAUSTED for more than
-// kMostBatchBytes, and as TarReader. `deadline` is that of OpenInput.
+// FileError if a file cannot be read. INVALID_ARGUMENT for invalid contents, for a directory or tar
+// without matrices, and for complex matrices with a real `dtype`. RESOURCE_EXHAUSTED beyond
+// kMostBatchBytes, and as from TarReader. `deadline` is that of OpenInput.
 absl::StatusOr<std::vector<BatchFile>> ReadBatch(const std::vector<std::string>& paths,
                                                  v1::Dtype dtype,
                                                  absl::Time deadline = absl::InfiniteFuture());
-// Of all matrices together, dense: a line of text may claim any size.
+// Limit of all matrices together in dense form, because a line of text can declare any size.
 inline constexpr int64_t kMostBatchBytes = int64_t{16} << 30;
 
-// One of them more in `source`, which refers to it; of right-hand sides for `member`.
+// Adds a matrix to `source`, which refers to it; a right-hand side is for `member`.
 void AddTo(client::BatchSource* source, const Array& matrix, int64_t member);
 
 }  // namespace crout::cli

@@ -19,7 +19,7 @@ namespace {
 using Elements = std::variant<std::vector<double>, std::vector<float>,
                               std::vector<std::complex<double>>, std::vector<std::complex<float>>>;
 
-// `count` random elements, whose parts are uniform in (-1, 1).
+// `count` random elements with parts uniform in (-1, 1).
 template <class T>
 std::vector<T> RandomElements(size_t count, std::mt19937_64* random) {
   using Part = decltype(std::real(T()));
@@ -33,7 +33,7 @@ std::vector<T> RandomElements(size_t count, std::mt19937_64* random) {
   return elements;
 }
 
-// The data of all workers: read only.
+// Data shared by all workers; read only.
 class Problem {
  public:
   explicit Problem(const BenchOptions& options) : options_(options) { Make(); }
@@ -79,7 +79,7 @@ class Problem {
 
 class Worker {
  public:
-  // `number` tells the workers of one run apart.
+  // `number` distinguishes the workers of one run.
   Worker(const client::ClientOptions& client, const BenchOptions& options, const Problem& problem,
          uint64_t number)
       : client_(*client::Client::Connect(client)),
@@ -87,7 +87,7 @@ class Worker {
         problem_(problem),
         random_(number) {}
 
-  // `handle` is that of the prepared factor, in the modes solve and mix.
+  // `handle` identifies the prepared factor in the modes solve and mix.
   void Run(const std::string& handle, Pace* pace) {
     while (const auto begin = pace->Next()) {
       const bool counts = pace->Counts(*begin);
@@ -102,11 +102,11 @@ class Worker {
         if (!next) break;
         Solve(factor->handle(), *next, pace->Counts(*next));
       }
-      client_->Release(factor->handle()).IgnoreError();  // Its lease is short.
+      client_->Release(factor->handle()).IgnoreError();  // if this fails, its short lease ends it
     }
   }
 
-  // A call that was to begin at `begin`.
+  // Makes a call that was scheduled at `begin`.
   absl::StatusOr<v1::Factor> Factorize(absl::Time begin, bool counts) {
     v1::CacheOptions cache;
     *cache.mutable_lease() =
@@ -121,7 +121,7 @@ class Worker {
   client::Client& client() { return *client_; }
 
  private:
-  // Whether a call of a mix is a factorization.
+  // Whether the next call of a mix is a factorization.
   bool Draw() { return std::bernoulli_distribution(options_.factor_share)(random_); }
 
   void Solve(const std::string& handle, absl::Time begin, bool counts) {

@@ -1,4 +1,4 @@
-// A load generator: concurrent workers with a connection each, in constant memory.
+// A load generator: concurrent workers with one connection each, in constant memory.
 #ifndef CROUT_CLIENT_CLI_BENCH_H_
 #define CROUT_CLIENT_CLI_BENCH_H_
 
@@ -15,10 +15,10 @@
 namespace crout::cli {
 
 enum class BenchMode {
-  kSolve,   // solves with one factor, made before the clock starts
-  kFactor,  // factors, releasing each
+  kSolve,   // solves with one factor, made before the measurement
+  kFactor,  // factors, and releases each
   kMixed,   // each worker factors, solves ten times, releases
-  kMix,     // a factorization or a solve each time, as BenchOptions::factor_share says
+  kMix,     // a factorization or a solve each time, by BenchOptions::factor_share
 };
 
 struct BenchOptions {
@@ -27,15 +27,15 @@ struct BenchOptions {
   int64_t nrhs = 1;
   v1::Dtype dtype = v1::DTYPE_FLOAT64;
   v1::FactorizeOptions factorize;
-  double factor_share = 0;  // of kMix: factorizations among its calls, 0 to 1
+  double factor_share = 0;  // for kMix: share of factorizations, 0 to 1
   PaceOptions pace;
 };
 
-// Of one kind of call.
+// Counts of one kind of call.
 struct BenchCounts {
-  // Of the calls that succeeded, each from when it was to begin.
+  // Latencies of successful calls, each from its scheduled start.
   LatencyHistogram latencies;
-  std::map<std::string, int64_t> errors;  // by name of the status
+  std::map<std::string, int64_t> errors;  // by status name
 };
 
 struct BenchResult {
@@ -43,9 +43,9 @@ struct BenchResult {
   std::map<std::string, BenchCounts> calls;  // by "factorize", "solve"
 };
 
-// Loads the server with `concurrency` workers on random, diagonally dominant matrices. Calls are
-// not tried again: refusals are counted. With a rate, `concurrency` bounds the calls under way. An
-// error only where the preparation fails, or no call at all succeeds.
+// Runs `concurrency` workers on random, diagonally dominant matrices. Calls are not retried;
+// refusals are counted. With a rate, `concurrency` limits the calls in flight. Returns an error
+// only if the preparation fails or no call succeeds.
 absl::StatusOr<BenchResult> RunBench(const client::ClientOptions& client,
                                      const BenchOptions& options, int concurrency);
 

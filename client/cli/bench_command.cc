@@ -22,7 +22,7 @@ struct BenchArguments {
   std::string baseline, report;
 };
 
-// What was run, where and when; the rows are yet to come.
+// Describes the run, with place and time; rows are added later.
 absl::StatusOr<Json> Describe(Session* session, const BenchArguments& arguments) {
   const auto info = session->client().ServerInfo(session->call());
   if (!info.ok()) return info.status();
@@ -71,7 +71,7 @@ absl::Status Run(Session* session, const BenchArguments& arguments) {
   return WriteReport(arguments.report, BenchHtml(*run, baseline ? &*baseline : nullptr));
 }
 
-// When calls begin, and for how long.
+// Options for the rate and duration.
 void AddPaceOptions(CLI::App* bench, BenchArguments* arguments) {
   PaceOptions* pace = &arguments->options.pace;
   bench

@@ -16,7 +16,7 @@
 namespace crout::cli {
 namespace {
 
-// In the page's curves, evenly on their axis, which shows log10(1 / (1 - q)).
+// Step of the page's curves, uniform on their axis log10(1 / (1 - q)).
 constexpr double kPercentileStep = 0.1;
 constexpr double kPercentileEnd = 4;  // 99.99 %
 
@@ -41,7 +41,7 @@ std::string RowName(const Json& row) {
                       rate > 0 ? absl::StrFormat(", %g a second", rate) : "");
 }
 
-// Whether the two are of like calls under like load.
+// Whether the two have the same call and load.
 bool SameLoad(const Json& a, const Json& b) { return RowName(a) == RowName(b); }
 
 const Json* FindLike(const Json& row, const Json& rows) {
@@ -50,7 +50,7 @@ const Json* FindLike(const Json& row, const Json& rows) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-// The chart's area and what it shows.
+// The chart's area and ranges.
 struct Axes {
   static constexpr double kWidth = 720, kHeight = 360, kLeft = 70, kRight = 30, kTop = 10,
                           kBottom = 30;
@@ -110,7 +110,7 @@ void AppendCurve(const Axes& axes, const Json& row, const std::string& color, bo
 }
 
 std::string Chart(const Json& run, const Json* baseline) {
-  // Told apart by who sees few colours, too: Okabe and Ito (2008).
+  // Colors that remain distinct with color-vision deficiency: Okabe and Ito (2008).
   constexpr std::array<const char*, 7> kColors = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                   "#e69f00", "#56b4e9", "#000000"};
   std::vector<const Json*> runs = {&run};
@@ -150,7 +150,7 @@ std::string Table(const Json& rows) {
   return table + "</tr></table>\n";
 }
 
-// What was run, without the rows: "n 256, nrhs 1, ...".
+// The description of a run without its rows: "n 256, nrhs 1, ...".
 std::string Facts(const Json& run) {
   std::string facts;
   for (const auto& [key, value] : run.items()) {

@@ -1,4 +1,4 @@
-// What comes of runs of the load generator: rows, comparisons, a page.
+// Reports of the load generator: rows, comparisons, an HTML page.
 #ifndef CROUT_CLIENT_CLI_BENCH_REPORT_H_
 #define CROUT_CLIENT_CLI_BENCH_REPORT_H_
 
@@ -11,23 +11,23 @@
 
 namespace crout::cli {
 
-// The rows of one run, one for each kind of call: counts, calls a second, percentiles. `rate` is 0
-// for a run without one.
+// Appends the rows of one run, one for each kind of call: counts, calls a second, percentiles.
+// `rate` is 0 for a run without a rate.
 void AppendRows(int concurrency, double rate, const BenchResult& result, Json* rows);
 
-// Reads what `croutctl --json bench` printed. A FileError where there is no such file, or it is
-// something else.
+// Reads the output of `croutctl --json bench`. FileError if the file is missing or has other
+// contents.
 absl::StatusOr<Json> ReadRun(const std::string& path);
 
-// Adds to each of `rows` that has its like in `baseline` (the same concurrency, rate and call) how
-// its figures stand to those: "per_second_ratio", "p50_ratio", "p99_ratio"; 1 is the same.
+// Compares each of `rows` with the row of `baseline` that has the same concurrency, rate and call.
+// Adds the ratios "per_second_ratio", "p50_ratio" and "p99_ratio"; 1 means equal.
 void CompareRows(const Json& baseline, Json* rows);
 
-// A page of HTML that needs nothing else: what was run where and when, the rows as a table, and
-// latencies over percentiles, with those of `baseline`, unless null, dashed.
+// Makes a self-contained HTML page: the description of the run, the rows as a table, and a chart of
+// latencies over percentiles. The curves of `baseline`, if not null, are dashed.
 std::string BenchHtml(const Json& run, const Json* baseline);
 
-// Replaces the file. A FileError where that fails.
+// Replaces the file. FileError on failure.
 absl::Status WriteReport(const std::string& path, const std::string& text);
 
 }  // namespace crout::cli

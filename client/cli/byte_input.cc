@@ -42,7 +42,7 @@ class FileInput : public ByteInput {
 
 absl::Status AwaitInput(int fd, absl::Time deadline) {
   for (;;) {
-    // Not beyond an hour at once, as poll counts in an int.
+    // At most an hour at a time, because poll counts in an int.
     const absl::Duration left = std::min(deadline - absl::Now(), absl::Hours(1));
     pollfd input{fd, POLLIN, 0};
     const int ready =

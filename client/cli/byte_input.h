@@ -1,4 +1,4 @@
-// Where the bytes of a file come from: a file, standard input, a member of an archive.
+// Byte streams: a file, standard input, a member of an archive.
 #ifndef CROUT_CLIENT_CLI_BYTE_INPUT_H_
 #define CROUT_CLIENT_CLI_BYTE_INPUT_H_
 
@@ -18,19 +18,20 @@ namespace crout::cli {
 class ByteInput {
  public:
   virtual ~ByteInput() = default;
-  // Fills the front of `to`, and returns how much; 0 at the end alone. FileError where it cannot.
+  // Fills the front of `to` and returns the number of bytes; 0 only at the end. FileError on
+  // failure.
   virtual absl::StatusOr<size_t> Read(absl::Span<std::byte> to) = 0;
 };
 
-// "-" is standard input. FileError where it cannot be opened. A Read that got nothing by `deadline`
-// is DEADLINE_EXCEEDED.
+// Opens a file; "-" is standard input. FileError if it cannot be opened. A Read without data by
+// `deadline` is DEADLINE_EXCEEDED.
 absl::StatusOr<std::unique_ptr<ByteInput>> OpenInput(const std::string& path, absl::Time deadline);
 
-// Until `fd` has something to read, or is at its end. DEADLINE_EXCEEDED where that does not come.
+// Waits until `fd` has data or is at its end. DEADLINE_EXCEEDED after `deadline`.
 absl::Status AwaitInput(int fd, absl::Time deadline);
 
-// The next `size` bytes, or fewer where the input ends. Memory grows as they arrive: `size` may be
-// what a hostile file claims.
+// Reads the next `size` bytes, or fewer at the end of the input. Memory grows with the data,
+// because a hostile file may declare any `size`.
 absl::StatusOr<std::vector<std::byte>> ReadUpTo(ByteInput* input, int64_t size);
 
 }  // namespace crout::cli

@@ -63,8 +63,9 @@ absl::Status RunIterations(Session* session, const std::string& name) {
   return absl::OkStatus();
 }
 
-// Does `one` to each of `factors`, and prints what it returns: one object, or a list of several. An
-// error ends neither the others nor hides them: each is printed, and the first is the command's.
+// Calls `one` for each of `factors` and prints its result: one object, or a list of several. An
+// error does not stop the other calls; each error is printed, and the first is the command's
+// status.
 absl::Status ForEachFactor(Session* session, const std::vector<std::string>& factors,
                            absl::FunctionRef<absl::StatusOr<Json>(const std::string& handle)> one) {
   Json done = Json::array();

@@ -1,4 +1,4 @@
-// Files that say how the matrix of a step follows from that of the step before.
+// Files that describe a change of the matrix between two steps of a series.
 #ifndef CROUT_CLIENT_CLI_CHANGE_FILES_H_
 #define CROUT_CLIENT_CLI_CHANGE_FILES_H_
 
@@ -11,22 +11,22 @@
 
 namespace crout::cli {
 
-// Empty paths, or those of one kind of change: `values`, `entries`, or `u` and `v`.
+// All paths are empty, or those of one kind of change are set: `values`, `entries`, or `u` and `v`.
 struct ChangeFiles {
-  // A vector: one for each line of the coordinate text, or entry of the sparse matrix, that came
-  // last. Or a sparse matrix with the same entries in the same order.
+  // A vector with one value for each line of the last coordinate text or entry of the last sparse
+  // matrix; or a sparse matrix with the same entries in the same order.
   std::string values;
-  std::string entries;  // Matrix Market, coordinate: the entries that have new values
-  std::string u, v;     // matrices of n rows each: U V^T is added
+  std::string entries;  // Matrix Market coordinate file with the entries that change
+  std::string u, v;     // matrices of n rows each; U V^T is added
 
   std::vector<std::string> paths() const;
 };
 
-// INVALID_ARGUMENT, naming the files, unless they are a change, or none.
+// INVALID_ARGUMENT, naming the files, unless they are one change or none.
 absl::Status CheckChange(const ChangeFiles& files);
 
-// What they say, in the type of the matrix. `entry_digest`: of the entries that `values` belong to.
-// FileError, or INVALID_ARGUMENT for what is in them.
+// Reads a change in the type of the matrix. `entry_digest` identifies the entries to which `values`
+// belong. FileError, or INVALID_ARGUMENT for invalid contents.
 absl::StatusOr<client::MatrixChange> ReadChange(const ChangeFiles& files, v1::Dtype dtype,
                                                 const std::string& entry_digest);
 

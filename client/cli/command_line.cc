@@ -20,7 +20,7 @@
 namespace crout::cli {
 namespace {
 
-// Damerau's distance, neighbours swapped at most once (optimal string alignment).
+// Optimal string alignment distance (Damerau's with at most one transposition of a pair).
 size_t Distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) {
@@ -43,7 +43,7 @@ std::string AsNearest(const std::string& nearest) {
   return nearest.empty() ? "" : absl::StrCat("; the nearest is ", nearest);
 }
 
-// What `command` has that is nearest to the first option among `words`, which were not parsed.
+// The option of `command` nearest to the first option among `words`, which were not parsed.
 std::string NearestOption(const CLI::App& command, const std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
@@ -55,20 +55,20 @@ std::string NearestOption(const CLI::App& command, const std::vector<std::string
   return "";
 }
 
-// The commands that `word` is taken for: those that it is a part of, as "batch" is of
-// "factor-batch", else the one that differs by little.
+// Commands similar to `word`: those that contain it, as "factor-batch" contains "batch"; otherwise
+// the nearest one.
 std::string LikelyCommands(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names, longer;
   for (const CLI::App* command : app.get_subcommands({})) {
     names.push_back(command->get_name());
     if (absl::StrContains(names.back(), word)) longer.push_back(names.back());
   }
-  constexpr size_t kTelling = 4;  // characters; of fewer many names have them
+  constexpr size_t kTelling = 4;  // minimal length; shorter words occur in many names
   if (word.size() < kTelling || longer.empty()) return AsNearest(Nearest(word, names));
   return absl::StrCat("; there is ", absl::StrJoin(longer, ", "));
 }
 
-// What is wrong with the words that `app` could not parse.
+// The error of words that `app` could not parse.
 std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
   if (absl::c_linear_search(app.remaining(), "help")) {
     return "there is no command 'help': `croutctl --help` lists the commands, `croutctl COMMAND "
@@ -91,8 +91,8 @@ std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
   return absl::StrCat(error.what(), " (`croutctl --help`)");
 }
 
-// `--server= list`, of an unset variable as a rule: the parser would take the next word as the
-// value.
+// Detects `--server= list`, often caused by an unset variable: the parser would take the next word
+// as the value.
 std::string WithoutValue(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     if (word == "--") break;
@@ -142,7 +142,7 @@ std::string Nearest(const std::string& word, const std::vector<std::string>& wor
 }
 
 void AddCommands(CLI::App* app, Session* session) {
-  app->footer(ExitCodesHelp());  // Commands take it over when they are added.
+  app->footer(ExitCodesHelp());  // commands inherit it when they are added
   AddFactorCommands(app, session);
   AddSolveCommands(app, session);
   AddBatchCommands(app, session);

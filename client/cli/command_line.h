@@ -1,4 +1,4 @@
-// croutctl from its arguments to its exit code.
+// Runs croutctl from its arguments to its exit code.
 #ifndef CROUT_CLIENT_CLI_COMMAND_LINE_H_
 #define CROUT_CLIENT_CLI_COMMAND_LINE_H_
 
@@ -7,11 +7,11 @@
 
 namespace crout::cli {
 
-// Parses, runs, prints. An exception's text is an error of code kFailed.
+// Parses, runs and prints. An exception becomes an error with the code kFailed.
 int RunCommandLine(int argc, const char* const* argv);
 
-// The word of `words` that differs from `word` by the fewest letters that are missing, added,
-// replaced or swapped with their neighbour; empty where none is near.
+// Returns the word of `words` with the smallest edit distance to `word` (insertions, deletions,
+// substitutions, transpositions of neighbours); empty if none is close.
 std::string Nearest(const std::string& word, const std::vector<std::string>& words);
 
 }  // namespace crout::cli

@@ -8,7 +8,7 @@
 namespace crout::cli {
 namespace {
 
-// The parser describes the values that it takes as "TEXT:{f32,f64}", ":FILE|-", "INT in [0 - 100]".
+// Parses the parser's descriptions of values: "TEXT:{f32,f64}", ":FILE|-", "INT in [0 - 100]".
 void ReadType(const std::string& type, OptionEntry* entry) {
   const size_t open = type.find('{');
   const size_t close = type.find('}');

@@ -1,5 +1,5 @@
-// The commands and options of croutctl as plain data: what the manual pages and the completion of
-// shells are made of, read from the parser itself, which prints the help.
+// The commands and options of croutctl as plain data, for manual pages and shell completion. They
+// are read from the parser, which also prints the help.
 #ifndef CROUT_CLIENT_CLI_COMMAND_TABLE_H_
 #define CROUT_CLIENT_CLI_COMMAND_TABLE_H_
 
@@ -10,14 +10,14 @@
 namespace crout::cli {
 
 struct OptionEntry {
-  std::vector<std::string> names;    // "-o", "--output"; the name alone of an argument
-  std::string value;                 // "FILE|-", "INT", "f32|f64"; empty: takes none
-  std::vector<std::string> choices;  // where the value is one of these
-  bool file = false;                 // the value is a file
+  std::vector<std::string> names;    // "-o", "--output"; only the name for an argument
+  std::string value;                 // "FILE|-", "INT", "f32|f64"; empty: no value
+  std::vector<std::string> choices;  // allowed values, if limited
+  bool file = false;                 // whether the value is a file
   bool required = false;
   std::string description;
-  std::string default_text;  // empty: none, or said in the description
-  std::string environment;   // a variable that sets it too
+  std::string default_text;  // empty: none, or part of the description
+  std::string environment;   // variable that also sets the option
 };
 
 struct CommandEntry {
@@ -28,7 +28,7 @@ struct CommandEntry {
 };
 
 CommandEntry EntryOf(const CLI::App& app);
-// Its commands, in the order of the help.
+// The commands in the order of the help.
 std::vector<CommandEntry> CommandsOf(const CLI::App& app);
 
 }  // namespace crout::cli

@@ -1,5 +1,5 @@
 // The commands of croutctl by group. Each function adds its commands to `app`; they run in
-// `session`. Both must outlive the parsing and running.
+// `session`. Both must outlive parsing and running.
 #ifndef CROUT_CLIENT_CLI_COMMANDS_H_
 #define CROUT_CLIENT_CLI_COMMANDS_H_
 
@@ -22,7 +22,7 @@ void AddTopCommand(CLI::App* app, Session* session);      // top
 void AddBenchCommand(CLI::App* app, Session* session);    // bench
 void AddManualCommands(CLI::App* app, Session* session);  // completion, man, version
 
-// All of them, and the exit codes in every help.
+// Adds all commands, and the exit codes to every help.
 void AddCommands(CLI::App* app, Session* session);
 
 }  // namespace crout::cli

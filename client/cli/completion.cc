@@ -13,7 +13,7 @@ std::vector<std::string> NamesOf(const std::vector<CommandEntry>& commands) {
   return names;
 }
 
-// Every name of every option.
+// All names of all options.
 std::vector<std::string> WordsOf(const std::vector<OptionEntry>& options) {
   std::vector<std::string> words;
   for (const OptionEntry& option : options) {
@@ -22,7 +22,7 @@ std::vector<std::string> WordsOf(const std::vector<OptionEntry>& options) {
   return words;
 }
 
-// Of every argument.
+// Allowed values of all arguments.
 std::vector<std::string> ChoicesOf(const std::vector<OptionEntry>& arguments) {
   std::vector<std::string> choices;
   for (const OptionEntry& argument : arguments) {
@@ -31,12 +31,12 @@ std::vector<std::string> ChoicesOf(const std::vector<OptionEntry>& arguments) {
   return choices;
 }
 
-// In single quotes, for bash and zsh.
+// Quotes with single quotes, for bash and zsh.
 std::string Quoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
-// "    (solve:--dtype) COMPREPLY=(...) ...": what may follow an option of `command`.
+// Appends "    (solve:--dtype) COMPREPLY=(...) ...": the values of the options of `command`.
 void AppendBashValues(const std::string& command, const std::vector<OptionEntry>& options,
                       std::string* script) {
   for (const OptionEntry& option : options) {
@@ -54,7 +54,7 @@ void AppendBashValues(const std::string& command, const std::vector<OptionEntry>
   }
 }
 
-// The part of a specification of _arguments that says what the value is.
+// The part of an _arguments specification that describes the value.
 std::string ZshValue(const OptionEntry& option) {
   if (!option.choices.empty()) {
     return absl::StrCat(":value:(", absl::StrJoin(option.choices, " "), ")");
@@ -78,7 +78,7 @@ void AppendZshOptions(const std::vector<OptionEntry>& options, std::string* scri
   }
 }
 
-// In single quotes, where fish knows two escapes.
+// Quotes with single quotes for fish, which has two escapes within them.
 std::string FishQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
 }

@@ -1,4 +1,4 @@
-// Elements of arrays, by their type.
+// Dispatch on element types.
 #ifndef CROUT_CLIENT_CLI_ELEMENTS_H_
 #define CROUT_CLIENT_CLI_ELEMENTS_H_
 
@@ -10,7 +10,7 @@
 
 namespace crout::cli {
 
-// Calls f with a value of the type; float64 where unspecified.
+// Calls f with a value of the type; float64 if unspecified.
 template <class F>
 auto WithType(v1::Dtype dtype, F f) {
   switch (dtype) {
@@ -25,7 +25,7 @@ auto WithType(v1::Dtype dtype, F f) {
   }
 }
 
-// Of an array of type T.
+// The elements of an array of type T.
 template <class T>
 absl::Span<const T> ElementsOf(const Array& array) {
   return {reinterpret_cast<const T*>(array.bytes.data()), array.bytes.size() / sizeof(T)};

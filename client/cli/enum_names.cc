@@ -8,7 +8,7 @@
 namespace crout::cli {
 namespace {
 
-// "UnitDiagonal" -> "UNIT_DIAGONAL_", which the names of its values begin with.
+// "UnitDiagonal" -> "UNIT_DIAGONAL_", the prefix of its values' names.
 std::string ValuePrefix(const std::string& type_name) {
   std::string prefix;
   for (const char c : type_name) {

@@ -1,5 +1,5 @@
-// Options that take one of some names; the design's short names of the contract's enumerations:
-// "getrf", "f64", "transpose".
+// Options with named values, and short names of the contract's enumerations: "getrf", "f64",
+// "transpose".
 #ifndef CROUT_CLIENT_CLI_ENUM_NAMES_H_
 #define CROUT_CLIENT_CLI_ENUM_NAMES_H_
 
@@ -17,10 +17,10 @@ namespace crout::cli {
 // ALGORITHM_CROUT_LU -> "crout_lu"; DTYPE_FLOAT64 -> "f64".
 std::string ShortName(const google::protobuf::EnumValueDescriptor& value);
 
-// The short names of `type` that can be asked for: without UNSPECIFIED.
+// The short names of `type` without UNSPECIFIED.
 std::vector<std::string> ShortNames(const google::protobuf::EnumDescriptor& type);
 
-// The number that `name` stands for; -1 if none does.
+// The number of `name`; -1 if there is none.
 int ParseShortName(const google::protobuf::EnumDescriptor& type, const std::string& name);
 
 // Adds an option that takes a short name of E.
@@ -38,7 +38,7 @@ CLI::Option* AddEnumOption(CLI::App* app, const std::string& name, E* value,
       ->check(CLI::IsMember(ShortNames(*type)));
 }
 
-// Adds an option that takes one of the names, for which it gives `set` what stands beside it.
+// Adds an option with named values; passes the value of the given name to `set`.
 template <class T>
 CLI::Option* AddChoiceOption(CLI::App* app, const std::string& name,
                              const std::vector<std::pair<std::string, T>>& choices,

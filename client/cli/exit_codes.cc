@@ -29,7 +29,7 @@ constexpr ExitCode kExitCodes[] = {
     {kNotAccurate, "X was written, but its backward error is not accepted or it is not finite"},
 };
 
-// Marks statuses that are about files here.
+// Marks statuses about local files.
 constexpr char kFileErrorUrl[] = "crout.cli.FileError";
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What croutctl exits with. Scripts go by these: none is ever given another meaning.
+// Exit codes of croutctl. Scripts depend on them: the meaning of a code never changes.
 #ifndef CROUT_CLIENT_CLI_EXIT_CODES_H_
 #define CROUT_CLIENT_CLI_EXIT_CODES_H_
 
@@ -31,22 +31,22 @@ struct ExitCode {
   int code;
   const char* meaning;
 };
-// Every code that is not 0, in ascending order.
+// All codes except 0, in ascending order.
 absl::Span<const ExitCode> ExitCodes();
 
 // The last section of every help.
 std::string ExitCodesHelp();
 
-// Of a file, or of standard input or output, here rather than on the server: kFile.
+// An error of a local file, or of standard input or output; exits with kFile.
 absl::Status FileError(absl::string_view text);
-// The same with what errno says.
+// The same with the message of errno.
 absl::Status FileErrnoError(int error_number, absl::string_view text);
 bool IsFileError(const absl::Status& status);
 
-// What a command that ended so exits with; 0 for OK.
+// Exit code of a command with this status; 0 for OK.
 int ExitCodeOf(const absl::Status& status);
 
-// "NOT_FOUND", ..., "UNREACHABLE" where no server answered, "FILE" for a FileError.
+// "NOT_FOUND", ...; "UNREACHABLE" if no server answered; "FILE" for a FileError.
 std::string ErrorName(const absl::Status& status);
 
 }  // namespace crout::cli

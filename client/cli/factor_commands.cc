@@ -18,14 +18,14 @@ struct FactorArguments {
   MatrixArgument matrix;
   v1::FactorizeOptions options;
   v1::CacheOptions cache;
-  std::string factor;  // not empty: the handle or name of the factor to replace
+  std::string factor;  // if not empty: handle or name of the factor to replace
   bool values_only = false;
   bool replace_if_singular = false;
   bool fail_singular = false;
 };
 
-// The values of a file's entries, in the order and type of the matrix that the factor keeps, and
-// the digest of their pattern.
+// Values of a file's entries in the order and type of the server's matrix, with the digest of their
+// pattern.
 struct SparseValues {
   Array values;
   std::string pattern_digest;
@@ -121,7 +121,7 @@ void AddFactorCommands(CLI::App* app, Session* session) {
   CLI::Option* from = factor->add_option(
       "--from", arguments->factor, "Replace the factor of this handle or name, as refactor does");
   for (const char* kept : {"--lease", "--name", "--request-id"}) {
-    from->excludes(factor->get_option(kept));  // They stay as they are.
+    from->excludes(factor->get_option(kept));  // these stay unchanged
   }
   AddReplaceIfSingular(factor, arguments.get())->needs(from);
   AddFailSingular(factor, arguments.get());

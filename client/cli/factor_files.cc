@@ -23,7 +23,7 @@ absl::Span<const std::byte> BytesOf(const T* values, size_t count) {
   return {reinterpret_cast<const std::byte*>(values), count * sizeof(T)};
 }
 
-// Integers, each with `base` added.
+// Writes integers, each plus `base`.
 template <class Integers>
 absl::Status WriteIntegers(ArrayFiles* files, const std::string& part, const Integers& values,
                            int64_t base = 0) {
@@ -36,7 +36,7 @@ int64_t BaseOf(const ArrayFiles& files) {
   return files.format() == FileFormat::kMatrixMarket ? 1 : 0;
 }
 
-// The scales of rows and columns, where the matrix was scaled.
+// Writes the scales of rows and columns, if the matrix was scaled.
 template <class Scales>
 absl::Status WriteScales(ArrayFiles* files, const Scales& rows, const Scales& columns) {
   for (const auto& [part, scales] : {std::pair("row_scales", &rows), {"col_scales", &columns}}) {
@@ -49,7 +49,7 @@ absl::Status WriteScales(ArrayFiles* files, const Scales& rows, const Scales& co
   return absl::OkStatus();
 }
 
-// L and U of a member of type T.
+// Writes L and U of a member of type T.
 template <class T>
 absl::Status WriteTriangles(ArrayFiles* files, const client::BatchDownload& member) {
   const int64_t rows = member.lu.rows(0), cols = member.lu.cols(0), diagonal = std::min(rows, cols);
@@ -88,14 +88,14 @@ absl::Status WriteTriangles(ArrayFiles* files, const client::BatchDownload& memb
   }
 }
 
-// Calls f with each value, of its own type.
+// Calls f with each value in its own type.
 template <class F>
 void WithValue(const client::CompressedRows& rows, int64_t e, F f) {
   const Element element = ElementOf(rows.dtype);
   WithElement(element, &rows.value_bytes[static_cast<size_t>(e) * SizeOf(element)], f);
 }
 
-// The same with a diagonal of ones, which is each row's last entry.
+// Adds a unit diagonal, which is the last entry of each row.
 client::CompressedRows WithUnitDiagonal(const client::CompressedRows& lower) {
   client::CompressedRows l;
   l.n = lower.n;
@@ -120,7 +120,7 @@ client::CompressedRows WithUnitDiagonal(const client::CompressedRows& lower) {
   return l;
 }
 
-// Coordinates, each number in the fewest digits that read back to the same.
+// Writes coordinates, with numbers in the fewest digits that read back to the same value.
 absl::Status WriteCoordinates(const std::string& path, const client::CompressedRows& rows) {
   std::ofstream file(path, std::ios::trunc | std::ios::binary);
   if (!file) return FileErrnoError(errno, absl::StrCat("cannot write ", path));
@@ -209,7 +209,7 @@ absl::Status WriteMember(ArrayFiles* files, const client::BatchDownload& member)
   std::iota(rows.begin(), rows.end(), 0);
   const auto ipiv = member.ipiv(0);
   for (size_t i = 0; i < ipiv.size(); ++i) {
-    // What a server may send, checked as an index.
+    // An index from the server, which may be invalid.
     const int64_t other = int64_t{ipiv[i]} - 1;
     if (other < 0 || other >= member.lu.rows(0)) {
       return absl::InternalError("the server sent a row interchange beyond the matrix");

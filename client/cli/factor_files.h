@@ -1,4 +1,4 @@
-// The factors that `get` downloads, as files.
+// Files of the factors that `get` downloads.
 #ifndef CROUT_CLIENT_CLI_FACTOR_FILES_H_
 #define CROUT_CLIENT_CLI_FACTOR_FILES_H_
 
@@ -15,14 +15,14 @@
 
 namespace crout::cli {
 
-// Rows and columns are counted from 1 in Matrix Market, and from 0 where NumPy reads the files. All
-// errors are FileErrors, but for what a server may not send: INTERNAL.
+// Rows and columns are 1-based in Matrix Market and 0-based in NumPy's formats. Errors are
+// FileErrors, except INTERNAL for an invalid reply of the server.
 
-// Writes L and U column by column as the packed LU arrives: neither is ever in memory, unless the
-// format asks for it.
+// Writes L and U column by column as the packed LU arrives. Neither is held in memory, unless the
+// format requires it.
 class DenseFactorFiles : public client::MatrixSink {
  public:
-  // `header` is what GetFactors sets before the first call of Begin.
+  // GetFactors sets `header` before the first call of Begin.
   DenseFactorFiles(std::unique_ptr<ArrayWriter> l, std::unique_ptr<ArrayWriter> u,
                    const v1::GetFactorsHeader* header)
       : header_(*header), l_(std::move(l)), u_(std::move(u)) {}
@@ -34,22 +34,22 @@ class DenseFactorFiles : public client::MatrixSink {
  private:
   const v1::GetFactorsHeader& header_;
   int64_t n_ = 0;
-  int64_t index_ = 0;  // of the element that comes next
+  int64_t index_ = 0;  // of the next element
   bool unit_in_l_ = true;
   ElementDecoder decoder_{Element::kFloat64};
   const std::unique_ptr<ArrayWriter> l_, u_;
 };
 
-// p, whose row i of L U is row p(i) of the scaled A, and, where A was scaled, the scales:
-// row_scales and col_scales.
+// Writes p (row i of L U is row p(i) of the scaled A) and, if A was scaled, row_scales and
+// col_scales.
 absl::Status WriteVectors(ArrayFiles* files, const v1::GetFactorsHeader& header);
 
-// L, U and p of one member of a batch.
+// Writes L, U and p of one member of a batch.
 absl::Status WriteMember(ArrayFiles* files, const client::BatchDownload& member);
 
-// L, with its diagonal, and U as Matrix Market coordinates; where NumPy reads the files each as the
-// three vectors of its compressed rows, which scipy.sparse.csr_array takes: L_data, L_indices,
-// L_indptr. p, q, of the columns, and the scales.
+// Writes L, with its diagonal, and U: as Matrix Market coordinates, or in NumPy's formats as the
+// three arrays of compressed rows for scipy.sparse.csr_array (L_data, L_indices, L_indptr). Also
+// writes p, the column permutation q, and the scales.
 absl::Status WriteSparseFactors(ArrayFiles* files, const client::SparseFactors& factors);
 
 }  // namespace crout::cli

@@ -12,7 +12,7 @@
 namespace crout::cli {
 namespace {
 
-// An option that writes an enumeration through a setter of a message.
+// Adds an option that sets an enumeration through a setter of a message.
 template <class E, class Set>
 CLI::Option* AddEnum(CLI::App* app, const std::string& name, Set set,
                      const std::string& description) {
@@ -40,7 +40,7 @@ CLI::Option* AddValue(CLI::App* app, const std::string& name, Set set,
       name, [set](const T& value) { set(value); }, description);
 }
 
-// Those that a single matrix can be factored by on some device of a server of this version.
+// Methods for a single matrix on any device of a server of this version.
 std::vector<std::string> OfferedAlgorithms() {
   std::vector<std::string> names;
   for (const std::string& name : ShortNames(*v1::Algorithm_descriptor())) {
@@ -49,7 +49,8 @@ std::vector<std::string> OfferedAlgorithms() {
   return names;
 }
 
-// A type, or a precision in which solves are corrected: two fields, of which the last word counts.
+// Adds --dtype: a type, or a precision in which solves are corrected. These are two fields; the
+// last option given counts.
 void AddFactorDtype(CLI::App* app, v1::FactorizeOptions* options) {
   const auto* types = v1::Dtype_descriptor();
   const auto* precisions = v1::FactorPrecision_descriptor();
@@ -193,7 +194,7 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
 void AddLeaseOption(CLI::App* app, std::function<void(absl::Duration)> set,
                     const std::string& description) {
   const auto set_positive = [set = std::move(set)](absl::Duration lease) {
-    // The contract's word for the default, which nobody means who asks for no time at all.
+    // In the contract 0 selects the default, which is not what an explicit zero means.
     if (lease == absl::ZeroDuration()) {
       throw CLI::ValidationError("--lease", "a lease lasts longer than 0; `release` ends one");
     }

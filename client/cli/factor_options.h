@@ -1,4 +1,4 @@
-// Options that several commands share, as the contract's messages.
+// Options shared by several commands, as messages of the contract.
 #ifndef CROUT_CLIENT_CLI_FACTOR_OPTIONS_H_
 #define CROUT_CLIENT_CLI_FACTOR_OPTIONS_H_
 
@@ -15,37 +15,37 @@
 
 namespace crout::cli {
 
-// A matrix on the command line, and the type that is asked for.
+// A matrix on the command line, and its requested type.
 struct MatrixArgument {
   std::string path;
-  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // unspecified: as the file says
+  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // unspecified: the type of the file
 };
 
-// Where a matrix that comes back goes.
+// Destination of a returned matrix.
 struct OutputArgument {
-  std::string path;                  // empty: nowhere
-  std::optional<FileFormat> format;  // unset: by the ending of the name
+  std::string path;                  // empty: discarded
+  std::optional<FileFormat> format;  // unset: by the name's ending
 
-  // Where the path is -, the session's report goes elsewhere.
+  // If the path is -, the session reports on standard error.
   ArrayFileSink Open(Session* session) const;
 };
 
-// Each adds its options to `app`, which write to the second argument when the line is parsed.
+// Each function adds its options to `app`. Parsing writes to the second argument.
 CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix);  // the file, and --dtype
 void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options);
-void AddCacheOptions(CLI::App* app, v1::CacheOptions* options);  // but --request-id
-// --lease, longer than 0.
+void AddCacheOptions(CLI::App* app, v1::CacheOptions* options);  // without --request-id
+// Adds --lease, greater than 0.
 void AddLeaseOption(CLI::App* app, std::function<void(absl::Duration)> set,
                     const std::string& description);
 void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options);
 void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set);
-// --transpose and --conjugate-transpose, of which a command takes one.
+// Adds --transpose and --conjugate-transpose, which exclude each other.
 void AddOperationFlags(CLI::App* app, std::function<void(v1::Operation)> set);
 void AddSolveOptions(CLI::App* app, v1::SolveOptions* options);
-// --format, one of `formats`.
+// Adds --format, one of `formats`.
 void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
                      std::function<void(FileFormat)> set, const std::string& description);
-// -o and --format; `what` is written: "X".
+// Adds -o and --format; `what` names the output in the help, such as "X".
 void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* output);
 
 }  // namespace crout::cli

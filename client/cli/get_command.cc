@@ -14,7 +14,7 @@ namespace {
 
 struct GetArguments {
   std::string factor;
-  std::optional<int64_t> member;  // of a batch
+  std::optional<int64_t> member;  // member of a batch
   std::string prefix;
   FileFormat format = FileFormat::kMatrixMarket;
 };

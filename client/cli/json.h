@@ -1,4 +1,4 @@
-// Messages of the contract as JSON, the way croutctl prints them.
+// Converts messages of the contract to croutctl's JSON.
 #ifndef CROUT_CLIENT_CLI_JSON_H_
 #define CROUT_CLIENT_CLI_JSON_H_
 
@@ -10,13 +10,13 @@ namespace crout::cli {
 
 using Json = nlohmann::ordered_json;
 
-// Keys are the proto field names, in the order of the fields. Integers are numbers, whatever their
-// width; enumerations are short names; times are RFC 3339 and durations "3600s"; doubles that JSON
-// cannot express are the strings "NaN", "Infinity" and "-Infinity". Fields with presence appear
-// only when set, all others always.
+// Keys are the proto field names, in the order of the fields. Integers of any width are numbers.
+// Enumerations are short names. Times are RFC 3339, durations "3600s". Doubles that JSON cannot
+// express are the strings "NaN", "Infinity" and "-Infinity". Fields with presence appear only if
+// set; other fields always.
 Json ToJson(const google::protobuf::Message& message);
 
-// A double as ToJson would have it.
+// Converts a double by the same rules.
 Json ToJson(double value);
 
 }  // namespace crout::cli

@@ -6,8 +6,8 @@
 
 namespace crout::cli {
 
-// Octave 0 has buckets of 1 us below 128 us; octave k > 0 has buckets of 2^k us, of which only the
-// upper 64 are used: the lower ones are in the octaves before.
+// Octave 0 has buckets of 1 us below 128 us. Octave k > 0 has buckets of 2^k us; only its upper 64
+// are used, because earlier octaves cover the lower ones.
 int LatencyHistogram::BucketOf(int64_t microseconds) {
   const auto value = static_cast<uint64_t>(std::max<int64_t>(microseconds, 0));
   const int octave = std::max(0, static_cast<int>(std::bit_width(value)) - kSubBits);
@@ -36,7 +36,7 @@ void LatencyHistogram::Merge(const LatencyHistogram& other) {
 absl::Duration LatencyHistogram::Quantile(double q) const {
   const auto wanted = static_cast<int64_t>(std::ceil(q * static_cast<double>(count_)));
   int64_t seen = 0;
-  // The last bucket has no upper bound, hence max_ below.
+  // The last bucket has no upper bound, so max_ is used below.
   for (size_t i = 0; i + 1 < buckets_.size() && count_ > 0; ++i) {
     seen += buckets_[i];
     if (seen >= std::max<int64_t>(wanted, 1)) {

@@ -1,4 +1,4 @@
-// Latencies in constant memory.
+// A histogram of latencies in constant memory.
 #ifndef CROUT_CLIENT_CLI_LATENCY_HISTOGRAM_H_
 #define CROUT_CLIENT_CLI_LATENCY_HISTOGRAM_H_
 
@@ -9,8 +9,8 @@
 
 namespace crout::cli {
 
-// Counts by 64 buckets for each power of two up to 2^39 us: quantiles are at most 1.6 % or 1 us too
-// high, never too low. Not thread-safe: give each thread its own, and merge.
+// Has 64 buckets for each power of two up to 2^39 us. Quantiles are at most 1.6 % or 1 us too high,
+// never too low. Not thread-safe: use one a thread, and merge.
 class LatencyHistogram {
  public:
   void Record(absl::Duration latency);
@@ -18,7 +18,8 @@ class LatencyHistogram {
 
   int64_t count() const { return count_; }
   absl::Duration max() const { return max_; }
-  // The smallest bucket bound that `q` of the latencies do not exceed; 0 when there are none.
+  // Smallest bucket bound that the fraction `q` of the latencies does not exceed; 0 if there are
+  // none.
   absl::Duration Quantile(double q) const;
 
  private:

@@ -21,7 +21,7 @@ namespace {
 using Complex = std::complex<double>;
 using Words = std::vector<absl::string_view>;
 
-// Lines of a plain or gzip text, cut into words; comments and empty lines are left out.
+// Splits the lines of a plain or gzip text into words; skips comments and empty lines.
 class LineReader {
  public:
   explicit LineReader(const std::string& path)
@@ -29,7 +29,7 @@ class LineReader {
 
   bool is_open() const { return file_ != nullptr; }
 
-  // Empty words at the end. They refer to this object until the next call.
+  // Returns no words at the end. The words refer to this object until the next call.
   absl::StatusOr<Words> Next(bool comments) {
     for (;;) {
       ++number_;
@@ -69,7 +69,7 @@ class LineReader {
   char line_[4096];
 };
 
-// What the banner says.
+// Contents of the banner.
 struct Banner {
   bool coordinate = false;
   bool complex = false;
@@ -102,7 +102,7 @@ std::optional<double> Double(absl::string_view word) {
   return value;
 }
 
-// The number that `words` from `first` on are, and nothing more.
+// Parses the number in `words` from `first` on; nothing may follow it.
 std::optional<Complex> Value(const Banner& banner, const Words& words, size_t first) {
   const size_t count = banner.pattern ? 0 : banner.complex ? 2 : 1;
   if (words.size() != first + count) return std::nullopt;
@@ -113,7 +113,7 @@ std::optional<Complex> Value(const Banner& banner, const Words& words, size_t fi
   return Complex(*real, *imaginary);
 }
 
-// Adds an entry and what the symmetry says of it.
+// Adds an entry and its mirror entry, if the matrix is symmetric.
 void Add(const Banner& banner, int64_t row, int64_t col, Complex value, Coordinates* matrix) {
   matrix->entries.push_back({row, col, value});
   if (banner.symmetry == "general" || row == col) return;
@@ -138,7 +138,7 @@ absl::StatusOr<Coordinates> ReadCoordinates(const Banner& banner, int64_t count,
   return matrix;
 }
 
-// All elements by columns, or those of the lower triangle where the matrix is symmetric.
+// Reads all elements by columns, or those of the lower triangle of a symmetric matrix.
 absl::StatusOr<std::variant<Array, Coordinates>> ReadArray(const Banner& banner, LineReader* lines,
                                                            Coordinates matrix) {
   const bool general = banner.symmetry == "general";

@@ -1,4 +1,4 @@
-// Matrices that croutctl itself computes with.
+// Matrices for computations in croutctl itself.
 #ifndef CROUT_CLIENT_CLI_LOCAL_MATRIX_H_
 #define CROUT_CLIENT_CLI_LOCAL_MATRIX_H_
 
@@ -14,14 +14,14 @@
 
 namespace crout::cli {
 
-// One entry; those of the same place add up.
+// One entry; duplicates are summed.
 struct Entry {
   int64_t row;
   int64_t col;
   std::complex<double> value;
 };
 
-// Entries of a matrix that may be mostly zero.
+// Coordinates of a sparse matrix.
 struct Coordinates {
   int64_t rows = 0;
   int64_t cols = 0;
@@ -30,14 +30,14 @@ struct Coordinates {
 
 class LocalMatrix {
  public:
-  // From any file that croutctl reads (matrix_input.h), Matrix Market with every field and
-  // symmetry. FileError, or INVALID_ARGUMENT for what is in it. Memory is taken as entries arrive,
-  // not as a header claims.
+  // Loads any file that croutctl reads (matrix_input.h); of Matrix Market all fields and
+  // symmetries. FileError, or INVALID_ARGUMENT for invalid contents. Memory grows with the entries,
+  // not by the declared size.
   static absl::StatusOr<LocalMatrix> Load(const std::string& path);
 
   int64_t rows() const;
   int64_t cols() const;
-  // Every element has been in the file, so that rows() and cols() are no mere claims.
+  // A dense matrix had all its elements in the file, so that rows() and cols() are verified.
   const Array* dense() const { return std::get_if<Array>(&matrix_); }
 
   // Calls f(row, col, value) for every entry.

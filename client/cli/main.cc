@@ -8,8 +8,8 @@
 
 namespace {
 
-// Where standard output is closed, a connection would take its number and get what is printed. This
-// takes it first, and cannot be written.
+// If standard output is closed, a connection could get its descriptor and receive the output. This
+// occupies the descriptor with a file that cannot be written.
 void OccupyStandardStreams() {
   int fd;
   do {
@@ -18,8 +18,8 @@ void OccupyStandardStreams() {
   if (fd >= 0) close(fd);
 }
 
-// Standard error has this program's lines, or its JSON, alone: what gRPC would say there, the error
-// says, too. Whoever asks for more gets it.
+// Standard error has only this program's lines or JSON; errors include gRPC's messages. The user
+// can override the variable.
 void KeepGrpcQuiet() { setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0); }
 
 }  // namespace

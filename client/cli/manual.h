@@ -1,4 +1,4 @@
-// Manual pages and completion scripts, made from the table of commands.
+// Makes manual pages and completion scripts from the table of commands.
 #ifndef CROUT_CLIENT_CLI_MANUAL_H_
 #define CROUT_CLIENT_CLI_MANUAL_H_
 
@@ -9,7 +9,7 @@
 
 namespace crout::cli {
 
-// croutctl(1), in roff; `version` stands in its footer.
+// croutctl(1) in roff, with `version` in its footer.
 std::string MainPage(const CommandEntry& program, const std::vector<CommandEntry>& commands,
                      const std::string& version);
 // croutctl-COMMAND(1).

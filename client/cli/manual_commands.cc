@@ -12,7 +12,7 @@
 namespace crout::cli {
 namespace {
 
-// To standard output if `path` is empty.
+// Writes to a file, or to standard output if `path` is empty.
 absl::Status WriteText(const Session& session, const std::string& path, const std::string& text) {
   if (path.empty()) {
     session.Print(Json(text), text);
@@ -33,7 +33,7 @@ absl::Status RunCompletion(const CLI::App& app, const Session& session, const st
   return WriteText(session, output, make(EntryOf(app), CommandsOf(app)));
 }
 
-// One page, or all of them into a directory.
+// Prints one page, or writes all of them to a directory.
 absl::Status RunMan(const CLI::App& app, const Session& session, const std::string& wanted,
                     const std::string& directory) {
   const CommandEntry program = EntryOf(app);
@@ -52,7 +52,7 @@ absl::Status RunMan(const CLI::App& app, const Session& session, const std::stri
   return status;
 }
 
-// Empty where there is a command of that name.
+// Empty if there is a command of that name; otherwise the error.
 std::string WhyNoCommand(const CLI::App& app, const std::string& name) {
   for (const CommandEntry& command : CommandsOf(app)) {
     if (command.name == name) return "";

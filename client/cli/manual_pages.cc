@@ -8,7 +8,7 @@
 namespace crout::cli {
 namespace {
 
-// Text as roff shows it: no request at the start of a line, hyphens that can be copied.
+// Escapes text for roff: no requests at the start of a line, hyphens that can be copied.
 std::string Roff(const std::string& text) {
   const std::string escaped = absl::StrReplaceAll(
       text, {{"\\", "\\e"}, {"-", "\\-"}, {"\n.", "\n\\&."}, {"\n'", "\n\\&'"}});

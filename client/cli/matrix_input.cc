@@ -23,7 +23,7 @@
 namespace crout::cli {
 namespace {
 
-// The next byte of a pipe, which stays in it; nothing at its end.
+// The next byte of a pipe, without consuming it; nullopt at its end.
 std::optional<unsigned char> PeekPipe(int fd) {
   int copy[2];
   if (pipe2(copy, O_CLOEXEC) != 0) return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<unsigned char> PeekPipe(int fd) {
   return there ? std::optional(byte) : std::nullopt;
 }
 
-// The next byte of a file, which is read again.
+// The next byte of a file, without consuming it.
 std::optional<unsigned char> PeekFile(int fd) {
   unsigned char byte = 0;
   const off_t at = lseek(fd, 0, SEEK_CUR);
@@ -56,7 +56,7 @@ absl::StatusOr<InputFormat> FormatOfInput(const std::string& path, absl::Time de
     if (S_ISREG(info.st_mode)) return FormatByFirstByte(PeekFile(STDIN_FILENO));
     return InputFormat::kMatrixMarket;
   }
-  // Not opened: a writer of a FIFO would see its reader go.
+  // Not opened: the writer of a FIFO would lose its reader.
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return InputFormat::kMatrixMarket;
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return FileErrnoError(errno, absl::StrCat("cannot open ", path));
@@ -65,7 +65,7 @@ absl::StatusOr<InputFormat> FormatOfInput(const std::string& path, absl::Time de
   return FormatByFirstByte(first_byte);
 }
 
-// "F.npz:NAME" as F.npz and NAME; a file of just that name goes before.
+// Splits "F.npz:NAME" into F.npz and NAME, unless a file has the whole name.
 std::pair<std::string, std::string> SplitMember(const std::string& path) {
   const size_t colon = path.rfind(".npz:");
   struct stat info;
@@ -97,7 +97,7 @@ InputFormat FormatByFirstByte(std::optional<unsigned char> first_byte) {
       return InputFormat::kMatrixMarket;
     case 0x93:
       return InputFormat::kNpy;
-    case 'P':  // PK, as of all zip files
+    case 'P':  // PK, the start of zip files
       return InputFormat::kNpz;
     default:
       return InputFormat::kText;

@@ -16,11 +16,11 @@
 namespace crout::cli {
 
 absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path) {
-  // zlib reads plain files as they are.
+  // zlib reads plain files unchanged.
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   char buffer[4096];
-  bool starts = true;  // A line longer than the buffer comes in pieces.
+  bool starts = true;  // A line longer than the buffer comes in pieces
   bool comment = false;
   for (; gzgets(file.get(), buffer, sizeof buffer) != nullptr;
        starts = absl::EndsWith(buffer, "\n")) {
@@ -33,7 +33,7 @@ absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path) {
     }
     break;
   }
-  // Such as of a pipe from a command that failed; not what zlib could not read.
+  // An empty input, for instance the output of a failed command, unless zlib reported an error.
   int error = Z_OK;
   gzerror(file.get(), &error);
   if (error == Z_OK && gztell(file.get()) == 0) {

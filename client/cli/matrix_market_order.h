@@ -1,4 +1,4 @@
-// What a Matrix Market file says of itself.
+// Header data of Matrix Market files.
 #ifndef CROUT_CLIENT_CLI_MATRIX_MARKET_ORDER_H_
 #define CROUT_CLIENT_CLI_MATRIX_MARKET_ORDER_H_
 
@@ -9,12 +9,12 @@
 
 namespace crout::cli {
 
-// Reads no further than the size line of `path`, plain or gzip. INVALID_ARGUMENT where there is
-// none.
+// Number of rows of `path`, plain or gzip. Reads only to the size line. INVALID_ARGUMENT if there
+// is none.
 absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path);
 
-// Whether the banner of `path`, plain or gzip, says `complex`. False where it cannot be read, and
-// of pipes, which are read once.
+// Whether the banner of `path`, plain or gzip, has the field `complex`. False if it cannot be read,
+// and for pipes, which can be read only once.
 bool MatrixMarketIsComplex(const std::string& path);
 
 }  // namespace crout::cli

@@ -39,7 +39,7 @@ void ForEach(absl::Span<const std::byte> bytes, F f) {
   }
 }
 
-// Elements of From as To.
+// Converts elements of From to To.
 template <class From, class To, class Convert>
 std::vector<std::byte> Map(absl::Span<const std::byte> bytes, Convert convert) {
   std::vector<std::byte> mapped(bytes.size() / sizeof(From) * sizeof(To));
@@ -52,7 +52,7 @@ std::vector<std::byte> Map(absl::Span<const std::byte> bytes, Convert convert) {
   return mapped;
 }
 
-// Calls f with a zero of the integers of `size` bytes.
+// Calls f with a zero of the integer type of `size` bytes.
 template <class F>
 auto WithIntegers(bool is_signed, size_t size, F f) {
   switch (size) {
@@ -67,7 +67,7 @@ auto WithIntegers(bool is_signed, size_t size, F f) {
   }
 }
 
-// Integers of `size` bytes as float64.
+// Converts integers of `size` bytes to float64.
 std::vector<std::byte> FromIntegers(bool is_signed, size_t size,
                                     absl::Span<const std::byte> bytes) {
   return WithIntegers(is_signed, size, [&](auto zero) {
@@ -76,7 +76,7 @@ std::vector<std::byte> FromIntegers(bool is_signed, size_t size,
   });
 }
 
-// An array as it is in the file, but in this machine's byte order.
+// An array with the elements of the file in this machine's byte order.
 struct Raw {
   NpyHeaderFields header;
   std::vector<std::byte> bytes;
@@ -85,19 +85,19 @@ struct Raw {
   const std::vector<int64_t>& shape() const { return *header.shape; }
 };
 
-// Of `part` bytes each.
+// Reverses the bytes of parts of `part` bytes.
 void ReverseParts(size_t part, std::vector<std::byte>* bytes) {
   for (size_t at = 0; at + part <= bytes->size(); at += part) {
     std::reverse(bytes->data() + at, bytes->data() + at + part);
   }
 }
 
-// The elements behind a header, and nothing after them.
+// Reads the elements after a header; nothing may follow them.
 absl::StatusOr<Raw> ReadElements(ByteInput* input, NpyHeaderFields header) {
   __int128 elements = 1;
   for (const int64_t size : *header.shape) {
     elements *= size;
-    // Its widest form, too, is counted by an int64_t.
+    // An int64_t must also hold the bytes of the widest converted form.
     if (elements > std::numeric_limits<int64_t>::max() / 16) {
       return MalformedNpy(
           absl::StrCat("no memory holds ", absl::StrJoin(*header.shape, " x "), " elements"));
@@ -116,7 +116,7 @@ absl::StatusOr<Raw> ReadElements(ByteInput* input, NpyHeaderFields header) {
   return Raw{std::move(header), *std::move(bytes)};
 }
 
-// Brings elements into a type of the contract.
+// Converts elements to a type of the contract.
 void Import(const NpyDescr& descr, Array* array) {
   if (descr.kind == 'c') {
     array->dtype = descr.size == 8 ? v1::DTYPE_COMPLEX64 : v1::DTYPE_COMPLEX128;
@@ -151,7 +151,7 @@ std::string HeaderOf(Element element, const std::string& shape) {
   }
   std::string header =
       absl::StrCat("{'descr': '", descr, "', 'fortran_order': True, 'shape': (", shape, "), }");
-  // Data starts at a multiple of 64, after magic, version, length, header and a newline.
+  // Data starts at a multiple of 64 bytes, after magic, version, length, header and a newline.
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
   const char length[] = {static_cast<char>(header.size() % 256),

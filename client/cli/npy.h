@@ -13,22 +13,22 @@
 
 namespace crout::cli {
 
-// One array of one or two dimensions; one of one is a column. Floats and complex numbers of NumPy
-// keep their type, in either byte order; half precision becomes float32, integers and booleans
-// float64. INVALID_ARGUMENT with the reason for all else, for what is cut off and what comes after.
-// Nothing that the header claims is believed before the bytes are there.
+// Reads an array of one or two dimensions; one dimension is a column. NumPy's floats and complex
+// numbers keep their type, in either byte order. Half precision becomes float32; integers and
+// booleans become float64. INVALID_ARGUMENT, with the reason, for other types, truncated data and
+// trailing data. Memory grows with the data, not by the header's size.
 absl::StatusOr<Array> ReadNpy(ByteInput* input);
 
-// One array of one dimension, of integers that an int64_t holds; as ReadNpy otherwise.
+// Reads an array of one dimension with integers that fit an int64_t; otherwise as ReadNpy.
 absl::StatusOr<std::vector<int64_t>> ReadNpyIntegers(ByteInput* input);
 
-// An array without a dimension: one text, of bytes or of Python's characters, ASCII and of no more
-// than 16 characters; as ReadNpy otherwise.
+// Reads an array of zero dimensions: one text of bytes or Unicode, ASCII only, at most 16
+// characters; otherwise as ReadNpy.
 absl::StatusOr<std::string> ReadNpyWord(ByteInput* input);
 
-// What stands before the elements of a matrix in column-major order.
+// The header of a column-major matrix.
 std::string NpyHeader(Element element, int64_t rows, int64_t cols);
-// The same of an array of one dimension.
+// The header of an array of one dimension.
 std::string NpyVectorHeader(Element element, int64_t size);
 
 }  // namespace crout::cli

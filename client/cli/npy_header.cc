@@ -12,7 +12,7 @@
 namespace crout::cli {
 namespace {
 
-// NumPy itself refuses longer headers of files that it does not trust.
+// NumPy's own limit for headers of untrusted files.
 constexpr int64_t kLongestHeader = 10'000;
 
 constexpr int kLongestWord = 16;  // characters
@@ -39,7 +39,8 @@ absl::StatusOr<NpyDescr> ParseDescr(absl::string_view text) {
   return descr;
 }
 
-// The header is a literal of a Python dict with three keys. Each function takes from the front.
+// The header is a literal of a Python dict with three keys. Each function consumes text from the
+// front.
 class HeaderParser {
  public:
   explicit HeaderParser(absl::string_view text) : rest_(text) {}
@@ -99,7 +100,7 @@ class HeaderParser {
     return shape;
   }
 
-  // In single or double quotes; NumPy escapes nothing in what can be a number's type.
+  // In single or double quotes; the names of types need no escapes.
   std::optional<absl::string_view> String() {
     SkipSpaces();
     if (rest_.empty() || (rest_[0] != '\'' && rest_[0] != '"')) return std::nullopt;

@@ -1,4 +1,4 @@
-// The header of an .npy file.
+// Headers of .npy files.
 #ifndef CROUT_CLIENT_CLI_NPY_HEADER_H_
 #define CROUT_CLIENT_CLI_NPY_HEADER_H_
 
@@ -17,12 +17,12 @@ namespace crout::cli {
 
 inline constexpr absl::string_view kNpyMagic("\x93NUMPY", 6);
 
-// The type of an element in the file.
+// Element type of a file.
 struct NpyDescr {
-  char kind = 0;  // 'f', 'c', 'i', 'u', 'b'; 'S', 'U' of texts
+  char kind = 0;  // 'f', 'c', 'i', 'u', 'b'; texts: 'S', 'U'
   size_t size = 0;
   bool big_endian = false;
-  std::string text = "";  // as the header has it
+  std::string text = "";  // as in the header
 
   bool IsText() const { return kind == 'S' || kind == 'U'; }
 };
@@ -34,13 +34,13 @@ struct NpyHeaderFields {
 };
 
 absl::Status MalformedNpy(absl::string_view why);
-// The elements are no numbers, but of this type.
+// The error for elements that are not numbers but of this type.
 absl::Status NoNumbers(absl::string_view type);
 
-// All three fields are set. INVALID_ARGUMENT for what is no header of numbers or of short texts.
+// Sets all three fields. INVALID_ARGUMENT for anything but a header of numbers or short texts.
 absl::StatusOr<NpyHeaderFields> ReadNpyHeader(ByteInput* input);
 
-// The next `size` bytes; INVALID_ARGUMENT where the input ends before.
+// Reads the next `size` bytes; INVALID_ARGUMENT if the input ends earlier.
 absl::StatusOr<std::vector<std::byte>> ReadNpyBytes(ByteInput* input, int64_t size);
 
 }  // namespace crout::cli

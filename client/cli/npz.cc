@@ -34,7 +34,7 @@ absl::Status Damaged() {
   return absl::InvalidArgumentError("this is no zip archive, or a damaged one");
 }
 
-// The member that is open in an archive.
+// Input of the member that is open in an archive.
 class MemberInput : public ByteInput {
  public:
   explicit MemberInput(unzFile archive) : archive_(archive) {}
@@ -43,7 +43,7 @@ class MemberInput : public ByteInput {
     const size_t limit = std::min<size_t>(to.size(), std::numeric_limits<int>::max());
     const int got = unzReadCurrentFile(archive_, to.data(), static_cast<unsigned>(limit));
     if (got < 0) return Damaged();
-    // At its end the checksum is known.
+    // At the end of the member its checksum is verified.
     if (got == 0 && unzCloseCurrentFile(archive_) != UNZ_OK) return Damaged();
     return static_cast<size_t>(got);
   }
@@ -52,7 +52,7 @@ class MemberInput : public ByteInput {
   const unzFile archive_;
 };
 
-// The members whose names end in .npy, without that.
+// Members whose names end in .npy, without that ending.
 absl::StatusOr<std::vector<std::string>> ArraysOf(unzFile archive) {
   std::vector<std::string> names;
   int next = unzGoToFirstFile(archive);
@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<std::string>> ArraysOf(unzFile archive) {
   return names;
 }
 
-// Leaves the archive at the member `name` of `names`.
+// Positions the archive at the member `name` of `names`.
 absl::Status Choose(unzFile archive, const std::vector<std::string>& names,
                     const std::string& name) {
   if (name.empty() || !absl::c_linear_search(names, name)) {
@@ -155,7 +155,7 @@ absl::Status NpzWriter::BeginArray(const std::string& name) {
   if (in_array_ && zipCloseFileInZip(file_) != ZIP_OK) return Error();
   in_array_ = true;
   zip_fileinfo info = {};
-  info.tmz_date = {0, 0, 0, 1, 0, 1980};  // The same matrix makes the same file.
+  info.tmz_date = {0, 0, 0, 1, 0, 1980};  // fixed, so that equal matrices make equal files
   const bool ok = zipOpenNewFileInZip64(file_, absl::StrCat(name, ".npy").c_str(), &info, nullptr,
                                         0, nullptr, 0, nullptr, Z_DEFLATED, Z_BEST_SPEED,
                                         /*zip64=*/1) == ZIP_OK;

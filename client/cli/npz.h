@@ -1,4 +1,4 @@
-// NumPy's .npz archives: zip files with an .npy file a member.
+// NumPy's .npz archives: zip files in which every member is an .npy file.
 #ifndef CROUT_CLIENT_CLI_NPZ_H_
 #define CROUT_CLIENT_CLI_NPZ_H_
 
@@ -15,27 +15,28 @@
 
 namespace crout::cli {
 
-// The array `name` ("A" for the member A.npy) of an archive; with an empty name, the only one, or
-// the matrix of an archive that scipy.sparse.save_npz wrote, which has an array `format`.
-// INVALID_ARGUMENT, naming the arrays there are, where there is no such array, or several without a
-// name; as ReadNpy and ReadSparse for what is in the members. "-" is standard input, which is
-// copied to a file that has no name first: an archive is read from its end. `deadline` is that of
-// OpenInput.
+// Reads the array `name` of an archive ("A" for the member A.npy). An empty name selects the only
+// array, or the matrix of an archive that scipy.sparse.save_npz wrote, which has an array `format`.
+//
+// INVALID_ARGUMENT, listing the arrays, if there is no such array, or several and no name; also the
+// errors of ReadNpy and ReadSparse. "-" is standard input; it is first copied to an unnamed file,
+// because an archive is read from its end. `deadline` is that of OpenInput.
 absl::StatusOr<std::variant<Array, SparseArray>> ReadNpz(
     const std::string& path, const std::string& name, absl::Time deadline = absl::InfiniteFuture());
 
-// One array after the other, compressed. FileError where the file cannot be written. "-" is
-// standard output, to which Close copies all of it: a zip file is completed where it begins.
+// Writes arrays one after the other, compressed. FileError if the file cannot be written. "-" is
+// standard output: Close copies the archive there, because a zip file is completed at its
+// beginning.
 class NpzWriter {
  public:
   static absl::StatusOr<std::unique_ptr<NpzWriter>> Open(const std::string& path);
-  ~NpzWriter();  // Without Close: what is in the file is no archive; standard output gets nothing.
+  ~NpzWriter();  // Without Close the file is no valid archive, and standard output gets nothing.
   NpzWriter(const NpzWriter&) = delete;  // It owns the file.
   NpzWriter& operator=(const NpzWriter&) = delete;
 
-  // Ends the array before, if there is one.
+  // Starts an array and ends the previous one.
   absl::Status BeginArray(const std::string& name);
-  absl::Status Write(absl::string_view bytes);  // of an .npy file
+  absl::Status Write(absl::string_view bytes);  // bytes of an .npy file
   absl::Status Close();
 
  private:
@@ -44,7 +45,7 @@ class NpzWriter {
   absl::Status End();
 
   std::string path_;
-  TemporaryFile unnamed_ = NoTemporaryFile();  // what is to be copied to standard output
+  TemporaryFile unnamed_ = NoTemporaryFile();  // to be copied to standard output
   void* file_ = nullptr;                       // minizip's zipFile; null when closed
   bool in_array_ = false;
 };

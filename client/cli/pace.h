@@ -1,4 +1,4 @@
-// When a load generator's calls are to begin, and which of them count.
+// Schedules the calls of a load generator and selects those that are measured.
 #ifndef CROUT_CLIENT_CLI_PACE_H_
 #define CROUT_CLIENT_CLI_PACE_H_
 
@@ -11,23 +11,24 @@
 namespace crout::cli {
 
 struct PaceOptions {
-  double rate = 0;              // calls a second of all workers; 0: each as soon as it can
-  absl::Duration warm_up = {};  // the calls of the first while do not count
-  absl::Duration duration = absl::Seconds(5);  // of what counts
-  int64_t requests = 0;  // > 0: so many calls that count, whatever the duration
+  double rate = 0;                             // calls a second of all workers; 0: without pauses
+  absl::Duration warm_up = {};                 // initial time that is not measured
+  absl::Duration duration = absl::Seconds(5);  // measured time
+  int64_t requests = 0;  // if > 0: number of measured calls, whatever the duration
 };
 
-// With a rate, calls have times of their own, `1 / rate` apart, whether or not those before have
-// ended: a call that no worker was free for begins late, and who measures it from its time here
-// sees the wait that a caller would have had (no coordinated omission). Thread-safe.
+// With a rate, calls have scheduled times `1 / rate` apart, whether or not earlier calls have
+// ended. A call without a free worker begins late. Latencies from the scheduled time include that
+// wait, as a real caller would see it (no coordinated omission). Thread-safe.
 class Pace {
  public:
   Pace(const PaceOptions& options, absl::Time begin);
 
-  // When the next call is, or was, to begin; nothing: no more calls. Waits until then.
+  // Waits until the next call is due and returns its scheduled time; nullopt if there are no more
+  // calls.
   std::optional<absl::Time> Next();
 
-  // Whether a call that was to begin at `time` counts.
+  // Whether a call scheduled at `time` is measured.
   bool Counts(absl::Time time) const { return time >= measured_from_; }
   absl::Time measured_from() const { return measured_from_; }
 

@@ -10,7 +10,7 @@
 namespace crout::cli {
 namespace {
 
-// By columns, and by rows within; those of one place become one.
+// Entries ordered by column, and by row within a column; duplicates are merged.
 std::vector<Entry> SortedEntries(const LocalMatrix& matrix) {
   std::vector<Entry> entries;
   const bool dense = matrix.dense() != nullptr;
@@ -32,7 +32,7 @@ std::vector<Entry> SortedEntries(const LocalMatrix& matrix) {
   return entries;
 }
 
-// The arrays of SparseLayout.
+// Builds the arrays of SparseLayout.
 template <class T>
 void Fill(const std::vector<Entry>& entries, int64_t n, std::byte* block) {
   const int64_t nonzeros = std::ssize(entries);
@@ -73,7 +73,7 @@ absl::StatusOr<PackedMatrix> PackedMatrix::Pack(const LocalMatrix& matrix) {
     return absl::InvalidArgumentError(
         absl::StrCat("the matrix is ", matrix.rows(), " x ", matrix.cols(), ", not square"));
   }
-  // Before anything is allocated for an order that a header claims.
+  // Checked before memory is allocated for the order that a header declares.
   const absl::StatusOr<size_t> least = SparseBytes(matrix.rows(), 0, DType::kFloat64);
   if (!least.ok()) return least.status();
   const std::vector<Entry> entries = SortedEntries(matrix);

@@ -1,4 +1,4 @@
-// Sparse matrices that croutctl itself analyses, or sends the values of.
+// Sparse matrices that croutctl analyses, or whose values it sends.
 #ifndef CROUT_CLIENT_CLI_PACKED_MATRIX_H_
 #define CROUT_CLIENT_CLI_PACKED_MATRIX_H_
 
@@ -14,18 +14,18 @@
 
 namespace crout::cli {
 
-// A matrix as the analysis takes it, with its memory.
+// A matrix in the layout of the analysis, with its memory.
 class PackedMatrix {
  public:
-  // complex128 where a number has an imaginary part that is not 0, else float64.
-  // What is at one place is added up; zeros of a coordinate text stay entries, of an array they are
-  // none. INVALID_ARGUMENT for one that is not square, or too large for the indices.
+  // complex128 if any imaginary part is not 0, otherwise float64. Duplicates are summed. Zeros of a
+  // coordinate text are entries; zeros of an array are not. INVALID_ARGUMENT for a matrix that is
+  // not square or too large for the indices.
   static absl::StatusOr<PackedMatrix> Pack(const LocalMatrix& matrix);
 
   AnySparse view() const { return {block_.data(), dtype_, n_, nonzeros_}; }
-  // The values in its order, by columns, and by rows within: a vector.
+  // The values as a vector, ordered by column, and by row within a column.
   Array Values() const;
-  // The digest of its pattern, as SparseInfo.pattern_digest.
+  // The digest of the pattern, as SparseInfo.pattern_digest.
   std::string PatternDigest() const { return PatternText(crout::PatternDigest(view())); }
 
  private:

@@ -1,4 +1,4 @@
-// How far a long call is, on standard error.
+// Progress of a long call on standard error.
 #ifndef CROUT_CLIENT_CLI_PROGRESS_BAR_H_
 #define CROUT_CLIENT_CLI_PROGRESS_BAR_H_
 
@@ -12,11 +12,12 @@
 
 namespace crout::cli {
 
-// What the bar says `elapsed` after the start of the phase that `update` reports.
+// Text of the bar, `elapsed` after the start of the phase in `update`.
 std::string ProgressLine(const client::ProgressUpdate& update, absl::Duration elapsed);
 
-// Redraws one line every 100 ms, from half a second after its construction on, and wipes it when
-// destroyed. Does nothing where standard error is no terminal. Update may come from any thread.
+// Redraws one line every 100 ms, starting half a second after construction, and erases it when
+// destroyed. Does nothing if standard error is not a terminal. Update may be called from any
+// thread.
 class ProgressBar {
  public:
   ProgressBar();

@@ -1,4 +1,4 @@
-// What commands do around a call that may take long.
+// Steps around a call that may take long.
 #ifndef CROUT_CLIENT_CLI_REPORTED_CALL_H_
 #define CROUT_CLIENT_CLI_REPORTED_CALL_H_
 
@@ -15,7 +15,7 @@
 
 namespace crout::cli {
 
-// send(options), with the session's call options, while a bar shows how far it is.
+// Calls send(options) with the session's call options and shows the progress bar.
 template <class F>
 auto WithProgressBar(const Session& session, F&& send) {
   ProgressBar bar;
@@ -33,8 +33,8 @@ void WarnOf(Session* session, const Result& result) {
   }
 }
 
-// Prints `result` and the factor that its call left in the cache; where the call failed, or its
-// answer could not be written to `output`, names the factor if there is one.
+// Prints `result` and the factor that its call left in the cache. If the call failed, or its result
+// could not be written to `output`, prints the name of the factor, if there is one.
 template <class Result>
 absl::Status ReportWithFactor(Session* session, const absl::StatusOr<Result>& result,
                               const v1::Factor& factor, ArrayFileSink* output) {

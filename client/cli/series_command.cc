@@ -92,7 +92,7 @@ void AddSeriesCommand(CLI::App* app, Session* session) {
       "--fail-singular", arguments->fail_singular,
       absl::StrCat("Exit with ", kSingular, ", after the last step, if one was singular"));
   AddFactorizeOptions(series, arguments->header.mutable_options());
-  // A series verifies by the matrix, and its steps have no room for these.
+  // SolveSeries refuses these options.
   for (const char* option : {"--drop-matrix", "--condition", "--determinant"}) {
     series->remove_option(series->get_option(option));
   }

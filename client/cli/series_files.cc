@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the name of a file says.
+// Parts of a file name.
 struct StepName {
   std::string word;
   std::string step;
@@ -35,7 +35,7 @@ StepName Read(absl::string_view name) {
       std::find_if_not(name.begin(), name.end(), absl::ascii_isalpha) - name.begin());
   std::string word = absl::AsciiStrToLower(name.substr(0, letters));
   name.remove_prefix(letters);
-  // The one word with a digit, where that is not the step's.
+  // "x0" is the only word with a digit; other digits belong to the step's name.
   if (word == "x" && name.size() > 1 && name[0] == '0' &&
       absl::StrContains("_-.", name.substr(1, 1))) {
     word = "x0";
@@ -45,7 +45,7 @@ StepName Read(absl::string_view name) {
   return {std::move(word), std::string(name)};
 }
 
-// What such a file is, and its place.
+// The description of such a file, and its field.
 std::pair<const char*, std::string*> PlaceOf(const std::string& word, StepFiles* step) {
   if (word == "b" || word == "rhs") return {"right-hand side", &step->rhs};
   if (word == "x0") return {"start", &step->x0};
@@ -106,7 +106,7 @@ absl::StatusOr<std::vector<StepFiles>> StepsIn(const std::string& directory) {
   return sorted;
 }
 
-// A real matrix that was read as a complex one.
+// Converts a real matrix that was read as complex.
 Array RealOf(const Array& array) {
   Array real;
   real.rows = array.rows;
@@ -172,7 +172,7 @@ absl::Status SeriesSteps::AddTar(const std::string& path, const std::string& nam
     const auto member = tar->Next();
     if (!member.ok()) return member.status();
     if (!member->has_value()) return AddDirectory(unpacked);
-    // Whatever path it has in the archive, it is written to this directory.
+    // Written to this directory, whatever path it has in the archive.
     const std::string to = absl::StrCat(unpacked, "/", fs::path(**member).filename().string());
     absl::string_view stem = to;
     if (!StripMatrixEnding(&stem)) continue;

@@ -1,4 +1,4 @@
-// Which files are the steps of a series.
+// Files of the steps of a series.
 #ifndef CROUT_CLIENT_CLI_SERIES_FILES_H_
 #define CROUT_CLIENT_CLI_SERIES_FILES_H_
 
@@ -17,37 +17,39 @@
 
 namespace crout::cli {
 
-// The files of one step; an empty path: none.
+// Files of one step; an empty path means none.
 struct StepFiles {
-  std::string matrix;  // none: with the matrix of the step before, changed where there is a change
-  std::string rhs;     // none: what is for all steps that have none of their own
-  ChangeFiles change;  // none beside a matrix
+  std::string matrix;  // none: the previous matrix, or its change
+  std::string rhs;     // none: the right-hand side for all such steps
+  ChangeFiles change;  // none if there is a matrix
   std::string x0;      // none: iterations start at the last solution
 };
 
-// The steps of a series, and what of them was unpacked, as long as this lives.
+// The steps of a series. Owns the unpacked files.
 class SeriesSteps {
  public:
-  // The steps of `paths`, in their order: a file is the matrix of one step, a directory all of its
-  // steps, by name; so is a tar, plain or gzip, of whatever directories its files are, and "-",
-  // standard input, which is a file or a tar. Of a directory the files count that have a matrix's
-  // name (matrix_input.h). What a file is, its name says: a word of letters, then what tells the
-  // step. The word "b" or "rhs" is a right-hand side, "x0" (with a _, - or . behind it) a start,
-  // "values", "entries", "u" and "v" are changes (see ChangeFiles), every other word is a matrix;
-  // those of one step have the rest in common, but for the ending, and for _, - or . before it. So
-  // A_007.mtx.gz goes with b_007.npy and rhs7.txt with A7.mtx. Steps go by that rest in the order
-  // of its bytes: numbers need leading zeros.
+  // Finds the steps of `paths`, in order. A file is the matrix of one step. A directory is all of
+  // its steps, sorted by name. A tar, plain or gzip, is treated as one directory, whatever paths
+  // its files have. "-", standard input, is a file or a tar. In a directory only files with a
+  // matrix's name count (matrix_input.h).
   //
-  // FileError for what cannot be read. INVALID_ARGUMENT for a directory without steps, for two
-  // files of one kind in one step, for a change beside a matrix, for what is no change, and as
-  // TarReader. `deadline` is that of OpenInput.
+  // A name is a word of letters, which gives the kind, followed by the name of the step. Kinds: "b"
+  // or "rhs" is a right-hand side; "x0" (followed by _, - or .) an initial guess; "values",
+  // "entries", "u" and "v" are changes (see ChangeFiles); every other word is a matrix. Files of
+  // one step have the same step name, without the file ending and a leading _, - or . (A_007.mtx.gz
+  // goes with b_007.npy, and rhs7.txt with A7.mtx). Steps are sorted by the bytes of the step name:
+  // numbers need leading zeros.
+  //
+  // FileError if a file cannot be read. INVALID_ARGUMENT for a directory without steps, for two
+  // files of one kind in one step, for a change beside a matrix, for an incomplete change, and as
+  // from TarReader. `deadline` is that of OpenInput.
   static absl::StatusOr<SeriesSteps> Find(const std::vector<std::string>& paths,
                                           absl::Time deadline);
 
   const std::vector<StepFiles>& files() const { return files_; }
 
-  // `text`, a path or a message, with the names that a user knows for what was unpacked:
-  // "steps.tar:A_007.mtx", "standard input".
+  // Replaces the paths of unpacked files in `text`, a path or a message, by the names that the user
+  // gave: "steps.tar:A_007.mtx", "standard input".
   std::string Shown(absl::string_view text) const;
 
  private:
@@ -58,13 +60,14 @@ class SeriesSteps {
   std::vector<StepFiles> files_;
   std::vector<TemporaryDirectory> unpacked_;
   std::vector<TemporaryFile> copies_;                       // of standard input
-  std::vector<std::pair<std::string, std::string>> names_;  // for what stands in paths
+  std::vector<std::pair<std::string, std::string>> names_;  // names for the paths of unpacked files
 };
 
-// A right-hand side, a start, or another matrix that is no text for the server, by columns, from
-// any file that croutctl reads: a series takes no texts, so that Matrix Market is read here.
-// `dtype` unspecified: as the file says. FileError, or INVALID_ARGUMENT for what is in it,
-// coordinates too. `deadline` is that of OpenInput.
+// Reads a right-hand side, an initial guess, or another matrix that the server does not get as
+// text, in column-major order, from any file that croutctl reads. A series accepts no texts for
+// these, so Matrix Market is parsed here. `dtype` unspecified selects the type of the file.
+// FileError, or INVALID_ARGUMENT for invalid contents and for coordinates. `deadline` is that of
+// OpenInput.
 absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype,
                               absl::Time deadline = absl::InfiniteFuture());
 

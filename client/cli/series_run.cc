@@ -65,7 +65,7 @@ absl::Status SeriesRun::Run() {
   }
   call_ = session_->call();
   call_.on_progress = [this](const client::ProgressUpdate& update) { bar_->Update(update); };
-  // The session's client lives as long as the session.
+  // Not owned: the session owns the client.
   const std::shared_ptr<client::Client> client(&session_->client(), [](client::Client*) {});
   series_.emplace(client, std::move(header), call_);
   if (arguments_.keep) series_->KeepFactor();
@@ -75,7 +75,7 @@ absl::Status SeriesRun::Run() {
     x_.emplace(absl::StrCat(arguments_.output, "/x"), arguments_.format);
   }
   absl::Status status = RunSteps();
-  // What was solved before a step that failed is written, too.
+  // Also writes the solutions before a failed step.
   if (x_) status.Update(x_->Close());
   return status;
 }
@@ -102,7 +102,7 @@ absl::Status SeriesRun::RunStep(size_t index) {
     step = Solve(steps_.files()[index], &x);
   }
   if (!step.ok()) {
-    // The code and details stay.
+    // Keeps the code and details.
     absl::Status status(step.status().code(),
                         absl::StrCat("step ", index, ": ", steps_.Shown(step.status().message())));
     step.status().ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
@@ -154,7 +154,7 @@ absl::StatusOr<SeriesStep> SeriesRun::SolveAgain(const client::MatrixSource& rhs
                                                  const client::MatrixSource* x0,
                                                  client::MatrixSink* x) {
   auto solved = series_->Step(rhs, x, x0);
-  // The server may drop what it keeps between steps; then the matrix is sent again.
+  // The server may evict the matrix between steps; it is then sent again.
   if (client::Reason(solved.status()) != "MATRIX_GONE" || last_matrix_.empty()) return solved;
   const auto matrix = MatrixInput::Open(last_matrix_, arguments_.dtype, session_->deadline());
   if (!matrix.ok()) return matrix.status();
@@ -196,7 +196,7 @@ absl::StatusOr<const client::MatrixSource*> SeriesRun::StartOf(const StepFiles& 
 absl::StatusOr<std::string> SeriesRun::OutputOf(size_t index) {
   if (!x_) return "";
   const size_t digits = std::max<size_t>(3, absl::StrCat(steps_.files().size() - 1).size());
-  // In an archive it has the name that the directory gives it elsewhere.
+  // In an archive the part's name has no prefix.
   return x_->Add(
       absl::StrFormat("%s%0*d", x_->in_archive() ? "x_" : "", static_cast<int>(digits), index));
 }

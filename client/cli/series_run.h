@@ -19,7 +19,7 @@
 
 namespace crout::cli {
 
-// What the command line says.
+// Arguments of the command line.
 struct SeriesArguments {
   std::vector<std::string> paths;
   std::string rhs;
@@ -33,7 +33,7 @@ struct SeriesArguments {
   v1::SolveSeriesHeader header;
 };
 
-// Sends the steps one after the other, writes each X and reports. For one run.
+// Sends the steps in order, writes each X, and reports. For one run.
 class SeriesRun {
  public:
   SeriesRun(Session* session, const SeriesArguments& arguments)
@@ -42,39 +42,39 @@ class SeriesRun {
   absl::Status Run();
 
  private:
-  // What is wrong with the steps, found before the first is sent.
+  // Checks the steps before the first one is sent.
   absl::Status CheckSteps() const;
   absl::Status RunSteps();
   absl::Status RunStep(size_t index);
   absl::StatusOr<SeriesStep> Solve(const StepFiles& step, client::MatrixSink* x);
-  // With the matrix of an earlier step; with none at first, that of --start.
+  // Solves with the matrix of an earlier step, or at first with that of --start.
   absl::StatusOr<SeriesStep> SolveAgain(const client::MatrixSource& rhs,
                                         const client::MatrixSource* x0, client::MatrixSink* x);
   absl::StatusOr<client::MatrixSource> RhsOf(const StepFiles& step);
-  // In X's type; null where the step has none.
+  // The initial guess of a step in X's type; null if it has none.
   absl::StatusOr<const client::MatrixSource*> StartOf(const StepFiles& step,
                                                       const client::MatrixSource& rhs);
-  // The order and type of --start's matrix.
+  // Sets order and type of --start's matrix.
   absl::Status Describe(const std::string& handle);
-  // Where X of a step is written; empty: nowhere.
+  // Output file of X of a step; empty: none.
   absl::StatusOr<std::string> OutputOf(size_t index);
   void Report(size_t index, const SeriesStep& step, double seconds);
 
   Session* const session_;
   const SeriesArguments& arguments_;
   SeriesSteps steps_;
-  std::string last_matrix_;           // of which the server's is; none once that was changed
-  std::string entry_digest_;          // of the last matrix, as the last result has it
-  absl::StatusOr<int64_t> rows_ = 0;  // of the last matrix, where its file says so
+  std::string last_matrix_;           // file of the server's current matrix; empty after a change
+  std::string entry_digest_;          // of the last matrix, from the last result
+  absl::StatusOr<int64_t> rows_ = 0;  // of the last matrix, if its file declares them
   v1::Dtype dtype_ = v1::DTYPE_FLOAT64;
   std::optional<Array> common_rhs_;
-  std::optional<Array> rhs_;  // of the step, as the next two
+  std::optional<Array> rhs_;  // of the current step, as the next two
   std::optional<Array> x0_;
   std::optional<client::MatrixSource> x0_source_;
   client::CallOptions call_;
-  ProgressBar* bar_ = nullptr;  // of the step
+  ProgressBar* bar_ = nullptr;  // of the current step
   std::optional<Series> series_;
-  std::optional<ArrayFiles> x_;  // of all steps; none: X is not written
+  std::optional<ArrayFiles> x_;  // of all steps; nullopt: X is not written
 };
 
 }  // namespace crout::cli

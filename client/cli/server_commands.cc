@@ -42,7 +42,7 @@ absl::Status RunDevices(Session* session) {
 
 absl::Status RunStatus(Session* session) {
   client::CallOptions call = session->call();
-  // A health check: what does not answer in time is not there.
+  // A health check: a server that does not answer in time counts as absent.
   if (!call.timeout) call.timeout = absl::Seconds(5);
   const auto info = session->client().ServerInfo(call);
   if (absl::IsDeadlineExceeded(info.status())) session->ExitWith(kUnreachable);

@@ -13,21 +13,21 @@
 namespace crout::cli {
 namespace {
 
-// A handle or a name need not be printable; replace what is no UTF-8.
+// A handle or name may contain invalid UTF-8, which is replaced.
 std::string Dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// Handles are 26 digits of base32.
+// Handles are 26 characters of base32.
 bool IsHandle(const std::string& text) {
   return text.size() == 26 &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567") == std::string::npos;
 }
 
-// What a check of the parser returns: empty where the value is good, else why it is bad usage.
+// Result of a parser's check: empty for a valid value, otherwise the usage error.
 std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
-// What the server said of an error besides its message.
+// The server's details of an error, without its message.
 Json DetailsOf(const absl::Status& status) {
   Json details = Json::object();
   if (const std::string reason = client::Reason(status); !reason.empty()) {
@@ -109,7 +109,7 @@ CLI::App* Session::AddCommand(CLI::App* app, const std::string& name,
                               const std::string& description,
                               std::function<absl::Status()> action) {
   CLI::App* command = app->add_subcommand(name, description);
-  command->fallthrough();  // Options of the session may come after the command too.
+  command->fallthrough();  // global options may also follow the command
   command->callback([this, action = std::move(action)] { action_ = action; });
   return command;
 }
@@ -133,7 +133,7 @@ client::ClientOptions Session::client_options() const {
   const bool has_files = !tls_options_.ca_file.empty() || !tls_options_.cert_file.empty() ||
                          !tls_options_.key_file.empty();
   if (tls_ || (has_files && client::CheckAddress(server_) != absl::OkStatus())) {
-    options.tls = tls_options_;  // a named server's has the rest
+    options.tls = tls_options_;  // a named server supplies the rest
   }
   return options;
 }

@@ -1,4 +1,4 @@
-// What every command of croutctl shares: the options before the command, the client, the output.
+// State shared by all commands of croutctl: global options, the client, the output.
 #ifndef CROUT_CLIENT_CLI_SESSION_H_
 #define CROUT_CLIENT_CLI_SESSION_H_
 
@@ -16,7 +16,7 @@
 
 namespace crout::cli {
 
-// Not thread-safe; the client it makes is.
+// Not thread-safe; its client is.
 class Session {
  public:
   // Adds --server, --tenant, --tls, --ca, --cert, --key, --token-file, --timeout,
@@ -25,44 +25,45 @@ class Session {
   Session(const Session&) = delete;  // The parser writes to its members.
   Session& operator=(const Session&) = delete;
 
-  // A subcommand that runs `action` when it is chosen.
+  // Adds a subcommand that runs `action`.
   CLI::App* AddCommand(CLI::App* app, const std::string& name, const std::string& description,
                        std::function<absl::Status()> action);
 
-  // Runs the chosen command; prints its error. Returns the exit code.
+  // Runs the chosen command and prints its error. Returns the exit code.
   int Run();
-  // The exit code of the command that runs, whether it succeeds or is refused.
+  // Sets the exit code of the running command, whether or not it succeeds.
   void ExitWith(int code) { exit_code_ = code; }
 
-  // Made at the first call; the client is lazy too, so it cannot fail for lack of a server.
+  // Created by the first call. Does not connect, so that it cannot fail for lack of a server.
   client::Client& client();
   client::ClientOptions client_options() const;
   client::CallOptions call() const;
-  // When a command that starts now ends by --timeout.
+  // Time at which a command that starts now ends by --timeout.
   absl::Time deadline() const;
 
-  // The handle that `factor` stands for: itself where it has a handle's form, else that of the
-  // newest factor of that name. NOT_FOUND where there is none; warns where there are several.
+  // Resolves a handle or name: a text in the form of a handle is returned, otherwise the handle of
+  // the newest factor with that name. NOT_FOUND if there is none; warns if there are several.
   absl::StatusOr<std::string> Handle(const std::string& factor);
 
   const std::string& server() const { return server_; }
 
-  // From here on Print and PrintLine go to standard error: standard output gets a matrix.
+  // Makes Print and PrintLine use standard error, because standard output gets a matrix.
   void ReportOnStandardError() { report_on_error_ = true; }
 
-  // Prints `json` with --json, and otherwise `text`.
+  // Prints `json` with --json, otherwise `text`.
   void Print(const Json& json, const std::string& text) const;
-  // The same with FormatObject(json) as text.
+  // Prints `json` with --json, otherwise FormatObject(json).
   void Print(const Json& json) const;
-  // One report of many, while the command goes on: at once, and with --json in one line.
+  // Prints one of several reports immediately; with --json on one line.
   void PrintLine(const Json& json, const std::string& text) const;
-  // A line on standard error; {"warning": text} with --json.
+  // Prints a warning on standard error; with --json as {"warning": text}.
   void Warn(const std::string& text) const;
-  // Names a factor that a call left behind, though it failed later; it may have left none.
+  // Warns about a factor that a call left on the server although it failed later; does nothing
+  // without a handle.
   void WarnIfKept(const v1::Factor& factor) const;
 
  private:
-  // Why no client can be made of the options; the parser has checked the others.
+  // The error of options that allow no client; the parser has checked the others.
   absl::Status CheckClient() const;
 
   std::string server_ = "127.0.0.1:50051";
@@ -79,15 +80,15 @@ class Session {
   std::unique_ptr<client::Client> client_;
 };
 
-// Says on standard error why croutctl ends with `exit_code`: a line "croutctl: NAME: message", or
-// with `json` one object {"error": {...}}. `name`: "NOT_FOUND", "USAGE".
+// Prints the reason of `exit_code` on standard error: a line "croutctl: NAME: message", or with
+// `json` an object {"error": {...}}. `name`: "NOT_FOUND", "USAGE".
 void PrintError(bool json, const std::string& name, const std::string& message, int exit_code,
                 const Json& details = Json::object());
 
-// Adds the positional argument of a command that works on a factor: its handle or name.
+// Adds the positional argument for a factor: its handle or name.
 CLI::Option* AddFactorArgument(CLI::App* app, std::string* factor);
 
-// Adds an option that takes a duration such as "90s", "1h30m", and not less than zero.
+// Adds an option for a duration of at least zero, such as "90s" or "1h30m".
 CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
                                std::function<void(absl::Duration)> set,
                                const std::string& description);

@@ -15,8 +15,8 @@ namespace {
 
 struct SolveArguments {
   std::string factor;                       // solve
-  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // solve, where given
-  MatrixArgument matrix;  // lu; its dtype, where given, is the right-hand side's too
+  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // for solve, if given
+  MatrixArgument matrix;  // for lu; its dtype, if given, also applies to the right-hand side
   v1::FactorizeOptions factorize;
   v1::CacheOptions cache;
   bool keep = false;
@@ -40,14 +40,14 @@ void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
   AddOutputOptions(command, "X", &arguments->output);
   AddSolveOptions(command, &arguments->options);
-  // B must be one or the other; CLI11 counts what was given only after parsing.
+  // B must be one or the other. CLI11 counts options only after parsing.
   command->parse_complete_callback([=] {
     if (file->count() + ones->count() == 0) throw CLI::RequiredError("rhs or --ones");
     CheckOneStandardInput({arguments->matrix.path, arguments->rhs_path});
   });
 }
 
-// What `ones` makes where they are asked for, else what is in the file, which `file` then keeps.
+// A source of ones if requested, otherwise of the file, which `file` then holds.
 absl::StatusOr<client::MatrixSource> Rhs(
     const Session& session, const SolveArguments& arguments, v1::Dtype dtype,
     std::optional<MatrixInput>* file,
@@ -86,7 +86,7 @@ absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
 }
 
 absl::Status RunLu(Session* session, const SolveArguments& arguments) {
-  // How many ones there are comes before the matrix.
+  // The number of ones is needed before the matrix is sent.
   const auto open = arguments.ones ? MatrixInput::OpenWithRows : MatrixInput::Open;
   const auto matrix = open(arguments.matrix.path, arguments.matrix.dtype, session->deadline());
   if (!matrix.ok()) return matrix.status();

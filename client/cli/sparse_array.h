@@ -13,8 +13,8 @@
 
 namespace crout::cli {
 
-// Entry k is element k of `values` at (row[k], col[k]), from 0 and within rows x cols; those of one
-// place add up.
+// Entry k is element k of `values` at (row[k], col[k]), 0-based and within rows x cols; duplicates
+// are summed.
 struct SparseArray {
   int64_t rows = 0;
   int64_t cols = 0;
@@ -22,11 +22,11 @@ struct SparseArray {
   std::vector<int32_t> col;
   Array values;  // a column
 
-  // Refers to this object.
+  // Source of the matrix; refers to this object.
   client::MatrixSource Source() const;
-  // SeriesResult.entry_digest of a series' matrix that arrived by Source().
+  // SeriesResult.entry_digest of this matrix when a series sends it by Source().
   std::string EntryDigest() const;
-  // As Array::As.
+  // Converts to another type, as Array::As.
   absl::StatusOr<SparseArray> As(v1::Dtype wanted) &&;
 };
 

@@ -24,7 +24,7 @@ absl::Status OfMember(const std::string& name, const absl::Status& status) {
   return {status.code(), absl::StrCat(name, ".npy: ", status.message())};
 }
 
-// What `read` makes of the member.
+// Result of `read` for the member.
 template <class T>
 absl::StatusOr<T> Read(NpzMember member, const std::string& name,
                        absl::StatusOr<T> (*read)(ByteInput*)) {
@@ -54,7 +54,7 @@ absl::Status ReadShape(NpzMember member, SparseArray* matrix) {
   return absl::OkStatus();
 }
 
-// Indices from 0 and below `size`, `count` of them.
+// Reads `count` indices from 0 to `size` - 1.
 absl::Status ReadIndices(NpzMember member, const std::string& name, int64_t size, int64_t count,
                          std::vector<int32_t>* indices) {
   const auto read = Read(member, name, ReadNpyIntegers);
@@ -75,7 +75,7 @@ absl::Status ReadIndices(NpzMember member, const std::string& name, int64_t size
   return absl::OkStatus();
 }
 
-// The line of every entry of a compressed matrix with `lines` of them and `room` values.
+// Computes the line of every entry of a compressed matrix with `lines` lines and `room` values.
 absl::Status ReadLines(NpzMember member, int64_t lines, int64_t room, std::vector<int32_t>* line) {
   const auto starts = Read(member, "indptr", ReadNpyIntegers);
   if (!starts.ok()) return starts.status();

@@ -1,4 +1,4 @@
-// The arrays that scipy.sparse.save_npz writes.
+// Reads archives of scipy.sparse.save_npz.
 #ifndef CROUT_CLIENT_CLI_SPARSE_NPZ_H_
 #define CROUT_CLIENT_CLI_SPARSE_NPZ_H_
 
@@ -12,14 +12,14 @@
 
 namespace crout::cli {
 
-// Gives the .npy file of the archive's array `name` to `read`, once. INVALID_ARGUMENT where there
-// is none, else the status of `read`.
+// Passes the .npy file of the archive's array `name` to `read`, once. INVALID_ARGUMENT if there is
+// none; otherwise the status of `read`.
 using NpzMember = absl::FunctionRef<absl::Status(const std::string& name,
                                                  absl::FunctionRef<absl::Status(ByteInput*)> read)>;
 
-// A matrix of SciPy's formats csr, csc and coo. INVALID_ARGUMENT for other formats, for arrays
-// whose sizes do not agree, for an index beyond the shape, and as ReadNpy for what is in an array.
-// Spare capacity behind the last entry of a compressed matrix is left out.
+// Reads a matrix in SciPy's formats csr, csc and coo. INVALID_ARGUMENT for other formats, for
+// arrays whose sizes disagree, for an index outside the shape, and as from ReadNpy. Spare capacity
+// after the last entry of a compressed matrix is ignored.
 absl::StatusOr<SparseArray> ReadSparse(NpzMember member);
 
 }  // namespace crout::cli

@@ -19,9 +19,9 @@ namespace crout::cli {
 namespace {
 
 constexpr int64_t kBlock = 512;
-// Of a name that an entry of its own carries.
+// Limit of a name in an entry of its own.
 constexpr int64_t kMostNameBytes = int64_t{64} << 10;
-// To which kMostRatio is not held: what small archives have in common with each other is zeros.
+// Size up to which kMostRatio does not apply: small archives consist mostly of padding.
 constexpr int64_t kSmallArchive = int64_t{64} << 10;
 
 struct Field {
@@ -34,13 +34,13 @@ constexpr size_t kType = 156;
 
 using Block = std::array<char, kBlock>;
 
-// Up to the first zero byte.
+// Text up to the first zero byte.
 absl::string_view TextOf(const Block& block, Field field) {
   const absl::string_view whole(block.data() + field.begin, field.size);
   return whole.substr(0, whole.find('\0'));
 }
 
-// Octal digits between blanks or, as GNU has it for what is large, a number to the base of 256.
+// Octal digits between blanks or, for large numbers in GNU's format, base 256.
 std::optional<int64_t> NumberOf(const Block& block, Field field) {
   const auto byte = [&](size_t k) { return static_cast<unsigned char>(block[field.begin + k]); };
   int64_t value = 0;
@@ -79,7 +79,7 @@ std::string NameOf(const Block& block) {
   return prefix.empty() || !posix ? std::string(name) : absl::StrCat(prefix, "/", name);
 }
 
-// What POSIX's extended header says of `key`, in lines "LENGTH KEY=VALUE\n".
+// The value of `key` in a POSIX extended header, whose lines are "LENGTH KEY=VALUE\n".
 std::optional<std::string> ExtendedValue(absl::string_view text, absl::string_view key) {
   while (!text.empty()) {
     const size_t blank = text.find(' ');
@@ -182,7 +182,7 @@ absl::StatusOr<std::optional<std::string>> TarReader::Next() {
     if (!ChecksumHolds(block) || !size) return Malformed("a header of the archive is damaged");
     const std::string name = long_name.value_or(NameOf(block));
     const char type = block[kType];
-    const bool names = type == 'x' || type == 'L';  // the entry that follows
+    const bool names = type == 'x' || type == 'L';  // extension of the entry that follows
     if ((names || type == 'g') && *size > kMostNameBytes) {
       return Malformed(absl::StrCat("a name of ", *size, " bytes"));
     }

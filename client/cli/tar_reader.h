@@ -1,4 +1,4 @@
-// Files in a tar archive.
+// Reader of tar archives.
 #ifndef CROUT_CLIENT_CLI_TAR_READER_H_
 #define CROUT_CLIENT_CLI_TAR_READER_H_
 
@@ -19,46 +19,47 @@
 
 namespace crout::cli {
 
-// Whether a file is one, plain or gzip, by its first block: POSIX's format and GNU's.
+// Whether a file, plain or gzip, is a tar of POSIX's or GNU's format, by its first block.
 bool IsTar(const std::string& path);
 
-// The regular files of an archive in their order, read as a stream: nothing is held in memory.
+// The regular files of an archive in order, read as a stream; nothing is held in memory.
 class TarReader {
  public:
-  // What a gzip archive may unpack to, as a multiple of its own bytes.
+  // Limit of a gzip archive's unpacked size, as a multiple of its own size.
   static constexpr int64_t kMostRatio = 200;
 
-  // A FileError where it cannot be opened.
+  // FileError if the archive cannot be opened.
   static absl::StatusOr<TarReader> Open(const std::string& path);
 
-  // The name of the next file, as the archive has it: nothing is ever opened by it. nullopt at the
-  // end. INVALID_ARGUMENT for what is no archive, for one that is cut off or damaged, and for
+  // Returns the name of the next file as stored; no file is opened by this name. nullopt at the
+  // end. INVALID_ARGUMENT if the file is not an archive, for truncated or damaged archives, and for
   // entries that are neither files nor directories, such as links. RESOURCE_EXHAUSTED beyond
   // kMostRatio.
   absl::StatusOr<std::optional<std::string>> Next();
 
-  // Gives all of that file to `take`, piece by piece; what nobody takes Next() passes over. Errors
-  // as those of Next(), or the first of `take`.
+  // Passes the whole file to `take`, in pieces. Next() skips a file that was not read. Errors as
+  // from Next(), or the first error of `take`.
   absl::Status Read(absl::FunctionRef<absl::Status(absl::string_view)> take);
 
  private:
-  using File = std::unique_ptr<gzFile_s, int (*)(gzFile)>;  // zlib reads plain files as they are
+  using File = std::unique_ptr<gzFile_s, int (*)(gzFile)>;  // zlib reads plain files unchanged
 
   TarReader(std::string path, File file) : path_(std::move(path)), file_(std::move(file)) {}
 
   absl::Status Malformed(const std::string& why) const;
-  // The next `size` bytes, and what fills their last block, which the archive's last need not have.
+  // Reads the next `size` bytes and the padding of their last block, which may be missing at the
+  // end.
   absl::Status Read(int64_t size, const std::string& name,
                     absl::FunctionRef<absl::Status(absl::string_view)> take);
   absl::StatusOr<std::string> ReadText(int64_t size, const std::string& name);
-  // At most buffer_.size() bytes; fewer at the end alone.
+  // At most buffer_.size() bytes; fewer only at the end.
   absl::StatusOr<absl::string_view> ReadPiece(int64_t most);
 
   std::string path_;
   File file_;
   std::vector<char> buffer_ = std::vector<char>(size_t{64} << 10);
-  std::string name_;  // of the file that Read() gives
-  int64_t size_ = 0;  // of it; 0 once it was read
+  std::string name_;  // of the file that Read() returns
+  int64_t size_ = 0;  // its remaining size; 0 after Read()
 };
 
 }  // namespace crout::cli

@@ -1,4 +1,4 @@
-// Files without a name, which go when they are closed.
+// Unnamed files, which are removed when they are closed.
 #ifndef CROUT_CLIENT_CLI_TEMPORARY_FILE_H_
 #define CROUT_CLIENT_CLI_TEMPORARY_FILE_H_
 
@@ -18,28 +18,28 @@ namespace crout::cli {
 using TemporaryFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 inline TemporaryFile NoTemporaryFile() { return {nullptr, std::fclose}; }
 
-// FileError where the system gives none.
+// FileError if none can be created.
 absl::StatusOr<TemporaryFile> NewTemporaryFile();
 
-// Adds to its end, for those who read it by PathOf() as well. FileError.
+// Appends `text`; readers by PathOf() see it immediately. FileError.
 absl::Status Write(const TemporaryFile& file, absl::string_view text);
 
-// A path by which it can be opened again, as long as it is open, for what takes paths.
+// A path that opens the file again while it is open.
 std::string PathOf(const TemporaryFile& file);
 
-// All of standard input, for what is read more than once, or from its end. FileError where it
-// cannot be read or kept; DEADLINE_EXCEEDED where it gives nothing until then.
+// Copies standard input to a file, for formats that are read more than once or from the end.
+// FileError if it cannot be read or stored; DEADLINE_EXCEEDED if it has no data by then.
 absl::StatusOr<TemporaryFile> CopyOfStandardInput(absl::Time deadline);
 
-// Gives all of `file` to `take`, piece by piece. FileError where it cannot be read, or the first
+// Passes the whole `file` to `take`, in pieces. FileError if it cannot be read; otherwise the first
 // error of `take`.
 absl::Status ReadAll(const TemporaryFile& file,
                      absl::FunctionRef<absl::Status(absl::string_view)> take);
 
-// A directory of its owner's alone, which goes with what is in it.
+// A directory with access for the owner only; it is removed with its contents.
 class TemporaryDirectory {
  public:
-  // FileError where the system gives none.
+  // FileError if none can be created.
   static absl::StatusOr<TemporaryDirectory> Make();
   TemporaryDirectory(TemporaryDirectory&&) = default;
   TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;  // One directory, one owner.

@@ -35,8 +35,8 @@ std::string FormatRow(const std::vector<std::string>& row, const std::vector<siz
   return line + "\n";
 }
 
-// How many bytes of UTF-8 at the front of `text` are a character that moves a terminal or the words
-// beside it: C0, DEL and C1, ends of lines and paragraphs, and those that change the direction.
+// Bytes of the first UTF-8 character of `text` if it controls a terminal or the layout: C0, DEL,
+// C1, line and paragraph separators, and changes of direction; otherwise 0.
 size_t ControlBytes(absl::string_view text) {
   const auto byte = [&](size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
@@ -82,7 +82,7 @@ std::string FormatValue(const std::string& key, const Json& value) {
   }
   if (value.is_number_float()) return absl::StrFormat("%.6g", value.get<double>());
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  // Longer lists, such as the scales of a matrix, are for --json.
+  // Longer lists, such as the scales of a matrix, are printed only with --json.
   constexpr size_t kLongestList = 16;
   if (value.is_array() && value.size() > kLongestList) {
     return absl::StrCat(value.size(), " values (see --json)");

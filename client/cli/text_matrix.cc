@@ -16,16 +16,16 @@
 namespace crout::cli {
 namespace {
 
-// A number at the front of `text`, which it is taken from.
+// Parses a number at the front of `text` and removes it.
 std::optional<double> TakeDouble(absl::string_view* text) {
-  // What follows a plus must be a digit or a point, as from_chars takes a sign itself.
+  // A digit or point must follow a plus, because from_chars would accept another sign.
   absl::string_view digits = *text;
   if (absl::ConsumePrefix(&digits, "+") && !digits.empty() && digits[0] == '-') return std::nullopt;
   double value = 0;
   const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (result.ec == std::errc::invalid_argument) return std::nullopt;
   if (result.ec == std::errc::result_out_of_range) {
-    // Too small is 0, or as near as it gets; too large is refused.
+    // Underflow gives 0 or the nearest number; overflow is refused.
     const absl::string_view number(digits.data(), static_cast<size_t>(result.ptr - digits.data()));
     const size_t exponent = number.find_first_of("eE");
     if (exponent == absl::string_view::npos || number.substr(exponent + 1, 1) != "-") {
@@ -52,13 +52,13 @@ std::optional<std::complex<double>> ParseNumber(absl::string_view word, bool* co
   return std::complex<double>(*first, *second);
 }
 
-// Takes the text in pieces of any size and keeps its numbers.
-// False of what a text has no use for, such as the bytes that archives begin with.
+// False for bytes that text does not contain, such as those at the start of archives.
 bool IsText(absl::string_view word) {
   return std::none_of(word.begin(), word.end(),
                       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\x7f'; });
 }
 
+// Parses a text that arrives in pieces of any size.
 class Parser {
  public:
   absl::Status Add(absl::string_view piece) {
@@ -126,7 +126,7 @@ class Parser {
     return absl::OkStatus();
   }
 
-  std::string line_;  // what has arrived of the current one
+  std::string line_;  // received part of the current line
   int64_t number_ = 0;
   int64_t rows_ = 0, cols_ = 0;
   bool complex_ = false;

@@ -1,4 +1,4 @@
-// Matrices as plain text: a row a line, as numpy.loadtxt and spreadsheets have them.
+// Matrices as plain text: one row a line, as in numpy.loadtxt and spreadsheets.
 #ifndef CROUT_CLIENT_CLI_TEXT_MATRIX_H_
 #define CROUT_CLIENT_CLI_TEXT_MATRIX_H_
 
@@ -8,9 +8,10 @@
 
 namespace crout::cli {
 
-// Numbers lie apart by blanks, commas or semicolons; what follows # is a comment, and lines without
-// numbers do not count. Complex numbers are (1.5-2j) or 1.5-2j; one makes all complex128, else they
-// are float64. INVALID_ARGUMENT with the line for what is no number and for rows of unlike length.
+// Numbers are separated by blanks, commas or semicolons. Text after # is a comment; lines without
+// numbers are ignored. Complex numbers are (1.5-2j) or 1.5-2j. The type is complex128 if any number
+// is complex, otherwise float64. INVALID_ARGUMENT, with the line, for an invalid number and for
+// rows of different lengths.
 absl::StatusOr<Array> ReadTextMatrix(ByteInput* input);
 
 }  // namespace crout::cli

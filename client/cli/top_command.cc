@@ -29,10 +29,11 @@ absl::Status RunTop(Session* session, const TopArguments& arguments) {
       session->Print(ToJson(*info), view);
       return absl::OkStatus();
     }
-    // Home, and what was below the last line of a longer view; pages follow each other elsewhere.
+    // On a terminal: moves home, draws, and erases the rest of a longer view. Elsewhere views
+    // follow each other.
     session->Print(ToJson(*info), terminal ? absl::StrCat("\x1b[H", EndLines(view), "\x1b[J")
                                            : absl::StrCat(view, "\n"));
-    if (!std::cout.flush()) return absl::OkStatus();  // Run says so.
+    if (!std::cout.flush()) return absl::OkStatus();  // Run() reports the error
     absl::SleepFor(arguments.interval);
   }
 }

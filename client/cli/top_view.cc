@@ -10,7 +10,7 @@
 namespace crout::cli {
 namespace {
 
-// "[####      ] 4 of 10"; the ends are formatted by `format`.
+// "[####      ] 4 of 10"; `format` formats the numbers.
 template <class Format>
 std::string Bar(double part, double whole, Format format) {
   constexpr int kWidth = 10;
@@ -22,7 +22,7 @@ std::string Bar(double part, double whole, Format format) {
 
 std::string Count(double value) { return absl::StrCat(static_cast<int64_t>(value)); }
 
-// Those of most bytes, which come first.
+// The first tenants, which hold the most bytes.
 std::string TenantTable(const v1::GetServerInfoResponse& info) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::TenantLoad& load : info.tenants()) {

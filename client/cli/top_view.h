@@ -1,4 +1,4 @@
-// What croutctl top draws.
+// Display of croutctl top.
 #ifndef CROUT_CLIENT_CLI_TOP_VIEW_H_
 #define CROUT_CLIENT_CLI_TOP_VIEW_H_
 
@@ -11,15 +11,16 @@
 
 namespace crout::cli {
 
-// Tenants that are drawn, of those that a server tells of.
+// Largest number of tenants that are shown.
 inline constexpr size_t kTopTenants = 20;
 
-// A line on the server and one on its cache, then one a device with bars for its streams and its
-// memory, and one a tenant. Plain text.
+// Plain text: a line for the server, one for its cache, one a device with bars for streams and
+// memory, and one a tenant.
 std::string TopView(const std::string& server, const v1::GetServerInfoResponse& info,
                     absl::Time now);
 
-// `view` with each line's rest erased, for a terminal that has shown another view.
+// Adds an erase-to-end-of-line sequence to each line of `view`, for a terminal that showed another
+// view.
 std::string EndLines(absl::string_view view);
 
 }  // namespace crout::cli

@@ -59,7 +59,7 @@ Batch::~Batch() {
   if (hold_ == nullptr) return;
   CallOptions call;
   call.timeout = absl::Seconds(5);
-  Release(call).IgnoreError();  // The lease ends it otherwise.
+  Release(call).IgnoreError();  // If this fails, the lease ends.
 }
 
 absl::Status Batch::lease_status() const {

@@ -13,7 +13,7 @@
 
 namespace crout::client {
 
-// Copies pairs of numbers, then columns, and zeros up to where the next matrix begins.
+// Copies pairs of numbers, then columns, each matrix padded with zeros up to the start of the next.
 class BatchSource::Reader : public ChunkReader {
  public:
   Reader(const BatchSource& source, std::vector<size_t> order, std::vector<int64_t> pairs,
@@ -44,7 +44,7 @@ class BatchSource::Reader : public ChunkReader {
   }
 
  private:
-  // The next piece, which may be empty.
+  // Moves to the next piece, which may be empty.
   void Advance() {
     static constexpr std::byte kZeros[kBatchAlignment] = {};
     at_ = 0;
@@ -74,10 +74,10 @@ class BatchSource::Reader : public ChunkReader {
   const int64_t size_;
   int64_t read_ = 0;
   bool begun_ = false;
-  size_t item_ = 0;     // in order_, whose column comes next
-  int64_t column_ = 0;  // of it
+  size_t item_ = 0;     // index in order_ of the matrix whose column comes next
+  int64_t column_ = 0;  // next column of that matrix
   absl::Span<const std::byte> piece_;
-  size_t at_ = 0;  // of the piece
+  size_t at_ = 0;  // position in the piece
 };
 
 void BatchSource::AddItem(v1::Dtype dtype, const void* values, int64_t rows, int64_t cols,
@@ -112,7 +112,7 @@ absl::StatusOr<v1::BatchSpec> BatchSource::Spec() const {
   v1::BatchSpec spec;
   spec.set_dtype(dtype_);
   spec.set_members(size());
-  // Sums in 128 bits are wide enough for whatever is in memory.
+  // 128 bits hold the sums of all sizes that fit in memory.
   __int128 rows = 0, cols = 0, begin = 0, end = 0;
   for (size_t k = 0; k < items_.size(); ++k) {
     const Item& item = items_[k];
@@ -177,7 +177,7 @@ absl::StatusOr<std::unique_ptr<ChunkReader>> BatchSource::Open(bool sides) const
   return std::make_unique<Reader>(*this, std::move(order), std::move(pairs), bytes);
 }
 
-// Where the last matrix ends depends on which one is last.
+// The end of the last matrix depends on which one is last.
 int64_t BatchSource::ValueBytes(const std::vector<size_t>& order) const {
   const auto element = static_cast<int64_t>(ElementSize(dtype_));
   int64_t end = 0;

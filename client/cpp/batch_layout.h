@@ -1,4 +1,4 @@
-// How the contract's BatchSpec lays matrices out.
+// Layout of BatchSpec's payload.
 #ifndef CROUT_CLIENT_CPP_BATCH_LAYOUT_H_
 #define CROUT_CLIENT_CPP_BATCH_LAYOUT_H_
 
@@ -6,7 +6,7 @@
 
 namespace crout::client {
 
-// Each begins at a multiple of so many bytes, counted from the first.
+// Each matrix begins at a multiple of this many bytes, counted from the first.
 inline constexpr int64_t kBatchAlignment = 16;
 
 inline constexpr int64_t AlignBatch(int64_t bytes) {

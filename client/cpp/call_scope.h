@@ -12,8 +12,8 @@
 
 namespace crout::client {
 
-// Sets tenant, token, deadline and trace context; attached to the caller's Cancellation while it
-// lives.
+// Sets tenant, token, deadline and trace context. Registered with the caller's Cancellation while
+// it lives.
 class CallScope {
  public:
   CallScope(const ClientOptions& client, const CallOptions& call, absl::Time deadline);
@@ -23,10 +23,11 @@ class CallScope {
 
   grpc::ClientContext* context() { return context_.get(); }
 
-  // Why a call that has not started should not: its deadline has passed, or it was cancelled.
+  // Returns an error if the deadline has passed or the call was cancelled, so that it does not
+  // start.
   absl::Status Check() const;
 
-  // Destroys the context, and with it the call.
+  // Destroys the context and cancels the call.
   void Close();
 
  private:

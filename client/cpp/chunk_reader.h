@@ -1,4 +1,4 @@
-// How the bytes of a matrix are read while they are sent.
+// Interface that reads the bytes of a matrix while they are sent.
 #ifndef CROUT_CLIENT_CPP_CHUNK_READER_H_
 #define CROUT_CLIENT_CPP_CHUNK_READER_H_
 
@@ -19,12 +19,12 @@ class ChunkReader {
  public:
   virtual ~ChunkReader() = default;
 
-  // Bytes in all; -1 when not known (a pipe).
+  // Total bytes; -1 if unknown (a pipe).
   virtual int64_t size() const = 0;
 
-  // The next 1 to `limit` bytes; an empty slice at the end. Slices may refer to memory of the
-  // source: those are counted in `borrowed`. `while_silent` is called time and again while a pipe
-  // gives nothing; its error is returned.
+  // Returns the next 1 to `limit` bytes; an empty slice at the end. Slices may refer to memory of
+  // the source; `borrowed` counts these. While a pipe has no data, `while_silent` is called
+  // repeatedly; its error is returned.
   virtual absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount* borrowed,
                                            absl::FunctionRef<absl::Status()> while_silent) = 0;
 };

@@ -24,25 +24,25 @@ using Stub = v1::FactorizationService::Stub;
 
 grpc::ChannelArguments ChannelArguments(absl::Duration silence) {
   grpc::ChannelArguments arguments;
-  // gRPC's default of 4 MiB would refuse long lists and permutations.
+  // gRPC's default of 4 MiB is too small for long lists and permutations.
   arguments.SetMaxReceiveMessageSize(64 << 20);
   arguments.SetMaxSendMessageSize(-1);
-  // RunWithRetries knows which calls may be tried again; gRPC's own retries would keep copies.
+  // RunWithRetries decides which calls to retry; gRPC's own retries would keep copies.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Fewer, larger frames: less to parse for each byte of a matrix.
+  // Larger frames take less time to parse for each byte of a matrix.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 4 << 20);
-  // Of 60 s of silence 25 s pass before a ping, 15 s without its answer, and at most 20 s with a
-  // new connection.
+  // The default of 60 s of silence is divided: 25 s before a ping, 15 s for its answer, and at most
+  // 20 s for a new connection.
   const auto share = [&](int seconds) {
     const int64_t ms = absl::ToInt64Milliseconds(silence * (seconds / 60.0));
     return static_cast<int>(std::clamp<int64_t>(ms, 1, std::numeric_limits<int>::max()));
   };
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, share(25));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, share(15));
-  arguments.SetInt("grpc.http2.ping_timeout_ms", share(15));  // of gRPC from 1.64 on
+  arguments.SetInt("grpc.http2.ping_timeout_ms", share(15));  // for gRPC 1.64 and newer
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, share(20));
-  // Unbounded: a long computation takes many pings, and gRPC sends two by default.
+  // Unlimited: a long computation needs many pings, and gRPC allows two by default.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   return arguments;
 }
@@ -97,7 +97,7 @@ Client::~Client() = default;
 absl::Status Client::RunWithRetries(RetryClass retry_class, const CallOptions& call,
                                     absl::FunctionRef<absl::Status(CallScope*)> attempt) {
   const absl::Duration timeout = call.timeout.value_or(options_.timeout);
-  // A sum that no clock can tell saturates.
+  // A sum beyond the range of absl::Time saturates.
   const absl::Time deadline =
       timeout == absl::ZeroDuration() ? absl::InfiniteFuture() : absl::Now() + timeout;
   absl::Status status =

@@ -1,4 +1,4 @@
-// The calls of Client that move batches.
+// Client calls for batches.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -17,7 +17,7 @@
 namespace crout::client {
 namespace {
 
-// Bytes of a reply whose number is known before they come.
+// Bytes of a reply whose number is known in advance.
 class KnownBytes {
  public:
   void Expect(int64_t bytes) {
@@ -47,11 +47,11 @@ class KnownBytes {
   int64_t missing_ = 0;
 };
 
-// The pairs of int64 with which a stream of bytes begins.
+// The pairs of int64 at the start of a payload.
 class SizesOfMembers {
  public:
   void Expect(int64_t members) { missing_ = members * 2 * static_cast<int64_t>(sizeof(int64_t)); }
-  // Once Expect() has said how many, and they came.
+  // Whether all pairs arrived after Expect().
   bool whole() const { return missing_ == 0; }
   absl::Status TakeField(grpc::ByteBuffer* buffer, int number) {
     return ForEachBytesPiece(buffer, number, [this](absl::Span<const std::byte> piece) {
@@ -91,7 +91,7 @@ absl::Status CheckFactor(const v1::Factor* factor, int64_t members) {
   return absl::InternalError("the server sent the factor of another batch");
 }
 
-// A factor and the figures of its members, as a reply brings them.
+// A factor and the figures of its members, read from a reply.
 class FactorReply {
  public:
   FactorReply(int64_t members, FactoredBatch* factored) : members_(members), factored_(factored) {
@@ -106,7 +106,7 @@ class FactorReply {
     made_ = true;
     factored_->factor = std::move(*response->mutable_factor());
   }
-  // After the reply.
+  // Called after the reply.
   absl::Status Finish() {
     absl::Status status = CheckFactor(made_ ? &factored_->factor : nullptr, members_);
     if (status.ok()) status = figures_.CheckWhole();
@@ -121,7 +121,7 @@ class FactorReply {
   KnownBytes figures_;
 };
 
-// Solutions, with what is told of them, as a reply brings them.
+// Solutions and their figures, read from a reply.
 class SolutionReply {
  public:
   SolutionReply(int64_t value_bytes, int64_t systems) {
@@ -134,13 +134,13 @@ class SolutionReply {
   void ReadResult(Response* response) {
     if (response->has_result()) result_ = std::move(*response->mutable_result());
   }
-  // After the reply.
+  // Called after the reply.
   absl::Status Check() const {
     absl::Status status = data_.CheckWhole();
     if (status.ok() && !result_) status = absl::InternalError("the server sent no result");
     return status;
   }
-  // Once Check() is OK.
+  // Requires that Check() is OK.
   std::vector<std::byte> TakeBytes() { return data_.Take(); }
   v1::SolveBatchResult TakeResult() { return *std::move(result_); }
 
@@ -267,7 +267,7 @@ absl::StatusOr<BatchSolution> Client::FactorizeAndSolveBatch(
     return absl::InvalidArgumentError("the right-hand sides have another type than the matrices");
   }
   const int64_t value_bytes = sides.ValueBytes(*order);
-  // Without cached factors nothing stays behind that a second attempt could double.
+  // Without a cached factor a second attempt leaves nothing behind twice.
   const RetryClass retry_class =
       header.has_cache() ? RetryClass::kRefusedOnly : RetryClass::kIdempotent;
   *header.mutable_batch() = *spec;
@@ -289,7 +289,7 @@ absl::StatusOr<BatchSolution> Client::FactorizeAndSolveBatch(
     SolutionReply solution_reply(value_bytes, sides.size());
     auto on_response = [&](grpc::ByteBuffer* buffer) {
       Response response;
-      // A message has one of the two, and either is the larger part of it.
+      // A message has data of one of the two, which is most of its size.
       absl::Status ok = factor_reply.ReadFigures(buffer, Response::kDataFieldNumber);
       if (ok.ok()) ok = solution_reply.ReadData(buffer, Response::kSolutionDataFieldNumber);
       if (ok.ok()) ok = ParseWithoutBytes(buffer, Response::kSolutionDataFieldNumber, &response);

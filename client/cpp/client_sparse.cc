@@ -15,7 +15,7 @@
 namespace crout::client {
 namespace {
 
-// What a server may send, taken from the front of its bytes and checked as it is.
+// Bytes from a server, consumed from the front and checked.
 class Received {
  public:
   explicit Received(const std::vector<std::byte>& bytes) : bytes_(bytes) {}
@@ -35,7 +35,7 @@ class Received {
     return values;
   }
 
-  // Integers of that many bytes, in [0, end).
+  // Integers of `index_bytes` each, in [0, end).
   template <class T>
   std::vector<T> TakeIndices(int32_t index_bytes, int64_t count, int64_t end) {
     std::vector<T> indices;

@@ -1,4 +1,4 @@
-// The calls of Client that move matrices.
+// Client calls for matrices.
 #include <utility>
 #include <vector>
 
@@ -119,7 +119,7 @@ absl::StatusOr<v1::SolveResult> Client::FactorizeAndSolve(const MatrixSource& ma
                                                           v1::FactorizeAndSolveHeader header,
                                                           v1::Factor* factor, MatrixSink* x,
                                                           const CallOptions& call) {
-  // Without a cached factor nothing stays behind that a second attempt could double.
+  // Without a cached factor a second attempt leaves nothing behind twice.
   const bool idempotent = !header.has_cache();
   if (absl::Status place = CheckPlace(factor, "factor"); !place.ok()) return place;
   *header.mutable_matrix() = matrix.spec();

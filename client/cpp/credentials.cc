@@ -17,7 +17,7 @@
 namespace crout::client {
 namespace {
 
-// What is in a file. `what` it is, for messages.
+// Reads a file. `what` describes it in messages.
 absl::StatusOr<std::string> ReadAll(const std::string& path, absl::string_view what) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -28,7 +28,7 @@ absl::StatusOr<std::string> ReadAll(const std::string& path, absl::string_view w
   return text.str();
 }
 
-// The same of a file of PEM blocks.
+// Reads a file of PEM blocks.
 absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view what) {
   absl::StatusOr<std::string> text = ReadAll(path, what);
   if (text.ok() && !absl::StrContains(*text, "-----BEGIN ")) {
@@ -38,7 +38,7 @@ absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view w
   return text;
 }
 
-// Whoever reads the key or the token is this client.
+// A key or token must be readable by its owner only.
 absl::Status CheckPrivate(const std::string& path, absl::string_view what) {
   constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
   struct stat state;
@@ -47,7 +47,7 @@ absl::Status CheckPrivate(const std::string& path, absl::string_view what) {
       "others can read the %s %s (mode %03o): chmod 600 it", what, path, state.st_mode & 0777));
 }
 
-// By what gRPC says of a connection that did not come about; empty where nothing can be said.
+// Hint derived from gRPC's message about a failed connection; empty if there is none.
 absl::string_view HintFor(absl::string_view message, bool tls) {
   if (!absl::StrContains(message, "failed to connect")) return "";
   if (absl::StrContains(message, "Connection refused") ||

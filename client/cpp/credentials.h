@@ -1,4 +1,4 @@
-// What a client shows a server: the credentials of its channel, and its token.
+// Credentials of a client: channel credentials and token.
 #ifndef CROUT_CLIENT_CPP_CREDENTIALS_H_
 #define CROUT_CLIENT_CPP_CREDENTIALS_H_
 
@@ -13,15 +13,15 @@
 
 namespace crout::client {
 
-// TLS as `tls` says; none without. Reads the files: the statuses of TlsOptions.
+// TLS as `tls` defines it; without it, no encryption. Reads the files; errors as for TlsOptions.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
     const std::optional<TlsOptions>& tls);
 
-// The token to send with every call, "" for none. Reads the file: the statuses of ClientOptions.
+// Returns the token for every call, "" for none. Reads the file; errors as for ClientOptions.
 absl::StatusOr<std::string> LoadToken(const ClientOptions& options);
 
-// `status` of a call, with what to do where no connection came about for want of a server, of TLS,
-// or of a certificate that the other side takes. `tls`: whether the client speaks it.
+// Adds a hint to the `status` of a call whose connection failed: no server, no TLS on one side, or
+// a certificate that the other side rejects. `tls`: whether the client uses TLS.
 absl::Status ExplainConnection(absl::Status status, bool tls);
 
 }  // namespace crout::client

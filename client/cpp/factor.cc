@@ -41,7 +41,7 @@ Factor::~Factor() {
   if (hold_ == nullptr) return;
   CallOptions call;
   call.timeout = absl::Seconds(5);
-  Release(call).IgnoreError();  // The lease ends it otherwise.
+  Release(call).IgnoreError();  // If this fails, the lease ends.
 }
 
 absl::Status Factor::lease_status() const {

@@ -1,4 +1,4 @@
-// A factor on a server and its lease, as objects hold it.
+// A factor on a server with its lease, shared by the object interfaces.
 #ifndef CROUT_CLIENT_CPP_HELD_FACTOR_H_
 #define CROUT_CLIENT_CPP_HELD_FACTOR_H_
 
@@ -15,29 +15,31 @@ namespace crout::client {
 // The client, the handle and its lease. Thread-safe.
 class HeldFactor {
  public:
-  // INVALID_ARGUMENT for a request_id without a lease: a factor that is there already does not tell
-  // how long its lease is.
+  // INVALID_ARGUMENT for a request_id without a lease, because an existing factor does not report
+  // the length of its lease.
   static absl::Status Check(const v1::CacheOptions& cache);
-  // Of a factor that a call with `cache`, which was checked, has just made. Renews one with a
-  // request_id, which may have been there before with another lease: the error of that.
+  // Holds the factor that a call with `cache` (already checked) has made. With a request_id the
+  // factor may be older and have another lease; it is then renewed, and the error of the renewal is
+  // returned.
   static absl::StatusOr<std::shared_ptr<const HeldFactor>> Hold(std::shared_ptr<Client> client,
                                                                 const v1::Factor& made,
                                                                 const v1::CacheOptions& cache,
                                                                 const CallOptions& call);
 
-  // Renews it meanwhile.
+  // Renews the lease while the object lives.
   HeldFactor(std::shared_ptr<Client> client, std::string handle, absl::Duration lease);
   ~HeldFactor() { Drop(); }
-  HeldFactor(const HeldFactor&) = delete;  // One lease, one holder.
+  HeldFactor(const HeldFactor&) = delete;  // The lease has one holder.
   HeldFactor& operator=(const HeldFactor&) = delete;
 
   Client& client() const { return *client_; }
   const std::string& handle() const { return handle_; }
 
   absl::Status LeaseStatus() const { return client_->leases_->StatusOf(*lease_); }
-  // Before a use of `hold`: FAILED_PRECONDITION if it is null, else as LeaseKeeper::Confirm.
+  // Checks `hold` before a use: FAILED_PRECONDITION if it is null, otherwise as
+  // LeaseKeeper::Confirm.
   static absl::Status Confirm(const HeldFactor* hold, const CallOptions& call);
-  // Ends the renewals.
+  // Stops the renewals.
   void Drop() const { client_->leases_->Drop(lease_); }
 
  private:

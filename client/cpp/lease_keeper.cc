@@ -11,17 +11,17 @@
 namespace crout::client {
 namespace {
 
-// Of the lease's length.
+// Divisors of the lease's length.
 constexpr int kRenewAfter = 2;
 constexpr int kRetryAfter = 16;
-// However short or long the lease is said to be: a server that is gone is not asked more often.
+// Limits for very short and very long leases, so that an unreachable server gets few requests.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Hours(24);
-// A renewal may take a quarter of the lease, within these.
+// A renewal may take a quarter of the lease, within these limits.
 constexpr absl::Duration kShortestTimeout = absl::Seconds(5);
 constexpr absl::Duration kLongestTimeout = absl::Minutes(1);
 
-// Whether there is no use in another attempt.
+// Whether another attempt cannot succeed.
 bool IsFinal(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsInvalidArgument(status);
 }
@@ -91,7 +91,7 @@ absl::Status LeaseKeeper::Confirm(const std::shared_ptr<Lease>& lease, const Cal
 }
 
 absl::Status LeaseKeeper::RenewNow(const Lease& lease, const CallOptions& call) const {
-  // Nothing may leave a thread by an exception; all that is thrown below is lack of memory.
+  // An exception must not leave the thread; only a failed allocation throws below.
   try {
     const absl::Status status = renew_(lease.handle, lease.length, call);
     return status.ok() ? status : OfRenewal(status);

@@ -19,35 +19,36 @@
 
 namespace crout::client {
 
-// One thread, started by the first lease, renews all leases that it keeps: each after half of its
-// length, counted on this side's clock, and after a failure every sixteenth of it, at least once a
-// day in either case, until it succeeds or the server says that there is no such factor.
-// Thread-safe. (A standard mutex: waits go by the steady clock, which absl::CondVar does not know.)
+// Renews all leases on one thread, which the first lease starts. Each lease is renewed after half
+// of its length by the local clock. After a failure it is retried every sixteenth of its length.
+// Either interval is at most a day. Renewal stops when the server reports that there is no such
+// factor. Thread-safe. (A standard mutex: waits use the steady clock, which absl::CondVar does not
+// support.)
 class LeaseKeeper {
  public:
   using Renew = std::function<absl::Status(const std::string& handle, absl::Duration length,
                                            const CallOptions& call)>;
 
-  // What is kept. Opaque to callers.
+  // A kept lease; opaque to callers.
   struct Lease;
 
-  // `renew` is called on the keeper's thread and on those of Confirm's callers.
+  // `renew` is called on the keeper's thread and on the threads that call Confirm.
   explicit LeaseKeeper(Renew renew);
-  ~LeaseKeeper();                            // A renewal under way is cancelled.
+  ~LeaseKeeper();                            // Cancels a running renewal.
   LeaseKeeper(const LeaseKeeper&) = delete;  // The thread refers to it.
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
-  // Keeps a lease of `length`, which started just now. Where no thread can be started the failure
-  // is the lease's status, and Confirm tries again.
+  // Keeps a lease of `length` that starts now. If no thread can be started, the failure becomes the
+  // lease's status and Confirm retries.
   std::shared_ptr<Lease> Keep(std::string handle, absl::Duration length);
-  // No renewal of it starts afterwards; one that is under way is not waited for.
+  // Starts no further renewal of the lease; does not wait for a running one.
   void Drop(const std::shared_ptr<Lease>& lease);
 
-  // How the last renewal ended.
+  // Status of the last renewal.
   absl::Status StatusOf(const Lease& lease) const;
-  // Before a use: OK if the last renewal did not fail. If it did, in a way that may pass, renews on
-  // the calling thread. The error says that it is the renewal that failed, with the server's code
-  // and details.
+  // Called before a use. OK if the last renewal succeeded. If it failed with an error that may be
+  // temporary, renews on the calling thread. An error states that the renewal failed, with the
+  // server's code and details.
   absl::Status Confirm(const std::shared_ptr<Lease>& lease, const CallOptions& call);
 
  private:
@@ -56,14 +57,15 @@ class LeaseKeeper {
 
   void Run();
   absl::Status RenewNow(const Lease& lease, const CallOptions& call) const;
-  // Notes how the renewal that began at `begin` ended, and when the next is due. mutex_ is held.
+  // Records the result of the renewal that began at `begin` and schedules the next. Requires
+  // mutex_.
   void Settle(const std::shared_ptr<Lease>& lease, Clock::time_point begin, absl::Status status);
   void Enqueue(const std::shared_ptr<Lease>& lease, Clock::time_point due);
 
   const Renew renew_;
-  Cancellation stop_;  // of the thread's renewals
+  Cancellation stop_;  // for the thread's renewals
 
-  mutable std::mutex mutex_;  // guards all below, and what changes in leases
+  mutable std::mutex mutex_;  // guards all members below and the mutable fields of leases
   std::condition_variable wake_;
   bool stopping_ = false;
   Queue queue_;

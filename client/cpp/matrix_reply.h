@@ -1,4 +1,4 @@
-// What calls do with the responses that they get.
+// Handlers of the responses of streaming calls.
 #ifndef CROUT_CLIENT_CPP_MATRIX_REPLY_H_
 #define CROUT_CLIENT_CPP_MATRIX_REPLY_H_
 
@@ -21,7 +21,7 @@
 
 namespace crout::client {
 
-// `place` is where a call puts what the server sends.
+// Checks `place`, the destination of a result.
 inline absl::Status CheckPlace(const void* place, absl::string_view name) {
   if (place != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(name, " is null"));
@@ -31,7 +31,7 @@ inline absl::Status ParseWhole(grpc::ByteBuffer* buffer, google::protobuf::Messa
   return ParseWithoutBytes(buffer, /*number=*/0, message);  // There is no field 0.
 }
 
-// Reports bytes as they go out, and phases as the server names them.
+// Reports sent bytes and the phases that the server reports.
 class ProgressReporter {
  public:
   explicit ProgressReporter(const CallOptions& call) : call_(call) {}
@@ -56,12 +56,13 @@ class ProgressReporter {
   ProgressUpdate update_;
 };
 
-// The responses of a call, or of a round of one, that returns a matrix: Response has progress,
-// header, data, and Result in `result`; most have a factor.
+// Reads the responses of a call, or of one round of a call, that returns a matrix. Response has
+// progress, header, data, and Result in `result`; most have a factor.
 template <class Response, class Result>
 class MatrixReply {
  public:
-  // All must outlive it. `factor` is set as soon as one has come; null where none can.
+  // The arguments must outlive the object. `factor` is set as soon as it arrives; null if the
+  // response has none.
   MatrixReply(const CallOptions& call, v1::Factor* factor, MatrixSink* sink)
       : progress_(call), factor_(factor), receiver_(sink) {}
 
@@ -82,14 +83,15 @@ class MatrixReply {
     return ok;
   }
 
-  // The result; null until it has come.
+  // The result; null until it arrives.
   const Result* result() const { return result_ ? &*result_ : nullptr; }
-  // Whether a factor has come.
+  // Whether a factor has arrived.
   bool made() const { return made_; }
-  // Whether a matrix has begun to come.
+  // Whether the header of a matrix has arrived.
   bool begun() const { return receiver_.begun(); }
 
-  // After the last response: sets `result`. INTERNAL where it, or a part of the matrix, is missing.
+  // Called after the last response; sets `result`. INTERNAL if the result or a part of the matrix
+  // is missing.
   absl::Status Finish(Result* result) {
     if (absl::Status whole = receiver_.Finish(); !whole.ok()) return whole;
     if (!result_) return absl::InternalError("the server sent no result");
@@ -98,7 +100,7 @@ class MatrixReply {
   }
 
  private:
-  void TakeFactor(const v1::SolveResponse&) {}  // These two have none.
+  void TakeFactor(const v1::SolveResponse&) {}  // These two responses have no factor.
   void TakeFactor(const v1::ReduceToEchelonFormResponse&) {}
   template <class Other>
   void TakeFactor(const Other& response) {

@@ -43,11 +43,11 @@ class MemoryReader : public ChunkReader {
 
  private:
   int64_t size_ = 0;
-  std::vector<absl::Span<const std::byte>> parts_;  // what is left of them
+  std::vector<absl::Span<const std::byte>> parts_;  // remaining parts
   size_t next_ = 0;
 };
 
-// Chunks are put together, since a message of a field for each short column would have thousands.
+// Collects short columns in chunks; one field a column would make thousands of fields a message.
 class StridedReader : public ChunkReader {
  public:
   explicit StridedReader(const StridedVectors& vectors)
@@ -87,7 +87,7 @@ class OnesReader : public ChunkReader {
 
   absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*,
                                    absl::FunctionRef<absl::Status()>) override {
-    // An element may be cut between two chunks.
+    // A chunk may end within an element.
     const size_t begin = static_cast<size_t>(sent_) % sizeof(std::complex<double>);
     const int64_t count = std::min<int64_t>(std::min(limit, block_.size() - begin), size_ - sent_);
     sent_ += count;
@@ -110,13 +110,13 @@ class OnesReader : public ChunkReader {
 
   template <class T>
   static grpc::Slice Block(int64_t size) {
-    constexpr int64_t kMost = int64_t{1} << 20;  // a message of one field
+    constexpr int64_t kMost = int64_t{1} << 20;  // one field, one message
     const std::vector<T> ones(static_cast<size_t>(std::min(size, kMost)) / sizeof(T), T{1});
     return {ones.data(), ones.size() * sizeof(T)};
   }
 
   const int64_t size_;
-  const grpc::Slice block_;  // sent again and again
+  const grpc::Slice block_;  // sent repeatedly
   int64_t sent_ = 0;
 };
 
@@ -137,9 +137,9 @@ class FileReader : public ChunkReader {
                                    absl::FunctionRef<absl::Status()> while_silent) override {
     grpc::Slice chunk(limit);
     size_t filled = 0;
-    // A pipe gives what is in it: chunks of that size would make a message of hundreds of fields.
+    // A pipe delivers small pieces; sent one by one they would make hundreds of fields a message.
     while (filled < limit) {
-      // A pipe that nobody has opened to write yet seems to be at its end, until it is polled.
+      // A pipe without a writer appears to be at its end until it is polled.
       pollfd input{fd_, POLLIN, 0};
       if (size_ < 0 && poll(&input, 1, kSilentMillis) == 0) {
         if (absl::Status status = while_silent(); !status.ok()) return status;
@@ -260,7 +260,7 @@ MatrixSource MatrixSource::Strided(const std::complex<float>* values, int64_t ro
 
 namespace {
 
-// The last index of an array of them; 0 for a negative one, which the server refuses.
+// Last index of an array; 0 if it is negative, which the server refuses.
 int64_t LastOf(absl::Span<const std::byte> indices, size_t index_bytes) {
   int64_t wide = 0;
   int32_t narrow = 0;
@@ -353,7 +353,7 @@ MatrixSource MatrixSource::MatrixMarketFile(std::string path, v1::Dtype dtype) {
 
 bool MatrixSource::repeatable() const {
   struct stat info;
-  // What is not there fails when it is opened.
+  // A missing file fails when it is opened.
   return path_.empty() || stat(path_.c_str(), &info) != 0 || S_ISREG(info.st_mode);
 }
 

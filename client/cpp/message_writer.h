@@ -1,4 +1,4 @@
-// Cuts a header and the payloads that follow it into the messages of one call.
+// Splits a header and its payloads into the messages of one call.
 #ifndef CROUT_CLIENT_CPP_MESSAGE_WRITER_H_
 #define CROUT_CLIENT_CPP_MESSAGE_WRITER_H_
 
@@ -25,36 +25,36 @@ struct PayloadField {
 
 class MessageWriter {
  public:
-  // Most payload bytes of a message: about half of what the slowest client that the server, with
-  // its default limits, has patience with sends while one message arrives.
+  // Largest payload of a message: about half of the bytes that a client at the server's default
+  // minimum rate sends within the idle timeout.
   static constexpr size_t kChunkBytes = size_t{1} << 20;
-  // And of the first: a call that waits for its request_id keeps no larger one.
+  // Largest payload of the first message: the limit for a call that waits for its request_id.
   static constexpr size_t kFirstChunkBytes = size_t{32} << 10;
 
-  // `first` is the serialised first message without payload; `payloads` follow in order, and as
-  // much of them as fits rides in the first message. `borrowed` counts slices given to gRPC.
+  // `first` is the serialized first message without payload. `payloads` follow in order; as much as
+  // fits goes into the first message. `borrowed` counts slices passed to gRPC.
   MessageWriter(std::string first, std::vector<PayloadField> payloads, BorrowCount* borrowed);
 
   struct Message {
     grpc::ByteBuffer buffer;
     bool last;
   };
-  // Not to be called after the last message. Errors are those of reading the payload, and of
-  // `while_silent`, which is called while a pipe gives nothing.
+  // Returns the next message. Must not be called after the last one. Returns the errors of reading
+  // the payload and of `while_silent`, which is called while a pipe has no data.
   absl::StatusOr<Message> Next(absl::FunctionRef<absl::Status()> while_silent);
 
   int64_t payload_bytes_produced() const { return produced_; }
-  int64_t payload_bytes_total() const { return total_; }  // -1: not known
+  int64_t payload_bytes_total() const { return total_; }  // -1: unknown
 
  private:
-  // Makes `ahead_` the next chunk of at most `limit` bytes, empty when all payloads are done.
+  // Sets `ahead_` to the next chunk of at most `limit` bytes; empty at the end of all payloads.
   absl::Status Advance(size_t limit, absl::FunctionRef<absl::Status()> while_silent);
 
   std::vector<grpc::Slice> message_;
   std::vector<PayloadField> payloads_;
   BorrowCount* const borrowed_;
   size_t current_ = 0;  // index into payloads_
-  grpc::Slice ahead_;   // read, but not in a message yet: tells which message is the last
+  grpc::Slice ahead_;   // read, but not sent yet: shows whether a message is the last
   bool primed_ = false;
   int64_t produced_ = 0;
   int64_t total_ = 0;

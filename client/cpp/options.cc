@@ -87,7 +87,8 @@ absl::Status CheckTenant(absl::string_view tenant) {
 }
 
 absl::Status CheckToken(absl::string_view token) {
-  constexpr size_t kMaxLength = 4096;  // below the 8 KiB that a server takes of a call's headers
+  // Below the server's limit of 8 KiB for the metadata of a call.
+  constexpr size_t kMaxLength = 4096;
   if (!token.empty() && token.size() <= kMaxLength &&
       std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
     return absl::OkStatus();

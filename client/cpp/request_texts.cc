@@ -13,8 +13,8 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// Bytes of the character at the front of `text`, which is not empty; 0 where it is none of UTF-8
-// (RFC 3629: shortest form, no surrogates, at most U+10FFFF).
+// Bytes of the first character of `text`, which is not empty; 0 if it is not valid UTF-8 (RFC 3629:
+// shortest form, no surrogates, at most U+10FFFF).
 size_t CharacterBytes(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -22,7 +22,7 @@ size_t CharacterBytes(absl::string_view text) {
   if (first < 0xc2 || first > 0xf4) return 0;
   const size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
   if (text.size() < length) return 0;
-  // The second byte tells long forms, surrogates and what is too large.
+  // The second byte shows overlong forms, surrogates and values above U+10FFFF.
   unsigned char low = 0x80, high = 0xbf;
   if (first == 0xe0) low = 0xa0;
   if (first == 0xed) high = 0x9f;
@@ -51,7 +51,7 @@ absl::Status CheckTexts(const Message& request) {
   std::vector<const FieldDescriptor*> fields;
   reflection->ListFields(request, &fields);
   for (const FieldDescriptor* field : fields) {
-    if (field->is_repeated()) continue;  // No request of the contract repeats a text.
+    if (field->is_repeated()) continue;  // No request of the contract has repeated strings.
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       absl::Status status = CheckTexts(reflection->GetMessage(request, field));
       if (!status.ok()) return status;

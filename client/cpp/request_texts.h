@@ -1,4 +1,4 @@
-// What a request says in words, checked before it is sent.
+// Checks of the strings in a request before it is sent.
 #ifndef CROUT_CLIENT_CPP_REQUEST_TEXTS_H_
 #define CROUT_CLIENT_CPP_REQUEST_TEXTS_H_
 
@@ -8,8 +8,8 @@
 
 namespace crout::client {
 
-// INVALID_ARGUMENT, naming the field, where a `string` of `request`, or of a message in it, is not
-// UTF-8. proto3 has no other strings: a server refuses the message as a whole, and cannot say why.
+// INVALID_ARGUMENT, naming the field, if a `string` of `request` or of a nested message is not
+// UTF-8. proto3 requires UTF-8: a server refuses the whole message without a reason.
 absl::Status CheckTexts(const google::protobuf::Message& request);
 
 }  // namespace crout::client

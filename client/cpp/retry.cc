@@ -30,7 +30,7 @@ std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, RetryC
   if (attempts_made >= policy.max_attempts || !MayRetry(retry_class, status)) return std::nullopt;
   thread_local absl::BitGen random;
   if (const auto delay = RetryDelay(status); delay.has_value()) {
-    // What a server says is its own affair; how long a caller sleeps is not.
+    // The server's delay is bounded: the caller limits how long it sleeps.
     return std::clamp(*delay, absl::ZeroDuration(), policy.max_server_delay) *
            absl::Uniform(random, 1.0, 1.2);
   }

@@ -1,4 +1,4 @@
-// Which refused calls are tried again, and when.
+// Rules of retries.
 #ifndef CROUT_CLIENT_CPP_RETRY_H_
 #define CROUT_CLIENT_CPP_RETRY_H_
 
@@ -12,24 +12,24 @@
 namespace crout::client {
 
 enum class RetryClass : int {
-  // What was sent cannot be sent again.
+  // The request cannot be sent again (it was read from a pipe).
   kNever,
-  // A second attempt could do the thing twice: only refusals before any effect, which are
+  // A second attempt could repeat the effect. Retried only after a refusal before any effect:
   // RESOURCE_EXHAUSTED and ABORTED with the server's RetryInfo.
   kRefusedOnly,
-  // Reads, and calls that a request_id makes idempotent: UNAVAILABLE as well.
+  // Reads, and calls that a request_id makes idempotent. Retried also after UNAVAILABLE.
   kIdempotent,
 };
 
-// How long to wait before attempt `attempts_made` + 1; nothing if the status is final. The
-// server's RetryInfo, at most the policy's max_server_delay, is a lower bound, to which up to 20 %
-// of jitter is added; without it the delay is uniform between half of the exponential backoff and
-// all of it.
+// Delay before attempt `attempts_made` + 1; nullopt if the status is final. With the server's
+// RetryInfo, at most the policy's max_server_delay: that delay plus up to 20 % of jitter. Without
+// it: uniform between half of the exponential backoff and all of it.
 std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, RetryClass retry_class,
                                                int attempts_made, const absl::Status& status);
 
-// Runs `attempt` until it succeeds, fails for good, the policy is exhausted, the wait would pass
-// `deadline`, or `cancellation` (may be null) strikes. Returns the last attempt's status.
+// Runs `attempt` until it succeeds, fails permanently, the policy is exhausted, the delay would
+// pass `deadline`, or `cancellation` (may be null) is cancelled. Returns the status of the last
+// attempt.
 absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, absl::Time deadline,
                             const Cancellation* cancellation,
                             absl::FunctionRef<absl::Status()> attempt);

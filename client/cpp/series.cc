@@ -21,10 +21,10 @@ using client::StreamCall;
 using client::StreamRequest;
 using client::StreamRound;
 
-// What the end of a series waits for that nobody waits for.
+// Limit of a wait at the end of a series when the caller gave none.
 constexpr absl::Duration kLeave = absl::Seconds(5);
 
-// As the server says it of a matrix that was evicted.
+// The server's error for an evicted matrix.
 absl::Status MatrixGone() {
   google::rpc::ErrorInfo info;
   info.set_domain("crout");
@@ -38,7 +38,7 @@ absl::Status MatrixGone() {
 
 }  // namespace
 
-// One stream's context, and the call in it.
+// Context and call of one stream.
 struct Series::Stream {
   Stream(grpc::GenericStub* stub, const client::ClientOptions& options, const CallOptions& call)
       : scope(options, call, absl::InfiniteFuture()), call(stub, &scope) {}
@@ -70,7 +70,7 @@ Series& Series::operator=(Series&& other) noexcept {
 Series::~Series() {
   CallOptions release;
   release.timeout = kLeave;
-  CloseWith(release).IgnoreError();  // The lease ends the factor otherwise.
+  CloseWith(release).IgnoreError();  // If this fails, the lease ends.
 }
 
 absl::StatusOr<SeriesStep> Series::Step(const MatrixSource& matrix, const MatrixSource& rhs,
@@ -98,7 +98,7 @@ v1::SolveSeriesHeader Series::HeaderOf(const Arriving& arriving) const {
     header.clear_x0();
     if (header_.handle().empty() && !factor_.handle().empty()) {
       header.set_handle(factor_.handle());
-      header.clear_cache();  // It is kept as it is.
+      header.clear_cache();  // The handle's factor keeps its lease and name.
     }
   }
   if (arriving.change != nullptr) {
@@ -137,7 +137,7 @@ absl::StatusOr<SeriesStep> Series::Exchange(const Arriving& arriving, MatrixSink
   if (step.ok()) {
     matrix_gone_ = false;
   } else if (!stream_->call.open()) {
-    // What could not even be sent leaves all as it was.
+    // An error before anything was sent leaves the call as it was.
     matrix_gone_ |= stream_->call.over();
     stream_.reset();
   }
@@ -166,7 +166,7 @@ absl::StatusOr<SeriesStep> Series::Run(const StreamRequest& request, MatrixSink*
   const absl::Status status = stream_->call.Run(
       request, {.deadline = deadline, .on_sent = reply.OnSent(), .on_response = on_response});
   if (reply.made()) {
-    // Also of a step that then fails: somebody has to drop it.
+    // Also if the step then fails, so that Close drops the factor.
     if (!made.handle().empty()) factor_ = made;
     step.made = std::move(made);
   }

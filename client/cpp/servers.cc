@@ -25,7 +25,7 @@ namespace crout::client {
 namespace {
 
 constexpr size_t kMaxNameLength = 64;
-// Of a message, which may quote what is there.
+// Limit of a message, which may quote the file.
 constexpr size_t kMaxWhyLength = 400;
 
 std::string Variable(const char* name) {
@@ -40,7 +40,7 @@ bool IsServerName(absl::string_view text) {
          });
 }
 
-// What `options` do not say.
+// Sets the fields that are unset in `options`.
 void FillUnset(const ClientOptions& from, ClientOptions* options) {
   const auto fill = [](const std::string& value, std::string* to) {
     if (to->empty()) *to = value;
@@ -51,7 +51,7 @@ void FillUnset(const ClientOptions& from, ClientOptions* options) {
   if (!options->tls) options->tls.emplace();
   fill(from.tls->ca_file, &options->tls->ca_file);
   fill(from.tls->server_name, &options->tls->server_name);
-  // A certificate and its key are of one place.
+  // A certificate and its key come from the same place.
   if (!options->tls->cert_file.empty() || !options->tls->key_file.empty()) return;
   options->tls->cert_file = from.tls->cert_file;
   options->tls->key_file = from.tls->key_file;
@@ -109,7 +109,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // What the section said is whole.
+  // Checks a section that is complete.
   absl::Status EndSection() {
     if (section_.empty()) return absl::OkStatus();
     if (next_.server.empty())
@@ -124,7 +124,7 @@ class Reader {
     return absl::StripAsciiWhitespace(text.substr(0, text.find('#')));
   }
 
-  // "text" or 'text', with a comment behind it or not.
+  // "text" or 'text', optionally followed by a comment.
   absl::StatusOr<std::string> Unquote(absl::string_view value) const {
     const char quote = value.empty() ? '\0' : value[0];
     const size_t end = value.find(quote, 1);
@@ -173,7 +173,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // Paths begin where the file is.
+  // Paths are relative to the file's directory.
   absl::Status TakePath(absl::string_view text, std::string* to) const {
     if (text.empty()) return Refuse("an empty path");
     if (absl::ConsumePrefix(&text, "~/")) {
@@ -184,19 +184,19 @@ class Reader {
     return absl::OkStatus();
   }
 
-  const std::string directory_;  // with its /
+  const std::string directory_;  // with a trailing /
   const std::string path_;
   const std::string name_;
   int line_ = 0;
   std::string section_;
   std::set<std::string> sections_;
-  std::set<std::string> keys_;  // of the section
-  ClientOptions next_;          // what it said so far
+  std::set<std::string> keys_;  // keys of the current section
+  ClientOptions next_;          // options of the current section
   ClientOptions options_;
   bool found_ = false;
 };
 
-// The file's text. NOT_FOUND where there is no file.
+// Reads the file. NOT_FOUND if it does not exist.
 absl::StatusOr<std::string> ReadServersFile(const std::string& path) {
   struct stat state;
   if (stat(path.c_str(), &state) != 0 && errno == ENOENT) {

@@ -1,4 +1,4 @@
-// Servers by name: what a user's file says of each.
+// Named servers, from a file of the user.
 #ifndef CROUT_CLIENT_CPP_SERVERS_H_
 #define CROUT_CLIENT_CPP_SERVERS_H_
 
@@ -10,8 +10,8 @@
 
 namespace crout::client {
 
-// The section [name] of `text`, the file of servers at `path`. NOT_FOUND where there is none;
-// INVALID_ARGUMENT with the line for whatever is wrong in `text`, in any section.
+// Reads the section [name] of `text`, the content of the file at `path`. NOT_FOUND if there is no
+// such section; INVALID_ARGUMENT, with the line, for an error in any section.
 absl::StatusOr<ClientOptions> ReadServer(absl::string_view text, const std::string& path,
                                          absl::string_view name);
 

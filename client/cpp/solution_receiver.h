@@ -1,4 +1,4 @@
-// Takes the dense matrix of a response stream apart and holds the server to its word.
+// Receives the dense matrix of a response stream and validates it.
 #ifndef CROUT_CLIENT_CPP_SOLUTION_RECEIVER_H_
 #define CROUT_CLIENT_CPP_SOLUTION_RECEIVER_H_
 
@@ -12,16 +12,17 @@
 
 namespace crout::client {
 
-// INTERNAL where the server sends no header, two, or not as many bytes as its header says.
+// INTERNAL if the server sends no header, two headers, or another number of bytes than its header
+// declares.
 class SolutionReceiver {
  public:
   explicit SolutionReceiver(MatrixSink* sink) : sink_(sink) {}
 
   absl::Status OnHeader(const v1::DenseSpec& spec);
   absl::Status OnData(absl::Span<const std::byte> bytes);
-  // Whether a header has come.
+  // Whether a header has arrived.
   bool begun() const { return begun_; }
-  // After the last message of a successful call.
+  // Called after the last message of a successful call.
   absl::Status Finish() const;
 
  private:

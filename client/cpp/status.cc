@@ -7,7 +7,7 @@
 namespace crout::client {
 namespace {
 
-// The detail of type `Detail` among the payloads, if it is there and can be read.
+// The detail of type `Detail` among the payloads, if present and parsable.
 template <class Detail>
 std::optional<Detail> PayloadOf(const absl::Status& status) {
   const auto payload =

@@ -96,7 +96,7 @@ void StreamCall::Begin(const StreamRound& round, MessageWriter* writer) {
 }
 
 void StreamCall::Start(const std::string& method) {
-  // Metadata, first message and, in small calls, the half-close leave in one write.
+  // Metadata, first message and (of a small request) the half-close go out in one write.
   scope_->context()->set_initial_metadata_corked(true);
   stream_ = stub_->PrepareCall(scope_->context(), method, &cq_);
   stream_->StartCall(nullptr);
@@ -116,7 +116,7 @@ absl::Status StreamCall::Drive() {
         grpc::CompletionQueue::GOT_EVENT) {
       OnCompletion(tag, ok);
     } else {
-      deadline = absl::InfiniteFuture();  // The cancelled call comes to its end.
+      deadline = absl::InfiniteFuture();  // The cancelled call still has to end.
       Abandon(absl::DeadlineExceededError("the server did not answer in time"));
     }
   }
@@ -150,7 +150,7 @@ void StreamCall::StartWrite(MessageWriter::Message message) {
 
 void StreamCall::OnWritten(bool ok) {
   writing_ = false;
-  // A failed write means that the call is over; the read that fails next leads to the status.
+  // A failed write means that the call has ended; the next read fails and leads to the status.
   if (!ok || !local_error_.ok() || writer_ == nullptr) return;
   if (round_->on_sent) {
     round_->on_sent(writer_->payload_bytes_produced(), writer_->payload_bytes_total());
@@ -192,7 +192,7 @@ void StreamCall::StartRead() {
 void StreamCall::OnRead(bool ok) {
   reading_ = false;
   if (!ok) {
-    // At once: a write that the server no longer wants only ends with the call.
+    // Immediately: a write that the server does not read ends only with the call.
     read_all_ = true;
     return stream_->Finish(&status_, AsPointer(Tag::kFinish));
   }
@@ -207,7 +207,7 @@ void StreamCall::OnRead(bool ok) {
         Abandon(absl::InternalError("the server replied before it had the whole request"));
     }
   }
-  if (!answered_) StartRead();  // What comes after a round's last response belongs to the next.
+  if (!answered_) StartRead();  // Responses after the last one of a round belong to the next round.
 }
 
 void StreamCall::Abandon(absl::Status why) {
@@ -219,7 +219,7 @@ void StreamCall::Abandon(absl::Status why) {
 void StreamCall::End() {
   over_ = true;
   stream_.reset();
-  scope_->Close();  // The call itself holds references until then.
+  scope_->Close();  // The call itself holds references until here.
 }
 
 void StreamCall::AwaitReturn() {

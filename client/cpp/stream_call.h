@@ -28,111 +28,113 @@
 
 namespace crout::client {
 
-// What is sent: the first message without payload, then the payloads, of which each is opened when
-// the round starts.
+// A request: the first message without payload, then the payloads. Each payload is opened when the
+// round starts.
 struct StreamRequest {
   struct Payload {
     using Open = std::function<absl::StatusOr<std::unique_ptr<ChunkReader>>()>;
 
-    // `source` outlives it.
+    // `source` must outlive the payload.
     Payload(int number, const MatrixSource* source)
         : number(number),
           open([source] { return source->Open(); }),
           repeatable([source] { return source->repeatable(); }) {}
-    // `open` starts a pass over the same bytes each time.
+    // `open` must give the same bytes each time.
     Payload(int number, Open open)
         : number(number), open(std::move(open)), repeatable([] { return true; }) {}
 
-    int number;  // of the field
+    int number;  // field number
     Open open;
-    std::function<bool()> repeatable;  // as of MatrixSource
+    std::function<bool()> repeatable;  // as MatrixSource::repeatable
   };
   std::string method;  // "/package.Service/Method"
   std::string first;
   std::vector<Payload> payloads;
 };
 
-// A request of the method `name`. INVALID_ARGUMENT for a text in `first` that cannot be sent.
+// Makes a request of the method `name`. INVALID_ARGUMENT for a text in `first` that cannot be sent.
 absl::StatusOr<StreamRequest> RequestOf(absl::string_view name,
                                         const google::protobuf::Message& first,
                                         std::vector<StreamRequest::Payload> payloads);
 
-// What a round of a call is made of.
+// One round of a call: a request and its responses.
 struct StreamRound {
-  // Whether more responses of this round come.
+  // Whether the round has more responses.
   enum class Reply { kMore, kLast };
 
-  // Whether the end of the request is the end of what this side sends. Then the round goes on until
-  // the call ends, else until the last response of the round.
+  // Whether the client half-closes after the request. The round then lasts until the call ends,
+  // otherwise until its last response.
   bool half_close = false;
-  // Then the call is cancelled, and ends with DEADLINE_EXCEEDED.
+  // After the deadline the call is cancelled and ends with DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
-  // Told how many payload bytes have been sent after each message; may be empty.
+  // Called after each message with the payload bytes sent so far; may be empty.
   std::function<void(int64_t sent, int64_t total)> on_sent = nullptr;
-  // An error cancels the call and is returned.
+  // Handles a response. An error cancels the call and is returned.
   absl::FunctionRef<absl::StatusOr<Reply>(grpc::ByteBuffer* response)> on_response;
 };
 
-// One call. Of one thread at a time, which drives it: completions come from a queue of its own.
+// One call. One thread at a time drives it: it has its own completion queue.
 //
-// Every function returns when gRPC holds no reference to the payloads' memory any more. That is at
-// once, unless the call was cancelled while the peer does not read from its socket: then when the
-// peer reads on or keepalive closes the connection.
+// Every function returns only when gRPC no longer refers to the payloads' memory. This is immediate
+// unless the call was cancelled while the peer does not read from its socket; then the function
+// waits until the peer reads or keepalive closes the connection.
 class StreamCall {
  public:
-  // Starts with the first round. Both must outlive the call; its end closes `scope`.
+  // The first round starts the call. Both arguments must outlive it; `scope` is closed when it
+  // ends.
   StreamCall(grpc::GenericStub* stub, CallScope* scope) : stub_(stub), scope_(scope) {}
-  ~StreamCall();                           // Cancels the call, unless it is over.
+  ~StreamCall();                           // Cancels a running call.
   StreamCall(const StreamCall&) = delete;  // gRPC refers to it.
   StreamCall& operator=(const StreamCall&) = delete;
 
-  // Sends all of `request` while handing each response to round.on_response. A server that ends the
-  // call early ends it with its own status, whatever was still to be sent. INTERNAL where it does
-  // so with OK before the last response of a round that leaves the call open, or sends that
-  // response before it has the request. Every error ends the call, but one of the payloads before
-  // the first of it is sent.
+  // Sends the whole `request` and passes each response to round.on_response. If the server ends the
+  // call early, its status is returned and the rest is not sent. INTERNAL if the server ends the
+  // call with OK before the last response of a round without half-close, or sends that response
+  // before it has the whole request. Every error ends the call, except an error of a payload before
+  // anything was sent.
   absl::Status Run(const StreamRequest& request, const StreamRound& round);
 
-  // Ends the call, between rounds, in order: waits for the server's status until `deadline`.
+  // Ends the call between rounds. Waits for the server's status until `deadline`.
   absl::Status Close(absl::Time deadline);
 
-  // It has started, and a round can follow.
+  // Whether the call has started and a round can follow.
   bool open() const { return stream_ != nullptr; }
-  // It has ended.
+  // Whether the call has ended.
   bool over() const { return over_; }
 
  private:
   enum class Tag : intptr_t { kWrite = 1, kRead, kFinish };
   static void* AsPointer(Tag tag) { return reinterpret_cast<void*>(tag); }
 
-  // Between rounds: nobody is told what comes.
+  // Cancels between rounds; responses are discarded.
   void Cancel();
   void Begin(const StreamRound& round, MessageWriter* writer);
   void Start(const std::string& method);
-  // Handles completions until the round or the call is at its end.
+  // Handles completions until the round or the call ends.
   absl::Status Drive();
   bool RoundIsOver() const;
   void OnCompletion(void* tag, bool ok);
   void StartWrite(MessageWriter::Message message);
   void OnWritten(bool ok);
-  // Nothing is being written meanwhile, but the call may end. An error ends the wait.
+  // Called while a pipe has no data. Nothing is written meanwhile, but the call may end. An error
+  // ends the wait.
   absl::Status WhileSilent();
   absl::Status CheckDeadline() const;
-  // As long as nothing has been sent.
+  // Check before anything is sent.
   absl::Status CheckBefore() const;
   void StartRead();
   void OnRead(bool ok);
   void Abandon(absl::Status why);
-  // Once the call has finished.
+  // Called once the call has finished.
   void End();
-  // Polls, so that writes under way can end, until gRPC has let go of the caller's memory.
+  // Polls, so that pending writes can end, until gRPC has released the caller's memory.
   void AwaitReturn();
 
   grpc::GenericStub* const stub_;
   CallScope* const scope_;
   BorrowCount borrowed_ = 0;
   grpc::CompletionQueue cq_;
-  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;  // null: not started, or over
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;  // null: not started or ended
   grpc::ByteBuffer response_;
   grpc::Status status_;
   absl::Status local_error_;
@@ -142,7 +144,7 @@ class StreamCall {
   bool finished_ = false;
   bool over_ = false;
 
-  // Of the round that runs.
+  // The current round.
   const StreamRound* round_ = nullptr;
   MessageWriter* writer_ = nullptr;  // null: nothing is sent
   bool sent_all_ = false;

@@ -36,7 +36,7 @@ std::string OfFactor(const v1::Factor& factor, int warning) {
   }
 }
 
-// Of any solution. `error`: how large the backward error is.
+// Text of a warning about a solution. `error` describes the size of the backward error.
 std::string OfSolution(int warning, const std::string& error) {
   switch (warning) {
     case v1::WARNING_POOR_FACTOR:

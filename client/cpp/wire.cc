@@ -23,7 +23,7 @@ uint32_t BytesKey(int number) {
 
 absl::Status Malformed() { return absl::InternalError("the server sent a malformed message"); }
 
-// Hands out the `length` bytes at the stream's position without copying them.
+// Passes on the `length` bytes at the stream's position without copying them.
 absl::Status ConsumePieces(CodedInputStream* input, uint32_t length,
                            absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> consume) {
   while (length > 0) {
@@ -53,7 +53,7 @@ grpc::Slice BorrowedSlice(absl::Span<const std::byte> bytes, BorrowCount* borrow
 }
 
 void AppendBytesField(int number, grpc::Slice payload, std::vector<grpc::Slice>* message) {
-  uint8_t head[10];  // Two varints of 32 bits.
+  uint8_t head[10];  // two varints of 32 bits
   uint8_t* end = CodedOutputStream::WriteVarint32ToArray(BytesKey(number), head);
   end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(payload.size()), end);
   message->emplace_back(head, static_cast<size_t>(end - head));

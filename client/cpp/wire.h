@@ -1,11 +1,13 @@
-// The two places where the client handles protobuf's wire format itself, so that matrix bytes are
-// never copied into or out of a message object:
-//  - on upload, a `bytes` field is written as key and length by hand, followed by a slice that
-//    refers to the caller's memory;
-//  - on download, the bytes of a `bytes` field are handed out where gRPC received them.
-// Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a message is
-// a sequence of fields in any order, and a length-delimited field is its key, (number << 3) | 2,
-// then its length as a varint, then its bytes.
+// Parts of the client that handle protobuf's wire format directly, so that matrix bytes are never
+// copied into or out of a message object:
+// - Upload: key and length of a `bytes` field are written here, followed by a slice that refers to
+//   the caller's memory.
+// - Download: the bytes of a `bytes` field are passed on from the memory in which gRPC received
+//   them.
+//
+// Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a message is a
+// sequence of fields in any order. A length-delimited field is its key, (number << 3) | 2, then its
+// length as a varint, then its bytes.
 #ifndef CROUT_CLIENT_CPP_WIRE_H_
 #define CROUT_CLIENT_CPP_WIRE_H_
 
@@ -23,17 +25,17 @@
 
 namespace crout::client {
 
-// How many slices that refer to a caller's memory gRPC still holds. Must outlive them; the memory
-// may change or go away when it is 0.
+// Number of slices that refer to a caller's memory and that gRPC still holds. Must outlive them.
+// The memory may change or be freed when it is 0.
 using BorrowCount = std::atomic<int>;
 
-// A slice that refers to `bytes` and is counted in `borrowed` until gRPC lets go of it.
+// A slice that refers to `bytes` and is counted in `borrowed` until gRPC releases it.
 grpc::Slice BorrowedSlice(absl::Span<const std::byte> bytes, BorrowCount* borrowed);
 
 // Appends field `number` with `payload` as its value to the slices of a message.
 void AppendBytesField(int number, grpc::Slice payload, std::vector<grpc::Slice>* message);
 
-// Parses `buffer` into `message`, leaving out `bytes` field `number`. INTERNAL if malformed.
+// Parses `buffer` into `message` without `bytes` field `number`. INTERNAL if malformed.
 absl::Status ParseWithoutBytes(grpc::ByteBuffer* buffer, int number,
                                google::protobuf::MessageLite* message);
 

@@ -1,4 +1,4 @@
-// Eigen's matrices with a Crout server: whole ones, and blocks of them, real and complex.
+// Solves with Eigen's matrices on a Crout server: whole matrices and blocks, real and complex.
 //
 // usage: solve_eigen [HOST:PORT]
 #include <crout/eigen.h>
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
     const std::shared_ptr<crout::client::Client> shared = *std::move(client);
     Eigen::MatrixXd big = Eigen::MatrixXd::NullaryExpr(
         6, 6, [](auto i, auto j) { return static_cast<double>(i - 2 * j); });
-    big.diagonal(1).setConstant(40);  // of the block
+    big.diagonal(1).setConstant(40);  // diagonal of the block
     status = Solve(shared, big);
     if (status.ok()) status = Solve(shared, RowMajorMatrix(big));
     const std::complex<double> shift(0, 1);

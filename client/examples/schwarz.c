@@ -1,10 +1,10 @@
-/* A preconditioner whose work is done by a Crout server: additive Schwarz for a
- * domain-decomposition code, as it would stand in a shell preconditioner of PETSc (PCShellSetSetUp,
- * PCShellSetApply, PCShellSetDestroy), under a conjugate-gradient loop.
+/* A preconditioner that solves on a Crout server: additive Schwarz for a domain-decomposition code.
+ * The functions have the form of a shell preconditioner of PETSc (PCShellSetSetUp, PCShellSetApply,
+ * PCShellSetDestroy), called by a conjugate-gradient loop.
  *
- * -Laplace(u) = 1 on the unit square, five-point stencil on M x M inner points. The square is cut
- * into P x P boxes, each enlarged by an overlap. Set-up factors the dense matrix of each box on the
- * server; each iteration then solves with all of them: z = sum over boxes R^T A_box^-1 R r.
+ * -Laplace(u) = 1 on the unit square, with a five-point stencil on M x M inner points. The square
+ * is divided into P x P boxes, each enlarged by an overlap. Set-up factors the dense matrix of each
+ * box on the server. Each iteration solves with all of them: z = sum over boxes R^T A_box^-1 R r.
  *
  * usage: schwarz [HOST:PORT] */
 #include <crout/crout.h>
@@ -37,7 +37,7 @@ static box box_of(int index) {
 
 static int order_of(const box* b) { return (b->right - b->left) * (b->top - b->bottom); }
 
-/* The rows and columns of the Laplacian that belong to the box, dense; null without memory. */
+/* Dense matrix of the box: its rows and columns of the Laplacian. Null if memory is exhausted. */
 static double* matrix_of(const box* b) {
   const int width = b->right - b->left, n = order_of(b);
   double* a = calloc((size_t)n * (size_t)n, sizeof *a);
@@ -52,7 +52,7 @@ static double* matrix_of(const box* b) {
   return a;
 }
 
-/* PCSetUp: factors every box. Returns 0, or what crout_dgetrf does. */
+/* PCSetUp: factors every box. Returns 0, or the code of crout_dgetrf. */
 static int64_t schwarz_set_up(schwarz* pc, crout_connection* server) {
   for (int k = 0; k < P * P; ++k) pc->boxes[k] = box_of(k);
   for (int k = 0; k < P * P; ++k) {
@@ -67,7 +67,7 @@ static int64_t schwarz_set_up(schwarz* pc, crout_connection* server) {
   return 0;
 }
 
-/* PCApply: z = M^-1 r. Returns 0, or what crout_dgetrs does. */
+/* PCApply: z = M^-1 r. Returns 0, or the code of crout_dgetrs. */
 static int64_t schwarz_apply(void* context, const double* r, double* z) {
   schwarz* pc = context;
   for (int k = 0; k < UNKNOWNS; ++k) z[k] = 0;
@@ -121,8 +121,8 @@ static void add(double alpha, const double* x, double* y) {
 
 typedef int64_t (*preconditioner)(void* context, const double* r, double* z);
 
-/* Preconditioned conjugate gradients from x = 0. Returns the iterations, -1 where LIMIT was not
- * enough, or the error of the preconditioner. */
+/* Preconditioned conjugate gradients from x = 0. Returns the number of iterations, -1 if LIMIT was
+ * reached, or the error of the preconditioner. */
 static int64_t conjugate_gradients(preconditioner apply, void* context, const double* b,
                                    double* x) {
   static double r[UNKNOWNS], z[UNKNOWNS], p[UNKNOWNS], q[UNKNOWNS];

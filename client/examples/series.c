@@ -1,5 +1,5 @@
-/* Solves a sequence of systems whose matrix changes from step to step, from C: a diffusion operator
- * whose coefficient drifts, and a source that joins two points of it.
+/* Solves a sequence of systems from C. The matrix changes from step to step: a diffusion operator
+ * whose coefficient drifts, and a source that joins two of its points.
  *
  * usage: series_c [HOST:PORT] */
 #include <crout/crout.h>
@@ -8,7 +8,7 @@
 
 enum { N = 50, STEPS = 5 };
 
-/* Implicit steps of u_t = (c u_x)_x, dense as the interface has it. */
+/* Matrix of an implicit step of u_t = (c u_x)_x, stored dense for the interface. */
 static void operator_at(int step, double a[N * N]) {
   for (int j = 0; j < N; ++j) {
     for (int i = 0; i < N; ++i) a[i + j * N] = 0;
@@ -45,12 +45,12 @@ static int run(crout_connection* server) {
     code = report("drift", crout_series_step(series, &matrix, &rhs, u, N, &result), &result);
   }
   if (code == CROUT_OK) {
-    /* The matrix of the step before, and another right-hand side. */
+    /* The same matrix with another right-hand side. */
     for (int i = 0; i < N; ++i) b[i] = u[i];
     code = report("again", crout_series_step(series, NULL, &rhs, u, N, &result), &result);
   }
   if (code == CROUT_OK) {
-    /* Two entries of it have other values. */
+    /* Two entries of the matrix get new values. */
     const double values[2] = {-3, -3};
     const int32_t rows[2] = {4, 44}, cols[2] = {44, 4};
     const crout_change change = {.struct_size = sizeof change,

@@ -9,11 +9,13 @@
 !>   call crout_release(lu, info)
 !>   call crout_disconnect(server)
 !>
-!> Arguments are LAPACK's, with real or complex arrays of kind real32 or real64. `info` is 0; positive where A is singular; or
-!> negative: -i where the i-th argument of crout.h's function is illegal, else one of the codes below.
-!> crout_last_error() says more. Thread safety is that of crout.h.
+!> Arguments are as in LAPACK, with real or complex arrays of kind real32 or real64. `info` is 0 on success.
+!> It is positive if A is singular. It is -i if the i-th argument of crout.h's function is illegal; other
+!> negative values are the codes below. crout_last_error() returns a message. Thread safety is that of
+!> crout.h.
 !>
-!> Compile this file with the program's own compiler, as module files fit no other, and link libcrout:
+!> Compile this file with the program's own compiler, because module files are not portable, and link
+!> libcrout:
 !>   gfortran $(pkg-config --variable=fortran_module crout) app.f90 $(pkg-config --libs crout)
 module crout
   use, intrinsic :: iso_c_binding
@@ -26,7 +28,7 @@ module crout
   public :: crout_factorize_sparse, crout_refactor_values
   public :: crout_describe, crout_release, crout_last_error, crout_version
 
-  !> The codes of crout.h.
+  !> Error codes of crout.h.
   enum, bind(C)
     enumerator :: crout_ok = 0
     enumerator :: crout_invalid_argument = -101
@@ -51,19 +53,19 @@ module crout
   public :: crout_unimplemented, crout_out_of_memory, crout_internal, crout_aborted
   public :: crout_unauthenticated, crout_permission_denied
 
-  !> Not to be copied while connected.
+  !> Do not copy while connected.
   type :: crout_connection
     private
     type(c_ptr) :: ptr = c_null_ptr
   end type
 
-  !> Not to be copied while it holds a factor.
+  !> Do not copy while it holds a factor.
   type :: crout_factor
     private
     type(c_ptr) :: ptr = c_null_ptr
   end type
 
-  !> crout.h's, field by field.
+  !> Has the fields of crout.h's structure.
   type, bind(C) :: crout_description
     integer(c_size_t) :: struct_size
     integer(c_int64_t) :: n
@@ -74,7 +76,7 @@ module crout
     real(c_double) :: quality
     real(c_double) :: norm_one
     character(kind=c_char) :: handle(32)
-    !> Bits: 2 poor factor, 16 nearly singular, 32 rcond of a matrix nearby. 0: nothing to warn of.
+    !> Bits: 2 poor factor, 16 nearly singular, 32 rcond of a perturbed matrix. 0: none.
     integer(c_int32_t) :: warnings
   end type
 
@@ -109,16 +111,18 @@ module crout
   integer(c_int32_t), parameter :: column_major = 1
 
   !> call crout_getrf(connection, n, a, lda, factor, info)
-  !> Factors the n x n matrix in a(lda, *), which stays as it is. A factor that `factor` held is
-  !> released first. It is there on exit where info >= 0; with info > 0 no system can be solved.
+  !>
+  !> Factors the n x n matrix in a(lda, *), which is not changed. First releases the factor that `factor`
+  !> holds, if any. On exit `factor` is set if info >= 0; with info > 0 solves with it fail.
   interface crout_getrf
     module procedure getrf_real32, getrf_real64, getrf_complex32, getrf_complex64
   end interface
 
   !> call crout_getrs(factor, trans, n, nrhs, b, ldb, info)
-  !> Solves op(A) X = B, op by trans: "N", "T", or "C" for the conjugate transpose. B is n x nrhs in
-  !> b(ldb, *), or one vector b(*); on exit X, and unchanged where info is not 0. It is complex where
-  !> A is, and may be where A is real.
+  !>
+  !> Solves op(A) X = B, with op selected by trans: "N", "T", or "C" for the conjugate transpose. B is n x
+  !> nrhs in b(ldb, *), or one vector b(*). On exit B is X; it is unchanged if info is not 0. B must be
+  !> complex if A is, and may be complex if A is real.
   interface crout_getrs
     module procedure getrs_real32, getrs_real64, getrs_vector_real32, getrs_vector_real64
     module procedure getrs_complex32, getrs_complex64
@@ -126,25 +130,28 @@ module crout
   end interface
 
   !> call crout_refactor(factor, n, a, lda, info)
-  !> Replaces the factor by that of another matrix of the same order. It stays where info is not 0.
+  !>
+  !> Replaces the factor by that of another matrix of the same order. The old one stays if info is not 0.
   interface crout_refactor
     module procedure refactor_real32, refactor_real64, refactor_complex32, refactor_complex64
   end interface
 
   !> call crout_factorize_sparse(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
   !>                             pivot_threshold)
-  !> Factors the n x n matrix of nnz entries values(k) in row rows(k) and column cols(k), from 1, in any
-  !> order; those of one place are added up. It stays sparse, and so does its factor, where that is
-  !> expected to cost less, or where `algorithm` names a sparse method, as "multifrontal"; absent it is
-  !> the server's choice. `pivot_threshold`, of multifrontal, is the part of the largest entry of its
-  !> column in a front that a pivot has at least, in (0, 1]; absent it is 0.01. As crout_getrf otherwise.
+  !>
+  !> Factors the n x n matrix of nnz entries values(k) in row rows(k) and column cols(k), 1-based, in any
+  !> order; duplicates are summed. The matrix and its factor stay sparse if the server predicts that this is
+  !> cheaper, or if `algorithm` names a sparse method, such as "multifrontal". If `algorithm` is absent, the
+  !> server chooses. `pivot_threshold`, for multifrontal, is the smallest ratio of a pivot to the largest
+  !> entry of its column in the front, in (0, 1]; default 0.01. Otherwise as crout_getrf.
   interface crout_factorize_sparse
     module procedure sparse_real32, sparse_real64, sparse_complex32, sparse_complex64
   end interface
 
   !> call crout_refactor_values(factor, nnz, values, info)
-  !> As crout_refactor, of a matrix with entries in the nnz places of the factor's sparse matrix: values
-  !> by columns, and by rows within a column, each place once.
+  !>
+  !> Like crout_refactor, with new values for the nnz positions of the factor's sparse matrix. Values are
+  !> ordered by column, and by row within a column; each position occurs once.
   interface crout_refactor_values
     module procedure values_real32, values_real64, values_complex32, values_complex64
   end interface
@@ -169,7 +176,7 @@ module crout
     function crout_sgetrs(factor, trans, n, nrhs, b, ldb) result(info) bind(C)
       import
       type(c_ptr), value :: factor
-      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value wrongly
+      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value incorrectly
       integer(c_int64_t), value :: n, nrhs, ldb
       real(c_float), intent(inout) :: b(*)
       integer(c_int64_t) :: info
@@ -177,7 +184,7 @@ module crout
     function crout_dgetrs(factor, trans, n, nrhs, b, ldb) result(info) bind(C)
       import
       type(c_ptr), value :: factor
-      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value wrongly
+      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value incorrectly
       integer(c_int64_t), value :: n, nrhs, ldb
       real(c_double), intent(inout) :: b(*)
       integer(c_int64_t) :: info
@@ -201,7 +208,7 @@ module crout
     function crout_cgetrs(factor, trans, n, nrhs, b, ldb) result(info) bind(C)
       import
       type(c_ptr), value :: factor
-      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value wrongly
+      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value incorrectly
       integer(c_int64_t), value :: n, nrhs, ldb
       complex(c_float_complex), intent(inout) :: b(*)
       integer(c_int64_t) :: info
@@ -209,7 +216,7 @@ module crout
     function crout_zgetrs(factor, trans, n, nrhs, b, ldb) result(info) bind(C)
       import
       type(c_ptr), value :: factor
-      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value wrongly
+      integer(c_signed_char), value :: trans  ! gfortran 12 passes characters by value incorrectly
       integer(c_int64_t), value :: n, nrhs, ldb
       complex(c_double_complex), intent(inout) :: b(*)
       integer(c_int64_t) :: info
@@ -278,8 +285,8 @@ module crout
 
 contains
 
-  !> `server`: "host:port" or "unix:PATH"; trailing blanks do not count. `timeout`: seconds for each
-  !> call; absent for two hours. Does not wait for the server. `connection` is disconnected first.
+  !> `server`: "host:port" or "unix:PATH"; trailing blanks are ignored. `timeout`: seconds for each call;
+  !> default two hours. Does not wait for the server. First disconnects `connection`.
   subroutine crout_connect(server, connection, info, tenant, timeout)
     character(len=*), intent(in) :: server
     type(crout_connection), intent(inout) :: connection
@@ -297,7 +304,7 @@ contains
     info = c_connect(trim(server)//c_null_char, whose//c_null_char, seconds, connection%ptr)
   end subroutine
 
-  !> Nothing where it is not connected.
+  !> Does nothing if the connection is not open.
   subroutine crout_disconnect(connection)
     type(crout_connection), intent(inout) :: connection
 
@@ -393,7 +400,7 @@ contains
                             int(ldb, c_int64_t)))
   end subroutine
 
-  ! A vector of one right-hand side (or more, one after the other).
+  ! One right-hand side as a vector, or several, concatenated.
   subroutine getrs_vector_real32(factor, trans, n, nrhs, b, ldb, info)
     type(crout_factor), intent(in) :: factor
     character, intent(in) :: trans
@@ -617,7 +624,7 @@ contains
     info = c_refactorize_values(factor%ptr, complex128, c_loc(values), int(nnz, c_int64_t))
   end subroutine
 
-  !> As of the last factorization; does not ask the server.
+  !> Describes the last factorization; does not call the server.
   subroutine crout_describe(factor, description, info)
     type(crout_factor), intent(in) :: factor
     type(crout_description), intent(out) :: description
@@ -627,7 +634,7 @@ contains
     info = c_describe(factor%ptr, description)
   end subroutine
 
-  !> Drops the factor, if there is one; `factor` is then empty whatever info is.
+  !> Drops the factor, if there is one. `factor` is then empty, whatever info is.
   subroutine crout_release(factor, info)
     type(crout_factor), intent(inout) :: factor
     integer, intent(out) :: info
@@ -636,14 +643,14 @@ contains
     factor%ptr = c_null_ptr
   end subroutine
 
-  !> What crout.h's function of this name says.
+  !> Message of crout.h's function of this name.
   function crout_last_error() result(text)
     character(len=:), allocatable :: text
 
     text = to_fortran(c_last_error())
   end function
 
-  !> Of libcrout, as "0.1.0".
+  !> Version of libcrout, such as "0.1.0".
   function crout_version() result(text)
     character(len=:), allocatable :: text
 

@@ -1,14 +1,13 @@
 #!/bin/sh
-# Makes certificates for trials: an authority, the server's certificate for some names, and a
-# client's. For more than trials take those of an authority that you run, or cert-manager, SPIRE, ...
+# Makes certificates for trials: an authority, the server's certificate for some names, and a client's. In production use
+# certificates of your own authority, of cert-manager, SPIRE, or similar.
 #
 #   deploy/tls/make-certificates.sh DIRECTORY NAME...
 #
-# NAME: by which clients call the server, a DNS name or an IP address, as "localhost 127.0.0.1".
-# Writes into DIRECTORY ca.crt, server.crt, server.key, client.crt and client.key, good for 30 days;
-# the authority's own key goes to DIRECTORY-authority/ca.key, which no server needs. An authority
-# that is there is used again, so that a second run renews. Each file is put in place by renaming it;
-# a daemon that runs takes the new ones.
+# NAME: name by which clients call the server, a DNS name or an IP address, such as "localhost 127.0.0.1".
+# Writes ca.crt, server.crt, server.key, client.crt and client.key into DIRECTORY, valid for 30 days. The authority's own
+# key is written to DIRECTORY-authority/ca.key; no server needs it. An existing authority is reused, so that a second run
+# renews the certificates. Each file is replaced by renaming; a running daemon loads the new files.
 # The client's certificate has the SPIFFE ID spiffe://crout.test/client.
 set -eu
 

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Scans a croutd, its metrics port too, with sslscan, on loopback with trial certificates: fails unless TLS 1.2 and 1.3 are all that it speaks, by suites
-# of forward secrecy and authenticated encryption (ECDHE with AES-GCM or ChaCha20-Poly1305) of 128 bits or more.
+# Scans a croutd and its metrics port with sslscan, on loopback with trial certificates. Fails unless it accepts TLS 1.2
+# and 1.3 only, with cipher suites of forward secrecy and authenticated encryption (ECDHE with AES-GCM or
+# ChaCha20-Poly1305) of 128 bits or more.
 #
 # usage: deploy/tls/scan.sh CROUTD
 set -euo pipefail

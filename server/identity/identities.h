@@ -22,7 +22,7 @@ namespace crout {
 
 class TokenKeys;
 
-// What an identity may do; docs/operations.md says which call and which page takes which.
+// Roles of an identity. docs/operations/security.md lists the calls and pages that each permits.
 enum class Role : uint8_t {
   kSolve,    // use the factors that are there
   kFactor,   // make, replace and release factors; includes kSolve

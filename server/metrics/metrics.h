@@ -1,4 +1,4 @@
-// Every metric of the daemon, registered once. docs/operations.md says what each is for.
+// Every metric of the daemon, registered once. docs/operations/monitoring.md describes each.
 #ifndef CROUT_SERVER_METRICS_METRICS_H_
 #define CROUT_SERVER_METRICS_METRICS_H_
 

@@ -15,8 +15,8 @@
 namespace crout {
 namespace {
 
-// Threads that each device has for itself, beside one for small tasks of each TaskScheduler;
-// docs/architecture.md lists what they do.
+// Threads of each device, in addition to one for small tasks of each TaskScheduler.
+// docs/internals.md lists their work.
 constexpr int kAdmittingThreads = 4;
 constexpr int kPreparingThreads = 2;
 constexpr int kReleasingThreads = 2;

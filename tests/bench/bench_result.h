@@ -1,4 +1,4 @@
-// What every benchmark shares: its result's head, timing, medians, and how it fails.
+// Helpers shared by all benchmarks: result header, timing, medians and error handling.
 #ifndef CROUT_TESTS_BENCH_BENCH_RESULT_H_
 #define CROUT_TESTS_BENCH_BENCH_RESULT_H_
 
@@ -25,7 +25,7 @@
 
 namespace crout {
 
-// A benchmark has nobody to report an error to.
+// Exits on an error, since a benchmark has no caller to return it to.
 inline void Check(const absl::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
@@ -37,7 +37,7 @@ T Check(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Seconds that `f` takes.
+// Returns the seconds that `f` takes.
 template <class F>
 double Time(F&& f) {
   const auto begin = std::chrono::steady_clock::now();
@@ -51,8 +51,8 @@ inline double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Where and when a result was taken, of which commit, and what else the machine did: the load
-// average of a minute as the benchmark begins.
+// Returns the header of a result: benchmark, device, version, commit, date, and the machine's load
+// average over the last minute.
 inline nlohmann::ordered_json ResultHeader(const std::string& benchmark, const DeviceInfo& device) {
   const std::time_t now = std::time(nullptr);
   std::tm utc;
@@ -69,8 +69,30 @@ inline nlohmann::ordered_json ResultHeader(const std::string& benchmark, const D
           {"load", load}};
 }
 
-// Puts `text` at `path` in place of what is there, as a whole: a benchmark that writes what it has
-// as it goes, and is killed, leaves the last of it.
+// Returns `result`, an object, as JSON with one member a line and one element of a member's array a
+// line.
+inline std::string FormatResult(const nlohmann::ordered_json& result) {
+  std::string text = "{";
+  const char* separator = "\n";
+  for (const auto& [key, value] : result.items()) {
+    text += absl::StrCat(separator, nlohmann::json(key).dump(), ": ");
+    separator = ",\n";
+    if (!value.is_array() || value.empty()) {
+      text += value.dump();
+      continue;
+    }
+    const char* item_separator = "[\n ";
+    for (const nlohmann::ordered_json& item : value) {
+      text += item_separator + item.dump();
+      item_separator = ",\n ";
+    }
+    text += "\n]";
+  }
+  return text + "\n}\n";
+}
+
+// Replaces the file at `path` atomically. A benchmark that writes intermediate results and is
+// killed leaves the last complete one.
 inline absl::Status ReplaceFile(const std::string& path, const std::string& text) {
   const std::string part = path + ".part";
   std::ofstream file(part);
@@ -83,15 +105,15 @@ inline absl::Status ReplaceFile(const std::string& path, const std::string& text
   return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", error.message()));
 }
 
-// Cores that this process may run on: fewer than the machine's under taskset.
+// Returns the number of cores that this process may use, which taskset can restrict.
 inline int CoresOfProcess() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-// The same with what there is of a result, if a file is named.
+// Writes a complete or intermediate result to `path`, unless `path` is empty.
 inline void WriteResult(const nlohmann::ordered_json& result, const std::string& path) {
-  if (!path.empty()) Check(ReplaceFile(path, result.dump(1) + "\n"));
+  if (!path.empty()) Check(ReplaceFile(path, FormatResult(result)));
 }
 
 }  // namespace crout

@@ -3,10 +3,11 @@
 
 usage: cache_misses.py CROUT_BENCH [N] > result.json
 
-After M. Rodrigues and S. Estêvão, LU Factorization (Porto 2023), figures 6 and 7, which count by `perf`: virtual machines
-offer no such counters. By valgrind's cachegrind, on one core with the caches of their processor, an Intel Core i7-9750H:
-32 KiB and 12 MiB. Of a factorization is what a run with more repetitions has more. Valgrind knows no
-AVX-512: OpenBLAS is told to go without.
+Follows M. Rodrigues and S. Estêvão, LU Factorization (Porto 2023), figures 6 and 7. They count with `perf`,
+but virtual machines offer no such counters. This script uses valgrind's cachegrind on one core, with the
+cache sizes of their processor, an Intel Core i7-9750H: 32 KiB and 12 MiB. The misses of one factorization are
+the difference between runs with different numbers of repetitions. Valgrind does not support AVX-512, so
+OpenBLAS runs without it.
 """
 
 import json
@@ -16,13 +17,15 @@ import subprocess
 import sys
 import tempfile
 
+from report import results
+
 CASES = [("lu_loop", 0), ("gem", 0), ("block_lu", 64), ("block_lu", 128), ("block_lu", 256)]
 FEW, MANY = 1, 3
 TOTALS = {"instructions": "I   refs", "l1_misses": "D1  misses", "last_level_misses": "LLd misses"}
 
 
 def simulate(bench, n, algorithm, block, repetitions):
-    """Totals of a whole run, and the head of its result."""
+    """Returns the totals of a whole run, and the header of its result."""
     with tempfile.NamedTemporaryFile(suffix=".json") as result:
         command = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", "--cachegrind-out-file=/dev/null",
                    "--D1=32768,8,64", "--LL=12582912,12,64", bench,
@@ -46,12 +49,13 @@ def main(bench, n="512"):
         few, head = simulate(bench, n, algorithm, block, FEW)
         many, _ = simulate(bench, n, algorithm, block, MANY)
         row = {"n": int(n), "method": algorithm, "block": block or None}
-        # Where all fits into a cache the two runs differ by what else they do.
+        # If everything fits into a cache, the two runs differ only by unrelated work, and the difference can
+        # be negative.
         rows.append({**row, **{key: max(0, (many[key] - few[key]) // (MANY - FEW)) for key in TOTALS}})
         print(rows[-1], file=sys.stderr)
     result = {"benchmark": "cache_misses"}
     result.update({key: head[key] for key in ("device", "version", "commit", "date")})
-    print(json.dumps({**result, "cache_misses": rows}, indent=1))
+    sys.stdout.write(results.text({**result, "cache_misses": rows}))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What the processor spent on a process, in seconds, and how often its threads went to sleep.
+// Processor seconds of the daemon and of this process, and voluntary context switches of the
+// daemon's threads.
 struct Spent {
   double daemon = 0;
   double daemon_switches = 0;
@@ -32,7 +33,7 @@ Spent SpentBy(pid_t daemon) {
   Spent spent;
   std::ifstream stat(process / "stat");
   const std::string text(std::istreambuf_iterator<char>(stat), {});
-  // Behind the name, which may hold anything, from the third field on.
+  // Skip the name, which may contain any character. The next field is the third one.
   std::istringstream fields(text.substr(text.rfind(')') + 1));
   constexpr int kUserTime = 14;
   std::string skipped;
@@ -57,11 +58,11 @@ Spent SpentBy(pid_t daemon) {
   return spent;
 }
 
-// `call(client)` is what the server says of it, if it says anything.
+// `call(client)` returns the timings of the server's reply, if it has any.
 template <class F>
 Json CostOf(SmallCalls& crowd, const char* what, int64_t n, F call) {
   std::atomic<int64_t> calls = 0;
-  // Of all calls together, in nanoseconds.
+  // Sums over all calls, in nanoseconds.
   std::atomic<int64_t> waited = 0;
   std::array<std::atomic<int64_t>, std::size(kServerPhases)> phases = {};
   const auto add = [](std::atomic<int64_t>& sum, double seconds) {

@@ -1,4 +1,5 @@
-// What a small call costs on both sides, from a call of nothing to the whole one.
+// Costs of small requests on the client and on the server, from a call that computes nothing to
+// factorize and solve.
 #ifndef CROUT_TESTS_BENCH_CALL_COSTS_H_
 #define CROUT_TESTS_BENCH_CALL_COSTS_H_
 
@@ -7,9 +8,8 @@
 
 namespace crout {
 
-// Adds a record for each kind of call, by all clients: processor time of the daemon and of this
-// process, how often the daemon's threads went to sleep, and what the server says that its phases
-// took.
+// Appends a record for each kind of call, made by all clients: processor time of the daemon and of
+// this process, how often the daemon's threads slept, and the server's phase timings.
 void AddCallCosts(SmallCalls& calls, nlohmann::ordered_json& rows);
 
 }  // namespace crout

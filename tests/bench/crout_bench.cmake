@@ -1,4 +1,5 @@
-# Tests of crout-bench (built in crout_bench/), of its tables, and of docs/performance.md and the pages behind it.
+# Tests of crout-bench (built in crout_bench/), of its tables, and of docs/performance.md and its
+# subpages.
 set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
 crout_test(bench_test LABELS tool DEPS crout::bench crout::test_support crout_blas
   SOURCES
@@ -13,7 +14,7 @@ add_test(NAME performance_doc_test COMMAND Python3::Interpreter "${bench}/perfor
 set_tests_properties(performance_doc_test PROPERTIES LABELS tool TIMEOUT 60)
 crout_find_python(python_with_matplotlib "matplotlib")
 if(NOT python_with_matplotlib)
-  set(python_with_matplotlib "${Python3_EXECUTABLE}")  # The test says what is missing, and is skipped.
+  set(python_with_matplotlib "${Python3_EXECUTABLE}")  # the test reports what is missing
 endif()
 add_test(NAME bench_pictures_test COMMAND "${python_with_matplotlib}" "${bench}/pictures_test.py")
 set_tests_properties(bench_pictures_test PROPERTIES LABELS tool TIMEOUT 600 SKIP_RETURN_CODE 77)

@@ -1,8 +1,8 @@
-// The bits of what a device computes: one line for each matrix, type, form (by columns, by rows,
-// by its entries where it would arrive so), method and solver, with digests of L and U, of the row
-// interchanges, of the scales, of the kept matrix and of X. Two versions
-// that print the same lines on one machine compute the same; digests of different processors, or
-// numbers of cores, cannot be compared.
+// Prints digests of a device's results, one line for each matrix, type, form (by columns, by rows,
+// or by entries if it would be sent so), method and solver. The digests cover L and U, the row
+// interchanges, the scales, the kept matrix and X. Two versions that print the same lines on one
+// machine compute the same bits. Digests from different processors or numbers of cores are not
+// comparable.
 //
 //   crout-digest [--device=cuda:0] [--matrices=DIR] [--max-n=500] [--dtype=f64,f32]
 
@@ -37,8 +37,8 @@
 namespace crout::bench {
 namespace {
 
-constexpr int64_t kColumns[] = {1, 3};  // of right-hand sides
-constexpr double kStep = 1e-4;          // relative change to the matrix of a warm start
+constexpr int64_t kColumns[] = {1, 3};  // numbers of right-hand sides
+constexpr double kStep = 1e-4;          // relative change of the matrix before a warm start
 
 bool Never() { return false; }
 
@@ -66,7 +66,7 @@ std::string_view SuffixOf(Op op) {
   return kSuffixes[static_cast<int>(op)];
 }
 
-// The entries of an n x n matrix of such a type, without its zeros.
+// Returns the nonzero entries of an n x n matrix.
 SparseMatrix EntriesOf(const std::vector<double>& values, int64_t n, DType dtype) {
   const int64_t parts = IsComplex(dtype) ? 2 : 1;
   SparseMatrix sparse;
@@ -85,7 +85,7 @@ SparseMatrix EntriesOf(const std::vector<double>& values, int64_t n, DType dtype
   return sparse;
 }
 
-// As SparseLayout has them.
+// Packs the entries as described by SparseLayout.
 std::vector<std::byte> PackedEntries(const SparseMatrix& sparse, DType dtype) {
   std::vector<std::byte> bytes(SparseLayout(sparse.rows, sparse.nonzeros(), dtype).bytes);
   WriteSparseBlock(sparse, dtype, bytes.data());
@@ -108,7 +108,7 @@ class Digests {
     for (const auto& algorithm : context_.device().algorithms()) {
       if (algorithm->traits().types.contains(matrix_.dtype)) Print(*algorithm);
     }
-    if (form_ == Form::kEntries) return;  // a direct solver takes its dense form
+    if (form_ == Form::kEntries) return;  // direct solvers use the dense form
     for (const auto& solver : context_.device().direct_solvers()) {
       if (solver->traits().types.contains(matrix_.dtype)) Print(*solver);
     }
@@ -207,7 +207,7 @@ class Digests {
     return absl::StrJoin(digests, " ");
   }
 
-  // Entries uniform in [-1, 1), the same in every storage order.
+  // Returns entries uniform in [-1, 1), the same in every storage order.
   std::vector<std::byte> RightHandSides(int64_t nrhs) const {
     const bool complex = IsComplex(matrix_.dtype);
     std::vector<double> values = Check(Generate("random", std::max(matrix_.rows, nrhs), complex));
@@ -288,7 +288,7 @@ int Main(int argc, char** argv) {
   for (const ProblemSource& source : Check(ListProblems(options))) {
     for (const bool complex : {false, true}) {
       const absl::StatusOr<Problem> problem = source.load(complex);
-      if (!problem.ok()) continue;  // not square, larger than asked for, or complex
+      if (!problem.ok()) continue;  // not square, larger than --max-n, or complex
       PrintAll(*context, *problem, options.dtypes);
     }
   }
@@ -300,6 +300,6 @@ int Main(int argc, char** argv) {
 }  // namespace crout::bench
 
 int main(int argc, char** argv) {
-  crout::host::UsePassiveOpenMpWaits(argv);  // as croutd does
+  crout::host::UsePassiveOpenMpWaits(argv);  // as in croutd
   return crout::bench::Main(argc, argv);
 }

@@ -1,5 +1,5 @@
-// NVIDIA's cuDSS as a peer, beside which sparse LU on a GPU is measured: by the binding that the
-// method `cudss` has, with its threading layer and memory of its own.
+// NVIDIA's cuDSS for comparison with sparse LU on a GPU. Uses the binding of the method `cudss`,
+// with cuDSS's own threading layer and memory.
 #ifndef CROUT_TESTS_BENCH_CUDSS_H_
 #define CROUT_TESTS_BENCH_CUDSS_H_
 
@@ -16,34 +16,34 @@
 
 namespace crout {
 
-// One system in the GPU's memory, with LU for a general matrix and without refinement. Each call
-// blocks until the GPU is done.
+// One system in the GPU's memory: LU of a general matrix, without refinement. Each call blocks
+// until the GPU is done.
 class CudssSolver {
  public:
-  // a: float64, in host memory. b: n x its columns, column-major, of which X is found.
-  // `deterministic`: the same bits each time, as ours, which is not its default; then it takes one
-  // right-hand side at a time.
+  // a: float64, in host memory. b: n rows, column-major. `deterministic`: gives the same bits each
+  // time, as our methods do. This is not cuDSS's default and restricts it to one right-hand side at
+  // a time.
   CudssSolver(const cuda::CudssLibrary& library, const AnySparse& a, const std::vector<double>& b,
               bool deterministic);
 
-  // Ordering and symbolic factorization, of which nothing is kept from an earlier one.
+  // Runs ordering and symbolic factorization from scratch.
   absl::Status Analyze();
   absl::Status Factor();
-  // With what the last factorization found, as for new values on the same pattern.
+  // Reuses what the last factorization determined, as for new values on the same pattern.
   absl::Status Refactor();
-  // Of the first column of b, or of all of them.
+  // Solve for the first column of b, or for all columns.
   absl::Status SolveOne() { return Solve(1); }
   absl::Status SolveAll() { return Solve(columns_); }
-  // Other values for the first column of b.
+  // Replaces the first column of b.
   void SetFirst(const std::vector<double>& b);
   std::vector<double> X() const { return x_.Download(); }
 
   absl::StatusOr<cuda::CudssFindings> Findings();
-  // The most of the GPU's memory that the library expected to take.
+  // Returns the library's estimate of its peak memory on the GPU.
   absl::StatusOr<size_t> DeviceBytes();
 
  private:
-  // FAILED_PRECONDITION where nothing was analysed.
+  // FAILED_PRECONDITION if nothing was analyzed.
   absl::Status CheckAnalyzed() const;
   absl::Status Solve(int64_t columns);
   cuda::CudssVectors Vectors(int64_t columns) const { return {b_.get(), x_.get(), columns}; }
@@ -51,14 +51,14 @@ class CudssSolver {
   const cuda::CudssLibrary& library_;
   const int64_t n_;
   const int64_t nonzeros_;
-  const int64_t columns_;  // of b
+  const int64_t columns_;  // columns of b
   const bool deterministic_;
-  // By rows.
+  // A by rows.
   DeviceArray<int64_t> row_start_;
   DeviceArray<int32_t> column_;
   DeviceArray<double> value_;
   DeviceArray<double> b_, x_;
-  // Of the last analysis.
+  // Results of the last analysis.
   std::unique_ptr<cuda::CudssHandle> handle_;
   std::unique_ptr<cuda::CudssSystem> system_;
 };

@@ -10,9 +10,9 @@
 
 namespace crout {
 
-// |PA - LU|_1 / (n |A|_1 eps), eps of the type, in device memory beside its arguments: three more
-// matrices. a and the factor have one order and type; the products have float64's precision. |z| is
-// the modulus.
+// Returns |PA - LU|_1 / (n |A|_1 eps), with eps of the element type, where |z| is the modulus.
+// Needs device memory for three more matrices. `a` and the factor must have the same order and
+// type. Products are computed in float64.
 double FactorRatioOnDevice(ExecutionContext& context, const AnyMatrix& a, const FactorView& factor);
 
 }  // namespace crout

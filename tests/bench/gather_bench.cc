@@ -1,17 +1,16 @@
-// Small calls of many clients that a real croutd runs together, beside the same daemon where each
-// runs alone: two daemons, in turn, round by round. One JSON object, with the device, the commit
-// and the date: to FILE, which is written anew after each round, so that a run that is ended early
-// keeps what it has; else to standard output.
+// Measures dynamic batching of small requests: a croutd that batches requests of many clients, and
+// one that runs each request alone, in turn, round by round. Writes one JSON object with the
+// device, the commit and the date. With FILE, it is rewritten after each round, so that an
+// interrupted run keeps its results; otherwise it goes to standard output.
 //   gather_bench [--output=FILE] [DEVICE [CLIENTS [N]]]
 //
-// throughput: FactorizeAndSolve calls a second of `CLIENTS` clients (64), each with a connection of
-//             its own and the next call as soon as the last is answered, of order N (64); and
-//             calls that compute nothing (DescribeFactor), which bound it.
-// latency:    median seconds of the same call by one client, and of what the server says that its
-//             phases took.
-// costs:      of one call by as many clients, from a call of nothing to the whole one: processor
-//             time on both sides, how often threads of the daemon went to sleep, and what the
-//             server says that its phases took.
+//   throughput  FactorizeAndSolve calls of order N (64) per second by CLIENTS clients (64), each on
+//               its own connection and with its next call right after the previous reply; and calls
+//               that compute nothing (DescribeFactor), which give an upper bound.
+//   latency     median seconds of the same call by one client, and of its phases in the server.
+//   costs       per call by as many clients, from a call that computes nothing to factorize and
+//               solve: processor time on both sides, sleeps of the daemon's threads, and phases in
+//               the server.
 
 #include <algorithm>
 #include <array>
@@ -39,9 +38,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kRounds = 5;
-constexpr int kLatencyCalls = 401;  // of a round
+constexpr int kLatencyCalls = 401;  // per round
 
-// A daemon's rounds: what its clients get through together, and how long one waits alone.
+// A daemon's rounds: throughput of all its clients, and latency of a single one.
 class Subject {
  public:
   Subject(const std::string& device, bool gather, int clients, const SmallProblem& problem)
@@ -82,7 +81,7 @@ class Subject {
     return row;
   }
 
-  // This one beside the other, by rounds.
+  // Compares this daemon with the other, round by round.
   Json Beside(const Subject& other) const {
     std::vector<double> gain;
     std::vector<double> of_empty;
@@ -110,7 +109,7 @@ class Subject {
   }
 
   SmallCalls calls_;
-  // Of each round.
+  // One value per round.
   std::vector<double> rates_;
   std::vector<double> empty_rates_;
   std::vector<double> alone_;
@@ -144,7 +143,7 @@ void Run(const std::string& device, int clients, int64_t n, const std::string& o
     AddCallCosts(subject->calls(), result["call_costs"]);
     WriteResult(result, output);
   }
-  if (output.empty()) std::cout << result.dump(2) << "\n";
+  if (output.empty()) std::cout << FormatResult(result);
 }
 
 int Main(int argc, char** argv) {

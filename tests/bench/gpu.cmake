@@ -1,4 +1,4 @@
-# Benchmarks of the CUDA device: build them, then run them on a machine with a GPU.
+# Benchmarks of the CUDA device. Build them here and run them on a machine with a GPU.
 if(CROUT_HAVE_CUDA)
   set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
   add_executable(gpu_service_bench

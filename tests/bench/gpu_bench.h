@@ -1,4 +1,4 @@
-// What the benchmarks of the GPU share. Each case returns one JSON object for the result file.
+// Helpers shared by the GPU benchmarks. Each case returns a JSON object for the result file.
 #ifndef CROUT_TESTS_BENCH_GPU_BENCH_H_
 #define CROUT_TESTS_BENCH_GPU_BENCH_H_
 
@@ -13,19 +13,21 @@
 
 namespace crout {
 
-// Time from Factorize's last uploaded byte to its result, beside the bare vendor routine.
+// Time from Factorize's last uploaded byte to its result, beside the vendor routine alone.
 nlohmann::json BenchLatency(Device& device);
-// Eight contexts at once beside one after the other.
+// Eight contexts at once, and one after the other.
 nlohmann::json BenchConcurrency(Device& device);
-// Upload through staging beside its two halves alone.
+// Upload through staging memory, beside receiving alone and copying alone.
 nlohmann::json BenchUpload(Device& device);
 // Every solver for several orders and numbers of right-hand sides.
 nlohmann::json BenchSolvers(Device& device);
-// The Schur complement of the leading block of that order in a random matrix of order n, S on the
-// device, beside getrf, trsm and gemm alone; and how long S takes to pageable host memory.
+// The Schur complement of the leading block of order `leading` in a random matrix of order n, with
+// S on the device, beside getrf, trsm and gemm alone. Also the time to copy S to pageable host
+// memory.
 nlohmann::ordered_json BenchSchur(ExecutionContext& context, int64_t n, int64_t leading);
 
-// `count` values, uniform in [-1, 1), parts of complex ones likewise, always the same.
+// Returns `count` values uniform in [-1, 1), always the same. Complex values have both parts
+// uniform.
 template <class T>
 std::vector<T> Uniform(int64_t count) {
   uint64_t state = 42;
@@ -49,7 +51,7 @@ class DeviceMatrix {
   const std::vector<double>& host() const { return host_; }
   size_t bytes() const { return host_.size() * sizeof(double); }
   PackedMatrix shape() const { return {nullptr, DType::kFloat64, Layout::kColumnMajor, n_, n_}; }
-  // Enqueued on `context`.
+  // Enqueues the copy on `context`.
   Buffer Copy(ExecutionContext& context) const;
 
  private:
@@ -58,8 +60,8 @@ class DeviceMatrix {
   Buffer device_;
 };
 
-// Factors `upload` with getrf, all that a reply needs included, and prepares the factor for a
-// solver if one is given.
+// Factors `upload` with getrf, including all that a reply needs. If `prepare` is given, prepares
+// the factor for that solver.
 Factorization FactorOnce(ExecutionContext& context, Buffer upload, const PackedMatrix& shape,
                          const TriangularSolver* prepare = nullptr);
 

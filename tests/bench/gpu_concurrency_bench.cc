@@ -7,7 +7,7 @@ namespace crout {
 namespace {
 
 constexpr int kContexts = 8;
-constexpr int kJobs = 32;  // of each context in a repetition
+constexpr int kJobs = 32;  // per context and repetition
 constexpr int kRepetitions = 7;
 
 void RunJobs(ExecutionContext& context, const DeviceMatrix& matrix) {
@@ -16,7 +16,7 @@ void RunJobs(ExecutionContext& context, const DeviceMatrix& matrix) {
   }
 }
 
-// Seconds for kJobs on each of the first `count` contexts, one thread for each.
+// Returns the seconds for kJobs on each of the first `count` contexts, with one thread per context.
 double RunOn(const std::vector<std::unique_ptr<ExecutionContext>>& contexts, int count,
              const DeviceMatrix& matrix) {
   std::barrier start(count + 1);
@@ -43,7 +43,7 @@ nlohmann::json BenchConcurrency(Device& device) {
   nlohmann::json result = {{"n", kN}, {"jobs", kJobs}, {"repetitions", kRepetitions}};
   double serial = 0;
   for (const int count : {1, 2, 4, 8}) {
-    RunOn(contexts, count, matrix);  // warms up
+    RunOn(contexts, count, matrix);  // warm-up
     std::vector<double> rates;
     for (int r = 0; r < kRepetitions; ++r) {
       rates.push_back(count * kJobs / RunOn(contexts, count, matrix));

@@ -35,7 +35,7 @@ cuda::Event TimedEvent() {
   return cuda::Event(event);
 }
 
-// One handle of each library on each of the streams.
+// Handles of cuSOLVER and cuBLAS for each stream.
 class VendorStreams {
  public:
   VendorStreams(int64_t largest, double* any) : info_(kStreams) {
@@ -51,7 +51,7 @@ class VendorStreams {
     }
   }
 
-  // Behind what is on `stream`, and then `stream` behind all of them.
+  // Makes all streams wait for the work on `stream`. Join() makes `stream` wait for all of them.
   void Fork(cudaStream_t stream) {
     CheckCuda(cudaEventRecord(done_[0].get(), stream));
     for (const cuda::Stream& one : streams_) {
@@ -88,7 +88,7 @@ class VendorStreams {
   }
 
  private:
-  // In the order of construction: handles go before their streams.
+  // In this order, because handles must be destroyed before their streams.
   std::vector<cuda::Stream> streams_;
   std::vector<cuda::Event> done_;
   std::vector<cuda::CublasHandle> cublas_;
@@ -97,7 +97,7 @@ class VendorStreams {
   DeviceArray<int> info_;
 };
 
-// What the method does with a factor's memory, level by level, and with its kernels.
+// The method's numeric phase, level by level, with its own kernels on the factor's memory.
 class Fronts {
  public:
   Fronts(cuda::Context& context, const Analysis& analysis, const AnySparse& a,
@@ -141,7 +141,7 @@ class Fronts {
     memory_.least = {least_.get(), raised_.get()};
     memory_.workspace = {workspace_.get(), workspace_.count()};
     memory_.cublas = {cublas_.get(), cublas_.count()};
-    CheckCuda(cudaDeviceSynchronize());  // copies are on another stream
+    CheckCuda(cudaDeviceSynchronize());  // copies run on another stream
     CheckCuda(LaunchPlacePositions(tree_, analysis.n, Indices(block_.rows), Indices(block_.columns),
                                    Positions(), stream()));
     CheckCuda(LaunchPlaceMembers(tree_, memory_.members, stream()));
@@ -151,7 +151,7 @@ class Fronts {
   int64_t levels() const { return analysis_.levels(); }
   double* values() const { return reinterpret_cast<double*>(factor_); }
 
-  // The factor's memory holds A's entries.
+  // Places A's entries in the factor's memory.
   void Start() {
     CheckCuda(cudaMemsetAsync(report_.get(), 0, sizeof(cuda::NumericReport), stream()));
     CheckCuda(cudaMemsetAsync(raised_.get(), 0, analysis_.n, stream()));
@@ -165,7 +165,7 @@ class Fronts {
     CheckCuda(cudaStreamSynchronize(stream()));
   }
 
-  // As the method does it.
+  // Factors a level in batches, like the method.
   void InBatches(int64_t level) {
     const std::span<const cuda::FrontBatch> all = plan_.batches.Level(level);
     size_t large = all.size();
@@ -183,7 +183,7 @@ class Fronts {
     }
   }
 
-  // Assembled as there, the small ones too.
+  // Factors a level front by front. All fronts, including small ones, are assembled as in batches.
   void OneByOne(int64_t level, VendorStreams& vendors) {
     const std::span<const cuda::FrontBatch> all = plan_.batches.Level(level);
     Assemble(level, all);
@@ -195,7 +195,7 @@ class Fronts {
     vendors.Join(stream());
   }
 
-  // What solves read of interchanges. `by_vendor`: of OneByOne.
+  // Computes the permutations that solves use. `by_vendor`: from the interchanges of OneByOne().
   void Finish(bool by_vendor) {
     CheckCuda(cudaDeviceSynchronize());
     if (by_vendor) {
@@ -220,7 +220,7 @@ class Fronts {
   const int32_t* Indices(size_t offset) const {
     return reinterpret_cast<const int32_t*>(factor_ + offset);
   }
-  // From the last level on.
+  // Steps run from the last level to the first.
   const cuda::TraversalStep& StepOf(int64_t level) const {
     return traversal_.steps()[levels() - 1 - level];
   }
@@ -291,7 +291,7 @@ Times TimeLevels(Fronts& fronts, F&& level) {
   return times;
 }
 
-// Least, median and most, as name_least, ...
+// Adds the smallest, median and largest size as NAME_least, NAME and NAME_most.
 void AddSpread(const std::string& name, std::vector<int64_t> sizes, Json& row) {
   std::sort(sizes.begin(), sizes.end());
   row[name + "_least"] = sizes.front();
@@ -325,7 +325,7 @@ FrontsResult BenchFronts(ExecutionContext& context, const Analysis& analysis, co
       our_error = error();
     }
     const Times calls = TimeLevels(fronts, [&](int64_t level) { fronts.OneByOne(level, vendors); });
-    if (round < 0) {  // to warm up
+    if (round < 0) {  // warm-up
       fronts.Finish(/*by_vendor=*/true);
       their_error = error();
       continue;

@@ -1,5 +1,5 @@
-// The numeric phase of the multifrontal method on a GPU taken apart: what each level of the tree
-// takes, and the same fronts one after the other through cuSOLVER and cuBLAS.
+// Breakdown of the multifrontal numeric phase on a GPU: the time of each level of the tree, and of
+// the same fronts one by one through cuSOLVER and cuBLAS.
 #ifndef CROUT_TESTS_BENCH_GPU_FRONTS_H_
 #define CROUT_TESTS_BENCH_GPU_FRONTS_H_
 
@@ -16,12 +16,13 @@
 namespace crout {
 
 struct FrontsResult {
-  Json levels;      // a record for each, the leaves first
-  Json one_by_one;  // one record of the whole
+  Json levels;      // one record per level, leaves first
+  Json one_by_one;  // one record for the whole factorization
 };
 
-// a: float64, in the GPU's memory. factor: one of multifrontal's by this analysis, which is made
-// again and again. error(): the backward error of a solve with what is in `factor` then.
+// Measures the numeric phase. a: float64, in the GPU's memory. factor: a multifrontal factor by
+// this analysis; it is overwritten repeatedly. error(): returns the backward error of a solve with
+// the present contents of `factor`.
 FrontsResult BenchFronts(ExecutionContext& context, const Analysis& analysis, const AnySparse& a,
                          std::span<std::byte> factor, const std::string& name, int rounds,
                          const std::function<double()>& error);

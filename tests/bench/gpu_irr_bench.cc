@@ -1,12 +1,12 @@
-// irr_lu on a GPU beside cuSOLVER's routine for each member in 16 streams and beside cuBLAS's
-// batched one with all members padded to the largest: 1000 square members in float64, orders
-// uniform in [1, N] or all N; and large ones beside crout_lu for each in several streams. In
-// turn on the same matrices, round by round. Handles, streams and workspaces are made beforehand;
-// what is timed is from the first call to the last result on the device. One JSON object: to FILE,
-// which is written anew after each case, so that a run that is ended early keeps what it has; else
-// to standard output.
-//   gpu_irr_bench [--output=FILE] [N ...]    without any N: all that is kept
-//   gpu_irr_bench [--output=FILE] large      the large ones alone
+// Compares irr_lu on a GPU with cuSOLVER's routine called for each member in 16 streams, and with
+// cuBLAS's batched routine for members padded to the largest. Batches have 1000 square members in
+// float64, with orders uniform in [1, N] or all N. Large members are compared with crout_lu for
+// each in several streams. All take turns on the same matrices, round by round. Handles, streams
+// and workspaces are made beforehand; the timed part runs from the first call to the last result on
+// the device. Writes one JSON object. With FILE, it is rewritten after each case, so that an
+// interrupted run keeps its results; otherwise it goes to standard output.
+//   gpu_irr_bench [--output=FILE] [N ...]    without N: all kept cases
+//   gpu_irr_bench [--output=FILE] large      the large members only
 //   gpu_irr_bench [--output=FILE] blocks     the building blocks (gpu_irr_blocks.cc)
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -33,7 +33,7 @@
 namespace crout {
 namespace {
 
-// cuSOLVER's getrf and getrs, one call for each member, in so many streams.
+// cuSOLVER's getrf and getrs, called once per member in kStreams streams.
 class CusolverStreams {
  public:
   explicit CusolverStreams(const Batch& a) : a_(a), pivots_(Offsets(a)), info_(kStreams) {
@@ -94,8 +94,8 @@ class CusolverStreams {
   DeviceArray<int> info_;
 };
 
-// cuBLAS's batched getrf, each matrix in the upper left of one of order `largest` that is the
-// identity elsewhere. Padding is not timed.
+// cuBLAS's batched getrf. Each member is the upper left part of a matrix of order `largest` that is
+// the identity elsewhere. Padding is not timed.
 class PaddedCublas {
  public:
   PaddedCublas(const Batch& a, int largest)
@@ -155,7 +155,7 @@ class PaddedCublas {
   DeviceArray<int> info_;
 };
 
-// irr_lu, everything made beforehand.
+// irr_lu with all memory allocated beforehand.
 class IrrLu {
  public:
   IrrLu(const Batch& a, const cuda::DeviceLimits& limits)
@@ -193,7 +193,7 @@ class IrrLu {
   cudaStream_t stream_ = nullptr;
 };
 
-// The same as the device offers it: large members by crout_lu, a few at once, and the probe beside.
+// irr_lu as offered by the device: large members by crout_lu, several at once, and with the probe.
 class OfferedIrrLu {
  public:
   OfferedIrrLu(const Batch& a, Device& device)
@@ -230,8 +230,8 @@ class OfferedIrrLu {
   Buffer host_workspace_;
 };
 
-// crout_lu for each member: in several streams, each with a context and a workspace of its own and
-// a thread that enqueues there, as the service's streams have, one member behind the other.
+// crout_lu for each member in several streams. Each stream has its own context, workspace and
+// enqueuing thread, as in the service, and factors its members in sequence.
 class CroutLuInStreams {
  public:
   CroutLuInStreams(const Batch& a, Device& device,
@@ -263,7 +263,7 @@ class CroutLuInStreams {
     DeviceArray<int64_t> ipiv;
   };
 
-  // Every so many members, in that lane.
+  // Factors every lanes_.size()-th member, starting at `first`, in its lane.
   void FactorFrom(size_t first) {
     const Lane& lane = lanes_[first];
     for (size_t i = first; i < a_.members().size(); i += lanes_.size()) {
@@ -330,8 +330,8 @@ void BenchCase(const std::vector<MatrixShape>& shapes, const char* sizes, int la
   }
 }
 
-// Members that are worth a GPU of their own, or nearly: the factorization as the device offers it
-// beside that by teams alone, crout_lu for each, and the vendor's. `contexts`: kStreams of them.
+// Members that nearly fill a GPU each: the factorization as offered by the device, by teams of
+// blocks only, by crout_lu for each, and by the vendor. `contexts` has kStreams elements.
 Json BenchFewLarge(const std::vector<MatrixShape>& shapes, int least, int largest, Device& device,
                    std::span<const std::unique_ptr<ExecutionContext>> contexts,
                    const cuda::DeviceLimits& limits) {
@@ -412,7 +412,7 @@ int Main(int argc, char** argv) {
       BenchSize(std::max(1, std::atoi(what.data())), limits, result, output);
     }
   }
-  if (output.empty()) std::cout << result.dump(2) << "\n";
+  if (output.empty()) std::cout << FormatResult(result);
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// What the benchmarks of irregular batches on a GPU share: batches in its memory, and who takes
-// part in turn.
+// Helpers shared by the benchmarks of irregular batches on a GPU: batches in its memory, and runs
+// of several methods in turn.
 #ifndef CROUT_TESTS_BENCH_GPU_IRR_BENCH_H_
 #define CROUT_TESTS_BENCH_GPU_IRR_BENCH_H_
 
@@ -69,7 +69,7 @@ class Batch {
         elements_(extent_.bytes / sizeof(double)) {
     Reset();
   }
-  // The same matrices once more.
+  // Makes another copy of the same matrices.
   Batch(const Batch& other)
       : members_(other.members_),
         extent_(other.extent_),
@@ -88,7 +88,7 @@ class Batch {
     return {elements_.get(), device_members_.get()};
   }
   const std::vector<BatchMember>& members() const { return members_; }
-  // All members' elements, as they lie.
+  // Returns all members' elements in their packed layout.
   std::vector<double> Download() const { return elements_.Download(); }
   double* Member(size_t i) const { return elements_.get() + members_[i].offset; }
 
@@ -107,17 +107,17 @@ class Batch {
   DeviceArray<double> elements_;
 };
 
-// One who takes part: `reset` is not timed.
+// A method to time. `reset` is not timed.
 struct Runner {
   const char* name;
   std::function<void()> reset;
   std::function<void()> run;
 };
 
-// In turn, the first of them against each of the others round by round.
+// Times the runners in turn. Compares the first with each of the others, round by round.
 inline void Compete(const std::vector<Runner>& runners, int rounds, Json& row) {
   std::vector<std::vector<double>> seconds(runners.size());
-  for (int round = -1; round < rounds; ++round) {  // the first warms up
+  for (int round = -1; round < rounds; ++round) {  // the first is a warm-up
     for (size_t r = 0; r < runners.size(); ++r) {
       runners[r].reset();
       CheckCuda(cudaDeviceSynchronize());
@@ -147,8 +147,8 @@ inline std::vector<MatrixShape> UniformShapes(int count, int least, int largest)
   return shapes;
 }
 
-// The building blocks of irr_lu, each by itself, as the paper measures them: a list of records for
-// each in `result`, which is written to `output` behind every one.
+// Measures each building block of irr_lu separately, as in the paper. Adds a list of records per
+// block to `result` and writes `result` to `output` after each of them.
 void BenchIrrBlocks(Json& result, const std::string& output);
 
 }  // namespace crout

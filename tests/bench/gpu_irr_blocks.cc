@@ -1,7 +1,7 @@
-// The building blocks of irr_lu as the paper measures them (irregular_batch.h names it), in
-// float64, with its counts of operations: triangular solves and products beside cuBLAS's call for
-// each member in 16 streams, panels in registers beside panels column by column, and interchanges
-// rehearsed beside one launch for each row.
+// The building blocks of irr_lu, measured as in the paper (named in irregular_batch.h), in float64
+// and with its operation counts: triangular solves and products beside one cuBLAS call per member
+// in 16 streams, panels in registers beside panels column by column, and combined interchanges
+// beside one launch per row.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
@@ -34,7 +34,7 @@ class Stream {
   ~Stream() { cudaStreamDestroy(stream_); }
   Stream(const Stream&) = delete;
   cudaStream_t get() const { return stream_; }
-  // What was enqueued has worked.
+  // Checks a launch and waits for it.
   void Await(cudaError_t enqueued) const {
     CheckCuda(enqueued);
     CheckCuda(cudaStreamSynchronize(stream_));
@@ -44,7 +44,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// cuBLAS, with a handle for each of the streams.
+// A cuBLAS handle for each stream.
 class CublasStreams {
  public:
   CublasStreams() {
@@ -58,7 +58,7 @@ class CublasStreams {
   }
   CublasStreams(const CublasStreams&) = delete;
 
-  // `call(handle, i)` for every member, then waits for all.
+  // Calls `call(handle, i)` for every member, then waits for all streams.
   template <class F>
   void ForEach(size_t members, F call) const {
     for (size_t i = 0; i < members; ++i) {
@@ -72,7 +72,7 @@ class CublasStreams {
   cublasHandle_t handles_[kStreams] = {};
 };
 
-// All members, those with the most to do first.
+// All members, in descending order of work.
 class Members {
  public:
   explicit Members(const std::vector<double>& work)
@@ -96,13 +96,14 @@ double Sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// Gflop/s of a row's runner.
+// Adds the Gflop/s of a runner to its row.
 void AddRate(const char* runner, double flops, Json& row) {
   const std::string name = runner;
   row[name + "_gflops"] = flops / row[name + "_ms"].get<double>() * 1e-6;
 }
 
-// The largest |b - T x| / (|T| |x|) of all members, in Frobenius norms: T unit lower triangular.
+// Returns the largest |b - T x| / (|T| |x|) of all members, in Frobenius norms, where T is unit
+// lower triangular.
 double LargestError(const Batch& t, const Batch& b, const std::vector<double>& t_values,
                     const std::vector<double>& b_values, const std::vector<double>& x_values) {
   double largest = 0;
@@ -208,7 +209,8 @@ Json BenchPanels() {
   return rows;
 }
 
-// 1-based, for the first `count` rows of each member: any row at or below, or none but themselves.
+// Returns 1-based interchanges. The first `count` rows of each member are exchanged with a random
+// row at or below, or with themselves if `on_diagonal`.
 std::vector<int64_t> Interchanges(const Batch& a, int count, bool on_diagonal) {
   std::mt19937_64 random(3);
   std::vector<int64_t> ipiv(static_cast<size_t>(a.view().extent.diagonals));
@@ -222,7 +224,7 @@ std::vector<int64_t> Interchanges(const Batch& a, int count, bool on_diagonal) {
   return ipiv;
 }
 
-// Of one panel of 32 rows, in all columns of square members.
+// Interchanges of one panel of 32 rows, applied to all columns of square members.
 Json BenchLaswp() {
   constexpr int kHeight = 32;
   const Stream stream;
@@ -250,7 +252,7 @@ Json BenchLaswp() {
         }
         stream.Await(cudaSuccess);
       };
-      const auto reset = [] {};  // A matrix whose rows were exchanged does as well.
+      const auto reset = [] {};  // exchanged rows do not affect the timing
       Json row = {{"members", shapes.size()},
                   {"largest", largest},
                   {"pivots", on_diagonal ? "on the diagonal" : "anywhere"}};

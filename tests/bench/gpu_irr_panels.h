@@ -9,8 +9,8 @@
 
 namespace crout {
 
-// As cuda::LaunchIrrGetf2 from the first column on, but column by column in the GPU's memory,
-// however few rows there are.
+// Like cuda::LaunchIrrGetf2 from the first column on, but always column by column in the GPU's
+// memory, even for few rows.
 cudaError_t LaunchGetf2ByColumns(const cuda::IrrLuBatch<double>& batch,
                                  const cuda::IrrMembers& members, cudaStream_t stream);
 

@@ -1,10 +1,11 @@
-// The iterative Crout method beside cuSOLVER's getrf on the same inputs, in turn. Prints one JSON
-// object: gpu_iterative_bench [--largest=N] [--warm-largest=N] [--published-to=N] [--section=S]
-// [--warm-section=S] [--rounds=R]
+// Compares the iterative Crout method with cuSOLVER's getrf on the same inputs, in turn. Prints one
+// JSON object:
+//   gpu_iterative_bench [--largest=N] [--warm-largest=N] [--published-to=N] [--section=S]
+//                       [--warm-section=S] [--rounds=R]
 //
-// Cold: the dense matrices of L. M. Cejka, Parallel Computation of LU Decomposition on GPUs (CTU in
-// Prague, 2023), made anew by their description, tolerance 0; the published section size beside
-// the default. Warm: sequences of diagonally dominant matrices, tolerance 1e-10.
+// Cold: dense matrices that follow the description in L. M. Cejka, Parallel Computation of LU
+// Decomposition on GPUs (CTU in Prague, 2023), with tolerance 0 and with the published and the
+// default section size. Warm: sequences of diagonally dominant matrices with tolerance 1e-10.
 
 #include <cmath>
 #include <cstring>
@@ -71,7 +72,7 @@ void Step(std::vector<double>& a, double change, uint64_t seed) {
   }
 }
 
-// One matrix on the device and what its factorizations need.
+// One matrix on the device and the buffers for its factorizations.
 class Case {
  public:
   Case(ExecutionContext& context, int64_t n, DType dtype)
@@ -104,7 +105,7 @@ class Case {
     run.workspace = Allocate(Check(run.algorithm->WorkspaceBytes(dtype_, n_, parameters)));
     return run;
   }
-  // Times the factorization alone; the first is not counted.
+  // Times the factorization alone. Unless `count`, the time is discarded.
   void Factor(Run& run, bool count) {
     const std::span<std::byte> workspace(run.workspace.data(), run.workspace.size());
     Check(context_.ops().CopyOnDevice(a_.data(), run.lu.data(), a_.size()));
@@ -122,8 +123,8 @@ class Case {
     return {View(run.lu), run.ipiv.as<int64_t>(), run.algorithm->traits().unit_diagonal};
   }
   double Ratio(const Run& run) { return FactorRatioOnDevice(context_, View(a_), Factors(run)); }
-  // Backward error of a solve with one right-hand side of ones, before and after one step of
-  // refinement.
+  // Returns the backward error of a solve with a right-hand side of ones, before and after one step
+  // of refinement.
   std::vector<double> SolveErrors(const Run& run);
 
  private:
@@ -310,7 +311,7 @@ int Main(const Options& options) {
       std::cerr << result["warm"].back().dump() << "\n";
     }
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

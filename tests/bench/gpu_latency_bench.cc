@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kRounds = 301;
 
-// cusolverDnXgetrf and a wait for it, everything allocated before.
+// cusolverDnXgetrf and a wait for it, with all memory allocated beforehand.
 class BareGetrf {
  public:
   BareGetrf(ExecutionContext& context, const DeviceMatrix& matrix)
@@ -43,7 +43,7 @@ class BareGetrf {
   Buffer ipiv_;
 };
 
-// The job on a matrix that lies in device memory.
+// Returns the seconds of the job on a matrix in device memory.
 double FromDevice(ExecutionContext& context, const DeviceMatrix& matrix) {
   Buffer upload = matrix.Copy(context);
   Check(context.Synchronize());
@@ -51,7 +51,8 @@ double FromDevice(ExecutionContext& context, const DeviceMatrix& matrix) {
   return Time([&] { result = FactorOnce(context, std::move(upload), matrix.shape()); });
 }
 
-// From the moment that the last byte is in staging memory: its copy to the device and the job.
+// Returns the seconds from the last byte's arrival in staging memory: its copy to the device, and
+// the job.
 double FromLastByte(ExecutionContext& context, const DeviceMatrix& matrix) {
   Buffer upload = Check(context.device().memory().Allocate(matrix.bytes()));
   auto uploader = Check(context.device().StartUpload({upload.data(), upload.size()}));
@@ -77,7 +78,7 @@ nlohmann::json BenchLatency(Device& device) {
     std::vector<double> bare_times;
     std::vector<double> device_times;
     std::vector<double> upload_times;
-    for (int round = -20; round < kRounds; ++round) {  // the first are not counted
+    for (int round = -20; round < kRounds; ++round) {  // the first are warm-up
       const double times[] = {bare.Run(), FromDevice(*context, matrix),
                               FromLastByte(*context, matrix)};
       if (round < 0) continue;

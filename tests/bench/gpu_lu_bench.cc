@@ -1,5 +1,6 @@
-// crout_lu beside cuSOLVER's getrf on the same matrices, in turn, so that clocks and neighbours
-// touch both alike. Prints one JSON object: gpu_lu_bench [N ...]
+// Compares crout_lu with cuSOLVER's getrf on the same matrices, in turn, so that clock changes and
+// other load affect both alike. Prints one JSON object.
+//   gpu_lu_bench [N ...]
 #include <algorithm>
 #include <complex>
 #include <cstdlib>
@@ -23,15 +24,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kOrders[] = {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 40960};
-constexpr int64_t kPortableLargest = 8192;  // it is far behind by then
+constexpr int64_t kPortableLargest = 8192;  // too slow beyond
 constexpr int64_t kLargestComplex = 16384;
-// And beyond: no room to check the factor; beside cuBLAS's product instead, in float64.
+// From this order on the factor is not checked, for lack of memory. cuBLAS's product in float64 is
+// measured instead.
 constexpr int64_t kHuge = 40960;
 constexpr LuShape kRectangles[] = {{8192, 256}, {32768, 256}, {65536, 512}, {1024, 8192}};
 
 int Rounds(int64_t n) { return n <= 2048 ? 11 : n <= 8192 ? 7 : n <= 16384 ? 5 : 3; }
 
-// The vendor's time over ours, round by round: median, least and greatest.
+// Adds our median time, and the median, smallest and largest ratio of the vendor's time to ours.
 void PutRatios(const std::vector<double>& vendor, const std::vector<double>& ours,
                const std::string& name, Json& row) {
   std::vector<double> ratios(vendor.size());
@@ -43,7 +45,7 @@ void PutRatios(const std::vector<double>& vendor, const std::vector<double>& our
   row[name + "_greatest"] = *greatest;
 }
 
-// TFLOP/s of cuBLAS's product of the factor and itself.
+// Returns the TFLOP/s of cuBLAS for the product of the factor with itself.
 double ProductTflops(LuInput<double>& input) {
   cuda::Context& context = input.context();
   const MatrixView<double> a = input.a();
@@ -78,7 +80,7 @@ Json BenchShape(cuda::Context& context, const cuda::LuPanelKernels& kernels,
   double vendor_ratio = 0;
   double factor_ratio = 0;
   const int rounds = Rounds(columns);
-  for (int round = -1; round < rounds; ++round) {  // the first warms up
+  for (int round = -1; round < rounds; ++round) {  // the first is a warm-up
     const double vendor = input.Factor([&] { getrf(); });
     if (checks && round == -1) vendor_ratio = input.FactorRatio();
     const double own = input.Factor([&] { crout_lu(); });
@@ -138,7 +140,7 @@ int Main(int argc, char** argv) {
     result["rectangular"].push_back(BenchShape<double>(context, kernels, portable, shape));
   }
   result["gallery"] = BenchLuGallery(context, kernels);
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// In one block and with look-ahead.
+// One order within a single block, one with look-ahead.
 constexpr int64_t kOrders[] = {1000, 3000};
 
 template <class T>

@@ -1,4 +1,4 @@
-// The accuracy of crout_lu beside getrf's on the gallery of the tests.
+// Compares the accuracy of crout_lu and getrf on the test gallery.
 #ifndef CROUT_TESTS_BENCH_GPU_LU_GALLERY_H_
 #define CROUT_TESTS_BENCH_GPU_LU_GALLERY_H_
 
@@ -8,7 +8,7 @@
 
 namespace crout {
 
-// A record for every kind, type and order: factor ratio, pivot growth and info of either.
+// Returns a record for every kind, type and order: factor ratio, pivot growth and info of both.
 nlohmann::ordered_json BenchLuGallery(cuda::Context& context, const cuda::LuPanelKernels& kernels);
 
 }  // namespace crout

@@ -1,5 +1,6 @@
-// What bounds crout_lu: the kernels of one factorization by name and lane, as CUPTI saw them.
-// Prints one JSON object: gpu_lu_profile [N ...]
+// Profiles crout_lu: the kernels of one factorization by name and stream, as recorded by CUPTI.
+// Prints one JSON object.
+//   gpu_lu_profile [N ...]
 #include <cupti.h>
 #include <cxxabi.h>
 
@@ -24,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLeastShare = 0.01;  // of the time, to be told
+constexpr double kLeastShare = 0.01;  // least share of the time for a kernel to be listed
 constexpr int64_t kOrders[] = {512, 1024, 2048, 4096, 8192, 16384};
 
 void CheckCupti(CUptiResult result) {
@@ -42,7 +43,8 @@ struct Kernel {
   double end;
 };
 
-// "LuPanelKernel" of a mangled name; the vendor's have names of their own for every shape.
+// Returns "LuPanelKernel" for its mangled name. The vendor's kernels have different names for every
+// shape.
 std::string ShortName(const char* mangled) {
   const std::unique_ptr<char, decltype(&std::free)> demangled(
       abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr), &std::free);
@@ -77,7 +79,7 @@ void CUPTIAPI TakeBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t va
   std::free(buffer);
 }
 
-// A kernel that starts while the one before it in its stream ends counts from that one's end on.
+// A kernel that starts before the previous one in its stream has ended counts from that end on.
 template <class T>
 Json Profile(cuda::Context& context, const cuda::LuPanelKernels& kernels, int64_t n) {
   LuInput<T> input(context, {n, n}, Uniform<T>(n * n));
@@ -157,7 +159,7 @@ int Main(int argc, char** argv) {
     add(Profile<std::complex<float>>(cuda::Context::From(*owned), kernels, n));
     add(Profile<std::complex<double>>(cuda::Context::From(*owned), kernels, n));
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

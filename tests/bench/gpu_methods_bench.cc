@@ -1,5 +1,5 @@
-// Our direct methods beside the vendor's, on the same matrices in one run: one round of each after
-// the other, so that clocks and neighbours touch all alike.
+// Compares our direct methods with the vendor's on the same matrices, in turn, so that clock
+// changes and other load affect all alike.
 #include <algorithm>
 #include <complex>
 #include <cstdlib>
@@ -54,7 +54,7 @@ nlohmann::ordered_json BenchFactor(ExecutionContext& context, int64_t n) {
   const Buffer ipiv = Check(memory.Allocate(n * sizeof(int64_t)));
   Check(context.ops().CopyToDevice(host.data(), random.data(), bytes));
   Check(context.Synchronize());
-  // No method needs pivots then.
+  // Make the matrix diagonally dominant, so that no method needs pivoting.
   for (int64_t i = 0; i < n; ++i) host[i + i * n] += static_cast<RealPart<T>>(n);
   Check(context.ops().CopyToDevice(host.data(), dominant.data(), bytes));
   Check(context.Synchronize());
@@ -86,7 +86,7 @@ nlohmann::ordered_json BenchFactor(ExecutionContext& context, int64_t n) {
   return row;
 }
 
-// n right-hand sides; the backward error shows that it did solve.
+// Solves with n right-hand sides. The backward error verifies the solution.
 nlohmann::ordered_json BenchSolve(ExecutionContext& context, int64_t n) {
   constexpr DType kType = DType::kFloat64;
   Device& device = context.device();
@@ -163,12 +163,13 @@ int Main(int argc, char** argv) {
     result["factor"].push_back(BenchFactor<std::complex<double>>(*context, n));
     result["factor"].push_back(BenchFactor<std::complex<float>>(*context, n));
     result["solve"].push_back(BenchSolve(*context, n));
-    // Halves, and nearly all of it: an interior and its boundary.
+    // Leading blocks of half the order, and of nearly all of it, like the interior of a domain with
+    // a boundary.
     for (const int64_t leading : {n / 2, n - n / 16}) {
       result["schur"].push_back(BenchSchur(*context, n, leading));
     }
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

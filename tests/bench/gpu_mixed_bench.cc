@@ -1,7 +1,8 @@
-// From a float64 or complex128 matrix in device memory to a solution as accurate as that, one
-// right-hand side: by a factor in the matrix's type, in single precision, with single TF32
-// products, and in what `auto` takes, beside cuSOLVER's getrf and getrs; one round of each after
-// the other. Prints one JSON object: gpu_mixed_bench [--complex] [N ...]
+// Measures the way from a float64 or complex128 matrix in device memory to a solution of that
+// accuracy, for one right-hand side: with a factor in the matrix's type, in single precision, in
+// single precision with TF32 products, and as chosen by `auto`, beside cuSOLVER's getrf and getrs,
+// in turn. Prints one JSON object.
+//   gpu_mixed_bench [--complex] [N ...]
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -29,9 +30,9 @@ constexpr int kMostCorrections = 100;
 
 struct Family {
   const char* name;
-  double shift;  // of the diagonal, in radii of the random matrix's eigenvalues
+  double shift;  // of the diagonal, in spectral radii of the random matrix
 };
-// Without a shift the condition is about n; with this one some tens.
+// The condition number is about n without a shift, and some tens with this one.
 constexpr Family kFamilies[] = {{"random", 0}, {"shifted", 1.2}};
 
 enum class Way : uint8_t { kVendor, kWide, kWidePrepared, kSingle, kTf32, kAuto };
@@ -59,7 +60,7 @@ class Bench {
         n_(n),
         b_(Uniform<double>(reals_ * n)),
         x_(reals_ * n) {
-    // A complex number is two real ones, side by side.
+    // A complex number is stored as two real ones.
     std::vector<double> a = Uniform<double>(reals_ * n * n);
     const double radius = std::sqrt(static_cast<double>(reals_ * n) / 3);
     for (int64_t j = 0; j < n; ++j) a[reals_ * (j + j * n)] += family.shift * radius;
@@ -90,9 +91,9 @@ class Bench {
     return copy;
   }
 
-  // The routines alone: no residual, nothing kept.
+  // Runs the routines alone: no residual, and nothing is kept.
   Run Vendor();
-  // As the daemon's calls do it: statistics, probe, residual, X to the host.
+  // Runs the jobs as the daemon does: statistics, probe, residual, X to the host.
   Run Ours(Way way);
   FactorizeOptions Options(DType dtype, bool prepare, bool tf32);
   DType low_type() const { return IsComplex(dtype_) ? DType::kComplex64 : DType::kFloat32; }
@@ -100,7 +101,7 @@ class Bench {
 
   ExecutionContext& context_;
   const DType dtype_;
-  const int64_t reals_;  // of an element
+  const int64_t reals_;  // real numbers per element
   const int64_t n_;
   size_t bytes_ = 0;
   std::vector<double> b_;
@@ -142,7 +143,7 @@ Run Bench::Vendor() {
   return run;
 }
 
-// What it is factored in.
+// Returns the precision of the factor.
 FactorPrecision Bench::PrecisionOf(Way way) {
   switch (way) {
     case Way::kSingle:
@@ -246,7 +247,7 @@ int Main(int argc, char** argv) {
       std::cerr << n << " " << family.name << "\n";
     }
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -1,6 +1,7 @@
-// What the probe of a factor (kernels/factor_probe.h) adds to its factorization on a GPU. With and
-// without take turns, as Factorize enqueues them: one line for each order and type, with medians
-// and ranges over the rounds. gpu_probe_bench [N ...]
+// Measures the cost that the probe of a factor (kernels/factor_probe.h) adds to its factorization
+// on a GPU. Factorizations with and without a probe, enqueued as in Factorize, take turns. Prints
+// one line for each order and type, with medians and ranges over the rounds.
+//   gpu_probe_bench [N ...]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +19,7 @@ namespace {
 
 int Rounds(int64_t n) { return n <= 1024 ? 51 : n <= 4096 ? 21 : 11; }
 
-// Median and range, of seconds in milliseconds.
+// Formats the median and range of seconds in milliseconds.
 std::string Range(const std::vector<double>& values, double factor) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   char text[64];
@@ -46,7 +47,8 @@ void BenchProbe(ExecutionContext& context, int64_t n) {
   const bool unit_in_u = algorithm.traits().unit_diagonal == UnitDiagonal::kU;
   const FactorProbe probe = {n, ProbeScale(1), work.as<double>()};
 
-  // Seconds of one or both parts, with `with` or without a probe.
+  // Returns the seconds of factorization and inspection, or of the inspection alone. `with` may be
+  // no probe.
   const auto time = [&](bool factors, const FactorProbe& with) {
     if (factors) Check(ops.CopyOnDevice(matrix.data(), lu.data(), bytes));
     Check(context.Synchronize());
@@ -61,11 +63,11 @@ void BenchProbe(ExecutionContext& context, int64_t n) {
     });
   };
   std::vector<double> without;
-  std::vector<double> added;  // by the probe to the factorization
-  std::vector<double> alone;  // its kernels beyond the inspection
+  std::vector<double> added;  // cost added to the factorization
+  std::vector<double> alone;  // cost added to the inspection
   std::vector<double> shares;
-  for (int round = -3; round < Rounds(n); ++round) {  // some to warm up
-    // Either goes first as often.
+  for (int round = -3; round < Rounds(n); ++round) {  // the first are warm-up
+    // Alternate which one runs first.
     double plain = round % 2 == 0 ? time(true, {}) : 0;
     const double probed = time(true, probe);
     if (plain == 0) plain = time(true, {});

@@ -1,4 +1,4 @@
-// Schur complements as the service computes them, beside the vendor's routines for their steps.
+// Compares the service's Schur complements with the vendor's routines for their steps.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -20,7 +20,7 @@ constexpr DType kType = DType::kFloat64;
 
 bool Never() { return false; }
 
-// One matrix and the leading block's order, by the vendor's routines and by ours.
+// One matrix and leading order, for the vendor's routines and for ours.
 class SchurCase {
  public:
   SchurCase(ExecutionContext& context, int64_t n, int64_t leading)
@@ -40,8 +40,8 @@ class SchurCase {
                                    Check(options_.solver->WorkspaceBytes(kType, k_, n - k_))));
   }
 
-  // getrf of A11, trsm with A12 and gemm, on blocks of one copy of A, which S overwrites: without
-  // checks, statistics, or anything that could be kept.
+  // Times getrf of A11, trsm with A12 and gemm on blocks of one copy of A, which S overwrites.
+  // There are no checks and no statistics, and nothing could be kept.
   double TimeVendor() {
     const Buffer a = Copy();
     const std::span<std::byte> work(workspace_.data(), workspace_.size());

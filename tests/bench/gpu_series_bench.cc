@@ -1,4 +1,4 @@
-// series_bench.cc on the first GPU.
+// Runs series_bench.cc on the first GPU.
 #include <memory>
 
 #include "kernels/cuda/device/cuda_device.h"

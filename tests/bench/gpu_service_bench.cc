@@ -1,5 +1,6 @@
-// Benchmarks of the GPU as the service uses it. Prints one JSON object, with the device, the commit
-// and the date: gpu_service_bench > result.json
+// Measures the parts of the service on a GPU. Prints one JSON object with the device, the commit
+// and the date.
+//   gpu_service_bench > result.json
 
 #include <iostream>
 
@@ -20,7 +21,7 @@ int Main() {
   result["concurrency"] = BenchConcurrency(*device);
   result["upload"] = BenchUpload(*device);
   result["solvers"] = BenchSolvers(*device);
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

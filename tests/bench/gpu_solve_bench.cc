@@ -1,5 +1,5 @@
-// Solves with a prepared factor beside cusolverDnXgetrs, on the same factor in one run: one round
-// of each after the other, so that clocks and neighbours touch all alike. Prints one JSON object.
+// Compares solves with a prepared factor with cusolverDnXgetrs on the same factor, in turn, so that
+// clock changes and other load affect all alike. Prints one JSON object.
 #include <algorithm>
 #include <functional>
 #include <iostream>
@@ -27,14 +27,14 @@ Spread SpreadOf(const std::vector<double>& values) {
   return {Median(values), *least, *most};
 }
 
-// Round by round.
+// Returns the ratios of each round.
 std::vector<double> Ratios(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> ratios(a.size());
   std::transform(a.begin(), a.end(), b.begin(), ratios.begin(), std::divides<>());
   return ratios;
 }
 
-// Bytes per second that a copy inside the device reads and writes together.
+// Returns the bytes per second that a copy within the device reads and writes in total.
 double CopyBandwidth(ExecutionContext& context) {
   constexpr size_t kBytes = size_t{2} << 30;
   MemoryResource& memory = context.device().memory();
@@ -51,7 +51,7 @@ double CopyBandwidth(ExecutionContext& context) {
   return 2 * static_cast<double>(kBytes) / Median(seconds);
 }
 
-// What one order's solves share.
+// Data shared by the solves of one order.
 class Bench {
  public:
   Bench(ExecutionContext& context, int64_t n, double bandwidth)
@@ -78,7 +78,8 @@ class Bench {
   AnyMatrix Columns(const Buffer& buffer, int64_t nrhs) const {
     return {buffer.data(), DType::kFloat64, n_, nrhs, n_};
   }
-  // x := op(A)^-1 b, and the residual as well where wanted; until the device is done.
+  // Returns the seconds of x := op(A)^-1 b, plus the residual if `residual`, until the device is
+  // done.
   double Seconds(const TriangularSolver& solver, Op op, int64_t nrhs, bool residual);
   double BackwardError(const TriangularSolver& solver, Op op, int64_t nrhs) {
     (void)Seconds(solver, op, nrhs, true);
@@ -146,7 +147,7 @@ nlohmann::ordered_json Bench::Solve(int64_t nrhs, Op op) {
     workspace = std::max(workspace, Check(solver->WorkspaceBytes(DType::kFloat64, n_, nrhs)));
   }
   workspace_ = Allocate(workspace);
-  // From the middle of a column on: no solution is a unit vector.
+  // b starts in the middle of a column, so that no solution is a unit vector.
   Check(context_.ops().CopyOnDevice(factor_.matrix().as<double>() + n_ / 2, b_.data(), bytes));
   std::vector<double> ours, getrs, verified;
   for (int round = -kWarmUps; round < kRounds; ++round) {
@@ -196,7 +197,7 @@ int Main() {
       for (const int64_t nrhs : kColumns) result["cached"].push_back(bench.Solve(nrhs, op));
     }
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -15,7 +15,7 @@ double MedianSeconds(ExecutionContext& context, const TriangularSolver& solver,
       Check(memory.Allocate(Check(solver.WorkspaceBytes(DType::kFloat64, n, nrhs))));
   const AnyMatrix b{rhs.data(), DType::kFloat64, n, nrhs, n};
   std::vector<double> times;
-  for (int round = -2; round < kRounds; ++round) {  // the first are not counted
+  for (int round = -2; round < kRounds; ++round) {  // the first are warm-up
     Check(context.ops().CopyOnDevice(factor.lu.data, rhs.data(),
                                      std::min(rhs.size(), n * n * sizeof(double))));
     Check(context.Synchronize());

@@ -1,12 +1,12 @@
-// Sparse LU on the GPU: the multifrontal method's analysis, numeric phase and solves, beside
-// NVIDIA's cuDSS in turn where its library is found, and the method's fronts one by one through
+// Measures sparse LU on the GPU: analysis, numeric phase and solves of the multifrontal method, in
+// turn with NVIDIA's cuDSS if its library is found, and the method's fronts one by one through
 // cuSOLVER and cuBLAS.
 //   gpu_sparse_bench [OPTION ...] [grid2d_M | grid3d_M | maxwell_R | FILE ...]
-//     --rounds=5           of everything but analyses, of which there are three
-//     --seconds=220        no matrix is begun later than so many after the start
-//     --fronts=NAME,...    matrices whose levels are timed, and fronts taken one by one; maxwell_5
-//     --peer=MODE,...      cuDSS as it is by default, and deterministic; default,deterministic
-//     --output=RESULT.json written anew after each matrix; standard output, at the end
+//     --rounds=5           rounds of everything except analyses, of which there are three
+//     --seconds=220        start no matrix later than this many seconds after the start
+//     --fronts=NAME,...    matrices whose levels and single fronts are timed (maxwell_5)
+//     --peer=MODE,...      modes of cuDSS (default,deterministic)
+//     --output=RESULT.json rewritten after each matrix (standard output, at the end)
 // FILE: one of the shared real matrices, by its name in their index.
 #include <algorithm>
 #include <chrono>
@@ -46,7 +46,7 @@ constexpr auto kNeverStop = [] { return false; };
 constexpr int64_t kManyRhs = 16;
 constexpr int kAnalyses = 3;
 constexpr int kFrontRounds = 3;
-// A matrix that is factored in less takes more rounds, to tell it from noise.
+// Matrices that are factored in less time get more rounds, because their times are noisier.
 constexpr double kShortSeconds = 0.01;
 constexpr int kTimesAsOften = 5;
 constexpr std::string_view kDeterministic = "deterministic";
@@ -70,7 +70,7 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Exits for one that is not understood.
+// Exits if an argument is invalid.
 Arguments Parse(int argc, char** argv) {
   Arguments arguments;
   std::vector<std::string> names;
@@ -101,7 +101,7 @@ Arguments Parse(int argc, char** argv) {
   return arguments;
 }
 
-// n x kManyRhs, the first of ones.
+// Returns n x kManyRhs values; the first column is ones.
 std::vector<double> RightHandSides(int64_t n) {
   std::vector<double> b(n * kManyRhs);
   for (int64_t j = 0; j < kManyRhs; ++j) {
@@ -116,7 +116,7 @@ std::vector<double> Column(const std::vector<double>& of, int64_t n, int64_t j) 
   return {of.begin() + j * n, of.begin() + (j + 1) * n};
 }
 
-// The largest of all columns.
+// Returns the largest backward error of all columns.
 double BackwardErrors(const AnySparse& a, const std::vector<double>& x,
                       const std::vector<double>& b) {
   double largest = 0;
@@ -127,7 +127,7 @@ double BackwardErrors(const AnySparse& a, const std::vector<double>& x,
   return largest;
 }
 
-// One matrix on the device, and what is done with it there.
+// One matrix on the device and the operations on it.
 class Contestant {
  public:
   Contestant(Device& device, const AnySparse& a) : device_(device), on_host_(a) {
@@ -140,14 +140,14 @@ class Contestant {
     }
   }
 
-  // Seconds, as those below.
+  // This and the following functions return seconds.
   double Analyze() {
     AnalysisOptions options;
     options.ordering_program = OrderingProgram();
     return Time([&] { analysis = Check(crout::Analyze(on_host_, options, kNeverStop)); });
   }
 
-  // Once there is an analysis. b: n x kManyRhs.
+  // Call after Analyze(). b: n x kManyRhs.
   void Allocate(const std::vector<double>& b) {
     const DType dtype = on_host_.dtype;
     matrix_ = Put(on_host_.data, Check(SparseBytes(on_host_.n, on_host_.nonzeros, dtype)));
@@ -162,7 +162,7 @@ class Contestant {
     x_ = Check(device_.memory().Allocate(rhs_.size()));
   }
 
-  // Without a factor to begin with.
+  // Factors without an earlier factor.
   double Factor() {
     return Time([&] {
       summary = Check(lu_->Factor(*context_, analysis, on_device(), on_host_.dtype,
@@ -170,7 +170,7 @@ class Contestant {
                                   {workspace_.data(), workspace_.size()}, kNeverStop, nullptr));
     });
   }
-  // As the step of a series after that.
+  // Factors again with the previous factor, as in a step of a series.
   double FactorAgain() {
     return Time([&] {
       Check(lu_->FactorLike(*context_, analysis, on_device(), on_host_.dtype,
@@ -179,7 +179,7 @@ class Contestant {
     });
   }
 
-  // With what FactorAgain left.
+  // Solves with the factor of FactorAgain().
   double Solve(int64_t nrhs) {
     const AnyMatrix x = {x_.data(), on_host_.dtype, on_host_.n, nrhs, on_host_.n};
     const AnyMatrix b = {rhs_.data(), on_host_.dtype, on_host_.n, nrhs, on_host_.n};
@@ -195,7 +195,7 @@ class Contestant {
     });
   }
 
-  // Of the last solve.
+  // Returns the solutions of the last solve.
   std::vector<double> X() {
     std::vector<double> x(on_host_.n * kManyRhs);
     Check(context_->ops().CopyToHost(x_.data(), x.data(), x.size() * sizeof(double)));
@@ -203,7 +203,7 @@ class Contestant {
     return x;
   }
 
-  // Of another right-hand side.
+  // Returns the solution for another right-hand side.
   std::vector<double> SolutionOf(const std::vector<double>& b) {
     Check(context_->ops().CopyToDevice(b.data(), rhs_.data(), b.size() * sizeof(double)));
     Solve(1);
@@ -239,13 +239,13 @@ class Contestant {
   Buffer matrix_, factor_, next_, workspace_, solver_workspace_, rhs_, x_;
 };
 
-// One phase, by ours and by cuDSS in turn.
+// One phase, run in turn by our method and by cuDSS.
 struct Phase {
   const char* name;
   std::function<double()> ours;          // seconds
-  std::function<absl::Status()> theirs;  // none: ours alone
+  std::function<absl::Status()> theirs;  // empty: only ours
   std::vector<double> our_seconds = {}, their_seconds = {};
-  absl::Status status = absl::OkStatus();  // theirs; once it failed it is not called again
+  absl::Status status = absl::OkStatus();  // cuDSS's status; after a failure it is not called again
 
   void Run() {
     our_seconds.push_back(ours());
@@ -284,7 +284,7 @@ struct Phase {
   }
 };
 
-// All that is measured of one matrix.
+// All measurements of one matrix.
 class Case {
  public:
   Case(Device& device, const cuda::CudssLibrary* cudss, const Arguments& arguments,
@@ -315,8 +315,8 @@ class Case {
   }
 
  private:
-  // theirs: null for ours alone. The first of the modes measures everything, the others what
-  // depends on the mode.
+  // theirs: null to measure only our method. The first mode measures everything; the others measure
+  // what depends on the mode.
   void RunBeside(CudssSolver* theirs, const std::string& mode) {
     const bool first = !measured_;
     const auto by = [&](absl::Status (CudssSolver::*call)()) {
@@ -364,7 +364,7 @@ class Case {
     if (!checked.ok()) LeaveOut(mode, "checks", checked);
   }
 
-  // What ours came to.
+  // Adds the results of our method.
   void AddOurs(const Phase& analysis, const Phase& factor, const Phase& refactor,
                const Phase& solve, const Phase& solve_16, double error) {
     Add("cases", {{"matrix", name_},
@@ -384,7 +384,7 @@ class Case {
                   {"backward_error", error}});
   }
 
-  // What theirs came to, beside ours. all: it solved for all right-hand sides last.
+  // Adds the results of cuDSS beside ours. all: its last solve was for all right-hand sides.
   absl::Status CheckTheirs(CudssSolver& theirs, const std::string& mode, bool all, double error) {
     CROUT_ASSIGN_OR_RETURN(const cuda::CudssFindings found, theirs.Findings());
     CROUT_ASSIGN_OR_RETURN(const size_t bytes, theirs.DeviceBytes());
@@ -416,8 +416,8 @@ class Case {
     return testing::MaxwellTorus(std::atoi(name_.c_str() + name_.find('_') + 1));
   }
 
-  // With the right-hand side of a known field: the backward error of a solution, of one that was
-  // refined once, and how far that is from the field.
+  // Solves for the right-hand side of a known field. Adds the backward errors before and after one
+  // refinement, and the refined solution's distance from the field.
   template <class F>
   void SolveMaxwell(const std::string& method, F solve) {
     if (maxwell_rhs_.empty()) {
@@ -450,7 +450,7 @@ class Case {
         {{"matrix", name_}, {"what", what + " of cuDSS, " + mode}, {"why", status.ToString()}});
   }
 
-  // To that list of the result, and to who watches.
+  // Adds a row to a list of the result, and prints it on standard error.
   void Add(const char* list, Json row) {
     std::fprintf(stderr, "  %s %s\n", list, row.dump().c_str());
     result_[list].push_back(std::move(row));
@@ -475,7 +475,7 @@ int Main(int argc, char** argv) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   cuda::Options options;
-  options.memory_fraction = 0.5;  // cuDSS has the other half
+  options.memory_fraction = 0.5;  // the other half is for cuDSS
   const std::unique_ptr<Device> device = Check(cuda::MakeDevice(0, options));
   Json result = ResultHeader("gpu_sparse", device->info());
   result["rounds"] = arguments.rounds;
@@ -512,7 +512,7 @@ int Main(int argc, char** argv) {
   }
   result["seconds"] = spent();
   WriteResult(result, arguments.output);
-  if (arguments.output.empty()) std::printf("%s\n", result.dump(1).c_str());
+  if (arguments.output.empty()) std::fputs(FormatResult(result).c_str(), stdout);
   return 0;
 }
 

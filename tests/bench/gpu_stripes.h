@@ -1,4 +1,4 @@
-// Gauss-Jordan elimination by stripes of rows, as its source has it: to be measured beside ours.
+// Gauss-Jordan elimination by stripes of rows, as published, for comparison with ours.
 #ifndef CROUT_TESTS_BENCH_GPU_STRIPES_H_
 #define CROUT_TESTS_BENCH_GPU_STRIPES_H_
 
@@ -8,11 +8,11 @@
 
 namespace crout {
 
-// Solves [A b], n x (n + 1) by rows in device memory, which becomes [D y] with a diagonal D, and
-// leaves x = D^-1 y in `x`. Stripes of 32 rows, a stream for each, blocks of 32 x 32 threads, two
-// launches for each pivot and stripe; no pivoting, and y := p - y (a_pp / a_yp) for the row p of a
-// pivot and each other row y (E. Eyvazov, Gauss-Jordan Solver of Linear Equation Systems on GPU,
-// CTU 2021, section 6). Blocks until it is done.
+// Solves [A b], n x (n + 1) by rows in device memory. It becomes [D y] with a diagonal D, and `x`
+// receives D^-1 y. As in E. Eyvazov, Gauss-Jordan Solver of Linear Equation Systems on GPU (CTU
+// 2021), section 6: stripes of 32 rows with a stream each, blocks of 32 x 32 threads, two launches
+// per pivot and stripe, no pivoting, and y := p - y (a_pp / a_yp) for the pivot's row p and each
+// other row y. Blocks until it is done.
 cudaError_t SolveByStripes(double* ab, int64_t n, double* x);
 
 }  // namespace crout

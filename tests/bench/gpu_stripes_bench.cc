@@ -1,6 +1,6 @@
-// Gauss-Jordan elimination with one right-hand side: by stripes as published, ours, our echelon
-// form of [A b], and the vendor's getrf + getrs, in turn on the same matrices; and the last two of
-// ours on the host's cores.
+// Compares ways to solve for one right-hand side: published Gauss-Jordan elimination by stripes,
+// our Gauss-Jordan, our echelon form of [A b], and the vendor's getrf + getrs, in turn on the same
+// matrices. The last three also run on the host.
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -26,7 +26,7 @@ constexpr DType kType = DType::kFloat64;
 constexpr int kWarmUps = 1;
 constexpr int kRounds = 3;
 
-// [A b] with entries uniform in [1, 1000], the source's, by columns or by rows.
+// Returns [A b] with entries uniform in [1, 1000], as in the source, by columns or by rows.
 std::vector<double> System(int64_t n, bool by_rows) {
   std::mt19937_64 generator(n);
   std::uniform_real_distribution<double> entry(1, 1000);
@@ -54,7 +54,7 @@ class SolveBench {
         by_columns_(Upload(System(n, false))),
         by_rows_(Upload(System(n, true))) {}
 
-  // Medians, under `prefix`; `published`: the stripes too, on a GPU.
+  // Adds medians under `prefix`. `published`: also run the stripes, on a GPU.
   void Run(bool published, const std::string& prefix, nlohmann::ordered_json& row) {
     std::vector<Subject> subjects = Subjects();
     if (published) {
@@ -183,7 +183,7 @@ int Main(int argc, char** argv) {
     SolveBench(*host_context, n).Run(false, "host_", row);
     result["solve"].push_back(row);
   }
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -9,12 +9,12 @@ namespace crout {
 namespace {
 
 constexpr size_t kBytes = size_t{512} << 20;
-constexpr size_t kMessage = size_t{1} << 20;  // what arrives at once
+constexpr size_t kMessage = size_t{1} << 20;  // size of an arriving message
 constexpr int kRounds = 7;
 
 using Source = std::vector<std::byte>;
 
-// Receives into warm pinned memory, the same block again and again: as fast as receiving can be.
+// Receives into the same warm pinned block repeatedly: the fastest possible receive.
 double ReceiveAlone(const Source& source, const Buffer& pinned) {
   const size_t block = cuda::Options().upload_block_bytes;
   return Time([&] {
@@ -69,7 +69,7 @@ nlohmann::json BenchUpload(Device& device) {
   std::vector<double> receive;
   std::vector<double> copy;
   std::vector<double> both;
-  for (int round = -1; round < kRounds; ++round) {  // the first is not counted
+  for (int round = -1; round < kRounds; ++round) {  // the first is a warm-up
     const double together = Both(*context, source, destination);
     const double receive_alone = ReceiveAlone(source, pinned);
     const double copy_alone = CopyAlone(*context, pinned, destination);

@@ -1,27 +1,27 @@
-# The host's getrf beside OpenBLAS's: `ninja host_getrf_bench`, then run it.
+# Compares the host's getrf with OpenBLAS's. Build and run: `ninja host_getrf_bench`.
 add_executable(host_getrf_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_getrf_bench.cc")
 target_link_libraries(host_getrf_bench
   PRIVATE crout::host crout_blas crout_version crout_flags nlohmann_json::nlohmann_json)
-# Series by each strategy: `ninja host_series_bench`, then run it.
+# Time series by each strategy: `ninja host_series_bench`.
 add_executable(host_series_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_series_bench.cc"
   "${PROJECT_SOURCE_DIR}/tests/bench/series_bench.cc"
   "${PROJECT_SOURCE_DIR}/tests/bench/series_families.cc"
   "${PROJECT_SOURCE_DIR}/tests/bench/series_files.cc")
 target_link_libraries(host_series_bench
   PRIVATE crout::host crout::io crout_version crout_flags nlohmann_json::nlohmann_json)
-# Irregular batches beside loops of OpenBLAS's routines: `ninja host_irr_bench`, then run it.
+# Irregular batches beside loops of OpenBLAS's routines: `ninja host_irr_bench`.
 add_executable(host_irr_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_irr_bench.cc")
 target_link_libraries(host_irr_bench
   PRIVATE crout::host crout_blas crout_version crout_flags nlohmann_json::nlohmann_json
   OpenMP::OpenMP_CXX)
-# Sequences of matrices of one pattern beside KLU: `ninja host_sparse_series_bench`, then run it.
+# Sequences of matrices with one pattern, beside KLU: `ninja host_sparse_series_bench`.
 add_executable(host_sparse_series_bench
   "${PROJECT_SOURCE_DIR}/tests/bench/host_sparse_series_bench.cc")
 target_link_libraries(host_sparse_series_bench
   PRIVATE crout::host crout::test_support crout_klu crout_version crout_flags
   nlohmann_json::nlohmann_json)
-# Sparse LU beside KLU, UMFPACK (GPL, in this program alone) and SuperLU: `ninja host_sparse_bench`,
-# then run it. Without UMFPACK there is no such program; without SuperLU it has no part.
+# Sparse LU beside KLU, UMFPACK (GPL, used in this program only) and SuperLU: `ninja
+# host_sparse_bench`. Requires UMFPACK; SuperLU is optional.
 find_library(CROUT_UMFPACK_LIBRARY umfpack)
 find_path(CROUT_UMFPACK_INCLUDE umfpack.h PATH_SUFFIXES suitesparse)
 find_library(CROUT_SUPERLU_LIBRARY superlu)

@@ -1,6 +1,7 @@
-// The host's getrf, by panels, beside one call of OpenBLAS's xGETRF, in turn on the same matrices;
-// then how long a factorization goes on after it was told to stop. Elapsed seconds count on an idle
-// machine, those of all threads on any: host_getrf_bench [ROUNDS [N ...]]
+// Compares the host's getrf, by panels, with one call of OpenBLAS's xGETRF, in turn on the same
+// matrices. Then measures how long a factorization continues after a stop request. Elapsed seconds
+// are meaningful on an idle machine only, processor seconds on any.
+//   host_getrf_bench [ROUNDS [N ...]]
 #include <lapacke.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ lapack_int CallGetrf(std::vector<double>& a, lapack_int n, lapack_int* ipiv) {
   return LAPACKE_dgetrf_work(LAPACK_COL_MAJOR, n, n, a.data(), n, ipiv);
 }
 
-// Both by one executor: the same threads.
+// Both variants run on one executor, and so on the same threads.
 template <class T>
 class Subject {
  public:
@@ -74,7 +75,7 @@ class Subject {
     });
   }
 
-  // Of `factor` with a fresh copy.
+  // Measures `factor` on a fresh copy.
   Spent Measure(const std::function<void()>& factor) {
     a_ = original_;
     const double processor = ProcessorSeconds();
@@ -104,7 +105,7 @@ void Print(const char* what, const std::vector<Spent>& panels, const std::vector
            double Spent::*seconds) {
   std::vector<double> ours;
   std::vector<double> theirs;
-  std::vector<double> ratios;  // round by round
+  std::vector<double> ratios;  // one per round
   for (size_t i = 0; i < panels.size(); ++i) {
     ours.push_back(panels[i].*seconds);
     theirs.push_back(at_once[i].*seconds);
@@ -123,8 +124,8 @@ void Compare(host::Executor& executor, ExecutionContext& context, int64_t n, int
   const auto at_once = [&] { subject.AtOnce(); };
   std::vector<Spent> panels;
   std::vector<Spent> whole;
-  for (int round = -1; round < rounds; ++round) {  // one to warm up
-    // Either goes first as often.
+  for (int round = -1; round < rounds; ++round) {  // the first is a warm-up
+    // Alternate which one runs first.
     std::vector<std::pair<std::function<void()>, std::vector<Spent>*>> turn = {{by_panels, &panels},
                                                                                {at_once, &whole}};
     if (round % 2 != 0) std::swap(turn[0], turn[1]);
@@ -140,7 +141,7 @@ void Compare(host::Executor& executor, ExecutionContext& context, int64_t n, int
   std::fflush(stdout);
 }
 
-// Told to stop after each of some shares of the time that the whole takes.
+// Requests a stop after each of several shares of the total time.
 template <class T>
 void Cancel(host::Executor& executor, ExecutionContext& context, int64_t n) {
   Subject<T> subject(executor, context, n);
@@ -178,7 +179,7 @@ int Main(int argc, char** argv) {
   if (argc > 2) orders.clear();
   for (int i = 2; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
   host::Executor executor(host::AvailableCores());
-  const std::unique_ptr<Device> device = host::MakeDevice({});  // for its context alone
+  const std::unique_ptr<Device> device = host::MakeDevice({});  // only for its context
   const auto context = Check(device->CreateContext());
   std::printf("%s, %d cores, Crout %s (%s)\n", host::ProcessorName().c_str(),
               host::AvailableCores(), CROUT_VERSION, CROUT_COMMIT);

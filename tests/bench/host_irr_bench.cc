@@ -1,6 +1,6 @@
-// irr_lu on the host beside a serial loop of LAPACK's getrf, and its solves beside one of getrs:
-// 1000 square members with orders uniform in [1, N]. In turn on the same matrices, round by round;
-// the ratio of a round says more than its seconds where other programs run.
+// Compares irr_lu on the host with a serial loop of LAPACK's getrf, and its solves with a loop of
+// getrs: 1000 square members with orders uniform in [1, N], in turn on the same matrices, round by
+// round. On a busy machine, the ratios of a round are more reliable than its seconds.
 //   host_irr_bench [ROUNDS [N ...]] > RESULT.json
 #include <omp.h>
 
@@ -26,7 +26,7 @@ namespace {
 constexpr int64_t kMembers = 1000;
 constexpr auto kNeverStop = [] { return false; };
 
-// Packed members with one random value after the other.
+// Packed members filled with random values.
 template <class T>
 class Batch {
  public:
@@ -62,7 +62,7 @@ class Batch {
 struct Contest {
   std::vector<double> ours;      // on all cores
   std::vector<double> one_core;  // ours
-  std::vector<double> loop;      // of LAPACK's
+  std::vector<double> loop;      // the loop of LAPACK
 };
 
 template <class T>
@@ -89,7 +89,7 @@ class Subject {
     });
   }
 
-  // With the factors that Factorizations left.
+  // Uses the factors from Factorizations().
   Contest Solves(int rounds, int64_t nrhs) {
     std::vector<MatrixShape> shapes = shapes_;
     for (MatrixShape& shape : shapes) shape.cols = nrhs;
@@ -119,8 +119,8 @@ class Subject {
   Contest Compete(int rounds, Batch<T>& batch, const std::function<void(host::Executor&)>& ours,
                   const std::function<void(int64_t)>& lapack) {
     Contest contest;
-    omp_set_num_threads(1);                          // of LAPACK in this thread
-    for (int round = -1; round < rounds; ++round) {  // one to warm up
+    omp_set_num_threads(1);                          // for LAPACK in this thread
+    for (int round = -1; round < rounds; ++round) {  // the first is a warm-up
       const auto take = [&](std::vector<double>& seconds, const std::function<void()>& run) {
         batch.Reset();
         const double spent = Time(run);
@@ -200,7 +200,7 @@ int Main(int argc, char** argv) {
       }
     });
   }
-  std::printf("%s\n", result.dump(1).c_str());
+  std::fputs(FormatResult(result).c_str(), stdout);
   return 0;
 }
 

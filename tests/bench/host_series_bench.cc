@@ -1,4 +1,4 @@
-// series_bench.cc on the host.
+// Runs series_bench.cc on the host.
 #include <memory>
 
 #include "kernels/host/device/host_device.h"

@@ -1,8 +1,8 @@
-// Sparse LU on the host by the method that `auto` chooses, beside UMFPACK, SuperLU (COLAMD) and KLU
-// with their defaults, on the same matrices in turn: a factorization with its analysis, a
-// factorization of the same pattern, a solve of one right-hand side.
-//   host_sparse_bench [ROUNDS [FAMILY ...]] > RESULT.json, families as
-//   tests/support/sparse_families.h
+// Compares sparse LU on the host, by the method that `auto` chooses, with UMFPACK, SuperLU (COLAMD)
+// and KLU with their defaults, in turn on the same matrices: a factorization with its analysis, a
+// factorization of the same pattern, and a solve for one right-hand side. Families are those of
+// tests/support/sparse_families.h.
+//   host_sparse_bench [ROUNDS [FAMILY ...]] > RESULT.json
 #include <omp.h>
 
 #include <algorithm>
@@ -33,14 +33,15 @@ namespace {
 
 constexpr auto kNeverStop = [] { return false; };
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
-// A library whose first factorization takes so many times ours has no part in the rounds.
+// A library whose first factorization takes longer than this multiple of ours is left out of the
+// rounds.
 constexpr double kHopeless = 10;
 
 enum Phase { kFactor, kRefactor, kSolve, kPhases };
 constexpr std::array<const char*, kPhases> kPhaseNames = {"factor", "refactor", "solve"};
 using Seconds = std::array<double, kPhases>;
 
-// What auto does with one matrix, without the service's checks of the result.
+// The work of `auto` on one matrix, without the service's checks of the result.
 class Ours {
  public:
   Ours(Device& device, const AnySparse& a)
@@ -62,7 +63,7 @@ class Ours {
                                          Span(next_), Span(workspace_), kNeverStop, nullptr));
     std::swap(factor_, next_);
   }
-  // Memory that Refactor and Solve need, which jobs reserve.
+  // Allocates memory for Refactor() and Solve(), which jobs reserve beforehand.
   void Prepare() {
     next_ = Check(device_.memory().Allocate(factor_.size()));
     FactorSummary made;
@@ -95,7 +96,7 @@ class Ours {
  private:
   static std::span<std::byte> Span(Buffer& buffer) { return {buffer.data(), buffer.size()}; }
 
-  // False where the method's pivots fill in too much.
+  // Returns false if the method's pivots cause too much fill-in.
   bool FactorBy(const SparseLu& method) {
     factor_ = Check(device_.memory().Allocate(Check(method.FactorBytes(analysis_, a_.dtype))));
     workspace_ = Check(
@@ -118,7 +119,7 @@ class Ours {
   double analysis_seconds_ = 0;
 };
 
-// One round of one solver; `prepare` between the factorization and the rest.
+// Runs one round of one solver. Calls `prepare` after the factorization.
 template <class Solver, class Prepare>
 Seconds RunOnce(Solver& solver, const std::vector<double>& b, std::vector<double>& x,
                 const Prepare& prepare) {
@@ -133,7 +134,7 @@ Seconds RunOnce(Solver& solver, const std::vector<double>& b, std::vector<double
 
 struct Contestant {
   std::vector<Seconds> rounds;
-  double error = 0;  // backward, of the last solve
+  double error = 0;  // backward error of the last solve
 
   double MedianOf(Phase phase) const {
     std::vector<double> values;
@@ -155,7 +156,7 @@ class Contest {
       if (libraries_[library.name].rounds.back()[kFactor] > bound)
         hopeless_.push_back(library.name);
     }
-    ours_.rounds.clear();  // those were to warm up
+    ours_.rounds.clear();  // these were warm-up
     for (auto& [library, contestant] : libraries_) {
       if (!std::ranges::count(hopeless_, library)) contestant.rounds.clear();
     }
@@ -167,7 +168,7 @@ class Contest {
     }
   }
 
-  // A record for each phase.
+  // Adds a record for each phase.
   void Describe(nlohmann::ordered_json& records, nlohmann::ordered_json& factors) const {
     for (const Phase phase : {kFactor, kRefactor, kSolve}) records.push_back(Describe(phase));
     nlohmann::ordered_json factor = {{"matrix", name_}};
@@ -197,7 +198,7 @@ class Contest {
     contestant.error = BackwardError(view, x, b_);
   }
 
-  // Our time in that of the fastest library, by rounds.
+  // Returns the ratio of our time to the fastest library's, round by round.
   std::vector<double> Ratios(Phase phase) const {
     std::vector<double> ratios;
     for (size_t round = 0; round < ours_.rounds.size(); ++round) {
@@ -257,7 +258,7 @@ int Main(int argc, char** argv) {
     contest.Run(rounds);
     contest.Describe(result["beside_libraries"], result["factors_beside_libraries"]);
   }
-  std::printf("%s\n", result.dump(1).c_str());
+  std::fputs(FormatResult(result).c_str(), stdout);
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// Sequences of matrices of one pattern on the host, step by step: what KLU's refactorization takes
-// by itself, as a method, in a job, and in a step of a series.
+// Measures sequences of matrices with one pattern on the host, step by step: KLU's refactorization
+// alone, as a method, in a job, and in a step of a series.
 //   host_sparse_series_bench [ROUNDS [SEQUENCE ...]] > RESULT.json
 // SEQUENCE: a folder of the shared real matrices whose files begin with J_.
 #include <klu.h>
@@ -46,7 +46,7 @@ std::vector<testing::PackedSparse> ReadSequence(const std::string& folder) {
   return steps;
 }
 
-// KLU with its defaults: its own ordering, of blocks along the diagonal.
+// Runs KLU with its defaults, including its own ordering of the diagonal blocks.
 void RunBare(const std::vector<testing::PackedSparse>& steps, Microseconds& times) {
   klu_common common;
   klu_defaults(&common);
@@ -95,7 +95,7 @@ SparseFactorizeOptions Options(const Device& device, const Analysis& analysis) {
   return options;
 }
 
-// The numeric phase alone, then as a job.
+// Runs the numeric phase alone, then as a job.
 void RunJobs(Device& device, const std::vector<testing::PackedSparse>& steps,
              const SparseFactorizePlan& plan, Microseconds& times) {
   const std::unique_ptr<ExecutionContext> context = Check(device.CreateContext());
@@ -208,7 +208,7 @@ int Main(int argc, char** argv) {
                                        {"series_step_us", Median(times.step)},
                                        {"worst_backward_error", error}});
   }
-  std::printf("%s\n", result.dump(1).c_str());
+  std::fputs(FormatResult(result).c_str(), stdout);
   return 0;
 }
 

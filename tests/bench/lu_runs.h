@@ -1,4 +1,4 @@
-// What the benchmarks of dense LU on a GPU factor, and with what.
+// Inputs and methods of the benchmarks of dense LU on a GPU.
 #ifndef CROUT_TESTS_BENCH_LU_RUNS_H_
 #define CROUT_TESTS_BENCH_LU_RUNS_H_
 
@@ -41,7 +41,7 @@ class LuInput {
   MatrixView<T> a() { return {a_.as<T>(), shape_.rows, shape_.cols, shape_.rows}; }
   int64_t* ipiv() { return ipiv_.as<int64_t>(); }
 
-  // Seconds of `enqueue` on a fresh copy until the device is done.
+  // Returns the seconds of `enqueue` on a fresh copy, until the device is done.
   double Factor(const std::function<void()>& enqueue) {
     Check(context_.ops().CopyOnDevice(original_.data(), a_.data(), bytes_));
     Check(context_.Synchronize());
@@ -51,11 +51,11 @@ class LuInput {
     });
   }
 
-  // Of the last factor, |PA - LU|_1 / (n |A|_1 eps).
+  // Returns |PA - LU|_1 / (n |A|_1 eps) of the last factor.
   double FactorRatio() {
     return FactorRatioOnDevice(context_, View(original_), {View(a_), ipiv(), UnitDiagonal::kL});
   }
-  // The largest element of its U over the matrix's.
+  // Returns the largest element of the last U over the matrix's.
   double Growth(double max_abs) {
     Check(context_.ops().InspectFactor(View(a_), /*unit_in_u=*/false, ipiv(), {}));
     Check(context_.Synchronize());
@@ -76,7 +76,7 @@ class LuInput {
   Buffer ipiv_;
 };
 
-// What the device holds at `from`, once everything enqueued is done.
+// Returns the value at `from` in device memory after all enqueued work.
 inline int ReadInt(cuda::Context& context, const int* from) {
   int value = 0;
   Check(context.ops().CopyToHost(from, &value, sizeof(value)));

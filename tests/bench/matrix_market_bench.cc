@@ -1,8 +1,8 @@
-// How fast Matrix Market text is read: bytes of text per second.
+// Measures the speed of reading Matrix Market text, in bytes of text per second.
 //
-// Argument 0 reads everything in one thread. With a pool of N threads the caller only copies, and
-// takes part once the last byte was given. MB/s/core: text over the processor time of all threads,
-// so that it holds on a machine that does other things too.
+// Argument 0 reads everything in one thread. With a pool of N threads, the calling thread only
+// copies, and helps to parse after the last byte. MB/s/core is text over the processor time of all
+// threads, which is meaningful even on a busy machine.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -26,7 +26,7 @@ constexpr int kPieceBytes = 1 << 20;
 constexpr int kEntries = 2000000;
 constexpr int kN = 20000;
 
-// Column by column, as files come: values with 17 digits ("%.17g"), or with few ("%.6g").
+// Returns entries by columns, as in typical files, with 17 digits ("%.17g") or few ("%.6g").
 std::string MakeCoordinateText(const char* format) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> normal;
@@ -87,7 +87,7 @@ void BM_Coordinate17DigitsGzip(benchmark::State& state) {
   Read(state, compressed, Text(0).size());
 }
 
-// What the calling thread itself spends on 1 MiB: a thread of the RPC layer waits this long.
+// The time of the calling thread for 1 MiB; a thread of the RPC layer waits this long.
 void BM_AppendAlone(benchmark::State& state) {
   ThreadPool pool(1);
   const std::string& text = Text(0);
@@ -100,7 +100,7 @@ void BM_AppendAlone(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text.size()));
 }
 
-// The lines alone, without copying, assembly or threads.
+// Parsing alone, without copying, assembly or threads.
 void BM_ParseSegment(benchmark::State& state) {
   const std::string& text = Text(static_cast<int>(state.range(0)));
   const size_t body = text.find('\n', text.find('\n') + 1) + 1;
@@ -127,7 +127,7 @@ BENCHMARK(BM_ParseSegment)->Arg(0)->Arg(1)->Arg(2);
 }  // namespace crout
 
 int main(int argc, char** argv) {
-  // With the date, which the framework adds, what every result tells.
+  // Add the context that every result has; the framework adds the date.
   benchmark::AddCustomContext("device", crout::host::ProcessorName());
   benchmark::AddCustomContext("commit", CROUT_COMMIT);
   benchmark::Initialize(&argc, argv);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Draws pictures of made-up results, and reads what they say: origins, limits, inaccurate points.
+"""Draws pictures of made-up results and checks their texts: origins, limits, inaccurate points.
 
-Ends with 77 where matplotlib, which the pictures need, is missing.
+Exits with 77 if matplotlib is missing.
 
 usage: pictures_test.py
 """
@@ -37,7 +37,7 @@ ITERATIONS = {"start": "cold", "section_size": 8, "sections": 2, "total_sweeps":
 
 
 def result(ratio):
-    """The cases of the methods that are not the reference have `ratio`."""
+    """Returns a result in which methods other than the reference have the factor ratio `ratio`."""
     warm = {"sequence": {"delta": 1e-3, "step": 1}}
     cases = [case("getrf", 16, 0.1), case("getrf", 64, 0.1), case("pcm", 16, ratio), case("pcm", 64, 0.1),
              case("icm", 16, ratio, iterations=ITERATIONS), case("getrf", 16, 0.1, **warm),
@@ -96,7 +96,7 @@ LEVELS = HEAD | {"benchmark": "gpu_sparse", "cases": [], "front_levels": [
 
 
 def draw(*some_results):
-    """{name of the picture: its text}; with "report.html", where there is one."""
+    """Returns {name of the picture: its text}, and the text of "report.html" if there is one."""
     with tempfile.TemporaryDirectory() as directory:
         files = [pathlib.Path(directory) / f"result{k}.json" for k in range(len(some_results))]
         for file, some_result in zip(files, some_results):

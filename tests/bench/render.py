@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Renders results of crout-bench: pictures as SVG or PNG, and one HTML page with everything.
+"""Renders results of crout-bench as SVG or PNG pictures and one HTML page with everything.
 
     render.py RESULT.json [RESULT.json...] -o DIRECTORY [--format=svg|png]
 
-Of other results it makes pictures alone: of each trace of a series, of the Poisson problem, of the flow, of the levels of
-sparse matrices, of block_lu and of Gauss-Jordan elimination.
+From other results it makes pictures only: the traces of series, the Poisson problem, mean curvature flow, the
+levels of sparse matrices, block_lu and Gauss-Jordan elimination.
 
 Needs matplotlib 3.6 or newer and numpy (Debian: python3-matplotlib).
 """
@@ -25,7 +25,7 @@ MOST_HEAT_MAPS = 24
 
 
 def heat_maps(all_results, cases):
-    """(name, figure, cases) for the iterative cases that have a map, those of a cold start first."""
+    """Yields (name, figure, cases) for the iterative cases that have a map, cold starts first."""
     patterns = {(p["matrix"], p["dtype"]): p for x in all_results for p in x["patterns"]}
     iterative = [c for c in cases if "sweeps" in c.get("iterations", {}) and results.timed(c)]
     iterative.sort(key=lambda c: (c.get("sequence", {}).get("step", 0), c["n"]))
@@ -37,7 +37,7 @@ def heat_maps(all_results, cases):
 
 
 def groups(all_results):
-    """[(heading, (name, figure, cases that it shows)...)]; heat maps are made one at a time."""
+    """Returns [(heading, (name, figure, cases shown)...)]. Heat maps are made one at a time."""
     cases = results.cases(all_results)
     dtypes = results.dtypes(cases)
 
@@ -55,7 +55,7 @@ def groups(all_results):
 
 
 def pictures_alone(all_results):
-    """(name, figure, results that it shows) of those that get no page."""
+    """Yields (name, figure, results shown) for pictures that are not on the page."""
     for result in all_results:
         for one in result.get("traces", []):
             yield trace.name(one), trace.picture(one), [result]

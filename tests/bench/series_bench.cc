@@ -1,13 +1,12 @@
-// A time series by each strategy, beside a factorization of every matrix by the vendor's getrf: one
-// step of each after the other, so that clocks and neighbours touch all alike. Seconds are from A
-// and B in device memory to X in host memory. Prints one JSON object, of all families or of some:
+// Measures time series by each strategy, and a factorization of every matrix by the vendor's getrf,
+// in turn step by step, so that clock changes and other load affect all alike. Times are from A and
+// B in device memory to X in host memory. Prints one JSON object:
 //
 //   series_bench [N,N... [STEPS [ROUNDS [FAMILY,FAMILY... [CHANGE]]]]]
 //
-// Of families that are asked for by their names there is every step of `auto`, too.
-//
-// FAMILY "files" is all series of real problems; they need $CROUT_MATRICES, the directory of the
-// shared matrices, and have orders and steps of their own.
+// By default all families run. For families requested by name, every step of `auto` is recorded,
+// too. FAMILY "files" stands for all series of real problems. They need $CROUT_MATRICES, the
+// directory of the shared matrices, and have their own orders and steps.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -39,12 +38,12 @@ class Subject {
       : context_(context), n_(n), dtype_(dtype), x_(n * SizeOf(dtype)) {}
   virtual ~Subject() = default;
 
-  // A system on the device, which stays as it is.
+  // A system on the device. Steps do not modify it.
   struct System {
     Buffer a;
     Buffer b;
-    int64_t rank = 0;  // of `change`; 0: there is none
-    Buffer change;     // what makes A of the matrix before
+    int64_t rank = 0;  // rank of `change`; 0: no change
+    Buffer change;     // low-rank change from the previous matrix
   };
   void Step(const System& system) {
     const bool by_change = TakesChanges() && system.rank > 0;
@@ -65,7 +64,7 @@ class Subject {
 
  protected:
   virtual bool TakesChanges() const { return false; }
-  // Counts what it does. With a rank `matrix` is a change of that many.
+  // Solves a step and counts its work. If `rank` is positive, `matrix` is a change of that rank.
   virtual void Solve(Buffer matrix, int64_t rank, Buffer b) = 0;
 
   Device& device() { return context_.device(); }
@@ -93,9 +92,9 @@ class Subject {
   KernelTimings timings_;
   int factorizations_ = 0;
   int iterations_ = 0;  // solves with a factor
-  int inaccurate_ = 0;  // steps whose X is not as accurate as asked, and that say so
+  int inaccurate_ = 0;  // steps whose X is reported as less accurate than requested
   int unsolved_ = 0;    // steps without X
-  double worst_ = 0;    // backward error of the others
+  double worst_ = 0;    // largest backward error of the others
 
  private:
   Buffer Copy(const Buffer& from) {
@@ -107,7 +106,7 @@ class Subject {
   std::vector<double> seconds_;
 };
 
-// Every matrix by the vendor's routines.
+// Factors and solves every matrix by the vendor's routines.
 class VendorSubject final : public Subject {
  public:
   using Subject::Subject;
@@ -136,10 +135,10 @@ class VendorSubject final : public Subject {
 struct Strategy {
   const char* name;
   const char* algorithm = "auto";
-  // Iterations that the old factor is given; none: the model says.
+  // Iterations allowed with the old factor; unset: the cost model decides.
   std::optional<int> iterations = std::nullopt;
   bool warm = false;    // a new factor starts from the old one
-  bool update = false;  // by Woodbury's formula, where changes are of low rank
+  bool update = false;  // low-rank changes are solved by Woodbury's formula
 };
 
 class SeriesSubject final : public Subject {
@@ -147,7 +146,7 @@ class SeriesSubject final : public Subject {
   SeriesSubject(ExecutionContext& context, int64_t n, DType dtype, const Strategy& strategy)
       : Subject(context, n, dtype), strategy_(strategy) {}
 
-  // Of every step, for a picture.
+  // One record per step, for a picture.
   const nlohmann::ordered_json& trace() const { return trace_; }
 
  private:
@@ -180,7 +179,7 @@ class SeriesSubject final : public Subject {
       matrix.source = matrix_ ? SeriesSource::kKept : SeriesSource::kFactor;
       matrix.change = MatrixChange{MatrixChange::Kind::kLowRank, rank};
       matrix.update_rank = update_rank_;
-      // The strategy that goes by updates alone makes a new factor where those end.
+      // The update-only strategy makes a new factor when the rank limit of updates is reached.
       const bool at_end = strategy_.iterations && ChangedRank(matrix) > MostUpdateRank(n_);
       if (strategy_.update && at_end) options.most_iterations = 0;
     }
@@ -192,7 +191,7 @@ class SeriesSubject final : public Subject {
         context_, plan, start, {std::move(arriving), std::move(b), {}}, x_.data(),
         [] { return false; }, timings_);
     if (strategy_.warm && !result.ok()) {
-      // The iteration did not come to an end. What a series is to do then is the client's to say.
+      // The iteration did not converge. In a real series, the client decides how to continue.
       ++unsolved_;
       return;
     }
@@ -254,7 +253,7 @@ class SeriesSubject final : public Subject {
   const Strategy strategy_;
   std::optional<SeriesModel> model_;
   std::optional<Factorization> factor_;
-  std::optional<Factorization> matrix_;  // that of the last step, where it is not the factor's
+  std::optional<Factorization> matrix_;  // the last matrix, unless it is the factor's
   std::optional<Factorization> solution_;
   int64_t update_rank_ = 0;
   double first_seconds_ = 0;
@@ -269,13 +268,13 @@ Buffer Upload(ExecutionContext& context, const std::vector<double>& values) {
   return buffer;
 }
 
-// One strategy over one family, in all rounds.
+// The results of one strategy on one family over all rounds.
 struct Tally {
-  std::vector<double> steps;   // seconds of each but the first of a round: that has no older factor
+  std::vector<double> steps;   // seconds of each step that has an older factor
   std::vector<double> totals;  // of each round
 };
 
-// All strategies over one family, in turn.
+// Runs all strategies on one family in turn.
 class Comparison {
  public:
   Comparison(ExecutionContext& context, const SeriesFamily& family, int64_t n, int steps)
@@ -307,7 +306,7 @@ class Comparison {
     }
   }
 
-  // Counts are the last round's.
+  // Reports the results. Counts are those of the last round.
   void Report(bool with_trace, nlohmann::ordered_json& result) const {
     for (const auto& [name, subject] : subjects_) {
       const Tally& tally = tallies_.at(name);
@@ -333,16 +332,18 @@ class Comparison {
   }
 
  private:
-  // The iterative method is measured up to there, and once: beyond, it alone would take most of the
-  // time. On two cores a step of order 1000 takes it as long as 20 factorizations.
+  // The iterative method is measured up to this order, and in one round only, because it would
+  // dominate the total time. On two cores, a step of order 1000 takes it as long as 20
+  // factorizations.
   int64_t LargestWarm() const {
     return context_.device().info().kind == DeviceKind::kHost ? 512 : 2048;
   }
   static constexpr const char* kAuto = "auto";
 
-  // Who has that turn, the `time`-th time. The first one finds a device that was idle, the others
-  // in the caches what the one before has left there: all have each turn, and each of their
-  // neighbours before them, equally often; over rounds too, for series of two steps.
+  // Returns the subject for this turn of step `time`. The first turn finds an idle device; the
+  // others find caches filled by the previous subject. The order therefore rotates, so that each
+  // subject has each turn, and follows each of its neighbors, equally often. It rotates over rounds
+  // too, for series of two steps.
   size_t InTurn(size_t turn, size_t time) const {
     const size_t size = subjects_.size();
     const size_t first = time % size;
@@ -388,7 +389,7 @@ class Comparison {
   std::map<std::string, Tally> tallies_;
 };
 
-// Whether the command line asks for it. No names: all. `change` 0: any.
+// Returns whether the command line selects the family. No names: all. `change` 0: any.
 bool IsAsked(const SeriesFamily& family, const std::vector<std::string>& names, double change) {
   if (change != 0 && family.change != change) return false;
   return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -410,16 +411,16 @@ int RunSeriesBench(Device& device, const std::string& name, int argc, char** arg
   nlohmann::ordered_json result = ResultHeader(name, device.info());
   for (size_t i = 0; i < orders.size(); ++i) {
     for (const SeriesFamily& family : AllSeriesFamilies(matrices == nullptr ? "" : matrices)) {
-      // Files have one order.
+      // Series from files have a fixed order.
       if (!IsAsked(family, only, change) || (family.of_files && i > 0)) continue;
       Comparison comparison(*context, family, std::stoll(orders[i]), steps);
       for (int round = 0; round < rounds; ++round) comparison.Round(round + 1 == rounds);
-      // Of all families it would be too much: of two kinds of drift, for a picture.
+      // Traces of all families would be too large. Two kinds of drift suffice for a picture.
       const bool with_trace = !only.empty() || family.name == "random" || family.name == "jumps";
       comparison.Report(with_trace, result);
     }
   }
-  std::cout << result.dump(1) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// The benchmark of series, for any device.
+// The benchmark of time series, for any device.
 #ifndef CROUT_TESTS_BENCH_SERIES_BENCH_H_
 #define CROUT_TESTS_BENCH_SERIES_BENCH_H_
 
@@ -8,7 +8,7 @@
 
 namespace crout {
 
-// The exit code. `name`: of the benchmark, in its result.
+// Runs the benchmark and returns the exit code. `name` is the benchmark's name in its result.
 int RunSeriesBench(Device& device, const std::string& name, int argc, char** argv);
 
 }  // namespace crout

@@ -13,18 +13,18 @@
 namespace crout {
 namespace {
 
-// What a family makes of the matrix that drifts, before it is solved. `a` is the one of this step
-// alone, n x n by columns, real.
+// Modifies the drifting matrix of one step before it is solved. `a` is a copy for this step only: n
+// x n, column-major, real.
 using Event = void (*)(int step, int64_t n, std::vector<double>& a);
 
 struct DriftKind {
   double change = 0;
-  bool dominant = false;  // by its diagonal, which is n
+  bool dominant = false;  // has n added to its diagonal
   DType dtype = DType::kFloat64;
   Event event = nullptr;
 };
 
-// A random matrix whose entries all drift, and a right-hand side that varies slowly.
+// A random matrix whose entries all drift, and a slowly varying right-hand side.
 class Drift final : public Sequence {
  public:
   Drift(const DriftKind& kind, int64_t n, int steps) : Sequence(n, steps, kind.dtype), kind_(kind) {
@@ -47,7 +47,8 @@ class Drift final : public Sequence {
 
  private:
   void Change() {
-    // A generator for each column: the numbers do not depend on how many threads make them.
+    // Each column has its own generator, so that the numbers do not depend on the number of
+    // threads.
     const int64_t threads = std::max(1U, std::thread::hardware_concurrency());
     {
       std::vector<std::jthread> pool;
@@ -62,9 +63,9 @@ class Drift final : public Sequence {
 
   void ChangeColumn(int64_t j) {
     std::minstd_rand random(static_cast<uint32_t>((step_ + 1) * n_ + j + 1));
-    random.discard(2);  // the first ones of neighbours are alike
+    random.discard(2);  // the first numbers of adjacent seeds are alike
     std::uniform_real_distribution<double> uniform(-1, 1);
-    const int64_t parts = static_cast<int64_t>(a_.size()) / n_;  // of a column
+    const int64_t parts = static_cast<int64_t>(a_.size()) / n_;  // per column
     for (int64_t i = 0; i < parts; ++i) a_[i + j * parts] += kind_.change * uniform(random);
   }
 
@@ -75,7 +76,7 @@ class Drift final : public Sequence {
   std::uniform_real_distribution<double> uniform_{-1, 1};
 };
 
-// Every tenth step the rows are others' rows: no factor of before is of use.
+// Permutes the rows every ten steps, which makes earlier factors useless.
 void Jump(int step, int64_t n, std::vector<double>& a) {
   const int64_t shift = step / 10 * 37 % n;
   for (int64_t j = 0; j < n; ++j) {
@@ -84,20 +85,20 @@ void Jump(int step, int64_t n, std::vector<double>& a) {
   }
 }
 
-// One step, and one alone, has an empty column.
+// Makes a column empty in a single step.
 void BecomeSingular(int step, int64_t n, std::vector<double>& a) {
   constexpr int kWhen = 10;
   if (step == kWhen) std::fill_n(a.begin(), n, 0.0);
 }
 
-// The diagonal goes from n to -n and back, in forty steps each way.
+// Moves the diagonal from n to -n and back, in forty steps each way.
 void ChangeSigns(int step, int64_t n, std::vector<double>& a) {
   const double diagonal = static_cast<double>(n) * std::cos(std::numbers::pi * step / 40);
   for (int64_t i = 0; i < n; ++i) a[i + i * n] += diagonal;
 }
 
-// Blocks of two with a diagonal of n for four steps, and of 1e-12 n for four: what the first step
-// has for pivots would make entries grow by 1e12 in the fifth.
+// Makes blocks of order two with a diagonal of n for four steps, then of 1e-12 n for four. With the
+// pivots of the first step, entries would grow by 1e12 in the fifth.
 void ExchangePivots(int step, int64_t n, std::vector<double>& a) {
   const double large = static_cast<double>(n);
   const double on = step % 8 < 4 ? large : 1e-12 * large;
@@ -108,8 +109,8 @@ void ExchangePivots(int step, int64_t n, std::vector<double>& a) {
   }
 }
 
-// Mean curvature flow of a graph over the square [-1, 1]^2, semi-implicit finite differences: A has
-// five diagonals, and the right-hand side is u of the step before, which is 0 on the boundary.
+// Mean curvature flow of a graph over the square [-1, 1]^2 by semi-implicit finite differences. A
+// has five diagonals. The right-hand side is u of the previous step, which is 0 on the boundary.
 class CurvatureFlow final : public Sequence {
  public:
   CurvatureFlow(int64_t grid, int steps)
@@ -140,20 +141,20 @@ class CurvatureFlow final : public Sequence {
   }
 
  private:
-  static constexpr double kStep = 0.1;  // of time, in squares of the grid's width
+  static constexpr double kStep = 0.1;  // time step over the square of the grid's width
 
   bool Inside(int64_t i, int64_t j) const {
     return i > 0 && j > 0 && i + 1 < grid_ && j + 1 < grid_;
   }
   double Slope(int64_t to, int64_t from) const { return (u_[to] - u_[from]) / width_; }
-  // sqrt(1 + |grad u|^2) by forward differences; at the far ends there are none.
+  // sqrt(1 + |grad u|^2) by forward differences, which are taken as zero at the far ends.
   double Area(int64_t i, int64_t j) const {
     const int64_t k = i + j * grid_;
     const double x = i + 1 < grid_ ? Slope(k + 1, k) : 0;
     const double y = j + 1 < grid_ ? Slope(k + grid_, k) : 0;
     return std::sqrt(1 + x * x + y * y);
   }
-  // The same by the mean of forward and backward ones.
+  // The same by the mean of forward and backward differences.
   double MeanArea(int64_t k) const {
     double sum = 0;
     for (const int64_t to : {k + 1, k - 1, k + grid_, k - grid_}) {
@@ -178,7 +179,7 @@ class CurvatureFlow final : public Sequence {
     a_[k + k * n_] = diagonal;
   }
 
-  // A^-1 u by the iteration of Gauss and Seidel: the diagonal is much larger than the rest.
+  // Returns A^-1 u by Gauss-Seidel iteration. The diagonal is much larger than the rest.
   std::vector<double> Solved() const {
     constexpr int kSweeps = 60;
     std::vector<double> x = u_;
@@ -203,8 +204,9 @@ class CurvatureFlow final : public Sequence {
   std::vector<double> u_;
 };
 
-// A random matrix between whose unknowns elements as large as it are switched on and off, one in
-// each step: a rank, which takes the factor before out of use.
+// A random matrix with elements between pairs of unknowns that are switched on and off, one in each
+// step. They are as large as the matrix, so that each rank-one change makes the previous factor
+// useless.
 class Switches final : public Sequence {
  public:
   Switches(int64_t n, int steps) : Sequence(n, steps, DType::kFloat64) {

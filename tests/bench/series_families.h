@@ -1,4 +1,4 @@
-// Time series for benchmarks: kinds of matrices that change, and what they are solved for.
+// Families of time series for benchmarks: changing matrices and their right-hand sides.
 #ifndef CROUT_TESTS_BENCH_SERIES_FAMILIES_H_
 #define CROUT_TESTS_BENCH_SERIES_FAMILIES_H_
 
@@ -12,23 +12,23 @@
 
 namespace crout {
 
-// The systems of a series, one after the other. Deterministic, whatever the threads.
+// The systems of a series in order. Deterministic for any number of threads.
 class Sequence {
  public:
   virtual ~Sequence() = default;
 
-  // The next system, the first one too: at most steps() times.
+  // Advances to the next system, initially to the first. Call at most steps() times.
   virtual void Next() = 0;
 
   int64_t n() const { return n_; }
   int steps() const { return steps_; }
   DType dtype() const { return dtype_; }
-  // Of the present system: n x n by columns, and n; of a complex one a real part and an imaginary
-  // one for each entry.
+  // The present system: a is n x n by columns, b has n elements. Complex entries have interleaved
+  // real and imaginary parts.
   virtual const std::vector<double>& a() const { return a_; }
   const std::vector<double>& b() const { return b_; }
-  // Whether all systems but the first differ from the one before by so many ranks, which change()
-  // says as a low-rank change of a series arrives.
+  // Whether every system after the first differs from the previous one by a low-rank change.
+  // change() has the format of a series' low-rank change of rank change_rank().
   bool changes_by_rank() const { return changes_by_rank_; }
   int64_t change_rank() const { return change_rank_; }
   const std::vector<double>& change() const { return change_; }
@@ -42,20 +42,22 @@ class Sequence {
   std::vector<double> a_;
   std::vector<double> b_;
   bool changes_by_rank_ = false;
-  int64_t change_rank_ = 0;  // of the first 0
+  int64_t change_rank_ = 0;  // 0 for the first system
   std::vector<double> change_;
 };
 
 struct SeriesFamily {
   std::string name;
-  double change = 0;  // of each entry in a step, relative to the largest random one; 0: its own
-  // Of about order n and of so many steps; one of files has its own order and steps.
+  // Change of each entry per step, relative to the largest random one. 0: family-specific.
+  double change = 0;
+  // Makes a series of about order n with that many steps. Series from files have their own order
+  // and steps.
   std::function<std::unique_ptr<Sequence>(int64_t n, int steps)> make;
   bool of_files = false;
 };
 
-// All families. Those of files are left out where `matrices`, the directory of the shared matrices,
-// is empty.
+// Returns all families. Those of files are omitted if `matrices`, the directory of the shared
+// matrices, is empty.
 std::vector<SeriesFamily> AllSeriesFamilies(const std::string& matrices);
 
 }  // namespace crout

@@ -13,7 +13,7 @@
 namespace crout {
 namespace {
 
-// All of a real file, by columns.
+// A matrix from a file, dense, by columns.
 struct FileMatrix {
   int64_t rows = 0;
   std::vector<double> values;
@@ -57,7 +57,7 @@ class FileSequence final : public Sequence {
   size_t next_ = 0;
 };
 
-// Every file in it whose name begins so, by name.
+// Returns the files in the directory whose names begin with `prefix`, by name.
 std::vector<std::string> FilesIn(const std::string& directory, const std::string& prefix) {
   std::vector<std::string> paths;
   for (const auto& file : std::filesystem::directory_iterator(directory)) {

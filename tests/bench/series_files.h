@@ -1,4 +1,4 @@
-// Time series that are kept as Matrix Market files.
+// Time series that are stored as Matrix Market files.
 #ifndef CROUT_TESTS_BENCH_SERIES_FILES_H_
 #define CROUT_TESTS_BENCH_SERIES_FILES_H_
 
@@ -17,10 +17,11 @@ struct FileSeries {
   std::vector<std::string> rhs;
 };
 
-// The sequences of real problems among the shared matrices in `directory`.
+// Returns the sequences of real problems among the shared matrices in `directory`.
 std::vector<FileSeries> FileSeriesIn(const std::string& directory);
 
-// Ends the program where a file cannot be read: a benchmark has nobody to tell.
+// Opens a series. Exits if a file cannot be read, since a benchmark has no caller to return an
+// error to.
 std::unique_ptr<Sequence> OpenFileSeries(const FileSeries& files);
 
 }  // namespace crout

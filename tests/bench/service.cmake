@@ -1,4 +1,4 @@
-# The service from outside: `ninja service_bench`, then `service_bench [host|cuda:0]`.
+# Measures the service from outside. Build: `ninja service_bench`. Run: `service_bench [host|cuda:0]`.
 foreach(name service_bench gather_bench)
   add_executable(${name} "${PROJECT_SOURCE_DIR}/tests/bench/${name}.cc")
   target_link_libraries(${name} PRIVATE
@@ -10,7 +10,7 @@ foreach(name service_bench gather_bench)
 endforeach()
 target_sources(gather_bench PRIVATE "${PROJECT_SOURCE_DIR}/tests/bench/call_costs.cc"
   "${PROJECT_SOURCE_DIR}/tests/bench/small_calls.cc")
-# What TLS costs: `ninja tls_bench`, then `tls_bench`.
+# The cost of TLS: `ninja tls_bench`.
 add_executable(tls_bench "${PROJECT_SOURCE_DIR}/tests/bench/tls_bench.cc"
   "${PROJECT_SOURCE_DIR}/tests/e2e/certificates.cc")
 target_link_libraries(tls_bench PRIVATE

@@ -1,16 +1,16 @@
-// The service from outside: a real croutd on this machine, over TCP and over a Unix socket. Prints
-// one JSON object, with the device, the commit and the date:
+// Measures the service from outside: a real croutd on this machine, over TCP and over a Unix
+// socket. Prints one JSON object with the device, the commit and the date:
 //   service_bench [DEVICE [PART...]] > result.json
 //
-// concurrency: factorizations of order 512 by one client after the other, and by eight at a time.
-// payload: a 512 MiB matrix, other content each time, from the client's buffer to memory that the
-//          device can factor from; that it arrived whole is shown by a solution.
-// series:  a step of a time series as its client waits for it, its matrix sent in full, as a change
-//          of 0.1 % of its entries, and as one of rank 8; beside it what the server spent on it.
-// batch:   FactorizeBatch of 1000 matrices of orders 1 to 64 as its client waits for it, beside how
-//          long the server took to receive it.
-// latency: from the last byte of a 256 x 256 matrix to the reply handed to gRPC, beside the bare
-//          vendor call on the same device.
+//   concurrency  factorizations of order 512 by one client in sequence, and by eight at once.
+//   payload      a 512 MiB matrix, with new contents each time, from the client's buffer to memory
+//                that the device can factor from. A solution shows that it arrived completely.
+//   series       a step of a time series from the client's side, with its matrix sent in full, as a
+//                change of 0.1 % of its entries, and as a change of rank 8; and the server's part.
+//   batch        FactorizeBatch of 1000 matrices of orders 1 to 64 from the client's side, and the
+//                server's time to receive it.
+//   latency      from the last byte of a 256 x 256 matrix to the reply handed to gRPC, beside the
+//                vendor's routine alone on the same device.
 
 #include <algorithm>
 #include <chrono>
@@ -44,11 +44,11 @@ constexpr int kPayloadRounds = 5;
 constexpr int64_t kLatencyOrder = 256;
 constexpr int kLatencyRounds = 301;
 constexpr int64_t kConcurrencyOrder = 512;
-constexpr int kConcurrencyJobs = 40;  // of each client in a round
+constexpr int kConcurrencyJobs = 40;  // per client and round
 constexpr int kConcurrencyRounds = 7;
 
-// Uniform in [-1, 1); another matrix for every seed. Rows are offset by the diagonal, so that the
-// solution is accurate to many digits.
+// Fills `a` with entries uniform in [-1, 1) that depend on the seed. The diagonal is increased, so
+// that solutions are accurate.
 void Fill(uint64_t seed, int64_t n, std::vector<double>& a) {
   std::mt19937_64 generator(seed);
   for (double& v : a) v = static_cast<double>(generator() >> 11) * 0x1p-52 - 1;
@@ -80,7 +80,7 @@ std::unique_ptr<client::Client> ClientOf(const std::string& address) {
 
 struct PayloadRound {
   double gigabytes_per_second = 0;
-  double rss_growth_mib = 0;  // beyond the payload, when the last byte had been sent
+  double rss_growth_mib = 0;  // beyond the payload, after the last byte was sent
 };
 
 PayloadRound RunPayload(client::Client& client, pid_t daemon, const std::vector<double>& a) {
@@ -95,7 +95,7 @@ PayloadRound RunPayload(client::Client& client, pid_t daemon, const std::vector<
   options.set_equilibrate(v1::EQUILIBRATE_OFF);
   const v1::Factor factor =
       Check(client.Factorize(client::MatrixSource::Dense(a, n, n), options, {}, call));
-  // A x = A 1 has the solution 1 only if every entry arrived where it belongs.
+  // A x = A 1 has the solution 1 only if every entry arrived in its place.
   const std::vector<double> b = RowSums(a, n);
   std::vector<double> x(n);
   client::SpanSink sink(absl::MakeSpan(x));
@@ -125,7 +125,7 @@ nlohmann::ordered_json BenchPayload(const std::string& device) {
       Fill(++seed, kPayloadOrder, a);
       const PayloadRound result = RunPayload(*client, daemon.process().pid(), a);
       rates.push_back(result.gigabytes_per_second);
-      // Later rounds find the daemon's memory warm.
+      // In later rounds the daemon's memory is already mapped.
       if (round == 0) rss_growth = result.rss_growth_mib;
     }
     cases.push_back({{"transport", transport},
@@ -147,7 +147,7 @@ std::unique_ptr<Device> OpenDevice(const std::string& name) {
   return host::MakeDevice({});
 }
 
-// Median seconds of the vendor's getrf alone, everything allocated before.
+// Returns the median seconds of the vendor's getrf alone, with all memory allocated.
 double BareGetrf(Device& device, const std::vector<double>& a) {
   const int64_t n = kLatencyOrder;
   auto context = Check(device.CreateContext());
@@ -179,7 +179,7 @@ nlohmann::ordered_json BenchLatency(const std::string& device_name) {
   {
     e2e::Daemon daemon({"--devices=" + device_name});
     const auto client = ClientOf(daemon.address());
-    for (int round = -20; round < kLatencyRounds; ++round) {  // the first are not counted
+    for (int round = -20; round < kLatencyRounds; ++round) {  // the first are warm-up
       v1::Factor factor;
       const double seconds = Time(
           [&] { factor = Check(client->Factorize(client::MatrixSource::Dense(a, n, n), {}, {})); });
@@ -200,7 +200,7 @@ nlohmann::ordered_json BenchLatency(const std::string& device_name) {
           {"round_trip_us", 1e6 * Median(round_trip)}};
 }
 
-// Factorizations a second by `clients` at a time, each on a connection of its own.
+// Returns factorizations per second by `clients` at once, each on its own connection.
 double Throughput(const e2e::Daemon& daemon, int clients, const std::vector<double>& a) {
   std::vector<std::unique_ptr<client::Client>> connections;
   for (int i = 0; i < clients; ++i) connections.push_back(ClientOf(daemon.address()));
@@ -242,12 +242,12 @@ nlohmann::ordered_json BenchConcurrency(const std::string& device_name) {
 }
 
 struct SeriesRound {
-  double step = 0;  // seconds, as the client waited
+  double step = 0;  // seconds from the client's side
   double receive = 0;
-  double work = 0;  // beside receiving and sending
+  double work = 0;  // without receiving and sending
 };
 
-// The steps of one series, each with what `change` makes of the matrix, after two in full.
+// Runs a series: two steps with full matrices, then steps with what `change` makes of the matrix.
 template <class Change>
 std::vector<SeriesRound> RunSeries(std::shared_ptr<client::Client> client, int64_t n, int steps,
                                    Change change) {
@@ -314,7 +314,7 @@ nlohmann::ordered_json BenchSeries(const std::string& device_name) {
       std::vector<int32_t> cols;
       std::vector<double> values;
       for (int64_t k = 0; k < count; ++k) {
-        const int64_t at = (k * 997 + step) % (n * n);  // other places in each step, none twice
+        const int64_t at = (k * 997 + step) % (n * n);  // new positions each step
         rows.push_back(static_cast<int32_t>(at % n));
         cols.push_back(static_cast<int32_t>(at / n));
         values.push_back(a[at] += kDrift * uniform(generator));
@@ -356,7 +356,7 @@ nlohmann::ordered_json BenchBatch(const std::string& device_name) {
   const auto client = ClientOf(daemon.address());
   std::vector<double> calls;
   std::vector<double> receive;
-  for (int round = -10; round < kRounds; ++round) {  // the first are not counted
+  for (int round = -10; round < kRounds; ++round) {  // the first are warm-up
     v1::Factor factor;
     const double seconds = Time([&] { factor = Check(client->FactorizeBatch(batch, {})).factor; });
     Check(client->Release(factor.handle()));
@@ -386,7 +386,7 @@ int Main(int argc, char** argv) {
   if (wanted("series")) result["series"] = BenchSeries(name);
   if (wanted("batch")) result["batch"] = BenchBatch(name);
   if (wanted("payload")) result["payload"] = BenchPayload(name);
-  std::cout << result.dump(2) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// Small calls of many clients of one croutd.
+// Small requests of many clients to one croutd.
 #ifndef CROUT_TESTS_BENCH_SMALL_CALLS_H_
 #define CROUT_TESTS_BENCH_SMALL_CALLS_H_
 
@@ -17,7 +17,7 @@
 namespace crout {
 
 struct SmallProblem {
-  // Of random numbers, always the same ones.
+  // Fills the system with random numbers, always the same.
   explicit SmallProblem(int64_t n);
 
   int64_t n;
@@ -25,7 +25,7 @@ struct SmallProblem {
   std::vector<double> b;
 };
 
-// What the server says that phases of a call took, in seconds.
+// A phase of a call as reported by the server, in seconds.
 struct ServerPhase {
   const char* name;
   double (*seconds)(const v1::Timings& timings);
@@ -41,13 +41,13 @@ inline constexpr ServerPhase kServerPhases[] = {
     {"server_us", [](const v1::Timings& t) { return t.total_seconds(); }},
 };
 
-// A daemon, with calls gathered or not, and its clients, each with a connection of its own. A
-// failed call ends the program.
+// A daemon, with or without batching of calls, and its clients, each on its own connection. Exits
+// if a call fails.
 class SmallCalls {
  public:
   using Call = std::function<void(client::Client&)>;
 
-  // Every client has called once, and the daemon keeps a factor of the problem.
+  // Starts the daemon. Every client makes one call, and the daemon keeps a factor of the problem.
   SmallCalls(const std::string& device, bool gather, int clients, const SmallProblem& problem);
 
   bool gather() const { return gather_; }
@@ -56,12 +56,14 @@ class SmallCalls {
   client::Client& first() { return *clients_.front(); }
   pid_t daemon() { return daemon_.process().pid(); }
 
-  // The calls, by one client: of nothing, of a solve with the factor, of both.
+  // Calls by one client: a description, which computes nothing; a solve with the kept factor; a
+  // factorization with a solve.
   void DescribeKept(client::Client& client) const;
   v1::Timings Solve(client::Client& client) const;
   static v1::Timings FactorAndSolve(client::Client& client, const SmallProblem& problem);
 
-  // Calls a second of all clients together, each with the next as soon as the last is answered.
+  // Returns the calls per second of all clients together. Each client makes its next call right
+  // after the previous reply.
   double Throughput(const Call& call);
 
  private:
@@ -69,7 +71,7 @@ class SmallCalls {
   const SmallProblem& problem_;
   e2e::Daemon daemon_;
   std::vector<std::unique_ptr<client::Client>> clients_;
-  std::string kept_;  // a factor
+  std::string kept_;  // handle of a factor
 };
 
 }  // namespace crout

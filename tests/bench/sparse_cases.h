@@ -1,4 +1,4 @@
-// How wrong solutions of sparse systems are, for benchmarks.
+// Backward errors of solutions of sparse systems, for benchmarks.
 #ifndef CROUT_TESTS_BENCH_SPARSE_CASES_H_
 #define CROUT_TESTS_BENCH_SPARSE_CASES_H_
 
@@ -11,7 +11,7 @@
 
 namespace crout {
 
-// Normwise, of one right-hand side.
+// Returns the normwise backward error for one right-hand side.
 inline double BackwardError(const SparseView<double>& a, const std::vector<double>& x,
                             const std::vector<double>& b) {
   double residual = 0, norm_a = 0, norm_x = 0, norm_b = 0;

@@ -33,7 +33,7 @@ class Umfpack final : public SparseRival {
     umfpack_dl_free_symbolic(&symbolic_);
     umfpack_dl_free_numeric(&numeric_);
   }
-  Umfpack(const Umfpack&) = delete;  // Owns what the library allocated.
+  Umfpack(const Umfpack&) = delete;  // owns the library's memory
   Umfpack& operator=(const Umfpack&) = delete;
 
   void Factor() override {
@@ -79,7 +79,7 @@ class Klu final : public SparseRival {
     klu_free_numeric(&numeric_, &common_);
     klu_free_symbolic(&symbolic_, &common_);
   }
-  Klu(const Klu&) = delete;  // Owns what the library allocated.
+  Klu(const Klu&) = delete;  // owns the library's memory
   Klu& operator=(const Klu&) = delete;
 
   void Factor() override {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Lists the kept results with the commits that have changed since what they are about, and in how many lines of code.
+"""Lists the kept results with later commits to the code that they measure, and the number of changed lines.
 
 usage: stale.py
 
-A line need not have changed a figure: the list says what to look at, and what to measure again first.
+A changed line need not change a figure: the list shows what to check and what to measure again first.
 """
 
 import pathlib
@@ -13,7 +13,8 @@ from performance_doc import HERE, context, kind
 from report import results
 
 GPU = "kernels/cuda/"
-# What a benchmark is about: paths, or the names of rooms on the result's device; "crout" is about a device.
+# The code that a benchmark measures: paths, or folders below the result's device. For "crout" the result's
+# methods decide.
 CODE = {
     "gpu_lu": [f"{GPU}crout_lu", f"{GPU}blocked"],
     "gpu_lu_profile": [f"{GPU}crout_lu", f"{GPU}blocked"],
@@ -53,7 +54,7 @@ def paths(result):
     if kind(result) == "crout":
         methods = {case["algorithm"] for case in result["cases"]}
         found = sorted({ROOMS.get(method, method) for method in methods} | {"solve"})
-        # Solvers share a room, and the plain loops are the benchmark's own.
+        # All solvers share a folder, and the plain loops belong to the benchmark itself.
         return [f"{kernels}/{room}" for room in found if (HERE.parents[1] / kernels / room).is_dir()]
     return [path if "/" in path else f"{kernels}/{path}" for path in CODE[kind(result)]]
 
@@ -63,8 +64,9 @@ def git(*arguments):
 
 
 def since(result):
-    """(what is counted from, the subjects of the commits since). Where the result's own commit is not in this repository, it is
-    the last one before its day."""
+    """Returns (base commit, subjects of the later commits). If the result's own commit is not in this
+    repository, the base is the last commit before its day.
+    """
     commit = context(result)[1]
     if git("cat-file", "-e", commit).returncode != 0:
         commit = git("rev-list", "-1", f"--before={result['date'][:10]}T00:00:00Z", "HEAD").stdout.strip()
@@ -74,7 +76,7 @@ def since(result):
 
 
 def lines_of_code(commit, result):
-    """Added since, and taken away, without comments, inclusions and blank lines."""
+    """Returns the number of lines added and removed since, without comments, inclusions and blank lines."""
     changed = git("diff", "-w", "--unified=0", f"{commit}..HEAD", "--", *paths(result)).stdout.splitlines()
     lines = [line[1:].strip() for line in changed if line[:1] in ("+", "-") and not line.startswith(("+++", "---"))]
     return sum(bool(line) and not line.startswith(("//", "#")) for line in lines)

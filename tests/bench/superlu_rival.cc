@@ -1,4 +1,4 @@
-// SuperLU's sequential LU, columns ordered by COLAMD.
+// SuperLU's sequential LU, with columns ordered by COLAMD.
 #include <slu_ddefs.h>
 
 #include <memory>
@@ -33,7 +33,7 @@ class SuperLu final : public SparseRival {
     Destroy_SuperMatrix_Store(&a_);
     StatFree(&statistics_);
   }
-  SuperLu(const SuperLu&) = delete;  // Owns what the library allocated.
+  SuperLu(const SuperLu&) = delete;  // owns the library's memory
   SuperLu& operator=(const SuperLu&) = delete;
 
   void Factor() override {

@@ -1,12 +1,12 @@
-// What TLS costs: two real croutds on this machine over TCP, with TLS and without, in turn. Prints
-// one JSON object, with the device, the commit and the date:
+// Measures the cost of TLS: two real croutds on this machine over TCP, with TLS and without, in
+// turn. Prints one JSON object with the device, the commit and the date:
 //   tls_bench > result.json
 //
-// tls_latency: a solve with a cached factor of order 256, one right-hand side, over connections
-//              that are open, as its client waits for it.
-// tls_upload:  a 512 MiB matrix, and several side by side on connections of their own, from the
-//              client's buffer until the server, which has all of it, refuses it for its last
-//              value, NaN, so that nothing is factored; bytes of all of them over that time.
+//   tls_latency  a solve with a cached factor of order 256 and one right-hand side over open
+//                connections, from the client's side.
+//   tls_upload   a 512 MiB matrix, and several at once on separate connections, from the client's
+//                buffer until the server has received all of it and refuses it for its last value,
+//                NaN, so that nothing is factored. Reported are all bytes over that time.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -33,7 +33,7 @@ constexpr int kLatencyRounds = 2001;
 constexpr int64_t kPayloadOrder = 8192;  // 512 MiB of float64
 constexpr int kPayloadRounds = 5;
 
-// Daemons with TLS and without, and how to reach them.
+// A daemon with TLS, a daemon without, and their clients.
 class Daemons {
  public:
   Daemons() {
@@ -80,7 +80,7 @@ nlohmann::ordered_json BenchLatency(const Daemons& daemons) {
     handles[tls] =
         Check(clients[tls]->Factorize(client::MatrixSource::Dense(a, n, n), {}, {})).handle();
   }
-  for (int round = -200; round < kLatencyRounds; ++round) {  // the first are not counted
+  for (int round = -200; round < kLatencyRounds; ++round) {  // the first are warm-up
     for (const bool tls : {round % 2 == 0, round % 2 != 0}) {
       const double took = Time([&] {
         Check(clients[tls]
@@ -110,7 +110,7 @@ void Upload(client::Client& client, const std::vector<double>& a) {
   }
 }
 
-// At most as many side by side as there are cores, four at least.
+// Uploads run concurrently, at most one per core, or four if there are fewer cores.
 nlohmann::ordered_json BenchUpload(const Daemons& daemons, unsigned cores) {
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
   std::vector<double> a(kPayloadOrder * kPayloadOrder, 1.0);
@@ -149,7 +149,7 @@ int Main() {
   const Daemons daemons;
   result["tls_latency"] = nlohmann::ordered_json::array({BenchLatency(daemons)});
   result["tls_upload"] = BenchUpload(daemons, cores);
-  std::cout << result.dump(1) << "\n";
+  std::cout << FormatResult(result);
   return 0;
 }
 

@@ -108,7 +108,7 @@ def comments(path, text):
     if suffix == ".py":
         try:
             return list(python_comments(text))
-        except (SyntaxError, tokenize.TokenError):  # of a newer Python
+        except (SyntaxError, tokenize.TokenError):  # syntax of a newer Python
             return marked_comments(text, HASH)
     if suffix in HASH_SUFFIXES:
         return marked_comments(text, HASH)

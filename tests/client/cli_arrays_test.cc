@@ -1,4 +1,4 @@
-// The readers of .npy, .npz and plain text, and what they make of hostile files.
+// Tests the readers of .npy, .npz and plain text, including hostile files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ using Complex = std::complex<double>;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Gives at most `piece` bytes at once.
+// Returns at most `piece` bytes per read.
 class StringInput : public ByteInput {
  public:
   explicit StringInput(std::string text, size_t piece = 1000)
@@ -39,7 +39,7 @@ class StringInput : public ByteInput {
     at_ += count;
     return count;
   }
-  // The most that was asked for, and so allocated, at once.
+  // Largest number of bytes requested, and therefore allocated, at once.
   size_t largest() const { return largest_; }
 
  private:
@@ -74,7 +74,7 @@ absl::StatusOr<Array> Read(const std::string& text, size_t piece = 1000) {
   return ReadNpy(&input);
 }
 
-// By rows.
+// The values in row-major order.
 std::vector<Complex> Values(const Array& array) {
   std::vector<Complex> values;
   for (int64_t i = 0; i < array.rows; ++i) {
@@ -128,7 +128,7 @@ TEST(NpyTest, TurnsBigEndianBytesRound) {
   std::string data = Bytes<double>({1.5});
   std::reverse(data.begin(), data.end());
   EXPECT_THAT(Values(*Read(Npy(Header(">f8", "(1, 1)"), data))), ElementsAre(1.5));
-  std::string parts = Bytes<float>({2, 1});  // reversed as a whole: the imaginary part comes last
+  std::string parts = Bytes<float>({2, 1});  // the byte-reversed number has the imaginary part last
   std::reverse(parts.begin(), parts.end());
   EXPECT_THAT(Values(*Read(Npy(Header(">c8", "(1, 1)"), parts))), ElementsAre(Complex(1, 2)));
 }
@@ -248,7 +248,7 @@ class NpzTest : public testing::Test {
  protected:
   ~NpzTest() override { unlink(path_.c_str()); }
 
-  // An archive with arrays A, the number 1, and b, two zeros.
+  // Writes an archive with the arrays A (the number 1) and b (two zeros).
   void WriteTwo() const {
     auto writer = NpzWriter::Open(path_);
     ASSERT_TRUE(writer.ok()) << writer.status();
@@ -275,7 +275,7 @@ TEST_F(NpzTest, ArraysAreChosenByName) {
               HasSubstr("has A, b, but no c; "));
 }
 
-// Whatever byte is wrong, or missing, it ends with a status; sanitizers see the rest.
+// A wrong or missing byte must give a status. Sanitizers check the memory accesses.
 TEST_F(NpzTest, DamagedArchivesAreRefused) {
   WriteTwo();
   const std::string whole = Contents();
@@ -288,7 +288,7 @@ TEST_F(NpzTest, DamagedArchivesAreRefused) {
       EXPECT_THAT(Values(std::get<Array>(*array)), ElementsAre(1)) << at;
     }
     std::ofstream(path_, std::ios::binary) << whole.substr(0, at);
-    const auto cut = ReadNpz(path_, "A");  // The last bytes of an archive say nothing.
+    const auto cut = ReadNpz(path_, "A");  // The last bytes of an archive carry no data.
     EXPECT_EQ(cut.ok(), at + 3 >= whole.size()) << at;
   }
 }

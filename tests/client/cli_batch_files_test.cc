@@ -1,4 +1,5 @@
-// Batches on the command line: directories, files and tars of matrices, hostile ones too.
+// Tests batches on the command line: directories, files and tars of matrices, including hostile
+// ones.
 #include "client/cli/batch_files.h"
 
 #include <absl/strings/str_cat.h>
@@ -30,7 +31,7 @@ constexpr char kSparse[] =
     "%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 4\n2 1 1\n1 1 1\n";
 constexpr char kComplex[] = "%%MatrixMarket matrix array complex general\n1 1\n1 -2\n";
 
-// The header of an entry whose fields can be false.
+// Returns a tar header whose fields may be invalid.
 std::string Header(const std::string& name, const std::string& size, char type = '0') {
   std::string block(512, '\0');
   block.replace(0, name.size(), name);
@@ -105,7 +106,7 @@ TEST_F(BatchFilesTest, ADirectoryIsItsMatricesByName) {
   EXPECT_EQ((*files)[0].matrix.cols, 3);
   const Array& sparse = (*files)[1].matrix;
   EXPECT_EQ(sparse.dtype, v1::DTYPE_FLOAT64);
-  EXPECT_EQ(sparse.At(0, 0), 5.0);  // duplicates add up
+  EXPECT_EQ(sparse.At(0, 0), 5.0);  // duplicates are summed
   EXPECT_EQ(sparse.At(0, 1), 1.0);
   EXPECT_EQ(sparse.At(1, 1), 0.0);
 }

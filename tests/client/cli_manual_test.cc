@@ -1,5 +1,5 @@
-// What is made from the table of commands: manual pages and completion, and what a shell does with
-// it; the view of `top`.
+// Tests the output generated from the command table: manual pages and shell completion, which also
+// run in a shell. Tests the view of `top`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ class ManualTest : public testing::Test {
   std::vector<CommandEntry> commands_;
 };
 
-// What a command of the shell prints.
+// Returns the output of a shell command.
 std::string Shell(const std::string& command) {
   FILE* const pipe = popen(command.c_str(), "r");
   std::string output;

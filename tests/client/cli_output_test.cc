@@ -1,4 +1,4 @@
-// What croutctl prints: JSON, tables, percentiles, the progress line.
+// Tests the output of croutctl: JSON, tables, percentiles, the progress line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -118,7 +118,7 @@ TEST(LatencyHistogramTest, QuantilesAreCloseAndNeverTooLow) {
 TEST(LatencyHistogramTest, ExtremesDoNotOverflow) {
   LatencyHistogram histogram;
   histogram.Record(absl::Hours(24 * 365));
-  histogram.Record(-absl::Seconds(1));  // The clock was set.
+  histogram.Record(-absl::Seconds(1));  // the clock was set back
   EXPECT_EQ(histogram.count(), 2);
   EXPECT_EQ(histogram.Quantile(1), absl::Hours(24 * 365));
 }

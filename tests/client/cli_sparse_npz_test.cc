@@ -1,4 +1,4 @@
-// Archives of scipy.sparse.save_npz, and hostile ones.
+// Tests archives of scipy.sparse.save_npz, including hostile ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -117,7 +117,7 @@ TEST_F(SparseNpzTest, TypesAndSizesOfAnyKind) {
   EXPECT_EQ(matrix->values.At(0, 0), std::complex<double>(1, -1));
   members["data"] = Npy("|b1", "(3,)", "\1\1\1");
   EXPECT_EQ(Read(members)->values.dtype, v1::DTYPE_FLOAT64);
-  // Spare capacity behind the last entry.
+  // Unused capacity after the last entry.
   members["data"] = Float64({1, 2, 3, 77, 78});
   members["indices"] = Int32({0, 2, 1, -9, 99});
   matrix = Read(members);
@@ -165,7 +165,7 @@ TEST_F(SparseNpzTest, WhatIsNoMatrixIsRefused) {
   }
 }
 
-// By the definition of SeriesResult.entry_digest, evaluated in Python;
+// The expected number follows the definition of SeriesResult.entry_digest, evaluated in Python.
 // tests/kernels/line_map_test.cc has the same number.
 TEST_F(SparseNpzTest, DigestsItsEntriesInTheirOrder) {
   Members members = Coo();

@@ -1,4 +1,5 @@
-// croutctl's own reader of Matrix Market and its backward errors, against figures by hand.
+// Tests croutctl's own Matrix Market reader and its backward errors against values computed by
+// hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ class CliVerifyTest : public testing::Test {
     std::ofstream(path_) << text;
     return LocalMatrix::Load(path_);
   }
-  // The elements by rows.
+  // The elements in row-major order.
   std::vector<Complex> Elements(const std::string& text) const {
     const auto matrix = Load(text);
     EXPECT_TRUE(matrix.ok()) << matrix.status();
@@ -80,7 +81,7 @@ TEST_F(CliVerifyTest, HostileTextsAreRefusedWithTheirLine) {
     EXPECT_EQ(matrix.status().code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(matrix.status().message()), HasSubstr(why)) << text;
   }
-  // No rows take no time, however many columns there are said to be.
+  // Zero rows take no time for any declared number of columns.
   EXPECT_TRUE(Load(b + "array real general\n0 9223372036854775807\n").ok());
 }
 

@@ -1,5 +1,5 @@
-// crout::Factor: its lease is renewed while it lives, what fails is seen, and it ends with a
-// release.
+// Tests crout::Factor: it renews its lease while it lives, reports failures, and releases the
+// factor at the end.
 #include "crout/factor.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ class FactorTest : public ::testing::Test {
     v1::FactorizeResponse response;
     v1::Factor* factor = response.mutable_factor();
     factor->set_handle("handle");
-    // A server whose clock is years behind.
+    // The clock of this server is years behind.
     factor->mutable_create_time()->set_seconds(1'000'000);
     factor->mutable_lease_expire_time()->set_seconds(1'000'000 + lease_ms_ / 1000);
     factor->mutable_lease_expire_time()->set_nanos(lease_ms_ % 1000 * 1'000'000);
@@ -97,7 +97,7 @@ class FactorTest : public ::testing::Test {
   const std::vector<double> value_{1.0};
   const MatrixSource one_ = MatrixSource::Dense(absl::MakeConstSpan(value_), 1, 1);
   std::atomic<int64_t> lease_ms_ = 3'600'000;
-  std::atomic<const grpc::Status*> failing_ = nullptr;  // what a renewal is answered with; null: OK
+  std::atomic<const grpc::Status*> failing_ = nullptr;  // answer to a renewal; null: OK
   std::atomic<int> renewals_ = 0;
   std::atomic<int64_t> last_renewed_ms_ = 0;
   std::atomic<int> releases_ = 0;
@@ -152,7 +152,7 @@ TEST_F(FactorTest, AFactorThatIsGoneIsSeenByTheNextUse) {
   EXPECT_EQ(solves_, 0);
   EXPECT_TRUE(absl::IsNotFound(factor->Describe().status()));
   EXPECT_TRUE(absl::IsNotFound(factor->Refactorize(one_)));
-  EXPECT_EQ(renewals_, 1);  // final: nobody asks again
+  EXPECT_EQ(renewals_, 1);  // final: the renewal is not repeated
 }
 
 TEST_F(FactorTest, AfterAFailedRenewalAUseRenewsFirst) {
@@ -160,7 +160,7 @@ TEST_F(FactorTest, AfterAFailedRenewalAUseRenewsFirst) {
   failing_ = &kLost;
   auto factor = NewFactor();
   ASSERT_TRUE(factor.ok());
-  // Not the background's doing, which is half a minute away.
+  // No background renewal: the next one is half a minute away.
   ASSERT_EQ(renewals_, 0);
   EXPECT_TRUE(SolveWith(*factor).ok());
   lease_ms_ = 60;

@@ -1,4 +1,4 @@
-// A crout.v1 service inside the test's process, whose answers each test writes.
+// A crout.v1 service in the test process. Each test defines its answers.
 #ifndef CROUT_TESTS_CLIENT_FAKE_SERVICE_H_
 #define CROUT_TESTS_CLIENT_FAKE_SERVICE_H_
 
@@ -14,7 +14,7 @@
 
 namespace crout::client {
 
-// Unset functions answer UNIMPLEMENTED.
+// Unset functions return UNIMPLEMENTED.
 class FakeService : public v1::FactorizationService::Service {
  public:
   template <class Response, class Request>
@@ -60,7 +60,7 @@ class FakeService : public v1::FactorizationService::Service {
                              v1::ReleaseFactorResponse* response) override;
 };
 
-// The fake behind a TCP port of loopback, and a client of it.
+// A FakeService on a loopback TCP port and a client connected to it.
 class FakeServer {
  public:
   FakeServer();
@@ -75,8 +75,8 @@ class FakeServer {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// A status as Crout's server makes it: ErrorInfo with `reason`, RetryInfo if `retry_delay` is not
-// zero.
+// Returns a status in the format of Crout's server: ErrorInfo with `reason`, and RetryInfo if
+// `retry_delay` is not zero.
 grpc::Status ServerStatus(grpc::StatusCode code, const std::string& reason,
                           absl::Duration retry_delay = absl::ZeroDuration());
 

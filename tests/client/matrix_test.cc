@@ -1,4 +1,4 @@
-// Matrices with a stride: what is sent of them, and where results are put.
+// Tests matrices with a stride: the bytes sent and the placement of results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-// What the source sends, read in chunks of `limit` bytes.
+// Returns the data of the source, read in chunks of `limit` bytes.
 template <class T>
 std::vector<T> Sent(const MatrixSource& source, size_t limit) {
   BorrowCount borrowed = 0;

@@ -1,4 +1,4 @@
-// What Client::Connect refuses before it connects.
+// Tests the options that Client::Connect rejects before it connects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

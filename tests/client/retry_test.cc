@@ -1,4 +1,4 @@
-// Which calls are made again, seen from the server.
+// Tests which calls are retried, observed on the server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -116,7 +116,7 @@ TEST_F(RetryCallsTest, CallsHaveADeadlineUnlessTheyAreToHaveNone) {
   };
   constexpr auto kNone = std::chrono::system_clock::time_point::max();
   EXPECT_TRUE(client_->Describe("h").ok());
-  // gRPC rounds what is left of hours up to 10 s.
+  // gRPC rounds remaining times of hours by up to 10 s.
   EXPECT_LT(absl::FromChrono(seen), absl::Now() + ClientOptions().timeout + absl::Minutes(1));
   EXPECT_GT(absl::FromChrono(seen), absl::Now() + ClientOptions().timeout - absl::Minutes(1));
   for (const absl::Duration none : {absl::ZeroDuration(), absl::InfiniteDuration()}) {
@@ -136,7 +136,7 @@ TEST_F(RetryCallsTest, DelayBeyondTheDeadlineIsNotWaitedFor) {
   CallOptions call;
   call.timeout = absl::Hours(1);
   const auto patient = server_.NewClient({.retry = {.max_server_delay = absl::Hours(3)}});
-  // Comes back at all.
+  // The call must return without waiting for the retry delay.
   EXPECT_EQ(patient->Describe("h", call).status().code(), absl::StatusCode::kResourceExhausted);
 }
 

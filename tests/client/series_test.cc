@@ -1,5 +1,5 @@
-// crout::Series against a service that the test writes: what it sends, what it makes of replies,
-// and how it goes on after a stream that ended.
+// Tests crout::Series against a fake service: its requests, its handling of replies, and its
+// recovery after a stream has ended.
 #include "crout/series.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ using Stream = FakeService::Stream<v1::SolveSeriesResponse, v1::SolveSeriesReque
 
 constexpr int64_t kN = 4;
 
-// What one step brought.
+// The request of one step.
 struct Received {
   v1::SolveSeriesHeader header;
   std::string data;
@@ -42,7 +42,7 @@ struct Received {
 
 class SeriesTest : public ::testing::Test {
  protected:
-  // Answers the step `step` of the stream `stream`, both from 0; a status that is not OK ends it.
+  // Answers step `step` of stream `stream`, both 0-based. A status other than OK ends the stream.
   using Answer = std::function<grpc::Status(int stream, int step, Stream* out)>;
 
   void Serve(Answer answer) {
@@ -262,7 +262,8 @@ TEST_F(SeriesTest, AStreamThatEndedIsTakenUpByTheFactorsHandle) {
   const auto refused = StepWithoutMatrix(series);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Reason(refused.status()), "MATRIX_GONE");
-  // The factor's own matrix is another step's: without one of its own no step goes out.
+  // The matrix of the factor belongs to another step. A step without a matrix is therefore not
+  // sent.
   EXPECT_EQ(Reason(StepWithoutMatrix(series).status()), "MATRIX_GONE");
   EXPECT_EQ(received_.size(), 2u);
   ASSERT_TRUE(Step(series).ok());
@@ -318,7 +319,7 @@ TEST_F(SeriesTest, AFactorWhoseStepBreaksOffIsDropped) {
 TEST_F(SeriesTest, AStepThatTakesLongerThanItsTimeoutIsCancelled) {
   Serve([](int, int, Stream* out) {
     v1::SolveSeriesRequest request;
-    EXPECT_FALSE(out->Read(&request));  // Until the client has gone.
+    EXPECT_FALSE(out->Read(&request));  // until the client has disconnected
     return grpc::Status::OK;
   });
   client::CallOptions call;
@@ -336,7 +337,7 @@ TEST_F(SeriesTest, CancellationEndsAStepAndTheStream) {
     }
     cancellation.Cancel();
     v1::SolveSeriesRequest request;
-    EXPECT_FALSE(out->Read(&request));  // The client has gone.
+    EXPECT_FALSE(out->Read(&request));  // The client has disconnected.
     return grpc::Status::OK;
   });
   client::CallOptions call;
@@ -386,7 +387,7 @@ TEST_F(SeriesTest, RepliesThatBreakTheContractAreInternal) {
     Serve([send = reply](int, int, Stream* out) {
       send(out);
       v1::SolveSeriesRequest request;
-      EXPECT_FALSE(out->Read(&request));  // The client has gone.
+      EXPECT_FALSE(out->Read(&request));  // The client has disconnected.
       return grpc::Status::OK;
     });
     Series series(client_);

@@ -1,4 +1,4 @@
-// Servers by name, and what the environment says.
+// Tests named servers and the environment variables.
 #include "client/cpp/servers.h"
 
 #include <gmock/gmock.h>
@@ -78,7 +78,7 @@ TEST(ServersTest, SaysWhichLineIsWrong) {
   }
 }
 
-// With an environment of its own.
+// Runs each test with its own environment variables.
 class EnvironmentTest : public testing::Test {
  protected:
   EnvironmentTest() {

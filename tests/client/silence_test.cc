@@ -1,4 +1,4 @@
-// A server that accepts connections and then answers nothing, not even pings.
+// Tests the client against a server that accepts connections and never answers, not even pings.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@
 namespace crout::client {
 namespace {
 
-// A frame of HTTP/2 without which no connection is ready: SETTINGS, empty.
+// An empty HTTP/2 SETTINGS frame. No connection becomes ready without it.
 constexpr absl::string_view kSettings("\0\0\0\x04\0\0\0\0\0", 9);
 
-// Listens on a port that the system picks, and gives each connection one greeting.
+// Listens on a port chosen by the system and sends a greeting on each connection.
 class SilentPeer {
  public:
   explicit SilentPeer(absl::string_view greeting) : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -39,7 +39,7 @@ class SilentPeer {
     thread_ = std::thread([this, greeting] { Accept(greeting); });
   }
   ~SilentPeer() {
-    shutdown(listener_, SHUT_RDWR);  // which ends accept()
+    shutdown(listener_, SHUT_RDWR);  // ends accept()
     thread_.join();
     for (const int fd : connections_) close(fd);
     close(listener_);
@@ -53,7 +53,7 @@ class SilentPeer {
   void Accept(absl::string_view greeting) {
     for (int fd; (fd = accept(listener_, nullptr, nullptr)) >= 0;) {
       connections_.push_back(fd);
-      // A client that ends may have closed it already.
+      // An ending client may have closed the connection already.
       if (send(fd, greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0) {
         EXPECT_TRUE(errno == EPIPE || errno == ECONNRESET) << errno;
       }
@@ -62,7 +62,7 @@ class SilentPeer {
 
   const int listener_;
   std::string address_;
-  std::vector<int> connections_;  // of the thread, until it is joined
+  std::vector<int> connections_;  // used by the thread until it is joined
   std::thread thread_;
 };
 
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<Client>> Connect(const SilentPeer& peer) {
                           .retry = {.max_attempts = 1}});
 }
 
-// Without a timeout each of these calls would wait for ever.
+// Without a timeout each of these calls would wait forever.
 TEST(SilenceTest, CallsEndWhereNoPingIsAnswered) {
   const SilentPeer peer(kSettings);
   const auto client = Connect(peer);

@@ -1,4 +1,4 @@
-// Downloads: solutions land in the caller's memory, and servers that lie are found out.
+// Tests downloads: solutions arrive in the caller's memory, and inconsistent replies are detected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 using SolveStream = FakeService::Stream<v1::SolveResponse, v1::SolveRequest>;
 using BothStream = FakeService::Stream<v1::FactorizeAndSolveResponse, v1::FactorizeAndSolveRequest>;
 
-// Answers with B itself, in messages of `chunk` bytes, after claiming `rows` x `cols`.
+// Answers with B itself in messages of `chunk` bytes, after announcing `rows` x `cols`.
 grpc::Status Echo(SolveStream* stream, int64_t rows, int64_t cols, size_t chunk) {
   std::string data;
   v1::SolveRequest request;
@@ -39,7 +39,7 @@ grpc::Status Echo(SolveStream* stream, int64_t rows, int64_t cols, size_t chunk)
 
 class SolveTest : public testing::Test {
  protected:
-  // Solves 100 x 3; the fake claims `rows` x 3.
+  // Solves for 100 x 3. The fake service announces `rows` x 3.
   absl::Status Solve(int64_t rows, MatrixSink* x, size_t chunk = 1000) {
     server_.service.solve = [=](grpc::ServerContext*, SolveStream* stream) {
       return Echo(stream, rows, 3, chunk);

@@ -64,7 +64,7 @@ TEST(RetryTest, DelayFollowsTheServersWordAndThePolicy) {
     EXPECT_GE(*told, absl::Milliseconds(250));
     EXPECT_LE(*told, absl::Milliseconds(300));
     EXPECT_TRUE(delay(any, 1, StatusCode::ABORTED, 250).has_value());
-    // Without RetryInfo nobody says that trying again helps.
+    // Without RetryInfo, the server gives no indication that a retry would help.
     EXPECT_FALSE(delay(any, 1, StatusCode::RESOURCE_EXHAUSTED, 0).has_value());
     EXPECT_FALSE(delay(any, 1, StatusCode::ABORTED, 0).has_value());
     EXPECT_FALSE(delay(any, 3, StatusCode::RESOURCE_EXHAUSTED, 250).has_value());

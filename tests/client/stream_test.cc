@@ -1,4 +1,4 @@
-// Uploads: what arrives, who hears of it, and how calls end early.
+// Tests uploads: the data that arrives, the status that is reported, and early ends of calls.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::vector<double> Iota(size_t count) {
   return values;
 }
 
-// Everything that one upload was made of.
+// All parts of one upload.
 struct Upload {
   v1::FactorizeHeader header;
   std::string data;
@@ -78,8 +78,8 @@ TEST_F(StreamTest, DenseUploadArrivesWholeInChunks) {
   EXPECT_EQ(upload_.header.matrix().dense().layout(), v1::LAYOUT_ROW_MAJOR);
   ASSERT_EQ(upload_.data.size(), a.size() * 8);
   EXPECT_EQ(std::memcmp(upload_.data.data(), a.data(), upload_.data.size()), 0);
-  // The first is no more than a call may wait with, the others than the slowest client that the
-  // server has patience with, 64 KiB a second, sends within the idle timeout of 30 s.
+  // The first chunk is at most what a waiting call may hold. At 64 KiB a second, the slowest rate
+  // that the server accepts, every other chunk must arrive within the idle timeout of 30 s.
   EXPECT_LE(upload_.chunks.front(), size_t{60} << 10);
   for (const size_t chunk : upload_.chunks) EXPECT_LE(chunk, size_t{1920} << 10);
   EXPECT_LE(upload_.chunks.size(), upload_.data.size() / (size_t{1} << 20) + 2);
@@ -108,12 +108,12 @@ TEST_F(StreamTest, FileIsStreamed) {
   EXPECT_TRUE(upload_.header.matrix().has_matrix_market());
 }
 
-// A pipe whose writer is slow gives few bytes a read; what is sent does not depend on it.
+// A slow writer of a pipe gives few bytes per read. The chunks sent do not depend on it.
 TEST_F(StreamTest, PipeIsSentInWholeChunks) {
   AnswerWithFactor();
   const std::string path = testing::TempDir() + "/crout_stream_test." + std::to_string(getpid());
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  constexpr size_t kFirst = size_t{32} << 10;  // of the first message
+  constexpr size_t kFirst = size_t{32} << 10;  // size of the first message
   std::string text(kFirst + (size_t{1} << 20) + 1234, 'x');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
   std::thread writer([&] {
@@ -121,7 +121,7 @@ TEST_F(StreamTest, PipeIsSentInWholeChunks) {
     for (size_t offset = 0; offset < text.size(); offset += 4096) {
       const std::string piece = text.substr(offset, 4096);
       EXPECT_EQ(write(fd, piece.data(), piece.size()), static_cast<ssize_t>(piece.size()));
-      int unread = 1;  // until the client has taken this piece alone
+      int unread = 1;  // until the client has read this piece
       while (unread > 0 && ioctl(fd, FIONREAD, &unread) == 0) std::this_thread::yield();
     }
     close(fd);
@@ -134,7 +134,7 @@ TEST_F(StreamTest, PipeIsSentInWholeChunks) {
   EXPECT_EQ(upload_.chunks, (std::vector<size_t>{kFirst, size_t{1} << 20, 1234}));
 }
 
-// A pipe that somebody holds open without writing to it.
+// A pipe with an open writer that writes nothing.
 class SilentPipe {
  public:
   SilentPipe() {
@@ -176,7 +176,7 @@ TEST_F(StreamTest, RefusalWhileAPipeIsSilent) {
     return ServerStatus(grpc::StatusCode::INVALID_ARGUMENT, "DIMENSION_TOO_LARGE");
   };
   const SilentPipe pipe;
-  // Enough for the first message, which leaves when what follows it is known.
+  // Enough for the first message, which is sent once the message after it has been read.
   const std::string text((size_t{1} << 20) + (size_t{36} << 10), 'x');
   std::thread writer([&] {
     EXPECT_EQ(write(pipe.fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -197,7 +197,7 @@ TEST_F(StreamTest, WhatCannotBeReadFailsBeforeTheCall) {
 }
 
 TEST_F(StreamTest, ServersEarlyStatusWinsOverTheBrokenUpload) {
-  // The server reads one message of 64 MiB and refuses.
+  // The server reads one message of an upload of 64 MiB and refuses it.
   server_.service.factorize = [](grpc::ServerContext*, FactorizeStream* stream) {
     v1::FactorizeRequest request;
     stream->Read(&request);
@@ -218,7 +218,7 @@ TEST_F(StreamTest, CancelMidUploadReturnsWithTheBufferFree) {
     v1::FactorizeRequest request;
     stream->Read(&request);
     started.Notify();
-    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));  // Reads no more.
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));  // without reading more
     return grpc::Status::CANCELLED;
   };
   Cancellation cancellation;
@@ -228,7 +228,8 @@ TEST_F(StreamTest, CancelMidUploadReturnsWithTheBufferFree) {
   });
   absl::Status status;
   {
-    const auto a = Iota(size_t{8} << 20);  // Freed right after: ASan would see a late read.
+    // Freed right after the call: ASan would detect a late read.
+    const auto a = Iota(size_t{8} << 20);
     CallOptions call;
     call.cancellation = &cancellation;
     status =

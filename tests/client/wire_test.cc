@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kData = v1::SolveResponse::kDataFieldNumber;
 
-// `bytes` as a message that arrived in pieces of `piece` bytes.
+// Returns `bytes` as a message received in pieces of `piece` bytes.
 grpc::ByteBuffer InPieces(const std::string& bytes, size_t piece) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += piece) slices.emplace_back(bytes.substr(at, piece));
@@ -53,7 +53,7 @@ TEST(WireTest, SplitsDataFromTheRestWhateverThePieces) {
 }
 
 TEST(WireTest, HeaderMayComeAfterData) {
-  // The encoding allows any order of fields.
+  // The encoding permits fields in any order.
   const std::string bytes = [] {
     v1::SolveResponse data, header;
     data.set_data("xyz");

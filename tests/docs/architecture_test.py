@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that docs/architecture.md leads where it says: every path, symbol and decision that it names is
-there, and every folder of the product is in its map.
+"""Checks docs/architecture.md and docs/internals.md against the tree: every path, symbol and decision that they name
+exists, and docs/architecture.md is short and names every folder of the product.
 
 usage: architecture_test.py
 """
@@ -11,6 +11,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAP = ROOT / "docs/architecture.md"
+INTERNALS = ROOT / "docs/internals.md"
+MOST_LINES = 150
 DEVICES = ("kernels/host", "kernels/cuda")
 # Folders of code: what is built or left by tools lies elsewhere.
 CODE = ("client", "cmake", "deploy", "docs", "kernels", "proto", "server", "tests")
@@ -34,7 +36,8 @@ def code_files(*folders):
 class ArchitectureTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.text = MAP.read_text(encoding="utf-8")
+        cls.map = MAP.read_text(encoding="utf-8")
+        cls.text = cls.map + INTERNALS.read_text(encoding="utf-8")
         cls.names = {path.name for path in code_files(*CODE)}
 
     def missing_paths(self, line):
@@ -51,6 +54,9 @@ class ArchitectureTest(unittest.TestCase):
                 continue
             if places or "/" in path or path not in self.names:
                 yield path
+
+    def test_the_map_is_short(self):
+        self.assertLessEqual(len(self.map.splitlines()), MOST_LINES)
 
     def test_paths_are_there(self):
         for line in self.text.splitlines():
@@ -70,19 +76,19 @@ class ArchitectureTest(unittest.TestCase):
         for number in re.findall(r"decision (\d{4})", self.text):
             self.assertTrue(any((ROOT / "docs/decisions").glob(f"{number}-*.md")), number)
 
-    def test_rooms_of_devices_are_there(self):
-        for row in re.findall(r"^\| \.\.\. ([^|]*)\|", self.text, re.MULTILINE):
-            for room in spans(row):
-                self.assertTrue(any((ROOT / device / room).is_dir() for device in DEVICES), room)
+    def test_folders_of_devices_are_there(self):
+        for row in re.findall(r"^\| \.\.\. ([^|]*)\|", self.map, re.MULTILINE):
+            for folder in spans(row):
+                self.assertTrue(any((ROOT / device / folder).is_dir() for device in DEVICES), folder)
 
     def test_every_folder_of_the_product_is_named(self):
-        named = {span.rstrip("/") for span in spans(self.text)}
+        named = {span.rstrip("/") for span in spans(self.map)}
         for part in ("kernels", "server", "client"):
             for folder in (path for path in (ROOT / part).iterdir() if path.is_dir()):
                 self.assertTrue(f"{part}/{folder.name}" in named, folder)
         for device in DEVICES:
-            for room in (path for path in (ROOT / device).iterdir() if path.is_dir()):
-                self.assertTrue({room.name, f"{device}/{room.name}"} & named, room)
+            for folder in (path for path in (ROOT / device).iterdir() if path.is_dir()):
+                self.assertTrue({folder.name, f"{device}/{folder.name}"} & named, folder)
 
 
 if __name__ == "__main__":

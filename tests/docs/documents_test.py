@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that what the documents name is there: files and headings that they link to, paths, kept
-results, decision records.
+"""Checks that files, headings, paths, kept results and decision records named in documents exist.
 
 usage: documents_test.py
 """
@@ -21,7 +20,7 @@ def documents():
 
 
 def anchors(text):
-    """Those that a document has: of its headings, as GitHub makes them, and its own."""
+    """Returns the anchors of a document: those of its headings, in GitHub's format, and explicit ones."""
     found = set(re.findall(r'<a id="([^"]+)"', text))
     times = {}
     for heading in re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M):

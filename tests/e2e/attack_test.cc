@@ -1,6 +1,6 @@
-// What a hostile client can send, eight at a time, against a daemon with small budgets. Its
-// resident memory stays within what they allow, all that was reserved is given back, and an honest
-// client beside it is served throughout.
+// Eight concurrent hostile clients against a daemon with small budgets. The daemon's resident
+// memory stays within its budgets, all reservations are returned, and an honest client is served
+// throughout.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -29,8 +29,8 @@ namespace {
 constexpr int kAttackers = 8;
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// What the daemon may hold: its budgets, a tenth of them, and a constant for itself: its code, the
-// stacks and buffers of its threads and of the libraries.
+// The daemon's memory limit: its budgets, a tenth of them, and a constant for code, thread stacks,
+// and buffers of threads and libraries.
 constexpr int64_t kHostBudget = 256 * kMiB;
 constexpr int64_t kReceiveBuffers = 64 * kMiB;
 constexpr int64_t kCallMemory = 160 * kMiB;
@@ -38,7 +38,7 @@ constexpr int64_t kConstant = 256 * kMiB;
 constexpr int64_t kMostResident =
     (kHostBudget + kReceiveBuffers + kCallMemory) / 10 * 11 + kConstant;
 
-// Factors, solves and releases, one after the other, as a program with the client library does.
+// A client that factors, solves and releases in a loop through the client library.
 class HonestClient {
  public:
   explicit HonestClient(const Daemon& daemon) {
@@ -51,12 +51,12 @@ class HonestClient {
   }
   ~HonestClient() { Stop().IgnoreError(); }
 
-  // Waits until so many rounds were served since the start.
+  // Waits until `rounds` rounds have been served since the start.
   bool AwaitServed(int rounds) {
     return Eventually([&] { return served_ >= rounds || failed_; });
   }
   int served() const { return served_; }
-  // Ends it; the first error that it met.
+  // Stops the client and returns its first error.
   absl::Status Stop() {
     stop_ = true;
     if (thread_.joinable()) thread_.join();
@@ -85,7 +85,7 @@ class HonestClient {
       if (error_.ok()) {
         ++served_;
       } else if (client::Reason(error_) == "HANDLE_EVICTED") {
-        error_ = absl::OkStatus();  // As the contract says of what nobody uses: it factors again.
+        error_ = absl::OkStatus();  // Idle factors may be evicted; factor again.
       } else {
         failed_ = true;
       }
@@ -96,7 +96,7 @@ class HonestClient {
   std::atomic<bool> stop_ = false;
   std::atomic<int> served_ = 0;
   std::atomic<bool> failed_ = false;
-  absl::Status error_;  // the thread's, until it is joined
+  absl::Status error_;  // owned by the thread until it is joined
   std::thread thread_;
 };
 
@@ -108,7 +108,7 @@ class AttackTest : public ::testing::Test {
                  absl::StrCat("--call-memory=", kCallMemory), "--streams=2",
                  "--upload-idle-timeout=" + idle_timeout}) {}
 
-  // Runs `attack` eight times at once beside an honest client, and then sees what it left.
+  // Runs eight `attack` calls concurrently beside an honest client, then checks what they left.
   void Attack(const std::function<void(int)>& attack) {
     HonestClient honest(daemon_);
     ASSERT_TRUE(honest.AwaitServed(1));
@@ -137,15 +137,15 @@ class AttackTest : public ::testing::Test {
   const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
 };
 
-// Attackers that pause, on which the daemon soon gives up. Those who do not pause are not to feel
-// how soon, whatever else the machine does.
+// Attackers that pause. Their daemon has a short idle timeout, which must not affect the attackers
+// that keep sending on a slow machine.
 class PausingAttackTest : public AttackTest {
  protected:
   PausingAttackTest() : AttackTest("3s") {}
 };
 
-// Text of 8 million entries, 32 MB, that gzip makes about 150 times smaller: just below what is
-// refused for its ratio. Each entry of 4 bytes becomes one of 16.
+// Returns text of 8 million entries, 32 MB, which gzip compresses about 150 times, slightly less
+// than the ratio limit. Each 4-byte line becomes a 16-byte entry.
 std::string CompressibleText() {
   constexpr int kEntries = 8'000'000;
   std::mt19937 random(1);
@@ -181,7 +181,8 @@ TEST_F(AttackTest, GzipText) {
         [&](grpc::ClientContext* context) { return stub->Factorize(context); }, first, file);
     call.SendAll();
     const absl::Status status = call.Finish();
-    // Whoever got the memory to read it is told that rows are empty; the others that there is none.
+    // A call that gets the memory for its text is answered: the matrix has empty rows. Others are
+    // refused for lack of memory.
     EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
   });
 }
@@ -204,8 +205,8 @@ TEST_F(PausingAttackTest, ReadersThatStop) {
   constexpr int64_t kN = 200;
   constexpr int64_t kColumns = 10000;  // 16 MB of X
   const std::string ones = Bytes(std::vector<double>(kN, 1.0));
-  // Those that got data. The others were refused before: perhaps by gRPC itself, whose refusals the
-  // server cannot count.
+  // Clients that received data. Others were refused earlier, possibly by gRPC itself, whose
+  // refusals the server does not count.
   std::atomic<int> readers = 0;
   Attack([&](int) {
     const auto stub = daemon_.NewStub();
@@ -228,7 +229,7 @@ TEST_F(PausingAttackTest, ReadersThatStop) {
     }
     if (!response.data().empty()) {
       ++readers;
-      // Reads no more; all these calls end all the same, and the clients hear of it when they read
+      // Stop reading. All these calls must end nonetheless; clients see the status when they read
       // again.
       EXPECT_TRUE(Eventually([&] {
         return CallsRefused(daemon_.ScrapeMetrics(), "DEADLINE_EXCEEDED") >= readers;
@@ -249,7 +250,7 @@ TEST_F(PausingAttackTest, EmptyMessages) {
     v1::FactorizeRequest request;
     *request.mutable_header()->mutable_matrix() = DenseSpecOf(1000, 1000);
     request.set_data(std::string(1000, '\0'));
-    // Until the server is tired of it, at most for a minute.
+    // Send until the server ends the call, for at most a minute.
     const absl::Time limit = absl::Now() + absl::Minutes(1);
     while (stream->Write(request) && absl::Now() < limit) {
       request.Clear();
@@ -282,12 +283,12 @@ TEST_F(AttackTest, SmallFactors) {
   });
   RecordProperty("charged_mib", absl::StrCat(charged.load() / kMiB));
   RecordProperty("grown_mib", absl::StrCat(grown.load() / kMiB));
-  // Whatever the factors of order 1 cost is charged, within a tenth and what the heap keeps anyway.
+  // The growth must be covered by the factors' charges, a tenth more, and a constant for the heap.
   EXPECT_LE(grown.load(), charged.load() / 10 * 11 + 16 * kMiB);
 }
 
 TEST_F(PausingAttackTest, IdleStreams) {
-  constexpr int kEach = 250;  // of one connection; further ones would wait at the client
+  constexpr int kEach = 250;  // calls per connection; more would wait at the client
   const int64_t before = Resident();
   std::atomic<int> open = 0;
   std::atomic<int64_t> grown = 0;
@@ -303,7 +304,7 @@ TEST_F(PausingAttackTest, IdleStreams) {
     }
     for (const auto& stream : streams) {
       grown = std::max(grown.load(), Resident() - before);
-      EXPECT_FALSE(stream->Finish().ok());  // It was idle for too long.
+      EXPECT_FALSE(stream->Finish().ok());  // ended by the idle timeout
     }
   });
   constexpr int64_t kCallBytes = 32 << 10;

@@ -1,4 +1,4 @@
-// Requests that must be refused, each with a status of its own.
+// Requests that must be refused, each with its own status.
 #ifndef CROUT_TESTS_E2E_BAD_INPUT_H_
 #define CROUT_TESTS_E2E_BAD_INPUT_H_
 
@@ -16,9 +16,9 @@
 
 namespace crout::e2e::bad_input {
 
-inline constexpr int64_t kOrder = 4;  // of the factors that the cases refer to
+inline constexpr int64_t kOrder = 4;  // order of the factors that the cases use
 
-// The daemon, and factors to refer to.
+// A daemon and factors for the cases.
 class Fixture {
  public:
   Fixture() : daemon_({"--host-budget=512MiB"}), stub_(daemon_.NewStub()) {
@@ -53,20 +53,20 @@ class Fixture {
   std::unique_ptr<v1::FactorizationService::Stub> stub_;
 };
 
-// One request that must be refused.
+// A request that must be refused.
 struct Case {
   std::string name;
   absl::StatusCode code;
   std::function<absl::Status(Fixture&)> call;
-  std::string text = "";  // that the message contains
-  bool by_grpc = false;   // refused below Crout: no ErrorInfo
+  std::string text = "";  // part of the expected message
+  bool by_grpc = false;   // refused by gRPC, without ErrorInfo
 };
 
-// A file each.
+// Each function is defined in its own file.
 void AddFactorizes(std::vector<Case>* cases);
 void AddSolves(std::vector<Case>* cases);
-void AddRefactorizes(std::vector<Case>* cases);  // and FactorizeAndSolve
-void AddOthers(std::vector<Case>* cases);        // other calls, and messages of any bytes
+void AddRefactorizes(std::vector<Case>* cases);  // also FactorizeAndSolve
+void AddOthers(std::vector<Case>* cases);        // other calls, and arbitrary messages
 
 }  // namespace crout::e2e::bad_input
 

@@ -1,5 +1,5 @@
-// Truncated, oversized, mismatched and lying requests: each gets the status of the design and
-// leaves the daemon serving, holding nothing.
+// Truncated, oversized, mismatched and inconsistent requests. Each gets its documented status, and
+// the daemon keeps serving and holds nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST(BadInputTest, EachGetsItsStatusAndTheDaemonServesOn) {
     const absl::Status status = bad.call(fixture);
     EXPECT_THAT(status, crout::testing::FailsWith(bad.code, bad.text));
     EXPECT_EQ(client::Reason(status).empty(), bad.by_grpc) << status;
-    // Whole, and still right about what it holds.
+    // The daemon still serves, and the factor still gives the right solution.
     client::BufferSink x;
     const std::vector<double> b(kOrder, 3.0);
     const auto solved = client->Solve(
@@ -39,7 +39,7 @@ TEST(BadInputTest, EachGetsItsStatusAndTheDaemonServesOn) {
     EXPECT_THAT(x.values<double>(), ::testing::Each(3.0));
     EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client) == before; }))
         << before << " became " << HoldingsOf(*client);
-    before = HoldingsOf(*client);  // A leak is reported once.
+    before = HoldingsOf(*client);  // Report each leak once.
   }
   EXPECT_TRUE(fixture.daemon().process().running());
 }

@@ -1,4 +1,4 @@
-// Refactorize and FactorizeAndSolve.
+// Bad Refactorize and FactorizeAndSolve requests.
 #include <limits>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// Solve.
+// Bad Solve requests.
 #include <limits>
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@ using absl::StatusCode;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// A solve that is well, with B = ones, except for what `change` does to the request.
+// A valid solve with B = ones, except for what `change` does to the request.
 Case Solve(std::string name, StatusCode code,
            std::function<void(Fixture&, v1::SolveRequest*)> change, std::string text = "") {
   return {"solve: " + std::move(name), code,

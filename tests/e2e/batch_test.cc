@@ -1,4 +1,4 @@
-// crout::Batch and the client's calls of batches, against a daemon.
+// crout::Batch and the client's batch calls against a daemon.
 #include "crout/batch.h"
 
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ TEST_F(BatchTest, SolvesWithAllWithARangeAndWithAList) {
   }
   EXPECT_EQ(all->result.factor_version(), 1);
 
-  // Without the first and, by another one, without the last.
+  // All members but the first, then all but the last.
   for (const int64_t first : {1, 0}) {
     SCOPED_TRACE(first);
     BatchSource range;
@@ -109,7 +109,8 @@ TEST_F(BatchTest, SolvesWithAllWithARangeAndWithAList) {
     }
   }
 
-  // In any order: what comes back has the order in which it was asked, and the bits of the whole.
+  // Members in any order. Solutions keep the request's order and match those of the whole batch bit
+  // for bit.
   BatchSource list;
   list.AddFor(3, sides[3].values.data(), 40, 2);
   list.AddFor(0, sides[0].values.data(), 5, 1);
@@ -185,7 +186,7 @@ TEST_F(BatchTest, DownloadsMembers) {
   EXPECT_EQ(range->ipiv(1).size(), 3u);
   EXPECT_EQ(range->lu.values<double>(0), all->lu.values<double>(3));
   EXPECT_EQ(range->ipiv(0), all->ipiv(3));
-  // L U, with its rows put back, is the matrix.
+  // L U with its row interchanges undone equals the matrix.
   const auto lu = all->lu.values<double>(3);
   std::vector<double> product(1600);
   for (size_t i = 0; i < 40; ++i) {

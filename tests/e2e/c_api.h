@@ -1,4 +1,4 @@
-// What the tests of crout.h share: a connection to the real daemon, and matrices to send over it.
+// Fixture for the tests of crout.h: a connection to a real daemon, and matrices to send.
 #ifndef CROUT_TESTS_E2E_C_API_H_
 #define CROUT_TESTS_E2E_C_API_H_
 
@@ -20,7 +20,7 @@ namespace crout::e2e {
 
 inline constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-// The functions of crout.h that are named as LAPACK's, and the type of their elements.
+// Maps an element type to the LAPACK-style functions of crout.h.
 template <class T>
 struct Lapack;
 template <>
@@ -48,7 +48,7 @@ struct Lapack<std::complex<double>> {
   static constexpr DType dtype = DType::kComplex128;
 };
 
-// A structure of crout.h with its size and zeros.
+// Returns a zeroed structure of crout.h with its struct_size set.
 template <class Struct>
 Struct Sized() {
   Struct s = {};
@@ -64,7 +64,7 @@ class CApiTest : public ::testing::Test {
   }
   void TearDown() override { crout_disconnect(connection_); }
 
-  // A factor of `a`; of the 2 x 2 matrix (4 1; 1 3) by default.
+  // Factors `a`; by default the 2 x 2 matrix (4 1; 1 3).
   crout_factor* Factor(const std::vector<double>& a = {4, 1, 1, 3}) {
     const auto n = static_cast<int64_t>(std::lround(std::sqrt(a.size())));
     crout_factor* factor = nullptr;
@@ -80,7 +80,8 @@ class CApiTest : public ::testing::Test {
   crout_connection* connection_ = nullptr;
 };
 
-// The tridiagonal matrix with `diagonal` and `beside`, given row by row, in a type and indices.
+// A tridiagonal matrix with `diagonal` and `beside` next to it, stored by rows, with values of type
+// T and indices of type Index.
 template <class T, class Index>
 struct Tridiagonal {
   Tridiagonal(int64_t order, T diagonal, T beside) : n(order) {

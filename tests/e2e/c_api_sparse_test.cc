@@ -1,4 +1,4 @@
-// crout.h against the real daemon: sparse matrices.
+// crout.h against a real daemon: sparse matrices.
 #include <cmath>
 #include <complex>
 #include <vector>
@@ -26,11 +26,12 @@ class CApiSparseTest : public CApiTest {
     ASSERT_EQ(crout_factorize_sparse(connection_, &entries, &options, &factor), CROUT_OK)
         << crout_last_error();
     ExpectOnes<T>(factor, 4, 1);
-    // As wide again as high: the order of columns is that of rows.
+    // Scaled by 2 except for two values. An unsymmetric one shows that values keep the order of the
+    // rows.
     std::vector<T> values = a.values;
     for (T& value : values) value *= 2;
     values[0] = 9;  // (0, 0)
-    values[2] = 5;  // (0, 1), as values[1] is (1, 0)
+    values[2] = 5;  // (0, 1), while values[1] is (1, 0)
     ASSERT_EQ(crout_refactorize_values(factor, dtype, values.data(), std::ssize(values)), CROUT_OK)
         << crout_last_error();
     std::vector<T> b = RightHandSide<T>(8, 2);
@@ -44,7 +45,7 @@ class CApiSparseTest : public CApiTest {
     EXPECT_EQ(crout_release(factor), CROUT_OK);
   }
 
-  // Of the matrix, for x of ones.
+  // Returns the right-hand side of a tridiagonal matrix for a solution of ones.
   template <class T>
   static std::vector<T> RightHandSide(T diagonal, T beside) {
     std::vector<T> b(kN, diagonal + T{2} * beside);
@@ -94,9 +95,9 @@ TEST_F(CApiSparseTest, WhatCannotBeIsRefused) {
   refused([](crout_sparse& s) { s.values = nullptr; });
   refused([](crout_sparse& s) { s.cols = nullptr; });
   refused([](crout_sparse& s) { s.row_start = nullptr; });
-  refused([](crout_sparse& s) { s.count -= 1; });  // the last row ends beyond
+  refused([](crout_sparse& s) { s.count -= 1; });  // the last row ends beyond the count
   refused([&](crout_sparse& s) {
-    s.n = 2;  // and so do columns
+    s.n = 2;  // column indices are out of range too
     s.rows = a.rows.data();
   });
   EXPECT_EQ(crout_factorize_sparse(connection_, nullptr, nullptr, &factor), CROUT_INVALID_ARGUMENT);
@@ -137,12 +138,12 @@ TEST_F(CApiSparseTest, EmptyOnesAndASingularOne) {
   ASSERT_EQ(crout_factorize_sparse(connection_, &none, nullptr, &factor), CROUT_OK)
       << crout_last_error();
   EXPECT_EQ(crout_release(factor), CROUT_OK);
-  none.n = 3;  // without an entry
+  none.n = 3;  // no entries
   ASSERT_EQ(crout_factorize_sparse(connection_, &none, nullptr, &factor), CROUT_OK)
       << crout_last_error();
   auto now = Sized<crout_description>();
   ASSERT_EQ(crout_describe(factor, &now), CROUT_OK);
-  EXPECT_EQ(now.info, 3);  // the order, where a row is empty
+  EXPECT_EQ(now.info, 3);  // the order, since a row is empty
   EXPECT_EQ(crout_release(factor), CROUT_OK);
 }
 

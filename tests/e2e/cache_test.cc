@@ -1,4 +1,4 @@
-// The factor cache seen from outside: leases, tenants, pages, eviction.
+// The factor cache from the client's side: leases, tenants, pages, eviction.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ v1::CacheOptions Named(const std::string& name, absl::Duration lease = absl::Zer
   return cache;
 }
 
-// The solution's first element for B = ones.
+// Solves with B = ones and returns the solution's first element.
 absl::StatusOr<double> SolveOnes(client::Client& client, const std::string& handle, int64_t n) {
   const std::vector<double> b(static_cast<size_t>(n), 1.0);
   client::BufferSink x;
@@ -62,7 +62,7 @@ TEST(CacheTest, LeasesEndUnlessRenewed) {
   EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client).cached_factors == 1; }));
 }
 
-// Less than half of the lease between uses, and several leases' time.
+// The factor is used at intervals below half its lease, for several leases' time.
 TEST(CacheTest, UsesExtendALeaseNoFurtherThanTheLongestLife) {
   Daemon daemon({"--max-life=10h"}, "croutd_test");
   const auto client = daemon.NewClient();
@@ -101,7 +101,7 @@ TEST(CacheTest, ReasonIsToldOnlyToTheOwner) {
   const auto owner = daemon.NewClient("owner");
   const auto other = daemon.NewClient("other");
   ASSERT_OK_AND_ASSIGN(const auto factor, Factor(*owner, Diagonal(2, 2), 2));
-  // To others a living and a dead handle look like one that never was.
+  // To other tenants, a valid, a released and an unknown handle look the same.
   const auto unknown = other->Describe("aaaaaaaaaaaaaaaaaaaaaaaaaa").status();
   const auto living = other->Describe(factor.handle()).status();
   ASSERT_OK(owner->Release(factor.handle()));
@@ -148,7 +148,7 @@ TEST(CacheTest, PagesCoverEveryFactorOnceNewestFirst) {
 }
 
 TEST(CacheTest, LeastRecentlyUsedGoesFirstUnderPressure) {
-  // Room for three factors of 512 KiB and as much matrix, with the job that makes one.
+  // The budget fits three factors of 512 KiB with their matrices, and the job that makes one.
   Daemon daemon({"--host-budget=6MiB"});
   const auto client = daemon.NewClient();
   constexpr int64_t n = 256;
@@ -157,10 +157,10 @@ TEST(CacheTest, LeastRecentlyUsedGoesFirstUnderPressure) {
     const auto factor = Factor(*client, Diagonal(n, static_cast<double>(handles.size() + 1)), n);
     ASSERT_OK(factor);
     handles.push_back(factor->handle());
-    daemon.AwaitRest();  // The next one is to find the job's memory free.
+    daemon.AwaitRest();  // The next job must find this job's memory free.
   };
   for (int i = 0; i < 3; ++i) add();
-  ASSERT_OK(SolveOnes(*client, handles[0], n));  // Now the second is the oldest in use.
+  ASSERT_OK(SolveOnes(*client, handles[0], n));  // The second is now least recently used.
   daemon.AwaitRest();
   while (!::testing::Test::HasFatalFailure() && client->Describe(handles[1]).ok() &&
          handles.size() < 40) {
@@ -170,7 +170,7 @@ TEST(CacheTest, LeastRecentlyUsedGoesFirstUnderPressure) {
   EXPECT_EQ(gone.code(), StatusCode::kNotFound);
   EXPECT_EQ(client::Reason(gone), "HANDLE_EVICTED") << gone;
   EXPECT_OK(client->Describe(handles[0]));
-  // Those that live answer right.
+  // The remaining factors give the right solutions.
   int living = 0;
   for (size_t i = 0; i < handles.size(); ++i) {
     const auto x = SolveOnes(*client, handles[i], n);
@@ -200,7 +200,7 @@ TEST(CacheTest, WhatCannotFitAtAllIsRefusedAndEvictsNothing) {
 TEST(CacheTest, FullQueueIsRefusedWithADelay) {
   Daemon daemon({"--streams=1", "--queue-capacity=1"}, "croutd_test");
   const auto client = daemon.NewClient();
-  // One job runs, until it is let go, and one fills the queue behind it.
+  // One job is held, and another one fills the queue behind it.
   daemon.failpoints().Hold("scheduler.job");
   std::vector<std::thread> callers;
   const auto submit = [&] {

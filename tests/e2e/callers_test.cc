@@ -1,5 +1,5 @@
-// Each way in which a caller may be a stranger, and what it hears: by the C++ client and by
-// croutctl.
+// All ways in which authentication can fail, and the resulting errors in the C++ client, libcrout
+// and croutctl.
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -34,17 +34,17 @@ using ::testing::StartsWith;
 
 enum class Server { kTls, kMutualTls, kPlain };
 
-// How a caller comes, and what it hears; names of files without ".crt".
+// Credentials of a caller and the expected result. File names lack ".crt".
 struct Case {
   const char* name;
   Server server;
   bool tls;
   const char* ca;
   const char* certificate;  // "": none
-  const char* server_name;  // "": the address's
+  const char* server_name;  // "": the address
   std::string token;        // "": none
   absl::StatusCode code;
-  const char* message;  // that what is heard has
+  const char* message;  // part of the expected message
 };
 
 class CallersTest : public ::testing::Test {
@@ -63,7 +63,7 @@ class CallersTest : public ::testing::Test {
   std::string Flag(const std::string& name, const std::string& file) const {
     return "--" + name + "=" + files_.File(file);
   }
-  // In place by renaming, as operators should.
+  // Replaces the file by renaming, as operators should.
   void Replace(const std::string& name, const std::string& text) const {
     const std::string next = files_.File(name + ".next");
     WriteFile(next, text);
@@ -126,7 +126,7 @@ class CallersTest : public ::testing::Test {
     }
     return RunToEnd(command);
   }
-  // The code of a factorization, for which alice lacks the role, by libcrout.
+  // Factors through libcrout, for which alice lacks the role, and returns the code.
   int64_t CallByC(const std::string& address, const Case& c) const {
     const auto path = [&](const std::string& name, const char* suffix) {
       return name.empty() ? "" : files_.File(name + suffix);
@@ -158,7 +158,7 @@ class CallersTest : public ::testing::Test {
     if (code == absl::StatusCode::kUnavailable) return CROUT_UNREACHABLE;
     return code == absl::StatusCode::kOk ? CROUT_PERMISSION_DENIED : CROUT_UNAUTHENTICATED;
   }
-  // A server of openssl's that shows the certificate `name`.
+  // Returns the command of an openssl server with the certificate `name`.
   std::vector<std::string> OtherServer(const std::string& name,
                                        const std::vector<std::string>& options) const {
     std::vector<std::string> command = {"/usr/bin/openssl",
@@ -203,7 +203,7 @@ class CallersTest : public ::testing::Test {
     const absl::Status heard = CallByLibrary(daemon.address(), c);
     EXPECT_EQ(heard.code(), c.code) << heard;
     EXPECT_THAT(std::string(heard.message()), HasSubstr(c.message));
-    if (*c.server_name != 0) return;  // croutctl checks the address's alone
+    if (*c.server_name != 0) return;  // croutctl always checks the name in its address
     const Finished ctl = CallByCtl(daemon.address(), c);
     EXPECT_EQ(ctl.exit_code == 0, heard.ok()) << ctl.errors;
     EXPECT_EQ(ctl.exit_code == 20, absl::IsUnauthenticated(heard)) << ctl.errors;
@@ -222,7 +222,7 @@ TEST_F(CallersTest, EachHearsWhatIsWrong) {
   constexpr auto kOk = absl::StatusCode::kOk;
   constexpr auto kNobody = absl::StatusCode::kUnauthenticated;
   constexpr auto kNoConnection = absl::StatusCode::kUnavailable;
-  // Whose certificate is not taken: the client's, the server's.
+  // Messages about a rejected certificate: the client's and the server's.
   constexpr char kShow[] = "client certificate";
   constexpr char kWhose[] = "the server's certificate";
   const std::string good = Signed("crout", absl::Hours(1));
@@ -271,7 +271,8 @@ TEST_F(CallersTest, ClientsSpeakNoTlsBefore12) {
   ExpectNoConnection(AddressOf(old), "no TLS 1.2");
 }
 
-// croutd starts with none, but its certificate's time may end while it runs.
+// croutd does not start with an expired certificate, but a certificate may expire while croutd
+// runs.
 TEST_F(CallersTest, ClientsTakeNoExpiredCertificateOfAServer) {
   MakeCertificate(files_, "ended", "ca", -1);
   Process late(OtherServer("ended", {"-alpn", "h2"}));

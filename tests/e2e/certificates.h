@@ -1,4 +1,4 @@
-// Certificates of a test's own, made by the command openssl.
+// Makes certificates for tests with the openssl command.
 #ifndef CROUT_TESTS_E2E_CERTIFICATES_H_
 #define CROUT_TESTS_E2E_CERTIFICATES_H_
 
@@ -9,18 +9,18 @@
 
 namespace crout::e2e {
 
-// Writes NAME.crt and NAME.key (mode 600) into `directory`: a certificate authority.
+// Writes NAME.crt and NAME.key (mode 600) of a certificate authority into `directory`.
 void MakeAuthority(const TempDir& directory, const std::string& name);
 
-// Likewise: a certificate for `names`, subjectAltName as openssl wants it, as a server or a client,
-// which `authority` in the same directory has signed; it ends `days` from now, which may be before
-// now. Both files are put in place by renaming them.
+// Writes NAME.crt and NAME.key of a server or client certificate into `directory`. `authority`, in
+// the same directory, signs it. `names` is openssl's subjectAltName. The certificate expires in
+// `days` days; a negative number makes it expired. Both files are put in place by renaming.
 void MakeCertificate(const TempDir& directory, const std::string& name,
                      const std::string& authority, int days = 2,
                      const std::string& names = "IP:127.0.0.1,DNS:localhost");
 
-// Puts a certificate in the place of NAME.crt, which MakeCertificate has made, that is like it but
-// for its end, a whole second.
+// Replaces NAME.crt, made by MakeCertificate(), by the same certificate that expires at `end`, a
+// whole second.
 void EndCertificateAt(const TempDir& directory, const std::string& name,
                       const std::string& authority, absl::Time end);
 

@@ -1,13 +1,14 @@
-! The Fortran module against a real daemon: every generic by every type and rank, and its errors.
+! The Fortran module against a real daemon: every generic procedure for every type and rank, and its
+! errors.
 !
-! usage: crout_f90_test HOST:PORT     ends with 1 at the first thing that is wrong
+! usage: crout_f90_test HOST:PORT     exits with 1 at the first error
 program crout_f90_test
   use crout
   use, intrinsic :: iso_fortran_env, only: error_unit, real32, real64
   implicit none
 
   integer, parameter :: n = 3, lda = 5, nrhs = 2
-  integer, parameter :: order = 50, nnz = 3*order - 2  ! of a tridiagonal matrix
+  integer, parameter :: order = 50, nnz = 3*order - 2  ! nnz of a tridiagonal matrix
   type(crout_connection) :: server
   type(crout_factor) :: lu
   type(crout_description) :: description
@@ -68,7 +69,7 @@ contains
     a64 = a
     b64 = b
     x64 = x
-    call crout_getrf(server, n, a64, lda, lu, info)  ! in place of the one of real32
+    call crout_getrf(server, n, a64, lda, lu, info)  ! replaces the factor of real32
     call expect("getrf of real64", info == 0)
     call crout_getrs(lu, "N", n, nrhs, b64, lda, info)
     call expect("getrs of real64", info == 0 .and. all(abs(b64(:n, 1) - [1, 2, 3]) < 1e-14))
@@ -135,7 +136,7 @@ contains
     b(order) = 5
     call crout_getrs(lu, "N", order, 1, b, order, info)
     call expect("sparse getrs of real32", info == 0 .and. all(abs(b - 1) < 1e-5))
-    values = 2  ! by columns: all are equal but in the diagonal
+    values = 2  ! all equal, except on the diagonal
     values(1::3) = 8
     call crout_refactor_values(lu, nnz, values, info)
     call expect("refactor_values of real32", info == 0)
@@ -159,7 +160,7 @@ contains
     b(order) = 5
     call crout_getrs(lu, "N", order, 1, b, order, info)
     call expect("sparse getrs of real64", info == 0 .and. all(abs(b - 1) < 1e-14))
-    values = 2  ! by columns: all are equal but in the diagonal
+    values = 2  ! all equal, except on the diagonal
     values(1::3) = 8
     call crout_refactor_values(lu, nnz, values, info)
     call expect("refactor_values of real64", info == 0)
@@ -184,7 +185,7 @@ contains
     b(order) = 5
     call crout_getrs(lu, "N", order, 1, b, order, info)
     call expect("sparse getrs of complex32", info == 0 .and. all(abs((1 + i)*b - 1) < 1e-5))
-    values = (1 + i)*2  ! by columns: all are equal but in the diagonal
+    values = (1 + i)*2  ! all equal, except on the diagonal
     values(1::3) = (1 + i)*8
     call crout_refactor_values(lu, nnz, values, info)
     call expect("refactor_values of complex32", info == 0)
@@ -209,7 +210,7 @@ contains
     b(order) = 5
     call crout_getrs(lu, "N", order, 1, b, order, info)
     call expect("sparse getrs of complex64", info == 0 .and. all(abs((1 + i)*b - 1) < 1e-14))
-    values = (1 + i)*2  ! by columns: all are equal but in the diagonal
+    values = (1 + i)*2  ! all equal, except on the diagonal
     values(1::3) = (1 + i)*8
     call crout_refactor_values(lu, nnz, values, info)
     call expect("refactor_values of complex64", info == 0)
@@ -220,7 +221,7 @@ contains
     call expect("values of complex64", info == 0 .and. all(abs((1 + i)*b - 0.5) < 1e-14))
   end subroutine
 
-  ! Of the tridiagonal matrix: first its diagonal, then what is beside it.
+  ! Rows of the tridiagonal matrix: the diagonal, then the entries next to it.
   function rows() result(row)
     integer :: row(nnz), k
 

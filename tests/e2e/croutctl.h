@@ -1,4 +1,4 @@
-// croutctl against the real daemon: what its tests share.
+// Fixture for tests of croutctl against a real daemon.
 #ifndef CROUT_TESTS_E2E_CROUTCTL_H_
 #define CROUT_TESTS_E2E_CROUTCTL_H_
 
@@ -20,7 +20,7 @@ inline constexpr char kMatrix[] =
     "%%MatrixMarket matrix coordinate real general\n3 3 5\n1 1 2\n2 1 4\n2 2 5\n1 3 1\n3 3 8\n";
 inline constexpr char kSingular[] = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 3\n";
 
-// The numbers of a Matrix Market array file after its size line.
+// Returns the numbers of a Matrix Market array file after its size line.
 inline std::vector<double> ArrayValues(const std::string& path) {
   std::istringstream text(ReadFile(path));
   std::string line;
@@ -32,13 +32,13 @@ inline std::vector<double> ArrayValues(const std::string& path) {
   return values;
 }
 
-// An archive of scipy.sparse.save_npz, of [[1, 0, 2], [0, 3, 0], [4, 0, 5]] by rows, but for
-// archive_csc.npz, which is by columns.
+// Returns the path of an archive by scipy.sparse.save_npz of [[1, 0, 2], [0, 3, 0], [4, 0, 5]],
+// stored by rows; archive_csc.npz is stored by columns.
 inline std::string SparseArchive(const std::string& name) {
   return CROUT_SOURCE_DIR "/tests/fuzz/corpus/sparse_npz/" + name;
 }
 
-// GoogleMock cannot print arrays of nlohmann's: their elements are arrays to it.
+// GoogleMock cannot print nlohmann arrays, since their elements are containers too.
 inline std::vector<std::string> Strings(const Json& array) { return array; }
 
 class CroutctlTest : public ::testing::Test {
@@ -48,7 +48,7 @@ class CroutctlTest : public ::testing::Test {
     WriteFile(singular_, kSingular);
   }
 
-  // Runs with --json; the command must succeed and print one object and nothing else.
+  // Runs with --json. The command must succeed and print exactly one object.
   Json RunJson(std::vector<std::string> arguments) {
     arguments.push_back("--json");
     const Finished finished = daemon_.Ctl(arguments);
@@ -59,7 +59,7 @@ class CroutctlTest : public ::testing::Test {
     return json;
   }
 
-  // With a file's bytes on a pipe as its standard input.
+  // Runs with a file's bytes on standard input through a pipe.
   Finished RunPiped(const std::string& file, const std::vector<std::string>& arguments) {
     std::vector<std::string> command = {"/bin/sh", "-c", "cat " + file + " | \"$@\"", "sh"};
     for (const std::string& word : daemon_.CtlCommand(arguments)) command.push_back(word);

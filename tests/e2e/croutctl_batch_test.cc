@@ -6,7 +6,7 @@
 namespace crout::e2e {
 namespace {
 
-// A 3 x 3 matrix as croutctl's tests have it, a 1 x 1, and a singular one.
+// The fixture's 3 x 3 matrix, a 1 x 1 matrix and a singular one.
 class CroutctlBatchTest : public CroutctlTest {
  protected:
   CroutctlBatchTest() {
@@ -138,7 +138,7 @@ TEST_F(CroutctlBatchTest, TakesDirectoriesAndTars) {
   const Json of_tar = RunJson({"factor-batch", tar});
   EXPECT_EQ(of_tar["batch"]["members"], 2);
   EXPECT_EQ(of_tar["members"][1]["file"], tar + ":one.mtx");
-  // Its six files: the tar is none of them.
+  // The folder has six files; the tar archive does not count.
   const Finished whole = daemon_.Ctl({"factor-batch", from, "--json"});
   ASSERT_EQ(whole.exit_code, 0) << whole.errors;
   EXPECT_EQ(Json::parse(whole.output)["batch"]["members"], 6);

@@ -53,7 +53,7 @@ TEST_F(CroutctlTest, SeveralFactorsAreRenewedAndReleasedAtOnce) {
   ASSERT_EQ(renewed.size(), 2u);
   EXPECT_EQ(renewed[0]["handle"], first);
   EXPECT_EQ(renewed[1]["handle"], second);
-  // What is not there keeps nothing from being released.
+  // Missing factors do not prevent the release of the others.
   const Finished released = daemon_.Ctl({"release", first, "nobody", "nothing", "b", "--json"});
   EXPECT_EQ(released.exit_code, 11);
   EXPECT_EQ(Json::parse(released.output)["factors"].size(), 2u);

@@ -33,7 +33,7 @@ TEST_F(CroutctlTest, ComplexFilesAreComplexMatrices) {
   RunJson({"solve", handle, "--ones", "--transpose", "-o", x});
   EXPECT_THAT(ArrayValues(x), near({0.5, -0.25, 0.25, 0.25}));
 
-  // Right-hand sides: complex and real files, and what croutctl wrote itself.
+  // Right-hand sides from complex and real files, and from croutctl's own output.
   const std::string b = directory_.File("b.mtx");
   WriteFile(b, "%%MatrixMarket matrix array complex general\n2 1\n3 -1\n4 1\n");  // A [1; 1]
   RunJson({"solve", handle, b, "-o", x});
@@ -100,7 +100,7 @@ TEST_F(CroutctlTest, AComplexFileAskedForInARealTypeIsRefused) {
   EXPECT_THAT(finished.errors,
               ::testing::HasSubstr("line 1: the matrix is complex; the requested type is real"));
   const Finished piped = RunInShell({"factor", "-"}, "<" + hermitian);
-  EXPECT_EQ(piped.exit_code, 0) << piped.errors;  // A file, though on standard input.
+  EXPECT_EQ(piped.exit_code, 0) << piped.errors;  // standard input is a file here
 }
 
 }  // namespace

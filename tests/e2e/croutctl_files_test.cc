@@ -23,7 +23,7 @@ TEST_F(CroutctlTest, StandardInputIsAMatrixToo) {
   EXPECT_EQ(Json::parse(finished.output)["n"], 3);
 }
 
-// Each format is written, and read back as matrix and as right-hand side.
+// Writes each format and reads it back as a matrix and as a right-hand side.
 TEST_F(CroutctlTest, EveryFormatIsWrittenAndRead) {
   const std::string identity = directory_.File("identity.mtx");
   WriteFile(identity,
@@ -68,7 +68,7 @@ TEST_F(CroutctlTest, StandardInputIsOfAnyFormat) {
     RunJson({"lu", identity, matrix_, "-o", file});
     for (const char* redirection : {"< ", "0< ", ""}) {
       const std::string from = *redirection != 0 ? redirection + file : "";
-      // A file, and a pipe.
+      // A file, then a pipe.
       std::vector<std::string> command = {
           "/bin/sh", "-c", from.empty() ? "cat " + file + " | \"$@\"" : "exec \"$@\" " + from,
           "sh"};
@@ -82,7 +82,7 @@ TEST_F(CroutctlTest, StandardInputIsOfAnyFormat) {
   }
 }
 
-// How many ones there are is sent before the matrix, which a pipe has once.
+// The number of ones is sent before the matrix, and a pipe can be read only once.
 TEST_F(CroutctlTest, OnesAreForAMatrixOnStandardInputToo) {
   const std::string complex = directory_.File("complex.mtx"), text = directory_.File("a.txt");
   WriteFile(complex, "%%MatrixMarket matrix array complex general\n1 1\n0 2\n");
@@ -103,7 +103,7 @@ TEST_F(CroutctlTest, OnesAreForAMatrixOnStandardInputToo) {
   const Finished cut = RunPiped(text, {"lu", "-", "--ones"});
   EXPECT_EQ(cut.exit_code, 12);
   EXPECT_THAT(cut.errors, ::testing::HasSubstr("standard input has no Matrix Market size line"));
-  WriteFile(text, "");  // what a failed curl sends
+  WriteFile(text, "");  // a failed curl sends nothing
   EXPECT_THAT(RunPiped(text, {"lu", "-", "--ones"}).errors,
               ::testing::HasSubstr("standard input is empty"));
 }
@@ -112,7 +112,7 @@ TEST_F(CroutctlTest, APipeThatGivesNothingHoldsUpNoDeadline) {
   const std::string start = directory_.File("start.npy");
   WriteFile(start, "\x93NUMPY");
   for (const std::string& said : {std::string("/dev/null"), start}) {
-    // The pipe stays open for as long as the command runs.
+    // The pipe stays open as long as the command runs.
     std::vector<std::string> command = {
         "/bin/sh", "-c",
         "mkfifo \"$0\" && { cat " + said +
@@ -197,7 +197,7 @@ TEST_F(CroutctlTest, SparseMatricesStaySparse) {
 }
 
 TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
-  // An arrow: the diagonal, and the last row and column.
+  // An arrow matrix: the diagonal, the last row and the last column.
   constexpr int kN = 50;
   std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n", kN, " ", kN,
                                   " ", 2 * kN - 1, "\n");
@@ -217,7 +217,7 @@ TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
   EXPECT_EQ(json["symmetric"], true);
   EXPECT_EQ(json["matched"], false);
   EXPECT_EQ(json["ordering"], "amd");
-  EXPECT_GE(json["lu_entries"], json["entries"]);  // No fill-in, but for zeros of merged fronts.
+  EXPECT_GE(json["lu_entries"], json["entries"]);  // no fill-in except zeros of merged fronts
   EXPECT_LT(json["lu_entries"], kN * kN / 2);
   EXPECT_GT(json["flops"], 0);
   EXPECT_GE(json["factor_bytes"], 8 * json["lu_entries"].get<int64_t>());
@@ -231,11 +231,11 @@ TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
   EXPECT_EQ(fronts, json["fronts"]);
   EXPECT_EQ(eliminated, kN);
   EXPECT_EQ(entries, json["lu_entries"]);
-  ASSERT_EQ(json["tree"].size(), json["fronts"]);  // of two levels
+  ASSERT_EQ(json["tree"].size(), json["fronts"]);  // two levels
   EXPECT_EQ(json["tree"][0]["parent"], -1);
   EXPECT_EQ(json["tree"][0]["subtree_fronts"], json["fronts"]);
   EXPECT_DOUBLE_EQ(json["tree"][0]["subtree_flops"], json["flops"]);
-  // Eliminating the hub first fills everything in.
+  // Eliminating the hub first fills in the whole matrix.
   const std::string hub_first = directory_.File("hub.mtx");
   WriteFile(hub_first,
             "%%MatrixMarket matrix coordinate real general\n4 4 10\n1 1 9\n2 2 9\n"
@@ -245,7 +245,7 @@ TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
   const Finished text_report = analyze({arrow, "--depth=1"});
   EXPECT_THAT(text_report.output, ::testing::HasSubstr("largest_front"));
   EXPECT_THAT(text_report.output, ::testing::HasSubstr("100.0 %"));
-  // Singular, but not by its structure: the analysis does not know.
+  // Singular numerically, but not structurally: the analysis cannot detect it.
   const std::string ones = directory_.File("ones.txt");
   WriteFile(ones, "1 1\n1 1\n");
   EXPECT_EQ(analyze({ones, "--matching=on"}).exit_code, 0);

@@ -36,7 +36,7 @@ TEST_F(CroutctlTest, RrefWritesTheFormAndSaysItsRank) {
   EXPECT_EQ(form["rank"], 2);
   EXPECT_EQ(form["pivot_columns"], Json({0, 2}));
   EXPECT_EQ(form["device"], "host");
-  // No pivot in the right-hand side: the system has no solution, and its last row says so.
+  // There is no pivot in the right-hand side. The system has no solution, as its last row shows.
   const Json augmented = RunJson({"rref", path, "--augmented=1", "--tolerance=0", "-o", r});
   EXPECT_EQ(augmented["rank"], 1);
   EXPECT_EQ(augmented["tolerance"], 0);
@@ -72,7 +72,7 @@ TEST_F(CroutctlTest, GetWritesFactorsThatMultiplyBack) {
   }
 }
 
-// A coordinate file of order n, in full, by columns.
+// Reads a coordinate file of order n into a dense column-major matrix.
 std::vector<double> Coordinates(const std::string& path, size_t n) {
   std::ifstream file(path);
   std::string line;
@@ -133,7 +133,7 @@ TEST_F(CroutctlTest, GetWritesSparseFactorsThatMultiplyBack) {
   }
 }
 
-// With them, and the permutation, A is R^-1 P L U C^-1.
+// With the scales and the permutation, A = R^-1 P L U C^-1.
 TEST_F(CroutctlTest, GetWritesTheScalesToo) {
   const std::string badly_scaled = directory_.File("scaled.mtx");
   WriteFile(badly_scaled, "%%MatrixMarket matrix array real general\n2 2\n4e9\n1\n1e9\n3e-9\n");
@@ -194,7 +194,7 @@ TEST_F(CroutctlTest, GetWritesAnArchiveToStandardOutput) {
   EXPECT_EQ(RunInShell({"get", handle, "-o", "-"}, ">/dev/full").exit_code, 19);
 }
 
-// The numbers of an array, of an archive or a file, as croutctl reads it.
+// Returns the numbers of an array file, or of an array in an archive, as croutctl reads them.
 std::vector<double> NumbersOf(Daemon* daemon, const TempDir& directory, const std::string& path,
                               size_t size) {
   std::string identity = absl::StrCat("%%MatrixMarket matrix coordinate real general\n", size, " ",
@@ -208,7 +208,7 @@ std::vector<double> NumbersOf(Daemon* daemon, const TempDir& directory, const st
 }
 
 TEST_F(CroutctlTest, GetWritesSparseFactorsAsCompressedRowsWhereNumPyReadsThem) {
-  // L = [1, 1/2 1], U = [2 4, 3 - 2], whatever the order of 2 x 2.
+  // L = [1, 1/2 1] and U = [2 4, 3 - 2], in either order of the 2 x 2 matrix.
   const std::string matrix = directory_.File("two.mtx"), archive = directory_.File("f.npz");
   WriteFile(matrix, "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 2\n1 2 4\n2 2 3\n");
   const std::string handle =
@@ -228,7 +228,7 @@ TEST_F(CroutctlTest, GetWritesSparseFactorsAsCompressedRowsWhereNumPyReadsThem) 
         << name;
     return numbers;
   };
-  // An upper triangle, in whatever order KLU takes it, has no entries in L but ones.
+  // For an upper triangle, L is the identity in whatever order KLU chooses.
   EXPECT_THAT(part("L_data", 2), ::testing::ElementsAre(1, 1));
   EXPECT_THAT(part("L_indices", 2), ::testing::ElementsAre(0, 1));
   EXPECT_THAT(part("L_indptr", 3), ::testing::ElementsAre(0, 1, 2));

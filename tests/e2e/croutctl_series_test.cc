@@ -1,4 +1,4 @@
-// croutctl series: which files are steps, what it prints, and how it ends.
+// croutctl series: selection of step files, output and exit codes.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ class CroutctlSeriesTest : public CroutctlTest {
  protected:
   CroutctlSeriesTest() { std::filesystem::create_directory(steps_); }
 
-  // Diagonal, as plain text.
+  // Writes diag(d, d) as plain text.
   void WriteDiagonal(const std::string& name, double d) {
     WriteFile(steps_ + "/" + name, absl::StrCat(d, " 0\n0 ", d, "\n"));
   }
@@ -31,7 +31,7 @@ class CroutctlSeriesTest : public CroutctlTest {
               absl::StrCat("%%MatrixMarket matrix array real general\n2 1\n", b, "\n", b, "\n"));
   }
 
-  // One object for each step, in lines.
+  // Returns one object per step from JSON lines.
   std::vector<Json> Series(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--json", "series"});
     const Finished finished = daemon_.Ctl(arguments);
@@ -50,7 +50,7 @@ class CroutctlSeriesTest : public CroutctlTest {
 TEST_F(CroutctlSeriesTest, ADirectoryHasStepsByName) {
   WriteDiagonal("A_00.txt", 2);
   WriteSide("b_00.mtx", 2);
-  WriteSide("b_01.mtx", 6);  // with the matrix of the step before
+  WriteSide("b_01.mtx", 6);  // uses the previous step's matrix
   WriteDiagonal("A_02.txt", 2.000002);
   WriteSide("rhs-02.mtx", 2.000002);
   WriteFile(steps_ + "/README.md", "no step");
@@ -89,7 +89,7 @@ TEST_F(CroutctlSeriesTest, StandardInputIsATarAndStandardOutputAnArchive) {
   std::istringstream lines(finished.errors);
   std::vector<Json> steps;
   for (std::string line; std::getline(lines, line);) steps.push_back(Json::parse(line));
-  ASSERT_EQ(steps.size(), 5u);  // with a warning of the singular one
+  ASSERT_EQ(steps.size(), 5u);  // including a warning about the singular step
   EXPECT_EQ(steps[0]["matrix"], "standard input:A_0.txt");
   EXPECT_EQ(steps[1]["rhs"], "standard input:b_1.mtx");
   EXPECT_EQ(steps[1]["change"], Json::array({"standard input:entries_1.mtx"}));
@@ -201,7 +201,7 @@ TEST_F(CroutctlSeriesTest, AStepStartsAtItsX0) {
   WriteSide("b_0.mtx", 1);
   WriteSide("b_1.mtx", 5);
   WriteFile(steps_ + "/x0_1.txt", "2\n1\n");
-  WriteFile(steps_ + "/X0-2.csv", "0\n0\n");  // as if there were none
+  WriteFile(steps_ + "/X0-2.csv", "0\n0\n");  // as if there were no start
   WriteSide("b_2.mtx", 5);
   const auto steps = Series({steps_, "--strategy=reuse", "-o", x_});
   ASSERT_EQ(steps.size(), 3u);
@@ -212,7 +212,7 @@ TEST_F(CroutctlSeriesTest, AStepStartsAtItsX0) {
   for (const char* x : {"/x_001.mtx", "/x_002.mtx"}) {
     EXPECT_THAT(ArrayValues(x_ + x), Pointwise(DoubleNear(1e-14), {2.0, 1.0}));
   }
-  // Without a separator it is matrix number 0 of a word, as x_0 is.
+  // Without a separator, x0 is matrix number 0 of the word x, like x_0.
   std::filesystem::rename(steps_ + "/x0_1.txt", steps_ + "/x0.txt");
   const Finished both = daemon_.Ctl({"series", steps_, "--ones"});
   EXPECT_NE(both.exit_code, 0);
@@ -244,7 +244,7 @@ TEST_F(CroutctlSeriesTest, AMatrixThatIsGoneIsSentAgain) {
   const std::string side = steps_ + "/b_1.mtx";
   ASSERT_EQ(mkfifo(side.c_str(), 0600), 0);
   std::thread other([&] {
-    // Open when the first step is done and the second one is read.
+    // The FIFO opens after the first step, when the second step's file is read.
     std::ofstream writer(side);
     RunJson({"refactor", "flow", directory_.File("other.txt")});
     writer << "%%MatrixMarket matrix array real general\n2 1\n6\n6\n";
@@ -264,11 +264,11 @@ TEST_F(CroutctlSeriesTest, MatricesChangeByFiles) {
   WriteFile(steps_ + "/U_2.txt", "1\n0\n");
   WriteFile(steps_ + "/v_2.txt", "6\n0\n");
   WriteSide("b_2.mtx", 8);
-  // diag(8, 4) so far.
+  // The matrix is diag(8, 4) so far.
   WriteFile(steps_ + "/A_3.mtx",
             "%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 1\n2 2 1\n1 1 1\n");
   WriteFile(steps_ + "/values_4.txt", "2\n16\n6\n");
-  WriteSide("b_5.mtx", 16);  // with the matrix of the values
+  WriteSide("b_5.mtx", 16);  // uses the matrix of the new values
   const auto steps = Series({steps_, "--ones", "-o", x_});
   ASSERT_EQ(steps.size(), 6u);
   EXPECT_FALSE(steps[0].contains("change"));

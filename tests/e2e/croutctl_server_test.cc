@@ -59,7 +59,7 @@ TEST_F(CroutctlTest, BenchKeepsItsRateAndComparesRuns) {
       "bench",  "--rate=200",      "--warm-up=100ms",   "--duration=500ms",
       "--n=16", "--concurrency=4", "--factor-share=0.5"};
   Json first = RunJson(command);
-  // Those of the half second, whatever the machine did meanwhile.
+  // 200 calls per second for half a second, even if the machine is slow.
   int64_t calls = 0;
   for (const Json& row : first["results"]) {
     calls += row["requests"].get<int64_t>() + row["errors"].get<int64_t>();
@@ -116,14 +116,14 @@ TEST_F(CroutctlTest, TopDrawsDevicesQueuesAndCache) {
   EXPECT_EQ(once["cached_factors"], 1);
   EXPECT_EQ(once["tenants"][0]["tenant"], "default");
   EXPECT_EQ(once["tenants"][0]["cached_factors"], 1);
-  // Another view follows until the reader goes.
+  // Views follow until the reader exits.
   const Finished piped =
       RunToEnd({"/bin/sh", "-c", "\"$@\" | grep -m 2 max_n", "sh", ProgramPath("croutctl"),
                 "--server=" + daemon_.address(), "--json", "top", "--interval=100ms"});
   EXPECT_EQ(std::count(piped.output.begin(), piped.output.end(), '\n'), 2) << piped.output;
 }
 
-// A health check must end, though nobody said when.
+// The health check has a default deadline.
 TEST_F(CroutctlTest, StatusOfAStoppedServerExitsWith3) {
   daemon_.process().Signal(SIGSTOP);
   const Finished finished = daemon_.Ctl({"status"});
@@ -135,13 +135,13 @@ TEST_F(CroutctlTest, StatusOfAStoppedServerExitsWith3) {
 TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
   Daemon draining(
       {"--drain-grace=0s", "--drain-limit=1h", "--upload-idle-timeout=inf", "--upload-min-rate=0"});
-  // An unfinished upload keeps the drain waiting.
+  // An unfinished upload blocks the drain.
   const auto client = draining.NewClient();
   const std::vector<double> a = {1};
   const auto factor =
       client->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {});
   ASSERT_TRUE(factor.ok());
-  draining.AwaitRest();  // What it holds beyond the factor is the upload's then.
+  draining.AwaitRest();  // From here on, memory beyond the factor belongs to the upload.
   const auto stub = draining.NewStub();
   grpc::ClientContext context;
   const auto open = stub->Factorize(&context);

@@ -58,7 +58,7 @@ TEST_F(CroutctlTest, WarnsOfAPoorFactor) {
   EXPECT_TRUE(daemon_.Logs({"poor_factor call="})) << daemon_.process().Errors();
 }
 
-// Exit code 22 is for a solution that was written and is not accurate.
+// Exit code 22: the solution was written but is not accurate.
 TEST_F(CroutctlTest, WarnsOfAnInaccurateSolution) {
   // The last column of U is 2^(k-1) in row k.
   constexpr int kN = 60;
@@ -103,7 +103,8 @@ TEST_F(CroutctlTest, LuFactorsAndSolvesInOneGo) {
   EXPECT_EQ(RunJson({"info", kept["factor"]["handle"]})["name"], "k");
 }
 
-// Whatever a file or an option says, the server's limits answer, not the client's memory.
+// The client allocates no memory for ones, whatever sizes a file or option declares; the server's
+// limits apply.
 TEST_F(CroutctlTest, OnesTakeNoMemory) {
   const std::string huge = directory_.File("huge.mtx");
   WriteFile(huge,
@@ -149,7 +150,7 @@ TEST_F(CroutctlTest, GaussJordanSolvesWithoutFactors) {
               ::testing::Pointwise(::testing::DoubleNear(1e-15), {0.4375, -0.15, 0.125}));
 }
 
-// A method's name, its parameters and what it tells, by way of the wire.
+// The method's name, parameters and iteration record pass through the server.
 TEST_F(CroutctlTest, IterativeMethodsTellWhatTheyDidAndStartFromTheFactorThatTheyReplace) {
   const Json cold = RunJson({"factor", matrix_, "--algorithm=icmpp", "--section-size=32"});
   EXPECT_EQ(cold["iterations"]["warm"], false);
@@ -196,8 +197,8 @@ TEST_F(CroutctlTest, SingularMatricesWarnAndFailWhereAsked) {
   EXPECT_EQ(RunJson({"info", handle})["version"], 2);
 }
 
-// (3 -1 0; -1 4 -1; 0 -1 5), with an entry in two lines; then (6 -2 0; 0 8 -2; 0 -2 10), in another
-// order, one of its zeros an entry.
+// First (3 -1 0; -1 4 -1; 0 -1 5) with one entry split over two lines. Then (6 -2 0; 0 8 -2; 0 -2
+// 10) in another order, with one zero stored as an entry.
 TEST_F(CroutctlTest, RefactorsByValuesAlone) {
   const std::string a = directory_.File("tridiagonal.mtx"), next = directory_.File("next.mtx.gz");
   WriteFile(a,
@@ -218,7 +219,7 @@ TEST_F(CroutctlTest, RefactorsByValuesAlone) {
   WriteFile(b, "4\n6\n8\n");
   RunJson({"solve", handle, b, "-o", x});
   EXPECT_THAT(ArrayValues(x), ::testing::Pointwise(::testing::DoubleNear(1e-15), {1., 1., 1.}));
-  // The type is the factor's, whatever the file's is.
+  // The element type is the factor's, not the file's.
   std::vector<std::string> single = by_fronts;
   single.push_back("--dtype=c64");
   const std::string complex = RunJson(single)["handle"];

@@ -1,4 +1,4 @@
-// What croutctl exits with, and how it says why.
+// Exit codes and error messages of croutctl.
 #include <tuple>
 
 #include "tests/e2e/croutctl.h"
@@ -6,7 +6,7 @@
 namespace crout::e2e {
 namespace {
 
-// Each status has an exit code of its own, and --json an object that says which.
+// Each status has its own exit code, and --json prints an object that names the status.
 TEST_F(CroutctlTest, RefusedCallsExitWithACodeForEachStatus) {
   const std::string handle =
       Json::parse(daemon_.Ctl({"--json", "factor", singular_}).output)["handle"];
@@ -42,7 +42,7 @@ TEST_F(CroutctlTest, RefusedCallsExitWithACodeForEachStatus) {
     const Finished finished = daemon_.Ctl(arguments);
     EXPECT_EQ(finished.exit_code, exit_code);
     EXPECT_EQ(finished.output, "");
-    // Its last line; a warning may stand before it.
+    // The error object is the last line. A warning may precede it.
     const size_t line = finished.errors.find("{\"error\"");
     ASSERT_NE(line, std::string::npos) << finished.errors;
     const Json error = Json::parse(finished.errors.substr(line))["error"];

@@ -1,9 +1,9 @@
-// croutd with failpoints that a test arms from outside, and, on request, a fake device.
+// croutd with failpoints that a test controls from outside, and optionally a fake device.
 //
 // usage: croutd_test --failpoints=SOCKET [--fake-device] [croutd's flags...]
-//   --fake-device   a device with memory of its own, beside which the host is a tier; it breaks
-//   down
-//                   when the failpoint "fake_device.healthy" fails
+//
+// --fake-device adds a device with its own memory; the host is then a second tier. The device
+// breaks down when the failpoint "fake_device.healthy" fails.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -30,8 +30,8 @@ absl::StatusOr<std::vector<std::unique_ptr<crout::Device>>> OpenFakeDevice(const
 }  // namespace
 
 int main(int argc, char** argv) {
-  crout::host::UsePassiveOpenMpWaits(
-      argv);  // may start the process anew: before the socket is there
+  // May restart the process, so it must precede the creation of the socket.
+  crout::host::UsePassiveOpenMpWaits(argv);
   std::vector<char*> rest;
   std::string socket;
   bool fake_device = false;
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     std::fputs("usage: croutd_test --failpoints=SOCKET [--fake-device] [FLAGS...]\n", stderr);
     return 2;
   }
-  // Outlives every thread: the process ends without destroying it.
+  // Never destroyed, so that it outlives every thread.
   static auto* const failpoints = new crout::testing::Failpoints;
   crout::e2e::ServeFailpoints(socket, *failpoints);
   const auto count = static_cast<int>(rest.size());

@@ -1,4 +1,4 @@
-// A croutd of a test's own, on ports that the system picks.
+// A croutd for a single test, on ports that the system picks.
 #ifndef CROUT_TESTS_E2E_DAEMON_H_
 #define CROUT_TESTS_E2E_DAEMON_H_
 
@@ -21,10 +21,10 @@ using crout::testing::SeenWithin;
 
 class Daemon {
  public:
-  // Starts croutd on the host device with `flags` besides, and waits for its ready line; a test
-  // failure if none comes, with the daemon's log. No drain grace unless `flags` give one.
-  // `program`: croutd, or croutd_test, which has failpoints.
-  // `stderr_path`: where its log goes, if not to process().Errors().
+  // Starts croutd on the host device with additional `flags` and waits for its ready line. Fails
+  // the test with the daemon's log if no such line appears. The drain grace is zero unless `flags`
+  // set it. `program` is croutd, or croutd_test for failpoints. The log goes to `stderr_path`, or
+  // by default to process().Errors().
   explicit Daemon(const std::vector<std::string>& flags = {}, const std::string& program = "croutd",
                   const std::string& stderr_path = "");
 
@@ -32,30 +32,31 @@ class Daemon {
   const std::vector<std::string>& addresses() const { return addresses_; }
   const std::string& metrics_address() const { return metrics_address_; }
   Process& process() { return *process_; }
-  // Of croutd_test.
+  // Failpoints of croutd_test.
   const RemoteFailpoints& failpoints() const { return failpoints_; }
 
-  // Clients that do not try again, so that tests see the first status.
+  // Makes a client without retries, so that tests see the first status.
   std::unique_ptr<client::Client> NewClient(const std::string& tenant = "") const;
-  // A connection of its own, for calls below the client library. On each of its streams the server
-  // may send 64 KiB ahead of what is read.
+  // Makes a separate connection for calls below the client library. On each stream the server may
+  // send 64 KiB ahead of the reader.
   std::shared_ptr<grpc::Channel> NewChannel() const;
   std::unique_ptr<v1::FactorizationService::Stub> NewStub() const;
 
-  // Waits until no call is in flight and no worker busy: a reply leaves a little before its call
-  // has given back what it held. A test failure if a call stays open.
+  // Waits until no call is in flight and no worker is busy. A client sees the reply slightly before
+  // its call has returned all that it held. Fails the test if a call stays open.
   void AwaitRest() const;
-  // Waits until the daemon's log, which a thread writes after what it tells of, has each of
-  // `texts`; whether it does.
+  // Waits until the daemon's log contains all `texts`, and returns whether it does. A separate
+  // thread writes the log with a delay.
   bool Logs(const std::vector<std::string>& texts) const;
 
-  // The reply of the metrics port to GET of `path`, with its header; of /metrics.
+  // Returns the metrics port's reply to GET `path`, including its header. ScrapeMetrics() gets
+  // /metrics.
   std::string Get(const std::string& path) const;
   std::string ScrapeMetrics() const;
 
   // Runs croutctl against the daemon.
   Finished Ctl(std::vector<std::string> arguments, const std::string& stdin_path = "") const;
-  // The command line of that.
+  // Returns the command line for Ctl().
   std::vector<std::string> CtlCommand(std::vector<std::string> arguments) const;
 
  private:
@@ -66,8 +67,8 @@ class Daemon {
   std::string metrics_address_;
 };
 
-// What the server says it holds; calls must leave it as it was. What calls that were answered hold
-// counts until Daemon::AwaitRest() returns.
+// Resources held according to the server. Calls must leave them unchanged. Resources of answered
+// calls may count until Daemon::AwaitRest() returns.
 struct Holdings {
   int64_t device_bytes = 0;
   int64_t host_bytes = 0;

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Draws the Grafana dashboard's panels from what a real Prometheus recorded of a real daemon under load.
+"""Draws the Grafana dashboard's panels from data that a real Prometheus recorded of a real daemon under load.
 
-For eyes: whether each panel shows what its title says, at a size at which it can be read. Debian has no Grafana, so that
-matplotlib draws what Grafana is asked to: the same queries, grid, units and legends, in other colours and fonts. One
-picture a row of the dashboard; rows without any data, such as a GPU's where there is none, have no picture. Of what
-tests/gpu/record_metrics.py recorded on another machine, rows are drawn that have all their data.
+The pictures are for visual inspection: does each panel show what its title promises, at a readable size?
+Debian has no Grafana, so matplotlib draws the same queries, grid, units and legends in other colors and
+fonts. Each row of the dashboard gives one picture. Rows without data, such as GPU rows without a GPU, have
+none. For recordings of tests/gpu/record_metrics.py from another machine, only rows with complete data are
+drawn.
+
 usage: dashboard_picture.py CROUTD_TEST CROUTCTL SECONDS DIRECTORY
        dashboard_picture.py RECORDING DIRECTORY
 """
@@ -30,7 +32,7 @@ from dashboard_test import Daemon, Loads  # noqa: E402
 from prometheus_server import Dashboard, PrometheusServer, wait_until  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-UNIT_INCHES = (0.8, 0.42)  # of the grid: 24 columns, and rows as many as it takes
+UNIT_INCHES = (0.8, 0.42)  # a cell of the grid, which has 24 columns and any number of rows
 MOST_LEGENDS = 8
 FEW_SERIES = 2
 FORMATS = {"s": EngFormatter("s"), "bytes": EngFormatter("B"), "Bps": EngFormatter("B/s"),
@@ -40,14 +42,15 @@ FORMATS = {"s": EngFormatter("s"), "bytes": EngFormatter("B"), "Bps": EngFormatt
 
 
 def load(daemon, loads, seconds):
-    """Callers of several kinds, each for a part of the time; what a part does, it does all through."""
+    """Runs groups of callers one after the other. Each group repeats its calls for a fifth of the time."""
     def work(names):
         end = time.monotonic() + seconds / 5
         while time.monotonic() < end:
             for name in names:
                 getattr(loads, name)()
 
-    # A failure is meant for the solve that it is set before, and small calls wait for each other: one caller.
+    # Groups with `small` and `failure` have one caller: small requests wait for each other, and a failure must
+    # hit the solve that it is armed for.
     for names, count in ((["factor", "solve"], 2), (["solve", "solve", "unknown_handle"], 2),
                          (["series", "batches", "solve"], 2), (["small"], 1), (["crowd_out"] + 12 * ["solve"] + ["failure"], 1)):
         callers = [threading.Thread(target=work, args=(names,)) for _ in range(count)]
@@ -62,10 +65,10 @@ def legend(form, labels):
 
 
 def whole_decades(axes):
-    """A logarithmic axis from a power of ten to another; where they are few, 2 and 5 are told in each."""
+    """Extends a logarithmic axis to whole powers of ten. If there are few, labels 2 and 5 in each as well."""
     low, high = axes.dataLim.minposy, axes.dataLim.intervaly[1]
     if not 0 < low <= high < math.inf:
-        return  # Nothing that such an axis can show.
+        return  # a logarithmic axis cannot show this
     low, high = math.floor(math.log10(low)), math.ceil(math.log10(high))
     high = max(high, low + 1)
     axes.set_ylim(10 ** low, 10 ** high)
@@ -73,7 +76,7 @@ def whole_decades(axes):
 
 
 def draw(panel, axes, series, begin):
-    """One panel; `series` are (legend, times, values)."""
+    """Draws one panel; `series` are (legend, times, values)."""
     axes.set_title(panel["title"], loc="left", fontsize=10, fontweight="bold")
     if panel["type"] == "stat":
         value = series[0][2][-1] if series else 0
@@ -81,7 +84,7 @@ def draw(panel, axes, series, begin):
         axes.text(0.5, 0.5, f"{value:g}", fontsize=28, ha="center", va="center")
         return
     for name, times, values in series:
-        # Of many those that are zero all the time have no legend; of a few they say that they are.
+        # If there are many series, those that are always zero have no legend.
         told = len(series) <= FEW_SERIES or any(v and not math.isnan(v) for v in values)
         style = {"label": name} if told else {"color": "lightgray"}
         axes.plot([t - begin for t in times], values, linewidth=1, clip_on=False, **style)
@@ -106,7 +109,7 @@ def draw(panel, axes, series, begin):
 
 
 def rows_of(dashboard):
-    """(title, panels) of each row, in order."""
+    """Returns (title, panels) of each row, in order."""
     rows = []
     for panel in sorted(dashboard.model["panels"], key=lambda p: (p["gridPos"]["y"], p["gridPos"]["x"])):
         if panel["type"] == "row":
@@ -132,7 +135,7 @@ def picture(title, panels, answers, begin, path, caption):
 
 
 def ask(prometheus, begin, end):
-    """(the dashboard, {title of a panel: [(legend, times, values)]})"""
+    """Returns (the dashboard, {title of a panel: [(legend, times, values)]})."""
     dashboard = Dashboard(ROOT / "deploy/grafana/dashboards/crout.json")
     queries = dashboard.queries(dashboard.variables(prometheus), rate_interval="10s")
     answers = {panel["title"]: [] for panel in dashboard.panels}
@@ -172,7 +175,7 @@ def of_a_daemon(croutd_test, croutctl, seconds, directory):
 
 
 def open_metrics(recording):
-    """A recording as a text from which Prometheus fills its storage."""
+    """Returns a recording as OpenMetrics text, from which Prometheus can create its storage."""
     lines = []
     for series, values in recording["series"].items():
         labeled = re.sub(r"\{|$", '{instance="recorded",job="crout",', series, count=1)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs every query of the Grafana dashboard against a real Prometheus that scrapes a real daemon.
 
-Each query must return data after one factorization and one solve, and change under the load that is meant to move it.
+Each query must return data after one factorization and one solve, and must change under its own load.
+
 usage: dashboard_test.py CROUTD CROUTCTL CROUTD_TEST
 """
 
@@ -27,7 +28,7 @@ from prometheus_server import PATIENCE, Dashboard, PrometheusServer, wait_until
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77  # CTest's SKIP_RETURN_CODE
 
-# Which load moves which panel; a panel whose queries need different ones names them by refId.
+# The load that moves each panel. If a panel's queries need different loads, they are given by refId.
 PANEL_LOADS = {
     "Calls": "factor",
     "Call duration": "factor",
@@ -76,10 +77,10 @@ PANEL_LOADS = {
     "Healthy devices": "stop",
 }
 LOADS = ["factor", "solve", "series", "batches", "small", "unknown_handle", "slow_upload", "crowd", "crowd_out", "promote",
-         "failure", "gpu", "stop"]  # in this order
-# What a daemon shows that has certificates or identities, which this one has not.
+         "failure", "gpu", "stop"]  # run in this order
+# Metrics that only a daemon with certificates or identities exports.
 OF_SETTINGS = {"crout_file_refused", "crout_tls_certificate_timestamp_seconds"}
-# What a daemon shows that has a GPU, made up: the names are those of gpu_metrics.cc.
+# Made-up metrics of a GPU. The names are those of gpu_metrics.cc.
 GPU_METRICS = """
 crout_gpu_utilization_ratio{device="host",kind="compute"} 0.5
 crout_gpu_utilization_ratio{device="host",kind="memory"} 0.25
@@ -98,12 +99,12 @@ crout_gpu_xid_errors_total{device="host"} 0
 crout_gpu_last_xid{device="host"} 0
 crout_gpu_reading_age_seconds{device="host"} 0.5
 """
-# What changes with nobody calling: the driver counts everybody's memory.
+# Panels that change without any load, because the driver counts all processes' memory.
 RESTLESS = {"Device memory"}
 
 
 class Daemon:
-    """croutd_test on ephemeral ports, small enough that a test fills its queue and its budgets."""
+    """croutd_test on ephemeral ports, with a queue and budgets small enough for a test to fill."""
 
     def __init__(self, croutd_test, croutctl, work_dir):
         self._croutctl = croutctl
@@ -127,13 +128,13 @@ class Daemon:
         self._log.close()
 
     def ctl(self, *arguments, stdin=None):
-        """Runs croutctl; returns (exit code, standard output)."""
+        """Runs croutctl and returns (exit code, standard output)."""
         done = subprocess.run([self._croutctl, f"--server={self.listen}", *arguments],
                               stdin=stdin, capture_output=True, text=True, timeout=PATIENCE)
         return done.returncode, done.stdout
 
     def failpoint(self, command):
-        """A command of tests/e2e/failpoint_channel.h."""
+        """Sends a command of tests/e2e/failpoint_channel.h."""
         with socket.socket(socket.AF_UNIX) as channel:
             channel.connect(self._failpoints)
             channel.sendall(command.encode() + b"\n")
@@ -145,13 +146,13 @@ class Daemon:
             return reply.read().decode()
 
     def factor(self, matrix):
-        # A dense method: sparse factors would leave room for more.
+        # A dense method: smaller sparse factors would not fill the budget.
         code, output = self.ctl("factor", str(matrix), "--algorithm=getrf", "--json")
         return re.search(r'"handle": *"(\w+)"', output).group(1) if code == 0 else None
 
 
 class MetricsWithGpu(http.server.ThreadingHTTPServer):
-    """The daemon's metrics, and those that its device would have if it were a GPU with NVIDIA's driver."""
+    """Serves the daemon's metrics and made-up ones of a GPU with NVIDIA's driver."""
 
     def __init__(self, daemon):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -183,7 +184,7 @@ class MetricsWithGpu(http.server.ThreadingHTTPServer):
 
 
 def write_tridiagonal(path, n):
-    """A diagonally dominant matrix of order n in little text."""
+    """Writes a diagonally dominant matrix of order n in little text."""
     with open(path, "w") as out:
         out.write(f"%%MatrixMarket matrix coordinate real general\n{n} {n} {3 * n - 2}\n")
         for i in range(1, n + 1):
@@ -194,7 +195,7 @@ def write_tridiagonal(path, n):
 
 
 def write_identity(path, n):
-    """A dense matrix as NumPy saves it."""
+    """Writes a dense matrix in NumPy's format."""
     header = f"{{'descr': '<f8', 'fortran_order': True, 'shape': ({n}, {n}), }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
     values = struct.pack(f"<{n * n}d", *(float(k % (n + 1) == 0) for k in range(n * n)))
@@ -203,8 +204,9 @@ def write_identity(path, n):
 
 
 class Loads:
-    """What callers do: a function that the test calls until every query has seen it, or a context
-    whose value is that function, and in which the daemon stays as it is meant to be seen."""
+    """The loads. Each is a function that the test repeats until every query has changed, or a context manager
+    that yields such a function and holds the daemon in the state to be observed.
+    """
 
     def __init__(self, daemon, metrics, work_dir):
         self._daemon = daemon
@@ -236,15 +238,16 @@ class Loads:
         assert code == 0
 
     def batches(self):
-        """Two members, the second of them singular."""
+        """Uses a batch of two matrices, the second of them singular."""
         code, out = self._daemon.ctl("factor-batch", str(self._small), str(self._singular), "--json")
         assert code == 0
         code, _ = self._daemon.ctl("solve-batch", json.loads(out)["handle"], str(self._small))
         assert code == 0
 
     def small(self):
-        """Three calls of the kind that others may join, dense matrices of low order in binary: one, and two that wait for its
-        end and run together."""
+        """Makes three calls that can be batched: dense matrices of low order in binary form. The first runs
+        alone; the other two wait for its end and run together.
+        """
         codes = []
         callers = [threading.Thread(target=lambda: codes.append(self._daemon.ctl("factor", str(self._dense))[0]))
                    for _ in range(3)]
@@ -252,7 +255,7 @@ class Loads:
         self._daemon.failpoint("hold gathered.run")
         try:
             callers[0].start()
-            self._await_gauge("crout_streams_busy", 1)  # Until then others would join it.
+            self._await_gauge("crout_streams_busy", 1)  # until then the others would join its batch
             for caller in callers[1:]:
                 caller.start()
                 started.append(caller)
@@ -269,7 +272,7 @@ class Loads:
 
     @contextlib.contextmanager
     def slow_upload(self):
-        """A matrix of which the rest is yet to come."""
+        """Holds an upload whose remaining data is delayed."""
         banner, rest = self._small.read_bytes().split(b"\n", 1)
         padding = b"% a comment, of which the client sends a first chunk\n" * 60000
         read_end, write_end = os.pipe()
@@ -288,14 +291,14 @@ class Loads:
 
     @contextlib.contextmanager
     def crowd(self):
-        """More jobs than the queue holds, since the first does not end: the others are refused."""
+        """Submits more jobs than the queue holds while the first one is held, so that some are refused."""
         self._daemon.failpoint("hold scheduler.job")
         callers = [threading.Thread(target=self._daemon.factor, args=(self._medium,))
                    for _ in range(3)]
         started = callers[:1]
         try:
             callers[0].start()
-            self._await_gauge("crout_streams_busy", 1)  # Until then it takes a place in the queue.
+            self._await_gauge("crout_streams_busy", 1)  # until then it occupies a place in the queue
             for caller in callers[1:]:
                 caller.start()
                 started.append(caller)
@@ -311,7 +314,7 @@ class Loads:
                    f"{name} {value}")
 
     def crowd_out(self):
-        """More factors than the budget holds."""
+        """Makes another factor. Repeated calls exceed the budget."""
         handle = self._daemon.factor(self._medium)
         assert handle
         self._handles.append(handle)
@@ -325,7 +328,7 @@ class Loads:
             assert code == 0
 
     def failure(self):
-        """A call that the service fails."""
+        """Makes a call that the service fails."""
         self._handle = self._daemon.factor(self._small)
         self._daemon.failpoint("fail solve.run 13 1 broken")
         code, _ = self._daemon.ctl("solve", self._handle, "--ones")
@@ -339,7 +342,7 @@ class Loads:
 
 
 class Repeater:
-    """Runs a load again and again in a thread, until left."""
+    """Repeats a load in a thread until the context ends."""
 
     def __init__(self, load):
         self._load = load
@@ -352,7 +355,7 @@ class Repeater:
             while not self._over.is_set():
                 self._load()
                 self._over.wait(0.05)
-        except Exception as error:  # Handed to the test's thread.
+        except Exception as error:  # reported by the test's thread
             self._error = error
 
     def __enter__(self):
@@ -366,7 +369,7 @@ class Repeater:
 
 
 def units(expression):
-    """Grafana's names of the unit that a query's values are in, by the names of its metrics."""
+    """Returns Grafana's possible unit names for a query, derived from the names of its metrics."""
     metrics = re.findall(r"crout_[a-z_0-9]+", expression)
     base = next((unit for suffix, unit in (
         ("_seconds", "s"), ("_bytes", "bytes"), ("_watts", "watt"), ("_celsius", "celsius"),
@@ -376,9 +379,9 @@ def units(expression):
         return {base}
     if expression.startswith("instance:"):
         return {"none"} if " / " in expression else {"percentunit"}
-    if " / " in expression:  # of one metric by another: seconds by their number, or a share
+    if " / " in expression:  # a ratio of metrics: seconds per item, or a share
         return {"s"} if base == "s" else {"percentunit", "none"}
-    if "rate(" in expression:  # seconds in a second are as many things at a time
+    if "rate(" in expression:  # seconds per second are a number of concurrent items
         return {"s": {"short"}, "bytes": {"Bps"}}.get(base, {"reqps", "ops"})
     return {base}
 
@@ -409,7 +412,7 @@ class DashboardTest(unittest.TestCase):
         return {key: self.prometheus.query(expression) for key, expression in queries.items()}
 
     def settle(self, queries):
-        """Waits until the queries keep still for two seconds; returns their values."""
+        """Waits until the queries' values are stable for two seconds, and returns them."""
         state = {"values": self.evaluate(queries), "since": time.monotonic()}
 
         def still():
@@ -440,7 +443,9 @@ class DashboardTest(unittest.TestCase):
                 self.fail(f"load '{load}' does not move {sorted(unmoved)}")
 
     def test_names_exist(self):
-        """Dashboard, rules and documentation speak of metrics that there are, and of all of them."""
+        """Checks that the dashboard, rules and documentation use existing metrics, and that all metrics are
+        used.
+        """
         def names(text):
             found = set(re.findall(r"(?<![:\w])crout_[a-z_]+", text))
             return {re.sub(r"_(bucket|sum|count)$", "", name) for name in found}
@@ -455,11 +460,11 @@ class DashboardTest(unittest.TestCase):
         self.assertEqual(gpu, names(GPU_METRICS))
         known = self.families | OF_SETTINGS | gpu
         self.assertEqual(used - known, set())
-        operations = (ROOT / "docs/operations.md").read_text()
-        self.assertEqual(known - names(operations), set())
+        monitoring = (ROOT / "docs/operations/monitoring.md").read_text()
+        self.assertEqual(known - names(monitoring), set())
 
     def test_a_panel_has_one_unit(self):
-        """Every query of a panel is of the unit that its axis has."""
+        """Checks that every query of a panel has the unit of its axis."""
         for panel in self.dashboard.panels:
             config = panel["fieldConfig"]
             self.assertEqual(config["overrides"], [], panel["title"])
@@ -470,28 +475,31 @@ class DashboardTest(unittest.TestCase):
         usage = subprocess.run([sys.argv[1], "--help"], capture_output=True, text=True, check=True)
         flags = set(re.findall(r"^ +(?:-\w,)?(--[a-z-]+)", usage.stdout, re.MULTILINE))
         flags -= {"--help", "--version"}
-        operations = (ROOT / "docs/operations.md").read_text()
-        self.assertEqual(flags - set(re.findall(r"`(--[a-z-]+)", operations)), set())
+        configuration = (ROOT / "docs/operations/configuration.md").read_text()
+        self.assertEqual(flags - set(re.findall(r"`(--[a-z-]+)", configuration)), set())
 
     def test_alerts_have_runbooks(self):
         alerts = (ROOT / "deploy/prometheus/rules/alerts.yml").read_text()
-        operations = (ROOT / "docs/operations.md").read_text()
+        runbooks = ROOT / "docs/operations/runbooks"
+        index = (runbooks / "index.md").read_text()
         names = re.findall(r"- alert: (\w+)", alerts)
         self.assertTrue(names)
         for name in names:
-            self.assertIn(f"runbook: docs/operations.md#{name.lower()}\n", alerts)
-            self.assertIn(f"\n### {name}\n", operations)
+            self.assertIn(f"runbook: docs/operations/runbooks/{name}.md\n", alerts)
+            self.assertTrue((runbooks / f"{name}.md").read_text().startswith(f"# {name}\n"), name)
+            self.assertIn(f"[{name}]({name}.md)", index)
+        self.assertEqual({path.stem for path in runbooks.glob("*.md")} - {"index"}, set(names))
 
     def test_queries(self):
         self.assertEqual({panel["title"] for panel in self.dashboard.panels}, set(PANEL_LOADS))
         wait_until(lambda: self.prometheus.query("count_over_time(up[1m]) > 4"), "five scrapes")
-        self.loads.factor()  # The error budget is of calls that were seen to come.
+        self.loads.factor()  # The error budget needs a call between two scrapes.
         variables = self.dashboard.variables(self.prometheus)
         queries = self.dashboard.queries(variables, rate_interval="4s")
         for key, expression in queries.items():
             wait_until(lambda: self.prometheus.query(expression), f"data of {key}")
 
-        # Nothing moves by itself, so that what moves later is moved by its load.
+        # Wait until all values are stable, so that later changes are caused by the loads.
         self.settle({k: v for k, v in queries.items() if k[0] not in RESTLESS})
 
         by_load = {load: {} for load in LOADS}

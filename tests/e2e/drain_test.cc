@@ -1,4 +1,4 @@
-// SIGTERM: not ready but serving, then refusing, finishing what runs, exit 0.
+// SIGTERM: not ready but serving, then refusing new calls, finishing running ones, exit 0.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ class OpenUpload {
     return Await();
   }
 
-  // Waits for the server to end the call.
+  // Waits until the server ends the call.
   absl::Status Await() {
     v1::FactorizeResponse response;
     while (stream_->Read(&response)) {
@@ -59,7 +59,7 @@ class OpenUpload {
 };
 
 TEST(DrainTest, GraceThenRefusalThenTheEndOfWhatRuns) {
-  // No limit of time for the upload, which is to be there after an hour.
+  // The upload has no time limits, so that it is still open after an hour.
   Daemon daemon({"--drain-grace=1h", "--drain-limit=1h", "--upload-idle-timeout=inf",
                  "--upload-min-rate=0", "--upload-max-time=inf"},
                 "croutd_test");
@@ -72,13 +72,13 @@ TEST(DrainTest, GraceThenRefusalThenTheEndOfWhatRuns) {
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(watch.Next(), Health::kNotServing);
   EXPECT_EQ(CheckHealth(daemon.NewChannel(), ""), Health::kNotServing);
-  // Everything is still served during the grace period.
+  // Everything is served during the grace period.
   EXPECT_THAT(FactorSmall(*client), crout::testing::IsOk());
   const auto info = client->ServerInfo();
   ASSERT_THAT(info, crout::testing::IsOk());
   EXPECT_TRUE(info->draining());
 
-  // Then new calls are refused, by a server that says why.
+  // Afterwards, new calls are refused with a reason.
   daemon.failpoints().Advance(absl::Hours(1));
   absl::Status refused;
   EXPECT_TRUE(Eventually([&] {
@@ -90,7 +90,7 @@ TEST(DrainTest, GraceThenRefusalThenTheEndOfWhatRuns) {
   EXPECT_EQ(client->Describe("aaaaaaaaaaaaaaaaaaaaaaaaaa").status().code(),
             absl::StatusCode::kUnavailable);
 
-  // The upload that was open may finish, and the daemon waits for it.
+  // The open upload may finish, and the daemon waits for it.
   EXPECT_TRUE(daemon.process().running());
   EXPECT_THAT(upload.Complete(), crout::testing::IsOk());
   EXPECT_EQ(daemon.process().Wait(), 0) << daemon.process().Errors();
@@ -125,7 +125,8 @@ TEST(DrainTest, AReaderThatStopsBeforeTheEndDoesNotKeepTheDaemon) {
   const auto factor = daemon.NewClient()->Factorize(matrix, {}, {});
   ASSERT_THAT(factor, crout::testing::IsOk());
 
-  // The window is smaller than a chunk: the last one cannot leave unless it is read.
+  // The flow control window is smaller than a chunk: the last chunk is sent only if the client
+  // reads.
   const auto stub = daemon.NewStub();
   v1::GetFactorsRequest request;
   request.set_handle(factor->handle());

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Tests the installed product as its users meet it: the client libraries, installed, moved to another place and
-found by CMake and pkg-config; the examples; and croutctl.
+"""Tests the installed product from the user's side.
 
-README.md and the pages in docs/ show parts of the examples, the output of examples, and shell sessions. A fenced
-block that follows one of these lines must match what the tree and the installed programs produce:
+Covers the client libraries, which are installed, moved to another place and found by CMake and pkg-config;
+the examples; and croutctl.
+
+README.md and the pages in docs/ show parts of the examples, the output of examples, and shell sessions. A
+fenced block that follows one of these lines must match what the tree and the installed programs produce:
 
     <!-- example: FILE -->    a part of a file in client/examples or client/python/examples
     <!-- output: PROGRAM -->  the output of a program built from client/examples
@@ -11,8 +13,8 @@ block that follows one of these lines must match what the tree and the installed
 
     examples_test.py BUILD [--write]    --write updates the blocks
 
-Needs a C and a C++ compiler. Tests that need a Fortran compiler, pkg-config or Eigen are skipped without them, and so are
-sessions with Python until the Python client's tests have made their environment.
+Needs a C and a C++ compiler. Tests that need a Fortran compiler, pkg-config or Eigen are skipped without
+them. Sessions with Python are skipped until the Python client's tests have created their environment.
 """
 
 import argparse
@@ -36,7 +38,7 @@ EXAMPLES = ROOT / "client" / "examples"
 PYTHON_EXAMPLES = ROOT / "client" / "python" / "examples"
 PATIENCE = 300  # seconds, for all sessions of a page
 BLOCK = re.compile(r"(<!-- (example|output|session): (\S+) -->\n```\w*\n)(.*?)(```\n)", re.DOTALL)
-# Output that differs from run to run: times, handles, and numbers that depend on rounding.
+# Output that varies between runs: times, handles, and numbers that depend on rounding.
 VARYING = [(re.compile(pattern, re.MULTILINE), text) for pattern, text in (
     (r"^.*_seconds.*\n", ""), (r"20\d\d-\d\d-\d\dT\S+Z", "TIME"), (r"\b[a-z2-7]{26}\b", "HANDLE"),
     (r"127\.0\.0\.1:\d+", "ADDRESS"), (r"\bup \S+", "up"), (r"\d+ B|[\d.]+ [KMG]iB", "BYTES"),
@@ -49,7 +51,7 @@ WRITE = False
 
 
 def run(*command, cwd=None, env=None, status=0):
-    """What a command prints; a failure with all of it where its status is another."""
+    """Runs a command and returns its output. Fails with all of it if the exit status is unexpected."""
     done = subprocess.run([str(part) for part in command], cwd=cwd, env=env, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
     if done.returncode != status:
@@ -59,7 +61,7 @@ def run(*command, cwd=None, env=None, status=0):
 
 @contextlib.contextmanager
 def daemon(croutd):
-    """The address of a daemon that lives as long as the context."""
+    """Yields the address of a daemon that runs as long as the context."""
     process = subprocess.Popen([croutd, "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0",
                                 "--devices=host", "--drain-grace=0s"], text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -72,15 +74,16 @@ def daemon(croutd):
 
 
 def unvarying(text):
-    """The text without what differs from run to run."""
+    """Replaces the parts of the text that vary between runs."""
     for pattern, same in VARYING:
         text = pattern.sub(same, text)
     return text
 
 
 def snippet(name):
-    """The part of an example that pages show: in Python all that follows the docstring, else the lines between
-    [docs] and [end], without their common indentation."""
+    """Returns the part of an example that pages show: in Python all that follows the docstring, otherwise the
+    lines between [docs] and [end] without their common indentation.
+    """
     if name.endswith(".py"):
         return (PYTHON_EXAMPLES / name).read_text(encoding="utf-8").split('"""\n\n', 1)[1]
     lines = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
@@ -91,11 +94,11 @@ def snippet(name):
 
 
 class Session:
-    """One bash that runs the sessions of one page, in an empty directory.
+    """One bash that runs the sessions of one page in an empty directory.
 
-    croutd and its clients use free ports. The output shows the default ones in their place. A page that starts no croutd
-    itself finds one running. A page that unpacks no bundle finds it unpacked in crout/, and croutctl on the PATH. env/ is a Python
-    environment with the client, where one was built.
+    croutd and its clients use free ports; the output shows the default ones instead. A page that does not
+    start croutd finds one running. A page that does not unpack the bundle finds it unpacked in crout/ with
+    croutctl on the PATH. env/ is a Python environment with the client, if one was built.
     """
 
     def __init__(self, test, page):
@@ -145,7 +148,7 @@ class Session:
         return line
 
     def run(self, command):
-        """The output of a command; of one in the background its first line."""
+        """Runs a command and returns its output; for a command in the background, its first line."""
         self.process.stdin.write(f"{command}\necho @@end\n")
         self.process.stdin.flush()
         output = ""
@@ -159,7 +162,7 @@ class Session:
         return output
 
     def again(self, block):
-        """The block with the output that its commands print now."""
+        """Returns the block with the current output of its commands."""
         text = ""
         for line in block.splitlines():
             if line.startswith("$ "):
@@ -189,12 +192,12 @@ class Examples(unittest.TestCase):
                    f"-DCMAKE_PREFIX_PATH={cls.prefix}", *ccache, *options, status=status)
 
     def outputs(self):
-        """What each example prints, by its program's name."""
+        """Returns the output of each example by program name."""
         return {path.name: run(path, self.address) for path in sorted(self.programs.iterdir())
                 if path.is_file() and os.access(path, os.X_OK)}
 
     def current(self, page, outputs, seen):
-        """The text of a page with the blocks that the tree and the programs produce now."""
+        """Returns the text of a page with up-to-date blocks."""
         session = None
 
         def block_now(block):
@@ -205,7 +208,7 @@ class Examples(unittest.TestCase):
             if kind == "example":
                 now = snippet(name)
             elif kind == "output":
-                now = outputs.get(name, shown)  # A program that was not built here stays as it is.
+                now = outputs.get(name, shown)  # unchanged if the program was not built
             else:
                 session = session or Session(self, page)
                 if "$ env/bin/python" not in shown or session.has_python():
@@ -234,7 +237,7 @@ class Examples(unittest.TestCase):
         settings = self.directory / "croutd.toml"
         every = re.sub(r"^# ([\w-]+ = )", r"\1", sample, flags=re.MULTILINE)
         names = re.findall(r"^([\w-]+) = ", every, re.MULTILINE)
-        # Without the files, which are the operator's.
+        # Without the files, which exist only on an operator's machine.
         settings.write_text(re.sub(r"^(tls-|identities|token-)", r"# \1", every, flags=re.MULTILINE), encoding="utf-8")
         croutd = self.prefix / "bin/croutd"
         known = re.findall(r"^ +--([\w-]+) .*\(Env:CROUT_(?!CONFIG)", run(croutd, "--help"), re.MULTILINE)
@@ -283,7 +286,7 @@ class Examples(unittest.TestCase):
         self.assertEqual(run(program, self.address), "X is right\n" * 3)
 
     def pkg_config(self, *options):
-        """What pkg-config says of crout, word by word."""
+        """Returns the words of pkg-config's output for crout."""
         if not shutil.which("pkg-config"):
             self.skipTest("no pkg-config")
         env = dict(os.environ, PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
@@ -304,7 +307,7 @@ class Examples(unittest.TestCase):
         run(program, self.address)
 
     def test_a_new_users_first_minutes(self):
-        """In part: C++ and Python, which take longer to install, have tests of their own."""
+        """Covers some clients only. C++ and Python take longer to install and have separate tests."""
         surfaces = ["operator", "croutctl"]
         surfaces += ["c"] * bool(shutil.which("pkg-config"))
         surfaces += ["fortran"] * bool(shutil.which("pkg-config") and shutil.which("gfortran"))

@@ -33,7 +33,7 @@ std::string ReadLine(int fd) {
 
 void WriteLine(int fd, std::string line) {
   line.push_back('\n');
-  if (send(fd, line.data(), line.size(), MSG_NOSIGNAL) < 0) return;  // nobody waits for it
+  if (send(fd, line.data(), line.size(), MSG_NOSIGNAL) < 0) return;  // the client is gone
 }
 
 std::string Run(const std::string& line, testing::Failpoints& failpoints) {
@@ -64,7 +64,7 @@ std::string Run(const std::string& line, testing::Failpoints& failpoints) {
   return "ok";
 }
 
-// Signals of the daemon are for the thread that waits for them.
+// Signals to the daemon must reach the thread that waits for them.
 void BlockSignals() {
   sigset_t all;
   sigfillset(&all);

@@ -1,8 +1,9 @@
-// Failpoints of another process, by way of a Unix socket: croutd_test serves it, tests talk to it.
+// Failpoints of another process over a Unix socket. croutd_test is the server, tests are the
+// clients.
 //
-// A connection carries one command, a line, and its answer, "ok" or what was wrong with it:
+// A connection carries one command, a line, and one reply, "ok" or an error message:
 //   hold NAME | release NAME | fail NAME CODE TIMES MESSAGE | flip NAME BIT | await NAME COUNT |
-//   reached NAME (answers with the count) | advance NANOSECONDS
+//   reached NAME (replies with the count) | advance NANOSECONDS
 #ifndef CROUT_TESTS_E2E_FAILPOINT_CHANNEL_H_
 #define CROUT_TESTS_E2E_FAILPOINT_CHANNEL_H_
 
@@ -15,11 +16,11 @@
 
 namespace crout::e2e {
 
-// Listens on `path` and answers until the process ends; each command has a thread, so that one may
-// wait while others come. Exits the process if it cannot listen.
+// Listens on `path` and answers until the process ends. Each command runs in its own thread, so
+// that one can wait while others run. Exits the process if it cannot listen.
 void ServeFailpoints(const std::string& path, testing::Failpoints& failpoints);
 
-// The same methods as Failpoints, which see. A test failure if the daemon does not answer.
+// Has the same methods as Failpoints. Fails the test if the daemon does not answer.
 class RemoteFailpoints {
  public:
   explicit RemoteFailpoints(std::string path) : path_(std::move(path)) {}

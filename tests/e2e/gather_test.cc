@@ -1,4 +1,4 @@
-// Small calls of many clients at a real croutd, which runs those together that wait together.
+// Small requests of many clients to a real croutd, which runs waiting requests as one batch.
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -16,10 +16,10 @@ namespace crout::e2e {
 namespace {
 
 constexpr int kClients = 16;
-constexpr int kCalls = 20;  // of each
+constexpr int kCalls = 20;  // per client
 constexpr int64_t kOrder = 24;
 
-// Diagonally dominant by columns; another one for each seed.
+// Returns a matrix that is diagonally dominant by columns and depends on `seed`.
 std::vector<double> MatrixOf(int seed) {
   std::vector<double> a(kOrder * kOrder);
   for (int64_t j = 0; j < kOrder; ++j) {
@@ -50,7 +50,7 @@ Answer FactorAndSolve(client::Client& client, int seed) {
   return answer;
 }
 
-// The value of a series of the host device; 0 where there is none.
+// Returns the value of a series of the host device, or 0 if it is missing.
 double SampleOf(const Daemon& daemon, const std::string& name) {
   const std::string head = absl::StrCat(name, "{device=\"host\"} ");
   double value = 0;
@@ -72,7 +72,8 @@ TEST(GatherTest, ManyClientsGetTheBitsThatEachGetsAlone) {
     EXPECT_EQ(alone.back().factor.algorithm(), v1::ALGORITHM_IRR_LU);
     EXPECT_LT(alone.back().result.backward_error(), 1e-14);
   }
-  // The first call of one client is held, and those of all others, which wait for it, are a batch.
+  // The first client's first call is held. The other clients' calls wait behind it and form a
+  // batch.
   daemon.failpoints().Hold("gathered.run");
   const int before = daemon.failpoints().reached("gathered.run");
   {

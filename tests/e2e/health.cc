@@ -8,12 +8,12 @@
 namespace crout::e2e {
 namespace {
 
-// A message with one string field; none if `value` is empty.
+// Encodes a message with one string field, or an empty message if `value` is empty.
 grpc::ByteBuffer StringMessage(int field, const std::string& value) {
   std::string bytes;
   if (!value.empty()) {
     bytes += static_cast<char>(field << 3 | 2);
-    bytes += static_cast<char>(value.size());  // below 128
+    bytes += static_cast<char>(value.size());  // a one-byte length, since it is below 128
     bytes += value;
   }
   const grpc::Slice slice(bytes);
@@ -29,7 +29,7 @@ std::string Flatten(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-// HealthCheckResponse: its one field is the enumeration, number 1.
+// HealthCheckResponse has one field, the enum with number 1.
 Health ParseHealth(const grpc::ByteBuffer& buffer) {
   const std::string bytes = Flatten(buffer);
   if (bytes.size() != 2 || bytes[0] != 8) return Health::kUnknownService;

@@ -1,5 +1,5 @@
-// The standard services around Crout's, called with messages written by hand: the distribution has
-// neither grpc.health.v1's nor the reflection's generated code.
+// Calls of the standard gRPC services with hand-encoded messages: the distribution provides no
+// generated code for grpc.health.v1 or reflection.
 #ifndef CROUT_TESTS_E2E_HEALTH_H_
 #define CROUT_TESTS_E2E_HEALTH_H_
 
@@ -16,18 +16,18 @@ namespace crout::e2e {
 
 enum class Health { kServing = 1, kNotServing = 2, kUnknownService, kUnreachable };
 
-// grpc.health.v1.Health/Check of `service`.
+// Calls grpc.health.v1.Health/Check for `service`.
 Health CheckHealth(const std::shared_ptr<grpc::Channel>& channel, const std::string& service);
 
-// grpc.health.v1.Health/Watch of `service`, from construction on.
+// Calls grpc.health.v1.Health/Watch for `service` in the constructor.
 class HealthWatch {
  public:
   HealthWatch(const std::shared_ptr<grpc::Channel>& channel, const std::string& service);
   ~HealthWatch();
-  HealthWatch(const HealthWatch&) = delete;  // The call refers to it.
+  HealthWatch(const HealthWatch&) = delete;  // the call refers to it
   HealthWatch& operator=(const HealthWatch&) = delete;
 
-  // The next status that the server sends; nothing if none comes or the call ends.
+  // Returns the next status from the server, or nullopt if none arrives or the call ends.
   std::optional<Health> Next();
 
  private:
@@ -39,7 +39,8 @@ class HealthWatch {
   bool reading_ = false;
 };
 
-// The raw answer of the server's reflection to "list services", which contains their names.
+// Returns the raw reply of the reflection service to "list services". It contains the services'
+// names.
 std::string ListServices(const std::shared_ptr<grpc::Channel>& channel);
 
 }  // namespace crout::e2e

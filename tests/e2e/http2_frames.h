@@ -1,4 +1,4 @@
-// HTTP/2 by hand (RFC 9113).
+// Hand-encoded HTTP/2 frames (RFC 9113).
 #ifndef CROUT_TESTS_E2E_HTTP2_FRAMES_H_
 #define CROUT_TESTS_E2E_HTTP2_FRAMES_H_
 
@@ -16,7 +16,7 @@ inline std::string Frame(char type, char flags, uint32_t stream, const std::stri
   return frame + payload;
 }
 
-// The first bytes of a client.
+// The connection preface of a client.
 inline const std::string& Preface() {
   static const auto* const preface =
       new std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(/*SETTINGS*/ 4, 0, 0, ""));

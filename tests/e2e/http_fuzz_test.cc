@@ -1,5 +1,5 @@
-// Malformed HTTP against the metrics port of the real daemon, for CROUT_FUZZ_SECONDS (3 by
-// default). tests/fuzz/http_fuzz.cc does the same to the server alone, led by coverage.
+// Sends malformed HTTP to the metrics port of a real daemon for CROUT_FUZZ_SECONDS (3 by default).
+// tests/fuzz/http_fuzz.cc tests the HTTP server alone, guided by coverage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ const std::vector<std::string>& Words() {
   return *words;
 }
 
-// A request of the seeds with up to eight mistakes.
+// Generates a seed request with up to eight mutations.
 class Mutator {
  public:
   explicit Mutator(uint32_t seed) : random_(seed) {}
@@ -130,7 +130,7 @@ TEST(HttpFuzzTest, MalformedRequestsHarmNobody) {
     const size_t half = mutator.Below(request.size() + 1);
     peer.Send(std::string_view(request).substr(0, half));
     peer.Send(std::string_view(request).substr(half));
-    if (mutator.Below(8) == 0) continue;  // gone without a word
+    if (mutator.Below(8) == 0) continue;  // disconnects without a half-close
     peer.HalfClose();
     ASSERT_THAT(peer.ReadToEnd(), AnyOf(IsEmpty(), StartsWith("HTTP/1.")))
         << ::testing::PrintToString(request);

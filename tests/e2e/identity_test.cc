@@ -1,4 +1,4 @@
-// A daemon that asks who calls: tokens that croutd makes, certificates by their names, withdrawal.
+// A daemon that authenticates callers: tokens made by croutd, certificate names, revocation.
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A token, and the line by which a server knows it.
+// A token and its line in the identity file.
 struct Token {
   std::string text;
   std::string line;
@@ -53,7 +53,7 @@ class IdentityTest : public ::testing::Test {
             Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=optional",
             Flag("identities", "identities")};
   }
-  // In place by renaming, as operators should.
+  // Replaces the file by renaming, as operators should.
   void WriteIdentities(const std::string& text) const {
     const std::string next = files_.File("identities.next");
     WriteFile(next, text);
@@ -75,7 +75,7 @@ class IdentityTest : public ::testing::Test {
     return token;
   }
 
-  // The first call of a new connection that shows the certificate `name`, or none.
+  // Makes the first call of a new connection with the certificate `name`, or without one.
   grpc::Status Call(const std::string& address, const std::string& token,
                     const std::string& name = "") const {
     grpc::SslCredentialsOptions options;
@@ -194,7 +194,7 @@ TEST_F(IdentityTest, AWithdrawnTokenEndsACallInProgress) {
   const Token token = MakeToken();
   const std::string rest = "[alice]\ntenants = a\nroles = factor\n";
   WriteIdentities(rest + token.line);
-  // Nothing else would end an upload that has stopped.
+  // Without these limits, nothing else would end a stalled upload.
   Daemon daemon({Flag("identities", "identities"), "--upload-idle-timeout=0", "--upload-min-rate=0",
                  "--upload-max-time=0"});
   const auto stub = daemon.NewStub();
@@ -227,7 +227,7 @@ TEST_F(IdentityTest, ChangesAreAudited) {
   const Finished made = daemon.Ctl({"factor", files_.File("a.txt"), "--json", flag});
   ASSERT_EQ(made.exit_code, 0) << made.errors;
   const std::string handle = nlohmann::json::parse(made.output)["handle"];
-  daemon.AwaitRest();  // A call is noted after its reply: the next one is to come after that.
+  daemon.AwaitRest();  // Calls are logged after their replies; keep their order.
   EXPECT_EQ(daemon.Ctl({"solve", handle, "--ones", flag}).exit_code, 0);
   EXPECT_EQ(daemon.Ctl({"release", handle, flag}).exit_code, 0);
   daemon.AwaitRest();
@@ -282,7 +282,7 @@ TEST_F(IdentityTest, PagesTakeRoles) {
                   "[scraper]\nroles = metrics\n" + scraper.line +
                   "[solver]\ntenants = a\nroles = solve\n" + solver.line);
   Daemon daemon({Flag("identities", "identities"), "--metrics-access=roles"});
-  // The status line of a reply, with the header that says how to come in.
+  // Returns the status line of a reply and its WWW-Authenticate header.
   const auto get = [&](const std::string& path, const std::string& token) {
     testing::HttpPeer peer(daemon.metrics_address());
     peer.Send("GET " + path + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" +
@@ -309,7 +309,8 @@ TEST_F(IdentityTest, PagesTakeRoles) {
 
 TEST_F(IdentityTest, SecretsStayOutOfCoreFiles) {
   WriteIdentities("[alice]\nroles = metrics\n" + MakeToken().line);
-  // Whether a daemon with these flags that is aborted leaves its memory where it was started.
+  // Returns whether a daemon with these flags leaves a core file in its working directory when
+  // aborted.
   const auto leaves_core = [](const std::vector<std::string>& flags) {
     const TempDir place;
     std::vector<std::string> command = {"/bin/bash",

@@ -1,4 +1,4 @@
-// A factor's life through the client library, against the real daemon.
+// A factor's life through the client library, against a real daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ TEST_F(LifecycleTest, FactorSolveDescribeListRenewRelease) {
   EXPECT_GT(factor.bytes(), n * n * 8);
   EXPECT_GT(factor.timings().total_seconds(), 0);
   EXPECT_GT(factor.timings().factor_seconds(), 0);
-  // What crout::Factor takes for the lease's length where it asked for none.
+  // crout::Factor computes the default lease's length from these two times.
   EXPECT_EQ(factor.lease_expire_time().seconds() - factor.create_time().seconds(), 3600);
   EXPECT_EQ(factor.lease_expire_time().nanos(), factor.create_time().nanos());
 
@@ -169,7 +169,7 @@ TEST_F(LifecycleTest, FactorsMultiplyBackToTheMatrix) {
     EXPECT_LT(FactorRatio(a, n, packed, {header.ipiv().begin(), header.ipiv().end()}, unit,
                           DType::kFloat64),
               kThreshold);
-    // The permutation says the same as the interchanges.
+    // The permutation agrees with the interchanges.
     std::vector<int64_t> rows(n);
     for (int64_t i = 0; i < n; ++i) rows[i] = i;
     for (int64_t i = 0; i < n; ++i) std::swap(rows[i], rows[header.ipiv(i) - 1]);

@@ -1,4 +1,4 @@
-// The log of the real daemon: read by nobody, and what it says.
+// The log of a real daemon: its content, and readers that are slow or gone.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A FIFO that holds little, whose reading end this test has.
+// A FIFO with a small buffer whose read end the test holds.
 class Fifo {
  public:
   Fifo() {
@@ -28,7 +28,7 @@ class Fifo {
     EXPECT_GT(fcntl(fd_, F_SETPIPE_SZ, 4096), 0);
   }
   ~Fifo() { CloseReader(); }
-  Fifo(const Fifo&) = delete;  // It owns a descriptor.
+  Fifo(const Fifo&) = delete;  // owns descriptors
   Fifo& operator=(const Fifo&) = delete;
 
   std::string path() const { return directory_.File("stderr"); }
@@ -53,7 +53,7 @@ double Dropped(const Daemon& daemon) {
   return value;
 }
 
-// Calls until lines are dropped, each with a line as long as it can have.
+// Makes calls until log lines are dropped. Each line has the maximum length.
 void FillTheLog(const Daemon& daemon) {
   const auto client = daemon.NewClient(std::string(64, 't'));
   do {
@@ -69,7 +69,7 @@ TEST(LogTest, NobodyReadsIt) {
   const Fifo fifo;
   Daemon daemon({"--log-calls=all"}, "croutd", fifo.path());
   FillTheLog(daemon);
-  // The thread that writes is stuck, and stays so.
+  // The writer's thread stays blocked.
   ASSERT_TRUE(daemon.NewClient()->ServerInfo().ok());
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(daemon.process().Wait(), 0);
@@ -85,7 +85,7 @@ TEST(LogTest, ItsReaderIsGone) {
   EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
-// protobuf has something to say about a text that is not UTF-8.
+// protobuf logs an error for text that is not UTF-8.
 TEST(LogTest, LibrariesDoNotWriteThemselves) {
   for (const bool gone : {true, false}) {
     Fifo fifo;

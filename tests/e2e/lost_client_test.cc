@@ -1,4 +1,4 @@
-// A client that is gone without a word, croutctl, killed: the daemon holds what it held before.
+// A killed client (croutctl): the daemon then holds what it held before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ class LostClientTest : public ::testing::Test {
     handle_ = Factor(2);
   }
 
-  // The handle of the identity's factors.
+  // Factors the identity of order n and returns the handle.
   std::string Factor(int64_t n) {
     const std::vector<double> a = Identity(n);
     const auto factor =
@@ -47,7 +47,7 @@ class LostClientTest : public ::testing::Test {
         << expected << " became " << HoldingsOf(*client_);
   }
 
-  // Kills croutctl once `reached` holds and sees that the daemon is as it was.
+  // Kills croutctl once `reached` holds, and expects that the daemon's holdings are as before.
   void KillWhen(const std::vector<std::string>& arguments,
                 const std::function<bool(const Holdings&)>& reached,
                 const std::string& stdin_path = "") {
@@ -58,7 +58,7 @@ class LostClientTest : public ::testing::Test {
     ExpectSoon(before);
   }
 
-  // The same once its job is held at `place`.
+  // Kills croutctl once its job is held at the failpoint `place`.
   void KillAt(const std::string& place, const std::vector<std::string>& arguments) {
     const Holdings before = HoldingsOf(*client_);
     const double refused = Refused();
@@ -73,10 +73,10 @@ class LostClientTest : public ::testing::Test {
   }
 
   const RemoteFailpoints& failpoints() const { return daemon_.failpoints(); }
-  // Calls that the daemon has ended with an error.
+  // Returns the number of calls that the daemon has ended with an error.
   double Refused() const { return CallsRefused(daemon_.ScrapeMetrics()); }
 
-  // Each job by itself, as the places where it is held are those of one.
+  // Batching is off, because the failpoints below are those of single jobs.
   Daemon daemon_{{"--streams=1", "--gather=off"}, "croutd_test"};
   const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
   TempDir directory_;
@@ -121,8 +121,8 @@ TEST_F(LostClientTest, InTheMiddleOfAnUpload) {
 }
 
 TEST_F(LostClientTest, InTheMiddleOfADownload) {
-  // croutctl writes to a pipe that nobody reads on, and so reads no more than its windows hold of
-  // 32 MB.
+  // croutctl writes to a pipe that is no longer read. It therefore reads no more of the 32 MB than
+  // the flow control windows hold.
   ASSERT_EQ(mkfifo(pipe_.c_str(), 0600), 0);
   Process reader(
       {"/bin/sh", "-c", "exec < " + pipe_ + "; head -c 100 > /dev/null; exec sleep 600"});

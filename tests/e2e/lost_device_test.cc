@@ -1,4 +1,4 @@
-// The last device breaks down: not serving, refusing with the reason, exit 1.
+// The last device breaks down: not serving, refusals with the reason, exit 1.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ TEST(LostDeviceTest, TheDaemonSaysSoDrainsAndExitsWithAFailure) {
   // The factor was in the device's memory.
   const auto described = client->Describe(factor->handle());
   EXPECT_THAT(described, FailsWith(absl::StatusCode::kNotFound, "device"));
-  // Not serving is told before the drain begins, whose grace is to be over.
+  // NOT_SERVING is reported before the drain begins. Wait for the drain, then end its grace period.
   EXPECT_TRUE(
       Eventually([&] { return absl::StrContains(daemon.process().Errors(), "drain_grace"); }));
   daemon.failpoints().Advance(absl::Hours(1));

@@ -1,5 +1,4 @@
-// A server that is gone without a word: the client library answers with a status, and nothing ends
-// the process.
+// A server that disappears: the client library returns a status, and the client process survives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -48,7 +47,7 @@ class LostServerTest : public ::testing::Test {
   std::shared_ptr<client::Client> client_ = daemon_.NewClient();
 };
 
-// Does something when the first bytes arrive.
+// A sink that runs an action when the first bytes arrive.
 class SinkThatActs : public MatrixSink {
  public:
   explicit SinkThatActs(std::function<void()> action) : action_(std::move(action)) {}
@@ -77,7 +76,7 @@ TEST_F(LostServerTest, BeforeACall) {
 }
 
 TEST_F(LostServerTest, DuringAnUpload) {
-  constexpr int64_t n = 4096;  // 128 MiB, of which the first message's have left
+  constexpr int64_t n = 4096;  // 128 MiB, of which only the first messages have been sent
   CallOptions call;
   int64_t sent = 0;
   call.on_progress = [&](const client::ProgressUpdate& update) {
@@ -97,7 +96,7 @@ TEST_F(LostServerTest, DuringAReply) {
     Kill();
     killed = true;
   });
-  // 32 MiB come back, far more than the connection holds.
+  // The reply has 32 MiB, far more than the connection buffers.
   const auto result = factor.Solve(MatrixSource::Ones(kOrder, 16384), {}, &x);
   EXPECT_TRUE(IsUnreachable(result.status())) << result.status();
   EXPECT_TRUE(killed);

@@ -1,4 +1,4 @@
-// An idle daemon holds no more memory than before it had work: measured by what is resident.
+// After work, an idle daemon returns to the resident memory that it had before.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -16,7 +16,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kOrder = 1500;  // 17 MiB
 constexpr int kFactors = 8;
 
-// Factors that are released again, one by one. What was resident while they were there.
+// Makes factors and releases them one by one. Returns the resident memory while they existed.
 int64_t WorkAndRelease(Daemon& daemon) {
   const auto client = daemon.NewClient();
   const crout::testing::HostMatrix a = crout::testing::RandomMatrix(kOrder, kOrder, 1);
@@ -38,9 +38,9 @@ TEST(MemoryReturnTest, WhatIsReleasedGoesBackToTheSystem) {
   if (crout::kSanitized) GTEST_SKIP() << "freed memory stays resident";
   Daemon daemon({"--devices=host", "--return-memory-after=100ms"});
   const int64_t before = StatusBytes(daemon.process().pid(), "VmRSS");
-  for (int round = 0; round < 2; ++round) {  // it comes again
+  for (int round = 0; round < 2; ++round) {  // a second round shows that memory does not accumulate
     ASSERT_GT(WorkAndRelease(daemon), before + 128 * kMiB) << "the factors are resident";
-    // Beyond what it began with: threads' stacks and the buffers of gRPC and OpenBLAS.
+    // The margin covers threads' stacks and the buffers of gRPC and OpenBLAS.
     EXPECT_TRUE(Eventually([&] {
       return StatusBytes(daemon.process().pid(), "VmRSS") < before + 48 * kMiB;
     })) << StatusBytes(daemon.process().pid(), "VmRSS") / kMiB

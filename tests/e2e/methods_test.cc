@@ -1,4 +1,4 @@
-// Every method and solver of the host device: the service gives the bits that the kernels give.
+// Every method and solver of the host device: the service returns the same bits as the kernels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,12 +27,12 @@ using crout::testing::JobRunner;
 constexpr int64_t kOrder = 150;
 constexpr int64_t kNrhs = 3;
 
-// "getrf" of ALGORITHM_GETRF.
+// Returns "getrf" for ALGORITHM_GETRF.
 std::string KernelName(std::string name, absl::string_view prefix) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
 }
 
-// One core on either side: how many there are decides the order of some sums.
+// Both sides use one core, because the thread count affects the order of some sums.
 class MethodsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -53,8 +53,8 @@ class MethodsTest : public ::testing::Test {
     return client::MatrixSource::Dense(absl::MakeConstSpan(matrix), kOrder, cols);
   }
 
-  // Runs `factor`, a call of a long factorization, whose work begins when all that was to be told
-  // before is on its way: a client that reads slowly is told nothing meanwhile.
+  // Runs `factor`, a call that expects progress reports. Each phase begins only when the report of
+  // the previous one has been sent, because reports are skipped while the client reads slowly.
   void ToldInTime(const std::function<void()>& factor);
   HostFactor Download(const std::string& handle, DType dtype);
   void ExpectSameFactors(v1::Algorithm algorithm, DType dtype);
@@ -64,7 +64,7 @@ class MethodsTest : public ::testing::Test {
   const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
   const std::unique_ptr<Device> device_ = host::MakeDevice({.threads = 1});
   JobRunner runner_{*device_};
-  // No method without pivoting fails on it.
+  // Methods without pivoting do not break down on it.
   const HostMatrix a_ = crout::testing::GalleryNamed("diagonally_dominant").make(kOrder);
   const HostMatrix b_ = crout::testing::RandomMatrix(kOrder, kNrhs, 3);
   std::vector<v1::Algorithm> algorithms_;
@@ -78,9 +78,9 @@ void MethodsTest::ToldInTime(const std::function<void()>& factor) {
   failpoints.Hold("scheduler.job");
   failpoints.Hold("factorize.factor");
   std::thread letting_go([&] {
-    failpoints.AwaitReached("call.sent", sent + 1);  // that it is in the queue
+    failpoints.AwaitReached("call.sent", sent + 1);  // the report that it is queued
     failpoints.Release("scheduler.job");
-    failpoints.AwaitReached("call.sent", sent + 2);  // that its work begins
+    failpoints.AwaitReached("call.sent", sent + 2);  // the report that its work begins
     failpoints.Release("factorize.factor");
   });
   factor();
@@ -152,7 +152,7 @@ void MethodsTest::ExpectSameFactors(v1::Algorithm algorithm, DType dtype) {
 TEST_F(MethodsTest, FactorsAndSolutionsOverTheWire) {
   int compared = 0;
   for (const v1::Algorithm algorithm : algorithms_) {
-    if (algorithm == v1::ALGORITHM_GAUSS_JORDAN) continue;  // leaves no factors: below
+    if (algorithm == v1::ALGORITHM_GAUSS_JORDAN) continue;  // leaves no factors; tested below
     for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
       SCOPED_TRACE(v1::Algorithm_Name(algorithm) + (dtype == DType::kFloat32 ? " float32" : ""));
       ExpectSameFactors(algorithm, dtype);

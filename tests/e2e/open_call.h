@@ -1,4 +1,4 @@
-// Streaming calls that a test stops in the middle of.
+// Streaming calls that a test can stop midway.
 #ifndef CROUT_TESTS_E2E_OPEN_CALL_H_
 #define CROUT_TESTS_E2E_OPEN_CALL_H_
 
@@ -17,7 +17,7 @@
 
 namespace crout::e2e {
 
-// A call in progress. The request's bytes go out in chunks of 1 MiB.
+// A call in progress. Request bytes are sent in chunks of 1 MiB.
 class OpenCall {
  public:
   virtual ~OpenCall() = default;
@@ -28,7 +28,7 @@ class OpenCall {
   virtual void SendHalf() = 0;
   // Sends everything and half-closes.
   virtual void SendAll() = 0;
-  // Reads until bytes of the result arrive, and no further; false if the call ends first.
+  // Reads until the first bytes of the result arrive. Returns false if the call ends before.
   virtual bool ReadFirstBytes() = 0;
   // Reads to the end and returns the status.
   virtual absl::Status Finish() = 0;
@@ -37,7 +37,7 @@ class OpenCall {
   grpc::ClientContext context_;
 };
 
-// A bidirectional call whose request has one payload, which `add_chunk` puts into a message.
+// A bidirectional call whose request has one payload. `add_chunk` adds a chunk to a message.
 template <class Request, class Response>
 class UploadCall : public OpenCall {
  public:
@@ -91,7 +91,7 @@ class UploadCall : public OpenCall {
   const Request first_;
 };
 
-// GetFactors: nothing to send but the request.
+// GetFactors: only the request is sent.
 class DownloadCall : public OpenCall {
  public:
   DownloadCall(v1::FactorizationService::Stub* stub, v1::GetFactorsRequest request)

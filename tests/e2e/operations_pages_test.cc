@@ -1,4 +1,4 @@
-// The metrics port of the real daemon: its libraries take their part of every thread's stack.
+// The metrics port of a real daemon, in which linked libraries use part of every thread's stack.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -52,10 +52,10 @@ TEST(OperationsPagesTest, ReadinessEndsWithTheDrainAndLifeDoesNot) {
   EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
-// More than the port takes at a time. Had the scrape waited for them to end by their timeout, the
-// newest, begun right before it, would be over too.
+// There are more half-sent requests than the port serves at a time. The scrape must not wait until
+// they time out: the newest, begun right before the scrape, is still open afterwards.
 TEST(OperationsPagesTest, HalfSentRequestsDoNotDelayAScrape) {
-  constexpr absl::Duration kRequestTime = absl::Seconds(5);  // for which the port waits
+  constexpr absl::Duration kRequestTime = absl::Seconds(5);  // request timeout of the port
   Daemon daemon;
   EXPECT_TRUE(SeenWithin(kRequestTime, [&] {
     std::vector<std::unique_ptr<HttpPeer>> peers;

@@ -1,4 +1,4 @@
-// Metrics and the status page over TLS, asked for by curl: who is served, and what others hear.
+// Metrics and the status page over TLS, requested with curl: successes and errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -25,7 +25,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What curl ends with; from its manual page.
+// Exit codes of curl, from its manual page.
 constexpr int kHandshakeError = 35;
 constexpr int kBadPeerCertificate = 60;
 constexpr int kReceiveError = 56;
@@ -75,7 +75,7 @@ class PagesTlsTest : public ::testing::Test {
                  Flag("token-keys", "keys"), "--token-issuer=sso", "--token-audience=crout"});
     return Tls(std::move(more));
   }
-  // What curl prints of a reply, its header first, and on standard error.
+  // Runs curl. Its output has the reply's header first.
   Finished Curl(const Daemon& daemon, std::vector<std::string> options,
                 const std::string& path = "/metrics", const std::string& scheme = "https") const {
     options.insert(options.begin(),
@@ -226,7 +226,7 @@ TEST_F(PagesTlsTest, ACertificateWithoutItsLineIsRefused) {
   EXPECT_THAT(Curl(daemon, Bearing(scraper_)).output, HasSubstr("HTTP/1.1 200"));
 }
 
-// croutd takes none whose time is over, but it may end while croutd runs.
+// croutd refuses an expired certificate at start, but a certificate may expire while croutd runs.
 TEST_F(PagesTlsTest, AnExpiredCertificateIsRefusedByTheReader) {
   Daemon daemon(Tls());
   ASSERT_EQ(Curl(daemon, Trusting()).exit_code, 0);

@@ -1,4 +1,4 @@
-// What one connection may take of the real daemon: headers, streams, pings, silence, age.
+// Limits of one connection to a real daemon: headers, streams, pings, silence, age.
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
@@ -26,12 +26,12 @@ using ::testing::HasSubstr;
 
 std::string Ping() { return Frame(6, 0, 0, std::string(8, 'p')); }
 
-// An HPACK literal that enters no table.
+// An HPACK literal that is not added to the table.
 std::string Header(const std::string& name, const std::string& value) {
   return std::string(1, '\0') + static_cast<char>(name.size()) + name +
          static_cast<char>(value.size()) + value;
 }
-// A call of GetServerInfo that begins, and is reset at once.
+// A GetServerInfo call that is reset at once.
 std::string CallAndReset(uint32_t stream) {
   const std::string headers = Header(":method", "POST") + Header(":scheme", "http") +
                               Header(":path", "/crout.v1.FactorizationService/GetServerInfo") +
@@ -51,7 +51,7 @@ double UploadsInFlight(const Daemon& daemon) {
   return value;
 }
 
-// Factorize of order 1, whose eight bytes come when Complete() sends them.
+// A Factorize call of order 1, whose eight bytes are sent by Complete().
 class OpenCall {
  public:
   explicit OpenCall(v1::FactorizationService::Stub& stub) : stream_(stub.Factorize(&context_)) {
@@ -76,7 +76,7 @@ class OpenCall {
       stream_;
 };
 
-// With `filler` bytes of metadata.
+// Calls GetServerInfo with `filler` bytes of metadata.
 absl::Status ServerInfo(v1::FactorizationService::Stub& stub, absl::Duration patience,
                         size_t filler = 0) {
   grpc::ClientContext context;
@@ -95,7 +95,8 @@ TEST(PeerLimitsTest, LargeHeadersAreRefused) {
   OpenCall elsewhere(*other_stub);
   ASSERT_TRUE(Eventually([&] { return UploadsInFlight(daemon) == 2; }));
   EXPECT_EQ(ServerInfo(*stub, kPatience, 9000).code(), absl::StatusCode::kResourceExhausted);
-  // gRPC ends the connection too, and with it all of its calls, one that has just begun included.
+  // gRPC also closes the connection and with it all of its calls, including one that has just
+  // begun.
   EXPECT_THAT(beside.Complete().code(),
               AnyOf(absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnavailable));
   EXPECT_TRUE(Eventually([&] { return ServerInfo(*stub, kPatience).ok(); }));
@@ -118,7 +119,7 @@ TEST(PeerLimitsTest, StreamsOfAConnectionAreBounded) {
   for (const auto& call : calls) EXPECT_OK(call->Complete());
 }
 
-// The first may come at any time, each of the others is too soon; two are forgiven.
+// The first ping may arrive at any time. Each of the others is too early; two are tolerated.
 TEST(PeerLimitsTest, TooManyPingsEndTheConnection) {
   Daemon daemon;
   HttpPeer patient(daemon.address());
@@ -126,13 +127,13 @@ TEST(PeerLimitsTest, TooManyPingsEndTheConnection) {
   HttpPeer peer(daemon.address());
   ASSERT_TRUE(peer.Send(Preface() + Ping() + Ping() + Ping() + Ping()));
   EXPECT_THAT(peer.ReadToEnd(), HasSubstr("too_many_pings"));
-  // However long that took: at most the first of these is in time.
+  // Even if the above took long, at most the first of these is on time.
   EXPECT_TRUE(patient.Send(Ping() + Ping() + Ping() + Ping())) << "still there";
   EXPECT_THAT(patient.ReadToEnd(), HasSubstr("too_many_pings"));
   EXPECT_OK(daemon.NewClient()->ServerInfo());
 }
 
-// It takes as long as the limit, ten seconds.
+// Takes ten seconds, the limit.
 TEST(PeerLimitsTest, ConnectionsThatSayNothingAreClosed) {
   Daemon daemon;
   HttpPeer silent(daemon.address());
@@ -145,8 +146,8 @@ TEST(PeerLimitsTest, ConnectionsThatSayNothingAreClosed) {
   EXPECT_OK(daemon.NewClient()->ServerInfo());
 }
 
-// A flood of calls that are taken back at once (CVE-2023-44487) costs the server work, but nothing
-// stays, and others are served.
+// A flood of calls that are reset at once (CVE-2023-44487) costs the server work. It must leave
+// nothing behind, and other clients must be served.
 TEST(PeerLimitsTest, ResetStreamsLeaveNothing) {
   Daemon daemon({"--log-calls=none"});
   const auto client = daemon.NewClient();
@@ -157,17 +158,17 @@ TEST(PeerLimitsTest, ResetStreamsLeaveNothing) {
     std::string calls;
     for (int i = 0; i < 500; ++i, stream += 2) calls += CallAndReset(stream);
     if (!peer.Send(calls)) break;
-    // While the flood holds all memory for calls, others are told to come again.
+    // While the flood holds all memory for calls, other clients are asked to retry.
     EXPECT_TRUE(Eventually([&] { return client->ServerInfo().ok(); }));
   }
-  // The last of the flood may hold it for a moment more.
+  // The last calls of the flood may hold memory for a moment longer.
   EXPECT_TRUE(Eventually([&] {
     const auto info = client->ServerInfo();
     return info.ok() && HoldingsIn(*info) == Holdings();
   }));
 }
 
-// Whether the channel leaves its connection, for whose end it need not wait.
+// Returns whether the channel becomes idle, that is, stops using its connection for new calls.
 bool LeavesItsConnection(grpc::Channel& channel) {
   const auto deadline = absl::ToChronoTime(absl::Now() + kPatience);
   return channel.WaitForStateChange(GRPC_CHANNEL_READY, deadline) &&
@@ -188,8 +189,8 @@ TEST(PeerLimitsTest, AgeOfAConnectionCutsNoCall) {
   EXPECT_OK(next.Complete());
 }
 
-// Messages of which one alone is more than the receive buffers: gRPC, short of memory all the time,
-// then frees what the daemon has read.
+// Each message alone exceeds the receive buffers. gRPC, always short of memory, then frees what the
+// daemon has read.
 TEST(PeerLimitsTest, FullReceiveBuffersDoNotEndTheDaemon) {
   Daemon daemon({"--receive-buffers=1MiB", "--log-calls=none"});
   constexpr int64_t kN = 700;
@@ -203,7 +204,7 @@ TEST(PeerLimitsTest, FullReceiveBuffersDoNotEndTheDaemon) {
         *request.mutable_header()->mutable_matrix() = DenseSpecOf(kN, kN);
         request.set_data(a);
         grpc::ClientContext context;
-        // Some end with a refusal of gRPC's own.
+        // gRPC itself refuses some of them.
         (void)Exchange<v1::FactorizeRequest, v1::FactorizeResponse>(stub->Factorize(&context),
                                                                     {request});
       }

@@ -1,4 +1,4 @@
-// Child processes: started, watched and ended by a test.
+// Child processes of tests.
 #ifndef CROUT_TESTS_E2E_PROCESS_H_
 #define CROUT_TESTS_E2E_PROCESS_H_
 
@@ -14,17 +14,16 @@
 
 namespace crout::e2e {
 
-// A program of this build: croutd, croutctl, croutd_test. Looked for in $CROUT_TEST_BIN, then
-// where the build put it, then beside the test, then in bin/ of the tree that the tests are
-// installed in.
+// Returns the path of a program of this build: croutd, croutctl or croutd_test. Searches
+// $CROUT_TEST_BIN, the build tree, the test's directory, and bin/ of the installed test tree.
 std::string ProgramPath(const std::string& name);
 
-// A directory of its own, removed with everything in it.
+// A temporary directory, removed with its contents.
 class TempDir {
  public:
   TempDir();
   ~TempDir();
-  TempDir(const TempDir&) = delete;  // The directory is this object's.
+  TempDir(const TempDir&) = delete;  // owns the directory
   TempDir& operator=(const TempDir&) = delete;
 
   std::string File(const std::string& name) const { return path_ + "/" + name; }
@@ -36,21 +35,22 @@ class TempDir {
 std::string ReadFile(const std::string& path);
 void WriteFile(const std::string& path, const std::string& contents);
 
-// Runs from construction; killed and reaped by the destructor if still running. Standard output and
-// error go to files, or the latter to a path that is given (a FIFO has a reader then); standard
-// input is empty, or a file. Settings of Crout in the environment are
-// not passed on. Not thread-safe.
+// A child process. It runs from construction; the destructor kills and reaps it if it is still
+// running. Standard output and error go to files; standard error can go to a given path instead,
+// such as a FIFO with a reader. Standard input is empty or a file. Crout's environment variables
+// are not passed on. Not thread-safe.
 class Process {
  public:
   explicit Process(const std::vector<std::string>& command, const std::string& stdin_path = "",
                    const std::string& stderr_path = "");
   ~Process();
-  Process(const Process&) = delete;  // The process is this object's.
+  Process(const Process&) = delete;  // owns the process
   Process& operator=(const Process&) = delete;
 
   pid_t pid() const { return pid_; }
   void Signal(int signal) const;
-  // The exit code, or 128 + signal as a shell says it; nothing if it still runs after `timeout`.
+  // Returns the exit code, or 128 + signal as in a shell, or nullopt if it still runs after
+  // `timeout`.
   std::optional<int> Wait(absl::Duration timeout = testing::kPatience);
   bool running() { return !Wait(absl::ZeroDuration()).has_value(); }
 
@@ -63,17 +63,17 @@ class Process {
   std::optional<int> exit_code_;
 };
 
-// A field of /proc/PID/status, as VmRSS, in bytes; -1 if there is none.
+// Returns a field of /proc/PID/status, such as VmRSS, in bytes, or -1 if it is missing.
 int64_t StatusBytes(pid_t pid, const std::string& field);
 
-// What a program that ran to its end left.
+// The result of a finished program.
 struct Finished {
   int exit_code;
   std::string output;
   std::string errors;
 };
 
-// Runs a command to its end; a test failure and exit code -1 if that does not come.
+// Runs a command to its end. If it does not end, the test fails and the exit code is -1.
 Finished RunToEnd(const std::vector<std::string>& command, const std::string& stdin_path = "");
 
 }  // namespace crout::e2e

@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes one daemon, and what a dashboard asks of it. Standard library only."""
+"""A real Prometheus that scrapes one daemon, and the queries of a dashboard. Standard library only."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ import urllib.parse
 import urllib.request
 
 
-# Seconds for whatever must happen: far beyond what it takes on a busy machine too.
+# Seconds to wait for any event: far more than it takes even on a busy machine.
 PATIENCE = 120
 
 
@@ -31,9 +31,12 @@ def wait_until(condition, what):
 
 
 def free_port():
-    """A port for a program that cannot say which one the system picked. None of those that the system
-    picks: another program could get it before this one listens, and who tries to connect could get it
-    as its own and so meet itself."""
+    """Returns a port for a program that cannot report an ephemeral port.
+
+    The port is outside the ephemeral range. An ephemeral one could be given to another program before this
+    one listens. It could also become the source port of a client that connects to it, which would then
+    connect to itself.
+    """
     first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         port = random.randrange(10000, max(first, 20000))
@@ -43,7 +46,7 @@ def free_port():
 
 
 class PrometheusServer:
-    """Runs deploy/prometheus' own configuration with another target and a scrape every second."""
+    """Runs the configuration in deploy/prometheus with another target and a scrape every second."""
 
     def __init__(self, binary, config_dir, target, work_dir):
         shutil.copytree(config_dir / "rules", work_dir / "rules")
@@ -82,12 +85,12 @@ class PrometheusServer:
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
 
     def query(self, expression):
-        """The instant vector of an expression: {labels: value as text}."""
+        """Returns the instant vector of an expression: {labels: value as text}."""
         result = self._get("query", query=expression)["result"]
         return {tuple(sorted(sample["metric"].items())): sample["value"][1] for sample in result}
 
     def query_range(self, expression, begin, end):
-        """The values of an expression each second: [(labels, times, values)]."""
+        """Returns the values of an expression for each second: [(labels, times, values)]."""
         result = self._get("query_range", query=expression, start=begin, end=end, step=1)["result"]
         return [(series["metric"], *zip(*((float(t), float(v)) for t, v in series["values"])))
                 for series in result]
@@ -97,14 +100,14 @@ class PrometheusServer:
 
 
 class Dashboard:
-    """The panels of a Grafana dashboard, with its variables substituted as Grafana would."""
+    """The panels of a Grafana dashboard, with its variables substituted as in Grafana."""
 
     def __init__(self, path):
         self.model = json.loads(path.read_text())
         self.panels = [panel for panel in self.model["panels"] if panel["type"] != "row"]
 
     def variables(self, prometheus):
-        """{name: regular expression of all its values}, in the escaping of PromQL strings."""
+        """Returns {name: regular expression of all its values}, escaped as in PromQL strings."""
         values = {}
         for variable in self.model["templating"]["list"]:
             metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)",
@@ -115,7 +118,7 @@ class Dashboard:
         return values
 
     def queries(self, variables, rate_interval):
-        """{(panel title, refId): expression}."""
+        """Returns {(panel title, refId): expression}."""
         substitutions = {"__rate_interval": rate_interval, **variables}
         queries = {}
         for panel in self.panels:

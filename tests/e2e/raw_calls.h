@@ -16,13 +16,13 @@
 
 namespace crout::e2e {
 
-// The little-endian bytes of `values`.
+// Returns the bytes of `values`.
 template <class T>
 std::string Bytes(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-// The bytes of a diagonally dominant n x n matrix of float64.
+// Returns the bytes of a diagonally dominant n x n matrix of float64.
 inline std::string DominantBytes(int64_t n) {
   std::vector<double> a(static_cast<size_t>(n * n), 0.25);
   for (int64_t i = 0; i < n; ++i) a[static_cast<size_t>(i * (n + 1))] = static_cast<double>(n);
@@ -43,7 +43,7 @@ inline v1::MatrixSpec TextSpec(v1::Dtype dtype = v1::DTYPE_FLOAT64) {
   return spec;
 }
 
-// Sends `messages`, half-closes, reads everything, returns the status.
+// Sends `messages`, half-closes, reads everything and returns the status.
 template <class Request, class Response>
 absl::Status Exchange(std::unique_ptr<grpc::ClientReaderWriter<Request, Response>> stream,
                       const std::vector<Request>& messages) {

@@ -21,7 +21,7 @@ namespace {
 using crout::testing::HostMatrix;
 using crout::testing::RealMatrix;
 
-// One matrix of every directory that has one of a useful order; larger ones would take long.
+// Returns one matrix of every directory, of an order up to kLargest; larger ones take too long.
 std::vector<RealMatrix> OneOfEach() {
   constexpr int64_t kLargest = 1300;
   std::set<std::string> seen;
@@ -82,7 +82,7 @@ TEST_F(RealMatricesTest, FactorAndSolveWithASmallBackwardError) {
   EXPECT_GE(solved, 5);
 }
 
-// The Newton matrices of combustion chemistry, of three mechanisms and so of three orders.
+// Newton matrices of combustion chemistry for three mechanisms, each with its own order.
 TEST_F(RealMatricesTest, SeqPeleAsOneBatch) {
   std::vector<int64_t> orders;
   std::vector<HostMatrix> matrices, sides;

@@ -1,4 +1,4 @@
-// Refactorize is atomic: every concurrent Solve sees one version whole, and says which.
+// Refactorize is atomic: every concurrent Solve uses one complete version and reports its number.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kOrder = 64;
 constexpr int kVersions = 60;
 
-// Of version v: v times the identity, so that every element of the solution for ones is 1 / v.
+// Returns v times the identity for version v: each element of the solution for ones is 1 / v.
 std::vector<double> MatrixOf(int64_t version) {
   std::vector<double> a(kOrder * kOrder);
   for (int64_t i = 0; i < kOrder; ++i)
@@ -95,7 +95,7 @@ TEST(RefactorizeTest, FailureKeepsTheOldVersion) {
   EXPECT_DOUBLE_EQ(x.values<double>()[0], 0.5);
 }
 
-// The reply says what was found and which version stays; the status that nothing was replaced.
+// Without permission to replace, the call fails and reports which version stays.
 TEST(RefactorizeTest, ASingularMatrixReplacesTheFactorOnlyIfAsked) {
   Daemon daemon;
   const auto client = daemon.NewClient();

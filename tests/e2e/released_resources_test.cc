@@ -1,5 +1,5 @@
-// After a cancellation or a deadline, whatever the call and wherever it was, the daemon holds what
-// it held before.
+// After a cancellation or a deadline, in any call and any phase, the daemon holds what it held
+// before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,16 +34,16 @@ constexpr const char* kCallNames[] = {"Factorize",         "FactorizeText", "Ref
 constexpr const char* kPhaseNames[] = {"Upload", "Queued", "Running", "Download"};
 constexpr const char* kEndingNames[] = {"Cancel", "Deadline"};
 
-// 4 MB, as matrix, right-hand sides, solution or factors: four messages of a reply, of which an
-// unread stream takes one.
+// 4 MB as matrix, right-hand sides, solution or factors. A reply has four messages, of which an
+// unread stream accepts one.
 constexpr int64_t kOrder = 700;
-// Passes in the phase under test, unless the machine is very slow: then it ends the call in an
-// earlier one, and what is expected is the same, for the call cannot get beyond.
+// Passes in the phase under test, unless the machine is very slow. Then the call ends in an earlier
+// phase with the same expected result, because it cannot go beyond the phase under test.
 constexpr absl::Duration kDeadline = absl::Milliseconds(500);
-// Where jobs of all calls pass, once, before their work.
+// Failpoints that the jobs of all calls pass once, before their work.
 constexpr const char* kWork[] = {"factorize.factor", "solve.run"};
 
-// A tridiagonal matrix as text.
+// Returns a tridiagonal matrix as text.
 std::string SparseText(int64_t n) {
   std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n", n, " ", n,
                                   " ", 2 * n - 1, "\n");
@@ -52,7 +52,7 @@ std::string SparseText(int64_t n) {
   return text;
 }
 
-// FactorizeAndSolve sends two payloads, one after the other.
+// FactorizeAndSolve sends two payloads in sequence.
 class BothCall : public UploadCall<v1::FactorizeAndSolveRequest, v1::FactorizeAndSolveResponse> {
  public:
   BothCall(v1::FactorizationService::Stub* stub, v1::FactorizeAndSolveRequest first,
@@ -75,7 +75,8 @@ class BothCall : public UploadCall<v1::FactorizeAndSolveRequest, v1::FactorizeAn
   const std::string rhs_;
 };
 
-// One daemon with one stream for all cases: state that a case leaves behind fails the next too.
+// One daemon with one stream serves all cases: state that one case leaves behind makes later cases
+// fail too.
 class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKind, Phase, Ending>> {
  protected:
   static void SetUpTestSuite() {
@@ -144,13 +145,13 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
     return nullptr;
   }
 
-  // Nothing gets beyond `phase` until LetPass().
+  // Blocks calls in `phase` until LetPass().
   void HoldIn(Phase phase) {
     if (phase == Phase::kRunning) {
       for (const char* place : kWork) daemon_->failpoints().Hold(place);
     }
     if (phase != Phase::kQueued) return;
-    // Another call's job occupies the only stream; it leaves nothing.
+    // Another call's job occupies the only stream; the call leaves nothing behind.
     daemon_->failpoints().Hold("scheduler.job");
     blocker_ = NewCall(CallKind::kFactorizeAndSolve);
     blocker_->SendAll();
@@ -171,7 +172,7 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
     return count;
   }
 
-  // Brings the call into `phase`; false if its deadline passed before.
+  // Brings the call into `phase`. Returns false if its deadline passed first.
   bool Reach(OpenCall* call, Phase phase) {
     const Holdings before = HoldingsOf(*client_);
     const int at_work = JobsAtWork();
@@ -192,7 +193,7 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
     return there();
   }
 
-  // Calls that the daemon has ended with an error.
+  // Returns the number of calls that the daemon has ended with an error.
   double Refused() const { return CallsRefused(daemon_->ScrapeMetrics()); }
 
   void ExpectSoon(const Holdings& expected) {
@@ -225,7 +226,8 @@ TEST_P(ReleasedResourcesTest, HoldsWhatItHeld) {
   } else {
     absl::SleepFor(absl::FromChrono(call->context().deadline()) - absl::Now());
   }
-  // Nobody reads until the server has ended the call, so that it finds its reply stuck.
+  // Read only after the server has ended the call, so that the call ends while its reply is
+  // blocked.
   if (reached) {
     EXPECT_TRUE(Eventually([&] { return Refused() > refused; }));
   }
@@ -233,7 +235,7 @@ TEST_P(ReleasedResourcesTest, HoldsWhatItHeld) {
   EXPECT_EQ(status.code(), ending == Ending::kCancel ? absl::StatusCode::kCancelled
                                                      : absl::StatusCode::kDeadlineExceeded)
       << status;
-  // What runs ends when it ends; what waits is given back at once.
+  // A running job keeps its resources until it ends; a waiting job returns them at once.
   if (phase != Phase::kRunning) ExpectSoon(held);
   LetPass();
   ExpectSoon(before);

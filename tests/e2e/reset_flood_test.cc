@@ -1,4 +1,4 @@
-// Calls that are opened and reset at once (CVE-2023-44487), as fast as a connection takes them.
+// Calls that are opened and reset at once (CVE-2023-44487), as fast as a connection accepts them.
 #include <grpcpp/client_context.h>
 
 #include <atomic>
@@ -34,11 +34,11 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kHostBudget = 512 * kMiB;
 constexpr int64_t kReceiveBuffers = 64 * kMiB;
 constexpr int64_t kCallMemory = 32 * kMiB;
-// The bound of resident memory that docs/operations.md states.
+// The limit on resident memory stated in docs/operations/sizing.md.
 constexpr int64_t kMostResident =
     (kHostBudget + kReceiveBuffers + kCallMemory) / 10 * 11 + 256 * kMiB;
 
-// An HPACK literal (RFC 7541) that enters the dynamic table.
+// An HPACK literal (RFC 7541) that is added to the dynamic table.
 std::string Entering(const std::string& name, const std::string& value) {
   return std::string(1, '\x40') + static_cast<char>(name.size()) + name +
          static_cast<char>(value.size()) + value;
@@ -46,14 +46,15 @@ std::string Entering(const std::string& name, const std::string& value) {
 
 constexpr char kServerInfo[] = "/crout.v1.FactorizationService/GetServerInfo";
 
-// A connection's calls of `path`, each of as few bytes as HTTP/2 needs, and reset.
+// Returns the bytes of one connection that opens and resets kCallsOfEach calls of `path`, each in
+// as few bytes as possible.
 std::string Flood(const std::string& path = kServerInfo) {
   constexpr char kEndHeaders = 4;
   const std::string post_http = "\x83\x86";  // entries of the static table
   const std::string first = post_http + Entering(":path", path) +
                             Entering(":authority", "localhost") + Entering("te", "trailers") +
                             Entering("content-type", "application/grpc");
-  const std::string later = post_http + "\xc1\xc0\xbf\xbe";  // those that have entered
+  const std::string later = post_http + "\xc1\xc0\xbf\xbe";  // the dynamic entries added above
   std::string flood = Preface();
   for (uint32_t call = 0; call < kCallsOfEach; ++call) {
     const uint32_t stream = 2 * call + 1;
@@ -70,7 +71,8 @@ std::vector<std::string> SmallBudgets(std::vector<std::string> more = {}) {
   return more;
 }
 
-// Calls that the daemon has answered or ended, those of the standard services aside.
+// Returns the number of calls that the daemon has answered or ended, excluding the standard
+// services.
 int64_t CallsSeen(const std::string& metrics) {
   int64_t calls = 0;
   for (const auto& line : absl::StrSplit(metrics, '\n')) {
@@ -82,8 +84,8 @@ int64_t CallsSeen(const std::string& metrics) {
   return calls;
 }
 
-// Sends floods on kConnections by `attack`, which returns when the server has closed its
-// connection, and looks for what they do to an honest client and to the daemon.
+// Runs `attack` on kConnections threads. Each must return when the server has closed its
+// connection. Checks the effects on the daemon and on an honest client.
 template <class Attack>
 void Flooded(Daemon& daemon, client::Client& honest, const Attack& attack) {
   ASSERT_OK(honest.ServerInfo());
@@ -99,7 +101,7 @@ void Flooded(Daemon& daemon, client::Client& honest, const Attack& attack) {
   client.join();
   EXPECT_OK(honest.ServerInfo());
   EXPECT_LE(StatusBytes(daemon.process().pid(), "VmHWM"), kMostResident);
-  // All others were dropped, or refused before they were calls of the server.
+  // All other calls were dropped, or were refused before the server counted them.
   EXPECT_LE(CallsSeen(daemon.ScrapeMetrics()) - answered, kConnections * kCallsOfEach / 4);
   EXPECT_TRUE(daemon.Logs({"connection_closed"}));
   EXPECT_TRUE(Eventually([&] { return HoldingsOf(honest) == Holdings(); })) << HoldingsOf(honest);
@@ -119,7 +121,7 @@ TEST_P(PlainFloodTest, IsBounded) {
   });
 }
 
-// Calls of one message, of a stream, of a standard service and of none.
+// A unary method, a streaming method, a standard service and an unknown method.
 INSTANTIATE_TEST_SUITE_P(Paths, PlainFloodTest,
                          ::testing::Values(kServerInfo, "/crout.v1.FactorizationService/Factorize",
                                            "/grpc.health.v1.Health/Check", "/no.Such/Method"));
@@ -144,7 +146,7 @@ TEST(ResetFloodTest, OfTlsConnectionsIsBounded) {
   });
 }
 
-// Many clients behind one connection, which cancel each second call at once.
+// Many clients behind one connection cancel every second call at once.
 TEST(ResetFloodTest, AProxyWhoseClientsCancelStaysConnected) {
   constexpr int kClients = 64;
   constexpr int kCallsOfClient = 60;

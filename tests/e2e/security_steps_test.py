@@ -1,9 +1,9 @@
-"""Runs, as written, the steps by which docs/operations.md and docs/install.md set up TLS and identities.
+"""Runs the steps by which docs/operations/security.md and docs/install.md set up TLS and identities, as written.
 
 usage: security_steps_test.py CROUTD CROUTCTL
 
-Each line is run in one shell, in an empty directory that has deploy/, with croutd and croutctl on its PATH. The ports are others,
-which the system has free. A line ends with 0, or with what its comment `# exit code N` says.
+All lines run in one shell, in an empty directory that contains deploy/, with croutd and croutctl on the PATH.
+Ports are replaced by free ones. A line must exit with 0, or with the code in its comment `# exit code N`.
 """
 
 import os
@@ -25,13 +25,13 @@ PROGRAMS = []
 
 
 def block_after(path, marker):
-    """The fenced block that follows a line of a page."""
+    """Returns the fenced block that follows a line of a page."""
     text = (ROOT / path).read_text(encoding="utf-8")
     return re.search(r"```\n(.*?)```", text[text.index(marker):], re.DOTALL).group(1)
 
 
 def commands(block):
-    """The lines of a block, those that go on joined, comments left out: the command, its exit code."""
+    """Returns (command, exit code) for the lines of a block. Joins continued lines and skips comments."""
     found = []
     for line in block.replace("\\\n", " ").splitlines():
         code = re.search(r"# exit code (\d+)$", line)
@@ -41,7 +41,7 @@ def commands(block):
 
 
 class Shell:
-    """A bash that runs one command after the other."""
+    """A bash that runs commands in sequence."""
 
     def __init__(self, directory, port):
         self.port = str(port)
@@ -59,7 +59,7 @@ class Shell:
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def run(self, command):
-        """Its exit code, and what it printed on standard output."""
+        """Returns the command's exit code and its standard output."""
         command = re.sub(r"\b50051\b", self.port, command)
         self.process.stdin.write(f"{command}\necho; echo @@ $?\n" if command.endswith("&") else
                                  f"{command}\ncode=$?; echo; echo @@ $code\n")
@@ -107,8 +107,8 @@ class SecuritySteps(unittest.TestCase):
             if command.endswith("&"):
                 self.eventually(lambda: self.listens(shell.port), shell.log.read_text())
 
-    def test_the_steps_of_operations_md(self):
-        steps = commands(block_after("docs/operations.md", "### From nothing to encrypted and asked"))
+    def test_the_steps_of_the_security_page(self):
+        steps = commands(block_after("docs/operations/security.md", "## From nothing to encrypted and authenticated"))
         self.assertGreater(len(steps), 10)
         renewal = next(i for i, (command, _) in enumerate(steps) if "sed" in command)
         shell = self.shell()

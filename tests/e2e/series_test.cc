@@ -1,5 +1,5 @@
-// crout::Series against the real daemon: answers are right, and what cuts a stream leaves a factor
-// from which it is taken up.
+// crout::Series against a real daemon: solutions are accurate, and an interrupted stream leaves a
+// factor from which the series can be resumed.
 #include "crout/series.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ constexpr int64_t kOrder = 30;
 
 class SeriesTest : public ::testing::Test {
  protected:
-  // Diagonally dominant, and somewhat farther from that of step 0 with each step.
+  // Returns a diagonally dominant matrix whose distance from that of step 0 grows with each step.
   static std::vector<double> MatrixOf(int step) {
     std::vector<double> a(kOrder * kOrder);
     for (int64_t i = 0; i < kOrder; ++i) {
@@ -55,7 +55,7 @@ class SeriesTest : public ::testing::Test {
     return series.Step(rhs_, &x);
   }
 
-  // Of x_, relative to what its terms are.
+  // Returns the componentwise residual of x_ relative to the sum of its terms' magnitudes.
   double Error(const std::vector<double>& a) const {
     double worst = 0;
     for (int64_t i = 0; i < kOrder; ++i) {
@@ -105,7 +105,7 @@ TEST_F(SeriesTest, StepsAreSolvedWithTheFactorThatIsThere) {
 
 TEST_F(SeriesTest, ValuesTravelInPlaceOfTexts) {
   Series series(client_, Reusing());
-  // The lower triangle, by columns, the first entry in two lines.
+  // The lower triangle by columns, with the first entry split over two lines.
   std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n", kOrder, " ",
                                   kOrder, " ", kOrder * (kOrder + 1) / 2 + 1, "\n1 1 1\n");
   std::vector<double> a(kOrder * kOrder);
@@ -129,7 +129,7 @@ TEST_F(SeriesTest, ValuesTravelInPlaceOfTexts) {
   EXPECT_LT(Error(a), 1e-13);
   values.pop_back();
   EXPECT_THAT(step(), testing::FailsWith(absl::StatusCode::kInvalidArgument, "values"));
-  // With the stream the text went.
+  // The failed step ended the stream, and the kept text with it.
   EXPECT_EQ(Reason(step().status()), "MATRIX_GONE");
   EXPECT_OK(series.Close());
 }
@@ -138,7 +138,7 @@ TEST_F(SeriesTest, ValuesOfOtherEntriesAreRefused) {
   Series series(client_, Reusing());
   std::vector<double> values(2 * kOrder - 1, 1);
   std::fill_n(values.begin(), kOrder, 60);
-  // The diagonal, and the one below it; the transpose has that above.
+  // The diagonal and the subdiagonal. The transpose has a superdiagonal instead.
   std::vector<int32_t> rows, cols;
   for (int32_t i = 0; i < kOrder; ++i) {
     rows.push_back(i);
@@ -179,7 +179,7 @@ TEST_F(SeriesTest, ChangesTravelInPlaceOfMatrices) {
       series.Step(client::MatrixChange::Entries<double>(rows, cols, values), rhs_, &x).status());
   EXPECT_LT(Error(a), 1e-13);
 
-  const std::vector<double> u = MatrixOf(1);  // kOrder x kOrder, of which two columns serve
+  const std::vector<double> u = MatrixOf(1);  // kOrder x kOrder; two columns are used
   const auto two = absl::MakeConstSpan(u).subspan(0, 2 * kOrder);
   for (int64_t j = 0; j < kOrder; ++j) {
     for (int64_t i = 0; i < kOrder; ++i) {
@@ -193,7 +193,7 @@ TEST_F(SeriesTest, ChangesTravelInPlaceOfMatrices) {
               testing::FailsWith(absl::StatusCode::kInvalidArgument, "30 x 3"));
   EXPECT_THAT(series.Step(client::MatrixChange::Entries<double>(rows, {}, values), rhs_, &x),
               testing::FailsWith(absl::StatusCode::kInvalidArgument, "2 values"));
-  // They were not sent.
+  // These changes were not sent.
   ASSERT_OK(StepWithoutMatrix(series).status());
   EXPECT_LT(Error(a), 1e-13);
 }
@@ -274,7 +274,7 @@ TEST_F(SeriesTest, NothingIsLeftBehind) {
   EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_) == before; }));
 }
 
-// On a connection whose window is smaller than an answer.
+// The connection's flow control window is smaller than a reply.
 TEST_F(SeriesTest, WhoDoesNotReadIsAnsweredNoFurther) {
   constexpr int kSteps = 6;
   constexpr int64_t kColumns = (int64_t{4} << 20) / (kOrder * sizeof(double));
@@ -299,7 +299,8 @@ TEST_F(SeriesTest, WhoDoesNotReadIsAnsweredNoFurther) {
     stream->WritesDone();
   });
   const auto begun = [&] { return daemon_.failpoints().reached("series.step"); };
-  // A call whose step is all there is beyond its payload, unless it is held.
+  // The second step has arrived and is held. A call whose step is complete leaves the payload phase
+  // unless it is held.
   const auto held = [&] {
     const auto received = SampleOf(daemon_.ScrapeMetrics(), "crout_received_bytes_total");
     return received.value_or(0) >= 2.0 * static_cast<double>(rhs_bytes) &&
@@ -321,7 +322,7 @@ TEST_F(SeriesTest, WhoDoesNotReadIsAnsweredNoFurther) {
   }
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_TRUE(stream->Finish().ok());
-  context.TryCancel();  // Where a test failed, the sender waits.
+  context.TryCancel();  // Unblocks the sender if the test failed.
   sender.join();
 }
 

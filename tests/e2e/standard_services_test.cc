@@ -1,5 +1,5 @@
-// gRPC's health protocol and reflection, and the pages of the metrics port: who may use them, how
-// long, and how many at a time.
+// gRPC health checks, reflection and the pages of the metrics port: authorization, duration and
+// concurrency limits.
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -31,7 +31,7 @@ constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 constexpr char kReflect[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 constexpr char kListServices[] = "\x3a\x01*";  // field 7, "*"
 
-// A call of one request, any method's, with its bytes as they are.
+// A call of any method with raw request bytes.
 class RawCall {
  public:
   RawCall(const std::shared_ptr<grpc::Channel>& channel, const char* method,
@@ -47,7 +47,7 @@ class RawCall {
     context_.TryCancel();
     if (!ended_) End().IgnoreError();
   }
-  RawCall(const RawCall&) = delete;  // The call refers to it.
+  RawCall(const RawCall&) = delete;  // the call refers to it
   RawCall& operator=(const RawCall&) = delete;
 
   void Ask(const std::string& message) {
@@ -55,7 +55,7 @@ class RawCall {
     call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
     Await();
   }
-  // Whether a reply came.
+  // Returns whether a reply arrived.
   bool Read() {
     grpc::ByteBuffer reply;
     call_->Read(&reply, nullptr);
@@ -68,7 +68,7 @@ class RawCall {
     ended_ = true;
     return client::ToAbslStatus(status);
   }
-  // How the call ends where it is refused; OK where a reply comes.
+  // Returns the status of a refused call, or OK if a reply arrives.
   absl::Status Refusal() { return Read() ? absl::OkStatus() : End(); }
 
  private:
@@ -90,7 +90,7 @@ class StandardServicesTest : public ::testing::Test {
  protected:
   StandardServicesTest() { Write(Line("probe", "metrics") + Line("solver", "solve")); }
 
-  // The section of an identity whose token is its name.
+  // Returns the section of an identity whose token equals its name.
   static std::string Line(const std::string& name, const std::string& role) {
     return absl::StrCat("[", name, "]\ntenants = a\nroles = ", role,
                         "\ntoken = ", FormatTokenHash(HashToken(name)), "\n");
@@ -177,7 +177,7 @@ TEST_F(StandardServicesTest, RequestsAreBoundedAndSmall) {
   EXPECT_EQ(CheckHealth(daemon.NewChannel(), "none"), Health::kUnknownService);
 }
 
-// Nobody keeps others out by calls that stay open, whichever of them they are.
+// Open calls of any standard service do not lock out new ones.
 TEST_F(StandardServicesTest, TheOldestMakeRoom) {
   constexpr int kMost = 1024;
   constexpr int kOfConnection = 200;
@@ -186,12 +186,12 @@ TEST_F(StandardServicesTest, TheOldestMakeRoom) {
   std::deque<RawCall> calls;
   calls.emplace_back(channel, kWatch);
   calls.back().Ask("");
-  ASSERT_TRUE(calls.back().Read());  // Answered before the others start, it is the oldest.
-  // With one more than may be open at a time; in what order connections bring theirs, nobody knows.
+  ASSERT_TRUE(calls.back().Read());  // answered before the others start, so it is the oldest
+  // Open one call more than allowed. The order of arrival over different connections is undefined.
   for (int i = 1; i <= kMost; ++i) {
     if (i % kOfConnection == 0) channel = daemon.NewChannel();
     calls.emplace_back(channel, i % 2 == 0 ? kWatch : kReflect);
-    if (i % 4 == 0) calls.back().Ask("");  // the others have not asked yet
+    if (i % 4 == 0) calls.back().Ask("");  // the others have not sent a request yet
   }
   const auto is_over = [&](RawCall& call) {
     while (call.Read()) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The status page of a real daemon, read by a strict parser of XML while calls come, stay and go.
+"""Parses the status page of a real daemon as strict XML while calls arrive, stay and end.
 
 usage: status_page_test.py CROUTD CROUTCTL
 """
@@ -25,13 +25,13 @@ CROUTD = CROUTCTL = None
 
 
 def matrix():
-    """A diagonally dominant one, as text."""
+    """Returns a diagonally dominant matrix as text."""
     values = [f"{ORDER if i == j else 1}\n" for j in range(ORDER) for i in range(ORDER)]
     return f"%%MatrixMarket matrix array real general\n{ORDER} {ORDER}\n" + "".join(values)
 
 
 def rows(page, title):
-    """The cells' texts of the table under a heading, by row, without the head."""
+    """Returns the cells' texts of the table below a heading, by row, without the header row."""
     for section in page.iter("section"):
         heading = section.find("h2")
         if heading is not None and heading.text == title:
@@ -60,21 +60,23 @@ class StatusPageTest(unittest.TestCase):
         return [CROUTCTL, f"--server={self._listen}", f"--tenant={TENANT}", *arguments]
 
     def _factor(self, *arguments):
-        """A factor's handle."""
+        """Factors the matrix and returns the handle."""
         done = subprocess.run(self._command("--json", "factor", "-", f"--name={NAME}", *arguments),
                               input=matrix(), text=True, stdout=subprocess.PIPE, timeout=PATIENCE,
                               check=True)
         return json.loads(done.stdout)["handle"]
 
     def _get(self):
-        """The page's text, and its tree: a page that is not well-formed fails here."""
+        """Returns the page's text and its tree. Fails if the page is not well-formed."""
         with urllib.request.urlopen(f"http://{self._metrics}/", timeout=PATIENCE) as reply:
             self.assertEqual(reply.headers["Content-Type"], "text/html; charset=utf-8")
             text = reply.read().decode("utf-8")
         return text, xml.etree.ElementTree.fromstring(text)
 
     def _wait(self, condition):
-        """The page once it is as it should be: a call's end is told before it is noted."""
+        """Returns the page once it satisfies the condition. A client sees the end of a call before the page
+        shows it.
+        """
         end = time.monotonic() + PATIENCE
         while True:
             text, page = self._get()
@@ -90,7 +92,9 @@ class StatusPageTest(unittest.TestCase):
 
     @unittest.skipIf(shutil.which("chromium") is None, "no chromium")
     def test_a_browser_shows_it_all(self):
-        """What a headless browser makes of it is what is sent, and its policy forbids it nothing."""
+        """Checks that a headless browser displays the whole page and that the page's own policy blocks
+        nothing.
+        """
         self._factor("--algorithm=icmpp", "--section-size=8")
         self._wait(lambda page: len(rows(page, "Slowest calls of the last hour")) == 1)
         shown = subprocess.run(
@@ -117,7 +121,7 @@ class StatusPageTest(unittest.TestCase):
         self.assertEqual(page.find(".//svg").get("viewBox"), "0 0 5 5")
         covered = sum(int(rect.get("width")) for rect in page.iter("rect"))
         self.assertEqual(covered, 25)
-        # A handle is a capability, and a name its tenant's own.
+        # A handle is a capability, and a name is private to its tenant.
         self.assertNotIn(handle[:6], text)
         self.assertNotIn(NAME, text)
 
@@ -125,7 +129,7 @@ class StatusPageTest(unittest.TestCase):
         upload = subprocess.Popen(self._command("factor", "-"), stdin=subprocess.PIPE,
                                   stdout=subprocess.DEVNULL)
         banner, rest = matrix().encode().split(b"\n", 1)
-        # More than the client keeps back before it sends.
+        # More than the client buffers before it sends.
         upload.stdin.write(banner + b"\n" + b"% a comment\n" * 300000)
         upload.stdin.flush()
         _, page = self._wait(

@@ -1,4 +1,4 @@
-// What stands around the service: health, reflection, metrics, addresses, flags.
+// The daemon's other interfaces: health, reflection, metrics, addresses, flags.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -57,7 +57,7 @@ TEST(SurfaceTest, MetricsAreThereAtZeroAndMoveWithLoad) {
   EXPECT_THAT(daemon.ScrapeMetrics(), ::testing::Not(::testing::HasSubstr(handle)));
 }
 
-// What a scrape costs when nothing happens: every label value that could ever be is another matter.
+// The size of an idle scrape: series of unused label values are not exported.
 TEST(SurfaceTest, IdleDaemonExportsFewSeries) {
   Daemon daemon;
   const std::string metrics = daemon.ScrapeMetrics();
@@ -104,7 +104,8 @@ TEST(SurfaceTest, LogsAreJsonWithoutPayload) {
   EXPECT_EQ(log.front(), '{');
 }
 
-// Too small for the thread-local memory of the libraries; a matrix large enough for a team.
+// The stack size is too small for the libraries' thread-local memory, and the matrix is large
+// enough for several threads.
 TEST(SurfaceTest, SmallStacksOfTheEnvironmentDoNotEndIt) {
   setenv("OMP_STACKSIZE", "16k", 1);
   Daemon daemon;

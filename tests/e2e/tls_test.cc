@@ -1,4 +1,4 @@
-// Listeners with TLS, against real certificates: who is served, who is not, what a start refuses.
+// TLS listeners with real certificates: accepted and rejected clients, and refused configurations.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
@@ -45,7 +45,7 @@ class TlsTest : public ::testing::Test {
     return flags;
   }
 
-  // Of one that trusts `authority` and shows the certificate `name`, or none.
+  // Returns credentials that trust `authority` and present the certificate `name`, or none.
   std::shared_ptr<grpc::ChannelCredentials> Trusting(const std::string& authority,
                                                      const std::string& name = "") const {
     grpc::SslCredentialsOptions options;
@@ -57,7 +57,7 @@ class TlsTest : public ::testing::Test {
     return grpc::SslCredentials(options);
   }
 
-  // What croutd says as it refuses to start, with --check-config.
+  // Returns croutd's error message with --check-config, or "taken" if it accepts the flags.
   static std::string Refusal(std::vector<std::string> flags) {
     flags.insert(flags.begin(), {ProgramPath("croutd"), "--check-config"});
     const Finished finished = RunToEnd(flags);
@@ -67,7 +67,7 @@ class TlsTest : public ::testing::Test {
   const TempDir files_;
 };
 
-// The first call of a new connection.
+// Makes the first call of a new connection.
 grpc::Status Call(const std::string& address,
                   const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
@@ -80,7 +80,7 @@ grpc::Status Call(const std::string& address,
   return stub->GetServerInfo(&context, {}, &info);
 }
 
-// As shell words: what `openssl s_client` says of a handshake with `options`.
+// Returns the output of `openssl s_client` with `options`, which are shell words.
 std::string Handshake(const std::string& address, const std::string& options) {
   const Finished finished =
       RunToEnd({"/bin/sh", "-c",
@@ -148,7 +148,7 @@ TEST_F(TlsTest, SpeaksTls12AndNewer) {
   EXPECT_THAT(Handshake(daemon.address(), "-tls1_3"), HasSubstr("Protocol version: TLSv1.3"));
   EXPECT_THAT(Handshake(daemon.address(), "-tls1_2"), HasSubstr("Protocol version: TLSv1.2"));
   EXPECT_THAT(daemon.process().Errors(), Not(HasSubstr("unsupported protocol")));
-  // At level 0 the client takes these, so that it is the server that refuses.
+  // At security level 0 the client accepts these versions, so that only the server can refuse them.
   for (const std::string old : {"-tls1_1", "-tls1"}) {
     EXPECT_THAT(Handshake(daemon.address(), old + " -cipher DEFAULT@SECLEVEL=0"),
                 Not(HasSubstr("Protocol version")))
@@ -192,7 +192,7 @@ TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
   EXPECT_TRUE(call_old()) << "its connection goes on";
 }
 
-// As those do who renew certificates: both files are of one issue at any time.
+// Certificate tools replace a whole directory, so that both files always belong to the same issue.
 TEST_F(TlsTest, ADirectoryMayBeExchangedUnderItsName) {
   MakeAuthority(files_, "next");
   const auto issue = [&](const std::string& directory, const std::string& authority) {
@@ -275,10 +275,10 @@ class Silent {
         send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
   }
   ~Silent() { close(fd_); }
-  Silent(const Silent&) = delete;  // The socket is this object's.
+  Silent(const Silent&) = delete;  // owns the socket
   Silent& operator=(const Silent&) = delete;
   bool connected() const { return connected_; }
-  // Whether the other side has not closed.
+  // Returns whether the other side has not closed the connection.
   bool open() const {
     char byte;
     return recv(fd_, &byte, 1, MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
@@ -289,7 +289,7 @@ class Silent {
   bool connected_ = false;
 };
 
-// Half of them send nothing, half the beginning of a handshake.
+// Opens `count` connections. Half of them send nothing, half the beginning of a handshake.
 std::vector<std::unique_ptr<Silent>> Unfinished(const std::string& address, int count) {
   std::vector<std::unique_ptr<Silent>> silent;
   for (int i = 0; i < count; ++i) {
@@ -307,11 +307,11 @@ double Connections(const Daemon& daemon) {
 TEST_F(TlsTest, HandshakesThatNeverEndShutNobodyOut) {
   constexpr int kMany = 1000;
   constexpr int64_t kMemory = int64_t{256} << 20;
-  constexpr absl::Duration kHandshakeTime = absl::Seconds(10);  // for which the daemon waits
+  constexpr absl::Duration kHandshakeTime = absl::Seconds(10);  // handshake timeout of the daemon
   Daemon daemon(ServerFlags());
   ASSERT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
   const int64_t before = StatusBytes(daemon.process().pid(), "VmRSS");
-  // An honest client is served while all of them are there.
+  // An honest client is served while all these connections are open.
   std::vector<std::unique_ptr<Silent>> silent;
   EXPECT_TRUE(SeenWithin(kHandshakeTime, [&] {
     silent.clear();
@@ -328,7 +328,7 @@ TEST_F(TlsTest, HandshakesThatNeverEndShutNobodyOut) {
   EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
 }
 
-// Strangers need no credentials to fail, and their lines are not to take the place of others.
+// Anyone can cause failed handshakes, so their log lines must not displace others.
 TEST_F(TlsTest, HandshakesThatFailAreCountedAndDoNotFillTheLog) {
   constexpr int kAttempts = 300;
   constexpr double kLinesPerSecond = 10;
@@ -351,7 +351,7 @@ TEST_F(TlsTest, HandshakesThatFailAreCountedAndDoNotFillTheLog) {
   EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
 }
 
-// gRPC's own listener would end for good where there is no descriptor left.
+// gRPC's own listener would stop permanently when descriptors run out.
 TEST_F(TlsTest, MoreConnectionsThanThereIsRoomForEndNothing) {
   Daemon daemon(ServerFlags({"--max-connections=50"}));
   const auto silent = Unfinished(daemon.address(), 200);
@@ -401,7 +401,7 @@ TEST_F(TlsTest, FilesThatCannotServeAreRefusedAtTheStart) {
   }
   ASSERT_EQ(chmod(files_.File("server.key").c_str(), 0640), 0);
   EXPECT_EQ(with("server.crt", "server.key"), "taken");
-  // Whoever writes to these says who is trusted.
+  // Anyone who can write to these files decides who is trusted.
   const std::vector<std::string> asking = ServerFlags({Flag("tls-client-ca", "ca.crt")});
   for (const char* const name : {"ca.crt", "server.crt"}) {
     for (const mode_t bad : {0666, 0664, 0602}) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Spans of a real daemon's calls, as a receiver of OTLP over HTTP gets them; and receivers that take none.
+"""Spans of a real daemon's calls, as received by an OTLP/HTTP receiver, and receivers that accept none.
 
 usage: traces_test.py CROUTD CROUTCTL
 """
@@ -25,7 +25,7 @@ CROUTD = CROUTCTL = None
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """Takes spans, or answers with another status."""
+    """Accepts spans, or answers with another status."""
 
     def __init__(self, status=200):
         requests = self.requests = []
@@ -68,7 +68,7 @@ class TracesTest(unittest.TestCase):
             r"croutd ready listen=(\S+) metrics=(\S+)", self._daemon.stdout.readline()).groups()
 
     def stop(self):
-        """Ends the daemon; returns the seconds that took."""
+        """Stops the daemon and returns the seconds that this took."""
         begin = time.monotonic()
         if self._daemon.poll() is None:
             self._daemon.send_signal(signal.SIGTERM)
@@ -100,7 +100,7 @@ class TracesTest(unittest.TestCase):
         self.addCleanup(receiver.stop)
         self.start(f"http://127.0.0.1:{receiver.server_port}/otlp/")
         self.factor()  # belongs to no trace
-        self.factor("00")  # to one that its caller does not record
+        self.factor("00")  # belongs to a trace that its caller does not record
         self.factor("01")
         self.wait(lambda: self.counters()[0] == 1, "an exported call")
         self.assertEqual({request[:2] for request in receiver.requests},
@@ -131,7 +131,7 @@ class TracesTest(unittest.TestCase):
         self.start(f"http://127.0.0.1:{receiver.server_port}")
         self.factor("01")
         self.wait(lambda: self.counters() == (0, 1, 0), "a dropped call")
-        self.factor("01")  # goes on
+        self.factor("01")  # still served
 
     def test_a_receiver_that_is_not_there(self):
         self.start(f"http://127.0.0.1:{free_port()}")
@@ -142,13 +142,13 @@ class TracesTest(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             self.start(f"http://127.0.0.1:{silent.getsockname()[1]}")
             self.factor("01")
-            with silent.accept()[0]:  # the request is under way
+            with silent.accept()[0]:  # the request is in flight
                 self.factor("01")
                 self.assertEqual(self.counters()[0], 0)
                 self.assertLess(self.stop(), PATIENCE / 2)
 
     def test_a_receiver_that_is_slow(self):
-        """One that sends a byte a second: the request has a limit in all."""
+        """The receiver sends two bytes a second; the request has a total time limit."""
         with socket.create_server(("127.0.0.1", 0)) as slow:
             self.start(f"http://127.0.0.1:{slow.getsockname()[1]}")
             self.factor("01")

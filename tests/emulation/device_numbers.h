@@ -1,4 +1,4 @@
-// The elements of device code, as its tests make and read them.
+// Element types of device code: conversions and random values for its tests.
 #ifndef CROUT_TESTS_EMULATION_DEVICE_NUMBERS_H_
 #define CROUT_TESTS_EMULATION_DEVICE_NUMBERS_H_
 
@@ -12,7 +12,7 @@
 
 namespace crout::cuda {
 
-// T in float64.
+// The float64 counterpart of T.
 template <class T>
 using Wide = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
 inline double Widened(double x) { return x; }
@@ -21,7 +21,7 @@ std::complex<double> Widened(const Complex<Part>& x) {
   return {x.re, x.im};
 }
 
-// Of that, T.
+// Rounds a float64 value to T.
 template <class T>
 T Narrowed(const Wide<T>& x) {
   using Part = RealPart<T>;
@@ -32,7 +32,7 @@ T Narrowed(const Wide<T>& x) {
   }
 }
 
-// rows x columns, column-major, parts uniform in [-1, 1).
+// rows x columns, column-major, real and imaginary parts uniform in [-1, 1).
 template <class T>
 std::vector<T> Random(int64_t rows, int64_t columns, uint64_t seed = 3) {
   const testing::HostMatrix parts = testing::RandomMatrix(rows, 2 * columns, seed);

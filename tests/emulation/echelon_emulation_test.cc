@@ -1,4 +1,4 @@
-// Reduced row echelon forms, the device's own code, by threads of the host.
+// Runs the device code of the reduced row echelon form on host threads.
 #include "kernels/cuda/gauss_jordan/echelon_panel.cuh"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ unsigned BlocksFor(int64_t threads) {
   return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
 }
 
-// As echelon_form.cc enqueues it. `stop`: what the host says from the start.
+// Launches the kernels in the order of echelon_form.cc. `stop` is the host's stop flag throughout.
 template <class T>
 Reduced<T> Reduce(std::vector<T> a, int64_t rows, int64_t cols, int64_t eligible, double tolerance,
                   uint32_t stop = 0, bool follows_growth = false) {
@@ -70,7 +70,7 @@ class EchelonEmulationTest : public ::testing::Test {};
 using Types = ::testing::Types<double, Complex<float>>;
 TYPED_TEST_SUITE(EchelonEmulationTest, Types);
 
-// Of every nine columns the last five are sums of the two before.
+// In every nine columns, each of the last five is the sum of the two columns before it.
 TYPED_TEST(EchelonEmulationTest, PivotColumnsAndTheRowSpace) {
   using T = TypeParam;
   constexpr int64_t kRows = 30;
@@ -130,7 +130,7 @@ TYPED_TEST(EchelonEmulationTest, ReportsTheLeastPivotAndTheLargestRejected) {
   EXPECT_EQ(all.rejected, 0);
 }
 
-// [1 1000; 0 0.5]: the second column is a thousand times the first, and 0.5.
+// [1 1000; 0 0.5]: the largest entry of the second column is 1000, and its candidate pivot is 0.5.
 TYPED_TEST(EchelonEmulationTest, TheToleranceFollowsGrowth) {
   using T = TypeParam;
   const std::vector<T> a{1, 0, 1000, T(0.5F)};
@@ -139,7 +139,7 @@ TYPED_TEST(EchelonEmulationTest, TheToleranceFollowsGrowth) {
   EXPECT_EQ(Reduce(a, 2, 2, 2, 4e-4, 0, /*follows_growth=*/true).state.rank, 2);
 }
 
-// A = B C of integers and rank 40: what is left below the pivots are roundings.
+// A = B C with integer entries and rank 40. The entries left below the pivots are rounding errors.
 TYPED_TEST(EchelonEmulationTest, FindsTheRankOfProductsOfIntegers) {
   using T = TypeParam;
   constexpr int64_t kRows = 50;

@@ -9,7 +9,7 @@ namespace {
 
 struct Self {
   EmulatedGrid* grid = nullptr;
-  unsigned block = 0;  // of those that are there
+  unsigned block = 0;  // rank in the grid
   unsigned thread = 0;
   EmulatedBlocks index;
   EmulatedBlocks blocks;
@@ -31,7 +31,7 @@ bool EmulatedBlock::MeetAndAsk(bool says) {
   Meet();
   const bool any =
       std::any_of(slots_.begin(), slots_.end(), [](uint64_t slot) { return slot != 0; });
-  Meet();  // before the slots are used again
+  Meet();  // before the slots are reused
   return any;
 }
 

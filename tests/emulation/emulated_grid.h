@@ -1,4 +1,4 @@
-// A grid of CUDA threads, each a thread of the host.
+// A grid of CUDA threads, each run by a host thread.
 #ifndef CROUT_TESTS_EMULATION_EMULATED_GRID_H_
 #define CROUT_TESTS_EMULATION_EMULATED_GRID_H_
 
@@ -15,25 +15,26 @@
 
 namespace crout {
 
-// Threads that share memory and meet. All of its methods are called by its own threads.
+// Threads that share memory and synchronize. Only these threads call the methods.
 class EmulatedBlock {
  public:
   static constexpr int kWarp = 32;
   static constexpr size_t kMemory = 1 << 16;
 
-  // `threads`: whole warps.
+  // `threads` must be a multiple of the warp size.
   explicit EmulatedBlock(unsigned threads);
 
   void Meet() { all_.arrive_and_wait(); }
   void MeetWarp();
-  // The same, and whether any of the threads says so.
+  // Synchronizes the block and returns whether `says` is true for any thread.
   bool MeetAndAsk(bool says);
   unsigned threads() const { return static_cast<unsigned>(slots_.size()); }
-  // A thread that returns is not waited for.
+  // Removes a returning thread from later synchronizations.
   void Leave();
   std::byte* memory() { return memory_.data(); }
 
-  // Over the warp's lanes in turn: result = f(result, the lane's value, lane), from `start` on.
+  // Folds over the lanes of the warp in order: result = f(result, value of the lane, lane),
+  // starting with `start`.
   template <class V, class F>
   V OverWarp(V value, V start, F f) {
     static_assert(sizeof(V) <= sizeof(uint64_t));
@@ -46,7 +47,7 @@ class EmulatedBlock {
       std::memcpy(&other, &slots_[first + lane], sizeof(V));
       result = f(result, other, lane);
     }
-    MeetWarp();  // before the slots are used again
+    MeetWarp();  // before the slots are reused
     return result;
   }
 
@@ -55,11 +56,11 @@ class EmulatedBlock {
 
   std::barrier<> all_;
   std::vector<std::unique_ptr<std::barrier<>>> warps_;
-  std::vector<uint64_t> slots_;  // one for each thread
+  std::vector<uint64_t> slots_;  // one per thread
   alignas(256) std::array<std::byte, kMemory> memory_;
 };
 
-// Blocks that reach each other's memory: one cluster.
+// Blocks that access each other's memory: one cluster.
 class EmulatedGrid {
  public:
   EmulatedGrid(unsigned blocks, unsigned threads);
@@ -68,7 +69,8 @@ class EmulatedGrid {
   unsigned blocks() const { return static_cast<unsigned>(blocks_.size()); }
   void Meet() { all_.arrive_and_wait(); }
 
-  // What stands at an address of the blocks' memory and has no bytes there.
+  // Associates an object with an address in the blocks' memory. The object is stored outside this
+  // memory.
   void Attach(uint32_t address, std::shared_ptr<void> object);
   std::shared_ptr<void> Attached(uint32_t address);
 
@@ -79,26 +81,27 @@ class EmulatedGrid {
   std::map<uint32_t, std::shared_ptr<void>> attached_;
 };
 
-// A grid's blocks along each of its dimensions, or which of them one is.
+// The number of blocks in each dimension of a grid, or the index of one block.
 struct EmulatedBlocks {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// Which thread of which block the calling thread is.
+// The indices of the calling thread.
 class EmulatedThread {
  public:
   static unsigned Index();
-  static unsigned Threads();  // of its block
+  static unsigned Threads();  // of the block
   static const EmulatedBlocks& BlockIndex();
-  static const EmulatedBlocks& Blocks();  // of its grid
+  static const EmulatedBlocks& Blocks();  // of the grid
   static EmulatedBlock& Block();
   static EmulatedGrid& Grid();
 };
 
-// Runs `body` once in every thread of the grid, all at once.
+// Runs `body` concurrently in every thread of the grid.
 void RunEmulatedGrid(unsigned blocks, unsigned threads, const std::function<void()>& body);
 
-// Likewise, a block after the other, of a grid whose blocks do not meet.
+// Runs `body` in every thread, one block after the other. For grids whose blocks do not
+// synchronize.
 void RunEmulatedBlocks(const EmulatedBlocks& blocks, unsigned threads,
                        const std::function<void()>& body);
 

@@ -1,5 +1,5 @@
-// Solves with fronts, the device's own code, by threads of the host: two fronts, by every
-// operation, against products with the factors.
+// Runs the device code of solves with fronts on host threads. Two fronts and every operation are
+// compared with products of the factors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,17 +18,17 @@
 namespace crout::cuda {
 namespace {
 
-// Several steps, of which the last has part of a tile, and more lines than a block has; or all by a
-// warp.
+// A heavy front needs several steps, the last with a partial tile, and has more rows than a block
+// has threads. A light front is processed by one warp.
 constexpr int32_t kHeavy = kSolveTile<double> + 20;
 constexpr int32_t kLight = 20;
 constexpr int32_t kBorder = 110;
 static_assert(kLight <= kLightColumns && kLight + kBorder <= kLightFront);
-constexpr int32_t kBefore = 7;  // rows of the parent
+constexpr int32_t kBefore = 7;  // rows of the parent before the child's border
 constexpr int32_t kParentColumns = kBefore + kBorder;
 
-// Random triangles, well conditioned; or diagonal blocks alone, those of the factors of a smooth
-// kernel, which is near a singular one.
+// kRandom: random well-conditioned triangles. kSmooth: only diagonal blocks, which are the factors
+// of a nearly singular smooth kernel.
 enum class Blocks { kRandom, kSmooth };
 
 template <class T, int32_t kChildColumns>
@@ -48,7 +48,7 @@ class Tree {
     for (const Front& front : fronts_) {
       const MatrixView<T> panel = front.Panel(factor_.data());
       for (int32_t k = 0; k < front.d1; ++k) panel(k, k) = panel(k, k) + T{2};
-      // Row k changes places with the last but k.
+      // Row k is exchanged with the row at the mirrored position.
       for (int32_t k = 0; k < front.d1; ++k) permutation_.push_back(front.d1 - 1 - k);
       for (int32_t k = 0; blocks == Blocks::kSmooth && k + kBlock <= front.d1; k += kBlock) {
         FactorSmooth(panel, k);
@@ -56,7 +56,7 @@ class Tree {
     }
   }
 
-  // op(A)^-1 b, where A's rows, permuted, are L U; b and x are kOrder x columns.
+  // Returns op(A)^-1 b, where the rows of A, permuted, are L U. b and x are kOrder x columns.
   std::vector<T> Solve(Op op, int columns, const std::vector<T>& b) {
     std::vector<T> by_front(b.size()), x(b.size()), left(kBorder * columns);
     FrontSolve<T> solve;
@@ -95,16 +95,15 @@ class Tree {
     return solution;
   }
 
-  // op(A) x. Solutions of such a right-hand side are not larger than what they are multiplied with
-  // on the way, which would hide errors.
+  // Returns op(A) x for a given x. The solution for a random right-hand side could be so large that
+  // its scale would hide errors.
   std::vector<T> RightHandSides(Op op, int columns, const std::vector<T>& x) const {
     std::vector<T> b;
     for (const Wide<T>& value : Product<false>(op, columns, x)) b.push_back(Narrowed<T>(value));
     return b;
   }
 
-  // The largest |op(A) x - b|, element by element, beside the product of |op(L)|, |op(U)| and |x|:
-  // in roundoffs.
+  // Returns the largest elementwise |op(A) x - b| / (|op(L)| |op(U)| |x|), in roundoffs.
   double BackwardError(Op op, int columns, const std::vector<T>& x, const std::vector<T>& b) const {
     const std::vector<Wide<T>> product = Product<false>(op, columns, x);
     const std::vector<Wide<T>> scale = Product<true>(op, columns, x);
@@ -119,7 +118,7 @@ class Tree {
  private:
   static constexpr int32_t kBlock = 16;
 
-  // The block of the panel from (first, first) on := L and U of exp(-((i - j) / 3)^2).
+  // Sets the block of the panel that begins at (first, first) to L and U of exp(-((i - j) / 3)^2).
   static void FactorSmooth(const MatrixView<T>& panel, int32_t first) {
     double a[kBlock][kBlock];
     for (int i = 0; i < kBlock; ++i) {
@@ -136,7 +135,7 @@ class Tree {
     }
   }
 
-  // op(A) x in float64, or that of absolute values.
+  // Returns op(A) x in float64, or the product of the absolute values.
   template <bool kAbsolute>
   std::vector<Wide<T>> Product(Op op, int columns, const std::vector<T>& x) const {
     std::vector<Wide<T>> product;
@@ -172,7 +171,7 @@ class Tree {
   }
   int Steps(int32_t f) const { return (fronts_[f].d1 + kSolveTile<T> - 1) / kSolveTile<T>; }
 
-  // Of L, or of U.
+  // Returns an entry of U if `upper`, otherwise of L.
   Wide<T> At(bool upper, int64_t i, int64_t j) const {
     if (!upper && i == j) return 1;
     if (upper ? i > j : i < j) return 0;
@@ -182,7 +181,8 @@ class Tree {
     const int64_t d1 = kChildColumns;
     if (std::min(i, j) >= d1) return Widened(parent.Panel(factor)(i - d1, j - d1));
     if (std::max(i, j) < d1) return Widened(child.Panel(factor)(i, j));
-    // What is eliminated from the parent's rows is taken off them before they change places.
+    // The child's contribution is subtracted from the parent's rows before the parent exchanges
+    // them.
     const int64_t border = (upper ? j - d1 : permutation_[i]) - kBefore;
     if (border < 0 || border >= kBorder) return 0;
     return Widened(upper ? child.U12(factor)(i, border) : child.Panel(factor)(d1 + border, j));
@@ -200,7 +200,7 @@ class Tree {
     }
     return product;
   }
-  // P^T v of op none, P v of another.
+  // Returns P^T v for Op::kNone, otherwise P v.
   std::vector<Wide<T>> Permuted(const std::vector<Wide<T>>& v, Op op) const {
     std::vector<Wide<T>> permuted(kOrder);
     for (const Front& front : fronts_) {
@@ -240,7 +240,7 @@ void ExpectSolutions(Blocks blocks) {
 
 template <class T>
 class FrontSolveEmulationTest : public ::testing::Test {};
-using Types = ::testing::Types<double, Complex<double>>;  // a tile of each size
+using Types = ::testing::Types<double, Complex<double>>;  // one type per tile size
 TYPED_TEST_SUITE(FrontSolveEmulationTest, Types);
 
 TYPED_TEST(FrontSolveEmulationTest, ByStepsOfBlocks) {

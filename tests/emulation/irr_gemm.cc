@@ -1,2 +1,2 @@
-// Products of irregular batches by threads of the host.
+// Builds the products of irregular batches for host threads.
 #include "kernels/cuda/irr_lu/irr_gemm.cu"

@@ -1,5 +1,5 @@
-// The kernels that factor members of irregular batches, the device's own code, by threads of the
-// host: every element, and under ThreadSanitizer every meeting of a block's warps.
+// Runs the kernels that factor members of irregular batches on host threads. Checks every element.
+// Under ThreadSanitizer it also checks every synchronization between the warps of a block.
 #include "kernels/cuda/irr_lu/lu_kernels.cuh"
 
 #include <gtest/gtest.h>
@@ -43,8 +43,9 @@ Member<T> RandomMember(int32_t rows, int32_t cols, uint64_t seed = 3) {
   return {rows, cols, Random<T>(rows, cols, seed)};
 }
 
-// Lanes whose pivots come from one row all write that row, and the same: ThreadSanitizer calls it a
-// race. For it no two do: row k changes places with the one half of the rows below it.
+// A random member for the exchange of rows. In the kernel, all lanes whose pivots are in the same
+// row write the same value to that row, which ThreadSanitizer reports as a race. Under
+// ThreadSanitizer the pivots are in distinct rows: row k is exchanged with row k + rows / 2.
 template <class T>
 Member<T> ExchangedMember(int32_t rows, int32_t cols, uint64_t seed = 3) {
   Member<T> a = RandomMember<T>(rows, cols, seed);
@@ -56,9 +57,9 @@ Member<T> ExchangedMember(int32_t rows, int32_t cols, uint64_t seed = 3) {
   return a;
 }
 
-constexpr int kPadding = 3;  // rows between columns, which nobody touches
+constexpr int kPadding = 3;  // unused rows between columns
 
-// Packs the members, runs `launch(batch, order)` and takes them apart. least > 0: no pivot is to be
+// Packs the members, runs `launch(batch, order)` and unpacks them. If `least` > 0, no pivot may be
 // smaller.
 template <class T, class Launch>
 std::vector<Factored<T>> Run(const std::vector<Member<T>>& members, RealPart<T> least,
@@ -110,7 +111,8 @@ std::vector<Factored<T>> Factor(MemberTeam team, const std::vector<Member<T>>& m
   });
 }
 
-// PA = LU to roundings, no element of L larger than LAPACK's pivots leave it, and `info`.
+// Expects PA = LU up to roundoff, elements of L no larger than LAPACK's pivoting permits, and
+// `info`.
 template <class T>
 void ExpectFactorOf(const Member<T>& a, const Factored<T>& factored, int32_t info = 0) {
   SCOPED_TRACE(::testing::Message() << NameOf(kDTypeOf<T>) << ' ' << a.rows << " x " << a.cols);
@@ -162,7 +164,7 @@ TYPED_TEST(IrrLuEmulationTest, AWarpForEachMember) {
 }
 
 TYPED_TEST(IrrLuEmulationTest, AWarpSolvesWithAMember) {
-  constexpr int32_t kOrder = 19, kColumns = 6;  // more than it solves for at once
+  constexpr int32_t kOrder = 19, kColumns = 6;  // more columns than one pass of the solve
   const auto a = RandomMember<TypeParam>(kOrder, kOrder);
   const auto factored = Factor<TypeParam>(MemberTeam::kWarp, {a})[0];
   const MatrixView<const TypeParam> lu = {factored.lu.a.data(), kOrder, kOrder, kOrder};
@@ -185,7 +187,8 @@ TYPED_TEST(IrrLuEmulationTest, AWarpSolvesWithAMember) {
   }
 }
 
-// Panels of one row and of two for a thread, columns behind them, and rows exchanged left of them.
+// Panels with one row and with two rows per thread, columns to the right of the panels, and row
+// exchanges to their left.
 TYPED_TEST(IrrLuEmulationTest, ABlockForEachMember) {
   using Blocking = MemberBlocking<TypeParam>;
   const std::vector<Member<TypeParam>> members = {
@@ -196,7 +199,7 @@ TYPED_TEST(IrrLuEmulationTest, ABlockForEachMember) {
   for (size_t m = 0; m < members.size(); ++m) ExpectFactorOf(members[m], factored[m]);
 }
 
-// More rows than registers hold.
+// More rows than fit in registers.
 TYPED_TEST(IrrLuEmulationTest, LongPanelsWhereTheyAre) {
   const std::vector<Member<TypeParam>> members = {RandomMember<TypeParam>(1030, 5)};
   const auto factored = Run<TypeParam>(

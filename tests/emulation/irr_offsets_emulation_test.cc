@@ -1,5 +1,5 @@
-// irr_getf2 and irr_trsm, the device's own code, by threads of the host: at offsets and with
-// members that are not finite, as a GPU has it.
+// Runs the device code of irr_getf2 and irr_trsm on host threads: at offsets, and with members that
+// are not finite. tests/gpu/irr_offsets_test.cc runs the same cases on a GPU.
 #include <complex>
 #include <memory>
 #include <numeric>
@@ -59,7 +59,8 @@ struct OnHost {
   }
 };
 
-// Blocks of 512 threads of the host take a second each: one real type and one complex.
+// A block of 512 host threads takes about a second, so only one real and one complex type are
+// tested.
 template <class T>
 class Getf2EmulationTest : public ::testing::Test {};
 using Getf2Types = ::testing::Types<double, std::complex<float>>;
@@ -84,7 +85,8 @@ TYPED_TEST(TrsmEmulationTest, OneLeafAtOffsets) {
   ExpectTrsmAtOffsets<OnHost, TypeParam>(Op::kConjugateTranspose, true, true, 5);
 }
 
-// Two leaves, and a product between them, which takes the host long: its shuffles are meetings.
+// Two leaves with a product between them. The product is slow on the host because every shuffle is
+// a barrier.
 TEST(TrsmRecursionEmulationTest, TwoLeavesAtOffsets) {
   constexpr int kOrder = kBlock<double> + 5;
   ExpectTrsmAtOffsets<OnHost, double>(Op::kNone, /*lower=*/false, /*unit=*/false, kOrder);

@@ -1,2 +1,2 @@
-// Triangular solves of irregular batches by threads of the host.
+// Builds the triangular solves of irregular batches for host threads.
 #include "kernels/cuda/irr_lu/irr_trsm.cu"

@@ -1,6 +1,6 @@
-// The panels of crout_lu, the device's own code, by threads of the host: every element, and under
-// ThreadSanitizer every meeting of a cluster's blocks, which compute-sanitizer's racecheck does not
-// follow.
+// Runs the device code of the crout_lu panels on host threads. Checks every element. Under
+// ThreadSanitizer it also checks every synchronization between the blocks of a cluster, which the
+// racecheck tool of compute-sanitizer does not cover.
 #include "kernels/cuda/crout_lu/lu_panel.cuh"
 
 #include <gtest/gtest.h>
@@ -32,9 +32,9 @@ struct Asked {
   int halt = 0;
 };
 
-constexpr int64_t kBegin = 7;  // the panel's first column in the matrix
+constexpr int64_t kBegin = 7;  // first column of the panel in the matrix
 
-// `a`: rows x columns, column-major.
+// `a` is rows x columns, column-major.
 template <class T, class Variant>
 Factored<T> Factor(Variant variant, const std::vector<T>& a, int64_t rows, int64_t columns,
                    Asked asked = {}) {
@@ -54,7 +54,7 @@ Factored<T> Factor(Variant variant, const std::vector<T>& a, int64_t rows, int64
   return factored;
 }
 
-// Eliminates by the panel's pivots, each of which must be a largest candidate, in float64.
+// Eliminates in float64 with the pivots of the panel. Each pivot must be a largest candidate.
 template <class T>
 void ExpectFactorOf(const std::vector<T>& a, int64_t rows, int64_t columns,
                     const Factored<T>& factored) {
@@ -110,7 +110,7 @@ TEST(LuPanelEmulationTest, Clusters) {
   ExpectFactors<double>(LuPanelVariant<16, 4, 32>{}, 500, 16);
   ExpectFactors<float>(LuPanelVariant<32, 2, 64>{}, 256, 32);
   ExpectFactors<float>(LuPanelVariant<8, 16, 32>{}, 1000, 5);
-  ExpectFactors<double>(LuPanelVariant<8, 1, 256>{}, 300, 8);  // more warps than fit four keys
+  ExpectFactors<double>(LuPanelVariant<8, 1, 256>{}, 300, 8);  // more warps than four keys cover
 }
 
 TEST(LuPanelEmulationTest, ComplexNumbers) {
@@ -121,7 +121,7 @@ TEST(LuPanelEmulationTest, ComplexNumbers) {
   ExpectFactors<Complex<float>>(LuPanelVariant<16, 2, 32>{}, 250, 15);
 }
 
-// 5 has the larger modulus, 3.4 + 3.4 i the larger |Re| + |Im|.
+// 5 has the larger modulus, 3.4 + 3.4 i has the larger |Re| + |Im|.
 TEST(LuPanelEmulationTest, ComplexPivotsAreLapacks) {
   constexpr int64_t kRows = 40;
   std::vector<Complex<double>> a = Random<Complex<double>>(kRows, 8);
@@ -140,7 +140,7 @@ TEST(LuPanelEmulationTest, AColumnOfZeros) {
   ExpectFactorOf(a, kRows, 32, Factor(LuPanelVariant<32, 1, 32>{}, a, kRows, 32));
 }
 
-// Their high words are alike, so that the low ones decide.
+// The high words of the candidates are equal, so the low words decide.
 TEST(LuPanelEmulationTest, CandidatesThatDifferInTheLastBits) {
   constexpr int64_t kRows = 90;
   std::vector<double> a = Random<double>(kRows, 8);

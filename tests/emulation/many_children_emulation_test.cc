@@ -1,5 +1,5 @@
-// Solves with a front that has many children, the device's own code, by threads of the host: what
-// they left comes to the same by every way up.
+// Runs the device code of solves with a front that has many children on host threads. Every way to
+// add the children's contributions must give the same result.
 #include "kernels/cuda/multifrontal/many_children.cuh"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace crout::cuda {
 namespace {
 
-// More than a block has threads, each of which looks at a child.
+// More children than a block has threads, since each thread handles a child.
 constexpr int32_t kCount = 300;
 constexpr int32_t kOwn = 19;
 constexpr int32_t kBorder = 37;
@@ -33,7 +33,8 @@ void ExpectEqual(const Vectors<T>& made, const Vectors<T>& expected) {
   EXPECT_TRUE(std::ranges::equal(made.left, expected.left, equal));
 }
 
-// Children of few rows and some of more than a warp's, whose parts of `left` are given.
+// A front with many children. Most children have few rows; some have more than a warp. Their parts
+// of `left` are given.
 template <class T>
 class Star {
  public:
@@ -57,7 +58,7 @@ class Star {
     for (int32_t k = 0; k < kOwn; ++k) permutation_[kCount + k] = (k + 5) % kOwn;
   }
 
-  // What launch(solve, set) makes of them.
+  // Returns the vectors after launch(solve, set).
   template <class F>
   Vectors<T> Run(Op op, F launch) const {
     Vectors<T> made = {Random<T>(kCount + kOwn, columns_, 4), Random<T>(kCount + kOwn, columns_, 5),

@@ -1,5 +1,5 @@
-// The published variant of the iterative Crout method, the device's own code, by threads of the
-// host: to the bits and the counts of the host's version, which has the published ones.
+// Runs the device code of the published iterative Crout method on host threads. Bits and counts
+// must equal those of the host version, which reproduces the published counts.
 #include "kernels/cuda/icm/published_run.cuh"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ Outcome<T> OnDevice(const std::vector<T>& matrix, int64_t n, const Asked& asked)
   return outcome;
 }
 
-// T of the host: std::complex for Complex.
+// The host's type for T: std::complex for Complex.
 template <class T>
 using HostType = std::conditional_t<kIsComplex<T>, std::complex<RealPart<T>>, T>;
 
@@ -135,7 +135,7 @@ Outcome<T> OnHost(const std::vector<T>& matrix, int64_t n, const Asked& asked) {
   return outcome;
 }
 
-// Entries and zeros on the diagonal as in the published dense matrices.
+// Entries, and zeros on the diagonal, are distributed as in the published dense matrices.
 template <class T>
 std::vector<T> Dense(int64_t n, uint64_t seed) {
   const testing::HostMatrix parts = testing::RandomMatrix(n, 2 * n, seed);
@@ -161,7 +161,7 @@ void ExpectSame(const Outcome<T>& device, const Outcome<T>& host, bool bits) {
   EXPECT_EQ(device.sweep_limit, host.sweep_limit);
   EXPECT_EQ(device.not_finite, host.not_finite);
   EXPECT_EQ(device.stopped, host.stopped);
-  // A run that fails the host may end a few sweeps earlier: as soon as that is certain.
+  // A failing device run may end a few sweeps earlier, as soon as the failure is certain.
   if (host.sweep_limit || host.not_finite || host.stopped || host.info != 0) return;
   EXPECT_EQ(device.sweeps, host.sweeps);
   EXPECT_EQ(device.pivots, host.pivots);
@@ -188,7 +188,7 @@ TYPED_TEST(PublishedIcmEmulationTest, HasTheHostsCountsAndBits) {
     const Outcome<T> host = OnHost(a, kOrder, asked);
     EXPECT_GT(std::accumulate(host.pivots.begin(), host.pivots.end(), 0), 1);
     EXPECT_FALSE(host.not_finite);
-    // Quotients of complex numbers are rounded otherwise there.
+    // The device rounds complex quotients differently.
     ExpectSame(OnDevice(a, kOrder, asked), host, !kIsComplex<T>);
   }
 }
@@ -227,7 +227,7 @@ TYPED_TEST(PublishedIcmEmulationTest, EndsAsTheHostDoes) {
   EXPECT_TRUE(OnDevice(regular, kOrder, asked).sweep_limit);
   asked.stop = 1;
   ExpectSame(OnDevice(regular, kOrder, asked), OnHost(regular, kOrder, asked), false);
-  // Without pivoting a zero on the diagonal divides: info names it.
+  // Without pivoting, a zero diagonal entry causes a division by zero, which info reports.
   std::vector<T> zero = regular;
   zero[0] = T{0};
   Asked plain;

@@ -1,2 +1,2 @@
-// Small fronts by threads of the host.
+// Builds the small fronts for host threads.
 #include "kernels/cuda/multifrontal/small_front.cu"

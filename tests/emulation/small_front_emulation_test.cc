@@ -1,5 +1,5 @@
-// Small fronts, the device's own code, by threads of the host: a tree with a star, a chain and
-// fronts of both sizes, against plain elimination with the pivots that were chosen.
+// Runs the device code of small fronts on host threads: a tree with a star, a chain and fronts of
+// both sizes. The result is compared with plain elimination that uses the chosen pivots.
 #include "kernels/cuda/multifrontal/small_front.h"
 
 #include <gtest/gtest.h>
@@ -24,14 +24,14 @@ constexpr double kLeast = 1e-3;
 class Tree {
  public:
   Tree() {
-    // More children than a warp has lanes, of which the last has some of its own.
+    // More children than a warp has lanes. The last two have children themselves.
     const int32_t root = Add(-1, 40, 0);
     for (int k = 0; k < 40; ++k) Add(root, 2, 3);
     const int32_t large = Add(root, 5, 30);
     for (int k = 0; k < 3; ++k) Add(large, 6, 20);
     int32_t last = Add(root, 1, 4);
     for (int k = 0; k < 4; ++k) last = Add(last, 1, 4);
-    // Another root, without a child.
+    // A second root without children.
     Add(-1, 33, 0);
     LinkChildren();
   }
@@ -40,7 +40,7 @@ class Tree {
   int32_t levels() const { return *std::ranges::max_element(level_) + 1; }
   int32_t positions() const { return fronts_.back().first + fronts_.back().d1; }
   const Front& front(int32_t f) const { return fronts_[f]; }
-  // Of the chain, and with one column.
+  // The last front of the chain. It has one column.
   int32_t deepest() const {
     return static_cast<int32_t>(std::ranges::max_element(level_) - level_.begin());
   }
@@ -50,7 +50,7 @@ class Tree {
   const int32_t* PlacesOf(int32_t f) const { return place_.data() + fronts_[f].border; }
   FrontTree OnDevice() const { return {fronts_.data(), fronts(), child_.data(), place_.data()}; }
 
-  // The fronts of a level, as LevelPlan has them: those that a block does come first.
+  // Returns the tiny or the other fronts of a level.
   std::vector<int32_t> Level(int32_t level, bool tiny) const {
     std::vector<int32_t> found;
     for (int32_t f = 0; f < fronts(); ++f) {
@@ -106,11 +106,11 @@ struct Factored {
 template <class T>
 std::vector<T> EntriesOf(const Tree& tree) {
   std::vector<T> a = Random<T>(tree.factor_entries(), 1);
-  a[tree.front(tree.deepest()).factor] = T{0};  // a pivot
+  a[tree.front(tree.deepest()).factor] = T{0};  // a zero pivot
   return a;
 }
 
-// By one kernel, or by one for each level.
+// Factors with one kernel, or with one kernel per level.
 template <class T>
 Factored<T> Factor(const Tree& tree, bool together) {
   Factored<T> done = {EntriesOf<T>(tree), std::vector<int64_t>(tree.positions()),
@@ -147,7 +147,7 @@ Factored<T> Factor(const Tree& tree, bool together) {
   return done;
 }
 
-// Eliminates in float64 with the pivots of `done`, and compares.
+// Eliminates in float64 with the pivots of `done` and compares.
 template <class T>
 class Check {
  public:

@@ -1,5 +1,4 @@
-// Factors of products on the tensor cores, split by the device's own code: what their parts
-// multiply to.
+// Splits factors of tensor-core products with the device code and checks the products of the parts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +11,7 @@
 namespace crout::cuda {
 namespace {
 
-// The transposed parts of a real matrix of that shape, in memory of their own.
+// The transposed parts of a real matrix of the given shape, in their own memory.
 class Split {
  public:
   Split(int64_t rows, int64_t columns) : rows_(rows), columns_(columns) {
@@ -32,7 +31,8 @@ class Split {
   std::vector<float> parts_[3];
 };
 
-// Three products of parts, the sums in float64: a factor's rounding to 22 bits is all that is off.
+// The product of the parts, summed in float64. Its only error is the rounding of a factor to 22
+// bits.
 double Product(const Split& a, const Split& b, int64_t depth, int64_t i, int64_t j) {
   double sum = 0;
   for (int64_t k = 0; k < depth; ++k) {
@@ -42,9 +42,9 @@ double Product(const Split& a, const Split& b, int64_t depth, int64_t i, int64_t
   return sum;
 }
 
-constexpr double kOff = 0x1p-19;  // of a product of factors below 1
+constexpr double kOff = 0x1p-19;  // error of a product of two factors below 1
 
-// Shapes of a tile, of less and of more in each direction.
+// Shapes of exactly one tile, and of less and more in each direction.
 struct Shape {
   int64_t rows, depth, columns;
 };
@@ -70,7 +70,7 @@ TEST(SplitTf32EmulationTest, PartsOfRealFactorsMultiplyToTheirProduct) {
   }
 }
 
-// The left factor as a real matrix, the right one as the real numbers that it consists of.
+// The left factor is expanded to a real matrix. The right factor is viewed as its real components.
 TEST(SplitTf32EmulationTest, PartsOfComplexFactorsMultiplyToTheirProduct) {
   LuControl<Complex<float>> control = {-1, 1, 0, 0};
   for (const auto& [rows, depth, columns] : kShapes) {

@@ -1,5 +1,5 @@
-// In which order a GPU factors fronts, and where contributions wait meanwhile: plain elimination in
-// that order and in memory of that size.
+// Tests the order in which a GPU factors fronts and the placement of contributions. Plain
+// elimination in that order uses memory of the planned size.
 #include "kernels/cuda/multifrontal/traversal.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ std::vector<Case> Cases() {
           {"none", 0, {}, {}}};
 }
 
-// A case's matrix, its analysis and its levels.
+// The matrix of a case, its analysis and its levels.
 struct Analyzed {
   static absl::StatusOr<Analyzed> Make(const Case& one) {
     PackedSparse a = testing::PackEntries(one.entries, one.n, DType::kFloat64);
@@ -80,7 +80,7 @@ struct Analyzed {
   LevelPlan levels;
 };
 
-// L and U, front by front in the order of the traversal.
+// Computes L and U front by front in the order of the traversal.
 class Elimination {
  public:
   Elimination(const Analysis& analysis, const Traversal& traversal, const PackedSparse& a)
@@ -146,7 +146,7 @@ class Elimination {
     }
   }
 
-  // Without interchanges: these diagonals are large.
+  // Without interchanges, because the diagonals are large.
   void Factor(int64_t f) {
     const FrontFactor<double> front = At(f);
     const int64_t d1 = front.panel.cols;
@@ -170,9 +170,10 @@ class Elimination {
   std::vector<int64_t> shift_;
 };
 
-// That every front comes once, in a batch that is part of its level's, and in the same order.
+// Expects every front exactly once, in a batch that is part of its level's batch, in the same
+// order.
 void ExpectPartsOf(const LevelPlan& levels, const Traversal& traversal) {
-  std::vector<int64_t> place(levels.order.size(), -1);  // in the level plan, by front
+  std::vector<int64_t> place(levels.order.size(), -1);  // position in the level plan, by front
   std::vector<const FrontBatch*> batch_of(levels.order.size());
   for (const FrontBatch& batch : levels.batches.all()) {
     EXPECT_EQ(batch.alike, batch.count());
@@ -208,7 +209,8 @@ void ExpectPartsOf(const LevelPlan& levels, const Traversal& traversal) {
   EXPECT_EQ(std::ranges::count(seen, 1), std::ssize(seen));
 }
 
-// That what waits at the same time lies apart: contributions of one stage, and of the one before.
+// Expects that the contributions of a stage overlap neither each other nor those of the stage
+// before.
 void ExpectStagesApart(const Traversal& traversal) {
   const auto apart = [](const TraversalStep& a, const TraversalStep& b) {
     return a.base + a.entries <= b.base || b.base + b.entries <= a.base;
@@ -251,7 +253,7 @@ TEST(TraversalTest, DoesLevelsOfSmallFrontsTogether) {
       }
     }
     if (one.name == "chain") {
-      // As many levels as there may be together, and again.
+      // Each stage has the largest permitted number of levels.
       EXPECT_GT(analysis.levels(), SmallFronts::kMostBatches / 2);
       EXPECT_EQ(traversal.stages(), (analysis.levels() + SmallFronts::kMostBatches / 2 - 1) /
                                         (SmallFronts::kMostBatches / 2));
@@ -259,7 +261,7 @@ TEST(TraversalTest, DoesLevelsOfSmallFrontsTogether) {
     if (one.name == "kept") {
       EXPECT_EQ(traversal.Stage(traversal.stages() - 1).size(), 1U);
     }
-    // Front by front there is one of each.
+    // Front by front, each stage has one step.
     const Traversal stack(analysis, levels, analysis.levels());
     EXPECT_EQ(stack.stages(), std::ssize(stack.steps()));
   }
@@ -315,7 +317,7 @@ TEST(TraversalTest, FactorsTheSameInLessMemory) {
       entries = traversal.contribution_entries();
       ++depths;
     }
-    // Front by front it is a stack.
+    // Front by front, the contributions form a stack.
     EXPECT_EQ(entries, analysis.stack_entries);
     if (one.n > 500) {
       EXPECT_GT(depths, 5);

@@ -1,8 +1,8 @@
-// Feeds croutctl's readers of .npy and plain text whatever libFuzzer makes up, in pieces of any
-// size. What is accepted must have the bytes that its shape says, and survive a change of layout
+// Fuzzes croutctl's readers of .npy and plain text, with input in pieces of any size. An accepted
+// file must have the number of bytes that its shape implies, and must survive a change of layout
 // and type.
 //
-// An input is the file, then a byte that says how large the pieces are.
+// The input is the file, followed by a byte with the size of the pieces.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,10 @@
-// Feeds one streamed request, cut into slices of any size, to the parser of messages, and its
-// payloads, cut into chunks of any size, to the assembler of matrices. protobuf must read the same
-// header and the same data; what is taken must arrive on the device bit by bit; what is refused
-// must say why; and nothing may be held afterwards.
+// Fuzzes the message parser with one streamed request in slices of any size, and the matrix
+// assembler with its payloads in chunks of any size. The header and data must equal those that
+// protobuf reads. Accepted data must arrive on the device bit by bit. A refusal must have a reason.
+// Nothing may be held afterwards.
 //
-// An input is a FactorizeAndSolveRequest, then a few bytes that steer how it is given.
+// The input is a FactorizeAndSolveRequest, followed by a few bytes that determine the slices and
+// chunks.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>
@@ -54,7 +55,7 @@ void CheckRefusal(const absl::Status& status) {
           status.code() == absl::StatusCode::kResourceExhausted);
 }
 
-// How an input is given; the lengths go round.
+// The delivery of the input. The lengths are used cyclically.
 struct Steering {
   size_t NextSlice() { return slices[next_slice++ % slices.size()]; }
   size_t NextChunk() { return chunks[next_chunk++ % chunks.size()]; }
@@ -84,7 +85,8 @@ std::string DataOf(const StreamMessage& message, int field) {
   return data;
 }
 
-// All occurrences of a field, one after the other: a message without fields knows none of them.
+// Returns all occurrences of a field, concatenated. A message type without fields stores every
+// field as unknown.
 std::string AllOf(const UnknownFieldSet& fields, int number) {
   std::string data;
   for (int i = 0; i < fields.field_count(); ++i) {
@@ -95,11 +97,12 @@ std::string AllOf(const UnknownFieldSet& fields, int number) {
   return data;
 }
 
-// Bytes that protobuf accepts must mean the same to both. `header` is null if it was refused.
+// Expects that protobuf and the parser interpret accepted bytes alike. `header` is null if it was
+// refused.
 void CheckAgainstProtobuf(const std::string& bytes, const StreamMessage& message,
                           const v1::FactorizeAndSolveHeader* header) {
   google::protobuf::Empty any;
-  if (!any.ParseFromString(bytes)) return;  // CodedInputStream takes tags of over 32 bits.
+  if (!any.ParseFromString(bytes)) return;  // CodedInputStream accepts tags of over 32 bits.
   const UnknownFieldSet& fields = any.GetReflection()->GetUnknownFields(any);
   for (const int field : {kDataField, kRhsDataField, kStartDataField}) {
     Require(DataOf(message, field) == AllOf(fields, field));
@@ -108,12 +111,12 @@ void CheckAgainstProtobuf(const std::string& bytes, const StreamMessage& message
   if (!request.ParseFromString(bytes)) return;
   Require(header != nullptr && message.has_header() == request.has_header());
   Require(header->SerializeAsString() == request.header().SerializeAsString());
-  // Of a repeated field protobuf keeps the last.
+  // protobuf keeps the last occurrence of a repeated field.
   Require(DataOf(message, kDataField).ends_with(request.data()));
   Require(DataOf(message, kRhsDataField).ends_with(request.rhs_data()));
 }
 
-// What the server parses such a payload by, without its memory's limits.
+// Returns the server's parser for such a payload, without memory limits.
 std::unique_ptr<MatrixReader> ReaderOf(const PayloadSpec& spec) {
   if (spec.entries)
     return std::make_unique<EntryReader>(*spec.entries, /*map_lines=*/false, nullptr);
@@ -123,7 +126,7 @@ std::unique_ptr<MatrixReader> ReaderOf(const PayloadSpec& spec) {
   return std::make_unique<MatrixMarketReader>(limits, nullptr);
 }
 
-// The matrix that a parsed payload describes, column-major, or nothing if it is refused.
+// Returns the matrix of a parsed payload, column-major, or nullopt if it is refused.
 template <class T>
 std::optional<std::string> Expand(MatrixReader& reader, const std::string& bytes) {
   if (!reader.Append(bytes).ok() || !reader.Finish().ok()) return std::nullopt;
@@ -148,19 +151,19 @@ std::optional<std::string> Expand(MatrixReader& reader, const std::string& bytes
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// The server's parts behind a call, once for all inputs.
+// The server components behind a call, created once for all inputs.
 class Assembler {
  public:
   Assembler() {
     testing::FakeDeviceOptions options;
-    options.staging_block_bytes = 64;  // A matrix is many blocks.
+    options.staging_block_bytes = 64;  // A matrix spans many blocks.
     auto fake = std::make_unique<testing::FakeDevice>(options);
     device_ = fake.get();
     std::vector<std::unique_ptr<Device>> devices;
     devices.push_back(std::move(fake));
     Config config;
     config.host_threads = 2;
-    config.pool.device_budget_bytes = 12 << 10;  // Less than the largest matrix, of 12,800 bytes.
+    config.pool.device_budget_bytes = 12 << 10;  // less than the largest matrix (12,800 bytes)
     config.pool.host_budget_bytes = size_t{16} << 20;
     config.pool.scheduler.streams = 1;
     config.limits.max_n = kMaxN;
@@ -169,7 +172,7 @@ class Assembler {
     context_ = *device_->CreateContext();
   }
 
-  // Assembles the payload in `field` as `spec` says, if that is valid.
+  // Assembles the payload in `field` according to `spec` if `spec` is valid.
   void Assemble(const v1::MatrixSpec& spec, const StreamMessage& message, int field,
                 Steering* steering) {
     const absl::StatusOr<PayloadSpec> decoded =
@@ -178,7 +181,7 @@ class Assembler {
         decoded.ok() ? Assemble(*decoded, message, field, steering) : decoded.status();
     if (!status.ok()) CheckRefusal(status);
     Require(slot_->budget->reserved() == 0);
-    // What a refused text left to the parsers holds its memory until they have dropped it.
+    // A refused text holds its memory until the parsers drop its segments.
     Require(testing::Eventually(
         [this] { return stack_->core().devices.host_budget().reserved() == 0; }));
     Require(device_->counting_memory().live_bytes() == 0);
@@ -216,7 +219,7 @@ class Assembler {
   absl::Status Append(MatrixUpload* upload, std::span<const std::byte> bytes, Steering* steering) {
     while (!bytes.empty()) {
       const auto view = bytes.first(std::min(steering->NextChunk(), bytes.size()));
-      const std::vector<std::byte> chunk(view.begin(), view.end());  // Exactly as long, for ASan.
+      const std::vector<std::byte> chunk(view.begin(), view.end());  // exact size, for ASan
       CROUT_ASSIGN_OR_RETURN(const size_t taken, AppendChunk(upload, chunk, steering));
       bytes = bytes.subspan(taken);
       Require(upload->needs_parsing() || upload->bytes_received() <= upload->shape().bytes());
@@ -224,7 +227,8 @@ class Assembler {
     return absl::OkStatus();
   }
 
-  // A device that is not ready takes part of the chunk, and says once when it is.
+  // If uploads are held, the device takes only part of the chunk and calls back once when it is
+  // ready.
   absl::StatusOr<size_t> AppendChunk(MatrixUpload* upload, std::span<const std::byte> chunk,
                                      const Steering* steering) {
     int calls = 0;
@@ -259,15 +263,15 @@ class Assembler {
     }
   }
 
-  testing::FakeDevice* device_ = nullptr;  // the stack's
+  testing::FakeDevice* device_ = nullptr;  // owned by the stack
   std::unique_ptr<Stack> stack_;
   DeviceSlot* slot_ = nullptr;
   std::unique_ptr<ExecutionContext> context_;
 };
 
-// protobuf logs every string that is not UTF-8: most of what this target makes.
+// protobuf logs every string that is not UTF-8, which most inputs of this target contain.
 bool SilenceProtobuf() {
-#if GOOGLE_PROTOBUF_VERSION < 4022000  // from there on it has no log of its own
+#if GOOGLE_PROTOBUF_VERSION < 4022000  // later versions have no log of their own
   google::protobuf::SetLogHandler(nullptr);
 #endif
   return true;

@@ -1,5 +1,5 @@
-// Feeds the reader of binary sparse matrices whatever libFuzzer makes up, in pieces of any size:
-// both ways must agree, and what is accepted must be well formed.
+// Fuzzes the reader of binary sparse matrices with input in pieces of any size. Both ways of
+// reading must agree, and accepted input must be well formed.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cmath>
@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   format.index_bytes = provider.ConsumeBool() ? 8 : 4;
   format.rows = provider.ConsumeIntegralInRange(0, 100);
   format.columns = provider.ConsumeIntegralInRange(0, 100);
-  // Mostly as many as the bytes may hold, now and then anything.
+  // Half of the inputs have at most 100 entries, the others any number.
   format.entries = provider.ConsumeBool() ? provider.ConsumeIntegralInRange(0, 100)
                                           : provider.ConsumeIntegralInRange(0, 0x7fffffff);
   const auto piece = provider.ConsumeIntegralInRange<size_t>(1, 40);

@@ -1,5 +1,5 @@
-// Sends any bytes, cut in two, to the server of the metrics port. Whatever they are, it answers
-// with HTTP or closes, and goes on serving.
+// Sends arbitrary bytes in two pieces to the server of the metrics port. It must answer with HTTP
+// or close the connection, and continue to serve.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>

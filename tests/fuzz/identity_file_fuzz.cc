@@ -1,5 +1,5 @@
-// Reads any bytes as the file of --identities, and as a token's hash. Whatever is taken, nobody is
-// recognised by a token or a name that the file does not have, and everybody has a role.
+// Reads arbitrary bytes as the --identities file and as the hash of a token. In an accepted file,
+// tokens and names that the file does not contain match no identity, and every identity has a role.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const absl::Time now = absl::UnixEpoch();
   Require(identities->Recognise({}, now).identity == nullptr);
-  // Its hash is nowhere in the text, or SHA-256 is broken.
+  // The text cannot contain its own hash unless SHA-256 is broken.
   Require(identities->Recognise({crout::HashToken(text), {}}, now).identity == nullptr);
   Require(identities->Recognise({std::nullopt, {""}}, now).identity == nullptr);
   return 0;

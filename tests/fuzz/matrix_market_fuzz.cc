@@ -1,9 +1,9 @@
-// Feeds the Matrix Market reader whatever libFuzzer makes up: as text, gzipped here, or as raw
-// bytes that may be gzip themselves; in pieces of any size; with and without threads. Both ways
-// must agree bit by bit, and what is accepted must be well formed.
+// Fuzzes the Matrix Market reader: with text, with text gzipped here, and with raw bytes that may
+// be gzip themselves; in pieces of any size; with and without threads. Both ways must agree bit by
+// bit, and accepted input must be well formed.
 //
-// An input is the file, then a few bytes that steer how it is given: a small file that stands in
-// the corpus as it is remains readable.
+// The input is the file, followed by a few bytes that determine how it is delivered. A small file
+// in the corpus therefore remains readable.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-// Small dimensions: a million empty columns find no error, they only cost time.
+// Small dimensions: a million empty columns would only cost time.
 MatrixMarketLimits FuzzLimits(size_t segment_bytes) {
   MatrixMarketLimits limits;
   limits.max_rows = limits.max_columns = 1000;
@@ -53,7 +53,7 @@ Outcome Read(std::string_view bytes, size_t segment_bytes, ThreadPool* pool, Nex
   Outcome outcome;
   while (!bytes.empty() && outcome.status.ok()) {
     const std::string_view view = bytes.substr(0, next_size());
-    const std::vector<char> piece(view.begin(), view.end());  // Exactly as long, for ASan.
+    const std::vector<char> piece(view.begin(), view.end());  // exact size, for ASan
     bytes.remove_prefix(piece.size());
     outcome.status = reader.Append(piece);
   }
@@ -133,7 +133,7 @@ void CheckSame(const Outcome& a, const Outcome& b) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static auto* const pool = new crout::ThreadPool(2);
   FuzzedDataProvider provider(data, size);
-  const bool gzip = provider.ConsumeBool();  // Consumed from the end, as the sizes below are.
+  const bool gzip = provider.ConsumeBool();  // Consumed from the end, like the sizes below.
   const bool threads = provider.ConsumeBool();
   const auto segment_bytes = provider.ConsumeIntegralInRange<size_t>(1, 255);
   std::vector<size_t> sizes(4);

@@ -1,5 +1,5 @@
-// Reads any bytes as a client's file of servers. What is taken makes sense; what is not is told
-// with the line, in few words that can be printed.
+// Reads arbitrary bytes as a client's servers file. Accepted values must be consistent. A refusal
+// must name the line in a short printable message.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

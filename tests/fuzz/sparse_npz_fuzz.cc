@@ -1,8 +1,8 @@
-// Feeds croutctl's reader of sparse .npz archives whatever libFuzzer makes up. What is accepted
-// must have as many values as indices, all within the shape.
+// Fuzzes croutctl's reader of sparse .npz archives. An accepted archive must have as many values as
+// indices, all within the shape.
 //
-// An input is the archive's arrays one after the other: a byte that tells which (kNames), two bytes
-// for the length, low first, and the .npy file. One that begins as a zip file is the archive
+// The input is a sequence of arrays: a byte that selects the name (kNames), two bytes with the
+// length, low byte first, and the .npy file. An input that begins as a zip file is the archive
 // itself.
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Reads any bytes as a JWKS, and as a token: no key has signed what the fuzzer makes.
+// Reads arbitrary bytes as a JWKS and as a token. No key has signed the fuzzer's tokens.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

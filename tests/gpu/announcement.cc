@@ -18,7 +18,7 @@ void Announcement::SetUp() {
   }
   const std::string device = describe_();
   std::printf("Device: %s\n", device.c_str());
-  // Outside of any test: at the head of the result file.
+  // Recorded outside of any test, so that it appears at the head of the result file.
   ::testing::Test::RecordProperty("device", device);
   ::testing::Test::RecordProperty("version", CROUT_VERSION);
   ::testing::Test::RecordProperty("commit", CROUT_COMMIT);

@@ -1,4 +1,4 @@
-// What a program of GPU tests says before the first of them.
+// Output of a GPU test program before its first test.
 #ifndef CROUT_TESTS_GPU_ANNOUNCEMENT_H_
 #define CROUT_TESTS_GPU_ANNOUNCEMENT_H_
 
@@ -9,11 +9,11 @@
 
 namespace crout {
 
-// One line for the test driver, which cannot tell a skipped suite from a passed one by its code,
-// and the head of the result file.
+// Prints one line for the test driver and records the head of the result file. The driver needs the
+// line because a skipped suite has the same exit code as a passed one.
 class Announcement : public ::testing::Environment {
  public:
-  // `describe` says which GPU it is, and is called where there is one.
+  // `describe` returns a description of the GPU. It is called only if there is a GPU.
   explicit Announcement(std::function<std::string()> describe);
 
   void SetUp() override;

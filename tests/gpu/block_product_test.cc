@@ -1,5 +1,4 @@
-// Products of a block with a few columns: against sums in float64 or complex128 on the
-// host.
+// Tests products of a block with a few columns against sums in float64 or complex128 on the host.
 #include "kernels/cuda/solve/block_product.h"
 
 #include <algorithm>
@@ -14,7 +13,8 @@
 namespace crout::cuda {
 namespace {
 
-enum class Addend : uint8_t { kNone, kOther, kOut };  // c
+// The addend c: absent, a separate matrix, or the output.
+enum class Addend : uint8_t { kNone, kOther, kOut };
 
 struct Problem {
   int64_t rows;
@@ -37,14 +37,14 @@ struct Problem {
                               << problem.subtract << " conjugate " << problem.conjugate;
 }
 
-// Whether the product takes element (i, k) of op(A) from memory.
+// True if the product reads element (i, k) of op(A) from memory.
 bool Stored(const Problem& problem, int64_t i, int64_t k) {
   if (problem.shape == BlockShape::kFull) return true;
   if (i == k) return !problem.unit;
   return (k < i) == (problem.shape == BlockShape::kLower);
 }
 
-// Columns with something between them.
+// Columns with padding between them.
 template <class T>
 struct Columns {
   Columns(int64_t rows, int64_t cols, int64_t padding, uint64_t seed)
@@ -52,7 +52,7 @@ struct Columns {
 
   T& operator()(int64_t i, int64_t j) { return values[i + j * ld]; }
   T operator()(int64_t i, int64_t j) const { return values[i + j * ld]; }
-  // Where nothing may read.
+  // Sets the padding, which must not be read, to NaN.
   void SpoilPadding() {
     for (size_t e = 0; e < values.size(); ++e) {
       if (static_cast<int64_t>(e) % ld >= rows) values[e] = kNan<T>;
@@ -68,7 +68,7 @@ class BlockProductTest : public KernelTest {
  protected:
   template <class T>
   void ExpectAsOnTheHost(const Problem& problem);
-  // In every type; of complex ones, where op(A) is not A, both transposes.
+  // Runs all types. Complex types run both transposes if op(A) is not A.
   void ExpectInEveryType(Problem problem) {
     ExpectAsOnTheHost<double>(problem);
     ExpectAsOnTheHost<float>(problem);
@@ -124,12 +124,12 @@ void BlockProductTest::ExpectAsOnTheHost(const Problem& problem) {
   ASSERT_EQ(LaunchBlockProduct(product, ProductStart::kAfterAll, nullptr), cudaSuccess);
   const std::vector<T> got = Receive(out_sent, out.values.size());
 
-  // Roundings of float64 for each term, here and there, and one of T.
+  // One float64 roundoff per term on each side, and one roundoff of T.
   using Wide = HostWide<T>;
   const double rounding =
       static_cast<double>(kIsComplex<T> ? 2 * problem.depth + 2 : problem.depth + 2) *
       std::numeric_limits<double>::epsilon();
-  std::vector<T> expected = out.values;  // between the columns
+  std::vector<T> expected = out.values;  // checks the padding
   for (int64_t j = 0; j < problem.columns; ++j) {
     for (int64_t i = 0; i < problem.rows; ++i) {
       Wide sum = 0;
@@ -160,8 +160,8 @@ void BlockProductTest::ExpectAsOnTheHost(const Problem& problem) {
 constexpr int64_t kColumns[] = {1, 7, 8, 10, 33};
 constexpr Addend kAddends[] = {Addend::kNone, Addend::kOther, Addend::kOut};
 
-// Tall, deep and neither, in numbers that a tile's 16 rows divide and do not. The last one takes
-// the most columns at a time.
+// Tall, deep and other shapes, with sizes that are and are not multiples of a tile's 16 rows. The
+// last shape uses the maximum number of columns per pass.
 TEST_F(BlockProductTest, WholeBlocks) {
   struct Shape {
     int64_t rows;
@@ -202,7 +202,7 @@ TEST_F(BlockProductTest, Triangles) {
   }
 }
 
-// More columns at a time, and more elements of a row than the warps take at once.
+// More columns per pass, and rows longer than the warps process at once.
 TEST_F(BlockProductTest, ALargeTriangle) {
   for (const BlockShape shape : {BlockShape::kLower, BlockShape::kUpper}) {
     for (const bool transposed : {false, true}) {
@@ -227,7 +227,7 @@ TEST_F(BlockProductTest, EveryAddend) {
   }
 }
 
-// x := A b, b := b - A x, x := x + A b, as a solve with a diagonal block does.
+// x := A b, b := b - A x, x := x + A b, as in a solve with a diagonal block.
 template <class T>
 void BlockProductTest::ExpectSameBitsWithAnEarlyStart(int64_t n, int64_t columns) {
   SCOPED_TRACE(::testing::Message()

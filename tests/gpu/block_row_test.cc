@@ -1,4 +1,4 @@
-// A block row of U by one kernel: against substitution on the host.
+// Tests the kernel for a block row of U against substitution on the host.
 #include "kernels/cuda/crout_lu/block_row.h"
 
 #include <algorithm>
@@ -18,15 +18,16 @@ namespace {
 using testing::HostMatrix;
 
 constexpr int64_t kAbove = 5;  // rows above the block
-// Of the elements of a triangle: the inverses of its tiles have elements of 1, or of 28 and more.
+// Size of the elements of a triangle. The elements of its inverted tiles are about 1 for kSmall,
+// and 28 or more for kLarge.
 constexpr double kSmall = 0.3;
 constexpr double kLarge = 1;
 
-// Whether LaunchBlockRow takes them.
+// True if LaunchBlockRow supports the type.
 template <class T>
 constexpr bool kMovesByProducts = sizeof(T) <= sizeof(double);
 
-// Uniform, as are the parts of complex numbers.
+// Uniform in [-1, 1]; complex numbers in both parts.
 template <class T>
 std::vector<T> Uniform(int64_t rows, int64_t cols, uint64_t seed) {
   std::vector<T> values(rows * cols);
@@ -43,8 +44,8 @@ std::vector<T> Uniform(int64_t rows, int64_t cols, uint64_t seed) {
 
 class BlockRowTest : public KernelTest {
  protected:
-  // A triangle of `order` with elements up to `size` below its diagonal, and `columns` columns of
-  // `rows` rows.
+  // Uses a triangle of `order` with elements up to `size` below its diagonal, and `columns` columns
+  // of `rows` rows.
   template <class T>
   void ExpectAsSubstitution(int64_t rows, int64_t order, int64_t columns, double size,
                             bool interchanges) {
@@ -64,7 +65,8 @@ class BlockRowTest : public KernelTest {
     const auto matrix = Send(a);
     const auto pivots = Send(ipiv);
     const auto control = Control<T>();
-    // Tiles that the order does not have are copied back with the others.
+    // The plan is initialized completely, because it is copied back with the tiles that the order
+    // does not use.
     const auto plan = Send(std::vector<BlockRowPlan<T>>(1));
     const MatrixView<T> block = {matrix.get(), order, order, rows};
     const MatrixView<T> b = {matrix.get() + order * rows, rows, columns, rows};
@@ -89,7 +91,7 @@ class BlockRowTest : public KernelTest {
     }
 
     ASSERT_TRUE(std::equal(a.begin(), a.begin() + order * rows, got.begin()));
-    // A complex number has two parts, each with twice as many.
+    // A complex product has two parts with twice as many terms each.
     constexpr double kRoundings =
         (kIsComplex<T> ? 150 : 50) * std::numeric_limits<RealPart<T>>::epsilon();
     for (int64_t j = 0; j < columns; ++j) {
@@ -104,7 +106,7 @@ class BlockRowTest : public KernelTest {
           ASSERT_EQ(solved, before) << "row " << i << " of column " << j;
           continue;
         }
-        // L x again: what a row's terms leave of it.
+        // L x must equal the original b, up to the roundoff of the row's terms.
         HostWide<T> product = solved;
         double terms = std::abs(solved) + std::abs(before);
         for (int64_t k = 0; k < i; ++k) {
@@ -118,7 +120,7 @@ class BlockRowTest : public KernelTest {
     }
   }
 
-  // Without interchanges and with them, as far as the kernels take the shape in this type.
+  // Runs without and with interchanges, as far as the kernels support the shape in this type.
   template <class T>
   void ExpectBothWays(int64_t rows, int64_t order, int64_t columns, double size) {
     if (kMovesByProducts<T> || order <= kSolvedRows) {
@@ -144,7 +146,7 @@ TEST_F(BlockRowTest, SmallShapes) {
   }
 }
 
-// All of a block of threads, and many columns, which others take.
+// Shapes that use all threads of a block, and shapes with many columns, which other kernels handle.
 TEST_F(BlockRowTest, LargeShapes) {
   for (const Shape& shape : {Shape{300, 300, 17}, Shape{700, 512, 40}, Shape{512, 512, 8},
                              Shape{90, 64, 1100}, Shape{600, 512, 1057}, Shape{128, 128, 1057}}) {
@@ -164,7 +166,7 @@ TEST_F(BlockRowTest, SubstitutesWhereAnInverseIsLarge) {
   }
 }
 
-// On a stream, where kernels overlap; and one that halted leaves everything as it is.
+// Kernels on a stream may overlap. A halted factorization leaves the matrix unchanged.
 TEST_F(BlockRowTest, RunsBehindItsPlanUnlessHalted) {
   constexpr int64_t kRows = 300;
   constexpr int64_t kOrder = 128;
@@ -206,7 +208,7 @@ TEST_F(BlockRowTest, InterchangesOfRowsAreThoseOfLaswp) {
     const HostMatrix a = testing::RandomMatrix(kRows, 11, 23);
     std::mt19937 random(24);
     std::vector<int64_t> ipiv(kRows);
-    // Rows near and far, some of them often.
+    // Interchanges of near and distant rows, with some rows repeated.
     for (int64_t k = 0; k < kRows; ++k) {
       const int64_t span = k % 3 == 0 ? std::min<int64_t>(kRows - k, 7) : kRows - k;
       ipiv[k] = k % 5 == 0 ? kRows : k + 1 + static_cast<int64_t>(random() % span);

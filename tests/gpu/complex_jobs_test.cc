@@ -1,5 +1,5 @@
-// Whole jobs on the GPU in complex types with every method that it has in them: the gallery is
-// factored and solved with, by every operation; warm starts, stops, solves without factors.
+// Tests complete jobs on the GPU with every method for complex types: factorizations and solves of
+// the gallery with every operation, warm starts, stops, and solves without factors.
 #include <cmath>
 #include <complex>
 #include <set>
@@ -34,7 +34,7 @@ class GpuComplexJobsTest : public GpuTest, public ::testing::WithParamInterface<
     return request;
   }
 
-  // Solves with the factor of `a` by every operation.
+  // Solves with the factor of `a` and every operation.
   void CheckSolves(const ComplexMatrix& a, int64_t n, const Factorization& factor) {
     constexpr int64_t kNrhs = 3;
     const ComplexMatrix b = Rounded(RandomComplex(n, kNrhs, 7), dtype_);
@@ -82,7 +82,7 @@ TEST_P(GpuComplexJobsTest, EveryMethodFactorsAndSolves) {
   }
 }
 
-// What the job says of a factor is what it says of the host's, whichever method made it.
+// For every method the reported values equal those of the host's factor.
 TEST_P(GpuComplexJobsTest, DeterminantAndConditionAreTheHosts) {
   constexpr int64_t kN = 100;
   const ComplexMatrix a = GalleryMatrix("complex_random", kN, dtype_);
@@ -148,7 +148,8 @@ TEST_P(GpuComplexJobsTest, IterationsTellHowFarTheyAreAndStop) {
         << method;
     EXPECT_GT(columns, 0) << method;
     EXPECT_LT(columns, kN) << method;
-    Check(Request(method), ComplexGalleryNamed("complex_random"), 129);  // the context is as before
+    // The context is still usable.
+    Check(Request(method), ComplexGalleryNamed("complex_random"), 129);
   }
 }
 

@@ -1,6 +1,6 @@
-// The GPU's methods in complex types, by themselves, beside the host's: LAPACK's ratios over the
-// complex gallery, pivots, rules, warm starts, what is singular, not finite or near the range's
-// end. Every method that the device has in complex types is tested.
+// Tests every complex method of the GPU without jobs, against the host: LAPACK's ratios over the
+// complex gallery, pivots, pivoting rules, warm starts, and matrices that are singular, not finite
+// or near the end of the range.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -28,7 +28,7 @@ bool Fits(const std::string& kind, DType dtype) {
   return RealOf(dtype) == DType::kFloat64 || kind.find("_f64") == std::string::npos;
 }
 
-// Each entry a little off, relative to itself.
+// Perturbs each entry by a relative `change`.
 ComplexMatrix Perturbed(ComplexMatrix a, double change, uint64_t seed) {
   const ComplexMatrix noise = RandomComplex(static_cast<int64_t>(a.size()), 1, seed);
   for (size_t i = 0; i < a.size(); ++i) a[i] *= 1.0 + change * noise[i];
@@ -46,7 +46,7 @@ class GpuComplexMethodsTest : public GpuTest, public ::testing::WithParamInterfa
     if (!IsSkipped()) runner_ = std::make_unique<MethodRunner>(Gpu());
   }
 
-  // The device's in this type.
+  // The device's methods for this type.
   std::vector<std::string> Methods(bool pivoting) const {
     std::vector<std::string> names;
     for (const auto& method : Gpu().algorithms()) {
@@ -57,7 +57,7 @@ class GpuComplexMethodsTest : public GpuTest, public ::testing::WithParamInterfa
     }
     return names;
   }
-  // Those among them that a parameter tells how to pivot.
+  // The methods whose pivoting is a parameter.
   std::vector<std::string> MethodsWithRules() const {
     std::vector<std::string> names;
     for (const auto& method : Gpu().algorithms()) {
@@ -68,7 +68,7 @@ class GpuComplexMethodsTest : public GpuTest, public ::testing::WithParamInterfa
     return names;
   }
 
-  // Of large ones the probe, which is quadratic.
+  // Uses the probe for large matrices, because the ratio itself costs O(n^3).
   double Ratio(const ComplexMatrix& a, const MethodFactor& factor) const {
     const auto ratio = factor.n > 300 ? ProbedFactorRatio<Complex> : FactorRatio<Complex>;
     return ratio(a, factor.n, factor.lu, factor.ipiv, factor.unit_diagonal, dtype_);
@@ -81,7 +81,7 @@ class GpuComplexMethodsTest : public GpuTest, public ::testing::WithParamInterfa
     ASSERT_OK_AND_ASSIGN(const MethodFactor factor,
                          runner_->Factor(method, a, n, dtype_, parameters));
     EXPECT_EQ(factor.info, kind.singular_at(n));
-    // With the unit diagonal in U a singular matrix need not have a factorization.
+    // With the unit diagonal in U, a singular matrix need not have a factorization.
     if (factor.info > 0 && factor.unit_diagonal == UnitDiagonal::kU) return;
     EXPECT_LT(Ratio(a, factor), kThreshold);
   }
@@ -140,7 +140,8 @@ TEST_P(GpuComplexMethodsTest, SectionsOfAnySize) {
   }
 }
 
-// |Re| + |Im| chooses, not the modulus: the same interchanges as the host's getrf, LAPACK's.
+// |Re| + |Im| chooses the pivot, not the modulus. The interchanges equal those of LAPACK's getrf on
+// the host.
 TEST_P(GpuComplexMethodsTest, PivotsAreLapacks) {
   MethodRunner host(Host());
   for (const int64_t n : {2, 33, 150, 257, 558}) {
@@ -159,7 +160,8 @@ TEST_P(GpuComplexMethodsTest, PivotsAreLapacks) {
   }
 }
 
-// Element by element, where rounding has not grown: the same pivots, sums in another order.
+// Element by element for matrices with little growth: the pivots are equal, and sums are taken in
+// another order.
 TEST_P(GpuComplexMethodsTest, CroutsFactorsAreTheHosts) {
   MethodRunner host(Host());
   const double most = 1e5 * UnitRoundoff(dtype_);
@@ -182,10 +184,11 @@ TEST_P(GpuComplexMethodsTest, CroutsFactorsAreTheHosts) {
 
 TEST_P(GpuComplexMethodsTest, RulesGoByTheParts) {
   LuParameters parameters;
-  // 3 + 4 i is 7, within (6, 8], and its modulus 5 is not; 9 is beyond.
+  // |Re| + |Im| of 3 + 4i is 7, which is within (6, 8]; the modulus 5 is not. 9 is above the
+  // interval.
   parameters.pivoting = PivotCriterion{.rule = PivotRule::kInterval, .low = 6, .high = 8};
   const ComplexMatrix interval = {{3, 4}, 9, 0, 7};
-  // 3 + 3 i is 6, at least 0.8 * 7, and its modulus 4.2 is not.
+  // |Re| + |Im| of 3 + 3i is 6, which is at least 0.8 * 7; the modulus 4.2 is not.
   const ComplexMatrix threshold = {{3, 3}, 7, 0, 1};
   for (const std::string& method : MethodsWithRules()) {
     SCOPED_TRACE(method);
@@ -221,7 +224,7 @@ TEST_P(GpuComplexMethodsTest, RulesFactorAcrossSectionsAndBlocks) {
         ASSERT_OK_AND_ASSIGN(const MethodFactor factor,
                              runner_->Factor(method, a, n, dtype_, parameters));
         EXPECT_EQ(factor.info, 0);
-        // An absolute interval bounds no growth.
+        // An absolute interval does not bound the growth.
         if (rule == PivotRule::kInterval) continue;
         EXPECT_LT(Ratio(a, factor), kThreshold);
       }
@@ -241,7 +244,7 @@ TEST_P(GpuComplexMethodsTest, APivotIsZeroOnlyIfBothPartsAre) {
   }
 }
 
-// Where reciprocals overflow.
+// The reciprocals of these pivots overflow.
 TEST_P(GpuComplexMethodsTest, SubnormalPivotsAreNotZero) {
   const double s = RealOf(dtype_) == DType::kFloat32 ? 0x1p-140 : 0x1p-1060;
   const Complex i{0, 1};
@@ -251,7 +254,7 @@ TEST_P(GpuComplexMethodsTest, SubnormalPivotsAreNotZero) {
     EXPECT_EQ(factor.info, 0) << method;
     EXPECT_LT(Ratio(a, factor), kThreshold) << method;
   }
-  // A row of such numbers, whose quotients by its pivot are of the usual size.
+  // A row of subnormal numbers. Its quotients by the pivot have the usual size.
   const int64_t n = 100;
   ComplexMatrix b = GalleryMatrix("diagonally_dominant", n, dtype_);
   for (int64_t j = 0; j < n; ++j) b[5 + j * n] *= s;
@@ -300,7 +303,7 @@ TEST_P(GpuComplexMethodsTest, AStartWithUnitLIsRescaledAndItsPivotsKept) {
   const int64_t n = 257;
   const ComplexMatrix before = RandomComplex(n, n, 6);
   const ComplexMatrix a = Rounded(Perturbed(before, 1e-6, 7), dtype_);
-  // The host's, whose getrf has the unit diagonal in L.
+  // A factor from the host, whose getrf has the unit diagonal in L.
   ASSERT_OK_AND_ASSIGN(const MethodFactor start,
                        MethodRunner(Host()).Factor("getrf", Rounded(before, dtype_), n, dtype_));
   LuParameters parameters;
@@ -309,7 +312,7 @@ TEST_P(GpuComplexMethodsTest, AStartWithUnitLIsRescaledAndItsPivotsKept) {
   EXPECT_EQ(warm.ipiv, start.ipiv);
   EXPECT_EQ(Sum(warm.iterations.pivots), 0);
   EXPECT_LT(Ratio(a, warm), kThreshold);
-  // One whose pivots will not do.
+  // A matrix for which the start's pivots are unsuitable.
   const ComplexMatrix other = Rounded(RandomComplex(n, n, 99), dtype_);
   for (const PivotRule rule : {PivotRule::kPartial, PivotRule::kThreshold}) {
     parameters.pivoting = PivotCriterion{.rule = rule};
@@ -330,7 +333,7 @@ TEST_P(GpuComplexMethodsTest, TheSweepLimitAborts) {
 }
 
 TEST_P(GpuComplexMethodsTest, AnElementOfWhichAPartIsNotFiniteNeverConverges) {
-  // l_10 of these, in one part alone.
+  // l_10 is not finite in one part only.
   for (const Complex bad : {Complex{0, kNan}, Complex{kNan, 0}, Complex{0, INFINITY}}) {
     for (const char* method : {"icm", "icmpp"}) {
       EXPECT_THAT(runner_->Factor(method, {1, bad, 0, 1}, 2, dtype_),
@@ -340,7 +343,8 @@ TEST_P(GpuComplexMethodsTest, AnElementOfWhichAPartIsNotFiniteNeverConverges) {
   }
 }
 
-// Clusters and cooperative grids of several streams at once: none waits for blocks that cannot run.
+// Runs clusters and cooperative grids on several streams at once. None may wait for blocks that
+// cannot be scheduled.
 TEST_P(GpuComplexMethodsTest, SideBySideAsAlone) {
   for (const char* method : {"pcmpp", "crout_lu"}) {
     for (const int64_t n : {600, 2100}) {
@@ -361,7 +365,7 @@ TEST_P(GpuComplexMethodsTest, SideBySideAsAlone) {
   }
 }
 
-// The pipelines answer for n = 0 themselves; the methods hold all the same.
+// The pipelines handle n = 0 themselves, but the methods must support it too.
 TEST_P(GpuComplexMethodsTest, OfNothingInfoIsZero) {
   Bench bench(Gpu());
   for (const auto& method : Gpu().algorithms()) {
@@ -394,7 +398,7 @@ TEST_P(GpuComplexMethodsTest, StoppableMethodsStop) {
     EXPECT_THAT(runner_->Factor(method, a, n, dtype_, {}, [&] { return ++asked > 2; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"))
         << method;
-    Check(method, ComplexGalleryNamed("diagonally_dominant"), 257);  // the context is as before
+    Check(method, ComplexGalleryNamed("diagonally_dominant"), 257);  // the context is still usable
   }
 }
 
@@ -427,7 +431,8 @@ TEST_P(GpuComplexMethodsTest, GaussJordanSolves) {
   EXPECT_EQ(one.x, two.x);
 }
 
-// Orders below, at and above the inverted blocks' 256 and 512, with a last block of every kind.
+// Orders below, at and above the 256 and 512 rows of the inverted blocks, with every kind of last
+// block.
 TEST_P(GpuComplexMethodsTest, CroutSolveSolvesWithBothTransposes) {
   for (const int64_t n : {1, 2, 15, 16, 17, 33, 255, 256, 257, 513, 1100}) {
     const ComplexMatrix a = GalleryMatrix("complex_random", n, dtype_);
@@ -445,8 +450,8 @@ TEST_P(GpuComplexMethodsTest, CroutSolveSolvesWithBothTransposes) {
   }
 }
 
-// The unit diagonal in U; blocks that are well-conditioned, so that there is no correction; and
-// such that need one.
+// Factors with the unit diagonal in U, well-conditioned blocks that need no correction, and blocks
+// that need one.
 TEST_P(GpuComplexMethodsTest, CroutSolveTakesFactorsOfEveryMethod) {
   for (const char* method : {"getrf", "pcmpp", "icmpp"}) {
     for (const char* kind : {"diagonally_dominant", "hermitian", "helmholtz", "shift"}) {

@@ -1,4 +1,4 @@
-// The costs of this GPU: measured in bounded time, kept, and near what jobs take.
+// Tests the costs of this GPU: measured in bounded time, stored, and close to the times of jobs.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,14 +31,14 @@ class CostsTest : public GpuTest {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  // What the one file of the directory holds.
+  // The contents of the only file in the directory.
   std::string Kept() const {
     const std::filesystem::directory_iterator only(directory_);
     std::ifstream file(only->path());
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  // A device whose first context was made.
+  // A device whose first context has been created.
   std::unique_ptr<Device> Make(const std::string& directory) {
     cuda::Options options;
     options.calibrate = true;
@@ -54,7 +54,7 @@ class CostsTest : public GpuTest {
   std::string report_;
 };
 
-// Where a factor in single precision and its corrections gain much.
+// Cases in which a single-precision factor with corrections is much faster.
 TEST_F(CostsTest, LowerPrecisionIsChosenWhereItGains) {
   const auto device = Make(directory_);
   const auto chosen = [&](int64_t n, double rcond) {
@@ -136,7 +136,7 @@ TEST_F(CostsTest, PredictionsOfSolversToo) {
         for (int turn = 0; turn < 5; ++turn) {
           seconds.push_back(problem->TimeSolve(bench.context(), *solver).value());
         }
-        // The least: short solves wait for others on the machine more often than every other time.
+        // The minimum, because short solves are often delayed by other work on the machine.
         const double ratio =
             *std::ranges::min_element(seconds) / solver->PredictSeconds(dtype, n, 1);
         EXPECT_GT(ratio, 0.4) << solver->name() << " n=" << n << " " << NameOf(dtype);
@@ -161,7 +161,7 @@ TEST_F(CostsTest, AutoTakesTheFastestOfThoseMeasured) {
   }
 }
 
-// Complex types go by the ratios of real ones: that must not hide which method is faster.
+// Complex types use the ratios of real types. `auto` must still choose the faster method.
 TEST_F(CostsTest, AutoIsNotSlowerThanTheVendorInComplexTypes) {
   const std::unique_ptr<Device> device = Make("");
   Bench bench(*device);
@@ -172,7 +172,7 @@ TEST_F(CostsTest, AutoIsNotSlowerThanTheVendorInComplexTypes) {
       if (chosen == vendor) continue;
       auto problem = TrialProblem::Create(*device, dtype, n, {{chosen, vendor}});
       ASSERT_TRUE(problem.ok()) << problem.status();
-      std::vector<double> ratios;  // in turn, so that clocks touch both alike
+      std::vector<double> ratios;  // measured in turn, so that clock changes affect both
       for (int turn = 0; turn < 5; ++turn) {
         const double seconds = problem->TimeFactor(bench.context(), *chosen).value();
         ratios.push_back(seconds / problem->TimeFactor(bench.context(), *vendor).value());

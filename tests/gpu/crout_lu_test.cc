@@ -1,5 +1,5 @@
-// crout_lu below the registry: any shape, both kinds of panels, every way of cutting it up, against
-// cuSOLVER's getrf.
+// Tests crout_lu below the registry against cuSOLVER's getrf: every shape, both kinds of panels,
+// every blocking.
 #include "kernels/cuda/crout_lu/crout_lu.h"
 
 #include <algorithm>
@@ -19,13 +19,13 @@ namespace {
 
 const StopRequested kNever = [] { return false; };
 
-// T is a type of the host here: double, std::complex<float>, ...
+// T is a host type here: double, std::complex<float>, ...
 template <class T>
 using Wide = crout::WideType<T>;
 template <class T>
 using WideMatrix = std::vector<Wide<T>>;  // by columns
 
-// Uniform in [-1, 1], both parts.
+// Uniform in [-1, 1], in both parts.
 template <class T>
 WideMatrix<T> Random(int64_t m, int64_t n, uint64_t seed) {
   if constexpr (kIsComplex<T>) {
@@ -40,7 +40,7 @@ constexpr double kEpsilon = std::numeric_limits<RealPart<T>>::epsilon();
 
 template <class T>
 struct Factored {
-  WideMatrix<T> lu;  // in the type's values
+  WideMatrix<T> lu;  // values of T
   std::vector<int64_t> ipiv;
   int info = -1;
 };
@@ -59,7 +59,7 @@ class CroutLuTest : public GpuTest {
 
   static DeviceLimits Limits(const CudaLimits& most) { return Must(DeviceLimits::OfCurrent(most)); }
 
-  // `enqueue` factors the m x n matrix (column-major) that it is given.
+  // `enqueue` factors the given m x n matrix (column-major).
   template <class T, class Enqueue>
   Factored<T> Run(const WideMatrix<T>& a, int64_t m, int64_t n, Enqueue&& enqueue) {
     std::vector<T> values(a.size());
@@ -81,7 +81,7 @@ class CroutLuTest : public GpuTest {
     return factored;
   }
 
-  // By panels in clusters of at most so many blocks.
+  // Factors with panels in clusters of at most `clusters` blocks.
   template <class T>
   Factored<T> CroutLu(const WideMatrix<T>& a, int64_t m, int64_t n, int clusters,
                       LuBlocking blocking) {
@@ -125,7 +125,7 @@ class CroutLuTest : public GpuTest {
   template <class T>
   void StopsInAnyPanel(const LuBlocking& blocking);
 
-  // The same pivots as getrf's, and factors that differ by rounding.
+  // Expects the pivots of getrf, and factors that differ by roundoff.
   template <class T>
   void ExpectAsGetrf(int64_t m, int64_t n, int clusters, LuBlocking blocking) {
     SCOPED_TRACE(::testing::Message()
@@ -138,16 +138,16 @@ class CroutLuTest : public GpuTest {
     const Factored<T> ours = CroutLu<T>(a, m, n, clusters, blocking);
     const Factored<T> theirs = Getrf<T>(a, m, n);
     EXPECT_EQ(ours.info, 0);
-    // Of complex numbers |Re| + |Im| chooses the pivot.
+    // |Re| + |Im| chooses the pivot of complex numbers.
     const double largest = (kIsComplex<T> ? std::sqrt(2.0) : 1) + 4 * kEpsilon<T>;
     for (int64_t j = 0; j < std::min(m, n); ++j) {
       for (int64_t i = j + 1; i < m; ++i) ASSERT_LE(Modulus(ours.lu[i + j * m]), largest);
     }
     ExpectProduct<T>(a, m, n, ours);
-    // In single precision rounding may turn close candidates round: then the factors are others.
+    // In single precision, rounding may exchange close candidates; the factors then differ.
     if (sizeof(RealPart<T>) == 4 && ours.ipiv != theirs.ipiv) return;
     EXPECT_EQ(ours.ipiv, theirs.ipiv);
-    // Rounding grows on its way through the columns.
+    // Rounding errors grow from column to column.
     const double tolerance = 100.0 * static_cast<double>(std::max<int64_t>(m, 100)) * kEpsilon<T>;
     for (size_t e = 0; e < ours.lu.size(); ++e) {
       ASSERT_LE(Modulus(ours.lu[e] - theirs.lu[e]), tolerance * (1 + Modulus(theirs.lu[e])))
@@ -155,7 +155,7 @@ class CroutLuTest : public GpuTest {
     }
   }
 
-  // P A z is L (U z), to a few roundings of each row's terms.
+  // Expects P A z = L (U z) up to a few roundoffs of each row's terms.
   template <class T>
   static void ExpectProduct(const WideMatrix<T>& a, int64_t m, int64_t n,
                             const Factored<T>& factored) {
@@ -197,7 +197,7 @@ constexpr int64_t kSomeRightLooking = int64_t{1} << 18;
 constexpr int kClusters = 16;
 constexpr int kGrid = 0;
 
-// Of panels of two blocks.
+// Values of two_blocks_left and overlap_left that apply to all panels, or to none.
 constexpr int64_t kAll = 0;
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
@@ -261,8 +261,8 @@ TEST_F(CroutLuTest, RectangularAsGetrf) {
   }
 }
 
-// Panels of more rows than a cluster holds, and below it in the same matrix; and a GPU without
-// clusters, with an update that takes longer than its panels.
+// Panels with more rows than a cluster holds, followed by smaller panels in the same matrix. Also a
+// GPU without clusters, with an update that takes longer than its panels.
 TEST_F(CroutLuTest, PanelsOnAGridInsideLookAhead) {
   for (const LuBlocking& blocking : {LuBlocking{64, kAll, 0, true, false},
                                      LuBlocking{64, kAll, kSomeRightLooking, true, false, kNone},
@@ -283,7 +283,8 @@ TEST_F(CroutLuTest, PanelsOnAGridInsideLookAhead) {
   }
 }
 
-// A zero column, a tiny and a huge pivot: no reciprocal serves them. In one block and in a cluster.
+// A zero column, tiny pivots and huge pivots, whose reciprocals are unusable. In one block and in a
+// cluster.
 template <class T>
 std::vector<double> Extremes() {
   using Limits = std::numeric_limits<T>;
@@ -320,7 +321,7 @@ void CroutLuTest::PivotsWithoutAReciprocal() {
 TEST_F(CroutLuTest, Float64PivotsWithoutAReciprocal) { PivotsWithoutAReciprocal<double>(); }
 TEST_F(CroutLuTest, Float32PivotsWithoutAReciprocal) { PivotsWithoutAReciprocal<float>(); }
 
-// Where pivoting leaves L's inverse large, products with it would not do.
+// The inverse of L is large here, so products with it would be inaccurate.
 TEST_F(CroutLuTest, SubstitutesWhereAnInverseIsLarge) {
   constexpr int64_t kOrder = 200;
   HostMatrix a = testing::RandomMatrix(kOrder, kOrder, 13);
@@ -362,7 +363,7 @@ void CroutLuTest::StopsInAnyPanel(const LuBlocking& blocking) {
   }
 }
 
-// Rows are interchanged while products run in no panel, in some and in all.
+// Rows are interchanged concurrently with products in no panel, in some panels and in all.
 TEST_F(CroutLuTest, StopsInAnyPanel) {
   for (const int64_t overlap_left : {kNone, int64_t{400}, kAll}) {
     StopsInAnyPanel<double>({64, kAll, 0, true, false, overlap_left});

@@ -1,4 +1,4 @@
-// Crout's own solver with prepared factors, beside plain substitution on the host.
+// Tests Crout's own solver with prepared factors against plain substitution on the host.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -47,7 +47,8 @@ class GpuCroutSolveTest : public PreparedSolveTest {
                               options);
   }
 
-  // No worse than substitution with the same factor, unless it fell back; which solver it was.
+  // Expects an error no worse than that of substitution with the same factor, unless the solve fell
+  // back. Returns the solver used.
   std::string Check(const HostMatrix& a, const Factorization& factor, Op op, int64_t nrhs);
 };
 
@@ -76,7 +77,7 @@ std::string GpuCroutSolveTest::Check(const HostMatrix& a, const Factorization& f
   return solved->summary.solver;
 }
 
-// Orders below, at and above the blocks' 256 and 512, with a last block of every kind.
+// Orders below, at and above the 256 and 512 rows of the blocks, with every kind of last block.
 TEST_F(GpuCroutSolveTest, EveryOrderAndNumberOfColumns) {
   for (const int64_t n : {1, 2, 15, 16, 17, 33, 100, 255, 256, 257, 511, 513, 1100}) {
     const HostMatrix exact = GalleryNamed("random").make(n);
@@ -86,7 +87,7 @@ TEST_F(GpuCroutSolveTest, EveryOrderAndNumberOfColumns) {
       ASSERT_TRUE(factor.ok()) << factor.status();
       for (const Op op : {Op::kNone, Op::kTranspose}) {
         for (const int64_t nrhs : {1, 2, 7, 10, 16, 17, 64, 100}) {
-          if (n > 513 && nrhs > 17) continue;  // long double on the host takes its time
+          if (n > 513 && nrhs > 17) continue;  // long double on the host is slow
           EXPECT_EQ(Check(a, *factor, op, nrhs), "crout_solve");
         }
       }
@@ -94,7 +95,7 @@ TEST_F(GpuCroutSolveTest, EveryOrderAndNumberOfColumns) {
   }
 }
 
-// Blocks of 1024 rows, and a last one of a few.
+// Blocks of 1024 rows, and a last block of a few rows.
 TEST_F(GpuCroutSolveTest, LargeBlocksAndManyColumns) {
   constexpr int64_t kOrder = 4100;
   const HostMatrix a = GalleryNamed("random").make(kOrder);
@@ -115,7 +116,7 @@ TEST_F(GpuCroutSolveTest, GalleryIsAsAccurateAsSubstitution) {
         const HostMatrix a = Rounded(kind.make(n), dtype);
         const auto factor = Prepared(a, n, dtype);
         ASSERT_TRUE(factor.ok()) << factor.status();
-        if (!factor->summary.preparation) continue;  // singular or overflown, by rounding
+        if (!factor->summary.preparation) continue;  // singular or overflowed by rounding
         for (const Op op : {Op::kNone, Op::kTranspose}) (void)Check(a, *factor, op, 5);
       }
     }
@@ -137,11 +138,11 @@ TEST_F(GpuCroutSolveTest, TheUnitDiagonalMayBeInU) {
 struct Triangles {
   const char* name;
   double (*entry)(int64_t i, int64_t j, double random);
-  bool trusted;  // both ways
+  bool trusted;  // as L and as U
 };
 
-// As L, with U = I, and as U, with L = I: their condition numbers grow exponentially, but for the
-// first two.
+// Used as L with U = I, and as U with L = I. Except for the first two, the condition numbers grow
+// exponentially.
 TEST_F(GpuCroutSolveTest, IllConditionedTrianglesFallBack) {
   constexpr int64_t kN = 300;
   const Triangles kinds[] = {
@@ -178,7 +179,7 @@ TEST_F(GpuCroutSolveTest, IllConditionedTrianglesFallBack) {
   }
 }
 
-// From condition numbers of a hundred to 1e17: wherever trust ends, accuracy does not end before.
+// Condition numbers from 100 to 1e17: wherever the solver is trusted, it must be accurate.
 TEST_F(GpuCroutSolveTest, IsAccurateForAsLongAsItIsTrusted) {
   constexpr int64_t kN = 300;
   const HostMatrix random = RandomMatrix(kN, kN, 3);

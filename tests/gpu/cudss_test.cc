@@ -1,5 +1,5 @@
-// Sparse LU by NVIDIA's cuDSS as a method of the GPU: what its factors solve, what they take of the
-// device's memory, and that they stay where they are. Skips where the library is not found.
+// Tests NVIDIA's cuDSS as a sparse method of the GPU: the accuracy of its solves, its use of device
+// memory, and that its factors stay in place. Skipped if the library is not found.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -77,7 +77,7 @@ class Runner {
     return FactorizeSparse(*context_, plan, std::move(upload), stop, timings, &growth_);
   }
 
-  // b := op(A)^-1 b, in host memory.
+  // b := op(A)^-1 b, with b in host memory.
   absl::Status Solve(const Factorization& factor, Op op, const AnyMatrix& b) {
     const TriangularSolver& solver = *MethodOf(Gpu(), factor.summary.algorithm).solver;
     const Analysis& analysis = *factor.summary.sparse->analysis;
@@ -93,13 +93,13 @@ class Runner {
     return context_->Synchronize();
   }
 
-  // The largest backward error of three right-hand sides after so many refinements.
+  // Returns the largest backward error of three right-hand sides after this number of refinements.
   double ErrorOf(const Factorization& factor, const AnySparse& a, Op op, int refinements = 1) {
     return ErrorAfter(a, factor.summary.factor_dtype, op, /*k=*/3, refinements,
                       [&](const AnyMatrix& b) { return Solve(factor, op, b); });
   }
 
-  // Of ones, in float64.
+  // Returns the solution in float64 for a right-hand side of ones.
   std::vector<double> Solution(const Factorization& factor, int64_t columns = 1) {
     const int64_t n = factor.summary.n;
     std::vector<double> x(n * columns, 1);
@@ -146,8 +146,8 @@ TEST_P(CudssTypesTest, Solves) {
     EXPECT_EQ(factor.summary.info, 0);
     EXPECT_EQ(factor.summary.pivot_growth, 0) << "is not told";
     ASSERT_TRUE(factor.summary.sparse->numeric.counts.has_value());
-    // It looks for pivots inside a block alone, and enlarges those that stay too small (by its
-    // default below 1e-5 in single precision): the service's solves refine as often as that helps.
+    // cuDSS pivots only within a block and enlarges pivots that remain too small (by default below
+    // 1e-5 in single precision). The service refines as often as this helps.
     for (const Op op : kOps) {
       EXPECT_LT(runner_->ErrorOf(factor, a.view(), op, /*refinements=*/4), 64 * UnitRoundoff(dtype))
           << factor.summary.sparse->numeric.perturbed_pivots << " perturbed pivots";
@@ -177,7 +177,7 @@ TEST_P(CudssTypesTest, GoesIntoTheFirstBlock) {
     ASSERT_OK_AND_ASSIGN(const Factorization factor,
                          runner_->Make(a.view(), {.analysis = analysis}));
     EXPECT_EQ(runner_->claims(), before) << one.name;
-    // For those who choose what is reserved.
+    // Printed as a basis for the choice of the reservation.
     std::printf("%s: %zu bytes foreseen, %zu taken\n", one.name.c_str(), foreseen,
                 factor.lu().size());
   }
@@ -209,7 +209,7 @@ TEST_F(CudssTest, FindsWhatMultifrontalFinds) {
     EXPECT_LT(ratio, 2);
     const std::vector<double> x = runner_->Solution(ours), y = runner_->Solution(theirs);
     for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], x[i], 1e-10 * std::abs(x[i]) + 1e-12);
-    // For those who choose what is reserved.
+    // Printed as a basis for the choice of the reservation.
     std::printf("grid3d_%lld: %zu entries of ours, ratio %.3f; block of %zu bytes, made %d times\n",
                 static_cast<long long>(m), static_cast<size_t>(analysis->factor_entries()), ratio,
                 theirs.lu().size(), runner_->claims() - claims + 1);
@@ -257,7 +257,7 @@ TEST_F(CudssTest, SolvesWhatAsksForMatching) {
   for (const Op op : kOps) EXPECT_LT(runner_->ErrorOf(factor, a.view(), op), 1e-14);
 }
 
-// Two rows are equal, which no structure shows.
+// Two rows are equal, which the structure does not show.
 TEST_F(CudssTest, ASingularMatrixHasPerturbedPivots) {
   HostMatrix dense = RandomMatrix(40, 40, 5);
   for (int64_t j = 0; j < 40; ++j) dense[7 + j * 40] = dense[23 + j * 40];
@@ -292,7 +292,7 @@ TEST_F(CudssTest, ABlockThatIsTooSmallSaysWhatWouldDo) {
     return lu.Factor(runner_->context(), *analysis, there, DType::kFloat64,
                      {block.data(), block.size()}, {}, kNeverStop, nullptr);
   };
-  size_t size = enough / 16;  // less than the numbers of L and U alone
+  size_t size = enough / 16;  // less than the values of L and U alone
   bool fits = false;
   for (int round = 0; round < 8 && !fits; ++round) {
     ASSERT_OK_AND_ASSIGN(Buffer block, lu.factor_memory()->Allocate(size));
@@ -345,7 +345,7 @@ TEST_F(CudssTest, TakesNoOtherMemoryForEachFactor) {
     (void)runner_->Solution(factors.back());
     beside.push_back(beside_pool());
   }
-  // The first loads the library's kernels.
+  // The first factorization loads the library's kernels, so the comparison begins with the second.
   EXPECT_LE(beside[3] - beside[1], int64_t{8} << 20)
       << "each has memory that nobody reserved: a handle of its own would hold 64 MiB";
 }

@@ -1,4 +1,4 @@
-// The CUDA device as a device: memory, tiers, determinism, many contexts.
+// Tests the CUDA device: memory, tiers, determinism, many contexts.
 #include <atomic>
 #include <thread>
 
@@ -39,7 +39,7 @@ TEST_F(GpuDeviceTest, LackOfMemoryIsAnAnswerNotAFault) {
   EXPECT_EQ(buffer.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(buffer.status().message()), ::testing::HasSubstr("bytes"));
   EXPECT_TRUE(Gpu().healthy());
-  // The failure is not blamed on the next launch.
+  // The failure is not attributed to the next launch.
   Bench gpu(Gpu());
   auto factor = gpu.jobs().Factor(GalleryNamed("random").make(129), 129, DType::kFloat64,
                                   Layout::kRowMajor, OptionsOf(Gpu(), DType::kFloat64));
@@ -107,7 +107,7 @@ TEST_F(GpuDeviceTest, SameBitsWhoeverElseIsServed) {
         threads.emplace_back([&, t] {
           Bench mine(Gpu());
           for (int round = 0; round < 4; ++round) {
-            // Others run other sizes.
+            // Other threads run other sizes.
             if (t % 2 == 1)
               FactorAndSolve(mine, GalleryNamed("random").make(150 + t), 150 + t, solver);
             same += Same(FactorAndSolve(mine, a, n, solver), expected);

@@ -1,4 +1,4 @@
-// The direct methods of our own on the GPU: crout_lu, pcm, pcmpp and block_lu.
+// Tests Crout's own direct methods on the GPU: crout_lu, pcm, pcmpp and block_lu.
 #include <atomic>
 #include <cmath>
 #include <string>
@@ -41,7 +41,7 @@ class DirectMethodsTest : public GpuTest {
     return gpu_->jobs().Factor(a, n, options.factor_dtype, Layout::kColumnMajor, options);
   }
 
-  // The factor passes LAPACK's ratio, and `info` names its first zero pivot.
+  // Expects that the factor passes LAPACK's ratio, and that `info` is its first zero pivot.
   void Check(const GalleryKind& kind, int64_t n, const FactorizeOptions& options);
 
   std::unique_ptr<Bench> gpu_;
@@ -71,8 +71,8 @@ void DirectMethodsTest::Check(const GalleryKind& kind, int64_t n, const Factoriz
   if (kind.singular_at(n) > 0) {
     EXPECT_EQ(summary.info, kind.singular_at(n));
   }
-  // With the unit diagonal in U a singular matrix need not have a factorization; Wilkinson's has
-  // one whose growth leaves float32's range.
+  // With the unit diagonal in U, a singular matrix need not have a factorization. Wilkinson's
+  // matrix has one whose growth exceeds float32's range.
   if (summary.info > 0 || !std::isfinite(summary.pivot_growth)) return;
   const double threshold = kind.name == "gfpp" ? kThreshold * summary.pivot_growth : kThreshold;
   EXPECT_LT(FactorRatioOf(*gpu_, *factor, a), threshold);
@@ -108,7 +108,7 @@ TEST_F(DirectMethodsTest, CroutLuAtEveryHeight) {
   }
 }
 
-// Beyond one leaf and one block, in every variant.
+// More than one leaf and one block, in every variant.
 TEST_F(DirectMethodsTest, PcmppInEveryVariant) {
   for (const char* name : {"random", "shift", "graded"}) {
     for (const int64_t n : {7, 8, 9, 31, 33, 257, 558}) {
@@ -152,7 +152,8 @@ TEST_F(DirectMethodsTest, WithoutPivotingNothingMoves) {
   }
 }
 
-// On the device as on the host, element by element: the same pivots, sums in another order.
+// Device and host agree element by element: the pivots are equal, and sums are taken in another
+// order.
 TEST_F(DirectMethodsTest, PcmppIsTheHostsCmpp) {
   Bench host(Host());
   for (const int64_t n : {31, 32, 33, 255, 256, 257, 558}) {
@@ -172,7 +173,7 @@ TEST_F(DirectMethodsTest, PcmppIsTheHostsCmpp) {
   }
 }
 
-// Entries in [-1000, 1000], each diagonal entry but the last zero with probability one half.
+// Entries in [-1000, 1000]. Each diagonal entry except the last is zero with probability 1/2.
 HostMatrix ZerosOnDiagonal(int64_t n) {
   HostMatrix a = testing::RandomMatrix(n, n, 7);
   for (double& value : a) value *= 1000;
@@ -192,10 +193,10 @@ TEST_F(DirectMethodsTest, PivotRules) {
   auto interval = Factor(a, kN, options);
   ASSERT_TRUE(threshold.ok() && interval.ok()) << threshold.status() << interval.status();
   EXPECT_LT(FactorRatioOf(*gpu_, *threshold, a), kThreshold);
-  // The interval bounds no growth: the ratio may be as large as that is.
+  // The interval does not bound the growth, so the ratio may be as large as the growth.
   EXPECT_LT(FactorRatioOf(*gpu_, *interval, a),
             kThreshold * std::max(1.0, interval->summary.pivot_growth));
-  // Diagonal elements that are good stay.
+  // Good diagonal elements stay in place.
   const auto kept = [](const std::vector<int64_t>& ipiv) {
     int64_t count = 0;
     for (size_t k = 0; k < ipiv.size(); ++k) count += ipiv[k] == static_cast<int64_t>(k) + 1;
@@ -227,14 +228,14 @@ TEST_F(DirectMethodsTest, BlockLuRefusesABadPivot) {
     for (const double bad : {0.0, 1e-310}) {
       SCOPED_TRACE(::testing::Message() << at << " " << bad);
       constexpr int64_t kN = 300;
-      // Block diagonal but for the tail, so that the elimination leaves the bad pivot as it is.
+      // Upper triangular, so that elimination does not change the bad pivot.
       HostMatrix a = GalleryNamed("upper_triangular").make(kN);
       a[at + at * kN] = bad;
       auto factor = Factor(a, kN, Options("block_lu", DType::kFloat64));
       ASSERT_TRUE(factor.ok()) << factor.status();
       EXPECT_EQ(factor->summary.info, at + 1);
       EXPECT_TRUE(std::isfinite(factor->summary.pivot_growth));
-      // Upper triangular: what stands is A itself.
+      // The factors stored so far are A itself, which is upper triangular.
       EXPECT_EQ(gpu_->jobs().Download(*factor)->lu, a);
     }
   }
@@ -273,7 +274,7 @@ TEST_F(DirectMethodsTest, TheSameBitsTwice) {
   }
 }
 
-// More rows than a cluster holds: the cooperative grid.
+// More rows than a cluster holds, so the cooperative grid is used.
 TEST_F(DirectMethodsTest, TallPanels) {
   constexpr int64_t kN = 9000;
   const HostMatrix a = testing::RandomMatrix(kN, kN, 3);
@@ -293,7 +294,8 @@ TEST_F(DirectMethodsTest, TallPanels) {
   }
 }
 
-// Clusters and cooperative grids of several streams at once: none waits for blocks that cannot run.
+// Runs clusters and cooperative grids on several streams at once. None may wait for blocks that
+// cannot be scheduled.
 TEST_F(DirectMethodsTest, SideBySideAsAlone) {
   for (const char* algorithm : {"pcmpp", "crout_lu"}) {
     for (const int64_t n : {600, 3000, 8300}) {
@@ -317,7 +319,7 @@ TEST_F(DirectMethodsTest, SideBySideAsAlone) {
   }
 }
 
-// The pipelines answer for n = 0 themselves; the methods hold all the same.
+// The pipelines handle n = 0 themselves, but the methods must support it too.
 TEST_F(DirectMethodsTest, OfNothingInfoIsZero) {
   for (const char* algorithm : {"getrf", "crout_lu", "pcm", "pcmpp", "block_lu"}) {
     for (const DType dtype : kTypes) {
@@ -361,7 +363,7 @@ TEST_F(DirectMethodsTest, StopsBetweenPanels) {
           [&] { return ++asked > allowed; }, timings);
       EXPECT_EQ(factor.status().code(), absl::StatusCode::kCancelled) << factor.status();
     }
-    Check(GalleryNamed("diagonally_dominant"), 257, options);  // the context is as good as new
+    Check(GalleryNamed("diagonally_dominant"), 257, options);  // the context is still usable
   }
 }
 

@@ -1,4 +1,4 @@
-// Reduced row echelon forms on the GPU, beside the host's.
+// Tests reduced row echelon forms on the GPU against the host.
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -51,7 +51,7 @@ TEST_F(GpuEchelonTest, HasTheHostsRankPivotsAndForm) {
     SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.cols);
     const int64_t pivots = shape.cols - shape.augmented;
     HostMatrix a = testing::RandomMatrix(shape.rows, shape.cols, 3);
-    // Beyond the first `rank` columns of A each is the sum of two before it.
+    // Each column of A after the first `rank` is the sum of two columns before it.
     for (int64_t j = shape.rank; j < pivots; ++j) {
       for (int64_t i = 0; i < shape.rows; ++i) {
         a[i + j * shape.rows] =

@@ -1,5 +1,6 @@
-// The environment cannot change the precision of a factor, a solution or a residual. In a program
-// of its own, which runs itself: the vendor's libraries read the environment once in a process.
+// The environment must not change the precision of a factor, a solution or a residual. This is a
+// separate program that runs itself, because the vendor's libraries read the environment once per
+// process.
 #include <unistd.h>
 
 #include <cstdint>
@@ -37,8 +38,8 @@ class Digest {
 
 class GpuEnvironmentTest : public GpuTest {};
 
-// Of factors, solutions and backward errors of both types. At this order crout_lu's products in
-// float32 are TF32's, and the residual cuBLAS's.
+// Prints a digest of factors, solutions and backward errors of both types. At this order,
+// crout_lu's float32 products use TF32, and the residual uses cuBLAS.
 TEST_F(GpuEnvironmentTest, Work) {
   if (getenv(kWorker) == nullptr) GTEST_SKIP() << "run by the test below";  // NOLINT: one thread
   constexpr int64_t kN = 4096;
@@ -66,7 +67,7 @@ TEST_F(GpuEnvironmentTest, Work) {
   std::printf("%s%llx\n", kDigestMark, static_cast<unsigned long long>(digest.value()));
 }
 
-// What the worker prints with these settings; empty if it failed.
+// Returns the worker's output under these settings, or an empty string if it failed.
 std::string DigestWith(const std::string& settings) {
   const std::string command = absl::StrCat(settings, " ", kWorker, "=1 ", "/proc/", getpid(),
                                            "/exe --gtest_filter=GpuEnvironmentTest.Work 2>&1");
@@ -95,7 +96,7 @@ TEST_F(GpuEnvironmentTest, ChangesNoBit) {
   }
   const std::string plain = DigestWith(cleared + "env");
   EXPECT_EQ(DigestWith(raised), plain);
-  EXPECT_EQ(DigestWith(lowered), plain);  // NVIDIA_TF32_OVERRIDE=0 forbids it to crout_lu
+  EXPECT_EQ(DigestWith(lowered), plain);  // NVIDIA_TF32_OVERRIDE=0 would forbid TF32 in crout_lu
   EXPECT_EQ(DigestWith("CUBLAS_EMULATE_SINGLE_PRECISION=1 CUBLAS_EMULATE_DOUBLE_PRECISION=1 "
                        "CUBLAS_EMULATION_STRATEGY=eager"),
             plain);

@@ -1,4 +1,4 @@
-// Factorizations on the GPU, judged by LAPACK's ratios over the gallery.
+// Tests factorizations on the GPU by LAPACK's ratios over the gallery.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -30,8 +30,8 @@ class GpuFactorizeTest : public GpuTest {
 
 bool FitsFloat(const GalleryKind& kind) { return kind.name.find("f64") == std::string::npos; }
 
-// Wilkinson's matrix: entries of U up to 2^(n-1), from terms that are lost in them. No elimination
-// with partial pivoting has a small ratio then; the growth reported must say so.
+// Wilkinson's matrix has entries of U up to 2^(n-1), which absorb the smaller terms. No elimination
+// with partial pivoting then has a small ratio; the reported growth must be large.
 bool GrowsBeyondPrecision(const GalleryKind& kind, int64_t n, DType dtype) {
   return kind.name == "gfpp" && std::ldexp(UnitRoundoff(dtype), static_cast<int>(n)) > 1e10;
 }
@@ -46,7 +46,8 @@ void CheckFactor(Bench& gpu, const GalleryKind& kind, int64_t n, DType dtype, La
   options.equilibrate = equilibrate;
   auto factor = gpu.jobs().Factor(a, n, dtype, layout, options);
   ASSERT_TRUE(factor.ok()) << factor.status();
-  // In exact arithmetic not singular, the last pivot of an ill-conditioned one may round to zero.
+  // The last pivot of an ill-conditioned matrix may round to zero although the matrix is
+  // nonsingular in exact arithmetic.
   const bool may_cancel = kind.singular_at(n) == 0 && !kind.well_conditioned;
   if (!may_cancel || factor->summary.info != n) {
     EXPECT_EQ(factor->summary.info, kind.singular_at(n));
@@ -62,7 +63,8 @@ void CheckFactor(Bench& gpu, const GalleryKind& kind, int64_t n, DType dtype, La
   EXPECT_EQ(factor->summary.is_poor(), IsGrowthHarmful(factor->summary.pivot_growth, dtype))
       << *factor->summary.quality;
   if (factor->summary.info == 0 && n > 1) {
-    // By its definition at most sqrt(n) of it, and its products round too.
+    // By definition the quality is at most sqrt(n) times the ratio. Its products also have
+    // roundoff.
     EXPECT_LT(*factor->summary.quality, 1 + 2 * std::sqrt(static_cast<double>(n)) * ratio);
   }
   EXPECT_TRUE(std::isfinite(factor->summary.pivot_growth));

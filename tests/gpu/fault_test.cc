@@ -1,4 +1,5 @@
-// A sticky error fences the device. In a program of its own: the error stays for the process.
+// Tests that a sticky error fences the device. This is a separate program, because the error
+// persists for the process.
 #include "tests/gpu/gpu_testing.h"
 
 namespace crout {
@@ -12,7 +13,7 @@ TEST_F(FaultTest, StickyErrorEndsTheHealth) {
   ASSERT_TRUE(waiting.ok());
   ASSERT_TRUE(Gpu().healthy());
   Buffer buffer = bench.Allocate(256);
-  // An address that no allocation has: the kernel that reads it faults.
+  // An unallocated address: the kernel that reads it faults.
   auto* const wild = reinterpret_cast<std::byte*>(uintptr_t{1} << 46);
   ASSERT_TRUE(bench.ops()
                   .Export({wild, DType::kFloat64, 8, 4, 8},
@@ -21,7 +22,7 @@ TEST_F(FaultTest, StickyErrorEndsTheHealth) {
   EXPECT_EQ(bench.context().Synchronize().code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(Gpu().healthy());
 
-  // Every later call says so, on other contexts too, and nothing hangs or crashes.
+  // Every later call reports the error, on other contexts too, and nothing hangs or crashes.
   EXPECT_EQ((*waiting)->Synchronize().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(bench.ops().CopyOnDevice(buffer.data(), buffer.data(), 8).code(),
             absl::StatusCode::kUnavailable);

@@ -1,5 +1,5 @@
-# For the scripts beside it: find_program NAME prints where a program of the tests is: in one of the
-# directories that CROUT_TESTS holds, or beside the scripts.
+# Sourced by the other scripts. find_program NAME prints the path of a test program: in one of the
+# directories in CROUT_TESTS, or beside the scripts.
 programs=${CROUT_TESTS:-$(dirname "$0")}
 
 find_program() {

@@ -1,4 +1,4 @@
-// Gauss-Jordan elimination on the GPU, judged by the residual of what it solves.
+// Tests Gauss-Jordan elimination on the GPU by the residuals of its solutions.
 #include <cmath>
 #include <string>
 
@@ -104,11 +104,11 @@ TEST_F(GaussJordanTest, InvertsWhatHasAKnownInverse) {
   for (const DType dtype : kTypes) {
     for (const int64_t n : {3, 33, 300, 1089}) {
       SCOPED_TRACE(n);
-      // A permutation's inverse is its transpose, without rounding.
+      // The inverse of a permutation is its transpose, without rounding.
       const HostMatrix shift = GalleryNamed("shift").make(n);
       const Result transposed = Solve(shift, n, Identity(n), n, dtype);
       EXPECT_EQ(transposed.x, testing::Transposed(shift, n, n));
-      // Ones on and below the diagonal: the inverse holds 1 and, below its diagonal, -1.
+      // Ones on and below the diagonal. The inverse has 1 on its diagonal and -1 below it.
       HostMatrix steps(n * n, 0.0);
       HostMatrix differences(n * n, 0.0);
       for (int64_t j = 0; j < n; ++j) {
@@ -117,7 +117,7 @@ TEST_F(GaussJordanTest, InvertsWhatHasAKnownInverse) {
         if (j + 1 < n) differences[j + 1 + j * n] = -1;
       }
       EXPECT_EQ(Solve(steps, n, Identity(n), n, dtype).x, differences);
-      // The inverse of the inverse.
+      // Inverts the inverse.
       const HostMatrix a = Rounded(GalleryNamed("diagonally_dominant").make(n), dtype);
       const Result inverse = Solve(a, n, Identity(n), n, dtype);
       EXPECT_LT(SolveRatio(a, n, Op::kNone, inverse.x, Identity(n), n, dtype), kThreshold);

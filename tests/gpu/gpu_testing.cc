@@ -19,7 +19,7 @@ Device& Gpu() {
       std::fprintf(stderr, "cuda:0: %s\n", made.status().ToString().c_str());
       std::abort();
     }
-    return made->release();  // threads of the device may still run when statics are destroyed
+    return made->release();  // device threads may still run when statics are destroyed
   }();
   return *device;
 }

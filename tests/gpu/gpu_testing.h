@@ -1,4 +1,4 @@
-// What the tests of the CUDA device share.
+// Shared parts of the tests of the CUDA device.
 #ifndef CROUT_TESTS_GPU_GPU_TESTING_H_
 #define CROUT_TESTS_GPU_GPU_TESTING_H_
 
@@ -15,13 +15,14 @@
 
 namespace crout {
 
-// The first GPU, made at the first call and kept until the process ends. Only where there is one.
+// The first GPU. Created at the first call and kept until the process ends. Requires that there is
+// a GPU.
 Device& Gpu();
 
-// The host as a device: the oracle of the GPU's operations.
+// The host device, the reference for the GPU's operations.
 Device& Host();
 
-// Skips where no GPU is.
+// Skips the test if there is no GPU.
 class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -29,7 +30,7 @@ class GpuTest : public ::testing::Test {
   }
 };
 
-// One device and one context of it, with copies to and from vectors, and whole jobs.
+// A device and one of its contexts, with copies to and from vectors, and complete jobs.
 class Bench {
  public:
   explicit Bench(Device& device) : device_(device), jobs_(device) {}
@@ -61,7 +62,7 @@ class Bench {
   testing::JobRunner jobs_;
 };
 
-// The same on the GPU and on the host.
+// Runs the same operations on the GPU and on the host.
 class GpuAndHostTest : public GpuTest {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
-// The iterative Crout method on the GPU: by LAPACK's ratios beside the host's Crout, and what it
-// reports of its run.
+// Tests the iterative Crout method on the GPU: LAPACK's ratios against the host's Crout method, and
+// the report of its run.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -18,7 +18,8 @@ using ::crout::testing::Rounded;
 
 constexpr int64_t kSizes[] = {1, 2, 3, 5, 31, 32, 33, 129, 255, 256, 257, 558, 1089};
 
-// Cejka's: uniform in [-1000, 1000], each diagonal entry but the last zero with probability 1/2.
+// Cejka's matrices: uniform in [-1000, 1000]. Each diagonal entry except the last is zero with
+// probability 1/2.
 HostMatrix Cejka(int64_t n) {
   HostMatrix a = testing::RandomMatrix(n, n, n);
   std::mt19937_64 generator(n + 1);
@@ -29,7 +30,8 @@ HostMatrix Cejka(int64_t n) {
   return a;
 }
 
-// Rows dominated by their diagonal; `step` changes every entry by about `change`, relatively.
+// A row diagonally dominant matrix. `step` changes every entry by a relative amount of about
+// `change`.
 HostMatrix Dominant(int64_t n, int step = 0, double change = 0) {
   HostMatrix a = testing::RandomMatrix(n, n, 7 * n);
   for (int64_t i = 0; i < n; ++i) {
@@ -100,7 +102,7 @@ TEST_F(GpuIcmTest, PublishedMatricesPassLapacksRatioByEveryRule) {
         EXPECT_EQ(factor->summary.info, 0);
         CheckShape(*factor->summary.iterations, n);
         const double ratio = FactorRatioOf(*gpu_, *factor, a);
-        // An absolute interval bounds no growth: then the growth has to say so.
+        // An absolute interval does not bound the growth; the reported growth must then be large.
         if (rule == PivotRule::kInterval && ratio >= kThreshold) {
           EXPECT_GT(factor->summary.pivot_growth, 100);
           continue;
@@ -120,7 +122,7 @@ TEST_F(GpuIcmTest, GalleryPassesWhereTheHostDoes) {
         const HostMatrix a = Rounded(kind.make(n), dtype);
         auto factor = Factor(a, n, Options(dtype));
         const double host = HostRatio(a, n, dtype);
-        if (!factor.ok() && host >= kThreshold) continue;  // left the type's range
+        if (!factor.ok() && host >= kThreshold) continue;  // overflowed the type
         ASSERT_TRUE(factor.ok()) << factor.status();
         if (kind.singular_at(n) != 0) {
           EXPECT_EQ(factor->summary.info, kind.singular_at(n));
@@ -162,7 +164,7 @@ TEST_F(GpuIcmTest, SynchronousSweepsAreAsManyAsPredicted) {
     options.parameters.section_size = section;
     auto factor = Factor(a, kN, options);
     ASSERT_TRUE(factor.ok()) << factor.status();
-    // No more than the depth of the recurrence; rounding may let the last elements settle earlier.
+    // At most the depth of the recurrence. Rounding may let the last elements settle earlier.
     const IterationReport& report = *factor->summary.iterations;
     EXPECT_LE(report.sweeps[0], 2 * section - 1);
     EXPECT_EQ(Total(report.pivots), 0);
@@ -170,8 +172,8 @@ TEST_F(GpuIcmTest, SynchronousSweepsAreAsManyAsPredicted) {
   }
 }
 
-// What was executed is what is reported: with the interval rule sweeps to the first bad element,
-// and then a search by columns, which is none (decision 0007).
+// The report covers the executed sweeps. With the interval rule these are the sweeps to the first
+// bad element; the following search by columns is not a sweep (decision 0007).
 TEST_F(GpuIcmTest, TheIntervalRuleSweepsToTheFirstBadElementThenSearches) {
   constexpr int64_t kN = 200;
   int runs = 0;
@@ -195,7 +197,8 @@ TEST_F(GpuIcmTest, TheIntervalRuleSweepsToTheFirstBadElementThenSearches) {
         int64_t predicted = 2 * section - 1;
         if (bad < section) {
           EXPECT_GT(report.pivots[0], 0);
-          // Element b is final after 2 b sweeps; one more, the second at the earliest, finds it so.
+          // Element b is final after 2 b sweeps. One more sweep, at the earliest the second,
+          // detects this.
           predicted = std::max<int64_t>(2 * bad + 1, 2);
           ++searched;
         }
@@ -334,7 +337,8 @@ TEST_F(GpuIcmWarmTest, FewerSweepsSameAccuracy) {
   }
 }
 
-// A start whose pivots will not do any more: found on the device, and searched for anew.
+// The pivots of the start are unsuitable for the new matrix. The device detects this and searches
+// for new ones.
 TEST_F(GpuIcmWarmTest, UselessStartsGiveTheSameAccuracy) {
   for (const int64_t n : {33, 257, 558}) {
     for (const char* from : {"getrf", "icmpp"}) {
@@ -361,7 +365,7 @@ TEST_F(GpuIcmWarmTest, UselessStartsGiveTheSameAccuracy) {
   }
 }
 
-// Dominant but for the order of its rows: only the start's permutation makes it so again.
+// Dominant except for the order of its rows. Only the start's permutation restores the dominance.
 TEST_F(GpuIcmWarmTest, TheStartsPermutationComesFirst) {
   constexpr int64_t kN = 558;
   const auto shuffled = [](const HostMatrix& a) {
@@ -395,7 +399,7 @@ TEST_F(GpuIcmWarmTest, TellsHowFarItIs) {
   constexpr int64_t kN = 2048;
   auto start = Factor(Dominant(kN), kN, Options(DType::kFloat64, "getrf"));
   ASSERT_TRUE(start.ok()) << start.status();
-  // Once swept alone, once with every section searched by columns after that.
+  // The first matrix is only swept. In the second, every section is also searched by columns.
   for (const HostMatrix& next : {Dominant(kN, 1, 1e-5), Cejka(kN)}) {
     ExpectColumnsTold(*gpu_, next, kN, Warm(*start, Options(DType::kFloat64), 0));
   }
@@ -418,7 +422,7 @@ TEST_F(GpuIcmTest, StopsWhenTold) {
   EXPECT_EQ(factor.status().code(), absl::StatusCode::kCancelled) << factor.status();
   EXPECT_GT(columns, 0);
   EXPECT_LT(columns, kN);
-  // The context is as good as before.
+  // The context is still usable.
   auto again = Factor(a, kN, Options(DType::kFloat64));
   EXPECT_TRUE(again.ok()) << again.status();
 }

@@ -1,4 +1,4 @@
-// Interchanges of rows that are traced first and then done at once: against LAPACK's laswp.
+// Tests row interchanges that are first traced and then applied at once, against LAPACK's laswp.
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
@@ -16,7 +16,7 @@
 namespace crout::cuda {
 namespace {
 
-// Rows of a matrix, its columns that are factored, and the columns of a block.
+// Rows and factored columns of a matrix, and columns of a block.
 struct Shape {
   int64_t rows;
   int64_t columns;
@@ -30,7 +30,7 @@ struct Shape {
                               << shape.two_blocks_end << " of them in pairs";
 }
 
-// Of rows near and far, some of them often; 1-based.
+// 1-based interchanges of near and distant rows, with some rows repeated.
 std::vector<int64_t> Interchanges(int64_t count, int64_t rows) {
   std::mt19937 random(41);
   std::vector<int64_t> ipiv(count);
@@ -41,13 +41,13 @@ std::vector<int64_t> Interchanges(int64_t count, int64_t rows) {
   return ipiv;
 }
 
-// Interchanges `begin` to `end` of one column.
+// Applies interchanges `begin` to `end` to one column.
 template <class V>
 void Laswp(const std::vector<int64_t>& ipiv, int64_t begin, int64_t end, V* column) {
   for (int64_t k = begin; k < end; ++k) std::swap(column[k], column[ipiv[k] - 1]);
 }
 
-// What laswp makes of the numbers of the rows.
+// Returns the row indices after laswp.
 std::vector<int64_t> Sources(const std::vector<int64_t>& ipiv, int64_t begin, int64_t rows) {
   std::vector<int64_t> sources(rows);
   std::iota(sources.begin(), sources.end(), 0);
@@ -169,7 +169,7 @@ void InterchangesTest::ExpectMovedBy(unsigned most_blocks, int64_t columns) {
   }
 }
 
-// Fewer columns than the blocks of threads move at once, as many, and more.
+// Fewer columns than the blocks of threads move at once, the same number, and more.
 TEST_F(InterchangesTest, MovedByFewBlocks) {
   for (const unsigned most_blocks : {1U, 3U, kAnyBlocks}) {
     for (const int64_t columns : {1, 8, 23, 24, 25, 83}) {
@@ -183,7 +183,8 @@ TEST_F(InterchangesTest, MovedByFewBlocks) {
 
 template <class T>
 void InterchangesTest::ExpectDeferred(const Shape& shape) {
-  constexpr int64_t kBeside = 2;  // columns behind the factored ones, which keep theirs
+  // Columns to the right of the factored ones, which must not change.
+  constexpr int64_t kBeside = 2;
   const int64_t ld = shape.rows + 3;
   const std::vector<T> a = RandomVector<T>(ld * (shape.columns + kBeside), 45);
   const std::vector<int64_t> ipiv = Interchanges(shape.columns, shape.rows);
@@ -209,8 +210,8 @@ void InterchangesTest::ExpectDeferred(const Shape& shape) {
   }
 }
 
-// One block, two and three, the last of them whole or not; more columns and more rows than the
-// GPU's blocks of threads take at once.
+// One block, two and three, with a complete or partial last block. Also more columns and more rows
+// than the GPU's blocks of threads process at once.
 TEST_F(InterchangesTest, DeferredToTheEnd) {
   for (const Shape& shape :
        {Shape{50, 10, 16}, Shape{7, 7, 4}, Shape{40, 40, 20}, Shape{100, 64, 32},

@@ -1,5 +1,5 @@
-// Inverses of a factor's diagonal blocks and their condition numbers: against products and sums in
-// float64 or complex128 on the host.
+// Tests the inverses of a factor's diagonal blocks and their condition numbers against products and
+// sums in float64 or complex128 on the host.
 #include "kernels/cuda/solve/invert_diagonal.h"
 
 #include <algorithm>
@@ -22,13 +22,13 @@ struct Shape {
   int64_t block;
 };
 
-// Below a block's order, at it and above; of the leaves' 32 rows and the strips' 16 columns,
-// multiples and others.
+// Orders below, at and above a block's order; multiples and other values of the leaves' 32 rows and
+// the strips' 16 columns.
 constexpr Shape kShapes[] = {{1, 1},   {7, 7},    {16, 16},  {33, 32},   {40, 40},  {64, 32},
                              {70, 17}, {100, 33}, {100, 48}, {130, 100}, {300, 256}};
 
-// A factor whose blocks are well-conditioned: diagonal elements with a real part from 1 to 2 in
-// size, of both signs, the others small.
+// A factor with well-conditioned blocks. The diagonal elements have a real part of magnitude 1 to 2
+// and of either sign; the other elements are small.
 template <class T>
 std::vector<T> Factor(int64_t n) {
   const int64_t ld = n + kLuPadding;
@@ -44,7 +44,7 @@ std::vector<T> Factor(int64_t n) {
   return lu;
 }
 
-// A triangle of a diagonal block, in getrf's storage.
+// A triangle of a diagonal block in getrf's storage.
 template <class T>
 struct Triangle {
   const T* data;
@@ -60,7 +60,7 @@ struct Triangle {
   }
 };
 
-// The largest condition numbers | |T^-1| |T| |_inf, of T and of its transpose.
+// The largest condition numbers | |T^-1| |T| |_inf of T and of its transpose.
 template <class T>
 PreparationStats Conditions(const Triangle<T>& triangle, const Triangle<T>& inverted) {
   const int64_t order = triangle.order;
@@ -121,7 +121,7 @@ class InvertDiagonalTest : public KernelTest {
   void ExpectNotFinite(const Shape& shape, int64_t zero);
 };
 
-// T X is I, to the roundings of float64 for each term and one of T for each element of X.
+// Expects T X = I, up to one float64 roundoff per term and one roundoff of T per element of X.
 template <class T>
 void ExpectInverse(const Triangle<T>& triangle, const Triangle<T>& inverted) {
   const int64_t order = triangle.order;
@@ -156,7 +156,7 @@ void InvertDiagonalTest::ExpectInverses(const Shape& shape, UnitDiagonal unit) {
   const Inverted<T> got = Invert(lu, shape, unit, before);
 
   PreparationStats largest = {0, 0};
-  std::vector<T> expected = before;  // beside the blocks
+  std::vector<T> expected = before;  // checks the elements outside the blocks
   int64_t largest_order = 0;
   for (int64_t begin = 0; begin < shape.n; begin += shape.block) {
     const int64_t order = std::min(shape.block, shape.n - begin);
@@ -181,13 +181,13 @@ void InvertDiagonalTest::ExpectInverses(const Shape& shape, UnitDiagonal unit) {
   }
   EXPECT_TRUE(SameBits(got.inverse, expected));
 
-  // Positive terms: no digits are lost but by rounding.
+  // All terms are positive, so there is no cancellation.
   const double rounding =
       static_cast<double>(2 * largest_order + 4) * std::numeric_limits<double>::epsilon();
   EXPECT_NEAR(got.conditions.condition, largest.condition, rounding * largest.condition);
   EXPECT_NEAR(got.conditions.transposed_condition, largest.transposed_condition,
               rounding * largest.transposed_condition);
-  // As the next kernel needs it.
+  // The scratch is reset for the next kernel.
   for (int k = 0; k < 4; ++k) {
     EXPECT_EQ(got.scratch.least[k], ReductionScratch::kNone);
     EXPECT_EQ(got.scratch.greatest[k], 0U);
@@ -223,7 +223,7 @@ void InvertDiagonalTest::ExpectNotFinite(const Shape& shape, int64_t zero) {
   }
 }
 
-// In the first block, in the last and at its end.
+// A zero pivot in the first block, in the last block and at its end.
 TEST_F(InvertDiagonalTest, ASingularFactorIsNotFinite) {
   for (const int64_t zero : {0, 20, 70, 99}) {
     ExpectNotFinite<double>({100, 48}, zero);

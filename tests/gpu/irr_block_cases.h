@@ -1,9 +1,9 @@
-// What irr_getf2 and irr_trsm do by themselves and at offsets, wherever they run: on a GPU, and by
-// threads of the host, which need smaller members. `On` says how:
-//   On::Batch<T>(members, gap)   members where the kernels work, as IrrLuTest::GpuBatch
-//   On::Send(values)             an array there, which get() points to
-//   On::Receive(array, count)    what it holds now
-//   On::kThreadsOfHost           whether each of the kernels' threads is one of the host
+// Test cases for irr_getf2 and irr_trsm, with and without offsets. They run on a GPU and on host
+// threads, which need smaller members. `On` provides the platform:
+//   On::Batch<T>(members, gap)   members in the kernels' memory, like IrrLuTest::GpuBatch
+//   On::Send(values)             copies values to an array there, with the address get()
+//   On::Receive(array, count)    returns the current values of an array
+//   On::kThreadsOfHost           true if each thread of a kernel is a host thread
 #ifndef CROUT_TESTS_GPU_IRR_BLOCK_CASES_H_
 #define CROUT_TESTS_GPU_IRR_BLOCK_CASES_H_
 
@@ -37,7 +37,7 @@ std::vector<Member<T>> RandomMembersOf(const std::vector<MatrixShape>& shapes) {
   return members;
 }
 
-// Rows x cols elements from (row, col) on.
+// The rows x cols elements from (row, col) on.
 template <class T>
 Member<T> PartOf(const Member<T>& member, int64_t row, int64_t col, int64_t rows, int64_t cols) {
   Member<T> part{rows, cols, {}};
@@ -47,7 +47,7 @@ Member<T> PartOf(const Member<T>& member, int64_t row, int64_t col, int64_t rows
   return part;
 }
 
-// Bit for bit, but for rows x cols elements from (row, col) on.
+// Expects equal bits, except in the rows x cols elements from (row, col) on.
 template <class T>
 void ExpectSameOutside(const Member<T>& got, const Member<T>& before, int64_t row, int64_t col,
                        int64_t rows, int64_t cols) {
@@ -62,7 +62,7 @@ void ExpectSameOutside(const Member<T>& got, const Member<T>& before, int64_t ro
 
 // --- irr_getf2
 
-// The block of columns that it factors of a member, from row `begin` on, with what follows at once.
+// The block of columns that irr_getf2 factors in a member, from row `begin` on.
 struct Getf2Part {
   template <class T>
   Getf2Part(const Member<T>& member, int begin) {
@@ -73,7 +73,7 @@ struct Getf2Part {
     cols = std::min(member.cols, begin + kBlock) - begin;
   }
 
-  int64_t pivots = 0;  // none where that is not positive
+  int64_t pivots = 0;  // zero or negative if there are none
   int64_t rows = 0;
   int64_t cols = 0;
 };
@@ -105,7 +105,8 @@ Getf2Run<T> RunGetf2(const std::vector<Member<T>>& members, int begin, int32_t i
   return run;
 }
 
-// The part is PA = LU with LAPACK's pivots; nothing else was touched. `info`: of the part.
+// Expects PA = LU with LAPACK's pivots for the part, and no change elsewhere. `info` is that of the
+// part.
 template <class T>
 void ExpectFactoredPart(const Member<T>& before, int begin, const Getf2Run<T>& run, size_t id,
                         int32_t info) {
@@ -132,15 +133,16 @@ void ExpectFactoredPart(const Member<T>& before, int begin, const Getf2Run<T>& r
   EXPECT_LT(testing::Ratio(a, factored), testing::kThreshold);
 }
 
-// Square, wide and tall members, of which some have all of the block, some a part, and some none.
+// Square, wide and tall members. Some contain the whole block, some a part of it, and some none of
+// it.
 template <class On, class T>
 void ExpectGetf2From(int begin) {
   std::vector<MatrixShape> shapes = {{begin + 40, begin + 40}, {begin + 5, begin + 50},
                                      {begin + 45, begin + 3},  {begin, begin + 4},
                                      {begin + 4, begin},       {0, 0}};
   if (!On::kThreadsOfHost) {
-    shapes.insert(shapes.end(), {{begin + 600, begin + 33},   // two rows for a thread
-                                 {begin + 1100, begin + 40},  // more than fit registers
+    shapes.insert(shapes.end(), {{begin + 600, begin + 33},   // two rows per thread
+                                 {begin + 1100, begin + 40},  // more than fit in registers
                                  {begin + 1, begin + 1},
                                  {begin + 1, begin + 200}});
   }
@@ -152,7 +154,7 @@ void ExpectGetf2From(int begin) {
   }
 }
 
-// NaN, Inf and columns without a pivot are their member's own affair.
+// NaN, Inf and columns without a pivot affect only their own member.
 template <class On, class T>
 void ExpectGetf2OfBadMembersFrom(int begin) {
   using Limits = std::numeric_limits<RealPart<T>>;
@@ -186,23 +188,23 @@ void ExpectGetf2OfBadMembersFrom(int begin) {
     ExpectFactoredPart(singular, begin, run, 3, 5);
   }
   if (begin == 0) return;
-  // A column without a pivot that comes before is the one that is told.
+  // An earlier column without a pivot takes precedence in `info`.
   EXPECT_EQ(RunGetf2<On>(std::vector<Member<T>>{singular}, begin, 2).info[0], 2);
 }
 
 // --- irr_trsm
 
-// Where the submatrices begin.
+// The positions of the submatrices.
 inline constexpr int kRowOfT = 3, kColumnOfT = 1, kRowOfB = 2, kColumnOfB = 4;
-inline constexpr int kColumnsOfB = 6;  // at most, from there on
+inline constexpr int kColumnsOfB = 6;  // maximum number of columns from there on
 
 template <class T>
 struct TrsmCase {
   TrsmCase(Op op, bool lower, bool unit, int m) : op(op), lower(lower), unit(unit), m(m) {
     constexpr RealPart<T> kNan = std::numeric_limits<RealPart<T>>::quiet_NaN();
     const int half = m / 2 + 1;
-    // More than is asked for, no columns to solve for, no triangle; then less than is asked for,
-    // with triangles in matrices that are wide, tall and larger.
+    // First members larger than requested, without columns to solve for, and without a triangle.
+    // Then members smaller than requested, with triangles in wide, tall and larger matrices.
     t = RandomMembersOf<T>({{m + 8, m + 2},
                             {m + 3, m + 1},
                             {2, 9},
@@ -219,7 +221,7 @@ struct TrsmCase {
           const bool inside = r >= 0 && c >= 0 && r < order && c < order;
           const bool read = inside && (r == c ? !unit : (c < r) == lower);
           T& x = t[id](i, j);
-          // What must not be read is NaN.
+          // Elements that must not be read are NaN.
           x = !read ? T(kNan) : r == c ? x + T(3) : x / T(static_cast<RealPart<T>>(m));
         }
       }
@@ -233,7 +235,7 @@ struct TrsmCase {
   int64_t Columns(size_t id) const {
     return std::clamp<int64_t>(b[id].cols - kColumnOfB, 0, kColumnsOfB);
   }
-  // Element (i, k) of op(T), for i and k of its triangle or its diagonal.
+  // Element (i, k) of op(T), for i and k in its triangle or on its diagonal.
   std::complex<double> OfT(size_t id, int64_t i, int64_t k) const {
     if (i == k && unit) return 1;
     if (op != Op::kNone) std::swap(i, k);
@@ -264,7 +266,7 @@ struct TrsmCase {
   std::vector<Member<T>> b;
 };
 
-// op(T) X = B to roundings, and nothing else of B was touched.
+// Expects op(T) X = B up to roundoff, and no change elsewhere in B.
 template <class T>
 void ExpectTrsmSolves(const TrsmCase<T>& of, const std::vector<Member<T>>& x) {
   const bool lower_of_op = of.lower == (of.op == Op::kNone);
@@ -299,7 +301,7 @@ void ExpectTrsmAtOffsets(Op op, bool lower, bool unit, int m) {
   const auto finite = [](const T& element) { return crout::IsFinite(element); };
   const int64_t middle = of.Order(0) / 2;
 
-  // Inf in a right-hand side: none of the others knows.
+  // Inf in one right-hand side does not affect the others.
   TrsmCase<T> infinite = of;
   constexpr int64_t kColumn = kColumnOfB + 1;
   infinite.b[0](kRowOfB + middle, kColumn) = T(std::numeric_limits<RealPart<T>>::infinity());
@@ -309,7 +311,7 @@ void ExpectTrsmAtOffsets(Op op, bool lower, bool unit, int m) {
   EXPECT_TRUE(testing::SameBits(of_infinite[3].elements, x[3].elements));
   if (unit) return;
 
-  // A zero is divided by: what comes of it is in the solution, of that member alone.
+  // Division by a zero affects only the solution of that member.
   TrsmCase<T> singular = of;
   singular.t[0](kRowOfT + middle, kColumnOfT + middle) = T{0};
   const std::vector<Member<T>> of_singular = singular.template Run<On>();

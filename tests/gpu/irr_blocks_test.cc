@@ -1,4 +1,4 @@
-// The operations that irr_lu's factorizations of large members consist of, by their definitions.
+// Tests the building blocks of irr_lu for large members against their definitions.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -34,7 +34,7 @@ MatrixShape OpOf(const MatrixShape& shape, Op op) {
   return op == Op::kNone ? shape : MatrixShape{shape.cols, shape.rows};
 }
 
-// A rounding of each of so many terms, whose moduli have this sum.
+// One roundoff for each of the given number of terms, whose moduli have the sum `moduli`.
 template <class T>
 double Tolerance(int64_t terms, double moduli) {
   return static_cast<double>(terms + 8) * std::numeric_limits<RealPart<T>>::epsilon() * moduli;
@@ -52,11 +52,11 @@ class IrrBlocksTest : public IrrLuTest {
   static void ExpectLaswp(bool backward, int begin, int end);
 };
 
-constexpr int kRow = 2, kColumn = 1, kTerm = 3;  // where submatrices begin
-constexpr int kM = 128, kN = 65, kK = 97;        // what is asked for
+constexpr int kRow = 2, kColumn = 1, kTerm = 3;  // positions of the submatrices
+constexpr int kM = 128, kN = 65, kK = 97;        // requested sizes
 
-// Op(A) m x k times op(B) k x n: members smaller and larger than what is asked for in each, empty
-// ones, and one without terms.
+// op(A) is m x k and op(B) is k x n. Members are smaller and larger than requested in each
+// dimension; some are empty, and one has no terms.
 template <class T>
 void IrrBlocksTest::ExpectGemm(Op op_a, Op op_b, double beta) {
   SCOPED_TRACE(::testing::Message() << NameOf(kDTypeOf<T>) << ", ops " << static_cast<int>(op_a)
@@ -113,8 +113,8 @@ void IrrBlocksTest::ExpectGemm(Op op_a, Op op_b, double beta) {
   }
 }
 
-// Triangles of ones and more on the diagonal and little beside it, in squares that are not: what
-// must not be read is NaN.
+// Triangles with a diagonal of at least 1 and small other elements, inside larger matrices.
+// Elements that must not be read are NaN.
 template <class T>
 void IrrBlocksTest::ExpectTrsm(Op op, bool lower, bool unit, int m) {
   SCOPED_TRACE(::testing::Message()
@@ -160,7 +160,7 @@ void IrrBlocksTest::ExpectTrsm(Op op, bool lower, bool unit, int m) {
   }
 }
 
-// As above.
+// Uses triangles like ExpectTrsm.
 template <class T>
 void IrrBlocksTest::ExpectTrsmFromRight(int n) {
   SCOPED_TRACE(::testing::Message() << NameOf(kDTypeOf<T>) << ", order " << n);
@@ -245,7 +245,7 @@ TEST_F(IrrBlocksTest, Gemm) {
   });
 }
 
-// One column of more rows than tiles fit along a grid's dimension.
+// A column with more tiles than a grid has blocks along a dimension.
 TEST_F(IrrBlocksTest, GemmOfMoreTilesThanAGridHas) {
   constexpr int kRows = 65536 * 64 + 5;
   Member<float> a{kRows, 1, std::vector<float>(kRows)};

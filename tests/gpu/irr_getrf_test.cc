@@ -1,5 +1,4 @@
-// irr_lu's factorization on the GPU: the host's factors, member by member, whatever lies beside
-// them.
+// Tests irr_lu's factorization on the GPU: each member has the host's factor in any batch.
 #include "kernels/cuda/irr_lu/irr_getrf.h"
 
 #include <complex>
@@ -16,7 +15,7 @@ namespace {
 using testing::FactoredMember;
 using testing::Member;
 
-// Growth and quality are what the host finds them to be, of the same factors.
+// Growth and quality equal the host's values for the same factors.
 template <class T>
 void ExpectFiguresOf(Member<T> a, FactoredMember<T> factor) {
   BatchExtent extent;
@@ -29,15 +28,15 @@ void ExpectFiguresOf(Member<T> a, FactoredMember<T> factor) {
   const auto [growth, quality, condition] =
       probe.Finish({factor.lu.elements.data(), a.rows, a.cols, a.rows}, factor.ipiv.data());
   EXPECT_NEAR(factor.growth, growth, 1e-14 * growth);
-  // The probe's own roundings, in float64, are what it measures where that is the type.
+  // For float64 factors, the quality is of the order of the probe's own roundoff.
   const double own = UnitRoundoff(DType::kFloat64) / UnitRoundoff(kDTypeOf<T>);
   EXPECT_NEAR(factor.quality, quality, 1e-9 * quality + own);
   EXPECT_LT(factor.quality, testing::kThreshold);
 }
 
-// PA = LU to rounding, and LAPACK's pivots, as the host's irr_lu has them: those of large random
-// matrices only in float64, as candidates that differ by less than the roundings are to be
-// expected.
+// Expects PA = LU up to roundoff and the LAPACK pivots of the host's irr_lu. Pivots of large random
+// matrices are compared only in float64, because in single precision candidates may differ by less
+// than the roundoff.
 template <class T>
 void ExpectGood(const Member<T>& a, const FactoredMember<T>& factor,
                 const FactoredMember<T>& of_host) {
@@ -59,10 +58,10 @@ void ExpectGood(const Member<T>& a, const FactoredMember<T>& factor,
   }
 }
 
-// Empty, square, tall, wide; around the limits of the warp, of panels, blocks and chunks, and of
+// Empty, square, tall and wide members around the size limits of warps, panels, blocks, chunks and
 // blocks of threads.
 std::vector<MatrixShape> MixedShapes(bool few) {
-  if (few) {  // one for each team, and for each kind of panel
+  if (few) {  // one per team and per kind of panel
     return {{0, 0},  {1, 1},   {0, 4},   {9, 9},    {31, 32},  {32, 5},   {33, 33},
             {20, 1}, {48, 90}, {90, 48}, {129, 40}, {257, 33}, {40, 161}, {520, 20}};
   }
@@ -94,7 +93,7 @@ class IrrGetrfTest : public IrrLuTest {
     }
   }
 
-  // What becomes of `bad`; its neighbours have the bits that they have without it.
+  // Returns the factor of `bad`. Its neighbours must have the same bits as without it.
   template <class T>
   static FactoredMember<T> FactoredAmongOthers(const Member<T>& bad) {
     std::vector<MatrixShape> others = {{5, 5}, {70, 70}, {20, 30}, {300, 40}};
@@ -137,7 +136,7 @@ TEST_F(IrrGetrfTest, OneHugeAmongTiny) {
   ForTypes([&](auto x) { ExpectFactors<decltype(x)>(shapes); });
 }
 
-// Beyond what a block of threads factors alone: by the building blocks.
+// Members too large for one block of threads, which are factored by the building blocks.
 TEST_F(IrrGetrfTest, MembersOfAGrid) {
   std::vector<MatrixShape> shapes = {{1100, 70}, {1030, 1040}, {60, 1200}, {200, 1025},
                                      {33, 33},   {2100, 40},   {7, 7}};
@@ -184,7 +183,7 @@ TEST_F(IrrGetrfTest, SingularMembersAreWholeAndDisturbNobody) {
   });
 }
 
-// Largest elements on the diagonal already, and of the same size everywhere: the first is taken.
+// The largest elements are already on the diagonal, and all have the same size.
 TEST_F(IrrGetrfTest, PivotsOnTheDiagonalStay) {
   for (const int64_t n : {7, 32, 64, 150}) {
     Member<double> a = testing::RandomMember<double>(n, n, 5);
@@ -197,7 +196,7 @@ TEST_F(IrrGetrfTest, PivotsOnTheDiagonalStay) {
 
 TEST_F(IrrGetrfTest, OfEqualCandidatesTheFirstIsThePivot) {
   for (const int64_t n : {9, 32, 64, 150}) {
-    Member<double> a{n, n, std::vector<double>(n * n)};  // I - I's last rows: ties in each column
+    Member<double> a{n, n, std::vector<double>(n * n)};  // every column has ties
     for (int64_t j = 0; j < n; ++j) {
       for (int64_t i = 0; i < n; ++i) a(i, j) = i == j ? 1 : i > j ? -1 : 0;
       a(j, n - 1) = 1;
@@ -251,9 +250,9 @@ TEST_F(IrrGetrfTest, NanAndInfStayAndDisturbNobody) {
   });
 }
 
-// The Newton matrices of combustion chemistry, of three mechanisms, in one batch. Their pivots are
-// the host's where no roundings could make others of them: where the host has the same for matrices
-// of which each element differs by a few.
+// The Newton matrices of combustion chemistry for three mechanisms in one batch. The pivots are
+// compared with the host's where rounding cannot change them: where the host finds the same pivots
+// after each element is perturbed by a few roundoffs.
 TEST_F(IrrGetrfTest, SeqPeleAsOneBatch) {
   std::vector<Member<double>> members = testing::SeqPele();
   if (members.empty()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";

@@ -1,4 +1,4 @@
-// irr_lu's solves on the GPU: every member by itself, whatever lies beside it.
+// Tests irr_lu's solves on the GPU: each member's solution is independent of the other members.
 #include "kernels/cuda/irr_lu/irr_getrs.h"
 
 #include <cmath>
@@ -35,8 +35,8 @@ struct Systems {
   }
 };
 
-// Orders around the limits of the warp, of blocks and of blocks of threads; right-hand sides around
-// those of chunks.
+// Orders around the size limits of warps, blocks and blocks of threads; numbers of right-hand sides
+// around the size limits of chunks.
 template <class T>
 Systems<T> MixedSystems() {
   Systems<T> systems;
@@ -99,7 +99,7 @@ class IrrGetrsTest : public IrrLuTest {
     SCOPED_TRACE(NameOf(kDTypeOf<T>));
     const Systems<T> systems = SystemsToTest<T>();
     GpuFactors<T> factors(systems.a);
-    std::vector<std::vector<Member<T>>> together, strided;  // by op
+    std::vector<std::vector<Member<T>>> together, strided;  // one per op
     for (const Op op : kOps) {
       together.push_back(factors.Solved(op, systems.b));
       strided.push_back(factors.Solved(op, systems.b, 2));
@@ -123,7 +123,7 @@ TEST_F(IrrGetrsTest, MixedSizesAndColumns) {
   ExpectSolves<std::complex<double>>();
 }
 
-// Each of them is also factored and solved with alone.
+// Each member is also factored and solved alone.
 TEST_F(IrrGetrsTest, AMemberHasTheSameBitsInAnyBatch) {
   ExpectSameBitsInAnyBatch<float>();
   ExpectSameBitsInAnyBatch<double>();
@@ -147,7 +147,7 @@ TEST_F(IrrGetrsTest, SingularMembersAreNan) {
   }
 }
 
-// Where nothing is to be solved, A may have any shape.
+// A may have any shape if it has no right-hand sides.
 TEST_F(IrrGetrsTest, RectangularMembersWithoutColumns) {
   const auto a = RandomMembers<double>({{9, 4}, {4, 9}, {90, 40}, {10, 10}});
   GpuFactors<double> factors(a);

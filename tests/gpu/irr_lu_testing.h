@@ -1,4 +1,4 @@
-// Irregular batches on a GPU, to test with.
+// Irregular batches on a GPU, for tests.
 #ifndef CROUT_TESTS_GPU_IRR_LU_TESTING_H_
 #define CROUT_TESTS_GPU_IRR_LU_TESTING_H_
 
@@ -19,7 +19,7 @@ namespace crout::cuda {
 
 class IrrLuTest : public KernelTest {
  protected:
-  // Members in the GPU's memory, as a HostBatch has them.
+  // Members in GPU memory, in the layout of a HostBatch.
   template <class T>
   class GpuBatch {
    public:
@@ -36,7 +36,7 @@ class IrrLuTest : public KernelTest {
     const BatchExtent& extent() const { return host_.extent(); }
     const IrrOrder& parts() const { return parts_; }
     const int32_t* order() const { return device_order_.get(); }
-    // As the building blocks have it, from element (row, col) on.
+    // The view that the building blocks take, from element (row, col) on.
     IrrMatrix<DeviceType<T>> Matrix(int row = 0, int col = 0) const {
       return {reinterpret_cast<DeviceType<T>*>(bytes_.get()), members_.get(), row, col};
     }
@@ -47,7 +47,7 @@ class IrrLuTest : public KernelTest {
     const std::vector<BatchMember>& places() const { return host_.places(); }
     const BatchMember& place(size_t k) const { return host_.places()[k]; }
 
-    // All members as they are now.
+    // Returns the current values of all members.
     std::vector<testing::Member<T>> Get() {
       CopyElements(cudaMemcpyDeviceToHost);
       std::vector<testing::Member<T>> members;
@@ -72,7 +72,7 @@ class IrrLuTest : public KernelTest {
     OnDevice<int32_t> device_order_{nullptr, &cudaFree};
   };
 
-  // A batch, factored on the GPU.
+  // A batch that was factored on the GPU.
   template <class T>
   class GpuFactors {
    public:
@@ -139,7 +139,7 @@ class IrrLuTest : public KernelTest {
     return GpuFactors<T>(members, gap).Get();
   }
 
-  // Calls f(T{}) for every type of element.
+  // Calls f(T{}) for every element type.
   template <class F>
   static void ForTypes(F f) {
     f(float{});

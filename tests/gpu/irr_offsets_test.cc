@@ -1,4 +1,5 @@
-// irr_getf2 and irr_trsm by themselves on the GPU, at offsets and with members that are not finite.
+// Tests irr_getf2 and irr_trsm on the GPU without the rest of irr_lu: at offsets, and with members
+// that are not finite.
 #include "tests/gpu/irr_block_cases.h"
 #include "tests/gpu/irr_lu_testing.h"
 
@@ -21,7 +22,7 @@ class IrrOffsetsTest : public IrrLuTest {
     }
   };
 
-  // As many columns as precede the second, or the fourth, block.
+  // Returns the first columns of the first, second and fourth block.
   template <class T>
   static std::vector<int> Begins() {
     constexpr int kBlock = MemberBlocking<DeviceType<T>>::kBlock;

@@ -1,4 +1,4 @@
-// The iterative triangular solver on the GPU, beside substitution.
+// Tests the iterative triangular solver on the GPU against substitution.
 #include <cmath>
 
 #include "gmock/gmock.h"
@@ -66,8 +66,8 @@ TEST_F(GpuIsTest, PassesLapacksRatio) {
   }
 }
 
-// Triangles of random entries, unit diagonal: their condition grows as 2^n, on which the published
-// version took NaN for converged.
+// Unit triangles of random entries, whose condition number grows as 2^n. For these the published
+// version mistook NaN for convergence.
 TEST_F(GpuIsTest, IllConditionedTrianglesAreSolvedAsBySubstitution) {
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
     for (const UnitDiagonal unit : {UnitDiagonal::kL, UnitDiagonal::kU}) {
@@ -80,7 +80,7 @@ TEST_F(GpuIsTest, IllConditionedTrianglesAreSolvedAsBySubstitution) {
         const HostMatrix substituted = Solve(factor, "trsm", op, b, 3);
         double scale = 0;
         for (const double v : substituted) scale = std::max(scale, std::abs(v));
-        EXPECT_GT(scale, 1e3);  // ill-conditioned indeed
+        EXPECT_GT(scale, 1e3);  // they are ill-conditioned
         for (size_t e = 0; e < iterated.size(); ++e) {
           EXPECT_EQ(std::isfinite(iterated[e]), std::isfinite(substituted[e])) << e;
         }
@@ -89,8 +89,8 @@ TEST_F(GpuIsTest, IllConditionedTrianglesAreSolvedAsBySubstitution) {
   }
 }
 
-// A bidiagonal L whose off-diagonal elements of 1/8 carry b's first element from row to row: the
-// sweep that would move row k by less than the tolerance of itself is the last.
+// A bidiagonal L whose off-diagonal elements of 1/8 carry the first element of b from row to row.
+// The sweep that changes row k by less than the tolerance, relative to its value, is the last.
 TEST_F(GpuIsTest, AToleranceSavesAccuracy) {
   constexpr int64_t kN = 60;  // one section
   HostMatrix lu(kN * kN, 0.0);
@@ -123,8 +123,8 @@ TEST_F(GpuIsTest, BadlyScaledBidiagonalIsExact) {
   EXPECT_EQ(Solve(factor, "is", Op::kNone, b, 1), Solve(factor, "trsm", Op::kNone, b, 1));
 }
 
-// What is not finite is delivered as such: a NaN that met the tolerance test would stay behind as
-// some number of an unfinished sweep.
+// Results that are not finite are returned. A NaN that passed the tolerance test would be hidden by
+// the finite numbers of an unfinished sweep.
 TEST_F(GpuIsTest, OverflowIsNotTakenForConverged) {
   constexpr int64_t kN = 100;
   HostMatrix lu(kN * kN, 0.0);

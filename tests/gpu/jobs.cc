@@ -41,7 +41,7 @@ FactorizeOptions OptionsOf(Device& device, DType factor_dtype, std::string_view 
 
 const TriangularSolver* SolverOf(Device& device, std::string_view name) {
   FactorSummary factor;
-  factor.preparation.emplace();  // any solver would do with it
+  factor.preparation.emplace();  // accepted by any solver
   auto found = FindSolver(device, name, factor, 1);
   EXPECT_TRUE(found.ok()) << found.status();
   return *found;
@@ -60,12 +60,12 @@ void ExpectColumnsTold(Bench& bench, const std::vector<std::byte>& packed, int64
                                 options, note, timings);
   ASSERT_TRUE(factor.ok()) << factor.status();
   ASSERT_FALSE(told.empty());
-  EXPECT_EQ(told.front(), 0);  // not what the context's last job left
+  EXPECT_EQ(told.front(), 0);  // reset after the previous job of the context
   EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
   EXPECT_GT(told.back(), n / 2);
   EXPECT_LT(told.back(), n);
   const std::set<int64_t> distinct(told.begin(), told.end());
-  EXPECT_GT(distinct.size(), 2u);  // first, last and some between
+  EXPECT_GT(distinct.size(), 2u);  // first, last and some in between
 }
 
 Factorization StoredFactor(Bench& bench, const HostMatrix& lu, int64_t n, DType dtype,

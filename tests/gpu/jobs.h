@@ -1,4 +1,4 @@
-// What tests of the GPU ask of factors, and how they name methods.
+// Functions for tests of GPU jobs: factor ratios, progress, and lookup of methods by name.
 #ifndef CROUT_TESTS_GPU_JOBS_H_
 #define CROUT_TESTS_GPU_JOBS_H_
 
@@ -18,15 +18,16 @@ using ::crout::testing::HostFactor;
 using ::crout::testing::HostMatrix;
 using ::crout::testing::Solution;
 
-// Options with `algorithm` of the device.
+// Returns options with the device's method `algorithm`.
 FactorizeOptions OptionsOf(Device& device, DType factor_dtype,
                            std::string_view algorithm = "getrf");
 
-// The device's solver of that name.
+// Returns the device's solver with this name.
 const TriangularSolver* SolverOf(Device& device, std::string_view name);
 
-// Factors `packed` (n x n, by columns, of the factor's type), and expects the method to tell from 0
-// on how many columns are done, as it goes: some while it runs, never fewer than before.
+// Factors `packed` (n x n, column-major, of the factor's type) and checks the progress that the
+// method reports: the number of finished columns starts at 0, is above 0 while the method runs, and
+// never decreases.
 void ExpectColumnsTold(Bench& bench, const std::vector<std::byte>& packed, int64_t n,
                        const FactorizeOptions& options);
 template <class Scalar>
@@ -36,12 +37,12 @@ void ExpectColumnsTold(Bench& bench, const std::vector<Scalar>& a, int64_t n,
                     options);
 }
 
-// A factor as stored: L and U of `lu`, no interchanges, without a matrix.
+// Returns a stored factor with the L and U in `lu`, without interchanges and without a matrix.
 Factorization StoredFactor(Bench& bench, const HostMatrix& lu, int64_t n, DType dtype,
                            UnitDiagonal unit);
 
-// LAPACK's ratio of a factor of `a` (as rounded to the matrix's type), scales included; and its
-// probe, for large ones (tests/support/ratios.h).
+// Returns LAPACK's ratio, or its probe for large matrices (tests/support/ratios.h), of a factor of
+// `a` with its scales. `a` is rounded to the matrix's type.
 double FactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a);
 double ProbedFactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a);
 

@@ -1,6 +1,6 @@
-// Prints the most dynamic shared memory that kernels are launched with, in bytes, on a GPU with so
-// much of it for a block of threads: what their machine code does not say. For kernel_needs.py;
-// needs no GPU.
+// Prints the maximum dynamic shared memory, in bytes, of kernel launches on a GPU with the given
+// shared memory per block of threads. The machine code does not contain these numbers. Used by
+// kernel_needs.py; needs no GPU.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -36,7 +36,7 @@ void PrintInverse(const DeviceLimits& limits, const char* type) {
   Print("InvertDiagonalKernel", type, InvertDiagonalBytes(MostInvertedOrder(kDTypeOf<T>, limits)));
 }
 
-// BlockRowKernel<T, true> is for elements of at most 8 bytes, and not launched where it does not
+// BlockRowKernel<T, true> supports elements of at most 8 bytes. It is not launched if it does not
 // fit.
 template <class T>
 void PrintBlockRow(const DeviceLimits& limits, const char* type) {

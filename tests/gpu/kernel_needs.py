@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes a table of what every kernel needs on each architecture that a build has code for.
+"""Writes a table of the resources of every kernel on each architecture of a build.
 
   cmake -S . -B BUILD -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCROUT_CUDA_ARCHITECTURES=80;86;90;100"
-  ninja -C BUILD crout_cuda_device kernel_needs     # minutes: not for every CI run
+  ninja -C BUILD crout_cuda_device kernel_needs     # takes minutes: not part of every CI run
   tests/gpu/kernel_needs.py BUILD [--cuobjdump PATH] > docs/kernel-needs.md
 
-Registers and static shared memory are the machine code's, as cuobjdump reports them; dynamic shared
-memory is what the program kernel_needs says that launches ask for. Exit status: 1 if a kernel does
-not fit an architecture.
+Registers and static shared memory are read from the machine code by cuobjdump. The program
+kernel_needs prints the dynamic shared memory of the launches. Exit status: 1 if a kernel does not fit
+an architecture.
 """
 import argparse
 import pathlib
@@ -15,11 +15,11 @@ import re
 import subprocess
 import sys
 
-# By compute capability, CUDA C++ programming guide, table of technical specifications: shared memory
-# of one block of threads where it asks for it, and whether there are clusters.
+# Shared memory available to one block of threads on request, by compute capability, and the first
+# capability with clusters (technical specifications in the CUDA C++ programming guide).
 SHARED_BYTES = {75: 64 << 10, 80: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10,
                 100: 227 << 10, 103: 227 << 10, 120: 99 << 10}
-# For the system in every block, beside those: counted by reports from 9.0 on.
+# Reserved in every block for the system, in addition. Resource reports include it from 9.0 on.
 RESERVED_BYTES = 1024
 CLUSTERS_FROM = 90
 
@@ -29,7 +29,7 @@ def output(*command, text=None):
 
 
 def short_names(mangled):
-  """Kernels by name and template arguments, without scopes and parameters."""
+  """Maps symbols to kernel names with template arguments, without scopes and parameters."""
   names = {}
   for symbol, name in zip(mangled, output("c++filt", text="\n".join(mangled)).splitlines()):
     for scope in ("(anonymous namespace)::", "crout::cuda::"):
@@ -41,7 +41,7 @@ def short_names(mangled):
 
 
 def resources(cuobjdump, objects):
-  """{architecture: {kernel: (registers, static bytes, bytes of stack)}}"""
+  """Returns {architecture: {(source, kernel): (registers, static bytes, bytes of stack)}}."""
   found = {}
   for path in objects:
     architecture = symbol = None
@@ -72,14 +72,14 @@ def dynamic_bytes(program, architecture):
 
 
 def most_cluster(name):
-  """Blocks of the variants in lu_panel_variants.h and pcm_panel.h; 0 for kernels without."""
+  """The cluster size of the variants in lu_panel_variants.h and pcm_panel.h; 0 for other kernels."""
   if not name.startswith(("PcmPanelClusterKernel", "LuPanelKernel")) or name.endswith("false>"):
     return 0
   return 8 if re.match(r"LuPanelKernel<\w+, 32, 1, 128, true>", name) else 16
 
 
 def is_after_clusters(name):
-  """Launched only by GPUs with clusters."""
+  """True for kernels that are launched only on GPUs with clusters."""
   return name.startswith(("PcmPanelClusterKernel", "LuPanelKernel", "BlockRowKernel"))
 
 
@@ -99,16 +99,18 @@ def main():
   commit = output("git", "-C", str(pathlib.Path(__file__).parent), "log", "-1", "--format=%h %cs",
                   arguments.revision)
 
-  print("# What kernels need\n")
-  print("Written by `tests/gpu/kernel_needs.py` from the machine code of commit "
-        f"{commit.split()[0]} ({commit.split()[1]}); the sizes that launches ask for are by "
-        "`DeviceLimits`.")
-  print("For each architecture: registers of a thread / shared memory of a block of threads in bytes, "
-        "static + the most dynamic; a stack, if any, in brackets. Cluster: the most blocks that are "
-        "tried, from compute capability 9.0 on; fewer where the GPU has no place for them. "
-        "`-`: not launched there.\n")
-  print("A block of threads may have " + ", ".join(
+  print("# Kernel resources\n")
+  print("For developers of CUDA kernels: the registers, stack and shared memory of every kernel on each "
+        "architecture.\n")
+  print("For example, `80 / 0 + 53280 [32]` means 80 registers a thread, no static and at most 53280 "
+        "bytes of dynamic shared memory a thread block, and 32 bytes of stack.\n")
+  print("- Cluster: largest number of blocks that a launch tries, from compute capability 9.0 on. The launch "
+        "uses fewer if the GPU has no room for them.")
+  print("- `-`: not launched on this architecture.")
+  print("- Largest shared memory of a thread block: " + ", ".join(
       f"{SHARED_BYTES[a]} bytes on sm_{a}" for a in architectures) + ".\n")
+  print("`tests/gpu/kernel_needs.py` generates this page from the machine code of commit "
+        f"{commit.split()[0]} ({commit.split()[1]}). `DeviceLimits` gives the sizes that launches request.\n")
   print("| source | kernel | cluster | " + " | ".join(f"sm_{a}" for a in architectures) + " |")
   print("| --- | --- | --- |" + " --- |" * len(architectures))
   failed = []

@@ -1,6 +1,6 @@
-// Tests of single kernels. Nothing runs in them but the kernels under test, so that
-// compute-sanitizer's racecheck comes to their end (sanitize.sh): a context of the GPU as a device
-// runs every method once, and with them kernels with clusters, which it does not follow.
+// Tests of single kernels. Only the kernels under test run, so that the racecheck tool of
+// compute-sanitizer can finish (sanitize.sh). A context of the GPU device would run every method
+// once, including kernels with clusters, which racecheck does not support.
 #ifndef CROUT_TESTS_GPU_KERNEL_TEST_H_
 #define CROUT_TESTS_GPU_KERNEL_TEST_H_
 
@@ -16,13 +16,13 @@
 
 namespace crout::cuda {
 
-// Skips where no GPU is.
+// Skips the test if there is no GPU.
 class KernelTest : public ::testing::Test {
  protected:
   void SetUp() override;
 
-  // Whether a tool of compute-sanitizer watches, as sanitize.sh tells: a launch costs milliseconds
-  // then, and tests that launch for each member anew take few of them.
+  // True if a tool of compute-sanitizer runs the program (set by sanitize.sh). A launch then takes
+  // milliseconds, so tests with one launch per member use few members.
   static bool IsWatched();
 
   template <class V>
@@ -50,7 +50,7 @@ class KernelTest : public ::testing::Test {
     return values;
   }
 
-  // As a factorization starts, and as one that halted leaves it.
+  // The control block of a new factorization, and that of a halted one.
   template <class T>
   static OnDevice<LuControl<T>> Control() {
     return Send<LuControl<T>>({{T{-1}, T{1}, 0, 0}});
@@ -60,7 +60,7 @@ class KernelTest : public ::testing::Test {
     return Send<LuControl<T>>({{T{0}, T{1}, 0, 1}});
   }
 
-  // Kernels that overlap are those of one stream, and not of the default one. Copies wait for it.
+  // Kernels overlap only on a stream other than the default one. Copies wait for this stream.
   using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, decltype(&cudaStreamDestroy)>;
   static Stream MakeStream();
 };

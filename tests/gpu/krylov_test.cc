@@ -1,4 +1,4 @@
-// KrylovOps against the host's, and GMRES with old factors on the GPU.
+// Tests KrylovOps against the host's, and GMRES with old factors on the GPU.
 #include <cmath>
 #include <complex>
 
@@ -37,7 +37,7 @@ class KrylovOpsTest : public GpuAndHostTest {
     return {buffer.data(), kDTypeOf<T>, rows, cols, std::max<int64_t>(1, rows)};
   }
 
-  // Of bases with `count` vectors of order n in each of k spaces.
+  // Runs all operations on bases with `count` vectors of order n in each of k spaces.
   static Figures All(Bench& bench, int64_t n, int64_t count, int64_t k) {
     const Buffer vectors = bench.Put(Random<T>(n, count * k, 1));
     const Buffer w = bench.Put(Random<T>(n, k, 2));

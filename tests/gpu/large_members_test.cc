@@ -1,4 +1,4 @@
-// Members of a batch that are factored by crout_lu, a few side by side.
+// Tests batch members that crout_lu factors, a few at a time.
 #include <algorithm>
 #include <atomic>
 #include <complex>
@@ -19,7 +19,8 @@ using testing::RandomMember;
 using testing::Rhs;
 using testing::SolvedBatch;
 
-// More large ones than are factored at once, of sizes that begin at other multiples of 16 bytes.
+// More large members than are factored at once, with sizes that start at different multiples of 16
+// bytes.
 template <class T>
 std::vector<Member<T>> LargeAndSmallMembers() {
   return {RandomMember<T>(2200, 2200, 1), RandomMember<T>(3, 3, 2),
@@ -28,7 +29,7 @@ std::vector<Member<T>> LargeAndSmallMembers() {
           RandomMember<T>(2051, 2051, 7), RandomMember<T>(2048, 2048, 8)};
 }
 
-// Of the square ones.
+// Systems for the square members.
 template <class T>
 std::vector<Rhs<T>> SystemsOf(const std::vector<Member<T>>& members) {
   std::vector<Rhs<T>> systems;
@@ -85,7 +86,8 @@ TEST_F(LargeMembersTest, ASingularOneIsItsOwnAffair) {
   EXPECT_LE(factor.figures.quality[2], 30);
 }
 
-// In the first panel of the first lane, in that of a later lane, and amidst all of them.
+// Stops in the first panel of the first lane, in the first panel of a later lane, and while all
+// lanes run.
 TEST_F(LargeMembersTest, AStopAmidstThemGivesAllBack) {
   BatchJobs jobs(Gpu(), Gpu().batch_lu());
   const std::vector<Member<double>> members = LargeAndSmallMembers<double>();
@@ -107,8 +109,8 @@ TEST_F(LargeMembersTest, AStopAmidstThemGivesAllBack) {
   }
 }
 
-// The plan knows the most rows and the most columns alone, and takes them for one member's: as
-// large a workspace for each, and fewer at once.
+// The plan has only the maximum rows and the maximum columns, and takes them for the size of one
+// member. Each workspace is therefore this large, and fewer members are factored at once.
 TEST_F(LargeMembersTest, TallAndWideOnesFitTheirPlan) {
   BatchJobs jobs(Gpu(), Gpu().batch_lu());
   const std::vector<Member<float>> members = {RandomMember<float>(5000, 4000, 1),
@@ -124,7 +126,7 @@ TEST_F(LargeMembersTest, TallAndWideOnesFitTheirPlan) {
   }
 }
 
-// Who finds all other streams taken has its own.
+// A batch that finds all other streams in use runs on its own stream.
 TEST_F(LargeMembersTest, BatchesThatRunAtOnceDisturbNoOther) {
   const std::vector<Member<double>> members = LargeAndSmallMembers<double>();
   const std::vector<Rhs<double>> systems = SystemsOf(members);
@@ -147,8 +149,9 @@ TEST_F(LargeMembersTest, BatchesThatRunAtOnceDisturbNoOther) {
   }
 }
 
-// Every one that is factored beside another takes a workspace, and cuBLAS one of 32 MiB: of eight
-// at most, and of no more than half of what the batch takes.
+// Each member that is factored concurrently takes a workspace, and cuBLAS takes another 32 MiB. At
+// most eight members are factored concurrently, and their workspaces take at most half of the
+// batch's bytes.
 TEST_F(LargeMembersTest, TheirWorkspacesAreCounted) {
   constexpr size_t kOfCublas = size_t{32} << 20;
   const auto bytes = [](int64_t members, int64_t n) {
@@ -170,8 +173,8 @@ TEST_F(LargeMembersTest, TheirWorkspacesAreCounted) {
   EXPECT_LT(bytes(3, 2048) - bytes(1, 2048), kOfCublas / 32);
 }
 
-// Of a high and a wide member, each of a few columns or rows, there is none for crout_lu, though
-// the batch has as many rows, and as many columns, as a large one.
+// A tall and a wide member with few columns or rows reserve no workspace for crout_lu, although the
+// batch has as many rows and columns as a large member.
 TEST_F(LargeMembersTest, ThinOnesReserveNothingForThem) {
   std::vector<BatchMember> places(2);
   ASSERT_OK_AND_ASSIGN(

@@ -1,4 +1,4 @@
-// Matrices of more elements than 32 bits count.
+// Tests matrices with more elements than 32 bits can index.
 #include <cuda_runtime_api.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ class GpuLargeTest : public GpuTest {
     GpuTest::SetUp();
     if (IsSkipped()) return;
     gpu_ = std::make_unique<Bench>(Gpu());
-    Gpu().memory().TrimTo(0);  // what tests before left in the pool is not free to the driver
+    Gpu().memory().TrimTo(0);  // memory cached by the pool is not free to the driver
     size_t free = 0;
     size_t total = 0;
     ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
@@ -107,7 +107,7 @@ TEST_F(GpuLargeTest, FactorsAndSolvesAPermutation) {
   }
 }
 
-// Blocks over 8 GiB stay in the pool as others do.
+// The pool also keeps blocks over 8 GiB.
 TEST_F(GpuLargeTest, TheSecondFactorizationAsksTheDriverForNothing) {
   constexpr int64_t kOrder = 40'000;
   testing::Failpoints failpoints;

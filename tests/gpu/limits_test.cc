@@ -1,5 +1,5 @@
-// GPUs with less than this one: by limits lowered to theirs, every method that is then offered is
-// right, and `auto` takes one of them.
+// Tests smaller GPUs by lowering the limits of this one. Every method offered under these limits
+// must be correct, and `auto` must choose one of them.
 #include <map>
 #include <memory>
 #include <string>
@@ -25,11 +25,11 @@ using ::crout::testing::Rounded;
 struct LesserGpu {
   const char* name;
   CudaLimits limits;
-  bool searches;  // has the shared memory for icmpp
+  bool searches;  // has enough shared memory for icmpp
 };
 
 constexpr size_t kShared80 = size_t{163} << 10;
-constexpr size_t kShared86 = size_t{99} << 10;  // 89 and 120 alike
+constexpr size_t kShared86 = size_t{99} << 10;  // also sm_89 and sm_120
 constexpr size_t kShared75 = size_t{64} << 10;
 
 const LesserGpu kLesserGpus[] = {
@@ -48,10 +48,10 @@ class LimitsTest : public GpuTest, public ::testing::WithParamInterface<LesserGp
     if (IsSkipped()) return;
     device_ = MadeOnce();
     ASSERT_NE(device_, nullptr);
-    gpu_ = std::make_unique<Bench>(*device_);  // makes a context, which runs every method once
+    gpu_ = std::make_unique<Bench>(*device_);  // creates a context, which runs every method once
   }
 
-  // Kept until the process ends; null where it cannot be made.
+  // Kept until the process ends. Null if the device cannot be created.
   static Device* MadeOnce() {
     static auto* const devices = new std::map<std::string, std::unique_ptr<Device>>();
     std::unique_ptr<Device>& device = (*devices)[GetParam().name];
@@ -88,7 +88,7 @@ void LimitsTest::ExpectFactors(const LuAlgorithm& algorithm, int64_t n, DType dt
   auto factor = gpu_->jobs().Factor(a, n, dtype, Layout::kColumnMajor, options);
   ASSERT_TRUE(factor.ok()) << factor.status();
   EXPECT_EQ(factor->summary.info, 0);
-  // The ratio itself is cubic, on the host.
+  // The ratio itself costs O(n^3) on the host.
   constexpr int64_t kLargestInFull = 500;
   EXPECT_LT(n <= kLargestInFull ? FactorRatioOf(*gpu_, *factor, a)
                                 : ProbedFactorRatioOf(*gpu_, *factor, a),
@@ -123,7 +123,7 @@ TEST_P(LimitsTest, EveryOfferedMethodFactorsAndItsFactorsSolve) {
   }
 }
 
-// Beyond the panels of clusters of 2 and 8, with look-ahead.
+// Larger than the panels of clusters of 2 and 8 blocks, with look-ahead.
 TEST_P(LimitsTest, LargerMatricesByCroutLu) {
   auto ours = FindAlgorithm(*device_, "crout_lu", DType::kFloat64, 1);
   ASSERT_TRUE(ours.ok()) << ours.status();
@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(Gpus, LimitsTest, ::testing::ValuesIn(kLesserGpus),
 
 TEST(DeviceLimitsTest, SizesFitWhatIsThere) {
   DeviceLimits limits;
-  limits.shared_bytes = size_t{227} << 10;  // Hopper's, Blackwell's
+  limits.shared_bytes = size_t{227} << 10;  // Hopper and Blackwell
   EXPECT_EQ(MostInvertedOrder(DType::kFloat64, limits), kMaxInvertedOrder);
   EXPECT_EQ(MostInvertedOrder(DType::kComplex128, limits), kMaxInvertedOrder);
   EXPECT_EQ(MostSweptUnknowns(DType::kFloat64, limits), kIcmMaxSection);

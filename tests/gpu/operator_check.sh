@@ -1,9 +1,12 @@
 #!/bin/bash
-# What an operator sees of a GPU, on a machine that has one: starts croutd, factors by croutctl, and checks that the metrics
-# of the GPU (NVML) are there and make sense, that the status page and `croutctl top` know the device, and that work shows.
-# Prints the values; the first that is wrong ends it with 1.
+# Checks the operator's view of a GPU: starts croutd, factors with croutctl, and checks that the GPU
+# metrics (NVML) are present and plausible, that the status page and `croutctl top` show the device,
+# and that they show its work. Prints the values. Exits with 1 at the first wrong value.
 #
-# usage: operator_check.sh [BUNDLE]     an unpacked bundle, by default the one it is in; or CROUTD and CROUTCTL name the programs
+# usage: operator_check.sh [BUNDLE]
+#
+# BUNDLE is an unpacked bundle, by default the one that contains this script. CROUTD and CROUTCTL
+# override the programs.
 set -euo pipefail
 bundle=${1:-$(realpath "$(dirname "$0")/../..")}
 croutd=${CROUTD:-$bundle/bin/croutd}
@@ -62,7 +65,7 @@ def check(condition, what):
 device = json.loads(ctl("devices", "--json"))["devices"][0]["name"]
 check(device.startswith("cuda:"), f"the first device is {device}, not a GPU")
 
-# Families that every GPU for data centres tells, with what is plausible of each.
+# Metric families that every data-center GPU reports, with their plausible ranges.
 FAMILIES = {
     "crout_gpu_utilization_ratio": (("compute", "memory"), lambda v: 0 <= v <= 1),
     "crout_gpu_memory_bytes": (("total", "used"), lambda v: 1e8 < v < 1e12),
@@ -89,7 +92,7 @@ for name, (kinds, plausible) in FAMILIES.items():
 memory = of_gpu(before, "crout_gpu_memory_bytes")
 check(memory["used"] <= memory["total"], "more memory is used than there is")
 
-# Work: the driver sees that the GPU is busy, and that it draws energy.
+# Under load, the driver must report a busy GPU and its energy use.
 n = 2048
 matrix = pathlib.Path(work, "A.txt")
 with matrix.open("w") as file:

@@ -1,4 +1,4 @@
-// A GPU's import and export of matrices against the host's.
+// Tests import and export of matrices on a GPU against the host.
 #include <cmath>
 #include <vector>
 
@@ -17,7 +17,7 @@ struct Imported {
 template <class In, class Out>
 Imported<Out> Import(Bench& bench, const std::vector<In>& values, Shape shape, Layout layout) {
   const Buffer in = bench.Put(values);
-  // A real form of a complex matrix has twice its columns.
+  // The real form of a complex matrix has twice as many columns.
   const int64_t cols = kIsComplex<In> && !kIsComplex<Out> ? 2 * shape.cols : shape.cols;
   const std::vector<Out> poison(shape.rows * cols, static_cast<Out>(-77));
   const Buffer out = bench.Put(poison);
@@ -34,7 +34,7 @@ void ExpectSame(const MatrixStats& actual, const MatrixStats& expected) {
   if (expected.first_non_finite >= 0) return;
   EXPECT_THAT(actual.norm_one, Near(expected.norm_one));
   EXPECT_THAT(actual.norm_inf, Near(expected.norm_inf));
-  // Moduli of complex numbers have roundings.
+  // Moduli of complex numbers have roundoff.
   EXPECT_THAT(actual.max_abs, Near(expected.max_abs, 1e-15));
 }
 
@@ -79,7 +79,7 @@ TEST_F(OpsTest, ImportFindsBadPartsOfComplexNumbers) {
                    .stats.first_non_finite),
               4321);
   }
-  // A modulus, and a sum of moduli, beyond the range of the parts is neither.
+  // A modulus or a sum of moduli may exceed the range of the parts.
   auto values = RandomVector<Complex128>(100 * 70, 6);
   values[1234] = {0x1.8p1023, 0x1.8p1023};
   const auto large =
@@ -131,8 +131,8 @@ TEST_F(OpsTest, ImportInPlaceOnlyMeasures) {
   EXPECT_TRUE(SameBits(gpu_->Get<double>(a), values));
 }
 
-// More than the second-level cache of a GPU keeps: one line that is not a multiple of what is read
-// at once. Small integers, whose sums are exact.
+// More data than fits in a GPU's L2 cache. The length of a line is not a multiple of the elements
+// read at once. Sums of the small integers are exact.
 TEST_F(OpsTest, ImportMeasuresMatricesThatAreReadInParts) {
   constexpr int64_t kRows = 6200;
   constexpr int64_t kCols = 1403;
@@ -151,7 +151,8 @@ TEST_F(OpsTest, ImportMeasuresMatricesThatAreReadInParts) {
   }
 }
 
-// Through `between`, wide enough; with twice the columns where a real one takes complex numbers.
+// Imports to the wide enough type `between` and exports back. A real `between` stores complex
+// numbers in twice as many columns.
 template <class T>
 void CheckRoundtrip(Bench& gpu, DType between) {
   const int parts = kIsComplex<T> && !IsComplex(between) ? 2 : 1;

@@ -1,4 +1,4 @@
-// What a GPU finds in a factor, against the host.
+// Tests a GPU's inspection of factors against the host.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -11,7 +11,7 @@
 namespace crout {
 namespace {
 
-// With the probe of `lu` as the factor of itself.
+// Probes `lu` as the factor of itself.
 template <class T>
 FactorStats Inspect(Bench& bench, const std::vector<T>& lu, int64_t n, bool unit_in_u,
                     const std::vector<int64_t>& ipiv) {

@@ -1,4 +1,4 @@
-// A GPU's residuals and the errors made of them against the host's.
+// Tests residuals and the errors computed from them on a GPU against the host.
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -55,7 +55,7 @@ void CheckResiduals(Bench& gpu, Bench& host) {
         const ResidualCase<T> on_host = Residuals(host, a, shape, op, x, b, nrhs);
         const double tolerance = 1e-15 * static_cast<double>(x_rows);
         for (size_t k = 0; k < b.size(); ++k) {
-          // w bounds what rounding can do to r.
+          // w bounds the roundoff in r.
           ASSERT_LE(std::abs(on_gpu.r[k] - on_host.r[k]), tolerance * on_host.w[k]) << k;
           ASSERT_THAT(on_gpu.w[k], Near(on_host.w[k])) << k;
         }
@@ -102,7 +102,7 @@ void CheckComponentwiseErrors(Bench& gpu, Bench& host) {
     return bench.Wait().residual.componentwise_error;
   };
   EXPECT_EQ(error(gpu), error(host));
-  w[1000] = 1e-310;  // guarded
+  w[1000] = 1e-310;  // needs the guard against underflow
   EXPECT_EQ(error(gpu), error(host));
   const auto expect_nan = [&](auto& values) {
     for (const double value : {kNan, kInf}) {

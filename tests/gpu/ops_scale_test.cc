@@ -1,4 +1,4 @@
-// A GPU's scales of rows and columns against the host's.
+// Tests row and column scales on a GPU against the host.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-// A GPU's sums, products and changes of entries against the host's.
+// Tests sums, products and changes of entries on a GPU against the host.
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -43,7 +43,7 @@ TEST_F(OpsTest, AddAddsWithGaps) {
   CheckAdd<Complex128>(*gpu_);
 }
 
-// c := beta c - op(a) b of a block of each.
+// c := beta c - op(a) b with a block of each.
 template <class T>
 void CheckMultiply(Bench& gpu, Bench& host, Op op, double beta) {
   constexpr int64_t kLd = 70;
@@ -77,8 +77,7 @@ TEST_F(OpsTest, ProductsInEveryType) {
   }
 }
 
-// a with gaps, of which some entries get new values; two of them are no entries, one has two
-// values.
+// Sets some entries of a padded matrix. Then two entries are outside of it, and one has two values.
 template <class T>
 void CheckSetEntries(Bench& gpu) {
   constexpr int64_t kRows = 300;
@@ -138,7 +137,8 @@ TEST_F(OpsTest, EntriesAreSetInEveryType) {
   CheckSetEntries<Complex128>(*gpu_);
 }
 
-// Elements of 0 to 3 values, some mirrored, one of 5000: on the GPU what is on the host.
+// Sums elements of 0 to 3 values, some mirrored, and one element of 5000 values. GPU and host must
+// agree.
 template <class T>
 void CheckSumValues(Bench& gpu, Bench& host) {
   ValueMapShape shape;

@@ -1,4 +1,4 @@
-// What the tests of a GPU's matrix operations share.
+// Shared parts of the tests of a GPU's matrix operations.
 #ifndef CROUT_TESTS_GPU_OPS_TESTING_H_
 #define CROUT_TESTS_GPU_OPS_TESTING_H_
 
@@ -25,7 +25,7 @@ struct Shape {
 inline constexpr Shape kShapes[] = {{1, 1},  {3, 3},     {33, 33},  {1, 700}, {700, 1},
                                     {2, 40}, {129, 257}, {257, 64}, {513, 2}, {1000, 1000}};
 
-// Within so much of what is expected, relatively.
+// Matches a value within the relative `tolerance` of `expected`.
 inline ::testing::Matcher<double> Near(double expected, double tolerance = 1e-13) {
   return ::testing::DoubleNear(expected, tolerance * std::abs(expected));
 }

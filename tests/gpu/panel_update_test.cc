@@ -1,5 +1,5 @@
-// What other columns do after a panel of LU, a kernel at a time: against interchanges, substitution
-// and the product on the host.
+// Tests the kernels that update other columns after a panel of LU, one at a time, against
+// interchanges, substitution and products on the host.
 #include "kernels/cuda/crout_lu/panel_update.h"
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 namespace crout::cuda {
 namespace {
 
-constexpr int64_t kBegin = 5;    // columns factored before the panel's
+constexpr int64_t kBegin = 5;    // columns factored before the panel
 constexpr int64_t kPadding = 3;  // elements between columns
 
-// Rows of the panel, its columns, and the columns beside it.
+// The rows and columns of the panel, and the numbers of columns beside it.
 struct Shape {
   int64_t rows;
   int64_t width;
@@ -27,7 +27,7 @@ struct Shape {
   int64_t beyond;
 };
 
-// Few columns and many, in numbers that a warp's four and a tile's 32 divide and do not.
+// Few and many columns, in numbers that are and are not multiples of a warp's four and a tile's 32.
 const Shape kShapes[] = {
     {1, 1, 1, 1, 1},     {40, 1, 3, 5, 2},     {70, 1, 0, 33, 6},  {8, 8, 0, 7, 4},
     {9, 8, 4, 1, 0},     {100, 8, 5, 33, 1},   {31, 31, 6, 1, 3},  {32, 31, 2, 32, 0},
@@ -35,7 +35,7 @@ const Shape kShapes[] = {
     {64, 32, 17, 64, 8}, {100, 32, 9, 35, 13}, {50, 7, 10, 0, 6},  {20, 8, 0, 0, 0},
 };
 
-// The columns of a matrix: left, the panel, right and beyond, one behind the other.
+// The columns of a matrix in order: left, panel, right, beyond.
 template <class T>
 struct Problem {
   explicit Problem(const Shape& shape)
@@ -47,11 +47,11 @@ struct Problem {
         end(beyond + shape.beyond),
         a(RandomVector<T>(ld * end, 31)),
         ipiv(kBegin + shape.width) {
-    // Where L is not, nothing may read.
+    // Elements of the panel outside L are NaN, because they must not be read.
     for (int64_t k = 0; k < shape.width; ++k) {
       std::fill_n(a.begin() + (panel + k) * ld, k + 1, kNan<T>);
     }
-    // Rows of the panel and behind it; the last one often.
+    // Interchanges with rows of the panel and below it. The last row is repeated.
     std::mt19937 random(32);
     for (int64_t k = 0; k < shape.width; ++k) {
       const int64_t row =
@@ -84,7 +84,7 @@ struct Problem {
 
 class PanelUpdateTest : public KernelTest {
  protected:
-  // A problem in the GPU's memory.
+  // A problem in GPU memory.
   template <class T>
   struct Sent {
     explicit Sent(const Problem<T>& problem, bool halted = false)
@@ -134,7 +134,8 @@ class PanelUpdateTest : public KernelTest {
                               << shape.beyond;
 }
 
-// Row i of L times column j of `u`, and the sum of the terms' sizes.
+// Computes the product of row i of L and column j of `u`, and the sum of the magnitudes of its
+// terms.
 template <class T>
 void MultiplyRow(const Problem<T>& problem, int64_t i, const std::vector<T>& u, int64_t j,
                  HostWide<T>& product, double& terms) {
@@ -155,7 +156,7 @@ void PanelUpdateTest::ExpectSolvedAndSubtracted(const Shape& shape) {
   sent.Subtract(false, nullptr);
   const std::vector<T> subtracted = sent.Get();
 
-  // A rounding for each term, here and there; of complex numbers, for each of its products.
+  // One roundoff per term on each side; complex terms have several products.
   const double rounding = static_cast<double>((kIsComplex<T> ? 4 : 1) * (shape.width + 2)) *
                           std::numeric_limits<RealPart<T>>::epsilon();
   std::vector<T> solve_leaves = problem.Interchanged();
@@ -167,7 +168,7 @@ void PanelUpdateTest::ExpectSolvedAndSubtracted(const Shape& shape) {
       double terms = 0;
       MultiplyRow(problem, i, solved, j, product, terms);
       if (i < shape.width) {
-        // L x again is what was there.
+        // L x must equal the original right-hand side.
         const HostWide<T> x = ToWide(solved[e]);
         ASSERT_LE(std::abs(x + product - ToWide(solve_leaves[e])), rounding * (terms + std::abs(x)))
             << "row " << i << " of column " << j;
@@ -181,7 +182,7 @@ void PanelUpdateTest::ExpectSolvedAndSubtracted(const Shape& shape) {
       }
     }
   }
-  // What is neither solved nor subtracted: the same numbers, in the rows that interchanges say.
+  // The rest of the matrix is only interchanged.
   EXPECT_TRUE(SameBits(solved, solve_leaves));
   EXPECT_TRUE(SameBits(subtracted, subtract_leaves));
 }

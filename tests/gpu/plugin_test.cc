@@ -1,4 +1,4 @@
-// The CUDA device as programs get it: loaded from its library.
+// Tests the CUDA device when it is loaded from its library, as programs do.
 #include <pthread.h>
 
 #include <cstdio>
@@ -35,7 +35,7 @@ absl::StatusOr<Factorization> FactorIdentity(Device& device) {
       **context, *std::move(upload), shape, options, [] { return false; }, timings);
 }
 
-// As a careless environment would have them, before the libraries are loaded.
+// Sets the variables before the libraries are loaded, like a careless environment.
 [[maybe_unused]] const bool kVariablesAreSet = [] {
   for (const char* name : cuda::kPrecisionVariables) setenv(name, "1", 1);  // NOLINT: one thread
   return true;
@@ -61,7 +61,7 @@ TEST(GpuPluginTest, FactorsThroughTheLoadedLibrary) {
   EXPECT_EQ(factor->summary.norm_one, 1);
 }
 
-// The CUDA libraries must not eat into the stacks of threads that others make small.
+// The CUDA libraries must not use up small thread stacks.
 TEST(GpuPluginTest, LeavesSmallStacksUsable) {
   cuda::CountCudaDevices();
   pthread_attr_t attributes;

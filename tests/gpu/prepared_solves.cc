@@ -10,7 +10,7 @@
 namespace crout {
 namespace {
 
-// op(T) x = b in V, where T is L or U of `lu`, row by row; b becomes x.
+// Solves op(T) x = b in V row by row, where T is L or U of `lu`. b becomes x.
 template <class V>
 void Substitute(const HostMatrix& lu, int64_t n, bool lower, bool unit, Op op, std::vector<V>& b) {
   const bool forward = lower == (op == Op::kNone);
@@ -25,7 +25,7 @@ void Substitute(const HostMatrix& lu, int64_t n, bool lower, bool unit, Op op, s
   }
 }
 
-// op(A) X = B by substitution in V with a downloaded factor.
+// Solves op(A) X = B by substitution in V with a downloaded factor.
 template <class V>
 HostMatrix SubstituteWith(const HostFactor& factor, int64_t n, UnitDiagonal unit, Op op,
                           const HostMatrix& b) {
@@ -80,7 +80,8 @@ absl::StatusOr<Factorization> PreparedSolveTest::Prepared(const HostMatrix& a, i
                                                           DType dtype, std::string_view algorithm) {
   FactorizeOptions options = OptionsOf(Gpu(), dtype, algorithm);
   options.prepare = ours_;
-  options.equilibrate = EquilibrateMode::kOff;  // the host substitutes with the factor as it is
+  // The host substitutes with the factor without scales.
+  options.equilibrate = EquilibrateMode::kOff;
   return gpu_->jobs().Factor(a, n, dtype, Layout::kColumnMajor, options);
 }
 

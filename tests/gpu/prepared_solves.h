@@ -1,5 +1,4 @@
-// What tests of crout_solve share: factors that are prepared for it, and plain substitution on the
-// host.
+// Shared parts of the tests of crout_solve: prepared factors, and plain substitution on the host.
 #ifndef CROUT_TESTS_GPU_PREPARED_SOLVES_H_
 #define CROUT_TESTS_GPU_PREPARED_SOLVES_H_
 
@@ -11,23 +10,23 @@
 
 namespace crout {
 
-// op(A) X = B by substitution in the arithmetic of `dtype` with a downloaded factor.
+// Solves op(A) X = B by substitution in the arithmetic of `dtype` with a downloaded factor.
 HostMatrix Substituted(const HostFactor& factor, int64_t n, UnitDiagonal unit, Op op, DType dtype,
                        const HostMatrix& b);
 
-// The product L U of what is stored, in long double.
+// Returns the product of the stored L and U in long double.
 HostMatrix ProductOf(const HostMatrix& lu, int64_t n, UnitDiagonal unit);
 
 class PreparedSolveTest : public GpuTest {
  protected:
-  static constexpr double kWorse = 4;  // than substitution, at most
+  static constexpr double kWorse = 4;  // largest error accepted, relative to substitution
 
   void SetUp() override;
 
   absl::StatusOr<Factorization> Prepared(const HostMatrix& a, int64_t n, DType dtype,
                                          std::string_view algorithm = "getrf");
 
-  // `lu` as a factorization would have left it; without the matrix, or with it.
+  // Returns `lu` as the prepared factor of a factorization, without or with the matrix.
   Factorization PreparedStored(const HostMatrix& lu, int64_t n, DType dtype, UnitDiagonal unit);
   Factorization PreparedWithMatrix(const HostMatrix& lu, const HostMatrix& a, int64_t n,
                                    DType dtype, UnitDiagonal unit);

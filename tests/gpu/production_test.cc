@@ -1,6 +1,7 @@
-// crout_lu and crout_solve at the orders where they are used, cut up as they are there: panels of
-// two blocks, panels on a grid beside the rest of the update, more elements than 32 bits count.
-// Judged by the factor's own probe and the residual, which are quadratic and stay on the device.
+// Tests crout_lu and crout_solve at production orders with the production blocking: panels of two
+// blocks, panels on a grid concurrent with the rest of the update, and more elements than 32 bits
+// can index. Results are checked by the factor's own probe and the residual, which cost O(n^2) and
+// stay on the device.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -28,13 +29,14 @@ class GpuProductionTest : public GpuTest {
   void FactorsAndSolves(int64_t n);
 
  private:
-  // n x n. Random numbers that come again after a prime number of elements, in other places of a
-  // column: more random ones would take the host longer than the rest of the test.
+  // An n x n matrix of random numbers. The sequence repeats after a prime number of elements, so
+  // that it shifts within the columns. A longer sequence would take the host longer than the rest
+  // of the test.
   template <class T>
   Buffer RandomOnDevice(int64_t n);
   template <class T>
   void ExpectSolves(const Factorization& factor);
-  // Of the last element, at more than 2^31 in a large matrix.
+  // Changes the last element, whose index exceeds 2^31 in a large matrix.
   template <class T>
   void ExpectProbeSeesAnError(const Factorization& factor);
 
@@ -66,7 +68,7 @@ void GpuProductionTest::ExpectSolves(const Factorization& factor) {
         gpu_->jobs().Solve(factor, b, kColumns, kDTypeOf<T>, Layout::kColumnMajor, options);
     ASSERT_TRUE(solved.ok()) << solved.status();
     EXPECT_EQ(solved->summary.solver, "crout_solve");
-    // Rounding errors of n products add up as a random walk does.
+    // Rounding errors of n products accumulate like a random walk.
     const double walk = std::sqrt(static_cast<double>(factor.summary.n));
     EXPECT_LT(*solved->summary.backward_error, 2 * walk * UnitRoundoff(kDTypeOf<T>));
   }
@@ -111,7 +113,7 @@ void GpuProductionTest::FactorsAndSolves(int64_t n) {
   ExpectProbeSeesAnError<T>(*factor);
 }
 
-// Panels have two blocks while so many columns are left: a few of them, and most.
+// A panel has two blocks while enough columns are left: a few panels, and most panels.
 TEST_F(GpuProductionTest, Float64PanelsOfTwoBlocks) {
   for (const int64_t n : {12'289, 12'801, 17'000}) FactorsAndSolves<double>(n);
 }
@@ -120,10 +122,11 @@ TEST_F(GpuProductionTest, Float32PanelsOfTwoBlocks) {
   for (const int64_t n : {24'577, 30'001}) FactorsAndSolves<float>(n);
 }
 
-// Panels of more rows than a cluster holds are factored on a grid, inside look-ahead.
+// Panels with more rows than a cluster holds are factored on a grid, concurrent with the look-ahead
+// update.
 TEST_F(GpuProductionTest, Float64PanelsOnAGrid) { FactorsAndSolves<double>(33'300); }
 
-// 46'400^2 is above 2^31.
+// 46'400^2 > 2^31.
 TEST_F(GpuProductionTest, Float64BeyondThirtyTwoBits) { FactorsAndSolves<double>(46'400); }
 TEST_F(GpuProductionTest, Float32BeyondThirtyTwoBits) { FactorsAndSolves<float>(46'400); }
 

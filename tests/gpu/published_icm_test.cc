@@ -1,5 +1,5 @@
-// The published variant of the iterative Crout method on the GPU: the host's counts and bits, which
-// are the published ones.
+// Tests the published variant of the iterative Crout method on the GPU. Counts and bits must equal
+// the host's, which reproduce the published ones.
 #include <string>
 #include <vector>
 
@@ -28,7 +28,8 @@ class GpuPublishedIcmTest : public GpuTest {
     return options;
   }
 
-  // Runs it on both, with `parameters`, and compares what they tell and, of real types, their bits.
+  // Runs GPU and host with `parameters`, and compares their reports and, for real types, their
+  // bits.
   void ExpectTheHosts(const HostMatrix& a, int64_t n, DType dtype, std::string_view algorithm,
                       const LuParameters& parameters = {}) {
     Bench host(Host());
@@ -57,9 +58,9 @@ class GpuPublishedIcmTest : public GpuTest {
     EXPECT_EQ(gpu_->jobs().Download(*factor)->lu, host.jobs().Download(*expected)->lu);
   }
 
-  // The same, but where a matrix is singular: the host ends a section as soon as an Inf or NaN is
-  // known to be final, the GPU when nothing changes any more. Here that is one sweep later, in
-  // which what was Inf becomes NaN: as published, that is no change.
+  // The sweeps are equal unless the matrix is singular. The host ends a section once an Inf or NaN
+  // is final. The GPU ends it once nothing changes, here one sweep later: in that sweep Inf becomes
+  // NaN, which the published method does not count as a change.
   template <class Sweeps>
   static void ExpectSweeps(const Sweeps& ours, const Sweeps& theirs, bool singular) {
     ASSERT_EQ(ours.size(), theirs.size());
@@ -69,7 +70,7 @@ class GpuPublishedIcmTest : public GpuTest {
     }
   }
 
-  // Entries and zeros on the diagonal as in the published dense matrices.
+  // Entries, and zeros on the diagonal, are distributed as in the published dense matrices.
   static HostMatrix Dense(int64_t n) {
     HostMatrix a = testing::RandomMatrix(n, n, 5);
     const HostMatrix coin = testing::RandomMatrix(n, 1, 6);
@@ -153,7 +154,7 @@ TEST_F(GpuPublishedIcmTest, ComplexMatricesAndStarts) {
   auto warm = gpu_->jobs().Factor(a, kN, DType::kFloat64, Layout::kColumnMajor, options);
   ASSERT_TRUE(warm.ok()) << warm.status();
   EXPECT_TRUE(warm->summary.iterations->warm);
-  EXPECT_EQ(warm->summary.iterations->total_sweeps, 16);  // one for each section
+  EXPECT_EQ(warm->summary.iterations->total_sweeps, 16);  // one per section
   EXPECT_EQ(gpu_->jobs().Download(*warm)->ipiv, gpu_->jobs().Download(*start)->ipiv);
 }
 

@@ -1,4 +1,4 @@
-// Real matrices, factored and solved on the GPU.
+// Tests real matrices, factored and solved on the GPU.
 #include <cstdio>
 #include <string>
 
@@ -14,8 +14,8 @@ using ::crout::testing::kThreshold;
 using ::crout::testing::RandomMatrix;
 using ::crout::testing::RealMatrix;
 
-constexpr int64_t kLargest = 10000;     // Of dense copies on the host: 0.8 GB each.
-constexpr int64_t kLargestRatio = 700;  // The ratio itself is cubic on the host.
+constexpr int64_t kLargest = 10000;     // a dense host copy takes 0.8 GB
+constexpr int64_t kLargestRatio = 700;  // the ratio costs O(n^3) on the host
 
 class GpuRealMatricesTest : public GpuTest {};
 
@@ -48,7 +48,7 @@ TEST_F(GpuRealMatricesTest, FactorAndSolve) {
   std::string files;
   for (const RealMatrix& matrix : testing::RealMatrixIndex()) {
     if (matrix.field == "complex" || matrix.n > kLargest) continue;
-    // A chosen subset may lie there instead of all.
+    // The directory may contain only a subset of the index.
     std::FILE* file = std::fopen((*directory + "/" + matrix.file).c_str(), "rb");
     if (file == nullptr) {
       ++missing;
@@ -59,7 +59,7 @@ TEST_F(GpuRealMatricesTest, FactorAndSolve) {
     ++checked;
     files += matrix.file + " ";
   }
-  // Into the result file: a run that left some out shows.
+  // Recorded in the result file, so that missing matrices are visible.
   std::printf("real matrices: %d checked, %d of the index not there\n", checked, missing);
   RecordProperty("checked", checked);
   RecordProperty("missing", missing);

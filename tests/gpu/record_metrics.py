@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Records what a daemon's metrics say of a GPU under load, once a second, for tests/e2e/dashboard_picture.py.
+"""Records a daemon's metrics of a GPU under load, once a second, for tests/e2e/dashboard_picture.py.
 
-The load: uploads and factorizations of growing orders with a rest between them, then solves with what is cached, so that the
-GPU is seen at rest, at work and full of factors. Standard library only.
+The load consists of uploads and factorizations of growing orders with pauses between them, and then solves with the cached
+factors. The recording therefore shows the GPU idle, busy and full of factors. Uses the standard library only.
+
 usage: record_metrics.py CROUTD CROUTCTL SECONDS_OF_A_PART >RECORDING.json
 """
 
@@ -15,14 +16,14 @@ import threading
 import time
 import urllib.request
 
-# The GPUs' own, and what the dashboard's variables take their values from.
+# The metrics of the GPUs, and those that supply values for the dashboard's variables.
 RECORDED = re.compile(r"crout_(gpu_\w+|build_info|queue_depth|requests_total)\b")
 PARTS = [["--mode=factor", "--n=2048", "--concurrency=4"], ["--mode=factor", "--n=8192", "--concurrency=2"],
          ["--mode=solve", "--n=8192", "--nrhs=512", "--concurrency=8"]]
 
 
 class Recorder:
-    """Scrapes in a thread until left."""
+    """Scrapes in a thread from entry to exit."""
 
     def __init__(self, metrics):
         self._url = f"http://{metrics}/metrics"
@@ -37,7 +38,8 @@ class Recorder:
             for name, value in re.findall(r"^([^#\s]\S*) (\S+)$", text, re.MULTILINE):
                 if RECORDED.match(name):
                     values = self.series.setdefault(name, [])
-                    values += [None] * (len(self.times) - len(values))  # of scrapes without it
+                    # Fills in the scrapes without this series.
+                    values += [None] * (len(self.times) - len(values))
                     values.append(float(value))
             self.times.append(int(time.time()))
 

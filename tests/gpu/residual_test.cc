@@ -1,4 +1,4 @@
-// Residuals, their scale and the backward error: against sums in float64 on the host.
+// Tests residuals, their scale and the backward error against float64 sums on the host.
 #include "kernels/cuda/ops/residual.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Of residuals and solutions, on the host.
+// The type of residuals and solutions on the host.
 template <class T>
 using Vector = crout::WideType<T>;
 
@@ -30,7 +30,7 @@ struct Shape {
 
 class ResidualTest : public KernelTest {
  protected:
-  // LaunchResidual's r and LaunchAbsProduct's w, elements of their columns and what lies between.
+  // The r of LaunchResidual and the w of LaunchAbsProduct, including the padding between columns.
   template <class T>
   struct Products {
     std::vector<Vector<T>> r;
@@ -52,7 +52,7 @@ class ResidualTest : public KernelTest {
     double backward_error;
     std::vector<V> r;
   };
-  // Columns one behind the other.
+  // Columns are contiguous.
   template <class V>
   static Error<V> BackwardError(double norm, const std::vector<V>& x, const std::vector<V>& b,
                                 const std::vector<V>& r, int64_t columns, bool add_rhs);
@@ -98,7 +98,7 @@ void ResidualTest::ExpectProducts(const Shape& shape, Op op, int64_t columns) {
                                      {b_sent.get(), rows, columns, b_ld}},
                                     op, before, out_ld);
 
-  Products<T> expected = before;  // between the columns
+  Products<T> expected = before;  // checks the padding
   for (int64_t j = 0; j < columns; ++j) {
     for (int64_t i = 0; i < rows; ++i) {
       V product = 0;
@@ -111,7 +111,7 @@ void ResidualTest::ExpectProducts(const Shape& shape, Op op, int64_t columns) {
       }
       const V rhs = b[i + j * b_ld];
       const int64_t e = i + j * out_ld;
-      // A rounding for each term, here and there.
+      // One roundoff per term on each side.
       const double error = static_cast<double>(depth + 2) * kEpsilon * (terms + Abs1(rhs));
       ASSERT_LE(std::abs(got.r[e] - (rhs - product)), error) << "row " << i << " column " << j;
       ASSERT_NEAR(got.w[e], Abs1(rhs) + terms, error) << "row " << i << " column " << j;
@@ -154,7 +154,7 @@ ResidualTest::Error<V> ResidualTest::BackwardError(double norm, const std::vecto
   EXPECT_EQ(LaunchBackwardError(norm, view(x_sent, x), view(b_sent, b), view(r_sent, r), add_rhs,
                                 scratch.get(), report.get(), nullptr),
             cudaSuccess);
-  // As the next kernel needs it.
+  // The scratch is reset for the next kernel.
   const ReductionScratch left = Receive(scratch, 1)[0];
   EXPECT_EQ(left.greatest[0], 0U);
   EXPECT_EQ(left.blocks_done, 0U);
@@ -173,7 +173,7 @@ class BackwardErrorTest : public ResidualTest {};
 using Vectors = ::testing::Types<double, std::complex<double>>;
 TYPED_TEST_SUITE(BackwardErrorTest, Vectors);
 
-// Heights below and above what a block of threads reads at once; op(A) need not be square.
+// Heights below and above the rows that a block of threads reads at once. op(A) need not be square.
 TYPED_TEST(BackwardErrorTest, AsOnTheHost) {
   using V = TypeParam;
   for (const Shape& shape : {Shape{1, 1}, Shape{33, 20}, Shape{300, 400}, Shape{2500, 2500}}) {
@@ -207,13 +207,13 @@ TYPED_TEST(BackwardErrorTest, OfSpecialNumbers) {
                         const std::vector<V>& r, int64_t columns, bool add_rhs) {
     return TestFixture::BackwardError(norm, x, b, r, columns, add_rhs).backward_error;
   };
-  // Nothing left is no error, whatever it is divided by.
+  // A zero residual gives no error for any denominator.
   EXPECT_EQ(error(0, {0, 0}, {0, 0}, {0, 0}, 1, false), 0);
   EXPECT_EQ(error(0, {0, 0}, {0, 0}, {0, 0}, 1, true), 0);
   EXPECT_EQ(error(3, {1}, {1}, {1}, 0, false), 0);
-  // Only their product overflows.
+  // Only the product of the norms overflows.
   EXPECT_NEAR(error(1e200, {1e200}, {1}, {1e300}, 1, false), 1e-100, 1e-114);
-  // A bad column among good ones, a bad element among larger good ones.
+  // A bad column among good columns, and a bad element among larger good elements.
   for (const double bad : {kNan, kInf, -kInf}) {
     const std::vector<V> good = {1, 2, 3, 4, 5, 6};
     std::vector<V> with_bad = good;

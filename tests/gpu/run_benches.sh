@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the GPU benchmarks whose results are kept with those of the suite, one after the other, and
-# leaves them as JSON. Programs and libraries are found as run_suite.sh says.
+# Runs the GPU benchmarks whose results accompany those of the suite, one after the other, and
+# writes their results as JSON. Finds programs and libraries like run_suite.sh.
 #
 #   run_benches.sh RESULTS_DIRECTORY
 #

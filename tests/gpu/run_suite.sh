@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs the GPU suite of an unpacked bundle (or, with CROUT_TESTS set to the directories that hold
-# it, of a build tree) and leaves the results as JSON. run_benches.sh runs the benchmarks.
+# Runs the GPU tests of an unpacked bundle and writes the results as JSON. If CROUT_TESTS lists the
+# test directories of a build tree, runs those tests instead. run_benches.sh runs the benchmarks.
 #
 #   run_suite.sh RESULTS_DIRECTORY
 #
-# CUDA libraries are looked for in LD_LIBRARY_PATH and then where the build was told to; real
-# matrices in CROUT_MATRICES. Exit status: 0 if every test passed.
+# CUDA libraries are searched in LD_LIBRARY_PATH and then in the build's library path; real matrices
+# are in CROUT_MATRICES. Exit status: 0 if every test passed.
 set -u
 if [ $# -ne 1 ]; then
   echo "usage: $0 RESULTS_DIRECTORY" >&2
@@ -15,7 +15,7 @@ results=$1
 mkdir -p "$results" || exit 2
 . "$(dirname "$0")/find_program.sh"
 
-# run_test NAME REPORT: leaves REPORT.json and REPORT.log, and REPORT.failed where it failed.
+# run_test NAME REPORT: writes REPORT.json and REPORT.log, and REPORT.failed if the test fails.
 run_test() {
   program=$(find_program "$1")
   report=$results/$2
@@ -30,9 +30,9 @@ run_test() {
   fi
 }
 
-# Most tests wait for the start of a context and for results on the host, so several run side by
-# side: each lane takes its share of every program. Whoever waits for others gives its core away.
-cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)  # nproc itself heeds these
+# Most tests wait for the creation of a context and for results on the host, so several lanes run
+# concurrently. Each lane runs its share of every program. Waiting threads yield their cores.
+cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)  # nproc itself obeys these variables
 lanes=$((cores / 2))
 [ "$lanes" -gt 6 ] && lanes=6
 [ "$lanes" -lt 1 ] && lanes=1
@@ -55,7 +55,7 @@ while [ $lane -lt "$lanes" ]; do
 done
 wait
 
-# These measure times, fill the memory, or break the context: nobody else may be there.
+# These tests measure times, fill the memory or break the context, so nothing else may run.
 for test in gpu_cudss_test gpu_limits_test gpu_large_test gpu_plugin_test gpu_fault_test gpu_environment_test; do
   run_test $test $test
 done

@@ -1,4 +1,4 @@
-// Schur complements and solves without factors on the GPU: its products, and whole jobs.
+// Tests Schur complements and solves without factors on the GPU: their products, and complete jobs.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -22,7 +22,7 @@ bool Never() { return false; }
 
 class GpuSchurTest : public GpuAndHostTest {};
 
-// S of the leading block of order k, by getrf and trsm.
+// Returns the Schur complement S of the leading block of order k, computed by getrf and trsm.
 absl::StatusOr<HostMatrix> SchurOn(Bench& bench, const HostMatrix& a, int64_t n, int64_t k,
                                    DType dtype, Layout layout, EquilibrateMode equilibrate) {
   SchurOptions options;
@@ -52,7 +52,7 @@ absl::StatusOr<HostMatrix> SchurOn(Bench& bench, const HostMatrix& a, int64_t n,
 TEST_F(GpuSchurTest, ComplementsAreThoseOfTheHost) {
   for (const int64_t n : {1, 2, 33, 257, 600}) {
     HostMatrix a = RandomMatrix(n, n, 1);
-    // Diagonally dominant, so that float32 determines S well.
+    // Diagonally dominant, so that S is well determined in float32.
     for (int64_t i = 0; i < n; ++i) a[i * (n + 1)] += static_cast<double>(n);
     for (const int64_t k : {int64_t{0}, n / 3, n - 1, n}) {
       for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
@@ -73,7 +73,7 @@ TEST_F(GpuSchurTest, ComplementsAreThoseOfTheHost) {
   }
 }
 
-// What SolveDirectly adds to a solver, with each that the GPU has.
+// Tests SolveDirectly around every direct solver of the GPU.
 TEST_F(GpuSchurTest, DirectSolversThroughTheirPipeline) {
   constexpr int64_t kN = 100;
   constexpr int64_t kNrhs = 5;

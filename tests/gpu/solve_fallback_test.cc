@@ -1,4 +1,4 @@
-// Where crout_solve's blocks are bad: its bound, its measurement, and who answers in the end.
+// Tests crout_solve with bad blocks: its bound, its measured error, and the choice of the solver.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,8 +23,8 @@ class GpuSolveFallbackTest : public PreparedSolveTest {
   void CheckMeasured(const char* name, const HostMatrix& a, const Factorization& factor, Op op);
 };
 
-// Whatever the blocks are like, the answer is as good as substitution's, or accepted; and the reply
-// says whose it is. Prints what was found.
+// For any blocks, the answer must be accepted or as accurate as substitution, and the reply must
+// name the solver. Prints the errors found.
 void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
                                          const Factorization& factor, Op op) {
   const FactorSummary& summary = factor.summary;
@@ -46,7 +46,7 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
   const auto solve = [&] {
     return gpu_->jobs().Solve(factor, b, 3, summary.matrix_dtype, Layout::kColumnMajor, options);
   };
-  double own = NAN;  // crout_solve's error, where it may answer at all
+  double own = NAN;  // error of crout_solve if it is trusted
   if (trust != Trust::kNone) {
     const auto alone = solve();
     ASSERT_TRUE(alone.ok()) << alone.status();
@@ -60,7 +60,7 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
   const auto measured = solve();
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_LE(testing::BackwardError(a, n, op, measured->x, b, 3), good_enough);
-  // Beside the limit the device's residual and this one may differ.
+  // Near the limit, the device's residual and this one may be on different sides of it.
   if (trust == Trust::kNone || own < accepted / 2 || own > accepted * 2) {
     const SolverFallback expected = trust == Trust::kNone ? SolverFallback::kCondition
                                     : own <= accepted     ? SolverFallback::kNone
@@ -80,13 +80,13 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
 
 struct BadTriangle {
   const char* name;
-  // Element (i, j), i < j, beside a diagonal of diagonal(i), where `growth` - 1 is what a step of
-  // substitution adds.
+  // Element (i, j) for i < j, with the diagonal diagonal(i). A step of substitution multiplies the
+  // size by `growth`.
   double (*element)(int64_t i, int64_t j, double growth, double random);
   double (*diagonal)(int64_t i, double growth);
 };
 
-// Kahan's and Higham's triangles with blocks of every condition that is trusted, or is not.
+// Kahan's and Higham's triangles with condition numbers from trusted to untrusted.
 TEST_F(GpuSolveFallbackTest, BadBlocksAreMeasured) {
   constexpr int64_t kN = 600;
   constexpr double kBlock = 512;
@@ -102,7 +102,7 @@ TEST_F(GpuSolveFallbackTest, BadBlocksAreMeasured) {
          return std::pow(1 - c * c, static_cast<double>(i) / 2);
        }},
       {"triw", [](int64_t, int64_t, double growth, double) { return 1 - growth; }, one},
-      // Columns grow; what a column of the inverse adds to the next ones does not cancel.
+      // Columns grow. The contributions of a column of the inverse to later columns do not cancel.
       {"graded",
        [](int64_t i, int64_t j, double growth, double random) {
          return random / 8 * std::pow(growth, static_cast<double>(j - i));
@@ -134,7 +134,7 @@ TEST_F(GpuSolveFallbackTest, BadBlocksAreMeasured) {
   }
 }
 
-// What methods without pivoting leave of matrices that would have needed it.
+// Factors of methods without pivoting for matrices that need pivoting.
 TEST_F(GpuSolveFallbackTest, FactorsOfUnpivotedMethodsAreMeasured) {
   constexpr int64_t kN = 600;
   for (const char* algorithm : {"block_lu", "pcm"}) {
@@ -145,21 +145,21 @@ TEST_F(GpuSolveFallbackTest, FactorsOfUnpivotedMethodsAreMeasured) {
         a = Rounded(std::move(a), dtype);
         const auto factor = Prepared(a, kN, dtype, algorithm);
         ASSERT_TRUE(factor.ok()) << factor.status();
-        if (!factor->summary.preparation) continue;  // overflown
+        if (!factor->summary.preparation) continue;  // overflowed
         for (const Op op : {Op::kNone, Op::kTranspose}) CheckMeasured(algorithm, a, *factor, op);
       }
     }
   }
 }
 
-// An inverse that is wrong, as a bit that flipped makes it.
+// A wrong inverse, as caused by a flipped bit.
 TEST_F(GpuSolveFallbackTest, AnAnswerThatFallsShortIsReplaced) {
   constexpr int64_t kN = 600;
   const HostMatrix a = GalleryNamed("random").make(kN);
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
     auto factor = Prepared(a, kN, dtype);
     ASSERT_TRUE(factor.ok()) << factor.status();
-    std::vector<std::byte> zeros(64 * SizeOf(dtype));  // of the first column of L's first inverse
+    std::vector<std::byte> zeros(64 * SizeOf(dtype));  // first column of the first inverse of L
     std::byte* const inverse = factor->prepared().data() + kN * sizeof(int64_t);
     ASSERT_TRUE(gpu_->ops().CopyToDevice(zeros.data(), inverse, zeros.size()).ok());
     gpu_->Wait();
@@ -176,7 +176,7 @@ TEST_F(GpuSolveFallbackTest, AnAnswerThatFallsShortIsReplaced) {
   }
 }
 
-// float32 up to n = 16384, by the device's own residuals in float64.
+// float32 up to n = 16384, checked by the device's float64 residuals.
 TEST_F(GpuSolveFallbackTest, LargeFloat32FactorsAreAsAccurateAsSubstitution) {
   for (const int64_t n : {4096, 8192, 16384}) {
     SCOPED_TRACE(n);

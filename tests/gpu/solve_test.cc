@@ -1,4 +1,4 @@
-// Solves on the GPU, judged by LAPACK's ratios.
+// Tests solves on the GPU by LAPACK's ratios.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -31,7 +31,8 @@ class GpuSolveTest : public GpuTest {
   std::unique_ptr<Bench> gpu_;
 };
 
-// op(A) X = B for a known X: the ratio, and that the reported backward error is the true one.
+// Solves op(A) X = B for a known X. Checks the ratio, and that the reported backward error is
+// correct.
 void CheckSolve(Bench& gpu, const HostMatrix& a, const Factorization& factor, const char* solver,
                 Op op, int64_t nrhs, Layout layout) {
   SCOPED_TRACE(::testing::Message() << solver << " op " << static_cast<int>(op) << " nrhs " << nrhs
@@ -47,7 +48,7 @@ void CheckSolve(Bench& gpu, const HostMatrix& a, const Factorization& factor, co
   EXPECT_LT(testing::SolveRatio(a, n, op, solved->x, b, nrhs, factor.summary.factor_dtype),
             kThreshold);
   const double expected = testing::BackwardError(a, n, op, solved->x, b, nrhs);
-  // The device's residual is in float64, with n + 1 roundings; the expected one in long double.
+  // The device's residual is in float64, with n + 1 roundoffs. The expected one is in long double.
   EXPECT_NEAR(*solved->summary.backward_error, expected, 0x1p-53 * static_cast<double>(n + 1));
 }
 
@@ -70,7 +71,7 @@ TEST_F(GpuSolveTest, SolversPassLapacksRatio) {
   }
 }
 
-// Of complex factors with the unit diagonal in either triangle, by every solver that needs no
+// Complex factors with the unit diagonal in either triangle, with every solver that needs no
 // preparation.
 class GpuComplexSolveTest : public GpuTest, public ::testing::WithParamInterface<DType> {
  protected:

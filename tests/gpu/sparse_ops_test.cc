@@ -1,4 +1,4 @@
-// The GPU's operations on sparse matrices against its dense ones, and factors of both.
+// Tests the GPU's operations on sparse matrices against its dense ones, and factors of both.
 #include "kernels/sparse_ops.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using ::crout::testing::PackSparse;
 using ::crout::testing::RandomSparse;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr int64_t kColumns = 7;  // of vectors
+constexpr int64_t kColumns = 7;  // number of vectors
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 
 template <class T>
@@ -31,7 +31,7 @@ class SparseOpsTest : public GpuTest {
   using V = WideType<T>;
   static constexpr DType kType = kDTypeOf<T>;
 
-  // One matrix, dense and sparse, in the GPU's memory.
+  // A matrix in dense and in sparse form, in GPU memory.
   struct Both {
     Both(Bench& gpu, const ComplexMatrix& a, int64_t n)
         : packed(PackSparse(a, n, kType)),
@@ -53,7 +53,7 @@ class SparseOpsTest : public GpuTest {
     if (!IsSkipped()) gpu_ = std::make_unique<Bench>(Gpu());
   }
 
-  // Complex where T is.
+  // Complex if T is complex.
   static ComplexMatrix Random(int64_t n, double density, uint64_t seed, bool holes = false) {
     ComplexMatrix a = testing::AsComplex(RandomSparse(n, density, seed, holes));
     if (!kIsComplex<T>) return a;
@@ -64,8 +64,8 @@ class SparseOpsTest : public GpuTest {
     return a;
   }
 
-  // Calls check(both, n) for matrices with and without empty lines, below and above the threads of
-  // a block.
+  // Calls check(both, n) for matrices with and without empty lines, with orders below and above the
+  // number of threads in a block.
   template <class Check>
   void ForMatrices(Check check) {
     for (const int64_t n : {1, 2, 9, 65, 700}) {
@@ -98,7 +98,7 @@ class SparseOpsTest : public GpuTest {
     EXPECT_EQ(sparse.max_abs, full.max_abs);
   }
 
-  // What the products of an operand are.
+  // The products of an operand.
   struct Products {
     std::vector<V> r;
     std::vector<double> w;
@@ -192,7 +192,7 @@ TYPED_TEST(SparseOpsTest, ScalesAndDenseFormsHaveTheBitsOfTheDenseForm) {
       for (const bool scaled : {false, true}) {
         const double* r = scaled ? row : nullptr;
         const double* c = scaled ? row + n : nullptr;
-        // With a gap below each column, which stays as it is.
+        // The dense form has a gap below each column, which must not change.
         const std::vector<std::byte> before((n + 1) * n * SizeOf(dtype), std::byte{0x55});
         const Buffer expected = gpu.Put(before);
         const Buffer got = gpu.Put(before);
@@ -235,7 +235,7 @@ TYPED_TEST(SparseOpsTest, ProductsAreThoseOfTheDenseForm) {
   });
 }
 
-// Of `a`, dense or sparse, by getrf.
+// Factors `a`, dense or sparse, with getrf.
 template <class T>
 absl::StatusOr<Factorization> Factor(Bench& gpu, const ComplexMatrix& a, int64_t n, bool sparse,
                                      DType factor_dtype, EquilibrateMode equilibrate) {

@@ -1,4 +1,4 @@
-// How far a long sparse factorization on the GPU says that it is.
+// Tests the progress that a long sparse factorization on the GPU reports.
 #include <algorithm>
 #include <set>
 #include <vector>

@@ -1,4 +1,4 @@
-// Numbers in single precision as sums of two that the tensor cores take.
+// Tests the split of single-precision numbers into sums of two TF32 numbers for the tensor cores.
 #include "kernels/cuda/crout_lu/split_tf32.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 
 using Limits = std::numeric_limits<float>;
 
-// Of the number, where the low part is in the normal range. Below, the last bit of a TF32 number is
-// 2^13 of the smallest: half of that.
+// Error bounds. kRelative holds if the low part is a normal number. Below that, the last bit of a
+// TF32 number is 2^13 times the smallest float; kAbsolute is half of it.
 constexpr double kRelative = 0x1p-22;
 constexpr double kAbsolute = 0x1p-137;
 
@@ -33,7 +33,7 @@ class SplitTf32Test : public KernelTest {
     std::vector<float> low;
   };
 
-  // Elements between columns, other ones in each matrix, are in what comes back.
+  // Padding between columns, different for each matrix. It is included in the results.
   static constexpr int64_t kPadding[4] = {1, 2, 3, 4};
 
   static Parts Split(const std::vector<float>& a, int64_t rows, int64_t columns,
@@ -63,7 +63,7 @@ class SplitTf32Test : public KernelTest {
     SCOPED_TRACE(::testing::Message() << rows << " x " << columns);
     const Parts before = Before(rows, columns);
     const Parts got = Split(a, rows, columns, before, false);
-    Parts expected = before;  // between the columns
+    Parts expected = before;  // checks the padding
     for (int64_t j = 0; j < columns; ++j) {
       for (int64_t i = 0; i < rows; ++i) {
         const float x = a[i + j * (rows + kPadding[0])];
@@ -94,7 +94,7 @@ TEST_F(SplitTf32Test, SumsToTwentyTwoBits) {
   }
 }
 
-// Of every size, down to the smallest and up to the largest.
+// All magnitudes from the smallest to the largest.
 TEST_F(SplitTf32Test, NumbersOfEverySize) {
   constexpr int64_t kColumns = 20;
   const int64_t rows = Limits::max_exponent - Limits::min_exponent + Limits::digits;
@@ -121,7 +121,7 @@ TEST_F(SplitTf32Test, SpecialNumbers) {
   ExpectSplit(a, rows, 1);
 }
 
-// As the real matrix that multiplies pairs of real numbers.
+// A complex matrix becomes the real matrix that multiplies pairs of real numbers.
 TEST_F(SplitTf32Test, ComplexNumbersAsBlocksOfRealOnes) {
   constexpr int64_t kRows = 70;
   constexpr int64_t kColumns = 33;

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Puts what run_suite.sh left together: suite_result.py RESULTS_DIRECTORY > result.json"""
+"""Combines the reports of run_suite.sh: suite_result.py RESULTS_DIRECTORY > result.json"""
 
 import json
 import pathlib
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+from report import results  # noqa: E402
 
 
 def main(directory):
@@ -13,12 +16,12 @@ def main(directory):
     for path in directory.glob("*.failed"):
         if not path.with_suffix(".json").exists():
             sys.exit(f"{path.stem} left no report (it was not found, or it crashed): see its log")
-    # Of a program that several lanes shared there is a report for each: NAME.LANE.json.
+    # A program that several lanes shared has one report per lane: NAME.LANE.json.
     for path in sorted(directory.glob("gpu_*_test*.json")):
         report = json.loads(path.read_text(encoding="utf-8"))
         if report["tests"] == 0:
             continue
-        if "commit" in report:  # one program loads the device as a plugin, and cannot say it
+        if "commit" in report:  # missing in the program that loads the device as a plugin
             head = head or {"device": report["device"], "version": report["version"],
                             "commit": report["commit"], "date": report["timestamp"]}
             if report["commit"] != head["commit"]:
@@ -38,9 +41,8 @@ def main(directory):
         sys.exit(f"no report of a test in {directory}: let run_suite.sh finish there first")
     tests.sort(key=lambda test: (test["program"], test["test"]))
     passed = sum(test["passed"] for test in tests)
-    json.dump({"suite": "gpu", **head, **context, "passed": passed,
-               "failed": len(tests) - passed, "tests": tests}, sys.stdout, indent=1)
-    print()
+    sys.stdout.write(results.text({"suite": "gpu", **head, **context, "passed": passed,
+                                   "failed": len(tests) - passed, "tests": tests}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Uploads through the pinned staging blocks.
+// Tests uploads through the pinned staging blocks.
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -11,15 +11,15 @@ namespace {
 
 class UploadTest : public GpuTest {};
 
-// Asks for room that there is none of; set once there is. The promise is the callback's own: that
-// may return after the wait for it.
+// Requests room when there is none. The future is set once there is room. The callback owns the
+// promise, because the callback may return after the wait for the future.
 std::future<void> AwaitRoom(Uploader& uploader) {
   const auto ready = std::make_shared<std::promise<void>>();
   EXPECT_TRUE(uploader.Reserve([ready] { ready->set_value(); }).empty());
   return ready->get_future();
 }
 
-// Sends `bytes` with pieces of at most `piece`, waiting where the uploader says so.
+// Sends `bytes` in pieces of at most `piece` bytes and waits whenever the uploader has no room.
 absl::Status Send(Uploader& uploader, std::span<const std::byte> bytes, size_t piece) {
   while (!bytes.empty()) {
     auto ready = std::make_shared<std::promise<void>>();
@@ -43,7 +43,7 @@ std::vector<std::byte> Noise(size_t bytes, uint64_t seed) {
   return noise;
 }
 
-// Sends through a new uploader of `device` and reads the destination back.
+// Sends with a new uploader of `device` and reads the destination back.
 std::vector<std::byte> Roundtrip(Device& device, const std::vector<std::byte>& bytes,
                                  size_t piece) {
   Bench bench(device);
@@ -100,7 +100,7 @@ TEST_F(UploadTest, ReservesNoMoreThanIsLeft) {
   EXPECT_TRUE((*uploader)->Join(bench.context()).ok());
 }
 
-// A stream that nobody told of the upload sees its last bytes.
+// A stream that is not joined to the upload reads its last bytes.
 TEST_F(UploadTest, JoinWaitsForTheLastCopies) {
   Bench bench(Gpu());
   Bench other(Gpu());
@@ -141,7 +141,7 @@ TEST_F(UploadTest, AbandonedUploadsGiveTheirBlocksBack) {
     ASSERT_TRUE(third.ok());
     const std::future<void> ready = AwaitRoom(**third);
     if (round % 2 == 0) {
-      third->reset();  // while it waits: its callback may never run
+      third->reset();  // destroyed while it waits: its callback may never run
       continue;
     }
     first->reset();

@@ -1,4 +1,4 @@
-// Vectors of numbers for the tests of the GPU.
+// Random vectors for the GPU tests.
 #ifndef CROUT_TESTS_GPU_VECTORS_H_
 #define CROUT_TESTS_GPU_VECTORS_H_
 
@@ -12,7 +12,7 @@
 
 namespace crout {
 
-// `count` numbers, uniform in [-1, 1), as are the parts of complex ones.
+// `count` numbers, uniform in [-1, 1); complex numbers in both parts.
 template <class T>
 std::vector<T> RandomVector(int64_t count, uint64_t seed) {
   std::mt19937_64 generator(seed);
@@ -30,7 +30,7 @@ std::vector<T> RandomVector(int64_t count, uint64_t seed) {
   return values;
 }
 
-// Same size and same bytes.
+// True if both have the same size and the same bytes.
 template <class T>
 bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;

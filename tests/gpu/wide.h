@@ -1,4 +1,4 @@
-// Numbers as kernels have them, in the host's widest type of their kind.
+// Converts numbers of kernels to the widest host type of their kind.
 #ifndef CROUT_TESTS_GPU_WIDE_H_
 #define CROUT_TESTS_GPU_WIDE_H_
 
@@ -25,7 +25,7 @@ HostWide<T> ToWide(T x) {
 inline double Conjugated(double x) { return x; }
 inline std::complex<double> Conjugated(std::complex<double> x) { return std::conj(x); }
 
-// Of a complex number both parts.
+// NaN; for a complex type, in both parts.
 template <class T>
 inline constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
 template <class Part>

@@ -1,4 +1,4 @@
-// Residuals of systems whose terms overflow: against long double on the host.
+// Tests residuals of systems whose terms overflow against long double on the host.
 #include "kernels/cuda/ops/wide_range_residual.h"
 
 #include <cmath>
@@ -39,12 +39,12 @@ struct Result {
 
 class WideRangeResidualTest : public KernelTest {
  protected:
-  // `b` as large as A x, or as the largest numbers.
+  // `b` is as large as A x, limited to the largest numbers.
   static int RhsExponent(const System& system) {
     return std::min(1022, system.a_exponent + system.x_exponent);
   }
 
-  // V: of the matrix, too.
+  // V is also the type of the matrix.
   template <class V>
   static Result<V> OnGpu(const System& system, const std::vector<V>& a, const std::vector<V>& x,
                          const std::vector<V>& b) {
@@ -65,7 +65,7 @@ class WideRangeResidualTest : public KernelTest {
                   view(x_sent, depth, system.columns), view(b_sent, height, system.columns),
                   view(r_sent, height, system.columns), scratch.get(), report.get(), nullptr),
               cudaSuccess);
-    // As the next kernel needs it.
+    // The scratch is reset for the next kernel.
     const ReductionScratch left = Receive(scratch, 1)[0];
     for (const unsigned long long word : left.greatest) EXPECT_EQ(word, 0U);
     EXPECT_EQ(left.blocks_done, 0U);
@@ -90,7 +90,7 @@ class WideRangeResidualTest : public KernelTest {
   }
 };
 
-// Part by part: Inf where that is, else within `error`.
+// Compares each part: Inf must be equal, and finite values must be within `error`.
 template <class V>
 void ExpectNear(V actual, V expected, double error) {
   if constexpr (kIsComplex<V>) {
@@ -143,17 +143,17 @@ TYPED_TEST(TypedWideRangeResidualTest, AsOnTheHost) {
   }
 }
 
-// Beside a row near the end of the range the others keep their own errors.
+// A row near the end of the range must not hide the errors of other rows.
 TEST_F(WideRangeResidualTest, OfRowsFarApart) {
   for (const double small : {1e-200, 1e-290}) {
     const System system{2, 2, 1, Op::kNone, 0, 0};
-    // The second of x is wrong, and solves nothing but the first row.
+    // The second element of x is wrong. x solves only the first row.
     const Result<double> got =
         OnGpu<double>(system, {1e308, 0, 0, small}, {1, 1}, {1e308, 2 * small});
     EXPECT_EQ(got.r, std::vector<double>({0, small}));
     EXPECT_NEAR(got.stats.componentwise_error, 1.0 / 3, 1e-15);
     EXPECT_EQ(got.stats.backward_error, 0) << "beside the norm it is nothing";
-    // The row's largest entry meets a zero: its other one counts.
+    // The largest entry of the row is multiplied by zero, so its other entry determines the error.
     const Result<double> other =
         OnGpu<double>(system, {1e308, 1e308, 0, small}, {0, 1}, {0, 2 * small});
     EXPECT_EQ(other.r, std::vector<double>({0, small}));
@@ -169,7 +169,8 @@ TYPED_TEST(TypedWideRangeResidualTest, OfRowsOfEverySizeAsOnTheHost) {
   const std::vector<V> x = RandomVector<V>(kN * 2, 95);
   std::vector<V> b = RandomVector<V>(kN * 2, 96);
   for (int64_t i = 0; i < kN; ++i) {
-    const double scale = std::ldexp(1.0, static_cast<int>(1023 - 7 * i));  // the guard counts
+    const double scale =
+        std::ldexp(1.0, static_cast<int>(1023 - 7 * i));  // small rows need the guard
     for (int64_t k = 0; k < kN; ++k) a[i + k * kN] *= scale;
     for (int64_t c = 0; c < 2; ++c) b[i + c * kN] *= scale;
   }

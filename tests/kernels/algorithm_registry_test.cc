@@ -47,7 +47,8 @@ TEST_F(RegistryTest, AutoTakesTheFastest) {
   EXPECT_EQ(for_u->name(), "trsm");
 }
 
-// Of small ones it was measured when the device was made, and which it is depends on the machine.
+// Small orders are measured when the device is created, so the choice for them depends on the
+// machine.
 TEST_F(RegistryTest, AutoTakesWhatIsPredictedToBeTheFastestThatPivots) {
   for (const int64_t n : {0, 1, 10, 40, 100, 1000, 10000}) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
@@ -122,8 +123,8 @@ TEST_F(RegistryTest, SparseFactorsHaveTheirOwnSolver) {
               FailsWith(absl::StatusCode::kFailedPrecondition, "cannot use a factor"));
 }
 
-// What a method would be asked for, with nothing eliminated: of one front, or of as many as
-// columns.
+// An analysis with the costs of a matrix with one front, or with as many fronts as columns. Nothing
+// was eliminated.
 Analysis WithFronts(int64_t n, int64_t fronts) {
   Analysis analysis;
   analysis.n = n;
@@ -161,7 +162,8 @@ TEST_F(RegistryTest, AMethodThatIsAbsentSaysWhy) {
 
 TEST_F(RegistryTest, MethodsAreChosenForTheMatricesThatTheyTake) {
   const FakeDevice fake({.register_more = [](Catalogue& catalogue) {
-    catalogue.algorithms.push_back(std::make_unique<ToyLu>("doubles"));  // and the fastest
+    // It also predicts the least time.
+    catalogue.algorithms.push_back(std::make_unique<ToyLu>("doubles"));
     catalogue.direct_solvers.push_back(std::make_unique<PlainDirectSolver>(
         MethodTraits{.name = "floats", .description = "", .types = {DType::kFloat32}}));
     catalogue.direct_solvers.push_back(std::make_unique<PlainDirectSolver>(

@@ -1,4 +1,4 @@
-// Factorizing irregular batches and solving with them as jobs, from host data and back to it.
+// Factors irregular batches and solves with them as jobs, with host data as input and output.
 #ifndef CROUT_TESTS_KERNELS_BATCH_JOBS_TESTING_H_
 #define CROUT_TESTS_KERNELS_BATCH_JOBS_TESTING_H_
 
@@ -20,7 +20,7 @@
 
 namespace crout::testing {
 
-// A block as it travels: pairs of numbers, then the members.
+// Returns a block in the wire format: the shapes, then the members.
 template <class T>
 std::vector<std::byte> Block(const std::vector<MatrixShape>& pairs,
                              const std::vector<Member<T>>& members, BatchExtent* extent) {
@@ -40,7 +40,7 @@ std::vector<MatrixShape> ShapesOf(const std::vector<Member<T>>& members) {
   return shapes;
 }
 
-// A right-hand side and whose it is.
+// A right-hand side and the index of its member.
 template <class T>
 struct Rhs {
   int64_t member = 0;
@@ -61,15 +61,15 @@ struct SolvedBatch {
   BatchSolveSummary summary;
 };
 
-// Jobs on a device that outlives it.
+// Runs jobs on a device, which must outlive this object.
 class BatchJobs {
  public:
-  // `memory`: the device's, if that is counted; then jobs keep within their plans.
+  // `memory` is the device's memory if it is counted. Jobs must then stay within their plans.
   BatchJobs(Device& device, const BatchLu* method, CountingResource* memory = nullptr)
       : memory_(memory), runner_(device), options_{method, true} {}
 
   BatchFactorizeOptions& options() { return options_; }
-  // Takes the place of what the header would declare.
+  // Replaces the extent that the header declares.
   void Declare(const BatchExtent& extent) { declared_ = extent; }
 
   template <class T>
@@ -154,7 +154,7 @@ class BatchJobs {
   std::optional<BatchExtent> declared_;
 };
 
-// Of a few sizes, empty ones among them.
+// Members of a few sizes, including empty ones.
 template <class T>
 std::vector<Member<T>> MixedMembers() {
   std::vector<Member<T>> members;

@@ -1,5 +1,5 @@
-// Jobs of batches keep within their plans of memory, on a device where it is counted, and refuse
-// what is not what was declared.
+// Tests that batch jobs stay within their planned memory, on a device that counts it, and that they
+// refuse batches that differ from the declaration.
 #include <algorithm>
 #include <cstdint>
 #include <random>
@@ -54,7 +54,7 @@ TEST_F(BatchPlanTest, SizesThatAreNotWhatWasDeclaredAreRefused) {
   EXPECT_EQ(memory_.live_bytes(), 0u);
 }
 
-// What a plan knows of a batch before its sizes arrive.
+// Returns the extent of a batch as a plan has it before the sizes arrive.
 BatchExtent Planned(const std::vector<MatrixShape>& shapes, BatchExtent* exact) {
   std::vector<BatchMember> members(shapes.size());
   const auto packed = PackMembers(DType::kFloat32, shapes, members);
@@ -72,7 +72,7 @@ TEST_F(BatchPlanTest, DiagonalsArePlannedAsLongAsTheyCanBe) {
   for (int round = 0; round < 2000; ++round) {
     std::vector<MatrixShape> shapes(generator() % 5);
     for (MatrixShape& shape : shapes) {
-      // Thin, wide and square ones alike.
+      // Thin, wide and square shapes.
       shape = {int64_t{1} << generator() % 9, int64_t{1} << generator() % 9};
       shape.rows += generator() % 3;
       shape.cols -= generator() % 2;
@@ -121,7 +121,8 @@ TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {
               FailsWith(absl::StatusCode::kFailedPrecondition, ""));
 }
 
-// Time would depend on the machine: what takes it for each member is an allocation.
+// Counts allocations instead of seconds, because times depend on the machine. An allocation per
+// member would be too slow.
 TEST_F(BatchPlanTest, AHundredThousandMembersTakeAsManyAllocationsAsTen) {
   const auto allocations = [&](int64_t count) {
     std::vector<Member<double>> members;
@@ -139,7 +140,8 @@ TEST_F(BatchPlanTest, AHundredThousandMembersTakeAsManyAllocationsAsTen) {
   EXPECT_EQ(allocations(100'000), few);
 }
 
-// The local matrices of a domain decomposition, whose subdomains differ in their neighbours.
+// The local matrices of a domain decomposition, whose subdomains have different numbers of
+// neighbours.
 TEST_F(BatchPlanTest, TheSizesOfADomainDecomposition) {
   std::vector<Member<double>> members;
   std::vector<Rhs<double>> systems;
@@ -165,7 +167,7 @@ TEST_F(BatchPlanTest, StoppedJobsAndFailedAllocationsLeaveNothing) {
   EXPECT_EQ(memory_.live_bytes(), 0u);
   int failed = 0;
   while (true) {
-    memory_.FailAllocations(1, failed + 1);  // after the upload's own
+    memory_.FailAllocations(1, failed + 1);  // after the allocation of the upload
     const auto factor = jobs_.Factor(members);
     memory_.FailAllocations(0);
     if (factor.ok()) break;

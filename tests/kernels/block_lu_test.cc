@@ -1,4 +1,5 @@
-// Blocked LU without pivoting: values, refusals, and bits that no thread count changes.
+// Tests blocked LU without pivoting: values, refusals, and bits that are independent of the number
+// of threads.
 #include <set>
 
 #include "kernels/host/device/host_device.h"
@@ -25,7 +26,7 @@ HostFactor FactorOn(int threads, const HostMatrix& a, int64_t n) {
 }
 
 TEST(BlockLuTest, ByHand) {
-  // [2 1; 4 5] = [1 0; 2 1] [2 1; 0 3], by columns.
+  // [2 1; 4 5] = [1 0; 2 1] [2 1; 0 3], column-major.
   const HostFactor factor = FactorOn(1, {2, 4, 1, 5}, 2);
   EXPECT_EQ(factor.lu, (HostMatrix{2, 2, 1, 3}));
   EXPECT_EQ(factor.ipiv, (std::vector<int64_t>{1, 2}));
@@ -60,7 +61,7 @@ TEST(BlockLuTest, BlocksOfEverySizeAndPrioritiesOfEitherKind) {
     EXPECT_EQ(runner.Download(published)->lu, factor.lu);
     seen.insert(factor.lu);
   }
-  EXPECT_GT(seen.size(), 1u);  // The size is not ignored.
+  EXPECT_GT(seen.size(), 1u);  // the block size has an effect
   for (const int wrong : {16, 48, 2048}) {
     FactorRequest request = Request();
     request.parameters.block_size = wrong;
@@ -71,7 +72,7 @@ TEST(BlockLuTest, BlocksOfEverySizeAndPrioritiesOfEitherKind) {
 
 TEST(BlockLuTest, BitsDoNotDependOnTheThreads) {
   if (kSanitized) GTEST_SKIP() << "order 1100 is for optimised builds";
-  const int64_t n = 1100;  // wide
+  const int64_t n = 1100;  // uses all cores
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
   const HostFactor alone = FactorOn(1, a, n);
   for (const int threads : {2, 3, 4}) EXPECT_EQ(FactorOn(threads, a, n).lu, alone.lu);
@@ -116,7 +117,7 @@ TEST(BlockLuTest, StopsBetweenTiles) {
   JobRunner runner(*device);
   int asked = 0;
   ASSERT_OK(runner.Factor(a, n, Request(), [&] { return ++asked < 0; }));
-  EXPECT_GE(asked, 3 + 3);  // before, between and after phases, and once for each of three tiles
+  EXPECT_GE(asked, 3 + 3);  // between phases, and once per tile
   asked = 0;
   EXPECT_THAT(runner.Factor(a, n, Request(), [&] { return ++asked > 3; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));

@@ -1,4 +1,4 @@
-// Plans of buffers: what they add up to, and that a job allocates what its plan says.
+// Tests the sums of buffer plans, and that a job allocates according to its plan.
 #include "kernels/jobs/buffer_plan.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ TEST_F(BufferPlanTest, SumsByKindAndTime) {
   const size_t first = BlockBytes(5000) + BlockBytes(7000) + BlockBytes(100);
   const size_t second = BlockBytes(7000) + BlockBytes(9000) + 333;
   EXPECT_EQ(bytes.peak, std::max(first, second));
-  plan.Keep(0);  // and now it is there in the second phase
+  plan.Keep(0);  // now also live in the second phase
   ASSERT_OK_AND_ASSIGN(const JobBytes kept, plan.Sum());
   EXPECT_EQ(kept.peak, second + BlockBytes(5000));
 }

@@ -17,7 +17,7 @@ namespace {
 
 using testing::FailsWith;
 
-// Heap blocks up to a limit, counted.
+// Heap blocks, counted and limited in total size.
 class FakeSource final : public BlockSource {
  public:
   explicit FakeSource(size_t limit) : limit_(limit) {}
@@ -98,13 +98,14 @@ TEST(CachingResourceTest, KeepsNoMoreThanItsCap) {
     ASSERT_OK_AND_ASSIGN(const Buffer other, cache.resource->Allocate(16384));
     ASSERT_OK_AND_ASSIGN(const Buffer large, cache.resource->Allocate(32768));
   }
-  // Freed in reverse: 32768 never fits, 16384 was kept until 8192 came.
+  // Buffers are freed in reverse order. 32768 never fits. 16384 is cached until 8192 is freed.
   EXPECT_EQ(cache.resource->stats().bytes_cached, 8192u);
   EXPECT_EQ(cache.source->used(), 8192u);
   EXPECT_EQ(cache.resource->stats().bytes_in_use, 0u);
 }
 
-// As on a GPU: one bound for what is handed out and what is kept, and blocks nearly as large.
+// Configured like a GPU's: one limit for bytes in use and cached bytes together, and blocks almost
+// as large.
 TEST(CachingResourceTest, KeepsWhateverItsBoundHasPlaceFor) {
   constexpr size_t kBound = 1 << 20;
   Cache cache(8 * kBound, kBound, kBound);
@@ -112,18 +113,18 @@ TEST(CachingResourceTest, KeepsWhateverItsBoundHasPlaceFor) {
   for (int job = 0; job < 3; ++job) ASSERT_OK(cache.resource->Allocate(most));
   EXPECT_EQ(cache.source->acquired(), 1);
   EXPECT_EQ(cache.resource->stats().bytes_cached, most);
-  // Another size takes the place of what is kept.
+  // A block of another size replaces the cached one.
   ASSERT_OK_AND_ASSIGN(Buffer half, cache.resource->Allocate(kBound / 2));
   EXPECT_EQ(cache.resource->stats().bytes_cached, 0u);
   EXPECT_EQ(cache.source->used(), kBound / 2);
-  // Kept only beside what is handed out.
+  // Blocks are cached only if they fit together with the bytes in use.
   { ASSERT_OK_AND_ASSIGN(const Buffer large, cache.resource->Allocate(most)); }
   EXPECT_EQ(cache.resource->stats().bytes_cached, 0u);
   { ASSERT_OK_AND_ASSIGN(const Buffer small, cache.resource->Allocate(kBound / 4)); }
   EXPECT_EQ(cache.resource->stats().bytes_cached, kBound / 4);
   half.reset();
   EXPECT_EQ(cache.source->used(), kBound / 4 * 3);
-  // What a budget granted is handed out, though more is then held than is ever kept.
+  // An allocation granted by the budget succeeds even above the limit for caching.
   ASSERT_OK_AND_ASSIGN(const Buffer beyond, cache.resource->Allocate(2 * kBound));
   EXPECT_EQ(cache.source->used(), 2 * kBound);
 }
@@ -183,11 +184,11 @@ TEST(HostMemoryTest, CachedPagesStay) {
     std::memset(buffer.data(), 1, bytes);
   }
   ASSERT_OK_AND_ASSIGN(const Buffer again, resource.Allocate(bytes));
-  // Pages that had been given back would read as zero, and be faulted anew.
+  // Released pages would be read as zero and be faulted again.
   for (size_t k = 0; k < bytes; k += 4096) ASSERT_EQ(std::to_integer<int>(again.data()[k]), 1);
 }
 
-// Buffers are freed by destructors.
+// Destructors free buffers, so freeing must not allocate.
 TEST(CachingResourceTest, FreeingNeedsNoMemory) {
   constexpr size_t kMostCached = 20000;
   Cache cache(1 << 20, kMostCached);

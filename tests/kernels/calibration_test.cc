@@ -1,4 +1,4 @@
-// What small matrices take is measured, on methods whose times are known.
+// Tests the measurement of small matrices with methods of known times.
 #include "kernels/host/device/calibration.h"
 
 #include <cmath>
@@ -13,8 +13,8 @@
 namespace crout {
 namespace {
 
-// Does nothing, and moves the clock by what it is to take, seconds, beside which what it does take
-// is nothing; says of itself that it takes a millisecond for each row.
+// Does nothing and advances the clock by the given time, which is in seconds and dominates the real
+// time. Predicts a millisecond per row.
 class Pretending final : public LuAlgorithm {
  public:
   using TimeOf = std::function<absl::Duration(DType dtype, int64_t n, int call)>;
@@ -66,7 +66,7 @@ class CalibrationTest : public ::testing::Test {
     return algorithms_[method]->PredictSeconds(dtype, n);
   }
 
-  EnumSet<DType> types_ = kAllTypes;  // of those that are added
+  EnumSet<DType> types_ = kAllTypes;  // types of methods added later
   testing::Failpoints clock_;
   const std::unique_ptr<Device> device_ = host::MakeDevice({.threads = 1});
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
@@ -82,7 +82,7 @@ TEST_F(CalibrationTest, PredictsWhatWasMeasured) {
     EXPECT_GE(Predict(0, n), 30);
     EXPECT_LT(Predict(0, n), 40);
   }
-  // Two seconds a row: in float64 they cross at 15, in float32 at 30.
+  // At two seconds per row the times cross at n = 15 in float64, and at n = 30 in float32.
   EXPECT_LT(Predict(1, 10), Predict(0, 10));
   EXPECT_GT(Predict(1, 24), Predict(0, 24));
   EXPECT_LT(Predict(1, 24, DType::kFloat32), Predict(0, 24, DType::kFloat32));

@@ -1,4 +1,4 @@
-// A job that is told to stop ends between phases, gives all memory back and writes nothing.
+// Tests that a stopped job ends between phases, frees all memory and writes no output.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -61,7 +61,7 @@ TEST_F(CancellationTest, SolveStopsAtEveryQuestionAndWritesNothing) {
         [&] { return ++asked == last; }, timings);
     EXPECT_EQ(device_.counting_memory().live_bytes(), kept);
     if (result.ok()) {
-      EXPECT_GT(last, 5);  // before, after refining steps, in the estimator, before delivery
+      EXPECT_GT(last, 5);  // before and after refinement, in the estimator, before delivery
       break;
     }
     EXPECT_THAT(result, FailsWith(absl::StatusCode::kCancelled, "stopped"));
@@ -70,7 +70,7 @@ TEST_F(CancellationTest, SolveStopsAtEveryQuestionAndWritesNothing) {
   }
 }
 
-// The question is asked by several threads at once, and who answers may lack memory.
+// Several threads poll the stop function concurrently, and it may run out of memory.
 TEST_F(CancellationTest, AQuestionWithoutMemoryEndsTheJobAlone) {
   constexpr int64_t kWide = 1024;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kWide);
@@ -78,7 +78,7 @@ TEST_F(CancellationTest, AQuestionWithoutMemoryEndsTheJobAlone) {
   JobRunner runner(*host);
   struct Case {
     const char* algorithm;
-    int last;  // question
+    int last;  // index of the failing poll
   };
   for (const auto& [algorithm, last] :
        {Case{"icm", 2}, Case{"icm", 100}, Case{"block_lu", 2}, Case{"block_lu", 4}}) {

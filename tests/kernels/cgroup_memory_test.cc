@@ -19,7 +19,7 @@ using ::testing::Optional;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// A file system of its own, with the files that matter here.
+// Creates a file system with the relevant files.
 class CgroupMemoryTest : public ::testing::Test {
  protected:
   CgroupMemoryTest() {
@@ -72,7 +72,7 @@ TEST_F(CgroupMemoryTest, HighCountsAsMaxDoes) {
   EXPECT_THAT(Limit(), Optional(400 * kMiB));
 }
 
-// A container's mount shows its own group as the topmost, its path is the host's.
+// The mount of a container shows its own group as the root, while its path is that of the host.
 TEST_F(CgroupMemoryTest, PathThatIsNotInTheMount) {
   Write("proc/self/cgroup", "0::/docker/0123");
   Write("sys/fs/cgroup/memory.max", std::to_string(256 * kMiB));

@@ -1,5 +1,5 @@
-// Every method of the host in complex types: the factor ratio and info of each kind of the gallery,
-// the solve ratios of every solver with every operation.
+// Tests every complex method of the host: the factor ratio and info for each gallery kind, and the
+// solve ratios of every solver with every operation.
 #include <string>
 #include <tuple>
 
@@ -38,7 +38,7 @@ class ComplexFactorTest : public ComplexGalleryTest {
     const ComplexMatrix a = Rounded(kind_.make(n), dtype_);
     ASSERT_OK_AND_ASSIGN(const MethodFactor factor, runner_.Factor(method_, a, n, dtype_));
     EXPECT_EQ(factor.info, kind_.singular_at(n));
-    // With the unit diagonal in U a singular matrix need not have a factorization.
+    // With the unit diagonal in U, a singular matrix need not have a factorization.
     if (factor.info > 0 && factor.unit_diagonal == UnitDiagonal::kU) return;
     EXPECT_LT(FactorRatio(a, n, factor.lu, factor.ipiv, factor.unit_diagonal, dtype_), kThreshold);
   }
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Pivoting, ComplexFactorTest,
                                             ::testing::ValuesIn(KindNames()), kTypes),
                          TestName);
 
-// Those that need no pivoting.
+// The kinds that need no pivoting.
 INSTANTIATE_TEST_SUITE_P(
     WithoutPivoting, ComplexFactorTest,
     ::testing::Combine(::testing::Values("block_lu", "cm", "icm"),
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(WithoutPivoting, LargeComplexFactorTest,
                                             ::testing::Values("diagonally_dominant"), kTypes),
                          TestName);
 
-// The method factors, then every solver that takes its factors solves.
+// Factors with the method and solves with every solver that supports its factors.
 class ComplexSolveTest : public ComplexGalleryTest {
  protected:
   void CheckSolve(const ComplexMatrix& a, MethodFactor& factor, const TriangularSolver& solver,

@@ -1,5 +1,5 @@
-// On any device (device_under_test.h): the jobs with complex matrices, and with a right-hand side
-// of the other kind than the matrix.
+// Tests jobs with complex matrices, and with a real matrix and complex right-hand sides or vice
+// versa, on any device (device_under_test.h).
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -46,7 +46,7 @@ FactorRequest Request(DType matrix, DType factor, Layout layout = Layout::kColum
 
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 
-// Matrix type, factor type, type of the right-hand side.
+// Types of the matrix, the factor and the right-hand side.
 using Types = std::tuple<DType, DType, DType>;
 
 class ComplexTypesTest : public ComplexJobsTest, public ::testing::WithParamInterface<Types> {};
@@ -76,15 +76,16 @@ TEST_P(ComplexTypesTest, SolveToTheAccuracyOfTheFactorInEveryOperation) {
       request.op = op;
       request.componentwise_error = true;
       ASSERT_OK_AND_ASSIGN(const ComplexSolution solution, Solve(factor, b, kNrhs, request));
-      // By rows X has the same bits.
+      // X has the same bits in row-major layout.
       EXPECT_EQ(by_columns.try_emplace(op, solution.x).first->second, solution.x);
       const bool complex = IsComplex(matrix) || IsComplex(rhs);
       EXPECT_EQ(solution.dtype, complex ? ComplexOf(rhs) : rhs);
       const DType coarser =
           UnitRoundoff(factor_type) > UnitRoundoff(rhs) ? factor_type : solution.dtype;
       EXPECT_LT(SolveRatio(a, kN, op, solution.x, b, kNrhs, coarser), 30);
-      // What is reported is of X as delivered. A real factor takes the parts of B for columns of
-      // their own, whose errors are at least that of the whole over 2.
+      // The errors reported are those of the delivered X. A real factor solves for the real and
+      // imaginary parts of B as separate columns. The reported error of these is at least half the
+      // error of the complex column.
       const double error = BackwardError(a, kN, op, solution.x, b, kNrhs);
       const double componentwise = ComponentwiseError(a, kN, op, solution.x, b, kNrhs);
       if (IsComplex(matrix) || !IsComplex(rhs)) {
@@ -148,7 +149,7 @@ TEST_F(ComplexJobsTest, TheGalleryHasConditionsAndBoundsThatHold) {
     request.condition = true;
     ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, kN, request));
     EXPECT_LT(RcondRatio(*factor.summary.rcond, ExactRcond(a, kN)), 30);
-    // Few digits, so that B has them all and X is known.
+    // Entries with few digits, so that B is exact and X is known.
     ComplexMatrix x_true(kN);
     for (int64_t i = 0; i < kN; ++i) x_true[i] = {static_cast<double>(i % 5), 1.0};
     for (const Op op : kOps) {
@@ -165,7 +166,8 @@ TEST_F(ComplexJobsTest, TheGalleryHasConditionsAndBoundsThatHold) {
   }
 }
 
-// diag(d) with a cycle of rows: d's product, with the sign of the cycle.
+// diag(d) with a cyclic shift of its rows. The determinant is the product of d times the sign of
+// the cycle.
 TEST_F(ComplexJobsTest, ADeterminantHasAPhase) {
   const std::vector<Complex> d = {{0, 2}, {3, 4}, {-1, 0}};
   ComplexMatrix a(9);
@@ -206,7 +208,7 @@ TEST_F(ComplexJobsTest, RowsAndColumnsFarApartAreEquilibrated) {
   }
 }
 
-// Moduli, and products, beyond float64's range, of parts that are inside.
+// The parts are within float64's range, but their moduli and products overflow.
 TEST_F(ComplexJobsTest, NumbersNearTheEndOfTheRangeHaveBackwardErrors) {
   constexpr double kLarge = 0x1.8p1023;
   const ComplexMatrix a = {{kLarge, kLarge}, {0, 1}, {1, 0}, {0, kLarge}};
@@ -224,8 +226,8 @@ TEST_F(ComplexJobsTest, NumbersNearTheEndOfTheRangeHaveBackwardErrors) {
   }
 }
 
-// 1 / (3e38 (1 + i)) is inside float's range, but what its division takes on the way is not: where
-// that makes X wrong, nothing says that it is right.
+// 1 / (3e38 (1 + i)) is within float32's range, but its computation overflows. If this makes X
+// wrong, the results must show it.
 TEST_F(ComplexJobsTest, PivotsThatCannotBeDividedByAreTold) {
   const ComplexMatrix a = {{3e38, 3e38}, 0, 0, 1};
   const ComplexMatrix b = {1e38, 1};
@@ -241,7 +243,7 @@ TEST_F(ComplexJobsTest, PivotsThatCannotBeDividedByAreTold) {
     ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, 2, request));
     ASSERT_OK_AND_ASSIGN(const ComplexSolution solution, Solve(factor, b, 1, solve));
     const double bound = *solution.summary.forward_error_bound;
-    // Beside a bound that is infinite X may be anything, NaN too.
+    // With an infinite bound, X may be anything, including NaN.
     EXPECT_EQ(std::isinf(bound), mode == EquilibrateMode::kOff);
     if (std::isfinite(bound)) {
       EXPECT_LE(ErrorOverBound(solution.x, x_true, 2, 1, bound), 1);
@@ -252,7 +254,7 @@ TEST_F(ComplexJobsTest, PivotsThatCannotBeDividedByAreTold) {
   }
 }
 
-// Each modulus is rounded to a subnormal number, by up to sqrt(2).
+// The modulus of each pivot is rounded to a subnormal number, by a factor of up to sqrt(2).
 TEST_F(ComplexJobsTest, DeterminantsHoldOfSubnormalPivots) {
   constexpr int64_t kN = 2001;
   ComplexMatrix lu(kN * kN);
@@ -266,12 +268,12 @@ TEST_F(ComplexJobsTest, DeterminantsHoldOfSubnormalPivots) {
   const FactorStats& stats = context.report().factor;
   const double log_abs = kN * (-1074 + 0.5) * std::log(2.0);
   EXPECT_NEAR(stats.det_log_abs, log_abs, 1e-12 * std::abs(log_abs));
-  // exp(2001 i pi / 4), where 2001 is 1 modulo 8
+  // exp(2001 i pi / 4), and 2001 mod 8 = 1.
   EXPECT_NEAR(stats.det_sign, std::sqrt(0.5), 1e-12);
   EXPECT_NEAR(stats.det_sign_imaginary, std::sqrt(0.5), 1e-12);
 }
 
-// The modulus of B is beyond float64's range.
+// The modulus of B overflows float64.
 TEST_F(ComplexJobsTest, BackwardErrorsHoldWhereModuliOverflow) {
   const ComplexMatrix b = {{1.5e308, 1.5e308}, {1e300, -1e308}};
   for (const DType matrix : {DType::kFloat64, kC128}) {
@@ -286,7 +288,7 @@ TEST_F(ComplexJobsTest, BackwardErrorsHoldWhereModuliOverflow) {
   }
 }
 
-// Not because the modulus is beyond float64's range: nothing can be divided by such a pivot.
+// Division by such a pivot overflows. The overflow of the modulus alone is not the reason.
 TEST_F(ComplexJobsTest, GrowthIsInfiniteWherePivotsCannotBeDividedBy) {
   for (const double part : {0.6e308, 1.3e308}) {
     const ComplexMatrix a = {{part, part}, 0, 0, 1};
@@ -306,7 +308,7 @@ TEST_F(ComplexJobsTest, WhatIsNotFiniteIsNamedWithItsPlace) {
   a[4] = {0, 1e39};
   EXPECT_THAT(Factor(a, 5, Request(kC128, kC64)),
               FailsWith(absl::StatusCode::kInvalidArgument, "overflows c64 at row 4, column 0"));
-  // The modulus of what its parts can hold is no overflow.
+  // A modulus above the range is no overflow if the parts fit.
   a[4] = {3e38, 3e38};
   EXPECT_OK(Factor(a, 5, Request(kC128, kC64)));
 }
@@ -341,7 +343,7 @@ TEST_F(ComplexJobsTest, SchurComplementsOfComplexMatrices) {
     const double eps = std::max(UnitRoundoff(matrix), UnitRoundoff(factor_type));
     EXPECT_LT(result.complement->backward_error, kN * eps);
     EXPECT_FALSE(result.complement->is_poor);
-    // S^-1 is the last block of A^-1: with B = (0, y), A x = B has x2 = S^-1 y.
+    // S^-1 is the last block of A^-1: with B = (0, y), A x = B gives x2 = S^-1 y.
     const ComplexMatrix s =
         Unpacked<Complex>(out.data(), {nullptr, matrix, Layout::kColumnMajor, kN - kK, kN - kK});
     ASSERT_OK_AND_ASSIGN(const Factorization whole, Factor(a, kN, Request(kC128, kC128)));
@@ -387,7 +389,7 @@ TEST_P(ComplexDirectSolveTest, Solves) {
       const ComplexMatrix x = Unpacked<Complex>(out.data(), plan.delivered);
       EXPECT_LT(SolveRatio(a, kN, Op::kNone, x, b, 2,
                            UnitRoundoff(type) > UnitRoundoff(rhs) ? type : rhs),
-                300);  // a solve by the whole inverse is not as stable as one by factors
+                300);  // a solve by the full inverse is less stable than one by factors
       ASSERT_EQ(summary.backward_error.has_value(), verify);
       EXPECT_LT(summary.backward_error.value_or(0), 1e3 * UnitRoundoff(kF32));
     }

@@ -1,5 +1,5 @@
-// What methods of the host do beside factoring and solving, in complex types: values by hand,
-// stops, warm starts, tolerances, refusals, what is not finite, predictions.
+// Tests complex methods of the host beyond factoring and solving: values by hand, stops, warm
+// starts, tolerances, refusals, non-finite values, predictions.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -19,7 +19,7 @@ using Complex = std::complex<double>;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Each entry a little off, relative to itself.
+// Perturbs each entry by a relative `change`.
 ComplexMatrix Perturbed(ComplexMatrix a, double change, uint64_t seed) {
   const ComplexMatrix noise = RandomComplex(static_cast<int64_t>(a.size()), 1, seed);
   for (size_t i = 0; i < a.size(); ++i) a[i] *= 1.0 + change * noise[i];
@@ -52,7 +52,7 @@ TEST_P(ComplexMethodsTest, FactorsAndSolvesByHand) {
                                        : ComplexMatrix{2.0 * i, -4, -0.5 * i, 3.0 * i};
     EXPECT_EQ(factor.lu, expected) << method;
   }
-  // With rows exchanged: x = [1; i] is the solution of these.
+  // With exchanged rows. x = [1; i] is the solution of these systems.
   ASSERT_OK_AND_ASSIGN(MethodFactor factor, runner_.Factor("getrf", a, 2, dtype_));
   EXPECT_EQ(factor.ipiv, (std::vector<int64_t>{2, 2}));
   for (const char* solver : {"getrs", "trsm", "ss", "is"}) {
@@ -105,7 +105,7 @@ TEST_P(ComplexMethodsTest, WithoutPivotingAZeroEndsIt) {
   }
 }
 
-// Where BLAS's reciprocals overflow.
+// The reciprocals in BLAS overflow for these pivots.
 TEST_P(ComplexMethodsTest, SubnormalPivotsAreNotZero) {
   const double s = RealOf(dtype_) == DType::kFloat32 ? 0x1p-140 : 0x1p-1060;
   const Complex i{0, 1};
@@ -115,7 +115,7 @@ TEST_P(ComplexMethodsTest, SubnormalPivotsAreNotZero) {
     EXPECT_EQ(factor.info, 0) << method;
     EXPECT_LT(Ratio(a, factor), kThreshold) << method;
   }
-  // A row of such numbers, whose quotients by its pivot are of the usual size.
+  // A row of subnormal numbers. Its quotients by the pivot have the usual size.
   const int64_t n = 100;
   ComplexMatrix b = GalleryMatrix("diagonally_dominant", n, dtype_);
   for (int64_t j = 0; j < n; ++j) b[5 + j * n] *= s;
@@ -142,7 +142,7 @@ TEST_P(ComplexMethodsTest, BlockLuRefusesAPivotOfWhichBothPartsUnderflow) {
 
 TEST_P(ComplexMethodsTest, BitsDoNotDependOnTheThreads) {
   if (kSanitized) GTEST_SKIP() << "order 1030 is for optimised builds";
-  const int64_t n = 1030;  // wide
+  const int64_t n = 1030;  // uses all cores
   const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
   ComplexMatrix alone;
   for (const int threads : {1, 2, 3}) {
@@ -182,7 +182,7 @@ TEST_P(ComplexMethodsTest, AStartWithUnitLIsRescaledAndAToleranceSavesSweeps) {
   ASSERT_OK_AND_ASSIGN(const MethodFactor cold, runner_.Factor("icmpp", a, n, dtype_, parameters));
   ASSERT_OK_AND_ASSIGN(parameters.start, runner_.Keep(start));
   ASSERT_OK_AND_ASSIGN(const MethodFactor exact, runner_.Factor("icmpp", a, n, dtype_, parameters));
-  EXPECT_EQ(exact.ipiv, start.ipiv);  // getrf's order serves
+  EXPECT_EQ(exact.ipiv, start.ipiv);  // getrf's row order is suitable
   EXPECT_LT(Ratio(a, exact), kThreshold);
   parameters.tolerance = 1e-2;
   ASSERT_OK_AND_ASSIGN(const MethodFactor rough, runner_.Factor("icmpp", a, n, dtype_, parameters));
@@ -197,7 +197,7 @@ TEST_P(ComplexMethodsTest, TheSweepLimitAborts) {
 }
 
 TEST_P(ComplexMethodsTest, AnElementOfWhichAPartIsNotFiniteNeverConverges) {
-  // l_10 of these, in one part alone.
+  // l_10 is not finite in one part only.
   for (const Complex bad : {Complex{0, kNan}, Complex{kNan, 0}, Complex{0, INFINITY}}) {
     for (const char* method : {"icm", "icmpp"}) {
       EXPECT_THAT(runner_.Factor(method, {1, bad, 0, 1}, 2, dtype_),
@@ -213,7 +213,7 @@ TEST_P(ComplexMethodsTest, SolversDeliverNanOfEitherPart) {
     factor.n = 3;
     factor.dtype = dtype_;
     factor.ipiv = {1, 2, 3};
-    // l_20.
+    // l_20 = bad.
     factor.packed = Packed(ComplexMatrix{1, 0.5, bad, 0, 1, 0.5, 0, 0, 1}, 3, 3, dtype_);
     for (const char* solver : {"getrs", "trsm", "ss", "is"}) {
       ASSERT_OK_AND_ASSIGN(const ComplexMatrix x,
@@ -223,7 +223,7 @@ TEST_P(ComplexMethodsTest, SolversDeliverNanOfEitherPart) {
   }
 }
 
-// A complex operation is four real ones.
+// A complex operation costs four real ones.
 TEST_P(ComplexMethodsTest, PredictionsGrowAsTheWorkDoes) {
   const DType real = RealOf(dtype_);
   const auto expect = [](std::string_view name, double complex, double real) {
@@ -250,7 +250,7 @@ INSTANTIATE_TEST_SUITE_P(Types, ComplexMethodsTest,
                          ::testing::Values(DType::kComplex64, DType::kComplex128),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
-// From order 4096 on, in panels.
+// getrf works in panels from order 4096 on.
 TEST(ComplexGetrfPanelsTest, FactorsNamesTheZeroPivotAndStops) {
   if (kSanitized) GTEST_SKIP() << "order 4096 is for optimised builds";
   constexpr int64_t kN = 4100;

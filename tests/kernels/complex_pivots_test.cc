@@ -1,4 +1,5 @@
-// Pivots of complex matrices: chosen by |Re| + |Im|, as LAPACK chooses them, and by no modulus.
+// Tests that pivots of complex matrices are chosen by |Re| + |Im|, like LAPACK's, not by the
+// modulus.
 #include <complex>
 #include <utility>
 
@@ -14,7 +15,8 @@ using Complex = std::complex<double>;
 
 double Modulus(Complex x) { return std::abs(x); }
 
-// The interchanges of Gaussian elimination that takes the first element of largest `measure`.
+// Returns the interchanges of Gaussian elimination that pivots on the first element with the
+// largest `measure`.
 std::vector<int64_t> PivotsBy(double (*measure)(Complex), ComplexMatrix a, int64_t n) {
   std::vector<int64_t> ipiv(n);
   for (int64_t k = 0; k < n; ++k) {
@@ -72,10 +74,11 @@ TEST_P(ComplexPivotsTest, AreThoseOfLapack) {
 
 TEST_P(ComplexPivotsTest, RulesGoByThePartsToo) {
   LuParameters parameters;
-  // 3 + 4 i is 7, within (6, 8], and its modulus 5 is not; 9 is beyond.
+  // |Re| + |Im| of 3 + 4i is 7, which is within (6, 8]; the modulus 5 is not. 9 is above the
+  // interval.
   parameters.pivoting = PivotCriterion{.rule = PivotRule::kInterval, .low = 6, .high = 8};
   const ComplexMatrix interval = {{3, 4}, 9, 0, 7};
-  // 3 + 3 i is 6, at least 0.8 * 7, and its modulus 4.2 is not.
+  // |Re| + |Im| of 3 + 3i is 6, which is at least 0.8 * 7; the modulus 4.2 is not.
   const ComplexMatrix threshold = {{3, 3}, 7, 0, 1};
   for (const char* method : {"cmpp", "icmpp"}) {
     parameters.pivoting->rule = PivotRule::kInterval;
@@ -91,7 +94,7 @@ TEST_P(ComplexPivotsTest, RulesGoByThePartsToo) {
   }
 }
 
-// A pivot of which either part is all there is.
+// Pivots with one part equal to zero.
 TEST_P(ComplexPivotsTest, APivotIsZeroOnlyIfBothPartsAre) {
   for (const Complex pivot : {Complex{1, 0}, Complex{0, 1}, Complex{0, 0}}) {
     for (const char* method : {"getrf", "gem", "cmpp", "icmpp", "cm", "icm", "block_lu"}) {

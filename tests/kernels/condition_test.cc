@@ -1,4 +1,5 @@
-// GET06: reciprocal condition estimates against exact inverses; determinants against known ones.
+// Tests reciprocal condition estimates against exact inverses (GET06), and determinants against
+// known ones.
 #include <cmath>
 #include <numbers>
 #include <span>
@@ -32,7 +33,7 @@ TEST_P(ConditionTest, EstimateIsNearTheExactFigure) {
       ASSERT_TRUE(factor.summary.rcond.has_value());
       const double exact = ExactRcond(a, n);
       EXPECT_LT(RcondRatio(*factor.summary.rcond, exact), kThreshold);
-      // The estimate of |A^-1| is a lower bound.
+      // The estimate of |A^-1| is a lower bound, so the estimate of rcond is an upper bound.
       EXPECT_GE(*factor.summary.rcond, exact * (1 - 1e-6));
     }
   }
@@ -49,7 +50,7 @@ TEST_P(ConditionTest, NearSingularIsFound) {
 }
 
 TEST_P(ConditionTest, NeverExceedsOne) {
-  // The factor is 1, the norm less.
+  // The factor rounds to 1; the norm is less than 1.
   FactorRequest request;
   request.algorithm = GetParam();
   request.factor_dtype = DType::kFloat32;
@@ -67,7 +68,8 @@ TEST_P(ConditionTest, SingularIsZero) {
   EXPECT_EQ(*factor.summary.rcond, 0);
 }
 
-// On a grid of 5 x 5, large in the one direction s s^T, which is antisymmetric in both coordinates.
+// A matrix on a 5 x 5 grid that is large only in the direction s s^T, which is antisymmetric in
+// both coordinates.
 TEST(NormEstimatorTest, SeesDirectionsWithoutSymmetry) {
   constexpr int kM = 5;
   constexpr double kLarge = 1e12;
@@ -133,7 +135,7 @@ TEST_P(ConditionTest, DeterminantsAreKnown) {
 
 INSTANTIATE_TEST_SUITE_P(All, ConditionTest, ::testing::Values("getrf", "cmpp"));
 
-// Applies a stored matrix.
+// Estimates the norm of a stored matrix.
 absl::StatusOr<double> Estimate(const HostMatrix& m, int64_t n) {
   return EstimateNormOne<double>(n, [&](bool transpose, std::span<double> x) {
     const HostMatrix y =
@@ -163,7 +165,7 @@ TEST(NormEstimatorTest, OneProductThatIsNotFiniteIsInfinity) {
                              if (++products == at) x[1] = bad;
                              return absl::OkStatus();
                            }));
-      if (products < at) break;  // all were tried
+      if (products < at) break;  // every product has been tried
       EXPECT_EQ(estimate, INFINITY) << at;
     }
   }

@@ -1,5 +1,5 @@
-// Concurrent host jobs together never use more threads than cores, and their bits do not depend on
-// each other.
+// Tests that concurrent host jobs never use more threads than cores, and that their bits are
+// independent of each other.
 #include "kernels/host/device/core_budget.h"
 
 #include <atomic>
@@ -49,7 +49,7 @@ TEST(CoreBudgetTest, ALargeRequestIsNotStarved) {
       done = true;
     });
     EXPECT_TRUE(Eventually([&] { return budget.waiting() == 1; }));
-    // One core is free, but who asked earlier still waits.
+    // One core is free, but the earlier request still waits.
     small = std::thread([&] {
       budget.Acquire(1);
       EXPECT_TRUE(done);
@@ -82,7 +82,7 @@ TEST(HostExecutorTest, MemoryThatWorkDoesNotGetIsTheCallersConcern) {
   }
 }
 
-// Threads of this process, which the main thread is one of.
+// Number of threads of this process, including the main thread.
 int ThreadCount() {
   int count = 0;
   for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -91,11 +91,11 @@ int ThreadCount() {
   return count;
 }
 
-// Later work makes no thread, for which the system may have none left.
+// Later work must not create threads, because the system may have none left.
 TEST(HostDeviceTest, TeamHasItsThreadsFromTheStart) {
   constexpr int kCores = 3;
   const host::Executor executor(kCores);
-  // This thread, and the executor's with its team. Threads of earlier tests may still be there.
+  // This thread, and the executor's thread with its team. Threads of earlier tests may still exist.
   EXPECT_GE(ThreadCount(), 1 + kCores);
 }
 
@@ -119,8 +119,8 @@ TEST(HostDeviceTest, OneTeamHoweverManyThreadsSubmit) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // The submitters, and the executor's thread with its team (cores in all). LLVM's runtime may add
-  // a monitor.
+  // The submitters, and the executor's thread with its team (as many threads as cores). LLVM's
+  // runtime may add a monitor thread.
   EXPECT_LE(most, before + kSubmitters + cores + 1);
 }
 

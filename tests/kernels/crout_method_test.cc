@@ -1,4 +1,4 @@
-// Crout's direct method: its pivot rules, and cm without any.
+// Tests Crout's direct method: the pivoting rules of cmpp, and cm without pivoting.
 #include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
@@ -30,17 +30,17 @@ class CroutMethodTest : public ::testing::Test {
 
 TEST_F(CroutMethodTest, RulesByHand) {
   const HostMatrix a = {1, 2, 4, 6};  // [1 4; 2 6]
-  // The largest of the column first: [2 6; 1 4] = [2 0; 1 1] [1 3; 0 1].
+  // Partial pivoting takes the largest element of the column: [2 6; 1 4] = [2 0; 1 1] [1 3; 0 1].
   HostFactor factor = Factor(a, 2, Cmpp(PivotRule::kPartial));
   EXPECT_EQ(factor.lu, (HostMatrix{2, 1, 3, 1}));
   EXPECT_EQ(factor.ipiv, (std::vector<int64_t>{2, 2}));
-  // 1 is within (1e-5, 1e5] and above 0.1 * 2: [1 4; 2 6] = [1 0; 2 -2] [1 4; 0 1].
+  // 1 is within (1e-5, 1e5] and above 0.1 * 2, so it stays: [1 4; 2 6] = [1 0; 2 -2] [1 4; 0 1].
   for (const PivotRule rule : {PivotRule::kInterval, PivotRule::kThreshold}) {
     factor = Factor(a, 2, Cmpp(rule));
     EXPECT_EQ(factor.lu, (HostMatrix{1, 2, 4, -2}));
     EXPECT_EQ(factor.ipiv, (std::vector<int64_t>{1, 2}));
   }
-  // And outside, below, of narrower ones.
+  // With narrower bounds 1 is too small, and the rows are exchanged.
   FactorRequest request = Cmpp(PivotRule::kInterval);
   request.parameters.pivoting->low = 1;
   EXPECT_EQ(Factor(a, 2, request).ipiv[0], 2);
@@ -57,7 +57,7 @@ TEST_F(CroutMethodTest, EveryRuleFactorsAcrossBlocks) {
     for (const PivotRule rule :
          {PivotRule::kPartial, PivotRule::kInterval, PivotRule::kThreshold}) {
       const HostFactor factor = Factor(a, n, Cmpp(rule));
-      // Absolute bounds on pivots let elements grow.
+      // Absolute bounds on pivots permit growth.
       const double threshold = rule == PivotRule::kInterval ? 1e5 : kThreshold;
       EXPECT_LT(FactorRatio(a, n, factor.lu, factor.ipiv, UnitDiagonal::kU, DType::kFloat64),
                 threshold);
@@ -82,7 +82,7 @@ TEST_F(CroutMethodTest, WithoutPivotingAZeroEndsIt) {
     Factor(a, 271, request);
     EXPECT_EQ(info_, k + 1);
   }
-  // With pivoting that is no obstacle.
+  // With pivoting the zero is no obstacle.
   EXPECT_EQ(Factor({0, 1, 1, 0}, 2, Cmpp(PivotRule::kInterval)).ipiv[0], 2);
   EXPECT_EQ(info_, 0);
 }
@@ -95,7 +95,7 @@ TEST_F(CroutMethodTest, StopsBetweenBlocks) {
     request.algorithm = name;
     int asked = 0;
     ASSERT_OK(runner_.Factor(a, n, request, [&] { return ++asked < 0; }));
-    EXPECT_GE(asked, 3 + 3);  // before, between and after phases, and once for each block
+    EXPECT_GE(asked, 3 + 3);  // between phases, and once per block
     asked = 0;
     EXPECT_THAT(runner_.Factor(a, n, request, [&] { return ++asked > 3; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));

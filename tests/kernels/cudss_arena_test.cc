@@ -1,4 +1,5 @@
-// The memory that cuDSS gets of a factor's block; and what is said where its library is not found.
+// Tests the memory that cuDSS takes from the block of a factor, and the error if its library is not
+// found.
 #include "kernels/cuda/cudss/arena.h"
 
 #include <cstdint>
@@ -71,7 +72,7 @@ TEST_F(CudssArenaTest, TakesBackOnlyWhatItGaveOut) {
   EXPECT_FALSE(arena_.Free(piece));
 }
 
-// What the library asks for, and how it takes the answer.
+// Calls the handler as the library does.
 TEST_F(CudssArenaTest, TheHandlerGivesNothingForNoBytes) {
   CudssArena* arena = &arena_;
   const CudssMemoryHandler handler = HandlerOf(&arena);

@@ -1,5 +1,5 @@
-// Jobs stay within the bytes they declare, survive every failed allocation, and refuse sizes that
-// do not exist.
+// Tests that jobs stay within their declared bytes, survive every failed allocation, and refuse
+// invalid sizes.
 #include <limits>
 
 #include "kernels/jobs/factorize.h"
@@ -60,7 +60,7 @@ class DeviceMemoryTest : public ::testing::Test {
     return runner_.FactorComplex(AsComplex(a_), kN, request);
   }
 
-  // To host memory, where there is room for it, and back.
+  // Moves the factor to host memory, which has enough room, and back.
   void ExpectSolvesAfterAMove(Factorization factor) {
     SolveRequest request;
     request.max_refinement_steps = 2;
@@ -98,7 +98,7 @@ TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsDeclaration) {
     EXPECT_LE(memory_.peak_bytes(), declared.peak);
     EXPECT_LE(factor.parts.bytes(), declared.kept);
     EXPECT_EQ(memory_.live_bytes(), factor.parts.bytes());
-    EXPECT_GE(2 * memory_.peak_bytes(), declared.peak);  // and the declaration is not idle
+    EXPECT_GE(2 * memory_.peak_bytes(), declared.peak);  // the declaration is at most twice the use
   }
 }
 

@@ -1,4 +1,4 @@
-// Solving without factors, around a solver that is known to work.
+// Tests solves without factors, around a solver known to be correct.
 #include "kernels/jobs/direct_solve.h"
 
 #include <cmath>
@@ -17,7 +17,7 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64};
 constexpr Layout kLayouts[] = {Layout::kColumnMajor, Layout::kRowMajor};
 
-// How A and B arrive.
+// The types and layouts of A and B.
 struct Arrival {
   DType matrix = DType::kFloat64;
   Layout matrix_layout = Layout::kColumnMajor;
@@ -51,7 +51,7 @@ class DirectSolveTest : public ::testing::Test {
   JobRunner runner_{device_};
   KernelTimings timings_;
   DirectSolveOptions options_ = Options();
-  int fault_ = -1;  // which of the job's allocations fails, from 0
+  int fault_ = -1;  // index of the allocation that fails
 };
 
 absl::StatusOr<Result> DirectSolveTest::Solve(const HostMatrix& a, int64_t n, const HostMatrix& b,
@@ -183,7 +183,7 @@ TEST_F(DirectSolveTest, AnOverflowOnTheWayShowsInTheBackwardError) {
   const double tiny = std::numeric_limits<double>::min();
   ASSERT_OK_AND_ASSIGN(const Result result, Solve({tiny}, 1, {1e300}, 1, {}));
   EXPECT_TRUE(std::isnan(*result.summary.backward_error));
-  // X is within float64's range, and beyond that of the B it answers.
+  // X is within float64's range but overflows the type of B.
   const Arrival single{DType::kFloat64, Layout::kColumnMajor, DType::kFloat32};
   ASSERT_OK_AND_ASSIGN(const Result rounded, Solve({1e-30}, 1, {1e30}, 1, single));
   EXPECT_EQ(rounded.x[0], INFINITY);
@@ -225,7 +225,7 @@ TEST_F(DirectSolveTest, StopsWhereverItIsAsked) {
     if (result.ok()) break;
     EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
   }
-  EXPECT_GE(allowed, 8);  // before, between and within
+  EXPECT_GE(allowed, 8);  // before, between and within the phases
 }
 
 TEST_F(DirectSolveTest, SurvivesEveryFailedAllocation) {

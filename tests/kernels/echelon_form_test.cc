@@ -1,4 +1,4 @@
-// Reduced row echelon forms, in every type.
+// Tests reduced row echelon forms in every type.
 #include "kernels/jobs/echelon.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class EchelonFormTest : public ::testing::Test {
  protected:
   using Matrix = std::vector<T>;
 
-  // Of an m x n matrix by columns, in place. Its last `augmented` columns hold no pivots.
+  // Reduces an m x n column-major matrix in place. Its last `augmented` columns hold no pivots.
   absl::StatusOr<EchelonForm> Reduce(
       Matrix& a, int64_t m, int64_t n, std::optional<double> tolerance = std::nullopt,
       StopRequested stop = [] { return false; }, int64_t augmented = 0,
@@ -55,8 +55,8 @@ class EchelonFormTest : public ::testing::Test {
     return c;
   }
 
-  // That `r` is in reduced row echelon form, to the bit, and its row space that of `a`: with the
-  // pivot columns C of A, C R = A.
+  // Expects that `r` is exactly in reduced row echelon form and that its row space is that of `a`:
+  // C R = A for the pivot columns C of A.
   static void ExpectFormOf(const Matrix& a, const Matrix& r, int64_t m, int64_t n,
                            const EchelonForm& form) {
     for (int64_t k = 0; k < form.rank(); ++k) {
@@ -92,7 +92,8 @@ using Types = ::testing::Types<double, float, std::complex<double>, std::complex
 TYPED_TEST_SUITE(EchelonFormTest, Types);
 
 TYPED_TEST(EchelonFormTest, ByHand) {
-  // [1 2 1 3; 2 4 0 2; 3 6 1 5]: column 1 is twice column 0, row 2 the sum of the others.
+  // [1 2 1 3; 2 4 0 2; 3 6 1 5]: column 1 is twice column 0, and row 2 is the sum of the other
+  // rows.
   std::vector<TypeParam> a{1, 2, 3, 2, 4, 6, 1, 0, 1, 3, 2, 5};
   ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(a, 3, 4));
   EXPECT_EQ(form.rank(), 2);
@@ -121,7 +122,7 @@ TYPED_TEST(EchelonFormTest, ShapesAndRanks) {
     const auto a = full ? this->Random(shape.m, shape.n, 3)
                         : this->Multiply(left, right, shape.m, shape.rank, shape.n);
     auto r = a;
-    // Roundoff of what is eliminated grows with the multipliers.
+    // The roundoff of eliminated entries grows with the multipliers.
     const double tolerance = 1e4 * UnitRoundoff(kDTypeOf<TypeParam>);
     ASSERT_OK_AND_ASSIGN(const EchelonForm form,
                          this->Reduce(r, shape.m, shape.n, full ? 0 : tolerance));
@@ -132,7 +133,7 @@ TYPED_TEST(EchelonFormTest, ShapesAndRanks) {
 }
 
 TYPED_TEST(EchelonFormTest, PivotsLieWhereColumnsAreIndependent) {
-  // Columns 0, 3, 6, ... of 100 are independent, the two after each its multiples.
+  // Columns 0, 3, 6, ... of 100 are independent. The two columns after each are multiples of it.
   const int64_t m = 40;
   const int64_t n = 100;
   auto a = this->Random(m, n, 5);
@@ -168,7 +169,7 @@ TYPED_TEST(EchelonFormTest, OfAnAugmentedMatrixItHasTheInverse) {
 }
 
 TYPED_TEST(EchelonFormTest, AugmentedColumnsHoldNoPivots) {
-  // [1 2 | 3 1; 2 4 | 5 2]: of rank 1, and the first right-hand side has no solution.
+  // [1 2 | 3 1; 2 4 | 5 2] has rank 1, and the first right-hand side has no solution.
   std::vector<TypeParam> a{1, 2, 2, 4, 3, 5, 1, 2};
   const auto never = [] { return false; };
   ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(a, 2, 4, std::nullopt, never, 2));
@@ -233,8 +234,9 @@ TYPED_TEST(EchelonFormTest, ReportsTheLeastPivotAndTheLargestRejected) {
 TYPED_TEST(EchelonFormTest, MagnitudesOfAllTheRangeAreReducedAlike) {
   using T = TypeParam;
   using Part = RealPart<T>;
-  // Row sums overflow at the one end, products underflow at the other. [1 1 2 | 3; 1 -1 0 | 1;
-  // 2 0 2 | 5]: of rank 2, and without a solution, so that the last row has a multiple of A's.
+  // [1 1 2 | 3; 1 -1 0 | 1; 2 0 2 | 5] has rank 2 and no solution, so the last row keeps a value
+  // that scales with A.
+  // Row sums overflow at one end of the range, and products underflow at the other.
   const std::vector<T> unit{1, 1, 2, 1, -1, 0, 2, 0, 2, 3, 1, 5};
   const auto never = [] { return false; };
   std::vector<T> expected = unit;
@@ -256,8 +258,8 @@ TYPED_TEST(EchelonFormTest, MagnitudesOfAllTheRangeAreReducedAlike) {
   }
 }
 
-// A = B C of integers and rank k, whose leading columns are nearly dependent here and there: all
-// that is left below the pivots are roundings.
+// A = B C with integer entries and rank k. Some leading columns are nearly dependent. The entries
+// left below the pivots are rounding errors.
 TYPED_TEST(EchelonFormTest, FindsTheRankOfProductsOfIntegers) {
   using T = TypeParam;
   int cases = 0;

@@ -1,4 +1,4 @@
-// Sparse matrices in binary: what they mean in any pieces, and what is refused.
+// Tests binary sparse matrices: their values for any division into pieces, and the refusals.
 #include "kernels/io/entry_reader.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Entry {
   Complex value;
 };
 
-// By rows, as compressed rows have them; some positions repeatedly, some rows empty.
+// Entries in the order of compressed rows. Some positions are repeated, and some rows are empty.
 std::vector<Entry> RandomEntries(int64_t rows, int64_t columns, int count, bool complex) {
   std::mt19937 random(7);
   std::uniform_int_distribution<int64_t> row(0, rows / 3), column(0, columns - 1);

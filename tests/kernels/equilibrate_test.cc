@@ -1,4 +1,5 @@
-// Scaling by powers of two: the criteria, and that solves and determinants do not see it.
+// Tests scaling by powers of two: its criteria, and that solves and determinants are independent of
+// it.
 #include "kernels/numerics/equilibrate.h"
 
 #include <cmath>
@@ -29,7 +30,7 @@ TEST(DecideScalingTest, FollowsLaqge) {
   EXPECT_FALSE(DecideScaling(EquilibrateMode::kOn, {0, 0, 1, 3}, DType::kFloat64).any());
 }
 
-// diag(10^p) R diag(10^q) with wildly different rows and columns.
+// diag(10^p) R diag(10^q): rows and columns of very different size.
 HostMatrix BadlyScaled(int64_t n) {
   HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
   for (int64_t j = 0; j < n; ++j) {
@@ -60,7 +61,7 @@ TEST_P(EquilibrateTest, BadlyScaledSystemIsSolvedAndDeterminantIsTheSame) {
   EXPECT_TRUE(scaled.summary.col_scaled);
   EXPECT_FALSE(plain.summary.row_scaled || plain.summary.col_scaled);
   EXPECT_EQ(scaled.summary.norm_one, plain.summary.norm_one);
-  // rcond is of the matrix whose norms stand beside it, scaled or not.
+  // rcond always refers to the unscaled matrix, like the norms in the summary.
   const double exact = ExactRcond(a, n);
   EXPECT_LT(exact, 1e-20);
   EXPECT_LT(RcondRatio(*scaled.summary.rcond, exact), kThreshold);
@@ -82,7 +83,7 @@ TEST_P(EquilibrateTest, BadlyScaledSystemIsSolvedAndDeterminantIsTheSame) {
   }
 }
 
-// A factor in float32 of a matrix far outside its range.
+// A float32 factor of a matrix far outside float32's range.
 TEST_P(EquilibrateTest, BringsFloat64IntoFloat32Range) {
   for (const char* name : {"near_overflow_f64", "near_underflow_f64"}) {
     const int64_t n = 33;
@@ -123,7 +124,7 @@ TEST_P(EquilibrateTest, ScaledFactorIsOfTheScaledMatrix) {
   request.equilibrate = EquilibrateMode::kOn;
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, n, request));
   ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
-  const double* scales = factor.scales().as<double>();  // host memory, this being the host
+  const double* scales = factor.scales().as<double>();  // host memory on the host device
   HostMatrix as = a;
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < n; ++i) as[i + j * n] *= scales[i] * scales[n + j];

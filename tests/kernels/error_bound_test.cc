@@ -1,4 +1,4 @@
-// GET07: the forward error bound holds, and is not idle.
+// Tests the forward error bound (GET07): it holds, and it is not too large.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -28,7 +28,7 @@ TEST_P(ErrorBoundTest, Holds) {
   const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   for (const int64_t n : {1, 2, 10, 50}) {
-    // Integers, so that b is exact and the true solution known.
+    // Multiples of 2^-10, so that b is exact and the true solution is known.
     HostMatrix a = GalleryNamed(c.kind).make(n);
     for (double& v : a) v = std::nearbyint(v * 0x1p10) * 0x1p-10;
     HostMatrix x_true = RandomMatrix(n, 3, 7);
@@ -103,7 +103,7 @@ TEST_F(RoughFactorTest, BoundHoldsWhereTheFactorIsNoInverse) {
     for (const int64_t n : {3, 10, 30}) {
       for (uint64_t seed = 0; seed < 20; ++seed) {
         SCOPED_TRACE(::testing::Message() << condition << " " << n << " " << seed);
-        // Few digits, so that b is exact and the true solution known.
+        // Entries with few digits, so that b is exact and the true solution is known.
         const HostMatrix a = OnGrid(WithCondition(n, condition, seed), 0x1p-40);
         const HostMatrix x_true = OnGrid(RandomMatrix(n, 1, seed), 0x1p-5);
         ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, n));
@@ -123,8 +123,8 @@ TEST_F(RoughFactorTest, BoundHoldsWhereTheFactorIsNoInverse) {
   }
 }
 
-// Of order 3, by Cramer's rule: with 64 bits of mantissa it has 5 digits where A has a condition of
-// 1e14.
+// Solves a system of order 3 by Cramer's rule. With a mantissa of 64 bits the solution has 5
+// correct digits for a condition number of 1e14.
 HostMatrix SolveInLongDouble(const HostMatrix& a, const HostMatrix& b) {
   const auto determinant = [&](int replaced) {
     const auto at = [&](int i, int j) -> long double {
@@ -145,9 +145,10 @@ HostMatrix SolveInLongDouble(const HostMatrix& a, const HostMatrix& b) {
   return x;
 }
 
-// Of condition 2.6e14: in float32 there is nothing left of its inverse, and refinement ends at an X
-// that is wrong in its first digit. How the processor's kernels round decides whether a pivot
-// becomes 0; in one order of columns or another it does not.
+// The condition number is 2.6e14. The inverse of the float32 factor has no correct digits, and
+// refinement ends at an X whose first digit is wrong. The rounding of the processor's kernels
+// decides whether a pivot becomes 0, so all orders of the columns are tried; at least one has no
+// zero pivot.
 TEST_F(RoughFactorTest, BoundIsNotSmallWhereRefinementHasAFalseEnd) {
   const HostMatrix a = {4.8571430000069,  0.8571429999396,     2.2857139998937,
                         -5.1428569999682, -5.1428569999013005, -9.539999999999999e-11,
@@ -169,7 +170,7 @@ TEST_F(RoughFactorTest, BoundIsNotSmallWhereRefinementHasAFalseEnd) {
   EXPECT_GT(bounded, 0);
 }
 
-// The estimate of a norm is a lower bound, and can be one of the very error that is to be bounded.
+// The norm estimate is a lower bound and may miss the very error to be bounded.
 TEST_F(RoughFactorTest, BoundHoldsForManyRandomMatrices) {
   for (uint64_t seed = 0; seed < 700; ++seed) {
     SCOPED_TRACE(seed);
@@ -192,14 +193,14 @@ TEST(ErrorBoundEdgeTest, OfZeros) {
   ASSERT_OK_AND_ASSIGN(const Factorization one, runner.Factor({1}, 1, {}));
   ASSERT_OK_AND_ASSIGN(const Solution zero, runner.Solve(one, {0}, 1, solve));
   EXPECT_EQ(*zero.summary.forward_error_bound, 0);
-  // X underflows: no number is near its true value relative to 0.
+  // X underflows to 0, so the relative error has no finite bound.
   ASSERT_OK_AND_ASSIGN(const Factorization large, runner.Factor({1e200}, 1, {}));
   ASSERT_OK_AND_ASSIGN(const Solution underflow, runner.Solve(large, {1e-200}, 1, solve));
   EXPECT_EQ(underflow.x, HostMatrix{0});
   EXPECT_EQ(*underflow.summary.forward_error_bound, INFINITY);
 }
 
-// Badly scaled columns alone are no reason to say Infinity, nor are growing rows.
+// Badly scaled columns or growing rows alone must not make the bound infinite.
 TEST(ErrorBoundEdgeTest, DoesNotDependOnTheScalesOfRowsAndColumns) {
   const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);

@@ -1,4 +1,5 @@
-// The probe of a factorization: by its definition, and that it tells bad factors from good ones.
+// Tests the probe of a factorization: its definition, and that it distinguishes bad factors from
+// good ones.
 #include "kernels/numerics/factor_probe.h"
 
 #include <cmath>
@@ -21,7 +22,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class FactorProbeTest : public ::testing::Test {
  protected:
-  // What the device says of an LU, in getrf's storage, of a matrix; both rounded to `dtype`.
+  // Returns the device's probe for a matrix and an LU in getrf's storage, both rounded to `dtype`.
   double ProbeOf(const HostMatrix& a, const HostMatrix& lu, const std::vector<int64_t>& ipiv,
                  bool unit_in_u, DType dtype);
   double QualityOf(const HostMatrix& a, int64_t n, const FactorRequest& request);
@@ -102,7 +103,7 @@ TEST(FactorQualityTest, KeepsWhatIsNotFiniteAndStaysInRange) {
   EXPECT_EQ(FactorQuality(1, one, 0, DType::kFloat64), kInfinity);
   EXPECT_EQ(FactorQuality(NAN, one, 1, DType::kFloat64), kInfinity);
   EXPECT_EQ(FactorQuality(kInfinity, one, kInfinity, DType::kFloat64), kInfinity);
-  // The sum of a column may overflow where its entries do not.
+  // The sum of a column may overflow although its entries do not.
   const FactorProbe huge{4, NormalizingScale(1e308), nullptr};
   EXPECT_GT(FactorQuality(1, huge, kInfinity, DType::kFloat64), 1e8);
   EXPECT_GT(NormalizingScale(5e-324), 0x1p990);
@@ -172,7 +173,7 @@ TEST_F(FactorProbeTest, EstimatesTheFactorRatio) {
   }
 }
 
-// Every kind that a method factors well has a figure that says so, and the other way round.
+// A kind that a method factors well must have a good quality, and vice versa.
 TEST_F(FactorProbeTest, GoodFactorsAreNotWarnedOf) {
   for (const GalleryKind& kind : Gallery()) {
     for (const int64_t n : {1, 2, 10, 129}) {
@@ -246,7 +247,7 @@ TEST_F(FactorProbeTest, DoesNotDependOnWhatIsKept) {
   EXPECT_EQ(QualityOf(a, kN, request), quality);
   request.keep_matrix = false;
   EXPECT_EQ(QualityOf(a, kN, request), quality);
-  request.layout = Layout::kRowMajor;  // whose norm is summed in another order
+  request.layout = Layout::kRowMajor;  // the norm is summed in another order
   EXPECT_NEAR(QualityOf(a, kN, request) / quality, 1, 1e-13);
   EXPECT_EQ(QualityOf({}, 0, request), 0);
 }

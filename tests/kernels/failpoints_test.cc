@@ -1,4 +1,4 @@
-// Failpoints do what a test asks of them, and nothing when nobody asks.
+// Tests that failpoints have the requested effects, and none otherwise.
 #include "tests/support/failpoints.h"
 
 #include <gmock/gmock.h>

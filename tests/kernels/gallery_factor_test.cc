@@ -1,5 +1,5 @@
-// Every algorithm, type and kind of the gallery: the factor ratio, info, pivot growth and the
-// determinant's sign of what is factored.
+// Tests every algorithm, type and gallery kind: the factor ratio, info, pivot growth and the sign
+// of the determinant.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -28,7 +28,7 @@ class GalleryFactorTest
   JobRunner runner_{*device_};
 };
 
-// |u_ij|'s largest, of diag(L) U with U's unit diagonal.
+// Largest |u_ij|. With the unit diagonal in U, of diag(L) U.
 double LargestU(const HostFactor& factor, int64_t n, UnitDiagonal unit) {
   double largest = 0;
   for (int64_t j = 0; j < n; ++j) {
@@ -71,14 +71,13 @@ void GalleryFactorTest::Check(int64_t n) {
     EXPECT_EQ(summary.pivot_growth, 1);
   } else if (!std::isfinite(largest_u)) {
     EXPECT_EQ(summary.pivot_growth, std::numeric_limits<double>::infinity());
-    return;  // The factor left its type's range, and says so.
+    return;  // The factor overflowed, which the summary reports.
   } else {
     EXPECT_NEAR(summary.pivot_growth, largest_u / largest_a, 1e-12 * summary.pivot_growth);
   }
-  // With the unit diagonal in U a singular matrix need not have a factorization.
+  // With the unit diagonal in U, a singular matrix need not have a factorization.
   if (summary.info > 0 && summary.unit_diagonal == UnitDiagonal::kU) return;
-  // Partial pivoting is only as stable as the growth is small; Wilkinson's matrix is there to show
-  // it.
+  // Partial pivoting is stable only if the growth is small. Wilkinson's matrix has large growth.
   const double threshold = kind_.name == "gfpp" ? kThreshold * summary.pivot_growth : kThreshold;
   EXPECT_LT(FactorRatio(a, n, parts.lu, parts.ipiv, summary.unit_diagonal, dtype_), threshold);
 }
@@ -113,7 +112,7 @@ std::string TestName(const ::testing::TestParamInfo<GalleryFactorTest::ParamType
          std::string(NameOf(std::get<2>(info.param)));
 }
 
-// Without Wilkinson's matrix, where the iterative method fails in float32 as it says.
+// Excludes Wilkinson's matrix, for which the iterative method reports a failure in float32.
 std::vector<std::string> KindNamesOfModestGrowth() {
   std::vector<std::string> names = KindNames();
   std::erase(names, "gfpp");
@@ -133,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(Iterative, GalleryFactorTest,
                                             kDTypes),
                          TestName);
 
-// Those that need no pivoting.
+// The kinds that need no pivoting.
 INSTANTIATE_TEST_SUITE_P(
     WithoutPivoting, GalleryFactorTest,
     ::testing::Combine(::testing::Values("block_lu", "cm", "icm"),

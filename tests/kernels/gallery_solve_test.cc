@@ -1,5 +1,5 @@
-// Every algorithm with every solver that takes its factors: GET02, GET04, the reported backward
-// error and its independence of layout.
+// Tests every algorithm with every solver that supports its factors: GET02, GET04, the reported
+// backward error, and its independence of the layout.
 #include <optional>
 #include <string>
 #include <tuple>
@@ -21,7 +21,7 @@ struct Pair {
 class GallerySolveTest : public ::testing::TestWithParam<std::tuple<Pair, std::string, DType>> {
  protected:
   void Check(int64_t n);
-  // With `rcond`, the exact one, the forward error is checked too.
+  // Also checks the forward error if the exact `rcond` is given.
   void CheckSolve(const HostMatrix& a, int64_t n, std::optional<double> rcond,
                   const Factorization& factor, Op op, int64_t nrhs);
 
@@ -45,7 +45,7 @@ void GallerySolveTest::CheckSolve(const HostMatrix& a, int64_t n, std::optional<
   EXPECT_EQ(solution.summary.solver, pair_.solver);
   EXPECT_LT(SolveRatio(a, n, op, solution.x, b, nrhs, dtype_), kThreshold);
   ASSERT_TRUE(solution.summary.backward_error.has_value());
-  // The product's residual is in float64, the test's in long double.
+  // The residual of the solve is in float64, that of the test in long double.
   const double exact = BackwardError(a, n, op, solution.x, b, nrhs);
   EXPECT_NEAR(*solution.summary.backward_error, exact,
               1e-6 * exact + static_cast<double>(n + 2) * 0x1p-53);
@@ -82,7 +82,7 @@ std::string TestName(const ::testing::TestParamInfo<GallerySolveTest::ParamType>
 const auto kPairs =
     ::testing::Values(Pair{"getrf", "getrs"}, Pair{"getrf", "trsm"}, Pair{"getrf", "ss"},
                       Pair{"cmpp", "trsm"}, Pair{"cmpp", "ss"});
-// The iterative solver takes as many sweeps as there are rows: small matrices only.
+// The iterative solver needs as many sweeps as rows, so only small matrices are used.
 const auto kAllPairs =
     ::testing::Values(Pair{"getrf", "getrs"}, Pair{"getrf", "trsm"}, Pair{"getrf", "ss"},
                       Pair{"getrf", "is"}, Pair{"gem", "getrs"}, Pair{"cmpp", "trsm"},

@@ -1,4 +1,5 @@
-// Systems of several callers in one batch: none of them notices.
+// Tests batches of systems from several callers. Each result must be independent of the other
+// systems.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -18,7 +19,7 @@
 namespace crout::testing {
 namespace {
 
-// A caller's system in host memory. It stays where it is: the job points into it.
+// A caller's system in host memory. It must not move because the job points into it.
 struct Caller {
   GatheredSystem system;
   std::vector<std::byte> a;
@@ -73,7 +74,7 @@ class GatheredTest : public OnDeviceUnderTest<JobRunner> {
     return Make(wish, RandomMatrix(wish.n, wish.n, seed),
                 RandomMatrix(wish.n, wish.nrhs, seed + 1000), dtype);
   }
-  // With a factor that is kept, after which it comes.
+  // Returns a system that uses the cached factor of `kept`, which must have run before.
   static std::unique_ptr<Caller> With(const Caller& kept, const Wish& wish, uint64_t seed) {
     auto caller = std::make_unique<Caller>();
     caller->matrix = kept.matrix;
@@ -173,7 +174,7 @@ TEST_F(GatheredTest, KeptFactorsAreSolvedWithBesideNewOnes) {
       EXPECT_LT(Error(*caller, op), 1e-14);
       EXPECT_NEAR(*caller->system.solved.backward_error, Error(*caller, op), 1e-15);
     }
-    // With kept factors alone there is nothing to factor.
+    // A batch with only cached factors needs no factorization.
     Callers alone;
     alone.push_back(With(*kept[0], {.n = 30, .nrhs = 2}, 3));
     Run(alone, op);

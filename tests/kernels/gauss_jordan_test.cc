@@ -1,4 +1,5 @@
-// Gauss-Jordan on the host, in every type: solutions, inverses and singular matrices.
+// Tests Gauss-Jordan elimination on the host in every type: solutions, inverses and singular
+// matrices.
 #include "kernels/host/device/host_device.h"
 #include "kernels/util/sanitizers.h"
 #include "tests/support/method_runner.h"
@@ -16,7 +17,7 @@ class GaussJordanTest : public ::testing::TestWithParam<DType> {
     return runner_.SolveDirectly(a, n, b, nrhs, dtype_, stop);
   }
 
-  // Right-hand sides of the type, the same numbers in those of equal precision.
+  // Right-hand sides in the type of the test. Types of equal precision have the same numbers.
   ComplexMatrix RightHandSides(int64_t n, int64_t nrhs) const {
     return Rounded(
         IsComplex(dtype_) ? RandomComplex(n, nrhs, 3) : AsComplex(RandomMatrix(n, nrhs, 3)),
@@ -69,10 +70,10 @@ TEST_P(GaussJordanTest, SolvesTheGallery) {
 }
 
 TEST_P(GaussJordanTest, Inverts) {
-  const int64_t n = kSanitized ? 300 : 1050;  // wide
+  const int64_t n = kSanitized ? 300 : 1050;  // uses all cores
   const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
   ASSERT_OK_AND_ASSIGN(const DirectSolution inverse, Solve(a, n, Identity(n), n));
-  // A few columns tell of all, and the residuals of all take long.
+  // Checks a few columns, because the residuals of all columns take long.
   const int64_t last = n - 3;
   ComplexMatrix x(inverse.x.begin() + last * n, inverse.x.end());
   ComplexMatrix i = Identity(n);

@@ -1,5 +1,4 @@
-// Orders that the host's getrf factors panel by panel: the result, info, and that it can be
-// stopped.
+// Tests orders for which the host's getrf works in panels: the result, info, and stops.
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -11,7 +10,7 @@
 namespace crout::testing {
 namespace {
 
-constexpr int64_t kN = 4200;  // nine panels, the last a narrow one
+constexpr int64_t kN = 4200;  // nine panels, the last one narrow
 
 class GetrfPanelsTest : public ::testing::Test {
  protected:

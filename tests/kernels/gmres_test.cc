@@ -1,5 +1,5 @@
-// GMRES with an old factor where refinement fails: a matrix far from it, or a factor in single
-// precision of an ill-conditioned one.
+// Tests GMRES with an old factor in cases where refinement fails: a matrix far from the factored
+// one, or a single-precision factor of an ill-conditioned matrix.
 #include "kernels/numerics/gmres.h"
 
 #include <cmath>
@@ -23,13 +23,13 @@ namespace {
 constexpr double kRoundoff = 0x1p-53;
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 
-// The vectors of op(A) X = B, in host memory, which is the host device's own.
+// The vectors of op(A) X = B in host memory, which is also the host device's memory.
 template <class T>
 struct Vectors {
   explicit Vectors(std::vector<T> rhs) : b(std::move(rhs)), x(b.size()), r(b.size()) {}
 
   std::vector<T> b;
-  std::vector<T> x;  // 0 at first
+  std::vector<T> x;  // initially 0
   std::vector<T> r;
 };
 
@@ -45,7 +45,7 @@ class GmresTest : public ::testing::Test {
       return RandomMatrix(rows, cols, seed);
     }
   }
-  // `a` with entries changed by up to `change` of the largest.
+  // Changes the entries of `a` by up to `change` in absolute value.
   static Matrix Near(const Matrix& a, int64_t n, double change) {
     Matrix near = a;
     const Matrix random = Random(n, n, 77);
@@ -78,7 +78,7 @@ class GmresTest : public ::testing::Test {
     if (!options.ok()) return options.status();
     return FactorSolver::Create(context_, factor, *options->solver, 0, nrhs);
   }
-  // From X as it is.
+  // Starts from the given X.
   absl::StatusOr<GmresResult> Solve(const Operand& a, Op op, InverseOperator& inverse,
                                     const GmresLimits& limits, Vectors<T>& v,
                                     StopRequested stop = JobRunner::NeverStop()) {
@@ -86,7 +86,7 @@ class GmresTest : public ::testing::Test {
       return Gmres(context_, check, inverse, limits, memory, stop);
     });
   }
-  // The same by refinement and GMRES.
+  // Combines refinement and GMRES.
   absl::StatusOr<Correction> CorrectIt(const Operand& a, InverseOperator& inverse,
                                        const GmresLimits& limits, Vectors<T>& v) {
     return Run<Correction>(
@@ -110,7 +110,7 @@ class GmresTest : public ::testing::Test {
     error_ = check.errors().normwise;
     return result;
   }
-  // Refinement from X = 0, as far as it comes.
+  // Returns the error of refinement from X = 0 when it stagnates.
   double RefinedError(const Operand& a, Op op, InverseOperator& inverse, Vectors<T> v) {
     const int64_t n = a.order();
     ResidualCheck check(context_, {&a, op, View(v.x, n), View(v.b, n), View(v.r, n), {}});
@@ -178,7 +178,7 @@ TYPED_TEST(GmresTest, AFewVectorsAtATime) {
   EXPECT_LE(this->error_, 4 * kRoundoff);
 }
 
-// A right-hand side that is done is left alone; one that is zero has its answer.
+// A right-hand side that is already solved keeps its X. A zero right-hand side has X = 0.
 TYPED_TEST(GmresTest, RightHandSidesEndByThemselves) {
   constexpr int64_t kN = 50;
   const auto old = this->Random(kN, kN, 3);
@@ -193,7 +193,7 @@ TYPED_TEST(GmresTest, RightHandSidesEndByThemselves) {
   std::copy(exact.begin(), exact.end(), b.begin());
   std::copy(other.begin(), other.end(), b.begin() + 2 * kN);
   Vectors<TypeParam> v(b);
-  std::copy(known.begin(), known.end(), v.x.begin());  // solved before it begins
+  std::copy(known.begin(), known.end(), v.x.begin());  // solved from the start
   const GmresLimits limits{.max_iterations = 200, .restart = 50, .enough = 10 * kRoundoff};
   ASSERT_OK(this->Solve(a, Op::kNone, inverse, limits, v));
   EXPECT_LE(this->error_, 10 * kRoundoff);
@@ -254,7 +254,7 @@ TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
     limits.most_left = std::numeric_limits<double>::infinity();
     ASSERT_OK_AND_ASSIGN(const GmresResult all, this->Solve(a, Op::kNone, inverse, limits, v));
     EXPECT_FALSE(all.given_up);
-    // What is worth as many is done to the end.
+    // With `most_left` equal to the iterations needed, GMRES runs to the end.
     v = begin;
     limits.most_left = all.iterations;
     ASSERT_OK_AND_ASSIGN(const GmresResult worth, this->Solve(a, Op::kNone, inverse, limits, v));
@@ -268,7 +268,7 @@ TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
     EXPECT_LE(left.iterations, 3) << change;
     EXPECT_EQ(left.cycles, 1) << change;
     EXPECT_EQ(v.x, begin.x);
-    // Not before as many as are wanted at least.
+    // GMRES gives up only after `least_iterations`.
     limits.least_iterations = 4;
     limits.most_left = 0;
     ASSERT_OK_AND_ASSIGN(const GmresResult later, this->Solve(a, Op::kNone, inverse, limits, v));
@@ -278,7 +278,7 @@ TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
   }
 }
 
-// Iterations and, dearer than those, the begins of cycles.
+// The limit covers iterations and the starts of cycles, which cost more.
 TYPED_TEST(GmresTest, CostsNoMoreThanItMay) {
   constexpr int64_t kN = 120;
   const auto old = this->Random(kN, kN, 3);
@@ -307,8 +307,8 @@ TYPED_TEST(GmresTest, CostsNoMoreThanItMay) {
   }
 }
 
-// A column that has nearly doubled: each step of refinement leaves 0.95 of what is in that
-// direction, and GMRES takes it out at once.
+// One column has nearly doubled. Each refinement step multiplies the error in that direction by
+// 0.95, while GMRES removes it at once.
 TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
   constexpr int64_t kN = 120;
   auto matrix = this->Random(kN, kN, 3);
@@ -326,8 +326,8 @@ TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
   EXPECT_GT(this->RefinedError(a, Op::kNone, inverse, Vectors<TypeParam>(v.b)), 1e-6);
 }
 
-// A factor whose gain is known, and leaves too much, is not used; one of which nothing is known is
-// tried, and GMRES is not begun where its first iteration would cost too much.
+// A factor with a known gain is not used if too many steps would be left. A factor with an unknown
+// gain is tried. GMRES does not begin if its first iteration would cost too much.
 TYPED_TEST(GmresTest, CorrectionDoesNotBeginWhatIsKnownToCostTooMuch) {
   constexpr int64_t kN = 120;
   auto old = this->Random(kN, kN, 3);
@@ -340,7 +340,7 @@ TYPED_TEST(GmresTest, CorrectionDoesNotBeginWhatIsKnownToCostTooMuch) {
   Vectors<TypeParam> v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction all, this->CorrectIt(a, inverse, limits, v));
   EXPECT_LE(this->error_, limits.enough);
-  // Of GMRES, half a step of refinement more.
+  // The cost is that of the GMRES iterations plus half a refinement step.
   EXPECT_GE(all.cost, all.iterations);
   EXPECT_LE(all.cost, all.iterations + 1);
   limits.most_left = 2;
@@ -351,19 +351,19 @@ TYPED_TEST(GmresTest, CorrectionDoesNotBeginWhatIsKnownToCostTooMuch) {
     EXPECT_EQ(done.iterations == 0, gain == 4) << gain;
     EXPECT_LE(done.iterations, all.iterations) << gain;
   }
-  // As many as are wanted in any case.
+  // The minimum number of iterations is executed in any case.
   limits.least_iterations = 3;
   v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction least, this->CorrectIt(a, inverse, limits, v));
   EXPECT_GE(least.iterations, 3);
-  // Where nothing is known a step of refinement may do.
+  // With an unknown gain, one step of refinement may be enough.
   limits = {.max_iterations = 50, .restart = 30, .enough = 10 * kRoundoff, .most_left = 1.4};
   v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction one,
                        this->CorrectIt(this->Dense(old, kN), inverse, limits, v));
   EXPECT_EQ(one.iterations, 1);
   EXPECT_LE(this->error_, limits.enough);
-  // Where it does not, not even one iteration of GMRES is done that costs more.
+  // If it is not, no iteration of GMRES with a higher cost is executed.
   for (int64_t i = 0; i < kN; ++i) matrix[i] *= TypeParam(20);
   v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction none,
@@ -372,7 +372,8 @@ TYPED_TEST(GmresTest, CorrectionDoesNotBeginWhatIsKnownToCostTooMuch) {
   EXPECT_GT(this->error_, limits.enough);
 }
 
-// The inverse of a matrix by a hundredth off: each step gains 100.
+// The inverse of a matrix that differs by one percent, so that each step reduces the error by a
+// factor of 100.
 TYPED_TEST(GmresTest, RefinementGoesOnWhereFewStepsAreLeft) {
   constexpr int64_t kN = 30;
   auto matrix = this->Random(kN, kN, 3);

@@ -1,5 +1,6 @@
-// Every method that pivots, in every type, on the matrices on which elimination goes wrong: results
-// are as accurate as they are reported to be, and doubts come where the oracle has them.
+// Tests every method with pivoting, in every type, on matrices for which elimination loses
+// accuracy. Results must be as accurate as reported, and doubts must agree with the reference
+// solver.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -62,7 +63,7 @@ class HardGalleryTest : public OnDeviceUnderTest<JobRunner, ::testing::TestWithP
   absl::StatusOr<ComplexSolution> SolveSparsely(const Case& one, const Factorization& factor);
 };
 
-// `info`, the condition estimate, the determinant and the doubts of a factor.
+// Checks `info`, the condition estimate, the determinant and the doubts of a factor.
 void HardGalleryTest::CheckFactor(const Case& one, const FactorSummary& summary,
                                   bool leaves_determinants) const {
   const double n = static_cast<double>(one.matrix.n);
@@ -98,7 +99,7 @@ void HardGalleryTest::CheckSolution(const Case& one, const FactorSummary& factor
   const int64_t n = one.matrix.n;
   const double error = BackwardError(one.matrix.a, n, Op::kNone, x, one.b, 1);
   ASSERT_TRUE(solved.backward_error.has_value());
-  // The residual is rounded once more than the oracle's.
+  // The residual has one rounding more than the reference.
   EXPECT_LT(error, 2 * *solved.backward_error + 4 * unit());
   const bool unbounded = solved.forward_error_bound && !std::isfinite(*solved.forward_error_bound);
   EXPECT_EQ(solved.doubts.inaccurate, unbounded || !(*solved.backward_error <= accepted(n)));
@@ -106,7 +107,7 @@ void HardGalleryTest::CheckSolution(const Case& one, const FactorSummary& factor
     EXPECT_LT(error, 2 * accepted(n) * std::max(1.0, factor.pivot_growth));
   }
   if (!solved.forward_error_bound || !std::isfinite(*solved.forward_error_bound)) return;
-  if (1 / one.oracle.rcond() > 1e16) return;  // beyond the oracle
+  if (1 / one.oracle.rcond() > 1e16) return;  // beyond the accuracy of the reference
   EXPECT_LE(ErrorOverBound(x, one.oracle.Solve(one.b), n, 1, *solved.forward_error_bound), 1);
 }
 
@@ -121,7 +122,7 @@ TEST_P(HardGalleryTest, DenseMethodsAreAsAccurateAsTheyReport) {
       request.matrix_dtype = request.factor_dtype = dtype();
       request.condition = request.determinant = true;
       const auto factor = runner_->FactorComplex(one.matrix.a, one.matrix.n, request);
-      // Iterations that do not converge, or leave the range, are errors that name the reason.
+      // Iterations that do not converge or that overflow return an error with the reason.
       if (traits.iterative && !factor.ok()) continue;
       ASSERT_OK(factor);
       CheckFactor(one, factor->summary);
@@ -157,7 +158,7 @@ absl::StatusOr<Factorization> HardGalleryTest::FactorSparsely(const Case& one,
                          runner_->timings(), &growth);
 }
 
-// As the service does.
+// Solves like the service.
 absl::StatusOr<ComplexSolution> HardGalleryTest::SolveSparsely(const Case& one,
                                                                const Factorization& factor) {
   SolveOptions options;
@@ -240,7 +241,7 @@ TEST_P(HardGalleryTest, BatchesAreAsAccurateAsTheyReport) {
 TEST_P(HardGalleryTest, GrowthMakesNoMatrixSingular) {
   constexpr int64_t kN = 400;
   const ComplexMatrix wright = Turned(Wright(kN), kN, dtype());
-  // The same, and behind it three unknowns of their own.
+  // The same matrix, followed by three decoupled unknowns.
   constexpr int64_t kMore = kN + 3;
   ComplexMatrix longer(kMore * kMore);
   for (int64_t j = 0; j < kN; ++j) {

@@ -1,4 +1,4 @@
-// What the multifrontal method promises on the host alone.
+// Tests guarantees of the multifrontal method that apply to the host only.
 #include "kernels/host/multifrontal/multifrontal.h"
 #include "kernels/sparse/ordering_process.h"
 
@@ -63,7 +63,7 @@ absl::Status SolveWith(Executor& executor, const Factor& factor, Op op, const An
   return host::SolveMultifrontal(executor, factor.analysis, factor.block, op, b, workspace, stop);
 }
 
-// The process's threads, by the system's ids.
+// Returns the operating system's ids of the threads of this process.
 std::set<std::string> ThreadIds() {
   std::set<std::string> ids;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -77,7 +77,8 @@ class HostMultifrontalTest : public ::testing::TestWithParam<DType> {
   Executor executor_{kThreadSanitized ? 1 : 2};
 };
 
-// A team that shrinks and grows needs new threads, and libgomp ends a process that gets none.
+// A team that shrinks and grows needs new threads. libgomp terminates a process that cannot create
+// them.
 TEST_P(HostMultifrontalTest, MakesNoThreadsWhereLessMemoryIsForFewer) {
   if (kThreadSanitized) GTEST_SKIP() << "has no teams";
   constexpr int64_t kM = 18;
@@ -108,7 +109,7 @@ TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
     std::vector<std::byte> x;
     for (Executor* const executor : {&one, &executor_, &three}) {
       ASSERT_OK(FactorAgain(*executor, a.view(), factor));
-      // Between the factors and the interchanges may be a gap.
+      // There may be a gap between the factors and the interchanges.
       const MultifrontalLayout layout(factor.analysis, GetParam());
       const size_t end = factor.analysis.factor_entries() * SizeOf(GetParam());
       EXPECT_EQ(std::memcmp(factor.block.data(), bits.data(), end), 0);
@@ -127,7 +128,7 @@ TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
   }
 }
 
-// Threads that meet at each of thousands of small fronts take many times their operations.
+// Synchronizing threads at each of thousands of small fronts would cost many times the operations.
 TEST_F(HostMultifrontalTest, DoesSmallFrontsOfAChainByOneThread) {
   AnalysisOptions options;
   options.ordering_program = OrderingProgram();
@@ -142,7 +143,7 @@ TEST_F(HostMultifrontalTest, DoesSmallFrontsOfAChainByOneThread) {
   ASSERT_OK_AND_ASSIGN(const Analysis of_grid, Analyze(grid.view(), options, kNeverStop));
   EXPECT_TRUE(host::Schedule(of_grid).is_tiled(of_grid.fronts() - 1));
 
-  // The cost model counts the cores that have fronts side by side.
+  // The cost model counts the cores that process fronts concurrently.
   Executor one(1), eight(8);
   const auto predict = [](Executor& executor, const Analysis& of) {
     return host::MakeMultifrontal(executor)->PredictSeconds(of, DType::kFloat64);

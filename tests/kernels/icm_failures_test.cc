@@ -1,4 +1,4 @@
-// How the iterative Crout method says that it has no good factor to give.
+// Tests the errors and results of the iterative Crout method if there is no good factor.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -52,8 +52,8 @@ TEST_F(IcmFailuresTest, WithoutPivotingAZeroDiagonalEndsIt) {
 }
 
 TEST_F(IcmFailuresTest, AFinalElementThatIsNotFiniteIsAnErrorWithItsPosition) {
-  // Growth of 1.5 * 2^i in the last column, in float32: far enough from the largest number that
-  // the order of a sum does not matter.
+  // The last column grows as 1.5 * 2^i in float32. The factor 1.5 keeps the values away from the
+  // largest number, so that the order of summation does not matter.
   constexpr int64_t kOrder = 200;
   HostMatrix a = GalleryNamed("gfpp").make(kOrder);
   for (int64_t i = 0; i < kOrder; ++i) a[i + (kOrder - 1) * kOrder] *= 1.5;
@@ -72,7 +72,7 @@ TEST_F(IcmFailuresTest, TheSweepLimitAborts) {
   EXPECT_THAT(runner_.Factor(a, 100, request),
               FailsWith(absl::StatusCode::kAborted,
                         "section (0, 0) of 4 x 4 did not converge within 3 sweeps"));
-  // As many as the sections take are enough.
+  // The largest sweep count of a section is a sufficient limit.
   request.parameters.sweep_limit = 0;
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 100, request));
   ASSERT_TRUE(factor.summary.iterations.has_value());
@@ -95,7 +95,7 @@ TEST_F(IcmFailuresTest, ALooseToleranceShowsInTheResult) {
   const HostMatrix b = RandomMatrix(n, 1, 1);
   ASSERT_OK_AND_ASSIGN(const Solution poor, runner_.Solve(factor, b, 1, {}));
   EXPECT_GT(*poor.summary.backward_error, 1e-10);
-  // Refinement makes up for it.
+  // Refinement compensates for the tolerance.
   SolveRequest refined;
   refined.max_refinement_steps = 50;
   ASSERT_OK_AND_ASSIGN(const Solution good, runner_.Solve(factor, b, 1, refined));
@@ -109,12 +109,12 @@ TEST_F(IcmFailuresTest, StopsBetweenSweeps) {
   int asked = 0;
   ASSERT_OK(runner_.Factor(a, 100, request, [&] { return ++asked < 0; }));
   const int questions = asked;
-  EXPECT_GT(questions, 400);  // 16 sections, mostly of 60 sweeps
+  EXPECT_GT(questions, 400);  // 16 sections, most with 60 sweeps
   for (const int last : {1, 3, 50, 200, questions - 10}) {
     asked = 0;
     EXPECT_THAT(runner_.Factor(a, 100, request, [&] { return ++asked > last; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));
-    EXPECT_LE(asked, last + 12);  // each section under way asks once more
+    EXPECT_LE(asked, last + 12);  // each active section polls once more
   }
 }
 

@@ -1,4 +1,4 @@
-// The iterative Crout method: sections, sweep counts, pivot rules, warm starts.
+// Tests the iterative Crout method: sections, sweep counts, pivoting rules, warm starts.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -65,7 +65,7 @@ class IcmTest : public ::testing::Test {
   JobRunner runner_{*device_};
 };
 
-// Each entry a little off, relative to itself.
+// Perturbs each entry by a relative `change`.
 HostMatrix Perturbed(HostMatrix a, double change, uint64_t seed) {
   const HostMatrix noise = RandomMatrix(static_cast<int64_t>(a.size()), 1, seed);
   for (size_t i = 0; i < a.size(); ++i) a[i] *= 1 + change * noise[i];
@@ -73,15 +73,15 @@ HostMatrix Perturbed(HostMatrix a, double change, uint64_t seed) {
 }
 
 TEST_F(IcmTest, ByHand) {
-  // [2 1; 4 5] = [2 0; 4 3] [1 1/2; 0 1], by columns. u_01 is right after one sweep, l_11 after
-  // two, and the third finds nothing to change.
+  // [2 1; 4 5] = [2 0; 4 3] [1 1/2; 0 1], column-major. u_01 is correct after one sweep and l_11
+  // after two. The third sweep changes nothing.
   Iterated run = Factor({2, 4, 1, 5}, 2, Icm(0));
   EXPECT_EQ(run.parts.lu, (HostMatrix{2, 4, 0.5, 3}));
   EXPECT_EQ(run.parts.ipiv, (std::vector<int64_t>{1, 2}));
   EXPECT_EQ(run.report().sweeps, (std::vector<int64_t>{3}));
   EXPECT_EQ(run.report().section_size, 2);
   EXPECT_FALSE(run.report().warm);
-  // [0 2; 4 0], rows exchanged.
+  // [0 2; 4 0] with exchanged rows.
   run = Factor({0, 4, 2, 0}, 2, Icmpp(0, PivotRule::kInterval));
   EXPECT_EQ(run.parts.lu, (HostMatrix{4, 0, 0, 2}));
   EXPECT_EQ(run.parts.ipiv, (std::vector<int64_t>{2, 2}));
@@ -114,7 +114,7 @@ TEST_F(IcmTest, OrdersAcrossTheDefaultSection) {
   }
 }
 
-// With partial pivoting each column is exchanged as Crout's direct method does it.
+// With partial pivoting each column is exchanged as in Crout's direct method.
 TEST_F(IcmTest, PartialPivotingMakesTheExchangesOfCmpp) {
   const int64_t n = 100;
   const HostMatrix a = RandomMatrix(n, n, 8);
@@ -166,7 +166,7 @@ TEST_F(IcmTest, TheThresholdHoldsForWholeColumns) {
 }
 
 TEST_F(IcmTest, TransientsThatAreNotFiniteAreOverwritten) {
-  // l_11 starts as zero and divides row 1 of U, but ends as -l_10 u_01.
+  // l_11 starts as zero and divides row 1 of U, but its final value is -l_10 u_01.
   const int64_t n = 40;
   HostMatrix a = RandomMatrix(n, n, 3);
   for (int64_t i = 1; i < n; ++i) a[i + i * n] = 0;
@@ -204,7 +204,7 @@ TEST_F(IcmTest, WarmStartsSaveSweepsWithATolerance) {
     request.parameters.start = start;
     Iterated next = Factor(a, n, request);
     EXPECT_LT(next.sweeps(), 3 * cold / 4);
-    // The tolerance, not roundoff, decides.
+    // The tolerance, not roundoff, determines the error.
     EXPECT_LT(Ratio(a, n, next) * static_cast<double>(n) * 0x1p-53, 1e-8);
     last = std::move(next);
   }
@@ -219,15 +219,15 @@ TEST_F(IcmTest, AStartWithUnitLAndExchangesIsRescaledAndComposed) {
   FactorRequest request = Icmpp(40);
   request.parameters.start = ViewOf(start);
   Iterated run = Factor(a, n, request);
-  EXPECT_EQ(run.pivots(), 0);  // getrf's order serves.
+  EXPECT_EQ(run.pivots(), 0);  // getrf's row order is suitable
   EXPECT_EQ(run.parts.ipiv, start_parts.ipiv);
   EXPECT_LT(Ratio(a, n, run), kThreshold);
-  // A matrix that this order does not serve.
+  // For this matrix the row order of the start is unsuitable.
   const HostMatrix other = RandomMatrix(n, n, 60);
   run = Factor(other, n, request);
   EXPECT_GT(run.pivots(), 0);
   EXPECT_LT(Ratio(other, n, run), kThreshold);
-  // The start itself needs one sweep for each section where the tolerance allows for roundoff.
+  // If the tolerance exceeds roundoff, the start itself needs only about one sweep per section.
   request.parameters.tolerance = 1e-3;
   request.parameters.start = ViewOf(start);
   run = Factor(Perturbed(before, 1e-15, 1), n, request);

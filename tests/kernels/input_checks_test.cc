@@ -1,4 +1,5 @@
-// What is refused, with its position: NaN, Inf, overflow, shapes; and that nothing near it is.
+// Tests the refusals, with the position reported: NaN, Inf, overflow, shapes. Similar valid input
+// must be accepted.
 #include "kernels/jobs/input_checks.h"
 
 #include <cmath>
@@ -28,7 +29,7 @@ TEST_F(InputChecksTest, NamesTheFirstNonFiniteInPayloadOrder) {
   for (const double bad : {kNan, kInf, -kInf}) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
       for (const EquilibrateMode mode : {EquilibrateMode::kOff, EquilibrateMode::kAuto}) {
-        const int64_t n = 700;  // beyond one block of the scan
+        const int64_t n = 700;  // more than one block of the scan
         HostMatrix a = RandomMatrix(n, n, 1);
         a[690 + 2 * n] = bad;
         a[5 + 600 * n] = bad;
@@ -132,7 +133,7 @@ TEST_F(InputChecksTest, RightHandSideThatOverflowsWhenItIsScaled) {
       EXPECT_OK(runner_.Solve(small, {1e5, 1}, 1, solve));
       ASSERT_OK_AND_ASSIGN(const Solution x, runner_.Solve(large, {1e302, 1}, 1, solve));
       EXPECT_NEAR(x.x[0], 100, 1e-12);
-      // The transposed system is scaled by columns, here by 1.
+      // The transposed system is scaled by the column scales, here 1.
       solve.op = Op::kTranspose;
       EXPECT_OK(runner_.Solve(small, {1e5, 1}, 1, solve));
       EXPECT_OK(runner_.Solve(large, {1e302, 1}, 1, solve));

@@ -1,4 +1,4 @@
-// irr_lu's solves on the host: every member by itself, whatever lies beside it.
+// Tests irr_lu's solves on the host: each member's solution is independent of the other members.
 #include "kernels/host/irr_lu/irr_getrs.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ struct Factors {
     EXPECT_OK(RunGetrf(executor, lu, factors));
   }
 
-  // In a workspace of exactly the bytes asked for.
+  // Uses a workspace of exactly the requested bytes.
   absl::Status Solve(
       Op op, HostBatch<T>& b, StopRequested stop = [] { return false; }) {
     std::vector<std::byte> workspace(host::IrrGetrsWorkspaceBytes(executor, lu.extent()));
@@ -46,7 +46,7 @@ struct System {
   Member<T> b;
 };
 
-// Of this order, with the right-hand sides' columns; well-conditioned enough.
+// A random system of the given order and number of right-hand sides, sufficiently well conditioned.
 template <class T>
 System<T> RandomSystem(int64_t n, int64_t nrhs, uint64_t seed) {
   return {RandomMember<T>(n, n, 2 * seed), RandomMember<T>(n, nrhs, 2 * seed + 1)};

@@ -1,4 +1,4 @@
-// How an irregular batch is laid out, and the sizes that are refused.
+// Tests the layout of irregular batches and the refused sizes.
 #include "kernels/irregular_batch.h"
 
 #include <complex>
@@ -20,7 +20,8 @@ TEST(IrregularBatchTest, PacksMembersOneAfterTheOther) {
   const std::vector<MatrixShape> shapes = {{3, 3}, {0, 5}, {1, 1}, {2, 4}, {7, 0}, {5, 2}};
   std::vector<BatchMember> members(shapes.size());
   ASSERT_OK_AND_ASSIGN(const BatchExtent extent, PackMembers(DType::kFloat64, shapes, members));
-  const std::vector<int64_t> offsets = {0, 10, 10, 12, 20, 20};  // even: 16 bytes
+  // Even offsets keep 16-byte alignment.
+  const std::vector<int64_t> offsets = {0, 10, 10, 12, 20, 20};
   const std::vector<int64_t> diagonals = {0, 3, 3, 4, 6, 6};
   for (size_t i = 0; i < shapes.size(); ++i) {
     SCOPED_TRACE(i);
@@ -97,10 +98,10 @@ TEST(IrregularBatchTest, RefusesSizesThatNoMemberHas) {
 }
 
 TEST(IrregularBatchTest, RefusesSumsThatOverflow) {
-  // One alone: 2^62 elements of 16 bytes.
+  // A single member: 2^62 elements of 16 bytes.
   EXPECT_THAT(Pack(DType::kComplex128, {{kMaxMemberOrder, kMaxMemberOrder}}),
               FailsWith(absl::StatusCode::kInvalidArgument, "members 0 to 0 together overflows"));
-  // 8e18 bytes fit below 2^63, and no 2e18 more.
+  // 8e18 bytes are below 2^63; 2e18 more are not.
   EXPECT_THAT(Pack(DType::kFloat64, {{kBillion, kBillion}, {kBillion, kBillion / 4}}),
               FailsWith(absl::StatusCode::kInvalidArgument, "members 0 to 1 together overflows"));
 }

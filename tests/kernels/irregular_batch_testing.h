@@ -1,4 +1,4 @@
-// Batches to test with, factored on the host, and what is expected of a member by itself.
+// Test batches, factored on the host, and the expected results of single members.
 #ifndef CROUT_TESTS_KERNELS_IRREGULAR_BATCH_TESTING_H_
 #define CROUT_TESTS_KERNELS_IRREGULAR_BATCH_TESTING_H_
 
@@ -19,7 +19,7 @@
 
 namespace crout::testing {
 
-// One member, packed by columns.
+// One member, packed and column-major.
 template <class T>
 struct Member {
   int64_t rows = 0;
@@ -30,7 +30,7 @@ struct Member {
   const T& operator()(int64_t i, int64_t j) const { return elements[i + j * rows]; }
 };
 
-// Uniform in [-1, 1], both parts.
+// Uniform in [-1, 1], in both parts.
 template <class T>
 Member<T> RandomMember(int64_t rows, int64_t cols, uint64_t seed) {
   const ComplexMatrix a = RandomComplex(rows, cols, seed);
@@ -45,8 +45,8 @@ Member<T> RandomMember(int64_t rows, int64_t cols, uint64_t seed) {
   return member;
 }
 
-// The Newton matrices of combustion chemistry, 217 of three mechanisms; none where the shared
-// matrices are not there.
+// The Newton matrices of combustion chemistry, 217 of three mechanisms. Empty without the shared
+// matrices.
 inline std::vector<Member<double>> SeqPele() {
   std::vector<Member<double>> members;
   for (const RealMatrix& real : RealMatrixIndex()) {
@@ -61,7 +61,7 @@ inline std::vector<Member<double>> SeqPele() {
   return members;
 }
 
-// What is known of a member after the factorization.
+// The results of the factorization of a member.
 template <class T>
 struct FactoredMember {
   Member<T> lu;
@@ -73,7 +73,7 @@ struct FactoredMember {
   int64_t diagonal() const { return std::min(lu.rows, lu.cols); }
 };
 
-// Bit for bit, NaN included.
+// True if the bits are equal, including those of NaN.
 template <class T>
 bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() &&
@@ -134,7 +134,7 @@ double Ratio(const Member<T>& a, const FactoredMember<T>& factor) {
   return error / (static_cast<double>(a.cols) * norm * UnitRoundoff(kDTypeOf<T>));
 }
 
-// The members in one buffer: packed, and each column `gap` elements longer than it has rows.
+// The members in one buffer. The leading dimension of each is its number of rows plus `gap`.
 template <class T>
 class HostBatch {
  public:
@@ -166,7 +166,7 @@ class HostBatch {
   const BatchExtent& extent() const { return extent_; }
   const std::vector<BatchMember>& places() const { return places_; }
 
-  // Member k as it is now. What lies between its columns was not touched.
+  // Returns the current values of member k. Expects that the gaps are unchanged.
   Member<T> Get(int64_t k) {
     const MatrixView<T> from = view().template Member<T>(k);
     Member<T> member{from.rows, from.cols, std::vector<T>(from.rows * from.cols)};
@@ -203,7 +203,7 @@ struct HostBatchFactors {
   std::vector<double> quality;
 };
 
-// Factors the batch in a workspace of exactly the bytes asked for.
+// Factors the batch with a workspace of exactly the requested bytes.
 template <class T>
 absl::Status RunGetrf(
     host::Executor& executor, HostBatch<T>& batch, HostBatchFactors& factors,
@@ -212,7 +212,7 @@ absl::Status RunGetrf(
   return host::IrrGetrf(executor, batch.view(), factors.view(), workspace, stop);
 }
 
-// All members of a batch, factored on so many cores.
+// Returns all members of a batch, factored on `cores` cores.
 template <class T>
 std::vector<FactoredMember<T>> Factored(const std::vector<Member<T>>& members, int cores = 2,
                                         int32_t gap = 0) {

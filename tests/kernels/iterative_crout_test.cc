@@ -1,4 +1,4 @@
-// What host and device versions of the iterative Crout method share.
+// Tests the code that host and device versions of the iterative Crout method share.
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -46,7 +46,7 @@ TEST(HasConvergedTest, OfComplexNumbersGoesByTheSumOfTheParts) {
   using Complex = std::complex<double>;
   EXPECT_TRUE(HasConverged(Complex{1, 2}, Complex{1, 2}, 0.0));
   EXPECT_FALSE(HasConverged(Complex{1, 2}, Complex{1, std::nextafter(2.0, 3)}, 0.0));
-  // The parts change by 1 in all; the modulus of 60 + 40 i is 72.
+  // The sum of the parts' changes is 1, and the modulus of 60 + 40i is 72.
   EXPECT_TRUE(HasConverged(Complex{59.5, 40.5}, Complex{60, 40}, 0.01));
   EXPECT_FALSE(HasConverged(Complex{59.5, 40.75}, Complex{60, 40}, 0.01));
   EXPECT_FALSE(HasConverged(Complex{1e-300, 1e-300}, Complex{0, 0}, 0.5));
@@ -101,7 +101,7 @@ TEST(PermutationTest, GoesToInterchangesAndBack) {
   InterchangesOf(p, ipiv.data());
   for (int64_t i = 0; i < 5; ++i) EXPECT_GE(ipiv[i], i + 1);
   EXPECT_EQ(PermutationOf(ipiv.data(), 5), p);
-  const std::vector<int64_t> swaps = {3, 2, 5, 4, 5};  // as getrf's
+  const std::vector<int64_t> swaps = {3, 2, 5, 4, 5};  // in getrf's form
   InterchangesOf(PermutationOf(swaps.data(), 5), ipiv.data());
   EXPECT_EQ(ipiv, swaps);
 }

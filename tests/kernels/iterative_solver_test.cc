@@ -1,5 +1,5 @@
-// The iterative triangular solver in every type: tolerance, the fixed point, and NaN that never
-// converges.
+// Tests the iterative triangular solver in every type: tolerance, the fixed point, and NaN that
+// never converges.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -15,7 +15,7 @@ using Complex = std::complex<double>;
 
 class IterativeSolverTest : public ::testing::TestWithParam<DType> {
  protected:
-  // X with the factor `lu` (unit diagonal in L, no exchanges).
+  // Returns X for the factor `lu` (unit diagonal in L, no exchanges).
   ComplexMatrix Solve(const ComplexMatrix& lu, int64_t n, Op op, const ComplexMatrix& b,
                       double tolerance) {
     MethodFactor factor;
@@ -35,7 +35,7 @@ class IterativeSolverTest : public ::testing::TestWithParam<DType> {
 };
 
 TEST_P(IterativeSolverTest, ByHand) {
-  // [1 0; 2 1] [2 1; 0 3] x = [4; 14] and [6; 9]: x = [1; 2], and transposed.
+  // x = [1; 2] solves [1 0; 2 1] [2 1; 0 3] x = [4; 14] and the transposed system with [10; 11].
   const ComplexMatrix lu = {2, 2, 1, 3};
   EXPECT_EQ(Solve(lu, 2, Op::kNone, {4, 14}, 0), (ComplexMatrix{1, 2}));
   EXPECT_EQ(Solve(lu, 2, Op::kTranspose, {10, 11}, 0), (ComplexMatrix{1, 2}));
@@ -44,7 +44,7 @@ TEST_P(IterativeSolverTest, ByHand) {
 
 TEST_P(IterativeSolverTest, ComplexByHand) {
   if (!IsComplex(dtype_)) GTEST_SKIP() << "a real type";
-  // [1 0; i 1] [2 i; 0 3i] x: x = [1; i].
+  // [1 0; i 1] [2 i; 0 3i] x with x = [1; i].
   const Complex i{0, 1};
   const ComplexMatrix lu = {2, i, i, 3.0 * i};
   EXPECT_EQ(Solve(lu, 2, Op::kNone, {1, -3.0 + i}, 0), (ComplexMatrix{1, i}));
@@ -54,7 +54,7 @@ TEST_P(IterativeSolverTest, ComplexByHand) {
 
 TEST_P(IterativeSolverTest, AToleranceSavesAccuracy) {
   const int64_t n = 100;
-  // L's diagonal is one, of this matrix n: scale it down.
+  // Divides L's strictly lower part by n, because the diagonal of this matrix is n while L's is 1.
   ComplexMatrix tame = GalleryMatrix("diagonally_dominant", n, dtype_);
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = j + 1; i < n; ++i) tame[i + j * n] /= static_cast<double>(n);
@@ -76,7 +76,7 @@ TEST_P(IterativeSolverTest, NanIsDeliveredNotAccepted) {
   std::vector<Complex> wrong = {NAN, INFINITY};
   if (IsComplex(dtype_)) wrong.insert(wrong.end(), {Complex{0, NAN}, Complex{0, INFINITY}});
   for (const Complex bad : wrong) {
-    // In column 0 of L, row 2.
+    // In column 0 and row 2 of L.
     const ComplexMatrix lu = {1, 0.5, bad, 0, 1, 0.5, 0, 0, 1};
     const Complex x = Solve(lu, 3, Op::kNone, {1, 1, 1}, 0.5)[2];
     EXPECT_FALSE(std::isfinite(x.real()) && std::isfinite(x.imag())) << bad;
@@ -84,7 +84,7 @@ TEST_P(IterativeSolverTest, NanIsDeliveredNotAccepted) {
 }
 
 TEST_P(IterativeSolverTest, ALateChangeIsNotMissed) {
-  // A chain of n steps whose last element changes in the last sweep alone.
+  // A chain of n steps whose last element changes only in the last sweep.
   const int64_t n = 50;
   ComplexMatrix lu(n * n);
   for (int64_t i = 0; i < n; ++i) lu[i + i * n] = 1;

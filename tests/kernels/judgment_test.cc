@@ -1,4 +1,5 @@
-// Which results are warned of: the rule itself, and what dense factors and solves show of a matrix.
+// Tests which results cause warnings: the rule itself, and the doubts about dense factors and
+// solves.
 #include "kernels/numerics/judgment.h"
 
 #include <cmath>
@@ -34,7 +35,7 @@ TEST(JudgmentTest, AConditionNumberCountsUpToItsOrder) {
   EXPECT_FALSE(IsNearlySingular(1e15, DType::kFloat64, 4));
   EXPECT_TRUE(IsNearlySingular(3e15, DType::kFloat64, 4));
   EXPECT_TRUE(IsNearlySingular(1e14, DType::kFloat64, 100));
-  // Random matrices of order 10,000 have condition numbers near 1e8, and good solutions.
+  // Random matrices of order 10,000 have condition numbers near 1e8 and accurate solutions.
   EXPECT_FALSE(IsNearlySingular(1e13, DType::kFloat64, 10000));
   EXPECT_FALSE(IsNearlySingular(1e5, DType::kFloat32, 10000));
   EXPECT_TRUE(IsNearlySingular(NAN, DType::kFloat64, 1));
@@ -62,7 +63,7 @@ TEST(JudgmentTest, AMeasuredErrorDecidesAndGrowthWhereThereIsNone) {
   figures.backward_error = 1e-16;
   figures.finite = false;
   EXPECT_TRUE(JudgeSolution(&factor, figures, delivered).inaccurate);
-  // Without a factor and an error the numbers of X are what there is.
+  // Without a factor and an error, only the elements of X can be checked.
   const std::vector<double> lost = {1, kInfinity};
   delivered.data = reinterpret_cast<const std::byte*>(lost.data());
   EXPECT_TRUE(JudgeSolution(nullptr, {}, delivered).inaccurate);
@@ -87,7 +88,8 @@ TEST(JudgmentTest, ALargeSolutionIsASignal) {
 
 class JudgedSolvesTest : public ::testing::Test {
  protected:
-  // Factors A, and solves for A times ones, which has no part that A's null space could show.
+  // Factors A and solves for the right-hand side A e, with e all ones. The right-hand side has no
+  // component that would reveal A's null space.
   std::pair<FactorSummary, Doubts> Judge(const HostMatrix& a, int64_t n, DType dtype,
                                          EquilibrateMode mode = EquilibrateMode::kAuto) {
     FactorRequest request;
@@ -127,7 +129,7 @@ HostMatrix Hilbert(int64_t n) {
   return a;
 }
 
-// The Laplacian of a path whose edges have these weights by turns: every row sums up to zero.
+// The Laplacian of a path with cyclically repeated weights. Every row sum is zero.
 HostMatrix PathLaplacian(int64_t n) {
   HostMatrix a(n * n);
   for (int64_t i = 0; i + 1 < n; ++i) {
@@ -146,7 +148,7 @@ TEST_F(JudgedSolvesTest, SingularMatricesInAllButRoundingAreSeen) {
     SCOPED_TRACE(k);
     const auto& [a, n] = matrices[k];
     const auto [factor, doubts] = Judge(a, n, DType::kFloat64);
-    if (factor.n == 0) continue;  // An exactly zero pivot, which is an error of the solve.
+    if (factor.n == 0) continue;  // An exactly zero pivot is an error of the solve.
     EXPECT_TRUE(factor.is_nearly_singular()) << factor.condition_signal;
     EXPECT_TRUE(doubts.nearly_singular);
     EXPECT_FALSE(doubts.inaccurate);
@@ -189,7 +191,7 @@ TEST_F(JudgedSolvesTest, GrowthOfPartialPivotingIsNoSmallPivot) {
   const auto [factor, doubts] = Judge(a, kN, DType::kFloat64);
   EXPECT_TRUE(factor.is_poor());
   EXPECT_FALSE(factor.is_nearly_singular());
-  EXPECT_FALSE(doubts.growth);  // since the error was measured
+  EXPECT_FALSE(doubts.growth);  // because the error was measured
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// KLU as a method for sparse matrices: factors and solves, in the memory that is theirs.
+// Tests KLU as a method for sparse matrices: factors and solves in their own memory.
 #include "kernels/host/klu/klu.h"
 
 #include <cmath>
@@ -23,7 +23,7 @@ constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 constexpr double kUnit = 0x1p-53;
 constexpr size_t kAlignment = 64;
 
-// Memory that begins where a device's does.
+// Memory aligned like a device's.
 class Block {
  public:
   explicit Block(size_t bytes) : memory_(bytes + kAlignment, std::byte{0xff}), bytes_(bytes) {}
@@ -98,7 +98,7 @@ TEST_P(KluTest, Solves) {
         for (const int64_t k : {1, 3, 4, 37}) {
           SCOPED_TRACE(::testing::Message() << one.name << " op " << static_cast<int>(op) << " k "
                                             << k << " matched " << factor.analysis.matched);
-          // A pivot may be a thousandth of what it eliminates.
+          // A pivot may be a thousandth of the entries that it eliminates.
           EXPECT_LT(ErrorOf(factor, a.view(), op, k, 0), 1e5 * kUnit);
           EXPECT_LT(ErrorOf(factor, a.view(), op, k, 1), 4 * kUnit);
         }
@@ -129,7 +129,7 @@ TEST_P(KluTest, RefactorsWithThePivotsOfBefore) {
     EXPECT_EQ(summary->interchanges, first.summary.interchanges);
     EXPECT_EQ(summary->counts->lower, first.summary.counts->lower);
     EXPECT_EQ(summary->counts->upper, first.summary.counts->upper);
-    first.block = Block();  // The new factor is whole without it.
+    first.block = Block();  // the new factor does not need the old one
     EXPECT_LT(ErrorOf(second, next.view(), Op::kNone, 3, 1), 4 * kUnit);
     EXPECT_LT(ErrorOf(second, next.view(), Op::kTranspose, 3, 1), 4 * kUnit);
   }
@@ -148,7 +148,8 @@ TEST(KluPivotsTest, LeavesThoseThatDoNotServe) {
     ASSERT_OK_AND_ASSIGN(const auto summary,
                          host::RefactorKlu(first.analysis, of(corner).view(), first.dtype,
                                            first.block.span(), block.span(), workspace.span()));
-    // Of the last the second pivot is zero; which one the others' corner is, the order says.
+    // For corner 1 the second pivot is zero. Which entry is the other pivot depends on the order of
+    // the analysis.
     EXPECT_FALSE(summary && corner == 1);
     EXPECT_FALSE(summary && summary->pivot_growth > host::kMostKluGrowth);
   }
@@ -200,7 +201,7 @@ TEST_P(KluTest, HasTheSameBitsWhateverElseIsSolved) {
   });
   std::vector<std::byte> apart = together;
   ASSERT_OK(SolveWith(factor, Op::kNone, {together.data(), factor.dtype, 900, kColumns, 900}));
-  // Once more factored, each by a thread.
+  // Factors again, then solves each column on its own thread.
   ASSERT_OK(FactorAgain(a.view(), factor));
   std::vector<std::thread> threads;
   std::vector<absl::Status> statuses(kColumns);
@@ -216,7 +217,7 @@ TEST_P(KluTest, HasTheSameBitsWhateverElseIsSolved) {
 }
 
 TEST_P(KluTest, SaysWhatIsSingular) {
-  // The last row is the first one's double.
+  // The last row is twice the first row.
   std::vector<SparseEntry> entries = {{0, 0, 1.0}, {0, 2, 3.0}, {1, 1, 5.0},
                                       {2, 0, 2.0}, {2, 2, 6.0}, {1, 2, 1.0}};
   const PackedSparse a = PackEntries(entries, 3, GetParam());
@@ -252,7 +253,8 @@ TEST_P(KluTest, RefusesWhatWasNotAnalysed) {
               FailsWith(absl::StatusCode::kInvalidArgument, "the analyzed matrix has order"));
 }
 
-// A matrix whose diagonal is no use as pivots, so that the order of the analysis goes.
+// A matrix whose diagonal is unsuitable for pivots, so that KLU deviates from the order of the
+// analysis.
 std::vector<SparseEntry> SmallDiagonal(int64_t m) {
   std::vector<SparseEntry> entries = GridEntries(m, 2);
   for (SparseEntry& entry : entries) {
@@ -302,7 +304,7 @@ TEST(KluMatricesTest, FactorsAndSolves) {
     GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES (ALL TESTS SKIPPED)";
   }
   constexpr int64_t kLargest = kSanitized ? 500 : 2000;
-  constexpr double kHuge = 1e12;  // condition of what may well be singular in float64
+  constexpr double kHuge = 1e12;  // condition number above which float64 may find A singular
   std::map<std::string, int> of_sequence;
   int checked = 0, structural = 0, singular = 0, interchanged = 0;
   for (const RealMatrix& real : RealMatrixIndex()) {
@@ -311,7 +313,7 @@ TEST(KluMatricesTest, FactorsAndSolves) {
     if (sequence && ++of_sequence[real.file.substr(0, real.file.rfind('/'))] > 3) continue;
     SCOPED_TRACE(real.file);
     const absl::StatusOr<std::vector<SparseEntry>> entries = ReadSparseMatrix(real);
-    if (!entries.ok()) continue;  // Not square.
+    if (!entries.ok()) continue;  // not square
     const PackedSparse a = PackEntries(
         *entries, real.n, real.field == "complex" ? DType::kComplex128 : DType::kFloat64);
     ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(a.view(), {}, kNeverStop));
@@ -340,7 +342,8 @@ TEST(KluMatricesTest, FactorsAndSolves) {
 }
 
 TEST(KluTest, RefusesFactorsBeyondItsIndices) {
-  // Of an analysis its counts alone: half as many entries again, in KLU's units, which are int.
+  // An analysis that has only counts. The estimate is 1.5 times as many entries, in KLU's units;
+  // their number must fit in an int.
   for (const DType dtype : {DType::kFloat64, DType::kComplex128}) {
     const double units = 1.5 * (1 + sizeof(int) / static_cast<double>(SizeOf(dtype)));
     Analysis analysis;

@@ -1,5 +1,5 @@
-// The map from the lines of a text to the entries of its matrix: values that go by it give the
-// matrix that the text gives, to the bit.
+// Tests the map from the lines of a text to the entries of its matrix. Values applied through the
+// map must give exactly the matrix of the text.
 #include <complex>
 #include <cstring>
 #include <memory>
@@ -34,7 +34,7 @@ struct Case {
 constexpr const char* kWords[] = {"general", "symmetric", "skew-symmetric", "hermitian"};
 constexpr int kN = 60;
 
-// Entries in no order, each position about four times, in either triangle.
+// Unsorted entries in both triangles, with about four at each position.
 std::vector<Line> RandomLines(const Case& c, uint32_t seed) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<int> index(1, kN / 2);
@@ -66,7 +66,7 @@ std::string Text(const Case& c, const std::vector<Line>& lines) {
   return text;
 }
 
-// By the map's definition.
+// Applies the map by its definition.
 std::vector<Complex> Apply(const LineMap& map, const std::vector<Line>& lines) {
   std::vector<Complex> out(map.shape.elements);
   for (int64_t e = 0; e < map.shape.elements; ++e) {
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"complex", Symmetry::kSkewSymmetric},
                       Case{"complex", Symmetry::kHermitian}));
 
-// By the definition of SeriesResult.entry_digest, evaluated in Python.
+// The expected numbers follow the definition of SeriesResult.entry_digest, evaluated in Python.
 TEST(LineMapReaderTest, DigestsTheLinesInTheirOrder) {
   const auto digest = [](absl::string_view lines) {
     MatrixMarketLimits limits;

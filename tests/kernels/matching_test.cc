@@ -1,5 +1,5 @@
-// The matching of the largest product: against every permutation of small matrices, and by what the
-// scaled matrix is of larger ones.
+// Tests the matching with the largest product: small matrices against every permutation, larger
+// ones by the properties of the scaled matrix.
 #include "kernels/sparse/matching.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kNeverStop = [] { return false; };
 
-// The largest sum of log |a(i, p(i))|; -Inf where every permutation meets a zero.
+// Returns the largest sum of log |a(i, p(i))|, or -Inf if every permutation contains a zero.
 double LargestLogProduct(const ComplexMatrix& a, int64_t n) {
   std::vector<int64_t> p(n);
   std::iota(p.begin(), p.end(), 0);
@@ -28,7 +28,7 @@ double LargestLogProduct(const ComplexMatrix& a, int64_t n) {
   return largest;
 }
 
-// About `density` of the entries, moduli from 1e-3 to 1e3.
+// A matrix with about `density` n^2 entries of modulus 1e-3 to 1e3.
 ComplexMatrix Scattered(int64_t n, double density, uint64_t seed, DType dtype) {
   const HostMatrix chance = RandomMatrix(n, n, seed);
   const HostMatrix size = RandomMatrix(n, n, seed + 1);
@@ -42,7 +42,8 @@ ComplexMatrix Scattered(int64_t n, double density, uint64_t seed, DType dtype) {
   return Rounded(a, dtype);
 }
 
-// |diag| = 1 and |off| <= 1 of the scaled and permuted matrix; the log of the product.
+// Expects |diagonal| = 1 and |off-diagonal| <= 1 in the scaled and permuted matrix. Returns the
+// logarithm of the product.
 double CheckScaled(const ComplexMatrix& a, int64_t n, const Matching& matching) {
   double product = 0;
   std::vector<bool> taken(n);
@@ -98,13 +99,14 @@ TEST_P(MatchingTest, HoldsForEight) {
   EXPECT_NEAR(CheckScaled(a, 8, matching), LargestLogProduct(a, 8), 1e-9);
 }
 
-// Duals that bound every product prove the largest: no permutation is needed.
+// Dual variables that bound every product prove that the product is the largest. The permutations
+// need not be tried.
 TEST_P(MatchingTest, ScalesLargeMatrices) {
   constexpr int64_t kN = 300;
   for (const double density : {0.02, 0.05, 0.5, 1.0}) {
     ComplexMatrix a = Scattered(kN, density, 77, GetParam());
     for (int64_t i = 0; i < kN; ++i)
-      a[i + (i * 7 + 3) % kN * kN] = 0.0078125;  // so that there is one
+      a[i + (i * 7 + 3) % kN * kN] = 0.0078125;  // ensures a perfect matching
     const PackedSparse packed = PackSparse(a, kN, GetParam());
     ASSERT_OK_AND_ASSIGN(const Matching matching,
                          MaximumProductMatching(packed.view(), kNeverStop));
@@ -175,8 +177,8 @@ TEST_F(MatchingTest, Stops) {
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
 }
 
-// Each of the last columns goes with a row of the first ones alone, each of which has as many
-// entries: the steps of one exchange are those of a product.
+// The last columns have entries only in rows that are matched to the first columns, and every
+// column has as many entries. A single search for an exchange therefore takes about kHalf^2 steps.
 TEST_F(MatchingTest, StopsBetweenExchanges) {
   constexpr int32_t kHalf = 700;
   std::vector<SparseEntry> entries;
@@ -184,7 +186,7 @@ TEST_F(MatchingTest, StopsBetweenExchanges) {
     for (int32_t i = 0; i < kHalf; ++i) entries.push_back({i, j, 1.0});
   }
   const PackedSparse a = PackEntries(entries, 2 * kHalf, DType::kFloat64);
-  int asked = 0;  // The first question comes before the assignment begins.
+  int asked = 0;  // The first poll precedes the assignment.
   EXPECT_THAT(MaximumProductMatching(a.view(), [&] { return ++asked == 2; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
   EXPECT_EQ(asked, 2);

@@ -1,4 +1,5 @@
-// What the Matrix Market reader refuses: status code and message of every kind of bad input.
+// Tests the refusals of the Matrix Market reader: status code and message for every kind of bad
+// input.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
 struct BadFile {
   std::string text;
   absl::StatusCode code;
-  const char* message;  // A part of it.
+  const char* message;  // part of the message
 };
 
 std::string Coordinate(const std::string& rest) {
@@ -200,7 +201,7 @@ TEST(MatrixMarketErrorsTest, EachFileGivesItsStatus) {
     EXPECT_EQ(result.status.code(), file.code);
     EXPECT_THAT(std::string(result.status.message()), HasSubstr(file.message));
     EXPECT_LT(result.status.message().size(), 300u);
-    if (file.text.size() > 100000) continue;  // A million pieces of 3 bytes.
+    if (file.text.size() > 100000) continue;  // would be a million pieces of 3 bytes
     MatrixMarketLimits limits;
     limits.segment_bytes = 10;
     EXPECT_EQ(ReadPieces(
@@ -268,14 +269,14 @@ TEST(MatrixMarketErrorsTest, DamagedGzip) {
   wrong_sum[wrong_sum.size() - 6] ^= 1;
   EXPECT_THAT(std::string(ReadWhole(wrong_sum).status.message()), HasSubstr("damaged"));
   std::mt19937 random(1);
-  for (int i = 0; i < 200; ++i) {  // Any flipped bit behind the member's header is noticed.
+  for (int i = 0; i < 200; ++i) {  // any flipped bit after the header must be detected
     std::string damaged = gzip;
     damaged[10 + random() % (gzip.size() - 10)] ^= 1 << random() % 8;
     EXPECT_EQ(ReadWhole(damaged).status.code(), kInvalid);
   }
 }
 
-// What is wrong with the text comes before what is wrong with the stream behind it.
+// An error in the text takes precedence over damage in the gzip stream after it.
 TEST(MatrixMarketErrorsTest, DamagedGzipBehindAFaultyLine) {
   const std::string text = Coordinate("9 9 9\n1 1 1\n1 1 x\n1 1") + RandomMatrixText(9, 9, 1);
   const std::string gzip = Gzip(text);
@@ -297,7 +298,7 @@ TEST(MatrixMarketErrorsTest, GzipThatExpandsTooFar) {
   MatrixMarketLimits limits;
   limits.max_gzip_ratio = 2000;
   EXPECT_TRUE(ReadWhole(bomb, limits, &pool).status.ok());
-  // Up to 1 MiB any ratio will do.
+  // Up to 1 MiB, any ratio is accepted.
   const std::string small = Gzip(Coordinate("1 1 1\n1 1 1\n") + std::string(1000000, '\n'), 9);
   EXPECT_TRUE(ReadWhole(small).status.ok());
 }

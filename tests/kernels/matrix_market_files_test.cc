@@ -1,4 +1,5 @@
-// Real files: $CROUT_MATRICES, or ../shared/matrices beside the source tree. Skips without them.
+// Tests real files in $CROUT_MATRICES, or in ../shared/matrices beside the source tree. Skipped
+// without them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -32,7 +33,7 @@ std::string Bytes(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// The text by zlib's own file interface, gzipped or not.
+// Returns the text, read with zlib's file functions; gzipped or not.
 std::string Text(const fs::path& path) {
   const gzFile file = gzopen(path.c_str(), "rb");
   std::string text;
@@ -42,7 +43,7 @@ std::string Text(const fs::path& path) {
   return text;
 }
 
-// As the index counts them: both triangles, without the zeros that a file stores.
+// Counts nonzeros like the index: both triangles, without stored zeros.
 int64_t Nonzeros(const ReadResult& result) {
   const bool sparse = result.header->coordinate;
   const auto& values = sparse ? result.sparse.value : result.dense;
@@ -106,7 +107,7 @@ TEST_F(MatrixMarketFilesTest, EveryRightHandSide) {
 
 struct Verdict {
   absl::StatusCode code;
-  const char* reason;  // Of a refusal: a part of the message. Else why it is accepted.
+  const char* reason;  // part of the refusal's message, or the reason for acceptance
 };
 
 constexpr auto kOk = absl::StatusCode::kOk;

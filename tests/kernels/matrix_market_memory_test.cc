@@ -1,5 +1,5 @@
-// The reader's law: what it holds at any time, and its tasks on the way, was granted before.
-// Counted where every allocation of this program passes.
+// Tests that the memory of the reader and of its tasks never exceeds the granted memory. All
+// allocations of this program are counted.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -20,10 +20,10 @@ namespace {
 
 using testing::CountedHeap;
 
-// The heap's small things: this test's own, and what a reader costs beside the memory that grows.
+// Small heap allocations of this test and of a reader, apart from the memory that grows.
 constexpr int64_t kSlack = 64 << 10;
 
-// Grants up to a limit.
+// Grants memory up to a limit.
 class CountedGrant final : public MemoryGrant {
  public:
   explicit CountedGrant(size_t limit = SIZE_MAX) : limit_(limit) {}
@@ -73,7 +73,7 @@ enum class Shape {
   kComplexColumn
 };
 
-// Text whose entries take more than itself, or nothing, or lie in one column and out of order.
+// Text whose entries take more memory than the text, or none, or are unsorted in one column.
 std::string Text(Shape shape) {
   constexpr int kLines = 300000;
   std::string lines;
@@ -137,7 +137,7 @@ struct Case {
 
 class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
  public:
-  // Gives the file to a reader in pieces of `piece` bytes.
+  // Passes the file to a reader in pieces of `piece` bytes.
   static absl::Status Read(std::string_view file, size_t piece, MatrixReader* reader) {
     while (!file.empty()) {
       const std::string_view given = file.substr(0, piece);
@@ -151,8 +151,8 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
   }
 
  protected:
-  // Reads the file within a grant of `limit` bytes; without a limit it must succeed, else be
-  // refused. Returns the most that was taken.
+  // Reads the file within a grant of `limit` bytes. Without a limit the file must be accepted,
+  // otherwise refused. Returns the maximum of the granted bytes in use.
   static size_t ReadGranted(std::string_view file, size_t piece, size_t limit,
                             bool map_lines = false) {
     MatrixMarketLimits limits;
@@ -237,7 +237,7 @@ std::vector<Case> Cases() {
 
 INSTANTIATE_TEST_SUITE_P(All, MatrixMarketMemoryTest, ::testing::ValuesIn(Cases()), NameOf);
 
-// 300,000 entries of the format, none in order.
+// 300,000 unsorted entries in the given format.
 std::string BinaryEntries(const EntryFormat& format) {
   std::string bytes(format.bytes(), 0);
   const auto put = [&](int64_t item, int64_t index) {
@@ -285,7 +285,8 @@ TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
             EXPECT_EQ(grant->taken(), 0u);
             if (!refused) most = grant->most();
           }
-          // What arrived, in pieces of which an eighth may be empty, and what it is sorted into.
+          // Memory for the received entries, whose pieces may be an eighth empty, and for the
+          // sorted matrix.
           MatrixMarketHeader header;
           header.field = IsComplex(dtype) ? MatrixMarketHeader::Field::kComplex
                                           : MatrixMarketHeader::Field::kReal;

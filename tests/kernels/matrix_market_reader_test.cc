@@ -1,4 +1,4 @@
-// What the Matrix Market reader accepts, and what it makes of it.
+// Tests the input that the Matrix Market reader accepts, and its results.
 #include "kernels/io/matrix_market_reader.h"
 
 #include <gmock/gmock.h>
@@ -206,7 +206,7 @@ TEST(MatrixMarketReaderTest, HeaderSaysWhatTheFileDeclares) {
   MatrixMarketReader reader({}, nullptr);
   const std::string text = std::string(kReal) + "% c\n3 4 5";
   ASSERT_TRUE(reader.Append(text).ok());
-  EXPECT_FALSE(reader.header().has_value());  // The size line might go on.
+  EXPECT_FALSE(reader.header().has_value());  // the size line might continue
   ASSERT_TRUE(reader.Append(std::string("\n")).ok());
   ASSERT_TRUE(reader.header().has_value());
   EXPECT_EQ(*reader.header(),
@@ -218,7 +218,7 @@ TEST(MatrixMarketReaderTest, AgreesWithTheNaiveReader) {
   const std::string text = RandomMatrixText(200, 20000, 1);
   NaiveMatrix naive = ReadNaively(text);
   EXPECT_EQ(Difference(ReadWhole(text), naive), "");
-  // The comparison sees one bit, one entry more, and one less.
+  // The comparison must detect a change of one bit, an additional entry and a missing entry.
   std::complex<double>& value = naive.entries.begin()->second;
   const std::complex<double> before = value;
   value.real(std::nextafter(value.real(), 10));
@@ -297,7 +297,7 @@ TEST(MatrixMarketReaderTest, MemoryGrowsWithWhatArrived) {
   ASSERT_TRUE(reader.Append(lines).ok());
   EXPECT_GE(reader.memory_bytes(), lines.size());
   EXPECT_LT(reader.memory_bytes(), 10 * lines.size());
-  // Blank lines claim nothing but their text.
+  // Blank lines claim memory only for their text.
   ASSERT_TRUE(reader.Append(std::string(8 << 20, '\n')).ok());
   EXPECT_LT(reader.memory_bytes(), (2 << 20) + 10 * lines.size());
   EXPECT_FALSE(reader.Finish().ok());
@@ -348,7 +348,7 @@ TEST(MatrixMarketReaderTest, ErrorsArriveBeforeTheEnd) {
   EXPECT_FALSE(reader.Append(std::string("no banner\n")).ok());
   MatrixMarketReader late(limits, &pool);
   ASSERT_TRUE(late.Append(std::string(kReal) + "9 9 1000000\n1 1 x\n").ok());
-  // The pool needs a moment; the error must come without Finish.
+  // The pool needs some time. The error must be returned without Finish.
   absl::Status status;
   for (int i = 0; i < 1000000 && status.ok(); ++i) status = late.Append(std::string("1 1 1\n"));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

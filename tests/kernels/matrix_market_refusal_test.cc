@@ -1,5 +1,5 @@
-// Failed allocations on the threads that parse: the reader refuses the text, or reads it whole, and
-// the threads go on.
+// Tests failed allocations on the parsing threads. The reader must refuse the text or read all of
+// it, and the threads must continue to run.
 #include <gtest/gtest.h>
 
 #include <latch>
@@ -13,7 +13,7 @@
 namespace crout {
 namespace {
 
-// Returns when every task scheduled so far has ended: the latch opens when each thread of the pool
+// Returns when every task scheduled so far has ended. The latch opens when each thread of the pool
 // has arrived, and tasks start in order.
 void AwaitScheduledTasks(ThreadPool& pool) {
   const auto latch = std::make_shared<std::latch>(pool.thread_count() + 1);
@@ -36,8 +36,8 @@ TEST(MatrixMarketRefusalTest, OnThreadsThatParse) {
     for (int count = 0; count < kAllocations; ++count) {
       SCOPED_TRACE("allocation " + std::to_string(count));
       testing::RefuseAfter(count, testing::Threads::kOthers);
-      // Between pieces the pool runs its tasks to their end. Otherwise the reader, which helps
-      // while it waits, may parse every segment itself.
+      // The pool finishes its tasks between the pieces. Otherwise the reader, which helps while it
+      // waits, might parse every segment itself.
       const auto next_size = [&] {
         AwaitScheduledTasks(pool);
         return kPiece;

@@ -1,5 +1,5 @@
-// What the Matrix Market tests share: ways of feeding a reader, and a second reader to compare
-// with.
+// Shared parts of the Matrix Market tests: functions that feed a reader, and a second reader for
+// comparison.
 #ifndef CROUT_TESTS_KERNELS_MATRIX_MARKET_TESTING_H_
 #define CROUT_TESTS_KERNELS_MATRIX_MARKET_TESTING_H_
 
@@ -30,21 +30,23 @@ struct ReadResult {
   std::vector<double> dense_imaginary;
 };
 
-// Gives `text` to a reader in pieces; `next_size` says how long each is (at least 1 is used).
+// Passes `text` to a reader in pieces. `next_size` returns the length of each piece; at least 1 is
+// used.
 ReadResult ReadPieces(std::string_view text, const std::function<size_t()>& next_size,
                       const MatrixMarketLimits& limits = {}, ThreadPool* pool = nullptr);
 
-// In one piece.
+// Reads `text` in one piece.
 ReadResult ReadWhole(std::string_view text, const MatrixMarketLimits& limits = {},
                      ThreadPool* pool = nullptr);
 
-// Empty if both results agree bit by bit, the text of the errors included; else what differs.
+// Returns a description of the difference, or an empty string if both results are equal bit by bit,
+// including error messages.
 std::string Difference(const ReadResult& a, const ReadResult& b);
 
 using testing::Gzip;
 
-// What a file means, read slowly by the C library: iostreams, strtod and a map. Shares no code
-// with the reader, and knows well-formed files alone. Stored zeros are entries too.
+// A slow reference reader that uses the C library: iostreams, strtod and a map. It shares no code
+// with the reader and supports only well-formed files. Stored zeros are entries.
 struct NaiveMatrix {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -52,11 +54,12 @@ struct NaiveMatrix {
 };
 NaiveMatrix ReadNaively(const std::string& text);
 
-// Empty if `result` holds the entries of `naive`, all of them and in order; else what differs.
+// Returns a description of the difference, or an empty string if `result` has exactly the entries
+// of `naive`, in order.
 std::string Difference(const ReadResult& result, const NaiveMatrix& naive);
 
-// Text of a random n by n coordinate matrix with comments, blank lines, several spellings of
-// numbers and duplicates among its entries.
+// Returns the text of a random n x n coordinate matrix with comments, blank lines, several number
+// formats and duplicate entries.
 std::string RandomMatrixText(int n, int entries, uint32_t seed);
 
 }  // namespace crout

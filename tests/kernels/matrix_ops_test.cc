@@ -1,5 +1,5 @@
-// The host's building blocks against their definitions, below and above the size that takes all
-// cores.
+// Tests the host's building blocks against their definitions, below and above the size that uses
+// all cores.
 #include "kernels/matrix_ops.h"
 
 #include <algorithm>
@@ -73,7 +73,7 @@ TEST_F(MatrixOpsTest, NormsAreIndependentOfLayoutAndSize) {
   }
 }
 
-// The sums of such lines, or of so many, do not fit into the memory that there is for them.
+// The sums of such long lines, or of so many lines, do not fit into the memory reserved for them.
 TEST_F(MatrixOpsTest, NormsOfLongAndOfManyLines) {
   constexpr int64_t kLong = 300000;
   for (const auto& [rows, cols] : {std::pair(kLong, int64_t{3}), {int64_t{3}, kLong}}) {
@@ -102,7 +102,7 @@ TEST_F(MatrixOpsTest, NormsOfLongAndOfManyLines) {
   }
 }
 
-// To the last bit: a series compares the largest of B with that of a residual.
+// Equal bit by bit, because a series compares the largest entry of B with that of a residual.
 TEST_F(MatrixOpsTest, TheLargestOfAColumnIsTheLargestOfItsMatrix) {
   std::vector<std::complex<double>> entries = RandomComplex(300, 1, 3);
   for (std::complex<double>& entry : entries) {
@@ -165,7 +165,8 @@ TEST_F(MatrixOpsTest, ScalesOfZeroLinesAndExtremes) {
   for (const double v : {row[0], row[1], col[0], col[1]}) EXPECT_TRUE(std::isnormal(v));
 }
 
-// Shares of several cores: none lacks, none is written beyond its end.
+// Sizes that are divided among several cores. Every byte must be copied, and none beyond the end
+// written.
 TEST_F(MatrixOpsTest, CopiesBytesOfAnyNumber) {
   constexpr size_t kWideBytes = size_t{8} << 20;
   for (const size_t bytes : {size_t{0}, size_t{1}, kWideBytes - 1, kWideBytes, kWideBytes + 13}) {
@@ -192,7 +193,7 @@ TEST_F(MatrixOpsTest, CopyScaledInPlaceAndConverted) {
   EXPECT_EQ(a, expected);
 }
 
-// The last ones take several tiles of A, or of X.
+// The last sizes take several tiles of A or of X.
 TEST_F(MatrixOpsTest, ResidualAndAbsProductByDefinition) {
   const std::pair<int64_t, int64_t> sizes[] = {{1, 3}, {3, 3}, {70, 3}, {70, 2100}, {2100, 2}};
   for (const auto& [n, nrhs] : sizes) {
@@ -226,7 +227,7 @@ TEST_F(MatrixOpsTest, ResidualAndAbsProductByDefinition) {
 TEST_F(MatrixOpsTest, MultiplyWithinALargerMatrix) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int64_t k : {0, 1, 40, 700}) {
-      // [A11 A12; A21 A22], A11 of order k, A22 of order 3: A22 - A21 A12.
+      // [A11 A12; A21 A22] with A11 of order k and A22 of order 3. Computes A22 - A21 A12.
       const int64_t n = k + 3;
       const HostMatrix a = Rounded(RandomMatrix(n, n, 1), dtype);
       std::vector<std::byte> stored = Packed(a, n, n, dtype);
@@ -259,7 +260,7 @@ TEST_F(MatrixOpsTest, MultiplyTakesFactorsAndTransposes) {
       const auto a =
           op == Op::kNone ? RandomComplex(kRows, kInner, 1) : RandomComplex(kInner, kRows, 1);
       const auto b = RandomComplex(kInner, cols, 2);
-      // With the addend 0 what is there does not matter.
+      // With beta = 0 the previous content of C is ignored.
       for (const double beta : {0.0, -2.0}) {
         auto c = RandomComplex(kRows, cols, 3);
         auto expected = c;
@@ -290,7 +291,7 @@ TEST_F(MatrixOpsTest, MultiplyTakesFactorsAndTransposes) {
 
 TEST_F(MatrixOpsTest, ValuesAreSummedInOrderOnOneCoreAndOnAll) {
   for (const int64_t elements : {int64_t{0}, int64_t{5}, int64_t{1} << 20}) {
-    // Element e: e % 3 values, the last of them from across the diagonal.
+    // Element e has e % 3 values. The last of them is mirrored.
     ValueMapShape shape;
     shape.elements = elements;
     shape.mirror_sign = -1;
@@ -407,13 +408,13 @@ TEST_F(MatrixOpsTest, ComponentwiseErrorByDefinition) {
   HostMatrix w = {1, 8, 0, 1};
   ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 2), View(w, 2, 2)));
   EXPECT_EQ(report_.residual.componentwise_error, 0.5);
-  // Of a component near underflow only gerfs' guard is left.
+  // For a component near underflow only the guard of gerfs has an effect.
   r = {0, 1e-310};
   w = {1, 1e-305};
   ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 1), View(w, 2, 1)));
   const double safe1 = 3 * 0x1p-1022;
   EXPECT_EQ(report_.residual.componentwise_error, (1e-310 + safe1) / (1e-305 + safe1));
-  // Nothing is left to guard where there is no residual.
+  // No guard is added to a zero residual.
   r = {0, 0};
   ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 1), View(w, 2, 1)));
   EXPECT_EQ(report_.residual.componentwise_error, 0);
@@ -452,12 +453,12 @@ TEST_F(MatrixOpsTest, WideRangeResidualIsTheOrdinaryOneOfASmallerSystem) {
   }
 }
 
-// Beside a row near the end of the range the others keep their own errors.
+// A row near the end of the range must not hide the errors of other rows.
 TEST_F(MatrixOpsTest, WideRangeResidualOfRowsFarApart) {
   for (const double small : {1e-200, 1e-290}) {
     HostMatrix a = {1e308, 0, 0, small};
     HostMatrix x = {1, 1};
-    HostMatrix b = {1e308, 2 * small};  // for which the second of x is wrong
+    HostMatrix b = {1e308, 2 * small};  // the second element of x is wrong
     HostMatrix r(2);
     ASSERT_OK(ops_.WideRangeResidual(AsAny(View(a, 2, 2)), Op::kNone, View(x, 2, 1), View(b, 2, 1),
                                      View(r, 2, 1)));

@@ -1,5 +1,5 @@
-// The Maxwell problem of the paper: its sizes, that its solutions converge to the field they are
-// of, and what the multifrontal method makes of it.
+// Tests the Maxwell problem of the paper: its sizes, the convergence of its solutions to the exact
+// field, and the multifrontal method applied to it.
 #include "tests/support/maxwell.h"
 
 #include <cmath>
@@ -19,11 +19,11 @@ constexpr auto kNeverStop = [] { return false; };
 
 struct Solved {
   std::vector<std::complex<double>> x;
-  double error = 0;  // backward, normwise, of x
+  double error = 0;  // normwise backward error of x
   NumericSummary summary;
 };
 
-// By the multifrontal method and one refinement.
+// Solves with the multifrontal method and one refinement step.
 template <class T>
 Solved Solve(const MaxwellTorus& torus) {
   const PackedSparse packed = PackEntries(torus.Entries(), torus.n(), kDTypeOf<T>);
@@ -97,7 +97,7 @@ TEST(MaxwellTest, TheErrorFallsAsTheWidthOfCells) {
   for (int r = 2; r <= (kSanitized ? 2 : 3); ++r) {
     const MaxwellTorus torus(r, kOmega);
     const double error = torus.ErrorOf(Solve<double>(torus).x);
-    // Coarse cells cut the ring's corners, too.
+    // Coarse cells also cut the corners of the ring.
     EXPECT_GT(before / error, 1.9) << "r = " << r << ", error " << error;
     EXPECT_LT(before / error, 3) << "r = " << r << ", error " << error;
     before = error;

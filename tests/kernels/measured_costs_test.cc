@@ -1,5 +1,5 @@
-// What a device's methods cost beside their tables: measured by a clock of the test's, kept in
-// files that may hold anything.
+// Tests the measured costs of a device's methods relative to their tables. A test clock measures
+// them. The files that store them may have any content.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64};
 
 double Table(int64_t n) { return 1e-6 * static_cast<double>(n); }
 
-// Takes what it is told to, by the test's clock.
+// The clock of the test, advanced by the methods.
 struct Clock {
   double now = 100;
 };
@@ -83,7 +83,7 @@ class TimedSolver final : public TriangularSolver {
   const SecondsOf seconds_;
 };
 
-// The host's memory and operations, with methods of the test's.
+// The host's memory and operations with methods of the test.
 class TimedDevice final : public Device {
  public:
   class Context final : public ExecutionContext {
@@ -148,7 +148,7 @@ TEST(MeasureCostsTest, RatiosAreOfWhatWasMeasured) {
     EXPECT_EQ(ratios.Of("absent", DType::kFloat32, n), 1);
   }
   EXPECT_NEAR(ratios.Of("fast", DType::kFloat64, 64), 4, 1e-6);
-  EXPECT_NEAR(ratios.Of("fast", DType::kFloat64, 90), 1, 0.03);  // half way, by a power law
+  EXPECT_NEAR(ratios.Of("fast", DType::kFloat64, 90), 1, 0.03);  // interpolated by a power law
   EXPECT_NEAR(ratios.Of("fast", DType::kFloat64, 1000), 0.25, 1e-6);
 }
 
@@ -167,7 +167,8 @@ TEST(MeasureCostsTest, AutoAndEstimatesFollowThem) {
   }
 }
 
-// Two unlike devices with one table: predictions tell them apart, which placement goes by.
+// Two different devices with the same table. Their predictions differ, which the placement of jobs
+// depends on.
 TEST(MeasureCostsTest, UnlikeDevicesPredictUnlikeTimes) {
   double predicted[2];
   for (const int which : {0, 1}) {
@@ -243,11 +244,12 @@ TEST(CostRatiosTest, AnythingElseIsRefused) {
   EXPECT_FALSE(CostRatios::Parse(std::string(CostRatios::kMaxTextBytes + 1, 'a'), key).ok());
 }
 
-// With a checksum that is right, as whoever can write the file can make it.
+// The checksum is correct, because anyone who can write the file can compute it.
 TEST(CostRatiosTest, LinesThatNobodyWritesAreRefused) {
   const auto with_line = [](const std::string& line) {
     CostRatios none;
-    std::string text = none.Serialize("key\n" + line);  // the key's second line is a ratio's
+    // The second line of the key becomes a ratio.
+    std::string text = none.Serialize("key\n" + line);
     return text;
   };
   for (const char* line : {"getrf f64 256 1.5", "getrf c64 256 1.5", "getrf c128 256 1.5"}) {
@@ -313,13 +315,13 @@ TEST_F(KeptCostsTest, MeasuredOnce) {
   struct stat about;
   ASSERT_EQ(stat(path.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
-  // Nothing but the file is left.
+  // Only the file remains.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_ / "a/b"),
                           std::filesystem::directory_iterator()),
             1);
 }
 
-// To the last bit: `auto` may not choose otherwise at the second start.
+// Equal bit by bit: `auto` must make the same choices after the second start.
 TEST_F(KeptCostsTest, TheFirstStartGoesByWhatIsRead) {
   const auto keep = [this] {
     return KeepCosts(Path(), "key", []() -> absl::StatusOr<CostRatios> {
@@ -365,8 +367,8 @@ TEST_F(KeptCostsTest, WhereNothingCanBeKeptItIsMeasuredAgain) {
     }
     EXPECT_EQ(measured_, 2) << path;
   }
-  EXPECT_THAT(Keep(Path("fifo")).report,
-              HasSubstr("is not a regular file"));  // without waiting for it
+  // Must not wait for the FIFO.
+  EXPECT_THAT(Keep(Path("fifo")).report, HasSubstr("is not a regular file"));
 }
 
 TEST_F(KeptCostsTest, LinksAreNotFollowed) {

@@ -1,5 +1,5 @@
-// On any device (device_under_test.h): factors in lower precision than their matrix, and solves
-// that are corrected to the accuracy of the right-hand side.
+// Tests factors in a lower precision than their matrix, and solves corrected to the accuracy of the
+// right-hand side, on any device (device_under_test.h).
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -30,7 +30,7 @@ const double kAccuracy = std::sqrt(static_cast<double>(kN)) * 0x1p-53;
 
 class MixedPrecisionTest : public OnDeviceUnderTest<JobRunner> {
  protected:
-  // Of a matrix in float64, or complex128.
+  // Plans for a matrix in float64 or complex128.
   absl::StatusOr<MixedPlan> Plan(FactorRequest request,
                                  std::optional<int64_t> nonzeros = std::nullopt) {
     const PackedMatrix shape{nullptr, request.matrix_dtype, request.layout, kN, kN};
@@ -80,7 +80,7 @@ class MixedPrecisionTest : public OnDeviceUnderTest<JobRunner> {
   }
 };
 
-// Another solver, of which it tells by which tolerance it was asked last.
+// Wraps a solver and stores the tolerance of its last call.
 class AskedSolver final : public TriangularSolver {
  public:
   explicit AskedSolver(const TriangularSolver& inner) : inner_(inner) {}
@@ -108,7 +108,7 @@ class AskedSolver final : public TriangularSolver {
   mutable double tolerance_ = -1;  // tests solve one after the other
 };
 
-// A = B + i C of the given condition, about.
+// A = B + i C with approximately the given condition number.
 ComplexMatrix ComplexWithCondition(double condition) {
   const HostMatrix real = WithCondition(kN, condition, 3);
   ComplexMatrix a(real.size());
@@ -177,7 +177,7 @@ TEST_F(MixedPrecisionTest, SolvesComplexSystems) {
 }
 
 TEST_F(MixedPrecisionTest, SolvesWithEquilibratedFactors) {
-  // Rows beyond float32's range, which scaling brings into it.
+  // The rows are outside float32's range. Scaling brings them into it.
   HostMatrix a = WithCondition(kN, 1e3, 3);
   for (int64_t j = 0; j < kN; ++j) {
     for (int64_t i = 0; i < kN; ++i) a[i + j * kN] *= i % 2 == 0 ? 0x1p140 : 0x1p-140;
@@ -214,7 +214,7 @@ TEST_F(MixedPrecisionTest, SolvesWithTheKeptSparseMatrix) {
   ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 100, &x));
   EXPECT_FALSE(solved.doubts.inaccurate);
   EXPECT_LE(BackwardError(a, kN, Op::kNone, x, b, kNrhs), 2 * kAccuracy);
-  // And the wider factor is of the same matrix.
+  // The float64 factor is of the same matrix.
   ASSERT_OK_AND_ASSIGN(const Factorization wide, Widen(runner_->context(), plan, std::move(factor),
                                                        PrecisionFallback::kStagnation,
                                                        JobRunner::NeverStop(), runner_->timings()));
@@ -262,8 +262,8 @@ TEST_F(MixedPrecisionTest, StagnationTakesTheWiderFactor) {
   }
 }
 
-// What the solver would take pains with is corrected anyway, unless the factor is as precise as X
-// is to be, or the answers of the error bound's solves are taken as they are.
+// A solver may skip extra accuracy because its results are corrected anyway. It must not if the
+// factor is as precise as X, or if the error bound uses its results uncorrected.
 TEST_F(MixedPrecisionTest, SolversMayLeaveOutWhatIsCorrected) {
   const HostMatrix a = WithCondition(kN, 1e4, 3);
   const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
@@ -291,7 +291,7 @@ TEST_F(MixedPrecisionTest, SolversMayLeaveOutWhatIsCorrected) {
 }
 
 TEST_F(MixedPrecisionTest, WhatIsSingularInFloat32IsFactoredInFloat64) {
-  // The second row is the first, but for what float32 rounds away.
+  // The second row equals the first row except for a term that float32 rounds away.
   HostMatrix a(kN * kN);
   for (int64_t j = 0; j < kN; ++j) a[j + j * kN] = 1;
   a[0 + 1 * kN] = a[1 + 0 * kN] = 1;

@@ -1,5 +1,5 @@
-// The multifrontal method of the device under test on the shared real matrices: every square one,
-// pivots postponed where they are too small, once refined.
+// Tests the multifrontal method of the device under test on every square shared real matrix, with
+// too small pivots postponed and one refinement step.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -21,13 +21,13 @@ namespace crout::testing {
 namespace {
 
 constexpr int64_t kLargest = kSanitized ? 500 : 20000;
-constexpr double kHuge = 1e12;  // condition of what may well be singular in float64
+constexpr double kHuge = 1e12;  // condition number above which float64 may find A singular
 
-// Of one matrix.
+// The result for one matrix.
 struct Outcome {
-  double error = 0;  // backward, normwise, after one refinement
+  double error = 0;  // normwise backward error after one refinement
   Factor factor;
-  int rounds = 0;  // of postponing
+  int rounds = 0;  // number of postponement rounds
 };
 
 class MultifrontalMatricesTest : public OnDeviceUnderTest<MultifrontalRunner> {
@@ -74,7 +74,7 @@ class MultifrontalMatricesTest : public OnDeviceUnderTest<MultifrontalRunner> {
     return absl::OkStatus();
   }
 
-  // b - A x.
+  // Returns b - A x.
   template <class T>
   static std::vector<T> Less(const SparseView<T>& a, std::vector<T> b, const std::vector<T>& x) {
     for (int64_t i = 0; i < a.n; ++i) {
@@ -106,7 +106,7 @@ TEST_F(MultifrontalMatricesTest, FactorsAndSolves) {
     if (sequence && ++of_sequence[real.file.substr(0, real.file.rfind('/'))] > 3) continue;
     SCOPED_TRACE(real.file);
     const absl::StatusOr<std::vector<SparseEntry>> entries = ReadSparseMatrix(real);
-    if (!entries.ok()) continue;  // Not square.
+    if (!entries.ok()) continue;  // not square
     const bool complex = real.field == "complex";
     const PackedSparse a =
         PackEntries(*entries, real.n, complex ? DType::kComplex128 : DType::kFloat64);

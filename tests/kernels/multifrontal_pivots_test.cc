@@ -1,4 +1,4 @@
-// Matrices whose fronts lack acceptable pivots: zeros or small numbers on the diagonal, and entries
+// Tests matrices whose fronts lack acceptable pivots: zero or small diagonal entries, and entries
 // of very different size.
 #include <algorithm>
 #include <cmath>
@@ -20,8 +20,8 @@ namespace {
 
 using Entries = std::vector<SparseEntry>;
 
-// `diagonal`, and to the right and down `sign` times -1 of what is to the left and up: on a grid of
-// m x m points.
+// A grid of m x m points with this diagonal. Right and lower neighbours are coupled by -1, left and
+// upper ones by -`sign`.
 Entries GridOf(int32_t m, std::complex<double> diagonal, double sign) {
   Entries entries;
   for (int32_t v = 0; v < m * m; ++v) {
@@ -35,8 +35,8 @@ Entries GridOf(int32_t m, std::complex<double> diagonal, double sign) {
   return entries;
 }
 
-// Modified nodal analysis of a connected network: conductances from 10^least to 100, controlled
-// sources, few resistors to ground, and voltage sources, whose diagonal is zero.
+// Modified nodal analysis of a connected network with conductances from 10^least to 100, controlled
+// sources, a few resistors to ground, and voltage sources, whose diagonal is zero.
 Entries Network(int32_t nodes, int32_t sources, double least, uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto uniform = [&](double low, double high) {
@@ -56,7 +56,7 @@ Entries Network(int32_t nodes, int32_t sources, double least, uint64_t seed) {
     if (i % 4 == 0) entries.push_back({below(nodes), below(nodes), uniform(1e-6, 1)});
   }
   for (int32_t s = 0; s < sources; ++s) {
-    const int32_t plus = 1 + s * ((nodes - 1) / sources);  // no loops: minus comes before it
+    const int32_t plus = 1 + s * ((nodes - 1) / sources);  // no loops: minus < plus
     const int32_t minus = below(plus);
     const int32_t k = nodes + s;
     entries.insert(entries.end(),
@@ -65,7 +65,7 @@ Entries Network(int32_t nodes, int32_t sources, double least, uint64_t seed) {
   return entries;
 }
 
-// A random upper triangle whose rows and columns are exchanged at random.
+// A random upper triangular matrix with randomly permuted rows and columns.
 Entries PermutedTriangle(int32_t n, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<int32_t> rows(n), columns(n);
@@ -93,7 +93,7 @@ Entries BandedWithoutDiagonal(int32_t n, int32_t width) {
   return entries;
 }
 
-// Kkt's with a small block of variables.
+// Kkt() with a small block of variables.
 Entries SaddlePoint(int32_t variables) {
   Entries entries = Kkt(variables).entries;
   for (SparseEntry& entry : entries) {
@@ -102,7 +102,7 @@ Entries SaddlePoint(int32_t variables) {
   return entries;
 }
 
-// Rows and columns times powers of i, which change no modulus.
+// Multiplies rows and columns by powers of i, which preserves the moduli.
 Entries Turned(Entries entries) {
   constexpr std::complex<double> kPowers[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
   for (SparseEntry& entry : entries) {
@@ -147,14 +147,14 @@ std::vector<SparseCase> UnstableCases() {
 class MultifrontalPivotsTest
     : public OnDeviceUnderTest<MultifrontalRunner, ::testing::TestWithParam<DType>> {
  protected:
-  // Factors by an analysis with delays where the first one's pivots are not acceptable.
+  // Factors with delayed pivots if the pivots of the first analysis are not acceptable.
   absl::StatusOr<Factor> MakeStable(const AnySparse& a, const AnalysisOptions& options) {
     Factor factor;
     factor.dtype = a.dtype;
     CROUT_ASSIGN_OR_RETURN(factor.analysis, Analyze(a, options, kNeverStop));
     CROUT_ASSIGN_OR_RETURN(factor.summary, runner_->Again(a, factor, kNeverStop, &postponable_));
     delayed_ = false;
-    for (int round = 0; round < 2 && NeedsDelays(factor); ++round) {  // as jobs do
+    for (int round = 0; round < 2 && NeedsDelays(factor); ++round) {  // like jobs
       delayed_ = true;
       CROUT_ASSIGN_OR_RETURN(factor.analysis,
                              DelayPivots(factor.analysis, a, a.dtype, options, kNeverStop));
@@ -163,7 +163,7 @@ class MultifrontalPivotsTest
     return factor;
   }
 
-  // The largest modulus in L21 of any front.
+  // Returns the largest modulus in L21 of any front.
   static double LargestBelow(const Factor& factor) {
     double largest = 0;
     DispatchDType(factor.dtype, [&](auto tag) {
@@ -184,7 +184,7 @@ class MultifrontalPivotsTest
     return !postponable_.empty() && IsUnstable(factor.summary);
   }
 
-  std::vector<int32_t> postponable_;  // of the last factorization
+  std::vector<int32_t> postponable_;  // by the last factorization
   bool delayed_ = false;
 };
 
@@ -196,7 +196,8 @@ TEST_P(MultifrontalPivotsTest, LeavesNoUnacceptablePivot) {
         PackEntries(IsComplex(GetParam()) ? Turned(one.entries) : one.entries, one.n, GetParam());
     for (const MatchingMode matching : {MatchingMode::kAuto, MatchingMode::kOff}) {
       SCOPED_TRACE(::testing::Message() << one.name << " matching " << static_cast<int>(matching));
-      // Singular to float32, and to float64 where nothing damps.
+      // These cases are singular in float32. The damped ones are also singular in real types, which
+      // drop the damping.
       const bool is_wide = one.name.starts_with("wide") || one.name.starts_with("saddle");
       if (is_wide && roundoff > 1e-10) continue;
       if (one.name.starts_with("damped") && (roundoff > 1e-10 || !IsComplex(GetParam()))) continue;
@@ -215,7 +216,8 @@ TEST_P(MultifrontalPivotsTest, LeavesNoUnacceptablePivot) {
   EXPECT_GT(delayed, 10);
 }
 
-// Of the matrix with eigenvalues 4 - k^2 - 2 cos(pi i / (m + 1)) - 2 cos(pi j / (m + 1)).
+// The matrix has the eigenvalues
+// 4 - k^2 - 2 cos(pi i / (m + 1)) - 2 cos(pi j / (m + 1)).
 TEST_P(MultifrontalPivotsTest, GivesHelmholtzsDeterminant) {
   constexpr int32_t kM = 40;
   const double diagonal = -1e-3;
@@ -240,7 +242,7 @@ TEST_P(MultifrontalPivotsTest, GivesHelmholtzsDeterminant) {
   }
 }
 
-// Rows that are kept are no pivots, and columns are not delayed into their front.
+// Kept rows are no pivots, and columns are not delayed into their front.
 TEST_P(MultifrontalPivotsTest, DelaysWithinWhatIsEliminated) {
   constexpr int32_t kM = 20;
   const PackedSparse a = PackEntries(GridOf(kM, 1e-5, -1), kM * kM, GetParam());

@@ -1,4 +1,4 @@
-// The multifrontal method on the device under test: factors and solves of all types, against
+// Tests the multifrontal method on the device under test: factors and solves of all types, against
 // products.
 #include <algorithm>
 #include <atomic>
@@ -26,10 +26,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 class MultifrontalTest
     : public OnDeviceUnderTest<MultifrontalRunner, ::testing::TestWithParam<DType>> {
  protected:
-  // Of a solve that is not refined; growth may cost some digits.
+  // For a solve without refinement. Growth may cost some digits.
   static double Tolerance(DType dtype) { return 1000 * UnitRoundoff(dtype); }
 
-  // S x2 = b2 - A21 A11^-1 b1: of the whole system the last unknowns.
+  // Compares S x2 = b2 - A21 A11^-1 b1 with the last unknowns of a solve with the whole system.
   void ExpectSchurComplement(const PackedSparse& a, const std::vector<int32_t>& keep) {
     const auto kept = static_cast<int64_t>(keep.size());
     AnalysisOptions options;
@@ -44,7 +44,7 @@ class MultifrontalTest
                            analysis.row_order.begin() + analysis.first_position[last]));
     DispatchDType(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      // Of b = e_k for an unknown k that is kept, S x2 = e_k.
+      // For b = e_k with a kept unknown k, S x2 = e_k.
       const MatrixView<const T> s = FrontAt<const T>(analysis, factor.block.data(), last).panel;
       ASSERT_EQ(s.rows, kept);
       for (const int64_t k : {int64_t{0}, int64_t{13}, kept - 1}) {
@@ -164,7 +164,7 @@ TEST_P(MultifrontalTest, KnowsTheDeterminant) {
   constexpr int64_t kN = 9;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const PackedSparse a = OfType(EntriesOf(RandomSparse(kN, 0.4, seed), kN), kN, GetParam());
-    // Against elimination of the dense form in long double.
+    // Compared with elimination of the dense form in long double.
     std::vector<std::complex<long double>> dense(kN * kN);
     DispatchDType(GetParam(), [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -207,8 +207,8 @@ TEST_P(MultifrontalTest, LeavesSchurComplements) {
   ExpectSchurComplement(OfType(GridEntries(9, 3), kN, GetParam()), keep);
 }
 
-// A factor with kept unknowns takes their Schur complement for the identity: with
-// b = op(A) x - (0, op(S) x2 - x2) its solve gives x.
+// A factor with kept unknowns treats their Schur complement as the identity. Its solve for the
+// right-hand side b = op(A) x - (0, op(S) x2 - x2) therefore gives x.
 TEST_P(MultifrontalTest, SolvesBesideKeptUnknowns) {
   constexpr int64_t kM = 9;
   constexpr int64_t kN = kM * kM * kM;
@@ -228,7 +228,7 @@ TEST_P(MultifrontalTest, SolvesBesideKeptUnknowns) {
               FrontAt<const T>(analysis, factor.block.data(), analysis.fronts() - 1).panel;
           const SparseView<T> view = a.view().As<T>();
           std::vector<T> b(kN * columns);
-          // Column j of x is full of j + 1.
+          // Every element of column j of x is j + 1.
           for (int64_t j = 0; j < columns; ++j) {
             const auto x = static_cast<T>(j + 1.0);
             T* const of_j = b.data() + j * kN;
@@ -255,7 +255,7 @@ TEST_P(MultifrontalTest, SolvesBesideKeptUnknowns) {
   }
 }
 
-// A front of 600 columns with a border of 400, and one of 1000 without.
+// A front of 600 columns with a border of 400, and a front of 1000 columns without a border.
 TEST_P(MultifrontalTest, FactorsLargeFronts) {
   constexpr int64_t kN = 1000;
   const PackedSparse a = OfType(EntriesOf(RandomMatrix(kN, kN, 5), kN), kN, GetParam());
@@ -305,7 +305,8 @@ TEST_F(MultifrontalTest, FactorsInLowerPrecision) {
 }
 
 TEST_F(MultifrontalTest, CountsNegativePivots) {
-  // A Laplacian less a shift: as many eigenvalues are below zero as are below the shift.
+  // A Laplacian minus a shift. The number of negative pivots is the number of eigenvalues below the
+  // shift.
   constexpr int64_t kM = 12;
   for (const double shift : {0.0, 1.23, 4.567}) {
     std::vector<SparseEntry> entries;
@@ -341,7 +342,7 @@ TEST_F(MultifrontalTest, CountsNegativePivots) {
 }
 
 TEST_F(MultifrontalTest, PerturbsPivotsThatStayTooSmall) {
-  // Without matching the zeros of the diagonal meet fronts of one column.
+  // Without matching, the zeros on the diagonal are in fronts of one column.
   std::vector<SparseEntry> entries;
   constexpr int32_t kN = 60;
   for (int32_t i = 0; i < kN; ++i) {
@@ -369,7 +370,7 @@ TEST_F(MultifrontalTest, PerturbsAPivotThatNoRowOfItsFrontHas) {
   const PackedSparse grid = PackEntries(entries, 900, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(Factor factor, runner_->Make(grid.view(), DType::kFloat64, options));
   EXPECT_EQ(factor.summary.perturbed_pivots, 0);
-  // Zeros on the diagonal of leaves of one column.
+  // Sets diagonal entries of leaves with one column to zero.
   const Analysis& analysis = factor.analysis;
   std::set<int32_t> zeros;
   for (int64_t f = 0; f < analysis.fronts() && zeros.size() < 3; ++f) {
@@ -388,7 +389,7 @@ TEST_F(MultifrontalTest, PerturbsAPivotThatNoRowOfItsFrontHas) {
   EXPECT_GT(factor.summary.pivot_growth, 1e3);
   EXPECT_LT(runner_->ErrorOf(factor, a.view(), Op::kNone, 1, 4), 4e-16);
 
-  // Their parents have rows enough.
+  // The parents of these leaves have enough rows.
   std::vector<int32_t> postponable;
   ASSERT_OK(runner_->Again(a.view(), factor, kNeverStop, &postponable));
   ASSERT_EQ(postponable.size(), 3u);
@@ -412,7 +413,7 @@ TEST_F(MultifrontalTest, PerturbsAPivotThatNoRowOfItsFrontHas) {
   for (const Op op : kOps) {
     EXPECT_LT(runner_->ErrorOf(better, a.view(), op, 2, 1), 4e-16);
   }
-  // What is no factor's.
+  // Arguments that do not belong to a factor.
   ASSERT_OK(runner_->Again(a.view(), factor, kNeverStop, &postponable));
   read_interchanges(factor);
   EXPECT_FALSE(Postpone(factor.analysis, grid.view(), std::vector<int32_t>{900}, interchanges,
@@ -429,7 +430,7 @@ TEST_F(MultifrontalTest, RaisesPivotsOfLargeFronts) {
   constexpr int32_t kZero = 650;
   std::vector<SparseEntry> entries = EntriesOf(RandomMatrix(kN, kN, 3), kN);
   for (SparseEntry& entry : entries) {
-    if (entry.column == kZero) entry.value = 0;  // and stored
+    if (entry.column == kZero) entry.value = 0;  // stored zeros
   }
   AnalysisOptions options;
   options.matching = MatchingMode::kOff;
@@ -444,7 +445,7 @@ TEST_F(MultifrontalTest, RaisesPivotsOfLargeFronts) {
   EXPECT_LT(factor.summary.pivot_growth, 1e3);
 }
 
-// Between the factors and the interchanges may be a gap.
+// There may be a gap between the factors and the interchanges.
 bool SameBits(const Factor& one, const Factor& other) {
   const MultifrontalLayout layout(one.analysis, one.dtype);
   const size_t end = one.analysis.factor_entries() * SizeOf(one.dtype);
@@ -463,8 +464,9 @@ TEST_P(MultifrontalTest, GivesTheSameBitsAgain) {
   }
 }
 
-// Trees of many small fronts, where whole levels may be done at once: a chain of more levels than
-// that, a star of more children than are looked up at once, and both with fronts of other sizes.
+// Trees of many small fronts, for which whole levels may be processed at once: a chain with more
+// levels than that, a star with more children than are looked up at once, and both combined with
+// fronts of other sizes.
 std::vector<SparseCase> CasesOfSmallFronts() {
   std::vector<SparseEntry> chain, star;
   constexpr int32_t kLength = 1200;
@@ -489,7 +491,7 @@ std::vector<SparseCase> CasesOfSmallFronts() {
     for (int32_t j = kLeaves; j < i; ++j) couple(star, i, j);
     star.push_back({i, i, 200.0});
   }
-  // The chain hangs at the star, and so does a grid.
+  // The chain and a grid are attached to the star.
   std::vector<SparseEntry> mixed = star;
   const auto add = [&](const std::vector<SparseEntry>& entries, int32_t first) {
     for (const SparseEntry& entry : entries) {
@@ -507,7 +509,7 @@ std::vector<SparseCase> CasesOfSmallFronts() {
 
 TEST_P(MultifrontalTest, FactorsManySmallFronts) {
   AnalysisOptions options;
-  options.ordering = OrderingMode::kNatural;  // the chain stays one, and the hub last
+  options.ordering = OrderingMode::kNatural;  // preserves the chain and orders the hub last
   for (const SparseCase& one : CasesOfSmallFronts()) {
     SCOPED_TRACE(one.name);
     const PackedSparse a = OfType(one.entries, one.n, GetParam());
@@ -529,7 +531,7 @@ TEST_P(MultifrontalTest, FactorsManySmallFronts) {
         EXPECT_LT(runner_->ErrorOf(factor, a.view(), op, k, 2), Tolerance(GetParam()));
       }
     }
-    // On GPUs complex128 has no small fronts.
+    // complex128 has no small fronts on GPUs, so a few rounds are enough.
     const int rounds = GetParam() == DType::kComplex128 ? 5 : 100;
     Factor again = factor;
     for (int round = 0; round < rounds; ++round) {
@@ -559,7 +561,7 @@ TEST_P(MultifrontalTest, GivesTheSameBitsAfterAnotherMatrix) {
     for (const Op op : kOps) {
       EXPECT_LT(runner_->ErrorOf(like, a.view(), op, 3, 0), Tolerance(GetParam()));
     }
-    // And from that one in its turn.
+    // Then refactors like the previous result.
     Factor third = last;
     ASSERT_OK_AND_ASSIGN(third.summary,
                          runner_->Again(a.view(), third, kNeverStop, nullptr, &like));
@@ -591,7 +593,8 @@ TEST_P(MultifrontalTest, GivesTheSameBitsInLessMemory) {
     ASSERT_OK_AND_ASSIGN(less.summary, runner_->Again(a.view(), less));
     EXPECT_TRUE(SameBits(less, whole));
     EXPECT_LT(runner_->ErrorOf(less, a.view(), Op::kNone, 2, 1), 4 * UnitRoundoff(GetParam()));
-    // Also after one in as much, and after one in more; and in more after that.
+    // Refactors like a factor made in the same memory, and like one made in more memory. Then
+    // refactors in more memory, like the factor made in less.
     for (const Factor* last : {&std::as_const(less), &whole}) {
       Factor next = whole;
       ASSERT_OK(runner_->Again(b.view(), next, kNeverStop, nullptr, last));
@@ -607,7 +610,7 @@ TEST_P(MultifrontalTest, GivesTheSameBitsInLessMemory) {
 }
 
 TEST_F(MultifrontalTest, SaysWhatIsSingular) {
-  // Rows 3 and 7 are the same: the pattern does not show it.
+  // Rows 3 and 7 are equal, which the pattern does not show.
   constexpr int64_t kN = 12;
   HostMatrix a(kN * kN);
   for (int64_t j = 0; j < kN; ++j) {
@@ -672,8 +675,7 @@ TEST_F(MultifrontalTest, StopsAtEveryQuestion) {
   ASSERT_OK_AND_ASSIGN(Factor factor, runner_->Make(a.view(), DType::kFloat64));
   std::atomic<int> asked = 0;
   ASSERT_OK(runner_->Again(a.view(), factor, [&] { return ++asked < 0; }));
-  // At least once for each level before anything is waited for, where it may be asked any number of
-  // times.
+  // Polls at least once per level before waiting, and any number of times while waiting.
   const auto questions = static_cast<int>(factor.analysis.levels());
   EXPECT_GE(asked, questions);
   for (int last = 1; last <= questions; ++last) {

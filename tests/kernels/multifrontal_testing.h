@@ -1,4 +1,5 @@
-// The multifrontal method of a device, for matrices, factors and right-hand sides in host memory.
+// Runs the multifrontal method of a device with matrices, factors and right-hand sides in host
+// memory.
 #ifndef CROUT_TESTS_KERNELS_MULTIFRONTAL_TESTING_H_
 #define CROUT_TESTS_KERNELS_MULTIFRONTAL_TESTING_H_
 
@@ -19,7 +20,7 @@ namespace crout::testing {
 
 inline constexpr auto kNeverStop = [] { return false; };
 
-// A factor whose block is in host memory: each solve takes it to the device again.
+// A factor whose block is in host memory. Each solve copies it to the device.
 struct Factor {
   Analysis analysis;
   NumericSummary summary;
@@ -51,13 +52,13 @@ class MultifrontalRunner {
     return factor;
   }
 
-  // From now on factorizations get that much beside their arguments, or the least they can do with.
+  // Limits the workspace of later factorizations to `bytes`, or to their minimum if that is larger.
   void UseAtMost(size_t bytes) { most_ = bytes; }
   absl::StatusOr<size_t> WorkspaceBytes(const Factor& factor) const {
     return lu_->WorkspaceBytes(factor.analysis, factor.dtype, most_);
   }
 
-  // `last`: another one by the same analysis, or null.
+  // `last` is another factor of the same analysis, or null.
   absl::StatusOr<NumericSummary> Again(const AnySparse& a, Factor& factor,
                                        StopRequested stop = kNeverStop,
                                        std::vector<int32_t>* postponable = nullptr,
@@ -113,7 +114,7 @@ class MultifrontalRunner {
                             {block.data(), factor.block.size()}, factor.dtype);
   }
 
-  // Solves, refines so often, and gives the backward error.
+  // Solves with this number of refinement steps. Returns the backward error.
   double ErrorOf(const Factor& factor, const AnySparse& a, Op op, int64_t k, int refinements) {
     return ErrorAfter(a, factor.dtype, op, k, refinements,
                       [&](const AnyMatrix& b) { return Solve(factor, op, b); });
@@ -127,7 +128,7 @@ class MultifrontalRunner {
     CROUT_RETURN_IF_ERROR(context_->Synchronize());
     return buffer;
   }
-  // Full of what is no number.
+  // Returns a buffer filled with NaN.
   absl::StatusOr<Buffer> Poisoned(size_t bytes) {
     const std::vector<std::byte> poison(bytes, std::byte{0xff});
     return Put(poison.data(), bytes);

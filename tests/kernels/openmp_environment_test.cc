@@ -22,7 +22,7 @@ TEST(OpenMpEnvironmentTest, StartsAnewWithPassiveWaits) {
     std::string filter = "--gtest_filter=OpenMpEnvironmentTest.StartedAnew";
     char* argv[] = {name.data(), filter.data(), nullptr};
     host::UsePassiveOpenMpWaits(argv);
-    _exit(99);  // It returned: the program was not started anew.
+    _exit(99);  // It returned: the program was not restarted.
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -33,10 +33,11 @@ TEST(OpenMpEnvironmentTest, StartsAnewWithPassiveWaits) {
 TEST(OpenMpEnvironmentTest, StartedAnew) {
   if (getenv("CROUT_TEST_STARTED_ANEW") == nullptr) GTEST_SKIP() << "run by the test above";
   EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "passive");
-  host::UsePassiveOpenMpWaits(nullptr);  // and not again
+  host::UsePassiveOpenMpWaits(nullptr);  // must not restart again
   char name[16] = {};
   ASSERT_EQ(prctl(PR_GET_NAME, name), 0);
-  EXPECT_STREQ(name, "openmp_environm");  // Linux keeps 15 characters; without a name it is "exe".
+  // Linux truncates to 15 characters; without a name it is "exe".
+  EXPECT_STREQ(name, "openmp_environm");
 }
 
 TEST(OpenMpEnvironmentTest, LeavesASetPolicyAlone) {

@@ -1,5 +1,5 @@
-// What is written over (Operand, InverseOperator) serves any pair of them: the factor of another
-// matrix, a matrix that is not dense, an inverse that is no factor.
+// Tests that code written for (Operand, InverseOperator) works with any pair: the factor of another
+// matrix, a matrix that is not dense, an inverse that is not a factor.
 #include "kernels/operand.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ HostMatrix OnGrid(HostMatrix m, double spacing) {
   return m;
 }
 
-// The vectors of op(A) X = B, in host memory, which is the host device's own.
+// The vectors of op(A) X = B in host memory, which is also the host device's memory.
 struct Vectors {
   explicit Vectors(HostMatrix rhs) : b(std::move(rhs)) {}
 
@@ -67,7 +67,7 @@ class OperandTest : public ::testing::Test {
     if (!options.ok()) return options.status();
     return FactorSolver::Create(context_, factor, *options->solver, 0, kColumns);
   }
-  // X := op(M) B.
+  // X := op(M) B for the inverse operator M.
   absl::Status FirstSolve(InverseOperator& inverse, Op op, Vectors& v) {
     return inverse.Apply(op, View(v.b, inverse.order()), View(v.x, inverse.order()));
   }
@@ -86,12 +86,12 @@ class OldFactorTest : public OperandTest, public ::testing::WithParamInterface<D
  protected:
   static constexpr int64_t kN = 40;
 
-  // Few digits, so that right-hand sides are exact and their true solutions known.
+  // Entries with few digits, so that right-hand sides are exact and their true solutions are known.
   HostMatrix old_ = OnGrid(WithCondition(kN, 100, 3), 0x1p-40);
   const HostMatrix x_true_ = OnGrid(RandomMatrix(kN, kColumns, 7), 0x1p-5);
 };
 
-// The largest e with which |a - b| <= e |b|, elementwise.
+// Returns the smallest e with |a - b| <= e |b| elementwise.
 double Distance(const HostMatrix& a, const HostMatrix& b) {
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -118,7 +118,8 @@ TEST_P(OldFactorTest, SolvesANearbyMatrix) {
     EXPECT_GE(done.corrections, 2);
     EXPECT_LT(check.errors().normwise, 4 * kRoundoff);
     EXPECT_LT(BackwardError(near, kN, op, v.x, v.b, kColumns), 4 * kRoundoff);
-    EXPECT_GT(BackwardError(old_, kN, op, v.x, v.b, kColumns), 1e-9);  // of the old one it is none
+    // X does not solve the old system.
+    EXPECT_GT(BackwardError(old_, kN, op, v.x, v.b, kColumns), 1e-9);
 
     const auto bound = [&](double relative) {
       return BoundForwardError(context_, check.system(), inverse, {.relative = relative},
@@ -174,7 +175,7 @@ TEST_P(OldFactorTest, RefinementStops) {
 INSTANTIATE_TEST_SUITE_P(Factors, OldFactorTest,
                          ::testing::Values(DType::kFloat64, DType::kFloat32));
 
-// Diagonally dominant, of few digits, and not symmetric.
+// Diagonally dominant, unsymmetric, with few digits.
 Triplets Dominant(int64_t n) {
   std::vector<Triplets::Entry> entries;
   for (int64_t i = 0; i < n; ++i) {
@@ -206,7 +207,7 @@ TEST_F(SparseOperandTest, HasTheBackwardErrorsOfTheDenseMatrix) {
     ResidualCheck check(context_, System(a_, op, v));
     ASSERT_OK(check.Measure());
     const auto [normwise, componentwise] = check.errors();
-    EXPECT_GT(normwise, 1e-10);  // as float32 has it
+    EXPECT_GT(normwise, 1e-10);  // limited by float32
     EXPECT_NEAR(normwise, BackwardError(dense_, kN, op, v.x, v.b, kColumns), 1e-14);
     EXPECT_NEAR(componentwise, ComponentwiseError(dense_, kN, op, v.x, v.b, kColumns), 1e-14);
     EXPECT_EQ(a_.wide_residuals(), 0);
@@ -236,7 +237,7 @@ TEST_F(SparseOperandTest, IsRefinedAndBounded) {
   }
 }
 
-// An inverse that is no factor: of a diagonal.
+// An inverse without a factor: that of a diagonal matrix.
 class DiagonalInverse final : public InverseOperator {
  public:
   explicit DiagonalInverse(std::vector<double> diagonal) : diagonal_(std::move(diagonal)) {}
@@ -256,7 +257,7 @@ class DiagonalInverse final : public InverseOperator {
   const std::vector<double> diagonal_;
 };
 
-// Refinement by the inverse of the diagonal is Jacobi's iteration.
+// Refinement with the inverse of the diagonal is Jacobi's iteration.
 TEST_F(SparseOperandTest, NeedsNoFactor) {
   std::vector<double> diagonal;
   for (int64_t i = 0; i < kN; ++i) diagonal.push_back(dense_[i + i * kN]);
@@ -274,7 +275,7 @@ TEST_F(SparseOperandTest, NeedsNoFactor) {
 
 TEST_F(OperandTest, ResidualsBeyondTheRangeAreTakenInAWiderOne) {
   for (const auto& [large, x] : {std::pair(0x1p1022, 8.0), {0x1p1023, 1.0}}) {
-    // The products of the first row, or its norm, overflow, but its residual is 0.
+    // The products or the norm of the first row overflow, but its residual is 0.
     const Triplets a(2, {{0, 0, large}, {0, 1, -large}, {1, 1, 1}});
     Vectors v({0, x + 1});
     v.x = {x, x};
@@ -284,7 +285,7 @@ TEST_F(OperandTest, ResidualsBeyondTheRangeAreTakenInAWiderOne) {
     EXPECT_EQ(v.r, (HostMatrix{0, 1}));
     EXPECT_LT(check.errors().normwise, 1e-300);
     EXPECT_EQ(check.errors().componentwise, 1 / (2 * x + 1));
-    ASSERT_OK(check.Measure());  // from now on at once
+    ASSERT_OK(check.Measure());  // uses the wide range immediately from now on
     EXPECT_EQ(a.wide_residuals(), 2);
   }
 }

@@ -10,7 +10,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-// A job of some microseconds took as long as a sleep, many times its own time.
+// Without this rule, a job of some microseconds took as long as a sleep, many times its own time.
 TEST(PollPauseTest, SmallJobsAreNotSleptOver) {
   EXPECT_EQ(PollPause(nanoseconds(0)), nanoseconds(0));
   EXPECT_EQ(PollPause(microseconds(199)), nanoseconds(0));

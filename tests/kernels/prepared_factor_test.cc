@@ -1,4 +1,4 @@
-// Factors that are prepared for a solver: who may use it, what it falls back to, and its bytes.
+// Tests factors prepared for a solver: the condition for its use, its fallback, and its bytes.
 #include <algorithm>
 
 #include "kernels/algorithm_registry.h"
@@ -94,7 +94,7 @@ TEST_F(PreparedFactorTest, ADeviceWithoutSuchASolverPreparesNothing) {
 }
 
 TEST_F(PreparedFactorTest, NorIsOnePreparedForASolverThatCannotUseIt) {
-  // The fake device's solver is getrs, which wants the unit diagonal in L.
+  // The solver of the fake device is based on getrs, which requires the unit diagonal in L.
   EXPECT_EQ(FindSolverToPrepare(device_, UnitDiagonal::kU, DType::kFloat64), nullptr);
 }
 
@@ -126,13 +126,13 @@ TEST_F(PreparedFactorTest, TrustWithinMeasureIsForMeasuredSolves) {
   ASSERT_OK_AND_ASSIGN(const SolveSummary unmeasured, SolveOnes(factor, options));
   EXPECT_EQ(unmeasured.solver, "getrs");
   EXPECT_EQ(unmeasured.fallback, SolverFallback::kCondition);
-  // Any of these measures too.
+  // Refinement also measures the error.
   options.max_refinement_steps = 1;
   ASSERT_OK_AND_ASSIGN(const SolveSummary refined, SolveOnes(factor, options));
   EXPECT_EQ(refined.solver, "crout_solve");
 }
 
-// The bound's own solves are not measured, whatever else is.
+// The solves of the error bound are not measured, even if other solves are.
 TEST_F(PreparedFactorTest, TheBoundTakesFullTrustOrAnotherSolver) {
   SolveOptions options = With(Getrs());
   options.error_bound = true;
@@ -222,7 +222,7 @@ TEST_F(PreparedFactorTest, OfOrderZero) {
   EXPECT_EQ(summary.solver, "crout_solve");
 }
 
-// The solver's answers are wrong from the sixth digit on.
+// The solver's results are wrong from the sixth digit on.
 class InaccurateSolverTest : public PreparedFactorTest {
  protected:
   static constexpr double kError = 1e-6;
@@ -240,7 +240,7 @@ TEST_F(InaccurateSolverTest, TheOtherOneAnswersWhatFallsShort) {
 TEST_F(InaccurateSolverTest, TheOtherOneRefinesAndBounds) {
   const Factorization factor = Factor(RandomMatrix(kN, kN, 1));
   SolveOptions options = With(Getrs());
-  options.verify = false;  // it is measured all the same
+  options.verify = false;  // the error is measured nevertheless
   options.error_bound = true;
   options.max_refinement_steps = 2;
   ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, options));

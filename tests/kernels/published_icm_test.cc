@@ -1,4 +1,5 @@
-// The iterative Crout method as published: sweeps, section by section, beside the published ones.
+// Tests the iterative Crout method as published: sweeps for each section against the published
+// ones.
 #include <cmath>
 #include <iostream>
 #include <numeric>
@@ -18,7 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// What L. M. Cejka's public data say of a run (thesis, CTU in Prague, 2023; ICM_32PP in double
+// The result of a run in L. M. Cejka's public data (thesis, CTU in Prague, 2023; ICM_32PP in double
 // precision, tolerance 0).
 struct PublishedMap {
   std::string file;
@@ -63,7 +64,7 @@ class PublishedIcmTest : public ::testing::Test {
     return request;
   }
 
-  // Null, with a message, where there are no shared matrices.
+  // Returns null and prints a message if there are no shared matrices.
   static const RealMatrix* Find(const std::string& file) {
     static const std::vector<RealMatrix> index = RealMatrixIndex();
     for (const RealMatrix& real : index) {
@@ -72,7 +73,7 @@ class PublishedIcmTest : public ::testing::Test {
     return nullptr;
   }
 
-  // The report of a run on a shared matrix.
+  // Runs the method on a shared matrix and returns its report.
   absl::StatusOr<FactorSummary> Run(const std::string& file, const FactorRequest& request) {
     const RealMatrix* const real = Find(file);
     if (real == nullptr) return absl::NotFoundError(file);
@@ -115,8 +116,8 @@ TEST_F(PublishedIcmTest, SweepsAreThePublishedOnesSectionBySection) {
   }
 }
 
-// Made again from their definition, these differ from the published ones in their last bits, and
-// roundoff ends their sweeps.
+// These matrices were recreated from their definition and differ from the published ones in the
+// last bits. Roundoff determines when their sweeps end.
 TEST_F(PublishedIcmTest, SweepsOfDomainDecompositionAreThePublishedOnesWithinThree) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   for (const PublishedMap& map : {PublishedMap{"poc/poc-8_4_2_corner.mtx.gz", 1, {47}, {0}},
@@ -147,7 +148,7 @@ TEST_F(PublishedIcmTest, BadElementsThatWereTheLargestMoveNoRow) {
   }
 }
 
-// The upper end of the interval makes elements bad by their scale alone.
+// The upper bound of the interval makes elements bad because of their scale only.
 TEST_F(PublishedIcmTest, WithoutTheUpperBoundSweepsAreFewer) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   FactorRequest request = Request();
@@ -161,7 +162,7 @@ TEST_F(PublishedIcmTest, WithoutTheUpperBoundSweepsAreFewer) {
   }
 }
 
-// As published of the processing tolerance, which is absolute.
+// The published results for the processing tolerance, which is absolute.
 TEST_F(PublishedIcmTest, West0156FailsAtLargeTolerances) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   for (const double tolerance : {0.0, 1e-10, 1e-5, 1e-2, 1e-1}) {
@@ -173,8 +174,8 @@ TEST_F(PublishedIcmTest, West0156FailsAtLargeTolerances) {
   }
 }
 
-// Its figures in single precision are missing from the published ones. Transients overflow there;
-// that NaN counts as converged makes it fail.
+// The published data lack the single-precision results of this matrix. Transients overflow in
+// single precision. The published method fails because it counts NaN as converged.
 TEST_F(PublishedIcmTest, Orani678FailsInSinglePrecision) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   if (kSanitized) GTEST_SKIP() << "takes minutes in an instrumented build";
@@ -184,7 +185,7 @@ TEST_F(PublishedIcmTest, Orani678FailsInSinglePrecision) {
   EXPECT_THAT(summary, FailsWith(absl::StatusCode::kInvalidArgument, "is not finite"));
 }
 
-// Entries and zeros on the diagonal as in the published dense matrices.
+// Entries, and zeros on the diagonal, are distributed as in the published dense matrices.
 HostMatrix Dense(int64_t n, uint64_t seed) {
   HostMatrix a = RandomMatrix(n, n, seed);
   const HostMatrix coin = RandomMatrix(n, 1, seed + 1);
@@ -216,8 +217,8 @@ TEST_F(PublishedIcmTest, SweepsOfDenseMatricesFollowTheLaws) {
     for (int64_t d = 0; d < report.sections; ++d) {
       const int64_t s = std::min(size.used, size.n - d * size.used);
       const int64_t p = report.bad_elements[d];
-      const int64_t first = d == 0 ? 1 : 0;  // A is the estimate: column 0 of L is there
-      // After the last one of a section nothing is swept again.
+      const int64_t first = d == 0 ? 1 : 0;  // A is the initial estimate and contains column 0 of L
+      // A bad last element of a section costs no additional sweep.
       const int64_t k = d * size.used + s - 1;
       const double last = std::abs(parts.lu[k + k * size.n]);
       const int64_t saved = last > 1e-5 && last <= 1e5 ? 0 : 1;
@@ -231,12 +232,12 @@ TEST_F(PublishedIcmTest, SweepsOfDenseMatricesFollowTheLaws) {
       }
     }
     EXPECT_LT(FactorRatio(a, size.n, parts.lu, parts.ipiv, UnitDiagonal::kU, DType::kFloat64),
-              1e5 * kThreshold);  // Conditional pivoting lets entries grow.
+              1e5 * kThreshold);  // Conditional pivoting permits growth.
   }
   EXPECT_GT(bad, 10);
 }
 
-// The definition, word by word: every sum in full, every sweep of every element.
+// The literal definition: every sum in full, every sweep of every element.
 struct Literal {
   HostMatrix lu;
   int64_t diagonal_sweeps = 0;
@@ -289,9 +290,10 @@ TEST_F(PublishedIcmTest, FactorsOfOtherTypesAndStartsAreGood) {
     ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, n, request));
     ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
     EXPECT_LT(FactorRatio(a, n, parts.lu, parts.ipiv, UnitDiagonal::kU, dtype), kThreshold);
-    EXPECT_EQ(*factor.summary.iterations->total_bad_elements, n);  // every one is, by this rule
+    // By this rule every element is bad.
+    EXPECT_EQ(*factor.summary.iterations->total_bad_elements, n);
     EXPECT_LT(factor.summary.iterations->total_pivots, n);
-    // The factor itself as the start: one sweep for each section and bad element.
+    // Starts from the factor itself: one sweep per section, plus one per bad element.
     FactorRequest warm = request;
     warm.parameters.pivoting = PivotCriterion{.rule = PivotRule::kInterval, .low = 0, .high = 1e30};
     warm.parameters.start = FactorView{

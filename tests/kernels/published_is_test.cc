@@ -1,4 +1,4 @@
-// Why the iterative solver as published has no answers for some matrices, and ours has.
+// Tests why the published iterative solver fails for some matrices that Crout's solver solves.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -16,12 +16,12 @@ namespace {
 template <class T>
 struct Swept {
   std::vector<T> x;
-  double largest = 0;  // of all iterates that are finite
+  double largest = 0;  // over all finite iterates
 };
 
-// x := T^-1 b by sweeps over the whole triangle, each with the iterate before it, until nothing
-// changes; a change that is NaN counts as none. `lower`: L of a factor with its diagonal, else the
-// unit triangle U.
+// x := T^-1 b by sweeps over the whole triangle until nothing changes. Each sweep uses the previous
+// iterate. A change to NaN does not count. With `lower`, T is L with its diagonal, otherwise the
+// unit upper triangular U.
 template <class T>
 Swept<T> SweepWhole(const std::vector<T>& lu, int64_t n, bool lower, const std::vector<T>& b) {
   Swept<T> swept{b, 0};
@@ -54,8 +54,8 @@ class PublishedIsTest : public ::testing::Test {
   JobRunner runner_{*device_};
 };
 
-// Whether the published solver has an answer, and how large its iterates get on the way. The
-// factors are those of conditional pivoting, as there.
+// Checks whether the published solver has a result, and the size of its iterates. The factors use
+// conditional pivoting, as in the publication.
 template <class T>
 void PublishedIsTest::Check(const std::string& file, bool valid, double least, double most) {
   SCOPED_TRACE(file + " in " + std::string(NameOf(kDTypeOf<T>)));
@@ -79,7 +79,7 @@ void PublishedIsTest::Check(const std::string& file, bool valid, double least, d
   const double largest = std::max(y.largest, x.largest);
   EXPECT_GE(largest, least);
   EXPECT_LE(largest, most);
-  // Ours, with the same factors and B, has the answer of substitution.
+  // Crout's solver gives the result of substitution for the same factors and B.
   SolveRequest solve;
   solve.dtype = kDTypeOf<T>;
   solve.solver = "is";

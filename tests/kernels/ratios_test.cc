@@ -1,4 +1,4 @@
-// The acceptance ratios accept what is right and reject what is not.
+// Tests that the acceptance ratios accept correct results and reject wrong ones.
 #include "tests/support/ratios.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace crout::testing {
 namespace {
 
 constexpr int64_t kN = 3;
-// A = P^T L U with rows 0 and 2 exchanged: exact in either precision.
+// A = P^T L U with rows 0 and 2 exchanged; exact in both precisions.
 const HostMatrix kLu = {4, 0.5, 0.25, 2, 8, 0.5, 1, 2, 16};  // columns of L\U, unit L
 const std::vector<int64_t> kIpiv = {3, 2, 3};
 
@@ -30,7 +30,7 @@ HostMatrix Product(bool unit_in_l) {
   return a;
 }
 
-// The ratio itself, and its probe.
+// Parameterized by the ratio itself and its probe.
 class FactorRatioTest : public ::testing::TestWithParam<decltype(&FactorRatio<double>)> {
  protected:
   static double Ratio(const HostMatrix& a, const HostMatrix& lu, const std::vector<int64_t>& ipiv,
@@ -75,7 +75,7 @@ TEST_P(FactorRatioTest, IsMeasuredInUnitsOfTheType) {
 INSTANTIATE_TEST_SUITE_P(Both, FactorRatioTest,
                          ::testing::Values(&FactorRatio<double>, &ProbedFactorRatio<double>));
 
-// One wrong element is all that either can see.
+// With one wrong element both values depend only on it.
 TEST(ProbedFactorRatioTest, IsTheRatioWhereOneElementIsWrong) {
   for (size_t k = 0; k < kLu.size(); ++k) {
     HostMatrix a = Product(true);
@@ -134,7 +134,7 @@ TEST_F(SolutionRatioTest, BackwardErrorIsTheDesigns) {
   EXPECT_DOUBLE_EQ(BackwardError(a_, kN, Op::kNone, x_, b, 1), 0.5 / (18 * 4 + 68));
 }
 
-// Complex matrices: the same code, of which these hold what real ones cannot tell.
+// The complex tests cover properties that real matrices cannot show; the code is the same.
 class ComplexRatioTest : public ::testing::Test {
  protected:
   using Complex = std::complex<double>;
@@ -204,7 +204,7 @@ TEST(ExactRcondTest, IsExactOnKnownMatrices) {
   EXPECT_DOUBLE_EQ(ExactRcond({1, 3, 2, 4}, 2), 1 / (6 * 3.5));
   EXPECT_EQ(ExactRcond({1, 2, 2, 4}, 2), 0);
   EXPECT_EQ(ExactRcond({}, 0), 1);
-  // kappa_1 of the 5 x 5 Hilbert matrix, published.
+  // The published 1-norm condition number of the 5 x 5 Hilbert matrix.
   EXPECT_NEAR(1 / ExactRcond(GalleryNamed("hilbert").make(5), 5), 943656, 1e-3);
 }
 

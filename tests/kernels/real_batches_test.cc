@@ -1,4 +1,4 @@
-// Batches of real systems, factored and solved as jobs of a device.
+// Tests batches of real systems, factored and solved as jobs of a device.
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +17,7 @@ class RealBatchesTest : public ::testing::Test {
     if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
   }
 
-  // All members regular; solved with a right-hand side each as accurately as one by one.
+  // All members are nonsingular. Each is solved with one right-hand side as accurately as alone.
   static void ExpectSolves(const std::vector<Member<double>>& members) {
     BatchJobs jobs(*DeviceUnderTest(), DeviceUnderTest()->batch_lu());
     ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs.Factor(members));
@@ -43,8 +43,8 @@ TEST_F(RealBatchesTest, SeqPele) {
   ExpectSolves(members);
 }
 
-// The local matrices of Poisson's equation on a cube of 4 x 4 x 4 subdomains, five elements along
-// an edge: those inside share all six sides, others fewer.
+// The local matrices of Poisson's equation on a cube of 4 x 4 x 4 subdomains with five elements
+// along each edge. Interior subdomains share all six faces, others fewer.
 TEST_F(RealBatchesTest, ADomainDecomposition) {
   constexpr int64_t kSubdomains = 4;
   constexpr int64_t kElements = 5;

@@ -1,5 +1,5 @@
-// The shared real matrices: all kinds of up to order 500, some of up to 1500, factored, solved and
-// judged.
+// Tests the shared real matrices: all kinds up to order 500 and some up to 1500 are factored,
+// solved and checked.
 #include <cmath>
 #include <iostream>
 #include <map>
@@ -17,13 +17,13 @@ namespace crout::testing {
 namespace {
 
 constexpr int64_t kLargest = kSanitized ? 150 : 1500;
-constexpr int64_t kMedium = kSanitized ? 150 : 500;  // beyond: every fourth, by nnz
-constexpr int64_t kLargestRatio = 300;               // GET01 costs as much as the factor
+constexpr int64_t kMedium = kSanitized ? 150 : 500;  // above it, every fourth by nnz
+constexpr int64_t kLargestRatio = 300;               // GET01 costs as much as the factorization
 
 class RealMatricesTest : public ::testing::Test {
  protected:
   void Check(const RealMatrix& real, const std::string& algorithm);
-  // Equilibration leaves what the summary says of A as it was.
+  // Equilibration must not change the summary's values for A.
   void CheckScaled(const RealMatrix& real, const HostMatrix& a, FactorRequest request,
                    const FactorSummary& plain);
 
@@ -42,7 +42,7 @@ bool Taken(const RealMatrix& real) {
 void RealMatricesTest::Check(const RealMatrix& real, const std::string& algorithm) {
   SCOPED_TRACE(real.file + " " + algorithm);
   const absl::StatusOr<HostMatrix> a = ReadRealMatrix(real);
-  if (!a.ok()) {  // Not a square matrix: the reader's tests have those.
+  if (!a.ok()) {  // not square: covered by the tests of the reader
     ++not_square_;
     return;
   }
@@ -55,7 +55,7 @@ void RealMatricesTest::Check(const RealMatrix& real, const std::string& algorith
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(*a, n, request));
   const FactorSummary& summary = factor.summary;
   if (summary.info > 0) {
-    // Exactly zero pivots come only from matrices known to be singular, or nearly.
+    // Only matrices known to be singular, or nearly singular, may have exactly zero pivots.
     EXPECT_TRUE(real.condition > 1e12 || real.condition == 0) << real.note;
     return;
   }
@@ -95,7 +95,7 @@ TEST_F(RealMatricesTest, FactorAndSolve) {
   std::map<std::string, int> of_sequence;
   for (const RealMatrix& real : RealMatrixIndex()) {
     if (!Taken(real)) continue;
-    // The steps of a sequence differ in their values alone.
+    // The steps of a sequence differ only in their values.
     const bool sequence = real.file.rfind("seq_", 0) == 0;
     if (sequence && ++of_sequence[real.file.substr(0, real.file.rfind('/'))] > 3) continue;
     Check(real, "getrf");

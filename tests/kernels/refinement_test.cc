@@ -1,4 +1,5 @@
-// Iterative refinement: a float32 factor of a float64 matrix reaches float64 backward error.
+// Tests iterative refinement: a float32 factor of a float64 matrix reaches a float64 backward
+// error.
 #include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
@@ -40,7 +41,7 @@ TEST_P(RefinementTest, ReachesFloat64FromAFloat32Factor) {
       if (n > 1) {
         EXPECT_GE(refined.summary.refinement_steps, 1);
       }
-      EXPECT_LE(refined.summary.refinement_steps, 6);  // it stopped by itself
+      EXPECT_LE(refined.summary.refinement_steps, 6);  // it stops without reaching the limit
     }
   }
 }
@@ -81,7 +82,7 @@ TEST_P(RefinementTest, Float32RightHandSideIsJudgedAsDelivered) {
   ASSERT_OK_AND_ASSIGN(const Solution solution, runner_.Solve(factor, b, 2, solve));
   EXPECT_NEAR(*solution.summary.backward_error, BackwardError(a, n, Op::kNone, solution.x, b, 2),
               1e-14);
-  EXPECT_GT(*solution.summary.backward_error, 1e-10);  // float32 has no better
+  EXPECT_GT(*solution.summary.backward_error, 1e-10);  // limited by float32
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RefinementTest, ::testing::Values("getrf", "cmpp"));

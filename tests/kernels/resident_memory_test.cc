@@ -1,4 +1,5 @@
-// Solves on the host device take the memory that their plans have: measured by what is resident.
+// Tests that solves on the host device stay within the memory of their plans, measured by the
+// resident memory.
 #include <fstream>
 #include <string>
 
@@ -11,9 +12,10 @@ namespace crout::testing {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
-constexpr size_t kConstant = 4 * kMiB;  // a context's scratch memory, and what the heap keeps
+// Scratch memory of a context, and memory cached by the heap.
+constexpr size_t kConstant = 4 * kMiB;
 
-// Of this process: "VmRSS", or "VmHWM", the most of it since ResetPeak().
+// A value of this process: "VmRSS", or "VmHWM", its maximum since ResetPeak().
 size_t ResidentBytes(const std::string& which) {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -35,8 +37,8 @@ class ResidentMemoryTest : public ::testing::TestWithParam<DType> {
     if (!ResetPeak()) GTEST_SKIP() << "the kernel does not let the peak be reset";
   }
 
-  // Runs job(), which takes its own memory, beyond that of the test's, by a plan of `planned`
-  // bytes.
+  // Runs job(), which allocates its own memory, and expects that it stays within a plan of
+  // `planned` bytes in addition to the test's memory.
   template <class Job>
   void ExpectWithin(size_t planned, Job job) {
     job();
@@ -48,7 +50,7 @@ class ResidentMemoryTest : public ::testing::TestWithParam<DType> {
         << (peak - before) / kMiB << " MiB of " << planned / kMiB;
   }
 
-  // Nothing that was freed is kept.
+  // The device caches no freed memory.
   const std::unique_ptr<Device> device_ = host::MakeDevice({.cached_bytes = 0});
   JobRunner runner_{*device_};
 };

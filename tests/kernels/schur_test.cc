@@ -1,4 +1,4 @@
-// Schur complements against their definition, and the factors that come with them.
+// Tests Schur complements against their definition, and the factors returned with them.
 #include "kernels/jobs/schur.h"
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 struct SchurRequest {
-  FactorRequest factor;  // matrix type, layout and how A11 is factored
+  FactorRequest factor;  // matrix type, layout and the factorization of A11
   int64_t leading = 0;
   std::string solver = "auto";
   Layout layout = Layout::kColumnMajor;  // of S
@@ -50,7 +50,8 @@ class SchurTest : public ::testing::Test {
   absl::StatusOr<SchurOptions> Options(const SchurRequest& request, int64_t n) const;
   absl::StatusOr<Complement> Compute(const HostMatrix& a, int64_t n, const SchurRequest& request,
                                      StopRequested stop = JobRunner::NeverStop());
-  // How far S is from its definition, in units of what an A11 X = A12 of this type may be off by.
+  // Returns the distance of S from its definition, in units of the permitted error of A11 X = A12
+  // in this type.
   double Ratio(const HostMatrix& a, int64_t n, const SchurRequest& request,
                const Complement& complement);
 
@@ -58,7 +59,7 @@ class SchurTest : public ::testing::Test {
   CountingResource& memory_ = device_.counting_memory();
   JobRunner runner_{device_};
   KernelTimings timings_;
-  int fault_ = -1;  // which of the job's allocations fails, from 0
+  int fault_ = -1;  // index of the allocation that fails
 };
 
 absl::StatusOr<SchurOptions> SchurTest::Options(const SchurRequest& request, int64_t n) const {
@@ -109,7 +110,7 @@ double SchurTest::Ratio(const HostMatrix& a, int64_t n, const SchurRequest& requ
                         const Complement& complement) {
   const int64_t k = request.leading;
   const int64_t m = n - k;
-  // A11 X = A12 in float64 by a path of its own, then the product in long double.
+  // A11 X = A12 in float64 by an independent path, then the product in long double.
   HostMatrix product(m * m, 0.0);
   if (k > 0) {
     const auto factor = runner_.Factor(BlockOf(a, n, 0, 0, k, k), k, {});
@@ -257,7 +258,7 @@ TEST_F(SchurTest, SaysHowFarSCanBeTrusted) {
       }
     }
   }
-  // A pivot that a method without pivoting should not have taken.
+  // A small pivot that partial pivoting would not take.
   a[0] = 1e-10;
   request.factor = {};
   request.factor.algorithm = "cm";
@@ -270,7 +271,7 @@ TEST_F(SchurTest, SaysHowFarSCanBeTrusted) {
 }
 
 TEST_F(SchurTest, AnA11SingularButForRoundingIsPoorHoweverSmallTheError) {
-  // Skew-symmetric of odd order.
+  // A skew-symmetric matrix of odd order is singular.
   constexpr int64_t kK = 9;
   constexpr int64_t kN = 14;
   HostMatrix a = RandomMatrix(kN, kN, 4);
@@ -291,7 +292,7 @@ TEST_F(SchurTest, AnA11SingularButForRoundingIsPoorHoweverSmallTheError) {
 TEST_F(SchurTest, GrowthInSCounts) {
   SchurRequest request;
   request.leading = 1;
-  // S = 1 - 1e6: nothing grows in A11.
+  // S = 1 - 1e6, while A11 has no growth.
   ASSERT_OK_AND_ASSIGN(const Complement large, Compute({1e-3, 1e2, 1e1, 1}, 2, request));
   EXPECT_EQ(large.factor.summary.pivot_growth, 1);
   EXPECT_NEAR(large.summary->growth, 1e4, 1e-1);
@@ -301,7 +302,7 @@ TEST_F(SchurTest, GrowthInSCounts) {
   EXPECT_EQ(lost.summary->growth, INFINITY);
   EXPECT_TRUE(std::isnan(lost.summary->backward_error));
   EXPECT_TRUE(lost.summary->is_poor);
-  // Zeros and ends of the range are no errors.
+  // Zeros and the ends of the range cause no errors.
   ASSERT_OK_AND_ASSIGN(const Complement zero, Compute({2, 0, 0, 0}, 2, request));
   EXPECT_EQ(zero.summary->backward_error, 0);
   request.leading = 0;
@@ -348,7 +349,7 @@ TEST_F(SchurTest, TheProbeSeesAWrongXAndAWrongS) {
   EXPECT_GT(error(0, 1e-10), 1e-12);
   EXPECT_TRUE(std::isnan(error(NAN, 0)));
   EXPECT_TRUE(std::isnan(error(0, INFINITY)));
-  // A row's sum may overflow where its entries do not.
+  // The sum of a row may overflow although its entries do not.
   stats.norm_inf = INFINITY;
   EXPECT_GT(error(1e-10, 0), 0);
 }
@@ -382,7 +383,7 @@ TEST_F(SchurTest, RefusesWhatIsNotFiniteOrOverflows) {
               FailsWith(kInvalid, "overflows f32 at row 0, column 0"));
   EXPECT_THAT(Compute({1, 1, 1e200, 1}, 2, request),
               FailsWith(kInvalid, "right of the leading block overflows f32"));
-  // What only the product reads stays in its own type.
+  // Blocks that only the product reads keep their own type.
   ASSERT_OK_AND_ASSIGN(const Complement large, Compute({1, 1e200, 2, 3e200}, 2, request));
   EXPECT_EQ(large.s, (HostMatrix{3e200 - 2 * 1e200}));
   request.factor.equilibrate = EquilibrateMode::kOn;
@@ -472,7 +473,8 @@ TEST_F(SchurTest, StaysWithinItsDeclarationAndSurvivesFailedAllocations) {
     const PackedMatrix shape{nullptr, DType::kFloat64, Layout::kColumnMajor, 12, 12};
     ASSERT_OK_AND_ASSIGN(const SchurPlan plan, PlanSchur(options, shape));
     ASSERT_OK_AND_ASSIGN(const Complement complement, Compute(a, 12, request));
-    EXPECT_GE(2 * memory_.peak_bytes(), plan.bytes.peak);  // and the declaration is not idle
+    // The declaration is at most twice the use.
+    EXPECT_GE(2 * memory_.peak_bytes(), plan.bytes.peak);
   }
 }
 

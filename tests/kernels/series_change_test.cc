@@ -1,5 +1,5 @@
-// Steps of a series whose matrix is that of the step before, changed: by entries, by rank, by the
-// values of a text.
+// Tests series steps that change the matrix of the previous step: by entries, by a low-rank term,
+// by the values of a text.
 #include <complex>
 #include <limits>
 #include <optional>
@@ -23,7 +23,7 @@ TYPED_TEST(SeriesChangeTest, ChangesArriveInPlaceOfTheMatrix) {
   request.layout = Layout::kRowMajor;
   auto a = Random<T>(kN, kN, 3);
   ASSERT_OK(this->series_->Step(a, Random<T>(kN, 1, 5), request));
-  // The factor's matrix at first, then what the steps have left.
+  // First changes the matrix of the factor, then the matrix of the previous step.
   for (int step = 0; step < 3; ++step) {
     const auto b = Random<T>(kN, 1, 20 + step);
     const std::vector<T> values = Random<T>(5, 1, 30 + step);
@@ -38,7 +38,7 @@ TYPED_TEST(SeriesChangeTest, ChangesArriveInPlaceOfTheMatrix) {
 
     constexpr int64_t kRank = 2;
     const std::vector<T> u = Random<T>(kN, kRank, 40 + step);
-    const std::vector<T> v = Random<T>(kRank, kN, 50 + step);  // V^T: its columns are V's rows
+    const std::vector<T> v = Random<T>(kRank, kN, 50 + step);  // V^T: its columns are the rows of V
     for (int64_t j = 0; j < kN; ++j) {
       for (int64_t i = 0; i < kN; ++i) {
         for (int64_t k = 0; k < kRank; ++k) a[i + j * kN] += u[i + k * kN] * v[k + j * kRank];
@@ -52,7 +52,7 @@ TYPED_TEST(SeriesChangeTest, ChangesArriveInPlaceOfTheMatrix) {
   }
 }
 
-// Changes as large as the matrix: of no factor but an updated one.
+// The changes are as large as the matrix, so only an updated factor is usable.
 TYPED_TEST(SeriesChangeTest, LowRankChangesUpdateTheFactorUntilTheirRankIsTooLarge) {
   using T = TypeParam;
   constexpr int64_t kRank = 3;
@@ -75,9 +75,9 @@ TYPED_TEST(SeriesChangeTest, LowRankChangesUpdateTheFactorUntilTheirRankIsTooLar
       EXPECT_TRUE(changed.accurate);
       EXPECT_EQ(changed.update_rank, step * kRank);
       EXPECT_EQ(changed.new_iterations, 0);
-      EXPECT_LE(changed.old_iterations, 4);  // Z, and a correction or two
+      EXPECT_LE(changed.old_iterations, 4);  // Z, and one or two corrections
       EXPECT_LE(BackwardError(a, kN, op, series.x(), b, kNrhs), 1.1 * kDefaultAccuracy);
-      // With more columns than before, and without a change.
+      // With more columns than before and without a change.
       const auto other = Random<T>(kN, kNrhs + 2, 30 + step);
       ASSERT_OK_AND_ASSIGN(const SeriesStepSummary same, series.Step(std::nullopt, other, request));
       EXPECT_EQ(same.update_rank, step * kRank);
@@ -96,7 +96,7 @@ TYPED_TEST(SeriesChangeTest, LowRankChangesUpdateTheFactorUntilTheirRankIsTooLar
     EXPECT_EQ(beyond.old_iterations, 5);
     EXPECT_GE(beyond.new_iterations, 1);
     EXPECT_LE(BackwardError(a, kN, op, series.x(), b, kNrhs), 1.1 * kDefaultAccuracy);
-    // The new factor is the start of new updates.
+    // New updates start from the new factor.
     AddProduct(a, u, v);
     ASSERT_OK_AND_ASSIGN(
         const SeriesStepSummary again,
@@ -137,7 +137,7 @@ TYPED_TEST(SeriesChangeTest, AChangeThatIsNotOfLowRankEndsUpdates) {
   EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), b, 1), 1.1 * kDefaultAccuracy);
 }
 
-// A column becomes zero, by a change of rank 1, and comes back.
+// A change of rank 1 makes a column zero, and another restores it.
 TYPED_TEST(SeriesChangeTest, AnUpdateThatMakesTheMatrixSingularIsAResult) {
   using T = TypeParam;
   StepRequest request = this->Request();
@@ -210,8 +210,8 @@ TYPED_TEST(SeriesChangeTest, AKeptMatrixIsFactoredWhereTheOldFactorDoesNotServe)
             1.1 * kDefaultAccuracy);
 }
 
-// Lines for the elements of `a` that are stored, the last one first; every third element is the sum
-// of two lines, each other one that of a line across the diagonal.
+// Lines for the stored elements of `a`, in reverse order. Of every three elements, one is the sum
+// of two lines and one is given by a mirrored line.
 template <class T>
 struct Lines {
   Lines(const std::vector<T>& a, bool sparse) {
@@ -238,7 +238,7 @@ struct Lines {
     start.push_back(static_cast<int32_t>(source.size()));
   }
 
-  // The values of the lines by which the elements are those of `a`, to the bit.
+  // Returns values of the lines that give exactly the elements of `a`.
   std::vector<T> Values(const std::vector<T>& a) const {
     std::vector<T> values(map.lines);
     int64_t line = map.lines;
@@ -275,7 +275,7 @@ TYPED_TEST(SeriesChangeTest, ValuesOnAPatternAreTheMatrixOfItsText) {
     ASSERT_OK(by_values.Step(a, b, request));
     ASSERT_OK(in_full.Step(a, b, request));
     ASSERT_OK(by_values.KeepMap(PackTogether(lines.start, lines.source)));
-    // With the old factor, with a new one, and from the matrix that is kept with that.
+    // With the old factor, with a new one, and from the matrix stored with the new one.
     for (const int iterations : {50, 0, 50}) {
       request.most_iterations = iterations;
       const std::vector<T> random = Random<T>(kN, kN, 70 + iterations);

@@ -1,4 +1,5 @@
-// What steps of a series need: they keep to their plans, and plans to what there can be.
+// Tests the memory of series steps: steps stay within their plans, and plans within the available
+// memory.
 #include <limits>
 #include <optional>
 
@@ -54,7 +55,7 @@ TEST_F(SeriesMemoryTest, UpdatesStayWithinTheirDeclarations) {
   const HostMatrix b = RandomMatrix(kN, 1, 5);
   ASSERT_OK(series.Step(RandomMatrix(kN, kN, 3), b, request));
   for (int step = 0; step < 6; ++step) {
-    // The first is wider than the right-hand side, the others add to it.
+    // The first update is wider than the right-hand side. The others extend it.
     const int64_t rank = step == 0 ? 5 : 1;
     const size_t before = series.kept_bytes();
     ASSERT_EQ(memory_.live_bytes(), before);

@@ -1,4 +1,5 @@
-// The series' model against the best that can be done knowing all costs: seconds are the test's.
+// Tests the model of a series against the best choice with all costs known. The test supplies the
+// seconds.
 #include "kernels/costs/series_model.h"
 
 #include <algorithm>
@@ -15,18 +16,18 @@ namespace {
 constexpr double kFactor = 40;  // seconds of a factorization
 constexpr int kSteps = 400;
 
-// Iterations, of a second each, that a step takes with a factor that is `age` steps old, in step
-// number `step`.
+// Iterations, of a second each, that step number `step` takes with a factor of age `age` in steps.
 using Iterations = std::function<int(int age, int step)>;
 
-// Iterations of a step that needs so many: it is given up when, after `seen`, too many are left.
+// Returns the iterations executed in a step that needs `needed`. The step is given up after `seen`
+// iterations if too many are left.
 int SpentOf(int needed, const SeriesBudget& budget, int seen = 2) {
   seen = std::max(seen, budget.least);
   const int most = static_cast<int>(std::min<double>(budget.iterations, budget.most_cost));
   return std::min(needed - seen > budget.most_left ? seen : needed, most);
 }
 
-// Iterations that each cost 1.
+// A try whose iterations cost 1 each.
 SeriesTry Tried(int iterations, double seconds) {
   return {iterations, static_cast<double>(iterations), seconds};
 }
@@ -52,7 +53,7 @@ double SecondsOfModel(const Iterations& iterations) {
   return sum;
 }
 
-// By the best period; 1: a factorization each step.
+// Returns the seconds with the best period. Period 1 factors in each step.
 double SecondsOfBestPeriod(const Iterations& iterations) {
   double best = std::numeric_limits<double>::infinity();
   for (int period = 1; period <= kSteps; ++period) {
@@ -88,14 +89,14 @@ TEST(SeriesModelTest, IsNearlyAsGoodAsTheBestPeriod) {
   }
 }
 
-// Iterations of real series, row t of step t + 1 with the factors of the steps before, from the
-// first on, and the seconds of a GPU of that order: of a factorization, of an iteration and of a
-// step.
+// Recorded iterations of real series. Row t has the iterations of step t + 1 with the factors of
+// all previous steps, starting with the first factor. The seconds are those of a GPU for this
+// order: per factorization, per iteration and per step.
 struct Recorded {
   const char* name;
   std::vector<std::vector<int>> iterations;
   double factor, iteration, step;
-  int seen;  // iterations that show how many are left
+  int seen;  // iterations after which the remaining ones are known
 
   double Reused(int count) const { return step + count * iteration; }
 };
@@ -153,7 +154,7 @@ TEST(SeriesModelTest, FewStepsOfRealSeries) {
 TEST(SeriesModelTest, AJumpCostsAtMostAFactorizationMore) {
   const Iterations calm = [](int, int) { return 3; };
   const Iterations jumps = [](int age, int step) {
-    // After steps 50 and 120 no older factor serves.
+    // From steps 50 and 120 on, older factors are useless.
     for (const int jump : {50, 120}) {
       if (step >= jump && step - age < jump) return 100000;
     }
@@ -162,8 +163,8 @@ TEST(SeriesModelTest, AJumpCostsAtMostAFactorizationMore) {
   EXPECT_LE(SecondsOfModel(jumps), SecondsOfModel(calm) + 2 * 2.5 * kFactor);
 }
 
-// Iterations that few directions hold up seem to be far more than they are: what the step before
-// took is waited for.
+// If a few directions slow the iterations down, the estimate of the remaining ones is much too
+// high. The step is therefore not given up before the iterations of the previous step.
 TEST(SeriesModelTest, StepsAreNotGivenUpBeforeWhatTheLastOneTook) {
   SeriesModel model(kFactor, 1);
   EXPECT_EQ(model.Budget().least, 0);
@@ -176,22 +177,22 @@ TEST(SeriesModelTest, StepsAreNotGivenUpBeforeWhatTheLastOneTook) {
   EXPECT_EQ(model.Budget().least, 7);  // as with a new factor
 }
 
-// Matrices that come and go: what costs less than a factorization beyond what the step that took
-// least did is waited for.
+// For recurring matrices, a reuse may cost up to a factorization more than the cheapest step.
 TEST(SeriesModelTest, WhatCostsMoreThanAFactorizationIsNotTakenTwice) {
   constexpr double kLittle = 3;
   for (const double much : {0.9 * kFactor, kFactor + 1.1 * kLittle}) {
     SeriesModel model(kFactor, 1);
     model.Refactored(kFactor, {});
     for (int step = 0; step < 5; ++step) model.Reused({3, kLittle, kLittle});
-    model.Reused({12, much, much});  // as many iterations of GMRES
+    model.Reused({12, much, much});  // the number of GMRES iterations
     EXPECT_EQ(model.Budget().iterations > 0, much < kFactor) << much;
   }
 }
 
-// An iteration of GMRES costs more than one: what a step may cost is no number of them.
+// An iteration of GMRES costs more than 1, so the limit of a step is a cost and not a number of
+// iterations.
 TEST(SeriesModelTest, AStepEndsAtTwiceWhatAFactorizationIsWorth) {
-  constexpr double kCost = 12;  // of five iterations
+  constexpr double kCost = 12;  // cost of five iterations
   for (const double worth : {1.5, 5.0, 20.0}) {
     SeriesModel model(worth, 1);
     model.Refactored(worth, {});
@@ -201,13 +202,13 @@ TEST(SeriesModelTest, AStepEndsAtTwiceWhatAFactorizationIsWorth) {
       EXPECT_EQ(model.Budget().most_cost, 2 * worth);
       continue;
     }
-    // What has served is tried again by and by, with what it took and as much again.
+    // A factor that was useful is tried again after some time, with a limit of twice its cost.
     for (int step = 0; step < 64 && model.Budget().iterations == 0; ++step) {
       model.Refactored(worth, {});
     }
     EXPECT_EQ(model.Budget().most_cost, 2 * kCost) << worth;
     EXPECT_EQ(model.Budget().most_left, 2 * kCost) << worth;
-    // Having failed, it is not.
+    // After a failure, only the cost of a factorization determines the limit.
     model.Refactored(worth, {5, kCost, kCost});
     for (int step = 0; step < 64 && model.Budget().iterations == 0; ++step) {
       model.Refactored(worth, {});
@@ -217,7 +218,7 @@ TEST(SeriesModelTest, AStepEndsAtTwiceWhatAFactorizationIsWorth) {
   }
 }
 
-// One factor of a series that served does not: the next ones may again.
+// If one factor fails after others were useful, the next ones may be useful again.
 TEST(SeriesModelTest, OneFactorThatFailsAfterOthersServedIsAnException) {
   SeriesModel model(kFactor, 1);
   model.Refactored(kFactor, {});
@@ -230,7 +231,7 @@ TEST(SeriesModelTest, OneFactorThatFailsAfterOthersServedIsAnException) {
     ++factorizations;
     ASSERT_LE(factorizations, 2);
   }
-  // Failing again, it is no exception.
+  // A second failure is no exception.
   model.Refactored(kFactor, Tried(32, 32));
   while (model.Budget().iterations == 0) {
     model.Refactored(kFactor, {});
@@ -240,15 +241,15 @@ TEST(SeriesModelTest, OneFactorThatFailsAfterOthersServedIsAnException) {
   EXPECT_GE(factorizations, 10);
 }
 
-// A machine that does other things too lets a step wait now and then.
+// On a busy machine a step is delayed now and then.
 TEST(SeriesModelTest, StepsThatHadToWaitDecideNothing) {
-  constexpr double kWaited = 60;  // times as long
+  constexpr double kWaited = 60;  // factor of the delay
   for (const int every : {4, 7, kSteps}) {
     SeriesModel model(10, 0.1);
     model.Refactored(kFactor, {});
     int factorizations = 0;
     for (int step = 1; step < kSteps; ++step) {
-      const double seconds = step % every == 1 ? kWaited : 1;  // of an iteration
+      const double seconds = step % every == 1 ? kWaited : 1;  // seconds per iteration
       constexpr int kNeeded = 12;
       if (kNeeded == SpentOf(kNeeded, model.Budget())) {
         model.Reused(Tried(kNeeded, kNeeded * seconds));
@@ -267,7 +268,7 @@ TEST(SeriesModelTest, TriesTheOldFactorAgainWhenTheSeriesHasCalmed) {
   EXPECT_LE(SecondsOfModel(calms), SecondsOfModel(calm) + (60 + 64) * kFactor);
 }
 
-// Two iterations show that a factor does not serve, a twentieth of a factorization.
+// Two iterations, a twentieth of a factorization, show that a factor is useless.
 TEST(SeriesModelTest, WhatIsTriedCheaplyIsTriedAgainSoon) {
   constexpr int kCalm = 20;
   const Iterations calms = [](int, int step) { return step < kCalm ? 100000 : 3; };
@@ -279,13 +280,13 @@ TEST(SeriesModelTest, SecondsThatWereNotMeasuredAreLeftOut) {
   SeriesModel model(2, 0.5);
   model.Refactored(0, {});
   EXPECT_EQ(model.factor_seconds(), 2);
-  model.Reused(Tried(0, 0));  // solved already
+  model.Reused(Tried(0, 0));  // already solved
   EXPECT_EQ(model.cost_seconds(), 0.5);
   EXPECT_EQ(model.age(), 1);
   EXPECT_GT(model.Budget().iterations, 0);
 }
 
-// A factorization is worth 20 iterations and not three.
+// A factorization is worth 20 iterations; the prediction is three.
 TEST(SeriesModelTest, WhatIsPredictedOfIterationsIsForgottenOnceTheyAreMeasured) {
   for (const int needed : {7, 18}) {
     SeriesModel model(kFactor, kFactor / 3);

@@ -1,5 +1,5 @@
-// Where the iterations of a series' step start: at what the caller gives, at the last X, or at what
-// the factor makes of B.
+// Tests the initial guess of a series step: given by the caller, the last X, or the factor applied
+// to B.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -12,7 +12,8 @@
 namespace crout::testing::series_steps {
 namespace {
 
-// One column of B at first, and two from then on: no X of before is a start.
+// B has one column in the first step and two in later steps, so that the previous X is no initial
+// guess.
 template <class T>
 class SeriesStartTest : public SeriesStepTest<T> {
  protected:
@@ -53,7 +54,7 @@ TYPED_TEST(SeriesStartTest, ASolutionAsStartNeedsNoIteration) {
       EXPECT_EQ(summary.new_iterations, 0);
       EXPECT_TRUE(summary.accurate);
       EXPECT_EQ(series.x(), cold.x());
-      // From there on that X is the last one.
+      // This X is now the last one.
       ASSERT_OK_AND_ASSIGN(const SeriesStepSummary same,
                            series.Step(std::nullopt, this->b_, request));
       EXPECT_EQ(same.old_iterations, 0);
@@ -102,7 +103,7 @@ TYPED_TEST(SeriesStartTest, AStartThatIsFarOffCostsNoAccuracy) {
   Series<TypeParam> cold(*DeviceUnderTest());
   this->Begin(cold, request);
   ASSERT_OK(cold.Step(this->next_, this->b_, request));
-  for (const double factor : {0.1, 1.5}) {  // A residual a little smaller than B.
+  for (const double factor : {0.1, 1.5}) {  // the residual is slightly smaller than B
     Series<TypeParam> series(*DeviceUnderTest());
     this->Begin(series, request);
     ASSERT_OK_AND_ASSIGN(
@@ -117,7 +118,7 @@ TYPED_TEST(SeriesStartTest, AStartThatIsFarOffCostsNoAccuracy) {
 TYPED_TEST(SeriesStartTest, ALastSolutionOfQuiteAnotherSizeCostsNoAccuracy) {
   const StepRequest request = this->Request();
   ASSERT_OK(this->series_->Step(this->a_, this->Scaled(this->b_, 1e100), request));
-  // With its own factor alone: no other would help out.
+  // With the factor of this matrix only, so that no other factor can help.
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
                        this->series_->Step(std::nullopt, this->b_, request));
   EXPECT_TRUE(summary.accurate);

@@ -1,4 +1,4 @@
-// Steps of a series: with the old factor as long as that serves, with a new one where it does not.
+// Tests series steps: they use the old factor while it is useful, and a new one otherwise.
 #include "kernels/jobs/series_step.h"
 
 #include <algorithm>
@@ -53,13 +53,13 @@ TYPED_TEST(SeriesStepTest, TheLastSolutionIsTheStart) {
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
   ASSERT_OK(this->series_->Step(a, b, this->Request()));
   const auto x = this->series_->x();
-  // The same system once more: it is solved already.
+  // The same system again is already solved.
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary same, this->series_->Step(a, b, this->Request()));
   EXPECT_EQ(same.old_iterations, 0);
   EXPECT_EQ(same.new_iterations, 0);
   EXPECT_TRUE(same.accurate);
   EXPECT_EQ(this->series_->x(), x);
-  // One column more: it is of no use.
+  // With an additional column the last X is not used.
   const auto wide = Random<TypeParam>(kN, kNrhs + 1, 6);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary more, this->series_->Step(a, wide, this->Request()));
   EXPECT_EQ(more.old_iterations, 1);
@@ -101,7 +101,8 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   EXPECT_GE(given_up.new_iterations, 1);
   EXPECT_LE(given_up.old_iterations, 3);
   EXPECT_TRUE(given_up.accurate);
-  // What the old factor makes of one column where the last X is no start tells, too.
+  // The gain of the old factor on a single column is used for the estimate, even if the last X is
+  // no initial guess.
   const auto other = Random<TypeParam>(kN, 1, 6);
   EXPECT_OK(this->series_->Step(a, b, request));
   request.most_left = 1.4;
@@ -115,8 +116,8 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   EXPECT_EQ(later.old_iterations, 6);
 }
 
-// A step of refinement that is taken back was an application all the same: the model of the series
-// is not to take the factor for one that was not tried.
+// A refinement step that is undone still counts as an application. Otherwise the model of the
+// series would treat the factor as untried.
 TYPED_TEST(SeriesStepTest, AStepThatIsTakenBackCounts) {
   StepRequest request = this->Request();
   std::vector<TypeParam> a = Changed(std::vector<TypeParam>(kN * kN), 1e-3, 3);
@@ -124,7 +125,9 @@ TYPED_TEST(SeriesStepTest, AStepThatIsTakenBackCounts) {
   std::vector<TypeParam> b(kN, 1.0);
   b[0] = 0.3;
   ASSERT_OK(this->series_->Step(a, b, request));
-  a[0] = -1;  // A correction moves x_0 away, by a fourth of its residual; its start is the last X.
+  // A correction increases the error of x_0 by a fourth of its residual. The initial guess is the
+  // last X.
+  a[0] = -1;
   request.most_left = 1.4;
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
   EXPECT_EQ(summary.old_iterations, 1);
@@ -132,8 +135,8 @@ TYPED_TEST(SeriesStepTest, AStepThatIsTakenBackCounts) {
   EXPECT_GE(summary.new_iterations, 1);
 }
 
-// Every other matrix has another sign in a part of its diagonal: no factor serves the next step,
-// and the model of the series is to see that. A unit of cost takes a second here.
+// The sign of a part of the diagonal alternates between matrices, so no factor is useful for the
+// next step. The model of the series must detect this. A unit of cost takes a second here.
 TYPED_TEST(SeriesStepTest, AFactorThatServesNoStepIsTriedMoreAndMoreRarely) {
   constexpr double kFactorSeconds = 1.3;
   constexpr int kSteps = 100;
@@ -180,8 +183,8 @@ TYPED_TEST(SeriesStepTest, AnOldFactorCostsNoMoreThanItMay) {
   EXPECT_GE(summary.new_iterations, 1);
 }
 
-// Of two columns one is as accurate as asked, though the old factor has gained little on it, since
-// its X is large; what it has gained on the other leaves one step.
+// One of two columns is already accurate, although the old factor has gained little on it because
+// its X is large. The gain on the other column leaves one step.
 TYPED_TEST(SeriesStepTest, WhatIsGainedOnOneColumnSaysNothingOfAnother) {
   StepRequest request = this->Request();
   request.accuracy = 1e-8;
@@ -193,7 +196,7 @@ TYPED_TEST(SeriesStepTest, WhatIsGainedOnOneColumnSaysNothingOfAnother) {
   ASSERT_OK(this->series_->Step(a, b, request));
   a[0] *= 1 + 1e-5;
   a[kN * kN - 1] *= 1 + 1.0 / 200;
-  b.resize(2 * kN);  // so that the last X is no start
+  b.resize(2 * kN);  // so that the last X is no initial guess
   b[2 * kN - 1] = 1;
   request.most_left = 1.1;
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
@@ -215,7 +218,7 @@ TYPED_TEST(SeriesStepTest, AMatrixTooFarIsFactoredAnew) {
   EXPECT_TRUE(summary.accurate);
   EXPECT_LE(BackwardError(other, kN, Op::kNone, this->series_->x(), b, kNrhs),
             1.1 * kDefaultAccuracy);
-  // And the new factor is that of the new matrix.
+  // The new factor is that of the new matrix.
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary next, this->series_->Step(other, b, request));
   EXPECT_EQ(next.new_iterations, 0);
 }
@@ -224,7 +227,7 @@ TYPED_TEST(SeriesStepTest, RightHandSidesAloneAreSolvedWithTheLastMatrix) {
   const StepRequest request = this->Request();
   auto a = Random<TypeParam>(kN, kN, 3);
   for (int matrix = 0; matrix < 2; ++matrix) {
-    // That of the factor at first, then one that the state has.
+    // First with the matrix of the factor, then with the matrix in the state of the series.
     ASSERT_OK(this->series_->Step(a, Random<TypeParam>(kN, 1, 5), request));
     for (int step = 0; step < 2; ++step) {
       const auto b = Random<TypeParam>(kN, 1, 20 + step);
@@ -245,12 +248,12 @@ TYPED_TEST(SeriesStepTest, ASingularMatrixIsAResultAndTheNextOneIsSolved) {
   ASSERT_OK(this->series_->Step(a, b, request));
   auto zero = a;
   for (int64_t i = 0; i < kN; ++i) zero[i] = 0;
-  // The old factor finds an X, huge and of a small backward error; the matrix has none.
+  // The old factor gives a huge X with a small backward error, but the matrix is singular.
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(zero, b, request));
   EXPECT_TRUE(this->series_->made_singular());
   EXPECT_FALSE(summary.solved);
   EXPECT_FALSE(summary.accurate);
-  // It is there for the next step, which finds it singular as well.
+  // The matrix is stored for the next step, which also finds it singular.
   ASSERT_TRUE(this->series_->matrix());
   EXPECT_TRUE(this->series_->matrix()->parts[kMatrixPart]);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary again,
@@ -263,8 +266,8 @@ TYPED_TEST(SeriesStepTest, ASingularMatrixIsAResultAndTheNextOneIsSolved) {
   EXPECT_FALSE(next.nearly_singular);
 }
 
-// However little is asked of X: a column is a combination of others, and so is a row, but not of
-// the right-hand side. In these coefficients nothing is rounded, so that the matrix is singular.
+// For any requested accuracy: a row is the sum of two other rows, but the right-hand side is not
+// consistent with this. The coefficients are exact, so the matrix is exactly singular.
 TYPED_TEST(SeriesStepTest, NoAnswerOfASingularMatrixGoesOutWithoutAWord) {
   for (const double accuracy : {0.0, 1e-10, 1e-8, 1e-4}) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {
@@ -286,7 +289,7 @@ TYPED_TEST(SeriesStepTest, NoAnswerOfASingularMatrixGoesOutWithoutAWord) {
   }
 }
 
-// An accuracy that is too low to know X is no reason for a new factor.
+// A requested accuracy that is too low to determine X must not cause a new factorization.
 TYPED_TEST(SeriesStepTest, WhatIsAskedIsRaisedWhereItLeavesXInDoubt) {
   auto a = Random<TypeParam>(kN, kN, 3);
   for (int64_t i = 0; i < kN; ++i) a[i] = a[i + kN] + 1e-7 * a[i];  // condition above 1e8
@@ -336,7 +339,7 @@ TYPED_TEST(SeriesStepTest, AFactorInSinglePrecisionReachesTheAccuracyOfTheRightH
   const std::vector<TypeParam> b = Rounded(Random<TypeParam>(kN, 1, 9), request.rhs_dtype);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
   EXPECT_TRUE(summary.accurate);
-  EXPECT_GT(summary.backward_error, 1e-12);  // of X as it was rounded
+  EXPECT_GT(summary.backward_error, 1e-12);  // the error of X after rounding
   EXPECT_LE(summary.backward_error, std::sqrt(static_cast<double>(kN)) * 0x1p-24);
 }
 
@@ -345,7 +348,7 @@ TYPED_TEST(SeriesStepTest, AnAnswerThatIsNotAccurateSaysSo) {
   const auto a = Random<TypeParam>(kN, kN, 3);
   ASSERT_OK(this->series_->Step(a, Random<TypeParam>(kN, 1, 5), request));
   request.most_iterations = 1;
-  request.accuracy = kRoundoff / 1024;  // counts as roundoff, which one solve does not reach
+  request.accuracy = kRoundoff / 1024;  // counts as roundoff, which one solve may not reach
   const auto b = Random<TypeParam>(kN, 1, 6);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
                        this->series_->Step(std::nullopt, b, request));
@@ -354,7 +357,7 @@ TYPED_TEST(SeriesStepTest, AnAnswerThatIsNotAccurateSaysSo) {
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary coarse,
                        this->series_->Step(Changed(a, 1e-5, 8), b, request));
   EXPECT_TRUE(coarse.accurate);
-  EXPECT_EQ(coarse.old_iterations, 0);  // the last X does
+  EXPECT_EQ(coarse.old_iterations, 0);  // the last X is accurate enough
 }
 
 TYPED_TEST(SeriesStepTest, NumbersNearTheEndsOfTheRange) {

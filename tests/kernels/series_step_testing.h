@@ -1,4 +1,4 @@
-// Steps of a series on one context, as the tests of their subjects take them.
+// Runs steps of a series on one context, for the tests of series.
 #ifndef CROUT_TESTS_KERNELS_SERIES_STEP_TESTING_H_
 #define CROUT_TESTS_KERNELS_SERIES_STEP_TESTING_H_
 
@@ -43,7 +43,7 @@ struct StepRequest {
   Layout x0_layout = Layout::kColumnMajor;
 };
 
-// A series on one context, which keeps what the server would.
+// A series on one context that stores the state that the server would store.
 template <class T>
 class Series {
  public:
@@ -51,14 +51,14 @@ class Series {
 
   explicit Series(Device& device) : device_(device), runner_(device) {}
 
-  // With no `a`: that of the last step.
+  // Without `a`, the matrix of the last step is used.
   absl::StatusOr<SeriesStepSummary> Step(const std::optional<Matrix>& a, const Matrix& b,
                                          const StepRequest& request,
                                          StopRequested stop = JobRunner::NeverStop()) {
     return StepFrom(std::nullopt, a, b, request, stop);
   }
 
-  // From `x0`, in the type of B and with as many columns.
+  // Starts from `x0`, which has the type of B and as many columns.
   absl::StatusOr<SeriesStepSummary> StepFrom(const std::optional<Matrix>& x0,
                                              const std::optional<Matrix>& a, const Matrix& b,
                                              const StepRequest& request,
@@ -73,7 +73,7 @@ class Series {
                b, request, stop);
   }
 
-  // With that of the last step, changed by what `arriving` says.
+  // Uses the matrix of the last step, changed according to `arriving`.
   absl::StatusOr<SeriesStepSummary> ChangedStep(const MatrixChange& change,
                                                 const std::vector<std::byte>& arriving,
                                                 const Matrix& b, const StepRequest& request) {
@@ -82,7 +82,7 @@ class Series {
     return Run(*plan, arriving, b, request, JobRunner::NeverStop());
   }
 
-  // The block of the map that changes by values go by, as the server would keep it.
+  // Stores the block of the map that changes by values use, as the server would.
   absl::Status KeepMap(const std::vector<std::byte>& block) {
     auto arrived = runner_.Upload(block);
     if (!arrived.ok()) return arrived.status();
@@ -94,7 +94,7 @@ class Series {
   const std::optional<Factorization>& factor() const { return factor_; }
   const std::optional<Factorization>& matrix() const { return matrix_; }
   bool made_singular() const { return made_singular_; }
-  const JobBytes& bytes() const { return bytes_; }  // as the last step was planned
+  const JobBytes& bytes() const { return bytes_; }  // of the last step's plan
   size_t kept_bytes() const {
     size_t sum = 0;
     for (const auto* kept : {&factor_, &matrix_, &solution_}) {
@@ -213,7 +213,7 @@ std::vector<T> Random(int64_t rows, int64_t cols, uint64_t seed) {
   }
 }
 
-// `a` with entries changed by up to `change`.
+// Adds a random number to each entry of `a`, with parts of magnitude up to `change`.
 template <class T>
 std::vector<T> Changed(std::vector<T> a, double change, uint64_t seed) {
   const std::vector<T> random = Random<T>(kN, kN, seed);
@@ -240,7 +240,7 @@ class SeriesStepTest : public ::testing::Test {
 
 using Types = ::testing::Types<double, std::complex<double>>;
 
-// One behind the other, as changes arrive.
+// Concatenates the parts in the wire format of changes.
 template <class... Parts>
 std::vector<std::byte> PackTogether(const Parts&... parts) {
   std::vector<std::byte> block;

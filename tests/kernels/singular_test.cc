@@ -1,4 +1,4 @@
-// Singular matrices and factors that overflow are results that do not look fine.
+// Tests that singular matrices and factors that overflow are reported in the result.
 #include <cmath>
 
 #include "kernels/host/device/host_device.h"
@@ -48,7 +48,7 @@ TEST_P(SingularTest, ZeroRow) {
 }
 
 TEST_P(SingularTest, GrowthBeyondTheTypeIsReported) {
-  // Growth of 2^199 in float32.
+  // A growth of 2^199 in float32.
   FactorRequest request = Request();
   request.factor_dtype = DType::kFloat32;
   const int64_t n = 200;
@@ -64,7 +64,7 @@ TEST_P(SingularTest, GrowthBeyondTheTypeIsReported) {
   ASSERT_OK_AND_ASSIGN(const Solution solution,
                        runner_.Solve(factor, RandomMatrix(n, 1, 1), 1, solve));
   EXPECT_EQ(*solution.summary.forward_error_bound, INFINITY);
-  // NaN, or visibly wrong where the Inf divided an entry to zero.
+  // NaN, or a large error if division by Inf has set an entry to zero.
   EXPECT_FALSE(*solution.summary.backward_error < 1e-6);
 }
 
@@ -79,7 +79,8 @@ TEST_P(SingularTest, SubnormalPivotsAreNotZero) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 3, Request()));
   ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
   EXPECT_EQ(factor.summary.info, 0);
-  // OpenBLAS multiplies by the reciprocal, which overflows: then the factor must not look fine.
+  // OpenBLAS multiplies by the reciprocal, which overflows. The factor must then be reported as
+  // bad.
   if (factor.summary.pivot_growth == INFINITY) {
     EXPECT_EQ(*factor.summary.rcond, 0);
     return;
@@ -117,7 +118,7 @@ TEST_P(SingularTest, OverflowHasNoBoundAndNoDeterminant) {
 
 INSTANTIATE_TEST_SUITE_P(All, SingularTest, ::testing::Values("getrf", "gem", "cmpp"));
 
-// A zero pivot says nothing of A where no other could take its place.
+// Without pivoting, a zero pivot does not show that A is singular.
 class WithoutPivotingTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(WithoutPivotingTest, SaysNothingOfARegularMatrix) {
@@ -126,7 +127,7 @@ TEST_P(WithoutPivotingTest, SaysNothingOfARegularMatrix) {
   FactorRequest request;
   request.algorithm = GetParam();
   request.condition = request.determinant = true;
-  // Pivot 2 vanishes after pivot 1.
+  // Pivot 2 becomes zero in the elimination with pivot 1.
   ASSERT_OK_AND_ASSIGN(const Factorization factor,
                        runner.Factor({2, 4, 1, 1, 2, 1, 1, 1, -1}, 3, request));
   EXPECT_EQ(factor.summary.info, 2);

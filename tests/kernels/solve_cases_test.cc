@@ -1,4 +1,4 @@
-// The solves' common cases on the host.
+// Runs the shared solve tests on the host.
 #include "tests/support/solve_cases.h"
 
 #include "gtest/gtest.h"

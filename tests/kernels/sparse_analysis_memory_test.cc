@@ -1,5 +1,5 @@
-// The law of an analysis: what it holds at any time is AnalysisBytes() and what it claimed before.
-// Counted where every allocation of this program passes; nothing of the ordering program's.
+// Tests that an analysis never holds more memory than AnalysisBytes() and its claims. All
+// allocations of this program are counted, except those of the ordering program.
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -19,7 +19,7 @@ namespace crout::testing {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
-// The heap's small things.
+// Small heap allocations.
 constexpr int64_t kSlack = 4096;
 
 struct Case {
@@ -28,8 +28,8 @@ struct Case {
   AnalysisOptions options;
 };
 
-// The shortest path of the last augmentation reaches every row from every row before it, each time
-// at less distance: the most that may wait in the matching's queue.
+// In the last augmentation, the shortest path reaches every row from every earlier row, each time
+// with a smaller distance. This maximizes the size of the matching's queue.
 PackedSparse Chain(int32_t n) {
   const double step = 200.0 / n;
   std::vector<SparseEntry> entries = {{1, 0, 1.0}, {0, n - 1, std::exp(-3 * step * n)}};
@@ -42,7 +42,7 @@ PackedSparse Chain(int32_t n) {
   return PackEntries(entries, n, DType::kFloat64);
 }
 
-// Neighbours at random, so many of each unknown's own.
+// A matrix with `degree` random neighbours per unknown.
 PackedSparse Random(int32_t n, int32_t degree) {
   std::mt19937 random(7);
   std::vector<SparseEntry> entries;
@@ -77,14 +77,14 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-// Grants what it is told, and counts from there on.
+// Grants every claim and counts it.
 class Claims {
  public:
   explicit Claims(size_t base) : base_(base) {
     CountedHeap::Restart();
     CountedHeap::Grant(base);
   }
-  // What it was told before goes only then: it may be held until the next memory is taken.
+  // Withdraws the previous claim only now: its memory may be held until the next allocation.
   absl::Status operator()(size_t bytes) {
     CountedHeap::Grant(bytes);
     CountedHeap::Withdraw(std::exchange(claimed_, bytes));
@@ -108,7 +108,7 @@ TEST(SparseAnalysisMemoryTest, HoldsNoMoreThanWasClaimed) {
   }
 }
 
-// With rows interchanged in every front, as far as they can be, and many positions postponed.
+// Rows are interchanged in every front as far as possible, and many positions are postponed.
 TEST(SparseAnalysisMemoryTest, PostponesWithinWhatWasClaimed) {
   for (Case& one : Cases()) {
     if (!one.options.keep.empty()) continue;
@@ -132,7 +132,7 @@ TEST(SparseAnalysisMemoryTest, PostponesWithinWhatWasClaimed) {
   }
 }
 
-// Skew matrices with hardly a diagonal, most of whose pivots are delayed.
+// Skew-symmetric matrices with a tiny diagonal, most of whose pivots are delayed.
 TEST(SparseAnalysisMemoryTest, DelaysWithinWhatWasClaimed) {
   for (const auto& [m, dimensions] : {std::pair(40, 2), std::pair(9, 3)}) {
     for (const DType dtype : {DType::kFloat32, DType::kComplex128}) {

@@ -1,4 +1,4 @@
-// The analysis of sparse matrices, against fill-in that is found by eliminating.
+// Tests the analysis of sparse matrices against fill-in determined by elimination.
 #include "kernels/sparse/analysis.h"
 
 #include <sys/stat.h>
@@ -65,8 +65,8 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-// Rows below the diagonal of each column of L of the symmetrized P A P^T, column by column, by
-// eliminating.
+// Returns the rows below the diagonal in each column of L of the symmetrized P A P^T, determined by
+// elimination.
 std::vector<std::set<int32_t>> Fill(const Graph& graph, const std::vector<int32_t>& order) {
   const auto n = static_cast<int32_t>(order.size());
   std::vector<int32_t> position(n);
@@ -94,7 +94,8 @@ bool IsPermutation(std::vector<int32_t> p) {
   return true;
 }
 
-// What Analysis says of itself. Every entry of L lies in a front, and not many zeros do.
+// Checks the consistency of an Analysis. Every entry of L lies in a front, and the fronts contain
+// few zeros.
 void CheckAnalysis(const AnySparse& a, const Analysis& analysis) {
   ASSERT_EQ(analysis.n, a.n);
   ASSERT_EQ(static_cast<int64_t>(analysis.row_order.size()), a.n);
@@ -164,7 +165,7 @@ void CheckAnalysis(const AnySparse& a, const Analysis& analysis) {
   EXPECT_EQ(analysis.level_pair_entries, widest_pair);
 }
 
-// Every entry of A once, at a place of its own that stands for its position in B.
+// Expects every entry of A exactly once, at a distinct place that corresponds to its position in B.
 void CheckEntries(const AnySparse& a, const Analysis& analysis) {
   const SparseView<double> view = a.As<double>();
   std::vector<int32_t> row_position(a.n), column_position(a.n), entries;
@@ -176,7 +177,7 @@ void CheckEntries(const AnySparse& a, const Analysis& analysis) {
       if (place < d1) return analysis.first_position[f] + place;
       return analysis.border[analysis.border_start[f] + place - d1];
     };
-    // In parts, as threads that share a front have it.
+    // Reads in parts, like threads that share a front.
     const int64_t part = std::max<int64_t>(1, size / 3);
     for (int64_t begin = 0; begin < size; begin += part) {
       const int64_t end = std::min(size, begin + part);
@@ -257,7 +258,7 @@ TEST_F(SparseAnalysisTest, SuitsNoValuesOfAnotherMagnitude) {
   ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(small.view(), {}, kNeverStop));
   ASSERT_TRUE(analysis.matched);
   EXPECT_TRUE(SuitsValues(analysis, small.view(), DType::kFloat64));
-  // The scaled entries are about 1e300, and Inf.
+  // The scaled entries are about 1e300 and Inf.
   for (const double factor : {1e100, 1e200}) {
     EXPECT_FALSE(SuitsValues(analysis, times(factor).view(), DType::kFloat64)) << factor;
   }
@@ -321,14 +322,14 @@ TEST_F(SparseAnalysisTest, OrdersByDegreeBeyond32Bits) {
   const std::vector<int32_t> order = OrderByMinimumDegree(graph);
   EXPECT_TRUE(IsPermutation(order));
   EXPECT_EQ(OrderByMinimumDegree(graph, /*most=*/0), order);
-  // One of so many neighbours that nobody makes it here: it is not sent to the program.
+  // A graph too large to be created here; it is not sent to the program.
   const Graph large = {.start = {0, kMostFor32Bits}, .neighbour = {}};
   EXPECT_THAT(
       OrderInProcess(OrderingProgram(), OrderingMethod::kNestedDissection, large, kNeverStop),
       FailsWith(absl::StatusCode::kResourceExhausted, "indices"));
 }
 
-// A graph of these edges, given once each.
+// Returns a graph with these edges, each of which is given once.
 Graph MakeGraph(int32_t vertices, const std::vector<std::pair<int32_t, int32_t>>& edges) {
   std::vector<std::set<int32_t>> neighbours(vertices);
   for (const auto& [v, w] : edges) {
@@ -351,7 +352,7 @@ TEST_F(SparseAnalysisTest, OrdersForestsWithoutFill) {
   std::ranges::shuffle(name, random);
   std::vector<std::pair<int32_t, int32_t>> edges;
   for (int32_t v = 1; v < kVertices; ++v) {
-    if (v % 50 == 0) continue;  // the root of another tree
+    if (v % 50 == 0) continue;  // root of another tree
     edges.emplace_back(name[v], name[v - 1 - random() % (v % 50)]);
   }
   const Graph forest = MakeGraph(kVertices, edges);
@@ -369,7 +370,7 @@ TEST_F(SparseAnalysisTest, OrdersNoGraphWithACycleAsAForest) {
   EXPECT_THAT(OrderForest(MakeGraph(3, {})), ::testing::Optional(::testing::SizeIs(3)));
 }
 
-// AMD may take long for a star of this size: it would run in the program.
+// AMD may take long for a star of this size, so the program would be used.
 TEST_F(SparseAnalysisTest, StartsNoProgramForAForest) {
   const PackedSparse arrow = Arrow(50000);
   ASSERT_FALSE(ShortMinimumDegree(50000, 2 * 49999));
@@ -384,7 +385,7 @@ absl::StatusOr<std::vector<int32_t>> Dissect(const Graph& graph, StopRequested s
   return OrderInProcess(OrderingProgram(), OrderingMethod::kNestedDissection, graph, stop);
 }
 
-// Of more vertices than the program orders without dividing them.
+// Graphs with more vertices than the program orders without dissection.
 TEST_F(SparseAnalysisTest, DissectsLargeGraphs) {
   constexpr int32_t kN = 40000;
   std::vector<SparseEntry> star, path, islands;
@@ -449,7 +450,7 @@ TEST_F(SparseAnalysisTest, DissectsFromTheGivenWorkOn) {
 
 TEST_F(SparseAnalysisTest, DoesWithoutTheProgram) {
   const PackedSparse grid = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
-  // One that is not there, one that fails, one that answers something else.
+  // A missing program, one that fails, and one with a wrong answer.
   for (const char* program : {"", "/nonexistent/crout-order", "/bin/false", "/bin/cat"}) {
     SCOPED_TRACE(program);
     AnalysisOptions options = Ordered(OrderingMode::kNestedDissection);
@@ -460,7 +461,7 @@ TEST_F(SparseAnalysisTest, DoesWithoutTheProgram) {
   }
 }
 
-// A grid beyond what minimum degree orders in this process.
+// A grid larger than minimum degree orders in this process.
 PackedSparse LongGrid() {
   constexpr int32_t kSide = 120;
   PackedSparse grid = PackEntries(GridEntries(kSide, 2), kSide * kSide, DType::kFloat64);
@@ -478,7 +479,7 @@ TEST_F(SparseAnalysisTest, OrdersByDegreeInTheProgramAsHere) {
 }
 
 TEST_F(SparseAnalysisTest, TakesTheOrderOfLessWorkForLargeGraphs) {
-  constexpr int64_t kSide = 320;  // beyond 100,000 unknowns both methods run side by side
+  constexpr int64_t kSide = 320;  // above 100,000 unknowns both methods run concurrently
   const PackedSparse grid = PackEntries(GridEntries(kSide, 2), kSide * kSide, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Analysis both,
                        Analyze(grid.view(), Ordered(OrderingMode::kAuto), kNeverStop));
@@ -505,7 +506,7 @@ TEST_F(SparseAnalysisTest, RefusesLongOrdersWithoutTheProgram) {
   }
 }
 
-// The system has no process left.
+// The system can create no more processes.
 TEST_F(SparseAnalysisTest, RefusesLongOrdersWhereNoProcessStarts) {
   Failpoints failpoints;
   failpoints.Fail("ordering.start", absl::ResourceExhaustedError("no process is left"));
@@ -519,7 +520,7 @@ TEST_F(SparseAnalysisTest, RefusesLongOrdersWhereNoProcessStarts) {
   EXPECT_EQ(analysis.ordering, "amd");
 }
 
-// A program that reads the graph and answers nothing stands for an ordering that takes for ever.
+// A program that reads the graph and never answers replaces an ordering that takes forever.
 TEST_F(SparseAnalysisTest, StopsEveryOrdering) {
   const std::string program = absl::StrCat(::testing::TempDir(), "order_without_answer_", getpid());
   std::ofstream(program) << "#!/bin/sh\nexec cat > /dev/null\n";
@@ -532,7 +533,7 @@ TEST_F(SparseAnalysisTest, StopsEveryOrdering) {
     int asked_since = 0;
     bool ordering_began = false;
     options.tell = [&](int steps) { ordering_began = steps == 2; };
-    // The first questions are those of sending.
+    // The first polls occur while the graph is sent.
     EXPECT_THAT(
         Analyze(grid.view(), options, [&] { return ordering_began && ++asked_since == 40; }),
         FailsWith(absl::StatusCode::kCancelled, "stopped"));
@@ -540,7 +541,7 @@ TEST_F(SparseAnalysisTest, StopsEveryOrdering) {
   unlink(program.c_str());
 }
 
-// More steps than between two questions, in each part of an analysis.
+// Each part of the analysis takes more steps than there are between two polls.
 TEST_F(SparseAnalysisTest, StopsInEveryPart) {
   constexpr int32_t kN = StopCounter::kStepsBetweenStops;
   const auto stopped = FailsWith(absl::StatusCode::kCancelled, "stopped");
@@ -562,7 +563,7 @@ TEST_F(SparseAnalysisTest, StopsInEveryPart) {
   Analysis analysis;
   analysis.n = kN;
   analysis.row_order = analysis.column_order = fronts.order;
-  int asked = 0;  // The first question comes before the first step.
+  int asked = 0;  // The first poll precedes the first step.
   EXPECT_THAT(FillSymbolic(
                   graph, fronts, [](size_t) { return absl::OkStatus(); },
                   [&] { return ++asked == 2; }, analysis),
@@ -576,7 +577,8 @@ TEST_F(SparseAnalysisTest, StopsAtEveryQuestion) {
   int questions = 0;
   ASSERT_OK(Analyze(grid.view(), options, [&] { return ++questions < 0; }));
   EXPECT_GE(questions, 8);
-  // The child's answer may take more questions, or fewer: those of before are always asked.
+  // The wait for the child process polls a variable number of times. The earlier polls always
+  // occur.
   for (int last = 1; last <= std::min(questions, 8); ++last) {
     int asked = 0;
     EXPECT_THAT(Analyze(grid.view(), options, [&] { return ++asked == last; }),
@@ -596,7 +598,7 @@ TEST_F(SparseAnalysisTest, TellsItsSteps) {
     ASSERT_OK(Analyze(grid.view(), options, kNeverStop));
     EXPECT_THAT(told, ::testing::ElementsAre(1, 2, 3, kAnalysisSteps));
   }
-  // Who is asked knows of the step that ended before.
+  // A poll sees the step that was reported before it.
   for (int last = 1; last <= kAnalysisSteps; ++last) {
     told = {0};
     EXPECT_THAT(Analyze(grid.view(), options, [&] { return told.back() == last; }),
@@ -670,7 +672,7 @@ TEST_F(SparseAnalysisTest, DigestsThePatternAlone) {
   }
 }
 
-// By the definition in factor.proto, evaluated in Python.
+// The expected digests follow the definition in factor.proto, evaluated in Python.
 TEST_F(SparseAnalysisTest, ADigestIsTheContracts) {
   const auto text = [](std::vector<SparseEntry> entries, int64_t n) {
     return PatternText(PatternDigest(PackEntries(std::move(entries), n, DType::kFloat64).view()));

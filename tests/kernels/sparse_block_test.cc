@@ -1,4 +1,4 @@
-// The block of a sparse matrix: its index by rows, and what is freed on the way.
+// Tests the block of a sparse matrix: its row index, and the memory freed during assembly.
 #include "kernels/io/sparse_block.h"
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class SparseBlockTest : public ::testing::Test {
   int64_t nonzeros_ = 0;
 };
 
-// Rows 1 and 4 are empty, and the last column.
+// Rows 1 and 4 and the last column are empty.
 SparseMatrix Example() {
   return {.rows = 5,
           .columns = 5,

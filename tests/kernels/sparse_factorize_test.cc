@@ -1,5 +1,5 @@
-// Matrices that arrive sparse: their factors are those of the dense form, to the bit, and the
-// matrix that is kept is the sparse one.
+// Tests matrices that arrive sparse: their factors equal those of the dense form bit by bit, and
+// the cached matrix is the sparse one.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -41,7 +41,8 @@ void ExpectSameSummary(const FactorSummary& sparse, const FactorSummary& dense) 
 
 class SparseFactorizeTest : public ::testing::Test {
  protected:
-  // All fields of the request, of both types of both matrices.
+  // Returns requests with all combinations of matrix type, factor type, equilibration and cached
+  // matrix.
   static std::vector<FactorRequest> Requests() {
     std::vector<FactorRequest> requests;
     for (const DType matrix : {DType::kFloat32, DType::kFloat64}) {
@@ -63,7 +64,7 @@ class SparseFactorizeTest : public ::testing::Test {
     return requests;
   }
 
-  // Of `a` as it arrives sparse, which has what the dense form gives.
+  // Expects that `a`, uploaded as a sparse matrix, has the results of the dense form.
   void ExpectSameFactors(const HostMatrix& a, int64_t n, FactorRequest request) {
     ASSERT_OK_AND_ASSIGN(const Factorization dense, runner_.Factor(a, n, request));
     request.sparse = true;
@@ -107,7 +108,7 @@ TEST_F(SparseFactorizeTest, ScaledOnesToo) {
     for (int64_t i = 0; i < kN; ++i) a[i + j * kN] *= std::ldexp(1, (i * 7 + j * 3) % 100 - 50);
   }
   for (const FactorRequest& request : Requests()) ExpectSameFactors(a, kN, request);
-  // Beyond float32's range: equilibration alone makes them fit.
+  // Outside float32's range: only equilibration makes them fit.
   for (double& v : a) v *= 0x1p200;
   FactorRequest narrow;
   narrow.equilibrate = EquilibrateMode::kAuto;
@@ -172,7 +173,7 @@ TEST_F(SparseFactorizeTest, SolvesAreVerifiedRefinedAndBounded) {
   }
 }
 
-// Whose products overflow in float64.
+// Products of these entries overflow float64.
 TEST_F(SparseFactorizeTest, SolvesNearTheEndOfTheRange) {
   HostMatrix a = a_;
   for (double& v : a) v *= 0x1p1020;
@@ -231,7 +232,7 @@ TEST_F(SparseFactorizeTest, ArrivesSoWhereThatTakesLess) {
   EXPECT_FALSE(arrives(0, 0));
   EXPECT_FALSE(arrives(1, 1));
   EXPECT_TRUE(arrives(8000, 40000));
-  // 16 * 101 + 20 * nonzeros against a quarter of 80,000 bytes.
+  // 16 * 101 + 20 * nonzeros, compared with a quarter of 80,000 bytes.
   EXPECT_TRUE(arrives(100, 919));
   EXPECT_FALSE(arrives(100, 920));
   EXPECT_FALSE(arrives(100, 919, DType::kFloat32));

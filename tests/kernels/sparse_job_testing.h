@@ -1,4 +1,4 @@
-// What tests of jobs with sparse matrices share.
+// Shared parts of the tests of sparse jobs.
 #ifndef CROUT_TESTS_KERNELS_SPARSE_JOB_TESTING_H_
 #define CROUT_TESTS_KERNELS_SPARSE_JOB_TESTING_H_
 
@@ -14,7 +14,7 @@
 
 namespace crout::testing {
 
-// Gives what is asked for.
+// Grants every claim.
 class Generous final : public SparseGrowth {
  public:
   absl::Status ClaimAnalysis(size_t) override { return absl::OkStatus(); }
@@ -26,10 +26,10 @@ class Generous final : public SparseGrowth {
     return absl::OkStatus();
   }
 
-  std::vector<size_t> claimed;  // that jobs keep, in the order of their claims
+  std::vector<size_t> claimed;  // claims of the jobs, in order
 };
 
-// Refuses the memory of the first analyses that are asked for, and gives what is asked for later.
+// Refuses the memory of the first `refusals` analyses and grants later claims.
 class Grudging final : public SparseGrowth {
  public:
   explicit Grudging(int refusals) : refusals_(refusals) {}
@@ -46,7 +46,7 @@ class Grudging final : public SparseGrowth {
   int refusals_;
 };
 
-// The device's methods of that name; null where it has none.
+// Returns the device's method with this name. Its members are null if the device does not have it.
 inline SparseMethod MethodOf(const Device& device, std::string_view name) {
   SparseMethod method;
   for (const auto& lu : device.catalogue().sparse_lus) {
@@ -58,7 +58,7 @@ inline SparseMethod MethodOf(const Device& device, std::string_view name) {
   return method;
 }
 
-// `a` on the context's device, as jobs take it.
+// Returns `a` in the memory of the context's device, in the format of jobs.
 inline absl::StatusOr<Buffer> Uploaded(ExecutionContext& context, const AnySparse& a) {
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(a.n, a.nonzeros, a.dtype));
   CROUT_ASSIGN_OR_RETURN(Buffer upload, context.device().memory().Allocate(bytes));

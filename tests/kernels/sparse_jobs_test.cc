@@ -1,5 +1,5 @@
-// The job of a matrix that stays sparse, on the device under test: what it measures, how it
-// postpones pivots, and how it goes on in a larger block.
+// Tests the job of a sparse matrix on the device under test: its measurements, the postponement of
+// pivots, and its continuation in a larger block.
 #include "kernels/jobs/sparse_factorize.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 namespace crout::testing {
 namespace {
 
-// The device's memory by another name.
+// A separate memory resource over the device's memory.
 class OwnMemory final : public MemoryResource {
  public:
   explicit OwnMemory(MemoryResource& memory) : memory_(memory) {}
@@ -45,8 +45,8 @@ class OwnMemory final : public MemoryResource {
   std::map<void*, Buffer> blocks_;
 };
 
-// A method that learns on the way that it needs so many times what it said, and asks for twice what
-// it has; 0 times: that no memory suffices.
+// A method that finds during the factorization that it needs `times` times its predicted bytes. It
+// requests twice its current block. With 0 times, no memory is sufficient.
 class Cramped final : public SparseLu {
  public:
   Cramped(const SparseLu& lu, MemoryResource& memory, size_t times = 3)
@@ -92,8 +92,8 @@ class Cramped final : public SparseLu {
   const size_t times_;
 };
 
-// A grid whose neighbours in one direction are coupled by `across`, and all others, and the
-// diagonal, by these.
+// A grid with neighbours in one direction coupled by `across`, the given diagonal, and the other
+// entries of GridEntries().
 std::vector<SparseEntry> Weighted(double diagonal, double across) {
   std::vector<SparseEntry> entries = GridEntries(20, 2);
   for (SparseEntry& entry : entries) {
@@ -115,7 +115,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     SparseFactorizeOptions wanted;
     wanted.most_bytes = most_bytes;
     wanted.method = MethodOf(device, "multifrontal");
-    if (method != nullptr) wanted.method.lu = method;  // whose factors are as that one's
+    if (method != nullptr) wanted.method.lu = method;  // its factors have the same format
     wanted.factor_dtype = factor_dtype.value_or(a.dtype);
     wanted.determinant = determinant;
     wanted.condition = true;
@@ -140,7 +140,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     return FactorizeSparse(*context_, plan, std::move(upload), kNeverStop, timings, growth);
   }
 
-  // By the method of that name and an analysis of `known`, a matrix of the same pattern.
+  // Factors with this method and with an analysis of `known`, a matrix of the same pattern.
   absl::StatusOr<Factorization> RunByAnalysisOf(const AnySparse& known, const AnySparse& a,
                                                 std::string_view method, SparseGrowth* growth) {
     CROUT_ASSIGN_OR_RETURN(Analysis analysis, Analyze(known, {}, kNeverStop));
@@ -154,7 +154,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     return RunPlan(a, plan, growth);
   }
 
-  // Those of them that take factors of that type.
+  // The methods that support factors of this type.
   static std::vector<std::string_view> MethodsFor(DType dtype) {
     std::vector<std::string_view> names;
     for (const std::string_view name : {"multifrontal", "klu"}) {
@@ -172,7 +172,8 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     EXPECT_OK(context_->Synchronize());
     const size_t entries =
         factor.summary.sparse->analysis->factor_entries() * SizeOf(factor.summary.factor_dtype);
-    std::fill(bits.begin() + entries, bits.begin() + layout.pivots, std::byte{0});  // a gap
+    // Clears the gap.
+    std::fill(bits.begin() + entries, bits.begin() + layout.pivots, std::byte{0});
     return bits;
   }
 };
@@ -190,21 +191,21 @@ TEST_P(SparseJobsTest, MeasuresWhatItFactored) {
   ASSERT_TRUE(summary.rcond.has_value());
   EXPECT_GT(*summary.rcond, 1e-4);
   EXPECT_LT(*summary.rcond, 1e-1);
-  // Decides where rcond was not estimated.
+  // This value is used if rcond was not estimated.
   EXPECT_FALSE(IsNearlySingular(summary.condition_signal, summary.factor_dtype, summary.n))
       << summary.condition_signal;
   ASSERT_TRUE(summary.det_log_abs.has_value());
-  // Between the powers of the least and of the largest that a pivot of this matrix can be.
+  // Each pivot of this matrix is between 2 and 6.
   EXPECT_GT(*summary.det_log_abs, 400 * std::log(2.0));
   EXPECT_LT(*summary.det_log_abs, 400 * std::log(6.0));
   EXPECT_EQ(summary.sparse->numeric.perturbed_pivots, 0);
   EXPECT_EQ(factor.sparse_matrix().size() > 0, true);
 }
 
-// By the error of the solve that measures the factor.
+// Detected by the error of the solve that measures the factor.
 TEST_P(SparseJobsTest, ShowsWhichMatricesAreSingularButForRounding) {
   constexpr int32_t kN = 60;
-  std::vector<SparseEntry> path;  // its Laplacian: every row sums up to zero
+  std::vector<SparseEntry> path;  // its Laplacian has zero row sums
   for (int32_t i = 0; i + 1 < kN; ++i) {
     const double weight = 0.1 * (1 + i % 7);
     path.insert(path.end(), {{i, i, weight}, {i + 1, i + 1, weight}});
@@ -229,7 +230,7 @@ TEST_P(SparseJobsTest, PostponesPivotsThatAreTooSmall) {
   options.matching = MatchingMode::kOff;
   const PackedSparse grid = OfType(entries, 900, GetParam());
   ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(grid.view(), options, kNeverStop));
-  // Zeros on the diagonal of leaves of one column.
+  // Sets diagonal entries of leaves with one column to zero.
   int zeros = 0;
   for (int64_t f = 0; f < analysis.fronts() && zeros < 3; ++f) {
     if (analysis.eliminated(f) != 1 || analysis.child_start[f] != analysis.child_start[f + 1])
@@ -365,7 +366,7 @@ TEST_P(SparseJobsTest, FactorsInSinglePrecisionWhateverTheMagnitude) {
   }
 }
 
-// An analysis whose matching was found for other values, where the memory for delays is refused.
+// The matching of the analysis was found for other values, and the memory for delays is refused.
 TEST_P(SparseJobsTest, LeavesTheMatchingOutWhereEntriesGrowWithIt) {
   const double small = std::sqrt(UnitRoundoff(GetParam())) / 100;
   const PackedSparse known = OfType(Weighted(small * small, 3), 400, GetParam());
@@ -413,7 +414,7 @@ TEST_P(SparseJobsTest, GoesOnByAnotherMethodWhereEntriesGrow) {
   EXPECT_EQ(factor.summary.algorithm, "klu");
   EXPECT_LT(factor.summary.pivot_growth, 1e5);
   EXPECT_LT(*factor.summary.quality, 100);
-  // One for which there is not the memory leaves the factor that there was.
+  // A second method without enough memory leaves the first factor in place.
   const Cramped method(*klu.lu, DeviceUnderTest()->memory(), /*times=*/0);
   plan.options.otherwise = SparseMethod{&method, klu.solver};
   plan.options.determinant = false;

@@ -1,4 +1,4 @@
-// What tests of sparse LU methods share: matrices, and the backward errors of solves.
+// Shared parts of the tests of sparse LU methods: matrices, and the backward errors of solves.
 #ifndef CROUT_TESTS_KERNELS_SPARSE_LU_TESTING_H_
 #define CROUT_TESTS_KERNELS_SPARSE_LU_TESTING_H_
 
@@ -20,13 +20,13 @@
 
 namespace crout::testing {
 
-// n x k, uniform in the square or on the line.
+// n x k. Real types: uniform in [-1, 1]; complex types: in both parts.
 inline ComplexMatrix RightHandSides(int64_t n, int64_t k, DType dtype) {
   if (IsComplex(dtype)) return Rounded(RandomComplex(n, k, 17), dtype);
   return Rounded(AsComplex(RandomMatrix(n, k, 17)), dtype);
 }
 
-// b - op(A) x, and the largest of |r| / (|op(A)| |x| + |b|) by norms.
+// Returns b - op(A) x. Sets `error` to the largest normwise |r| / (|op(A)| |x| + |b|).
 template <class T>
 ComplexMatrix Residual(const SparseView<T>& a, Op op, const ComplexMatrix& x,
                        const ComplexMatrix& b, int64_t k, double& error) {
@@ -81,8 +81,8 @@ double ErrorAfter(const SparseView<T>& a, DType factor_dtype, Op op, int64_t k, 
   return error;
 }
 
-// Solves op(A) X = B for k right-hand sides, refines so often, and gives the largest normwise
-// backward error. solve(b): b := op(A)^-1 b, of the factor's type.
+// Solves op(A) X = B for k right-hand sides with this number of refinement steps. Returns the
+// largest normwise backward error. solve(b) computes b := op(A)^-1 b in the type of the factor.
 inline double ErrorAfter(const AnySparse& a, DType factor_dtype, Op op, int64_t k, int refinements,
                          SolveInPlace solve) {
   return DispatchDType(a.dtype, [&](auto tag) {
@@ -91,7 +91,7 @@ inline double ErrorAfter(const AnySparse& a, DType factor_dtype, Op op, int64_t 
   });
 }
 
-// A real matrix as one of any type: of a complex one every column gets a phase.
+// Returns a real matrix in any type. For a complex type each column is multiplied by a phase.
 inline PackedSparse OfType(std::vector<SparseEntry> entries, int64_t n, DType dtype) {
   if (IsComplex(dtype)) {
     for (SparseEntry& entry : entries) entry.value *= std::polar(1.0, 0.7 * entry.column);

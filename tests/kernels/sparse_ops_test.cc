@@ -1,4 +1,5 @@
-// The sparse building blocks and the operand over them, against the dense ones of the same matrix.
+// Tests the sparse building blocks and the sparse operand against the dense ones for the same
+// matrix.
 #include "kernels/sparse_ops.h"
 
 #include <algorithm>
@@ -19,9 +20,9 @@ namespace {
 
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kColumns = 3;  // of vectors
+constexpr int64_t kColumns = 3;  // number of vectors
 
-// One matrix, dense and sparse.
+// A matrix in dense and in sparse form.
 struct Both {
   template <class Scalar>
   Both(const std::vector<Scalar>& a, int64_t n, DType dtype)
@@ -49,8 +50,8 @@ class SparseOpsTest : public ::testing::TestWithParam<DType> {
     return {m.data(), n, kColumns, std::max<int64_t>(1, n)};
   }
 
-  // Calls check(both, n) for matrices with and without empty lines, below and above the number of
-  // rows that dense sums take at a time.
+  // Calls check(both, n) for matrices with and without empty lines, with orders below and above the
+  // number of rows in one block of the dense sums.
   template <class Check>
   void ForMatrices(Check check) {
     for (const int64_t n : {0, 1, 2, 9, 65, 700}) {
@@ -97,7 +98,7 @@ TEST_P(SparseOpsTest, StatisticsHaveTheBitsOfTheDenseForm) {
   });
 }
 
-// Moduli too, whatever instructions the processor has for the sums of squares in them.
+// Moduli are included, for any instructions that the processor uses for their sums of squares.
 TEST_F(SparseOpsTest, StatisticsOfComplexMatricesHaveTheBitsOfTheDenseForm) {
   constexpr int64_t kN = 60;
   for (const DType dtype : {DType::kComplex64, DType::kComplex128}) {
@@ -128,7 +129,7 @@ TEST_F(SparseOpsTest, FindsWhatOverflows) {
   EXPECT_EQ(context_.report().matrix.first_overflow, -1);
   ExpectSameStats(both, DType::kFloat32);
   EXPECT_EQ(context_.report().matrix.first_overflow, 30 + 11 * 40);
-  a[5] = a[6] = std::numeric_limits<double>::max();  // and a norm that does
+  a[5] = a[6] = std::numeric_limits<double>::max();  // the norm overflows
   Both beyond(a, 40, DType::kFloat64);
   ExpectSameStats(beyond, DType::kFloat64);
   EXPECT_EQ(context_.report().matrix.norm_one, kInfinity);
@@ -229,7 +230,7 @@ TEST_F(SparseOpsTest, WideRangeHoldsEntriesNearTheEnd) {
   EXPECT_TRUE(std::isnan(context_.report().residual.backward_error));
 }
 
-// Above the size that takes all cores.
+// Larger than the size from which on all cores are used.
 TEST_P(SparseOpsTest, BitsDoNotDependOnTheNumberOfCores) {
   constexpr int64_t kN = 1100;
   Both both(RandomSparse(kN, 1, 2), kN, GetParam());
@@ -264,7 +265,7 @@ TEST_P(SparseOpsTest, BitsDoNotDependOnTheNumberOfCores) {
 INSTANTIATE_TEST_SUITE_P(Types, SparseOpsTest, ::testing::Values(DType::kFloat64, DType::kFloat32));
 
 TEST(SparseBytesTest, AreThoseOfItsArrays) {
-  // Two starts a line; value, row, column and position an entry.
+  // Two starts per line; a value, a row, a column and a position per entry.
   ASSERT_OK_AND_ASSIGN(const size_t f64, SparseBytes(8000, 40000, DType::kFloat64));
   EXPECT_EQ(f64, 8001u * 16 + 40000u * 20);
   ASSERT_OK_AND_ASSIGN(const size_t f32, SparseBytes(8000, 40000, DType::kFloat32));

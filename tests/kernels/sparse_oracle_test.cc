@@ -1,5 +1,5 @@
-// The host's sparse methods beside LAPACK's dense solution: every shared real square matrix up to
-// order 2000, by backward and by forward errors.
+// Tests the host's sparse methods against LAPACK's dense solutions: every square shared real matrix
+// up to order 2000, by backward and forward errors.
 #include <lapacke.h>
 
 #include <algorithm>
@@ -87,11 +87,11 @@ Oracle<T> Solved(const SparseView<T>& a) {
 
 struct Counts {
   int solved = 0;
-  int regular = 0;  // of these
+  int regular = 0;  // of the solved ones
   int poor = 0;     // of the others
   int structural = 0;
   int singular = 0;
-  double worst_backward = 0;  // ratios
+  double worst_backward = 0;  // ratio
   double worst_forward = 0;
 };
 
@@ -113,7 +113,7 @@ class SparseOracleTest : public ::testing::Test {
                            runner_.timings(), &growth);
   }
 
-  // As the service does, with refinement; `reported`: the backward error that it gives.
+  // Solves like the service, with refinement. `reported` is the reported backward error.
   template <class T>
   absl::StatusOr<std::vector<T>> Solve(const Factorization& factor, const std::vector<T>& b,
                                        double& reported) {
@@ -135,7 +135,7 @@ class SparseOracleTest : public ::testing::Test {
   template <class T>
   void Compare(const PackedSparse& a) {
     const Oracle<T> oracle = Solved(a.view().As<T>());
-    // Whether another one is singular is a matter of roundings.
+    // Rounding decides whether the other matrices are found singular.
     const bool regular = !oracle.singular && oracle.rcond > std::numeric_limits<double>::epsilon();
     AnalysisOptions options;
     options.ordering_program = OrderingProgram();
@@ -159,7 +159,7 @@ class SparseOracleTest : public ::testing::Test {
       ASSERT_OK_AND_ASSIGN(const std::vector<T> x, Solve(factor, oracle.b, reported));
       const double backward = SolveRatio(oracle.a, a.n, Op::kNone, x, oracle.b, 1, DType::kFloat64);
       if (!regular) {
-        // Another solution is as good; a poor one is not given silently.
+        // Any accurate solution is acceptable. An inaccurate one must not be reported as accurate.
         if (backward < kThreshold) continue;
         ++counts.poor;
         EXPECT_FALSE(reported < 1e-15) << reported << ", ratio " << backward;
@@ -187,7 +187,7 @@ TEST_F(SparseOracleTest, SolvesWhatLapackSolves) {
     if (real.n > kLargest || real.n == 0) continue;
     SCOPED_TRACE(real.file);
     const absl::StatusOr<std::vector<SparseEntry>> entries = ReadSparseMatrix(real);
-    if (!entries.ok()) continue;  // Not square.
+    if (!entries.ok()) continue;  // not square
     const bool complex = real.field == "complex";
     const PackedSparse a =
         PackEntries(*entries, real.n, complex ? DType::kComplex128 : DType::kFloat64);

@@ -1,5 +1,5 @@
-// Schur complements of sparse matrices on the device under test, as whole jobs: beside dense
-// elimination, and beside the host's.
+// Tests Schur complements of sparse matrices on the device under test, as complete jobs, against
+// dense elimination and the host's.
 #include "kernels/jobs/sparse_schur.h"
 
 #include <algorithm>
@@ -28,15 +28,15 @@ struct Complement {
   std::optional<SchurSummary> summary;
 };
 
-// Different ones, in no order, where 7 does not divide n.
+// Returns `count` distinct unsorted indices if 7 does not divide n.
 std::vector<int32_t> Spread(int64_t n, int64_t count) {
   std::vector<int32_t> keep;
   for (int64_t i = 0; i < count; ++i) keep.push_back(static_cast<int32_t>((i * 7 + 3) % n));
   return keep;
 }
 
-// S by elimination of the others one after the other, with their rows interchanged among
-// themselves.
+// Returns S by eliminating the other unknowns one after the other, with row interchanges among
+// them.
 ComplexMatrix Eliminated(const PackedSparse& a, const std::vector<int32_t>& keep) {
   const int64_t n = a.n;
   const auto m = std::ssize(keep);
@@ -96,7 +96,7 @@ double Distance(const ComplexMatrix& a, const ComplexMatrix& b) {
 
 class SparseSchurTest : public DeviceUnderTestFixture {
  protected:
-  // On this device and context; `factor_dtype`: as A's where it is not said.
+  // Computes on this device and context. The default of `factor_dtype` is the type of A.
   static absl::StatusOr<Complement> ComputeOn(Device& device, ExecutionContext& context,
                                               const PackedSparse& a,
                                               const std::vector<int32_t>& keep,
@@ -192,7 +192,7 @@ TEST_P(SparseSchurTest, AreThoseOfDenseEliminationAndOfTheHost) {
 }
 
 TEST_P(SparseSchurTest, SayThatTheOthersBlockIsSingular) {
-  // Unknowns 0 and 1 have equal rows among the others.
+  // Unknowns 0 and 1 have equal rows in the block of the eliminated unknowns.
   std::vector<SparseEntry> entries = GridEntries(6, 2);
   for (SparseEntry& entry : entries) {
     entry.row += 2;
@@ -203,7 +203,7 @@ TEST_P(SparseSchurTest, SayThatTheOthersBlockIsSingular) {
     entries.push_back({i, 20, 0.5 - 0.25 * i});
   }
   const std::vector<int32_t> keep = {20, 9, 30};
-  // Also where a kept row has an entry in the column that none of the others has a pivot for.
+  // Also tests an entry of a kept row in the column for which no eliminated row has a pivot.
   for (const bool kept_row_has_one : {false, true}) {
     SCOPED_TRACE(kept_row_has_one);
     if (kept_row_has_one) {
@@ -220,7 +220,7 @@ TEST_P(SparseSchurTest, SayThatTheOthersBlockIsSingular) {
 }
 
 TEST_F(SparseSchurTest, MeasurePivotsByTheRowsThatAreEliminated) {
-  // The kept row is 1e18 times as large as the only pivot that there is.
+  // The entry of the kept row is 1e18 times as large as the only available pivot.
   const std::vector<SparseEntry> entries = {{0, 0, 1e-30}, {0, 1, 1}, {1, 0, 1e-12}, {1, 1, 1e12}};
   const std::vector<int32_t> keep = {1};
   ASSERT_OK_AND_ASSIGN(const Complement found, Compute(OfType(entries, 2, DType::kFloat64), keep));
@@ -229,7 +229,8 @@ TEST_F(SparseSchurTest, MeasurePivotsByTheRowsThatAreEliminated) {
 }
 
 TEST_F(SparseSchurTest, ThoseOfPerturbedPivotsArePoorHoweverSmallTheirBackwardError) {
-  // The second pivot is 2^-40, whose inverse is four orders larger than that of what is put there.
+  // The second pivot is 2^-40. Its inverse is four orders of magnitude larger than that of the
+  // perturbed pivot.
   const std::vector<SparseEntry> entries = {{0, 0, 1}, {0, 1, 1}, {1, 0, 1},   {1, 1, 1 + 0x1p-40},
                                             {1, 2, 1}, {2, 1, 1}, {2, 2, 1e12}};
   const std::vector<int32_t> keep = {2};
@@ -239,7 +240,7 @@ TEST_F(SparseSchurTest, ThoseOfPerturbedPivotsArePoorHoweverSmallTheirBackwardEr
   EXPECT_TRUE(found.summary->is_poor);
 }
 
-// Of a skew matrix whose diagonal is nearly zero.
+// A skew-symmetric matrix with a nearly zero diagonal.
 TEST_P(SparseSchurTest, AreAccurateWithDelayedPivots) {
   std::vector<SparseEntry> entries = GridEntries(12, 2);
   for (SparseEntry& entry : entries) {
@@ -271,11 +272,11 @@ TEST_F(SparseSchurTest, AreMadeInLowerPrecision) {
   EXPECT_LT(found.summary->backward_error, 20 * UnitRoundoff(DType::kFloat32));
 }
 
-// The memory of all ends is looked at by Compute().
+// Compute() checks the memory at every end.
 TEST_F(SparseSchurTest, StopWhereverTheyAreAsked) {
   const PackedSparse a = OfType(GridEntries(10, 3), 1000, DType::kFloat64);
   const std::vector<int32_t> keep = Spread(1000, 50);
-  // How often they are asked in all depends on threads and clocks.
+  // The total number of polls depends on threads and clocks.
   int stopped = 0;
   for (int last = 1;; last += 1 + last / 4) {
     std::atomic<int> asked = 0;

@@ -1,4 +1,5 @@
-// The accounts of staging blocks: none is lost, and whoever waits is told once.
+// Tests the bookkeeping of staging blocks: no block is lost, and each waiting upload is called back
+// once.
 #include "kernels/memory/staging_pool.h"
 
 #include <chrono>
@@ -19,14 +20,14 @@ using testing::Gate;
 
 constexpr size_t kBlock = 4096;
 
-// A callback to wait for. The callback owns what it sets: whoever waits may go on before it
-// returns.
+// A callback to wait for. The callback owns its promise, because the waiting thread may continue
+// before the callback returns.
 class Telling {
  public:
   std::function<void()> callback() const {
     return [told = told_] { told->set_value(); };
   }
-  // False only if it is never called.
+  // Returns false only if the callback is never called.
   bool Await() { return future_.wait_for(std::chrono::minutes(1)) == std::future_status::ready; }
 
  private:
@@ -36,7 +37,7 @@ class Telling {
 
 class StagingPoolTest : public ::testing::Test {
  protected:
-  // Copies end while `copies_` is open.
+  // Copies can end only while `copies_` is open.
   void Make(int blocks, int copies_per_upload) {
     pool_.emplace(*host_->staging_memory().Allocate(kBlock * blocks),
                   StagingPoolOptions{kBlock, blocks, copies_per_upload},
@@ -48,7 +49,7 @@ class StagingPoolTest : public ::testing::Test {
   std::unique_ptr<Upload> NewUpload() { return std::make_unique<Upload>(*pool_); }
   static void NotExpected() { ADD_FAILURE() << "a block was at hand"; }
 
-  // Sends all blocks of the pool, whose copies then do not end.
+  // Sends all blocks of the pool. Their copies do not end.
   void Exhaust(Upload& upload, int blocks) {
     copies_.Close();
     for (int i = 0; i < blocks; ++i) {
@@ -56,13 +57,13 @@ class StagingPoolTest : public ::testing::Test {
       upload.Send();
     }
   }
-  // Copies may be under way. False only if no block ever comes.
+  // Takes a block, waiting for copies in progress. Returns false only if no block becomes free.
   static bool TakeOrWait(Upload& upload) {
     Telling ready;
     if (!upload.Take(ready.callback()).empty()) return true;
     return ready.Await() && !upload.Take(&NotExpected).empty();
   }
-  // Blocks that new uploads can take, which then have them no more.
+  // Returns the number of blocks that new uploads can take. The blocks are returned to the pool.
   int Available() {
     std::vector<std::unique_ptr<Upload>> uploads;
     while (true) {
@@ -102,7 +103,7 @@ TEST_F(StagingPoolTest, AskingAgainWhileWaitingLosesNoBlock) {
   Telling ready;
   ASSERT_TRUE(last->Take(ready.callback()).empty());
   copies_.Open();
-  ASSERT_TRUE(ready.Await());  // whoever waited before has been told as well
+  ASSERT_TRUE(ready.Await());  // earlier waiters have been called as well
   EXPECT_EQ(calls, 1);
   EXPECT_FALSE(waiting->Take(&NotExpected).empty());
   EXPECT_FALSE(last->Take(&NotExpected).empty());

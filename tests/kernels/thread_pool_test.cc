@@ -31,10 +31,10 @@ TEST(ThreadPoolTest, ThreadsRunSideBySide) {
   Mutex mutex;
   CondVar changed;
   int arrived = 0;
-  ThreadPool pool(3);  // Joins before the others are destroyed.
+  ThreadPool pool(3);  // joins before the variables above are destroyed
   EXPECT_EQ(pool.thread_count(), 3);
   for (int i = 0; i < 3; ++i) {
-    pool.Schedule([&] {  // Ends only once all three have begun.
+    pool.Schedule([&] {  // ends only after all three have begun
       MutexLock lock(&mutex);
       ++arrived;
       changed.SignalAll();
@@ -62,7 +62,7 @@ TEST(ThreadPoolTest, DestructorRunsWhatTasksSchedule) {
 TEST(ThreadPoolTest, TakesMoveOnlyTasks) {
   int result = 0;
   {
-    ThreadPool pool(0);  // At least one thread.
+    ThreadPool pool(0);  // has at least one thread
     EXPECT_EQ(pool.thread_count(), 1);
     pool.Schedule([&result, owned = std::make_unique<int>(7)] { result = *owned; });
   }

@@ -1,4 +1,5 @@
-// A job frees its upload only once the copy that fills it has ended, however early the job ends.
+// Tests that a job frees its upload only after the copy that fills it has ended, even if the job
+// ends early.
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
 #include "tests/support/fake_device.h"
@@ -24,7 +25,7 @@ class UploadLifetimeTest : public ::testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(memory_.freed_in_use(), 0); }
 
-  // `fault`: which of the job's allocations fails, from 0; none if negative.
+  // `fault` is the index of the job's allocation that fails, or negative for none.
   absl::StatusOr<Factorization> Factorize(const HostMatrix& a, PackedMatrix shape,
                                           const FactorizeOptions& options, StopRequested stop,
                                           int fault = -1);
@@ -118,7 +119,7 @@ TEST_F(UploadLifetimeTest, SolveStoppedAtOnce) {
 
 TEST_F(UploadLifetimeTest, SolveWithoutMemory) {
   FactorRequest request;
-  request.factor_dtype = DType::kFloat32;  // whose solver has a buffer of its own
+  request.factor_dtype = DType::kFloat32;  // its solver has its own buffer
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
   int faults = 0;
   for (;; ++faults) {
@@ -127,7 +128,7 @@ TEST_F(UploadLifetimeTest, SolveWithoutMemory) {
     if (summary.ok()) break;
     EXPECT_THAT(summary, FailsWith(kExhausted, "bytes"));
   }
-  EXPECT_GE(faults, 3);  // X, the residual and the solver's
+  EXPECT_GE(faults, 3);  // X, the residual and the solver's buffer
 }
 
 TEST(FakeDeviceTest, CountsUploadsThatAreFreedTooEarly) {

@@ -1,4 +1,5 @@
-// Batches over the wire: a server that takes them, their bytes, and whole calls.
+// Fixture for batch RPC tests: a server that accepts batches, encoders for payloads, and helpers
+// that run whole calls.
 #ifndef CROUT_TESTS_SERVER_BATCH_FIXTURE_H_
 #define CROUT_TESTS_SERVER_BATCH_FIXTURE_H_
 
@@ -17,7 +18,7 @@
 
 namespace crout::testing {
 
-// A member by columns.
+// One matrix of a batch, column-major.
 struct Member {
   int64_t rows = 0;
   int64_t cols = 0;
@@ -28,13 +29,14 @@ inline Member Random(int64_t rows, int64_t cols, uint64_t seed) {
   return {rows, cols, RandomMatrix(rows, cols, seed)};
 }
 
-// A batch as BatchSpec has it, or right-hand sides as SolveBatchHeader has them.
+// An encoded batch: `spec` describes `data`. Also used for the right-hand sides of SolveBatch.
 struct Encoded {
   v1::BatchSpec spec;
   std::string data;
 };
 
-// `first`: the first number of each pair; a member's rows where there are none.
+// Encodes members as (first number, columns) pairs followed by packed values. `first` supplies the
+// first number of each pair; by default it is the member's row count.
 inline Encoded Encode(const std::vector<Member>& members, const std::vector<int64_t>& first = {}) {
   std::vector<MatrixShape> shapes;
   for (const Member& member : members) shapes.push_back({member.rows, member.cols});
@@ -107,7 +109,7 @@ class RpcBatchTest : public RpcTest {
     v1::FactorizeBatchRequest request;
     *request.mutable_header() = header;
     stream->Write(request);
-    // In two parts, neither of which ends where a member does.
+    // Split the payload so that neither part ends at a member boundary.
     for (const auto& [begin, count] :
          {std::pair(size_t{0}, data.size() / 2 + 1), std::pair(data.size() / 2 + 1, data.size())}) {
       v1::FactorizeBatchRequest next;
@@ -156,7 +158,7 @@ class RpcBatchTest : public RpcTest {
     if (solved.status.ok()) ReadSystems(reply, rhs, solved);
     return solved;
   }
-  // What SolveBatchResponse has as `data`.
+  // Unpacks the `data` of a SolveBatch reply into solutions, backward errors and info.
   static void ReadSystems(const std::string& reply, const std::vector<Member>& rhs,
                           SolvedSystems& solved) {
     size_t offset = 0;

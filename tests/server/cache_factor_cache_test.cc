@@ -1,4 +1,4 @@
-// Handles, leases, versions, requests and lists. Tiers: cache_tiers_test.cc.
+// Tests of handles, leases, versions, requests and lists. cache_tiers_test.cc covers the tiers.
 #include <optional>
 #include <string>
 #include <utility>
@@ -181,12 +181,12 @@ TEST_F(FactorCacheTest, ARequestIdNamesOneFactor) {
   EXPECT_FALSE(others.has_value()) << "ids are the tenant's own";
 
   const Handle handle = Put('a', kUnit, 0, options);
-  cache_->AbandonRequest("alice", "r1");  // Over already: no effect.
+  cache_->AbandonRequest("alice", "r1");  // Already completed: no effect.
   ASSERT_OK_AND_ASSIGN(auto again, cache_->ClaimRequest("alice", "r1"));
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->handle, handle);
 
-  Advance(absl::Minutes(1));  // Not swept yet, but over.
+  Advance(absl::Minutes(1));  // Expired, but not yet swept.
   ASSERT_OK_AND_ASSIGN(auto after, cache_->ClaimRequest("alice", "r1"));
   EXPECT_FALSE(after.has_value());
   Sweep();
@@ -219,7 +219,7 @@ TEST_F(FactorCacheTest, ListsNewestFirstInPages) {
   EXPECT_EQ(next, 0) << "nothing is left";
   EXPECT_THAT(Listed("alice", "", 0, 2, &next), ElementsAre('e', 'd'));
   ASSERT_NE(next, 0);
-  Put('f');  // A newer one does not shift the next page.
+  Put('f');  // A newer factor does not shift the next page.
   EXPECT_THAT(Listed("alice", "", next, 2, &next), ElementsAre('b', 'a'));
   EXPECT_EQ(next, 0);
   EXPECT_THAT(Listed("alice", "x", 0, 10, &next), ElementsAre('b', 'a'));
@@ -253,7 +253,7 @@ TEST_F(FactorCacheTest, EmptyFactorsAreFactorsToo) {
   EXPECT_OK(cache_->Release(kTenant, info.handle));
 }
 
-// Sees what the budget says at the moment when memory is given back to it.
+// Records the budget's reserved bytes whenever memory is deallocated.
 class WatchedMemory final : public MemoryResource {
  public:
   explicit WatchedMemory(const MemoryBudget& budget) : budget_(budget) {}

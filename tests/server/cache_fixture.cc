@@ -14,7 +14,7 @@
 namespace crout {
 namespace {
 
-// The bytes of `from` in the memory of its context's device.
+// Returns the byte that fills the LU part of `factor`, or '!' if its bytes differ.
 char FillOf(const Factorization& factor) {
   const std::byte* data = factor.lu().data();
   const bool even =
@@ -113,7 +113,7 @@ std::string CacheTest::ReasonGone(const Handle& handle, std::string_view tenant)
 void CacheTest::Sweep() {
   cache_->Sweep();
   for (const auto& slot : pool_->slots()) {
-    // Each thread comes here after what it had to do before.
+    // Each releasing thread reaches the latch after it has finished its earlier tasks.
     auto all = std::make_shared<std::latch>(slot->releasing->thread_count() + 1);
     for (int i = 0; i < slot->releasing->thread_count(); ++i) {
       slot->releasing->Schedule([all] { all->arrive_and_wait(); });

@@ -1,4 +1,4 @@
-// A cache over fake devices, small budgets, memory that can be watched, and failpoints.
+// Fixture for cache tests: fake devices, small budgets, observable host memory and failpoints.
 #ifndef CROUT_TESTS_SERVER_CACHE_FIXTURE_H_
 #define CROUT_TESTS_SERVER_CACHE_FIXTURE_H_
 
@@ -26,13 +26,14 @@
 
 namespace crout {
 
-// Host memory that a test holds up, and spoils. Thread-safe, except as last() says.
+// Host memory whose allocations a test can block and whose last block it can corrupt. Thread-safe,
+// except for last().
 class HostMemoryProbe final : public MemoryResource {
  public:
-  // Allocations wait here, and with them demotions.
+  // Blocks allocations, and therefore demotions.
   testing::Gate& gate() { return gate_; }
   testing::CountingResource& counting() { return counting_; }
-  // The block last allocated; while nothing allocates.
+  // The most recently allocated block. Call only while nothing allocates.
   std::byte* last() const { return last_; }
 
  protected:
@@ -49,31 +50,31 @@ class HostMemoryProbe final : public MemoryResource {
 
 class CacheTest : public ::testing::Test {
  protected:
-  // What most tests' factors are charged, and how many of these bytes are theirs.
+  // Bytes charged for a typical test factor, and the part of them that holds its data.
   static constexpr size_t kUnit = size_t{32} << 10;
   static constexpr size_t kUnitData = kUnit - FactorCache::kEntryBytes;
   static constexpr std::string_view kTenant = "alice";
 
-  // One device for each kind ("cuda:0", "cuda:1", "host"), with room for that many units.
+  // Creates one device per kind ("cuda:0", "cuda:1", "host") with budgets of that many units.
   void Start(const std::vector<DeviceKind>& kinds, size_t device_units, size_t host_units);
   void Start(size_t device_units, size_t host_units) {
     Start({DeviceKind::kCuda}, device_units, host_units);
   }
 
-  // A factor that is charged `bytes`, at least those of an entry, and whose every byte is `fill`;
-  // reserved as the daemon's workers do.
+  // Makes a factor that is charged `bytes`, including the entry's own bytes. `fill` fills all of
+  // its data. Reserves memory as the daemon's workers do.
   absl::StatusOr<NewFactor> Make(char fill, size_t bytes = kUnit, size_t slot = 0);
-  // Made and inserted; a failure fails the test.
+  // Makes and inserts a factor. Fails the test on error.
   Handle Put(char fill, size_t bytes = kUnit, size_t slot = 0, InsertOptions options = {});
 
-  // Uses the factor: the byte it is filled with, '!' if they differ. Promotes it with room reserved
-  // on its device.
+  // Uses the factor and returns the byte that fills it, or '!' if its bytes differ. If needed,
+  // promotes the factor with memory reserved on its device.
   absl::StatusOr<char> Use(const Handle& handle, bool* promoted = nullptr);
   absl::StatusOr<char> UsePinned(FactorCache::Pin& pin, bool* promoted = nullptr);
   absl::Status Touch(const Handle& handle) { return cache_->Acquire(kTenant, handle).status(); }
 
   Tier TierOf(const Handle& handle) { return cache_->Describe(kTenant, handle)->tier; }
-  // "" while it lives.
+  // Returns the reason why the handle is gone, or "" while it is valid.
   std::string ReasonGone(const Handle& handle, std::string_view tenant = kTenant);
 
   DeviceSlot& slot(size_t i = 0) { return *pool_->slots()[i]; }
@@ -82,13 +83,13 @@ class CacheTest : public ::testing::Test {
   size_t HostUnits() { return pool_->host_budget().reserved() / kUnit; }
   double Metric(std::string_view series);
 
-  // Until what it ended is free.
+  // Sweeps the cache and waits until the memory of removed factors is free.
   void Sweep();
   void Advance(absl::Duration duration) { failpoints_.Advance(duration); }
 
   testing::Failpoints failpoints_;
   HostMemoryProbe host_memory_;
-  std::vector<testing::FakeDevice*> devices_;  // the pool's
+  std::vector<testing::FakeDevice*> devices_;  // owned by pool_
   std::unique_ptr<Metrics> metrics_;
   TenantLoads loads_;
   std::unique_ptr<DevicePool> pool_;

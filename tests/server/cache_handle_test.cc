@@ -22,7 +22,7 @@ TEST(HandleTest, TextGoesBothWays) {
 }
 
 TEST(HandleTest, KnowsItsBits) {
-  // By Python's base64.b32encode, lower-cased, without padding.
+  // Expected texts are from Python's base64.b32encode, lower-cased, without padding.
   EXPECT_EQ(Handle().ToString(), "aaaaaaaaaaaaaaaaaaaaaaaaaa");
   const auto ones = Handle::Parse("77777777777777777777777774");
   ASSERT_TRUE(ones.has_value());

@@ -1,5 +1,5 @@
-// No operation visits more entries than it returns, moves or removes. Who looks at a factor on a
-// device asks the device whether it is healthy: those questions are counted.
+// Cache operations visit no more entries than they return, move or remove. Visits are counted by
+// the health checks that the cache makes of a factor's device.
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +30,7 @@ class CacheIndexTest : public CacheTest {
     return Put(fill, kUnit, 0,
                {.tenant = std::string(kTenant), .name = name, .request_id = "", .lease = lease});
   }
-  // Factors that were looked at since.
+  // Returns the number of factors that `work` visits.
   template <class Work>
   int Visited(Work work) {
     const int before = failpoints_.reached("fake_device.healthy");
@@ -59,7 +59,7 @@ TEST_F(CacheIndexTest, AListVisitsItsPage) {
   EXPECT_EQ(Visited([&] { cache_->List("bob", "", 0, 10, &next); }), 0);
 }
 
-// Over, but not swept yet: a page is short rather than long in coming.
+// Expired factors that are not swept yet shorten a page; the cache does not search on to fill it.
 TEST_F(CacheIndexTest, APageIsShortWhereFactorsAreOver) {
   PutNamed('a', "x");
   for (int i = 0; i < 20; ++i) PutNamed('m', "x", absl::Minutes(1));

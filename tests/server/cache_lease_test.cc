@@ -1,4 +1,4 @@
-// When leases end: at their end, unless a use extends them; and at the end of a factor's life.
+// Leases: expiry, extension by use, and removal of the factor.
 #include <optional>
 #include <utility>
 
@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-// The clock runs on while a test does.
+// Compares with a tolerance, since the clock advances while the test runs.
 MATCHER_P(IsAbout, time, "") { return absl::AbsDuration(arg - time) < absl::Minutes(1); }
 
 class CacheLeaseTest : public CacheTest {

@@ -1,5 +1,5 @@
-// Memory that the system does not give: each operation either takes place or leaves the cache as it
-// was, whichever of its allocations is refused.
+// Failed allocations: each cache operation either completes or leaves the cache unchanged,
+// whichever of its allocations fails.
 #include <new>
 #include <string>
 #include <tuple>
@@ -19,7 +19,7 @@ using testing::Threads;
 
 class CacheMemoryTest : public CacheTest {
  protected:
-  // What anybody can see of the cache.
+  // The externally visible state of the cache.
   struct Seen {
     std::vector<std::tuple<std::string, int64_t, int64_t>> listed;  // handle, version, fill
     std::vector<std::tuple<std::string, int64_t, int64_t>> named;
@@ -56,8 +56,9 @@ class CacheMemoryTest : public CacheTest {
             .lease = absl::Hours(1)};
   }
 
-  // Refuses one allocation of work() after the other, until it needs no further one; how many it
-  // needs. Calls prepare() before each time and refused() after each that failed.
+  // Repeats work(), refusing its first allocation, then its second, and so on, until no allocation
+  // is refused. Returns the number of repetitions with a refusal. Calls prepare() before each
+  // repetition and refused() after each one with a refusal.
   template <class Prepare, class Work, class Refused>
   static int RefuseEach(Prepare prepare, Work work, Refused refused) {
     for (int count = 0;; ++count) {
@@ -73,7 +74,7 @@ class CacheMemoryTest : public CacheTest {
     }
   }
 
-  // Every factor can still be used, moved out and in, and released.
+  // Expects that every factor can be used, demoted, promoted and released.
   void ExpectWorks() {
     int64_t next = 0;
     for (const FactorInfo& info : cache_->List(kTenant, "", 0, 100, &next)) {
@@ -109,7 +110,7 @@ TEST_F(CacheMemoryTest, Insert) {
           [&] {
             factor = {};
             EXPECT_EQ(Look(), before);
-            // Nor is the request held by nobody.
+            // The request has not been claimed either.
             EXPECT_FALSE(cache_->AwaitRequest(kTenant, "a request id, not short either", nullptr));
           }),
       0);
@@ -189,7 +190,7 @@ TEST_F(CacheMemoryTest, Acquire) {
   auto pin = cache_->Acquire(kTenant, handle);
   ASSERT_OK(pin);
   RefuseAfter(0, Threads::kThis);
-  { const FactorCache::Pin gone = *std::move(pin); }  // A destructor that must not fail.
+  { const FactorCache::Pin gone = *std::move(pin); }  // The pin's destructor must not fail.
   StopRefusing();
   EXPECT_EQ(Look(), before);
   ExpectWorks();
@@ -213,7 +214,7 @@ TEST_F(CacheMemoryTest, Sweep) {
   ExpectWorks();
 }
 
-// Whatever becomes of the factor that is moved out, it is not lost to the budget.
+// A factor may be lost while it is demoted, but its memory returns to the budget.
 TEST_F(CacheMemoryTest, Eviction) {
   Start(/*device_units=*/1, /*host_units=*/1);
   Handle handle;

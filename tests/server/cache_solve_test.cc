@@ -1,4 +1,4 @@
-// More factors than the device's budget holds, with real numbers: every one still solves.
+// Real factors that exceed the device's budget: every one still solves its system.
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kN = 33;
 constexpr int64_t kRhs = 2;
 constexpr int kFit = 4;    // factors that the device holds
-constexpr int kExtra = 3;  // and how many more there are
+constexpr int kExtra = 3;  // factors beyond that
 constexpr size_t kPerFactor = FactorCache::Charge(2 * BlockBytes(kN * kN * sizeof(double)) +
                                                   BlockBytes(kN * sizeof(int64_t)));
 
@@ -42,7 +42,7 @@ class CacheSolveTest : public CacheTest {
     return cache_->Insert(std::move(factor), options).handle;
   }
 
-  // Checks the solution; true if the factor had to come back from the host first.
+  // Checks the solution. Returns true if the factor had to be promoted from host memory first.
   bool SolveAndCheck(const Handle& handle, int id) {
     bool promoted = false;
     Solve(handle, id, &promoted);

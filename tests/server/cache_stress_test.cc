@@ -1,5 +1,6 @@
-// Everything at once: acquire, solve's use, download, release, replace, eviction, sweep. Each use
-// must see one version whole, and nothing may be left over. Made for ThreadSanitizer.
+// Runs all cache operations concurrently: acquire, use, download, release, replace, eviction,
+// sweep. Each use must see one complete version, and no memory may leak. Written for
+// ThreadSanitizer.
 #include <atomic>
 #include <chrono>
 #include <random>
@@ -31,7 +32,7 @@ class CacheStressTest : public CacheTest {
     handles_[i] = handle;
   }
 
-  // A factor of one to three units, or none when the device is full of what others use.
+  // Makes a factor of one to three units. Returns nullopt if factors in use fill the device.
   std::optional<NewFactor> TryMake(std::mt19937& random) {
     auto factor = Make(static_cast<char>('a' + random() % 26), (1 + random() % 3) * kUnit);
     if (factor.ok()) return *std::move(factor);
@@ -45,14 +46,14 @@ class CacheStressTest : public CacheTest {
     const auto fill = UsePinned(*pin);
     if (fill.ok()) {
       ++uses_;
-      // n says what the version is filled with.
+      // n records the byte that the version was filled with.
       if (*fill != static_cast<char>(pin->summary().n)) ++wrong_;
     } else if (fill.status().code() != absl::StatusCode::kResourceExhausted) {
       ++wrong_;
     }
   }
 
-  // As GetFactors does where the factor lies in host memory.
+  // Reads a factor in host memory as GetFactors does.
   void ReadOne(const Handle& handle) {
     auto pin = cache_->Acquire(kTenant, handle);
     if (!pin.ok()) return;
@@ -124,7 +125,7 @@ TEST_F(CacheStressTest, NothingIsTornOrLeft) {
   EXPECT_GT(reads_, 0);
   EXPECT_GT(Metric("crout_cache_promotions_total"), 0);
 
-  Sweep();  // what earlier ones removed is free
+  Sweep();  // wait until removed factors are freed
   size_t charged = 0;
   for (const TierState& tier : cache_->tiers()) charged += tier.bytes;
   EXPECT_EQ(slot().budget->reserved() + pool_->host_budget().reserved(), charged);

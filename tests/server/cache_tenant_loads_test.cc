@@ -1,4 +1,4 @@
-// Each tenant's factors, bytes and calls, as they come and go.
+// Tests of the per-tenant counts of factors, bytes and calls.
 #include "server/cache/tenant_loads.h"
 
 #include <string>

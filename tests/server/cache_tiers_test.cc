@@ -1,4 +1,4 @@
-// Moves between the tiers: pressure, promotion, corruption, lost devices.
+// Moves between tiers: memory pressure, promotion, corruption, lost devices.
 #include <atomic>
 #include <cstdlib>
 #include <optional>
@@ -68,7 +68,7 @@ TEST_F(CacheTiersTest, PressureMovesTheLeastRecentlyUsedToTheHostAndUseBringsItB
   EXPECT_EQ(device().counting_memory().live_bytes(), 0u);
 }
 
-// Of blocks that are of use where they lie alone.
+// Allocates blocks that cannot be moved.
 class FixedMemory final : public MemoryResource {
  public:
   bool is_fixed() const override { return true; }
@@ -213,7 +213,7 @@ TEST_F(CacheTiersTest, APinThatComesDuringTheMoveKeepsTheFactorWhereItIs) {
   std::thread evictor([&] { reserved = cache_->ReserveOnDevice(slot(), kUnit); });
   host_memory_.gate().WaitUntilHeld();
   {
-    // Neither the pin nor its use waits for the copy that is under way.
+    // Neither the pin nor its use waits for the copy in progress.
     ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, a));
     EXPECT_EQ(pin.promotion_bytes(), 0u);
     EXPECT_THAT(UsePinned(pin), HoldsChar('a'));

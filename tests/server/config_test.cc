@@ -68,7 +68,7 @@ TEST(ConfigTest, OtherDurationsAreFiniteAndNotNegative) {
   EXPECT_EQ(std::get<Config>(parsed).drain_grace, absl::ZeroDuration());
 }
 
-// What is refused, and what is said of it.
+// Returns the error message for `arguments`, or "taken" if they are valid.
 std::string Refusal(const std::vector<std::string>& arguments) {
   ::testing::internal::CaptureStderr();
   const auto parsed = Parse(arguments);

@@ -1,4 +1,4 @@
-// Lets a test say when.
+// A one-shot event for synchronization in tests.
 #ifndef CROUT_TESTS_SERVER_EVENT_H_
 #define CROUT_TESTS_SERVER_EVENT_H_
 
@@ -7,7 +7,7 @@
 
 namespace crout {
 
-// Happens once. Thread-safe.
+// Is set once. Thread-safe.
 class Event {
  public:
   void Set() {

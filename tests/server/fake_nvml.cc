@@ -16,7 +16,7 @@ crout::FakeNvmlState state;
 std::deque<unsigned long long> xids;
 int open_libraries = 0;
 bool watched = false;
-int gpu, events;  // whose addresses are handles
+int gpu, events;  // their addresses serve as handles
 
 struct Utilization {
   unsigned gpu, memory;
@@ -30,7 +30,7 @@ struct Event {
   unsigned gpu_instance, compute_instance;
 };
 
-// Of a question about a GPU: its answer, unless the GPU is lost or is another.
+// Answers a query about a GPU, unless the GPU is lost or the handle is not the GPU's.
 template <class Number>
 int Answer(void* device, Number* out, Number value) {
   const std::lock_guard lock(mutex);
@@ -92,7 +92,7 @@ int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
 int nvmlDeviceGetEnforcedPowerLimit(void* device, unsigned* milliwatts) {
   return Answer(device, milliwatts, 700000U);
 }
-// No nvmlDeviceGetTotalEnergyConsumption: an old driver.
+// nvmlDeviceGetTotalEnergyConsumption is missing, as in an old driver.
 int nvmlDeviceGetTemperature(void* device, int sensor, unsigned* celsius) {
   if (sensor != 0) return kNotSupported;
   unsigned temperature = 0;

@@ -8,7 +8,7 @@
 namespace crout {
 namespace {
 
-// Unpacks with what every gzip reader does, at most `limit` bytes.
+// Decompresses with zlib's gzip support, at most `limit` bytes.
 std::string Unpacked(const std::string& packed, size_t limit) {
   std::string text(limit, '\0');
   z_stream stream = {};

@@ -1,5 +1,5 @@
-// Memory that the system does not give to the threads of an HTTP server: a request may get no
-// reply, the port goes on.
+// Failed allocations on the threads of an HTTP server: a request may get no reply, but the port
+// keeps serving.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

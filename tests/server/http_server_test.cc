@@ -60,7 +60,7 @@ class HttpServerTest : public ::testing::Test {
   std::string Ask(const std::string& method, const std::string& path) {
     return HttpRequest(server_->address(), method, path);
   }
-  // The whole answer to `bytes`, after which the peer sends nothing more.
+  // Sends `bytes`, half-closes, and returns the whole reply.
   std::string Tell(const std::string& bytes) {
     HttpPeer peer(server_->address());
     peer.Send(bytes);
@@ -172,7 +172,8 @@ TEST_F(HttpServerTest, PagesArePackedForThoseWhoTakeThat) {
   }
 }
 
-// The peers stay far below the limit of connections, and longer than the test lasts.
+// The peers stay far below the connection limit, and their requests do not time out during the
+// test.
 TEST_F(HttpServerTest, HalfSentRequestsDelayNobody) {
   Start(Pages(), {.connections = 1000, .request = std::chrono::hours(1)});
   std::vector<std::unique_ptr<HttpPeer>> peers;
@@ -196,7 +197,7 @@ TEST_F(HttpServerTest, ConnectionsBeyondTheLimitDisplaceTheOneThatWaitsLongest) 
   std::vector<std::unique_ptr<HttpPeer>> peers;
   for (int i = 0; i < 3; ++i) {
     peers.push_back(std::make_unique<HttpPeer>(server_->address()));
-    // Until the server has taken it in, so that the order is known.
+    // A reply proves that the server has accepted the connection, which fixes the order.
     ASSERT_TRUE(peers.back()->Send(kGet));
     EXPECT_THAT(peers.back()->ReadReply(), EndsWith("a page\n"));
     ASSERT_TRUE(peers.back()->Send("GET /"));
@@ -244,8 +245,8 @@ TEST_F(HttpServerTest, PeersThatDoNotReadAreClosed) {
   EXPECT_LT(peer.ReadToEnd().size(), size_t{32} << 20);
 }
 
-// A page whose making hangs holds up nobody but those who want it, and is made once for all who
-// came meanwhile.
+// A page that blocks delays only its own requests. Requests that arrive meanwhile share one
+// rendering.
 TEST_F(HttpServerTest, PagesThatBlockAreMadeOneAtATime) {
   auto gate = std::make_shared<Gate>();
   gate->Close();
@@ -274,8 +275,8 @@ TEST_F(HttpServerTest, PagesThatBlockAreMadeOneAtATime) {
   EXPECT_EQ(gate->arrivals(), 2);
 }
 
-// Libraries that a daemon links take their thread-local memory off every stack: 60 KiB of
-// OpenBLAS's left a server whose threads had 100 KB too little to answer 404.
+// Thread-local memory of linked libraries comes out of every thread's stack. OpenBLAS takes 60 KiB,
+// which left server threads with stacks of 100 KB too little to answer 404.
 TEST_F(HttpServerTest, ThreadsHaveStacksOfTheSystemsSize) {
   Start(Pages());
   for (const char* path : {"/stack", "/slow_stack"}) {

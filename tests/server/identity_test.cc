@@ -1,4 +1,4 @@
-// Tokens, and the file that says who may call.
+// Tests of tokens and of the identity file.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ std::string LineOf(const std::string& token) {
   return absl::StrCat("token = ", FormatTokenHash(HashToken(token)));
 }
 
-// The name of whom `credentials` show; "" for a stranger.
+// Returns the name of the identity that `credentials` prove, or "" if there is none.
 std::string NameOf(const Identities& identities, const Credentials& credentials,
                    absl::Time now = absl::UnixEpoch()) {
   const Recognition found = identities.Recognise(credentials, now);
@@ -165,8 +165,8 @@ TEST_F(IdentityKeeperTest, TakesWhatIsGoodAndKeepsItElse) {
   EXPECT_EQ(NameOf(*(*keeper)->current(), {HashToken("a"), {}}), "");
 }
 
-// What is left of a line may give more than the whole: a tenant of a shorter name, a token for
-// ever.
+// A truncated line can grant more than the whole line: a tenant with a shorter name, or a token
+// that never expires.
 TEST_F(IdentityKeeperTest, HalfALineIsNotTaken) {
   const std::string whole =
       "[a]\nroles = solve\ntenants = one-of-many\n" + LineOf("a") + " until 2027-01-31T00:00:00Z\n";

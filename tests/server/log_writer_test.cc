@@ -13,17 +13,17 @@ namespace crout {
 namespace {
 
 constexpr int kPipeBytes = 4096;
-constexpr size_t kCapacity = 20'000;  // more than the pipe takes
+constexpr size_t kCapacity = 20'000;  // more than the pipe holds
 constexpr std::chrono::milliseconds kPatience(50);
 constexpr std::chrono::seconds kLong(60);
 
-// Its writing end stays open: the writer's thread outlives the test.
+// A pipe whose write end stays open, since the writer's thread outlives the test.
 struct Pipe {
   Pipe() {
     EXPECT_EQ(pipe(ends.data()), 0);
     EXPECT_EQ(fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes), kPipeBytes);
   }
-  // Reads until `bytes` have come.
+  // Reads until `bytes` bytes have arrived.
   std::string Read(size_t bytes) const {
     std::string text;
     char buffer[1024];
@@ -62,7 +62,8 @@ TEST(LogWriterTest, NobodyReads) {
   const auto taken = [&] { return (lines - writer->dropped()) * Line(0).size(); };
   push(5000);  // does not block
   EXPECT_FALSE(writer->Flush(kPatience)) << "it waits no longer than for that";
-  // What neither waits nor is in the pipe is in the writer's hands, and it takes no more before.
+  // Push until more bytes are accepted than the queue and the pipe hold. The writer's thread holds
+  // the rest, and takes no more until it has written them.
   while (taken() <= kCapacity + kPipeBytes) {
     push(100);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -70,7 +71,7 @@ TEST(LogWriterTest, NobodyReads) {
   push(5000);
   EXPECT_GT(writer->dropped(), 0u);
   EXPECT_EQ(writer->TakeUnreported(), 0u) << "there is no room to report them";
-  // What was taken is written once somebody reads, whole and in order.
+  // Accepted lines are written completely and in order once the pipe is read.
   const uint64_t dropped = writer->dropped();
   const size_t expected = taken();
   const std::string text = pipe.Read(expected);

@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 class MemoryReturnTest : public ::testing::Test {
  protected:
-  // What was given back by `second` in all.
+  // Returns how often memory was returned up to `second`.
   int At(int second, const Activity& activity) { return At(second, activity, return_); }
   int At(int second, const Activity& activity, MemoryReturn& memory_return) {
     memory_return.Observe(activity, MemoryReturn::TimePoint(seconds(second)));

@@ -207,7 +207,7 @@ TEST(MetricsTest, DurationsGoToTheirSizeClass) {
   Metrics metrics(TwoDevices());
   metrics.device(0).ObserveFactor("cmpp", DType::kFloat64, 65, 0.5);
   metrics.device(1).ObserveSolve("trsm", DType::kFloat32, 100000, 2);
-  metrics.device(1).ObserveFactor("cmpp", DType::kFloat64, 65, 0.5);  // not this device's
+  metrics.device(1).ObserveFactor("cmpp", DType::kFloat64, 65, 0.5);  // this device has no cmpp
   const std::string text = metrics.Scrape();
   EXPECT_THAT(SampleOf(text,
                        "crout_factor_duration_seconds_sum{algorithm=\"cmpp\",device=\"host\","
@@ -320,7 +320,7 @@ TEST(MetricsTest, ScrapesBesideUpdates) {
               Optional(2 * kRounds));
 }
 
-// Prometheus' own linter: names, units, help texts.
+// promtool checks names, units and help texts.
 TEST(MetricsTest, PassesPromtool) {
   if (std::system("command -v promtool >/dev/null") != 0) GTEST_SKIP() << "promtool not found";
   Metrics metrics(TwoDevices());

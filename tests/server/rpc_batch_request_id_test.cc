@@ -1,4 +1,5 @@
-// A request_id of a batch: its factors are made once, and every call with the id has their figures.
+// The request_id of a batch: its factors are made once, and every call with that id returns their
+// figures.
 #include <future>
 #include <string>
 #include <thread>
@@ -24,7 +25,8 @@ class RpcBatchRequestIdTest : public RpcBatchTest {
     header.mutable_cache()->set_request_id(kId);
     return InOneMessage(header, batch.data, context);
   }
-  // A call may be answered before it has sent everything: then a blocking Write never returns.
+  // Sends the whole request in one message. The server may answer a call before all of its messages
+  // have arrived; a blocking Write would then never return.
   Factored InOneMessage(const v1::FactorizeBatchHeader& header, const std::string& data,
                         grpc::ClientContext* context = nullptr) {
     grpc::ClientContext own;
@@ -46,7 +48,7 @@ TEST_F(RpcBatchRequestIdTest, TheSecondCallHasTheFactorAndTheFiguresOfTheFirst) 
   members[1].values[0] = 0;
   const Factored first = WithId(members);
   ASSERT_TRUE(first.status.ok()) << first.status.error_message();
-  // What it brings is not looked at.
+  // The payload of the second call is ignored.
   const Factored second = WithId({Random(3, 3, 9)});
   ASSERT_TRUE(second.status.ok()) << second.status.error_message();
   EXPECT_EQ(second.factor.handle(), first.factor.handle());

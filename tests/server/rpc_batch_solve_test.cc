@@ -1,4 +1,4 @@
-// FactorizeAndSolveBatch, which is FactorizeBatch and SolveBatch in one call, and GetBatchFactors.
+// FactorizeAndSolveBatch (FactorizeBatch and SolveBatch in one call) and GetBatchFactors.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -85,7 +85,8 @@ class RpcBatchSolveTest : public RpcBatchTest {
     return downloaded;
   }
 
-  // L, U and interchanges of the download's member that is such a one, all of `members` before it.
+  // Returns the factor ratio of member k of a download. `members` must contain all downloaded
+  // members up to k.
   static double Ratio(const Downloaded& downloaded, const std::vector<Member>& members, size_t k) {
     size_t values = members.size() * sizeof(MatrixShape);
     size_t pivots = values + static_cast<size_t>(downloaded.header.batch().value_bytes());
@@ -102,7 +103,7 @@ class RpcBatchSolveTest : public RpcBatchTest {
                        UnitDiagonal::kL, DType::kFloat64);
   }
 
-  // Of systems of Mixed().
+  // Indexes of the members of Mixed() to solve with.
   static std::vector<int64_t> Systems() { return {0, 1, 3}; }
   static std::vector<Member> Sides() {
     return {Random(5, 2, 11), Random(1, 3, 12), Random(40, 1, 13)};
@@ -125,7 +126,7 @@ TEST_F(RpcBatchSolveTest, AnswersAsTheTwoCallsDo) {
   const Factored factored = Factor(Mixed());
   EXPECT_EQ(both.figures, factored.figures);
   EXPECT_EQ(both.factor.pivot_growth(), factored.factor.pivot_growth());
-  // With the handles of both.
+  // Either handle gives the same solutions.
   for (const std::string& handle : {factored.factor.handle(), both.factor.handle()}) {
     const SolvedSystems solved = SolveMembers(handle, Systems(), Sides());
     ASSERT_TRUE(solved.status.ok());
@@ -272,8 +273,8 @@ TEST_F(RpcBatchSolveTest, CancelledBetweenFactorsAndSolutionItLeavesNothing) {
   ExpectHeldSoon(before_);
 }
 
-// A batch is one handle: its lease is extended by each use of any member, renewed, ends, and is
-// released as that of one matrix, and with it goes all that the batch holds.
+// A batch is one handle. Each use of any member extends its lease; it is renewed, expires and is
+// released like a single matrix. All that it holds goes with it.
 TEST_F(RpcBatchSolveTest, LeasesAreAsThoseOfOneMatrix) {
   const Encoded batch = Encode(Mixed());
   v1::FactorizeBatchHeader header;
@@ -333,7 +334,7 @@ TEST_F(RpcBatchSolveTest, MembersAreDownloaded) {
             (std::vector<int64_t>{5, 5, 1, 1, 0, 0, 40, 40, 7, 3}));
   EXPECT_LT(Ratio(all, members, 0), 30);
   EXPECT_LT(Ratio(all, members, 3), 30);
-  // Of the same sizes, but others.
+  // Compared with another member of the same size, the check fails.
   std::vector<Member> others = members;
   others[3] = Random(40, 40, 77);
   EXPECT_GT(Ratio(all, others, 3), 30);

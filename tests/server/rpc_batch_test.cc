@@ -1,4 +1,4 @@
-// Batches over the wire: many matrices, one handle.
+// Batch calls: many matrices, one handle.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -32,7 +32,7 @@ TEST_F(RpcBatchTest, FactorsAndSolvesByMember) {
   EXPECT_TRUE(factor.has_matrix());
   EXPECT_LT(factor.quality(), 30);
   ASSERT_EQ(factored.figures.size(), 5 * (2 * sizeof(double) + sizeof(int32_t)));
-  EXPECT_EQ(Array<double>(factored.figures, 0, 5)[2], 1);  // growth of the empty one
+  EXPECT_EQ(Array<double>(factored.figures, 0, 5)[2], 1);  // growth of the empty member
   EXPECT_EQ(Array<int32_t>(factored.figures, 80, 5), (std::vector<int32_t>{0, 0, 0, 0, 0}));
 
   const std::vector<Member> rhs = {Random(5, 2, 11), Random(40, 3, 12)};
@@ -152,12 +152,12 @@ TEST_F(RpcBatchTest, WhatIsDeclaredHasToHold) {
   refused(
       [](v1::FactorizeBatchHeader& h) { h.mutable_cache()->set_request_id(std::string(129, 'a')); },
       good.data, "request_id");
-  // A size that no matrix has.
+  // An invalid size.
   std::string data = good.data;
   const int64_t negative = -5;
   std::memcpy(data.data(), &negative, sizeof(negative));
   refused([](v1::FactorizeBatchHeader&) {}, data, "member 0 is -5 x 5");
-  // Sizes that are valid one by one, and overflow in sum.
+  // Sizes that are valid individually but overflow in sum.
   const std::vector<int64_t> largest(2 * 5, INT32_MAX);
   std::memcpy(data.data(), largest.data(), largest.size() * sizeof(int64_t));
   refused([](v1::FactorizeBatchHeader&) {}, data, "together overflows");
@@ -219,7 +219,7 @@ TEST_F(RpcBatchTest, ABatchMovesToHostMemoryAndBack) {
   const std::string handle = Factor(members).factor.handle();
   const std::vector<Member> rhs = {Random(40, 2, 3)};
   const SolvedSystems before = SolveMembers(handle, {3}, rhs);
-  Idle();  // A call that is answered may still have the factor.
+  Idle();  // An answered call may still hold the factor.
   {
     DeviceSlot& slot = *core().devices.slots()[0];
     ASSERT_OK(core().cache.ReserveOnDevice(slot, slot.budget->limit()));

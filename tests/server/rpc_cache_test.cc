@@ -1,4 +1,4 @@
-// The cache as clients see it: tiers, versions, lost devices.
+// The cache from the client's side: tiers, versions, lost devices.
 #include <atomic>
 #include <cmath>
 #include <string>
@@ -28,7 +28,7 @@ double MaxResidual(int64_t n, const std::vector<double>& a, const std::vector<do
 
 class RpcCacheTest : public RpcTest {
  protected:
-  // Packed L and U; none where the call fails.
+  // Downloads packed L and U. `lu` stays empty if the call fails.
   grpc::Status Download(const std::string& handle, std::string* lu) {
     v1::GetFactorsRequest request;
     request.set_handle(handle);
@@ -38,7 +38,7 @@ class RpcCacheTest : public RpcTest {
     while (stream->Read(&response)) *lu += response.data();
     return stream->Finish();
   }
-  // All of the device, so that what was there is in host memory.
+  // Reserves the whole device, which demotes its factors to host memory.
   Reservation TakeDevice() {
     DeviceSlot& slot = *core().devices.slots()[0];
     Idle();
@@ -52,7 +52,8 @@ TEST_F(RpcCacheTest, ThreeFactorsMoreThanTheDeviceHoldsAllStillSolve) {
   constexpr int64_t n = 200;
   constexpr int kFactors = 6;
   Config config = SmallConfig();
-  // A factor keeps LU, A, pivots and perhaps scales: about 650 kB. Two fit beside a job's needs.
+  // A factor of LU, A, pivots and possibly scales takes about 650 kB. Two fit beside a job's
+  // buffers.
   config.pool.device_budget_bytes = size_t{2300} << 10;
   StartServer({}, config);
   std::vector<std::string> handles;
@@ -89,14 +90,14 @@ TEST_F(RpcCacheTest, ThreeFactorsMoreThanTheDeviceHoldsAllStillSolve) {
   EXPECT_THAT(scrape, HasSubstr("crout_cache_promotion_seconds_count " + std::to_string(promoted)));
 }
 
-// A job that its device has no room for anyway takes no factor out of host memory.
+// A job that cannot fit on its device evicts no factor from host memory.
 TEST_F(RpcCacheTest, WhatTheDeviceRefusesEvictsNothingFromTheHost) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(Factorize(200, &factor).ok());
   Idle();
   DeviceSlot& slot = *core().devices.slots()[0];
-  // All of the device is taken: the factor goes to host memory, and stands in the way there.
+  // Reserve the whole device: the factor moves to host memory and occupies it there.
   ASSERT_OK_AND_ASSIGN(const Reservation whole,
                        core().cache.ReserveOnDevice(slot, slot.budget->limit()));
   const MemoryBudget& host = core().devices.host_budget();
@@ -223,9 +224,9 @@ TEST_F(RpcCacheTest, RefactorizeRefusesATextOfAnotherOrder) {
 TEST_F(RpcCacheTest, RefactorizeNeverEvictsTheVersionItReplaces) {
   constexpr int64_t n = 200;
   Config config = SmallConfig();
-  // Room for one factor beside a job's needs, not for two.
+  // Fits one factor beside a job's buffers, not two.
   config.pool.device_budget_bytes = size_t{1100} << 10;
-  config.pool.host_budget_bytes = size_t{100} << 10;  // nothing can move to host memory
+  config.pool.host_budget_bytes = size_t{100} << 10;  // too small for any demotion
   StartServer({}, config);
   v1::Factor factor;
   ASSERT_TRUE(Factorize(n, &factor).ok());

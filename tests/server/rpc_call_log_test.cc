@@ -40,7 +40,7 @@ class CallLogTest : public ::testing::Test {
   }
   ~CallLogTest() override { spdlog::set_default_logger(before_); }
 
-  // Lines since the last call of this.
+  // Returns the lines written since the previous call.
   std::vector<std::string> Lines() {
     const std::vector<std::string> lines = absl::StrSplit(text_.str(), '\n', absl::SkipEmpty());
     text_.str("");
@@ -58,7 +58,7 @@ class CallLogTest : public ::testing::Test {
   const std::shared_ptr<spdlog::logger> before_;
 };
 
-// How many went without a line, by what these lines say.
+// Sums the skipped counts that these lines report.
 size_t Skipped(const std::vector<std::string>& lines) {
   constexpr std::string_view kSkipped = " skipped=";
   size_t skipped = 0;
@@ -71,7 +71,7 @@ size_t Skipped(const std::vector<std::string>& lines) {
 
 TEST_F(CallLogTest, SampledBySecondButSlowOnesAndFaultsAlways) {
   CallLog log({.calls = LogCalls::kSampled, .slow = absl::Seconds(3)});
-  // Another second could begin in between, but no second has more lines than its share.
+  // A new second may begin during the loop, but each second logs at most its share.
   for (int i = 0; i < 1000; ++i) Write(log, 0.1, absl::NotFoundError("no such factor"));
   const auto sampled = Lines();
   EXPECT_GE(sampled.size(), static_cast<size_t>(CallLog::kSampledPerSecond));

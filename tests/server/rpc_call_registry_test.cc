@@ -36,8 +36,8 @@ TEST(CallRegistryTest, TellsTheOldestCallsInOrder) {
     calls.push_back(std::make_shared<NumberedCall>(i));
     tickets.push_back(*registry.Enter(calls.back()));
   }
-  calls[1].reset();                     // gone, and its ticket about to be
-  tickets[2] = CallRegistry::Ticket();  // ended
+  calls[1].reset();                     // the call is gone, its ticket still open
+  tickets[2] = CallRegistry::Ticket();  // the ticket is closed
   std::vector<uint64_t> numbers;
   for (const OpenCall& call : registry.Oldest(4)) numbers.push_back(call.id);
   EXPECT_THAT(numbers, ElementsAre(0, 3, 4, 5));

@@ -1,5 +1,5 @@
-// After a cancelled, late or refused call, in whatever phase it was, the server holds what it held
-// before: each call is crossed with each phase and each way to end.
+// After a cancelled, expired or aborted call, in any phase, the server holds what it held before.
+// Every call is tested in every phase with every way to end it.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -52,7 +52,7 @@ std::string Name(EndKind end) {
   return kNames[static_cast<int>(end)];
 }
 
-// One open call of any kind, so that the test is written once.
+// An open call of any kind, so that one test covers all kinds.
 class OpenCall {
  public:
   virtual ~OpenCall() = default;
@@ -105,26 +105,26 @@ class CancelTest : public RpcBatchTest,
   EndKind end() const { return std::get<2>(GetParam()); }
 
   bool OfBatch() const { return call_kind() >= CallKind::kFactorizeBatch; }
-  // As many members as have the bytes of the first payload of the others.
+  // Members whose total size equals the first payload of the other calls.
   static std::vector<Member> Members() { return std::vector<Member>(9, Random(100, 100, 1)); }
   static std::vector<int64_t> Indexes() { return {0, 1, 2, 3, 4, 5, 6, 7, 8}; }
 
-  // Where the job of a batch comes to first.
+  // The failpoint that the job of a batch reaches first.
   std::string Failpoint() const {
     return call_kind() == CallKind::kSolveBatch ? "solve.solve" : "factorize.factor";
   }
-  // The gate that the job of another call comes to first.
+  // The gate that the job of any other call reaches first.
   Gate& gate() {
     const bool solves = call_kind() == CallKind::kSolve || call_kind() == CallKind::kDirect ||
                         call_kind() == CallKind::kEchelon;
     return solves ? device().solve_gate() : device().factor_gate();
   }
-  // Bytes of the first payload.
+  // Returns the bytes of the first payload.
   std::string Payload() const {
     if (call_kind() == CallKind::kSolveBatch) return Encode(Members(), Indexes()).data;
     if (OfBatch()) return Encode(Members()).data;
     if (call_kind() != CallKind::kSolve) return Bytes(Matrix(kOrder));
-    return Bytes(std::vector<double>(kOrder * kOrder, 1.0));  // as many right-hand sides
+    return Bytes(std::vector<double>(kOrder * kOrder, 1.0));  // kOrder right-hand sides
   }
 
   std::unique_ptr<OpenCall> MakeCall(const std::string& handle) {
@@ -197,7 +197,7 @@ class CancelTest : public RpcBatchTest,
         request, [this](grpc::ClientContext* c) { return stub().FactorizeAndSolve(c); });
   }
 
-  // What runs or uploads from now on stays in the phase under test.
+  // Blocks jobs and uploads in the phase under test.
   void Hold() {
     if (phase() == PhaseKind::kRunning && !OfBatch()) gate().Close();
     if (phase() == PhaseKind::kRunning && OfBatch()) {
@@ -212,15 +212,15 @@ class CancelTest : public RpcBatchTest,
     if (phase() == PhaseKind::kStagingFull) device().ReleaseUploads();
   }
 
-  // A deadline that passes in the phase under test, unless the machine is very slow: then it ends
-  // the call in an earlier one, and what is expected is the same, for the call cannot get beyond.
+  // Passes in the phase under test, unless the machine is very slow. Then the call ends in an
+  // earlier phase with the same expected result, because it cannot go beyond the phase under test.
   static constexpr auto kDeadline = std::chrono::milliseconds(300);
 
   static bool DeadlinePassed(const OpenCall& call) {
     return std::chrono::system_clock::now() >= call.context().deadline();
   }
 
-  // Brings the call into the phase under test. False if its deadline passed before.
+  // Brings the call into the phase under test. Returns false if its deadline passed first.
   bool Reach(OpenCall& call, const Holdings& before) {
     const auto there = [&](const std::function<bool()>& condition) {
       EXPECT_TRUE(Eventually([&] { return condition() || DeadlinePassed(call); }));
@@ -254,8 +254,8 @@ class CancelTest : public RpcBatchTest,
     }
   }
 
-  // A stream that breaks off can look like its end, before the cancellation is seen: then it is too
-  // short.
+  // Counts all codes. An interrupted stream can look half-closed before the server sees the
+  // cancellation; the call is then refused because its payload is too short.
   double Refused() { return CallsRefused(core().metrics.Scrape()); }
 
   grpc::StatusCode ExpectedCode() const {
@@ -280,7 +280,7 @@ TEST_P(CancelTest, LeavesNothingBehind) {
   if (call_kind() == CallKind::kSolveBatch) batch_ = Factor(Members()).factor.handle();
   Idle();
 
-  // A job of somebody else's keeps the only stream busy while the call under test is queued.
+  // Another call's job keeps the only stream busy while the call under test is queued.
   std::thread other;
   if (phase() == PhaseKind::kQueued) {
     device().factor_gate().Close();
@@ -302,15 +302,15 @@ TEST_P(CancelTest, LeavesNothingBehind) {
   EXPECT_TRUE(reached || end() == EndKind::kDeadline) << "phase not reached";
   End(*call);
   EXPECT_EQ(call->Finish().error_code(), ExpectedCode());
-  // The client may know before the server does. A call whose deadline passed on the way need not
-  // have been there to be refused.
+  // The client may see the end before the server does. A call whose deadline passed in transit may
+  // never have reached the server.
   WaitUntil([&] { return reached ? Refused() == refused + 1 : Held().calls == before.calls; },
             "the server to end the call");
   if (end() != EndKind::kDeadline) {
     EXPECT_EQ(CallsRefused(core().metrics.Scrape(), "DEADLINE_EXCEEDED"), late);
   }
 
-  // What runs on the device ends when it ends; what waits is given back at once.
+  // A running job keeps its resources until it ends; a waiting job returns them at once.
   Release();
   ExpectHeldSoon(before);
   if (reached && phase() == PhaseKind::kRunning) {
@@ -321,7 +321,7 @@ TEST_P(CancelTest, LeavesNothingBehind) {
     device().factor_gate().Open();
     other.join();
   }
-  // And the server still serves: the old factor too.
+  // The server still serves, also with the earlier factor.
   Solved solved;
   EXPECT_TRUE(Solve(factor.handle(), std::vector<double>(kOrder, 1.0), &solved).ok());
   EXPECT_EQ(solved.result.factor_version(), 1);
@@ -332,7 +332,7 @@ class DeadlineTest : public RpcTest {
   void SetUp() override { StartServer(); }
 
   double EndedWith(std::string_view code) { return CallsRefused(core().metrics.Scrape(), code); }
-  // Ends an upload `left` before its deadline, as the client's clock does, or somebody.
+  // Cancels an upload `left` before its deadline.
   void EndUpload(std::chrono::milliseconds time, std::chrono::milliseconds left) {
     grpc::ClientContext context;
     const auto deadline = std::chrono::system_clock::now() + time;
@@ -350,11 +350,11 @@ class DeadlineTest : public RpcTest {
   }
 };
 
-// The client's clock runs out a journey before the server's.
+// The client's deadline passes slightly before the server's, because the call takes time to arrive.
 TEST_F(DeadlineTest, IsWhatEndedACallThatEndsJustBeforeIt) {
   constexpr std::chrono::milliseconds kTime(2000);
   double late = 0;
-  // Not where the call's beginning was so long on its way that it seems to be cancelled.
+  // Retry if the start of the call took so long to arrive that the server counts it as cancelled.
   ASSERT_TRUE(SeenWithin(absl::FromChrono(kTime) / 2, [&] {
     late = EndedWith("DEADLINE_EXCEEDED");
     EndUpload(kTime, std::chrono::milliseconds(20));
@@ -369,8 +369,8 @@ TEST_F(DeadlineTest, IsWhatEndedACallThatEndsJustBeforeIt) {
 
 using Param = std::tuple<CallKind, PhaseKind, EndKind>;
 
-// All combinations, except that the server's abort would end the other call too that keeps a queued
-// one waiting.
+// All combinations except the server's abort of a queued call, which would also end the call that
+// keeps the stream busy.
 std::vector<Param> Combinations() {
   std::vector<Param> all;
   for (int call = 0; call < kCallKinds; ++call) {

@@ -1,5 +1,5 @@
-// Methods that a device registers in one line, over the wire: nothing else in the server knows of
-// them. They take the names of methods that the contract lists and the fake device does not have.
+// Methods that a device registers in one line, tested over RPC; no other server code refers to
+// them. They use names from the contract that the fake device does not implement.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -120,7 +120,7 @@ TEST_F(RpcCatalogueTest, WhatItCannotDoIsNotAskedOfIt) {
   ExpectRefused(header, grpc::StatusCode::UNIMPLEMENTED, "'irr_lu' is not available in f32");
   ExpectHeldSoon(Holdings());
 
-  // It is the fastest of those that pivot, in the type that it takes.
+  // It is the fastest pivoting method that accepts the type.
   for (const v1::Dtype dtype : {v1::DTYPE_FLOAT64, v1::DTYPE_FLOAT32}) {
     header = Header(v1::ALGORITHM_AUTO);
     header.mutable_options()->set_factor_dtype(dtype);

@@ -1,4 +1,4 @@
-// Complex matrices over the wire, and right-hand sides of the other kind than the matrix.
+// Complex matrices over RPC, and complex right-hand sides of real matrices and vice versa.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -190,7 +190,7 @@ TEST_F(RpcComplexTest, WhereOneDeviceTakesComplexNumbersTheyGoThere) {
   EXPECT_EQ(factor.device(), "cuda:1");
 }
 
-// A sparse hermitian matrix of order kN, well conditioned, and its lower triangle as a text.
+// A well-conditioned sparse hermitian matrix of order kN.
 ComplexMatrix SparseHermitian() {
   ComplexMatrix a = RandomComplex(kN, kN, 11);
   for (int64_t j = 0; j < kN; ++j) {
@@ -225,7 +225,7 @@ std::string ArrayText(const ComplexMatrix& b) {
   return text;
 }
 
-// Of the device: whether coordinate texts stay sparse on it.
+// The parameter selects whether the device keeps coordinate texts sparse.
 class RpcComplexTextTest : public RpcComplexTest, public ::testing::WithParamInterface<bool> {
  protected:
   void Start() {

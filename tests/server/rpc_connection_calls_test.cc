@@ -1,4 +1,4 @@
-// Calls of connections, from their arrival until their memory is charged.
+// Accounting of a connection's calls from their arrival until their memory is charged.
 #include "server/rpc/connection_calls.h"
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class ConnectionCallsTest : public ::testing::Test {
     calls_.SetDisconnect([this](const std::string& peer) { closed_.push_back(peer); });
   }
 
-  // Calls arrive until one is refused, at most `most`; how many were not.
+  // Lets calls arrive until one is refused, at most `most`. Returns the number of accepted calls.
   int Arrive(uint64_t connection, int most) {
     int count = 0;
     while (count < most && calls_.Arrive(connection)) ++count;
@@ -35,12 +35,12 @@ class ConnectionCallsTest : public ::testing::Test {
     }
     return entries;
   }
-  // A call that its client resets before its header was read.
+  // A call that its client resets before the server has read its header.
   void Abandon(uint64_t connection) {
     ASSERT_TRUE(calls_.Arrive(connection));
     calls_.Begin(connection, "peer " + std::to_string(connection)).ClientLeft();
   }
-  // A call that is charged and whose header is read, whatever its client does then.
+  // A call that is charged and whose header is read. Optionally, the client then cancels it.
   void Serve(uint64_t connection, bool cancelled = false) {
     ASSERT_TRUE(calls_.Arrive(connection));
     auto entry = calls_.Begin(connection, "peer " + std::to_string(connection));
@@ -103,7 +103,7 @@ TEST_F(ConnectionCallsTest, AThousandIn20SecondsAreNotTooMany) {
   EXPECT_TRUE(closed_.empty());
 }
 
-// A proxy's clients cancel most of their calls at once, and some that the server works for.
+// Clients behind a proxy cancel most calls at once, and some while the server works on them.
 TEST_F(ConnectionCallsTest, AConnectionWithCallsThatAreServedStaysOpen) {
   const uint64_t proxy = calls_.NewConnection();
   for (int i = 0; i < 20000; ++i) {

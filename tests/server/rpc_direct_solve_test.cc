@@ -1,4 +1,4 @@
-// FactorizeAndSolve with a method that leaves no factors: what it answers, and what it refuses.
+// FactorizeAndSolve with methods that leave no factors: answers and refusals.
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -37,7 +37,7 @@ class RpcDirectSolveTest : public RpcTest {
 TEST_F(RpcDirectSolveTest, SolvesAndKeepsNothing) {
   StartServer();
   auto header = Header(2, 1);
-  // Of no consequence where no factor is kept.
+  // Has no effect, since no factor is kept.
   header.mutable_options()->set_drop_matrix(true);
   const SolvedAtOnce answer = FactorizeAndSolve(header, Bytes({0, 2, 4, 1}), Bytes({8, 4}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();

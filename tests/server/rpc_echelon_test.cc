@@ -1,4 +1,4 @@
-// ReduceToEchelonForm over the wire: the form, its rank, what it holds, and refusals.
+// ReduceToEchelonForm over RPC: the form, its rank, memory held, and refusals.
 #include <cmath>
 #include <functional>
 #include <string>

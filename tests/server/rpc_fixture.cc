@@ -84,7 +84,7 @@ void RpcTest::ExpectHeldSoon(const Holdings& expected) {
 }
 
 void RpcTest::PassTime(absl::Duration duration) {
-  stack_->Housekeep();  // Waits for the reactions under way: they are before the time that passes.
+  stack_->Housekeep();  // Finish pending reactions before the time passes.
   failpoints_.Advance(duration);
   stack_->Housekeep();
 }

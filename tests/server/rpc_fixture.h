@@ -1,5 +1,5 @@
-// The whole server on a fake device, behind an in-process channel: what happens inside a call can
-// be held, and everything that it holds counted.
+// Fixture with the whole server on a fake device behind an in-process channel. Tests can block
+// calls at chosen points and count all resources that a call holds.
 #ifndef CROUT_TESTS_SERVER_RPC_FIXTURE_H_
 #define CROUT_TESTS_SERVER_RPC_FIXTURE_H_
 
@@ -18,7 +18,7 @@
 
 namespace crout::testing {
 
-// What a call may hold. Equal before it began and after it ended, however it ended.
+// Resources that a call may hold. They must be equal before a call begins and after it ends.
 struct Holdings {
   size_t device_reserved = 0;
   size_t host_reserved = 0;
@@ -35,7 +35,7 @@ std::ostream& operator<<(std::ostream& out, const Holdings& holdings);
 
 class RpcTest : public ::testing::Test {
  protected:
-  // Starts the server; once in each test.
+  // Starts the server. Call once per test.
   void StartServer(const FakeDeviceOptions& device = {}, const Config& config = SmallConfig());
   void StartServers(const std::vector<FakeDeviceOptions>& devices, const Config& config);
   void TearDown() override;
@@ -48,26 +48,26 @@ class RpcTest : public ::testing::Test {
   FakeDevice& device(size_t i = 0) { return *devices_[i]; }
   Failpoints& failpoints() { return failpoints_; }
 
-  // Of the first device.
+  // Returns what is held now; device figures are the first device's.
   Holdings Held() const;
-  // Waits until no call is open and no stream busy: what the server holds then. A stream counts as
-  // busy for a moment after its job's call is gone.
+  // Waits until no call is open and no stream is busy, and returns what the server holds then. A
+  // stream stays busy for a moment after its job's call has ended.
   Holdings Idle();
-  // Waits until the server holds what `expected` says; fails the test if it does not.
+  // Waits until the server holds `expected`. Fails the test if it does not.
   void ExpectHeldSoon(const Holdings& expected);
-  // Waits until the condition is true; fails the test if it does not become so.
+  // Waits until the condition is true. Fails the test if it stays false.
   void WaitUntil(const std::function<bool()>& condition, const std::string& what);
 
-  // The server's clocks go on by `duration`, and it looks at them.
+  // Advances the server's clocks by `duration` and runs housekeeping.
   void PassTime(absl::Duration duration);
 
-  // A diagonally dominant n x n matrix, column-major; `seed` makes others.
+  // Returns a diagonally dominant n x n matrix, column-major. `seed` varies its entries.
   static std::vector<double> Matrix(int64_t n, int seed = 0);
   static v1::MatrixSpec Dense(int64_t rows, int64_t cols);
   static v1::MatrixSpec Text(v1::Dtype dtype = v1::DTYPE_FLOAT64);
   static std::string Bytes(const std::vector<double>& values);
 
-  // Whole calls.
+  // Each of these runs a whole call.
   grpc::Status Factorize(int64_t n, v1::Factor* factor, int seed = 0);
   grpc::Status Factorize(const v1::FactorizeHeader& header, const std::string& data,
                          v1::Factor* factor);
@@ -83,13 +83,13 @@ class RpcTest : public ::testing::Test {
     v1::SolveResult result;
     std::string data;
   };
-  // `a` and `b` as the header says.
+  // Sends `a` and `b` as the header describes them.
   SolvedAtOnce FactorizeAndSolve(const v1::FactorizeAndSolveHeader& header, const std::string& a,
                                  const std::string& b);
 
  private:
   Failpoints failpoints_;
-  std::vector<FakeDevice*> devices_;  // the stack's
+  std::vector<FakeDevice*> devices_;  // owned by the stack
   std::unique_ptr<Stack> stack_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::FactorizationService::Stub> stub_;

@@ -1,4 +1,5 @@
-// Small calls that wait at the same moment run together, and none of them notices.
+// Dynamic batching: small requests that wait at the same time run as one batch, with the same
+// results as alone.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -30,7 +31,7 @@ class RpcGatherTest : public RpcBatchTest {
     return config;
   }
 
-  // One call in a thread of its own.
+  // A call on its own thread.
   struct Call {
     grpc::ClientContext context;
     grpc::Status status;
@@ -48,7 +49,7 @@ class RpcGatherTest : public RpcBatchTest {
   static void Join(Call& call) {
     if (call.thread.joinable()) call.thread.join();
   }
-  // Whatever is begun from now on waits behind a call that is held in its batch.
+  // Holds a call inside its batch, so that calls begun from now on wait behind it.
   void HoldTheStream() {
     failpoints().Hold("gathered.run");
     const int before = failpoints().reached("gathered.run");
@@ -144,7 +145,7 @@ TEST_F(RpcGatherTest, CallsOfAllKindsRunTogetherAndHaveTheBitsThatTheyHaveAlone)
   EXPECT_EQ(Gathered("sum"), 6 + 1 + 5);
   EXPECT_LT(BackwardError(Matrix(20, 3), 20, Op::kNone, together[1]->solved.x, b, 2), 1e-14);
   EXPECT_EQ(together[3]->solved.x, std::vector<double>{2});
-  // What was cached is a factor as any other.
+  // A cached result of a batch serves like any other factor.
   Solved solved;
   const HostMatrix ones(64, 1);
   ASSERT_TRUE(Solve(together[2]->factor.handle(), ones, &solved).ok());
@@ -198,7 +199,7 @@ TEST_F(RpcGatherTest, ErrorsAndCancellationsHaveAnOwner) {
 }
 
 TEST_F(RpcGatherTest, CancelledWhileItsBatchRunsACallEndsAlone) {
-  // Two that are queued while the only stream works on another job make a batch.
+  // Two calls that are queued while the only stream runs another job form a batch.
   device().factor_gate().Close();
   auto blocker = Begin([this](Call& call) { call.status = Factorize(100, &call.factor); });
   device().factor_gate().WaitUntilHeld();
@@ -348,7 +349,7 @@ TEST_F(RpcGatherTest, ManyClientsAtOnceHoldNothingAfterwards) {
   ExpectHeldSoon(before_);
 }
 
-// Beside a stream that works, another one lets three calls come together, and waits long for them.
+// Two streams. While one works, the other waits up to an hour for a batch of three calls.
 class RpcGatherWindowTest : public RpcGatherTest {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Who may call what, and as whom: before anything of a call is read.
+// Authentication and authorization of calls, before any of a call's payload is read.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ class IdentityTest : public RpcTest {
     config.identities_file = path_;
     StartServer({}, std::move(config));
   }
-  // Replaced as operators should: by renaming.
+  // Replaces the file as operators should: by renaming.
   void WriteIdentities(const std::string& text) const {
     const std::string next = path_ + ".next";
     std::ofstream(next) << text;
@@ -46,7 +46,7 @@ class IdentityTest : public RpcTest {
     ASSERT_EQ(std::rename(next.c_str(), path_.c_str()), 0);
   }
 
-  // What a caller says; "": nothing.
+  // Makes a context with the caller's token and tenant. Empty strings are not sent.
   static std::unique_ptr<grpc::ClientContext> As(const std::string& token,
                                                  const std::string& tenant = "") {
     auto context = std::make_unique<grpc::ClientContext>();
@@ -157,7 +157,7 @@ TEST_F(IdentityTest, GuessesBeyondTheirMemoryAreToldAtOnce) {
   EXPECT_TRUE(Info(As("a").get()).ok());
 }
 
-// Every byte of the memory for calls is held by one identity's open calls, which stay open.
+// One identity's open calls fill the memory for calls; another identity is still served.
 TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
   constexpr int kFit = 8;
   Config config = SmallConfig();
@@ -176,7 +176,7 @@ TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
   EXPECT_EQ(ReasonIn(Info(As("a").get())), "MEMORY_EXHAUSTED");
   const grpc::Status other = Info(As("b").get());
   EXPECT_TRUE(other.ok()) << other.error_message();
-  // One for bob's call, one for its reply.
+  // Two calls end: one for bob's call, one for its reply.
   for (int i = kFit - 2; i < kFit; ++i) {
     const grpc::Status ended = calls[i]->Finish();
     EXPECT_EQ(ended.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << i;

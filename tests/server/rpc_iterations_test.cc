@@ -1,4 +1,4 @@
-// The record of an iterative method: bounded in replies, whole in pages.
+// The iteration record of an iterative method: truncated in replies, complete in pages.
 #include <numeric>
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ static_assert(kSweeps > kCountsInReply);
 
 class IterationsTest : public RpcTest {
  protected:
-  // With sections of one element.
+  // Factors with sections of one element.
   grpc::Status FactorizeByElements(v1::Factor* factor, const std::string& handle = "") {
     v1::FactorizeOptions options;
     options.set_algorithm(v1::ALGORITHM_ICMPP);

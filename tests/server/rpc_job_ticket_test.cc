@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Runs until it is released.
+// A job that runs until it is released.
 class HeldJob final : public Job {
  public:
   void Run(ExecutionContext& /*context*/) override {

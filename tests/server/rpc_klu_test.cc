@@ -1,5 +1,5 @@
-// KLU over the wire: by name, by `auto`, and where its pivots leave it without room; and the name
-// of a method that the device lacks.
+// KLU over RPC: by name, by `auto`, and when its pivots exceed the factor's memory. Also methods
+// that the device lacks.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kM = 20, kN = kM * kM;
 
-// A ladder: as sparse as its factors.
+// A ladder graph: its factors are as sparse as the matrix.
 Triplets Ladder(int64_t n) {
   Triplets a;
   for (int64_t i = 0; i < n; ++i) {
@@ -62,7 +62,7 @@ TEST_F(RpcKluTest, SolvesAfterATripToHostMemory) {
       EXPECT_EQ(Held().device_bytes, 0u);
     }
     ExpectSolves(factor.handle(), kN, *matrix);
-    // With the pivots of a factor that lies elsewhere than it was made.
+    // Reuses the pivots of a factor that has moved since it was made.
     if (matrix == &a) {
       ASSERT_TRUE(Refactorize(factor.handle(), kN, next, &factor).ok());
     }
@@ -99,7 +99,7 @@ TEST_F(RpcKluTest, AutoTakesItForWhatStaysSparse) {
   *header.mutable_rhs() = Dense(kOrder, 1);
   const std::string b = Bytes(std::vector<double>(kOrder, 1.0));
   EXPECT_EQ(FactorizeAndSolve(header, BytesOf(a), b).factor.algorithm(), v1::ALGORITHM_KLU);
-  // A solver leaves no other method than its own.
+  // Naming a solver restricts the choice to its own method.
   header.mutable_solve()->set_solver(v1::SOLVER_MULTIFRONTAL);
   const SolvedAtOnce answer = FactorizeAndSolve(header, BytesOf(a), b);
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
@@ -107,7 +107,7 @@ TEST_F(RpcKluTest, AutoTakesItForWhatStaysSparse) {
 }
 
 TEST_F(RpcKluTest, WhatStaysSparseDoesSoWhateverPrecisionIsLeftToAuto) {
-  constexpr int64_t kOrder = 9000;  // at which a dense factor would be in single precision
+  constexpr int64_t kOrder = 9000;  // order at which a dense factor would be in single precision
   Start(/*max_n=*/2 * kOrder, /*device_budget=*/size_t{4} << 30);
   const Triplets a = Ladder(kOrder);
   v1::FactorizeHeader header = Header(kOrder, a, v1::ALGORITHM_AUTO);
@@ -145,7 +145,7 @@ TEST_F(RpcKluTest, AMethodThatTheDeviceLacksIsUnimplemented) {
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("install it"));
 }
 
-// KLU, whose pivots always fill in more than was foreseen.
+// KLU with a numeric phase that always runs out of memory.
 class FullKlu final : public SparseLu {
  public:
   explicit FullKlu(std::unique_ptr<SparseLu> klu) : klu_(std::move(klu)) {}

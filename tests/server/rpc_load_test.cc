@@ -1,4 +1,4 @@
-// A server that has enough: full queues, full memory, idle uploads, text that outgrows the budget.
+// A server at its limits: full queue, full memory, idle uploads, text that outgrows the budget.
 #include <future>
 #include <memory>
 #include <string>
@@ -18,12 +18,12 @@ using ::testing::HasSubstr;
 
 class RpcLoadTest : public RpcTest {
  protected:
-  // Bytes that the server has received, headers included.
+  // Returns the bytes received so far, headers included.
   double Received() {
     return SampleOf(core().metrics.Scrape(), "crout_received_bytes_total").value_or(0);
   }
 
-  // A Factorize whose payload does not come to an end.
+  // A Factorize call whose payload stays incomplete.
   class OpenUpload {
    public:
     OpenUpload(RpcLoadTest& test, const v1::MatrixSpec& matrix)
@@ -34,14 +34,14 @@ class RpcLoadTest : public RpcTest {
       test_.WaitUntil([this] { return test_.Held().uploads == 1; }, "upload open");
     }
 
-    // Until the server has it.
+    // Sends a message and waits until the server has received it.
     void Send(const v1::FactorizeRequest& request) {
       const double before = test_.Received();
       stream_->Write(request);
       test_.WaitUntil([&] { return test_.Received() > before; }, "message received");
     }
 
-    // The end that the server gives it.
+    // Returns the status with which the server ends the call.
     grpc::Status Await() {
       v1::FactorizeResponse response;
       while (stream_->Read(&response)) {
@@ -56,7 +56,7 @@ class RpcLoadTest : public RpcTest {
         stream_;
   };
 
-  // The retry delay that a refusal carries, in seconds; -1 without one.
+  // Returns the retry delay of a refusal in seconds, or -1 if it has none.
   static double RetryDelay(const grpc::Status& status) {
     google::rpc::Status details;
     EXPECT_TRUE(details.ParseFromString(status.error_details()));
@@ -72,7 +72,7 @@ class RpcLoadTest : public RpcTest {
 };
 
 TEST_F(RpcLoadTest, AFullQueueRefusesWithARetryDelay) {
-  StartServer();  // one stream, two places
+  StartServer();  // one stream, two places in the queue
   device().factor_gate().Close();
   std::vector<std::thread> waiting;
   for (int i = 0; i < 3; ++i) {
@@ -90,7 +90,7 @@ TEST_F(RpcLoadTest, AFullQueueRefusesWithARetryDelay) {
   EXPECT_GT(RetryDelay(status), 0);
   device().factor_gate().Open();
   for (std::thread& thread : waiting) thread.join();
-  // Counted when gRPC is done with the call, which the client may see earlier.
+  // The rejection is counted when gRPC finishes the call, after the client may have seen it.
   WaitUntil(
       [this] {
         return core().metrics.Scrape().find("crout_rejected_total{reason=\"queue_full\"} 1") !=
@@ -129,7 +129,7 @@ TEST_F(RpcLoadTest, UploadsDoNotWaitForEachOthersMemory) {
   const grpc::Status refused = Factorize(400, &factor);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_GT(RetryDelay(refused), 0);
-  // The first still completes.
+  // The first call still completes.
   v1::FactorizeRequest rest;
   rest.set_data(Bytes(Matrix(400)));
   half->Write(rest);
@@ -155,7 +155,7 @@ TEST_F(RpcLoadTest, AnIdleUploadIsEndedAndGivesEverythingBack) {
 TEST_F(RpcLoadTest, MessagesWithoutPayloadDoNotKeepAnUploadAlive) {
   StartServer();
   OpenUpload upload(*this, Dense(100, 100));
-  v1::FactorizeRequest nothing;  // but a field that this server does not know
+  v1::FactorizeRequest nothing;  // apart from a field unknown to the server
   nothing.GetReflection()->MutableUnknownFields(&nothing)->AddVarint(1000, 1);
   for (int i = 0; i < 3; ++i) {
     PassTime(absl::Seconds(6));
@@ -178,7 +178,7 @@ TEST_F(RpcLoadTest, AnUploadThatCrawlsIsEnded) {
   upload.Send(some);
   PassTime(absl::Minutes(20));
   upload.Send(some);
-  PassTime(absl::Minutes(20));  // 1600 bytes in 40 minutes, of which 30 are not counted
+  PassTime(absl::Minutes(20));  // 1600 bytes in 40 minutes, of which 30 are exempt
   EXPECT_EQ(Held().uploads, 1);
   PassTime(absl::Minutes(5));
   const grpc::Status status = upload.Await();
@@ -261,7 +261,8 @@ TEST_F(RpcLoadTest, StagingThatIsFullDelaysTheUploadAndLosesNothing) {
   EXPECT_LT(solved.result.backward_error(), 1e-14);
 }
 
-// The upload is woken for its data and for the end of its stream; the first of the two ends it.
+// The upload is woken for its data and for the end of its stream. Only one of the two may submit
+// the job.
 TEST_F(RpcLoadTest, AnUploadThatIsWokenTwiceIsOneJob) {
   StartServer();
   const int jobs = failpoints().reached("scheduler.job");
@@ -286,9 +287,9 @@ TEST_F(RpcLoadTest, AnUploadThatIsWokenTwiceIsOneJob) {
   WaitUntil([this] { return device().waiting_uploads() == 2; }, "two wakers");
   device().ReleaseUploads();
   device().factor_gate().WaitUntilHeld();
-  // Threads take what they are given in turn: with one more task each, the wakers are over.
+  // Threads take tasks in turn. Once every thread holds one more task, both wakers have finished.
   ThreadPool& threads = *core().devices.slots()[0]->releasing;
-  const auto over = std::make_shared<Gate>();  // The threads leave it when they get to.
+  const auto over = std::make_shared<Gate>();  // shared: the threads may leave it late
   over->Close();
   for (int i = 0; i < threads.thread_count(); ++i) {
     threads.Schedule([over] { over->Pass(); });
@@ -344,7 +345,7 @@ TEST_F(RpcLoadTest, StagingThatStaysFullEndsTextToo) {
   ExpectHeldSoon(Holdings());
 }
 
-// A scrape shows what the device last said, and since when it says nothing.
+// A scrape shows the last figures of the device and their age.
 TEST_F(RpcLoadTest, AScrapeDoesNotWaitForADevice) {
   StartServer();
   constexpr char kAsked[] = "fake_device.memory_stats";

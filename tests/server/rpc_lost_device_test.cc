@@ -1,4 +1,4 @@
-// A device that is lost while a call has it: the call says so, wherever it noticed.
+// A device that is lost during a call: the call reports it, wherever the loss was detected.
 #include <memory>
 #include <string>
 
@@ -22,7 +22,7 @@ class LostDeviceTest : public RpcTest {
     EXPECT_THAT(status.error_details(), HasSubstr("DEVICE_LOST"));
   }
 
-  // A Factorize whose device breaks down between the header and `data`.
+  // Runs Factorize on a device that breaks down between the header and `data`.
   grpc::Status FactorizeBroken(const v1::MatrixSpec& matrix, int uploads, const std::string& data) {
     grpc::ClientContext context;
     auto stream = stub().Factorize(&context);
@@ -63,7 +63,7 @@ TEST_F(LostDeviceTest, WhileAFactorIsDownloadedFromIt) {
   ASSERT_TRUE(Factorize(kOrder, &factor).ok());
   Idle();
   const int allocations = failpoints().reached("memory.allocate");
-  failpoints().Hold("memory.allocate");  // that of the copy in host memory
+  failpoints().Hold("memory.allocate");  // holds the allocation of the copy in host memory
   grpc::ClientContext context;
   v1::GetFactorsRequest request;
   request.set_handle(factor.handle());

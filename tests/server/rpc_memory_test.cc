@@ -1,5 +1,5 @@
-// Memory that the system does not give: it ends the call that asked, and nothing else. Each case
-// refuses one allocation of the standard library, known by its size, on another kind of thread.
+// Failed allocations end the call that made them and nothing else. Each case refuses one standard
+// library allocation, identified by its size, on a different kind of thread.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -17,7 +17,7 @@
 #include "tests/support/gate.h"
 #include "tests/support/refused_allocations.h"
 
-// Constructors of protobuf's messages leave behind what they have made when an allocation throws.
+// Constructors of protobuf messages leak their earlier allocations when a later one throws.
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT
   return "leak:google::protobuf::\nleak:crout::v1::\n";
 }
@@ -27,7 +27,8 @@ namespace {
 
 class RpcMemoryTest : public RpcTest {
  protected:
-  // A matrix of order n with `lines` lines, a diagonal and duplicates of its first entry.
+  // Returns an n x n matrix as text with `lines` lines: the diagonal, then duplicates of entry (1,
+  // 1).
   static std::string TextOf(int64_t n, int64_t lines) {
     std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real general\n", n, " ", n,
                                     " ", lines, "\n");
@@ -44,7 +45,8 @@ class RpcMemoryTest : public RpcTest {
     return Factorize(header, text, factor);
   }
 
-  // The call is refused when the allocation of `bytes` bytes is, and works when it is not.
+  // Expects that the call is refused when an allocation of `bytes` bytes fails, and succeeds
+  // otherwise.
   void ExpectRefused(size_t bytes, const std::string& text) {
     const Holdings before = Idle();
     v1::Factor factor;
@@ -59,7 +61,7 @@ class RpcMemoryTest : public RpcTest {
 
 TEST_F(RpcMemoryTest, OnTheThreadThatReceives) {
   StartServer();
-  // A segment of text, with its terminator.
+  // A segment of text with its terminator.
   ExpectRefused((size_t{1} << 20) + 1, TextOf(50, 200000));
 }
 
@@ -96,13 +98,13 @@ TEST_F(RpcMemoryTest, OnTheThreadThatWorks) {
   EXPECT_TRUE(download().ok());
 }
 
-// A call that waits for another one's request is waiting for an answer.
+// A call that waits for another call's result under the same request_id.
 TEST_F(RpcMemoryTest, OnTheThreadThatGoesOnAfterAnother) {
   Config config = SmallConfig();
   config.call_log.calls = LogCalls::kNone;
   StartServer({}, config);
   const Holdings before = Held();
-  const std::string id(113, 'r');  // with a size that nothing else has
+  const std::string id(113, 'r');  // a size that no other allocation has
   v1::FactorizeRequest request;
   *request.mutable_header()->mutable_matrix() = Dense(20, 20);
   request.mutable_header()->mutable_cache()->set_request_id(id);
@@ -113,8 +115,8 @@ TEST_F(RpcMemoryTest, OnTheThreadThatGoesOnAfterAnother) {
   auto second = stub().Factorize(&second_context);
   second->Write(request);
   WaitUntil([&] { return core().cache.IsAwaited("default", id); }, "the second");
-  // The first ends, and keeps its claim meanwhile.
-  const auto release = std::make_shared<Gate>();  // The threads leave it when they get to.
+  // End the first call, but block the threads that release its claim.
+  const auto release = std::make_shared<Gate>();  // shared: the threads may leave it late
   release->Close();
   ThreadPool& releasing = *core().devices.slots()[0]->releasing;
   for (int i = 0; i < releasing.thread_count(); ++i) {
@@ -175,13 +177,14 @@ TEST_F(RpcMemoryTest, TheHostsBudgetIsInTheMetrics) {
               ::testing::Optional(before + 4096));
 }
 
-// One stream: a text, another one, its values, right-hand sides alone, and with a start. Each
-// allocation of each step is refused in turn; what the call leaves behind is the factor, at most.
+// One stream of five steps: a text, another text, its values, right-hand sides alone, and these
+// with a start. Each allocation of each step is refused in turn. The call may leave behind its
+// factor, but nothing else.
 class RpcSeriesMemoryTest : public RpcSeriesTest {
  protected:
   static constexpr int kSteps = 5;
 
-  // `entry_digest`: that of the last matrix.
+  // `entry_digest` is the digest of the last matrix.
   static v1::SolveSeriesRequest Request(int step, const std::string& entry_digest) {
     v1::SolveSeriesRequest request;
     if (step == 0) request.mutable_header()->set_strategy(v1::SERIES_STRATEGY_REUSE);
@@ -209,8 +212,9 @@ class RpcSeriesMemoryTest : public RpcSeriesTest {
     return request;
   }
 
-  // Whether step number `last` was answered, after all before it were. `refuse` is called before
-  // it. If not, its status is RESOURCE_EXHAUSTED. Nothing stays behind either way.
+  // Runs steps 0 to `last`, calling `refuse` before step `last`. Returns whether that step was
+  // solved; otherwise it must have failed with RESOURCE_EXHAUSTED. Expects that nothing else stays
+  // behind.
   bool StepIsSolved(int last, const std::function<void()>& refuse) {
     const Holdings before = Idle();
     bool solved = true;
@@ -282,7 +286,8 @@ TEST_F(RpcSeriesMemoryTest, OfTheSystemOnTheThreadThatWorks) {
 
 TEST_F(RpcSeriesMemoryTest, OfTheMapOfTheLines) {
   Start();
-  // Diagonal entries, the first pair and the others, twice.
+  // Sources of the map: kN diagonal entries, the first of which is given twice, and kN - 1 others,
+  // each used twice by symmetry.
   const int64_t sources = 2 * kN + kN - 1;
   EXPECT_FALSE(StepIsSolved(0, [&] { RefuseSize(sources * sizeof(uint32_t)); }));
   EXPECT_TRUE(StopRefusing());

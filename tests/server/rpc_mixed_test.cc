@@ -1,5 +1,5 @@
-// Factors in lower precision than their matrix, over the wire: what is asked for, what is said of
-// it, and solves that are as accurate all the same.
+// Low-precision factors over RPC: the request, the reply, and solves that still reach float64
+// accuracy.
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 constexpr int64_t kN = 150;
 const double kAccuracy = std::sqrt(static_cast<double>(kN)) * 0x1p-53;
 
-// Of a condition that leaves a factor in float32 nothing to do with the inverse.
+// A matrix so ill-conditioned that its float32 factor is useless as a preconditioner.
 HostMatrix BeyondFloat32() { return WithCondition(kN, 1e14, 3); }
 
 class RpcMixedTest : public RpcTest {
@@ -97,7 +97,7 @@ TEST_F(RpcMixedTest, TheEstimateIsOfThePrecisionThatWouldBeTaken) {
   EXPECT_EQ(factor.precision(), v1::FACTOR_PRECISION_SINGLE);
   EXPECT_EQ(low.algorithm(), factor.algorithm());
   EXPECT_GE(low.cached_bytes(), factor.bytes());
-  // Below n = 8192 nothing is gained.
+  // A low-precision factor is not faster below n = 8192.
   v1::EstimateFactorizeResponse chosen;
   ASSERT_TRUE(estimate(v1::FACTOR_PRECISION_AUTO, &chosen).ok());
   EXPECT_EQ(chosen.precision(), v1::FACTOR_PRECISION_UNSPECIFIED);

@@ -1,5 +1,5 @@
-// Matrices that stay sparse to their factors, over the wire: which ones do, what is said of them,
-// what they hold, and which calls refuse them.
+// Sparse matrices with sparse factors over RPC: the choice of method, replies, memory, and calls
+// that do not support sparse factors.
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -138,7 +138,7 @@ TEST_F(RpcMultifrontalTest, AutoTakesItWhereTheDenseMethodWouldTakeLonger) {
   const Triplets small = Grid(4);
   EXPECT_NE(MustFactor(Header(16, small, v1::ALGORITHM_AUTO), small).algorithm(),
             v1::ALGORITHM_MULTIFRONTAL);
-  // Two fifths of 500 x 500, and a five-hundredth of 5000 x 5000.
+  // Two fifths of the entries of a matrix of order 500, and one in 500 of a matrix of order 5000.
   Triplets filled, banded;
   for (int64_t i = 0; i < 500; ++i) {
     for (int64_t j = 0; j < 500; ++j) {
@@ -213,8 +213,8 @@ TEST_F(RpcMultifrontalTest, SolvesTransposedAndManyColumns) {
   }
 }
 
-// Its second row is in other units, so small beside its columns that the pivot there is made larger
-// unless the matrix is equilibrated.
+// The second row has a different scale. Its pivot is so small relative to its column that it is
+// perturbed unless the matrix is equilibrated.
 TEST_F(RpcMultifrontalTest, PromisesNothingOfAMatrixWhosePivotsWereMadeLarger) {
   Start();
   const Triplets a = {{0, 0, 1}, {0, 1, 1}, {1, 0, 1e-20}, {1, 1, 2e-20}};
@@ -245,7 +245,7 @@ TEST_F(RpcMultifrontalTest, PromisesNothingOfAMatrixWhosePivotsWereMadeLarger) {
   }
 }
 
-// Its pivots are made larger than anything that it has.
+// Perturbed pivots are larger than every entry of the matrix.
 TEST_F(RpcMultifrontalTest, PromisesNothingOfAMatrixOfDenormalNumbers) {
   Start();
   constexpr double kUnit = 0x1p-1040;
@@ -259,7 +259,7 @@ TEST_F(RpcMultifrontalTest, PromisesNothingOfAMatrixOfDenormalNumbers) {
   for (const v1::Operation op : {v1::OPERATION_NONE, v1::OPERATION_TRANSPOSE}) {
     SCOPED_TRACE(v1::Operation_Name(op));
     header.mutable_solve()->set_operation(op);
-    const std::vector<double> b = {3 * kUnit, 4 * kUnit};  // of an X of ones
+    const std::vector<double> b = {3 * kUnit, 4 * kUnit};  // The solution is all ones.
     const SolvedAtOnce solved = FactorizeAndSolve(header, BytesOf(a), Bytes(b));
     ASSERT_TRUE(solved.status.ok()) << solved.status.error_message();
     EXPECT_GT(solved.factor.sparse().perturbed_pivots(), 0);
@@ -294,7 +294,8 @@ class RpcPostponedTest : public RpcMultifrontalTest {
     header.mutable_options()->set_equilibrate(v1::EQUILIBRATE_OFF);
     return header;
   }
-  // While the job runs, all else of the memory is taken, until the test ends.
+  // Reserves all remaining memory while the job runs. The reservation lasts until the end of the
+  // test.
   void TakeAllElse(bool on_host) {
     failpoints().Do("factorize.factor", [this, on_host] {
       MemoryBudget& budget =
@@ -330,8 +331,8 @@ TEST_F(RpcPostponedTest, PivotsThatWereTooSmallAreEliminatedLater) {
   EXPECT_LT(BackwardError(a, false, solved.x, b), 1e-15);
 }
 
-// What is added for a perturbed pivot is so large that it swallows the border: to the perturbed
-// matrix, not to this one, it is singular.
+// A perturbation would be so large that it swallows the border: the perturbed matrix would be
+// singular, although this one is not.
 TEST_F(RpcPostponedTest, APerturbationMakesNoMatrixSingular) {
   Start();
   Triplets a;
@@ -358,8 +359,8 @@ TEST_F(RpcPostponedTest, APerturbationMakesNoMatrixSingular) {
   EXPECT_LT(BackwardError(a, false, solved.x, b), 1e-15);
 }
 
-// The second pivot of the leaf is zero, and its row in other units than all others. By a factor of
-// the matched and scaled matrix that is one unit's affair, and the bound is of use.
+// The leaf's second pivot is zero and its row has a different scale. In the matched and scaled
+// matrix the perturbation is of order 1, so that the error bound remains useful.
 TEST_F(RpcPostponedTest, APivotOfAScaledFactorIsCountedInItsScales) {
   Start();
   constexpr double kUnit = 1e-20;
@@ -464,7 +465,7 @@ TEST_F(RpcPostponedTest, InOneCallToo) {
 
 TEST_F(RpcMultifrontalTest, NamesTheRowThatNoMatchingHasAnEntryFor) {
   Start();
-  // Rows 3 to 5 share two columns.
+  // Rows 3 to 5 have entries in the same two columns only.
   Triplets a = {{10, 5, 1}};
   for (int64_t i = 0; i < 20; ++i) {
     const bool shares = i >= 3 && i <= 5;
@@ -476,11 +477,11 @@ TEST_F(RpcMultifrontalTest, NamesTheRowThatNoMatchingHasAnEntryFor) {
   const v1::Factor factor = MustFactor(header, a);
   EXPECT_GT(factor.info(), 0);
   EXPECT_EQ(factor.singular_reason(), v1::SINGULAR_REASON_STRUCTURE);
-  EXPECT_GE(factor.empty_index(), 4);  // one of the three, from 1
+  EXPECT_GE(factor.empty_index(), 4);  // one of rows 4 to 6, 1-based
   EXPECT_LE(factor.empty_index(), 6);
   EXPECT_EQ(factor.algorithm(), v1::ALGORITHM_MULTIFRONTAL);
-  EXPECT_EQ(factor.norm_one(), 3.5);  // of column 4, which three rows share
-  EXPECT_EQ(factor.norm_inf(), 2.5);  // of row 11
+  EXPECT_EQ(factor.norm_one(), 3.5);  // column 4, which three rows share
+  EXPECT_EQ(factor.norm_inf(), 2.5);  // row 11
   Solved solved;
   const grpc::Status status = Solve(factor.handle(), std::vector<double>(20, 1.0), &solved);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
@@ -534,7 +535,8 @@ TEST_F(RpcMultifrontalTest, FactorsAndSolvesInOneCall) {
     EXPECT_LT(BackwardError(a, false, x, b), 1e-14);
     ExpectHeldSoon(Holdings());
   }
-  // Solvers of dense factors have them by `auto`, and none by the other's name.
+  // The solver of a dense factor makes `auto` choose a dense method. It is refused for a sparse
+  // method chosen by name.
   header.mutable_solve()->set_solver(v1::SOLVER_TRSM);
   EXPECT_EQ(FactorizeAndSolve(header, BytesOf(a), Bytes(b)).status.error_code(),
             grpc::StatusCode::UNIMPLEMENTED);

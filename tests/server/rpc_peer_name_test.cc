@@ -1,4 +1,4 @@
-// The peer whose share a call is charged to.
+// Names of the peers whose shares calls are charged to.
 #include "server/rpc/peer_name.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where jobs go when there are several devices, and that none of them waits for another.
+// Placement of jobs on several devices, none of which waits for another.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -12,9 +12,9 @@
 namespace crout::testing {
 namespace {
 
-// Beyond what is admitted at once: a thread may block for it.
+// Too large for immediate admission: a thread may block for it.
 constexpr int64_t kLarge = 1100;
-// Longer than any call here takes, far shorter than a test may.
+// Longer than any call here takes and far shorter than a test's timeout.
 constexpr std::chrono::seconds kLimit{60};
 
 class PlacementTest : public RpcTest {
@@ -32,7 +32,7 @@ class PlacementTest : public RpcTest {
     StartServers({first, second}, config);
   }
 
-  // One Factorize call; it is cancelled if it is not finished.
+  // One Factorize call. The destructor cancels it unless it has finished.
   class Upload {
    public:
     Upload(PlacementTest& test, const v1::FactorizeHeader& header) {
@@ -120,7 +120,7 @@ class PlacementTest : public RpcTest {
     }
     return stream->Finish();
   }
-  // Everything that a device does for its callers.
+  // Expects that the device serves every kind of request.
   void ExpectServes(const std::string& device) {
     const v1::Factor factor = FactorOn(device, kLarge);
     EXPECT_EQ(factor.device(), device);
@@ -137,8 +137,8 @@ class PlacementTest : public RpcTest {
 
 TEST_F(PlacementTest, UploadsUnderWaySpreadBySpeed) {
   Start(/*slowness=*/2);
-  // So large that what the two devices measured when they began, of small matrices and each for
-  // itself, hardly counts.
+  // Large matrices, because the devices' own startup measurements affect predictions for small
+  // ones.
   std::vector<std::unique_ptr<Upload>> uploads;
   for (int i = 1; i <= 12; ++i) {
     uploads.push_back(std::make_unique<Upload>(*this, Header("", kLarge)));
@@ -158,8 +158,8 @@ TEST_F(PlacementTest, AnAlgorithmGoesWhereItIs) {
   EXPECT_EQ(upload.Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
 
-// Its admissions, the ends of its texts, its releases and its jobs all wait: with as many of each
-// as there are threads for them.
+// On the wedged device, admissions, ends of texts, releases and jobs all block, each on as many
+// threads as exist for it.
 TEST_F(PlacementTest, AWedgedDeviceHoldsUpNobodyElse) {
   Start();
   std::vector<v1::Factor> factors;
@@ -178,8 +178,8 @@ TEST_F(PlacementTest, AWedgedDeviceHoldsUpNobodyElse) {
     releases.emplace_back([this, &factor] { Release(factor.handle()); });
   }
   Gate& memory = device(0).counting_memory().gate();
-  // Four admissions, three preparations (one thread is for small matrices, as these are), two
-  // releases.
+  // Four admissions, three preparations (one thread is reserved for small matrices such as these),
+  // two releases.
   WaitUntil([&] { return memory.held() >= 9; }, "the device to hold all its threads");
   stack().Housekeep();
   ExpectServes("cuda:1");
@@ -187,7 +187,7 @@ TEST_F(PlacementTest, AWedgedDeviceHoldsUpNobodyElse) {
   device(0).Recover();
   for (std::thread& release : releases) release.join();
   uploads.clear();
-  Idle();  // The device has no room for one more beside what these calls still hold.
+  Idle();  // Another job does not fit on the device before.
   ExpectServes("cuda:0");
 }
 
@@ -206,7 +206,7 @@ TEST_F(PlacementTest, EndsOfTextsHoldUpNoAdmissions) {
   for (auto& text : texts) EXPECT_TRUE(text->Finish().ok());
 }
 
-// A sweep on behalf of one device gives back another's memory too.
+// A sweep that is started by one device also releases memory of others.
 TEST_F(PlacementTest, ASweepWaitsForNoDevice) {
   Start();
   FactorOn("cuda:0", kLarge);

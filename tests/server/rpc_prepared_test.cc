@@ -1,4 +1,4 @@
-// Factors that are prepared for a solver when they enter the cache, through the whole server.
+// Factors that are prepared for a solver when they enter the cache, tested on the whole server.
 #include <string>
 
 #include "gmock/gmock.h"
@@ -35,7 +35,7 @@ TEST_F(RpcPreparedTest, SolvesOfACachedFactorTakeIt) {
 
 TEST_F(RpcPreparedTest, AFactorThatTheSolverCannotUseIsNot) {
   v1::FactorizeAndSolveHeader header = Header(true);
-  header.mutable_options()->set_algorithm(v1::ALGORITHM_CMPP);  // the unit diagonal in U
+  header.mutable_options()->set_algorithm(v1::ALGORITHM_CMPP);  // the unit diagonal is in U
   const SolvedAtOnce answer = FactorizeAndSolve(header, Bytes({4, 1, 1, 4}), Bytes({1, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_NE(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
@@ -53,7 +53,7 @@ TEST_F(RpcPreparedTest, ItsBytesAreInTheEstimateAndInTheReservation) {
   ASSERT_TRUE(stub().EstimateFactorize(&context, request, &estimate).ok());
   const size_t matrix = BlockBytes(kN * kN * sizeof(double));
   const size_t vector = BlockBytes(kN * sizeof(double));
-  EXPECT_EQ(estimate.cached_bytes(),  // A, LU; ipiv, prepared
+  EXPECT_EQ(estimate.cached_bytes(),  // A and LU; ipiv and prepared data
             static_cast<int64_t>(FactorCache::Charge(2 * matrix + 2 * vector)));
 }
 
@@ -88,7 +88,7 @@ TEST_F(RpcPreparedTest, TheReplySaysWhatItFellBackTo) {
   EXPECT_EQ(solved.result.solver(), answer.result.solver());
 }
 
-// The solver's last unknown is wrong from the fifth digit on.
+// The solver's last unknown has a relative error of 1e-5.
 class RpcInaccurateTest : public RpcPreparedTest {
  protected:
   void SetUp() override { StartServer({.prepares = true, .prepared_error = 1e-5}); }

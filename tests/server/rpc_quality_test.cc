@@ -1,5 +1,4 @@
-// What replies, metrics and lists say of factors and Schur complements that are not to be relied
-// on.
+// Replies, metrics and lists that flag unreliable factors and Schur complements.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -19,7 +18,7 @@ class RpcQualityTest : public RpcTest {
  protected:
   void SetUp() override { StartServer(); }
 
-  // A matrix that needs pivoting.
+  // Returns a matrix that needs pivoting.
   static std::string NeedsPivoting() {
     std::vector<double> a = Matrix(kOrder);
     a[0] = 1e-12;
@@ -67,7 +66,7 @@ TEST_F(RpcQualityTest, APoorFactorIsWarnedOfAndCounted) {
   EXPECT_GT(factor.quality(), 30);
   EXPECT_THAT(factor.warnings(), ElementsAre(v1::WARNING_POOR_FACTOR));
   EXPECT_THAT(Counted("cm", "factor"), Optional(1));
-  // Whoever asks later is told as well.
+  // Later descriptions carry the warning too.
   v1::DescribeFactorRequest request;
   request.set_handle(factor.handle());
   v1::DescribeFactorResponse described;
@@ -96,7 +95,7 @@ TEST_F(RpcQualityTest, OneShotsAreWarnedOfTooAndGaussJordanHasNoFactor) {
 
 TEST_F(RpcQualityTest, SolutionsAreWarnedOfByTheirBackwardErrorElseByGrowth) {
   constexpr int64_t kN = 60;
-  std::vector<double> a(kN * kN);  // Partial pivoting doubles its last column with every step.
+  std::vector<double> a(kN * kN);  // Partial pivoting doubles the last column with every step.
   for (int64_t j = 0; j < kN; ++j) {
     a[j + j * kN] = 1;
     for (int64_t i = j + 1; i < kN; ++i) a[i + j * kN] = -1;
@@ -120,7 +119,7 @@ TEST_F(RpcQualityTest, SolutionsAreWarnedOfByTheirBackwardErrorElseByGrowth) {
   EXPECT_THAT(fine.result.warnings(), IsEmpty());
 }
 
-// The two ways of a small call: alone, and in a batch with the calls of others.
+// A small request can run alone or in a batch with others; both must warn.
 TEST_F(RpcQualityTest, SingularMatricesInAllButRoundingAreWarnedOf) {
   const std::vector<double> magic = {16, 5, 9, 4, 2, 11, 7, 14, 3, 10, 6, 15, 13, 8, 12, 1};
   v1::FactorizeAndSolveHeader header;
@@ -128,7 +127,7 @@ TEST_F(RpcQualityTest, SingularMatricesInAllButRoundingAreWarnedOf) {
   *header.mutable_rhs() = Dense(4, 1);
   for (const v1::Algorithm algorithm : {v1::ALGORITHM_AUTO, v1::ALGORITHM_GETRF}) {
     header.mutable_options()->set_algorithm(algorithm);
-    // A times ones: a small X, with no part in the null space.
+    // b = A times ones, which gives a small X without a null space component.
     const SolvedAtOnce solved =
         FactorizeAndSolve(header, Bytes(magic), Bytes(std::vector<double>(4, 34.0)));
     ASSERT_TRUE(solved.status.ok()) << solved.status.error_message();
@@ -137,8 +136,7 @@ TEST_F(RpcQualityTest, SingularMatricesInAllButRoundingAreWarnedOf) {
   }
 }
 
-// What a solve is verified against: the kept matrix, of which one without elements has all there
-// is.
+// Verification needs the kept matrix. A matrix without elements is complete without being kept.
 TEST_F(RpcQualityTest, ABackwardErrorNeedsTheMatrix) {
   const auto solve = [&](int64_t n, bool drop, const std::string& a, const std::string& b) {
     v1::FactorizeAndSolveHeader header;
@@ -162,7 +160,7 @@ TEST_F(RpcQualityTest, ABoundWithoutTheMatrixIsRefusedBeforeThePayload) {
   *request.mutable_header()->mutable_rhs() = Dense(2, 1);
   request.mutable_header()->mutable_options()->set_drop_matrix(true);
   request.mutable_header()->mutable_solve()->set_error_bound(true);
-  ASSERT_TRUE(stream->Write(request));  // and no more
+  ASSERT_TRUE(stream->Write(request));  // the payload is not sent
   const grpc::Status status = stream->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("the matrix, which was not kept"));

@@ -21,7 +21,7 @@ ServerReflectionResponse Ask(const ServerReflectionRequest& request) {
   return Reflect(request, {"a.Service"});
 }
 
-// Names of the files that a response holds, in its order.
+// Returns the names of the files in a response, in its order.
 std::vector<std::string> FilesIn(const ServerReflectionResponse& response) {
   std::vector<std::string> names;
   for (const std::string& bytes : response.file_descriptor_response().file_descriptor_proto()) {

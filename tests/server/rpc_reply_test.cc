@@ -1,4 +1,4 @@
-// Replies: their memory is reserved from the header on, charged until it has left, and given back
+// Memory of replies: reserved at the header, charged until gRPC has sent the reply, and reclaimed
 // from clients that do not read.
 #include <memory>
 #include <string>
@@ -27,7 +27,7 @@ class ReplyTest : public RpcTest {
     idle_ = Idle();
   }
 
-  // A Solve whose client reads all of its reply but the last chunk.
+  // A Solve whose client reads all of the reply except the last chunk.
   class Reader {
    public:
     Reader(ReplyTest& test, const std::string& handle) : stream_(test.stub().Solve(&context_)) {
@@ -98,7 +98,7 @@ TEST_F(ReplyTest, AReaderThatStoppedDoesNotOutliveTheServersEnd) {
   ExpectHeldSoon(idle_);
 }
 
-// In half of the idle timeout, at the least rate.
+// Chunks hold at most what the minimum rate transfers in half the idle timeout.
 TEST_F(ReplyTest, ChunksAreAsLargeAsTheSlowestReaderCanTake) {
   v1::Factor factor;
   constexpr int64_t kLarge = 256;
@@ -120,7 +120,7 @@ TEST_F(ReplyTest, ChunksAreAsLargeAsTheSlowestReaderCanTake) {
   EXPECT_EQ(read, kLarge * kLarge * sizeof(double));
 }
 
-// What each call reserves when its header has come, before any payload.
+// The reply is reserved at the header, before any payload.
 TEST_F(ReplyTest, FactorizeAndSolveReservesItsReplyAtTheHeader) {
   for (const auto algorithm : {v1::ALGORITHM_GETRF, v1::ALGORITHM_GAUSS_JORDAN}) {
     grpc::ClientContext context;

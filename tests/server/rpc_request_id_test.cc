@@ -1,4 +1,4 @@
-// A request_id: its factor is made once, whatever becomes of the calls that ask for it.
+// A request_id: its factor is made once, even if calls that request it are cancelled or fail.
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,10 +15,10 @@ constexpr int64_t kOrder = 40;
 
 class RequestIdTest : public RpcTest {
  protected:
-  // A Factorize with the same id and the same matrix each time.
+  // A Factorize call. All attempts have the same request_id and, by default, the same matrix.
   class Attempt {
    public:
-    // `data` comes with the header.
+    // `data` is sent with the header.
     explicit Attempt(RequestIdTest& test, const std::string& data = "", int64_t order = kOrder) {
       context_.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
       stream_ = test.stub().Factorize(&context_);
@@ -49,7 +49,7 @@ class RequestIdTest : public RpcTest {
     std::unique_ptr<grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>> stream_;
   };
 
-  // An attempt whose job runs, held at the gate.
+  // Starts an attempt and waits until its job is held at the gate.
   std::unique_ptr<Attempt> Running() {
     device().factor_gate().Close();
     auto attempt = std::make_unique<Attempt>(*this);
@@ -57,7 +57,7 @@ class RequestIdTest : public RpcTest {
     device().factor_gate().WaitUntilHeld();
     return attempt;
   }
-  // The client of `attempt` leaves it, and the server knows.
+  // Cancels `attempt` and waits until the server has seen it.
   void Leave(Attempt& attempt) {
     const double before = CallsRefused(core().metrics.Scrape());
     attempt.Cancel();

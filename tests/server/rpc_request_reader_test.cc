@@ -17,7 +17,7 @@ using ::testing::Optional;
 
 class RequestReaderTest : public ::testing::Test {
  protected:
-  // The read in flight brings this.
+  // Completes the read in flight with `message`.
   void Receive(const google::protobuf::Message& message, int seconds = 0) {
     ASSERT_NE(reader_.StartRead(), nullptr);
     (void)reader_.EndRead();
@@ -29,7 +29,7 @@ class RequestReaderTest : public ::testing::Test {
     request.set_rhs_data(rhs);
     return request;
   }
-  // "2:abc" for the bytes abc of field 2.
+  // Returns the next segment as "FIELD:BYTES", for example "2:abc".
   std::optional<std::string> Next() {
     const std::optional<DataSegment> next = reader_.Next();
     if (!next) return std::nullopt;

@@ -1,4 +1,4 @@
-// ComputeSchurComplement over the wire: S, the cached factor of the leading block, and refusals.
+// ComputeSchurComplement over RPC: S, the cached factor of the leading block, and refusals.
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -144,7 +144,7 @@ TEST_F(RpcSchurTest, ASingularLeadingBlockIsKeptAndRefused) {
   EXPECT_FALSE(answer.header.has_complement());
 }
 
-// As a factorization does, in its reply and in the metrics.
+// Iterations are reported in the reply and in the metrics, as for Factorize.
 TEST_F(RpcSchurTest, TellsOfTheIterationsOfItsMethod) {
   constexpr int64_t kLeading = 4;
   StartServer();
@@ -195,7 +195,7 @@ TEST_F(RpcSchurTest, NanIsRefusedAndNothingIsKept) {
   ExpectHeldSoon(Holdings());
 }
 
-// Any caller can cause these warnings: the log has them as it has calls.
+// Any caller can cause these warnings, so the log limits them like calls.
 class RpcSchurLogTest : public RpcSchurTest {
  protected:
   RpcSchurLogTest() : before_(spdlog::default_logger()) {
@@ -203,7 +203,7 @@ class RpcSchurLogTest : public RpcSchurTest {
   }
   ~RpcSchurLogTest() override { spdlog::set_default_logger(before_); }
 
-  // What the log says of a poor factor and a poor complement.
+  // Returns the log's warnings for a poor factor and a poor complement.
   std::vector<std::string> Warnings(LogCalls calls) {
     Config config = SmallConfig();
     config.call_log.calls = calls;

@@ -1,4 +1,4 @@
-// SolveSeries: the client's own start of a step.
+// SolveSeries: initial guesses that the client sends with a step.
 #include <functional>
 #include <limits>
 #include <string>
@@ -27,7 +27,7 @@ class RpcSeriesStartTest : public RpcSeriesTest {
     *request->mutable_header()->mutable_x0() = Dense(kN, static_cast<int64_t>(x0.size()) / kN);
     request->set_x0_data(Bytes(x0));
   }
-  // The second step of a stream.
+  // Runs the second step of a stream.
   void SolveSecond(const v1::SolveSeriesRequest& second, Answer* answer) {
     Series series(stub());
     ASSERT_TRUE(series.Write(First(a_, b_)) && series.Receive(answer));
@@ -66,7 +66,7 @@ TEST_F(RpcSeriesStartTest, ItsSolutionSolvesAStepWithoutIteration) {
     SetStart(expected.x, &second);
     Answer answer;
     SolveSecond(second, &answer);
-    // Making an update ready takes one.
+    // Preparing an update takes one iteration.
     const bool updates = second.header().change().has_rank();
     EXPECT_EQ(answer.result.old_iterations(), updates ? 1 : 0);
     EXPECT_EQ(answer.result.new_iterations(), 0);
@@ -180,7 +180,7 @@ TEST_F(RpcSeriesStartTest, WhatIsWrongIsRefusedAndNothingStays) {
         c.spoil(request);
         series.Write(request);
         series.HalfClose();
-        // What is too much is seen when the step is over.
+        // Excess data is detected when the step is complete.
         while (series.Receive(&answer)) {
           if (answer.factor) handle = answer.factor->handle();
         }

@@ -1,4 +1,4 @@
-// SolveSeries: one stream after the other, what is there between their steps, and how they end.
+// SolveSeries: the life of a stream, the parts kept between its steps, and the ways it ends.
 #include <functional>
 #include <limits>
 #include <string>
@@ -190,7 +190,7 @@ TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
     request.set_rhs_data(Bytes(b_));
     c.spoil(request);
     series.Write(request);
-    // What is too much is seen when the step is over.
+    // Excess data is detected when the step is complete.
     while (series.Receive(&answer)) {
     }
     const grpc::Status status = series.Status();
@@ -258,7 +258,7 @@ TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
 
 TEST_F(RpcSeriesTest, IdleStreamsHoldNothingButWhatIsCachedAndEnd) {
   Config config = SmallConfig();
-  // Much more than this test takes, however slow the machine is.
+  // Much longer than this test takes, even on a slow machine.
   config.limits.series_idle_timeout = absl::Minutes(10);
   StartServer({}, config);
   Series series(stub());
@@ -266,12 +266,12 @@ TEST_F(RpcSeriesTest, IdleStreamsHoldNothingButWhatIsCachedAndEnd) {
   ASSERT_TRUE(series.Step(a_, b_, &answer, With(v1::SERIES_STRATEGY_REUSE)));
   ASSERT_TRUE(series.Step(Changed(a_, 1e-6, 1), b_, &answer));
   WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
-  // The factor, the matrix of the last step, and the solution; all of it can be evicted.
+  // The factor, the matrix of the last step and the solution. All of them can be evicted.
   const Holdings held = Held();
   EXPECT_EQ(held.factors, 3u);
   EXPECT_EQ(held.device_reserved, core().cache.EvictableBytes(*core().devices.slots()[0]));
   EXPECT_EQ(held.uploads, 0);
-  // A step after 6 min is fine, twice.
+  // Two steps, each 6 min after the previous one, are within the timeout.
   for (int step = 0; step < 2; ++step) {
     failpoints().AwaitReached("call.sent", 2 + step);
     PassTime(absl::Minutes(6));
@@ -293,7 +293,7 @@ TEST_F(RpcSeriesTest, EvictedPartsComeBack) {
   const std::vector<double> next = Changed(a_, 1e-6, 1);
   ASSERT_TRUE(series.Step(next, b_, &answer));
   WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
-  // To host memory, from where they come back.
+  // Move the parts to host memory; the next step promotes them.
   DeviceSlot& slot = *core().devices.slots()[0];
   const auto all = core().cache.ReserveOnDevice(slot, slot.budget->limit());
   ASSERT_TRUE(all.ok());
@@ -312,7 +312,7 @@ TEST_F(RpcSeriesTest, DroppedPartsAreMissedOnceAndKeptAgain) {
   ASSERT_TRUE(series.Step(Changed(a_, 1e-6, 1), b_, &answer));
   const auto drop_the_idle = [&] {
     WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
-    // The factor is in use; all else goes to host memory, and from there.
+    // The factor is pinned; everything else moves to host memory and is then evicted there.
     const auto pin = core().cache.Acquire("default", *handle);
     ASSERT_TRUE(pin.ok());
     DeviceSlot& slot = *core().devices.slots()[0];
@@ -329,7 +329,7 @@ TEST_F(RpcSeriesTest, DroppedPartsAreMissedOnceAndKeptAgain) {
   ASSERT_TRUE(series.Step(next, b_, &answer));
   ExpectSolved(answer, next, b_);
   EXPECT_EQ(answer.result.new_iterations(), 0);
-  // What that step kept is there.
+  // The parts that this step kept are available.
   ASSERT_TRUE(series.Step({}, b_, &answer)) << series.Status().error_message();
   ExpectSolved(answer, next, b_);
   drop_the_idle();
@@ -423,7 +423,7 @@ TEST_F(RpcSeriesTest, AnotherCallMayReplaceTheFactor) {
   Answer answer;
   ASSERT_TRUE(series.Step(a_, b_, &answer, With(v1::SERIES_STRATEGY_REUSE)));
   ASSERT_TRUE(Replace(answer.factor->handle(), Matrix(kN, 7)).ok());
-  // With a matrix the step goes on from the new factor, or makes its own.
+  // A step with its own matrix continues from the new factor or makes another.
   const std::vector<double> next = Changed(a_, 1e-6, 1);
   ASSERT_TRUE(series.Step(next, b_, &answer));
   ExpectSolved(answer, next, b_);
@@ -448,7 +448,7 @@ TEST_F(RpcSeriesTest, EachStepIsMeasuredByItself) {
   }
   ASSERT_TRUE(series.Finish().ok());
   WaitUntil([&] { return sample(kCalls) == 1; }, "the call to be counted");
-  // The stream's own life is nobody's waiting.
+  // The lifetime of the stream is not a request duration.
   EXPECT_EQ(sample(kDurations), 3);
 }
 

@@ -44,12 +44,12 @@ TEST_F(RpcSeriesTest, StepsReuseTheFactorUntilItDoesNotServe) {
     EXPECT_EQ(answer.result.new_iterations(), 0);
     EXPECT_EQ(answer.result.factor_version(), 1);
   }
-  // Right-hand sides alone: with the matrix of the last step.
+  // A step of right-hand sides alone uses the matrix of the last step.
   const std::vector<double> other = RandomMatrix(kN, 1, 6);
   ASSERT_TRUE(series.Step({}, other, &answer));
   ExpectSolved(answer, a, other);
 
-  // Any other call uses the factor meanwhile; what else is kept is nobody's business.
+  // Other calls can use the factor meanwhile. The series' other parts are not listed.
   Solved solved;
   EXPECT_TRUE(Solve(handle, other, &solved).ok());
   EXPECT_LE(BackwardError(a_, kN, Op::kNone, solved.x, other, 1), kAccuracy);
@@ -106,7 +106,7 @@ TEST_F(RpcSeriesTest, ChangesTravelInPlaceOfMatrices) {
   WaitUntil([&] { return Idle().factors == before.factors + 1; }, "what was between the steps");
 }
 
-// Changes as large as the matrix, of no use to an old factor alone.
+// Changes as large as the matrix: too large for the old factor without updates.
 TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
   StartServer();
   v1::Factor factor;
@@ -147,7 +147,7 @@ TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
   const std::string age = "crout_series_factor_age_steps_";
   EXPECT_EQ(SampleOf(scrape, age + "count{device=\"cuda:0\"}"), most);
   EXPECT_EQ(SampleOf(scrape, age + "sum{device=\"cuda:0\"}"), most * (most + 1) / 2);
-  // One rank more than updates are made of: a new factor, and updates of that.
+  // Beyond the largest update rank, the step makes a new factor, which later steps update.
   ASSERT_NO_FATAL_FAILURE(step(most + 1, &answer));
   EXPECT_EQ(answer.result.strategy(), v1::SERIES_STRATEGY_REFACTOR);
   EXPECT_EQ(answer.result.old_iterations(), 0);
@@ -156,7 +156,7 @@ TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
   EXPECT_EQ(answer.result.strategy(), v1::SERIES_STRATEGY_UPDATE);
   EXPECT_EQ(answer.result.update_rank(), 1);
 
-  // Another call replaces the factor: what leads from the one before leads nowhere.
+  // After another call replaces the factor, updates of the previous version are invalid.
   ASSERT_TRUE(Replace(factor.handle(), Matrix(kN, 7)).ok());
   ASSERT_NO_FATAL_FAILURE(step(most + 3, &answer));
   EXPECT_EQ(answer.result.update_rank(), 0);
@@ -170,7 +170,7 @@ TEST_F(RpcSeriesTest, AMatrixTooFarIsFactoredInTheSameStep) {
     Series series(stub());
     Answer answer;
     ASSERT_TRUE(series.Step(a_, b_, &answer, With(strategy)));
-    // Its entries have other signs.
+    // The signs of the entries differ.
     std::vector<double> far = RandomMatrix(kN, kN, 99);
     far[0] = std::numeric_limits<double>::min();
     ASSERT_TRUE(series.Step(far, b_, &answer));
@@ -180,7 +180,7 @@ TEST_F(RpcSeriesTest, AMatrixTooFarIsFactoredInTheSameStep) {
       ASSERT_TRUE(answer.factor);
       EXPECT_EQ(answer.factor->version(), 2);
       EXPECT_EQ(answer.result.age(), 0);
-      // Its matrix is that of the factor now.
+      // The factor now belongs to the last matrix.
       ASSERT_TRUE(series.Step({}, b_, &answer));
       ExpectSolved(answer, far, b_);
     }
@@ -241,7 +241,7 @@ TEST_F(RpcSeriesTest, ASingularMatrixIsAnAnswerAndTheNextStepIsSolved) {
   EXPECT_TRUE(series.Finish().ok());
 }
 
-// A singular matrix is kept as any other: as the last matrix, whatever was there before it.
+// A singular matrix becomes the last matrix of the series like any other.
 TEST_F(RpcSeriesTest, WhatFollowsASingularMatrixStartsFromIt) {
   StartServer();
   std::vector<double> singular = a_;
@@ -274,7 +274,7 @@ TEST_F(RpcSeriesTest, WhatFollowsASingularMatrixStartsFromIt) {
         }
         ASSERT_TRUE(series.Step(singular, b_, &answer, header));
         EXPECT_FALSE(answer.result.solved());
-        // As it is, twice: the step that takes it leaves it.
+        // Repeat the step: using the kept singular matrix does not consume it.
         for (int step = 0; step < 2; ++step) {
           ASSERT_TRUE(series.Step({}, b_, &answer)) << series.Status().error_message();
           EXPECT_FALSE(answer.result.solved());
@@ -334,7 +334,7 @@ TEST_F(RpcSeriesTest, ASingularFactorHasAnOrderAllTheSame) {
     EXPECT_FALSE(series.Step(a_, b_, &answer, header));
     EXPECT_THAT(series.Status().error_message(), HasSubstr("the series' factor is on cuda:0"));
   }
-  // Also where it has become singular by another call.
+  // The same holds if another call has made the factor singular.
   Series series(stub());
   ASSERT_TRUE(series.Step(a_, b_, &answer));
   v1::RefactorizeRequest request;
@@ -385,7 +385,7 @@ TEST_F(RpcSeriesTest, ASeriesWhoseFactorIsGoneMakesItsOwnFromTheNextMatrix) {
   ExpectSolved(answer, a_, b_);
   ASSERT_TRUE(answer.factor);
   EXPECT_NE(answer.factor->handle(), first);
-  // The last matrix is not the factor's here, and stays where that goes.
+  // Here the last matrix differs from the factor's, and it survives the release of the factor.
   const std::vector<double> next = Changed(a_, 1e-6, 4);
   ASSERT_TRUE(series.Step(next, b_, &answer));
   EXPECT_FALSE(answer.factor);
@@ -395,11 +395,11 @@ TEST_F(RpcSeriesTest, ASeriesWhoseFactorIsGoneMakesItsOwnFromTheNextMatrix) {
   EXPECT_TRUE(answer.factor);
 }
 
-// The first iterations of such a step gain nothing, and the last one all: by what they tell it
-// would be given up, however many a new factor is worth.
+// In the second step below, only the last GMRES iteration reduces the residual. Judged by its first
+// iterations alone, the step would be abandoned in favor of a new factor.
 TEST_F(RpcSeriesTest, NoStepIsGivenUpBeforeAsManyIterationsAsTheLastOneTook) {
   FakeDeviceOptions slow;
-  slow.slowness = 1e9;  // A new factor is worth any number of iterations, whatever those take.
+  slow.slowness = 1e9;  // A new factor is predicted to cost more than any number of iterations.
   StartServer(slow);
   std::vector<double> unit(kN * kN);
   for (int64_t i = 0; i < kN; ++i) unit[i + i * kN] = 1;
@@ -408,7 +408,7 @@ TEST_F(RpcSeriesTest, NoStepIsGivenUpBeforeAsManyIterationsAsTheLastOneTook) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(factorize, Bytes(unit), &factor).ok());
 
-  // As many different eigenvalues, as many iterations.
+  // GMRES takes as many iterations as there are distinct eigenvalues.
   constexpr int kIterations = 8;
   std::vector<double> diagonal(kN * kN);
   for (int64_t i = 0; i < kN; ++i) {
@@ -424,8 +424,8 @@ TEST_F(RpcSeriesTest, NoStepIsGivenUpBeforeAsManyIterationsAsTheLastOneTook) {
   EXPECT_FALSE(answer.factor);
   EXPECT_GE(answer.result.old_iterations(), kIterations);
 
-  // Rows in a circle, and a residual in one of them: each iteration moves it to the next, which is
-  // twice as large, but for the last.
+  // A cyclic permutation of kCircle rows and a residual in one of them. Each iteration moves the
+  // residual to the next row and doubles it; only the last one eliminates it.
   constexpr int kCircle = 6;
   std::vector<double> turned = unit;
   std::vector<double> b = answer.x;

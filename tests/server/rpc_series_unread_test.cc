@@ -1,5 +1,5 @@
-// SolveSeries: who sends steps and does not read is answered no further. The channel takes a reply
-// when the client reads it, and not before.
+// SolveSeries: clients that send steps without reading replies are stopped by flow control. The
+// channel accepts a reply only when the client reads it.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -23,8 +23,7 @@ class UnreadSeriesTest : public RpcSeriesTest {
     for (int step = 0; step < kSteps; ++step) matrices_.push_back(Changed(a_, 1e-7, step));
   }
 
-  // A stream whose client sends all of its steps, from a thread of its own, and reads when it is
-  // told.
+  // A stream that sends all of its steps from its own thread and reads on demand.
   class Sender : public Series {
    public:
     Sender(v1::FactorizationService::Stub& stub, const std::vector<std::vector<double>>& matrices,
@@ -36,7 +35,7 @@ class UnreadSeriesTest : public RpcSeriesTest {
             HalfClose();
           }) {}
     ~Sender() {
-      Cancel();  // Else a test that failed waits for it.
+      Cancel();  // Otherwise a failed test would wait for the stream.
       thread_.join();
     }
 
@@ -46,8 +45,8 @@ class UnreadSeriesTest : public RpcSeriesTest {
 
   int StepsBegun() { return failpoints().reached("series.step"); }
 
-  // Whether all of the second step is there, and its job was not begun: where it is, the call is
-  // beyond its payload as soon as that is full.
+  // Returns whether all of the second step has arrived and its job has not begun. Once the job
+  // begins, the call leaves the payload phase.
   bool SecondStepIsHeld() {
     const double both = 2.0 * static_cast<double>((a_.size() + b_.size()) * sizeof(double));
     const std::vector<OpenCall> calls = core().calls.Oldest(1);
@@ -79,7 +78,7 @@ TEST_F(UnreadSeriesTest, TheNextStepWaitsUntilTheAnswerIsRead) {
   EXPECT_TRUE(series.Status().ok());
 }
 
-// Whose answers hold no reservation.
+// Replies to singular steps hold no reservation.
 TEST_F(UnreadSeriesTest, SoItDoesAfterASingularOne) {
   for (std::vector<double>& a : matrices_) std::fill_n(a.begin(), kN, 0.0);
   Sender series(stub(), matrices_, b_);
@@ -113,12 +112,12 @@ TEST_F(UnreadSeriesTest, ACancellationEndsTheWaiting) {
   EXPECT_EQ(Ended("CANCELLED"), 1);
 }
 
-// What is held then goes, and what the first step left stays.
+// The pending step's memory is freed; the factor of the first step stays.
 TEST_F(UnreadSeriesTest, ADeadlineEndsTheWaiting) {
   constexpr absl::Duration kTime = absl::Milliseconds(300);
   const auto refused = [this] { return CallsRefused(core().metrics.Scrape()); };
   std::unique_ptr<Sender> series;
-  int begun = 0;  // before the attempt, as the next one is
+  int begun = 0;  // before the attempt, like the next two
   double before = 0;
   double late = 0;
   ASSERT_TRUE(SeenWithin(kTime, [&] {
@@ -131,9 +130,9 @@ TEST_F(UnreadSeriesTest, ADeadlineEndsTheWaiting) {
     series = std::make_unique<Sender>(stub(), matrices_, b_, deadline);
     EXPECT_TRUE(Eventually([&] { return SecondStepIsHeld() || absl::Now() >= deadline; }));
     if (!SecondStepIsHeld() || absl::Now() >= deadline) return false;
-    // Nothing is read before: that would let the step go on.
+    // Read nothing before the end: a read would let the step proceed.
     WaitUntil([&] { return refused() == before + 1; }, "the server to end the call");
-    // Not where the call's beginning was so long on its way that it seems to be cancelled.
+    // Retry if the start of the call took so long to arrive that the server counts it as cancelled.
     return Ended("DEADLINE_EXCEEDED") == late + 1;
   }));
   EXPECT_EQ(series->Status().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);

@@ -1,4 +1,4 @@
-// SolveSeries: values on the pattern of a text that came before.
+// SolveSeries: steps that send new values for the pattern of an earlier text.
 #include <algorithm>
 #include <complex>
 #include <limits>
@@ -17,17 +17,17 @@ namespace {
 using ::testing::HasSubstr;
 using Complex = std::complex<double>;
 
-// A text whose lines have other values every time.
+// A Matrix Market text whose values change from step to step.
 struct Pattern {
   std::string field = "real";  // or complex, or pattern
   std::string symmetry = "general";
   bool gzip = false;
-  std::vector<std::pair<int64_t, int64_t>> lines;  // row, column; from 1
+  std::vector<std::pair<int64_t, int64_t>> lines;  // row, column; 1-based
 
   bool complex() const { return field == "complex"; }
   v1::Dtype dtype() const { return complex() ? v1::DTYPE_COMPLEX128 : v1::DTYPE_FLOAT64; }
 
-  // Large on the diagonal, where there is one.
+  // Returns random values, one per line, with larger ones on the diagonal.
   std::vector<Complex> Values(uint64_t seed) const {
     const HostMatrix random = RandomMatrix(static_cast<int64_t>(lines.size()), 2, seed);
     std::vector<Complex> values;
@@ -58,7 +58,8 @@ struct Pattern {
   }
 };
 
-// The lower triangle of a matrix with three diagonals, from the last row up, some of them twice.
+// The lower triangle of a matrix with three diagonals, listed from the last row up. Some entries
+// are given twice.
 Pattern Lower(const std::string& field, const std::string& symmetry) {
   Pattern pattern{field, symmetry, false, {}};
   for (int64_t i = kN; i >= 1; --i) {
@@ -87,7 +88,7 @@ class RpcSeriesValuesTest : public RpcSeriesTest {
     request.set_rhs_data(Bytes(rhs_));
     return series.Write(request) && series.Receive(answer);
   }
-  // `answer` on entry: that of the step before, whose entries the values are of.
+  // On entry, `answer` is the previous step's reply, whose digest identifies the entries.
   bool ValuesStep(Series& series, int64_t count, const std::string& values, Answer* answer,
                   const std::string& handle = "") {
     v1::SolveSeriesRequest request = Request({}, false);
@@ -106,8 +107,7 @@ class RpcSeriesValuesTest : public RpcSeriesTest {
     const Pattern pattern = Lower("real", "symmetric");
     const std::vector<Complex> zero(pattern.lines.size());
     const std::vector<Complex> values = pattern.Values(2);
-    // `auto` may solve the last step with the first one's factor, where it expects that to be
-    // sooner.
+    // With `auto`, the last step might reuse the first factor if that is predicted to be faster.
     const auto strategy = v1::SERIES_STRATEGY_REFACTOR;
     for (const bool begins : {true, false}) {
       SCOPED_TRACE(begins ? "at first" : "later");
@@ -118,7 +118,7 @@ class RpcSeriesValuesTest : public RpcSeriesTest {
       }
       ASSERT_TRUE(TextStep(series, pattern, zero, &answer, begins, strategy));
       EXPECT_FALSE(answer.result.solved());
-      // Found to be singular again, by values as it was by the text.
+      // The matrix is detected as singular from values as well as from text.
       ASSERT_TRUE(ValuesStep(series, pattern, zero, &answer)) << series.Status().error_message();
       EXPECT_FALSE(answer.result.solved());
       ASSERT_TRUE(ValuesStep(series, pattern, values, &answer)) << series.Status().error_message();
@@ -130,7 +130,7 @@ class RpcSeriesValuesTest : public RpcSeriesTest {
       EXPECT_TRUE(by_texts.Finish().ok());
     }
   }
-  // Two series, one by texts, one by values: the same bits.
+  // Expects the same bits from two series, one by texts and one by values.
   void ExpectSameAsTexts(const Pattern& pattern) {
     for (const auto strategy : {v1::SERIES_STRATEGY_REFACTOR, v1::SERIES_STRATEGY_REUSE}) {
       SCOPED_TRACE(absl::StrCat(pattern.field, " ", pattern.symmetry, " ", strategy));
@@ -193,7 +193,7 @@ TEST_F(RpcSeriesValuesTest, APatternHasAsManyValuesAsLines) {
   StartServer(options);
   const Pattern pattern = Lower("pattern", "symmetric");
   ExpectSameAsTexts(pattern);
-  // Its values need not be one.
+  // The values may differ from one.
   Pattern real = pattern;
   real.field = "real";
   const std::vector<Complex> values = real.Values(3);
@@ -220,7 +220,7 @@ TEST_F(RpcSeriesValuesTest, WhatIsNoSetOfValuesIsRefused) {
   std::vector<Complex> not_a_number = values;
   not_a_number.back() = std::numeric_limits<double>::quiet_NaN();
   std::vector<Complex> not_real = hermitian.Values(1);
-  const auto diagonal = std::ssize(hermitian.lines) - 1;  // of the first row
+  const auto diagonal = std::ssize(hermitian.lines) - 1;  // entry (1, 1)
   not_real[diagonal].imag(1);
   struct Case {
     const Pattern& pattern;
@@ -246,7 +246,7 @@ TEST_F(RpcSeriesValuesTest, WhatIsNoSetOfValuesIsRefused) {
     Answer answer;
     ASSERT_TRUE(TextStep(series, c.pattern, c.pattern.Values(1), &answer, true));
     while (ValuesStep(series, c.count, c.data, &answer)) {
-      // What is too much is seen when the step is over.
+      // Excess data is detected when the step is complete.
       ASSERT_THAT(c.message, HasSubstr("more"));
     }
     const grpc::Status status = series.Status();
@@ -304,7 +304,7 @@ TEST_F(RpcSeriesValuesTest, ValuesOfOtherEntriesAreRefused) {
   options.has_sparse_ops = true;
   StartServer(options);
   const Pattern pattern = Lower("real", "general");
-  // The same positions in another order, and as many in other places.
+  // The same positions in another order, and as many entries in other positions.
   Pattern reversed = pattern;
   std::reverse(reversed.lines.begin(), reversed.lines.end());
   Pattern transposed = pattern;
@@ -358,13 +358,13 @@ TEST_F(RpcSeriesValuesTest, TheMapIsEvictedAsTheMatrixIsAndGoesWithTheStream) {
   ASSERT_TRUE(TextStep(series, pattern, values, &answer, true));
   const auto handle = Handle::Parse(answer.factor->handle());
   WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
-  // The factor, the solution and the map; all of it can be evicted.
+  // The factor, the solution and the map. All of them can be evicted.
   const Holdings held = Held();
   EXPECT_EQ(held.factors, 3u);
   EXPECT_EQ(held.device_reserved, core().cache.EvictableBytes(*core().devices.slots()[0]));
   DeviceSlot& slot = *core().devices.slots()[0];
   {
-    // To host memory, from where they come back.
+    // Move the parts to host memory; the next step promotes them.
     const auto all = core().cache.ReserveOnDevice(slot, slot.budget->limit());
     ASSERT_TRUE(all.ok());
     const Reservation taken = std::move(const_cast<Reservation&>(*all));

@@ -1,5 +1,5 @@
-// Matrices in which a row or column is empty: answered as singular when their text has arrived,
-// without the job and without the bytes.
+// Matrices with an empty row or column. They are reported as singular when their text has arrived;
+// no job runs and no factor memory is held.
 #include <cmath>
 #include <string>
 
@@ -16,7 +16,7 @@ class RpcSingularTest : public RpcTest {
  protected:
   void SetUp() override {
     StartServer();
-    // No factorization gets through.
+    // Block all factorizations and solves.
     device().factor_gate().Close();
     device().solve_gate().Close();
   }
@@ -89,7 +89,7 @@ TEST_F(RpcSingularTest, RowsAndColumnsAreToldApart) {
 
 TEST_F(RpcSingularTest, StoredZerosAreNoEntries) {
   v1::Factor factor;
-  // Also where they add up to zero, or become so in the type that is kept.
+  // Entries that add up to zero, or underflow in the stored type, count as zeros too.
   for (const char* entry : {"2 2 0\n", "2 2 -0.0\n", "2 2 1\n2 2 -1\n"}) {
     const std::string lines = absl::StrCat("1 1 1\n", entry);
     const auto count = std::count(lines.begin(), lines.end(), '\n');
@@ -111,7 +111,7 @@ TEST_F(RpcSingularTest, OthersAreFactored) {
   v1::Factor factor;
   device().factor_gate().Open();
   device().solve_gate().Open();  // for the condition estimate
-  // An entry above the diagonal stands below it too, in a symmetric file.
+  // In a symmetric file an entry below the diagonal also stands above it.
   ASSERT_TRUE(
       FactorizeText("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 3\n", &factor)
           .ok());
@@ -168,7 +168,7 @@ TEST_F(RpcSingularTest, FactorizeAndSolveSaysSo) {
 }
 
 TEST_F(RpcSingularTest, SchurComplementLooksAtTheLeadingBlock) {
-  // The matrix is regular, its leading block of order 2 is not.
+  // The matrix is regular, but its leading block of order 2 is singular.
   const std::string text = absl::StrCat(kBanner, "3 3 3\n1 1 1\n2 3 1\n3 2 1\n");
   grpc::ClientContext context;
   auto stream = stub().ComputeSchurComplement(&context);
@@ -186,7 +186,7 @@ TEST_F(RpcSingularTest, SchurComplementLooksAtTheLeadingBlock) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   ExpectSingular(factor, 2, v1::SINGULAR_REASON_EMPTY_ROW, 2);
   EXPECT_FALSE(factor.handle().empty());
-  EXPECT_FALSE(factor.has_nnz());  // which would be the whole matrix's
+  EXPECT_FALSE(factor.has_nnz());  // it would be the whole matrix's count
 }
 
 TEST_F(RpcSingularTest, RefactorizeRunsNoJobEither) {

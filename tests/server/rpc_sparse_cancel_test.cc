@@ -1,5 +1,5 @@
-// Calls with sparse matrices that are cancelled in the analysis, in the numeric phase and in a
-// solve: nothing stays behind.
+// Calls with sparse matrices that are cancelled during analysis, numeric factorization and solve
+// leave nothing behind.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ class RpcSparseCancelTest : public RpcSparseTest,
  protected:
   RpcSparseCancelTest() : RpcSparseTest({GetParam()}) {}
 
-  // Sends `request`, waits until the call is at `failpoint`, cancels it there, and lets it go on.
+  // Sends `request`, waits until the call reaches `failpoint`, cancels it there, and resumes it.
   template <class Stream, class Request>
   void CancelAt(const char* failpoint, grpc::ClientContext& context, Stream stream,
                 const Request& request) {
@@ -32,7 +32,7 @@ class RpcSparseCancelTest : public RpcSparseTest,
     failpoints().AwaitReached(failpoint, before + 1);
     context.TryCancel();
     EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-    // The client may know before the server does.
+    // The client may see the cancellation before the server does.
     WaitUntil([&] { return CallsRefused(core().metrics.Scrape()) == refused + 1; },
               "the server to end the call");
     failpoints().Release(failpoint);
@@ -55,7 +55,7 @@ TEST_P(RpcSparseCancelTest, InTheAnalysisAndInTheNumericPhase) {
     CancelAt(failpoint, context, stub().Factorize(&context), Request(a));
     ExpectHeldSoon(Holdings());
   }
-  // And the next one finds nothing of those.
+  // The next call finds no analysis of the cancelled calls.
   const v1::Factor factor = MustFactor(Header(kN, a), a);
   EXPECT_FALSE(factor.sparse().analysis_reused());
   ExpectSolves(factor.handle(), kN, a);

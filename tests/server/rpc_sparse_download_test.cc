@@ -1,4 +1,4 @@
-// Downloads of L and U of sparse factors, by each method that leaves them.
+// Downloads of L and U of sparse factors, for each method that supports them.
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -41,7 +41,7 @@ class RpcSparseDownloadTest : public RpcSparseTest,
   }
 };
 
-// Takes numbers off the front of bytes.
+// Reads numbers from the front of a byte string.
 class Bite {
  public:
   explicit Bite(const std::string& bytes) : bytes_(bytes) {}
@@ -61,7 +61,7 @@ class Bite {
   size_t at_ = 0;
 };
 
-// In full, of n rows, by rows.
+// Reads compressed rows and returns them as a dense row-major matrix.
 template <class T>
 std::vector<double> TakeRows(Bite& bite, const v1::SparseSpec& spec) {
   const int64_t n = spec.rows();
@@ -82,7 +82,7 @@ std::vector<double> TakeRows(Bite& bite, const v1::SparseSpec& spec) {
   return full;
 }
 
-// The largest |(L U - diag(r)[p] A[p, q] diag(c)[q])(i, j)|.
+// Returns the largest |(L U - diag(r)[p] A[p, q] diag(c)[q])(i, j)|.
 template <class T>
 double Difference(const Download& download, int64_t n, const Triplets& a) {
   const v1::SparseFactors& sparse = download.header.sparse();
@@ -139,7 +139,7 @@ TEST_P(RpcSparseDownloadTest, WithInterchangesAndPostponedPivots) {
   const v1::Factor factor = MustFactor(header, a);
   EXPECT_EQ(factor.sparse().postponements() > 0, GetParam() == v1::ALGORITHM_MULTIFRONTAL);
   EXPECT_LT(Difference<double>(Get(factor.handle()), kStar, a), 1e-12);
-  if (GetParam() == v1::ALGORITHM_KLU) return;  // which has no other type
+  if (GetParam() == v1::ALGORITHM_KLU) return;  // supports float64 only
   header.mutable_options()->set_factor_dtype(v1::DTYPE_FLOAT32);
   EXPECT_LT(Difference<float>(Get(MustFactor(header, a).handle()), kStar, a), 1e-3);
 }

@@ -1,4 +1,4 @@
-// Sparse matrices in binary, and a server with methods for them.
+// Fixture for sparse matrices in binary form and a server with methods for them.
 #ifndef CROUT_TESTS_SERVER_RPC_SPARSE_FIXTURE_H_
 #define CROUT_TESTS_SERVER_RPC_SPARSE_FIXTURE_H_
 
@@ -24,8 +24,8 @@ struct Triplet {
 };
 using Triplets = std::vector<Triplet>;
 
-// The five-point grid of m x m points, with wind, which makes it unsymmetric; `seed` changes
-// values.
+// Returns the five-point grid of m x m points with convection, which makes it unsymmetric. `seed`
+// varies the values.
 inline Triplets Grid(int64_t m, int seed = 0) {
   Triplets entries;
   const auto add = [&](int64_t i, int64_t j, int64_t k, int64_t l, double value) {
@@ -44,7 +44,7 @@ inline Triplets Grid(int64_t m, int seed = 0) {
   return entries;
 }
 
-// Without matching the leaves are eliminated first, each by `pivot`.
+// A star graph. Without matching, its leaves are eliminated first, each with the pivot `pivot`.
 inline constexpr int64_t kLeaves = 30, kBorder = 60, kStar = kLeaves + kBorder;
 inline Triplets Star(double pivot) {
   Triplets a;
@@ -120,7 +120,7 @@ class RpcSparseTest : public RpcTest {
     spec.mutable_sparse()->set_entries(std::ssize(a));
     return spec;
   }
-  // By the first of the methods.
+  // Makes a header for the first method.
   v1::FactorizeHeader Header(int64_t n, const Triplets& a) const {
     return Header(n, a, methods_.front());
   }
@@ -184,13 +184,13 @@ class RpcSparseTest : public RpcTest {
     return method == v1::ALGORITHM_KLU ? host::MakeKlu(executor_)
                                        : host::MakeMultifrontal(executor_);
   }
-  // Whether it is the first method's solver.
+  // Returns whether `solver` is the first method's.
   bool SolvesItsOwn(v1::Solver solver) const {
     return SolverName(solver) == AlgorithmName(methods_.front());
   }
 
   const std::vector<v1::Algorithm> methods_;
-  std::vector<AbsentMethod> absent_;  // before Start()
+  std::vector<AbsentMethod> absent_;  // set before Start()
   host::Executor executor_{2};
 };
 

@@ -1,5 +1,4 @@
-// Schur complements of chosen unknowns of matrices that stay sparse, and what a sparse
-// factorization is estimated to take.
+// Schur complements of chosen unknowns of sparse matrices, and estimates of sparse factorizations.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -65,7 +64,7 @@ class RpcSparseSchurTest : public RpcSparseTest {
   }
 };
 
-// By columns: the others are eliminated one after the other.
+// Computes S, column-major, by eliminating the other unknowns one by one.
 std::vector<double> Eliminated(int64_t n, const Triplets& a, const std::vector<int32_t>& keep) {
   std::vector<double> full(n * n);
   for (const Triplet& entry : a) full[entry.row + entry.column * n] += entry.value;
@@ -130,13 +129,13 @@ TEST_F(RpcSparseSchurTest, SaysThatTheOthersBlockIsSingular) {
   EXPECT_THAT(answer.status.error_message(), HasSubstr("singular"));
   EXPECT_GT(answer.factor.info(), 0);
   ExpectHeldSoon(Holdings());
-  // No pivot is the kept row's.
+  // The kept row must not supply a pivot.
   Triplets joined = a;
   joined.push_back({2, 0, 1});
   joined.push_back({2, 1, 2});
   const Answer also = Compute(Keeping(3, joined, {2}), BytesOf(joined));
   EXPECT_EQ(also.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  // A block that is nearly so has small pivots, and they are taken where no front has better ones.
+  // A nearly singular block has small pivots. They are accepted if the front has no larger ones.
   joined[3].value += 0x1p-40;
   const Answer nearly = Compute(Keeping(3, joined, {2}), BytesOf(joined));
   ASSERT_TRUE(nearly.status.ok()) << nearly.status.error_message();
@@ -199,7 +198,7 @@ TEST_F(RpcSparseSchurTest, RefusesALeadingSizeThatKeepsNothing) {
     ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,
                   "at least one unknown is kept");
   }
-  // No cost is asked of sizes whose square is beyond all numbers.
+  // Costs are not predicted for an order whose square overflows.
   header.set_leading_order(std::numeric_limits<int64_t>::max());
   ExpectRefused(header, "", grpc::StatusCode::INVALID_ARGUMENT, "the largest dimension");
 }
@@ -255,7 +254,7 @@ TEST_F(RpcSparseEstimateTest, RefusesMoreEntriesThanStaySparse) {
   request.set_n(100'000);
   request.set_nnz(int64_t{1} << 31);
   v1::EstimateFactorizeResponse estimate;
-  ASSERT_TRUE(Estimate(request, &estimate).ok());  // as a dense one
+  ASSERT_TRUE(Estimate(request, &estimate).ok());  // as a dense matrix
   EXPECT_NE(estimate.algorithm(), v1::ALGORITHM_MULTIFRONTAL);
   request.mutable_options()->set_algorithm(v1::ALGORITHM_MULTIFRONTAL);
   const grpc::Status status = Estimate(request, &estimate);

@@ -1,5 +1,5 @@
-// Sequences of real matrices of one pattern, hour by hour and step by step of Newton's method: each
-// by Refactorize and by SolveSeries, with one analysis.
+// Sequences of real matrices with one pattern each: hourly power flows and Newton steps. Each runs
+// by Refactorize and by SolveSeries, with a single analysis.
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostSteps = kSanitized ? 4 : 100;
 
-// In the order of their files.
+// Returns the files below `folder` in the order of the index.
 std::vector<RealMatrix> FilesBelow(const std::string& folder) {
   std::vector<RealMatrix> files;
   for (const RealMatrix& file : RealMatrixIndex()) {
@@ -45,7 +45,7 @@ class RpcSparseSequencesTest : public RpcSparseStreamTest,
  protected:
   RpcSparseSequencesTest() : RpcSparseStreamTest(std::get<0>(GetParam())) {}
 
-  // False where there are no matrices.
+  // Returns false if the matrices are not available.
   bool Read() {
     const std::vector<RealMatrix> files =
         FilesBelow(std::string("seq_powerflow/") + std::get<1>(GetParam()));

@@ -1,5 +1,5 @@
-// SolveSeries on matrices that stay sparse to their factors: by one analysis of the pattern, with
-// values alone from the second step on.
+// SolveSeries on sparse matrices with sparse factors: one analysis of the pattern, and values alone
+// from the second step on.
 #include <string>
 #include <vector>
 
@@ -21,7 +21,7 @@ Triplets EmptyRow() {
   for (Triplet& entry : a) entry.value *= entry.row == 7 ? 0 : 1;
   return a;
 }
-// Two columns that have their only entry in one row.
+// Returns a matrix with two columns whose only entry is in the same row.
 Triplets RowLeftOver() {
   Triplets a = Grid(kM);
   std::erase_if(a, [](const Triplet& entry) { return entry.column <= 1 && entry.row != 1; });
@@ -33,7 +33,8 @@ class RpcSparseSeriesTest : public RpcSparseStreamTest,
  protected:
   RpcSparseSeriesTest() : RpcSparseStreamTest(GetParam()) { b_.assign(kN, 1.0); }
 
-  // At first and later; without a name by `auto`.
+  // Tests singular structures in the first step and in later ones. Unless `named`, `auto` chooses
+  // the method.
   void ExpectSingularAndTheNextStepSolved(bool named) {
     for (const bool begins : {true, false}) {
       SCOPED_TRACE(begins ? "at first" : "later");
@@ -74,7 +75,7 @@ TEST_P(RpcSparseSeriesTest, EveryNewFactorIsByTheFirstAnalysis) {
   for (int step = 0; step < 5; ++step) {
     const Triplets a = Grid(kM, step);
     Answer answer;
-    // In full now and then, as a client does that does not know better.
+    // Resend the full matrix at times, as a client without change tracking does.
     ASSERT_TRUE(Step(a, step % 3 != 0, &answer)) << Finish().error_message();
     ExpectSolved(answer, a);
     ASSERT_TRUE(answer.factor);
@@ -124,7 +125,8 @@ TEST_P(RpcSparseSeriesTest, AStepStartsWhereItIsToldTo) {
   }
 }
 
-// What is kept of a step without a new factor has its analysis with it.
+// A series that starts from a cached sparse factor reuses its analysis and stores new factors under
+// its handle.
 TEST_P(RpcSparseSeriesTest, GoesOnFromASparseFactorAndLeavesItItsNewOnes) {
   Start();
   const Triplets a = Grid(kM), next = Grid(kM, 3);
@@ -172,7 +174,7 @@ TEST_P(RpcSparseSeriesTest, ASingularStructureIsAnAnswerAndTheNextStepIsSolved) 
   ExpectSingularAndTheNextStepSolved(/*named=*/true);
 }
 
-// Where there is no dense method to find it out by.
+// No dense method is available there to detect the singularity.
 TEST_P(RpcSparseSeriesTest, SoItIsBeyondTheDenseLimit) {
   Start(/*max_n=*/100);
   ExpectSingularAndTheNextStepSolved(/*named=*/false);

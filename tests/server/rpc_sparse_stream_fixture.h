@@ -1,4 +1,4 @@
-// Streams of SolveSeries with sparse matrices in binary.
+// Fixture for SolveSeries streams with sparse matrices in binary form.
 #ifndef CROUT_TESTS_SERVER_RPC_SPARSE_STREAM_FIXTURE_H_
 #define CROUT_TESTS_SERVER_RPC_SPARSE_STREAM_FIXTURE_H_
 
@@ -20,7 +20,7 @@ struct StreamAnswer {
   std::vector<double> x;
 };
 
-// Steps of one stream, by one method, with b_ on the right.
+// Steps of one stream with one method. The right-hand side is b_.
 class RpcSparseStreamTest : public RpcSparseTest {
  protected:
   explicit RpcSparseStreamTest(v1::Algorithm method) : RpcSparseTest({method}) {}
@@ -33,7 +33,7 @@ class RpcSparseStreamTest : public RpcSparseTest {
     first_.set_strategy(strategy);
     first_.mutable_options()->set_algorithm(methods_.front());
   }
-  // With the matrix in full, or its values alone.
+  // Sends a step with its full matrix or with its values alone.
   bool Step(const Triplets& a, bool values_alone, StreamAnswer* answer) {
     v1::SolveSeriesRequest request;
     *request.mutable_header() = std::exchange(first_, {});
@@ -55,7 +55,7 @@ class RpcSparseStreamTest : public RpcSparseTest {
     }
     return stream_->Write(request) && Receive(answer);
   }
-  // With that of the step before.
+  // Sends a step that uses the previous matrix.
   bool StepWithoutMatrix(StreamAnswer* answer) {
     v1::SolveSeriesRequest request;
     *request.mutable_header()->mutable_rhs() = Dense(n(), 1);
@@ -94,8 +94,8 @@ class RpcSparseStreamTest : public RpcSparseTest {
   int64_t n() const { return std::ssize(b_); }
 
   std::vector<double> b_;
-  std::vector<double> x0_;    // of the next Step(); empty: it starts from the last solution
-  std::string entry_digest_;  // of the last matrix
+  std::vector<double> x0_;    // start of the next Step(); empty: the last solution
+  std::string entry_digest_;  // digest of the last matrix
   v1::SolveSeriesHeader first_;
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::SolveSeriesRequest, v1::SolveSeriesResponse>>

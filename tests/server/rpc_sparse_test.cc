@@ -1,5 +1,4 @@
-// Coordinate texts on a device that has operations for sparse matrices: what clients see of it,
-// what it costs, and that every call takes them.
+// Coordinate texts on a device with sparse operations: replies, memory and support by every call.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -24,7 +23,8 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kN = 60;
 
-// The stored entries of a, each in so many parts that add up to it: a power of two.
+// Returns the stored entries of a as text. Each is split into `parts` equal parts, a power of two,
+// so that they add up exactly.
 std::string TextOf(const HostMatrix& a, int64_t n, int parts = 2) {
   std::string lines;
   int64_t count = 0;
@@ -60,7 +60,7 @@ class RpcSparseTest : public RpcTest {
     return Factorize(Header(Text()), text, factor);
   }
 
-  // `matrix` and `data` for the handle's next version.
+  // Replaces the handle's factor by the factor of the given matrix.
   grpc::Status Refactorize(const std::string& handle, const v1::MatrixSpec& matrix,
                            const std::string& data) {
     grpc::ClientContext context;
@@ -77,7 +77,7 @@ class RpcSparseTest : public RpcTest {
     return stream->Finish();
   }
 
-  // L and U, and the permutation.
+  // Downloads L, U and the permutation.
   std::string Download(const std::string& handle) {
     grpc::ClientContext context;
     v1::GetFactorsRequest request;
@@ -289,7 +289,7 @@ TEST_F(RpcSparseTest, RefusesWhatOverflowsItsType) {
   }
 }
 
-// While it is sent, what was parsed and the index of its rows are reserved, and no more.
+// During the transfer to the device, only the parsed matrix and its row index are reserved.
 TEST_F(RpcSparseTest, TheParsedMatrixIsReservedUntilItIsSent) {
   Start();
   device().HoldUploads();
@@ -318,7 +318,7 @@ TEST_F(RpcSparseTest, DevicesWithoutSparseOperationsGetTheDenseForm) {
   ExpectSolves(text.handle(), a_);
 }
 
-// The entries of a, by rows, and what says so.
+// The entries of a in binary form with the header that describes them.
 struct Binary {
   v1::MatrixSpec spec;
   std::string bytes;
@@ -404,7 +404,7 @@ TEST_F(RpcSparseTest, BinaryEntriesAreRefusedByWhatIsWrong) {
   expect([&](Binary& b) { b.bytes.pop_back(); }, "header.matrix: fewer bytes");
   expect([&](Binary& b) { b.bytes.push_back(0); }, "header.matrix: more bytes");
   expect([&](Binary& b) { b.bytes[0] = 1; }, "header.matrix: offset 0");
-  // Declared alone, the most that there may be costs nothing.
+  // A declaration of the largest possible count costs no memory.
   expect([&](Binary& b) { sparse(b)->set_entries((int64_t{1} << 31) - 1); },
          "header.matrix: offset 60");
   expect([&](Binary& b) { sparse(b)->set_cols(kN + 1); }, "is not square");

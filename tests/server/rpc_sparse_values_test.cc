@@ -1,4 +1,4 @@
-// Refactorize by values alone, on the positions of the matrix before.
+// Refactorize with values alone, on the positions of the previous matrix.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kM = 20, kN = kM * kM;
 
-// By columns, and within a column by rows; there are no duplicates.
+// Returns the values in column-major order. `a` must have no duplicates.
 std::string ValuesOf(Triplets a) {
   std::ranges::sort(a, {}, [](const Triplet& t) { return std::pair(t.column, t.row); });
   std::string bytes;
@@ -25,7 +25,7 @@ std::string ValuesOf(Triplets a) {
   return bytes;
 }
 
-// Declares `count` values of the pattern of `factor`.
+// Makes a header that declares `count` values on the pattern of `factor`.
 v1::RefactorizeHeader ByValues(const v1::Factor& factor, int64_t count) {
   v1::RefactorizeHeader header;
   header.set_handle(factor.handle());
@@ -96,7 +96,7 @@ TEST_F(RpcSparseValuesTest, OfAFactorInHostMemoryBringItBack) {
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(again.version(), 2);
   ExpectSolves(factor.handle(), kN, next);
-  // Nothing of the version before is left.
+  // The previous version holds nothing any more.
   const Holdings held = Idle();
   EXPECT_EQ(held.device_reserved, static_cast<size_t>(again.bytes()));
 }
@@ -134,7 +134,7 @@ TEST_F(RpcSparseValuesTest, SingularOnesLeaveTheFactorBefore) {
   v1::Factor again;
   EXPECT_EQ(Refactorize(header, zeros, &again).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   ExpectSolves(factor.handle(), kN, a);
-  // One that is wanted all the same keeps its positions.
+  // A singular factor that is accepted on request keeps the positions.
   header.set_replace_if_singular(true);
   ASSERT_TRUE(Refactorize(header, zeros, &again).ok());
   EXPECT_GT(again.info(), 0);
@@ -192,8 +192,8 @@ TEST_F(RpcSparseValuesTest, WhatIsNoSetOfValuesIsRefused) {
   ExpectSolves(factor.handle(), kN, a);
 }
 
-// Two clients share a handle: one of them replaces the matrix by one with as many entries
-// elsewhere.
+// Two clients share a handle. One of them replaces the matrix by another with as many entries in
+// other positions.
 TEST_F(RpcSparseValuesTest, OfAnotherPatternAreRefused) {
   Start();
   const Triplets a = Grid(kM);

@@ -1,5 +1,4 @@
-// What a sparse method is asked for the memory of its workspace: how often, and within which
-// budget.
+// Workspace queries to a sparse method: how many are made, and with which limit.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -18,7 +17,8 @@ namespace {
 
 constexpr int64_t kM = 20, kN = kM * kM;
 
-// Fronts of the host, that count who asks what they take, and like to have much beyond it.
+// Host multifrontal LU that counts workspace queries and requests `beyond` additional bytes when
+// the limit allows it.
 class CountingFronts final : public SparseLu {
  public:
   CountingFronts(std::unique_ptr<SparseLu> fronts, size_t beyond, std::atomic<int>& asked)

@@ -1,4 +1,4 @@
-// What the phases of a reply's timings hold.
+// Attribution of time to the phases of a reply's timings.
 #include <chrono>
 #include <functional>
 #include <string>
@@ -15,8 +15,8 @@ constexpr int64_t kN = 5;
 
 class RpcTimingsTest : public RpcTest {
  protected:
-  // Runs `call` with the copy of its first payload under way until some time after the job began to
-  // wait for it; expects that time, and in no other phase.
+  // Runs `call` while the copy of its first payload is held back beyond the time when the job
+  // begins to wait for it. Expects that this time is attributed to the copy and to no other phase.
   void ExpectCopyIsMeasured(const std::function<v1::Timings()>& call) {
     constexpr auto kHeld = std::chrono::milliseconds(20);
     device().copy_gate().Close();

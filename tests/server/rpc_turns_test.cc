@@ -1,5 +1,5 @@
-// Uploads that are parsed wait in a queue of their own, by turns of tenants: one tenant's analyses
-// do not hold up another tenant's small call.
+// Parsed uploads wait in a queue of their own, in which tenants take turns: one tenant's analyses
+// do not delay another tenant's small request.
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,9 +15,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-// Of an analysis that counts as large, and of one that does not.
+// Grid sizes of an analysis that counts as large and of a small one.
 constexpr int64_t kLarge = 60, kSmall = 4;
-// Threads for large ones, and calls that wait for them.
+// Threads for large analyses, and calls that wait for them.
 constexpr int kThreads = 2, kWaiting = 4;
 
 class RpcTurnsTest : public RpcSparseTest {
@@ -67,7 +67,7 @@ class RpcTurnsTest : public RpcSparseTest {
     };
     StartServer(options, config);
   }
-  // Tenant A's analyses hold all threads for large ones, at the gate, and more calls wait.
+  // Fills all threads for large analyses with tenant A's, held at the gate, and queues more calls.
   void FillWithLarge() {
     for (int i = 0; i < kThreads; ++i) {
       failpoints().Do("sparse.analyze", [this] { gate_.Pass(); });
@@ -114,7 +114,7 @@ TEST_F(RpcTurnsTest, AFullQueueRefusesTheTenantThatFilledIt) {
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(refused.error_details(), HasSubstr("QUEUE_FULL"));
   EXPECT_THAT(refused.error_details(), HasSubstr("RetryInfo"));
-  // A small call of another tenant gets a place, and A's last call is refused for it.
+  // A small request of another tenant is admitted, and A's last call is refused in its place.
   const grpc::Status status = Call(*this, "B", kSmall).Finish();
   EXPECT_TRUE(status.ok()) << status.error_message();
   const grpc::Status displaced = calls_.back()->Finish();

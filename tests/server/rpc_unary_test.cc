@@ -1,5 +1,5 @@
-// Calls whose request is one message: bounded before it is parsed, charged for as long as gRPC
-// has anything of them, and cut off when their reply is not read.
+// Unary calls: the request size is limited before parsing, memory is charged until gRPC releases
+// it, and calls are cut off when their reply is not read.
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ class UnaryTest : public RpcTest {
  protected:
   size_t Charged() { return core().call_memory.reserved(); }
 
-  // A request with `bytes` bytes in a field that the contract does not have.
+  // Makes a request with `bytes` bytes in a field that the contract does not define.
   template <class Request>
   static Request Padded(size_t bytes) {
     constexpr int kUnknown = 1000;
@@ -26,7 +26,7 @@ class UnaryTest : public RpcTest {
     return request;
   }
 
-  // The statuses of all such calls, each with so much padding, are as expected.
+  // Passes the status of each unary call, sent with `padding` bytes, to `expect`.
   void ExpectEach(size_t padding, const std::function<void(const grpc::Status&)>& expect) {
     const auto call =
         [&]<class Request, class Response>(grpc::Status (v1::FactorizationService::Stub::*method)(
@@ -51,7 +51,7 @@ class UnaryTest : public RpcTest {
     expect(stream->Finish());
   }
 
-  // A ListFactors whose client reads nothing of the reply until Finish().
+  // A ListFactors call whose client reads nothing of the reply until Finish().
   class Reader {
    public:
     explicit Reader(UnaryTest& test)
@@ -111,7 +111,7 @@ TEST_F(UnaryTest, AReplyThatIsNotReadIsChargedAndCutOff) {
   WaitUntil([this] { return Charged() == 0; }, "idle");
   const Holdings idle = Idle();
   Reader reader(*this);
-  constexpr size_t kReply = 50 * 100;  // at least
+  constexpr size_t kReply = 50 * 100;  // lower bound
   EXPECT_GE(Charged(), ServerCore::kCallBytes + kReply);
   EXPECT_EQ(Held().calls, 1u);
   PassTime(absl::Seconds(15));

@@ -10,7 +10,7 @@
 namespace crout {
 namespace {
 
-// The bytes as a ByteBuffer of slices of at most `piece` bytes, as a network may deliver them.
+// Splits the bytes into slices of at most `piece` bytes, as a network may deliver them.
 grpc::ByteBuffer Sliced(const std::string& bytes, size_t piece) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += piece) slices.emplace_back(bytes.substr(at, piece));
@@ -88,7 +88,8 @@ TEST(StreamMessageTest, CountlessTinySegmentsAreRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Whoever sends them a byte a frame: what is kept for each slice would be many times the message.
+// A message that arrives one byte per frame is merged: the overhead per slice would otherwise be
+// many times its size.
 TEST(StreamMessageTest, CrumbsArePutTogether) {
   v1::FactorizeRequest request;
   request.set_data(std::string(10000, 'x'));

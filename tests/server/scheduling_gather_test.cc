@@ -1,4 +1,4 @@
-// Jobs that run together: which of them, when, and what ends one of them alone.
+// Batching of jobs: which jobs run together, when, and what ends a single one of them.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -50,7 +50,7 @@ class NamedJob final : public Job {
 
 using Names = std::vector<std::string>;
 
-// Notes who ran together.
+// Records which jobs ran together.
 class Recorder final : public JobGatherer {
  public:
   void Run(ExecutionContext&, std::span<const std::shared_ptr<Job>> jobs,
@@ -93,7 +93,7 @@ class GatherTest : public ::testing::Test {
     scheduler_ = *std::move(scheduler);
   }
 
-  // Keeps a stream busy until release_.
+  // Keeps a stream busy until release_ is set.
   std::shared_ptr<NamedJob> Block() {
     auto job = std::make_shared<NamedJob>("blocker", [this] { release_.Wait(); });
     EXPECT_TRUE(scheduler_->Submit(job).ok());
@@ -167,7 +167,7 @@ TEST_F(GatherTest, BesideARunningJobTheyWaitForCompany) {
   // Other jobs do not wait behind them.
   SubmitAlone("x")->ended.Wait();
   EXPECT_THAT(recorder_.batches(), IsEmpty());
-  Submit("c")->ended.Wait();  // They are as many as fit.
+  Submit("c")->ended.Wait();  // completes the batch
   EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a", "b", "c")));
   EXPECT_GT(recorder_.waited()[0], microseconds(0));
 }

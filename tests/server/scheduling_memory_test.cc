@@ -1,5 +1,5 @@
-// Memory that the system does not give to who submits a job: the job was not taken, and nothing of
-// it is left in the queue.
+// Failed allocations while a job is submitted: the job is not accepted and leaves nothing in the
+// queue.
 #include <chrono>
 #include <memory>
 #include <new>
@@ -54,7 +54,7 @@ TEST(SchedulingMemoryTest, ASubmissionTakesPlaceOrNot) {
     EXPECT_EQ(scheduler.load().queue_depth, 0u);
     EXPECT_LT(scheduler.load().work_seconds, job->predicted_seconds);
     EXPECT_FALSE(scheduler.Remove(job.get()));
-    // The thread that drops late jobs looks at what is left of those that were refused.
+    // The thread that drops late jobs must find no remains of the refused ones.
     const auto late = std::make_shared<TestJob>();
     late->deadline = Job::Clock::now();
     ASSERT_TRUE(scheduler.Submit(late).ok());

@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-// A call of so many bytes. It holds them until it is destroyed, also after it was told to give way.
+// A call that holds `bytes` bytes until it is destroyed, also after it was asked to give way.
 class FakeCall final : public PeerShares::Holder, public std::enable_shared_from_this<FakeCall> {
  public:
   bool Begin(PeerShares& shares, std::string_view peer, size_t bytes) {
@@ -32,7 +32,7 @@ class PeerSharesTest : public ::testing::Test {
  protected:
   using Calls = std::vector<std::shared_ptr<FakeCall>>;
 
-  // Begins calls of one byte until one is refused, at most `most`; those that were admitted.
+  // Begins calls of one byte until one is refused, at most `most`. Returns the admitted calls.
   Calls Fill(std::string_view peer, size_t most = 1000) {
     Calls calls;
     while (calls.size() < most) {
@@ -70,7 +70,7 @@ TEST_F(PeerSharesTest, TheNewestCallsBeyondAQuarterGiveWay) {
 TEST_F(PeerSharesTest, EndedCallsStayChargedUntilTheyAreGone) {
   Calls first = Fill("first");
   const Calls second = Fill("second");
-  // A quarter of the budget is charged to calls that end: no more can give way.
+  // Ending calls already hold a quarter of the budget, so no more may give way.
   EXPECT_EQ(Fill("third").size(), 0u);
   first.resize(90);
   const Calls third = Fill("third");

@@ -105,7 +105,7 @@ TEST_F(DevicePoolTest, ChoosesByNameOrLeastLoad) {
   EXPECT_EQ(Chosen(""), "host");
 }
 
-// Each choice is for a job that stays on its way.
+// Each choice places a job that stays in the upload phase.
 TEST_F(DevicePoolTest, UploadsUnderWayCountAndAFasterDeviceGetsMore) {
   Add(DeviceKind::kCuda, "fast");
   Add(DeviceKind::kCuda, "slow");

@@ -24,16 +24,16 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::Optional;
 
-// Says what happened to it; `gone` is set once nothing refers to it any more.
+// Records what happens to it. `gone` is set once nothing refers to the job.
 class TestJob final : public Job {
  public:
   struct Record {
     Event started;
-    Event ended;  // ran or dropped
+    Event ended;  // ran or was dropped
     Event gone;
     std::atomic<int> runs = 0;
     std::atomic<int> drops = 0;
-    absl::Status status;  // of the drop; read it after `ended`
+    absl::Status status;  // why it was dropped; valid after `ended`
   };
 
   explicit TestJob(std::shared_ptr<Record> record,
@@ -83,7 +83,7 @@ class DeviceSchedulerTest : public ::testing::Test {
     return record;
   }
 
-  // Keeps a stream busy until release_.
+  // Keeps a stream busy until release_ is set.
   std::shared_ptr<Record> SubmitBlocker(double predicted_seconds = 0) {
     auto record = Submit([this](ExecutionContext&) { release_.Wait(); },
                          Job::Clock::time_point::max(), predicted_seconds);
@@ -93,7 +93,7 @@ class DeviceSchedulerTest : public ::testing::Test {
 
   testing::FakeDevice device_;
   Event release_;
-  const Job* last_ = nullptr;  // the job last submitted
+  const Job* last_ = nullptr;  // the last submitted job
   absl::Status last_status_;
   std::unique_ptr<DeviceScheduler> scheduler_;
 };
@@ -148,7 +148,7 @@ TEST_F(DeviceSchedulerTest, RefusesWhenTheQueueIsFull) {
 TEST_F(DeviceSchedulerTest, DropsAtTheDeadlineThoughEveryWorkerIsBusy) {
   Start(/*streams=*/1);
   auto blocker = SubmitBlocker();
-  // The first drop shows that the reaper waits; the next deadlines have to wake it.
+  // After the first drop the reaper is waiting; the next deadlines must wake it.
   Submit(nullptr, Job::Clock::now())->gone.Wait();
   const auto now = Job::Clock::now();
   auto later = Submit(nullptr, now + milliseconds(40));
@@ -225,7 +225,7 @@ TEST_F(DeviceSchedulerTest, ReportsItsLoad) {
   const DeviceScheduler::Load load = scheduler_->load();
   EXPECT_EQ(load.streams_busy, 2);
   EXPECT_EQ(load.queue_depth, 1u);
-  EXPECT_LE(load.backlog_seconds, 750);  // What ran of the 1000 s is off already.
+  EXPECT_LE(load.backlog_seconds, 750);  // The elapsed part of the 1000 s is subtracted.
   EXPECT_GT(load.backlog_seconds, 250);
 }
 
@@ -245,7 +245,7 @@ TEST_F(DeviceSchedulerTest, StopDropsTheQueueAndWaitsForWhatRuns) {
   stopper.join();
   EXPECT_TRUE(blocker->ended.IsSet());
   EXPECT_EQ(queued->runs, 0);
-  scheduler_->Stop();  // Again, to no effect.
+  scheduler_->Stop();  // The second call has no effect.
 }
 
 TEST_F(DeviceSchedulerTest, AFencedDeviceDropsItsQueueAndRefuses) {
@@ -274,7 +274,7 @@ TEST_F(DeviceSchedulerTest, NeedsAllItsContexts) {
   EXPECT_EQ(device_.live_contexts(), 0);
 }
 
-// Submitters, removers and deadlines race; every job has exactly one end.
+// Submissions, removals and deadlines race. Each job must end exactly once.
 TEST_F(DeviceSchedulerTest, EveryJobEndsOnceUnderContention) {
   Start(/*streams=*/3, /*capacity=*/32);
   std::atomic<int> wrong = 0;

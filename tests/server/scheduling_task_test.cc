@@ -1,5 +1,5 @@
-// Queues whose tenants take turns, and the threads for tasks: one tenant's load does not keep
-// another's small task waiting.
+// Task queues in which tenants take turns, and their threads: one tenant's load does not delay
+// another tenant's small task.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -95,7 +95,7 @@ TEST(TurnQueueTest, APlaceIsGivenUpByTheTenantWithTheMost) {
   EXPECT_FALSE(queue.Displaced("b").has_value()) << "it would have more than the other then";
 }
 
-// Runs until its gate is open.
+// A task that runs until its gate opens.
 class TestTask final : public Task {
  public:
   explicit TestTask(Gate& gate) : gate_(gate) {}
@@ -111,7 +111,7 @@ class TestTask final : public Task {
 
   Event ran;
   Event ended;
-  absl::Status dropped;  // read it after `ended`
+  absl::Status dropped;  // valid after `ended`
 
  private:
   Gate& gate_;
@@ -136,7 +136,7 @@ class TaskSchedulerTest : public ::testing::Test {
     EXPECT_TRUE(scheduler_.Submit(task).ok());
     return task;
   }
-  // Large tasks of tenant A hold every thread that takes such, and fill the queue.
+  // Tenant A's large tasks hold every thread for large tasks and fill the queue.
   std::vector<std::shared_ptr<TestTask>> FillWithLarge() {
     std::vector<std::shared_ptr<TestTask>> tasks;
     for (size_t i = 0; i < kThreads; ++i) tasks.push_back(Submit("A", false, gate_));
@@ -164,7 +164,7 @@ TEST_F(TaskSchedulerTest, AFullQueueRefusesTheTenantThatFilledItAndServesOthers)
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(ReasonOf(refused), Optional(std::string(kReasonQueueFull)));
   EXPECT_TRUE(RetryAfterOf(refused).has_value());
-  // The place of A's last task.
+  // It displaces A's last task.
   const auto other = Submit("B", false, open_);
   large.back()->ended.Wait();
   EXPECT_EQ(large.back()->dropped.code(), absl::StatusCode::kResourceExhausted);
@@ -212,7 +212,7 @@ TEST_F(TaskSchedulerTest, StoppingDropsWhatWaits) {
   EXPECT_EQ(scheduler_.Submit(Make("B", true, open_)).code(), absl::StatusCode::kUnavailable);
 }
 
-// While it lives, the system starts `threads` threads and then none.
+// While an instance exists, only the next `threads` thread starts succeed.
 class FewThreads final : public FailpointHandler {
  public:
   explicit FewThreads(int threads) : left_(threads) { failpoint_handler = this; }
@@ -237,7 +237,7 @@ TEST(FewThreadsTest, WhatLacksAThreadIsNotMadeAndLeavesNone) {
   EXPECT_EQ(device.live_contexts(), 0);
 }
 
-// The same turns on a device.
+// Turns of tenants on a device.
 class TurnJob final : public Job {
  public:
   explicit TurnJob(std::function<void()> work) : work_(std::move(work)) {}

@@ -1,4 +1,4 @@
-// Reads samples out of a text exposition.
+// Reads samples from a text exposition.
 #ifndef CROUT_TESTS_SERVER_SCRAPE_H_
 #define CROUT_TESTS_SERVER_SCRAPE_H_
 
@@ -11,8 +11,8 @@
 
 namespace crout {
 
-// The value of `series`, written as in the exposition (labels in alphabetical order):
-// `crout_cache_hits_total{tier="device"}`. nullopt if there is none.
+// Returns the value of `series`, written as in the exposition with labels in alphabetical order:
+// `crout_cache_hits_total{tier="device"}`. Returns nullopt if it is missing.
 inline std::optional<double> SampleOf(std::string_view exposition, std::string_view series) {
   const std::string prefix = std::string(series) + " ";
   std::istringstream lines{std::string(exposition)};
@@ -25,7 +25,8 @@ inline std::optional<double> SampleOf(std::string_view exposition, std::string_v
   return std::nullopt;
 }
 
-// Streaming and unary calls that ended with an error, or with that `code`, of all methods.
+// Returns the number of calls of all methods, streaming and unary, that ended with an error, or
+// with `code` if given.
 inline double CallsRefused(std::string_view exposition, std::string_view code = "") {
   double count = 0;
   std::istringstream lines{std::string(exposition)};

@@ -1,4 +1,4 @@
-// A stream of SolveSeries, as its tests see it.
+// Fixture for tests of SolveSeries.
 #ifndef CROUT_TESTS_SERVER_SERIES_FIXTURE_H_
 #define CROUT_TESTS_SERVER_SERIES_FIXTURE_H_
 
@@ -37,7 +37,7 @@ class RpcSeriesTest : public RpcTest {
       stream_ = stub.SolveSeries(&context_);
     }
 
-    // Sends a step; without `a` right-hand sides alone.
+    // Sends a step. Without `a`, it consists of right-hand sides alone.
     bool Send(const std::vector<double>& a, const std::vector<double>& b,
               v1::SolveSeriesHeader header = {}) {
       if (!a.empty()) *header.mutable_matrix() = Dense(kN, kN);
@@ -49,7 +49,7 @@ class RpcSeriesTest : public RpcTest {
       return stream_->Write(request);
     }
     bool Write(const v1::SolveSeriesRequest& request) { return stream_->Write(request); }
-    // False where the stream is over.
+    // Reads one step's reply. Returns false at the end of the stream.
     bool Receive(Answer* answer) {
       *answer = {};
       std::string data;
@@ -119,7 +119,7 @@ class RpcSeriesTest : public RpcTest {
     return {response.factors().begin(), response.factors().end()};
   }
 
-  // The factor by that of `a`, in a call of its own.
+  // Replaces the factor by that of `a` in a separate call.
   grpc::Status Replace(const std::string& handle, const std::vector<double>& a) {
     grpc::ClientContext context;
     auto stream = stub().Refactorize(&context);
@@ -139,7 +139,7 @@ class RpcSeriesTest : public RpcTest {
   const std::vector<double> b_ = RandomMatrix(kN, 2, 5);
 };
 
-// What a change brings, one part behind the other.
+// Concatenates the parts of a change.
 template <class... Parts>
 std::string Together(const Parts&... parts) {
   std::string data;

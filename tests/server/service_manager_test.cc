@@ -14,7 +14,7 @@
 namespace crout {
 namespace {
 
-// A service manager's end of it, bound to `name`, which begins with @ where it is abstract.
+// The service manager's end of the notification socket. A `name` that begins with @ is abstract.
 class Manager {
  public:
   explicit Manager(const std::string& name) : socket_(::socket(AF_UNIX, SOCK_DGRAM, 0)) {

@@ -183,7 +183,7 @@ TEST(StatusPageTest, HeatMapOfASmallRunHasARectangleForEachLevelInARow) {
   EXPECT_THAT(page, Not(HasSubstr("Each cell shows")));
 }
 
-// What is shown of anything is bounded, so that the page is, whoever calls.
+// Every part of the page has a bounded size, whatever callers send.
 TEST(StatusPageTest, SizeIsBounded) {
   StatusView view = SmallView();
   const std::string longest(4096, '&');

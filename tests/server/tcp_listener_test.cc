@@ -1,4 +1,4 @@
-// Connections as they are accepted, turned away and forgotten.
+// Connections: accepted, rejected and forgotten.
 #include "server/tcp_listener.h"
 
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@
 namespace crout {
 namespace {
 
-// What gRPC would have.
+// The connections that would be passed to gRPC.
 class Taken {
  public:
   ~Taken() {
@@ -34,7 +34,7 @@ class Taken {
     fds_.push_back(fd);
     changed_.SignalAll();
   }
-  // Blocks until there are as many.
+  // Blocks until there are `count` connections.
   void WaitFor(size_t count) {
     MutexLock lock(&mutex_);
     while (fds_.size() < count) changed_.Wait(&mutex_);
@@ -83,9 +83,9 @@ class Socket {
     if (fd_ >= 0) close(fd_);
   }
   Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&&) = delete;  // Nobody needs it.
+  Socket& operator=(Socket&&) = delete;
 
-  // Blocks until the other side has closed it.
+  // Blocks until the other side has closed the connection.
   void WaitUntilClosed() const {
     char byte;
     EXPECT_LE(recv(fd_, &byte, 1, 0), 0);
@@ -94,7 +94,7 @@ class Socket {
   void Send(size_t bytes) const {
     EXPECT_EQ(send(fd_, std::string(bytes, 'x').data(), bytes, 0), static_cast<ssize_t>(bytes));
   }
-  // Names this end as the other side sees it.
+  // Returns this end's address as the other side sees it.
   TcpPeer peer() const {
     sockaddr_in address = {};
     socklen_t size = sizeof address;
@@ -114,7 +114,7 @@ sockaddr_in Loopback(const char* host, int port) {
   return address;
 }
 
-// From an address of this machine; not open where nobody listens.
+// Connects from the given loopback address. The socket is not open if nothing listens on the port.
 Socket ConnectFrom(const char* host, int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in from = Loopback(host, 0);

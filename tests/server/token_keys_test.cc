@@ -1,4 +1,4 @@
-// Tokens that an authority has signed, and those that nobody should take.
+// Tokens signed by an authority, and forged or invalid ones.
 #include "server/identity/token_keys.h"
 
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ const SignedTokenSettings kSettings = {"", "https://sso.example", "crout"};
 
 absl::Time At(int seconds) { return absl::FromUnixSeconds(seconds); }
 
-// Keys are slow to make: one of each kind for all tests.
+// Keys are slow to generate: all tests share one of each kind.
 const TokenAuthority& Rsa() {
   static const TokenAuthority authority("rsa", "RS256");
   return authority;
@@ -197,7 +197,7 @@ TEST(SignedTokensTest, IdentitiesJudgeWhatATokenSays) {
   ASSERT_NE(good.identity, nullptr);
   EXPECT_EQ(good.identity->name, "alice");
   EXPECT_EQ(good.end, At(2030));
-  // The clocks may differ by 30 s.
+  // Clocks may differ by 30 s.
   EXPECT_NE(judged("", "", 970).identity, nullptr);
   EXPECT_EQ(judged("", "", 969).stranger, Stranger::kEarlyToken);
   EXPECT_NE(judged("", "", 2029).identity, nullptr);
@@ -207,7 +207,7 @@ TEST(SignedTokensTest, IdentitiesJudgeWhatATokenSays) {
   EXPECT_EQ(judged("alice", "mallory", 1500).stranger, Stranger::kUnknownSubject);
   EXPECT_EQ(identities.Recognise(identities.Read(Rsa().Sign(kClaims)), At(1500)).stranger,
             Stranger::kUnknownToken);
-  // What has been read is no longer good once its key is gone.
+  // A verified token becomes invalid when its key is removed.
   const Credentials read = identities.Read(token);
   identities.SetSigned(std::make_shared<TokenKeys>(TokenKeys::Parse(Rsa().Jwks()).value()),
                        kSettings);
@@ -266,7 +266,7 @@ TEST_F(KeysFileTest, IsTakenAnewWhenItIsGood) {
   EXPECT_FALSE(takes(Rsa())) << "the subject's line is gone";
 }
 
-// Whoever writes to it says whose tokens are good.
+// Anyone who can write to the file decides which tokens are valid.
 TEST_F(KeysFileTest, IsNotTakenWhereOthersMayWriteToIt) {
   Write(identities_, kPerson);
   Write(keys_, Ec().Jwks());

@@ -64,7 +64,7 @@ TracedCall SolveOf(const std::string& tenant) {
   call.ended = absl::FromUnixSeconds(1'800'000'002);
   call.phases[static_cast<size_t>(JobPhase::kQueue)] = 0.5;
   call.phases[static_cast<size_t>(JobPhase::kSolve)] = 1;
-  call.phases[static_cast<size_t>(JobPhase::kSend)] = 0.75;  // 2.25 s in all: they overlapped
+  call.phases[static_cast<size_t>(JobPhase::kSend)] = 0.75;  // 2.25 s in total: phases overlap
   return traced;
 }
 
@@ -111,7 +111,8 @@ TEST(OtlpJsonTest, FailuresOfTheServerAreErrorsAndTextsStayTexts) {
   EXPECT_EQ(code_of(absl::StatusCode::kNotFound), 0);
 }
 
-// A receiver on 127.0.0.1 that answers each connection with `reply`, or, if that is empty, never.
+// Listens on 127.0.0.1 and answers each connection with `reply`; with an empty `reply` it never
+// answers.
 class Receiver {
  public:
   explicit Receiver(std::string reply) : reply_(std::move(reply)) {
@@ -132,7 +133,7 @@ class Receiver {
     for (const int connection : connections_) close(connection);
     close(fd_);
   }
-  Receiver(const Receiver&) = delete;  // It owns sockets.
+  Receiver(const Receiver&) = delete;  // owns sockets
   Receiver& operator=(const Receiver&) = delete;
 
   const std::string& url() const { return url_; }
@@ -144,7 +145,7 @@ class Receiver {
       connections_.push_back(connection);
       char buffer[4096];
       std::string request;
-      // A request without its body's end is no request.
+      // A request counts once its whole body has arrived.
       while (request.find("]}]}]}") == std::string::npos) {
         const ssize_t got = read(connection, buffer, sizeof buffer);
         if (got <= 0) break;
@@ -194,7 +195,7 @@ TEST(TraceExporterTest, SendsTheRestAtItsEnd) {
   EXPECT_EQ(receiver.requests(), 1);
 }
 
-// Each of these receivers loses what it was sent, and nothing more.
+// Expects that spans sent to the receiver at `url` are counted as failed sends and nothing else.
 void ExpectDropped(const std::string& url) {
   const auto exporter = *TraceExporter::Create(url, Quick());
   for (uint64_t i = 1; i <= 3; ++i) {
@@ -240,7 +241,7 @@ TEST(TraceExporterTest, NobodyWaitsForAReceiverAndTheEndIsInTime) {
   options.last_chance = std::chrono::milliseconds(10);
   auto exporter = *TraceExporter::Create(silent.url(), options);
   exporter->Add(SolveOf("a"));
-  ASSERT_TRUE(Eventually([&] { return silent.requests() == 1; }));  // it holds the thread now
+  ASSERT_TRUE(Eventually([&] { return silent.requests() == 1; }));  // blocks the thread
   for (int i = 0; i < 15; ++i) exporter->Add(SolveOf("a"));
   EXPECT_EQ(exporter->dropped(TraceDrop::kQueueFull), 5);
   exporter.reset();  // would take an hour if it waited

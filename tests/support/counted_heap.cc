@@ -8,9 +8,10 @@
 
 namespace {
 
-// By how much what is allocated exceeds what was granted, and the most of that. A grant is given
-// before its memory is taken and withdrawn after that is free. One number: with the two apart, a
-// thread could set what was allocated before against what is granted after others gave back both.
+// Allocated bytes minus granted bytes, and the maximum of this difference. A grant precedes its
+// allocation and is withdrawn after the memory is freed. The difference is a single atomic: with
+// two counters, a thread could compare an old allocated count with a granted count read after other
+// threads had freed and withdrawn.
 std::atomic<int64_t> excess_bytes = 0;
 std::atomic<int64_t> worst_excess = 0;
 
@@ -29,9 +30,10 @@ void* Allocate(size_t bytes) {
 
 }  // namespace
 
-// Sized deletes tell how much goes; the library and the compiler use no others for what grows.
+// Sized deletes pass the size. The library and the compiler use only sized deletes for growing
+// containers.
 void* operator new(size_t bytes) { return Allocate(bytes); }
-// std::stable_sort asks so, and does with less where there is none.
+// std::stable_sort uses the nothrow form and works with a smaller buffer if it returns null.
 void* operator new(size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
   try {
     return Allocate(bytes);

@@ -1,5 +1,5 @@
-// What a program allocates beside what it was granted. Linked into a program, it takes the place of
-// the global operator new and delete: crout_test's OWN_NEW.
+// Measures how much memory a program allocates beyond its grants. A program that links this file
+// uses its global operator new and delete (OWN_NEW of crout_test in CMake).
 #ifndef CROUT_TESTS_SUPPORT_COUNTED_HEAP_H_
 #define CROUT_TESTS_SUPPORT_COUNTED_HEAP_H_
 
@@ -8,15 +8,15 @@
 
 namespace crout::testing {
 
-// Thread-safe, but for Restart().
+// Thread-safe, except Restart().
 class CountedHeap {
  public:
-  // From now on nothing is allocated and nothing granted.
+  // Sets the allocated and granted bytes to zero.
   static void Restart();
-  // A grant is given before its memory is taken, and withdrawn after that is free.
+  // Call Grant before the memory is allocated and Withdraw after it is freed.
   static void Grant(size_t bytes);
   static void Withdraw(size_t bytes);
-  // The most by which what was allocated exceeded what was granted, since Restart().
+  // Returns the maximum of allocated minus granted bytes since Restart().
   static int64_t MostExcess();
 };
 

@@ -1,4 +1,4 @@
-// Memory of a limited size that counts what is taken from it.
+// A memory resource of limited size that counts its allocations.
 #ifndef CROUT_TESTS_SUPPORT_COUNTING_RESOURCE_H_
 #define CROUT_TESTS_SUPPORT_COUNTING_RESOURCE_H_
 
@@ -12,8 +12,8 @@
 
 namespace crout::testing {
 
-// Blocks of exactly the size asked for, from the heap, so that AddressSanitizer sees every overrun.
-// Counted as what they occupy in a CachingResource.
+// Allocates blocks of exactly the requested size from the heap, so that AddressSanitizer detects
+// every overrun. Counts each block with the size that it would have in a CachingResource.
 // Thread-safe.
 class CountingResource final : public MemoryResource {
  public:
@@ -23,16 +23,16 @@ class CountingResource final : public MemoryResource {
   size_t live_bytes() const;
   int live_buffers() const;
   size_t peak_bytes() const;
-  void ResetPeak();  // to what is live now
+  void ResetPeak();  // sets the peak to the live bytes
 
   // The next `count` allocations fail with RESOURCE_EXHAUSTED, once `after` more have succeeded.
   void FailAllocations(int count, int after = 0);
 
-  // Allocations and frees wait here.
+  // Holds allocations and frees while closed.
   Gate& gate() { return gate_; }
 
-  // From BeginUse to EndUse work on a device uses the block that begins at `data`. Blocks that were
-  // freed in between are counted.
+  // Mark the block that begins at `data` as in use by device work. freed_in_use() counts the blocks
+  // that were freed between BeginUse and EndUse.
   void BeginUse(const void* data);
   void EndUse(const void* data);
   int freed_in_use() const;

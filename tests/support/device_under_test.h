@@ -1,4 +1,4 @@
-// Which device the cases of a test program are about, where they hold on every device.
+// The device that a test program runs its device-independent cases on.
 #ifndef CROUT_TESTS_SUPPORT_DEVICE_UNDER_TEST_H_
 #define CROUT_TESTS_SUPPORT_DEVICE_UNDER_TEST_H_
 
@@ -13,11 +13,11 @@
 
 namespace crout::testing {
 
-// One source of each such program defines it: the same device in every call. Null where the machine
-// has none: tests skip.
+// Defined by one source of each such program. Returns the same device in every call, or null if the
+// machine does not have it; the tests are then skipped.
 Device* DeviceUnderTest();
 
-// Cases of GoogleTest's fixture `Base`, each with a Runner that is made for that device.
+// Adds a Runner on the device under test to the GoogleTest fixture `Base`.
 template <class Runner, class Base = ::testing::Test>
 class OnDeviceUnderTest : public Base {
  protected:
@@ -29,7 +29,7 @@ class OnDeviceUnderTest : public Base {
   std::optional<Runner> runner_;
 };
 
-// Cases for each type, with a context of that device, used by one thread.
+// A fixture parameterized by type, with a context of the device under test. Used by one thread.
 class DeviceUnderTestFixture : public ::testing::TestWithParam<DType> {
  protected:
   void SetUp() override {

@@ -85,7 +85,7 @@ absl::Status Failpoints::Reach(std::string_view name, std::span<std::byte> bytes
     point.bit.reset();
   }
   if (const std::function<void()> work = std::exchange(point.work, nullptr)) {
-    mutex_.Unlock();  // It may wait, and arm failpoints.
+    mutex_.Unlock();  // `work` may wait or arm failpoints.
     work();
     mutex_.Lock();
   }

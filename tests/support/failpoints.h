@@ -1,4 +1,4 @@
-// Arms failpoints and moves the clocks, for the tests of this process.
+// Arms failpoints and moves the clocks in the test process.
 #ifndef CROUT_TESTS_SUPPORT_FAILPOINTS_H_
 #define CROUT_TESTS_SUPPORT_FAILPOINTS_H_
 
@@ -18,37 +18,38 @@
 
 namespace crout::testing {
 
-// In effect from construction to destruction, one at a time in a process. The destructor releases
-// whoever is held and waits until they are gone. Thread-safe.
+// Active from construction to destruction. A process has at most one at a time. The destructor
+// releases all held threads and waits until they have left. Thread-safe.
 class Failpoints final : public FailpointHandler {
  public:
   static constexpr int kAlways = std::numeric_limits<int>::max();
 
   Failpoints();
   ~Failpoints() override;
-  Failpoints(const Failpoints&) = delete;  // Threads that it holds point to it.
+  Failpoints(const Failpoints&) = delete;  // Held threads point to this object.
   Failpoints& operator=(const Failpoints&) = delete;
 
-  // Whoever reaches `name` waits there until Release(name).
+  // Makes threads that reach `name` wait until Release(name).
   void Hold(std::string_view name);
-  // Lets those go on, and all who come later.
+  // Releases the held threads. Later threads pass.
   void Release(std::string_view name);
 
-  // The next `times` that reach `name` get `status`, after having been held if that is asked too.
+  // Returns `status` to the next `times` threads that reach `name`. A point that is also held
+  // returns it after the release.
   void Fail(std::string_view name, absl::Status status, int times = kAlways);
 
-  // The next that reaches `name` calls `work` there, in its thread. `work` may wait.
+  // The next thread that reaches `name` runs `work` there. `work` may wait.
   void Do(std::string_view name, std::function<void()> work);
 
-  // Flips bit `bit` of the bytes of the next that reaches `name` with as many.
+  // Flips bit `bit` for the next thread that reaches `name` with a span that contains this bit.
   void FlipBit(std::string_view name, size_t bit);
 
-  // Blocks until `name` was reached `count` times since construction; those held count from when
-  // they came.
+  // Blocks until `name` was reached `count` times since construction. Held threads are counted on
+  // arrival.
   void AwaitReached(std::string_view name, int count = 1);
   int reached(std::string_view name) const;
 
-  // Moves WallNow() and SteadyNow() forward, for good.
+  // Moves WallNow() and SteadyNow() forward permanently.
   void Advance(absl::Duration duration);
 
   absl::Status Reach(std::string_view name, std::span<std::byte> bytes) override;
@@ -57,7 +58,7 @@ class Failpoints final : public FailpointHandler {
   struct Point {
     int reached = 0;
     bool held = false;
-    int failures = 0;  // still to come
+    int failures = 0;  // remaining failures
     absl::Status status;
     std::optional<size_t> bit;
     std::function<void()> work;

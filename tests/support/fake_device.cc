@@ -12,7 +12,7 @@
 namespace crout::testing {
 namespace {
 
-// The same algorithm behind a gate.
+// Wraps an algorithm and waits at a gate in Factor.
 class GatedAlgorithm final : public LuAlgorithm {
  public:
   GatedAlgorithm(const LuAlgorithm& inner, Gate& gate, double slowness)
@@ -136,7 +136,7 @@ class FakeDevice::Context final : public ExecutionContext {
     --device_.live_contexts_;
   }
 
-  // The work that uses the block at `destination` ends with the next Synchronize.
+  // The next Synchronize ends the use of the block at `destination`.
   void JoinUpload(const void* destination) {
     device_.memory_.BeginUse(destination);
     joined_.push_back(destination);
@@ -166,7 +166,7 @@ class FakeDevice::Context final : public ExecutionContext {
   std::vector<const void*> joined_;
 };
 
-// Copies through one staging block, as a real device does through several.
+// Copies through one staging block. A real device uses several.
 class FakeDevice::StagedUploader final : public Uploader {
  public:
   StagedUploader(FakeDevice& device, Buffer staging, std::span<std::byte> destination)

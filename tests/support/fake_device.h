@@ -1,5 +1,5 @@
-// A device for tests: the host's arithmetic behind separate, limited, counted memory, with faults
-// and waits that a test injects.
+// A fake device: the host's arithmetic on separate, limited, counted memory, with faults and waits
+// that a test injects.
 #ifndef CROUT_TESTS_SUPPORT_FAKE_DEVICE_H_
 #define CROUT_TESTS_SUPPORT_FAKE_DEVICE_H_
 
@@ -21,47 +21,47 @@ struct FakeDeviceOptions {
   std::string name = "cuda:0";
   size_t memory_bytes = size_t{64} << 20;
   size_t staging_bytes = size_t{64} << 20;
-  size_t staging_block_bytes = size_t{256} << 10;  // the longest span that an uploader gives
+  size_t staging_block_bytes = size_t{256} << 10;  // longest span of an uploader
   int parallelism = 2;
   EnumSet<DType> types = kAllTypes;
-  bool has_sparse_ops = false;  // the host's
-  bool prepares = false;        // has a PreparingSolver too
-  double prepared_error = 0;    // of that
-  double slowness = 1;          // the seconds that it predicts for a factorization, over the host's
-  std::function<void(Catalogue&)> register_more = nullptr;  // methods of the test's own
+  bool has_sparse_ops = false;  // offers the host's SparseOps
+  bool prepares = false;        // also registers a PreparingSolver
+  double prepared_error = 0;    // relative error of the PreparingSolver
+  double slowness = 1;          // predicted factorization time relative to the host's
+  std::function<void(Catalogue&)> register_more = nullptr;  // registers methods of the test
 };
 
-// Has the algorithms and solvers of the host device under the same names, and a direct solver of
-// its own, "gauss_jordan"; on request "crout_solve" beside them. Thread-safe.
+// Offers the algorithms and solvers of the host device under the same names, and a direct solver
+// "gauss_jordan". With `prepares` it also offers "crout_solve". Thread-safe.
 class FakeDevice final : public Device {
  public:
   explicit FakeDevice(const FakeDeviceOptions& options = {});
   ~FakeDevice() override;
 
-  // From now on the device is fenced: healthy() is false, Synchronize, CreateContext and uploads
-  // fail with UNAVAILABLE.
+  // Fences the device: healthy() returns false; Synchronize, CreateContext and uploads fail with
+  // UNAVAILABLE.
   void BreakDown() { healthy_ = false; }
 
-  // A job is held inside Factor, or Solve, while the gate is closed.
+  // Hold a job inside Factor or Solve while closed.
   Gate& factor_gate() { return factor_gate_; }
   Gate& solve_gate() { return solve_gate_; }
 
-  // The last copy of an upload is held while the gate is closed, and with it the job that joins it.
+  // While closed, holds the last copy of an upload and the job that joins it.
   Gate& copy_gate() { return copy_gate_; }
 
-  // As a GPU whose work does not end any more: until it recovers, jobs, uploads, allocations and
-  // frees are held.
+  // Wedge simulates a GPU whose work never ends: jobs, uploads, allocations and frees are held
+  // until Recover.
   void Wedge();
   void Recover();
 
-  // Until released, Reserve of every uploader gives an empty span; then each `on_ready` that was
-  // left is called once, on the releasing thread.
+  // While uploads are held, Reserve of every uploader returns an empty span. ReleaseUploads calls
+  // each stored `on_ready` once, on the calling thread.
   void HoldUploads();
   void ReleaseUploads();
   int waiting_uploads() const;
 
-  // An upload is in use from Join until the context that it was joined to synchronizes: see
-  // freed_in_use().
+  // The destination of an upload is in use from Join until the joined context synchronizes;
+  // freed_in_use() counts the violations.
   CountingResource& counting_memory() { return memory_; }
   CountingResource& counting_staging_memory() { return staging_; }
   int live_contexts() const { return live_contexts_; }
@@ -83,7 +83,8 @@ class FakeDevice final : public Device {
   class Context;
   class StagedUploader;
 
-  // False, and nothing is kept, if uploads are not held.
+  // Stores `on_ready` and returns true if uploads are held. Otherwise stores nothing and returns
+  // false.
   bool WaitForUploads(absl::AnyInvocable<void()>& on_ready);
 
   // Constant after construction.

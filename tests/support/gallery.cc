@@ -14,11 +14,12 @@ namespace {
 template <class Scalar>
 using Long = std::conditional_t<kIsComplex<Scalar>, std::complex<long double>, long double>;
 
-// x in another type. A complex number becomes a real one only if it is one.
+// Converts x to another type. A complex number converts to a real one only if its imaginary part is
+// zero.
 template <class To, class From>
 To Element(From x) {
   if constexpr (kIsComplex<From> && !kIsComplex<To>) {
-    if (x.imag() != 0) std::abort();  // A bug of the test.
+    if (x.imag() != 0) std::abort();  // a bug in the test
     return static_cast<To>(x.real());
   } else {
     return ConvertTo<To>(x);
@@ -54,14 +55,14 @@ HostMatrix LowerTriangular(int64_t n) {
   return Generate(n, [&](int64_t i, int64_t j) { return i >= j ? a[i + j * n] : 0; });
 }
 
-// Wilkinson's: partial pivoting lets the last column grow to 2^(n-1).
+// Wilkinson's matrix: with partial pivoting the last column grows to 2^(n-1).
 HostMatrix Gfpp(int64_t n) {
   return Generate(n, [n](int64_t i, int64_t j) {
     return j == n - 1 || i == j ? 1 : i > j ? -1 : 0;
   });
 }
 
-// Rows and columns that differ by powers of ten, over 12 orders in all.
+// Rows and columns scaled by powers of ten, over 12 orders of magnitude in total.
 HostMatrix Graded(int64_t n) {
   HostMatrix a = DiagonallyDominant(n);
   const double last = n > 1 ? static_cast<double>(n - 1) : 1;
@@ -83,7 +84,7 @@ HostMatrix Frank(int64_t n) {
   });
 }
 
-// A permutation: every pivot needs an interchange, all arithmetic is exact.
+// A permutation: every pivot needs an interchange and all arithmetic is exact.
 HostMatrix Shift(int64_t n) {
   return Generate(n, [n](int64_t i, int64_t j) { return (i + 1) % n == j ? 1.0 : 0.0; });
 }
@@ -106,7 +107,7 @@ HostMatrix Scaled(HostMatrix a, double factor) {
   return a;
 }
 
-// Near the ends of float32's range, then of float64's.
+// Entries near the limits of float32's range, then of float64's.
 HostMatrix NearUnderflow(int64_t n) { return Scaled(DiagonallyDominant(n), 0x1p-110); }
 HostMatrix NearOverflow(int64_t n) { return Scaled(DiagonallyDominant(n), 0x1p112); }
 HostMatrix NearUnderflow64(int64_t n) { return Scaled(DiagonallyDominant(n), 0x1p-1010); }
@@ -117,7 +118,7 @@ int64_t AtFirst(int64_t n) { return n > 0 ? 1 : 0; }
 int64_t AtLast(int64_t n) { return n; }
 int64_t AtHalf(int64_t n) { return n > 0 ? n / 2 + 1 : 0; }
 
-// a := (I - 2 v v^T) a, v of unit length.
+// a := (I - 2 v v^T) a with a unit vector v.
 void Reflect(HostMatrix& a, int64_t n, uint64_t seed) {
   HostMatrix v = RandomMatrix(n, 1, seed);
   double norm = 0;
@@ -130,7 +131,7 @@ void Reflect(HostMatrix& a, int64_t n, uint64_t seed) {
   }
 }
 
-// Row i and column j times random numbers of modulus 1.
+// Multiplies row i and column j by random numbers of modulus 1.
 ComplexMatrix WithPhases(const HostMatrix& a, int64_t n) {
   constexpr double kPi = 3.14159265358979323846;
   const HostMatrix angles = RandomMatrix(2 * n, 1, 9);
@@ -198,7 +199,7 @@ const GalleryKind& GalleryNamed(const std::string& name) {
   for (const GalleryKind& kind : Gallery()) {
     if (kind.name == name) return kind;
   }
-  std::abort();  // A misspelt name is a bug of the test.
+  std::abort();  // a misspelled name is a bug in the test
 }
 
 const std::vector<ComplexGalleryKind>& ComplexGallery() {
@@ -222,7 +223,7 @@ const ComplexGalleryKind& ComplexGalleryNamed(const std::string& name) {
   for (const ComplexGalleryKind& kind : ComplexGallery()) {
     if (kind.name == name) return kind;
   }
-  std::abort();  // A misspelt name is a bug of the test.
+  std::abort();  // a misspelled name is a bug in the test
 }
 
 ComplexMatrix GalleryMatrix(const std::string& name, int64_t n, DType dtype) {
@@ -239,7 +240,7 @@ const std::vector<int64_t>& GallerySizes() {
 HostMatrix RandomMatrix(int64_t rows, int64_t cols, uint64_t seed) {
   std::mt19937_64 bits(seed * 1000003 + static_cast<uint64_t>(rows));
   HostMatrix a(rows * cols);
-  // 53 bits over [-1, 1): std::uniform_real_distribution differs between libraries.
+  // Draws 53 bits over [-1, 1). std::uniform_real_distribution differs between libraries.
   for (double& v : a) v = static_cast<double>(bits() >> 11) * 0x1p-52 - 1;
   return a;
 }
@@ -269,7 +270,8 @@ ComplexMatrix AsComplex(const HostMatrix& a) { return {a.begin(), a.end()}; }
 template <class Scalar>
 std::vector<Scalar> Rounded(std::vector<Scalar> a, DType dtype) {
   if (RealOf(dtype) == DType::kFloat32) {
-    // Part by part: of whole complex numbers GCC 12 leaves the last of an odd number as it is.
+    // Converts real and imaginary parts separately: GCC 12 leaves the last element unconverted if
+    // the number of complex elements is odd.
     auto* const parts = reinterpret_cast<double*>(a.data());
     const size_t count = a.size() * sizeof(Scalar) / sizeof(double);
     for (size_t k = 0; k < count; ++k) parts[k] = static_cast<float>(parts[k]);

@@ -1,4 +1,4 @@
-// Matrices to test with, after LAPACK's and SLATE's galleries.
+// Test matrices, following the galleries of LAPACK and SLATE.
 #ifndef CROUT_TESTS_SUPPORT_GALLERY_H_
 #define CROUT_TESTS_SUPPORT_GALLERY_H_
 
@@ -12,27 +12,27 @@
 
 namespace crout::testing {
 
-// n x n, column-major, element (i, j) at [i + j * n]. The functions below that take either are
-// templates over its elements, double where a call has braces alone.
+// n x n, column-major, element (i, j) at [i + j * n]. Functions below that accept both types are
+// templates over the element type, which defaults to double for calls with braced lists.
 using HostMatrix = std::vector<double>;
 using ComplexMatrix = std::vector<std::complex<double>>;
 
 struct GalleryKind {
   std::string name;
   HostMatrix (*make)(int64_t n);
-  // The 1-based first exactly zero pivot of any elimination without or with partial pivoting; 0 if
-  // the matrix is not singular.
+  // Returns the 1-based index of the first exactly zero pivot of elimination without or with
+  // partial pivoting, or 0 if the matrix is nonsingular.
   int64_t (*singular_at)(int64_t n);
-  bool well_conditioned;  // at most about 10^3 n
+  bool well_conditioned;  // condition number at most about 10^3 n
 };
 
-// Every kind, deterministic: the same n gives the same matrix. Entries fit float32's range unless
-// the name says f64.
+// All kinds. Deterministic: equal n give equal matrices. Entries fit float32's range unless the
+// name contains "f64".
 const std::vector<GalleryKind>& Gallery();
 
 const GalleryKind& GalleryNamed(const std::string& name);
 
-// The same for complex types.
+// A gallery kind for complex types.
 struct ComplexGalleryKind {
   std::string name;
   std::function<ComplexMatrix(int64_t n)> make;
@@ -40,32 +40,33 @@ struct ComplexGalleryKind {
   bool well_conditioned;
 };
 
-// The kinds of Gallery(), each row and column of them times a random phase, which leaves singular
-// values as they are; but for "gfpp", whose growth needs moduli that are equal to the last bit. And
-// "complex_random", "hermitian" (indefinite), "helmholtz": a five-point Laplacian on a square
-// grid, less a complex shift.
+// The kinds of Gallery() with each row and column multiplied by a random phase, which preserves the
+// singular values. "gfpp" has no phases because its growth needs moduli that are equal to the last
+// bit. Also "complex_random", "hermitian" (indefinite) and "helmholtz": a five-point Laplacian on a
+// square grid minus a complex shift.
 const std::vector<ComplexGalleryKind>& ComplexGallery();
 
 const ComplexGalleryKind& ComplexGalleryNamed(const std::string& name);
 
-// The kind of that name for the type, in its precision.
+// Returns the kind with this name for `dtype`, rounded to its precision.
 ComplexMatrix GalleryMatrix(const std::string& name, int64_t n, DType dtype);
 
-// 0, 1, 2, 3, 5, 10, 33, 129; and 1000 for those who ask.
+// 0, 1, 2, 3, 5, 10, 33, 129. Selected tests also use 1000.
 const std::vector<int64_t>& GallerySizes();
 
-// n x nrhs, uniform in [-1, 1].
+// rows x cols, uniform in [-1, 1].
 HostMatrix RandomMatrix(int64_t rows, int64_t cols, uint64_t seed);
 
-// Both parts uniform in [-1, 1].
+// rows x cols, real and imaginary parts uniform in [-1, 1].
 ComplexMatrix RandomComplex(int64_t rows, int64_t cols, uint64_t seed);
 
-// Reflected on both sides: singular values 1, ..., 1/condition in geometric progression.
+// A diagonal matrix with Householder reflections on both sides. Singular values are 1, ...,
+// 1/condition in geometric progression.
 HostMatrix WithCondition(int64_t n, double condition, uint64_t seed);
 
 ComplexMatrix AsComplex(const HostMatrix& a);
 
-// Rounds every entry to `dtype`'s precision.
+// Rounds every entry to the precision of `dtype`.
 template <class Scalar = double>
 std::vector<Scalar> Rounded(std::vector<Scalar> a, DType dtype);
 
@@ -81,12 +82,13 @@ template <class Scalar = double>
 std::vector<Scalar> Multiply(const std::vector<Scalar>& a, int64_t n, Op op,
                              const std::vector<Scalar>& x, int64_t nrhs);
 
-// The bytes of a packed matrix of `dtype` and `layout`. The elements of a real type are real.
+// Returns the bytes of a packed matrix of `dtype` and `layout`. Elements are real if `dtype` is
+// real.
 template <class Scalar = double>
 std::vector<std::byte> Packed(const std::vector<Scalar>& a, int64_t rows, int64_t cols, DType dtype,
                               Layout layout = Layout::kColumnMajor);
 
-// The inverse of Packed. `Scalar` is complex where the type is.
+// The inverse of Packed. `Scalar` must be complex if the type is complex.
 template <class Scalar = double>
 std::vector<Scalar> Unpacked(const std::byte* data, const PackedMatrix& shape);
 

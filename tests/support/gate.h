@@ -1,4 +1,4 @@
-// Holds threads at a point that a test chooses.
+// Holds threads at a point chosen by a test.
 #ifndef CROUT_TESTS_SUPPORT_GATE_H_
 #define CROUT_TESTS_SUPPORT_GATE_H_
 
@@ -7,22 +7,22 @@
 
 namespace crout::testing {
 
-// Open at first. Thread-safe.
+// Initially open. Thread-safe.
 class Gate {
  public:
   void Close();
   void Open();
 
-  // Called where threads are to be held: returns once the gate is open.
+  // Returns once the gate is open. Called by the threads to hold.
   void Pass();
 
   // Blocks until `count` threads are held at the gate.
   void WaitUntilHeld(int count = 1);
 
-  // Threads held now.
+  // Number of threads held now.
   int held() const;
 
-  // Threads that ever came to the gate.
+  // Number of threads that have reached the gate so far.
   int arrivals() const;
 
  private:

@@ -1,4 +1,4 @@
-// Files as gzip makes them; apart from the product's code.
+// Writes gzip data independently of the product's code.
 #ifndef CROUT_TESTS_SUPPORT_GZIP_H_
 #define CROUT_TESTS_SUPPORT_GZIP_H_
 
@@ -7,7 +7,7 @@
 
 namespace crout::testing {
 
-// `text` as one gzip member.
+// Returns `text` as one gzip member.
 std::string Gzip(std::string_view text, int level = 6);
 
 }  // namespace crout::testing

@@ -20,7 +20,7 @@ HostMatrix Generate(int64_t n, F f) {
   return a;
 }
 
-// Visits the neighbours to the right and down, v < w, of a grid of m x m points.
+// Visits the pairs v < w of right and lower neighbours in a grid of m x m points.
 template <class Visit>
 void ForNeighbours(int64_t m, const Visit& visit) {
   for (int64_t v = 0; v < m * m; ++v) {
@@ -29,7 +29,7 @@ void ForNeighbours(int64_t m, const Visit& visit) {
   }
 }
 
-// Of the first rows or columns of a random orthogonal matrix, by Gram and Schmidt, twice.
+// A random orthogonal matrix by Gram-Schmidt with reorthogonalization.
 HostMatrix Orthogonal(int64_t n, uint64_t seed) {
   HostMatrix q = RandomMatrix(n, n, seed);
   for (int64_t j = 0; j < n; ++j) {
@@ -63,7 +63,7 @@ double SingularValue(int64_t k, int64_t n, double condition, int mode) {
 }  // namespace
 
 HostMatrix Foster(int64_t n) {
-  constexpr double kStep = 1;  // h, times the kernel's constant
+  constexpr double kStep = 1;  // h times the constant of the kernel
   HostMatrix a = Generate(n, [](int64_t i, int64_t j) {
     if (i == j) return j == 0 ? 1 : 1 - kStep / 2;
     return i < j ? 0 : j == 0 ? -kStep / 2 : -kStep;

@@ -1,4 +1,5 @@
-// Small dense matrices of the classes on which LU factorizations go wrong, and an oracle for them.
+// Small dense matrices from classes on which LU factorizations fail or lose accuracy, and a
+// reference solver.
 #ifndef CROUT_TESTS_SUPPORT_HARD_MATRICES_H_
 #define CROUT_TESTS_SUPPORT_HARD_MATRICES_H_
 
@@ -12,27 +13,28 @@
 
 namespace crout::testing {
 
-// N. J. Higham, "Accuracy and Stability of Numerical Algorithms", has the first six.
+// The first six are from N. J. Higham, "Accuracy and Stability of Numerical Algorithms".
 
-// Foster's: a Volterra equation by the trapezoid rule; partial pivoting lets entries grow as 2^n.
+// Foster's matrix: a Volterra equation by the trapezoid rule. Growth with partial pivoting is of
+// order 2^n.
 HostMatrix Foster(int64_t n);
-// Wright's, n even: a boundary value problem by multiple shooting. Its condition number is below
-// 100, and partial pivoting lets entries grow by e^(n / 8): at n = 400 a pivot is zero.
+// Wright's matrix, n even: a boundary value problem by multiple shooting. The condition number is
+// below 100. Growth with partial pivoting is e^(n / 8); at n = 400 a pivot is zero.
 HostMatrix Wright(int64_t n);
-// Hilbert's, with a first row of ones.
+// The Hilbert matrix with a first row of ones.
 HostMatrix Lotkin(int64_t n);
 HostMatrix Vandermonde(int64_t n);
 HostMatrix ChebyshevVandermonde(int64_t n);
-// Singular values by the modes 1 to 5 of MATLAB's and LAPACK's randsvd, from 1 to 1 / condition:
-// one large, one small, geometric, arithmetic, random.
+// Singular values from 1 to 1 / condition by the modes 1 to 5 of randsvd in MATLAB and LAPACK: one
+// large, one small, geometric, arithmetic, random.
 HostMatrix RandSvd(int64_t n, double condition, int mode);
-// [H B'; B 0] of n unknowns, two thirds of which H has; H, positive definite, times `scale`.
+// [H B'; B 0] of order n. H has order 2n/3, is positive definite and is multiplied by `scale`.
 HostMatrix SaddlePoint(int64_t n, double scale);
-// The Laplacian of a grid of m x m points with Neumann boundaries, whose null space is the
-// constants, plus `shift`.
+// The Laplacian of a grid of m x m points with Neumann boundaries plus `shift`. The null space of
+// the Laplacian consists of the constant vectors.
 HostMatrix Neumann(int64_t m, double shift);
-// Couples the neighbours of a grid of m x m points by -1 to the right and down, and by -`sign` to
-// the left and up: Helmholtz's equation (1) or a skew matrix (-1) with this diagonal.
+// Couples the neighbours in a grid of m x m points: by -1 to the right and down, and by -`sign` to
+// the left and up. With this diagonal, sign 1 gives Helmholtz's equation and sign -1 a skew matrix.
 HostMatrix NearZeroDiagonal(int64_t m, double diagonal, double sign);
 HostMatrix BandedWithoutDiagonal(int64_t n, int64_t width);
 HostMatrix PermutedTriangle(int64_t n);
@@ -40,16 +42,16 @@ HostMatrix PermutedTriangle(int64_t n);
 struct HardMatrix {
   std::string name;
   int64_t n = 0;
-  // Rounded to the type. Of a complex one, rows and columns are those of the real matrix times
-  // powers of i: moduli, and with them growth, stay what they are.
+  // Rounded to the type. For a complex type, the rows and columns of the real matrix are multiplied
+  // by powers of i, which preserves the moduli and therefore the growth.
   ComplexMatrix a;
 };
 
-// Of all classes, with orders up to 64.
+// All classes, with orders up to 64.
 std::vector<HardMatrix> HardMatrices(DType dtype);
 ComplexMatrix Turned(const HostMatrix& a, int64_t n, DType dtype);
 
-// Of a regular matrix, by elimination with complete pivoting in long double.
+// Solves with a nonsingular matrix by elimination with complete pivoting in long double.
 class DenseOracle {
  public:
   DenseOracle(const ComplexMatrix& a, int64_t n);

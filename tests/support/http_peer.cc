@@ -16,7 +16,7 @@
 namespace crout::testing {
 namespace {
 
-// The value of Content-Length in a header; 0 without one.
+// Returns the value of Content-Length in a header, or 0 if it is absent.
 size_t ContentLength(std::string_view header) {
   const std::string lower = absl::AsciiStrToLower(absl::string_view(header.data(), header.size()));
   const size_t at = lower.find("\r\ncontent-length:");
@@ -40,7 +40,7 @@ HttpPeer::HttpPeer(const std::string& address, std::chrono::milliseconds patienc
   connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) == 0;
 }
 
-// By a reset: thousands of connections must not leave as many ports waiting.
+// Closes by a reset. Otherwise thousands of connections would leave their ports in TIME_WAIT.
 HttpPeer::~HttpPeer() {
   const linger reset = {1, 0};
   setsockopt(fd_, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);

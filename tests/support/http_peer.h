@@ -1,4 +1,4 @@
-// A peer of an HTTP server that may misbehave: raw bytes over TCP.
+// A peer of an HTTP server that can misbehave: sends and receives raw bytes over TCP.
 #ifndef CROUT_TESTS_SUPPORT_HTTP_PEER_H_
 #define CROUT_TESTS_SUPPORT_HTTP_PEER_H_
 
@@ -12,7 +12,7 @@ namespace crout::testing {
 
 class HttpPeer {
  public:
-  // Connects to "127.0.0.1:port"; waits at most `patience` for each reply.
+  // Connects to "127.0.0.1:port". Waits at most `patience` for each reply.
   explicit HttpPeer(const std::string& address,
                     std::chrono::milliseconds patience = absl::ToChronoMilliseconds(kPatience));
   ~HttpPeer();
@@ -20,18 +20,18 @@ class HttpPeer {
   HttpPeer& operator=(const HttpPeer&) = delete;
 
   bool connected() const { return connected_; }
-  // Whether the other side has closed, as the last read found.
+  // True if the last read found the connection closed by the server.
   bool ended() const { return ended_; }
-  // False if the other side closed.
+  // Returns false if the server has closed the connection.
   bool Send(std::string_view bytes);
-  // No more will be sent.
+  // Closes the sending direction.
   void HalfClose();
-  // Until the end of the next reply, whose length its header must tell; of a reply to HEAD, until
-  // the end of its header. What came, if it ends before.
+  // Reads to the end of the next reply, whose header must contain its length; for a reply to HEAD,
+  // to the end of the header. Returns the bytes received if the connection ends earlier.
   std::string ReadReply(bool head = false);
-  // Until the other side closes.
+  // Reads until the server closes the connection.
   std::string ReadToEnd();
-  // Whether the other side closes, or has, within the patience, and sends nothing before.
+  // True if the server closes the connection within the patience without sending anything.
   bool Closed() { return ReadToEnd().empty() && ended_; }
 
  private:
@@ -39,11 +39,11 @@ class HttpPeer {
 
   int fd_;
   bool connected_ = false;
-  bool ended_ = false;    // by the other side, not for want of patience
-  std::string received_;  // beyond the last reply
+  bool ended_ = false;    // closed by the server, not timed out
+  std::string received_;  // bytes beyond the last reply
 };
 
-// The reply to one request with `method` for `path`, on a connection of its own.
+// Sends one request with `method` for `path` on a new connection and returns the reply.
 std::string HttpRequest(const std::string& address, const std::string& method,
                         const std::string& path);
 

@@ -22,7 +22,7 @@ struct FactorRequest {
   Layout layout = Layout::kColumnMajor;
   EquilibrateMode equilibrate = EquilibrateMode::kOff;
   bool keep_matrix = true;
-  bool sparse = false;  // A arrives so: of a device with SparseOps
+  bool sparse = false;  // uploads A as a sparse matrix; needs a device with SparseOps
   bool condition = false;
   bool determinant = false;
   LuParameters parameters;
@@ -47,18 +47,19 @@ struct Solution {
 
 struct ComplexSolution {
   ComplexMatrix x;
-  DType dtype = DType::kComplex128;  // as delivered
+  DType dtype = DType::kComplex128;  // as returned
   SolveSummary summary;
 };
 
-// A factor's parts in host memory.
+// The parts of a factor in host memory.
 struct HostFactor {
   HostMatrix lu;
   std::vector<int64_t> ipiv;
-  std::vector<double> scales;  // of the rows, then of the columns; empty without any
+  std::vector<double> scales;  // row scales, then column scales; empty without scaling
 };
 
-// One context of a device that outlives it. Used by one thread at a time.
+// Runs jobs on one context of a device, which must outlive this object. Used by one thread at a
+// time.
 class JobRunner {
  public:
   explicit JobRunner(Device& device);
@@ -66,14 +67,14 @@ class JobRunner {
   ExecutionContext& context() { return *context_; }
   KernelTimings& timings() { return timings_; }
 
-  // Through the device's uploader. Joined to the context, which has not waited for it.
+  // Uploads with the device's uploader. The upload is joined to the context but not waited for.
   absl::StatusOr<Buffer> Upload(const std::vector<std::byte>& bytes);
 
   absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n, const FactorRequest& request,
                                        StopRequested stop = NeverStop());
   absl::StatusOr<Solution> Solve(const Factorization& factor, const HostMatrix& b, int64_t nrhs,
                                  const SolveRequest& request, StopRequested stop = NeverStop());
-  // The same with options that are chosen already, of a dense matrix in `dtype` and `layout`.
+  // These overloads use given options and a dense matrix in `dtype` and `layout`.
   absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n, DType dtype, Layout layout,
                                        const FactorizeOptions& options,
                                        StopRequested stop = NeverStop());
@@ -82,7 +83,8 @@ class JobRunner {
                                  StopRequested stop = NeverStop());
   absl::StatusOr<HostFactor> Download(const Factorization& factor);
 
-  // The same of complex matrices, which are dense. Elements are real where the request's type is.
+  // These overloads use dense complex matrices. Elements are real if the type of the request is
+  // real.
   absl::StatusOr<Factorization> FactorComplex(const ComplexMatrix& a, int64_t n,
                                               const FactorRequest& request,
                                               StopRequested stop = NeverStop());

@@ -20,7 +20,7 @@ namespace crout::testing {
 namespace {
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
-  const gzFile file = gzopen(path.c_str(), "rb");  // Reads plain files as they are.
+  const gzFile file = gzopen(path.c_str(), "rb");  // also reads uncompressed files
   if (file == nullptr) return absl::NotFoundError(absl::StrCat("cannot open ", path));
   std::string text;
   char block[1 << 16];
@@ -121,7 +121,7 @@ std::optional<RealMatrix> ParseIndexLine(const std::string& line) {
   RealMatrix matrix;
   if (cells.size() < 7 || !absl::SimpleAtoi(cells[2], &matrix.n) ||
       !absl::SimpleAtoi(cells[3], &matrix.nnz)) {
-    return std::nullopt;  // The title line, or a file that holds no matrix.
+    return std::nullopt;  // the title line, or a file without a matrix
   }
   matrix.file = cells[0];
   matrix.field = cells[4];

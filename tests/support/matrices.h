@@ -13,7 +13,8 @@
 
 namespace crout::testing {
 
-// Where the matrices are; nullopt where there are none: tests skip, saying so.
+// The directory of the matrices, or nullopt if it does not exist. Tests are then skipped with a
+// message.
 std::optional<std::string> MatricesDirectory();
 
 // One line of INDEX.tsv.
@@ -27,15 +28,15 @@ struct RealMatrix {
   std::string note;
 };
 
-// The index, in its order; empty without a directory.
+// Reads the index in file order. Empty without a directory.
 std::vector<RealMatrix> RealMatrixIndex();
 
-// Reads a Matrix Market file, gzipped or not, into a dense matrix; apart from the product's reader.
-// For square matrices of trusted files: coordinate or array; real, integer or pattern.
+// Reads a Matrix Market file, gzipped or not, into a dense matrix, independently of the product's
+// reader. Supports square matrices of trusted files: coordinate or array; real, integer or pattern.
 absl::StatusOr<HostMatrix> ReadRealMatrix(const RealMatrix& matrix);
 
-// The same without making it dense, complex ones too: the entries, duplicates and stored zeros
-// included, of arrays what is not zero.
+// Reads the entries of a real or complex matrix without a dense form. Includes duplicates and
+// stored zeros of a coordinate file, and the nonzeros of an array.
 absl::StatusOr<std::vector<SparseEntry>> ReadSparseMatrix(const RealMatrix& matrix);
 
 }  // namespace crout::testing

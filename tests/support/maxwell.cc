@@ -13,7 +13,7 @@ using Matrix = std::array<Vector, 3>;  // by columns
 
 constexpr double kRadius = 1;
 constexpr double kHalfDiagonal = 0.4;
-// Gauss's points and weights on [0, 1]: to degree 5.
+// Points and weights of Gauss quadrature on [0, 1], exact to degree 5.
 constexpr double kNodes[] = {0.5 - 0.3872983346207417, 0.5, 0.5 + 0.3872983346207417};
 constexpr double kWeights[] = {5.0 / 18, 8.0 / 18, 5.0 / 18};
 
@@ -27,11 +27,12 @@ Vector Sum(const Vector& a, double factor, const Vector& b) {
   return {a[0] + factor * b[0], a[1] + factor * b[1], a[2] + factor * b[2]};
 }
 
-// 1 - x and x, and their slopes.
+// 1 - x and x, and their derivatives.
 double Line(int end, double x) { return end == 0 ? 1 - x : x; }
 double Slope(int end) { return end == 0 ? -1 : 1; }
 
-// Edge e of the reference cell is along direction d = e / 4, at one end of each of the other two.
+// Edge e of the reference cell has direction d = e / 4 and lies at one end of the other two
+// directions.
 struct ReferenceEdge {
   explicit ReferenceEdge(int e)
       : d(e / 4), first(d == 0 ? 1 : 0), second(d == 2 ? 1 : 2), at{e % 2, e / 2 % 2} {}
@@ -39,7 +40,7 @@ struct ReferenceEdge {
   int d, first, second;
   int at[2];
 
-  // Its function has this entry d, and no other.
+  // Component d of the edge function; the other components are zero.
   double Value(const Vector& x) const { return Line(at[0], x[first]) * Line(at[1], x[second]); }
   Vector Curl(const Vector& x) const {
     Vector gradient = {};
@@ -53,8 +54,8 @@ struct ReferenceEdge {
 
 }  // namespace
 
-// At one point of a cell: where it is, the weight of its volume, and the functions of the edges and
-// their curls, carried over from the reference cell.
+// Data at one quadrature point of a cell: its position, its volume weight, and the edge functions
+// and their curls, mapped from the reference cell.
 struct MaxwellTorus::Point {
   Vector x;
   double weight;
@@ -125,7 +126,8 @@ std::vector<MaxwellTorus::Point> MaxwellTorus::PointsOf(int64_t i, int64_t j, in
     point.x = x;
     point.weight = std::abs(det) * kWeights[at[0]] * kWeights[at[1]] * kWeights[at[2]];
     for (int e = 0; e < 12; ++e) {
-      // J^-T and J / det, of which the former's columns are cross products of the latter's.
+      // J^-T and J / det. The columns of J^-T are cross products of the columns of J, divided by
+      // det.
       const ReferenceEdge edge(e);
       const Vector normal = Cross(jacobian[(edge.d + 1) % 3], jacobian[(edge.d + 2) % 3]);
       point.function[e] = Sum({}, edge.Value(ref) / det, normal);
@@ -184,7 +186,7 @@ std::vector<bool> MaxwellTorus::SurfaceEdges(std::vector<double>* integrals) con
 std::vector<SparseEntry> MaxwellTorus::Entries() const {
   std::vector<double> ignored;
   const std::vector<bool> on_surface = SurfaceEdges(&ignored);
-  // Turned by a cell along the ring nothing changes.
+  // The element matrices are invariant under rotation by one cell along the ring.
   std::vector<ElementMatrix> matrices;
   for (int64_t c = 0; c < side_ * side_; ++c) {
     matrices.push_back(MatrixOf(c % side_, c / side_));
@@ -193,7 +195,7 @@ std::vector<SparseEntry> MaxwellTorus::Entries() const {
   std::vector<std::vector<std::pair<int64_t, std::complex<double>>>> columns(per_slice());
   for (int64_t slice = 0; slice < ring_; ++slice) {
     for (auto& column : columns) column.clear();
-    // The edges of a slice are those of the cells before and behind it.
+    // The edges of a slice belong to the cells before and behind it.
     for (const int64_t k : {(slice + ring_ - 1) % ring_, slice}) {
       for (int64_t c = 0; c < side_ * side_; ++c) {
         const std::array<int64_t, 12> edges = EdgesOf(c % side_, c / side_, k);

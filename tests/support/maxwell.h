@@ -1,6 +1,7 @@
-// The indefinite Maxwell problem that sparse LU methods are measured with (A. Abdelfattah, P.
-// Ghysels, W. Boukaram, S. Tomov, X. S. Li, J. Dongarra, "Addressing irregular patterns of matrix
-// computations on GPUs and their impact on applications powered by sparse direct solvers", SC22).
+// The indefinite Maxwell problem used in the literature to measure sparse LU methods (A.
+// Abdelfattah, P. Ghysels, W. Boukaram, S. Tomov, X. S. Li, J. Dongarra, "Addressing irregular
+// patterns of matrix computations on GPUs and their impact on applications powered by sparse direct
+// solvers", SC22).
 #ifndef CROUT_TESTS_SUPPORT_MAXWELL_H_
 #define CROUT_TESTS_SUPPORT_MAXWELL_H_
 
@@ -13,26 +14,29 @@
 
 namespace crout::testing {
 
-// curl curl E - Omega^2 (1 + i loss) E = f in a torus, the tangential part of E given on its
-// surface, by the lowest-order elements of Nedelec on hexahedra. E = (sin k x2, sin k x3, sin k
-// x1), k = Omega / 1.05, solves it with f = (k^2 - Omega^2 (1 + i loss)) E.
+// curl curl E - Omega^2 (1 + i loss) E = f in a torus, discretized by the lowest-order Nedelec
+// elements on hexahedra. The tangential part of E is given on the surface. With f = (k^2 - Omega^2
+// (1 + i loss)) E and k = Omega / 1.05 the solution is E = (sin k x2, sin k x3, sin k x1).
 //
-// The torus has radius 1 and a square cross-section of half diagonal 0.4: N x N x m cells, N = 2^r
-// and m = 6 2^r along the ring, trilinear with vertices on the exact torus. The published mesh is
-// twisted, which changes values but neither order nor entries. An unknown is the integral of E
-// along an edge, in the direction of growing indices. Rows and columns of edges on the surface are
-// those of the identity, their other entries stored zeros. Symmetric; real without loss.
+// The torus has radius 1 and a square cross-section of half diagonal 0.4. The mesh has N x N x m
+// cells, N = 2^r and m = 6 2^r along the ring, trilinear with vertices on the exact torus. The
+// published mesh is twisted, which changes values but neither the order nor the pattern. An unknown
+// is the integral of E along an edge in the direction of increasing indices. Rows and columns of
+// edges on the surface are those of the identity; their other entries are stored zeros. The matrix
+// is symmetric, and real without loss.
 class MaxwellTorus {
  public:
-  // refinements: r >= 0. omega: 0 for 16 2^(r - 5), which keeps the points per wavelength.
+  // refinements: r >= 0. omega: 0 for 16 2^(r - 5), which keeps the number of points per wavelength
+  // constant.
   explicit MaxwellTorus(int refinements, double omega = 0, double loss = 0);
 
-  // m (2 N (N + 1) + (N + 1)^2): 1,560, 10,800, 79,968, 614,592 for r = 2 to 5.
+  // m (2 N (N + 1) + (N + 1)^2), which is 1,560, 10,800, 79,968 and 614,592 for r = 2 to 5.
   int64_t n() const { return ring_ * per_slice(); }
-  // Distinct, by columns, rows ascending: 40,728, 314,928, 2,476,128, 19,636,416.
+  // Distinct entries, by columns with ascending rows. Their number is 40,728, 314,928, 2,476,128
+  // and 19,636,416 for r = 2 to 5.
   std::vector<SparseEntry> Entries() const;
   std::vector<std::complex<double>> RightHandSide() const;
-  // |E_h - E| / |E| in L2 of the solution x.
+  // |E_h - E| / |E| in the L2 norm for the solution x.
   double ErrorOf(const std::vector<std::complex<double>>& x) const;
 
  private:
@@ -42,13 +46,15 @@ class MaxwellTorus {
 
   int64_t per_slice() const { return 2 * side_ * (side_ + 1) + (side_ + 1) * (side_ + 1); }
   Vector VertexAt(int64_t i, int64_t j, int64_t k) const;
-  // Edges of cell (i, j, k): four in each direction, those of the first at (j, k), (j + 1, k), ...
+  // Returns the edges of cell (i, j, k): four in each direction, those of the first direction at
+  // (j, k), (j + 1, k), ...
   std::array<int64_t, 12> EdgesOf(int64_t i, int64_t j, int64_t k) const;
   int64_t EdgeAt(int direction, int64_t i, int64_t j, int64_t k) const;
   std::vector<Point> PointsOf(int64_t i, int64_t j, int64_t k) const;
   ElementMatrix MatrixOf(int64_t i, int64_t j) const;
   Vector FieldAt(const Vector& x) const;
-  // The integral of E along each edge of the surface; 0 for the others, and whether it is one.
+  // Returns which edges are on the surface. Sets `integrals` to the integral of E along each such
+  // edge and to 0 for the others.
   std::vector<bool> SurfaceEdges(std::vector<double>* integrals) const;
 
   int64_t side_;  // N

@@ -10,7 +10,7 @@
 namespace crout::testing {
 namespace {
 
-// A packed matrix in the device's memory.
+// Views a packed matrix in device memory.
 AnyMatrix View(const Buffer& packed, DType dtype, int64_t rows, int64_t cols) {
   return {packed.data(), dtype, rows, cols, std::max<int64_t>(1, rows)};
 }
@@ -73,7 +73,7 @@ absl::StatusOr<MethodFactor> MethodRunner::Factor(std::string_view algorithm,
   CROUT_ASSIGN_OR_RETURN(const Buffer ipiv, Send(Bytes(factor.ipiv)));
   const absl::Status enqueued = method->Factor(*context_, View(lu, dtype, n, n), ipiv.as<int64_t>(),
                                                workspace, parameters, stop);
-  // Also of what was enqueued before a failure.
+  // Also wait for work that was enqueued before a failure.
   CROUT_RETURN_IF_ERROR(context_->Synchronize());
   CROUT_RETURN_IF_ERROR(enqueued);
   CROUT_RETURN_IF_ERROR(method->Finish(*context_, workspace,
@@ -93,7 +93,7 @@ absl::StatusOr<ComplexMatrix> MethodRunner::Solve(std::string_view solver,
   summary.n = factor.n;
   summary.factor_dtype = factor.dtype;
   summary.unit_diagonal = factor.unit_diagonal;
-  summary.preparation.emplace();  // see below
+  summary.preparation.emplace();  // the solver may require a preparation
   CROUT_ASSIGN_OR_RETURN(const TriangularSolver* method,
                          FindSolver(device_, solver, summary, nrhs));
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, method->WorkspaceBytes(factor.dtype, factor.n, nrhs));
@@ -138,7 +138,7 @@ absl::StatusOr<DirectSolution> MethodRunner::SolveDirectly(const ComplexMatrix& 
   solution.info = context_->report().info;
   solution.ipiv.resize(n);
   CROUT_RETURN_IF_ERROR(Receive(rhs.data(), x));
-  // The workspace ends with it.
+  // gauss_jordan stores ipiv at the end of its workspace.
   CROUT_RETURN_IF_ERROR(Receive(memory.data() + bytes - n * sizeof(int64_t), Bytes(solution.ipiv)));
   solution.x = Elements(x, dtype, n, nrhs);
   return solution;

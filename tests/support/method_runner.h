@@ -1,4 +1,4 @@
-// Runs methods of a device by themselves, with no job around them, in any of the four types.
+// Runs the methods of a device directly, without a job, in any of the four types.
 #ifndef CROUT_TESTS_SUPPORT_METHOD_RUNNER_H_
 #define CROUT_TESTS_SUPPORT_METHOD_RUNNER_H_
 
@@ -14,7 +14,7 @@
 
 namespace crout::testing {
 
-// What LuAlgorithm::Factor left, in the type that it computed in and unpacked.
+// The result of LuAlgorithm::Factor, packed in the type of the computation and unpacked.
 struct MethodFactor {
   int64_t n = 0;
   DType dtype = DType::kFloat64;
@@ -23,43 +23,43 @@ struct MethodFactor {
   std::vector<std::byte> packed;
   ComplexMatrix lu;
   std::vector<int64_t> ipiv;
-  IterationReport iterations;  // of an iterative method
+  IterationReport iterations;  // for iterative methods
 };
 
-// What DirectSolver::Solve left.
+// The result of DirectSolver::Solve.
 struct DirectSolution {
   ComplexMatrix x;
   int64_t info = 0;
-  std::vector<int64_t> ipiv;  // gauss_jordan's, which it keeps in its workspace
+  std::vector<int64_t> ipiv;  // read from the workspace of gauss_jordan
 };
 
-// On one context of a device. Used by one thread at a time. Elements of matrices in a real type are
-// real.
+// Runs methods on one context of a device. Used by one thread at a time. Matrix elements are real
+// if the type is real.
 class MethodRunner {
  public:
   explicit MethodRunner(Device& device);
 
   ExecutionContext& context() { return *context_; }
 
-  // The factor in the device's memory, where it stays as long as this lives.
+  // Copies the factor to device memory, where it stays for the lifetime of this object.
   absl::StatusOr<FactorView> Keep(const MethodFactor& factor);
 
-  // Of Factor or Finish what is not OK.
+  // Returns the error of Factor or Finish if either fails.
   absl::StatusOr<MethodFactor> Factor(
       std::string_view algorithm, const ComplexMatrix& a, int64_t n, DType dtype,
       const LuParameters& parameters = {}, StopRequested stop = [] { return false; });
 
-  // With a factor that is prepared here where the solver needs it.
+  // Prepares the factor first if the solver needs it.
   absl::StatusOr<ComplexMatrix> Solve(std::string_view solver, const MethodFactor& factor, Op op,
                                       const ComplexMatrix& b, int64_t nrhs, double tolerance = 0);
 
-  // gauss_jordan.
+  // Solves with gauss_jordan.
   absl::StatusOr<DirectSolution> SolveDirectly(
       const ComplexMatrix& a, int64_t n, const ComplexMatrix& b, int64_t nrhs, DType dtype,
       StopRequested stop = [] { return false; });
 
  private:
-  // A copy of `bytes`, and the bytes of one.
+  // Send copies `bytes` to a new device buffer. Receive copies device memory to `bytes`.
   absl::StatusOr<Buffer> Send(std::span<const std::byte> bytes);
   absl::Status Receive(const void* from, std::span<std::byte> bytes);
 

@@ -1,4 +1,4 @@
-// Sparse matrices as jobs take them.
+// Sparse matrices in the format that jobs take.
 #ifndef CROUT_TESTS_SUPPORT_PACKED_SPARSE_H_
 #define CROUT_TESTS_SUPPORT_PACKED_SPARSE_H_
 
@@ -11,7 +11,7 @@
 
 namespace crout::testing {
 
-// An AnySparse with its memory.
+// An AnySparse together with its memory.
 struct PackedSparse {
   AnySparse view() const { return {bytes.data(), dtype, n, nonzeros}; }
 
@@ -21,14 +21,14 @@ struct PackedSparse {
   int64_t nonzeros = 0;
 };
 
-// Of an n x n matrix; its zeros are left out, but for -0. `Scalar` may be complex for any type, and
-// its elements are real where that is.
+// Packs an n x n matrix without its zeros; -0 is stored. `Scalar` may be complex for any type;
+// elements must be real if the type is real.
 template <class Scalar = double>
 PackedSparse PackSparse(const std::vector<Scalar>& a, int64_t n, DType dtype);
 
-// About `density` of the entries, uniform in [-1, 1]; the others are 0, and -0 one in ten of the
-// entries. Every row and column has an entry on the diagonal, of magnitude 2 to 3, but for those
-// with 1-based numbers that 7 divides, which are empty where `holes`.
+// An n x n matrix with about `density` n^2 entries: nine in ten are uniform in [-1, 1] and one in
+// ten is -0. Every row and column has a diagonal entry of magnitude 2 to 3. With `holes`, rows and
+// columns whose 1-based index is divisible by 7 are empty.
 HostMatrix RandomSparse(int64_t n, double density, uint64_t seed, bool holes = false);
 
 }  // namespace crout::testing

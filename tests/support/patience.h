@@ -1,4 +1,4 @@
-// How long tests wait for what must happen.
+// Timeouts for events that a test waits for.
 #ifndef CROUT_TESTS_SUPPORT_PATIENCE_H_
 #define CROUT_TESTS_SUPPORT_PATIENCE_H_
 
@@ -8,17 +8,16 @@
 
 namespace crout::testing {
 
-// Far beyond what anything takes, on a busy machine too: only a test that fails waits so long.
+// Far longer than any event takes, even on a busy machine. Only a failing test waits this long.
 inline constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// Waits until `condition`, which is asked again and again, holds; false if it does not within
-// kPatience.
+// Polls `condition` until it holds. Returns false if it does not hold within kPatience.
 bool Eventually(const std::function<bool()>& condition);
 
-// For what can be seen only before a time is over that nobody but the machine's clock moves: makes
-// attempts until one has seen it. An attempt that has not tells nothing where it took `time`, for
-// the machine may have stood still; where it did not, it has failed. False then, and where none has
-// seen it within kPatience.
+// Observes a state that ends after `time` on the machine's clock. Repeats `attempt` until one
+// succeeds. An unsuccessful attempt that took at least `time` is inconclusive, because the machine
+// may have stalled, and is repeated. Returns false if an attempt fails in less than `time`, or if
+// none succeeds within kPatience.
 bool SeenWithin(absl::Duration time, const std::function<bool()>& attempt);
 
 }  // namespace crout::testing

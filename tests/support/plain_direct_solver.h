@@ -1,4 +1,4 @@
-// A direct solver for tests of what surrounds one.
+// A direct solver for tests of the code that calls one.
 #ifndef CROUT_TESTS_SUPPORT_PLAIN_DIRECT_SOLVER_H_
 #define CROUT_TESTS_SUPPORT_PLAIN_DIRECT_SOLVER_H_
 
@@ -6,8 +6,8 @@
 
 namespace crout::testing {
 
-// Gauss and Jordan's reduction by the textbook, in host memory: one column after the other, with
-// partial pivoting; asks for a stop before each. Writes all of its workspace of n + nrhs elements.
+// Textbook Gauss-Jordan elimination with partial pivoting in host memory. Polls the stop request
+// before each column. Writes the whole workspace of n + nrhs elements.
 class PlainDirectSolver final : public DirectSolver {
  public:
   explicit PlainDirectSolver(

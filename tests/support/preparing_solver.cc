@@ -10,7 +10,7 @@
 namespace crout::testing {
 namespace {
 
-// What is kept of the factor: its diagonal.
+// Returns the diagonal of the factor, which is its preparation.
 std::vector<double> DiagonalOf(const FactorView& factor) {
   return DispatchReal(factor.lu.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -22,7 +22,7 @@ long double Abs(const Scalar& x) {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Quotients of a check: 0/0 is no error, NaN is the worst.
+// Returns the quotient of a check: 0 for 0/0, infinity for NaN.
 double Ratio(long double numerator, long double denominator) {
   if (std::isnan(numerator) || std::isnan(denominator)) return kInfinity;
   if (numerator == 0) return 0;
@@ -30,7 +30,7 @@ double Ratio(long double numerator, long double denominator) {
   return static_cast<double>(numerator / denominator);
 }
 
-// PA, by the interchanges one after the other.
+// Returns PA by applying the interchanges in order.
 template <class Scalar>
 std::vector<Scalar> Permuted(std::vector<Scalar> a, int64_t n, const std::vector<int64_t>& ipiv) {
   for (int64_t j = 0; j < n; ++j) {
@@ -58,7 +58,7 @@ long double SumAbs(const Scalar* x, int64_t count) {
                          [](long double sum, const Scalar& v) { return sum + Abs(v); });
 }
 
-// NaN if x holds one.
+// Returns NaN if x contains NaN.
 template <class Scalar>
 long double MaxAbs(const Scalar* x, int64_t count) {
   long double max = 0;
@@ -85,8 +85,8 @@ std::vector<Scalar> ResidualColumn(const std::vector<Scalar>& a, int64_t n,
   return rounded;
 }
 
-// Gauss-Jordan with complete pivoting, in place: (P A Q)^-1 for the permutations that the pivots
-// make. They are not undone, since the 1-norm does not change with them.
+// Gauss-Jordan elimination with complete pivoting, in place. Computes (P A Q)^-1 for the
+// permutations of the pivots. They are not undone because they do not change the 1-norm.
 template <class Scalar>
 struct LongInverse {
   explicit LongInverse(const std::vector<Scalar>& a, int64_t order)
@@ -177,14 +177,14 @@ double ProbedFactorRatio(const std::vector<Scalar>& a, int64_t n, const std::vec
   const bool unit_in_l = unit_diagonal == UnitDiagonal::kL;
   std::mt19937_64 generator(n);
   std::vector<Long<Scalar>> az(n);
-  std::vector<Long<Scalar>> y(n);  // Uz, then LUz
+  std::vector<Long<Scalar>> y(n);  // U z, then L U z
   for (int64_t j = 0; j < n; ++j) {
     const long double z = generator() % 2 == 0 ? 1 : -1;
     for (int64_t i = 0; i < n; ++i) az[i] += Long<Scalar>{a[i + j * n]} * z;
     for (int64_t i = 0; i < j; ++i) y[i] += Long<Scalar>{lu[i + j * n]} * z;
     y[j] += Long<Scalar>{unit_in_l ? lu[j + j * n] : Scalar{1}} * z;
   }
-  // From the last column on: each takes its y before that becomes an element of LUz.
+  // Goes backward from the last column: column k uses y[k] before y[k] becomes an element of L U z.
   for (int64_t k = n - 1; k >= 0; --k) {
     for (int64_t i = k + 1; i < n; ++i) y[i] += Long<Scalar>{lu[i + k * n]} * y[k];
     if (!unit_in_l) y[k] *= Long<Scalar>{lu[k + k * n]};
@@ -283,7 +283,7 @@ double ExactRcond(const std::vector<Scalar>& a, int64_t n) {
   if (n == 0) return 1;
   LongInverse<Scalar> inverse(a, n);
   if (!inverse.Invert()) return 0;
-  // Permutations of rows and columns leave the largest column sum as it is.
+  // Row and column permutations do not change the largest column sum.
   long double norm = 0;
   for (int64_t j = 0; j < n; ++j) {
     long double sum = 0;

@@ -1,5 +1,5 @@
-// LAPACK's acceptance ratios, computed apart from the code under test. A result is accepted where
-// its ratio is below kThreshold. Matrices are column-major and packed.
+// LAPACK's acceptance ratios, computed independently of the code under test. A result is accepted
+// if its ratio is below kThreshold. Matrices are column-major and packed.
 #ifndef CROUT_TESTS_SUPPORT_RATIOS_H_
 #define CROUT_TESTS_SUPPORT_RATIOS_H_
 
@@ -14,16 +14,16 @@ namespace crout::testing {
 
 inline constexpr double kThreshold = 30;
 
-// |PA - LU|_1 / (n |A|_1 eps), eps of `dtype` (GET01). lu in getrf's storage, ipiv 1-based. The
-// matrix that was factored, in the precision it was factored in. 0 for n = 0; Inf for a zero A with
-// another LU, and where anything is NaN.
+// |PA - LU|_1 / (n |A|_1 eps) with eps of `dtype` (GET01). `a` is the factored matrix in the
+// precision of the factorization, `lu` has getrf's storage, and `ipiv` is 1-based. Returns 0 if n
+// is 0. Returns Inf for a zero A with a nonzero LU and for NaN.
 template <class Scalar = double>
 double FactorRatio(const std::vector<Scalar>& a, int64_t n, const std::vector<Scalar>& lu,
                    const std::vector<int64_t>& ipiv, UnitDiagonal unit_diagonal, DType dtype);
 
-// |(PA - LU) z|_1 / (n |A|_1 eps) for a vector z of random signs, in long double: a check of the
-// factor that is quadratic, for matrices of thousands. Its mean over z is at least FactorRatio /
-// sqrt(2) (Khintchine), and some sqrt(n) times that where the errors of a row are independent.
+// |(PA - LU) z|_1 / (n |A|_1 eps) for a vector z of random signs, in long double. Costs O(n^2), for
+// matrices of order in the thousands. The mean over z is at least FactorRatio / sqrt(2)
+// (Khintchine), and about sqrt(n) times that if the errors in a row are independent.
 template <class Scalar = double>
 double ProbedFactorRatio(const std::vector<Scalar>& a, int64_t n, const std::vector<Scalar>& lu,
                          const std::vector<int64_t>& ipiv, UnitDiagonal unit_diagonal, DType dtype);
@@ -38,35 +38,37 @@ template <class Scalar = double>
 double ForwardRatio(const std::vector<Scalar>& x, const std::vector<Scalar>& x_true, int64_t n,
                     int64_t nrhs, double rcond, DType dtype);
 
-// How far a reciprocal condition estimate is from the exact figure (GET06): max/min - (1 -
-// min/max), 0 if both are 0, 1/eps of float64 if one is. An estimator may be off by a small factor.
+// Distance of a reciprocal condition estimate from the exact value (GET06):
+// max/min - (1 - min/max). Returns 0 if both are 0, and 1/eps of float64 if one is. Estimates may
+// be off by a small factor.
 double RcondRatio(double estimate, double exact);
 
-// max over columns of the true error |x - x_true|_inf / |x|_inf over a claimed bound (GET07). At
-// most 1 for a valid bound.
+// max over columns of the true error |x - x_true|_inf / |x|_inf, divided by a claimed bound
+// (GET07). At most 1 for a valid bound.
 template <class Scalar = double>
 double ErrorOverBound(const std::vector<Scalar>& x, const std::vector<Scalar>& x_true, int64_t n,
                       int64_t nrhs, double bound);
 
-// The design's backward error of a solve, in long double.
+// The backward error of a solve as the service defines it, in long double: max over columns of
+// |b - op(A) x|_inf / (|op(A)|_inf |x|_inf + |b|_inf).
 template <class Scalar = double>
 double BackwardError(const std::vector<Scalar>& a, int64_t n, Op op, const std::vector<Scalar>& x,
                      const std::vector<Scalar>& b, int64_t nrhs);
 
-// LAPACK's berr of a solve, in long double: max over columns and rows of
-// |b - op(A) x|_i / (|op(A)| |x| + |b|)_i, 0/0 as 0, where |z| is Abs1 of a complex z.
+// LAPACK's componentwise backward error (berr) of a solve, in long double: max over columns and
+// rows of |b - op(A) x|_i / (|op(A)| |x| + |b|)_i. 0/0 counts as 0, and |z| is Abs1 for complex z.
 template <class Scalar = double>
 double ComponentwiseError(const std::vector<Scalar>& a, int64_t n, Op op,
                           const std::vector<Scalar>& x, const std::vector<Scalar>& b, int64_t nrhs);
 
-// Norms by definition, in long double.
+// Norms by their definitions, in long double.
 template <class Scalar = double>
 double NormOne(const std::vector<Scalar>& a, int64_t n);
 template <class Scalar = double>
 double NormInf(const std::vector<Scalar>& a, int64_t n);
 
 // 1 / (|A|_1 |A^-1|_1) by inversion in long double with complete pivoting; 0 if A is singular.
-// Cubic: for n up to a few hundred, condition numbers up to about 1e16.
+// Costs O(n^3). For n up to a few hundred and condition numbers up to about 1e16.
 template <class Scalar = double>
 double ExactRcond(const std::vector<Scalar>& a, int64_t n);
 

@@ -9,12 +9,13 @@
 namespace {
 
 std::atomic<bool> refused = false;
-// 0: none.
+// 0 disables it.
 std::atomic<size_t> refused_size = 0;
-// Of each of both kinds of threads: how many allocations are left until then; negative: none.
+// Allocations left before the refused one, by the thread that called RefuseAfter and by all other
+// threads. Negative values disable it.
 std::atomic<int> until_refused_here = -1;
 std::atomic<int> until_refused_elsewhere = -1;
-thread_local bool here = false;  // who asked last
+thread_local bool here = false;  // true on the thread that called RefuseAfter
 
 bool IsRefused(size_t bytes) {
   size_t size = bytes;
@@ -25,11 +26,11 @@ bool IsRefused(size_t bytes) {
 
 }  // namespace
 
-// With AddressSanitizer, libraries may get its operator new and this file's delete, which is as
-// well.
+// In an AddressSanitizer build, a library may use the sanitizer's operator new with this file's
+// operator delete. This mismatch is harmless.
 extern "C" const char* __asan_default_options() { return "alloc_dealloc_mismatch=0"; }  // NOLINT
 
-// Not inlined: the compiler would take free() for a mistake.
+// Not inlined. Otherwise the compiler warns that free() does not match operator new.
 ABSL_ATTRIBUTE_NOINLINE void* operator new(size_t bytes) {
   if (IsRefused(bytes)) {
     refused = true;

@@ -1,4 +1,5 @@
-// Allocations of the standard library that are refused. Whoever links this has its operator new.
+// Makes chosen allocations of the standard library fail. A program that links this file uses its
+// operator new.
 #ifndef CROUT_TESTS_SUPPORT_REFUSED_ALLOCATIONS_H_
 #define CROUT_TESTS_SUPPORT_REFUSED_ALLOCATIONS_H_
 
@@ -6,14 +7,14 @@
 
 namespace crout::testing {
 
-// The next allocation of exactly `bytes` bytes, by any thread, is refused.
+// The next allocation of exactly `bytes` bytes fails, on any thread.
 void RefuseSize(size_t bytes);
 
 enum class Threads { kThis, kOthers };
-// Of the allocations that those threads make from now on, the one after `passed` others is refused.
+// Passes the next `passed` allocations of those threads and fails the one after.
 void RefuseAfter(int passed, Threads of);
 
-// Refuses nothing more. Whether anything was refused since it was asked for.
+// Disables all refusals. Returns whether an allocation was refused since the last request.
 bool StopRefusing();
 
 }  // namespace crout::testing

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kRoundoff = 0x1p-53;
 
-// Column j times 2^exponents[j].
+// Multiplies column j by 2^exponents[j].
 HostMatrix ColumnsScaled(HostMatrix b, int64_t n, const std::vector<int>& exponents) {
   for (size_t j = 0; j < exponents.size(); ++j) {
     for (int64_t i = 0; i < n; ++i) b[i + j * n] = std::ldexp(b[i + j * n], exponents[j]);
@@ -21,14 +21,14 @@ HostMatrix ColumnsScaled(HostMatrix b, int64_t n, const std::vector<int>& expone
   return b;
 }
 
-// `a` with a first row that is 2^40 times as large as the others but for its first element: that is
-// a bad pivot, and the largest of its column.
+// Multiplies the first row of `a` by 2^40, but its first element by 2^10 only. This element is a
+// bad pivot and yet the largest of its column.
 HostMatrix WithALargeFirstRow(HostMatrix a, int64_t n) {
   for (int64_t j = 0; j < n; ++j) a[j * n] *= j == 0 ? 0x1p10 : 0x1p40;
   return a;
 }
 
-// Upper triangular, so that its factors cannot overflow, but the sums of its rows and columns do.
+// Upper triangular: the factors cannot overflow, but the row and column sums do.
 HostMatrix NearTheLargest(int64_t n) {
   const HostMatrix random = RandomMatrix(n, n, 5);
   HostMatrix a(n * n, 0.0);
@@ -62,7 +62,7 @@ class Multiples {
       ASSERT_OK_AND_ASSIGN(const Solution multiple, runner_.Solve(factor_, scaled, nrhs, request_));
       EXPECT_EQ(multiple.x, ColumnsScaled(plain.x, n_, exponents));
       if (!verify) continue;
-      // The residual of the smallest has a few bits only.
+      // The residual of the column with the smallest scale has only a few bits.
       EXPECT_NEAR(*multiple.summary.backward_error, *plain.summary.backward_error,
                   1e-6 * *plain.summary.backward_error);
     }
@@ -75,7 +75,7 @@ class Multiples {
     EXPECT_GE(refined.summary.refinement_steps, 1);
     EXPECT_LT(*refined.summary.backward_error, 4 * kRoundoff);
     EXPECT_LT(BackwardError(a_, n_, request_.op, refined.x, scaled, nrhs), 4 * kRoundoff);
-    // Beside the error of a float32 factor the refined solution has none.
+    // The error of the refined solution is negligible compared with that of a float32 factor.
     const double bound = *bounded.summary.forward_error_bound;
     EXPECT_LT(ErrorOverBound(bounded.x, refined.x, n_, nrhs, bound), 1);
     EXPECT_LT(bound, 1e-2);
@@ -105,7 +105,7 @@ void ExpectMultiplesOfRightHandSidesSolveAlike(Device& device) {
       for (const Op op : {Op::kNone, Op::kTranspose}) {
         Multiples multiples(runner, factor, a, op);
         multiples.Expect({-97, 130, 0});  // 1e-29, 1e39
-        // Where solutions neither overflow nor become subnormal.
+        // The exponents keep the solutions from overflowing or becoming subnormal.
         multiples.Expect({kind == std::string("near_underflow") ? 880 : 985});
         multiples.Expect({0, kind == std::string("near_overflow") ? -880 : -990});
       }
@@ -160,8 +160,8 @@ void ExpectErrorsAtTheEndOfTheRange(Device& device) {
       solve.componentwise_error = componentwise;
       solve.max_refinement_steps = componentwise ? 5 : 0;
       ASSERT_OK_AND_ASSIGN(const Solution solution, runner.Solve(factor, b, 1, solve));
-      // The figures do not change when the system is multiplied. They have a rounding error of
-      // their own: residuals are sums in float64.
+      // Scaling the system does not change the errors. They have a rounding error of their own
+      // because residuals are summed in float64.
       const HostMatrix small = Times(a, 0x1p-64);
       const HostMatrix rhs = Times(b, 0x1p-64);
       const double exact = BackwardError(small, n, op, solution.x, rhs, 1);
@@ -181,7 +181,7 @@ void ExpectErrorsAtTheEndOfTheRange(Device& device) {
     expect(large, kN, b, op, DType::kFloat64, EquilibrateMode::kOn);
     expect(large, kN, b, op, DType::kFloat32, EquilibrateMode::kOn);
   }
-  // Norms are finite; 3 * 2^1023, the sum of three terms of the first row, is not.
+  // The norms are finite, but the sum of three terms of the first row, 3 * 2^1023, overflows.
   const HostMatrix a = {1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0, -2.5, -1.5, -1.5, -1.5};
   const HostMatrix b = {0x1p1022, -0x1p1022, -0x1p1022, -0x1p1022};
   expect(Times(a, 0x1p1000), 4, b, Op::kNone, DType::kFloat64, EquilibrateMode::kOn);

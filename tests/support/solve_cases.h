@@ -1,4 +1,4 @@
-// What holds of solves on every device, expected of the one that a test brings.
+// Solve tests that hold on every device. The test program supplies the device.
 #ifndef CROUT_TESTS_SUPPORT_SOLVE_CASES_H_
 #define CROUT_TESTS_SUPPORT_SOLVE_CASES_H_
 
@@ -6,16 +6,17 @@
 
 namespace crout::testing {
 
-// With a float32 factor, right-hand sides from 2^-990 to 2^985 (1e-298 to 1e296) have the same
-// solution, times the power of two, and the same backward error; they refine as far, and their
-// forward error bound holds.
+// With a float32 factor, right-hand sides scaled between 2^-990 and 2^985 (1e-298 to 1e296) give
+// the same solution times the power of two and the same backward error. Refinement reaches the same
+// accuracy, and the forward error bound holds.
 void ExpectMultiplesOfRightHandSidesSolveAlike(Device& device);
 
-// A small equation is wrong while the normwise backward error is at roundoff: the componentwise one
-// says so, and refinement that goes by it mends it; refinement that does not, does nothing.
+// One small equation is wrong while the normwise backward error is at roundoff, so the
+// componentwise error is large. Refinement by the componentwise error corrects it. Refinement by
+// the normwise error does nothing.
 void ExpectComponentwiseRefinementMends(Device& device);
 
-// Backward errors of both kinds are right where the norms of A, or the terms of A x, overflow.
+// Both backward errors are correct if the norms of A or the terms of A x overflow.
 void ExpectErrorsAtTheEndOfTheRange(Device& device);
 
 }  // namespace crout::testing

@@ -7,7 +7,8 @@
 namespace crout::testing {
 namespace {
 
-// Bits alone come from the standard library: its distributions differ between implementations.
+// Only bits come from the standard library, because its distributions differ between
+// implementations.
 class Draw {
  public:
   explicit Draw(uint64_t seed) : bits_(seed) {}
@@ -29,7 +30,7 @@ class Entries {
   void Add(int64_t row, int64_t column, double value) {
     entries_.push_back({static_cast<int32_t>(row), static_cast<int32_t>(column), value});
   }
-  // A conductance between two unknowns.
+  // Adds a conductance between two unknowns.
   void Connect(int64_t i, int64_t j, double value) {
     Add(i, i, value);
     Add(j, j, value);
@@ -47,7 +48,7 @@ class Entries {
   std::vector<SparseEntry> entries_;
 };
 
-// visit(k, l) for neighbours k < l of a grid of m^dimensions points.
+// Calls visit(k, l) for neighbours k < l in a grid of m^dimensions points.
 template <class Visit>
 void ForNeighbours(int64_t m, int dimensions, const Visit& visit) {
   int64_t n = 1;
@@ -172,7 +173,8 @@ SparseProblem Kkt(int64_t n) {
 
 SparseProblem Stokes(int64_t m) {
   Entries entries;
-  // Velocities on the inner faces: (m - 1) m across, m (m - 1) up. Pressures in the cells.
+  // Unknowns are the velocities on the inner faces, (m - 1) m across and m (m - 1) up, and the
+  // pressures in the cells.
   const int64_t faces = (m - 1) * m;
   const auto across = [m](int64_t x, int64_t y) { return y * (m - 1) + x; };
   const auto up = [m, faces](int64_t x, int64_t y) { return faces + y * m + x; };

@@ -1,4 +1,4 @@
-// Sparse matrices of the classes on which direct solvers differ most.
+// Sparse matrices from the classes on which direct solvers differ most.
 #ifndef CROUT_TESTS_SUPPORT_SPARSE_CLASSES_H_
 #define CROUT_TESTS_SUPPORT_SPARSE_CLASSES_H_
 
@@ -9,31 +9,32 @@
 
 namespace crout::testing {
 
-// Entries of a matrix and its order. Duplicates are summed. Equal arguments give equal entries.
+// The entries and the order of a matrix. Duplicates are summed. Equal arguments give equal entries.
 struct SparseProblem {
   std::vector<SparseEntry> entries;
   int64_t n = 0;
 };
 
-// -Laplace(u) - wave^2 u on m^2 or m^3 points, 5 or 7 points, in units of the mesh width. wave2 =
-// 0: Poisson's equation; above 0: Helmholtz's, indefinite.
+// -Laplace(u) - wave^2 u on m^2 or m^3 points with a 5-point or 7-point stencil, in units of the
+// mesh width. wave2 = 0 is Poisson's equation; wave2 > 0 is Helmholtz's, which is indefinite.
 SparseProblem Laplacian(int64_t m, int dimensions, double wave2);
-// Standard normal entries on 2 p + 1 diagonals, plus 8 on the main one.
+// Standard normal entries on 2 p + 1 diagonals, plus 8 on the main diagonal.
 SparseProblem Banded(int64_t n, int64_t p);
-// A diagonal, and a last row and column without zeros.
+// A diagonal matrix with a full last row and column.
 SparseProblem Arrow(int64_t n);
-// Modified nodal analysis: conductances over eight decades between nearby nodes, some far ones,
-// controlled sources, and for one node in 50 a voltage source, whose row has a zero diagonal.
+// Modified nodal analysis. Conductances span eight decades between nearby and a few distant nodes.
+// Has controlled sources. One node in 50 has a voltage source, whose row has a zero diagonal.
 SparseProblem Circuit(int64_t n);
-// The Jacobian of a power flow: 2 x 2 blocks on a meshed tree, 1.3 branches for each bus.
+// The Jacobian of a power flow: 2 x 2 blocks on a meshed tree with 1.3 branches per bus.
 SparseProblem PowerGrid(int64_t buses);
-// [H C'; C 0], H of n variables, C of n / 4 constraints on four nearby variables each.
+// [H C'; C 0] with n variables in H and n / 4 constraints in C, each on four nearby variables.
 SparseProblem Kkt(int64_t n);
-// Stokes' equations on m x m staggered cells; the pressure's diagonal is zero but for one cell.
+// Stokes' equations on m x m staggered cells. The diagonal of the pressure block is zero except for
+// one cell.
 SparseProblem Stokes(int64_t m);
 // Dense 4 x 4 blocks on the five-point stencil of m x m cells.
 SparseProblem Blocks(int64_t m);
-// Three entries for each row in random columns beside the diagonal.
+// Three entries per row in random columns besides the diagonal.
 SparseProblem Scattered(int64_t n);
 
 }  // namespace crout::testing

@@ -15,7 +15,7 @@ namespace crout::testing {
 namespace {
 
 constexpr double kLoss = 0.05;
-constexpr double kWave2 = 0.4;  // ten points to a wavelength
+constexpr double kWave2 = 0.4;  // ten points per wavelength
 constexpr int64_t kHalfBandwidth = 10;
 constexpr int kMostUnknowns = 10'000'000;
 
@@ -23,7 +23,7 @@ struct SparseClass {
   const char* prefix;
   int most;
   SparseProblem (*make)(int64_t size);
-  int size;  // in SparseClassNames
+  int size;  // used by SparseClassNames
 };
 
 constexpr SparseClass kClasses[] = {
@@ -41,7 +41,7 @@ constexpr SparseClass kClasses[] = {
     {"helmholtz_", 4096, [](int64_t m) { return Laplacian(m, 2, kWave2); }, 150},
 };
 
-// What follows `prefix` in `name`, up to `most`.
+// Returns the number after `prefix` in `name` if it is in [0, most].
 std::optional<int> SizeAfter(absl::string_view prefix, absl::string_view name, int most) {
   int size = 0;
   if (!absl::ConsumePrefix(&name, prefix) || !absl::SimpleAtoi(name, &size)) return std::nullopt;

@@ -1,4 +1,4 @@
-// Sparse matrices that are too large for their dense form.
+// Sparse matrices that are too large for a dense form.
 #ifndef CROUT_TESTS_SUPPORT_SPARSE_GALLERY_H_
 #define CROUT_TESTS_SUPPORT_SPARSE_GALLERY_H_
 
@@ -16,13 +16,13 @@ struct SparseEntry {
   std::complex<double> value;
 };
 
-// Of entries in any order; those of one place are summed, zeros are stored. Of a real type the real
-// parts.
+// Packs entries given in any order. Duplicates are summed and zeros are stored. A real type takes
+// the real parts.
 PackedSparse PackEntries(std::vector<SparseEntry> entries, int64_t n, DType dtype);
 
-// Convection and diffusion on a grid of m^2 or m^3 points, upwind, 5 or 7 points, wind (20, 10, 5):
-// diagonal 2 d + h (w1 + ...), -1 - h w_d towards smaller and -1 towards larger indices, h = 1 / (m
-// + 1).
+// Upwind convection and diffusion on a grid of m^2 or m^3 points (5 or 7 points) with wind (20, 10,
+// 5) and h = 1 / (m + 1). The diagonal is 2 d + h (w1 + ...). The other entries are -1 - h w_d
+// towards smaller indices and -1 towards larger ones.
 std::vector<SparseEntry> GridEntries(int64_t m, int dimensions);
 
 }  // namespace crout::testing

@@ -1,4 +1,4 @@
-// Statuses in expectations.
+// GoogleTest matchers for absl::Status and absl::StatusOr.
 #ifndef CROUT_TESTS_SUPPORT_STATUS_MATCHERS_H_
 #define CROUT_TESTS_SUPPORT_STATUS_MATCHERS_H_
 
@@ -23,7 +23,7 @@ MATCHER(IsOk, "is OK") {
   return StatusOf(arg).ok();
 }
 
-// The code is `code` and the message contains `text`.
+// Matches a status with this code whose message contains `text`.
 MATCHER_P2(FailsWith, code, text, "") {
   const absl::Status& status = StatusOf(arg);
   *result_listener << status.ToString();
@@ -35,7 +35,7 @@ MATCHER_P2(FailsWith, code, text, "") {
 #define ASSERT_OK(expr) ASSERT_THAT(expr, ::crout::testing::IsOk())
 #define EXPECT_OK(expr) EXPECT_THAT(expr, ::crout::testing::IsOk())
 
-// Declares `lhs` from a StatusOr, or fails the test.
+// Declares `lhs` from a StatusOr value, or fails the test.
 #define ASSERT_OK_AND_ASSIGN(lhs, expr) \
   ASSERT_OK_AND_ASSIGN_(CROUT_TEST_CONCAT_(result_, __LINE__), lhs, expr)
 #define ASSERT_OK_AND_ASSIGN_(result, lhs, expr) \

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kCoordinateBytes = 32;
 
-// OpenSSL fails in a test only if the machine does.
+// Aborts on an OpenSSL error, which only a broken machine can cause.
 void Require(bool good, const char* what) {
   if (good) return;
   std::fprintf(stderr, "OpenSSL: %s\n", what);
@@ -32,7 +32,7 @@ const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// A number in big-endian bytes, `size` of them at least.
+// Returns a number in big-endian bytes, padded to at least `size` bytes.
 std::string ToBytes(const BIGNUM* number, int size = 0) {
   std::string bytes(static_cast<size_t>(std::max(size, BN_num_bytes(number))), 0);
   BN_bn2binpad(number, reinterpret_cast<unsigned char*>(bytes.data()),
@@ -48,7 +48,7 @@ std::string Parameter(EVP_PKEY* key, const char* name, int size = 0) {
   return text;
 }
 
-// The two numbers of a signature, one behind the other: RFC 7518, 3.4.
+// Returns the two numbers of a signature, concatenated (RFC 7518, 3.4).
 std::string ToNumbers(const std::string& der) {
   const unsigned char* begin = Bytes(der);
   ECDSA_SIG* signature = d2i_ECDSA_SIG(nullptr, &begin, static_cast<long>(der.size()));

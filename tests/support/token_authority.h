@@ -1,4 +1,4 @@
-// An authority that signs tokens, as a test wants them: also such as nobody should take.
+// Signs tokens for tests, including tokens that a server must reject.
 #ifndef CROUT_TESTS_SUPPORT_TOKEN_AUTHORITY_H_
 #define CROUT_TESTS_SUPPORT_TOKEN_AUTHORITY_H_
 
@@ -12,20 +12,20 @@ namespace crout::testing {
 
 class TokenAuthority {
  public:
-  // With a new key `id` for `algorithm`, RS256 or ES256; `bits` of an RSA key.
+  // Creates a key `id` for `algorithm`, RS256 or ES256. `bits` is the size of an RSA key.
   explicit TokenAuthority(std::string id, std::string algorithm = "ES256", unsigned bits = 2048);
 
-  // The public key, one of "keys" in a JWKS.
+  // The public key as an element of "keys" in a JWKS.
   std::string Jwk() const;
-  // A JWKS of this key alone.
+  // A JWKS with only this key.
   std::string Jwks() const { return "{\"keys\":[" + Jwk() + "]}"; }
 
   // {"alg": ALGORITHM, "kid": ID}
   std::string Header() const;
-  // A token of the two JSON texts, signed.
+  // Returns a signed token of the two JSON texts.
   std::string Sign(std::string_view header, std::string_view claims) const;
   std::string Sign(std::string_view claims) const { return Sign(Header(), claims); }
-  // SubjectPublicKeyInfo in PEM: what a confused reader would take for the secret of HS256.
+  // SubjectPublicKeyInfo in PEM. A vulnerable verifier would use it as the HS256 secret.
   std::string Pem() const;
 
  private:
@@ -34,7 +34,7 @@ class TokenAuthority {
   std::shared_ptr<EVP_PKEY> key_;
 };
 
-// A token whose signature is an HMAC with SHA-256 by `secret`.
+// Returns a token signed by HMAC-SHA-256 with `secret`.
 std::string SignByHmac(std::string_view header, std::string_view claims, std::string_view secret);
 
 std::string EncodeBase64Url(std::string_view bytes);

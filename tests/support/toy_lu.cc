@@ -8,7 +8,7 @@
 namespace crout::testing {
 namespace {
 
-// The row, from k on, of the largest entry of column k.
+// Returns the row, at or below k, of the largest entry of column k.
 int64_t PivotRow(const MatrixView<double>& a, int64_t k) {
   const double* column = &a(0, k);
   return std::max_element(column + k, column + a.rows,

@@ -1,4 +1,4 @@
-// A method that only a test registers: what a device needs to offer one more.
+// A small LU method that only tests register. It shows what a method must implement.
 #ifndef CROUT_TESTS_SUPPORT_TOY_LU_H_
 #define CROUT_TESTS_SUPPORT_TOY_LU_H_
 
@@ -6,9 +6,9 @@
 
 namespace crout::testing {
 
-// Gaussian elimination with partial pivoting by the textbook, in host memory and float64 alone. It
-// predicts no time at all, so that "auto" prefers it, and reports itself as an iterative method
-// whose only section took one sweep.
+// Textbook Gaussian elimination with partial pivoting, in host memory and float64 only. It predicts
+// zero seconds, so that "auto" prefers it. It reports itself as an iterative method with one
+// section of one sweep.
 class ToyLu final : public LuAlgorithm {
  public:
   explicit ToyLu(std::string_view name)
@@ -18,7 +18,7 @@ class ToyLu final : public LuAlgorithm {
                 .iterative = true} {}
 
   const MethodTraits& traits() const override { return traits_; }
-  // The number of interchanges.
+  // The workspace stores the number of interchanges.
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, const LuParameters&) const override {
     return sizeof(int64_t);
   }

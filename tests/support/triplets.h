@@ -1,4 +1,4 @@
-// An operand that is not dense: the smallest implementation of the interface, on the host device.
+// A sparse operand: the smallest implementation of Operand, on the host device.
 #ifndef CROUT_TESTS_SUPPORT_TRIPLETS_H_
 #define CROUT_TESTS_SUPPORT_TRIPLETS_H_
 
@@ -11,7 +11,7 @@
 
 namespace crout::testing {
 
-// A matrix of few entries, each in its own place, multiplied one by one. Used by one thread at a
+// A matrix of few entries at distinct positions, multiplied entry by entry. Used by one thread at a
 // time.
 class Triplets final : public Operand {
  public:
@@ -24,7 +24,7 @@ class Triplets final : public Operand {
   Triplets(int64_t n, std::vector<Entry> entries) : n_(n), entries_(std::move(entries)) {}
 
   HostMatrix Dense() const;
-  // Calls of WideRangeResidual.
+  // Number of calls of WideRangeResidual.
   int wide_residuals() const { return wide_residuals_; }
 
   int64_t order() const override { return n_; }
@@ -40,11 +40,11 @@ class Triplets final : public Operand {
                                    double* col) const override;
 
  private:
-  // visit(i, j, v) for the entries of op(A).
+  // Calls visit(i, j, v) for the entries of op(A).
   template <class Visit>
   void ForEach(Op op, Visit visit) const;
   long double WideNormInf(Op op) const;
-  // Fills the scales of the rows of op(A) diag(across).
+  // Computes the scales of the rows of op(A) diag(across).
   void Equilibrate(Op op, const double* across, double* scales) const;
 
   const int64_t n_;

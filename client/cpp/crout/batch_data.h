@@ -1,4 +1,4 @@
-// What goes to a server and comes back from it where many matrices go at once.
+// Matrices of a batch: the data that a client sends and receives.
 #ifndef CROUT_CROUT_BATCH_DATA_H_
 #define CROUT_CROUT_BATCH_DATA_H_
 
@@ -20,19 +20,19 @@ namespace crout::client {
 
 class ChunkReader;
 
-// Matrices of one type and of any sizes, empty and rectangular ones among them: those of a batch,
-// or right-hand sides for members of one. Refers to the caller's memory, which must stay as it is
-// until the call that was given the source returns; it is sent without a copy of the whole. What
-// cannot be sent the call tells: INVALID_ARGUMENT, with the matrix's index.
+// Matrices of one type and of any sizes, including empty and rectangular ones: a batch, or
+// right-hand sides for members of one. Refers to the caller's memory, which must stay valid and
+// unchanged until the call with this source returns. The data are sent without a full copy. Invalid
+// matrices are reported by the call: INVALID_ARGUMENT, with the matrix's index.
 class BatchSource {
  public:
-  // Of this type, where no matrix says so: an empty batch is one too.
+  // `dtype` applies if no matrix is added, as for an empty batch.
   explicit BatchSource(v1::Dtype dtype = v1::DTYPE_FLOAT64) : dtype_(dtype) {}
 
-  // One more matrix, by columns; column j starts at values + j * stride, or at values + j * rows
-  // without a stride. It is member size() of a batch, and of right-hand sides that for member
-  // size(). INVALID_ARGUMENT from the call for a negative size, a stride shorter than a column, a
-  // null pointer to a matrix that is not empty, and a type that another matrix has not.
+  // Adds a column-major matrix. Column j starts at values + j * stride; the default stride is
+  // `rows`. The matrix becomes member size() of a batch, or the right-hand side for member size().
+  // The call returns INVALID_ARGUMENT for a negative size, a stride shorter than a column, a null
+  // pointer to a matrix that is not empty, and a type that differs from that of another matrix.
   void Add(const double* values, int64_t rows, int64_t cols, std::optional<int64_t> stride = {});
   void Add(const float* values, int64_t rows, int64_t cols, std::optional<int64_t> stride = {});
   void Add(const std::complex<double>* values, int64_t rows, int64_t cols,
@@ -40,8 +40,8 @@ class BatchSource {
   void Add(const std::complex<float>* values, int64_t rows, int64_t cols,
            std::optional<int64_t> stride = {});
 
-  // The same for that member, counted from 0, of right-hand sides: in any order, each member once,
-  // else INVALID_ARGUMENT from the call. T: as above.
+  // Adds a right-hand side for `member`, 0-based, as Add() does. Any order; a member that occurs
+  // twice is INVALID_ARGUMENT from the call. T: one of the types of Add().
   template <class T>
   void AddFor(int64_t member, const T* values, int64_t rows, int64_t cols,
               std::optional<int64_t> stride = {}) {
@@ -52,7 +52,7 @@ class BatchSource {
   int64_t size() const { return static_cast<int64_t>(items_.size()); }
   v1::Dtype dtype() const { return dtype_; }
 
-  // What is declared of it as a batch. INVALID_ARGUMENT as the call.
+  // The batch's declaration for a header. INVALID_ARGUMENT as from the call.
   absl::StatusOr<v1::BatchSpec> Spec() const;
 
  private:
@@ -68,11 +68,12 @@ class BatchSource {
 
   void AddItem(v1::Dtype dtype, const void* values, int64_t rows, int64_t cols,
                std::optional<int64_t> stride);
-  // Their indices by ascending member. INVALID_ARGUMENT as AddFor.
+  // Indices of the matrices in ascending order of their members. INVALID_ARGUMENT as for AddFor.
   absl::StatusOr<std::vector<size_t>> Order() const;
-  // From the first to the end of the last, in this order.
+  // Bytes from the first matrix to the end of the last, in this order.
   int64_t ValueBytes(const std::vector<size_t>& order) const;
-  // A pass over the bytes: of a batch, or of right-hand sides, in ascending order of their members.
+  // Starts a pass over the bytes of the batch or, with `sides`, of right-hand sides in ascending
+  // order of their members.
   absl::StatusOr<std::unique_ptr<ChunkReader>> Open(bool sides) const;
 
   v1::Dtype dtype_;
@@ -80,15 +81,15 @@ class BatchSource {
   std::vector<Item> items_;
 };
 
-// Matrices that came back, each by columns without gaps, in memory of their own.
+// Received matrices, each column-major without gaps, in memory that the object owns.
 class BatchMatrices {
  public:
   int64_t size() const { return static_cast<int64_t>(places_.size()); }
   v1::Dtype dtype() const { return dtype_; }
-  // Of matrix k, 0 <= k < size().
+  // Rows of matrix k, 0 <= k < size().
   int64_t rows(int64_t k) const { return places_[static_cast<size_t>(k)].rows; }
   int64_t cols(int64_t k) const { return places_[static_cast<size_t>(k)].cols; }
-  // Its rows(k) * cols(k) elements. T: of dtype().
+  // The rows(k) * cols(k) elements of matrix k. T: the type dtype().
   template <class T>
   absl::Span<const T> values(int64_t k) const {
     const Place& place = places_[static_cast<size_t>(k)];
@@ -109,41 +110,41 @@ class BatchMatrices {
   std::vector<std::byte> bytes_;
 };
 
-// A member's size.
+// Size of a member.
 struct BatchShape {
   int64_t rows = 0;
   int64_t cols = 0;
 };
 
-// What is told of a batch's members, each array with as many numbers as there are members.
+// Figures of the members of a batch; each array has one value a member.
 struct BatchFigures {
-  // LAPACK's: 0, or the 1-based index of the first pivot that is exactly zero.
+  // LAPACK's info: 0, or the 1-based index of the first pivot that is exactly zero.
   std::vector<int32_t> info;
-  // As v1::Factor has them of one matrix; +Infinity where L or U holds an Infinity or NaN.
+  // Figures as in v1::Factor; +Infinity if L or U holds an Infinity or NaN.
   std::vector<double> pivot_growth;
   std::vector<double> quality;
 };
 
 struct FactoredBatch {
-  v1::Factor factor;  // of all: the worst growth and quality, and factor.batch()
+  v1::Factor factor;  // summary of all members: largest growth and quality, and factor.batch()
   BatchFigures figures;
 };
 
-// What came of right-hand sides, in the order in which they were added.
+// Solutions, in the order in which the right-hand sides were added.
 struct BatchSolution {
   v1::SolveBatchResult result;
   BatchMatrices x;  // NaN where the member is singular
-  // A plain number, as SolveResult has it; NaN where it was not verified.
+  // Backward error as in SolveResult; NaN if it was not verified.
   std::vector<double> backward_error;
-  std::vector<int32_t> info;  // of the members that were solved with
+  std::vector<int32_t> info;  // of each system's member
 };
 
 struct BatchDownload {
   v1::Factor factor;  // the version that was sent
-  // Of the members that were asked for: L strictly below the diagonal, with the unit diagonal, and
-  // U above and on it.
+  // The requested members: L strictly below the diagonal (unit diagonal not stored), U on and above
+  // it.
   BatchMatrices lu;
-  // Of matrix k of these, min(rows, cols) row interchanges as LAPACK has them: row i, from 1, was
+  // The min(rows, cols) row interchanges of matrix k, in LAPACK's form: row i, 1-based, was
   // interchanged with row ipiv(k)[i - 1].
   absl::Span<const int32_t> ipiv(int64_t k) const {
     const auto begin = static_cast<size_t>(first_interchange[static_cast<size_t>(k)]);
@@ -151,8 +152,8 @@ struct BatchDownload {
     return absl::MakeConstSpan(interchanges).subspan(begin, end - begin);
   }
 
-  std::vector<int32_t> interchanges;       // of all, one after the other
-  std::vector<int64_t> first_interchange;  // where those of each begin, and those of all end
+  std::vector<int32_t> interchanges;       // of all members, concatenated
+  std::vector<int64_t> first_interchange;  // where each member's interchanges begin; then the total
 };
 
 }  // namespace crout::client

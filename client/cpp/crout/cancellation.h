@@ -1,4 +1,4 @@
-// A way to cancel calls from another thread.
+// Cancels calls from another thread.
 #ifndef CROUT_CROUT_CANCELLATION_H_
 #define CROUT_CROUT_CANCELLATION_H_
 
@@ -14,7 +14,7 @@ class ClientContext;
 
 namespace crout::client {
 
-// Cancels every call that was given it in its CallOptions, present and future. Such calls end with
+// Cancels every present and future call that has it in its CallOptions. Such calls end with
 // CANCELLED. Thread-safe; must outlive the calls. (absl::Mutex, not crout::Mutex of kernels/: the
 // client does not depend on the kernels, and no TSan run covers code above gRPC.)
 class Cancellation {
@@ -26,7 +26,7 @@ class Cancellation {
   void Cancel();
   bool cancelled() const;
 
-  // Sleeps for `duration`, or until cancelled: then returns true.
+  // Sleeps for `duration` or until cancelled. Returns whether it was cancelled.
   bool WaitFor(absl::Duration duration) const;
 
  private:

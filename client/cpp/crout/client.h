@@ -1,17 +1,16 @@
 // The C++ client of a Crout daemon.
 //
-// crout/factor.h has a factor as an object, which most programs want, crout/batch.h those of many
-// matrices at once, and crout/series.h systems that change from step to step (SolveSeries); this is
-// every other call of the contract.
-// client/examples has programs.
+// Most programs use the object interfaces: crout/factor.h (one factor), crout/batch.h (the factors
+// of a batch) and crout/series.h (systems that change from step to step, SolveSeries). Client has
+// all other calls of the contract. client/examples has programs.
 //
-// Errors are those that proto/crout/v1 states, with the server's details (status.h); besides,
-// UNAVAILABLE without details where no server answers, and INVALID_ARGUMENT or a status of errno
-// for sources and sinks that cannot be used, and for texts that are not UTF-8. No pointer may be
-// null: INVALID_ARGUMENT. Payloads are sent straight from the caller's memory.
+// Errors. Calls return the errors that proto/crout/v1 states, with the server's details (status.h).
+// Additional errors: UNAVAILABLE without details if no server answers; INVALID_ARGUMENT or a status
+// of errno for unusable sources and sinks; INVALID_ARGUMENT for null pointers and for texts that
+// are not UTF-8. Payloads are sent directly from the caller's memory.
 //
-// Thread safety: a Client may be used by any number of threads at once; calls share its one
-// connection. Streaming calls work on the calling thread; callbacks come on it too.
+// Thread safety: a Client may be used by any number of threads at once; all calls share its one
+// connection. Streaming calls run on the calling thread, and so do their callbacks.
 #ifndef CROUT_CROUT_CLIENT_H_
 #define CROUT_CROUT_CLIENT_H_
 
@@ -49,127 +48,128 @@ struct StreamRequest;
 
 class Client {
  public:
-  // INVALID_ARGUMENT for options that make no sense. Connects when the first call is made, and
-  // again after a loss; each Client has a connection of its own.
+  // INVALID_ARGUMENT for invalid options. Connects at the first call, and again after a lost
+  // connection. Each Client has its own connection.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(ClientOptions options);
 
   ~Client();
   Client(const Client&) = delete;  // Calls in progress refer to it.
   Client& operator=(const Client&) = delete;
 
-  // Factors a square matrix; the handle is in the result, and info > 0 there says that the matrix
-  // is singular. Tried again where the server refused it before any effect, and, with a request_id
-  // in `cache`, when the connection was lost.
+  // Factors a square matrix. The result has the handle; info > 0 there means that the matrix is
+  // singular. Retried if the server refused it before any effect and, with a request_id in `cache`,
+  // after a lost connection.
   absl::StatusOr<v1::Factor> Factorize(const MatrixSource& matrix,
                                        const v1::FactorizeOptions& options,
                                        const v1::CacheOptions& cache, const CallOptions& call = {});
 
-  // Replaces the factor behind `handle`; where the matrix is singular that is FAILED_PRECONDITION
-  // (SINGULAR_MATRIX) and the old one stays, unless `header` says otherwise. Never tried again
-  // after a lost connection: it may have happened.
+  // Replaces the factor of `handle`. A singular matrix is FAILED_PRECONDITION (SINGULAR_MATRIX) and
+  // the old factor stays, unless `header` allows it. Never retried after a lost connection, because
+  // the server may already have replaced the factor.
   absl::StatusOr<v1::Factor> Refactorize(const std::string& handle, const MatrixSource& matrix,
                                          const v1::FactorizeOptions& options,
                                          const CallOptions& call = {});
-  // `header` gives all but the matrix, which is filled in here.
+  // `header` gives everything but the matrix.
   absl::StatusOr<v1::Factor> Refactorize(const MatrixSource& matrix, v1::RefactorizeHeader header,
                                          const CallOptions& call = {});
 
-  // Solves op(A) X = B; X goes to `x`, in the type and layout of `rhs` (column-major for Matrix
-  // Market).
+  // Solves op(A) X = B. X goes to `x`, in the type and layout of `rhs` (Matrix Market:
+  // column-major).
   absl::StatusOr<v1::SolveResult> Solve(const std::string& handle, const MatrixSource& rhs,
                                         const v1::SolveOptions& options, MatrixSink* x,
                                         const CallOptions& call = {});
 
-  // Both in one call. `header` gives the options; its matrix and rhs are filled in here. `factor`
-  // is set as soon as it is known, also when the call then fails because the matrix is singular.
+  // Factors and solves in one call. `header` gives the options; its matrix and rhs are set here.
+  // `factor` is set as soon as it arrives, even if the call then fails because the matrix is
+  // singular.
   absl::StatusOr<v1::SolveResult> FactorizeAndSolve(const MatrixSource& matrix,
                                                     const MatrixSource& rhs,
                                                     v1::FactorizeAndSolveHeader header,
                                                     v1::Factor* factor, MatrixSink* x,
                                                     const CallOptions& call = {});
 
-  // The Schur complement S = A22 - A21 A11^-1 A12 of the leading block A11, whose order, and all
-  // else but the matrix, `header` gives; S goes to `s`, in the type and layout of `matrix` as X in
-  // Solve. `factor` is that of A11, and is set also when the call then fails because A11 is
-  // singular.
+  // Computes the Schur complement S = A22 - A21 A11^-1 A12 of the leading block A11. `header` gives
+  // the order of A11 and everything else but the matrix. S goes to `s`, in the type and layout of
+  // `matrix` as X in Solve. `factor` is the factor of A11; it is set even if the call then fails
+  // because A11 is singular.
   absl::StatusOr<v1::ComplementResult> ComputeSchurComplement(
       const MatrixSource& matrix, v1::ComputeSchurComplementHeader header, v1::Factor* factor,
       MatrixSink* s, const CallOptions& call = {});
 
-  // The reduced row echelon form of a matrix of any shape, with its rank and pivot columns.
-  // `header` gives all but the matrix; the form goes to `r`, in the type and layout of `matrix` as
-  // X in Solve.
+  // Computes the reduced row echelon form of a matrix of any shape, with its rank and pivot
+  // columns. `header` gives everything but the matrix. The form goes to `r`, in the type and layout
+  // of `matrix` as X in Solve.
   absl::StatusOr<v1::EchelonFormResult> ReduceToEchelonForm(const MatrixSource& matrix,
                                                             v1::ReduceToEchelonFormHeader header,
                                                             MatrixSink* r,
                                                             const CallOptions& call = {});
 
   // Downloads the factors: L and U packed in one n x n matrix go to `lu`. `header` is set before
-  // `lu` gets its first call.
+  // the first call of a method of `lu`.
   absl::Status GetFactors(const v1::GetFactorsRequest& request, v1::GetFactorsHeader* header,
                           MatrixSink* lu, const CallOptions& call = {});
 
-  // The same of a sparse factor by MULTIFRONTAL, in memory. FAILED_PRECONDITION for others.
+  // Downloads a sparse factor by MULTIFRONTAL into memory. FAILED_PRECONDITION for other factors.
   absl::StatusOr<SparseFactors> GetSparseFactors(const std::string& handle,
                                                  const CallOptions& call = {});
 
-  // Factors many matrices of different sizes at once; the handle is in the result. `header` gives
-  // all but the batch, which is filled in here; with a handle there the batch takes the place of
-  // that one. Tried again as Factorize.
+  // Factors a batch of matrices of different sizes. The result has the handle. `header` gives
+  // everything but the batch; with a handle there, the new batch replaces that one. Retried as
+  // Factorize.
   absl::StatusOr<FactoredBatch> FactorizeBatch(const BatchSource& matrices,
                                                v1::FactorizeBatchHeader header,
                                                const CallOptions& call = {});
 
   // Solves op(A_i) X_i = B_i with members of a batch. `header` gives the handle, the operation and
-  // whether to verify; the rest is filled in here.
+  // whether to verify; the rest is set here.
   absl::StatusOr<BatchSolution> SolveBatch(const BatchSource& sides, v1::SolveBatchHeader header,
                                            const CallOptions& call = {});
 
-  // Both in one call. `header` gives what the two do; `factored` is set where the call succeeds,
-  // with an empty handle where `header` has no cache.
+  // Factors a batch and solves in one call. `header` gives the choices for both. `factored` is set
+  // if the call succeeds; its handle is empty if `header` has no cache.
   absl::StatusOr<BatchSolution> FactorizeAndSolveBatch(const BatchSource& matrices,
                                                        const BatchSource& sides,
                                                        v1::FactorizeAndSolveBatchHeader header,
                                                        FactoredBatch* factored,
                                                        const CallOptions& call = {});
 
-  // Downloads the factors of a range of a batch's members, into memory.
+  // Downloads the factors of a range of members into memory.
   absl::StatusOr<BatchDownload> GetBatchFactors(const v1::GetBatchFactorsRequest& request,
                                                 const CallOptions& call = {});
 
-  // The rows and columns of a batch's members, in their order. Errors as GetBatchFactors, of which
-  // it reads the sizes alone, and then ends the call.
+  // Returns the rows and columns of a batch's members. Reads only the sizes of a GetBatchFactors
+  // reply, then ends the call; errors as GetBatchFactors.
   absl::StatusOr<std::vector<BatchShape>> GetBatchShapes(const std::string& handle,
                                                          const CallOptions& call = {});
 
-  // One page, as the request says.
+  // Returns one page.
   absl::StatusOr<v1::ListFactorsResponse> ListPage(const v1::ListFactorsRequest& request,
                                                    const CallOptions& call = {});
-  // Every factor, newest first, page by page; `name` empty for all. Ends when `visit` returns
-  // false.
+  // Visits all factors, newest first, page by page. An empty `name` selects all. Stops when `visit`
+  // returns false.
   absl::Status List(const std::string& name, absl::FunctionRef<bool(const v1::Factor&)> visit,
                     const CallOptions& call = {});
 
   absl::StatusOr<v1::Factor> Describe(const std::string& handle, const CallOptions& call = {});
-  // What an iterative method did, section by section: every page, put together.
+  // Returns the record of an iterative method, section by section; concatenates all pages.
   absl::StatusOr<v1::GetIterationsResponse> Iterations(const std::string& handle,
                                                        const CallOptions& call = {});
-  // Zero for the server's default lease. Returns when the lease now ends.
+  // Renews a lease and returns its new end. A `lease` of zero selects the server's default.
   absl::StatusOr<absl::Time> Renew(const std::string& handle, absl::Duration lease,
                                    const CallOptions& call = {});
-  // Not tried again after a lost connection: the second answer would be NOT_FOUND.
+  // Releases a factor. Not retried after a lost connection: the second answer would be NOT_FOUND.
   absl::Status Release(const std::string& handle, const CallOptions& call = {});
   absl::StatusOr<v1::EstimateFactorizeResponse> Estimate(
       const v1::EstimateFactorizeRequest& request, const CallOptions& call = {});
   absl::StatusOr<v1::GetServerInfoResponse> ServerInfo(const CallOptions& call = {});
 
  private:
-  friend class HeldFactor;     // whose lease is kept here
-  friend class crout::Series;  // whose stream runs over this connection
+  friend class HeldFactor;     // its lease is kept here
+  friend class crout::Series;  // its stream runs over this connection
 
   Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel);
 
-  // Runs `attempt` with a fresh context each time, under the call's deadline.
+  // Runs `attempt` with a new context each time, until the call's deadline.
   absl::Status RunWithRetries(RetryClass retry_class, const CallOptions& call,
                               absl::FunctionRef<absl::Status(CallScope*)> attempt);
 
@@ -187,10 +187,10 @@ class Client {
                                       RetryClass retry_class, v1::Factor* factor, MatrixSink* x,
                                       const CallOptions& call);
 
-  // What SolveBatch answers with, put in the order of `sides`, which went in `order`.
+  // Rearranges the reply of SolveBatch, sent in `order`, into the order of `sides`.
   static BatchSolution SolutionIn(const BatchSource& sides, const std::vector<size_t>& order,
                                   std::vector<std::byte> bytes);
-  // What GetBatchFactors answers with. INTERNAL where the bytes are not what `spec` says.
+  // Reads the reply of GetBatchFactors. INTERNAL if the bytes disagree with `spec`.
   static absl::Status ReadDownload(const v1::BatchSpec& spec, std::vector<std::byte> bytes,
                                    BatchDownload* download);
 

@@ -1,4 +1,4 @@
-// Eigen's dense matrices as what calls send and fill. Header only; needs Eigen 3.3 or newer, which
+// Eigen's dense matrices as sources and sinks of calls. Header only. Needs Eigen 3.3 or newer;
 // crout/client.h does not.
 //
 //   auto client = crout::client::Client::Connect({.server = "127.0.0.1:50051"});
@@ -23,7 +23,8 @@
 namespace crout {
 namespace internal {
 
-// Matrices, maps, and blocks of them: what lies in memory with one stride between columns (rows).
+// Matches matrices, maps, and blocks of them: data in memory with one stride between columns
+// (rows).
 template <class Derived>
 constexpr void RequireDense() {
   using Scalar = typename Derived::Scalar;
@@ -40,7 +41,7 @@ v1::Layout LayoutOf() {
   return Derived::IsRowMajor ? v1::LAYOUT_ROW_MAJOR : v1::LAYOUT_COLUMN_MAJOR;
 }
 
-// What lies between the starts of two columns (rows).
+// Distance between the starts of two columns (rows).
 template <class Derived>
 int64_t StrideOf(const Derived& matrix) {
   return Derived::IsVectorAtCompileTime ? matrix.size() : matrix.outerStride();
@@ -48,9 +49,8 @@ int64_t StrideOf(const Derived& matrix) {
 
 }  // namespace internal
 
-// Refers to the memory of `matrix`: a matrix, map or block, of either storage order. Every call
-// ends with INVALID_ARGUMENT where elements of a column (row) do not lie side by side (an inner
-// stride).
+// Refers to the memory of `matrix`: a matrix, map or block, of either storage order. Calls return
+// INVALID_ARGUMENT if the elements of a column (row) are not contiguous (an inner stride).
 template <class Derived>
 client::MatrixSource ToSource(const Eigen::DenseBase<Derived>& matrix) {
   internal::RequireDense<Derived>();
@@ -62,12 +62,13 @@ client::MatrixSource ToSource(const Eigen::DenseBase<Derived>& matrix) {
   return client::MatrixSource::Strided(m.data(), m.rows(), m.cols(), internal::StrideOf(m),
                                        internal::LayoutOf<Derived>());
 }
-// Would refer to memory that is gone when it is sent.
+// Deleted: the source would refer to the memory of a temporary.
 template <class Derived>
 client::MatrixSource ToSource(Eigen::PlainObjectBase<Derived>&& matrix) = delete;
 
-// Fills `matrix`, which has the shape and storage order of the right-hand side. An Eigen vector is
-// a matrix of one column. INVALID_ARGUMENT from the call for another shape and for an inner stride.
+// Fills `matrix`, which must have the shape and storage order of the right-hand side. An Eigen
+// vector is a matrix with one column. The call returns INVALID_ARGUMENT for another shape and for
+// an inner stride.
 template <class Derived>
 client::StridedSink ToSink(Eigen::DenseBase<Derived>& matrix) {
   internal::RequireDense<Derived>();

@@ -1,4 +1,5 @@
-// A cached factor as an object: renewed while it lives, released at its end.
+// A cached factor as an object: its lease is renewed while it lives, and the factor is released
+// when it is destroyed.
 //
 //   using namespace crout::client;
 //   auto client = Client::Connect({.server = "127.0.0.1:50051"});
@@ -10,8 +11,7 @@
 //
 // Errors are those of crout/client.h.
 //
-// Thread safety: const members may be called by any number of threads at once; all others need the
-// object to themselves.
+// Thread safety: const members may be called concurrently; all others require exclusive access.
 #ifndef CROUT_CROUT_FACTOR_H_
 #define CROUT_CROUT_FACTOR_H_
 
@@ -30,15 +30,15 @@
 
 namespace crout {
 
-// Move-only. While it lives, the client's one background thread renews the lease after half of its
-// length. A renewal that failed is tried again in the background, and is never silent: the next use
-// of the factor first renews on its own thread, and returns the renewal's error if that fails too.
-// NOT_FOUND is final: the server has no such factor (any more).
+// Move-only. A background thread of the client renews the lease after half of its length. A failed
+// renewal is retried in the background and is never silent: the next use of the factor first renews
+// on the calling thread, and returns the error if this fails too. NOT_FOUND is final: the server
+// has no such factor.
 class Factor {
  public:
-  // Client::Factorize. A singular matrix is a factor too: description().info() > 0. `client` is
-  // kept alive as long as the factor. INVALID_ARGUMENT for a request_id without a lease: a factor
-  // that is there already does not tell how long its lease is.
+  // Factors a matrix; see Client::Factorize. A singular matrix has a factor too:
+  // description().info() > 0. The factor keeps `client` alive. INVALID_ARGUMENT for a request_id
+  // without a lease, because an existing factor does not report the length of its lease.
   static absl::StatusOr<Factor> Factorize(std::shared_ptr<client::Client> client,
                                           const client::MatrixSource& matrix,
                                           const v1::FactorizeOptions& options = {},
@@ -47,46 +47,48 @@ class Factor {
 
   Factor(Factor&&) noexcept = default;
   Factor& operator=(Factor&& other) noexcept;  // Releases what was held.
-  // Release(), for at most five seconds. Where the server does not answer, the lease ends it.
+  // Calls Release() with a limit of five seconds. If the server does not answer, the factor lives
+  // until its lease ends.
   ~Factor();
 
-  // As of the last factorization. Empty after Release.
+  // Description at the last factorization. Empty after Release.
   const v1::Factor& description() const { return description_; }
   const std::string& handle() const { return description_.handle(); }
 
-  // How the last renewal ended; OK before the first.
+  // Status of the last renewal; OK before the first.
   absl::Status lease_status() const;
 
-  // Client::Solve.
+  // Solves op(A) X = B; see Client::Solve.
   absl::StatusOr<v1::SolveResult> Solve(const client::MatrixSource& rhs,
                                         const v1::SolveOptions& options, client::MatrixSink* x,
                                         const client::CallOptions& call = {}) const;
 
-  // The same on a thread of its own, on which `x` and call.on_progress are called too. The memory
-  // of `rhs`, `x` and call.cancellation must stay until the future is ready. The future's
-  // destructor waits for that: end a solve early by call.cancellation. The factor may be moved
-  // meanwhile; one that is released meanwhile may end the solve with NOT_FOUND. RESOURCE_EXHAUSTED
-  // where no thread can be started.
+  // Solves on a separate thread, which also calls `x` and call.on_progress. The memory of `rhs`,
+  // `x` and call.cancellation must stay valid until the future is ready. The future's destructor
+  // waits for the solve; use call.cancellation to end it early. The factor may be moved meanwhile.
+  // Releasing it meanwhile may end the solve with NOT_FOUND. RESOURCE_EXHAUSTED if no thread can be
+  // started.
   std::future<absl::StatusOr<v1::SolveResult>> SolveAsync(
       const client::MatrixSource& rhs, const v1::SolveOptions& options, client::MatrixSink* x,
       const client::CallOptions& call = {}) const;
 
-  // Client::Refactorize: on success description() is the new version's, else all stays.
+  // Replaces the factor; see Client::Refactorize. On success description() describes the new
+  // version; on failure nothing changes.
   absl::Status Refactorize(const client::MatrixSource& matrix,
                            const v1::FactorizeOptions& options = {},
                            const client::CallOptions& call = {});
 
-  // Client::Describe: as of now.
+  // Current description; see Client::Describe.
   absl::StatusOr<v1::Factor> Describe(const client::CallOptions& call = {}) const;
 
-  // Ends the renewals and drops the factor on the server. Whatever the status, the object is then
-  // as if moved from: every use is FAILED_PRECONDITION.
+  // Stops the renewals and drops the factor on the server. Whatever the status, the object is then
+  // in the moved-from state: every use is FAILED_PRECONDITION.
   absl::Status Release(const client::CallOptions& call = {});
 
  private:
   Factor(std::shared_ptr<const client::HeldFactor> hold, v1::Factor description);
 
-  // With a `hold` that a solve in the background shares; null after Release.
+  // Solves with `hold`, which may be shared with a solve in the background; null after Release.
   static absl::StatusOr<v1::SolveResult> SolveWith(const client::HeldFactor* hold,
                                                    const client::MatrixSource& rhs,
                                                    const v1::SolveOptions& options,

@@ -1,4 +1,4 @@
-// How the next matrix of a series follows from the last one, where that is less to send.
+// Changes of a matrix in a series, for steps that need not send the whole matrix.
 #ifndef CROUT_CROUT_MATRIX_CHANGE_H_
 #define CROUT_CROUT_MATRIX_CHANGE_H_
 
@@ -12,34 +12,36 @@
 
 namespace crout::client {
 
-// Of a dense matrix; the server refuses all but Values for one that it keeps sparse. Holds a copy
-// of what it was made of. T: double, float, std::complex<double> or std::complex<float>, the type
-// of the matrix: of another one the server reads nonsense, or finds too few bytes.
+// A change of the previous matrix. The server accepts only Values for a sparse matrix. Holds a copy
+// of its data. T: double, float, std::complex<double> or std::complex<float>, the type of the
+// matrix. With another type the server misreads the bytes, or finds too few.
 class MatrixChange {
  public:
-  // Entry (rows[k], cols[k]), from 0, becomes values[k]; each entry at most once. INVALID_ARGUMENT
-  // from the call for spans of different lengths.
+  // Entry (rows[k], cols[k]), 0-based, becomes values[k]; each entry at most once. The call returns
+  // INVALID_ARGUMENT for spans of different lengths.
   template <class T>
   static MatrixChange Entries(absl::Span<const int32_t> rows, absl::Span<const int32_t> cols,
                               absl::Span<const T> values) {
     return OfEntries(rows, cols, AsBytes(values), values.size());
   }
 
-  // U V^T is added: both n x rank, U by columns and V by rows, that is V^T by columns.
-  // INVALID_ARGUMENT from the call for another number of values.
+  // Adds U V^T. Both are n x rank, U by columns and V by rows (V^T by columns). The call returns
+  // INVALID_ARGUMENT for another number of values.
   template <class T>
   static MatrixChange LowRank(absl::Span<const T> u, absl::Span<const T> v, int64_t n,
                               int64_t rank) {
     return OfLowRank(AsBytes(u), AsBytes(v), sizeof(T), n, rank);
   }
 
-  // The coordinate text or sparse matrix that came last in this series, with other values: one for
-  // each of its lines or entries, in their order. Duplicates are summed, and symmetry is expanded,
-  // as there. `entry_digest` is that of the matrix whose entries these are: the
-  // result.entry_digest() of the step that brought it, or one computed as the proto defines it.
-  // FAILED_PRECONDITION (PATTERN_MISMATCH) from the step where the last matrix has other entries.
-  // INVALID_ARGUMENT for another number of values, and where the series' stream has had no such
-  // matrix, or one of another kind since.
+  // New values for the last coordinate text or sparse matrix of this series: one for each of its
+  // lines or entries, in their order. Duplicates are summed and symmetry is expanded as in the
+  // original.
+  //
+  // `entry_digest` identifies the matrix to which the entries belong: result.entry_digest() of the
+  // step that sent it, or a digest computed as the proto defines it. The step returns
+  // FAILED_PRECONDITION (PATTERN_MISMATCH) if the last matrix has other entries, and
+  // INVALID_ARGUMENT for another number of values, or if the stream has sent no such matrix, or
+  // another kind of matrix since.
   template <class T>
   static MatrixChange Values(absl::Span<const T> values, absl::string_view entry_digest) {
     return OfValues(AsBytes(values), values.size(), entry_digest);
@@ -47,7 +49,7 @@ class MatrixChange {
 
   const v1::MatrixChange& spec() const { return spec_; }
   const absl::Status& status() const { return status_; }
-  // The bytes that travel; of no meaning as a matrix. Refers to this.
+  // The payload, which is not a matrix. Refers to this object.
   MatrixSource bytes() const;
 
  private:

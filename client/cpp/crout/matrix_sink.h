@@ -1,4 +1,4 @@
-// Where the matrices that a call returns are put.
+// Destinations of the matrices that calls return.
 #ifndef CROUT_CROUT_MATRIX_SINK_H_
 #define CROUT_CROUT_MATRIX_SINK_H_
 
@@ -20,16 +20,16 @@ class MatrixSink {
  public:
   virtual ~MatrixSink() = default;
 
-  // Before the data. Called again if the call is tried again: then start over.
+  // Called before the data. If the call is retried, it is called again; start over.
   virtual absl::Status Begin(const v1::DenseSpec& spec) = 0;
 
-  // The next bytes, in the order of the spec's layout. In all they are exactly
-  // rows * cols * element size when the call succeeds, never more.
+  // Receives the next bytes, in the order of the spec's layout. A successful call delivers exactly
+  // rows * cols * element size bytes; never more.
   virtual absl::Status Append(absl::Span<const std::byte> bytes) = 0;
 };
 
-// Into the caller's memory, which must have the size and type of the matrix that comes back, and,
-// where `rows` and `cols` are given, its shape: else INVALID_ARGUMENT. Its contents are undefined
+// Writes to the caller's memory. It must have the size and type of the returned matrix and, if
+// `rows` and `cols` are given, its shape; otherwise INVALID_ARGUMENT. The contents are undefined
 // unless the call succeeds.
 class SpanSink : public MatrixSink {
  public:
@@ -37,7 +37,7 @@ class SpanSink : public MatrixSink {
   explicit SpanSink(absl::Span<float> values);
   explicit SpanSink(absl::Span<std::complex<double>> values);
   explicit SpanSink(absl::Span<std::complex<float>> values);
-  // T: as above.
+  // T: one of the types of the other constructors.
   template <class T>
   SpanSink(absl::Span<T> values, int64_t rows, int64_t cols) : SpanSink(values) {
     shape_.emplace(rows, cols);
@@ -53,8 +53,9 @@ class SpanSink : public MatrixSink {
   absl::Span<std::byte> rest_;
 };
 
-// The same with a stride, as in MatrixSource::Strided: what lies between the columns (rows) stays
-// as it is. The matrix must have exactly this shape, layout and type: else INVALID_ARGUMENT.
+// Writes to the caller's memory with a stride, as in MatrixSource::Strided. Memory between the
+// columns (rows) is not changed. The matrix must have exactly this shape, layout and type;
+// otherwise INVALID_ARGUMENT.
 class StridedSink : public MatrixSink {
  public:
   StridedSink(double* values, int64_t rows, int64_t cols, int64_t stride,
@@ -79,14 +80,14 @@ class StridedSink : public MatrixSink {
   int64_t written_ = 0;  // bytes
 };
 
-// Into memory of its own, which grows as data arrives.
+// Writes to its own memory, which grows as data arrives.
 class BufferSink : public MatrixSink {
  public:
   absl::Status Begin(const v1::DenseSpec& spec) override;
   absl::Status Append(absl::Span<const std::byte> bytes) override;
 
   const v1::DenseSpec& spec() const { return spec_; }
-  // As T, which must be the spec's type.
+  // The elements as T, which must be the spec's type.
   template <class T>
   absl::Span<const T> values() const {
     return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
@@ -97,7 +98,7 @@ class BufferSink : public MatrixSink {
   std::vector<std::byte> bytes_;
 };
 
-// Bytes of one element; 0 for types that the contract does not have.
+// Bytes of one element; 0 for a type that is not in the contract.
 size_t ElementSize(v1::Dtype dtype);
 
 }  // namespace crout::client

@@ -1,4 +1,4 @@
-// Matrices to upload, wherever they are kept.
+// Sources of the matrices that calls send.
 #ifndef CROUT_CROUT_MATRIX_SOURCE_H_
 #define CROUT_CROUT_MATRIX_SOURCE_H_
 
@@ -18,7 +18,7 @@ namespace crout::client {
 
 class ChunkReader;
 
-// Columns or rows in memory with the same distance from each to the next, in bytes.
+// Columns or rows in memory at a constant distance in bytes.
 struct StridedVectors {
   const std::byte* begin = nullptr;
   int64_t count = 0;
@@ -26,12 +26,12 @@ struct StridedVectors {
   int64_t stride = 0;  // at least `length`
 };
 
-// What to upload: a description and where the bytes are. A small value; refers to the caller's
-// memory, which must stay as it is until the call that was given the source returns.
+// A description of a matrix and a reference to its bytes. A small value. The caller's memory must
+// stay valid and unchanged until the call with this source returns.
 class MatrixSource {
  public:
-  // rows * cols elements in the order of `layout`. INVALID_ARGUMENT from the call if `values` has
-  // another size.
+  // A dense matrix of rows * cols elements in the order of `layout`. The call returns
+  // INVALID_ARGUMENT if `values` has another size.
   static MatrixSource Dense(absl::Span<const double> values, int64_t rows, int64_t cols,
                             v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
   static MatrixSource Dense(absl::Span<const float> values, int64_t rows, int64_t cols,
@@ -41,10 +41,10 @@ class MatrixSource {
   static MatrixSource Dense(absl::Span<const std::complex<float>> values, int64_t rows,
                             int64_t cols, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
 
-  // The same with a stride, LAPACK's leading dimension: column j (row i, in row-major order) starts
-  // at values + j * stride. Sent without a copy of the whole. INVALID_ARGUMENT from the call if
-  // the stride is shorter than a column (row), `values` is null though the matrix is not empty, or
-  // there are more bytes than an int64_t counts.
+  // A dense matrix with a stride, LAPACK's leading dimension: column j (row-major: row i) starts at
+  // values + j * stride. Sent without a full copy. The call returns INVALID_ARGUMENT if the stride
+  // is shorter than a column (row), if `values` is null and the matrix is not empty, or if the
+  // bytes exceed an int64_t.
   static MatrixSource Strided(const double* values, int64_t rows, int64_t cols, int64_t stride,
                               v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
   static MatrixSource Strided(const float* values, int64_t rows, int64_t cols, int64_t stride,
@@ -54,11 +54,11 @@ class MatrixSource {
   static MatrixSource Strided(const std::complex<float>* values, int64_t rows, int64_t cols,
                               int64_t stride, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
 
-  // A sparse matrix of that shape, in binary; indices from 0, in any order, duplicates summed.
-  // Entry e is values[e], in row row_index[e] and column column_index[e]; of compressed rows those
-  // of row i are row_start[i] to row_start[i + 1] - 1, and what is behind the last row's is spare
-  // and not sent. T is one of the four element types. INVALID_ARGUMENT from the call where the
-  // spans' sizes do not agree, and from the server for an index beyond the shape.
+  // A sparse matrix in binary. Indices are 0-based, in any order; duplicates are summed. Entry e is
+  // values[e] in row row_index[e] and column column_index[e]. With compressed rows, the entries of
+  // row i are row_start[i] to row_start[i + 1] - 1; entries after the last row are not sent. T is
+  // one of the four element types. The call returns INVALID_ARGUMENT if the sizes of the spans
+  // disagree; the server returns it for an index outside the matrix.
   template <class T, class Index>
   static MatrixSource Coordinates(absl::Span<const T> values, absl::Span<const Index> row_index,
                                   absl::Span<const Index> column_index, int64_t rows,
@@ -74,39 +74,39 @@ class MatrixSource {
                        Elements(values), Elements(row_start), Elements(column_index), rows, cols);
   }
 
-  // The values alone of a matrix whose positions are those of the sparse matrix that a factor
-  // keeps: by columns, and within a column by rows, each position once, as compressed columns
-  // without duplicates have them. For Refactorize alone, and for factors of sparse methods; T is
-  // the type of the matrix before. `pattern_digest` is that of the factor whose positions these
-  // are, description().sparse().pattern_digest(), or one of the caller's own matrix, as
-  // factor.proto defines it. FAILED_PRECONDITION (PATTERN_MISMATCH) from the server where the
-  // handle's matrix has another pattern by then.
+  // New values for the sparse matrix of a factor; the positions stay. One value a position, ordered
+  // by column, and by row within a column, as in compressed columns without duplicates. Only for
+  // Refactorize, and only for factors of sparse methods. T is the type of the previous matrix.
+  //
+  // `pattern_digest` identifies the positions: description().sparse().pattern_digest() of the
+  // factor, or a digest of the caller's own matrix, as factor.proto defines it. The server returns
+  // FAILED_PRECONDITION (PATTERN_MISMATCH) if the handle's matrix has another pattern by then.
   template <class T>
   static MatrixSource SparseValues(absl::Span<const T> values, absl::string_view pattern_digest) {
     return SparseValueBytes(kDtypeOf<T>, Elements(values), pattern_digest);
   }
 
-  // Not a matrix: every call that is given it ends with `why`.
+  // A source without a matrix: every call that receives it returns `why`.
   static MatrixSource Invalid(absl::Status why);
 
-  // rows * cols ones, which take no memory. INVALID_ARGUMENT from the call if either is negative,
-  // they are more bytes than an int64_t counts, or `dtype` is unspecified or unknown.
+  // A matrix of rows * cols ones, which takes no memory. The call returns INVALID_ARGUMENT if a
+  // size is negative, if the bytes exceed an int64_t, or if `dtype` is unspecified or unknown.
   static MatrixSource Ones(int64_t rows, int64_t cols, v1::Dtype dtype = v1::DTYPE_FLOAT64);
 
-  // Matrix Market text, plain or gzip; `dtype` is the type that its values are kept in.
+  // Matrix Market text, plain or gzip. `dtype` is the type in which the server stores its values.
   static MatrixSource MatrixMarket(absl::string_view text, v1::Dtype dtype = v1::DTYPE_FLOAT64);
 
-  // The same from a file or a pipe, read in chunks while it is sent. A call that has read from a
-  // pipe is not tried again. NOT_FOUND or another status
-  // of errno from the call if it cannot be read.
+  // Matrix Market text from a file or pipe, read in chunks while it is sent. A call that has read
+  // from a pipe is not retried. The call returns NOT_FOUND or another status of errno if the file
+  // cannot be read.
   static MatrixSource MatrixMarketFile(std::string path, v1::Dtype dtype = v1::DTYPE_FLOAT64);
 
   const v1::MatrixSpec& spec() const { return spec_; }
 
-  // Whether Open() gives the same bytes each time: not so for a pipe.
+  // Whether Open() gives the same bytes each time. False for a pipe.
   bool repeatable() const;
 
-  // Starts a pass over the bytes; a file is read anew for each.
+  // Starts a pass over the bytes. Each pass opens a file again.
   absl::StatusOr<std::unique_ptr<ChunkReader>> Open() const;
 
  private:
@@ -137,10 +137,11 @@ class MatrixSource {
 
   v1::MatrixSpec spec_;
   absl::Status status_;
-  std::vector<absl::Span<const std::byte>> bytes_;  // one after the other
-  StridedVectors vectors_;                          // where they are apart: then bytes_ is unused
-  std::string path_;                                // not empty: a file, and bytes_ is unused
-  int64_t ones_ = -1;  // not negative: bytes of ones, and bytes_ is unused
+  std::vector<absl::Span<const std::byte>> bytes_;  // concatenated
+  // If the data are not contiguous; bytes_ is then unused.
+  StridedVectors vectors_;
+  std::string path_;   // if not empty: a file; bytes_ is then unused
+  int64_t ones_ = -1;  // if at least 0: number of bytes of ones; bytes_ is then unused
 };
 
 template <>

@@ -1,4 +1,4 @@
-// What a client and each of its calls can be told.
+// Options of a client and of its calls.
 #ifndef CROUT_CROUT_OPTIONS_H_
 #define CROUT_CROUT_OPTIONS_H_
 
@@ -16,83 +16,87 @@
 
 namespace crout::client {
 
-// How refused calls are tried again; retry.h says which. The server's delay, up to
-// `max_server_delay`, goes before the exponential one; both end where the call's deadline does.
+// Policy of retries; retry.h defines which calls are retried. The server's delay, at most
+// `max_server_delay`, takes precedence over the exponential one. Retries end at the call's
+// deadline.
 struct RetryPolicy {
-  int max_attempts = 4;  // 1: never try again
+  int max_attempts = 4;  // 1: no retries
   absl::Duration initial_backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(5);
   double multiplier = 2.0;
   absl::Duration max_server_delay = absl::Seconds(30);
 };
 
-// How to speak with a server that speaks TLS. Its certificate and its name are always checked.
-// Files are PEM, read when the client is made: INVALID_ARGUMENT for one that cannot be read or is
-// none, for a key that others can read, and for one of certificate and key without the other.
+// Options of TLS. The server's certificate and name are always verified. Files are PEM and are read
+// when the client is made. INVALID_ARGUMENT for a file that cannot be read or is not PEM, for a key
+// that others can read, and for a certificate without a key or a key without a certificate.
 struct TlsOptions {
-  // Whose signature the server's certificate has to have; empty: the system's authorities.
+  // Certificate authorities that may sign the server's certificate. Empty: those of the system.
   std::string ca_file = "";
-  // This client's, where the server wants one: its chain, and its key.
+  // Certificate chain and key of this client, if the server requires them.
   std::string cert_file = "";
   std::string key_file = "";
-  // The name that the server's certificate has to have; empty: the address's.
+  // Name that the server's certificate must have. Empty: the host of the address.
   std::string server_name = "";
 };
 
-// `server`: an address, as CheckAddress() says, or the name of a server in ServersFile(), as
-// FindServer() has it.
+// Options of a client.
 //
-// `token` and `token_file`: a bearer token, by which a server that asks knows who calls; at most
-// one of them. The file has nothing but the token; it is read when the client is made:
-// INVALID_ARGUMENT for one that cannot be read or is none, or that others can read. A token goes to
-// servers with TLS, on Unix sockets and on loopback alone: INVALID_ARGUMENT for another.
+// `server` is an address in a form that CheckAddress() accepts, or the name of a server in
+// ServersFile() (see FindServer()).
+//
+// `token` and `token_file` give a bearer token for a server that requires authentication; at most
+// one of them may be set. The file holds only the token and is read when the client is made.
+// INVALID_ARGUMENT for a file that cannot be read, holds no token, or can be read by others. A
+// token is sent only over TLS, Unix sockets and loopback; other servers are INVALID_ARGUMENT.
 struct ClientOptions {
   std::string server = "127.0.0.1:50051";
-  std::string tenant = "";  // as CheckTenant() says; empty for the server's default tenant
-  // Of calls that set none, retries included. Long enough for the largest matrices, so that it only
-  // ends what would hang for ever: callers who know better set their own. 0 or infinite: none.
+  std::string tenant = "";  // see CheckTenant(); empty for the server's default tenant
+  // Timeout of calls without their own, retries included. The default is long enough for the
+  // largest matrices and only ends calls that would otherwise hang. 0 or infinite: no timeout.
   absl::Duration timeout = absl::Hours(2);
-  // A call ends with UNAVAILABLE when the server has been silent for this long: no message, no
-  // answer to pings and no new connection. Queueing, uploads and computations are not silence.
-  // At least one millisecond.
+  // A call ends with UNAVAILABLE if the server sends nothing for this long: no message, no answer
+  // to pings and no new connection. Queueing, uploads and computations do not count as silence. At
+  // least one millisecond.
   absl::Duration silence = absl::Seconds(60);
   RetryPolicy retry = {};
-  std::optional<TlsOptions> tls = std::nullopt;  // unset: as it is, without encryption
+  std::optional<TlsOptions> tls = std::nullopt;  // unset: no encryption
   std::string token = "";
   std::string token_file = "";
 };
 
-// How far a streaming call is.
+// Progress of a streaming call.
 struct ProgressUpdate {
-  int64_t bytes_sent = 0;   // of the payload, handed to the transport
-  int64_t bytes_total = 0;  // -1: not known (a pipe)
-  // The server's last report: a phase that started, or how far a factorization is.
+  int64_t bytes_sent = 0;   // payload bytes passed to the transport
+  int64_t bytes_total = 0;  // -1: unknown (a pipe)
+  // Last report of the server: the start of a phase, or the progress of a factorization.
   std::optional<v1::Progress> phase;
 };
 
 struct CallOptions {
-  // Of the whole call, retries included; unset for the client's. 0 or infinite: none.
+  // Timeout of the whole call, retries included. Unset: the client's. 0 or infinite: none.
   std::optional<absl::Duration> timeout = std::nullopt;
   // Not owned; null for none.
   Cancellation* cancellation = nullptr;
-  // Called on the calling thread, after each message sent and for each report of the server.
+  // Called on the calling thread after each sent message and for each report of the server.
   std::function<void(const ProgressUpdate&)> on_progress = nullptr;
-  // W3C trace context to send along; empty for none.
+  // W3C trace context to send; empty for none.
   std::string traceparent = "";
 };
 
-// INVALID_ARGUMENT, with the form that is meant, unless `address` has one of these: "host:port"
-// with a port from 1 to 65535 and an IPv6 host in brackets; "unix:PATH" or "unix-abstract:NAME"; a
-// target of gRPC that starts with "dns:", "ipv4:" or "ipv6:", of which only gRPC knows whether it
-// is right.
+// Returns INVALID_ARGUMENT, with the expected form, unless `address` has one of these forms:
+// "host:port" with a port from 1 to 65535 and IPv6 hosts in brackets; "unix:PATH" or
+// "unix-abstract:NAME"; a gRPC target that starts with "dns:", "ipv4:" or "ipv6:", which only gRPC
+// checks.
 absl::Status CheckAddress(absl::string_view address);
 
-// The file of named servers: $CROUT_SERVERS, else crout/servers.toml below $XDG_CONFIG_HOME or
-// ~/.config; "" where the environment has none of these. It has sections of TOML, of which
-// `address` alone must be there; paths begin in the directory of the file, or with ~/:
+// Path of the file of named servers: $CROUT_SERVERS, otherwise crout/servers.toml in
+// $XDG_CONFIG_HOME or ~/.config; "" if the environment sets none of these. The file has TOML
+// sections, in which only `address` is required. Paths are relative to the file's directory, or
+// start with ~/:
 //   [lab]
 //   address = "solver.example.org:50051"
-//   tls = true                        # where none of the next four says so already
+//   tls = true                        # implied by any of the next four
 //   ca = "lab-ca.crt"
 //   cert = "alice.crt"
 //   key = "alice.key"
@@ -100,26 +104,26 @@ absl::Status CheckAddress(absl::string_view address);
 //   token_file = "alice.token"
 //   tenant = "alice"
 std::string ServersFile();
-// `options`, where their server is a name, with its address, and with what the file says of it and
-// they do not. INVALID_ARGUMENT, with what to write, for a name that the file has not, for a file
-// with a mistake anywhere, and for one that others can write.
+// Resolves a server name: returns `options` with the address of the server and, for fields that are
+// unset, the values of its section. INVALID_ARGUMENT, with the remedy, for an unknown name, for a
+// file with an error in any section, and for a file that others can write.
 absl::StatusOr<ClientOptions> FindServer(ClientOptions options);
-// `options`, and what they do not say by croutctl's variables: CROUT_SERVER (for an empty one),
-// CROUT_TENANT, CROUT_TLS, CROUT_CA, CROUT_CERT, CROUT_KEY, CROUT_TOKEN_FILE. INVALID_ARGUMENT
-// where CROUT_TLS is neither true nor false.
+// Returns `options` with unset fields from croutctl's variables: CROUT_SERVER, CROUT_TENANT,
+// CROUT_TLS, CROUT_CA, CROUT_CERT, CROUT_KEY, CROUT_TOKEN_FILE. INVALID_ARGUMENT if CROUT_TLS is
+// neither true nor false.
 absl::StatusOr<ClientOptions> WithEnvironment(ClientOptions options);
 
-// Whether nobody on a network can read along with a connection to `address`: "localhost:PORT", an
-// address of loopback, a Unix socket.
+// Whether connections to `address` do not leave this machine: "localhost:PORT", a loopback address,
+// a Unix socket.
 bool IsLocal(absl::string_view address);
-// INVALID_ARGUMENT unless `tenant` is what a server takes: 1 to 64 of [A-Za-z0-9_.-].
+// INVALID_ARGUMENT unless `tenant` is 1 to 64 characters of [A-Za-z0-9_.-].
 absl::Status CheckTenant(absl::string_view tenant);
 
-// INVALID_ARGUMENT, without the token, unless `token` can be one: 1 to 4096 printable ASCII
-// characters, no space among them.
+// INVALID_ARGUMENT unless `token` is 1 to 4096 printable ASCII characters without spaces. The
+// message does not contain the token.
 absl::Status CheckToken(absl::string_view token);
 
-// As the contract's lease fields want it.
+// Converts to the type of the contract's lease fields.
 google::protobuf::Duration ToProtoDuration(absl::Duration duration);
 
 }  // namespace crout::client

@@ -13,7 +13,8 @@
 //
 // Errors are those of SolveSeries (proto/crout/v1) and of crout/client.h.
 //
-// Thread safety: a series is of one thread at a time. Another ends a step by call.cancellation.
+// Thread safety: one thread at a time may use a series. Another thread can end a step through
+// call.cancellation.
 #ifndef CROUT_CROUT_SERIES_H_
 #define CROUT_CROUT_SERIES_H_
 
@@ -32,76 +33,77 @@
 
 namespace crout {
 
-// What came back for one step, beside X.
+// Result of one step, without X.
 struct SeriesStep {
-  // How good X is, what solved it and what that took. Without `solved` the matrix is singular, and
-  // there is no X.
+  // Accuracy of X, the strategy and its cost. If `solved` is false the matrix is singular and there
+  // is no X.
   v1::SeriesResult result;
-  // The factor that this step made, if it made one. Of a singular matrix it has no handle, and info
-  // says where a pivot is zero; the factor that was there stays then.
+  // The factor that this step made, if any. For a singular matrix it has no handle, and info is the
+  // index of the zero pivot; the previous factor then stays.
   std::optional<v1::Factor> made;
 };
 
-// Move-only. The first step opens the stream. A step that fails ends the stream, not the series:
-// the next one opens another, which goes on from the factor that is there, if one is. Nothing is
-// sent again by itself.
+// Move-only. The first step opens the stream. A failed step ends the stream, but not the series:
+// the next step opens a new stream, which continues with the current factor, if there is one. Steps
+// are not resent automatically.
 class Series {
  public:
-  // `header` gives the strategy, the accuracy, how factors are made and kept, and in `handle` a
-  // factor to begin with, such as that of a series that was cut off; its matrix, rhs and x0 are
-  // filled in by the steps. call.timeout is of each step, and when it passes the step ends with
-  // DEADLINE_EXCEEDED; call.cancellation has to outlive the series. What is wrong with any of it
-  // the first step tells.
+  // `header` gives the strategy, the accuracy, and the options of new factors and their cache.
+  // `handle` may name a factor to start with, for instance to resume an interrupted series. Steps
+  // fill in matrix, rhs and x0. call.timeout applies to each step, which then ends with
+  // DEADLINE_EXCEEDED. call.cancellation must outlive the series. Invalid arguments are reported by
+  // the first step.
   explicit Series(std::shared_ptr<client::Client> client, v1::SolveSeriesHeader header = {},
                   client::CallOptions call = {});
 
   Series(Series&& other) noexcept;
   Series& operator=(Series&& other) noexcept;  // Closes what was there.
-  ~Series();  // Close(), for at most five seconds for each of what it waits for.
+  ~Series();  // Calls Close(), with a limit of five seconds for each of its waits.
 
-  // Solves op(A) X = B. X goes to `x` as in Client::Solve; of a singular matrix, which is not an
-  // error, nothing does. The memory of all is free again when this returns. B is dense. `x0`: where
-  // iterations start, dense, of X's shape and type; null: at the solution of the step before.
+  // Solves op(A) X = B for a dense B. X goes to `x` as in Client::Solve. A singular matrix is not
+  // an error; nothing is then written to `x`. On return the call no longer refers to the caller's
+  // memory. `x0` is an initial guess: dense, of X's shape and type; null for the solution of the
+  // previous step.
   absl::StatusOr<SeriesStep> Step(const client::MatrixSource& matrix,
                                   const client::MatrixSource& rhs, client::MatrixSink* x,
                                   const client::MatrixSource* x0 = nullptr);
-  // The same with the matrix of the step before, at first with that of the factor to begin with.
-  // FAILED_PRECONDITION (client::Reason: MATRIX_GONE) where the server does not have it any more,
-  // which is always so after a step that failed: do the step with its matrix.
+  // Solves with the matrix of the previous step, or of the factor to start with.
+  // FAILED_PRECONDITION (client::Reason: MATRIX_GONE) if the server no longer has that matrix,
+  // which is always so after a failed step: repeat the step with its matrix.
   absl::StatusOr<SeriesStep> Step(const client::MatrixSource& rhs, client::MatrixSink* x,
                                   const client::MatrixSource* x0 = nullptr);
-  // The same with that matrix changed, as client::MatrixChange says.
+  // Solves with that matrix after `change`.
   absl::StatusOr<SeriesStep> Step(const client::MatrixChange& change,
                                   const client::MatrixSource& rhs, client::MatrixSink* x,
                                   const client::MatrixSource* x0 = nullptr);
 
-  // The factor that is there: what began the series, of which only the handle is known, or what its
-  // last factorization made. Any call may use it by its handle, which stays the same. The handle is
-  // empty where there is none yet.
+  // The current factor: the factor to start with, of which only the handle is set, or the last new
+  // one. Other calls may use its handle, which does not change. The handle is empty if there is no
+  // factor yet.
   const v1::Factor& factor() const { return factor_; }
-  // Close leaves the factor that the series made to its lease.
+  // Makes Close leave the series' factor on the server until its lease ends.
   void KeepFactor() { keep_ = true; }
 
-  // Ends the stream, and drops the factor that the series made; one to begin with stays. How the
-  // stream ends is not told: all its steps were. Whatever the status, the object is then as if
-  // moved from: every use is FAILED_PRECONDITION.
+  // Ends the stream and drops the factor that the series made; a factor to start with stays. Does
+  // not report the stream's status, because every step reported its own. Whatever the status, the
+  // object is then in the moved-from state: every use is FAILED_PRECONDITION.
   absl::Status Close();
 
  private:
   struct Stream;
 
-  // What travels; null: it does not.
+  // Payloads of a step; null if the step has none.
   struct Arriving {
     const client::MatrixSource* matrix = nullptr;
-    const v1::MatrixChange* change = nullptr;  // what its bytes mean, where they are no matrix
+    const v1::MatrixChange* change = nullptr;  // meaning of the bytes, if they are not a matrix
     const client::MatrixSource& rhs;
     const client::MatrixSource* x0 = nullptr;
   };
 
   absl::StatusOr<SeriesStep> Exchange(const Arriving& arriving, client::MatrixSink* x);
-  // Sends it and takes the reply.
+  // Sends the request and reads the reply.
   absl::StatusOr<SeriesStep> Run(const client::StreamRequest& request, client::MatrixSink* x);
-  // With what is of all steps, if it is the first of a stream.
+  // The header of a step. Has the fields for the whole stream in the first step of a stream.
   v1::SolveSeriesHeader HeaderOf(const Arriving& arriving) const;
   absl::Status CloseWith(const client::CallOptions& release);
 
@@ -110,7 +112,7 @@ class Series {
   client::CallOptions call_;
   v1::Factor factor_;
   bool keep_ = false;
-  bool matrix_gone_ = false;  // with a stream that ended
+  bool matrix_gone_ = false;  // the matrix was lost with a stream that ended
   std::unique_ptr<Stream> stream_;
 };
 

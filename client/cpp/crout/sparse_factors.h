@@ -1,4 +1,4 @@
-// L and U of a sparse factor, as a download has them.
+// L and U of a downloaded sparse factor.
 #ifndef CROUT_CROUT_SPARSE_FACTORS_H_
 #define CROUT_CROUT_SPARSE_FACTORS_H_
 
@@ -12,17 +12,17 @@
 
 namespace crout::client {
 
-// A square matrix of which the entries that are stored are told row by row: those of row i are
-// [starts[i], starts[i + 1]), at columns that ascend. 0-based.
+// A square matrix in compressed rows. The entries of row i are [starts[i], starts[i + 1]), with
+// ascending columns. 0-based.
 struct CompressedRows {
   int64_t n = 0;
   v1::Dtype dtype = v1::DTYPE_FLOAT64;
   std::vector<int64_t> starts;  // n + 1
   std::vector<int32_t> columns;
-  std::vector<std::byte> value_bytes;  // of type dtype, one for each column
+  std::vector<std::byte> value_bytes;  // of type dtype, one a column index
 
   int64_t entries() const { return static_cast<int64_t>(columns.size()); }
-  // The value of entry e. T: of dtype.
+  // Value of entry e. T: the type dtype.
   template <class T>
   T value(int64_t e) const {
     T value;
@@ -31,15 +31,16 @@ struct CompressedRows {
   }
 };
 
-// L U = diag(row_scales)[p, :] A[p, q] diag(col_scales)[q, q], with p the row_permutation and q the
-// column_permutation, but for pivots that were made larger (SparseInfo.perturbed_pivots).
+// L U = diag(row_scales)[p, :] A[p, q] diag(col_scales)[q, q], where p is row_permutation and q is
+// column_permutation, except for perturbed pivots (SparseInfo.perturbed_pivots).
 struct SparseFactors {
   v1::Factor factor;                     // the version that was sent
-  CompressedRows lower;                  // below the diagonal, which is 1
-  CompressedRows upper;                  // the diagonal and above
-  std::vector<int32_t> row_permutation;  // from 0, as all here
+  CompressedRows lower;                  // strictly lower part; the unit diagonal is not stored
+  CompressedRows upper;                  // upper part with the diagonal
+  std::vector<int32_t> row_permutation;  // 0-based
   std::vector<int32_t> column_permutation;
-  std::vector<double> row_scales;  // by A's rows and columns; empty where nothing was scaled
+  // In the order of A's rows and columns; empty if A was not scaled.
+  std::vector<double> row_scales;
   std::vector<double> col_scales;
 };
 

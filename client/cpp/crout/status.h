@@ -1,4 +1,4 @@
-// grpc::Status as absl::Status, with the details that the server attached.
+// Conversion of grpc::Status to absl::Status, with the details that the server attached.
 #ifndef CROUT_CROUT_STATUS_H_
 #define CROUT_CROUT_STATUS_H_
 
@@ -13,20 +13,20 @@
 
 namespace crout::client {
 
-// Same code and message; every google.rpc detail is a payload under its type URL
+// Keeps code and message. Each google.rpc detail becomes a payload under its type URL
 // ("type.googleapis.com/google.rpc.ErrorInfo").
 absl::Status ToAbslStatus(const grpc::Status& status);
 
-// The server's ErrorInfo, if there is one. Statuses that gRPC or this library made have none.
+// The server's ErrorInfo, if any. Statuses from gRPC or from this library have none.
 std::optional<google::rpc::ErrorInfo> ErrorInfoOf(const absl::Status& status);
 
-// ErrorInfo.reason ("FACTOR_NOT_FOUND"); empty where there is none.
+// ErrorInfo.reason, such as "FACTOR_NOT_FOUND"; empty if there is none.
 std::string Reason(const absl::Status& status);
 
-// When the server said that the call may be tried again.
+// Delay after which the server allows a retry, if it sent one.
 std::optional<absl::Duration> RetryDelay(const absl::Status& status);
 
-// No server answered: UNAVAILABLE that came from no server, as opposed to a server that refuses.
+// Whether no server answered: UNAVAILABLE from gRPC, not from a server that refused the call.
 bool IsUnreachable(const absl::Status& status);
 
 }  // namespace crout::client

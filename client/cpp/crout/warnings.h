@@ -9,14 +9,14 @@
 
 namespace crout::client {
 
-// One sentence for each entry of `warnings`; empty where the result needs no second look. Read
-// `warnings` itself to decide by kind.
+// One sentence for each entry of `warnings`; empty if there are none. To decide by kind, read
+// `warnings` itself.
 std::vector<std::string> WarningTexts(const v1::Factor& factor);
 std::vector<std::string> WarningTexts(const v1::SolveResult& result);
 std::vector<std::string> WarningTexts(const v1::SolveBatchResult& result);
 std::vector<std::string> WarningTexts(const v1::ComplementResult& result);
 
-// Whether a backward error was not accepted, or X is not finite: WARNING_NOT_ACCURATE is there.
+// Whether the backward error was not accepted or X is not finite: WARNING_NOT_ACCURATE is set.
 bool IsInaccurate(const v1::SolveResult& result);
 bool IsInaccurate(const v1::SolveBatchResult& result);
 

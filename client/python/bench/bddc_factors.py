@@ -2,11 +2,11 @@
 
 usage: bddc_factors.py ADDRESS RESULT.json M[,M...] [--device=D] [--methods=A,B...] [--tolerances=T,T...]
 
-As L. M. Cejka's thesis has it (CTU in Prague 2023, sections 2.3 and 3.2): of each M, elements along a
-subdomain's edge, the time of setting the preconditioner up, the iterations of conjugate gradients, and their
-time. Tolerances are absolute, of the published iterative Crout method, icmpp; those of the thesis unless
-given, as are all methods. Seconds are the client's, with what it computes itself. The file is written anew
-after each method.
+The measurements follow L. M. Cejka's thesis (CTU in Prague 2023, sections 2.3 and 3.2). For each M, elements
+along a subdomain's edge, they are the time to set up the preconditioner, the iterations of conjugate
+gradients, and their time. Tolerances are absolute, of the published iterative Crout method, icmpp; by default
+those of the thesis. By default all methods run. Seconds are the client's, including its own computations. The
+file is rewritten after each method.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def one_by_one(client, local, options):
 
 
 def ways(client, local, device, methods, tolerances):
-    """What the local matrices are factored by, and the solves with them."""
+    """Results of preconditioners whose local matrices are factored by each method."""
     for method in methods:
         options = {"algorithm": method, "device": device}
         if method == "irr_lu":
@@ -58,7 +58,7 @@ def ways(client, local, device, methods, tolerances):
 
 
 def solve(cube, way):
-    """Seconds of each stage, and how conjugate gradients went."""
+    """Seconds of each stage, and the convergence of conjugate gradients."""
     begin = time.perf_counter()
     with way as solve_all:
         precondition = bddc.Preconditioner(cube, solve_all)
@@ -101,7 +101,7 @@ def main():
     arguments = parser.parse_args()
     methods = arguments.methods.split(",")
     tolerances = [float(one) for one in arguments.tolerances.split(",")]
-    warnings.simplefilter("ignore", crout.LinAlgWarning)  # Poor factors are what this is about.
+    warnings.simplefilter("ignore", crout.LinAlgWarning)  # Poor factors are part of the measurement.
     with crout.connect(arguments.address) as client:
         cubes = []
         result = {**head("bddc", client, arguments.device), "cubes": cubes}

@@ -3,13 +3,13 @@
 usage: large_sparse.py ADDRESS RESULT.json [--n=10000000] [--block=K] [--once] [--device=D]
                        [--algorithms=NAME,NAME...] [--pid=P]
 
-The matrix is upwind convection and diffusion on a line, every hundredth unknown of it coupled to one half a
-line away besides: 3 n entries and some, values by a formula, which are sent as they are in memory. With
---block it is blocks of order K along the diagonal, each full: n K entries, for as many as there may be, which
-are made while they are sent. Wall-clock seconds over loopback, of one factorization (the first of its
-pattern, so with its analysis), one of other values (not with --once: it takes the memory of two) and one
-solve with each factor; the backward error is computed here. --pid: of a server on this machine; its largest
-resident memory so far is in each row then. The file is written anew after each method.
+The matrix is upwind convection and diffusion on a line; every hundredth unknown is also coupled to one half a
+line away. It has slightly over 3 n entries with values from a formula, which are sent from memory. With
+--block the matrix has full blocks of order K along the diagonal, n K entries of any number, which are
+generated while they are sent. The figures are wall-clock seconds over loopback: one factorization (the first
+of its pattern, with its analysis), one with other values (not with --once, because it takes the memory of
+two), and one solve with each factor. The backward error is computed here. --pid names a server on this
+machine; each row then has its largest resident memory so far. The file is rewritten after each method.
 """
 
 import argparse
@@ -60,9 +60,9 @@ class Line:
 
 
 class Blocks:
-    """Full blocks along the diagonal, all the same, of which one is in memory."""
+    """Full blocks along the diagonal, all equal; one of them is in memory."""
 
-    PIECE = 1 << 20  # entries, about
+    PIECE = 1 << 20  # approximate number of entries
 
     def __init__(self, n, order):
         self._block = np.random.default_rng(1).uniform(-1, 1, (order, order)) + order * np.eye(order)
@@ -130,7 +130,7 @@ def backward_error(A, x, b):
 
 
 def resident_peak(pid):
-    """MiB."""
+    """Largest resident memory of the process, in MiB."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"VmHWM:\s*(\d+) kB", status).group(1)) / 1024
 

@@ -1,13 +1,13 @@
-"""What a call costs from Python beside the C++ client, against the same daemon.
+"""Times of calls from Python compared with the C++ client, against the same daemon.
 
 usage: loopback.py CROUTCTL [ADDRESS] > result.json
 
 Prints a table to standard error, and one JSON object with the device, the commit and the date.
 
-Medians of wall-clock time, of rounds by turns. "C++" is `croutctl bench`. Below each solve stand the same
-bytes moved by gRPC alone: as a stream, as one message whose reply is a stream (what the client does), and as
-one message for one, which only a server whose reply is one message can be asked for; last the two
-bare calls to a Python server that does nothing.
+The figures are medians of wall-clock time over alternating rounds. "C++" is `croutctl bench`. Below each
+solve are the same bytes sent by gRPC alone: as a stream, as one message with a streamed reply (as the client
+does), and as one message with one reply, which works because this reply is a single message. The last rows
+are the two bare calls to a Python server that does nothing.
 """
 
 import json
@@ -52,9 +52,9 @@ def cpp(croutctl, address, mode, n, calls):
 
 
 def take_turns(title, runs):
-    """Print of each run the median over the rounds, and the quietest round's, beside the first's.
+    """Print the median over the rounds and the fastest round of each run, relative to the first run.
 
-    The medians in microseconds, by the runs' names.
+    Returns the medians in microseconds, by the names of the runs.
     """
     medians = {name: [] for name in runs}
     for _ in range(ROUNDS):
@@ -87,7 +87,7 @@ def factorizations(client, croutctl, address):
 
 
 def bare_calls(channel, method, message):
-    """The same bytes, by gRPC alone."""
+    """Sends the same bytes by gRPC alone."""
     stream = channel.stream_stream(SERVICE + method)
     one = channel.unary_stream(SERVICE + method)
     unary = channel.unary_unary(SERVICE + method)
@@ -126,7 +126,7 @@ def solves(client, croutctl, address):
 
 
 class Nothing(grpc.GenericRpcHandler):
-    """Answers with what came."""
+    """Returns the received bytes."""
 
     def service(self, details):
         if details.method.endswith("Stream"):

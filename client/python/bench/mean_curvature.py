@@ -3,11 +3,11 @@
 usage: mean_curvature.py ADDRESS RESULT.json [--grid=50] [--steps=7] [--device=D] [--ways=NAME,NAME...]
 
 The problem is that of L. M. Cejka's thesis (CTU in Prague 2023, section 3.3): a surface z = u(x, y) over the
-square [-1, 1]^2, u = 0 on its boundary, semi-implicit finite differences on GRID x GRID points, and the
-iterative Crout method from the factor of the step before. Each way goes on from its own solutions; its
-error is the distance of its u from that of a factorization by getrf in every step. Milliseconds are the
-server's, of factorization, solution and corrections: the matrices' way there is left out. --ways: only getrf
-and those whose names begin so. The file is written anew after each.
+square [-1, 1]^2, u = 0 on its boundary, with semi-implicit finite differences on GRID x GRID points and the
+iterative Crout method, which starts from the factor of the previous step. Each way continues from its own
+solutions. Its error is the distance of its u from the u of the way that factors by getrf in each step.
+Milliseconds are the server's, for factorization, solution and corrections, without the transfer of the
+matrices. --ways: only getrf and the ways whose names begin so. The file is rewritten after each way.
 """
 
 import argparse
@@ -22,12 +22,12 @@ from result import head, keep
 import crout
 
 TOLERANCES = [0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3]
-TIME_STEP = 0.1  # in squares of the grid's width
+TIME_STEP = 0.1  # in units of the squared grid width
 PHASES = ("analyze", "factor", "solve", "refine")
 
 
 class Flow:
-    """u on the grid, and the matrix A of A u' = u that takes it one step on."""
+    """u on the grid, and the matrix A of A u' = u for the next step."""
 
     def __init__(self, grid):
         self.grid, self.h, self.begun = grid, 2 / grid, False
@@ -39,7 +39,7 @@ class Flow:
         self.u = np.where(self.inside, u, 0).ravel()
 
     def matrix(self):
-        """Gradients of nothing in the first step, as published."""
+        """Gradients are zero in the first step, as published."""
         u = self.u.reshape(self.grid, self.grid) * (1.0 if self.begun else 0.0)
         forward = [np.diff(u, axis=axis, append=u.take([-1], axis)) / self.h for axis in (0, 1)]
         backward = [np.diff(u, axis=axis, prepend=u.take([0], axis)) / self.h for axis in (0, 1)]
@@ -63,7 +63,9 @@ def milliseconds(*timings):
 
 
 def factorizations(client, flow, steps, warm, options):
-    """A factor for each step: a new one, or the last refactored, from which iterative methods start."""
+    """A factor for each step: a new one, or the last one refactored; iterative methods start from the old
+    factor.
+    """
     f, sparse = None, options["algorithm"] == "multifrontal"
     for _ in range(steps):
         A = flow.matrix() if sparse else flow.matrix().toarray()
@@ -83,7 +85,7 @@ def factorizations(client, flow, steps, warm, options):
 
 
 def series(client, flow, steps, sparse, options):
-    """Whatever the strategy makes of each step."""
+    """Each step solved by a strategy of series."""
     matrices = (flow.matrix() if sparse else flow.matrix().toarray() for _ in range(steps))
     sides = (flow.u for _ in range(steps))
     for step in client.series(matrices, sides, **options):
@@ -97,7 +99,7 @@ def series(client, flow, steps, sparse, options):
 
 
 def ways(device):
-    """What a way is, and how it goes through the steps of a flow."""
+    """The names of the ways, and functions that run a flow by them."""
     for algorithm in ("getrf", "multifrontal"):
         options = {"algorithm": algorithm, "device": device}
         yield {"way": algorithm}, partial(factorizations, warm=algorithm == "multifrontal", options=options)
@@ -118,7 +120,7 @@ def ways(device):
 
 
 def run(client, grid, steps, device, wanted):
-    reference = None  # u after each step, by the first way
+    reference = None  # u after each step of the first way
     for record, go in ways(device):
         if not record["way"].startswith(("getrf", *wanted)):
             continue
@@ -146,7 +148,7 @@ def main():
     parser.add_argument("--device", default="")
     parser.add_argument("--ways", default="")
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore", crout.LinAlgWarning)  # Poor factors are what this is about.
+    warnings.simplefilter("ignore", crout.LinAlgWarning)  # Poor factors are part of the measurement.
     with crout.connect(arguments.address) as client:
         flows = []
         result = {**head("mean_curvature", client, arguments.device), "grid": arguments.grid, "flows": flows}

@@ -1,4 +1,4 @@
-"""Results: their head, as the C++ benchmarks write it, and the file that they are written to."""
+"""Result files: a header as in the C++ benchmarks, and atomic writes."""
 
 import datetime
 import json
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import crout
 
-LOAD = os.getloadavg()[0]  # Before the benchmark adds to it.
+LOAD = os.getloadavg()[0]  # before the benchmark adds to it
 
 
 def head(benchmark: str, client: crout.Client, device: str = "") -> dict[str, object]:
-    """Where, when and of what: `device` is one of the server's, its first unless given."""
+    """The header: place, time and commit. `device` is one of the server's, by default the first."""
     info = client.server_info()
     return {
         "benchmark": benchmark,
@@ -25,7 +25,7 @@ def head(benchmark: str, client: crout.Client, device: str = "") -> dict[str, ob
 
 
 def keep(result: dict[str, object], path: str) -> None:
-    """Write it in place of what was there, as a whole: a run that is killed leaves the last of it."""
+    """Replace the file atomically: a run that is killed leaves the previous result."""
     part = Path(f"{path}.part")
     part.write_text(json.dumps(result, indent=1) + "\n")
     part.replace(path)

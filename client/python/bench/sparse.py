@@ -1,11 +1,11 @@
-"""Sparse systems through the service beside SciPy's splu, in the same process.
+"""Sparse systems through the service compared with SciPy's splu in the same process.
 
 usage: sparse.py MATRICES [ADDRESS] > result.json     MATRICES: a folder with the files of CASES
 
-Prints a table to standard error, and one JSON object with the device, the commit and the date. Medians of
-wall-clock time, of rounds by turns: factorization and one solve. "first" is with the analysis of the pattern,
-"again" a refactorization of the same pattern, "values" one by its values alone, "study" a step of a series
-whose steps bring their values, all over loopback.
+Prints a table to standard error, and one JSON object with the device, the commit and the date. The figures
+are medians of wall-clock time over alternating rounds, over loopback: factorization and one solve. "first"
+includes the analysis of the pattern. "again" is a refactorization with the same pattern, "values" one that
+sends only the values. "study" is a step of a series whose steps send only values.
 """
 
 import json
@@ -23,7 +23,7 @@ from result import head
 import crout
 
 ROUNDS = 5
-STEPS = 5  # of a series, after its first
+STEPS = 5  # steps of a series after its first
 CASES = ["nist/memplus.mtx.gz", "suitesparse/Pd.mtx.gz", "nist/sherman5.mtx.gz", "poisson2d_200"]
 
 

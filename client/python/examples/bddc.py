@@ -1,12 +1,12 @@
-"""Poisson's equation on a cube by domain decomposition: a preconditioner whose work a server does.
+"""Poisson's equation on a cube by domain decomposition, with a preconditioner that solves on a server.
 
 -Laplace(u) = 1 in the unit cube, u = 0 on its boundary, by trilinear elements; 4 x 4 x 4 subdomains with M
-elements along an edge of each. Inside subdomains the unknowns are eliminated; what is left, on the sides
-between them, is solved for by conjugate gradients. The preconditioner is BDDC, balancing domain decomposition
+elements along an edge of each. The unknowns inside the subdomains are eliminated. The remaining unknowns, on
+the interfaces, are solved by conjugate gradients. The preconditioner is BDDC, balancing domain decomposition
 by constraints (C. R. Dohrmann, SIAM J. Sci. Comput. 25, 2003; J. Mandel and C. R. Dohrmann, Numer. Linear
-Algebra Appl. 10, 2003), with corners and averages over edges and faces, as BDDCML's poisson_on_cube has it.
+Algebra Appl. 10, 2003), with corners and averages over edges and faces, as in BDDCML's poisson_on_cube.
 
-usage: bddc.py [ADDRESS [M]]     of a croutd; 127.0.0.1:50051 and 5 unless given
+usage: bddc.py [ADDRESS [M]]     address of a croutd; 127.0.0.1:50051 and 5 by default
 """
 
 import itertools
@@ -23,11 +23,11 @@ LIMIT = 500
 
 
 class Kind:
-    """What subdomains with the same sides on the cube's boundary share.
+    """Data shared by subdomains with the same sides on the cube's boundary.
 
-    `fixed[axis]`: whether the low side and the high one along the axis are on the boundary. Nodes are
-    numbered by x, then y, then z; the unknowns on sides between subdomains come first, and then a row for
-    each constraint: corners, edges, faces.
+    `fixed[axis]`: whether the low and the high side along the axis are on the boundary. Nodes are numbered
+    by x, then y, then z. The unknowns on the interfaces come first, then a row for each constraint:
+    corners, edges, faces.
     """
 
     def __init__(self, m, fixed):
@@ -42,7 +42,7 @@ class Kind:
 
     @staticmethod
     def _assemble(m, on_boundary):
-        """Of u on the boundary the diagonal alone is kept."""
+        """Only the diagonal is kept for u on the boundary."""
         h = 1 / (EDGE * m)
         number = np.arange((m + 1) ** 3).reshape(m + 1, m + 1, m + 1)
         corners = [
@@ -62,7 +62,7 @@ class Kind:
         return kept, np.where(on_boundary, 0, load)
 
     def _constraints(self, m, on_boundary, shared):
-        """The nodes of each: of shared corners, and of edges and faces that are not on the boundary."""
+        """The nodes of each constraint: shared corners, and edges and faces that are not on the boundary."""
         place = np.select([self.xyz == 0, self.xyz == m], [0, 1], 2)
         found = []
         for ranges in (0, 1, 2):
@@ -75,16 +75,16 @@ class Kind:
         return found
 
     def condense(self, client, **options):
-        """S = A22 - A21 A11^-1 A12 and the load that goes with it, the unknowns inside eliminated.
+        """S = A22 - A21 A11^-1 A12 and the corresponding load, with the inner unknowns eliminated.
 
-        Elimination does to the load what it does to a column of the matrix: so it is one, the last.
+        The load is appended as the last column of the matrix, because elimination treats both alike.
         """
         with_load = sp.bmat([[self.stiffness, self.load[:, None]], [None, [[1.0]]]], format="csr")
         S = client.schur_complement_of(with_load, [*self.outer, len(self.load)], **options).S
         self.complement, self.condensed_load = S[:-1, :-1], S[:-1, -1]
 
     def local_matrix(self):
-        """[S C^T; C 0]: what the server factors for a subdomain of this kind."""
+        """[S C^T; C 0]: the matrix that the server factors for a subdomain of this kind."""
         count = len(self.constraints)
         rows = np.repeat(np.arange(count), [len(nodes) for nodes in self.constraints])
         C = np.zeros((count, len(self.outer)))
@@ -93,7 +93,7 @@ class Kind:
 
 
 class Cube:
-    """The subdomains, and which of the unknowns between them each has."""
+    """The subdomains, with the indices of their interface unknowns."""
 
     def __init__(self, m):
         along = range(EDGE)
@@ -105,7 +105,7 @@ class Cube:
         nodes = [self._numbers(kind.xyz[kind.outer], place) for kind, place in self._each()]
         self.nodes, unknowns = np.unique(np.concatenate(nodes), return_inverse=True)
         self.unknowns = np.split(unknowns, np.cumsum([len(one) for one in nodes])[:-1])
-        # An edge, or a face, goes by its first node.
+        # An edge or face is identified by its first node.
         first = [
             self._numbers(kind.xyz[[nodes[0] for nodes in kind.constraints]], place)
             for kind, place in self._each()
@@ -127,7 +127,7 @@ class Cube:
             kind.condense(client, **options)
 
     def local_matrices(self):
-        """One for each subdomain: those of a kind are the same array."""
+        """One matrix for each subdomain; subdomains of a kind share the same array."""
         of_kind = {kind: kind.local_matrix() for kind in self.distinct.values()}
         return [of_kind[kind] for kind in self.kinds]
 
@@ -144,13 +144,13 @@ class Cube:
         return y
 
     def middle(self, x):
-        """u in the middle of the cube, where eight corners meet."""
+        """u at the center of the cube, where eight corners meet."""
         side = EDGE * self.m + 1
         return x[np.searchsorted(self.nodes, side**3 // 2)]
 
 
 class Preconditioner:
-    """BDDC, by `solve`: a list of solutions with all local matrices for one of right-hand sides."""
+    """BDDC with `solve`: it returns the solutions with all local matrices for a list of right-hand sides."""
 
     def __init__(self, cube, solve):
         self.cube, self.solve = cube, solve
@@ -180,8 +180,8 @@ class Preconditioner:
 def conjugate_gradients(product, precondition, b):
     """x, and the norm of the residual after each iteration, relative to that of b.
 
-    Each direction is made conjugate to all before it: a preconditioner that is not quite symmetric, of
-    approximate factors, would make it lose that.
+    Each direction is made conjugate to all previous ones: with approximate factors the preconditioner is
+    not exactly symmetric, and conjugacy would otherwise be lost.
     """
     x, r, before, residuals = np.zeros_like(b), b.copy(), [], []
     while len(residuals) < LIMIT and (not residuals or residuals[-1] > TOLERANCE):

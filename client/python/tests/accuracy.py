@@ -1,10 +1,10 @@
-"""What counts as right."""
+"""Accuracy criteria of the tests."""
 
 import numpy as np
 
 
 def backward_error(A, x, b):
-    """Largest over the columns of |b - A x| / (|A| |x| + |b|), in the infinity-norm and float64."""
+    """Return the largest |b - A x| / (|A| |x| + |b|) over the columns, in the infinity norm and float64."""
     A, x, b = (np.asarray(part, complex if np.iscomplexobj(A) else float) for part in (A, x, b))
     x, b = x.reshape(len(A), -1), b.reshape(len(A), -1)
     scale = np.abs(A).sum(axis=1).max(initial=0) * np.abs(x).max(axis=0, initial=0)
@@ -13,12 +13,12 @@ def backward_error(A, x, b):
 
 
 def assert_solves(A, x, b, dtype=float):
-    """X is as good as LAPACK's tests want it in that type."""
+    """Check that X is as accurate as LAPACK's tests require for the type."""
     assert backward_error(A, x, b) <= 30 * max(len(A), 1) * np.finfo(dtype).eps
 
 
 def assert_close(actual, expected, dtype=float, factor=100):
-    """As close as some operations in that type leave it, in the largest entry."""
+    """Check that the largest entry of the difference is within the rounding errors of a few operations."""
     expected = np.asarray(expected)
     assert actual.shape == expected.shape
     scale = max(np.abs(expected).max(initial=0), 1)

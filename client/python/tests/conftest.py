@@ -17,7 +17,7 @@ def program():
 
 @pytest.fixture(scope="session")
 def shared_daemon(program, tmp_path_factory):
-    """For tests that neither hold it nor move its clock."""
+    """A daemon for tests that neither hold it nor advance its clock."""
     daemon = Daemon(program, tmp_path_factory.mktemp("croutd"))
     yield daemon
     daemon.stop()
@@ -25,7 +25,7 @@ def shared_daemon(program, tmp_path_factory):
 
 @pytest.fixture
 def daemon(program, tmp_path):
-    """For a test that does with it what it likes."""
+    """A daemon for a single test."""
     daemon = Daemon(program, tmp_path)
     yield daemon
     daemon.stop()
@@ -49,7 +49,7 @@ def rng():
 
 @pytest.fixture
 def regular(rng):
-    """A well-conditioned matrix without symmetry."""
+    """A well-conditioned unsymmetric matrix."""
 
     def make(n, dtype=float):
         return (rng.standard_normal((n, n)) + n * np.eye(n)).astype(dtype)

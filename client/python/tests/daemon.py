@@ -1,4 +1,4 @@
-"""A croutd_test of a test's own, on ports that the system picks, with failpoints to hold it by."""
+"""A croutd_test for one test, on ports that the system picks, controlled by failpoints."""
 
 import re
 import socket
@@ -12,7 +12,7 @@ PATIENCE = 60.0
 
 
 def eventually(condition):
-    """Whether `condition()` becomes true."""
+    """Return whether `condition()` becomes true."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > deadline:
@@ -55,7 +55,7 @@ class Daemon:
         self._log.close()
 
     def await_ended(self, method: str, *codes: str) -> None:
-        """Wait until a call of `method` has ended, for the daemon, with one of these codes."""
+        """Wait until the daemon has ended a call of `method` with one of these codes."""
         assert eventually(lambda: any(self._ended(method, code) for code in codes))
 
     def _ended(self, method: str, code: str) -> bool:
@@ -65,7 +65,7 @@ class Daemon:
         return any(line.startswith(series) and not line.endswith(" 0") for line in text.splitlines())
 
     def hold(self, place: str) -> None:
-        """Whoever reaches `place` waits there until it is released."""
+        """Hold everything that reaches the failpoint `place` until it is released."""
         self._command(f"hold {place}")
 
     def release(self, place: str) -> None:
@@ -78,7 +78,7 @@ class Daemon:
         self._command(f"await {place} {count}")
 
     def advance(self, seconds: float) -> None:
-        """Move the daemon's clocks."""
+        """Advance the daemon's clocks."""
         self._command(f"advance {round(seconds * 1e9)}")
 
     def _command(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""A server that answers as a test wants."""
+"""A server with scripted replies."""
 
 import threading
 from concurrent import futures
@@ -9,20 +9,20 @@ from google.protobuf.duration_pb2 import Duration
 
 
 class FakeServer(grpc.GenericRpcHandler):
-    """Answers call after call with `replies`: a list of messages each, or a status.
+    """Answers calls in sequence with `replies`: a list of messages each, or a status.
 
     Attributes
     ----------
     address : str
     requests : list of list of bytes
-        What came, call by call.
+        The received messages, call by call.
     """
 
     def __init__(self, *replies, pings=False):
         self._replies = list(replies)
         self._lock = threading.Lock()
         self.requests = []
-        # With `pings` it takes any number of them.
+        # With `pings`, the server accepts any number of pings.
         options = [("grpc.http2.max_ping_strikes", 0)] if pings else []
         self._server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[self], options=options)
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
@@ -48,7 +48,7 @@ class FakeServer(grpc.GenericRpcHandler):
 
 
 class Silence:
-    """A reply that does not come before it is `released`; `asked` once a call waits for it."""
+    """A reply that is withheld until it is `released`; `asked` is set once a call waits for it."""
 
     def __init__(self):
         self.asked = threading.Event()
@@ -70,7 +70,7 @@ class Status:
 
 
 def field(number, value):
-    """A length-delimited field of at most 16 KiB."""
+    """Encode a length-delimited field of at most 16 KiB."""
     value = value.encode() if isinstance(value, str) else value
     size = len(value)
     length = bytes([size]) if size < 128 else bytes([size & 0x7F | 0x80, size >> 7])
@@ -78,7 +78,7 @@ def field(number, value):
 
 
 def status_details(reason, metadata=None, delay=None, bad_field=None):
-    """A google.rpc.Status with what Crout sends."""
+    """Encode a google.rpc.Status with Crout's details."""
     entries = b"".join(field(3, field(1, key) + field(2, value)) for key, value in (metadata or {}).items())
     parts = [("ErrorInfo", field(1, reason) + field(2, "crout") + entries)]
     if delay is not None:

@@ -1,4 +1,4 @@
-"""Matrices on which elimination goes wrong, and an oracle for them in 50 decimal digits."""
+"""Matrices that are hard for elimination, and an oracle for them with 50 decimal digits."""
 
 import mpmath
 import numpy as np
@@ -13,7 +13,7 @@ def _rng(seed=0):
 
 
 def foster(n):
-    """A Volterra equation by the trapezoid rule."""
+    """A Volterra equation by the trapezoidal rule."""
     A = np.diag(np.full(n, 0.5)) - np.tril(np.ones((n, n)), -1)
     A[1:, 0] = -0.5
     A[0, 0] = 1
@@ -23,7 +23,7 @@ def foster(n):
 
 
 def wilkinson(n):
-    """Partial pivoting doubles its last column with every step."""
+    """Partial pivoting doubles the last column with every step."""
     A = np.eye(n) - np.tril(np.ones((n, n)), -1)
     A[:, -1] = 1
     return A
@@ -71,13 +71,13 @@ def saddle_point(n, scale=1.0):
 
 
 def grid(m, diagonal, sign=1):
-    """Neighbours of m x m points, -1 to the right and down, -`sign` to the left and up."""
+    """A grid of m x m points: -1 to the right and down neighbors, -`sign` to the left and up neighbors."""
     D = np.diag(np.full(m - 1, -1.0), 1) + np.diag(np.full(m - 1, -float(sign)), -1)
     return np.kron(D, np.eye(m)) + np.kron(np.eye(m), D) + diagonal * np.eye(m * m)
 
 
 def neumann(m, shift):
-    """Of a grid with Neumann boundaries: constants are its null space where the shift is 0."""
+    """A grid with Neumann boundaries. Without a shift, constants are its null space."""
     A = grid(m, 0)
     return A - np.diag(A.sum(axis=1)) + shift * np.eye(m * m)
 
@@ -123,7 +123,9 @@ SPARSE = {
 
 
 def in_type(A, dtype):
-    """Rounded; of a complex type rows and columns are times powers of i, which change no modulus."""
+    """Round A to the type. For complex types, multiply rows and columns by powers of i, which keep the
+    moduli.
+    """
     A = A.astype(dtype)
     if np.iscomplexobj(A):
         rows, columns = np.indices(A.shape)
@@ -132,7 +134,7 @@ def in_type(A, dtype):
 
 
 class Oracle:
-    """Of a regular matrix: X, the determinant and the condition number."""
+    """X, the determinant and the condition number of a regular matrix."""
 
     def __init__(self, A, b):
         self._A = _exact(A)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the client into a fresh virtual environment, with nothing but what the system has.
+# Installs the client into a fresh virtual environment, using the system's packages only.
 #
 # usage: install.sh PYTHON DIRECTORY     PYTHON has grpcio, protobuf, numpy, setuptools and wheel
 set -euo pipefail

@@ -1,10 +1,10 @@
-"""A relay between a client and a server, which counts the client's pings and can fall silent."""
+"""A relay between a client and a server that counts the client's pings and can fall silent."""
 
 import contextlib
 import socket
 import threading
 
-_PREFACE = 24  # bytes that a client's first frame follows
+_PREFACE = 24  # length of the connection preface
 _HEADER = 9
 _PING, _ACK = 6, 1
 
@@ -35,17 +35,17 @@ class Relay:
         self._silent.set()
         for one in (self._listener, self._server, self._client):
             if one is not None:
-                with contextlib.suppress(OSError):  # The peer has closed it.
+                with contextlib.suppress(OSError):  # the peer has closed it
                     one.shutdown(socket.SHUT_RDWR)
                 one.close()
 
     def await_pings(self, count, patience):
-        """Whether the client has sent so many."""
+        """Return whether the client has sent `count` pings."""
         with self._pinged:
             return self._pinged.wait_for(lambda: self._pings >= count, patience)
 
     def fall_silent(self):
-        """Relay nothing more, as if the server were stopped."""
+        """Stop relaying, as if the server had stopped."""
         self._silent.set()
 
     def _relay(self):
@@ -56,7 +56,7 @@ class Relay:
     def _forward(self, source, target, watcher=None):
         if watcher is not None:
             next(watcher)
-        with contextlib.suppress(OSError):  # Closed, by a peer or by the test's end.
+        with contextlib.suppress(OSError):  # closed by a peer or by the end of the test
             while data := source.recv(1 << 16):
                 if self._silent.is_set():
                     return
@@ -65,7 +65,7 @@ class Relay:
                 target.sendall(data)
 
     def _count(self):
-        """Is sent what the client sends."""
+        """A coroutine that counts the pings in the data sent to it."""
         pending, skip = b"", _PREFACE
         while True:
             pending += yield

@@ -1,9 +1,9 @@
-"""Mixed calls from several clients at once, each answer held to an exact solution.
+"""Mixed calls from several clients at once, with each answer compared with an exact solution.
 
 usage: soak.py CROUTD_TEST [SECONDS]        300 seconds by default
 
 Matrices, solutions and right-hand sides are integers, so that b = A x is exact. A result passes if its
-relative forward error is at most 10 n cond(A) u, or if a warning doubts it and cond(A) u is above 1e-4.
+relative forward error is at most 10 n cond(A) u, or if it came with a warning and cond(A) u is above 1e-4.
 At the end no factor is left, and the daemon's memory has stopped growing.
 Exit status: 0 if every answer passed.
 """
@@ -32,7 +32,7 @@ GROWTH = 1.5
 
 
 class Problem:
-    """A x = b in integers, with the condition number of A; some are nearly singular."""
+    """A x = b in integers, with the condition number of A. Some matrices are nearly singular."""
 
     def __init__(self, rng: np.random.Generator, dtype: np.dtype, n: int | None = None) -> None:
         self.n = n or int(rng.integers(1, MOST))
@@ -57,7 +57,7 @@ class Problem:
 
 
 def doubted_call(function, *args, **options):
-    """Returns the result of a call, and whether it warned."""
+    """Return the result of a call, and whether it warned."""
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always")
         result = function(*args, **options)
@@ -142,7 +142,7 @@ def resident_bytes(daemon: Daemon) -> int:
 
 
 def soak(daemon: Daemon, seconds: float) -> None:
-    """Run all clients for that long. A failed check, or a call that fails, ends it with its exception."""
+    """Run all clients for `seconds`. A failed check or call ends the run with its exception."""
     counts, stop = Counter(), threading.Event()
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         calls = [pool.submit(run, daemon.address, seed, stop, counts) for seed in range(CLIENTS)]

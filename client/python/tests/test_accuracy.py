@@ -1,4 +1,4 @@
-"""The comparisons themselves can fail."""
+"""The comparison helpers fail on perturbed data."""
 
 import numpy as np
 import pytest

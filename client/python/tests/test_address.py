@@ -1,4 +1,4 @@
-"""What `connect` refuses before it connects."""
+"""Arguments that `connect` refuses before it connects."""
 
 import asyncio
 

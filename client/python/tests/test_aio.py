@@ -1,4 +1,4 @@
-"""The same, awaited."""
+"""The asynchronous client."""
 
 import asyncio
 import functools
@@ -15,7 +15,7 @@ import crout.aio
 
 
 def run(test):
-    """Run a coroutine function as a test, so that no plugin is needed."""
+    """Run a coroutine function as a test without a pytest plugin."""
 
     @functools.wraps(test)
     def wrapped(*args, **kwargs):
@@ -30,7 +30,7 @@ def _public(kind):
 
 def test_the_surface_is_the_same():
     assert _public(crout.aio.AsyncClient) == _public(crout.Client)
-    # SciPy's operators cannot be awaited.
+    # SciPy's operators are synchronous.
     assert _public(crout.aio.AsyncFactor) == _public(crout.Factor) - {"as_linear_operator"}
     assert _public(crout.aio.AsyncBatchFactor) == _public(crout.BatchFactor)
     pairs = [
@@ -168,7 +168,7 @@ async def test_a_cancelled_series_releases_its_factor(daemon):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        while [f async for f in c.factors()]:  # The loop ends the series, which nothing refers to.
+        while [f async for f in c.factors()]:  # the event loop ends the unreferenced series
             await asyncio.sleep(0.01)
 
 
@@ -261,7 +261,7 @@ def test_what_is_not_there_is_explained():
 @run
 async def test_an_unreadable_file_ends_the_call(address, tmp_path):
     path = tmp_path / "A.mtx"
-    path.mkdir()  # Exists, and cannot be read.
+    path.mkdir()  # exists, but cannot be read
     async with crout.aio.connect(address) as c:
         with pytest.raises(IsADirectoryError):
             await c.lu_factor(path)

@@ -1,4 +1,4 @@
-"""Each way in which a caller may be a stranger, and what it hears; tokens are signed by openssl."""
+"""All ways in which authentication can fail, and the resulting errors. Tokens are signed by openssl."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ def base64url(data):
 
 
 class Authority:
-    """Signs tokens by RS256."""
+    """Signs tokens with RS256."""
 
     def __init__(self, key):
         self._key = key
@@ -52,7 +52,7 @@ class Authority:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Certificates of ca and other, a file of identities, and the keys of who signs tokens."""
+    """Certificates of two authorities, an identity file, and the keys of the token authority."""
     place = tmp_path_factory.mktemp("callers")
     (place / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1,DNS:alice.example.org")
     new = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
@@ -95,7 +95,7 @@ ALL_LINES = (SHOWN, line_of(TOKEN), line_of(LATE, " until 2020-01-01T00:00:00Z")
 
 @pytest.fixture(scope="module")
 def start(program, place, authority, tmp_path_factory):
-    """A daemon that asks; `flags` say more."""
+    """Start a daemon that authenticates callers, with additional `flags`."""
     write_identities(place, *ALL_LINES)
     started = []
 

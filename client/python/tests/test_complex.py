@@ -1,4 +1,4 @@
-"""Complex matrices, and right-hand sides of the other kind than the matrix."""
+"""Complex matrices, and complex right-hand sides of real matrices and vice versa."""
 
 import numpy as np
 import pytest
@@ -93,7 +93,7 @@ def test_a_factor_that_another_user_made_complex_solves(client, system, dtype):
     b = np.ones((20, 2), A.real.dtype)
     f = client.lu_factor(np.eye(20, dtype=A.real.dtype))
     client.factor(f.handle).refactor(A)
-    x = f.solve(b.copy(), overwrite_b=True)  # Which has no room for it.
+    x = f.solve(b.copy(), overwrite_b=True)  # b is real and cannot hold the solution
     assert x.dtype == dtype
     assert_close(x, np.linalg.solve(A, b), dtype)
     assert_close(f.as_linear_operator() @ (b * 1j), np.linalg.solve(A, b * 1j), dtype)

@@ -1,4 +1,4 @@
-"""Statuses, repetitions, and replies that contradict the contract."""
+"""Statuses, retries, and replies that violate the contract."""
 
 import asyncio
 import math
@@ -225,7 +225,7 @@ def solution_messages(rows, cols=1, data=b"\0" * 16, dtype=2, layout=1, result=T
     return [message.SerializeToString()]
 
 
-# Complex, though the factor is the real one that the client knows.
+# A complex solution, although the client's factor is real.
 COMPLEX = solution_messages(2, dtype=4, data=b"\0" * 32)
 COMPLEX[0] += service.SolveResponse(result=service.SolveResult(factor_version=1)).SerializeToString()
 HEADER_TWICE = solution_messages(2, result=False) + solution_messages(2)
@@ -276,7 +276,7 @@ def test_what_arrived_before_an_error_in_overwritten_memory_is_not_sent_again():
     class ThenLost(list):
         def __iter__(self):
             yield from truncated
-            raise RuntimeError("the connection is lost")  # UNKNOWN to the client.
+            raise RuntimeError("the connection is lost")  # UNKNOWN to the client
 
     with FakeServer(made(), ThenLost()) as server, connect(server) as c:
         f = c.lu_factor(np.eye(2))

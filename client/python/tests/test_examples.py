@@ -1,4 +1,4 @@
-"""The examples run without warnings, and the pages show what they print."""
+"""The examples run without warnings, and the pages show their output."""
 
 import os
 import subprocess
@@ -36,8 +36,8 @@ def test_pages_show_the_output_of_examples(address, page, example):
 def test_bddc_takes_the_published_iterations(address):
     output = _run(PACKAGE / "examples/bddc.py", address, "5")
     assert "64 local matrices of orders 104 to 178" in output
-    assert "\n5 iterations, relative residual 9.45e-08\n" in output  # As in tests/bench/published/bddc.csv.
-    # The series of the exact solution has 0.0562 there; h = 1/20.
+    assert "\n5 iterations, relative residual 9.45e-08\n" in output  # as in tests/bench/published/bddc.csv
+    # The series of the exact solution gives 0.0562 there; h = 1/20.
     assert "u in the middle 0.0564\n" in output
 
 

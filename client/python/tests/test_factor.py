@@ -1,4 +1,4 @@
-"""What else a factor can do."""
+"""Other operations of a factor."""
 
 import inspect
 import warnings
@@ -27,7 +27,7 @@ def test_lu_as_scipy_returns_it(client, regular, algorithm, dtype):
     np.testing.assert_array_equal(np.triu(L), np.eye(30))
     np.testing.assert_array_equal(np.tril(U, -1), 0)
     for ours, theirs in zip((P, L, U), scipy.linalg.lu(A), strict=True):
-        assert_close(ours, theirs, dtype)  # The largest entries of its columns are on A's diagonal.
+        assert_close(ours, theirs, dtype)  # no interchanges: A's diagonal is dominant
     b = np.ones(30, dtype)
     assert_solves(A, scipy.linalg.lu_solve(f.to_lu_piv(), b), b, dtype)
 
@@ -71,7 +71,7 @@ def test_rcond_is_that_of_one_version(client, regular, monkeypatch):
     solve = f._solve
 
     def solve_once_then_refactor(*args, **options):
-        monkeypatch.undo()  # Another user comes between the first solve and the second.
+        monkeypatch.undo()  # another user refactors between the two solves
         first = solve(*args, **options)
         theirs.refactor(other)
         return first
@@ -104,7 +104,7 @@ def test_rcond_does_not_take_a_refactor_back(client, regular, monkeypatch):
     def then_refactor(*args, **options):
         monkeypatch.undo()
         solution = solve(*args, **options)
-        f.refactor(np.eye(8))  # By another thread.
+        f.refactor(np.eye(8))  # as if by another thread
         return solution
 
     monkeypatch.setattr(f, "_solve", then_refactor)
@@ -165,7 +165,7 @@ def test_singular_is_an_answer_to_lu_factor_and_an_error_to_solve(client):
 def test_poor_results_are_warned_of(client):
     n = 60
     growing = np.eye(n) - np.tril(np.ones((n, n)), -1)
-    growing[:, -1] = 1  # Partial pivoting doubles the last column with every step.
+    growing[:, -1] = 1  # partial pivoting doubles the last column with every step
     with pytest.warns(crout.LinAlgWarning, match=r"pivot growth 5\.7"):
         client.lu_factor(growing)
     with pytest.warns(crout.LinAlgWarning, match="ill-conditioned"):
@@ -247,7 +247,7 @@ def test_lists_and_descriptions(daemon, regular):
 
 def test_lists_have_every_page(daemon):
     with crout.connect(daemon.address) as c:
-        handles = {c.lu_factor([[1.0]]).handle for _ in range(101)}  # A page has 100.
+        handles = {c.lu_factor([[1.0]]).handle for _ in range(101)}  # a page has 100
         assert {f.handle for f in c.factors()} == handles
 
 

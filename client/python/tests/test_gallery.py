@@ -1,4 +1,4 @@
-"""Results on hard matrices beside an oracle: as accurate as they are reported to be, or warned of."""
+"""Results on hard matrices compared with an oracle: as accurate as reported, or with a warning."""
 
 import warnings
 
@@ -14,7 +14,7 @@ UNIT = {np.dtype(t): np.finfo(t).eps / 2 for t in TYPES}
 
 
 def recorded(function, *arguments, **options):
-    """The result, and whether a LinAlgWarning came with it."""
+    """Return the result, and whether it came with a LinAlgWarning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function(*arguments, **options)
@@ -23,7 +23,7 @@ def recorded(function, *arguments, **options):
 
 
 def assert_honest(f, warned, A, oracle, b):
-    """The factor's determinant, and a solution with its error figures."""
+    """Check the factor's determinant, and a solution with its error figures."""
     unit, n, growth = UNIT[A.dtype], len(A), f.record.pivot_growth
     sensitivity = unit * oracle.condition * n * max(growth, 1)
     determinant = f.record.determinant
@@ -105,7 +105,7 @@ def test_rref_near_overflow_has_the_rank(client, dtype):
 
 @pytest.mark.parametrize("algorithm", ["auto", "getrf", "gem", "cmpp"])
 def test_growth_makes_no_matrix_singular(client, algorithm):
-    """Its condition number is 18, and a pivot is zero or a rounding after growth by 2e21."""
+    """The condition number is 18. After growth by 2e21, a pivot is zero or a rounding error."""
     A = wright(400)
     f, warned = recorded(client.lu_factor, A, algorithm=algorithm)
     assert warned

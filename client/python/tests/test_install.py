@@ -1,4 +1,4 @@
-"""The package as a bundle has it: beside the contract, in a place that is not the user's."""
+"""The package as in a bundle: beside the contract, in a read-only directory."""
 
 import shutil
 import subprocess
@@ -34,7 +34,7 @@ def test_a_read_only_bundle_can_be_installed(tmp_path):
     finally:
         for path in (bundle, *bundle.rglob("*")):
             path.chmod(path.stat().st_mode | 0o200)
-    assert _tree(bundle) == before  # Whom nothing is read-only to, root, leaves nothing either.
+    assert _tree(bundle) == before  # also as root, for whom nothing is read-only
     (wheel,) = (tmp_path / "wheels").glob("crout-*.whl")
     assert {"crout/client.py", "crout/py.typed", "crout/v1/matrix_pb2.py"} <= set(
         zipfile.ZipFile(wheel).namelist()

@@ -44,7 +44,7 @@ def test_an_expired_lease_says_so(daemon):
         f.solve(np.ones(3))
 
         def expired():
-            daemon.advance(7200)  # Again, where the use ends only after its reply.
+            daemon.advance(7200)  # repeat, since a use may end after its reply
             try:
                 f.describe()
             except crout.HandleExpired:
@@ -87,7 +87,7 @@ def test_renewals_go_on_until_the_lease_is_dropped():
         if len(calls) == 3:
             third.set()
         if len(calls) == 1:
-            raise crout.Unavailable("once")  # Is tried again.
+            raise crout.Unavailable("once")  # is retried
 
     renewals = Renewals(renew)
     renewals.hold("a", 0.003)
@@ -144,7 +144,7 @@ def test_a_pickled_factor_solves_in_another_process(client, regular, tmp_path):
 
 
 def test_a_forked_child_renews_what_it_holds_itself(daemon):
-    # In a process of its own: it forks while a thread of the client holds the lock.
+    # In a separate process, which forks while a thread of the client holds the lock.
     script = """
 import os, sys, crout
 from crout._renewal import Renewals
@@ -208,7 +208,7 @@ def test_a_warning_that_is_an_error_leaves_no_factor_behind(daemon):
 @pytest.mark.filterwarnings("error")
 def test_a_poor_leading_block_that_is_an_error_leaves_no_factor_behind(daemon):
     growing = np.eye(60) - np.tril(np.ones((60, 60)), -1)
-    growing[:, -1] = 1  # Partial pivoting doubles the last column with every step.
+    growing[:, -1] = 1  # partial pivoting doubles the last column with every step
     with crout.connect(daemon.address) as c:
         with pytest.raises(crout.LinAlgWarning):
             c.schur_complement(growing, 60)
@@ -249,7 +249,7 @@ def test_a_series_needs_a_right_hand_side_for_each_matrix(client, regular):
 
 
 def test_a_list_of_vectors_is_no_right_hand_side_of_a_series(client, regular):
-    sides = [np.ones(2), np.zeros(2)]  # Of shape (2, 2) for NumPy: the wrong systems would be solved.
+    sides = [np.ones(2), np.zeros(2)]  # NumPy reads this as one 2 x 2 right-hand side
     with pytest.raises(crout.InvalidRequest, match=r"pass iter\(rhs\)"):
         list(client.series([regular(2), regular(2)], sides))
     assert next(client.series([np.eye(2)], [[1.0, 2.0], [3.0, 4.0]])).x.shape == (2, 2)
@@ -293,7 +293,7 @@ def test_a_call_under_way_says_that_its_client_was_closed(daemon, n):
 def test_a_deadline_is_a_timeout_and_ends_the_work(daemon):
     daemon.hold("scheduler.job")
     timeout = 0.1
-    while not daemon.reached("scheduler.job"):  # On a slow machine it passes before there is work.
+    while not daemon.reached("scheduler.job"):  # on a slow machine it passes before the work begins
         timeout *= 2
         with crout.connect(daemon.address, timeout=timeout) as c:
             with pytest.raises(crout.DeadlineExceeded, match="longer timeout") as caught:

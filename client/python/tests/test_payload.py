@@ -1,4 +1,4 @@
-"""What becomes bytes, and what of it is copied."""
+"""Conversion of arguments to bytes, and the copies that it makes."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_a_payload_goes_as_it_is():
 
 
 class Exporter:
-    """Speaks DLPack, as if it were on a device of that type."""
+    """Supports DLPack, as if on a device of the given type."""
 
     def __init__(self, array, device=1):
         self._array, self._device = array, device
@@ -114,7 +114,7 @@ def test_other_sparse_forms_go_as_coordinates(form):
 
 
 def test_a_digest_is_the_contracts():
-    # By the definition in factor.proto; tests/kernels/sparse_analysis_test.cc has the same numbers.
+    # Follows the definition in factor.proto. tests/kernels/sparse_analysis_test.cc has the same numbers.
     def digest(entries, n):
         row, col = np.array(entries, int).reshape(-1, 2).T
         matrix = scipy.sparse.coo_matrix((np.zeros(len(row)), (row, col)), (n, n))
@@ -126,7 +126,8 @@ def test_a_digest_is_the_contracts():
 
 
 def test_a_digest_of_entries_is_the_contracts():
-    # By the definition of SeriesResult.entry_digest; tests/kernels/line_map_test.cc has the same numbers.
+    # Follows the definition of SeriesResult.entry_digest. tests/kernels/line_map_test.cc has the same
+    # numbers.
     def digest(row, col):
         return _sparse_arrays.entry_digest(False, [np.array(row), np.array(col)], 3)
 
@@ -150,7 +151,7 @@ def test_spare_capacity_is_not_sent(form):
     assert b"".join(payload.open()) == b"".join(_payload.matrix(type(A)(full)).open())
     values = np.frombuffer(b"".join(_payload.sparse_values(A).open()))
     np.testing.assert_array_equal(values, full.T[full.T != 0])
-    assert len(A.data) > A.indptr[-1]  # The caller's matrix is as it was.
+    assert len(A.data) > A.indptr[-1]  # the caller's matrix is unchanged
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "dia", "bsr"])
@@ -229,7 +230,7 @@ def test_wire_splits_what_protobuf_wrote():
     message = service.SolveResponse(data=b"x" * 300)
     message.progress.columns = 2**40
     message.progress.predicted_seconds = 0.5
-    encoded = message.SerializeToString() + b"\x0d1234" + b"\x1a\x01y"  # A fixed32, and data again.
+    encoded = message.SerializeToString() + b"\x0d1234" + b"\x1a\x01y"  # a fixed32, then data again
     rest, pieces = _wire.split(encoded, 3)
     assert b"".join(pieces) == b"x" * 300 + b"y"
     parsed = service.SolveResponse.FromString(rest)

@@ -1,4 +1,4 @@
-"""Series over one stream: what is done for each step, and what is left behind."""
+"""Series over one stream: the action of each step, and what stays behind."""
 
 import asyncio
 import contextlib
@@ -88,7 +88,7 @@ def test_a_step_starts_where_it_is_told_to(client, regular, rng):
         assert cold.old_iterations > solved.old_iterations == 0
         assert solved.x.tobytes() == cold.x.tobytes()
         assert second(np.asfortranarray(1e250 * cold.x)).x.tobytes() == cold.x.tobytes()
-        # Of any type that its own takes in, as right-hand sides are.
+        # A start may have any type that converts to the series' type, like right-hand sides.
         assert_solves(near, second(np.ones(b.shape, dtype="i4")).x, b)
     same = client.series([A, None], b, x0=cold.x, strategy="refactor")
     assert all(step.accurate for step in same)
@@ -108,7 +108,7 @@ def test_starts_may_be_made_of_the_solutions_before(client, regular):
     for step in steps:
         solutions.append(step.x)
         assert step.accurate
-    assert step.old_iterations <= 1  # Linear in time, but for roundoff.
+    assert step.old_iterations <= 1  # linear in time, except for roundoff
 
 
 def test_a_start_that_is_not_like_the_solution_is_refused(client, regular):
@@ -301,7 +301,7 @@ def test_a_factor_whose_step_breaks_off_is_known(regular):
 
 def test_doubtful_solutions_are_told(client, regular):
     A = regular(10)
-    A[:, 1] = A[:, 0] * (1 + 1e-15 * np.arange(10))  # Regular, if only just.
+    A[:, 1] = A[:, 0] * (1 + 1e-15 * np.arange(10))  # barely regular
     with pytest.warns(crout.LinAlgWarning, match="as good as singular"):
         (step,) = client.series([A], np.arange(10.0))
     assert step.warnings == ("nearly_singular",)
@@ -315,7 +315,7 @@ def test_a_series_that_was_cut_off_is_taken_up_by_its_handle(daemon, regular, mo
     A = regular(12)
     with crout.connect(daemon.address) as c, c.lu_factor(A) as f:
         cut = c.series([A, A], np.ones(12), start=f, strategy="reuse")
-        next(cut)  # However long it takes.
+        next(cut)  # without a time limit
         daemon.hold("series.step")
         monkeypatch.setattr("crout._transport.Server.patience", lambda server, call: 0.5)
         with pytest.raises(crout.DeadlineExceeded):
@@ -363,7 +363,7 @@ def test_asyncio(daemon, regular, rng):
                 assert step.age == k
                 k += 1
             assert k == 4
-            large = regular(500)  # In many messages.
+            large = regular(500)  # sent in many messages
             async for step in c.series([large, large], np.ones(500)):
                 assert step.accurate
             with pytest.raises(crout.InvalidRequest):

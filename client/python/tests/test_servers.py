@@ -1,4 +1,4 @@
-"""Servers by name, and what the environment says."""
+"""Servers by name, and settings from the environment."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from crout._servers import Said, _Reader
 
 @pytest.fixture(autouse=True)
 def servers(tmp_path, monkeypatch):
-    """The path of a file of servers, without any variable that says more."""
+    """The path of a server file; no environment variable adds to it."""
     for name in ("SERVER", "TENANT", "TLS", "CA", "CERT", "KEY", "TOKEN_FILE"):
         monkeypatch.delenv(f"CROUT_{name}", raising=False)
     path = tmp_path / "servers.toml"

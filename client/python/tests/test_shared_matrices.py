@@ -1,4 +1,4 @@
-"""The shared real matrices, up to order 1500, against SciPy. CROUT_MATRICES names their directory."""
+"""The shared real matrices, up to order 1500, compared with SciPy. CROUT_MATRICES names their directory."""
 
 import csv
 import os
@@ -38,7 +38,7 @@ def test_as_good_as_scipy(client, file):
     path = DIRECTORY / file
     A = scipy.io.mmread(path)
     dense = np.asarray(A.toarray() if scipy.sparse.issparse(A) else A, float)
-    with warnings.catch_warnings():  # Some are singular: SciPy and the client warn alike.
+    with warnings.catch_warnings():  # some are singular: SciPy and the client both warn
         warnings.simplefilter("ignore")
         theirs = scipy.linalg.lu_factor(dense)
         f = client.lu_factor(path)
@@ -53,7 +53,7 @@ def test_as_good_as_scipy(client, file):
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always")
         x = f.solve(b)
-    if doubts:  # Nothing is called nearly singular that is not.
+    if doubts:  # no regular matrix is reported as nearly singular
         assert all(issubclass(doubt.category, crout.LinAlgWarning) for doubt in doubts)
         assert np.linalg.cond(dense) > 1e12
     with np.errstate(all="ignore"), warnings.catch_warnings():

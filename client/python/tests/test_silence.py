@@ -1,4 +1,4 @@
-"""Servers that answer nothing any more."""
+"""Servers that stop answering."""
 
 import asyncio
 import threading
@@ -33,7 +33,7 @@ def solve_in_asyncio(address):
 def test_a_call_outlasts_many_pings_and_ends_where_they_are_not_answered(monkeypatch, call):
     options = dict(_transport.CHANNEL_OPTIONS)
     for name in ("grpc.keepalive_time_ms", "grpc.keepalive_timeout_ms", "grpc.http2.ping_timeout_ms"):
-        assert options[name] <= 25_000  # Twenty more are for a new connection: a minute in all.
+        assert options[name] <= 25_000  # 20 s more for a new connection make a minute in total
         options[name] = 200
     for module in (_transport, _aio_transport):
         monkeypatch.setattr(module, "CHANNEL_OPTIONS", list(options.items()))
@@ -49,7 +49,7 @@ def test_a_call_outlasts_many_pings_and_ends_where_they_are_not_answered(monkeyp
         caller = threading.Thread(target=run)
         caller.start()
         assert computing.asked.wait(PATIENCE)
-        # gRPC sends two unless it is told otherwise: then a server that stops is not noticed.
+        # By default, gRPC sends only two pings, and a server that stops later is not noticed.
         assert relay.await_pings(6, PATIENCE / 2)
         assert not ended
         relay.fall_silent()

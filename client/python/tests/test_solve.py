@@ -1,4 +1,4 @@
-"""Factor and solve, against SciPy."""
+"""Factor and solve, compared with SciPy."""
 
 import gzip
 import math
@@ -36,7 +36,7 @@ def test_solves_as_scipy(client, regular, rng, dtype, order, shape):
 
 
 def test_many_messages(client, regular, rng):
-    A, b = regular(600), rng.standard_normal((600, 300))  # 2.75 MiB, 1.4 MiB: both in several.
+    A, b = regular(600), rng.standard_normal((600, 300))  # 2.75 MiB and 1.4 MiB: several messages each
     assert_solves(A, client.lu_factor(A).solve(b), b)
     assert_solves(A, client.solve(A, b), b)
 
@@ -186,7 +186,7 @@ def test_progress_tells_what_is_sent(client, regular):
 
 
 class FakeTqdm(types.ModuleType):
-    """In place of tqdm, which may or may not be there."""
+    """Replaces tqdm, which may not be installed."""
 
     def __init__(self):
         super().__init__("tqdm")
@@ -216,7 +216,7 @@ def test_a_progress_bar(client, regular, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", bar)
     client.lu_factor(regular(500), progress=True)
     assert (bar.n, bar.closed) == (500 * 500 * 8, True)
-    monkeypatch.setitem(sys.modules, "tqdm", None)  # Not installed.
+    monkeypatch.setitem(sys.modules, "tqdm", None)  # not installed
     client.lu_factor(regular(50), progress=True)
 
 
@@ -309,7 +309,7 @@ def test_refusals_say_what_is_wrong(client, call, message):
         call(client)
     assert isinstance(caught.value, ValueError)
     assert caught.value.code in ("INVALID_ARGUMENT", "FAILED_PRECONDITION")
-    # The contract's names are not this package's.
+    # Messages must not use names of the contract that the package does not have.
     assert not re.search(
         r"header|drop_matrix|factor_dtype|max_refinement|SINGLE|PIVOT_RULE", str(caught.value)
     )

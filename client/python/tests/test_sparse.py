@@ -1,4 +1,4 @@
-"""Matrices that stay sparse to their factors, from scipy.sparse and from files."""
+"""Sparse matrices with sparse factors, from scipy.sparse and from files."""
 
 import warnings
 
@@ -12,12 +12,12 @@ from accuracy import assert_close
 import crout
 
 TYPES = [np.float32, np.float64, np.complex64, np.complex128]
-M = 90  # The dense form would have 65 million elements.
+M = 90  # the dense form would have 65 million elements
 
 
 @pytest.fixture
 def grid():
-    """Convection and diffusion on a grid of M x M points: unsymmetric, 5 entries a row."""
+    """Convection and diffusion on a grid of M x M points: unsymmetric, 5 entries per row."""
 
     def make(dtype=float, seed=0):
         line = scipy.sparse.diags([-1.4, 2.5, -1.0], [-1, 0, 1], (M, M))
@@ -32,7 +32,7 @@ def grid():
 
 
 def error(A, x, b):
-    """The normwise backward error."""
+    """Return the normwise backward error."""
     wide = A.astype(np.result_type(A.dtype, np.float64))
     scale = abs(wide).sum(axis=1).max() * np.abs(x).max() + np.abs(b).max()
     return np.abs(b - wide @ x).max() / scale
@@ -107,7 +107,7 @@ def test_an_estimate_for_the_next_matrix_is_exact(client, grid):
 @pytest.mark.parametrize("algorithm", ["multifrontal", "klu"])
 def test_the_determinant_of_a_singular_matrix_is_zero(client, algorithm):
     line = scipy.sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], (M, M)).tolil()
-    line[0, 0] = line[-1, -1] = 1  # A row's entries sum up to zero.
+    line[0, 0] = line[-1, -1] = 1  # entries of a row sum to zero
     empty = line.copy()
     empty[7, :] = 0
     for A in (line, empty):
@@ -119,7 +119,7 @@ def test_the_determinant_of_a_singular_matrix_is_zero(client, algorithm):
 @pytest.mark.parametrize("odd", [False, True])
 def test_a_determinant_from_downloaded_factors(client, grid, dtype, algorithm, odd):
     A = grid(dtype)
-    if odd:  # Two rows change places, and with them the sign; the matching has work.
+    if odd:  # swap two rows, which changes the sign and requires matching
         A = A[[1, 0, *range(2, M * M)]]
     asked = client.lu_factor(A, algorithm=algorithm, determinant=True).slogdet()
     later = client.lu_factor(A, algorithm=algorithm).slogdet()
@@ -154,7 +154,7 @@ def test_a_pattern_is_analysed_once(client, grid):
         reused.append(f.record.sparse.analysis_reused)
         x = f.solve(np.ones(M * M))
         assert error(grid(seed=seed), x, np.ones(M * M)) < 1e-14
-    # Of the first an earlier test's factor may still have been there.
+    # The first factorization may reuse the analysis of an earlier test's factor.
     assert reused[1:] == [True, True]
 
 
@@ -188,7 +188,7 @@ def test_values_alone_of_diagonals_keep_stored_zeros(client, rng):
         f = client.lu_factor(upwind(1.0), algorithm=method)
         assert f.record.nnz == 3 * 60 - 2
         for A in (upwind(-1.0), upwind(-0.5).tocsr(), upwind(1.0)):
-            if A.format == "csr":  # SciPy has dropped the zeros.
+            if A.format == "csr":  # SciPy has dropped the zeros
                 with pytest.raises(crout.InvalidRequest, match="positions") as refused:
                     f.refactor(A, values_only=True)
                 assert refused.value.reason == "PATTERN_MISMATCH"
@@ -202,7 +202,7 @@ def test_values_alone_of_a_pattern_that_another_user_replaced_are_refused(client
     A = (scipy.sparse.random(n, n, 0.1, random_state=5) + 4 * scipy.sparse.eye(n)).tocsc()
     f = client.lu_factor(A, algorithm="klu")
     other = client.factor(f.handle)
-    other.refactor(A.T.tocsc(), algorithm="klu")  # as many entries in other positions
+    other.refactor(A.T.tocsc(), algorithm="klu")  # as many entries, in other positions
     with pytest.raises(crout.InvalidRequest, match="another pattern than version 2") as refused:
         f.refactor(2 * A, values_only=True)
     assert refused.value.code == "FAILED_PRECONDITION"
@@ -250,7 +250,7 @@ def test_determinant_and_condition(client, grid):
 
 
 def test_structurally_singular(client):
-    # Rows 1 and 2 have entries in column 0 alone.
+    # Rows 1 and 2 have entries in column 0 only.
     A = scipy.sparse.eye(5000, format="lil")
     A[1, 1] = A[2, 2] = 0
     A[1, 0] = A[2, 0] = A[0, 1] = A[0, 2] = 1
@@ -312,7 +312,7 @@ def test_a_larger_pivot_threshold_lets_entries_grow_less(client):
     A = (scipy.sparse.kron(D, scipy.sparse.eye(20)) + scipy.sparse.kron(scipy.sparse.eye(20), D)).tocsr()
     A += 1e-4 * scipy.sparse.eye(400)
     options = {"algorithm": "multifrontal", "equilibrate": False}
-    with warnings.catch_warnings():  # Its factor may be poor.
+    with warnings.catch_warnings():  # its factor may be poor
         warnings.simplefilter("ignore", crout.LinAlgWarning)
         loose = client.lu_factor(A, pivot_threshold=0.001, **options)
     strict = client.lu_factor(A, pivot_threshold=1, **options)

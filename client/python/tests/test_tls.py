@@ -1,4 +1,4 @@
-"""TLS: against a server of the test's own, with certificates that openssl makes."""
+"""TLS with a separate server and certificates made by openssl."""
 
 import asyncio
 import pickle
@@ -18,7 +18,7 @@ def openssl(place, command):
 
 @pytest.fixture(scope="module")
 def pki(tmp_path_factory):
-    """ca.crt, other.crt, and server and client certificates that ca signed."""
+    """ca.crt, other.crt, and server and client certificates signed by ca."""
     place = tmp_path_factory.mktemp("pki")
     (place / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
     new = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"

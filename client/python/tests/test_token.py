@@ -1,4 +1,4 @@
-"""Tokens: against a daemon that asks who calls, on loopback."""
+"""Tokens with a daemon on loopback that authenticates callers."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,7 @@ TOKEN = "crout_of-alice"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A token in alice.token, and the file by which a daemon knows it."""
+    """A token in alice.token, and the identity file of the daemon."""
     place = tmp_path_factory.mktemp("tokens")
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
     (place / "identities").write_text(f"[alice]\ntoken = sha256:{digest}\ntenants = a\nroles = solve\n")

@@ -1,4 +1,4 @@
-"""Which results there is a LinAlgWarning of."""
+"""Results that come with a LinAlgWarning."""
 
 import warnings
 
@@ -11,7 +11,7 @@ import crout
 
 
 def wilkinson(n, dtype=float):
-    """Partial pivoting doubles its last column with every step."""
+    """Partial pivoting doubles the last column with every step."""
     A = np.eye(n) - np.tril(np.ones((n, n)), -1)
     A[:, -1] = 1
     return A.astype(dtype)
@@ -39,7 +39,7 @@ def test_numerically_singular_matrices_are_warned_of(client, name, algorithm):
         with pytest.warns(crout.LinAlgWarning, match=r"may as well be singular|info="):
             client.solve(A, A @ np.ones(len(A)), algorithm=algorithm)
     except crout.Singular:
-        pass  # An exactly zero pivot.
+        pass  # an exactly zero pivot
     with pytest.warns(crout.LinAlgWarning, match=r"may as well be singular|info="):
         f = client.lu_factor(A, algorithm=algorithm)
     if f.info == 0:
@@ -100,7 +100,7 @@ def test_batches_are_judged_by_their_errors_and_by_growth(client, regular, dtype
 def test_a_complement_is_judged_by_growth(client):
     k, n = 9, 14
     A = np.random.default_rng(4).standard_normal((n, n))
-    A[:k, :k] -= A[:k, :k].T  # Skew of odd order: singular.
+    A[:k, :k] -= A[:k, :k].T  # skew-symmetric of odd order: singular
     with pytest.warns(crout.LinAlgWarning, match="the Schur complement is poor"):
         complement, _ = client.schur_complement(A, k)
     assert complement.backward_error < 1e-12

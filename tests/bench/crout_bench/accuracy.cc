@@ -11,7 +11,7 @@
 namespace crout::bench {
 namespace {
 
-// Keeps a NaN, unlike std::max.
+// Sets `most` to the larger value. Keeps a NaN, unlike std::max.
 void Raise(double& most, double value) {
   if (!(value <= most)) most = value;
 }
@@ -30,7 +30,7 @@ double SumAbs(const T* values, int64_t count) {
   return sum;
 }
 
-// The elements whose parts `values` holds.
+// Views `values`, which holds the parts of numbers, as elements of type T.
 template <class T>
 std::span<const T> ElementsOf(const std::vector<double>& values) {
   return {reinterpret_cast<const T*>(values.data()), values.size() * sizeof(double) / sizeof(T)};
@@ -42,7 +42,7 @@ auto DispatchWide(DType dtype, F&& f) {
   return IsComplex(dtype) ? f(TypeTag<std::complex<double>>{}) : f(TypeTag<double>{});
 }
 
-// u := L u, L the lower triangle of lu.
+// u := L u, where L is the lower triangle of lu.
 void MultiplyLower(std::span<const double> lu, int64_t n, CBLAS_DIAG diag, double* u) {
   cblas_dtrmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, diag, n, n, 1.0, lu.data(), n, u,
               n);
@@ -69,7 +69,7 @@ void SubtractProduct(std::span<const std::complex<double>> a,
               x.data(), n, &one, r, n);
 }
 
-// L U: U as a full matrix, times L from the left.
+// Returns L U: U as a full matrix, multiplied by L from the left.
 template <class T>
 std::vector<T> Product(std::span<const T> lu, int64_t n, bool unit_in_l) {
   std::vector<T> u(n * n, T{});
@@ -81,7 +81,7 @@ std::vector<T> Product(std::span<const T> lu, int64_t n, bool unit_in_l) {
   return u;
 }
 
-// Column j of PA, by the interchanges one after the other.
+// Computes column j of PA by applying the interchanges in order.
 template <class T>
 void PermuteColumn(std::span<const T> a, const std::vector<int64_t>& ipiv, int64_t n, int64_t j,
                    std::vector<T>& column) {

@@ -1,5 +1,5 @@
-// How good a factor or a solution is, computed from what came out alone. In float64 by matrix
-// products of the host's BLAS: tests/support/ratios.h is the slow oracle that it is tested against.
+// Accuracy of factors and solutions, computed from the results alone. Uses float64 and the host's
+// BLAS; it is tested against the slow oracle in tests/support/ratios.h.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_ACCURACY_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_ACCURACY_H_
 
@@ -14,34 +14,35 @@ namespace crout::bench {
 
 struct FactorAccuracy {
   double ratio = 0;         // |PA - LU|_1 / (n |A|_1 eps): LAPACK's GET01, accepted below 30
-  double max_abs_diff = 0;  // max |PA - LU|: what the thesis reports as max |A - LUP|
+  double max_abs_diff = 0;  // max |PA - LU|, which the thesis reports as max |A - LUP|
 };
 
-// All n x n, column-major, float64 or, where `dtype` is complex, the parts of complex numbers; lu
-// in getrf's storage, ipiv 1-based. `a` as it was factored, in its precision. NaN where a factor
-// holds one. Needs 3 n x n of memory beside its arguments.
+// Measures a factor. All matrices are n x n and column-major, in float64; if `dtype` is complex,
+// each element has two parts. `a` is the matrix as it was factored, rounded to that precision; `lu`
+// is in getrf's storage; `ipiv` is 1-based. Results are NaN if the factor contains a NaN. Needs
+// memory for three more n x n matrices.
 FactorAccuracy MeasureFactor(const std::vector<double>& a, const std::vector<double>& lu,
                              const std::vector<int64_t>& ipiv, int64_t n,
                              UnitDiagonal unit_diagonal, DType dtype);
 
-// max over columns of |b - A x|_inf / (|A|_inf |x|_inf + |b|_inf). a: n x n; x, b: n x nrhs, |z|
-// the modulus.
+// Returns the maximum over columns of |b - A x|_inf / (|A|_inf |x|_inf + |b|_inf), where |z| is the
+// modulus. a: n x n; x, b: n x nrhs.
 double BackwardError(const std::vector<double>& a, const std::vector<double>& x,
                      const std::vector<double>& b, int64_t n, int64_t nrhs, DType dtype);
 
-// max |L U X - B| for B of ones: what the thesis reports of solvers as max |L U P X - B|. lu: n x
-// n, in getrf's storage; x: n x nrhs, with row i of the permuted B for row i of L. In float64. NaN
-// where x holds one.
+// Returns max |L U X - B| for B of ones, which the thesis reports for solvers as max |L U P X - B|.
+// lu: n x n, in getrf's storage. x: n x nrhs; row i of the permuted B belongs to row i of L.
+// Computed in float64. NaN if x contains a NaN.
 double SolveDifference(const std::vector<double>& lu, const std::vector<double>& x, int64_t n,
                        int64_t nrhs, UnitDiagonal unit_diagonal, DType dtype);
 
-// The magnitudes of an n x n matrix on a grid of `cells` x `cells`, or n x n if that is coarser.
+// The magnitudes of an n x n matrix on a grid of `cells` x `cells`, or of n x n if n is smaller.
 struct MagnitudePattern {
-  // A string for each row of cells, with a character for each cell, of the largest |z| in it: '.'
-  // where all is zero, '!' where something is not finite, else 'a' to 'z' in equal steps of its
-  // logarithm from `low` to `high`.
+  // One string per row of cells, one character per cell for the largest |z| in it: '.' if all are
+  // zero, '!' if one is not finite, otherwise 'a' to 'z' in equal steps of the logarithm from `low`
+  // to `high`.
   std::vector<std::string> rows;
-  double low = 0;  // decimal logarithms, of the cells' smallest and largest; 0 where all is zero
+  double low = 0;  // decimal logarithms of the smallest and the largest cell; 0 if all are zero
   double high = 0;
 };
 MagnitudePattern CoarsePattern(const std::vector<double>& a, int64_t n, DType dtype, int64_t cells);

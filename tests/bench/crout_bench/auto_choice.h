@@ -1,4 +1,4 @@
-// What "auto" takes, beside what was fastest.
+// Compares the choice of `auto` with the fastest method.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_AUTO_CHOICE_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_AUTO_CHOICE_H_
 
@@ -9,9 +9,9 @@
 
 namespace crout::bench {
 
-// From the cases of one matrix and type: the time of the method that auto chooses over that of the
-// best one. Only cases count that ran with default parameters, pivot, and gave a factor with a
-// ratio below 30 (or one that was not taken). Nothing where what auto chooses is not among them.
+// Computes, for the cases of one matrix and type, the time of the method that `auto` chooses over
+// the best time. Only cases with default parameters count that pivot and whose factor ratio is
+// below 30 (or was not measured). Returns nullopt if the choice of `auto` is not among them.
 std::optional<Json> CompareAuto(const Device& device, DType dtype, int64_t n, const Json& cases);
 
 }  // namespace crout::bench

@@ -23,7 +23,8 @@ std::vector<const LuAlgorithm*> ChosenAlgorithms(
       chosen.push_back(&LoopLu());
       continue;
     }
-    // Any order and type: only "auto" depends on them, and it is reported for every matrix anyway.
+    // Any order and type will do: only `auto` depends on them, and its choice is reported for every
+    // matrix.
     const auto algorithm = FindAlgorithm(device, name, DType::kFloat64, 1000);
     if (algorithm.ok()) {
       chosen.push_back(*algorithm);
@@ -34,7 +35,8 @@ std::vector<const LuAlgorithm*> ChosenAlgorithms(
   return chosen;
 }
 
-// Those of `wanted` that a method takes; its own choice where it takes none.
+// Returns those of the `wanted` block sizes that the method supports, or 0, its own choice, if it
+// supports none.
 std::vector<int> BlocksFor(const BlockSizes& taken, const std::vector<int>& wanted) {
   std::vector<int> blocks;
   std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(blocks), [&](int block) {

@@ -18,20 +18,22 @@ using Json = nlohmann::ordered_json;
 struct Case {
   const LuAlgorithm* algorithm = nullptr;
   LuParameters parameters;
-  bool published_section = false;  // its section size is the published choice for its order
+  bool published_section = false;  // the section size is the published choice for the order
 
   const MethodTraits& traits() const { return algorithm->traits(); }
 };
 
-// The algorithms asked for that the device has; for the others `on_missing` gets the message.
+// Returns the requested algorithms that the device has. Calls `on_missing` for the others.
 std::vector<const LuAlgorithm*> ChosenAlgorithms(
     const Device& device, const std::vector<std::string>& names,
     absl::FunctionRef<void(const std::string& name, const absl::Status& status)> on_missing);
 
-// Every combination of the values that the algorithm takes, for a matrix of order n.
+// Returns every combination of the option values that apply to the algorithm, for a matrix of order
+// n.
 std::vector<Case> CasesOf(const LuAlgorithm& algorithm, const Options& options, int64_t n);
 
-// The parameters that differ from the defaults; "published" for that choice of a section size.
+// Returns the parameters that differ from the defaults. A published section size is written as
+// "published".
 Json ParametersJson(const Case& c);
 
 }  // namespace crout::bench

@@ -37,7 +37,7 @@ Peer MakePeer(const Problem& problem, const Workbench& bench, int64_t nrhs, std:
   return peer;
 }
 
-// One run for its solution's sake.
+// Runs the solver once to check its solution.
 absl::Status AddBackwardError(const std::vector<double>& a, const std::vector<double>& b,
                               const Problem& problem, int64_t nrhs, const RightHandSides& rhs,
                               Peer& peer) {

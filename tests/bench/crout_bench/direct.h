@@ -1,4 +1,4 @@
-// Direct solvers beside a factorization and a solve, with as many right-hand sides as rows.
+// Compares direct solvers with a factorization and a solve for as many right-hand sides as rows.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_DIRECT_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_DIRECT_H_
 
@@ -12,8 +12,8 @@
 
 namespace crout::bench {
 
-// Appends a JSON object for getrf with getrs, and for every direct solver of the device, with one
-// right-hand side and again with n. Nothing where it has none.
+// Appends a JSON object for getrf with getrs and for every direct solver of the device, with one
+// right-hand side and with n. Appends nothing if the device has no direct solver.
 absl::Status RunDirect(Workbench& bench, const Problem& problem, const Options& options,
                        Json& cases);
 

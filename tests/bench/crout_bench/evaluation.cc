@@ -14,7 +14,8 @@ namespace {
 
 bool Never() { return false; }
 
-// Sections a side up to which a map of them is printed: no picture shows more.
+// Largest number of sections per side for which a map of the sweeps is printed; pictures show no
+// more.
 constexpr int64_t kMostSections = 64;
 
 Json SweepsByRows(const IterationReport& report) {
@@ -56,7 +57,7 @@ std::vector<std::byte> Ones(DType dtype, int64_t n) {
   return Packed(dtype, ones);
 }
 
-// A x = 1, the thesis' right-hand side.
+// Solves A x = 1, the thesis' right-hand side.
 absl::StatusOr<SolveSummary> SolveOnes(const Workbench& bench, const Factorization& factor,
                                        int refine, KernelTimings& timings) {
   ExecutionContext& context = bench.context();

@@ -1,5 +1,4 @@
-// What a case yields, apart from its time: one factorization and its solves, as the daemon does
-// them.
+// Results of a case other than its time: one factorization and its solves, run as in the daemon.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_EVALUATION_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_EVALUATION_H_
 
@@ -14,7 +13,7 @@
 namespace crout::bench {
 
 struct EvaluationOptions {
-  bool accuracy = true;  // the factor ratio and max |PA - LU|
+  bool accuracy = true;  // compute the factor ratio and max |PA - LU|
   int refine = 0;
   int pattern_cells = 0;
 };
@@ -22,14 +21,14 @@ struct EvaluationOptions {
 struct Evaluation {
   Json json;
   Factorization factor;
-  MagnitudePattern lu_pattern;  // if asked for
+  MagnitudePattern lu_pattern;  // on request
 };
 
-// One factorization of the matrix on the workbench.
+// Factors the workbench's matrix once.
 absl::StatusOr<Factorization> FactorOnce(const Workbench& bench, const Case& c);
 
-// `values`: the matrix on the workbench. Fails as Factorize does; what its solve says is in the
-// JSON.
+// Evaluates a case. `values` is the workbench's matrix. Fails if Factorize fails; errors of the
+// solve are in the JSON.
 absl::StatusOr<Evaluation> Evaluate(const Workbench& bench, const std::vector<double>& values,
                                     const Case& c, const EvaluationOptions& options);
 

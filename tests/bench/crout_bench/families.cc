@@ -37,7 +37,7 @@ const CubePlace* FindPlace(std::string_view family) {
   return nullptr;
 }
 
-// Uniform in [-1, 1). Not std::uniform_real_distribution, which differs between libraries.
+// Uniform in [-1, 1). std::uniform_real_distribution differs between standard libraries.
 double Uniform(Generator& generator) {
   return static_cast<double>(generator() >> 11) * 0x1p-52 - 1;
 }
@@ -51,7 +51,7 @@ void MakeThesis(int64_t n, Generator& generator, std::vector<double>& a) {
 
 void MakeDominant(int64_t n, Generator& generator, std::vector<double>& a) {
   for (double& v : a) v = Uniform(generator);
-  // |a_ii| >= n - 1 and the n - 1 others of a row are below 1 each.
+  // |a_ii| >= n - 1, and the n - 1 other elements of a row are below 1 in magnitude.
   for (int64_t i = 0; i < n; ++i) a[i * (n + 1)] += static_cast<double>(n);
 }
 
@@ -65,14 +65,14 @@ void MakeArrow(int64_t n, Generator& generator, std::vector<double>& a) {
   }
 }
 
-// Of the second step, the first that has gradients.
+// The matrix of the second step, the first with gradients.
 std::vector<double> MakeMeanCurvature(int64_t grid) {
   MeanCurvatureFlow flow(grid);
   flow.Advance();
   return flow.Matrix();
 }
 
-// A + i A^T, a real part, then an imaginary one, for each element.
+// Returns A + i A^T with interleaved real and imaginary parts.
 std::vector<double> WithTranspose(const std::vector<double>& a, int64_t n) {
   std::vector<double> parts(2 * a.size());
   for (int64_t j = 0; j < n; ++j) {

@@ -1,4 +1,4 @@
-// The baseline of a published study: LU by plain loops.
+// The baseline of a published study: LU with plain loops.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_LOOP_LU_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_LOOP_LU_H_
 
@@ -6,10 +6,11 @@
 
 namespace crout::bench {
 
-// "lu_loop", on the host: the `lu` of M. Rodrigues and S. Estevao, LU Factorization (Porto, 2023),
-// section 4.1: column by column, the whole rest updated at each, by one thread, unit diagonal in L,
-// without blocks or pivoting. By columns what the report has by rows, so that either runs through
-// memory in its order; it ends at a zero pivot, which info names. No method of the service.
+// "lu_loop", on the host only and not a method of the service. It is the `lu` of M. Rodrigues and
+// S. Estevao, LU Factorization (Porto, 2023), section 4.1: it eliminates column by column, updating
+// the whole trailing matrix each time, on one thread, with the unit diagonal in L, without blocks
+// or pivoting. It works by columns where the report works by rows, so that both access memory in
+// order. It ends at a zero pivot, which info reports.
 const LuAlgorithm& LoopLu();
 
 }  // namespace crout::bench

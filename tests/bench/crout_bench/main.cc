@@ -1,8 +1,8 @@
-// LU methods on one device, over matrices from files and generated ones. Prints one JSON object at
-// the end, or writes it to a file, anew after each matrix:
+// Measures LU methods on one device over matrices from files and generated ones. Prints one JSON
+// object at the end, or writes it to a file and rewrites the file after each matrix:
 //   crout-bench --device=cuda:0 --algorithms=getrf,icmpp --generate=thesis:558,1089
 //               --matrices=DIR --dtype=f64,f32 -o result.json
-// tests/bench/README.md says more.
+// See tests/bench/README.md.
 
 #include <iostream>
 #include <memory>
@@ -35,6 +35,6 @@ int Main(int argc, char** argv) {
 }  // namespace crout::bench
 
 int main(int argc, char** argv) {
-  crout::host::UsePassiveOpenMpWaits(argv);  // as croutd does
+  crout::host::UsePassiveOpenMpWaits(argv);  // as in croutd
   return crout::bench::Main(argc, argv);
 }

@@ -5,7 +5,7 @@
 namespace crout::bench {
 namespace {
 
-constexpr double kTimeStep = 0.1;  // over h^2
+constexpr double kTimeStep = 0.1;  // divided by h^2
 constexpr int kMostSweeps = 1000;
 
 }  // namespace
@@ -40,7 +40,7 @@ double MeanCurvatureFlow::AverageSlope(int64_t x, int64_t y) const {
 
 MeanCurvatureFlow::Stencil MeanCurvatureFlow::Coefficients(int64_t x, int64_t y) const {
   if (Outer(x, y)) return {1, 0, 0, 0, 0};
-  const double factor = kTimeStep * AverageSlope(x, y);  // the step over h^2, h alike in x and y
+  const double factor = kTimeStep * AverageSlope(x, y);  // time step over h^2
   const double here = factor / Slope(x, y);
   const double west = factor / Slope(x - 1, y);
   const double south = factor / Slope(x, y - 1);

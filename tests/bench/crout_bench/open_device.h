@@ -1,4 +1,4 @@
-// The device of a benchmark, by its name in the service.
+// Opens the device of a benchmark by its name in the service.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_OPEN_DEVICE_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_OPEN_DEVICE_H_
 
@@ -16,8 +16,8 @@
 
 namespace crout::bench {
 
-// "host", with so many threads, or "cuda:N". INVALID_ARGUMENT for another name, UNIMPLEMENTED in a
-// build without CUDA.
+// Opens "host", with the given number of threads, or "cuda:N". INVALID_ARGUMENT for other names,
+// UNIMPLEMENTED in a build without CUDA.
 inline absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name,
                                                           int threads = 0) {
   if (name == "host") return host::MakeDevice({.threads = threads});

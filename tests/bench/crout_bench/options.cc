@@ -10,7 +10,8 @@
 namespace crout::bench {
 namespace {
 
-// A flag whose values, separated by commas or given again, are each parsed by `parse`.
+// Adds a flag with several values, separated by commas or given repeatedly. `parse` parses each
+// value.
 template <class T, class Parse>
 void AddList(CLI::App& app, const std::string& name, std::vector<T>& values, Parse parse,
              const std::string& description) {

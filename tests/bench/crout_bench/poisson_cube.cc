@@ -16,11 +16,11 @@ struct Node {
   std::array<int64_t, kAxes> at;
 };
 
-// A subdomain's nodes, m + 1 along each axis.
+// The nodes of a subdomain, m + 1 along each axis.
 class Subdomain {
  public:
   Subdomain(int64_t m, const CubePlace& place) : m_(m) {
-    // In the order in which places lose a side of the boundary.
+    // Sides in the order in which places share one more of them.
     constexpr std::array<std::array<int, 2>, 6> kShared{
         {{0, 1}, {1, 1}, {2, 1}, {0, 0}, {1, 0}, {2, 0}}};
     for (int side = 0; side < place.shared_sides; ++side) {
@@ -41,8 +41,9 @@ class Subdomain {
   bool IsShared(const Node& node) const { return OnSides(node, true); }
   bool IsFixed(const Node& node) const { return OnSides(node, false); }
 
-  // The classes of shared nodes that a constraint averages: corners by their number, then edges,
-  // then faces, those farther along x, y, z before others and a range before an end.
+  // Returns the classes of shared nodes that a constraint averages: corners by their number, then
+  // edges, then faces. Edges and faces are sorted by their position along x, y, z in descending
+  // order, where a range precedes an end.
   std::vector<std::vector<Node>> Constraints() const {
     std::vector<std::vector<Node>> constraints;
     for (const int ranges : {0, 1, 2}) {
@@ -96,8 +97,8 @@ class Subdomain {
   std::array<std::array<bool, 2>, kAxes> shared_{};
 };
 
-// Eliminates what is not shared, plane after plane along z: of a plane's unknowns the next plane's
-// and the shared ones are all the neighbours.
+// Eliminates the unknowns that are not shared, plane by plane along z. A plane's unknowns are
+// connected only to the next plane's and to the shared ones.
 class Condensation {
  public:
   Condensation(const Subdomain& subdomain, double h)
@@ -135,10 +136,11 @@ class Condensation {
   }
 
  private:
-  // Planes take turns before and behind the shared unknowns.
+  // Planes are stored alternately before and after the shared unknowns.
   int64_t BeginOf(int64_t z) const { return z % 2 == 0 ? 0 : plane_ + shared(); }
 
-  // Those between the planes z and z + 1. Of nodes on the boundary the diagonal alone is kept.
+  // Adds the elements between the planes z and z + 1. Nodes on the boundary keep only their
+  // diagonal entry.
   void AddElements(int64_t z) {
     const int64_t m = subdomain_.m();
     for (int64_t y = 0; y < m; ++y) {
@@ -166,7 +168,7 @@ class Condensation {
              element.at[2] + (corner >> 2 & 1)}};
   }
 
-  // The unknowns [begin, begin + count) out of those [rest, rest + shared + plane).
+  // Eliminates the unknowns [begin, begin + count) from those in [rest, rest + shared + plane).
   void Eliminate(int64_t begin, int64_t count, int64_t rest) {
     if (count == 0) return;
     const int64_t others = shared() + plane_;
@@ -186,7 +188,7 @@ class Condensation {
   const Subdomain& subdomain_;
   const double h_;
   const int64_t plane_;
-  std::vector<int64_t> place_;  // of each node in `dense_`
+  std::vector<int64_t> place_;  // position of each node in `dense_`
   std::vector<int64_t> shared_nodes_;
   int64_t order_ = 0;
   std::vector<double> dense_;

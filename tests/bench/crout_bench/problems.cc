@@ -46,7 +46,7 @@ absl::Status CheckHeader(const MatrixMarketHeader& header, const Options& option
   return absl::OkStatus();
 }
 
-// Real parts beside imaginary ones, an element after the other; without any, zeros.
+// Interleaves real and imaginary parts. Without imaginary parts, they are zero.
 std::vector<double> Interleave(const std::vector<double>& real,
                                const std::vector<double>& imaginary) {
   std::vector<double> parts(2 * real.size(), 0.0);
@@ -55,7 +55,7 @@ std::vector<double> Interleave(const std::vector<double>& real,
   return parts;
 }
 
-// The n x n matrix that has `values` at its entries.
+// Returns the n x n matrix that has `values` at the entries of `sparse`.
 std::vector<double> Densify(const SparseMatrix& sparse, const std::vector<double>& values) {
   if (values.empty()) return {};
   std::vector<double> dense(sparse.rows * sparse.columns, 0.0);
@@ -67,7 +67,7 @@ std::vector<double> Densify(const SparseMatrix& sparse, const std::vector<double
   return dense;
 }
 
-// Its parts, of n * n elements.
+// Returns the n x n elements; complex ones have interleaved parts.
 std::vector<double> TakeValues(MatrixMarketReader& reader, bool complex) {
   std::vector<double> real;
   std::vector<double> imaginary;
@@ -75,7 +75,7 @@ std::vector<double> TakeValues(MatrixMarketReader& reader, bool complex) {
     const SparseMatrix sparse = reader.TakeSparse();
     real = Densify(sparse, sparse.value);
     imaginary = Densify(sparse, sparse.imaginary);
-    real.resize(sparse.rows * sparse.columns);  // without an entry
+    real.resize(sparse.rows * sparse.columns);  // if there are no entries
   } else {
     real = reader.TakeDense();
     imaginary = reader.TakeDenseImaginary();
@@ -83,7 +83,7 @@ std::vector<double> TakeValues(MatrixMarketReader& reader, bool complex) {
   return complex ? Interleave(real, imaginary) : real;
 }
 
-// Stops reading once the header says that the matrix is not wanted.
+// Reads a matrix. Stops at the header if the matrix does not qualify.
 absl::StatusOr<std::vector<double>> ReadDense(const fs::path& path, const Options& options,
                                               bool complex, int64_t* n) {
   std::ifstream file(path, std::ios::binary);
@@ -115,7 +115,7 @@ Problem MakeProblem(const ProblemSource& source, int64_t n, std::vector<double> 
   return Problem{source.name, source.source, n, nonzeros, std::move(values), complex};
 }
 
-// From the step after that of the family's matrix.
+// Returns the steps that follow the family's own matrix.
 std::function<std::vector<double>()> StepsOfMeanCurvature(int64_t grid) {
   auto flow = std::make_shared<MeanCurvatureFlow>(grid);
   flow->Advance();

@@ -1,4 +1,4 @@
-// The matrices of a run, one in memory at a time.
+// The matrices of a run, of which only one is in memory at a time.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_PROBLEMS_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_PROBLEMS_H_
 
@@ -13,28 +13,27 @@
 namespace crout::bench {
 
 struct Problem {
-  std::string name;    // "thesis558"; of a file, its name without extensions
+  std::string name;    // "thesis558"; for a file, its name without extensions
   std::string source;  // the family, or the file's path in the directory
   int64_t n = 0;
   int64_t nonzeros = 0;
-  // n x n, column-major, in float64: of a complex matrix a real part, then an imaginary one, for
-  // each element.
+  // n x n, column-major, in float64. A complex matrix has interleaved real and imaginary parts.
   std::vector<double> values;
   bool complex = false;
-  // Of a family that changes by itself: the next matrix, each time. Else null.
+  // For a family that changes by itself: returns the next matrix each time. Otherwise null.
   std::function<std::vector<double>()> steps = nullptr;
 };
 
 struct ProblemSource {
   std::string name;
   std::string source;
-  // As a real matrix or a complex one. A real file has no imaginary parts then; of a family there
-  // is A + i A^T. FAILED_PRECONDITION for a file that is not square or beyond the limits of order,
-  // and for a complex one that is asked for as a real one.
+  // Loads a real or a complex matrix. As a complex matrix, a real file has zero imaginary parts,
+  // and a family gives A + i A^T. FAILED_PRECONDITION if a file is not square or its order is out
+  // of the limits, or if a complex file is loaded as real.
   std::function<absl::StatusOr<Problem>(bool complex)> load;
 };
 
-// The files, by path, then the generated ones in the order asked for.
+// Lists the files by path, then the generated matrices in the requested order.
 absl::StatusOr<std::vector<ProblemSource>> ListProblems(const Options& options);
 
 }  // namespace crout::bench

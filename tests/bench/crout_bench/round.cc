@@ -114,7 +114,7 @@ void Round::FactorStarts() {
   for (Entry& entry : entries_) {
     if (!entry.c.traits().iterative) continue;
     auto factor = FactorOnce(bench_, entry.c);
-    // A method that fails says so in the result of the first matrix; it starts cold from here.
+    // A failing method is reported with the first matrix; its next step starts cold.
     if (factor.ok()) entry.next = *std::move(factor);
     AdvanceStart(entry);
   }

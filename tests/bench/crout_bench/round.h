@@ -14,32 +14,34 @@
 
 namespace crout::bench {
 
-// A step of a sequence of matrices that change by `delta` from one to the next.
+// A step of a sequence of matrices with relative change `delta` per step.
 struct Step {
   double delta = 0;
-  int number = 0;  // 0: the first matrix, not one of a sequence
+  int number = 0;  // 0: the first matrix, not part of a sequence
 };
 
-// Borrows its arguments.
+// Keeps references to its arguments.
 class Round {
  public:
   Round(Workbench& bench, const Problem& problem, const Options& options,
         const std::vector<const LuAlgorithm*>& algorithms);
 
-  // Factors the workbench's matrix by the iterative methods: where the next step starts from.
+  // Factors the workbench's matrix by the iterative methods. The next step starts from these
+  // factors.
   void FactorStarts();
 
-  // Appends a JSON object for each case to `cases`. `values`: the workbench's matrix. Iterative
-  // methods start from the factors of the step before, where there is one.
+  // Appends a JSON object for each case to `cases`. `values` is the workbench's matrix. Iterative
+  // methods start from the factors of the previous step, if there is one.
   void Run(const std::vector<double>& values, const Step& step, Json& cases);
 
-  // Sparsity of A and of the factor of the first iterative case that succeeded; null without one.
+  // Returns the sparsity patterns of A and of the factor of the first successful iterative case, or
+  // null if there is none.
   const Json& pattern() const { return pattern_; }
 
  private:
   struct Entry {
     Case c;
-    std::optional<Factorization> start;  // what c.parameters.start looks at
+    std::optional<Factorization> start;  // c.parameters.start refers to it
     std::optional<Factorization> next;   // the start of the next step
   };
 

@@ -131,12 +131,12 @@ absl::Status Runner::Keep(std::span<const ProblemSource> to_come) const {
 
 absl::StatusOr<Json> Runner::Run() {
   result_ = ResultHeader("crout", device_.info());
-  // A GPU's parallelism is in jobs: what waits for it and checks its factors are the machine's
-  // cores.
+  // For a GPU, `parallelism` counts jobs. The cores that wait for it and check its factors are the
+  // machine's.
   result_["cores"] = options_.device == "host"
                          ? device_.info().parallelism
                          : static_cast<int>(std::thread::hardware_concurrency());
-  result_["machine_cores"] = sysconf(_SC_NPROCESSORS_ONLN);  // taskset notwithstanding
+  result_["machine_cores"] = sysconf(_SC_NPROCESSORS_ONLN);  // regardless of taskset
   result_["repetitions"] = options_.repetitions;
   for (const char* key : {"cases", "auto", "patterns", "skipped", "unavailable"}) {
     result_[key] = Json::array();
@@ -155,26 +155,6 @@ absl::StatusOr<Json> Runner::Run() {
 
 absl::StatusOr<Json> RunBenchmark(Device& device, const Options& options, const KeepResult& keep) {
   return Runner(device, options, keep).Run();
-}
-
-std::string FormatResult(const Json& result) {
-  std::string text = "{";
-  const char* separator = "\n";
-  for (const auto& [key, value] : result.items()) {
-    text += separator + Json(key).dump() + ": ";
-    separator = ",\n";
-    if (!value.is_array() || value.empty()) {
-      text += value.dump();
-      continue;
-    }
-    const char* item_separator = "[\n ";
-    for (const Json& item : value) {
-      text += item_separator + item.dump();
-      item_separator = ",\n ";
-    }
-    text += "\n]";
-  }
-  return text + "\n}\n";
 }
 
 }  // namespace crout::bench

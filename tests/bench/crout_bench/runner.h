@@ -13,16 +13,14 @@
 
 namespace crout::bench {
 
-// Given what is there after each matrix, those to come among its `skipped`; an error ends the run.
+// Receives the result so far after each matrix, with the remaining ones in its `skipped`. An error
+// ends the run.
 using KeepResult = std::function<absl::Status(const Json& so_far)>;
 
-// The result file: docs/performance.md and tests/bench/README.md say what is in it. A case that is
-// refused or fails has its message there; an error is one of the run itself: nothing to run, a
-// device that cannot hold a matrix, or one of `keep`. Says on standard error how far it is.
+// Returns the result; docs/performance.md and tests/bench/README.md describe its contents. A
+// refused or failed case has its message there. Returns an error if there is nothing to run, if the
+// device cannot hold a matrix, or if `keep` fails. Reports progress on standard error.
 absl::StatusOr<Json> RunBenchmark(Device& device, const Options& options, const KeepResult& keep);
-
-// As JSON text, with a line for every element of the arrays at the top.
-std::string FormatResult(const Json& result);
 
 }  // namespace crout::bench
 

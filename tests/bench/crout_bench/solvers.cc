@@ -37,7 +37,7 @@ class SolveSubject final : public Subject {
                const FactorView& factor)
       : bench_(bench), rhs_(rhs), solver_(solver), factor_(factor) {}
 
-  // Once, for those that need it.
+  // Prepares the factor once, if the solver needs it.
   absl::Status PrepareFactor() {
     if (!solver_.needs_preparation()) return absl::OkStatus();
     ExecutionContext& context = bench_.context();
@@ -89,7 +89,7 @@ absl::StatusOr<Factors> FactorBy(const Workbench& bench, std::string_view name,
   return factors;
 }
 
-// Conditional pivoting without an upper bound, as the direct methods of the source have it.
+// Conditional pivoting without an upper bound, as in the direct methods of the thesis.
 absl::StatusOr<Factors> FactorWithUnitU(const Workbench& bench) {
   const PivotCriterion published{.rule = PivotRule::kInterval,
                                  .high = std::numeric_limits<double>::infinity()};

@@ -1,5 +1,4 @@
-// Solvers beside each other, with the factors of one method: as the thesis measures them (CTU 2023,
-// 3.1.4).
+// Compares solvers with the factors of one method, as in the thesis (CTU 2023, 3.1.4).
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_SOLVERS_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_SOLVERS_H_
 
@@ -14,10 +13,11 @@ namespace crout::bench {
 inline constexpr int64_t kSolverRhs = 10;
 
 // Appends a JSON object for every solver of the device: "algorithm" is its name, "factors" the
-// method whose factors it has, "nrhs" kSolverRhs. Factors with the unit diagonal in U come of
-// `cmpp` or `pcmpp` by the published rule, pivots of at most 1e-5 being exchanged; solvers that
-// need it in L get getrf's. "max_abs_diff" is max |L U P X - P B| for right-hand sides of ones, L U
-// taken for the matrix: the solver's error alone. Times are without preparation.
+// method of its factors, "nrhs" kSolverRhs. Factors with the unit diagonal in U come from `cmpp` or
+// `pcmpp` with the published rule, which exchanges pivots of at most 1e-5. Solvers that need the
+// unit diagonal in L use getrf's factors. "max_abs_diff" is max |L U P X - P B| for right-hand
+// sides of ones, where L U takes the place of the matrix: the error of the solver alone. Times
+// exclude preparation.
 absl::Status RunSolvers(Workbench& bench, const Problem& problem, const Options& options,
                         Json& cases);
 

@@ -29,7 +29,7 @@ class FactorSubject final : public Subject {
     return bench_.context().Synchronize();
   }
 
-  // A singular matrix is a result.
+  // A singular matrix is a valid result.
   absl::Status Check() override {
     IterationReport report;
     return case_.algorithm->Finish(bench_.context(), bench_.workspace(),

@@ -1,4 +1,4 @@
-// What is timed: a factorization, a direct solve, and a factorization with a solve.
+// Timed subjects: a factorization, a direct solve, and a factorization with a solve.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_SUBJECTS_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_SUBJECTS_H_
 
@@ -19,9 +19,9 @@ class RightHandSides {
   static absl::StatusOr<RightHandSides> Create(Workbench& bench, int64_t nrhs,
                                                const std::vector<double>& values);
 
-  AnyMatrix b() const;  // fresh after Reset()
+  AnyMatrix b() const;  // valid after Reset()
   absl::Status Reset();
-  absl::StatusOr<std::vector<double>> Solution() const;  // what b() holds now
+  absl::StatusOr<std::vector<double>> Solution() const;  // present contents of b()
 
  private:
   Workbench* bench_ = nullptr;
@@ -31,15 +31,16 @@ class RightHandSides {
   Buffer b_;
 };
 
-// LuAlgorithm::Factor with everything allocated, and the wait for it. The arguments outlive it.
-// Makes sure that the workbench has the workspace.
+// Makes a subject that runs LuAlgorithm::Factor with all memory allocated and waits for it. The
+// arguments must outlive it. Ensures that the workbench has the workspace.
 absl::StatusOr<std::unique_ptr<Subject>> MakeFactorSubject(Workbench& bench, const Case& c);
 
-// DirectSolver::Solve, likewise.
+// The same for DirectSolver::Solve.
 absl::StatusOr<std::unique_ptr<Subject>> MakeDirectSubject(Workbench& bench, RightHandSides& rhs,
                                                            const DirectSolver& solver);
 
-// Factor and then TriangularSolver::Solve for all right-hand sides: what a direct solver saves.
+// The same for Factor followed by TriangularSolver::Solve for all right-hand sides, which a direct
+// solver replaces.
 absl::StatusOr<std::unique_ptr<Subject>> MakeFactorAndSolveSubject(Workbench& bench,
                                                                    RightHandSides& rhs,
                                                                    const LuAlgorithm& algorithm,

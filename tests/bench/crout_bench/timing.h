@@ -1,4 +1,4 @@
-// Times peers side by side.
+// Times subjects in turns.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_TIMING_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_TIMING_H_
 
@@ -9,7 +9,7 @@
 
 namespace crout::bench {
 
-// Something that is run again and again from the same state.
+// Work that is repeated from the same initial state.
 class Subject {
  public:
   virtual ~Subject() = default;
@@ -18,24 +18,24 @@ class Subject {
   virtual absl::Status Prepare() = 0;
   // Returns once the device is done.
   virtual absl::Status Run() = 0;
-  // Whether the run ended well. Not timed.
+  // Returns an error if the run failed. Not timed.
   virtual absl::Status Check() = 0;
 };
 
 struct Timing {
-  std::vector<double> seconds;  // one for each repetition, in their order
-  absl::Status status;          // of the first run that failed: its subject is not run again
-  bool cut_short = false;       // fewer repetitions than asked for, because of the time they took
+  std::vector<double> seconds;  // one per repetition, in order
+  absl::Status status;  // status of the first failed run, after which the subject is not run again
+  bool cut_short = false;  // fewer repetitions than requested because of the time limit
 };
 
-// Runs every subject once untimed, then `repetitions` times in turns, so that a disturbance of the
-// machine meets all of them. A subject whose timed runs took `limit_seconds` together sits out
-// from then on; one that fails does at once.
+// Runs every subject once untimed, then `repetitions` times in turns, so that disturbances affect
+// all of them. A subject stops early when its timed runs took `limit_seconds` in total, or at its
+// first failure.
 std::vector<Timing> TimeInTurns(const std::vector<Subject*>& subjects, int repetitions,
                                 double limit_seconds);
 
-// {"times_s", "median_s", "mean_s", "deviation_s" (of the population), "min_s", "max_s"} and what
-// else there is to say; without times only that.
+// Adds "times_s", "median_s", "mean_s", "deviation_s" (of the population), "min_s" and "max_s", and
+// "cut_short" if it is set. If the subject failed, adds "error" only.
 void AddTiming(const Timing& timing, nlohmann::ordered_json& json);
 
 }  // namespace crout::bench

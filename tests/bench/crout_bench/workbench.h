@@ -1,4 +1,5 @@
-// The matrix of a case in device memory, with all that the peers which take turns on it share.
+// The matrix of a case in device memory, and the buffers shared by the subjects that take turns on
+// it.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_WORKBENCH_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_WORKBENCH_H_
 
@@ -13,15 +14,15 @@
 
 namespace crout::bench {
 
-// `values` in `dtype`'s precision. Here and below complex numbers are their parts, as Problem has
-// them.
+// Returns `values` rounded to the precision of `dtype`. Here and below, complex numbers have
+// interleaved parts, as in Problem.
 std::vector<double> RoundedTo(DType dtype, std::vector<double> values);
-// Packed elements of `dtype`, and back.
+// Converts to packed elements of `dtype`, and back.
 std::vector<std::byte> Packed(DType dtype, const std::vector<double>& values);
 std::vector<double> Unpacked(DType dtype, const std::vector<std::byte>& bytes);
 
-// One order and type on one context, which outlives it. Freed buffers go back to the device's pool:
-// destroy it after Synchronize().
+// Buffers for one order and type on one context, which must outlive it. Destroy it after
+// Synchronize(), because freed buffers return to the device's pool.
 class Workbench {
  public:
   // `values`: n x n, column-major.
@@ -33,12 +34,12 @@ class Workbench {
   int64_t n() const { return n_; }
   size_t matrix_bytes() const { return static_cast<size_t>(n_) * n_ * SizeOf(dtype_); }
 
-  // A copy of the matrix of its own.
+  // Returns a separate copy of the matrix.
   absl::StatusOr<Buffer> Copy() const;
-  // Another matrix of the same order.
+  // Replaces the matrix by another of the same order.
   absl::Status Assign(const std::vector<double>& values);
 
-  // What peers overwrite in turns: fresh after Reset().
+  // Buffers that subjects overwrite in turns. Reset() restores them.
   AnyMatrix lu() const { return {lu_.data(), dtype_, n_, n_, n_}; }
   int64_t* ipiv() const { return ipiv_.as<int64_t>(); }
   std::span<std::byte> workspace() const { return {workspace_.data(), workspace_.size()}; }

@@ -1,1 +1,1 @@
-"""Reads results of the benchmarks and makes tables and pictures of them."""
+"""Reads benchmark results and makes tables and pictures of them."""

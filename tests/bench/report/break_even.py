@@ -4,7 +4,7 @@ import math
 
 from report.table import Table, milliseconds, number
 
-# Matrices of the benchmark `python_sparse`, as the table names them.
+# Matrices of the benchmark `python_sparse` and their names in the table.
 SPARSE = {
     "nist/memplus.mtx.gz": "circuit memplus",
     "poisson2d_200": "grid of 200 x 200 points",
@@ -15,7 +15,9 @@ VALUE_BYTES = 8
 
 
 def newest(some, wanted):
-    """The newest result for which `wanted` is true. Of several from one day, the one with the most cores."""
+    """Returns the newest result for which `wanted` is true; of several from one day, the one with the most
+    cores.
+    """
     return max(filter(wanted, some), key=lambda result: (result["date"][:10], result.get("cores", 0)))
 
 
@@ -24,12 +26,14 @@ def on_gpu(result):
 
 
 def record(result, key, **wanted):
-    """The first record in the result's list `key` with these values, or {}."""
+    """Returns the first record in the result's list `key` with these values, or {}."""
     return next((row for row in result.get(key, []) if all(row.get(name) == value for name, value in wanted.items())), {})
 
 
 def link(payload_bytes, alone, server):
-    """The slowest link over which a payload and the server's work take no longer than the caller's own process; times are seconds."""
+    """Describes the slowest link over which the payload and the server's work take no longer than the caller's
+    own process. Times are in seconds.
+    """
     if alone <= server:
         return "never"
     rate = 8 * payload_bytes / (alone - server)
@@ -37,7 +41,7 @@ def link(payload_bytes, alone, server):
 
 
 def from_system(alone, first, later):
-    """The first system of a sequence by which Crout has taken less time in total."""
+    """Returns the first system of a sequence by which Crout has taken less time in total."""
     if first <= alone:
         return "from system 1"
     if later >= alone:
@@ -46,7 +50,7 @@ def from_system(alone, first, later):
 
 
 class Measured:
-    """The newest results that have what the table needs."""
+    """The newest results with the data for the table."""
 
     def __init__(self, of_kind):
         direct = [result for result in of_kind.get("crout", []) if not on_gpu(result)]

@@ -1,4 +1,4 @@
-"""The flow by mean curvature: what each way from step to step costs, and how far its u is off."""
+"""Mean curvature flow: the cost of each way to make a step, and the error of its u."""
 
 from report import results
 from report.table import Table, number, quantile
@@ -9,7 +9,7 @@ def name(flow):
 
 
 def later(flow, key):
-    """The median over the steps after the first, which has no factor to begin with."""
+    """Returns the median over the steps after the first, which has no earlier factor."""
     return quantile([step[key] for step in flow["steps"][1:]], 0.5)
 
 
@@ -21,12 +21,12 @@ def tables(result):
         rows.append([name(flow), number(flow.get("tolerance")), number(sweeps), sum(s["factorizations"] for s in steps),
                      sum(s["solves"] for s in steps), number(later(flow, "ms")), number(steps[-1]["error_of_u"]),
                      number(max(s["backward_error"] for s in steps))])
-    header = ["way", "tolerance", "sweeps of a step", "factorizations", "solves", "ms of a step", "error of u at last",
+    header = ["way", "tolerance", "sweeps of a step", "factorizations", "solves", "ms of a step", "final error of u",
               "worst backward error"]
     count = len(result["flows"][0]["steps"])
     note = (f"{result['grid']} × {result['grid']} grid points, n = {result['grid'] ** 2}, {count} steps. Medians over the "
-            "steps after the first, of factorization, solution and corrections on the server. The error is the largest "
-            "difference from u by getrf in every step, over the largest |u|. Tolerances: absolute ones of the published "
-            "variant, relative ones of the fast one. Series solve to the backward error √n u."
+            "steps after the first: factorization, solution and corrections on the server. The error is the largest "
+            "difference from the u of getrf in every step, over the largest |u|. The published variant has absolute "
+            "tolerances, the fast one relative tolerances. Series solve to the backward error √n u."
             f"{results.caution(result)}")
-    return [Table("A flow by mean curvature", header, rows, note)]
+    return [Table("Mean curvature flow", header, rows, note)]

@@ -7,19 +7,19 @@ from matplotlib.ticker import FixedLocator, MaxNLocator
 from report import results
 from report.style import ALARM, plt
 
-# From small to large; what is zero is white.
+# From small to large; zeros are white.
 MAGNITUDES = LinearSegmentedColormap.from_list("magnitudes", ["#ffd9a0", "#7fbf7b", "#2b7bba", "#000000"])
 SIDE = 3.3  # inches of a panel, and below it
 BOTTOM = 1.65
-MOST_LABELS = 16  # sections a side up to which their figures are written into them
+MOST_LABELS = 16  # sections per side up to which each section shows its number of sweeps
 
 
 def _pattern(axes, pattern, title):
-    """`pattern`: letters for the largest magnitude of each cell, as crout-bench writes them."""
+    """Draws `pattern`: letters for the largest magnitude of each cell, as crout-bench writes them."""
     low, high = pattern["low"], pattern["high"]
     letters = np.array([[ord(cell) for cell in row] for row in pattern["rows"]], dtype=float)
     share = (letters - ord("a")) / (ord("z") - ord("a"))
-    powers = np.ma.masked_less(low + share * (high - low), low - 1e-9)  # '.' and '!' come before 'a'.
+    powers = np.ma.masked_less(low + share * (high - low), low - 1e-9)  # '.' and '!' precede 'a'
     image = axes.imshow(powers, cmap=MAGNITUDES, vmin=low, vmax=max(high, low + 1e-9), interpolation="nearest")
     bad = np.argwhere(letters == ord("!"))
     if len(bad):
@@ -35,7 +35,7 @@ def _pattern(axes, pattern, title):
 
 
 def _sections(count):
-    """Where the numbers of sections stand along an axis."""
+    """Returns a locator for the section numbers along an axis."""
     return MaxNLocator(8, integer=True) if count > 8 else FixedLocator(range(count))
 
 
@@ -44,7 +44,7 @@ def _sweeps(axes, iterations):
     count = len(sweeps)
     image = axes.imshow(np.ma.masked_equal(sweeps, 0), cmap="viridis", vmin=0, aspect="equal")
     image.cmap.set_bad("#f2f2f2")
-    # Insets follow the panel, whatever its aspect does to it.
+    # Insets follow the panel, whatever its aspect ratio.
     bar = axes.inset_axes([1.03, 0, 0.045, 1])
     axes.figure.colorbar(image, cax=bar, label="sweeps", ticks=MaxNLocator(8, integer=True))
     bar.grid(False)
@@ -61,8 +61,9 @@ def _sweeps(axes, iterations):
 
 
 def _pivots(axes, iterations):
-    """Below the panel of sweeps, under the diagonal sections that they are of: bad elements, where those are
-    counted, since each of them costs sweeps."""
+    """Draws bars below the panel of sweeps, under the diagonal sections: bad elements if they are counted,
+    since each costs sweeps, otherwise pivots.
+    """
     bad = iterations.get("bad_elements")
     pivots = bad or iterations["pivots"]
     below = axes.inset_axes([0, -0.29, 1, 0.25])
@@ -81,7 +82,9 @@ def _panel(figure, left):
 
 
 def heat_map(case, pattern):
-    """`pattern`: that of the case's matrix, or None; one without magnitudes, of an older result, counts as none."""
+    """Draws a case. `pattern`: the pattern of its matrix, or None. Patterns of older results, which lack
+    magnitudes, are ignored.
+    """
     if pattern and "rows" not in pattern["a"]:
         pattern = None
     figure = plt.figure(figsize=(12.4 if pattern else 5.2, BOTTOM + SIDE + 0.95))

@@ -1,15 +1,15 @@
-"""What irregular batches and calls that run together are meant to reach, beside what the newest results have."""
+"""Targets of irregular batches and of dynamic batching, beside the newest results."""
 
 from report import results as r
 from report.table import Table, number
 
-# Largest order: how many times as fast as cuSOLVER in 16 streams 1000 factorizations are to be, float64, orders uniform.
+# Largest order: speed-up over cuSOLVER in 16 streams of 1000 factorizations in float64 with uniform orders.
 # Solves: half of that.
 FACTORIZATIONS = {32: 600, 64: 230, 128: 60, 256: 24, 512: 20, 1024: 10}
 NOT_BEHIND = 1 / 1.1
 LARGE = 6144
-HOST_GAIN = 2  # beside a loop of LAPACK's on two cores, largest order 64
-GATHERING_GAIN, OF_EMPTY_CALLS = 10, 0.5  # the one that is easier to reach
+HOST_GAIN = 2  # over a loop of LAPACK on two cores, largest order 64
+GATHERING_GAIN, OF_EMPTY_CALLS = 10, 0.5  # the easier of the two must be met
 ALONE_EXTRA_US = 20
 BATCH_OF_TRANSFER = 1.5
 
@@ -66,12 +66,12 @@ def _service(result):
 
 
 def table(of_kind, newest):
-    """`of_kind`: results by benchmark; `newest`: of some of them the one that counts."""
+    """Makes the table. `of_kind`: results by benchmark; `newest`: selects the result that counts."""
     rows = []
     for benchmark, make in (("gpu_irr", _gpu), ("host_irr", _host), ("gather", _gather)):
         result = newest(of_kind.get(benchmark, []))
         rows += make(result) if result else []
     for result in of_kind.get("service", []):
         rows += _service(result) if "batch" in result else []
-    return Table("Targets, and what the newest results have", ["what", "target", "measured", "met", "result"], rows,
-                 "float64 where no type is named; medians.") if rows else None
+    return Table("Targets and the newest results", ["quantity", "target", "measured", "met", "result"], rows,
+                 "Medians; float64 unless another type is given.") if rows else None

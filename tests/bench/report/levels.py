@@ -8,7 +8,7 @@ plt = style.plt
 
 
 def by_matrix(rows):
-    """{matrix: its levels, the leaves first}"""
+    """Returns {matrix: its levels, leaves first}."""
     matrices = {}
     for row in rows:
         matrices.setdefault(row["matrix"], []).append(row)
@@ -20,7 +20,7 @@ def name(matrix):
 
 
 def spread(axes, levels, rows, key, colour, marker, label):
-    """Medians, and lines from the least to the most; sizes of 0, as of a root's border, are left out."""
+    """Draws medians, and lines from the least to the most. Sizes of 0, such as a root's border, are left out."""
     some = [(level, row) for level, row in zip(levels, rows) if row[f"{key}_most"] > 0]
     axes.vlines([level for level, _ in some], [max(row[f"{key}_least"], 1) for _, row in some],
                 [row[f"{key}_most"] for _, row in some], color=colour, lw=2, alpha=0.35)
@@ -37,7 +37,9 @@ def timeline(axes, levels, rows, key, colour, title):
 
 
 def picture(matrix, rows):
-    """Fronts, their sizes, and the timelines of a factorization in batches and one by one, each on a scale of its own."""
+    """Draws the fronts, their sizes, and timelines of factorizations in batches and one by one, each on its
+    own scale.
+    """
     levels = [row["level"] for row in rows]
     figure = plt.figure(figsize=(8.4, 8.6), layout="constrained")
     grid = figure.add_gridspec(3, 2, height_ratios=[2, 3, 4])

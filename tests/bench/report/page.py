@@ -1,4 +1,4 @@
-"""One self-contained HTML page: the pictures are inside."""
+"""One self-contained HTML page with embedded pictures."""
 
 import html
 
@@ -25,7 +25,7 @@ def head(results):
 
 
 def page(results, figures, tables):
-    """`figures`: [(heading, [svg])]; `tables`: of report.table."""
+    """Returns the page. `figures`: [(heading, [svg])]; `tables`: of report.table."""
     parts = [f"<h1>LU factorization with Crout</h1>{head(results)}"]
     for heading, pictures in figures:
         parts.append(f"<h2>{html.escape(heading)}</h2>" + "\n".join(pictures))

@@ -1,6 +1,6 @@
 """Pictures of times, speed-ups and accuracy.
 
-Each function returns a figure, or None without data. What is of inaccurate factors has a ring.
+Each function returns a figure, or None without data. Rings mark results of inaccurate factors.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from report import results as r
 from report.style import ALARM, TITLE_PAD, legend_beside, limit, looks, plain_numbers, plt, ring
 
 MOST_SEQUENCES = 12
-AUTO_LIMIT = 1.1  # of the time of the fastest method
+AUTO_LIMIT = 1.1  # times the time of the fastest method
 INACCURATE = f"inaccurate: factor ratio\nof {r.ACCEPTED_RATIO} or more"
 
 
@@ -18,7 +18,7 @@ def _timed(cases, dtype):
 
 
 def times(cases, dtype):
-    """Median times over the order, bars from minimum to maximum."""
+    """Draws median times over the order, with bars from minimum to maximum."""
     some = _timed(cases, dtype)
     if not some:
         return None
@@ -38,7 +38,7 @@ def times(cases, dtype):
 
 
 def speed_up(cases, dtype):
-    """How many times as fast as the reference, matrix by matrix."""
+    """Draws the speed-up over the reference for each matrix."""
     some = _timed(cases, dtype)
     reference = r.reference_of(some)
     matrices = [(m, n, row) for m, n, row in r.by_matrix(some) if reference in row and len(row) > 1]
@@ -70,8 +70,9 @@ def speed_up(cases, dtype):
 
 
 def accuracy(cases, dtype):
-    """Quartiles of the accuracy by method: boxes, whiskers to the extremes. Ratios that are not numbers
-    are rings at the right edge."""
+    """Draws the quartiles of the accuracy by method: boxes, with whiskers to the extremes. Ratios that are
+    not numbers are rings at the right edge.
+    """
     some = _timed(cases, dtype)
     series = r.series_of(some)
     figures = (("factor_ratio", "factor ratio"), ("max_abs_diff", "max |PA − LU|"),
@@ -81,7 +82,7 @@ def accuracy(cases, dtype):
     figure, all_axes = plt.subplots(1, 3, figsize=(10, 1.7 + 0.36 * len(series)), sharey=True,
                                     layout="constrained")
     for axes, (key, title) in zip(all_axes, figures):
-        # Zeros, of tiny matrices, have no place on a logarithmic axis.
+        # Zeros, from tiny matrices, cannot be shown on a logarithmic axis.
         values = [[c[key] for c in some if c["series"] == name and c.get(key)] for name in series]
         boxes = axes.boxplot(values, vert=False, whis=(0, 100), widths=0.6, patch_artist=True,
                              medianprops={"color": "black"})
@@ -107,7 +108,7 @@ def accuracy(cases, dtype):
 
 
 def automatic(results):
-    """Time of what auto chooses over that of the fastest method, by order."""
+    """Draws the ratio of the time of auto's choice to the fastest method's, by order."""
     points = {}
     doubtful = []
     for result in results:
@@ -133,7 +134,7 @@ def automatic(results):
 
 
 def _warm_speed_ups(cases):
-    """{(n, label): {change per step: [(speed-up over the reference, whether inaccurate)]}}"""
+    """Returns {(n, label): {change per step: [(speed-up over the reference, whether inaccurate)]}}."""
     points = {}
     for case in cases:
         if "sequence" not in case or "iterations" not in case or not r.timed(case):
@@ -149,8 +150,9 @@ def _warm_speed_ups(cases):
 
 
 def warm_starts(cases):
-    """Speed-up of warm starts over the reference from scratch: median, minimum and maximum of the
-    steps, for the largest matrices."""
+    """Draws the speed-up of warm starts over the reference from scratch: median, minimum and maximum of the
+    steps, for the largest matrices.
+    """
     points = _warm_speed_ups(cases)
     if not points:
         return None
@@ -174,8 +176,10 @@ def warm_starts(cases):
 
 
 def profile(cases, dtype):
-    """For each method the share of the matrices that it factors within so many times the fastest time
-    (E. D. Dolan, J. J. Moré, Math. Program. 91, 2002). An inaccurate factor counts as none."""
+    """Draws a performance profile (E. D. Dolan, J. J. Moré, Math. Program. 91, 2002): for each method the
+    share of the matrices that it factors within a multiple of the fastest time. An inaccurate factor counts
+    as a failure.
+    """
     some = r.single_matrices(cases, dtype)
     matrices = r.by_matrix(some)
     good = [{name: case["median_s"] for name, case in row.items() if r.timed(case) and not r.inaccurate(case)}

@@ -11,7 +11,7 @@ EXACT = {"irr_lu": "MAGMA", "getrf": "cuSOLVER", "crout_lu": "cuSOLVER", "cmpp":
 
 
 def read():
-    """{(figure, elements along a subdomain's edge, method): value}"""
+    """Returns {(figure, elements along a subdomain's edge, method): value}."""
     with open(published.DIRECTORY / "bddc.csv", newline="", encoding="utf-8") as file:
         return {(row["figure"], int(row["h_over_H"]), row["decomposer"]): float(row["value"])
                 for row in csv.DictReader(file)}
@@ -32,7 +32,9 @@ def method(row):
 
 
 def iterations(some_results):
-    """Of each method, theirs and ours by the size of subdomains; with exact factors ours are getrf's."""
+    """Tabulates iterations of each method, published and ours, by the size of subdomains. Our exact factors
+    are getrf's.
+    """
     theirs = read()
     sizes = sorted({m for figure, m, _ in theirs if figure == FIGURES["iterations"]})
     ours = {}
@@ -41,14 +43,14 @@ def iterations(some_results):
     rows = []
     for (_, name, their), counts in sorted(ours.items()):
         rows.append([name, f"published as {their}", *(_count(theirs.get((FIGURES["iterations"], m, their))) for m in sizes)])
-        rows.append([name, "ours", *(_count(counts.get(m)) for m in sizes)])
-    note = ("Of conjugate gradients, to a relative residual of 1e-6, by H/h, the elements along an edge of the 64 subdomains. A tolerance is "
+        rows.append([name, "Crout", *(_count(counts.get(m)) for m in sizes)])
+    note = ("Iterations of conjugate gradients to a relative residual of 1e-6. H/h: elements along an edge of each of the 64 subdomains. A tolerance is "
             "absolute. –: not run.")
     return [Table("Iterations by H/h", ["factors by", "", *map(str, sizes)], rows, note)]
 
 
 def tables(result):
-    """Iterations and times, a row for each cube and method."""
+    """Tabulates iterations and times, one row for each cube and method."""
     theirs = read()
     rows = []
     for row in result["cubes"]:
@@ -60,9 +62,9 @@ def tables(result):
                      number(them["krylov_s"])])
     header = ["H/h", "orders", "factors by", "iterations", "published", "residual", "published", "set-up, s",
               "Krylov, s", "published as", "its set-up, s", "its Krylov, s"]
-    note = ("64 subdomains; the residual is that of the reduced system when conjugate gradients stop, relative to the "
-            "first. irr_lu: all local matrices as one batch. Our times are a client's, over loopback; theirs of 32 MPI "
-            "ranks on eight A100 40 GB, MAGMA's among them, with what BDDCML does besides. A tolerance is absolute."
+    note = ("64 subdomains. The residual of the reduced system when conjugate gradients stop, relative to the first one. irr_lu: all local "
+            "matrices as one batch. Crout's times are a client's over loopback. The published times, MAGMA's included, are of 32 MPI ranks "
+            "on eight A100 40 GB, and include BDDCML's remaining steps. A tolerance is absolute."
             f"{results.caution(result)}")
     return [Table("Poisson's equation on a cube by BDDC", header, rows, note)]
 

@@ -11,9 +11,9 @@ CITATION = ("L. M. Čejka, *Parallel Computation of LU Decomposition on GPUs for
             "of Partial Differential Equations*, master's thesis, CTU in Prague, 2023 "
             "(`tests/bench/published/`): NVIDIA A100 40 GB, AMD EPYC 7543, CUDA 12.0, means of 10 runs.")
 FILES = {"f64": "double", "f32": "single"}
-IRREGULAR = "As the text has it; on other machines than ours, in float64."
+IRREGULAR = "As stated in the paper, on other machines than Crout's, in float64."
 
-# Ours, where it runs, and its published counterparts, of which the fastest counts.
+# Our method, its device, and its published counterparts, of which the fastest counts.
 PAIRS = (("getrf", "cuda", ["cusolver_getrf"]), ("icmpp", "cuda", ["icm_8pp", "icm_16pp", "icm_32pp"]),
          ("pcmpp", "cuda", ["pcm_8pp", "pcm_16pp", "pcm_32pp"]), ("cmpp", "host", ["cmpp"]),
          ("icmpp", "host", ["icm_8pp", "icm_16pp", "icm_32pp"]))
@@ -25,7 +25,7 @@ def read(kind, dtype):
 
 
 def seconds(row, column):
-    """None where the published run has no time."""
+    """Returns the published time, or None if there is none."""
     text = row.get(f"{column}_s") or ""
     try:
         return float(text)
@@ -51,13 +51,13 @@ def totals(kind, title):
 
 
 def _times_of_rows(rows, key, what):
-    """The least and the most of a ratio."""
+    """Formats the smallest and largest value of a ratio."""
     values = [row[key] for row in rows if key in row]
     return f"{times(min(values))} to {times(max(values))} {what}" if values else ""
 
 
 def _irregular_block(blocks, experiment):
-    """What a result of the building blocks says of an experiment of the paper's."""
+    """Describes the results of the building blocks for one of the paper's experiments."""
     if experiment.startswith("Triangular"):
         rows = blocks["block_trsm"]
         errors = " and ".join(number(max(row[f"{who}_error"] for row in rows)) for who in ("irr", "cublas_streams"))
@@ -72,7 +72,7 @@ def _irregular_block(blocks, experiment):
 
 
 def _irregular_batch(batches, experiment):
-    """Likewise a result of whole batches."""
+    """Describes the results of whole batches for one of the paper's experiments."""
     if experiment.startswith("Few"):
         return "; ".join(f"up to {row['largest']}: {times(row['over_cusolver_streams'])} as fast as cuSOLVER in 16 streams"
                          for row in batches.get("few_large", []))
@@ -81,8 +81,9 @@ def _irregular_batch(batches, experiment):
 
 
 def irregular(blocks=None, batches=None):
-    """What the paper on irregular batches says of its experiments, beside ours where there are results of them: of the building blocks,
-    and of whole batches."""
+    """Tabulates the experiments of the paper on irregular batches, with our results for the building blocks
+    and for whole batches if given.
+    """
     with open(DIRECTORY / "irregular_batches.csv", newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     if blocks is None and batches is None:
@@ -93,11 +94,11 @@ def irregular(blocks=None, batches=None):
         amd = "MI100" in row[1]
         text = "" if result is None or amd else describe(result, row[0])
         row.append(f"{r.device_label(result)}: {text}" if text else "–")
-    return Table("The paper's experiments", [*header, "ours"], rows, f"{IRREGULAR} Ours in the tables below.")
+    return Table("The paper's experiments", [*header, "Crout"], rows, f"{IRREGULAR} The tables below have Crout's results.")
 
 
 def maxwell(all_results):
-    """The paper's numerical factorizations of Maxwell's problem, n = 614,592, and ours of the same."""
+    """Tabulates the paper's numerical factorizations of Maxwell's problem, n = 614,592, and ours."""
     with open(DIRECTORY / "maxwell.csv", newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     for result in all_results:
@@ -106,10 +107,10 @@ def maxwell(all_results):
                 rows.append([f"{r.device_label(result)} (`{result['file']}`)", "multifrontal",
                              number(1e-3 * case["numeric_ms"]), number(1e-6 * case["flops"] / case["numeric_ms"])])
     return Table("Maxwell's problem, n = 614,592: the numerical factorization", header, rows,
-                 "Published (its table I), and ours where it was measured, rates by each's own count of operations.")
+                 "Published results (table I of the paper), and Crout's if measured. Each rate uses the source's own count of operations.")
 
 
-# Ours are made from the same definition as theirs, of which one is there twice.
+# Our matrices with the same definition as published ones. One of the published matrices occurs twice.
 OURS = {"poc-8_4_2-1": "poc-8_4_2_corner", "poc-8_4_2-2": "poc-8_4_2_edge",
         "poc-8_4_2-938719427": "poc-8_4_2_corner", "poc-8_4_2-938719741": "poc-8_4_2_edge",
         "poc-5_4_2-462783752": "bddc_corner5", "poc-25_4_2-462967681": "bddc_corner25", "poc-50_4_2-464363378": "bddc_corner50",
@@ -117,12 +118,12 @@ OURS = {"poc-8_4_2-1": "poc-8_4_2_corner", "poc-8_4_2-2": "poc-8_4_2_edge",
 
 
 def our_name(matrix):
-    """Ours of the same definition, or generated by the same description."""
+    """Returns the name of our matrix with the same definition or the same description."""
     return OURS.get(matrix, matrix.replace("Cejka", "thesis"))
 
 
 def by_our_name(kind, dtype):
-    """{our name: row} of a file of theirs."""
+    """Returns {our name: row} of a file of published figures."""
     return {our_name(row["matrix"]): row for row in read(kind, dtype)}
 
 
@@ -131,7 +132,7 @@ def _kind(result):
 
 
 def _times_of(result, dtype, algorithm):
-    """The fastest choice of parameters for every matrix."""
+    """Returns the case with the fastest parameters for every matrix."""
     best = {}
     for case in r.single_matrices(result["cases"], dtype):
         if case["algorithm"] != algorithm or not r.timed(case):
@@ -146,7 +147,7 @@ def _counterpart(row, names):
 
 
 def beside(result, dtype):
-    """Tables of the matrices that one result and the published ones share."""
+    """Tabulates the matrices that a result shares with the published ones."""
     rows = []
     for algorithm, kind, names in PAIRS:
         if kind != _kind(result):
@@ -164,14 +165,13 @@ def beside(result, dtype):
         return []
     header = ["matrix", "n", "method", f"Crout, {r.device_label(result)}: ms", "published: ms",
               "speed-up", "max |PA - LU|", "published"]
-    note = ("Different machines: the quotient says what a user gets, not whose code is better. The "
-            "fastest choice of parameters counts on both sides. `Cejka<n>`: other matrices of the same "
-            "description.")
+    note = ("The machines differ: the ratio is a user's gain, not a comparison of the code. Both sides use "
+            "their fastest parameters. `Cejka<n>` are other matrices of the same description.")
     return [Table(f"{r.device_label(result)}, {dtype}", header, rows, note)]
 
 
 def read_sections():
-    """{our name: (sweeps, bad elements or None, map by rows of sections)}"""
+    """Returns {our name: (sweeps, bad elements or -1, map by rows of sections)}."""
     with open(DIRECTORY / "sections.csv", newline="", encoding="utf-8") as file:
         return {our_name(row["matrix"]): (int(row["sweeps"]), int(row["bad_elements"] or -1),
                                 [[int(cell) for cell in line.split()] for line in row["map"].split(";")])
@@ -179,7 +179,9 @@ def read_sections():
 
 
 def sweeps(result):
-    """Of the published variant: its sweeps beside the published ones, and where they differ most."""
+    """Tabulates the published variant's sweeps in our runs beside the published ones, and their largest
+    difference.
+    """
     theirs = read_sections()
     rows = []
     for case in r.single_matrices(result["cases"], "f64"):
@@ -189,23 +191,23 @@ def sweeps(result):
         if i.get("variant") != "published" or published_case is None or len(parameters) > 1:
             continue
         total, bad, grid = published_case
-        same_shape = len(grid) == i["sections"]  # theirs have few: of those there is a map
+        same_shape = len(grid) == i["sections"]  # maps are published for few sections only
         apart = max((abs(a - b) for mine, row in zip(i["sweeps"], grid) for a, b in zip(mine, row)),
                     default=0) if same_shape else None
         rows.append([case["matrix"], case["n"], i["sections"], i["total_sweeps"], total,
                      number(apart), i["total_bad_elements"], "–" if bad < 0 else bad, i["total_pivots"]])
     if not rows:
         return []
-    header = ["matrix", "n", "sections a side", "sweeps", "published", "most sweeps apart in a section",
+    header = ["matrix", "n", "sections a side", "sweeps", "published", "largest difference in a section",
               "bad elements", "published", "rows moved"]
     note = ("`--variant=published`, float64, tolerance 0. `thesis<n>` are other matrices than `Cejka<n>`, of the same "
-            "description; where the published files were made anew (`poc`, `bddc`), their last bits differ, and roundoff "
-            "ends their sweeps.")
-    return [Table("Sweeps of the published method, and the published ones", header, rows, note)]
+            "description. Published files that were generated again (`poc`, `bddc`) differ in their last bits, and roundoff "
+            "determines where their sweeps end.")
+    return [Table("Sweeps of the published method, measured and published", header, rows, note)]
 
 
 def thread_blocks(result):
-    """The published method by the threads of its blocks, beside the published times: figure 3.6."""
+    """Tabulates the published method by threads per block, beside the published times (figure 3.6)."""
     theirs = {dtype: by_our_name("decomposers", dtype) for dtype in FILES}
     rows = []
     for case in (case for dtype in theirs for case in r.single_matrices(result["cases"], dtype)):
@@ -217,16 +219,16 @@ def thread_blocks(result):
         rows.append([case["matrix"], case["n"], case["dtype"], f"{side} × {side}", case["iterations"]["section_size"],
                      milliseconds(case["median_s"]), milliseconds(row and seconds(row, f"icm_{side}pp"))])
     header = ["matrix", "n", "type", "threads of a block", "section", "ms", "published: ms"]
-    note = "`thesis<n>` are other matrices than `Cejka<n>`, of the same description, and the machines differ."
+    note = "`thesis<n>` are other matrices than `Cejka<n>`, of the same description. The machines differ."
     return [Table("Thread blocks of the published method", header, rows, note)] if rows else []
 
 
-# Columns of the file of tolerances.
+# Columns in the file of tolerances.
 TOLERANCES = {0.0: "t0", 1e-10: "t1e-10", 1e-5: "t1e-5", 1e-2: "t1e-2", 1e-1: "t1e-1"}
 
 
 def tolerances(result):
-    """The published processing tolerance, absolute: what it does to sweeps and accuracy, theirs beside ours."""
+    """Tabulates sweeps and accuracy by the published, absolute processing tolerance, published and ours."""
     theirs = {"f64": by_our_name("tolerances", "f64"), "f32": {}}
     rows = []
     for case in (case for dtype in theirs for case in r.single_matrices(result["cases"], dtype)):
@@ -242,7 +244,7 @@ def tolerances(result):
     if len({row[3] for row in rows}) < 2:
         return []
     header = ["matrix", "n", "type", "absolute tolerance", "sweeps", "info", "max |PA - LU|", "published", "refused"]
-    note = ("Info is LAPACK's: above 0, the run ended at a zero pivot. Published in double precision alone. "
+    note = ("info is LAPACK's: above 0, the run ended at a zero pivot. Published in double precision only. "
             "`thesis<n>` stand for `Cejka<n>`: other matrices of the same description.")
     return [Table("Processing tolerances of the published method", header, rows, note)]
 
@@ -253,7 +255,9 @@ SOLVERS = {"ss": ["SSPP"], "is": ["IS_8PP", "IS_16PP", "IS_32PP", "IS_64PP", "IS
 
 
 def solvers(result, dtype):
-    """The solvers' own errors beside the published ones, in which a negative number says that there is none."""
+    """Tabulates the solvers' own errors beside the published ones. A negative published number means no
+    result.
+    """
     rows = []
     theirs = by_our_name("solvers", dtype)
     for case in result["cases"]:

@@ -11,14 +11,26 @@ DTYPES = ("f64", "f32", "c128", "c64")
 
 
 def load(path):
-    """The JSON object in a result file, with the file's name."""
+    """Returns the JSON object in a result file, with the file's name."""
     result = json.loads(pathlib.Path(path).read_text())
     result["file"] = pathlib.Path(path).name
     return result
 
 
+def text(result):
+    """A result as JSON with one member a line and one element of a member's list a line, as FormatResult."""
+    members = []
+    for key, value in result.items():
+        if isinstance(value, list) and value:
+            rows = ",\n ".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in value)
+            members.append(f"{json.dumps(key)}: [\n {rows}\n]")
+        else:
+            members.append(f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}")
+    return "{\n" + ",\n".join(members) + "\n}\n"
+
+
 def device_label(result):
-    """A short name: "H100", "host (4 cores)"."""
+    """Returns a short name: "H100", "host (4 cores)"."""
     device = result["device"]
     if device.startswith("NVIDIA"):
         return device.split()[1]
@@ -27,28 +39,28 @@ def device_label(result):
 
 
 def origin(result):
-    """Where, when and of what a result is: "NVIDIA H200, 16 cores, 2026-11-23, commit 0123456789ab"."""
+    """Returns device, date and commit of a result: "NVIDIA H200, 16 cores, 2026-11-23, commit 0123456789ab"."""
     cores = [count(result["cores"], "core")] if result.get("cores") else []
     return ", ".join([result["device"], *cores, result["date"][:10], f"commit {result['commit']}"])
 
 
 def busy(result):
-    """Whether more ran on the machine than it has cores, as the result was begun."""
+    """Returns whether the machine's load exceeded its cores when the result was begun."""
     return result.get("load", 0) > result.get("machine_cores", result.get("cores", 1))
 
 
 def caution(result):
-    """What a note about seconds adds where the machine was busy."""
-    return " The machine had other work meanwhile: seconds are more than they need be." if busy(result) else ""
+    """Returns a note for tables of seconds if the machine was busy."""
+    return " The machine was busy with other work, so the times are too long." if busy(result) else ""
 
 
 def origins(some_cases):
-    """Those of the cases, each once."""
+    """Returns the distinct origins of the cases."""
     return list(dict.fromkeys(case["origin"] for case in some_cases))
 
 
 def method(case):
-    """The algorithm with the parameters that differ from its defaults."""
+    """Returns the algorithm with the parameters that differ from its defaults."""
     names = {"section_size": "sections of", "block_size": "blocks of", "pivoting": "pivoting",
              "tolerance": "tolerance", "absolute_tolerance": "absolute tolerance",
              "sweep_limit": "sweep limit", "variant": "variant"}
@@ -64,9 +76,9 @@ def _short(value):
 
 
 def cases(results):
-    """The cases of several results, each with its device's label, its origin and its series.
+    """Returns the cases of several results, each with its device's label, its origin and its series.
 
-    A series is a method on a device; the device is left out where all results are of one.
+    A series is a method on a device. The device is omitted if all results have the same one.
     """
     devices = {device_label(result) for result in results}
     flat = []
@@ -81,18 +93,18 @@ def cases(results):
 
 
 def single_matrices(all_cases, dtype):
-    """Factorizations of one matrix: neither steps of a sequence nor direct solves."""
+    """Returns factorizations of one matrix: neither steps of a sequence nor direct solves."""
     return [case for case in all_cases
             if case["dtype"] == dtype and "sequence" not in case and "nrhs" not in case]
 
 
 def timed(case):
-    """Whether the case has a time that counts: not one of a method that met a zero pivot."""
+    """Returns whether the case has a time that counts: the method met no zero pivot."""
     return "median_s" in case and case.get("info", 0) == 0
 
 
 def inaccurate(case):
-    """Whether the factor is. None, in a result, is a ratio that is not a number."""
+    """Returns whether the factor is inaccurate. A ratio of None stands for NaN."""
     ratio = case.get("factor_ratio", 0)
     return ratio is None or ratio >= ACCEPTED_RATIO
 
@@ -102,12 +114,12 @@ def dtypes(all_cases):
 
 
 def series_of(some_cases):
-    """The names of the series, in the order of their first appearance."""
+    """Returns the names of the series in the order of their first appearance."""
     return list(dict.fromkeys(case["series"] for case in some_cases))
 
 
 def by_matrix(some_cases):
-    """[(matrix, n, {series: case})], by order and name."""
+    """Returns [(matrix, n, {series: case})] by order and name."""
     rows = {}
     for case in some_cases:
         rows.setdefault((case["n"], case["matrix"]), {})[case["series"]] = case
@@ -115,19 +127,19 @@ def by_matrix(some_cases):
 
 
 def about_blocks(result):
-    """Whether it has block_lu or the plain loops, at most beside getrf."""
+    """Returns whether a result has only block_lu or the plain loops, and possibly getrf."""
     beside_getrf = {case["algorithm"] for case in result["cases"]} - {REFERENCE}
     return bool(beside_getrf) and beside_getrf <= {"block_lu", "lu_loop"}
 
 
 def about_direct(result):
-    """Whether it is about direct solvers beside getrf with getrs, and no other factorization."""
+    """Returns whether a result has direct solvers and, besides getrf, no factorizations."""
     factored = {case["algorithm"] for case in result["cases"] if "nrhs" not in case}
     return factored <= {REFERENCE} and len(factored) < len({case["algorithm"] for case in result["cases"]})
 
 
 def reference_of(some_cases):
-    """The series that others are compared with: getrf's, if there is one."""
+    """Returns the series to compare with: getrf's, if there is one."""
     for case in some_cases:
         if case["algorithm"] == REFERENCE and "parameters" not in case:
             return case["series"]

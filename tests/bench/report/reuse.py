@@ -1,18 +1,18 @@
-"""When reuse pays: what docs/series.md has of the benchmarks of series."""
+"""When reuse pays: the table of docs/series.md from the series benchmarks."""
 
 from report.table import Table, times
 
-DRIFTS = ("random", "dominant", "complex random")  # whose steps change by a rate
-TOLD = 4  # steps of a sequence that has no rate
+DRIFTS = ("random", "dominant", "complex random")  # families with a rate of change
+TOLD = 4  # least number of steps of a listed sequence
 
 
 def change_of(row):
-    """Of a step; none of sequences that change as they do."""
+    """Returns the rate of change, or None for sequences without one."""
     return row.get("change")
 
 
 def rows_of(result):
-    """{(n, family): {change: (auto, refactor)}} of a result's drifts and sequences."""
+    """Returns {(n, family): {change: {strategy: row}}} of a result's drifts and sequences."""
     found = {}
     for row in result["series"]:
         drifts = change_of(row) is not None
@@ -31,7 +31,7 @@ def cell(pair):
 
 
 def table(of_kind):
-    """A row for each order and family on a GPU and on a host, each of its newest result."""
+    """Makes a row for each order and family on a GPU and on a host, from the newest result."""
     newest = {}
     for kind in ("gpu_series", "host_series"):
         for result in sorted(of_kind.get(kind, []), key=lambda one: one["date"]):

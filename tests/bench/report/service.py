@@ -15,7 +15,7 @@ def heading(key):
 
 
 def records(title, rows, note=""):
-    """A table of objects; a column for each key, those that say which case it is first."""
+    """A table of objects with a column for each key; the keys that identify the case come first."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     keys.sort(key=lambda key: FIRST.index(key) if key in FIRST else len(FIRST))
     return Table(title, [heading(key) for key in keys],
@@ -29,109 +29,117 @@ def _concurrency(value):
     return rows, rest
 
 
+# The heading of each list of records, and a note below it.
 TITLES = {
-    "systems": "From the matrix to a float64 solution with one right-hand side, by the type of the factor",
-    "latency": "From the last byte to the result, beside the bare vendor routine",
-    "concurrency": "Factorizations side by side",
-    "batch": "FactorizeBatch of 1000 matrices of orders 1 to 64 over loopback, as its client waits for it, beside what the "
-             "server took to receive it: medians",
-    "payload": "A payload of 512 MiB from the client to the device's memory",
-    "upload": "Upload through staging memory",
-    "tls_latency": "A solve of order 256 with a cached factor and one right-hand side, as its client waits for it over an open "
-                   "connection, in turn",
-    "tls_upload": "Uploads of 512 MiB side by side, each on a connection of its own: all of them together",
-    "python_factor": "lu_factor over loopback, in turn with croutctl bench, which uses the C++ client: medians",
-    "python_solve": "solve with a cached factor and one right-hand side, likewise; beside the same bytes by grpcio alone, as a stream "
-                    "and as one message whose reply is a stream",
-    "solvers": "Triangular solvers",
-    "prepare": "Preparing a factor for crout_solve when it enters the cache",
-    "cached": "crout_solve with a prepared factor beside cusolverDnXgetrs, in turn: medians, and the "
-              "spread of the rounds",
-    "square": "Square matrices: medians, and the spread of the rounds; portable is without clusters",
-    "rectangular": "Rectangular matrices",
-    "gallery": "Accuracy on the gallery: |PA - LU|₁ / (n |A|₁ eps) and max |U| / max |A|; none where "
-               "they are not finite",
-    "kernels": "crout_lu's kernels by stream: from 1 % of the time on, each from the end of the one "
-               "before it in its stream",
-    "factor": "Direct methods beside the vendor's getrf, in turn",
-    "solve": "Gauss-Jordan elimination beside getrf and getrs with n right-hand sides, in turn",
-    "schur": "Schur complements beside getrf, trsm and gemm, in turn: float64",
-    "cold": "icmpp from scratch beside getrf, in turn: tolerance 0, float64",
-    "cold_f32": "The same in float32",
-    "cold_total": "icmpp from scratch: totals, float64",
-    "warm": "icmpp from the factor of the step before, beside getrf from scratch, in turn",
-    "series": "Steps by each strategy, in turn with the vendor's getrf and getrs: median and spread of the "
-              "steps after the first, all of them as a share of getrf's, and over all steps "
-              "factorizations, solves with a factor, the worst backward error",
-    "gathered": "FactorizeAndSolve of one small system, by many clients at once with each its next call, a second: "
-                "calls that wait together run together, or each by itself; beside calls that compute nothing. "
-                "alone: the median of a call where one client calls, and of what the server says of its phases",
-    "gathering": "Calls that run together beside the same that do not, by rounds in turn: how many times as many a second, their share of the "
-                 "calls that compute nothing, and by how much a call alone takes longer; medians, and the spread of the rounds",
-    "call_costs": "What one call costs, by as many clients at once: processor time of the daemon and of all its clients, how often a thread of "
-                  "the daemon went to sleep, how long the client waited, and of that what the server says of its phases; means",
-    "few_large": "Few and large: square members of orders uniform from `least` to `largest` as the device offers it, beside crout_lu for "
-                 "each in so many streams, beside the kernels of smaller members alone, and beside cuSOLVER in 16 streams, in turn: "
-                 "medians, and how often the others' time is irr_lu's, with the spread of the rounds",
-    "block_trsm": "Triangular solves alone: 1000 systems, unit lower triangles of orders uniform up to `largest`, each with so many "
-                  "right-hand sides, beside cuBLAS's trsm for each in 16 streams, in turn; rates by Σ n m², the error is the "
-                  "largest ‖b - T x‖ / (‖T‖ ‖x‖)",
-    "block_panel": "Panels alone: heights uniform up to `tallest`, in registers and column by column in the GPU's memory, in turn; "
-                   "rates by Σ m n² - n³/3 - n²/2 + 5n/6",
-    "block_laswp": "Interchanges alone: those of 32 rows in all columns of square members of orders uniform up to `largest`, rehearsed "
-                   "and moved at once, and by a launch for each row, in turn",
-    "block_gemm": "Products alone: all three sizes uniform up to `largest`, beside cuBLAS's gemm for each in 16 streams, in turn; "
-                  "rates by Σ 2 m n k",
-    "cache_misses": "Of one factorization, simulated by cachegrind: one core, 32 KiB of first-level cache, 12 MiB of last-level "
-                    "cache",
-    "cases": "Square members (float64 where no type is named), in turn with the vendor, or on a host with LAPACK member by "
-             "member: medians, and how often the vendor's time is irr_lu's, with the spread of the rounds",
-    "sparse": "Sparse matrices, in turn with UMFPACK, both on all cores: medians; numeric ratio is our time in UMFPACK's, below 1 "
-              "where ours is less",
-    "beside_libraries": "The method that auto chooses beside UMFPACK, SuperLU (columns by COLAMD) and KLU with their defaults, in turn: factor with "
-                        "the analysis, refactor with what the first found (KLU with its pivots, too), solve with one right-hand side without "
-                        "refinement; ratio: our time in that of the fastest library, the median of the rounds with least and most. A library whose first "
-                        "factorization takes ten times ours is measured once",
-    "factors_beside_libraries": "The method that auto chose: fronts, entries of L and U, perturbed pivots, time of the analysis alone, and backward "
-                                "errors of a solve by each library",
-    "sparse_users": "Factorization and one solve through the service, from Python over loopback, beside SciPy's splu in the same "
-                    "process, in turn: medians. first: with the analysis of the pattern; again: a refactorization",
-    "large_sparse": "One line of upwind convection and diffusion with a few far couplings, or, where there are more entries, full blocks of "
-                    "the order `block`, from Python over loopback, once: seconds of a factorization with its analysis, of a solve, of a "
-                    "refactorization by values alone and of another solve; the most that the server had resident so far",
-    "sparse_series": "Sequences of matrices of one pattern, a step's microseconds on one core, medians over the steps after the "
-                     "first: KLU's refactorization and solve by itself, what klu takes for the same as a method, and the whole of "
-                     "a job and a step of a series, which also measure norms, quality and backward errors",
-    "beside_cudss": "Beside cuDSS in turn, by its mode: medians, least and most, and our time in its, below 1 where ours is less. Both factor "
-                    "a general matrix and solve without refinement; refactor: with what the factor before it holds; it takes one "
-                    "right-hand side at a time where it is deterministic, as ours always is",
-    "factors_beside_cudss": "What both came to: entries of L and U, pivots that were made larger, the largest normwise backward error of "
-                            "the right-hand sides",
-    "maxwell": "Maxwell's problem with the right-hand side of a known field: backward errors of a solve and after one refinement",
-    "front_levels": "Levels of the tree, the leaves first: fronts, their d1 and d2 (least, median, most), and what the level takes, in "
-                    "batches and one by one",
-    "fronts_one_by_one": "All fronts in batches, as multifrontal takes them, beside cuSOLVER's and cuBLAS's calls for each in 16 streams, "
-                         "level by level in turn, assembled alike: medians, and how often the calls' time is ours, with the spread of the "
-                         "rounds",
-    # Of one benchmark alone.
-    "gpu_stripes.solve": "The published method, Gauss-Jordan by panels, the echelon form of [A b] and getrf with getrs, in turn, and "
-                         "the last three on the host's cores: one right-hand side, entries uniform in [1, 1000], medians",
-    "service.series": "A step of a time series as its client waits for it over loopback, by what it sends: the whole step, beside "
-                      "what the server took to receive it and to work on it, medians",
-    "gpu_sparse.cases": "Float64, medians: the analysis on the host, the numeric phase with that known and the values on the GPU, "
-                        "the same again with what the factor before it holds of the analysis, as in a series, solves of one and of 16 right-hand sides without refinement",
+    "systems": ("Time from the matrix to a float64 solution with one right-hand side, by type of factor", ""),
+    "latency": ("Time from the last byte of the request to the result, beside the vendor's routine", ""),
+    "concurrency": ("Concurrent factorizations", ""),
+    "batch": ("FactorizeBatch of 1000 matrices of orders 1 to 64 over loopback",
+              "Medians of the client's time, and of the server's time to receive the batch."),
+    "payload": ("A payload of 512 MiB from the client to the device's memory", ""),
+    "upload": ("Upload through staging memory", ""),
+    "tls_latency": ("A solve of order 256 with a cached factor and one right-hand side, with and without TLS",
+                    "The client's time over an open connection; both measured in turn."),
+    "tls_upload": ("Concurrent uploads of 512 MiB, with and without TLS", "Each upload has a connection of its own. The rate is the total."),
+    "python_factor": ("lu_factor from Python beside the C++ client", "Medians over loopback, in turn with croutctl bench, which uses the C++ client."),
+    "python_solve": ("solve from Python with a cached factor and one right-hand side, beside the C++ client",
+                     "Medians over loopback, measured in turn. grpcio sends and receives the same bytes without Crout: as a stream, and as one "
+                     "message with a stream as reply."),
+    "solvers": ("Triangular solvers", ""),
+    "prepare": ("Preparation of a factor for crout_solve when it enters the cache", ""),
+    "cached": ("crout_solve with a prepared factor beside cusolverDnXgetrs", "Medians, and the spread of the rounds; measured in turn."),
+    "square": ("Square matrices", "Medians, and the spread of the rounds. portable: the kernels without clusters."),
+    "rectangular": ("Rectangular matrices", ""),
+    "gallery": ("Accuracy on the gallery", "The factor ratio |PA - LU|₁ / (n |A|₁ eps) and the growth max |U| / max |A|; none if they are not finite."),
+    "kernels": ("Kernels of crout_lu by stream", "Kernels with at least 1 % of the time. Each is counted from the end of the previous kernel of its stream."),
+    "factor": ("Direct methods beside the vendor's getrf", "Measured in turn."),
+    "solve": ("Gauss-Jordan elimination beside getrf and getrs with n right-hand sides", "Measured in turn."),
+    "schur": ("Schur complements beside getrf, trsm and gemm", "Float64, measured in turn."),
+    "cold": ("icmpp without an earlier factor, beside getrf", "Tolerance 0, float64, measured in turn."),
+    "cold_f32": ("icmpp without an earlier factor, beside getrf, in float32", ""),
+    "cold_total": ("icmpp without an earlier factor: totals", "Float64."),
+    "warm": ("icmpp from the factor of the previous step, beside getrf", "Measured in turn."),
+    "series": ("Steps of a series by strategy, beside the vendor's getrf and getrs",
+               "Measured in turn. Medians and spread of the steps after the first, and their total time relative to getrf's. Over all steps: "
+               "factorizations, solves with a factor, the largest backward error."),
+    "gathered": ("Calls per second with many clients: FactorizeAndSolve of one small system",
+                 "Each client sends its next call when the last one is answered. With dynamic batching, without it, and calls that compute nothing. "
+                 "alone: the median time of a call with a single client, and the phases that the server reports."),
+    "gathering": ("Dynamic batching beside single calls",
+                  "Medians and spread of rounds, measured in turn: ratio of calls per second, share of the rate of calls that compute nothing, and the "
+                  "additional time of a call with a single client."),
+    "call_costs": ("Cost of a call by the number of concurrent clients",
+                   "Means: processor time of the daemon and of all its clients, number of times that a thread of the daemon slept, the client's time, and "
+                   "the phases that the server reports."),
+    "few_large": ("Few large members",
+                  "Square members with orders uniform from `least` to `largest`: irr_lu as the device offers it, beside crout_lu with several streams, the "
+                  "kernels of smaller members alone, and cuSOLVER in 16 streams. Medians, measured in turn, and the ratio of the others' time to irr_lu's "
+                  "with the spread of the rounds."),
+    "block_trsm": ("Triangular solves alone",
+                   "1000 systems with unit lower triangles of orders uniform up to `largest`, beside cuBLAS's trsm for each in 16 streams, measured in turn. "
+                   "Rates count Σ n m² operations; the error is the largest ‖b - T x‖ / (‖T‖ ‖x‖)."),
+    "block_panel": ("Panels alone",
+                    "Heights uniform up to `tallest`: in registers, and column by column in the GPU's memory, measured in turn. Rates count "
+                    "Σ m n² - n³/3 - n²/2 + 5n/6 operations."),
+    "block_laswp": ("Row interchanges alone",
+                    "Interchanges of 32 rows in all columns of square members of orders uniform up to `largest`: combined and applied at once, and with one "
+                    "launch for each row, measured in turn."),
+    "block_gemm": ("Products alone",
+                   "All three sizes uniform up to `largest`, beside cuBLAS's gemm for each in 16 streams, measured in turn. Rates count Σ 2 m n k operations."),
+    "cache_misses": ("Cache misses of one factorization",
+                     "Simulated by cachegrind: one core, 32 KiB of first-level cache, 12 MiB of last-level cache."),
+    "cases": ("Square members beside the vendor",
+              "float64 unless another type is given. Medians, measured in turn with the vendor, or on a host with LAPACK member by member, and the ratio of the "
+              "vendor's time to irr_lu's with the spread of the rounds."),
+    "sparse": ("Sparse matrices beside UMFPACK",
+               "Medians on all cores, measured in turn. The numeric ratio is Crout's time over UMFPACK's; below 1 Crout is faster."),
+    "beside_libraries": ("The method that auto chooses, beside UMFPACK, SuperLU and KLU",
+                         "The libraries use their defaults, SuperLU with COLAMD; measured in turn. factor: with the analysis. refactor: with the results of the first "
+                         "factorization, KLU also with its pivots. solve: one right-hand side without refinement. ratio: Crout's time over the fastest library's, "
+                         "median of the rounds with least and most. A library whose first factorization takes ten times as long as Crout's is measured once."),
+    "factors_beside_libraries": ("Factors of the method that auto chose",
+                                 "Fronts, entries of L and U, perturbed pivots, time of the analysis alone, and backward errors of a solve by each library."),
+    "sparse_users": ("Factorization and one solve through the service from Python, beside SciPy's splu",
+                     "Medians over loopback, in turn with splu in the same process. first: with the analysis of the pattern. again: a refactorization."),
+    "large_sparse": ("Large sparse systems through the service from Python",
+                     "A line of upwind convection and diffusion with a few distant couplings, or, for more entries, full blocks of the order `block`. Measured once "
+                     "over loopback: seconds of a factorization with its analysis, a solve, a refactorization with values alone, and another solve; the largest "
+                     "resident memory of the server so far."),
+    "sparse_series": ("Sequences of matrices of one pattern",
+                      "Microseconds of a step on one core, medians over the steps after the first: KLU's refactorization and solve alone, the same through the method "
+                      "klu, and a whole job and a whole step of a series, which also measure norms, quality and backward errors."),
+    "beside_cudss": ("Beside cuDSS, by its mode",
+                     "Medians, least and most, measured in turn, and Crout's time over cuDSS's; below 1 Crout is faster. Both factor a general matrix and solve without "
+                     "refinement. refactor: with the data of the previous factor. In its deterministic mode cuDSS solves for one right-hand side at a time; Crout "
+                     "is always deterministic."),
+    "factors_beside_cudss": ("Factors beside cuDSS's",
+                             "Entries of L and U, perturbed pivots, the largest normwise backward error of the right-hand sides."),
+    "maxwell": ("Maxwell's problem with the right-hand side of a known field", "Backward errors of a solve, and after one refinement."),
+    "front_levels": ("Levels of the tree of fronts",
+                     "Leaves first: number of fronts, their d1 and d2 (least, median, most), and the time of the level, in batches and one by one."),
+    "fronts_one_by_one": ("All fronts in batches, beside single calls of cuSOLVER and cuBLAS in 16 streams",
+                          "Level by level, measured in turn with the same assembly: medians, and the ratio of the single calls' time to Crout's with the spread of "
+                          "the rounds."),
+    # For one benchmark only.
+    "gpu_stripes.solve": ("The published method beside Gauss-Jordan by panels, the echelon form of [A b], and getrf with getrs",
+                          "Medians, measured in turn, the last three also on the host's cores: one right-hand side, entries uniform in [1, 1000]."),
+    "service.series": ("A step of a time series over loopback, by the data that it sends",
+                       "Medians of the client's time for the whole step, and of the server's time to receive the step and to work on it."),
+    "gpu_sparse.cases": ("Float64: analysis, numeric phase and solves",
+                         "Medians: the analysis on the host; the numeric phase with the analysis known and the values on the GPU; the same with the data that the previous factor "
+                         "holds of the analysis, as in a series; solves of one and of 16 right-hand sides without refinement."),
 }
-# Quotients of two times that are taken in turn, and so in every round.
+# Ratios of two times that are measured in turn, in each round.
 BY_ROUNDS = ("gain", "times_faster", "numeric_ratio")
-ROUNDS_NOTE = "Quotients of times are medians of those of the rounds, not the quotients of the medians beside them."
-# Of a run of an iterative method, beside others in one record.
+ROUNDS_NOTE = "A ratio of times is the median of the ratios of the rounds, not the ratio of the medians."
+# Keys of a run of an iterative method within a record.
 RUN_KEYS = ["ms", "section", "sweeps", "pivots"]
-# Of a sparse factorization, by one of two libraries.
+# Keys of a sparse factorization by one library.
 SPARSE_KEYS = ["analysis_ms", "numeric_ms", "solve_ms", "lu_entries", "backward_error"]
 
 
 def flat(row):
-    """A record whose runs, objects themselves, became columns."""
+    """A record with the keys of its nested runs as columns."""
     columns = {}
     for key, value in row.items():
         if isinstance(value, dict):
@@ -142,7 +150,7 @@ def flat(row):
 
 
 def by_way(rows):
-    """A row for each way in which a system was solved; the vendor's is not verified."""
+    """A row for each factor with which a system was solved; the vendor's solution is not verified."""
     ways = [{"n": row["n"], "family": row["family"], "factor": way, **how}
             for row in rows for way, how in row.items() if isinstance(how, dict)]
     for row in ways:
@@ -156,14 +164,13 @@ def table(result, key):
     value = result.get(key)
     if value is None:
         return None
-    note = ""
+    title, note = TITLES.get(f"{result.get('benchmark')}.{key}", TITLES[key])
     if isinstance(value, dict):
-        value, note = _concurrency(value) if key == "concurrency" else ([value], "")
+        value, note = _concurrency(value) if key == "concurrency" else ([value], note)
     if key == "systems":
         value = by_way(value)
     if key == "beside_cudss":
-        note = f"{result['cudss']}."
-    title = TITLES.get(f"{result.get('benchmark')}.{key}", TITLES[key])
+        note = f"{result['cudss']}. {note}"
     rows = [flat(row) for row in value]
     if key == "beside_cudss" or any(name.endswith(BY_ROUNDS) for row in rows for name in row):
         note = f"{note} {ROUNDS_NOTE}".lstrip()

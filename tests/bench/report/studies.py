@@ -1,4 +1,4 @@
-"""Pictures of the studies: the Poisson problem on a cube, the flow by mean curvature, blocked LU, Gauss-Jordan."""
+"""Pictures of the studies: the Poisson problem on a cube, mean curvature flow, blocked LU, Gauss-Jordan."""
 
 from matplotlib.ticker import MaxNLocator
 
@@ -6,11 +6,13 @@ from report import flow, poisson, results as r, tables
 from report.style import COLOURS, MARKERS, legend_beside, looks, plain_numbers, plt
 from report.table import count
 
-UNCHANGED = 1e-17  # Where an error of 0 stands on a logarithmic axis.
+UNCHANGED = 1e-17  # stands for an error of 0 on a logarithmic axis
 
 
 def iterations(cubes):
-    """Conjugate gradients' over the size of subdomains, by the tolerance of the local factors: published, and ours."""
+    """Draws conjugate gradients' iterations over the size of subdomains by the tolerance of the local
+    factors, published and ours.
+    """
     theirs = poisson.read()
     rows = [row for row in cubes if row["factors"] == "icmpp"]
     exact = [row for row in cubes if row["factors"] == "getrf"]
@@ -22,9 +24,9 @@ def iterations(cubes):
 
     for place, (tolerance, colour, marker) in enumerate(zip(tolerances, COLOURS, MARKERS)):
         mine = [row for row in rows if row["tolerance"] == tolerance]
-        # Thinner and thinner: where lines lie on each other, each is seen.
+        # Lines become thinner one by one, so that coinciding lines stay visible.
         axes.plot(*zip(*published(poisson.their_name(mine[0]))), "-", color=colour, lw=max(1, 5 - 2 * place))
-        # Hollow: several tolerances often take as many iterations.
+        # Hollow markers, because several tolerances often take as many iterations.
         axes.plot([row["m"] for row in mine], [row["iterations"] for row in mine], marker, ls="", ms=8, mew=1.4, color=colour,
                   mfc="none", label=f"tolerance {tolerance:g}")
     axes.plot([row["m"] for row in exact], [row["iterations"] for row in exact], "+", ms=11, color="black",
@@ -40,7 +42,7 @@ def iterations(cubes):
 
 
 def mean_curvature(result):
-    """What the tolerance and the start do to sweeps, and what each way costs for its error of u."""
+    """Draws the effect of tolerance and start on sweeps, and the cost of each way over its error of u."""
     flows = result["flows"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.4), layout="constrained")
     published_ones = [one for one in flows if one["way"] == "icmpp, published"]
@@ -57,7 +59,7 @@ def mean_curvature(result):
     for name, (colour, marker) in looks(groups).items():
         points = [(flow.later(one, "ms"), max(one["steps"][-1]["error_of_u"], UNCHANGED)) for one in groups[name]]
         right.plot(*zip(*points), marker=marker, ls="-" if len(points) > 1 else "", lw=0.7, ms=7, mew=1.3, mfc="none",
-                   color=colour, label=name)  # hollow: ways that cost as much lie on each other
+                   color=colour, label=name)  # hollow, since ways with equal costs coincide
     right.set(xscale="log", yscale="log", xlabel="ms of a step", ylabel=f"error of u at last ({UNCHANGED:g}: none)",
               title="Each way: cost and error")
     plain_numbers(right.xaxis)
@@ -66,13 +68,13 @@ def mean_curvature(result):
 
 
 def _lines(axes, lines):
-    """{name: [(x, y)]}, each with its colour and marker."""
+    """Draws {name: [(x, y)]}, each with its own color and marker."""
     for name, (colour, marker) in looks(lines).items():
         axes.plot(*zip(*sorted(lines[name])), f"{marker}-", ms=5, lw=1, color=colour, label=name)
 
 
 def _ticks_at_points(axes, lines):
-    """Logarithmic axes with plain numbers, those of x where there are points."""
+    """Sets logarithmic axes with plain numbers, and ticks of x at the points."""
     axes.set(xscale="log", yscale="log")
     ticks = sorted({x for points in lines.values() for x, _ in points})
     axes.set_xticks(ticks, [str(x) for x in ticks])
@@ -81,7 +83,7 @@ def _ticks_at_points(axes, lines):
 
 
 def blocked(some_results):
-    """block_lu: times by size; of the largest matrices the capacity by the size of blocks, and by threads."""
+    """Draws block_lu: times by size, and for the largest matrices the rate by block size and by threads."""
     cases = [case for case in tables.block_cases(some_results)
              if case["algorithm"] == "block_lu" and case["dtype"] == "f64"]
     if not cases:
@@ -114,7 +116,9 @@ def blocked(some_results):
 
 
 def gauss_jordan(some_results):
-    """Gauss-Jordan elimination beside getrf and getrs, on a GPU and on the host, with one right-hand side and with n."""
+    """Draws Gauss-Jordan elimination beside getrf and getrs, on a GPU and on the host, with one right-hand
+    side and with n.
+    """
     cases = [case for case in r.cases(list(filter(r.about_direct, some_results)))
              if "nrhs" in case and "median_s" in case and case["dtype"] == "f64"]
     if not cases:

@@ -1,4 +1,4 @@
-"""What all pictures share: colours by series, axes, and how figures become files."""
+"""Shared style of all pictures: colors by series, axes, and export of figures to files."""
 
 import io
 
@@ -8,9 +8,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the choice of the backend)
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: E402
 
-# Okabe and Ito: told apart with any colour vision.
+# Okabe and Ito: distinguishable with any color vision.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31"]
-ALARM = "#b00000"  # of limits, and of what is beyond them
+ALARM = "#b00000"  # for limits and results beyond them
 TITLE_PAD = 16
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 
@@ -23,32 +23,33 @@ plt.rcParams.update({
 
 
 def looks(series):
-    """{series: (colour, marker)}; the colours come round again with another marker."""
+    """Returns {series: (color, marker)}. Colors repeat with another marker."""
     return {name: (COLOURS[i % len(COLOURS)], MARKERS[(i + i // len(COLOURS)) % len(MARKERS)])
             for i, name in enumerate(series)}
 
 
 def plain_numbers(axis):
-    """1, 2, 5, 10 on a logarithmic axis instead of powers."""
+    """Labels a logarithmic axis with 1, 2, 5, 10 instead of powers."""
     axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
 def legend_beside(axes):
-    """Right of the axes, where it hides nothing; the layout makes room for it."""
+    """Places the legend to the right of the axes; the layout makes room for it."""
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
 
 
 def sign(figure, origins):
-    """Below the picture: where, when and of what its figures are, a line for each result."""
+    """Writes the origins of the figures below the picture, one line per result."""
     figure.supxlabel("\n".join(origins), x=0.995, ha="right", fontsize=7, color="#666666")
 
 
 def limit(axes, value, text, vertical=False, accepted=False):
-    """A line across the axes and what it means, written at its end; dashed where it tells the accepted
-    from the rest. A vertical one's words stand above the axes, below a title with TITLE_PAD."""
+    """Draws a line across the axes with `text` at its end. A dashed line separates accepted results from the
+    rest. The text of a vertical line is above the axes, below a title with TITLE_PAD.
+    """
     look = {"color": ALARM, "lw": 1, "ls": "--"} if accepted else {"color": "#555555", "lw": 1}
     at, transform, alignment = (((value, 1), axes.get_xaxis_transform(), "center") if vertical else
                                 ((0.995, value), axes.get_yaxis_transform(), "right"))
@@ -58,7 +59,7 @@ def limit(axes, value, text, vertical=False, accepted=False):
 
 
 def ring(axes, points, label):
-    """Rings around `points`, [(x, y)], with one entry of the legend; nothing without points."""
+    """Draws rings around `points`, [(x, y)], with one entry of the legend. Draws nothing without points."""
     if points:
         axes.plot(*zip(*points), "o", ms=10, mfc="none", mec=ALARM, mew=1.3, zorder=6, label=label)
 
@@ -70,7 +71,7 @@ def save(figure, path):
 
 
 def svg(figure):
-    """An <svg> element for an HTML page."""
+    """Returns an <svg> element for an HTML page."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None})
     plt.close(figure)

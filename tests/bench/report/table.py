@@ -1,4 +1,4 @@
-"""A table, as Markdown or HTML, and how its numbers are written."""
+"""A table as Markdown or HTML, and the format of its numbers."""
 
 import dataclasses
 import html
@@ -36,7 +36,7 @@ def _escape(cell):
 
 
 def number(value, digits=3):
-    """Significant digits, without an exponent where that is short; a dash for nothing."""
+    """Formats significant digits, without an exponent if that is short. None is a dash."""
     if value is None:
         return "–"
     if isinstance(value, (bool, str)):
@@ -68,14 +68,14 @@ def mean(values):
 
 
 def deviation(values):
-    """The standard deviation, of these values as the whole population."""
+    """Returns the standard deviation of the values as the whole population."""
     if not values:
         return None
     return math.sqrt(sum((value - mean(values)) ** 2 for value in values) / len(values))
 
 
 def quantile(values, share):
-    """By linear interpolation between the sorted values; None of none."""
+    """Returns a quantile by linear interpolation between the sorted values, or None without values."""
     if not values:
         return None
     ordered = sorted(values)

@@ -29,8 +29,8 @@ def times_by_matrix(cases, dtype):
         spreads = [_spread(case) for case in row.values() if r.timed(case)]
         spread = f"{100 * max(spreads):.0f} %" if spreads else "–"
         rows.append([matrix, n] + [_cell(row.get(name)) for name in series] + [spread])
-    note = ("Milliseconds, medians. The spread is (maximum - minimum) / median of the method of the "
-            "row that has the largest.")
+    note = ("Medians in milliseconds. The spread is (maximum - minimum) / median, for the method of the row "
+            "with the largest.")
     cells = [cell for row in rows for cell in row[2:-1]]
     if any("*" in cell for cell in cells):
         note += f" *: the factor ratio is {r.ACCEPTED_RATIO} or more."
@@ -53,8 +53,8 @@ def totals(cases, dtype):
         worst = max((time / base for time, base in common), default=None)
         rows.append([name, len(done), sum(map(r.inaccurate, done)), len(mine) - len(done),
                      number(sum(case["median_s"] for case in done)), times(total), times(worst)])
-    note = ("Sums of the medians over the matrices that the method factored. The ratios are over the "
-            f"matrices that {reference} factored too: of the sums, and of the worst single matrix.")
+    note = ("Sums of the medians over the matrices that the method factored. The ratios are over the matrices "
+            f"that {reference} also factored: of the sums, and of the worst single matrix.")
     header = ["method", "matrices", "of these inaccurate", "not factored", "total s",
               f"total over {reference}", "worst matrix"]
     return Table(f"Totals, {dtype}", header, rows, note)
@@ -87,7 +87,7 @@ def automatic(results):
     worst = max(a["chosen_over_best"] for result in results for a in result.get("auto", []))
     return [Table("What auto chooses",
                   ["device", "matrix", "n", "type", "auto", "ms", "fastest", "ms", "auto / fastest"],
-                  rows, f"Among methods that pivot. The worst choice took {number(worst)} times as "
+                  rows, f"Among the methods that pivot. The worst choice took {number(worst)} times as "
                   "long as the fastest method.")]
 
 
@@ -107,7 +107,7 @@ def iterations(cases):
 
 
 def _at_step(cases, case):
-    """Peers of a case: the same matrix of the same sequence."""
+    """Returns the peers of a case: those for the same matrix of the same sequence."""
     return [c for c in cases if r.timed(c) and
             all(c.get(k) == case.get(k) for k in ("matrix", "dtype", "device", "sequence"))]
 
@@ -147,7 +147,7 @@ def direct(cases):
 
 
 def direct_by_device(some_results):
-    """Each direct solver on the host beside the same on a GPU, of the same systems."""
+    """Tabulates direct solvers on the host beside the same on a GPU, for the same systems."""
     cases = [dict(case, label=r.device_label(result)) for result in some_results if r.about_direct(result)
              for case in result["cases"] if "nrhs" in case and "median_s" in case]
     rows = []
@@ -164,12 +164,12 @@ def direct_by_device(some_results):
 
 
 def capacity(case):
-    """Gflop/s, by 2 n³ / 3 operations."""
+    """Returns Gflop/s, counting 2 n³ / 3 operations."""
     return 2 * case["n"] ** 3 / 3e9 / case["median_s"]
 
 
 def block_cases(some_results):
-    """Those of results about block_lu's blocks and threads and the plain loops, each with its cores."""
+    """Returns the cases of results about block_lu and the plain loops, each with its cores."""
     return [dict(case, cores=result["cores"]) for result in some_results if r.about_blocks(result)
             for case in result["cases"] if r.timed(case)]
 
@@ -179,8 +179,9 @@ def has_dominant(result):
 
 
 def by_size(some_results):
-    """Of matrices that need no pivoting, each method by its default on a GPU, and on the fewest and most cores of a
-    host: (type, cases) of each type."""
+    """Returns [(type, cases)] for matrices that need no pivoting: each method with its defaults on a GPU, and
+    on the fewest and most cores of a host.
+    """
     hosts = [result["cores"] for result in some_results if r.about_blocks(result)]
     shown = [result for result in some_results if has_dominant(result) and
              (not r.about_blocks(result) or result["cores"] in (min(hosts), max(hosts)))]
@@ -204,7 +205,7 @@ def _blocked_method(case):
 
 
 def blocks(some_results):
-    """block_lu by its blocks, priorities and threads, beside getrf and the plain loops: rates on each number of cores."""
+    """Tabulates the rates of block_lu by blocks, priorities and cores, beside getrf and the plain loops."""
     cases = [case for case in block_cases(some_results) if case["dtype"] == "f64"]
     cores = sorted({case["cores"] for case in cases})
     by_row = {}
@@ -217,13 +218,13 @@ def blocks(some_results):
         rows.append([n, name, *(number(capacity(row[some])) if some in row else "–" for some in cores),
                      milliseconds(most["median_s"]),
                      times(alone["median_s"] / most["median_s"]) if alone and alone is not most else "–"])
-    header = ["n", "method", *(count(some, "core") for some in cores), "ms on the most", "over one core"]
-    note = "Float64, in Gflop/s by 2 n³ / 3 operations."
+    header = ["n", "method", *(count(some, "core") for some in cores), "ms on all cores", "over one core"]
+    note = "Float64, in Gflop/s of 2 n³ / 3 operations."
     return [Table("Blocks, priorities and threads", header, rows, note)] if rows else []
 
 
 def solvers(cases):
-    """Of each solver, over the matrices: its time, and the error that is its own."""
+    """Tabulates the solvers over all matrices: their times, and the errors that they add."""
     rows = []
     for dtype in r.dtypes(cases):
         some = [case for case in cases
@@ -237,13 +238,13 @@ def solvers(cases):
                         [number(figure) for figure in figures])
     header = ["type", "solver", "factors of", "matrices", "of these not finite", "total s",
               "1st quartile", "median", "3rd quartile", "maximum", "mean", "deviation"]
-    note = ("Ten right-hand sides of ones. Of max |LUPX - B|, with L U taken for the matrix: what the "
-            "solver adds to the factorization's error.")
+    note = ("Ten right-hand sides of ones. The error is max |LUPX - B| with L U as the matrix, so that it is the "
+            "solver's contribution to the factorization's error.")
     return [Table("Solvers", header, rows, note)] if rows else []
 
 
 def conditions(cases, dtype):
-    """How far accuracy goes by the condition of the matrix: a row for each, by ascending condition."""
+    """Tabulates accuracy by the condition of the matrix, in ascending order."""
     some = [case for case in r.single_matrices(cases, dtype) if r.timed(case) and case.get("condition")]
     series = r.series_of(some)
     if not some:
@@ -251,12 +252,12 @@ def conditions(cases, dtype):
     found = [(row.get(series[0], next(iter(row.values())))["condition"], matrix, n, row) for matrix, n, row in r.by_matrix(some)]
     rows = [[matrix, n, number(condition), *(number(row[name].get("max_abs_diff")) if name in row else "–" for name in series)]
             for condition, matrix, n, row in sorted(found, key=lambda one: one[:3])]
-    note = (f"max |PA - LU| of each method. The condition is an estimate in the 1-norm with the factors of {series[0]}, or, where it "
-            "has none, of the next method.")
+    note = (f"max |PA - LU| of each method. The condition is an estimate in the 1-norm with the factors of {series[0]}, or of "
+            "the next method if it has none.")
     return [Table(f"Condition beside accuracy, {dtype}", ["matrix", "n", "condition", *series], rows, note)]
 
 
-# Why files are not among the matrices of a run that is about others.
+# Reasons for which files are not part of a run.
 NOT_CHOSEN = ("beyond the limits of this run", ", not square", "is complex: run it with")
 
 
@@ -270,7 +271,7 @@ def failures(results):
         rows += [[device, r.method(c), c["matrix"], c["dtype"], c[key]] for c in result["cases"]
                  for key in ("error", "solve_error") if key in c]
     header = ["device", "method", "matrix", "type", "message"]
-    return [Table("Left out, refused or failed", header, rows)] if rows else []
+    return [Table("Omitted, refused or failed", header, rows)] if rows else []
 
 
 def all_tables(results):

@@ -1,4 +1,4 @@
-"""A time series step by step: what was done, how many iterations it took, how good X is."""
+"""A time series step by step: the action, the iterations, and the accuracy of X."""
 
 import math
 
@@ -16,7 +16,7 @@ def title(trace):
 
 
 def picture(trace):
-    """Bars of iterations with the old factor, steps that made a new one among them; backward errors."""
+    """Draws bars of iterations with the old factor, marks steps with a new factor, and draws backward errors."""
     steps = trace["steps"]
     at = range(len(steps))
     figure, (above, below) = plt.subplots(2, 1, figsize=(8, 4.4), sharex=True, layout="constrained",

@@ -1,4 +1,4 @@
-"""Over all matrices that a result and the thesis share: accuracy, times and pivoting rules, ours and theirs."""
+"""Accuracy, times and pivoting rules over all matrices that a result shares with the thesis, ours and theirs."""
 
 import csv
 
@@ -6,7 +6,7 @@ from report import published
 from report import results as r
 from report.table import Table, deviation, mean, number, quantile, times
 
-# Their method by our algorithm's name. Which of their thread blocks does not matter for accuracy.
+# The thesis's method for each of our algorithms. Its thread blocks do not affect accuracy.
 DECOMPOSERS = {"getrf": "cusolver_getrf", "cmpp": "cmpp", "icmpp": "icm_32pp", "pcmpp": "pcm_8pp"}
 SOLVERS = {name: theirs[0] for name, theirs in published.SOLVERS.items()}
 STATISTICS = ["mean", "deviation", "1st quartile", "median", "3rd quartile", "maximum"]
@@ -19,7 +19,7 @@ def _statistics(values):
 
 
 def _their_difference(row, column):
-    """None where there is none, or a negative one, which says that it is invalid."""
+    """Returns the published difference, or None if it is missing or negative, which marks it as invalid."""
     try:
         value = float(row[f"{column}_max_abs_diff"])
     except ValueError:
@@ -28,7 +28,7 @@ def _their_difference(row, column):
 
 
 def _shared(cases, kind, dtype, columns):
-    """[(series, their column, [(case, row)])] of the series that have a counterpart."""
+    """Yields (series, their column, [(case, row)]) for the series that have a counterpart."""
     rows = published.by_our_name(kind, dtype)
     some = [case for case in cases if case["dtype"] == dtype and r.timed(case) and
             case["algorithm"] in columns and case["matrix"] in rows]
@@ -45,7 +45,7 @@ def _accuracy(shared, title, figure, note):
         both = [pair for pair in both if pair[1] is not None]
         if not both:
             continue
-        rows.append([name, "ours", len(both)] + _statistics([mine for mine, _ in both]))
+        rows.append([name, "Crout", len(both)] + _statistics([mine for mine, _ in both]))
         rows.append([name, f"published {column}", len(both)] + _statistics([theirs for _, theirs in both]))
     header = ["method", figure, "matrices"] + STATISTICS
     return [Table(title, header, rows, note)] if rows else []
@@ -60,41 +60,41 @@ def _totals(shared, title, note):
             continue
         mine, theirs = (sum(values) for values in zip(*both))
         rows.append([name, column, len(both), number(mine), number(theirs), times(theirs / mine)])
-    header = ["method", "published as", "matrices", "ours, s", "published, s", "speed-up"]
+    header = ["method", "published as", "matrices", "Crout, s", "published, s", "speed-up"]
     return [Table(title, header, rows, note)] if rows else []
 
 
-MACHINES = "Medians of ours, means of theirs, on other machines: what a user gets, not whose code is better. "
+MACHINES = "Crout's medians and published means, on different machines: a user's gain, not a comparison of the code. "
 
 
 def decomposers(cases, dtype, timed):
-    """Tables 3.8 and 3.9 of the thesis, over the matrices that both have; where times count, 3.7 too."""
+    """Tabulates the shared matrices as in the thesis's tables 3.8 and 3.9, and 3.7 if times count."""
     single = r.single_matrices(cases, dtype)
     shared = list(_shared(single, "decomposers", dtype, DECOMPOSERS))
-    note = ("Of max |PA - LU|, over the matrices that both have. Theirs choose a pivot only where the diagonal "
-            f"element is outside (1e-5, 1e5] (cmpp: below 1e-5), and cuSOLVER always. {OTHERS}")
-    made = _accuracy(shared, f"Accuracy beside the published, {dtype}", "max |PA - LU|", note)
-    return made + (_totals(shared, f"Totals beside the published, {dtype}", MACHINES + OTHERS) if timed else [])
+    note = ("max |PA - LU| over the matrices that both have. The published methods pivot only if the diagonal "
+            f"element is outside (1e-5, 1e5] (cmpp: below 1e-5); cuSOLVER always pivots. {OTHERS}")
+    made = _accuracy(shared, f"Accuracy beside the published results, {dtype}", "max |PA - LU|", note)
+    return made + (_totals(shared, f"Totals beside the published results, {dtype}", MACHINES + OTHERS) if timed else [])
 
 
 def solvers(cases, dtype, timed):
-    """Tables 3.12 and 3.13, likewise, and 3.11."""
+    """Tabulates the shared matrices as in tables 3.12 and 3.13, and 3.11 if times count."""
     some = [case for case in cases if "factors" in case]
     shared = list(_shared(some, "solvers", dtype, SOLVERS))
-    note = ("Of max |LUPX - B|, ten right-hand sides of ones, over the matrices on which both are valid. Theirs of "
-            f"is are those of blocks of 8. {OTHERS}")
-    made = _accuracy(shared, f"Solvers' accuracy beside the published, {dtype}", "max |LUPX - B|", note)
-    return made + (_totals(shared, f"Solvers' totals beside the published, {dtype}", MACHINES + OTHERS) if timed
+    note = ("max |LUPX - B| with ten right-hand sides of ones, over the matrices on which both are valid. The published "
+            f"results of `is` use blocks of 8. {OTHERS}")
+    made = _accuracy(shared, f"Solvers' accuracy beside the published results, {dtype}", "max |LUPX - B|", note)
+    return made + (_totals(shared, f"Solvers' totals beside the published results, {dtype}", MACHINES + OTHERS) if timed
                    else [])
 
 
-# Of the file about pivoting: whose, and by which of our algorithms.
+# Columns in the file about pivoting, by our algorithm.
 RULES = (("cmpp", "cmpp"), ("pcmpp", "pcm"))
-INTERVALS = ("interval:1e-05:inf", "interval:1e-05:100000")  # Theirs has no upper end.
+INTERVALS = ("interval:1e-05:inf", "interval:1e-05:100000")  # the thesis's rule has no upper end
 
 
 def pivoting(cases, dtype):
-    """Conditional against full partial pivoting: figures 3.12 and 3.14."""
+    """Tabulates conditional against full partial pivoting (figures 3.12 and 3.14)."""
     with open(published.DIRECTORY / "pivoting.csv", newline="", encoding="utf-8") as file:
         theirs = {published.our_name(row["matrix"]): row for row in csv.DictReader(file)}
     rows = []
@@ -116,7 +116,7 @@ def pivoting(cases, dtype):
 
 
 def tables(result, timed):
-    """All of one result; `timed`: its times count."""
+    """Returns all tables of one result. `timed`: its times count."""
     cases = r.cases([result])
     made = []
     for dtype in published.FILES:

@@ -19,7 +19,8 @@ using ::crout::testing::JobRunner;
 using ::crout::testing::RandomMatrix;
 using ::testing::ElementsAre;
 
-// By the slow oracle, for either unit diagonal, and with a factor that is wrong in one place.
+// Compared with the slow oracle, for either unit diagonal, and with a factor that is wrong in one
+// place.
 TEST(AccuracyTest, FactorRatioIsTheOracles) {
   const auto host = host::MakeDevice({});
   JobRunner runner(*host);
@@ -36,7 +37,8 @@ TEST(AccuracyTest, FactorRatioIsTheOracles) {
         lu[n - 1] += error;
         const double expected = testing::FactorRatio(a, n, lu, ipiv, unit, DType::kFloat64);
         const FactorAccuracy accuracy = MeasureFactor(a, lu, ipiv, n, unit, DType::kFloat64);
-        // Sums in another order: of the size of what is measured where that is roundoff.
+        // The order of sums differs. Ratios of exact factors consist of roundoff, so they may
+        // differ by as much.
         EXPECT_NEAR(accuracy.ratio, expected, error == 0 ? 0.5 : 1e-6 * expected) << algorithm << n;
         EXPECT_EQ(accuracy.max_abs_diff > 1e-5, error != 0) << algorithm << n;
       }
@@ -64,7 +66,7 @@ TEST(AccuracyTest, BackwardErrorIsTheOracles) {
               testing::BackwardError(a, n, Op::kNone, x, b, 3), 1e-12);
 }
 
-// z = 3 + 4i: moduli, not parts or |Re| + |Im|.
+// z = 3 + 4i distinguishes the modulus from the parts and from |Re| + |Im|.
 TEST(AccuracyTest, ComplexNumbersAreMeasuredByTheirModulus) {
   constexpr DType kComplex = DType::kComplex128;
   // A = [2, 0; 2z, 1] with rows in order: L = [1, 0; z, 1], U = [2, 0; 0, 1].

@@ -14,7 +14,7 @@ namespace {
 using ::crout::testing::FailsWith;
 using ::testing::HasSubstr;
 
-// A directory with the files of a run, removed at the end.
+// A directory for the files of a run, removed at the end.
 class RunnerTest : public ::testing::Test {
  protected:
   RunnerTest() {
@@ -221,7 +221,7 @@ TEST_F(RunnerTest, ASingularMatrixIsAResultAndARefusalAMessage) {
   Write("zero.mtx", "coordinate real general\n3 3 2\n1 1 1\n3 3 1\n");
   options_.algorithms = {"getrf", "icmpp", "nothing"};
   options_.section_sizes = {0};
-  options_.pivotings = {PivotCriterion{PivotRule::kThreshold, 0, 1, 2.0}};  // beyond its range
+  options_.pivotings = {PivotCriterion{PivotRule::kThreshold, 0, 1, 2.0}};  // out of range
   const Json result = Run();
   const Json& getrf = result["cases"][0];
   EXPECT_EQ(getrf["info"], 2);
@@ -291,7 +291,7 @@ TEST_F(RunnerTest, OwnStepsOfAFamilyAndItsCondition) {
   EXPECT_LT(cases[0]["condition"], 10);
   EXPECT_EQ(cases[2]["sequence"], Json({{"delta", 0.0}, {"step", 2}}));
   EXPECT_LT(cases[2]["factor_ratio"], 30);
-  EXPECT_EQ(CasesOf(result, "random8", "icm").size(), 1u);  // has none
+  EXPECT_EQ(CasesOf(result, "random8", "icm").size(), 1u);  // it has no steps of its own
 }
 
 TEST_F(RunnerTest, AutoStandsBesideTheFastest) {

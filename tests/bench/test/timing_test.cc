@@ -14,7 +14,7 @@ namespace {
 using ::crout::testing::FailsWith;
 using ::crout::testing::IsOk;
 
-// Writes its letter at each step: P, R and C of subject a are "aP", "aR", "aC".
+// Records its calls: P, R and C of subject a are "aP", "aR", "aC".
 class Recorder final : public Subject {
  public:
   Recorder(std::string name, std::string& log) : name_(std::move(name)), log_(log) {}
@@ -84,7 +84,7 @@ TEST(TimingTest, WhatTakesLongIsCutShort) {
   constexpr double kLimit = 0.0035;
   const auto timings = TimeInTurns({&a}, 100, kLimit);
   EXPECT_TRUE(timings[0].cut_short);
-  // A busy machine may make any run longer: the limit is reached by the last one, whichever it is.
+  // A busy machine may lengthen any run. The last run, whichever it is, reaches the limit.
   const auto& times = timings[0].seconds;
   ASSERT_FALSE(times.empty());
   EXPECT_LE(times.size(), 2u);

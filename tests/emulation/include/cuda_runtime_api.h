@@ -1,5 +1,6 @@
-// What kernels and their launches need of CUDA, by threads of the host: device code that has no
-// instructions of its own runs, unchanged, where there is no GPU. In place of the toolkit's header.
+// Replaces the header of the CUDA toolkit. Provides the part of CUDA that kernels and their
+// launches use, on host threads. Device code without special instructions runs unchanged on
+// machines without a GPU.
 #ifndef CROUT_TESTS_EMULATION_CUDA_RUNTIME_API_H_
 #define CROUT_TESTS_EMULATION_CUDA_RUNTIME_API_H_
 
@@ -65,7 +66,7 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs;
 };
 
-// Runs the kernel; when it returns, the kernel has. Blocks of a cluster meet.
+// Runs the kernel to its end before returning. The blocks of a cluster can synchronize.
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
@@ -82,7 +83,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   return cudaSuccess;
 }
 
-// The calling thread's, read as numbers.
+// Reads an index of the calling thread as a number.
 template <unsigned (*kRead)()>
 struct EmulatedIndex {
   struct {
@@ -130,7 +131,7 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
       vote ? 1U : 0U, 0U,
       [](unsigned votes, unsigned other, int lane) { return votes | other << lane; });
 }
-// *to := f(*to, value), in one step.
+// Atomically sets *to to f(*to, value).
 template <class V, class F>
 V EmulateAtomic(V* to, V value, F f) {
   const std::atomic_ref<V> word(*to);
@@ -154,7 +155,7 @@ V atomicMax(V* to, V value) {
 inline int atomicOr(int* to, int value) {
   return EmulateAtomic(to, value, [](int a, int b) { return a | b; });
 }
-// Other blocks may write words meanwhile.
+// Reads integers atomically, because other blocks may write them at the same time.
 template <class V>
 V __ldcg(const V* from) {
   if constexpr (std::is_integral_v<V>) {

@@ -1,4 +1,4 @@
-"""LU factorizations on a Crout server, in the manner of SciPy.
+"""LU factorizations on a Crout server, with an interface like SciPy's.
 
     import crout
 
@@ -6,7 +6,7 @@
     with c.lu_factor(A) as f:      # the factors stay on the server
         x = f.solve(b)
 
-`crout.aio` has the same for asyncio.
+`crout.aio` is the same interface for asyncio.
 """
 
 from crout._batch_results import BatchRecord, BatchSolution

@@ -1,4 +1,4 @@
-"""What a client is told of its server, checked before it connects."""
+"""Checks of a server's address and of a tenant, before a client connects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _FORMS = "write host:port, [IPv6]:port or unix:PATH"
 
 
 def check_address(address: str) -> None:
-    """InvalidRequest, with the form that is meant, unless gRPC can make something of `address`.
+    """Raise InvalidRequest, with the expected form, unless gRPC accepts `address`.
 
-    It takes "host:port" with a port from 1 to 65535 and an IPv6 host in brackets, and what starts with
-    one of `_SCHEMES`, whose rest only gRPC knows.
+    Accepted are "host:port" with a port from 1 to 65535 and IPv6 hosts in brackets, and addresses that
+    start with one of `_SCHEMES`, whose rest only gRPC checks.
     """
     if not address:
         raise InvalidRequest("the server's address is empty")
@@ -25,7 +25,7 @@ def check_address(address: str) -> None:
 
 
 def is_local(address: str) -> bool:
-    """Whether nobody on a network can read along: localhost, an address of loopback, a Unix socket."""
+    """Whether connections stay on this machine: localhost, a loopback address, a Unix socket."""
     if address.startswith(("unix:", "unix-abstract:")):
         return True
     host = re.sub(r"^\[(.+)\]$", r"\1", address.rpartition(":")[0])
@@ -35,7 +35,7 @@ def is_local(address: str) -> bool:
 
 
 def check_tenant(tenant: str) -> None:
-    """InvalidRequest unless `tenant` is what a server takes."""
+    """Raise InvalidRequest unless a server accepts `tenant`."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", tenant):
         raise InvalidRequest(f"the tenant {tenant!r} is no name of 1 to 64 of [A-Za-z0-9_.-]")
 

@@ -1,4 +1,4 @@
-"""What an error's message says in Python's words, and what to do next."""
+"""Messages of errors in terms of this package, and the next step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crout.errors import CroutError, DeadlineExceeded, HandleExpired, Overloaded
 if TYPE_CHECKING:
     from crout.results import FactorRecord
 
-# Beyond what the server says; by the reason why it has the factor no more.
+# Advice in addition to the server's message, by the reason why the factor is gone.
 _GONE = {
     "HANDLE_EXPIRED": "A `with` block renews the lease while the program runs and the server answers",
     "HANDLE_RELEASED": "A `with` block releases its factor at its end, and a series its own: use it inside",
@@ -28,7 +28,7 @@ _LATE = {
     "SERIES_IDLE": "Take the series up by start= its factor, or raise the server's --series-idle-timeout",
 }
 
-# Fields of the contract, by the last part of their path, as Python's keywords.
+# Keywords of this package for fields of the contract, by the last part of their path.
 _KEYWORDS = {
     "matrix": "A",
     "rhs": "b",
@@ -46,12 +46,12 @@ _KEYWORDS = {
 }
 _PATH = re.compile(r"\bheader((?:\.[a-z_0-9]+)+)")
 _WORD = re.compile(rf"\b({'|'.join(name for name in _KEYWORDS if '_' in name)})\b")
-# A field that says how a matrix arrives has no keyword: "header.matrix.dense.rows" is "A".
+# Fields of a matrix's format have no keyword: "header.matrix.dense.rows" becomes "A".
 _MATRICES = ("matrix", "rhs", "x0")
 
 
 def in_python(message: str) -> str:
-    """The server's message, with keywords of this package in place of the contract's fields."""
+    """The server's message, with keywords of this package instead of the contract's fields."""
     return _WORD.sub(lambda word: _KEYWORDS[word[0]], _PATH.sub(lambda path: _keyword(path[1]), message))
 
 
@@ -70,7 +70,7 @@ def _keyword(path: str) -> str:
 
 
 def next_step(kind: type[CroutError], reason: str, delay: float | None, address: str) -> str:
-    """What to do about an error; empty where its message says it."""
+    """The remedy for an error; empty if the message contains it."""
     if kind is HandleExpired:
         return _GONE.get(reason, "")
     if reason == "PATTERN_MISMATCH":
@@ -92,7 +92,7 @@ def next_step(kind: type[CroutError], reason: str, delay: float | None, address:
 
 
 def of_connection(message: str, tls: bool, address: str) -> str:
-    """By what gRPC says of a connection; empty where nothing can be said."""
+    """Advice derived from gRPC's message about a connection; empty if there is none."""
     said = message.lower().replace("_", " ")
     if "ping timeout" in said or "keepalive watchdog" in said or "before receiving settings" in said:
         return (
@@ -125,7 +125,7 @@ def of_connection(message: str, tls: bool, address: str) -> str:
 
 
 def of_overflow(record: FactorRecord) -> str:
-    """The next step where a factorization overflowed: nothing that was done already."""
+    """The next step after an overflow, except what the algorithm already does."""
     if record.algorithm in _WITHOUT_PIVOTING:
         return _PIVOT
     ways = []
@@ -137,5 +137,5 @@ def of_overflow(record: FactorRecord) -> str:
 
 
 def of_poor_factor(record: FactorRecord) -> str:
-    """The next step where pivots grew: nothing that the algorithm does already."""
+    """The next step after pivot growth, except what the algorithm already does."""
     return _PIVOT if record.algorithm in _WITHOUT_PIVOTING else "solve with refine="

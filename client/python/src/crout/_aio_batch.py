@@ -1,4 +1,4 @@
-"""Batches of factors on the server, awaited, and what a client does with many matrices at once."""
+"""Asynchronous batches of factors, and the batch calls of an asynchronous client."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class AsyncBatchFactor(BatchView, AsyncHeld):
 
 
 class AsyncBatchCalls(AsyncConnection):
-    """The calls of `crout.aio.AsyncClient` that take many matrices."""
+    """The batch calls of `crout.aio.AsyncClient`."""
 
     @like(Client.lu_factor_batch)
     async def lu_factor_batch(
@@ -87,7 +87,7 @@ class AsyncBatchCalls(AsyncConnection):
     ) -> AsyncBatchFactor:
         record = await self._run(_batch.factorize(matrices, **options))
         factor = AsyncBatchFactor(self, record, options.get("lease"))
-        # One with a request_id is there for whoever asks with it.
+        # A factor with a request_id stays available for other calls with the id.
         async with contextlib.nullcontext() if options.get("request_id") else dropped_after_an_error(factor):
             warn_of_batch(record)
         return factor

@@ -1,4 +1,4 @@
-"""A connection to a server, awaited: the ground of `crout.aio.AsyncClient`."""
+"""An asynchronous connection to a server: the base of `crout.aio.AsyncClient`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class AsyncConnection:
-    """A connection, and what every kind of factor is asked."""
+    """A connection, with the calls that apply to every kind of factor."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -73,7 +73,7 @@ class AsyncConnection:
 
 @contextlib.asynccontextmanager
 async def dropped_after_an_error(factor: AsyncHeld) -> AsyncIterator[None]:
-    """As that of `crout._connection`."""
+    """See `crout._connection`."""
     try:
         yield
     except BaseException:

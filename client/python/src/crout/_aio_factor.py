@@ -1,4 +1,4 @@
-"""Factors on the server, awaited."""
+"""Asynchronous factors on the server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def like(namesake: Any) -> Callable[[_F], _F]:
-    """Show the signature and the docstring of the synchronous function."""
+    """Copy the signature and the docstring of the synchronous function."""
 
     def decorate(function: _F) -> _F:
         signature = getattr(namesake, "__signature__", None)
@@ -45,7 +45,7 @@ def like(namesake: Any) -> Callable[[_F], _F]:
 
 
 class AsyncHeld(abc.ABC):
-    """What lives on the server by a handle, as long as an ``async with`` block or its lease lasts."""
+    """An object on the server with a handle, which lives as long as an ``async with`` block or its lease."""
 
     _client: AsyncConnection
     _lease: Lease | None
@@ -54,10 +54,10 @@ class AsyncHeld(abc.ABC):
     @property
     @abc.abstractmethod
     def handle(self) -> str:
-        """Its name on the server."""
+        """Its identifier on the server."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the renewal, which is the original's."""
+        """Copy without the renewal, which belongs to the original."""
         return {**self.__dict__, "_renewal": None}
 
     async def __aenter__(self) -> Self:
@@ -75,7 +75,7 @@ class AsyncHeld(abc.ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release it. One that is gone already is as good."""
+        """Release it. It is no error if the server no longer has it."""
         try:
             await self.release()
         except HandleExpired:
@@ -92,7 +92,7 @@ class AsyncHeld(abc.ABC):
                 await self._client.renew(self.handle, lease)
                 failed = False
             except HandleExpired:
-                return  # Its next use says so.
+                return  # its next use reports the error
             except CroutError:
                 failed = True
 
@@ -118,14 +118,15 @@ class AsyncHeld(abc.ABC):
         renewal, self._renewal = self._renewal, None
         if renewal is not None:
             renewal.cancel()
-            await asyncio.wait([renewal])  # Unlike the task itself, cancelled only if we are.
+            # Unlike the task itself, this wait is cancelled only with the caller.
+            await asyncio.wait([renewal])
 
 
 class AsyncFactor(FactorView, AsyncHeld):
     """An LU factorization on the server, as `crout.Factor`.
 
-    There is no ``as_linear_operator``: SciPy's solvers call an operator and use what it returns at
-    once, and nothing can be awaited in between. Use that of a `crout.Factor` on a thread of its own:
+    There is no ``as_linear_operator``: SciPy's solvers use an operator's result at once and cannot await
+    it. Use the operator of a `crout.Factor` in a separate thread:
     ``crout.connect(address).factor(f.handle).as_linear_operator()``.
     """
 
@@ -164,7 +165,7 @@ class AsyncFactor(FactorView, AsyncHeld):
 
     @property
     def rcond(self) -> Awaitable[float]:
-        """As `crout.Factor.rcond`; awaited."""
+        """Like `crout.Factor.rcond`; awaited."""
         return self._rcond()
 
     async def _rcond(self) -> float:

@@ -1,4 +1,4 @@
-"""Moves the bytes of a call over a gRPC channel, on asyncio's loop."""
+"""Transfers the bytes of a call over a gRPC channel on an asyncio loop."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ T = TypeVar("T")
 
 
 class AsyncTransport:
-    """A connection, of the loop that makes the first call."""
+    """A connection that belongs to the event loop of its first call."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._metadata = server.metadata()
         self._channel: Any = None
-        self._loop: asyncio.AbstractEventLoop | None = None  # of the channel
+        self._loop: asyncio.AbstractEventLoop | None = None  # event loop of the channel
         self._closed = False
 
     async def close(self) -> None:
-        """End the connection; calls under way are cancelled."""
+        """Close the connection; running calls are cancelled."""
         self._closed = True
         if self._channel is not None:
             await self._channel.close()
 
     @property
     def server(self) -> Server:
-        """Whose connection it is."""
+        """The server of the connection."""
         return self._server
 
     def start(self, path: str) -> Any:
-        """As Transport.start, but that messages are written one by one."""
+        """Like `Transport.start`, but messages are written one by one."""
         self._open()
         return self._channel.stream_stream(path)(metadata=self._metadata)
 
     async def run(self, call: Call[T]) -> T:
-        """As Transport.run."""
+        """See `Transport.run`."""
         self._open()
         attempts = self._server.attempts(call)
         with report_for(call) as report:
@@ -68,7 +68,7 @@ class AsyncTransport:
                 await asyncio.sleep(delay)
 
     def _open(self) -> None:
-        """The channel, if this loop may use it."""
+        """The channel. Raises if it belongs to another loop or is closed."""
         if self._closed:
             raise closed_error()
         if self._channel is None:
@@ -99,7 +99,7 @@ class AsyncTransport:
             if call.unary:
                 reply.feed(await self._channel.unary_unary(path)(first, **options))
                 return
-            # On the wire a stream of one message is what a unary call sends.
+            # On the wire a stream of one message equals a unary call.
             running = (
                 self._channel.unary_stream(path)(first, **options)
                 if several is None
@@ -108,7 +108,7 @@ class AsyncTransport:
             outgoing.cancel = running.cancel
             await self._receive(running, reply, report)
         except asyncio.CancelledError:
-            if outgoing.error is not None:  # The call was cancelled for it, not its caller.
+            if outgoing.error is not None:  # this error cancelled the call, not its caller
                 raise outgoing.error from None
             if self._closed and not _cancelled_by_its_caller():
                 raise closed_error() from None
@@ -128,7 +128,7 @@ class AsyncTransport:
 
 
 class AsyncRounds:
-    """As Rounds; of one task at a time."""
+    """Like `Rounds`; for one task at a time."""
 
     def __init__(self, transport: AsyncTransport, method: str) -> None:
         self._transport = transport
@@ -136,7 +136,7 @@ class AsyncRounds:
         self._running: Any = None
 
     async def exchange(self, call: RoundCall[T]) -> T:
-        """As Rounds.exchange."""
+        """See `Rounds.exchange`."""
         with report_for(call) as report:
             reply = call.reply()
             try:
@@ -150,7 +150,7 @@ class AsyncRounds:
                 raise self._transport.server.error(status) from None
 
     async def close(self) -> None:
-        """As Rounds.close."""
+        """See `Rounds.close`."""
         if self._running is None:
             return
         with contextlib.suppress(grpc.RpcError, asyncio.TimeoutError, asyncio.InvalidStateError):
@@ -171,15 +171,15 @@ class AsyncRounds:
                 phase = reply.feed(message)
                 if phase is not None:
                     report.on_phase(phase)
-            await sending  # What is answered was sent; a write that is cancelled ends the stream.
+            await sending  # the request of an answered round was sent; cancelling a write ends the stream
         except BaseException:
             self._running.cancel()
-            self._running = None  # It is over: a further read would pass the cancellation on.
+            self._running = None  # the call has ended: another read would pass on the cancellation
             sending.cancel()
             (error,) = await asyncio.gather(sending, return_exceptions=True)
             ended = (grpc.RpcError, asyncio.InvalidStateError, asyncio.CancelledError)
             if isinstance(error, BaseException) and not isinstance(error, ended):
-                raise error from None  # What went wrong where the payload was read.
+                raise error from None  # the error of reading the payload
             raise
 
     async def _send(self, call: RoundCall[T], report: ProgressReport) -> None:
@@ -189,11 +189,11 @@ class AsyncRounds:
                 report.on_sent(sent)
         except Exception:
             if self._running is not None:
-                self._running.cancel()  # Or the reply would be awaited for ever.
+                self._running.cancel()  # otherwise the wait for the reply would not end
             raise
 
 
 def _cancelled_by_its_caller() -> bool:
-    """Whether a CancelledError may be of the task, and not of gRPC's call alone."""
-    cancelling = getattr(asyncio.current_task(), "cancelling", None)  # Python 3.11 counts.
+    """Whether a CancelledError may come from the task, and not only from gRPC's call."""
+    cancelling = getattr(asyncio.current_task(), "cancelling", None)  # counted by Python 3.11 and newer
     return cancelling is None or cancelling() > 0

@@ -1,4 +1,4 @@
-"""Batches of matrices on the wire: what is asked."""
+"""Requests for batches of matrices."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 
-_RHS_DATA = 3  # The `bytes` field of FactorizeAndSolveBatch for the right-hand sides.
+_RHS_DATA = 3  # `bytes` field of FactorizeAndSolveBatch for the right-hand sides
 
 
 def batch_options(*, device: str = "", keep_matrix: bool = True) -> dict[str, Any]:
-    """Where to factor a batch, and whether to keep its matrices."""
+    """Device of a batch, and whether to keep its matrices."""
     return {"device": _options.text("device", device), "drop_matrix": not keep_matrix}
 
 
@@ -67,12 +67,12 @@ def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: 
 
 
 def batch_solve_options(*, trans: _options.Trans = 0, verify: bool = True) -> dict[str, Any]:
-    """Which systems to solve with a batch, and whether to compute backward errors."""
+    """Operation of a batch solve, and whether to compute backward errors."""
     return {"operation": _options.operation(trans), "skip_verification": not verify}
 
 
 def _chosen(all_members: int, members: Iterable[int] | None, count: int) -> list[int]:
-    """Which members the right-hand sides are for."""
+    """The members of the right-hand sides."""
     chosen = list(range(all_members)) if members is None else [integer("members", k) for k in members]
     if len(chosen) != count:
         raise InvalidRequest(f"{count} right-hand sides for {len(chosen)} members")
@@ -85,7 +85,7 @@ def _chosen(all_members: int, members: Iterable[int] | None, count: int) -> list
 
 
 def _columns(b: Any, k: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Array, int]:
-    """A right-hand side of member k as a matrix of the batch's type, and its own dimensions."""
+    """A right-hand side of member k as a matrix of the batch's type, and its own number of dimensions."""
     array = _payload.as_elements(_payload.as_array(b))
     if array.dtype.kind == "c" and dtype.kind != "c":
         raise InvalidRequest(f"the right-hand side of member {k} is complex, the batch real")
@@ -100,16 +100,16 @@ def _columns(b: Any, k: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tu
 
 
 class _Sides:
-    """Right-hand sides on their way, in the ascending order of their members that the server takes.
+    """Right-hand sides in the ascending order of members that the server requires.
 
     Parameters
     ----------
     shapes : ndarray of int, shape (members, 2)
-        Of the batch.
+        Shapes of the batch's members.
     dtype : dtype
-        Of the batch, little-endian.
+        Type of the batch, little-endian.
     b, members
-        As the caller gave them.
+        Arguments of the caller.
     """
 
     def __init__(
@@ -134,11 +134,11 @@ class _Sides:
         return len(self._arrays)
 
     def pieces(self) -> Any:
-        """What is sent."""
+        """The payload."""
         return _payload.pieces_of([self._pairs, values_of(self._arrays, self.places, self._dtype)])
 
     def reply(self, field: int = DATA) -> SolutionReply:
-        """What takes the solutions that come in that field."""
+        """The receiver of the solutions in that field."""
         return SolutionReply(self.places, self._dims, self._at, self._dtype, field)
 
 
@@ -166,14 +166,14 @@ def solve(
 
 
 def placement(*, device: str = "") -> dict[str, Any]:
-    """Where to factor a batch that is not kept."""
+    """Device of a batch that is not kept."""
     return {"device": _options.text("device", device)}
 
 
 def factorize_and_solve(
     matrices: Any, b: Iterable[Any], members: Iterable[int] | None, **options: Any
 ) -> Call[tuple[BatchRecord, BatchSolution]]:
-    """FactorizeAndSolveBatch, which keeps nothing."""
+    """FactorizeAndSolveBatch without a cached factor."""
     call, where, how = distribute(options, call_options, placement, batch_solve_options)
     arrays, dtype = members_of(matrices)
     shapes = shapes_of(arrays)
@@ -199,7 +199,7 @@ def factorize_and_solve(
 
 
 def get_member(record: BatchRecord, member: int) -> Call[MemberFactors]:
-    """GetBatchFactors, of one member."""
+    """GetBatchFactors for one member."""
     k = integer("member", member)
     if not 0 <= k < len(record.shapes):
         raise InvalidRequest(f"member {k} of a batch of {len(record.shapes)}: they count from 0")

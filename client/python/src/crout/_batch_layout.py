@@ -1,4 +1,4 @@
-"""Where the members of a batch lie on the wire, and what its header declares of them."""
+"""Layout of the members of a batch on the wire, and its declaration in the header."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 
-_ALIGNMENT = 16  # Of every member, in bytes.
-_MOST_ELEMENTS = 1 << 24  # of the dense form of a sparse member
+_ALIGNMENT = 16  # bytes; every member starts at a multiple
+_MOST_ELEMENTS = 1 << 24  # largest dense form of a sparse member
 
 
 def aligned(size: int) -> int:
-    """Where a member may begin at the earliest, behind so many bytes."""
+    """The first position for a member after `size` bytes."""
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 class Places:
-    """Where matrices of these shapes lie, one after the other: `begins` and `size`, in bytes."""
+    """Positions of consecutive matrices of these shapes: `begins` and `size`, in bytes."""
 
     def __init__(self, shapes: Array, itemsize: int) -> None:
         lengths = shapes[:, 0] * shapes[:, 1] * itemsize
@@ -49,7 +49,7 @@ def _member(k: int, matrix: Any) -> Array:
 
 
 def members_of(matrices: Any) -> tuple[list[Array], np.dtype[Any]]:
-    """Two-dimensional arrays of the one type that holds them all."""
+    """Two-dimensional arrays in the one type that holds them all."""
     if isinstance(matrices, np.ndarray) and matrices.ndim != 3:
         raise InvalidRequest(
             f"a batch is a sequence of matrices, or an array of three dimensions, not {matrices.ndim}"
@@ -63,12 +63,12 @@ def members_of(matrices: Any) -> tuple[list[Array], np.dtype[Any]]:
 
 
 def shapes_of(arrays: Sequence[Array]) -> Array:
-    """As many pairs of numbers, as they are sent."""
+    """The pairs of sizes, as they are sent."""
     return np.array([array.shape for array in arrays], "<i8").reshape(len(arrays), 2)
 
 
 def values_of(arrays: Sequence[Array], places: Places, dtype: np.dtype[Any]) -> Array:
-    """The members by columns, where `places` has them."""
+    """The members in column-major order, at the positions of `places`."""
     memory = np.zeros(places.size, np.uint8)
     for array, begin in zip(arrays, places.begins.tolist(), strict=True):
         end = begin + array.size * dtype.itemsize
@@ -77,7 +77,7 @@ def values_of(arrays: Sequence[Array], places: Places, dtype: np.dtype[Any]) -> 
 
 
 def declare(spec: service.BatchSpec, places: Places, dtype: np.dtype[Any]) -> None:
-    """Say in a header what the batch comes to."""
+    """Declare the batch in a header."""
     spec.dtype = _payload.dtype_code(dtype)
     spec.members = len(places.shapes)
     spec.max_rows, spec.max_cols = places.shapes.max(axis=0, initial=0).tolist()

@@ -1,4 +1,4 @@
-"""Replies about batches of matrices, read as they come."""
+"""Replies about batches of matrices."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 
-DATA = 2  # The `bytes` field of the replies, and of the requests.
-SOLUTION_DATA = 4  # Of FactorizeAndSolveBatch, for the solutions.
+DATA = 2  # `bytes` field of the replies and requests
+SOLUTION_DATA = 4  # `bytes` field of FactorizeAndSolveBatch for the solutions
 
 
 class _Data:
-    """The data of a reply, of a size that is known, in that field of its messages."""
+    """The data of a reply in one field of its messages, with a known size."""
 
     def __init__(self, size: int, field: int = DATA) -> None:
         self._memory = bytearray(size)
@@ -32,7 +32,7 @@ class _Data:
         self._filled = 0
 
     def take(self, message: bytes) -> bytes:
-        """Take the data out of a message, and return the rest. Raises ProtocolError."""
+        """Take the data out of a message and return the rest. Raises ProtocolError."""
         rest, pieces = _wire.split(message, self._field)
         for piece in pieces:
             end = self._filled + len(piece)
@@ -43,14 +43,14 @@ class _Data:
         return rest
 
     def whole(self) -> Array:
-        """All of it, as bytes. Raises ProtocolError where some are missing."""
+        """All data as bytes. Raises ProtocolError if some are missing."""
         if self._filled != len(self._memory):
             raise ProtocolError("the server sent less data than it should")
         return np.frombuffer(self._memory, np.uint8)
 
 
 class FactorReply:
-    """Of FactorizeBatch: progress, figures of the members, then the factor."""
+    """Reply of FactorizeBatch: progress, figures of the members, then the factor."""
 
     repeatable = True
 
@@ -61,17 +61,17 @@ class FactorReply:
         self._batch = factor_pb2.BatchInfo()
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         response = parse(service.FactorizeBatchResponse, self._data.take(message))
         self.take_factor(response)
         return response.progress if response.HasField("progress") else None
 
     def take_data(self, message: bytes) -> bytes:
-        """As `_Data.take`."""
+        """See `_Data.take`."""
         return self._data.take(message)
 
     def take_factor(self, response: Any) -> None:
-        """Take the factor out of a response that may have it."""
+        """Store the factor of a response, if it has one."""
         if not response.HasField("factor"):
             return
         if response.factor.batch.members != len(self._shapes):
@@ -80,7 +80,7 @@ class FactorReply:
         self._batch = response.factor.batch
 
     def finish(self) -> BatchRecord:
-        """As in Reply. Warning is left to whoever has the factor by then: a warning may be an error."""
+        """See `Reply`. Warnings are issued later, by the owner of the factor, because they may be errors."""
         growths, qualities, end = (len(self._shapes) * size for size in (8, 16, 20))
         figures = self._data.whole()
         if self._factor is None:
@@ -98,20 +98,20 @@ class FactorReply:
         )
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 class SolutionReply:
-    """Of SolveBatch: progress, the solutions and figures of the systems, then the result.
+    """Reply of SolveBatch: progress, the solutions and figures of the systems, then the result.
 
     Parameters
     ----------
     places : Places
-        Of the right-hand sides, which are those of the solutions.
+        Positions of the right-hand sides, which are also those of the solutions.
     dims : list of int
-        How many dimensions each of them has for the caller.
+        Number of dimensions of each solution for the caller.
     at : ndarray of int
-        Where each of the caller's is among them.
+        Index of each of the caller's solutions among them.
     """
 
     repeatable = True
@@ -127,22 +127,22 @@ class SolutionReply:
         self._result: service.SolveBatchResult | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         response = parse(service.SolveBatchResponse, self._data.take(message))
         self.take_result(response)
         return response.progress if response.HasField("progress") else None
 
     def take_data(self, message: bytes) -> bytes:
-        """As `_Data.take`."""
+        """See `_Data.take`."""
         return self._data.take(message)
 
     def take_result(self, response: Any) -> None:
-        """Take the result out of a response that may have it."""
+        """Store the result of a response, if it has one."""
         if response.HasField("result"):
             self._result = response.result
 
     def finish(self) -> BatchSolution:
-        """As in Reply."""
+        """See `Reply`."""
         data = self._data.whole()
         if self._result is None:
             raise ProtocolError("the server sent no result")
@@ -166,11 +166,11 @@ class SolutionReply:
         return x[:, 0] if self._dims[k] == 1 else x
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 class BothReply:
-    """Of FactorizeAndSolveBatch: what FactorizeBatch answers with, then what SolveBatch does."""
+    """Reply of FactorizeAndSolveBatch: that of FactorizeBatch, then that of SolveBatch."""
 
     repeatable = True
 
@@ -179,7 +179,7 @@ class BothReply:
         self._solution = solution
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         rest = self._solution.take_data(self._factor.take_data(message))
         response = parse(service.FactorizeAndSolveBatchResponse, rest)
         self._factor.take_factor(response)
@@ -187,15 +187,15 @@ class BothReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> tuple[BatchRecord, BatchSolution]:
-        """As in Reply."""
+        """See `Reply`."""
         return self._factor.finish(), self._solution.finish()
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 class MemberReply:
-    """Of GetBatchFactors, for one member of this shape."""
+    """Reply of GetBatchFactors for one member of this shape."""
 
     repeatable = True
 
@@ -206,12 +206,12 @@ class MemberReply:
         self._data = _Data(self._pivots + 4 * min(rows, cols))
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         parse(service.GetBatchFactorsResponse, self._data.take(message))
         return None
 
     def finish(self) -> MemberFactors:
-        """As in Reply."""
+        """See `Reply`."""
         data = self._data.whole()
         if tuple(data[:16].view("<i8").tolist()) != self._shape:
             raise ProtocolError("the server sent another member")
@@ -220,4 +220,4 @@ class MemberReply:
         return MemberFactors(lu, data[self._pivots :].view("<i4").astype(np.intp) - 1)
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""

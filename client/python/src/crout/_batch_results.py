@@ -1,4 +1,4 @@
-"""What the server says of batches of matrices."""
+"""Results of batches of matrices."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class BatchRecord:
-    """What the server says of a batch.
+    """Description of a batch.
 
     Attributes
     ----------
     factor : FactorRecord
-        Of all of it: handle, lease, the worst growth and quality.
+        Record of the whole batch: handle, lease, largest growth and quality.
     shapes : ndarray of int, shape (members, 2)
     info : ndarray of int, shape (members,)
-        LAPACK's, of each member: 0, or the 1-based index of the first pivot that is exactly zero.
+        LAPACK's info of each member: 0, or the 1-based index of the first pivot that is exactly zero.
     pivot_growth, quality : ndarray, shape (members,)
-        As `FactorRecord` has them; infinite where a member's factors hold an infinity or NaN.
+        As in `FactorRecord`; infinite if a member's factors hold an infinity or NaN.
     poor, nearly_singular : int
-        Members whose factors are poor, and those that may as well be singular; singular ones aside.
+        Number of members with poor factors, and of members that are singular to working precision; exactly
+        singular members are not counted.
     first_poor, first_nearly_singular : int
         The first of each.
     """
@@ -45,24 +46,24 @@ class BatchRecord:
 
 @dataclass(frozen=True, eq=False)
 class BatchSolution:
-    """Solutions with members of a batch, and what is known of them.
+    """Solutions with members of a batch, and their figures.
 
     Attributes
     ----------
     x : list of ndarray
-        Of the shapes that the right-hand sides had; NaN where the member is singular.
+        With the shapes of the right-hand sides; NaN for a singular member.
     backward_error : ndarray
-        One for each; NaN where it was not verified, or is not finite.
+        One value a solution; NaN if it was not verified, or is not finite.
     info : ndarray of int
-        The members'.
+        The info of each member.
     factor_version : int
-        Of the batch that was used.
+        Version of the batch that was used.
     timings : Mapping of str to float
         Seconds in each phase.
     inaccurate : int
-        How many of them have a backward error that is not accepted, or are not finite.
+        Number of solutions whose backward error is not accepted, or that are not finite.
     warnings : tuple of str
-        As `Solution` has them, of any.
+        As in `Solution`, for any of the solutions.
     """
 
     x: list[Array]
@@ -81,9 +82,9 @@ class MemberFactors:
     Attributes
     ----------
     lu : ndarray, shape (m, n)
-        L strictly below the diagonal, with ones on it; U on the diagonal and above.
+        L strictly below the diagonal (unit diagonal not stored), U on and above it.
     piv : ndarray of int, shape (min(m, n),)
-        Row i was interchanged with row piv[i]. 0-based, as SciPy's.
+        Row i was interchanged with row piv[i]. 0-based, as in SciPy.
     """
 
     lu: Array

@@ -1,6 +1,6 @@
-"""A call as plain data: what is sent, and what becomes of what arrives.
+"""A call as plain data: the request, and the handler of the reply.
 
-No gRPC here: `crout._transport` and `crout._aio_transport` move the bytes.
+This module does not use gRPC: `crout._transport` and `crout._aio_transport` transfer the bytes.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ T = TypeVar("T")
 
 ProgressCallback = Callable[[Progress], object]
 
-# The first message of a call that may have to wait for another with its request_id has no more.
+# Limit of the first message of a call that may have to wait for another with its request_id.
 _WAITING_CHUNK = 32 << 10
 
 
 class Reply(Protocol[T_co]):
-    """Puts the messages of one attempt together."""
+    """Assembles the messages of one attempt."""
 
     @property
     def repeatable(self) -> bool:
-        """False once a further attempt would find its input overwritten."""
+        """Whether another attempt is possible; false once the input was overwritten."""
 
     def feed(self, message: bytes) -> Any | None:
-        """Take the next message; its Progress, if it has one. Raises ProtocolError."""
+        """Take the next message; return its Progress, if it has one. Raises ProtocolError."""
 
     def finish(self) -> T_co:
-        """The result, after a status of OK. Raises ProtocolError where something is missing."""
+        """The result, after a status of OK. Raises ProtocolError if something is missing."""
 
     def explain(self, error: CroutError) -> None:
-        """Add to the error of the attempt what had arrived before it."""
+        """Add the messages received so far to the error of the attempt."""
 
 
 class RoundReply(Reply[T_co], Protocol[T_co]):
-    """The reply of one round of a call that goes on: it knows when it is whole."""
+    """The reply of one round of a longer call; detects when it is complete."""
 
     @property
     def done(self) -> bool:
-        """Whether the round's last message has come."""
+        """Whether the round's last message has arrived."""
 
 
 @dataclass(frozen=True)
@@ -58,23 +58,23 @@ class Call(Generic[T]):
     Attributes
     ----------
     method : str
-        Its name in the service.
+        Name in the service.
     first : bytes
         The first message, without payload.
     reply : callable
-        A new Reply for each attempt.
+        Makes a Reply for each attempt.
     retry : RetryClass
-        What another attempt could do.
+        Effect of another attempt.
     payloads : tuple of (int, Opener)
-        What is streamed after it: the number of a `bytes` field each, and the bytes that it carries.
+        The streamed payloads: the number of a `bytes` field and its bytes.
     unary : bool
-        The reply is one message, too.
+        Whether the reply is one message, too.
     waits : bool
-        It has a request_id.
+        Whether it has a request_id.
     timeout : float or None
         Seconds for all attempts; None for the client's.
     progress : callable or bool
-        Is told how far the call is; True: a progress bar.
+        Receives progress; True shows a progress bar.
     """
 
     method: str
@@ -88,9 +88,9 @@ class Call(Generic[T]):
     progress: ProgressCallback | bool = False
 
     def messages(self) -> Iterator[tuple[bytes, int]]:
-        """What is sent, and how many payload bytes have been with each message.
+        """The messages, each with the payload bytes sent so far.
 
-        What fits rides in the first, so that a small call is one message.
+        As much payload as fits is in the first message, so that a small call is one message.
         """
         parts: list[Bytes] = [self.first]
         room = _WAITING_CHUNK if self.waits else CHUNK
@@ -108,15 +108,15 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True)
 class RoundCall(Call[T]):
-    """One round of a call that goes on."""
+    """One round of a longer call."""
 
     reply: Callable[[], RoundReply[T]]
 
 
 class ProgressReport:
-    """Tells a callback of both what is sent and what the server reports, one at a time.
+    """Reports both sent bytes and the server's progress to a callback, one at a time.
 
-    A context manager: at its end the callback's ``close``, if it has one, is called.
+    A context manager: at its end the callback's ``close`` is called, if it has one.
     """
 
     def __init__(self, callback: ProgressCallback | None) -> None:
@@ -133,14 +133,14 @@ class ProgressReport:
             close()
 
     def on_sent(self, count: int) -> None:
-        """Payload bytes were handed to gRPC, `count` in all."""
+        """Report that `count` payload bytes in total were passed to gRPC."""
         if self._callback is not None:
             with self._lock:
                 self._last = dataclasses.replace(self._last, bytes_sent=count)
                 self._callback(self._last)
 
     def on_phase(self, message: Any) -> None:
-        """The server sent a Progress message."""
+        """Report a Progress message of the server."""
         if self._callback is not None:
             with self._lock:
                 self._last = results.progress(message, self._last.bytes_sent)

@@ -1,4 +1,4 @@
-"""What a client does with many matrices at once."""
+"""The batch calls of a client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 class BatchCalls(Connection):
-    """The calls of `crout.Client` that take many matrices."""
+    """The calls of `crout.Client` for batches of matrices."""
 
     @_options.takes(
         _options.cache_options,
@@ -33,27 +33,27 @@ class BatchCalls(Connection):
     def lu_factor_batch(self, matrices: Iterable[Any], **options: Unpack[BatchOptions]) -> BatchFactor:
         """Factor many matrices of different sizes at once; the factors stay on the server.
 
-        What becomes of a matrix does not depend on the others: each has the bits that it has alone.
+        The factors of a matrix have the same bits in every batch.
 
         Parameters
         ----------
         matrices : sequence of array_like, shape (m_i, n_i), or array, shape (count, m, n)
-            Of any sizes, rectangular and empty ones too, in the one type that holds them all. Sparse
-            matrices of at most 2^24 elements are sent dense; `lu_factor` keeps larger ones sparse.
+            Any sizes, including rectangular and empty ones, converted to the one type that holds them all.
+            Sparse matrices of at most 2^24 elements are sent dense; `lu_factor` keeps larger ones sparse.
         name, lease, request_id
             As in `lu_factor`.
         device : str
-            "host", ...; where it is done first unless given.
+            "host", ...; default: the device expected to finish first.
         keep_matrix : bool
-            Keep the matrices too, as backward errors need.
+            Keep the matrices, for backward errors.
         timeout, progress
             As in `lu_factor`.
 
         Returns
         -------
         BatchFactor
-            With singular members too: their ``info`` is not 0, and there is a `LinAlgWarning`, which
-            there also is where factors are poor or hold NaN.
+            Also with singular members: their ``info`` is not 0, and there is a `LinAlgWarning`. There is
+            also a `LinAlgWarning` if factors are poor or hold NaN.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class BatchCalls(Connection):
         """
         record = self._run(_batch.factorize(matrices, **options))
         factor = BatchFactor(self, record, options.get("lease"))
-        # One with a request_id is there for whoever asks with it.
+        # A factor with a request_id stays available for other calls with the id.
         with contextlib.nullcontext() if options.get("request_id") else dropped_after_an_error(factor):
             warn_of_batch(record)
         return factor
@@ -97,7 +97,7 @@ class BatchCalls(Connection):
         full_output: bool = False,
         **options: Unpack[BatchBothOptions],
     ) -> list[Array] | BatchSolution:
-        """Factor many matrices of different sizes and solve with them, in one call that keeps nothing.
+        """Factor many matrices of different sizes and solve with them in one call; no factor is kept.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class BatchCalls(Connection):
         Returns
         -------
         list of ndarray
-            As `BatchFactor.solve`, with the same bits; a `LinAlgWarning` tells of singular members.
+            As from `BatchFactor.solve`, with the same bits. Singular members cause a `LinAlgWarning`.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a client does that ends before a matrix is factored as a whole: Schur complements, echelon forms."""
+"""Calls of a client that eliminate without a complete factorization: Schur complements, echelon forms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class EliminationCalls(Connection):
-    """The calls of `crout.Client` that eliminate a part of a matrix, or all of it."""
+    """The calls of `crout.Client` that eliminate a part of a matrix, or reduce it to echelon form."""
 
     @_options.takes(_options.cache_options, _options.factorize_options, _options.call_options)
     def schur_complement(
@@ -32,19 +32,19 @@ class EliminationCalls(Connection):
         leading_order : int
             Order of A11, 0 to n.
         **options
-            Of `lu_factor`, for A11.
+            Options of `lu_factor`, for A11.
 
         Returns
         -------
         complement : Complement
-            S, of shape (n - leading_order, n - leading_order), and how far it can be trusted.
+            S, of shape (n - leading_order, n - leading_order), with its accuracy.
         factor : Factor
-            Of A11, which stays on the server.
+            Factor of A11, which stays on the server.
 
         Raises
         ------
         Singular
-            A11 is.
+            A11 is singular.
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         complement = self._run(_requests.schur_complement(A, leading_order, **options))
@@ -62,10 +62,10 @@ class EliminationCalls(Connection):
         A : array_like, sparse matrix or path, shape (m, n)
             A matrix, or [A B] with right-hand sides.
         **options
-            augmented : the last so many columns are right-hand sides: they hold no pivots.
-            tolerance : absolute; what is no larger is no pivot. max(m, k) eps ||A||_inf, of the k
-            columns that are not augmented, unless given.
-            device, timeout, progress : as of `lu_factor`.
+            augmented : number of trailing columns that are right-hand sides, without pivots.
+            tolerance : absolute; pivots must be larger. Default: max(m, k) eps ||A||_inf of the k columns
+            that are not augmented.
+            device, timeout, progress : as in `lu_factor`.
 
         Returns
         -------
@@ -80,25 +80,25 @@ class EliminationCalls(Connection):
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def schur_complement_of(self, A: Any, keep: Any, **options: Unpack[FactorizeOptions]) -> Complement:
-        """Eliminate all but chosen unknowns of a sparse matrix, which stays sparse.
+        """Eliminate all but chosen unknowns of a sparse matrix without a dense form.
 
         Parameters
         ----------
         A : sparse matrix or path, shape (n, n)
         keep : sequence of int
-            The unknowns that stay, from 0, different ones.
+            The remaining unknowns, 0-based and distinct.
         **options
-            Of `lu_factor`, for the block of all others, A11; its factor does not stay.
+            Options of `lu_factor`, for the block of the eliminated unknowns, A11. Its factor is not kept.
 
         Returns
         -------
         Complement
-            S, with rows and columns in the order of `keep`, and how far it can be trusted.
+            S, with rows and columns in the order of `keep`, and its accuracy.
 
         Raises
         ------
         Singular
-            A11 is.
+            A11 is singular.
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         complement = self._run(_requests.schur_complement_of(A, keep, **options))

@@ -1,4 +1,4 @@
-"""What a client does with matrices that come one after another."""
+"""The series call of a client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SeriesCalls(Connection):
-    """The call of `crout.Client` that takes a series of matrices."""
+    """The call of `crout.Client` for a series of matrices."""
 
     @_options.takes(
         _options.series_options, _options.factorize_options, _options.cache_options, _options.call_options
@@ -37,53 +37,54 @@ class SeriesCalls(Connection):
         start: Factor | None = None,
         **options: Unpack[SeriesOptions],
     ) -> Iterator[SeriesStep]:
-        """Solve with one matrix after another, each of them near the one before.
+        """Solve with one matrix after another, each of them close to the previous one.
 
-        Each step is solved with the factor that is there, starting from the last solution, or with
-        a new factor, whichever is expected to cost less in the long run.
+        Each step uses the current factor, starting from the last solution, or makes a new factor,
+        whichever is predicted to cost less over time.
 
         Parameters
         ----------
         matrices : iterable of array_like, sparse matrix, path or None, shape (n, n)
-            They may be made while the series runs. None: that of the step before, or of `start`;
-            an `Entries` or a `LowRank`: that one, changed, where it is dense; a `Values`: the last
-            sparse one, or file with coordinates, with other values.
+            May be generated while the series runs. None: the matrix of the previous step, or of `start`.
+            An `Entries` or a `LowRank`: that matrix with a change, if it is dense. A `Values`: new values
+            for the last sparse matrix or coordinate file.
         rhs : array_like, shape (n,) or (n, nrhs), or iterator of such
-            The same for all; from an iterator, such as ``iter([b1, b2])``, one for each.
+            The same for all steps; from an iterator, such as ``iter([b1, b2])``, one for each.
         x0 : array_like of x's shape, or iterator of such and of None, optional
-            Where the iterations of a step start; None: at the x of the step before. An iterator is
-            asked when its step is sent, so that a generator may make it of the solutions before.
-            Any leads to the same accuracy; zeros are as if there were none.
+            Initial guess of a step; None: the previous x. An iterator is advanced when its step is sent,
+            so that a generator may use the previous solutions. The guess does not affect the accuracy;
+            zeros are the same as no guess.
         start : Factor, optional
-            What to begin with; it takes the series' new factors, and stays when the series ends.
+            Factor to start with. New factors of the series replace it, and it stays at the end.
         **options
             strategy : {"auto", "reuse", "update", "refactor"}
-                "reuse" goes on with the factor that is there as long as it gets X to the accuracy;
-                "update" does, and brings it up to each `LowRank` change since it was made.
+                "reuse" uses the current factor while X reaches the accuracy. "update" also applies each
+                `LowRank` change since it was made.
             accuracy : float
-                The backward error that X is to have; 0 for sqrt(n) times the unit roundoff.
+                The backward error to reach; 0 for sqrt(n) times the unit roundoff.
             trans : {0, 1, 2, "N", "T", "C"}
                 As in `lu_solve`.
             timeout : float
                 Seconds, for each step.
 
-            The others are of each factorization, as in `lu_factor`.
+            All others are options of each factorization, as in `lu_factor`.
 
         Yields
         ------
         SeriesStep
-            ``x``, ``backward_error``, ``strategy``, ``factor``, ... Of a singular matrix ``x`` is None,
-            and the series goes on. When the series ends, or is closed, its factor is released,
-            unless that was `start`. In asyncio leaving the loop early does not close it at once: use
+            ``x``, ``backward_error``, ``strategy``, ``factor``, ... For a singular matrix ``x`` is None,
+            and the series continues. When the series ends or is closed, its factor is released, unless it
+            is `start`. In asyncio, leaving the loop early does not close the series at once: use
             `contextlib.aclosing`.
 
         Raises
         ------
         HandleExpired
-            `start`, or the series' factor, was dropped.
+            `start`, or the series' factor, is no longer on the server.
         InvalidRequest
-            There are fewer right-hand sides or starts than matrices, or more, which shows after the
-            last solution; or one of them is a list of arrays; or a start is not like x.
+            There are not as many right-hand sides or guesses as matrices (a surplus is detected
+            after the last solution); one of them is a list of arrays; or a guess does not have
+            x's shape.
         """
         return closed_at_exit(self._steps(matrices, rhs, x0, start, options))
 
@@ -100,5 +101,5 @@ class SeriesCalls(Connection):
                 yield step
         finally:
             if rounds.close() and start is None and series.factor is not None:
-                with contextlib.suppress(CroutError):  # Its lease ends it then.
+                with contextlib.suppress(CroutError):  # if this fails, the lease ends it
                     self.release(series.factor.handle)

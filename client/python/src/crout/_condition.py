@@ -1,4 +1,4 @@
-"""The condition of a factor that is only known by its solves."""
+"""Condition estimates from solves."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from crout.results import FactorRecord, Solution
 
 Array = npt.NDArray[Any]
 
-_STEPS = 5  # LAPACK's; it rarely takes more than two.
-_VERSIONS = 5  # of a factor that others replace while it is estimated
+_STEPS = 5  # LAPACK's limit; two are usually enough
+_VERSIONS = 5  # limit of versions, if others replace the factor meanwhile
 
 
 def _signs(y: Array) -> Array:
-    """Divide each number by its modulus; 1 of 0."""
+    """Divide each number by its modulus; 0 becomes 1."""
     if not np.iscomplexobj(y):
         return np.where(y < 0, -1.0, 1.0)
     modulus = np.abs(y)
@@ -27,17 +27,17 @@ def _signs(y: Array) -> Array:
 
 
 def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 2]], Array, float]:
-    """Estimate the 1-norm of A^-1 by a few solves, as LAPACK's lacn2.
+    """Estimate the 1-norm of A^-1 with a few solves, as LAPACK's lacn2.
 
-    N. J. Higham, "FORTRAN codes for estimating the one-norm of a real or complex matrix, with
-    applications to condition estimation", ACM TOMS 14 (1988). The estimate is a lower bound, rarely
-    too small by more than a factor of 3.
+    N. J. Higham, "FORTRAN codes for estimating the one-norm of a real or complex matrix, with applications
+    to condition estimation", ACM TOMS 14 (1988). The estimate is a lower bound, rarely too small by more
+    than a factor of 3.
 
     Yields
     ------
     b : ndarray, shape (n,)
     trans : 0 or 2
-        Which system to solve with it: A x = b or A^H x = b. Send x.
+        The system to solve: A x = b or A^H x = b. Send x.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 2]], Array, float]
         before, signs = signs, _signs(y)
         if estimate <= previous or np.array_equal(signs, before):
             break
-    if n > 1:  # A matrix on which the steps above are led astray is not by this one too.
+    if n > 1:  # covers matrices for which the steps above fail
         i = np.arange(n)
         y = yield (-1.0) ** i * (1 + i / (n - 1)), 0
         estimate = max(estimate, 2 * float(np.abs(y).sum()) / (3 * n))
@@ -74,24 +74,24 @@ Step = Generator[tuple[Array, Literal[0, 2]] | None, Solution | FactorRecord, Fa
 
 
 def estimate(record: FactorRecord) -> Step:
-    """The record with its rcond, by solves with that version of the factor.
+    """The record with its rcond, from solves with that version of the factor.
 
-    Where another user replaces the factor meanwhile, it starts again with the version that is there.
+    If another user replaces the factor meanwhile, the estimate starts again with the new version.
 
     Yields
     ------
     (b, trans) or None
-        As `inverse_norm`: send the Solution. None: send the factor's record as the server has it now.
+        As `inverse_norm`: send the Solution. None: send the current record of the factor.
 
     Returns
     -------
     FactorRecord
-        With its rcond; of a later version where the factor was replaced.
+        With its rcond; of a later version if the factor was replaced.
 
     Raises
     ------
     CroutError
-        It was replaced again and again: "ABORTED".
+        The factor was replaced too often: "ABORTED".
     """
     for _ in range(_VERSIONS):
         if record.rcond is not None:
@@ -112,7 +112,7 @@ def estimate(record: FactorRecord) -> Step:
 def _inverse_norm_of(
     record: FactorRecord,
 ) -> Generator[tuple[Array, Literal[0, 2]], Solution | FactorRecord, float | None]:
-    """`inverse_norm` of one version; None where a solution is another's."""
+    """`inverse_norm` of one version; None if a solution belongs to another version."""
     if record.info > 0:
         return np.inf
     steps = inverse_norm(record.n)
@@ -129,7 +129,7 @@ def _inverse_norm_of(
 
 
 def _with_rcond(record: FactorRecord, inverse: float) -> FactorRecord:
-    """The record with its rcond, from the 1-norm of A^-1; 0 where a norm left the range of its type."""
+    """The record with its rcond, from the 1-norm of A^-1; 0 if a norm overflowed."""
     if record.n == 0:
         return dataclasses.replace(record, rcond=1.0)
     product = record.norm_one * inverse

@@ -1,4 +1,4 @@
-"""A connection to a server, and what is asked of it about every factor: the ground of `crout.Client`."""
+"""A connection to a server, and calls for all kinds of factors: the base of `crout.Client`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LONGEST_FAREWELL = 5.0  # seconds that closing waits for a renewal under way
+_LONGEST_FAREWELL = 5.0  # seconds that closing waits for a running renewal
 
 
 def _path_text(value: str | os.PathLike[str] | None) -> str | None:
-    """As a text."""
+    """The path as a string."""
     return None if value is None else os.fspath(value)
 
 
@@ -51,7 +51,7 @@ def server_of(
     token: str | None,
     token_file: str | os.PathLike[str] | None,
 ) -> Server:
-    """What `connect` was given, with what the environment and the file of servers say, checked."""
+    """The arguments of `connect`, completed from the environment and the file of servers, and checked."""
     ca, cert, key, token_file = map(_path_text, (ca, cert, key, token_file))
     said = Said(address, tenant, tls, ca, cert, key, server_name, token, token_file).whole()
     where, by_tls = said.address or "", bool(said.tls)
@@ -68,7 +68,7 @@ def make_server(
     tls: Tls | None = None,
     token: Token | None = None,
 ) -> Server:
-    """What `connect` was given, checked."""
+    """The arguments of `connect`, checked."""
     check_address(address)
     if tenant is not None:
         check_tenant(tenant)
@@ -80,7 +80,7 @@ def make_server(
 
 
 class Connection:
-    """A connection, its factors' leases, and what every kind of factor is asked."""
+    """A connection, its factors' leases, and the calls that apply to every kind of factor."""
 
     def __init__(self, server: Server) -> None:
         self.closed = False
@@ -100,13 +100,13 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """End the connection; calls under way raise `Cancelled`, and later ones, too.
+        """Close the connection; running and later calls raise `Cancelled`.
 
         Factors stay on the server until their leases end.
         """
         self.closed = True
         self._renewals.close()
-        self._transport.close()  # Ends the renewal under way, whose server may not answer.
+        self._transport.close()  # ends a running renewal, whose server may not answer
         self._renewals.join(_LONGEST_FAREWELL)
 
     def __repr__(self) -> str:
@@ -116,15 +116,15 @@ class Connection:
         return self._transport.run(call)
 
     def describe(self, f: Held | str) -> FactorRecord:
-        """What the server knows now of a factor, or a handle."""
+        """The current record of a factor, or of a handle."""
         return self._run(_requests.describe(_handle(f)))
 
     def renew(self, f: Held | str, lease: Lease | None = None) -> datetime.datetime:
-        """Give a lease another length, counted from now; when it ends, on the server's clock."""
+        """Set the length of a lease, counted from now. Returns its end by the server's clock."""
         return self._run(_requests.renew(_handle(f), lease))
 
     def release(self, f: Held | str) -> None:
-        """Drop a factor. Raises `HandleExpired` where the server has none."""
+        """Drop a factor. Raises `HandleExpired` if the server has none."""
         self._run(_requests.release(_handle(f)))
 
     def server_info(self) -> ServerInfo:
@@ -134,11 +134,11 @@ class Connection:
 
 @contextlib.contextmanager
 def dropped_after_an_error(factor: Held) -> Iterator[None]:
-    """For warnings that are errors, as filters may want it: nobody would have the handle."""
+    """Drop a factor if a warning is raised as an error: the caller would not get the handle."""
     try:
         yield
     except BaseException:
-        with contextlib.suppress(CroutError):  # Its lease ends it then; the warning is the news.
+        with contextlib.suppress(CroutError):  # if this fails, the lease ends it; the warning is reported
             factor.release()
         raise
 

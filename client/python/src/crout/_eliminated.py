@@ -1,4 +1,4 @@
-"""What the server says of a matrix that was eliminated in part, or to its echelon form."""
+"""Results of an elimination: Schur complements and echelon forms."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Complement:
     S : ndarray, shape (n - k, n - k)
         A22 - A21 A11^-1 A12, where A11 is k x k.
     backward_error, growth : float or None
-        Of the block elimination; None where S is empty.
+        Of the block elimination; None if S is empty.
     warnings : tuple of str
-        What of S should be looked at; the factor has its own.
+        Reasons to check S; the factor has its own warnings.
     device : str
-        Where it was computed.
+        Device that computed S.
     timings : Mapping of str to float
         Seconds in each phase, on the server's clock.
     record : FactorRecord
-        Of the factor of A11, which has no handle where it did not stay.
+        Record of the factor of A11; without a handle if it was not kept.
     """
 
     S: Array
@@ -67,21 +67,21 @@ class EchelonForm:
     Attributes
     ----------
     R : ndarray, shape (m, n)
-        Row i < rank has its first nonzero, 1, in column pivots[i], where all other rows are zero; rows
-        from `rank` on are zero but for augmented columns.
+        The first nonzero of row i < rank is a 1 in column pivots[i]; all other rows are zero there. Rows
+        from `rank` on are zero, except in augmented columns.
     rank : int
-        Rows with a pivot.
+        Number of rows with a pivot.
     pivots : ndarray of int64, shape (rank,)
-        Columns of the pivots, ascending, from 0.
+        Columns of the pivots, ascending and 0-based.
     tolerance : float
-        What is no larger is no pivot.
+        Threshold that pivots exceed.
     least_pivot : float or None
         Size of the smallest pivot; None for rank 0.
     largest_rejected : float or None
-        Size of the largest candidate in a column without a pivot; None where each column with
-        candidates has one. The rank is as certain as this is far below `least_pivot`.
+        Size of the largest candidate in a column without a pivot; None if every column with candidates has
+        a pivot. The rank is reliable if this is far below `least_pivot`.
     device : str
-        Where it was computed.
+        Device that computed the form.
     timings : Mapping of str to float
         Seconds in each phase, on the server's clock.
     """

@@ -1,4 +1,4 @@
-"""Iterators that hold something on the server: they are closed before the interpreter shuts down."""
+"""Closes iterators that hold objects on the server before the interpreter shuts down."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 _unfinished: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
 
-# What a process began before it forked stays its own.
+# A child process does not close iterators of its parent.
 os.register_at_fork(after_in_child=_unfinished.clear)
 
 
 def closed_at_exit(iterator: Generator[T, None, None]) -> Generator[T, None, None]:
-    """The iterator, which is closed at the program's end if it is there still.
+    """Register the iterator, so that it is closed at exit if it still exists.
 
-    Later, while modules are torn down, threads do not start, and gRPC's do not run.
+    While modules are torn down, threads cannot start and gRPC's threads do not run.
     """
     _unfinished.add(iterator)
     return iterator
@@ -29,5 +29,5 @@ def closed_at_exit(iterator: Generator[T, None, None]) -> Generator[T, None, Non
 @atexit.register
 def _close_all() -> None:
     for iterator in list(_unfinished):
-        with contextlib.suppress(ValueError):  # Another thread is inside.
+        with contextlib.suppress(ValueError):  # another thread is running it
             iterator.close()

@@ -1,4 +1,4 @@
-"""What the server says of factors."""
+"""Descriptions of factors."""
 
 from __future__ import annotations
 
@@ -22,65 +22,66 @@ Array = npt.NDArray[Any]
 class SlogDet(NamedTuple):
     """A determinant, sign * exp(logabsdet), as `numpy.linalg.slogdet` returns it."""
 
-    sign: complex  # a float where A is real
+    sign: complex  # a float if A is real
     logabsdet: float
 
 
 @dataclass(frozen=True)
 class FactorRecord:
-    """What the server says of a factor, P A = L U. factor.proto explains every field in full.
+    """Description of a factor, P A = L U. factor.proto documents every field.
 
     Attributes
     ----------
     handle, name : str
-        The factor's names: the server's, and the caller's.
+        The server's identifier, and the caller's name.
     version : int
-        1, and 1 more with each refactor.
+        1; each refactor adds 1.
     n : int
         Order of the matrix.
     algorithm, device : str
-        What ran, and where.
+        Method that ran, and its device.
     dtype, matrix_dtype : numpy.dtype
-        Of L and U; of the matrix as it arrived.
+        Type of L and U; type of the matrix as it was sent.
     unit_diagonal : str
-        Which factor's diagonal is 1 and not stored: "l" or "u".
+        Factor whose unit diagonal is not stored: "l" or "u".
     info : int
         LAPACK's: 0, or the 1-based index of the first pivot that is exactly zero.
     pivot_growth : float
-        Largest entry of U over largest of A.
+        Largest |entry| of U over largest |entry| of A.
     quality : float or None
-        Estimate of ||P A - L U|| / (n ||A|| eps); around 1 or below is as good as rounding lets it be.
+        Estimate of ||P A - L U|| / (n ||A|| eps); near 1 or below is as good as rounding allows.
     warnings : tuple of str
-        What of this should be looked at.
+        Reasons to check the factor.
     norm_one, norm_inf : float
-        Of A as it arrived.
+        Norms of A as it was sent.
     rcond, rcond_scaled : float or None
-        Reciprocal condition estimates, of A and of what was factored; when asked for.
+        Reciprocal condition estimates of A and of the factored matrix; on request.
     determinant : SlogDet or None
-        When asked for; None where pivots of a sparse factor were made larger, and of a factor in lower
-        precision (`precision`), too.
+        On request. None for a sparse factor with perturbed pivots and for a low-precision factor
+        (`precision`).
     row_scaled, col_scaled, has_matrix : bool
         Whether A was equilibrated; whether it is kept, for verification and refinement.
     nnz : int or None
         Entries of a sparse upload.
     tier : str
-        Where the factor is: "device" or "host".
+        Memory that holds the factor: "device" or "host".
     bytes : int
-        What it takes of the cache.
+        Bytes charged to the cache.
     create_time, lease_expire_time : datetime.datetime
         On the server's clock.
     timings : Mapping of str to float
         Seconds in each phase of the call that made this version.
     singular_reason : str or None
-        "zero_pivot", "empty_row", "empty_column" or "structure", where info is not 0.
+        "zero_pivot", "empty_row", "empty_column" or "structure", if info is not 0.
     empty_index : int or None
-        1-based index of the row or column that is empty, or of the row that no column is left for.
+        1-based index of the empty row or column, or of the row without a matching column.
     precision : str or None
-        "single" or "tf32" where it was computed in less than A's type and solves are corrected.
+        "single" or "tf32" if the factor has a lower precision than A and solves are corrected.
     precision_fallback : str or None
-        "unusable", "condition" or "stagnation": why it is in A's type though less was asked for.
+        "unusable", "condition" or "stagnation": reason why it is in A's type although a lower precision
+        was requested.
     sparse : SparseInfo or None
-        Where the matrix stayed sparse, and L and U with it.
+        Set for a sparse factor.
     """
 
     handle: str
@@ -173,17 +174,17 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
 
 
 def known_determinant(record: FactorRecord) -> SlogDet | None:
-    """The determinant of A, where its record has it: the server's, or zero.
+    """The determinant of A if the record has it: the server's, or zero.
 
-    Raises InvalidRequest for a factor in lower precision, whose determinant is not that of A.
+    Raises InvalidRequest for a low-precision factor, whose determinant differs from A's.
     """
     if record.precision is not None and record.info == 0:
         raise InvalidRequest(
             f"this factor was computed in lower precision ({record.precision}), and its determinant is not "
             "that of A: factor A without precision="
         )
-    # A zero pivot of a method that does not pivot says nothing of A; those for sparse matrices do,
-    # and what they leave of such a factor, if anything, has another number in its place.
+    # Without pivoting, a zero pivot is no evidence that A is singular. Sparse methods pivot; in their factors
+    # of a singular matrix, if any, another number replaces the zero pivot.
     pivots = record.singular_reason in (None, "zero_pivot")
     if record.determinant is None and (not pivots or (record.info > 0 and record.sparse is not None)):
         return SlogDet(0.0, -np.inf)
@@ -192,7 +193,7 @@ def known_determinant(record: FactorRecord) -> SlogDet | None:
 
 @dataclass(frozen=True)
 class FactorPage:
-    """Some factors of a list, and where the next begin."""
+    """A page of factors, and the token of the next page."""
 
     records: tuple[FactorRecord, ...]
     next_page_token: str
@@ -204,26 +205,25 @@ def factor_page(message: factorization_service_pb2.ListFactorsResponse) -> Facto
 
 
 def lease_end(message: factorization_service_pb2.RenewLeaseResponse) -> datetime.datetime:
-    """When the lease of a RenewLeaseResponse message ends."""
+    """The end of the lease in a RenewLeaseResponse message."""
     return time_of(message.lease_expire_time)
 
 
 @dataclass(frozen=True)
 class Iterations:
-    """What an iterative method did, section by section.
+    """Record of an iterative method, section by section.
 
     Attributes
     ----------
     version : int
-        Of the factor.
+        Version of the factor.
     sweeps : ndarray of int, shape (sections, sections)
-        Sweeps of each section: executed ones, or, where a GPU went through columns instead, those
-        that these stand for.
+        Executed sweeps of each section; 0 if it was eliminated column by column instead.
     pivots : ndarray of int, shape (sections,)
-        Rows moved under each diagonal section.
+        Rows interchanged under each diagonal section.
     bad_elements : ndarray of int, shape (sections,), or None
-        Bad elements handled there, with those that were the largest candidate themselves; None where
-        the device does not count them.
+        Bad elements handled there, including those that were the largest candidate themselves; None if the
+        device does not count them.
     """
 
     version: int

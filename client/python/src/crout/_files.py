@@ -1,4 +1,4 @@
-"""Files that a caller names: of servers, tokens, certificates."""
+"""Files named by the caller: servers, tokens, certificates."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from crout.errors import InvalidRequest, UnreadableFile
 
 
 def read_file(path: str | os.PathLike[str], what: str, *, advice: str = "", writers: bool = True) -> bytes:
-    """What is in a file.
+    """Read a file.
 
     Parameters
     ----------
     what : str
-        What it is called in errors.
+        Description of the file in errors.
     advice : str
-        What to do where it cannot be read.
+        The remedy if it cannot be read.
     writers : bool
-        Whether others may write it: False refuses such.
+        Whether others may be able to write it.
 
     Raises
     ------
-    UnreadableFile
-    InvalidRequest
+    UnreadableFile InvalidRequest
         Others can write it.
     """
     content, mode = _read(path, what, advice)
@@ -35,7 +34,7 @@ def read_file(path: str | os.PathLike[str], what: str, *, advice: str = "", writ
 
 
 def read_secret(path: str | os.PathLike[str], what: str, *, advice: str = "") -> bytes:
-    """As `read_file`, of a file that its owner alone can read: InvalidRequest for others."""
+    """Like `read_file`, but only the owner may be able to read the file: otherwise InvalidRequest."""
     content, mode = _read(path, what, advice)
     if mode & 0o077:
         raise InvalidRequest(f"others can read the {what} {path} (mode {mode:03o}): chmod 600 it")

@@ -1,13 +1,13 @@
-"""Downloaded factors, and what SciPy and NumPy would make of them.
+"""Downloaded factors in the forms of SciPy and NumPy.
 
-The server keeps P^T (R A C) = L U, with R and C diagonal matrices of powers of two where A was
-equilibrated, and the unit diagonal in L or in U. SciPy's form, A = P L U with the unit diagonal in L,
-follows from it: with D = P^T R^-1 P,
+The server stores P^T (R A C) = L U. R and C are diagonal matrices of powers of two if A was equilibrated.
+The unit diagonal is in L or in U. SciPy's form, A = P L U with the unit diagonal in L, follows with D =
+P^T R^-1 P:
 
-    A = R^-1 P L U C^-1 = P (D L D^-1) (D U C^-1),
+    A = R^-1 P L U C^-1 = P (D L D^-1) (D U C^-1).
 
-without a rounding, since D and C are powers of two; and L U = (L E^-1) (E U) with E = diag(L) where
-the unit diagonal is in U, with one rounding an entry.
+This is exact, because D and C are powers of two. If the unit diagonal is in U, L U = (L E^-1) (E U) with E
+= diag(L), with one rounding an entry.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Array = npt.NDArray[Any]
 
 
 def _exponents(scales: Array) -> Array:
-    exponents: Array = np.frexp(scales)[1] - 1  # Of mantissas from 1 on.
+    exponents: Array = np.frexp(scales)[1] - 1  # of mantissas from 1 on
     return exponents
 
 
 def _times_powers_of_two(a: Array, exponents: Array) -> Array:
-    """Exact, also where a quotient of two scales is beyond the range of their type."""
+    """Scale exactly, even if a quotient of two scales is beyond the range of the type."""
     if not np.iscomplexobj(a):
         scaled: Array = np.ldexp(a, exponents)
         return scaled
@@ -45,21 +45,21 @@ def _times_powers_of_two(a: Array, exponents: Array) -> Array:
 
 @dataclass(frozen=True)
 class PackedFactors:
-    """L and U in one array, as the server keeps them.
+    """L and U in one array, as the server stores them.
 
     Attributes
     ----------
     lu : ndarray, shape (n, n)
-        L strictly below the diagonal, U above; the diagonal is that of the factor which does not have
-        the unit diagonal.
+        L strictly below the diagonal, U above. The diagonal belongs to the factor without the unit
+        diagonal.
     permutation : ndarray of int, shape (n,)
         Row i of L U is row permutation[i] of R A C. 0-based.
     piv : ndarray of int, shape (n,)
-        Row i was interchanged with row piv[i]. 0-based, as SciPy's.
+        Row i was interchanged with row piv[i]. 0-based, as in SciPy.
     row_scales, col_scales : ndarray, shape (n,)
-        The diagonals of R and C; ones where A was not scaled.
+        The diagonals of R and C; ones if A was not scaled.
     record : FactorRecord
-        Of the version that was downloaded.
+        Record of the downloaded version.
     """
 
     lu: Array
@@ -70,7 +70,7 @@ class PackedFactors:
     record: FactorRecord
 
     def lu_piv(self) -> tuple[Array, Array]:
-        """As `scipy.linalg.lu_factor` returns it: `scipy.linalg.lu_solve` takes it."""
+        """The form that `scipy.linalg.lu_factor` returns, for `scipy.linalg.lu_solve`."""
         lower, upper = self._triangles()
         return np.tril(lower, -1) + upper, self.piv
 
@@ -95,7 +95,7 @@ class PackedFactors:
                 )
             lower /= diagonal
             upper *= diagonal[:, None]
-        rows = -_exponents(self.row_scales[self.permutation])  # Of the diagonal of D.
+        rows = -_exponents(self.row_scales[self.permutation])  # of the diagonal of D
         lower = _times_powers_of_two(lower, rows[:, None] - rows)
         upper += np.diag(diagonal)
         upper = _times_powers_of_two(upper, rows[:, None] - _exponents(self.col_scales))
@@ -109,7 +109,7 @@ class PackedFactors:
 
 
 def determinant(pivots: Array, sign: int, row_scales: Array, col_scales: Array) -> SlogDet:
-    """The determinant of A, whose scaled form's pivots are these, in an order of this sign."""
+    """The determinant of A from the pivots of its scaled form and the sign of their permutation."""
     wide = pivots.astype(complex if np.iscomplexobj(pivots) else float)
     if not wide.all():
         return SlogDet(0.0, -np.inf)
@@ -119,7 +119,7 @@ def determinant(pivots: Array, sign: int, row_scales: Array, col_scales: Array) 
 
 
 class FactorsReply:
-    """Of GetFactors."""
+    """Reply of GetFactors."""
 
     repeatable = True
 
@@ -129,7 +129,7 @@ class FactorsReply:
         self._header: service.GetFactorsHeader | None = None
 
     def feed(self, message: bytes) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, 2)
         response = parse(service.GetFactorsResponse, rest)
         if response.HasField("header"):
@@ -139,7 +139,7 @@ class FactorsReply:
             self._target.append(piece)
 
     def finish(self) -> PackedFactors:
-        """As in Reply."""
+        """See `Reply`."""
         lu = self._target.finish()
         if self._header is None:
             raise ProtocolError("the server sent no header")
@@ -168,11 +168,11 @@ class FactorsReply:
         return scales
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 def iterations(pages: list[service.GetIterationsResponse]) -> results.Iterations:
-    """All pages of GetIterations put together. Raises ProtocolError where counts are missing."""
+    """Concatenate all pages of GetIterations. Raises ProtocolError if counts are missing."""
     sections = pages[0].sections
     sweeps = [count for page in pages for count in page.sweeps]
     pivots = [count for page in pages for count in page.pivots]

@@ -1,4 +1,4 @@
-"""Sparse matrices in the archives that scipy.sparse.save_npz writes."""
+"""Sparse matrices from archives of scipy.sparse.save_npz."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from crout.errors import InvalidRequest
 
-_MAGIC = b"PK"  # as of all zip files
+_MAGIC = b"PK"  # start of zip files
 
-# What NumPy and SciPy raise for archives that are cut off, of another format, or inconsistent.
+# Exceptions of NumPy and SciPy for archives that are truncated, of another format, or inconsistent.
 _DAMAGES = (
     ValueError,
     TypeError,
@@ -30,17 +30,17 @@ def is_archive(path: str) -> bool:
 
 
 def load(path: str) -> Any:
-    """The matrix of scipy.sparse in an archive; its indices are checked."""
+    """The scipy.sparse matrix of an archive, with its indices checked."""
     try:
         from scipy import sparse
     except ImportError:
         raise InvalidRequest(f"{path}: reading an .npz archive needs SciPy, which is not installed") from None
-    if not zipfile.is_zipfile(path):  # NumPy would complain a second time, from a destructor.
+    if not zipfile.is_zipfile(path):  # NumPy would report it a second time, from a destructor.
         raise InvalidRequest(f"{path} is no archive of scipy.sparse.save_npz: it is damaged or cut off")
     try:
         value = sparse.load_npz(path)
         if value.format in ("csr", "csc", "bsr"):
-            value.check_format(full_check=True)  # SciPy's conversions trust them.
+            value.check_format(full_check=True)  # SciPy's conversions do not check them
     except _DAMAGES as error:
         raise InvalidRequest(f"{path} is no archive of scipy.sparse.save_npz: {error}") from error
     return value

@@ -1,4 +1,4 @@
-"""A factor as a linear operator: what a preconditioner is to SciPy's iterative solvers."""
+"""A factor as a linear operator, for use as a preconditioner in SciPy's iterative solvers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def inverse_operator(factor: Factor, **options: Any) -> Any:
     """The inverse of a factor's matrix, as a `scipy.sparse.linalg.LinearOperator`."""
     from scipy.sparse.linalg import LinearOperator
 
-    for option in ("trans", "overwrite_b"):  # SciPy says which, and its vectors are its own.
+    for option in ("trans", "overwrite_b"):  # SciPy selects the transpose and owns its vectors.
         if option in options:
             raise TypeError(f"a linear operator takes no {option}")
 
     def apply(b: Array, trans: Literal[0, 2]) -> Array:
-        """Solve; of a complex b, real and imaginary part as columns of one call."""
+        """Solve. The real and imaginary parts of a complex b become columns of one call."""
         if not np.iscomplexobj(b) or factor.dtype.kind == "c":
             return factor._solve(b, trans=trans, **options).x
         columns = b.reshape(b.shape[0], -1)
@@ -38,6 +38,6 @@ def inverse_operator(factor: Factor, **options: Any) -> Any:
         rmatvec=lambda b: apply(b, 2),
         matmat=lambda b: apply(b, 0),
         rmatmat=lambda b: apply(b, 2),
-        # Named, so that SciPy need not find out by a solve.
+        # Given explicitly; otherwise SciPy determines it by a solve.
         dtype=factor.record.matrix_dtype,
     )

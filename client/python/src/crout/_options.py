@@ -1,4 +1,4 @@
-"""The options of calls: their types, and their way into the messages of the contract."""
+"""Options of calls: their types, and their conversion to messages of the contract."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class CallOptions(TypedDict, total=False):
-    """Of every call that moves a matrix."""
+    """Options of every call that sends or returns a matrix."""
 
     timeout: float | None
     progress: ProgressCallback | bool
 
 
 class FactorizeOptions(CallOptions, total=False):
-    """How to factor."""
+    """Options of a factorization."""
 
     algorithm: str
     device: str
@@ -59,24 +59,24 @@ class FactorizeOptions(CallOptions, total=False):
 
 
 class CacheOptions(TypedDict, total=False):
-    """How long and under which name a factor is kept."""
+    """Lease and name of a factor."""
 
     name: str
     lease: Lease | None
 
 
 class LuFactorOptions(FactorizeOptions, CacheOptions, total=False):
-    """Of lu_factor."""
+    """Options of lu_factor."""
 
     request_id: str
 
 
 class SchurOptions(FactorizeOptions, CacheOptions, total=False):
-    """Of schur_complement."""
+    """Options of schur_complement."""
 
 
 class RrefOptions(CallOptions, total=False):
-    """Of rref."""
+    """Options of rref."""
 
     augmented: int
     tolerance: float | None
@@ -84,14 +84,14 @@ class RrefOptions(CallOptions, total=False):
 
 
 class RefactorOptions(FactorizeOptions, total=False):
-    """Of refactor."""
+    """Options of refactor."""
 
     replace_if_singular: bool
     values_only: bool
 
 
 class SeriesOptions(FactorizeOptions, CacheOptions, total=False):
-    """Of series."""
+    """Options of series."""
 
     strategy: str
     accuracy: float
@@ -99,7 +99,7 @@ class SeriesOptions(FactorizeOptions, CacheOptions, total=False):
 
 
 class OperatorOptions(CallOptions, total=False):
-    """How to solve, where the caller does not say with which transpose."""
+    """Options of a solve whose transpose is chosen otherwise."""
 
     refine: int
     componentwise: bool
@@ -111,31 +111,31 @@ class OperatorOptions(CallOptions, total=False):
 
 
 class SolveOptions(OperatorOptions, total=False):
-    """How to solve."""
+    """Options of a solve."""
 
     trans: Trans
     overwrite_b: bool
 
 
 class FactorAndSolveOptions(FactorizeOptions, SolveOptions, total=False):
-    """Of solve, which does both."""
+    """Options of solve, which factors and solves."""
 
 
 class BatchRefactorOptions(CallOptions, total=False):
-    """Of a batch's refactor."""
+    """Options of a batch's refactor."""
 
     keep_matrix: bool
 
 
 class BatchOptions(BatchRefactorOptions, CacheOptions, total=False):
-    """Of lu_factor_batch."""
+    """Options of lu_factor_batch."""
 
     device: str
     request_id: str
 
 
 class BatchBothOptions(CallOptions, total=False):
-    """How to factor a batch and solve with it in one call."""
+    """Options of factoring a batch and solving with it in one call."""
 
     device: str
     trans: Trans
@@ -143,17 +143,17 @@ class BatchBothOptions(CallOptions, total=False):
 
 
 class BatchSolveOptions(CallOptions, total=False):
-    """How to solve with a batch."""
+    """Options of solving with a batch."""
 
     trans: Trans
     verify: bool
 
 
 def takes(*sources: Callable[..., Any], without: tuple[str, ...] = ()) -> Callable[[_F], _F]:
-    """Show, where a function takes ``**options``, the keywords of `sources` in its signature.
+    """Show the keywords of `sources`, except those of `without`, in the signature of a function.
 
-    Except those of `without`. They stand written out once, where they are put into messages; type
-    checkers go by the TypedDict.
+    The function itself takes ``**options``. The keywords are declared once, in the functions that convert
+    them to messages; type checkers use the TypedDict.
     """
 
     def decorate(function: _F) -> _F:
@@ -172,7 +172,7 @@ def takes(*sources: Callable[..., Any], without: tuple[str, ...] = ()) -> Callab
 
 
 def distribute(options: Mapping[str, Any], *sources: Callable[..., Any]) -> list[dict[str, Any]]:
-    """The options of each of `sources`; TypeError for one that none of them takes."""
+    """Split the options among `sources`; TypeError for an option that none of them takes."""
     left = dict(options)
     shares = []
     for source in sources:
@@ -191,7 +191,7 @@ def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
 def call_options(
     *, timeout: float | None = None, progress: ProgressCallback | bool = False
 ) -> dict[str, Any]:
-    """Seconds for the whole call, repetitions included, inf for no limit; who is told how far it is."""
+    """Seconds for the whole call, retries included (inf for no limit), and the progress callback."""
     if timeout is not None and not real("timeout", timeout) > 0:
         raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
     if not (isinstance(progress, bool) or progress is None or callable(progress)):
@@ -200,7 +200,7 @@ def call_options(
 
 
 def text(option: str, value: object) -> str:
-    """A text that can be sent. Raises TypeError, and InvalidRequest where it is not UTF-8."""
+    """A string that can be sent. Raises TypeError, and InvalidRequest if it is not UTF-8."""
     if not isinstance(value, str):
         raise _mistyped(option, value, "a str")
     try:
@@ -211,7 +211,7 @@ def text(option: str, value: object) -> str:
 
 
 def integer(option: str, value: Any, bits: int = 64) -> int:
-    """A number of the contract's intN. Raises TypeError and InvalidRequest."""
+    """A number for an intN field. Raises TypeError and InvalidRequest."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -222,7 +222,7 @@ def integer(option: str, value: Any, bits: int = 64) -> int:
 
 
 def real(option: str, value: Any) -> float:
-    """A number of the contract's double. Raises TypeError."""
+    """A number for a double field. Raises TypeError."""
     if isinstance(value, (str, bytes)):
         raise _mistyped(option, value, "a number")
     try:
@@ -248,7 +248,7 @@ def factorize_options(
     determinant: bool = False,
     parameters: Mapping[str, Any] | None = None,
 ) -> service.FactorizeOptions:
-    """How to factor."""
+    """Options of a factorization."""
     return service.FactorizeOptions(
         algorithm=_value(factor_pb2.Algorithm, "ALGORITHM_", algorithm, "algorithm"),
         device=text("device", device),
@@ -268,7 +268,7 @@ def factorize_options(
 
 
 def _parameters(given: Mapping[str, Any]) -> service.MethodParameters:
-    """Those of the method, by their names in `_method_parameters`."""
+    """Parameters of the method, by their names in `_method_parameters`."""
     if not isinstance(given, Mapping):
         raise _mistyped("parameters", given, 'a mapping, such as {"tolerance": 1e-6}')
     known = _keywords(_method_parameters)
@@ -298,7 +298,7 @@ def _method_parameters(
     absolute_tolerance: float = 0.0,
     variant: str | None = None,
 ) -> service.MethodParameters:
-    """What a method leaves to its caller; 0 leaves it to the method."""
+    """Parameters of a method; 0 selects the method's default."""
     rule = service.PIVOT_RULE_UNSPECIFIED
     if pivot_rule is not None:
         rule = _value(service.PivotRule, "PIVOT_RULE_", pivot_rule, "pivot_rule")
@@ -324,14 +324,14 @@ def _method_parameters(
 
 
 def cache_options(*, name: str = "", lease: Lease | None = None) -> service.CacheOptions:
-    """How long and under which name to keep a factor."""
+    """Lease and name of a factor."""
     return service.CacheOptions(name=text("name", name), lease=None if lease is None else duration(lease))
 
 
 def echelon_options(
     *, augmented: int = 0, tolerance: float | None = None, device: str = ""
 ) -> service.ReduceToEchelonFormHeader:
-    """How to reduce: a header without its matrix."""
+    """A header of a reduction, without its matrix."""
     return service.ReduceToEchelonFormHeader(
         augmented_columns=integer("augmented", augmented),
         tolerance=None if tolerance is None else real("tolerance", tolerance),
@@ -340,14 +340,14 @@ def echelon_options(
 
 
 def request_id_option(*, request_id: str = "") -> str:
-    """By which a repeated call finds the factor of the first."""
+    """The id by which a repeated call finds the factor of the first."""
     return text("request_id", request_id)
 
 
 def series_options(
     *, strategy: str = "auto", accuracy: float = 0.0, trans: Trans = 0
 ) -> service.SolveSeriesHeader:
-    """How steps of a series are solved: "auto", "reuse", "update" or "refactor"; the backward error asked."""
+    """Strategy of a series ("auto", "reuse", "update", "refactor") and the requested backward error."""
     return service.SolveSeriesHeader(
         strategy=_value(service.SeriesStrategy, "SERIES_STRATEGY_", strategy, "strategy"),
         accuracy=real("accuracy", accuracy),
@@ -356,7 +356,7 @@ def series_options(
 
 
 def operation(trans: Trans) -> service.Operation:
-    """The contract's name of a transpose, or of none."""
+    """The contract's value for a transpose."""
     if not isinstance(trans, (int, str)):
         raise _mistyped("trans", trans, "0, 1, 2, 'N', 'T' or 'C'")
     if trans not in _OPERATIONS:
@@ -377,7 +377,7 @@ def solve_options(
     solver: str = "auto",
     tolerance: float = 0.0,
 ) -> service.SolveOptions:
-    """How to solve."""
+    """Options of a solve."""
     return service.SolveOptions(
         operation=operation(trans),
         solver=_value(factor_pb2.Solver, "SOLVER_", solver, "solver"),
@@ -391,7 +391,7 @@ def solve_options(
 
 
 def lease_seconds(lease: Lease) -> float:
-    """Seconds of a lease: a number of them, a timedelta, or text as "90s", "10m", "1h", "2d"."""
+    """Seconds of a lease: a number of seconds, a timedelta, or a text such as "90s", "10m", "1h", "2d"."""
     if isinstance(lease, datetime.timedelta):
         return lease.total_seconds()
     if not isinstance(lease, str):
@@ -403,9 +403,9 @@ def lease_seconds(lease: Lease) -> float:
 
 
 def duration(lease: Lease) -> Duration:
-    """A lease as the contract has it."""
+    """A lease as a Duration."""
     seconds = lease_seconds(lease)
-    if not 0 < seconds <= 315_576_000_000:  # What a Duration can say; not so nan.
+    if not 0 < seconds <= 315_576_000_000:  # range of a Duration; false for nan
         raise InvalidRequest(f"the lease is {lease!r}: give a positive length of time")
     nanos = max(round(seconds * 1e9), 1)
     return Duration(seconds=nanos // 10**9, nanos=nanos % 10**9)
@@ -422,5 +422,5 @@ def _value(enum: Any, prefix: str, word: str, option: str) -> Any:
 
 @functools.cache
 def _words(enum: Any, prefix: str) -> dict[str, Any]:
-    """The values of an enum by the words for them; what is unspecified has none."""
+    """The values of an enum by their names in options; the unspecified value has none."""
     return {name.removeprefix(prefix).lower(): value for name, value in enum.items() if value != 0}

@@ -1,4 +1,4 @@
-"""What travels: matrices of any make, as a specification and the bytes that follow it."""
+"""Conversion of matrices of all kinds to a specification and bytes."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _DLPACK_CPU = 1
 
 @dataclass(frozen=True)
 class Payload:
-    """A matrix on its way to the server.
+    """A matrix to send.
 
     Attributes
     ----------
     spec : MatrixSpec
-        For the header.
+        Specification for the header.
     dtype : numpy.dtype
-        Of the elements, as the server keeps them.
+        Type of the elements on the server.
     shape : tuple of int, or None
-        Rows and columns; None where only the text says.
+        Rows and columns; None if only the text contains them.
     open : callable
-        The bytes from the start, in pieces; views of the caller's memory where it is dense.
+        Returns the bytes from the start, in pieces; views of the caller's memory for a dense matrix.
     """
 
     spec: matrix_pb2.MatrixSpec
@@ -57,9 +57,9 @@ class Payload:
 
 
 def dtype_code(dtype: npt.DTypeLike) -> matrix_pb2.Dtype:
-    """The contract's name of a NumPy type.
+    """The contract's value of a NumPy type.
 
-    Complex ones have a name there: whether they can be factored is for the server to say.
+    This includes complex types; the server decides whether it supports them.
     """
     code = _DTYPES.get(np.dtype(dtype).str[1:])
     if code is None:
@@ -70,7 +70,7 @@ def dtype_code(dtype: npt.DTypeLike) -> matrix_pb2.Dtype:
 
 
 def numpy_dtype(code: int) -> np.dtype[Any]:
-    """The little-endian NumPy type of a contract's dtype; 0 is float64."""
+    """The little-endian NumPy type of a Dtype value; 0 is float64."""
     for name, known in _DTYPES.items():
         if known == code:
             return np.dtype("<" + name)
@@ -78,10 +78,10 @@ def numpy_dtype(code: int) -> np.dtype[Any]:
 
 
 def as_array(value: Any) -> Array:
-    """`value` as an array in host memory, without a copy where it is one that can be shared.
+    """`value` as an array in host memory, without a copy if it can be shared.
 
-    NumPy arrays, whatever speaks DLPack (PyTorch, CuPy, JAX, ...; from a GPU it is copied), else what
-    `numpy.asarray` takes.
+    Accepts NumPy arrays, objects with DLPack (PyTorch, CuPy, JAX, ...; copied from a GPU), and everything
+    that `numpy.asarray` accepts.
     """
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidRequest(
@@ -93,22 +93,22 @@ def as_array(value: Any) -> Array:
         value = _to_host(value)
         if isinstance(value, np.ndarray):
             return value
-    if hasattr(value, "detach"):  # PyTorch exports nothing that gradients flow through.
+    if hasattr(value, "detach"):  # PyTorch does not export tensors that require gradients.
         value = value.detach()
     return np.from_dlpack(value)
 
 
 def _to_host(value: Any) -> Any:
-    for method in ("get", "cpu"):  # CuPy's, PyTorch's.
+    for method in ("get", "cpu"):  # methods of CuPy and PyTorch
         if hasattr(value, method):
             return getattr(value, method)()
     raise InvalidRequest(f"{type(value).__name__} is not in host memory: copy it there first")
 
 
 def as_elements(array: Array) -> Array:
-    """`array` in a type that the contract knows, little-endian; a copy only where it has another.
+    """`array` in a little-endian type of the contract; a copy only if it has another type.
 
-    Integers and booleans become float64, float16 becomes float32, both as exactly as they can.
+    Integers and booleans become float64, float16 becomes float32, with rounding only where necessary.
     """
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind in "iub":
@@ -123,8 +123,8 @@ def as_elements(array: Array) -> Array:
 def matrix(value: Any) -> Payload:
     """A matrix: two-dimensional array, scipy.sparse matrix, or path of a file.
 
-    Files are Matrix Market, or archives of `scipy.sparse.save_npz`. A payload is one already, as of a
-    matrix that is made while it is sent.
+    Files are Matrix Market, or archives of `scipy.sparse.save_npz`. A Payload is returned unchanged; it
+    may generate its matrix while it is sent.
     """
     if isinstance(value, Payload):
         return value
@@ -144,12 +144,12 @@ def matrix(value: Any) -> Payload:
 
 
 def square(value: Any) -> Payload:
-    """As `matrix`, refusing what is known not to be square."""
+    """Like `matrix`, but refuses a matrix that is not square, if its shape is known."""
     return _as_square(matrix(value))
 
 
 def square_values(value: Any) -> Payload:
-    """As `sparse_values`, likewise."""
+    """Like `sparse_values`, but refuses a matrix that is not square, if its shape is known."""
     return _as_square(sparse_values(value))
 
 
@@ -160,7 +160,7 @@ def _as_square(payload: Payload) -> Payload:
 
 
 def dense(array: Array) -> Payload:
-    """An array as `as_elements` returns it; both storage orders go as they are."""
+    """An array from `as_elements`; both storage orders are sent unchanged."""
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = np.ascontiguousarray(array)
     row_major = array.flags.c_contiguous
@@ -177,7 +177,7 @@ def dense(array: Array) -> Payload:
 
 
 def pieces_of(arrays: Sequence[Array]) -> Opener:
-    """The bytes of contiguous arrays, one after the other as they lie in memory."""
+    """The bytes of contiguous arrays, concatenated."""
 
     def pieces() -> Iterator[Bytes]:
         for array in arrays:
@@ -193,7 +193,7 @@ def _text(dtype: np.dtype[Any]) -> matrix_pb2.MatrixSpec:
 
 
 def _sparse(value: Any) -> Payload:
-    """Compressed rows as they lie in memory; all else as coordinates, in the order of its data."""
+    """Compressed rows unchanged; other formats as coordinates, in the order of their data."""
     by_rows, indices, values = _sparse_arrays.entries(value)
     rows, cols = value.shape
     data = as_elements(values)
@@ -216,7 +216,7 @@ def _sparse(value: Any) -> Payload:
 
 
 def sparse_values(value: Any) -> Payload:
-    """The values of a matrix of scipy.sparse, in the order of compressed columns, and their pattern."""
+    """The values of a scipy.sparse matrix in the order of compressed columns, and its pattern."""
     if isinstance(value, Payload):
         return value
     if isinstance(value, (str, os.PathLike)) and is_archive(os.fspath(value)):
@@ -236,7 +236,7 @@ def sparse_values(value: Any) -> Payload:
 
 
 def _file(path: str) -> Payload:
-    os.stat(path)  # The error of a path that is wrong, before any call.
+    os.stat(path)  # raises the error of an invalid path before any call
 
     def pieces() -> Iterator[Bytes]:
         with open(path, "rb") as file:
@@ -255,5 +255,5 @@ def _says_complex(path: str) -> bool:
         with gzip.open(path) if compressed else open(path, "rb") as text:
             banner = text.readline(1024).lower().split()
     except (OSError, EOFError):
-        return False  # Of no use as a text: the server says what is wrong with it.
+        return False  # not a usable text: the server reports the error
     return len(banner) > 3 and banner[3] == b"complex"

@@ -1,4 +1,4 @@
-"""How far the server says that a call is."""
+"""Progress of a call."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from crout.v1 import factorization_service_pb2
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a call is.
+    """Progress of a call.
 
     Attributes
     ----------
     bytes_sent : int
-        Of the payload, handed to gRPC.
+        Payload bytes passed to gRPC.
     phase : str
-        "receive", "analyze", "queue", "factor" or "solve"; "" until the server has named one.
+        "receive", "analyze", "queue", "factor" or "solve"; "" before the server's first report.
     jobs_ahead : int
-        In the queue.
+        Jobs ahead in the queue.
     columns_done, columns : int
-        Of L and U that are final, of all; 0 where the method does not tell.
+        Finished columns of L and U, and all columns; 0 if the method does not report progress.
     steps_done, steps : int
-        Of the analysis of a sparse matrix, where that takes long; 0 in other phases.
+        Finished and total steps of the analysis of a sparse matrix, if it is long; 0 in other phases.
     """
 
     bytes_sent: int

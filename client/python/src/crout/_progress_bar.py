@@ -1,4 +1,4 @@
-"""What ``progress=True`` means: a bar of tqdm, where that is installed, else nothing."""
+"""The progress bar of ``progress=True``: a bar of tqdm, or nothing if tqdm is not installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from crout.results import Progress
 
 
 class ProgressBar:
-    """Shows the bytes that were sent, the phase, and the columns or steps that are done."""
+    """Shows the sent bytes, the phase, and the finished columns or steps."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -31,6 +31,6 @@ class ProgressBar:
         self._bar.update(progress.bytes_sent - self._bar.n)
 
     def close(self) -> None:
-        """Leave the line as it is."""
+        """Leave the line on the terminal."""
         if self._bar is not None:
             self._bar.close()

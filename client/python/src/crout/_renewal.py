@@ -1,4 +1,4 @@
-"""Renews the leases of factors that are held by a ``with`` block, on a thread of the client's own."""
+"""Renews the leases of factors in ``with`` blocks, on a thread of the client."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from crout.errors import CroutError, HandleExpired
 
 
 def pause(lease: float, failed: bool = False) -> float:
-    """Seconds until a lease of that many seconds is renewed (again, where that failed).
+    """Seconds until a lease of that many seconds is renewed, or the renewal retried.
 
-    Two attempts may fail, or be late, before it ends.
+    Two attempts may fail, or be late, before the lease ends.
     """
     return lease / (12 if failed else 3)
 
@@ -23,7 +23,7 @@ _of_this_process: weakref.WeakSet[Renewals] = weakref.WeakSet()
 
 
 def _begin_anew() -> None:
-    """In a forked child: the parent's threads are not there, and may have held any lock."""
+    """In a forked child: the parent's threads do not exist and may have held any lock."""
     for renewals in _of_this_process:
         renewals._reset()
 
@@ -32,9 +32,9 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 
 class Renewals:
-    """The leases that are held; thread-safe. Its thread runs while there are any.
+    """The leases to renew; thread-safe. Its thread runs while there are any.
 
-    After a fork the child holds none: what its parent held stays the parent's.
+    After a fork the child renews none; the parent's leases stay with the parent.
     """
 
     def __init__(self, renew: Callable[[str, float], object]) -> None:
@@ -44,7 +44,7 @@ class Renewals:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        self._held: dict[str, tuple[float, float]] = {}  # handle: lease, when it is due
+        self._held: dict[str, tuple[float, float]] = {}  # handle: lease, time of its renewal
         self._thread: threading.Thread | None = None
 
     def hold(self, handle: str, lease: float) -> None:
@@ -57,24 +57,24 @@ class Renewals:
             self._changed.notify()
 
     def holds(self, handle: str) -> bool:
-        """Whether it is renewed."""
+        """Whether the lease is renewed."""
         with self._changed:
             return handle in self._held
 
     def drop(self, handle: str) -> None:
-        """Renew it no more. A renewal under way may still end after this."""
+        """Stop renewing a lease. A running renewal may still end after this."""
         with self._changed:
             self._held.pop(handle, None)
             self._changed.notify()
 
     def close(self) -> None:
-        """Renew nothing more. A renewal under way ends with its call."""
+        """Stop all renewals. A running renewal ends with its call."""
         with self._changed:
             self._held.clear()
             self._changed.notify()
 
     def join(self, timeout: float) -> None:
-        """Wait for the thread of a closed one, but not for longer than that."""
+        """Wait for the thread of a closed object, with a time limit."""
         with self._changed:
             thread = self._thread
         if thread is not None:
@@ -87,7 +87,7 @@ class Renewals:
             try:
                 self._renew(handle, lease)
             except HandleExpired:
-                self.drop(handle)  # Its next use says so.
+                self.drop(handle)  # its next use reports the error
             except CroutError:
                 failed = True
             with self._changed:
@@ -95,7 +95,7 @@ class Renewals:
                     self._held[handle] = (lease, time.monotonic() + pause(lease, failed))
 
     def _next_due(self) -> tuple[str, float] | None:
-        """Wait until a lease is due. None, and the thread is to end, when none is held."""
+        """Wait until a lease is due. None, which ends the thread, if there is no lease."""
         with self._changed:
             while self._held:
                 handle = min(self._held, key=lambda held: self._held[held][1])

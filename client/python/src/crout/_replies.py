@@ -1,4 +1,4 @@
-"""Takes replies apart and holds the server to its word."""
+"""Parses and validates replies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ M = TypeVar("M", bound=Message)
 
 
 def parse(kind: type[M], message: bytes) -> M:
-    """A message of the contract. Raises ProtocolError."""
+    """Parse a message of the contract. Raises ProtocolError."""
     try:
         return kind.FromString(message)
     except DecodeError:
@@ -30,7 +30,7 @@ def parse(kind: type[M], message: bytes) -> M:
 
 
 def convert(make: Callable[[Any], T], message: Any) -> T:
-    """`make(message)`, where numbers that Python has no date for are the server's fault."""
+    """`make(message)`. Numbers that Python cannot represent as dates are a ProtocolError."""
     try:
         return make(message)
     except (OverflowError, ValueError) as error:
@@ -48,21 +48,21 @@ class UnaryReply(Generic[T]):
         self._results: list[T] = []
 
     def feed(self, message: bytes) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         self._results.append(convert(self._make, parse(self._kind, message)))
 
     def finish(self) -> T:
-        """As in Reply."""
+        """See `Reply`."""
         if len(self._results) != 1:
             raise ProtocolError("the server sent no reply")
         return self._results[0]
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 class FactorReply:
-    """Of Factorize and Refactorize: progress, then the factor."""
+    """Reply of Factorize and Refactorize: progress, then the factor."""
 
     repeatable = True
 
@@ -76,33 +76,33 @@ class FactorReply:
         self._record: FactorRecord | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         response = parse(self._kind, message)
         if response.HasField("factor"):
             self._record = checked_record(response.factor, self._n)
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> FactorRecord:
-        """As in Reply. Warning is left to whoever has the factor by then: a warning may be an error."""
+        """See `Reply`. Warnings are issued later, by the owner of the factor, because they may be errors."""
         if self._record is None:
             raise ProtocolError("the server sent no factor")
         return self._record
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         if isinstance(error, Singular):
             error.factor = self._record
 
 
 def checked_record(message: factor_pb2.Factor, n: int | None) -> FactorRecord:
-    """The record of a factor of order `n`, if that is known. Raises ProtocolError."""
+    """The record of a factor, checked against the order `n` if that is known. Raises ProtocolError."""
     if n is not None and message.n != n:
         raise ProtocolError(f"the server sent a factor of order {message.n} instead of {n}")
     return convert(results.factor_record, message)
 
 
 def warn_of_factor(record: FactorRecord) -> None:
-    """Warn where a factor should not be relied on without a look at it."""
+    """Warn if a factor needs a check before use."""
     if record.info > 0:
         where = record.singular_reason or "zero_pivot"
         warn(
@@ -131,7 +131,7 @@ def warn_of_factor(record: FactorRecord) -> None:
 
 
 def warn_of_solution(solution: Solution) -> None:
-    """Warn where a solution should not be relied on without a look at it."""
+    """Warn if a solution needs a check before use."""
     error = "not measured" if solution.backward_error is None else f"{solution.backward_error:.3g}"
     if "not_accurate" in solution.warnings and solution.corrections is not None:
         warn(
@@ -144,7 +144,7 @@ def warn_of_solution(solution: Solution) -> None:
             f"the solution is poor (backward error {error}): solve with refine=, or factor by another "
             "algorithm"
         )
-    # The factor's own warnings came before.
+    # The factor's own warnings were issued before.
     if "poor_factor" in solution.warnings and solution.factor is None:
         warn("the factor is poor, and the backward error was not measured: solve with verify=True")
     if "nearly_singular" in solution.warnings and (
@@ -157,7 +157,7 @@ def warn_of_solution(solution: Solution) -> None:
 
 
 def warn_of_complement(complement: results.Complement) -> None:
-    """Warn where S, or the factor of A11, should not be relied on without a look at it."""
+    """Warn if S, or the factor of A11, needs a check before use."""
     warn_of_factor(complement.record)
     if complement.warnings:
         warn(
@@ -167,18 +167,18 @@ def warn_of_complement(complement: results.Complement) -> None:
 
 
 class Target:
-    """What a downloaded matrix is written to, byte by byte as it comes.
+    """Destination of a downloaded matrix, filled as the bytes arrive.
 
     Parameters
     ----------
     rows, cols : int or None
-        What was asked for; None where only the server knows.
+        Expected shape; None if only the server has it.
     dtype : numpy.dtype or None
-        Likewise.
+        Expected type; None if only the server has it.
     into : ndarray or None
-        Contiguous memory to use instead of new, of the shape, type and order that is expected.
+        Contiguous memory to use instead of a new array, of the expected shape, type and order.
     or_complex : bool
-        The matrix may also be the complex one of a real `dtype`, in new memory.
+        Whether the matrix may also be complex for a real `dtype`; it then gets new memory.
     """
 
     def __init__(
@@ -207,11 +207,11 @@ class Target:
 
     @property
     def widened(self) -> bool:
-        """Whether the matrix is complex though a real one was asked for."""
+        """Whether the matrix is complex although a real one was requested."""
         return self._wider is not None and self._announced == self._wider
 
     def begin(self, spec: matrix_pb2.DenseSpec) -> None:
-        """The matrix is announced. Raises ProtocolError where it is not what was asked for."""
+        """Handle the header of the matrix. Raises ProtocolError if it is not as expected."""
         if self._array is not None:
             raise ProtocolError("the server sent two headers")
         self._announced = spec.dtype
@@ -241,7 +241,7 @@ class Target:
             ) from None
 
     def append(self, piece: memoryview) -> None:
-        """The next bytes. Raises ProtocolError where there are too many."""
+        """Store the next bytes. Raises ProtocolError if there are too many."""
         end = self._filled + len(piece)
         if self._array is None or end > len(self._memory):
             raise ProtocolError("the server sent more data than it announced")
@@ -249,31 +249,30 @@ class Target:
         self._filled = end
 
     def finish(self) -> Array:
-        """The whole matrix. Raises ProtocolError where bytes are missing."""
+        """The complete matrix. Raises ProtocolError if bytes are missing."""
         if self._array is None or self._filled != len(self._memory):
             raise ProtocolError("the server sent less data than it announced")
         return self._array
 
 
 class SolutionReply:
-    """Of Solve and FactorizeAndSolve: X, its result, and where there is one the factor.
+    """Reply of Solve and FactorizeAndSolve: X, its result, and the factor if there is one.
 
     Parameters
     ----------
     kind : type
-        The message's.
+        Type of the messages.
     n : int or None
-        Order of the matrix; None where only the server knows.
+        Order of the matrix; None if only the server has it.
     target : Target
-        For X.
+        Destination of X.
     shape : tuple of int or None
-        Of X as the caller wants it; None for that of the target.
+        Shape of X for the caller; None for the target's.
     known_version : int or None
-        The version of the factor whose type the client knows: with it X is of no other type than was
-        asked for.
+        Version of the factor whose type the client has. With this version X must have the expected type.
     """
 
-    _DATA = 3  # The field of both messages.
+    _DATA = 3  # field of both messages
 
     def __init__(
         self,
@@ -293,11 +292,11 @@ class SolutionReply:
 
     @property
     def repeatable(self) -> bool:
-        """As in Reply."""
+        """See `Reply`."""
         return self._target.untouched
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, self._DATA)
         response = parse(self._kind, rest)
         if isinstance(response, service.FactorizeAndSolveResponse) and response.HasField("factor"):
@@ -311,7 +310,7 @@ class SolutionReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> Solution:
-        """As in Reply; warns of what should be looked at."""
+        """See `Reply`. Issues the warnings."""
         x = self._target.finish()
         if self._result is None:
             raise ProtocolError("the server sent no result")
@@ -326,13 +325,13 @@ class SolutionReply:
         return solution
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         if isinstance(error, Singular):
             error.factor = self._factor
 
 
 def warn_of_step(step: results.SeriesStep) -> None:
-    """Warn where a step of a series has no solution that should be relied on without a look at it."""
+    """Warn if a step of a series has no solution, or one that needs a check before use."""
     if step.x is None:
         warn("the matrix of a step is singular: it has no solution, and the series goes on without it")
     elif "nearly_singular" in step.warnings:
@@ -348,23 +347,23 @@ def warn_of_step(step: results.SeriesStep) -> None:
 
 
 class StepReply:
-    """Of one round of SolveSeries: the new factor, if one was made, X, and the result.
+    """Reply of one round of SolveSeries: the new factor, if one was made, X, and the result.
 
     Parameters
     ----------
     n : int or None
-        Order of the matrix; None where only the server knows.
+        Order of the matrix; None if only the server has it.
     target : Target
-        For X.
+        Destination of X.
     shape : tuple of int
-        Of X as the caller wants it.
+        Shape of X for the caller.
     factor : FactorRecord or None
-        Of the factor that is there.
+        Record of the current factor.
     on_factor : callable
-        Is given the record of a new factor as soon as it has come: whatever happens to the rest of the
-        reply, somebody has to release it.
+        Receives the record of a new factor as soon as it arrives, because the factor must be released even
+        if the rest of the reply fails.
     on_result : callable
-        Is given the result of the step.
+        Receives the result of the step.
     """
 
     repeatable = False
@@ -389,11 +388,11 @@ class StepReply:
 
     @property
     def done(self) -> bool:
-        """Whether the round's last message has come."""
+        """Whether the round's last message has arrived."""
         return self._result is not None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, self._DATA)
         response = parse(service.SolveSeriesResponse, rest)
         if response.HasField("factor") and response.factor.info == 0:
@@ -409,18 +408,18 @@ class StepReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> results.SeriesStep:
-        """As in Reply. Warning is left to whoever has the step by then: a warning may be an error."""
+        """See `Reply`. Warnings are issued later, by the owner of the step, because they may be errors."""
         if self._result is None:
             raise ProtocolError("the server sent no result")
         x = self._target.finish().reshape(self._shape) if self._result.solved else None
         return results.series_step(x, self._result, self._factor)
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
 
 
 class ComplementReply:
-    """Of ComputeSchurComplement: the factor of A11, S, and its result."""
+    """Reply of ComputeSchurComplement: the factor of A11, S, and its result."""
 
     repeatable = True
 
@@ -432,7 +431,7 @@ class ComplementReply:
         self._result: service.ComplementResult | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, 3)
         response = parse(service.ComputeSchurComplementResponse, rest)
         if response.HasField("factor"):
@@ -446,20 +445,20 @@ class ComplementReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> results.Complement:
-        """As in Reply. Warning is left to whoever has the factor by then: a warning may be an error."""
+        """See `Reply`. Warnings are issued later, by the owner of the factor, because they may be errors."""
         s = self._target.finish()
         if self._factor is None or self._result is None:
             raise ProtocolError("the server sent no result")
         return results.complement(s, self._result, self._factor)
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         if isinstance(error, Singular):
             error.factor = self._factor
 
 
 class EchelonReply:
-    """Of ReduceToEchelonForm: the form, and its result."""
+    """Reply of ReduceToEchelonForm: the form, and its result."""
 
     repeatable = True
 
@@ -469,7 +468,7 @@ class EchelonReply:
         self._result: service.EchelonFormResult | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, 3)
         response = parse(service.ReduceToEchelonFormResponse, rest)
         if response.HasField("header"):
@@ -481,7 +480,7 @@ class EchelonReply:
         return response.progress if response.HasField("progress") else None
 
     def finish(self) -> results.EchelonForm:
-        """As in Reply."""
+        """See `Reply`."""
         r = self._target.finish()
         if self._result is None:
             raise ProtocolError("the server sent no result")
@@ -491,4 +490,4 @@ class EchelonReply:
         return results.echelon_form(r, self._result)
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""

@@ -1,4 +1,4 @@
-"""Builds every call of the service from what the caller gives. No gRPC here."""
+"""Builds the requests of all calls from the caller's arguments. Does not use gRPC."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 
-_DATA, _RHS_DATA, _X0_DATA = 2, 3, 4  # The `bytes` fields of the requests.
+_DATA, _RHS_DATA, _X0_DATA = 2, 3, 4  # `bytes` fields of the requests
 _HANDLE = re.compile("[a-z2-7]{26}")
 
 
@@ -84,17 +84,17 @@ def factorize(A: Any, **options: Any) -> Call[FactorRecord]:
 
 
 def values_option(*, values_only: bool = False) -> bool:
-    """Whether a sparse matrix has the positions of the one before, and sends its values alone."""
+    """Whether to send only the values of a sparse matrix with the previous positions."""
     return values_only
 
 
 def replace_option(*, replace_if_singular: bool = False) -> bool:
-    """Whether a factor with which no system can be solved may take another's place."""
+    """Whether a singular factor may replace another one."""
     return replace_if_singular
 
 
 def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorRecord]:
-    """Refactorize: never tried again after a lost connection, since it may have happened."""
+    """Refactorize. Not retried after a lost connection, because it may have taken effect."""
     call, how, replace, values = distribute(
         options, call_options, factorize_options, replace_option, values_option
     )
@@ -120,12 +120,12 @@ def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorReco
 
 
 def overwrite_option(*, overwrite_b: bool = False) -> bool:
-    """Whether X may take B's memory."""
+    """Whether X may use B's memory."""
     return overwrite_b
 
 
 class _Rhs:
-    """B on its way out, and what X will be."""
+    """B as a payload, and the destination of X."""
 
     def __init__(self, b: Any, n: int | None, dtype: np.dtype[Any], overwrite: bool) -> None:
         self._array: Array | None = None
@@ -141,7 +141,7 @@ class _Rhs:
             hint = ": is it to be b.T?" if array.shape[1:] == (n,) else ""
             raise InvalidRequest(f"b has {array.shape[0]} rows, the matrix is {n} x {n}{hint}")
         elements = _payload.as_elements(array)
-        # As in SciPy, the wider type of both.
+        # The wider type of both, as in SciPy.
         elements = elements.astype(np.result_type(elements.dtype, dtype), copy=False)
         self.shape = elements.shape
         columns = elements if elements.ndim == 2 else elements[:, None]
@@ -153,7 +153,7 @@ class _Rhs:
             self._array = columns
 
     def start(self, x0: Any) -> _payload.Payload:
-        """Where iterations start, as X will be, whose type b has."""
+        """The initial guess, in the shape and type of X."""
         array = _payload.as_array(x0)
         if array.shape != self.shape:
             raise InvalidRequest(f"x0 has the shape {array.shape}, the solution {self.shape}")
@@ -189,7 +189,7 @@ def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
 
 
 class Series:
-    """The steps of one series as calls: what they share, and what is there of the last one."""
+    """The calls of one series: the shared header, and the state after the last step."""
 
     def __init__(self, start: FactorRecord | None, options: Mapping[str, Any]) -> None:
         call, how, cache, series = distribute(
@@ -207,10 +207,10 @@ class Series:
             )
         else:
             header.handle = start.handle
-        self._header: service.SolveSeriesHeader | None = header  # Until the first step has it.
+        self._header: service.SolveSeriesHeader | None = header  # until the first step sends it
         self._n = None if start is None else start.n
         self._dtype = None if start is None else start.matrix_dtype
-        self._entry_digest = ""  # Of the last matrix, as the server reported it.
+        self._entry_digest = ""  # of the last matrix, from the server
 
     def _made(self, factor: FactorRecord) -> None:
         self.factor = factor
@@ -219,7 +219,7 @@ class Series:
         self._entry_digest = result.entry_digest
 
     def step(self, A: Any | None, b: Any, x0: Any | None = None) -> RoundCall[SeriesStep]:
-        """A round of SolveSeries; without A with the matrix of the step before, without x0 from its x."""
+        """A round of SolveSeries. Without A it uses the previous matrix, without x0 the previous x."""
         header = self._header or service.SolveSeriesHeader()
         payloads = []
         if isinstance(A, changes.Change):
@@ -240,7 +240,7 @@ class Series:
         if isinstance(b, (str, os.PathLike)):
             raise InvalidRequest("the right-hand sides of a series are arrays: read the file first")
         rhs = _Rhs(b, self._n, self._dtype, overwrite=False)
-        assert rhs.shape is not None  # Of no file.
+        assert rhs.shape is not None  # not a file
         shape = rhs.shape
         header.rhs.CopyFrom(rhs.payload.spec)
         payloads.append((_RHS_DATA, rhs.payload.open))
@@ -260,7 +260,7 @@ class Series:
 
 
 def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
-    """FactorizeAndSolve, without a cached factor: nothing stays behind that an attempt could double."""
+    """FactorizeAndSolve without a cached factor, so that another attempt leaves nothing behind twice."""
     call, how, solving, overwrite = distribute(
         options, call_options, factorize_options, solve_options, overwrite_option
     )
@@ -323,12 +323,12 @@ def rref(A: Any, **options: Any) -> Call[EchelonForm]:
 
 
 def schur_complement_of(A: Any, keep: Any, **options: Any) -> Call[Complement]:
-    """ComputeSchurComplement, of chosen unknowns of a sparse matrix."""
+    """ComputeSchurComplement for chosen unknowns of a sparse matrix."""
     call, how = distribute(options, call_options, factorize_options)
     payload = _payload.square(A)
     order = _order(payload)
     unknowns = [integer("keep", index, bits=32) for index in keep]
-    if not unknowns:  # On the wire that would be as if nothing had been said of it.
+    if not unknowns:  # on the wire an empty list equals an unset field
         raise InvalidRequest("keep names no unknown that is to stay")
     header = service.ComputeSchurComplementHeader(
         matrix=payload.spec, keep=unknowns, options=factorize_options(**how)
@@ -345,7 +345,7 @@ def schur_complement_of(A: Any, keep: Any, **options: Any) -> Call[Complement]:
 
 
 def get_factors(record: FactorRecord) -> Call[PackedFactors]:
-    """GetFactors of a matrix in its dense form."""
+    """GetFactors of a dense factor."""
     if record.sparse is not None:
         raise InvalidRequest("the matrix stayed sparse: to_sparse_lu() has its factors")
     request = service.GetFactorsRequest(handle=record.handle, include_ipiv=True)
@@ -353,7 +353,7 @@ def get_factors(record: FactorRecord) -> Call[PackedFactors]:
 
 
 def get_sparse_factors(record: FactorRecord) -> Call[SparseFactors]:
-    """GetFactors of a matrix that stayed sparse."""
+    """GetFactors of a sparse factor."""
     if record.singular_reason not in (None, "zero_pivot"):
         raise Singular(
             f"there are no factors: the matrix is singular by its pattern ({record.singular_reason})"
@@ -371,7 +371,7 @@ def list_factors(name: str, page_token: str) -> Call[FactorPage]:
 
 
 def known_by(handle: str) -> str:
-    """`handle`. Raises HandleExpired for what has not the form of one, which a name seldom has."""
+    """Return `handle`. Raises HandleExpired for a text without the form of a handle, such as most names."""
     if handle and _HANDLE.fullmatch(text("handle", handle)) is None:
         raise HandleExpired(
             f"{handle!r} is no factor's handle (26 of a-z and 2-7). The newest factor of that name, where "
@@ -405,7 +405,7 @@ def renew(handle: str, lease: _options.Lease | None) -> Call[datetime.datetime]:
 
 
 def release(handle: str) -> Call[None]:
-    """ReleaseFactor: not tried again after a lost connection, when it would not be found."""
+    """ReleaseFactor. Not retried after a lost connection, because it would not be found."""
     return _unary(
         "ReleaseFactor",
         service.ReleaseFactorRequest(handle=text("handle", handle)),
@@ -416,7 +416,7 @@ def release(handle: str) -> Call[None]:
 
 
 def estimate_again(handle: str, **options: Any) -> Call[Estimate]:
-    """EstimateFactorize of a matrix with the pattern of a sparse factor's."""
+    """EstimateFactorize for a matrix with the pattern of a sparse factor's matrix."""
     [how] = distribute(options, factorize_options)
     request = service.EstimateFactorizeRequest(
         handle=text("handle", handle), options=factorize_options(**how)

@@ -1,4 +1,4 @@
-"""Which refused calls are tried again, and when: the policy of the C++ client (client/cpp/retry.h)."""
+"""The retry policy, the same as in the C++ client (client/cpp/retry.h)."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ from dataclasses import dataclass
 
 from crout.errors import CroutError
 
-_LONGEST_TIMEOUT = 1e9  # seconds; gRPC cannot tell the end of much longer ones
+_LONGEST_TIMEOUT = 1e9  # seconds; gRPC cannot represent much longer deadlines
 
 
 class RetryClass(enum.Enum):
-    """What a second attempt could do."""
+    """Effect of a second attempt."""
 
-    # The thing twice: only refusals before any effect, which are RESOURCE_EXHAUSTED and ABORTED with
-    # the server's delay.
+    # A second attempt could repeat the effect. Retried only after a refusal before any effect:
+    # RESOURCE_EXHAUSTED and ABORTED with the server's delay.
     REFUSED_ONLY = enum.auto()
-    # Nothing that the first did not: reads, and calls that a request_id makes so. UNAVAILABLE as well.
+    # A second attempt has no further effect: reads, and calls with a request_id. Retried also after
+    # UNAVAILABLE.
     IDEMPOTENT = enum.auto()
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How refused calls are tried again.
+    """Policy of retries.
 
-    The server's delay goes before the exponential one; both end where the call's timeout does.
+    The server's delay takes precedence over the exponential one. Retries end at the call's timeout.
 
     Attributes
     ----------
     max_attempts : int
-        1: never try again.
+        1: no retries.
     initial_backoff, max_backoff : float
-        Seconds before the second attempt, and most seconds before any; twice as long each time.
+        Seconds before the second attempt, and the largest delay; the delay doubles each time.
     max_server_delay : float
-        What a server says is its own affair; how long a caller sleeps is not.
+        Largest delay that is accepted from a server, in seconds.
     """
 
     max_attempts: int = 4
@@ -60,14 +61,14 @@ class Attempts:
         self._made = 0
 
     def begin(self) -> float | None:
-        """Count an attempt; the seconds that it has, None for no limit."""
+        """Count an attempt. Returns its remaining seconds, None for no limit."""
         self._made += 1
         if self._deadline is None:
             return None
         return max(0.0, self._deadline - time.monotonic())
 
     def delay_after(self, error: CroutError, repeatable: bool) -> float:
-        """Seconds to wait before the next attempt. Raises `error` where there is to be none."""
+        """Seconds to wait before the next attempt. Raises `error` if there is none."""
         if not repeatable or self._made >= self._policy.max_attempts or not self._may_retry(error):
             raise error
         delay = self._delay(error.retry_delay)
@@ -81,7 +82,7 @@ class Attempts:
         return error.code == "UNAVAILABLE" and self._retry is RetryClass.IDEMPOTENT
 
     def _delay(self, asked: float | None) -> float:
-        """Spread, so that many who were refused at once do not come back at once."""
+        """Randomize the delay, so that clients refused together do not retry together."""
         if asked is not None:
             return min(asked, self._policy.max_server_delay) * random.uniform(1.0, 1.2)
         backoff: float = self._policy.initial_backoff * 2 ** (self._made - 1)

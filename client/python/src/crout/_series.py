@@ -1,4 +1,4 @@
-"""What series of matrices have in common, asynchronous or not."""
+"""Parts shared by synchronous and asynchronous series."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from crout.errors import InvalidRequest
 
 
 def systems(matrices: Iterable[Any], rhs: Any, x0: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Each matrix with its right-hand side and its start: an iterator's next, else the same for all.
+    """Combine each matrix with its right-hand side and initial guess.
 
-    Raises InvalidRequest where an iterator has not as many as there are matrices, and for a list of
-    vectors: NumPy would make them the rows of one matrix.
+    These come from an iterator, or are the same for all steps. Raises InvalidRequest if an iterator has
+    another number than there are matrices, and for a list of vectors, which NumPy would read as the rows
+    of one matrix.
     """
     for name, values in (("rhs", rhs), ("x0", x0)):
         if isinstance(values, (list, tuple)) and any(isinstance(value, np.ndarray) for value in values):

@@ -1,4 +1,4 @@
-"""What the server says of a step of a series."""
+"""The result of a step of a series."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class SeriesStep:
-    """One step of a series: X, how far it can be trusted, and what was done for it.
+    """One step of a series: X, its accuracy, and the work done.
 
     Attributes
     ----------
     x : ndarray, shape (n,) or (n, nrhs), or None
-        As B is; None where the matrix is singular.
+        Has the shape of B; None if the matrix is singular.
     accurate : bool
-        The backward error is what was asked, or better.
+        Whether the backward error is at most `accuracy`.
     backward_error : float or None
         Largest over the columns, in the infinity-norm; None without x.
     accuracy : float
-        The backward error that was asked.
+        The requested backward error.
     strategy : str
-        What solved it: "reuse" of the factor that was there, that with an "update", or "refactor".
+        Strategy that solved the step: "reuse" of the current factor, "update" of it, or "refactor".
     old_iterations, new_iterations : int
-        Applications of the factor that was there, and of a new one.
+        Applications of the previous factor, and of a new one.
     age : int
-        Steps since the factor that is there now was made; 0 where this one made it.
+        Steps since the current factor was made; 0 if this step made it.
     update_rank : int
-        Rank of the changes that an "update" was of; else 0.
+        Rank of the changes that an "update" applied; otherwise 0.
     amplification : float
         A lower bound of the matrix's condition number.
     warnings : tuple of str
-        What should be looked at: "not_accurate", "nearly_singular".
+        Reasons to check the result: "not_accurate", "nearly_singular".
     solver : str
-        Whose answer X is.
+        Solver that computed X.
     factor : FactorRecord or None
-        Of the factor that is there now; its handle is good for any call while the series lasts.
+        Record of the current factor; other calls may use its handle while the series lasts.
     device : str
-        Where it was solved.
+        Device that solved.
     timings : Mapping of str to float
         Seconds in each phase, on the server's clock.
     """

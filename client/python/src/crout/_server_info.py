@@ -1,4 +1,4 @@
-"""What the server says of itself, its devices, and of what it would do."""
+"""Description of a server and its devices, and estimates."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from crout.v1 import factor_pb2, factorization_service_pb2
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a factorization would take.
+    """Predicted cost of a factorization.
 
     Attributes
     ----------
     algorithm, device : str
-        What would run, and where.
+        Method that would run, and its device.
     peak_bytes, cached_bytes : int
-        Reserved while it runs; charged to the cache afterwards.
+        Bytes reserved while it runs; bytes charged to the cache afterwards.
     predicted_seconds, predicted_queue_seconds : float
-        Of the factorization alone; of the jobs ahead of it.
+        Seconds of the factorization alone; seconds of the jobs ahead of it.
     fits : bool
-        Whether it could be done at all, everything idle evicted.
+        Whether the bytes could be reserved if everything idle were evicted.
     precision : str or None
-        Where one was asked for and a lower one would be taken: "single" or "tf32".
+        "single" or "tf32" if a precision was requested and a lower one would be used.
     rough : bool
-        A sparse matrix of which the number of entries alone is known: what they fill in may be ten
-        times as much, or as little, and with it bytes and seconds.
+        A sparse matrix of which only the number of entries is known. Fill-in, and with it bytes and
+        seconds, may be ten times larger or smaller.
     """
 
     algorithm: str
@@ -61,7 +61,7 @@ def estimate(message: factorization_service_pb2.EstimateFactorizeResponse) -> Es
 
 @dataclass(frozen=True)
 class DeviceStatus:
-    """A device of the server; factorization_service.proto explains every field."""
+    """A device of the server; factorization_service.proto documents every field."""
 
     name: str
     description: str
@@ -80,7 +80,7 @@ class DeviceStatus:
 
 @dataclass(frozen=True)
 class TenantLoad:
-    """What a tenant holds and does; factorization_service.proto explains every field."""
+    """Usage of a tenant; factorization_service.proto documents every field."""
 
     tenant: str
     cached_factors: int
@@ -98,21 +98,21 @@ class ServerInfo:
     version, commit : str
         Of the server's source.
     draining : bool
-        It was asked to stop.
+        Whether the server is stopping.
     devices : tuple of DeviceStatus
-        Fenced ones too.
+        All devices, fenced ones included.
     cached_factors : int
-        Of all tenants.
+        Number of cached factors of all tenants.
     max_n : int
         Largest dimension of a matrix.
     max_sparse_n : int
-        Largest order of one that stays sparse, on a device with sparse_algorithms; 0 from older
+        Largest order of a matrix that is factored as sparse, on a device with sparse_algorithms; 0 from older
         servers.
     default_lease, max_lease : float
         Seconds.
     tenants : tuple of TenantLoad
-        Those of most bytes first; the caller's own alone, where callers have identities and it is
-        no admin. Empty from older servers.
+        Ordered by bytes. Only the caller's own tenant if callers are authenticated and this one is no
+        admin. Empty from older servers.
     """
 
     version: str

@@ -1,11 +1,11 @@
-"""What a client is told by its user's file of servers, and by the environment.
+"""Settings of a client from the user's file of servers and from the environment.
 
-The same file as libcrout's and croutctl's: sections of TOML, of which ``address`` alone must be there.
+libcrout and croutctl read the same file: TOML sections, in which only ``address`` is required.
 
 >>> [lab]
 >>> address = "solver.example.org:50051"
->>> tls = true                        # where none of the next four says so already
->>> ca = "lab-ca.crt"                 # paths begin in the directory of the file, or with ~/
+>>> tls = true                        # implied by any of the next four
+>>> ca = "lab-ca.crt"                 # relative to the file's directory, or with ~/
 >>> cert = "alice.crt"
 >>> key = "alice.key"
 >>> server_name = "crout.example.org"
@@ -32,7 +32,7 @@ _TEXTS = ("address", "tenant", "server_name", *_PATHS)
 
 @dataclass(frozen=True)
 class Said:
-    """Of a server, and whom to be there; None: not said."""
+    """Settings of a server and of the caller there; None: not set."""
 
     address: str | None = None
     tenant: str | None = None
@@ -45,7 +45,7 @@ class Said:
     token_file: str | None = None
 
     def whole(self) -> Said:
-        """With what the environment says, and then the file of servers.
+        """Complete unset fields from the environment, then from the file of servers.
 
         Raises InvalidRequest and UnreadableFile.
         """
@@ -69,10 +69,10 @@ class Said:
         }
         if self.token is not None or self.token_file is not None:
             values.pop("token_file", None)
-        if self.cert is not None or self.key is not None:  # They are of one place.
+        if self.cert is not None or self.key is not None:  # both come from the same place
             values.pop("cert", None)
             values.pop("key", None)
-        if self.tls is False:  # Said aloud: then nothing of TLS.
+        if self.tls is False:  # set explicitly: no TLS at all
             values = {
                 key: value for key, value in values.items() if key in ("address", "tenant", "token_file")
             }
@@ -80,7 +80,7 @@ class Said:
 
 
 def servers_file() -> Path | None:
-    """The file of named servers, which need not be there; None where the environment names none."""
+    """Path of the file of named servers, which may not exist; None if the environment gives none."""
     if file := os.environ.get("CROUT_SERVERS"):
         return Path(file)
     config = os.environ.get("XDG_CONFIG_HOME", "")
@@ -110,7 +110,7 @@ def _environment() -> Said:
 
 
 def _find(address: str) -> Said | None:
-    """The server of that name; None where `address` is an address. Raises InvalidRequest for neither."""
+    """The server of that name; None if `address` is an address. Raises InvalidRequest for neither."""
     try:
         check_address(address)
         return None

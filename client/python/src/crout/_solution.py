@@ -1,4 +1,4 @@
-"""What the server says of the solution of a system."""
+"""The solution of a system."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Solution:
-    """X of op(A) X = B, and how far it can be trusted.
+    """X of op(A) X = B, with its accuracy.
 
     Attributes
     ----------
     x : ndarray, shape (n,) or (n, nrhs)
-        As B is.
+        Has the shape of B.
     backward_error : float or None
-        Largest over the columns, in the infinity-norm; None where it was not verified.
+        Largest over the columns, in the infinity-norm; None if it was not verified.
     componentwise_error, forward_error_bound : float or None
-        When asked for.
+        On request.
     refinement_steps : int
-        Steps whose corrections X holds.
+        Steps whose corrections are in X.
     solver, fallback : str
-        Whose answer X is, and why it took another's place ("none": it did not).
+        Solver that computed X, and the reason why it replaced another one ("none" if it did not).
     factor_version : int
-        The version of the factor that was used.
+        Version of the factor that was used.
     device : str
-        Where it was solved.
+        Device that solved.
     promoted : bool
-        The factor had to come back from host memory first.
+        Whether the factor was first copied back from host memory.
     timings : Mapping of str to float
         Seconds in each phase, on the server's clock.
     factor : FactorRecord or None
-        Where the call factored as well.
+        Set if the call also factored.
     corrections : int or None
-        With a factor in lower precision, or a sparse one with perturbed pivots: how often it was
-        applied to correct X.
+        Applications of the factor to correct X. Set for a low-precision factor and for a sparse one with
+        perturbed pivots.
     warnings : tuple of str
         "not_accurate": the backward error is not accepted, or X is not finite. "poor_factor": it was not
         measured, and the factor is poor. "nearly_singular": X may have no correct digit.

@@ -1,4 +1,4 @@
-"""The arrays of a matrix of scipy.sparse, as the contract takes them."""
+"""Arrays of scipy.sparse matrices in the forms of the contract."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from crout.errors import InvalidRequest
 
 Array = npt.NDArray[Any]
 
-_BLOCK = 1 << 20  # positions that are hashed at once
+_BLOCK = 1 << 20  # positions hashed at once
 
 
 def is_sparse(value: Any) -> bool:
-    """Whether it is one of scipy.sparse; without SciPy loaded nothing is."""
+    """Whether `value` is a scipy.sparse matrix; false if SciPy is not loaded."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(value))
 
 
 def entries(value: Any) -> tuple[bool, list[Array], Array]:
-    """Whether compressed rows, then [indptr, indices] or [row, col], and the values.
+    """Whether the form is compressed rows; then [indptr, indices] or [row, col], and the values.
 
-    Stored zeros stay. Spare capacity behind the last entry is left out.
+    Stored zeros are kept. Spare capacity after the last entry is omitted.
     """
     if len(value.shape) != 2:
         raise InvalidRequest(
@@ -44,7 +44,7 @@ def entries(value: Any) -> tuple[bool, list[Array], Array]:
 
 
 def by_columns(value: Any) -> Any:
-    """The matrix as compressed columns without duplicates; stored zeros stay."""
+    """The matrix as compressed columns without duplicates; stored zeros are kept."""
     compressed, (first, second), data = entries(value)
     sparse = sys.modules["scipy.sparse"]
     columns = (
@@ -57,14 +57,14 @@ def by_columns(value: Any) -> Any:
 
 
 def pattern_digest(columns: Any) -> str:
-    """SparseInfo.pattern_digest of a square matrix of `by_columns`."""
+    """SparseInfo.pattern_digest of a square matrix from `by_columns`."""
     n = columns.shape[0]
     hashes = (_split_mix(i + j * np.uint64(n)) for j, i in _compressed(columns.indptr, columns.indices))
     return _digest(n, hashes)
 
 
 def entry_digest(by_rows: bool, indices: Sequence[Array], n: int) -> str:
-    """SeriesResult.entry_digest of the first two of `entries`, of a square matrix of order n."""
+    """SeriesResult.entry_digest of the first two values of `entries`, for a square matrix of order n."""
     pairs = _compressed(*indices) if by_rows else _coordinates(*indices)
 
     def hashes() -> Iterator[Array]:
@@ -84,7 +84,7 @@ def _digest(n: int, hashes: Iterator[Array]) -> str:
 
 
 def _compressed(starts: Array, indices: Array) -> Iterator[tuple[Array, Array]]:
-    """Blocks of positions of compressed lines: the line of each, and its index in that."""
+    """Blocks of positions of compressed lines: for each position its line, and its index in the line."""
     for begin in range(0, len(indices), _BLOCK):
         end = min(begin + _BLOCK, len(indices))
         line = np.searchsorted(starts, np.arange(begin, end), side="right") - 1
@@ -118,7 +118,7 @@ def _diagonals(value: Any) -> Sequence[Array]:
 
 
 def _without_spare(value: Any) -> Any:
-    """A compressed matrix without what its arrays hold behind the last entry."""
+    """A compressed matrix without spare capacity after the last entry."""
     count = int(value.indptr[-1])
     if count == len(value.data) == len(value.indices):
         return value

@@ -1,4 +1,4 @@
-"""What the server says of a factorization that stayed sparse."""
+"""Description of a sparse factorization."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from crout.v1 import factor_pb2
 
 @dataclass(frozen=True)
 class SparseInfo:
-    """What the factorization of a sparse matrix came to, by a method that keeps it sparse.
+    """Results of a sparse factorization.
 
     Attributes
     ----------
     lu_entries : int
-        Entries of L and U as they are stored, the unit diagonal not counted.
+        Stored entries of L and U, without the unit diagonal.
     flops : float
-        Operations of the factorization, a complex one counted as one.
+        Operations of the factorization; a complex operation counts as one.
     perturbed_pivots : int
-        Pivots that stayed too small and were made larger: solves are corrected for them.
+        Pivots that were too small and were perturbed (increased); solves are corrected for them.
     negative_pivots : int or None
-        Of a symmetric real matrix whose rows were not exchanged: how many eigenvalues are negative.
+        Number of negative eigenvalues. Set for a real symmetric matrix without row interchanges.
     fronts, levels, largest_front : int
-        Of the elimination tree: its nodes, its depth, and the order of the largest dense block.
+        Nodes of the elimination tree, its depth, and the order of its largest dense block.
     ordering : str
-        What ordered it: "amd", "metis".
+        Fill-reducing ordering: "amd", "metis".
     analysis_reused : bool
-        The pattern was known from another factor: nothing was ordered.
+        Whether the pattern was known from another factor, so that no analysis ran.
     postponements : int
-        How often pivots that were too small were eliminated later instead, and all factored again.
+        Number of repeated factorizations in which small pivots were postponed.
     pattern_digest : str
-        Digest of the positions of A's entries, stored zeros too.
+        Digest of the positions of A's entries, including stored zeros.
     """
 
     lu_entries: int
@@ -48,7 +48,7 @@ class SparseInfo:
 
 
 def sparse_info(message: factor_pb2.SparseInfo) -> SparseInfo:
-    """What a SparseInfo message says."""
+    """The record of a SparseInfo message."""
     return SparseInfo(
         lu_entries=message.lu_entries,
         flops=message.flops,

@@ -1,4 +1,4 @@
-"""Downloaded factors of matrices that stayed sparse."""
+"""Downloaded sparse factors."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _TYPES = {
 
 @dataclass(frozen=True, eq=False)
 class SparseFactors:
-    """L and U of a matrix that stayed sparse.
+    """L and U of a sparse factor.
 
-    With R and C the diagonal matrices of the scales, L U is R A C with its rows and columns in another
-    order, ``(R @ A @ C)[perm_r][:, perm_c]``, but for pivots that were made larger.
+    With R and C the diagonal matrices of the scales, L U = ``(R @ A @ C)[perm_r][:, perm_c]``, except for
+    perturbed pivots.
 
     Attributes
     ----------
     L, U : scipy.sparse.csr_matrix, shape (n, n)
-        L has ones on its diagonal. Zeros that its dense blocks have are stored.
+        L has ones on its diagonal. Zeros within dense blocks are stored.
     perm_r, perm_c : ndarray of int, shape (n,)
-        The row, and the column, of A that each of L U is. 0-based.
+        The row and the column of A for each row and column of L U. 0-based.
     row_scales, col_scales : ndarray, shape (n,)
-        The diagonals of R and C; ones where A was not scaled.
+        The diagonals of R and C; ones if A was not scaled.
     record : FactorRecord
-        Of the version that was downloaded.
+        Record of the downloaded version.
     """
 
     L: Any
@@ -61,7 +61,8 @@ class SparseFactors:
         Raises
         ------
         InvalidRequest
-            Pivots were made larger (``record.sparse.perturbed_pivots``): it is that of another matrix.
+            Pivots were perturbed (``record.sparse.perturbed_pivots``); the determinant would belong to
+            another matrix.
         """
         known = known_determinant(self.record)
         if known is not None:
@@ -78,7 +79,7 @@ class SparseFactors:
 
 
 def _sign(permutation: Array) -> int:
-    """1 or -1: that of the permutation, as its number of elements and of its cycles tell."""
+    """The sign of the permutation, 1 or -1, from its numbers of elements and cycles."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -89,7 +90,7 @@ def _sign(permutation: Array) -> int:
 
 
 class SparseFactorsReply:
-    """Of GetFactors, where it says `take_sparse`."""
+    """Reply of GetFactors with `take_sparse`."""
 
     repeatable = True
 
@@ -100,7 +101,7 @@ class SparseFactorsReply:
         self._at = 0
 
     def feed(self, message: bytes) -> None:
-        """As in Reply."""
+        """See `Reply`."""
         rest, pieces = _wire.split(message, _DATA)
         response = parse(service.GetFactorsResponse, rest)
         if response.HasField("header"):
@@ -109,7 +110,7 @@ class SparseFactorsReply:
             self._data += piece
 
     def finish(self) -> SparseFactors:
-        """As in Reply."""
+        """See `Reply`."""
         header, n = self._header, self._n
         if header is None or not header.HasField("sparse"):
             raise ProtocolError("the server sent no header of a sparse factor")
@@ -151,7 +152,7 @@ class SparseFactorsReply:
             raise ProtocolError("the server sent impossible rows")
         if ((columns < 0) | (columns >= n)).any():
             raise ProtocolError("the server sent entries beyond the matrix")
-        if unit_diagonal:  # Last in its row; a sum would drop the zeros that are told.
+        if unit_diagonal:  # last in its row; a sum would drop stored zeros
             columns = np.insert(columns, starts[1:], np.arange(n, dtype=index))
             values = np.insert(values, starts[1:], 1)
             starts = starts + np.arange(n + 1, dtype=index)
@@ -170,4 +171,4 @@ class SparseFactorsReply:
         return scales
 
     def explain(self, error: CroutError) -> None:
-        """As in Reply."""
+        """See `Reply`."""

@@ -1,8 +1,8 @@
-"""Turns the status of a call into an exception that says what to do next.
+"""Converts the status of a call to an exception with the next step.
 
-The details are google.rpc messages in the grpc-status-details-bin trailer. They are read with
-_wire, since a generated google.rpc would collide with the one of googleapis-common-protos in
-protobuf's registry.
+The details are google.rpc messages in the grpc-status-details-bin trailer. They are parsed with _wire,
+because generated google.rpc messages would collide with those of googleapis-common-protos in protobuf's
+registry.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def error_from(
     for key, value in trailers:
         if key == _TRAILER and isinstance(value, bytes):
             packed = value
-    # Details that cannot be read are no reason to hide the status.
+    # Malformed details must not hide the status.
     reason, delay = "", None
     details: dict[str, str] = {}
     with contextlib.suppress(ProtocolError, DecodeError, UnicodeDecodeError):
@@ -73,7 +73,7 @@ def _class_of(code: str, reason: str, delay: float | None) -> type[CroutError]:
     if reason == "SINGULAR_MATRIX":
         return Singular
     if code == "ABORTED" and delay is not None:
-        return Overloaded  # Another call with this request_id is under way.
+        return Overloaded  # another call with this request_id is in progress
     return _CLASSES.get(code, CroutError)
 
 

@@ -1,4 +1,4 @@
-"""TLS: the files that a client shows and trusts."""
+"""TLS credentials of a client."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from crout.errors import InvalidRequest
 
 @dataclass(frozen=True)
 class Tls:
-    """Paths of PEM files; None where there is none. Kept instead of what is in them: clients are pickled."""
+    """Paths of PEM files; None if not set. Paths are stored, not contents, because clients are pickled."""
 
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
-    server_name: str | None = None  # no path: what the server's certificate has to have
+    server_name: str | None = None  # not a path: the name in the server's certificate
 
     def channel_options(self) -> list[tuple[str, Any]]:
-        """What a channel is to be made with."""
+        """Channel options."""
         return [] if self.server_name is None else [("grpc.ssl_target_name_override", self.server_name)]
 
 
@@ -33,7 +33,7 @@ def make_tls(
     key: str | os.PathLike[str] | None,
     server_name: str | None = None,
 ) -> Tls | None:
-    """What `connect` was given, checked. Raises InvalidRequest and UnreadableFile."""
+    """The arguments of `connect`, checked. Raises InvalidRequest and UnreadableFile."""
     if not tls:
         if ca is not None or cert is not None or key is not None:
             raise InvalidRequest("ca, cert and key go with tls=True")
@@ -42,12 +42,12 @@ def make_tls(
         raise InvalidRequest("a client's certificate and its key go together: give both")
     paths = [None if path is None else os.fspath(path) for path in (ca, cert, key)]
     made = Tls(paths[0], paths[1], paths[2], server_name)
-    credentials(made)  # What cannot be read is told at once.
+    credentials(made)  # reports unreadable files at once
     return made
 
 
 def credentials(tls: Tls) -> Any:
-    """For a channel. Raises InvalidRequest for a file that is no PEM, or a key that others can read."""
+    """Channel credentials. Raises InvalidRequest for invalid PEM, or a key that others can read."""
     key = None if tls.key is None else _pem(tls.key, read_secret(tls.key, "key"))
     ca, cert = (
         None if path is None else _pem(path, read_file(path, what))

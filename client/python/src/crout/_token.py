@@ -1,4 +1,4 @@
-"""Bearer tokens, by which a server that asks knows who calls."""
+"""Bearer tokens for authentication."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crout.errors import InvalidRequest
 
 @dataclass(frozen=True)
 class Token:
-    """A token, or the path of the file that has it: then the text is in no pickle of a client."""
+    """A token, or the path of its file. With a path, pickles of a client do not contain the token."""
 
     text: str | None = field(default=None, repr=False)
     file: str | None = None
@@ -29,7 +29,7 @@ class Token:
 def make_token(
     token: str | None, token_file: str | os.PathLike[str] | None, address: str, tls: bool
 ) -> Token | None:
-    """What `connect` was given, checked. Raises InvalidRequest and UnreadableFile."""
+    """The arguments of `connect`, checked. Raises InvalidRequest and UnreadableFile."""
     if token is None and token_file is None:
         return None
     if token is not None and token_file is not None:
@@ -40,12 +40,12 @@ def make_token(
             "Unix socket or of loopback"
         )
     made = Token(token, None if token_file is None else os.fspath(token_file))
-    made.read()  # What cannot be one is told at once.
+    made.read()  # reports an invalid token at once
     return made
 
 
 def _checked(token: str) -> str:
-    # Never quoted: it may be a token with a slip.
+    # Never quoted in the error: it may be a token with a typing error.
     if not re.fullmatch("[!-~]{1,4096}", token):
         raise InvalidRequest("the token is not 1 to 4096 printable ASCII characters without spaces")
     return token

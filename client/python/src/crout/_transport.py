@@ -1,4 +1,4 @@
-"""Moves the bytes of a call over a gRPC channel, on the calling thread."""
+"""Transfers the bytes of a call over a gRPC channel on the calling thread."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ T = TypeVar("T")
 SERVICE = "/crout.v1.FactorizationService/"
 
 CHANNEL_OPTIONS: list[tuple[str, Any]] = [
-    # gRPC's default of 4 MiB would refuse long lists and permutations.
+    # gRPC's default of 4 MiB is too small for long lists and permutations.
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.max_send_message_length", -1),
-    # Attempts knows which calls may be tried again; gRPC's own retries would keep copies.
+    # Attempts decides which calls to retry; gRPC's own retries would keep copies.
     ("grpc.enable_retries", 0),
     ("grpc.use_local_subchannel_pool", 1),
-    # Fewer, larger frames: less to parse for each byte of a matrix.
+    # Larger frames take less time to parse for each byte of a matrix.
     ("grpc.http2.max_frame_size", 4 << 20),
-    # A call ends where the server has been silent for 60 s: 25 s and 15 s without an answer to a ping,
-    # then at most 20 s for a new connection. As many pings as a long computation takes are sent.
+    # A call ends after 60 s of silence of the server: 25 s before a ping, 15 s for its answer, and at most 20
+    # s for a new connection. The number of pings is unlimited, because a computation may be long.
     ("grpc.keepalive_time_ms", 25_000),
     ("grpc.keepalive_timeout_ms", 15_000),
-    ("grpc.http2.ping_timeout_ms", 15_000),  # In gRPC from 1.64 on; else that of keepalive.
+    ("grpc.http2.ping_timeout_ms", 15_000),  # for gRPC 1.64 and newer; older versions use keepalive's timeout
     ("grpc.http2.max_pings_without_data", 0),
 ]
 
-# How long a server may take to end a series whose caller has left.
+# Seconds that a server may take to end a series after its caller left.
 LEAVE_SECONDS = 2.0
 
-# A call whose request is one message is driven by the caller's own thread: some 100 us less.
+# A call with a single request message runs on the caller's own thread, which saves about 100 us.
 _SINGLE_THREADED = ("SingleThreadedUnaryStream", 1)
 
 
 @dataclass(frozen=True)
 class Server:
-    """Where to, as whom, and with how much patience."""
+    """A server's address, with the tenant, credentials and timeouts of its calls."""
 
     address: str
     tenant: str | None
@@ -62,24 +62,24 @@ class Server:
     token: Token | None = None
 
     def metadata(self) -> list[tuple[str, str]]:
-        """What goes with every call. Raises ValueError and OSError for the token's file."""
+        """Metadata of every call. Raises ValueError and OSError for the token's file."""
         said = [] if self.tenant is None else [("crout-tenant", self.tenant)]
         if self.token is not None:
             said.append(("authorization", f"Bearer {self.token.read()}"))
         return said
 
     def patience(self, call: Call[Any]) -> float | None:
-        """Seconds that a call may take; None: no limit."""
+        """Seconds for a call; None: no limit."""
         timeout = self.timeout if call.timeout is None else call.timeout
         return None if timeout is None or math.isinf(timeout) else timeout
 
     def attempts(self, call: Call[Any]) -> Attempts:
-        """Those of one call."""
+        """The attempts of one call."""
         timeout = self.timeout if call.timeout is None else call.timeout
         return Attempts(self.retry, call.retry, timeout)
 
     def error(self, status: Any) -> CroutError:
-        """The exception for the status that a gRPC call ended with."""
+        """The exception for the status of a gRPC call."""
         trailers = [(key, value) for key, value in status.trailing_metadata() or ()]
         return error_from(
             status.code().name, status.details() or "", trailers, self.address, self.tls is not None
@@ -87,21 +87,21 @@ class Server:
 
 
 def report_for(call: Call[Any]) -> ProgressReport:
-    """Whom the call's caller wants told."""
+    """The progress reporter of a call."""
     if call.progress is True:
         return ProgressReport(ProgressBar())
     return ProgressReport(call.progress or None)
 
 
 class Outgoing:
-    """The messages of a call as gRPC asks for them; it asks from a thread of its own.
+    """Iterator over the messages of a call, for gRPC, which calls it on its own thread.
 
     Attributes
     ----------
     error : Exception or None
-        What went wrong where the payload was read.
+        Error of reading the payload.
     cancel : callable or None
-        Ends the call, once there is one.
+        Cancels the call, once it exists.
     """
 
     def __init__(self, call: Call[Any], report: ProgressReport) -> None:
@@ -118,13 +118,13 @@ class Outgoing:
         except Exception as error:
             if self.cancel is None:
                 raise
-            # Raised here, it would be logged by gRPC; so whoever waits for the reply raises it.
+            # If raised here, gRPC would log it; the thread that waits for the reply raises it instead.
             self.error = error
             self.cancel()
 
 
 def first_two(messages: Iterator[bytes]) -> tuple[bytes, Iterator[bytes] | None]:
-    """The first message, and all of them where there are more."""
+    """The first message, and an iterator over all messages if there are more."""
     first = next(messages)
     second = next(messages, None)
     if second is None:
@@ -133,7 +133,7 @@ def first_two(messages: Iterator[bytes]) -> tuple[bytes, Iterator[bytes] | None]
 
 
 class Transport:
-    """A connection; thread-safe. It connects with the first call, and again after a loss."""
+    """A connection; thread-safe. It connects at the first call, and again after a lost connection."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -149,26 +149,26 @@ class Transport:
         )
 
     def close(self) -> None:
-        """End the connection; calls under way are cancelled."""
+        """Close the connection; running calls are cancelled."""
         self._closed = True
         self._channel.close()
 
     @property
     def server(self) -> Server:
-        """Whose connection it is."""
+        """The server of the connection."""
         return self._server
 
     def start(self, path: str, messages: Iterator[bytes]) -> Any:
-        """A stream, both ways, without a deadline. Raises ValueError where the channel is closed."""
+        """A bidirectional stream without a deadline. Raises ValueError if the channel is closed."""
         return self._channel.stream_stream(path)(messages, metadata=self._metadata)
 
     def failure(self, status: Any) -> CroutError:
-        """The exception for how gRPC ended a call."""
+        """The exception for the status with which gRPC ended a call."""
         error = self._server.error(status)
         return closed_error() if self._closed and isinstance(error, Cancelled) else error
 
     def run(self, call: Call[T]) -> T:
-        """Make the call, again where that is safe and of use; its result."""
+        """Make the call, with retries where they are safe and useful; return its result."""
         attempts = self._server.attempts(call)
         with report_for(call) as report:
             while True:
@@ -189,9 +189,9 @@ class Transport:
             return
         except grpc.RpcError as status:
             failure = outgoing.error or self.failure(status)
-        except ValueError as error:  # What gRPC says of a channel that was closed.
+        except ValueError as error:  # raised by gRPC for a closed channel
             failure = _closed(error)
-        raise failure  # Here, so that it does not hold on to gRPC's call as its context.
+        raise failure  # raised here, so that its context does not refer to gRPC's call
 
     def _exchange(
         self,
@@ -207,7 +207,7 @@ class Transport:
         if call.unary:
             reply.feed(self._channel.unary_unary(path)(first, **options))
             return
-        # On the wire a stream of one message is what a unary call sends.
+        # On the wire a stream of one message equals a unary call.
         running = (
             self._channel.unary_stream(path)(first, **options)
             if several is None
@@ -219,10 +219,12 @@ class Transport:
                 phase = reply.feed(message)
                 if phase is not None:
                     report.on_phase(phase)
-        except BaseException as error:  # Ctrl-C, a hostile reply, a callback that raised: the server stops.
+        # Ctrl-C, an invalid reply, a callback that raised: stop the server's work.
+        except BaseException as error:
             running.cancel()
-            # Frames of gRPC hold the call. Where they live until the interpreter ends, as those of an
-            # uncaught exception do, the call's destructor can wait there for a lock whose thread is gone.
+            # Frames of gRPC refer to the call. If they live until the interpreter ends, as those of an
+            # uncaught exception do, the call's destructor can wait there for a lock of a thread that no
+            # longer exists.
             raise error.with_traceback(None)  # noqa: B904
         finally:
             outgoing.cancel = None
@@ -230,9 +232,9 @@ class Transport:
 
 
 class Rounds:
-    """A call in rounds: one stream, and a reply for each round. Of one thread at a time.
+    """A call in rounds: one stream, and a reply for each round. For one thread at a time.
 
-    It is never made again after an error, which ends it: what the server had done by then is done.
+    It is not retried after an error, which ends it; completed work of the server stays.
     """
 
     def __init__(self, transport: Transport, method: str) -> None:
@@ -242,14 +244,14 @@ class Rounds:
         self._running: Any = None
 
     def exchange(self, call: RoundCall[T]) -> T:
-        """One round: what `call` sends, and the reply to that."""
+        """One round: the messages of `call`, and the reply."""
         with report_for(call) as report:
             outgoing = Outgoing(call, report)
             reply = call.reply()
             deadline = _Deadline(self._transport.server.patience(call), self._cancel)
             failure: Exception
             try:
-                if self._running is None:  # Before the time begins, whose end is the call's.
+                if self._running is None:  # before the timeout starts, which ends the call
                     self._running = self._transport.start(self._path, self._messages())
                 with deadline:
                     self._exchange(outgoing, reply, report)
@@ -258,15 +260,16 @@ class Rounds:
                 failure = outgoing.error or self._transport.failure(status)
                 if deadline.passed and isinstance(failure, Cancelled):
                     failure = DeadlineExceeded("the step's timeout passed", code="DEADLINE_EXCEEDED")
-            except ValueError as error:  # What gRPC says of a channel that was closed.
+            except ValueError as error:  # raised by gRPC for a closed channel
                 failure = _closed(error)
             raise failure
 
     def close(self) -> bool:
-        """End the call, in order where its last round was answered. Whether the server can be called on.
+        """End the call, in order if its last round was answered. Returns whether the server can still be
+        called.
 
-        It is not, while the interpreter shuts down: gRPC's threads do not run any more, and may have
-        held any lock. The call ends with its connection then.
+        It cannot be called while the interpreter shuts down: gRPC's threads no longer run and may have
+        held any lock. The call then ends with its connection.
         """
         if sys.is_finalizing():
             return False
@@ -274,7 +277,7 @@ class Rounds:
         if self._running is None:
             return True
         ended = threading.Event()
-        # gRPC takes no callback for a call that is over.
+        # gRPC does not accept a callback for a call that has ended.
         in_order = not self._running.add_callback(ended.set) or ended.wait(LEAVE_SECONDS)
         self._cancel()
         self._running = None
@@ -285,7 +288,7 @@ class Rounds:
             self._running.cancel()
 
     def _messages(self) -> Iterator[bytes]:
-        """Asked for by a thread of gRPC's."""
+        """Iterator for a thread of gRPC."""
         while (outgoing := self._rounds.get()) is not None:
             yield from outgoing
 
@@ -308,7 +311,7 @@ class Rounds:
 
 
 class _Deadline:
-    """Calls `expire` where the block takes longer than `seconds`; None: never."""
+    """Calls `expire` if the block takes longer than `seconds`; None: never."""
 
     def __init__(self, seconds: float | None, expire: Callable[[], object]) -> None:
         self._timer = None if seconds is None else threading.Timer(seconds, self._pass)
@@ -330,7 +333,7 @@ class _Deadline:
 
 
 def closed_error() -> CroutError:
-    """What a call of a closed client raises, one that was under way too."""
+    """The exception of calls of a closed client, including those that were running."""
     return Cancelled("the client is closed: connect anew")
 
 

@@ -1,10 +1,10 @@
-"""The one place that handles protobuf's wire format itself.
+"""The only module that handles protobuf's wire format directly.
 
-So matrix bytes are copied once on their way into a message, and not at all out of one: a `bytes`
-field is written as key and length in front of the caller's memory, and handed out where gRPC
-received it. Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a
-message is a sequence of fields in any order, and a length-delimited field is its key,
-(number << 3) | 2, then its length as a varint, then its bytes.
+Matrix bytes are copied once into a message, and not at all out of one. For a `bytes` field, key and length
+are written before the caller's memory. A received field is a view of the memory in which gRPC received it.
+Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a message is a sequence
+of fields in any order. A length-delimited field is its key, (number << 3) | 2, then its length as a
+varint, then its bytes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _LONGEST_VARINT = 10
 
 
 def bytes_field(number: int, length: int) -> bytes:
-    """What stands before the `length` bytes of field `number`."""
+    """The key and length before the `length` bytes of field `number`."""
     return _varint(number << 3 | _BYTES) + _varint(length)
 
 
 def split(message: bytes, number: int) -> tuple[bytes, list[memoryview]]:
-    """Separate a message from what its `bytes` field `number` holds.
+    """Separate a message from the contents of its `bytes` field `number`.
 
     Returns
     -------
@@ -48,9 +48,9 @@ def split(message: bytes, number: int) -> tuple[bytes, list[memoryview]]:
 
 
 def _fields(view: memoryview) -> Iterator[tuple[int, int, int, int]]:
-    """Each field's number, and where it, its value and what follows start.
+    """The number of each field, and the positions of the field, of its value and of its end.
 
-    Only a length-delimited field has its number; of others, which no caller takes apart, it is 0.
+    The number is 0 for fields that are not length-delimited, which no caller reads.
     """
     position = 0
     while position < len(view):

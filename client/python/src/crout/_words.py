@@ -1,4 +1,4 @@
-"""How the parts of a message are said in Python."""
+"""Conversion of message fields to Python values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _EnumType(Protocol):
 
 
 def word(enum: _EnumType, prefix: str, number: int) -> str:
-    """Make "getrf" of ALGORITHM_GETRF; the number where a newer server has more."""
+    """Convert ALGORITHM_GETRF to "getrf". An unknown value of a newer server becomes its number."""
     try:
         return enum.Name(number).removeprefix(prefix).lower()
     except ValueError:
@@ -21,31 +21,31 @@ def word(enum: _EnumType, prefix: str, number: int) -> str:
 
 
 def algorithm(number: int) -> str:
-    """Make "getrf" of its number."""
+    """The name of an algorithm, such as "getrf"."""
     return word(factor_pb2.Algorithm, "ALGORITHM_", number)
 
 
 def solver(number: int) -> str:
-    """Make "getrs" of its number."""
+    """The name of a solver, such as "getrs"."""
     return word(factor_pb2.Solver, "SOLVER_", number)
 
 
 def time_of(message: Any) -> datetime.datetime:
-    """Of a Timestamp; microseconds are as fine as Python tells."""
+    """A datetime of a Timestamp, with microseconds, the resolution of datetime."""
     epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
     return epoch + datetime.timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
 
 
 def seconds(message: Any) -> float:
-    """Of a Duration."""
+    """Seconds of a Duration."""
     return float(message.seconds + message.nanos * 1e-9)
 
 
 def timings(message: factor_pb2.Timings) -> dict[str, float]:
-    """Seconds by phase, of those that happened."""
+    """Seconds by phase, without phases that did not happen."""
     return {field.name.removesuffix("_seconds"): value for field, value in message.ListFields()}
 
 
 def optional(message: Any, name: str) -> Any:
-    """A field, or None where it is not there."""
+    """A field, or None if it is not set."""
     return getattr(message, name) if message.HasField(name) else None

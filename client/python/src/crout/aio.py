@@ -1,10 +1,10 @@
-"""The same as `crout`, for asyncio.
+"""The interface of `crout` for asyncio.
 
-Every method that asks the server is awaited, those that yield are iterated with ``async for``, and
-`AsyncFactor.rcond` is awaited, too. What each takes, returns and raises stands with its namesake in
-`crout.Client` and `crout.Factor`. A client belongs to the loop of its first call, and refuses those
-of others: connect inside the coroutine that `asyncio.run` runs. A file is read between the messages
-of its upload, on the loop.
+Methods that call the server are awaited, and so is `AsyncFactor.rcond`; iterators are used with ``async
+for``. Arguments, results and errors are documented at the methods of the same name in `crout.Client` and
+`crout.Factor`. A client belongs to the event loop of its first call and refuses other loops: connect
+inside the coroutine that `asyncio.run` runs. Files are read on the loop, between the messages of their
+upload.
 
     async with crout.aio.connect("localhost:50051") as c:
         async with await c.lu_factor(A) as f:
@@ -66,7 +66,7 @@ def connect(
     token: str | None = None,
     token_file: str | os.PathLike[str] | None = None,
 ) -> AsyncClient:
-    """As `crout.connect`; not awaited."""
+    """Like `crout.connect`; not awaited."""
     return AsyncClient(
         server_of(timeout, retry, address, tenant, tls, ca, cert, key, server_name, token, token_file)
     )
@@ -82,7 +82,7 @@ class AsyncClient(AsyncBatchCalls):
     async def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> AsyncFactor:
         record = await self._run(_requests.factorize(A, **options))
         factor = AsyncFactor(self, record, options.get("lease"))
-        # One with a request_id is there for whoever asks with it.
+        # A factor with a request_id stays available for other calls with the id.
         async with contextlib.nullcontext() if options.get("request_id") else dropped_after_an_error(factor):
             warn_of_factor(record)
         return factor
@@ -188,7 +188,7 @@ class AsyncClient(AsyncBatchCalls):
         finally:
             await rounds.close()
             if start is None and series.factor is not None:
-                with contextlib.suppress(CroutError):  # Its lease ends it then.
+                with contextlib.suppress(CroutError):  # if this fails, the lease ends it
                     await self.release(series.factor.handle)
 
     @like(Client.factors)

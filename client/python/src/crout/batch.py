@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 def warn_of_batch(record: BatchRecord) -> None:
-    """Warn where members should not be relied on without a look at them."""
+    """Warn about members that need a check before use."""
     singular = np.flatnonzero(record.info)
     if singular.size:
         warn(
@@ -44,7 +44,7 @@ def warn_of_batch(record: BatchRecord) -> None:
 
 
 def warn_of_batch_solution(solution: BatchSolution) -> None:
-    """Warn where solutions with members should not be relied on without a look at them."""
+    """Warn about solutions that need a check before use."""
     if "not_accurate" in solution.warnings:
         warn(
             f"{solution.inaccurate} solutions are poor (largest backward error "
@@ -56,12 +56,12 @@ def warn_of_batch_solution(solution: BatchSolution) -> None:
 
 
 class BatchView:
-    """What is known of a batch without asking the server; the ground of both kinds of batches.
+    """Data of a batch that need no call: the base of synchronous and asynchronous batches.
 
     Attributes
     ----------
     record : BatchRecord
-        What the server said of it, and of each member.
+        Description of the batch and of each member.
     """
 
     def __init__(self, record: BatchRecord, lease: Lease | None) -> None:
@@ -70,17 +70,17 @@ class BatchView:
 
     @property
     def handle(self) -> str:
-        """The batch's name on the server."""
+        """The batch's identifier on the server."""
         return self.record.factor.handle
 
     @property
     def version(self) -> int:
-        """1, and 1 more with each refactor."""
+        """1; each refactor adds 1."""
         return self.record.factor.version
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of all members."""
+        """Type of all members."""
         return self.record.factor.dtype
 
     @property
@@ -90,11 +90,11 @@ class BatchView:
 
     @property
     def info(self) -> Array:
-        """LAPACK's, of each member: 0, or the 1-based index of the first pivot that is exactly zero."""
+        """LAPACK's info of each member: 0, or the 1-based index of the first pivot that is exactly zero."""
         return self.record.info
 
     def __len__(self) -> int:
-        """How many members it has."""
+        """Number of members."""
         return len(self.record.shapes)
 
     def __repr__(self) -> str:
@@ -107,11 +107,10 @@ class BatchView:
 
 
 class BatchFactor(BatchView, Held):
-    """LU factorizations of many matrices on the server, under one handle.
+    """LU factorizations of many matrices on the server, from `Client.lu_factor_batch`, under one handle.
 
-    From `Client.lu_factor_batch`. It may be used by several threads at once, and pickled. In a
-    ``with`` block its lease is renewed in the background, and it is released at the end; else its
-    lease ends it.
+    Several threads may use it at once, and it can be pickled. In a ``with`` block its lease is renewed in
+    the background, and the batch is released at the end. Otherwise it lives until its lease ends.
     """
 
     def __init__(self, client: Connection, record: BatchRecord, lease: Lease | None = None) -> None:
@@ -151,28 +150,27 @@ class BatchFactor(BatchView, Held):
         Parameters
         ----------
         b : sequence of array_like, shape (n_i,) or (n_i, nrhs_i)
-            One for each of `members`; the numbers of columns may differ. Of the batch's type, or one
-            that is converted to it.
+            One for each of `members`; the numbers of columns may differ. Converted to the batch's type.
         members : sequence of int, optional
-            Which members, counted from 0, in any order; all of them unless given.
+            0-based members, in any order; default: all.
         full_output : bool
             Return a `BatchSolution`, with errors and timings, instead of the solutions alone.
         trans : {0, 1, 2} or {"N", "T", "C"}
             0: A x = b. 1: A^T x = b. 2: A^H x = b.
         verify : bool
-            Compute backward errors, which needs ``keep_matrix``.
+            Compute backward errors, which requires ``keep_matrix``.
         timeout, progress
             As in `Factor.solve`.
 
         Returns
         -------
         list of ndarray
-            In the order and of the shapes of `b`; NaN where the member is singular.
+            In the order and with the shapes of `b`; NaN for a singular member.
 
         Raises
         ------
         InvalidRequest
-            Members that the batch has not, or that are not square; right-hand sides that do not fit.
+            A member that does not exist or is not square; a right-hand side with the wrong number of rows.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         solution = self._client._run(_batch.solve(self.record, b, members, **options))
@@ -181,19 +179,19 @@ class BatchFactor(BatchView, Held):
 
     @_options.takes(_batch.batch_options, _options.call_options, without=("device",))
     def refactor(self, matrices: Iterable[Any], **options: Unpack[BatchRefactorOptions]) -> Self:
-        """Replace the batch by one of the same sizes, at once for all its users.
+        """Replace the batch by one of the same sizes, atomically for all its users.
 
         Parameters
         ----------
         matrices : sequence of array_like
             As in `Client.lu_factor_batch`.
         keep_matrix, timeout, progress
-            Likewise.
+            As in `Client.lu_factor_batch`.
 
         Returns
         -------
         BatchFactor
-            This one, with the next version.
+            This object, with the next version.
 
         Raises
         ------
@@ -209,7 +207,7 @@ class BatchFactor(BatchView, Held):
         Parameters
         ----------
         member : int
-            Counted from 0.
+            0-based.
 
         Returns
         -------
@@ -220,7 +218,7 @@ class BatchFactor(BatchView, Held):
         Raises
         ------
         InvalidRequest
-            A member that the batch has not.
+            The member does not exist.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         return self._client._run(_batch.get_member(self.record, member)).plu()
@@ -231,12 +229,12 @@ class BatchFactor(BatchView, Held):
         Parameters
         ----------
         member : int
-            Counted from 0.
+            0-based.
 
         Returns
         -------
         lu : ndarray, shape (m, n)
-            L below the diagonal, whose own is of ones, and U.
+            L strictly below the diagonal (unit diagonal not stored), U on and above it.
         piv : ndarray of int, shape (min(m, n),)
             Row i was interchanged with row piv[i], 0-based.
 

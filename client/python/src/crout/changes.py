@@ -1,4 +1,4 @@
-"""How the next matrix of a series follows from the last one, where that is less to send."""
+"""Changes of the matrix in a series, for steps that need not send the whole matrix."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Some entries have new values: ``A[rows[k], cols[k]] = values[k]``.
+    """New values for some entries: ``A[rows[k], cols[k]] = values[k]``.
 
     Parameters
     ----------
     rows, cols : array_like of int, shape (k,)
-        From 0. Each entry at most once.
+        0-based. Each entry at most once.
     values : array_like, shape (k,)
-        In the type of the matrix, or one that it holds exactly.
+        Of the matrix's type, or exactly representable in it.
     """
 
     rows: Any
@@ -34,7 +34,7 @@ class Entries:
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    """A product is added: ``A += U @ V.T``, of complex matrices too.
+    """An added product: ``A += U @ V.T``, also for complex matrices.
 
     Parameters
     ----------
@@ -47,16 +47,16 @@ class LowRank:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The last sparse matrix, or Matrix Market file with coordinates, of this series with other values.
+    """New values for the last sparse matrix, or coordinate file, of the series.
 
     Parameters
     ----------
     values : sparse matrix, or array_like of shape (nnz,)
-        A matrix of `scipy.sparse` that stores its entries at the same positions and in the same order
-        as the series' last one. The server refuses another pattern, or another order
-        (`InvalidRequest` with the reason "PATTERN_MISMATCH"). Or the values alone, unchecked but
-        for their number: in the order of the file's lines, or of ``A.data`` of a matrix that was sent
-        in the format "csr", "csc" or "coo". Duplicates add up, and a file's symmetry holds.
+        A scipy.sparse matrix that stores its entries at the same positions and in the same order as the
+        series' last one. The server refuses another pattern or order (`InvalidRequest` with the reason
+        "PATTERN_MISMATCH"). Or an array of values, of which only the number is checked: in the order of
+        the file's lines, or of ``A.data`` of a matrix sent in the format "csr", "csc" or "coo". Duplicates
+        are summed and a file's symmetry is expanded.
     """
 
     values: Any
@@ -85,7 +85,7 @@ def _indices(value: Any, n: int | None, count: int, name: str) -> Array:
 
 
 def _values_of(change: Values, n: int | None, digest: str) -> tuple[Any, str]:
-    """The values, and the digest of the entries that they belong to."""
+    """The values, and the digest of the entries to which they belong."""
     if not _sparse_arrays.is_sparse(change.values):
         return change.values, digest
     shape = change.values.shape
@@ -130,10 +130,10 @@ def _parts(
 def payload(
     change: Change, n: int | None, dtype: np.dtype[Any], digest: str
 ) -> tuple[service.MatrixChange, _payload.Opener]:
-    """What of `change` goes into the header, and what follows it.
+    """The header fields and the payload of `change`.
 
-    The matrix has order n, None: unknown. `digest` is SeriesResult.entry_digest of the last matrix,
-    which values alone belong to.
+    The matrix has order n, or None if unknown. `digest` is SeriesResult.entry_digest of the last matrix,
+    used for values without a digest.
     """
     spec, parts = _parts(change, n, dtype, digest)
     return spec, _payload.pieces_of(parts)

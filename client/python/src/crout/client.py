@@ -45,37 +45,38 @@ def connect(
     token: str | None = None,
     token_file: str | os.PathLike[str] | None = None,
 ) -> Client:
-    """Connect to a Crout server; the connection is made by the first call.
+    """Connect to a Crout server. The first call opens the connection.
 
     Parameters
     ----------
     address : str, optional
-        "host:port", with an IPv6 host in brackets, "unix:PATH", or the name of a server in the file
-        ``$CROUT_SERVERS``, else ``~/.config/crout/servers.toml``, which may say all of the below but
-        `timeout`, `retry` and `token`. ``$CROUT_SERVER`` unless given, else "127.0.0.1:50051".
-        What is not given comes from the environment, as for croutctl (``CROUT_TENANT``, ``CROUT_TLS``,
-        ``CROUT_CA``, ``CROUT_CERT``, ``CROUT_KEY``, ``CROUT_TOKEN_FILE``), and then from that file.
+        "host:port" (IPv6 hosts in brackets), "unix:PATH", or the name of a server in the file
+        ``$CROUT_SERVERS``, by default ``~/.config/crout/servers.toml``. Default: ``$CROUT_SERVER``, or
+        "127.0.0.1:50051". Arguments that are not given come from the environment, as for croutctl
+        (``CROUT_TENANT``, ``CROUT_TLS``, ``CROUT_CA``, ``CROUT_CERT``, ``CROUT_KEY``,
+        ``CROUT_TOKEN_FILE``), and then from that file, which may set all of the below but `timeout`,
+        `retry` and `token`.
     tenant : str, optional
-        Whose factors these are; 1 to 64 of [A-Za-z0-9_.-]. The server's default unless given.
+        Tenant that owns the factors; 1 to 64 of [A-Za-z0-9_.-]. Default: the server's.
     timeout : float, optional
-        Seconds for each call, repetitions included; None for no limit.
+        Seconds for each call, retries included; None for no limit.
     retry : RetryPolicy, optional
-        How refused calls are tried again.
+        Policy of retries.
     tls : bool, optional
-        The server speaks TLS; its certificate, and the address's host in it, are checked.
+        Use TLS, and verify the server's certificate and the host name in it.
     ca : path, optional
-        PEM: who signs servers' certificates. The authorities that gRPC brings unless given.
+        PEM file of the authorities that sign servers' certificates. Default: those of gRPC.
     cert, key : path, optional
-        PEM: a certificate to show the server, where it wants one, and its key, which only its owner
-        can read.
+        PEM files of a client certificate, for servers that require one, and its key. Only the owner may be
+        able to read the key.
     server_name : str, optional
-        The name that the server's certificate has to have; the address's host unless given.
+        Name in the server's certificate. Default: the address's host.
     token : str, optional
-        A bearer token, by which a server that asks knows who calls: with TLS, on a Unix socket or on
-        loopback. It is in pickles of the client.
+        Bearer token, for servers that require authentication. It is sent only over TLS, a Unix socket or
+        loopback. Pickles of the client contain it.
     token_file : path, optional
-        The same in a file of its own, which only its owner can read; pickles have its path. At most one
-        of the two.
+        File that holds only a token and that only its owner can read. Pickles contain the path. Give at
+        most one of `token` and `token_file`.
 
     Returns
     -------
@@ -84,11 +85,10 @@ def connect(
     Raises
     ------
     InvalidRequest
-        A ValueError, too. For an address, a tenant or a timeout that no server can be reached with, and
-        for files that are no PEM, a key or a token's file that others can read, and a token that could
-        be read on its way.
+        Also a ValueError. An invalid address, tenant or timeout; a file that is not PEM; a key or token
+        file that others can read; a token that would be sent unencrypted.
     UnreadableFile
-        An OSError, too.
+        Also an OSError.
     """
     return Client(
         server_of(timeout, retry, address, tenant, tls, ca, cert, key, server_name, token, token_file)
@@ -98,8 +98,8 @@ def connect(
 class Client(BatchCalls, SeriesCalls, EliminationCalls):
     """A connection to a server, from `connect`.
 
-    It may be used by several threads at once, and pickled: a process makes one connection of all the
-    copies that it gets. Used as a context manager it is closed at the end.
+    Several threads may use it at once. It can be pickled; a process makes one connection for all copies
+    that it receives. As a context manager it is closed at the end of the block.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -117,72 +117,72 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         Parameters
         ----------
         A : array_like, sparse matrix or path, shape (n, n)
-            A NumPy array (C- and Fortran-ordered ones go without a copy), anything with DLPack or
-            ``__array__`` (PyTorch, CuPy, ...), a scipy.sparse matrix, or the path of a Matrix Market
-            file, plain or gzipped, or of an archive of `scipy.sparse.save_npz`. Integers are converted
-            to float64, float16 to float32. A sparse matrix, or a file with coordinates, stays sparse,
-            L and U too, where that is expected to take less time: ``factor.record.sparse`` says what
-            became of it. Others are filled up.
+            A NumPy array (sent without a copy in C and Fortran order), an object with DLPack or
+            ``__array__`` (PyTorch, CuPy, ...), a scipy.sparse matrix, or the path of a Matrix Market file,
+            plain or gzipped, or of an archive of `scipy.sparse.save_npz`. Integers are converted to
+            float64, float16 to float32. A sparse matrix or a coordinate file is factored as sparse if the
+            server predicts that this is faster, otherwise as dense; ``factor.record.sparse`` describes a
+            sparse factor.
         name : str
-            To find it by; at most 128 bytes of UTF-8.
+            Name for listing; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
-            How long the factor lives unless it is used: "90s", "10m", "1h", or seconds. The server's
-            default, often an hour, unless given.
+            Time that an unused factor is kept: "90s", "10m", "1h", or seconds. Default: the
+            server's, often an hour.
         request_id : str
-            Makes the call safe to repeat after a lost connection: whoever asks with the same id gets
-            the same factor. The server then goes on with it though the caller is gone. A warning that
-            is an error leaves such a factor on the server, as others may share it.
+            Makes the call safe to repeat after a lost connection: calls with the same id return the same
+            factor. The server then finishes the work even if the caller disconnects. If a warning is
+            raised as an error, such a factor stays on the server, because others may share it.
         algorithm : str
-            As `ServerInfo.devices` names them; "auto" for the fastest that pivots.
+            A name in `ServerInfo.devices`; "auto" for the fastest method that pivots.
         device : str
-            "host", "cuda:0", ...; where it is done first unless given.
+            "host", "cuda:0", ...; default: the device expected to finish first.
         dtype : dtype
-            Of L and U, in either precision; A's unless given. Solves with float32 factors are refined
-            to A's accuracy by ``refine=``.
+            Type of L and U, in single or double precision; default: A's type. ``refine=`` refines solves
+            with float32 factors to A's accuracy.
         precision : str, optional
-            "single" or "tf32": L and U of a float64 or complex128 matrix in less than that, half the
-            bytes and on a GPU less time, and every solve corrected to A's accuracy. "auto": where that
-            is expected to gain time. Instead of `dtype`.
+            "single" or "tf32": compute L and U of a float64 or complex128 matrix in lower precision and
+            correct every solve to A's accuracy. This takes half the bytes and, on a GPU, less time.
+            "auto": where the server predicts a gain. Excludes `dtype`.
         equilibrate : bool or "auto"
-            Scale rows and columns before factoring, transparently to solves.
+            Scale rows and columns before factoring; solves apply the scales.
         pivot_threshold : float
-            Of "multifrontal": the part of the largest entry of its column in a front that a pivot has
-            at least, in (0, 1]; 0.01 unless given. Larger: entries grow less, and L and U fill in more.
+            For "multifrontal": smallest ratio of a pivot to the largest entry of its column in the front,
+            in (0, 1]; default 0.01. Larger values reduce growth and increase fill-in.
         keep_matrix : bool
-            Keep A too, as verification, refinement and error bounds need.
+            Keep A, for verification, refinement and error bounds.
         rcond : bool
-            Estimate the reciprocal condition number along with it.
+            Also estimate the reciprocal condition number.
         determinant : bool
-            Compute the determinant.
+            Also compute the determinant.
         parameters : mapping, optional
-            Of the method: pivot_rule ("partial", "interval", "threshold"), interval, threshold,
+            Parameters of the method: pivot_rule ("partial", "interval", "threshold"), interval, threshold,
             tolerance, absolute_tolerance, section_size, block_size, sweep_limit, variant ("fast",
             "published").
         timeout : float, optional
-            Seconds for the whole call, repetitions included; the client's unless given. ``math.inf``
-            for no limit where the client has one.
+            Seconds for the whole call, retries included; default: the client's. ``math.inf`` removes the
+            client's limit.
         progress : callable or bool
-            Called with a `Progress` now and then, from any thread; True: a bar of tqdm.
+            Called with a `Progress` repeatedly, from any thread. True shows a tqdm bar.
 
         Returns
         -------
         Factor
-            Of a singular matrix too, as in SciPy: ``info > 0``, and a `LinAlgWarning`, which there
-            also is where growth, quality or condition are poor.
+            Also for a singular matrix, as in SciPy: ``info > 0`` and a `LinAlgWarning`. There is also a
+            `LinAlgWarning` for poor growth, quality or condition.
 
         Raises
         ------
         InvalidRequest
-            A is not square or not finite, or an option makes no sense.
+            A is not square or not finite, or an option is invalid.
         NotSupported
-            The server has no such method, or not for A's type.
+            The server lacks the method, or supports it for other types only.
         Overloaded
-            After the server asked for patience more often than the `RetryPolicy` has it.
+            The server asked to retry later more often than the `RetryPolicy` allows.
         Unavailable, DeadlineExceeded, NotConverged, ProtocolError
         """
         record = self._run(_requests.factorize(A, **options))
         factor = Factor(self, record, options.get("lease"))
-        # One with a request_id is there for whoever asks with it.
+        # A factor with a request_id stays available for other calls with the id.
         with contextlib.nullcontext() if options.get("request_id") else dropped_after_an_error(factor):
             warn_of_factor(record)
         return factor
@@ -224,7 +224,7 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         full_output: bool = False,
         **options: Unpack[FactorAndSolveOptions],
     ) -> Array | Solution:
-        """Factor A and solve A x = b in one call; no factor stays behind.
+        """Factor A and solve A x = b in one call; no factor stays on the server.
 
         Parameters
         ----------
@@ -233,17 +233,17 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         full_output : bool
             Return a `Solution`, with errors, timings and the factor's numbers, instead of x alone.
         **options
-            Of `lu_factor`, without those of its cache, and of `Factor.solve`.
+            Options of `lu_factor`, except those of the cache, and of `Factor.solve`.
 
         Returns
         -------
         ndarray, shape of b
-            Or the `Solution` that has it as ``x``.
+            With `full_output` a `Solution`, whose ``x`` is this array.
 
         Raises
         ------
         Singular
-            A is; ``error.factor`` says where.
+            A is singular; ``error.factor`` has the pivot.
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         solution = self._run(_requests.factorize_and_solve(A, b, **options))
@@ -257,7 +257,7 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
-        """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`; no factor stays."""
+        """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`; no factor is kept."""
         options["determinant"] = True
         factor = self.lu_factor(A, **options)
         try:
@@ -267,12 +267,12 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def det(self, A: Any, **options: Unpack[FactorizeOptions]) -> complex:
-        """The determinant of A, a float where A is real, which overflows early: see `slogdet`."""
+        """The determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
         sign, logarithm = self.slogdet(A, **options)
         return sign * float(np.exp(logarithm))
 
     def factors(self, name: str = "") -> Iterator[Factor]:
-        """The tenant's factors, newest first; of this name alone, if one is given."""
+        """The tenant's factors, newest first; with `name`, only factors of that name."""
         token = ""
         while True:
             page = self._run(_requests.list_factors(name, token))
@@ -283,9 +283,9 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
                 return
 
     def factor(self, handle: str) -> Factor:
-        """The factor of a handle. Raises `HandleExpired` where the server has none.
+        """The factor of a handle. Raises `HandleExpired` if the server has none.
 
-        By a name, the newest: ``next(client.factors(name))``.
+        For the newest factor of a name: ``next(client.factors(name))``.
         """
         return Factor(self, self.describe(_requests.known_by(handle)))
 
@@ -298,9 +298,10 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         nnz: int | None = None,
         **options: Unpack[FactorizeOptions],
     ) -> Estimate:
-        """Bytes and seconds that `lu_factor` of an n x n matrix of that type would take.
+        """Bytes and seconds that `lu_factor` of an n x n matrix of this type would take.
 
-        Of a sparse one, where `nnz` says its number of entries: most often a guess, as ``rough`` tells.
+        With `nnz`, the number of entries, for a sparse matrix. Such an estimate is often rough; ``rough``
+        is then true.
         """
         return self._run(_requests.estimate(n, matrix_dtype, nnz, **options))
 
@@ -310,7 +311,7 @@ _unpickled_lock = threading.Lock()
 
 
 def _client_of(server: Server) -> Client:
-    """The client of this process for what was pickled in another."""
+    """The client of this process for a client pickled in another process."""
     with _unpickled_lock:
         client = _unpickled.get(server)
         if client is None or client.closed:

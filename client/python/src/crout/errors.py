@@ -1,7 +1,7 @@
-"""What can go wrong, and what should be looked at.
+"""Errors and warnings.
 
-Every exception of this package is a `CroutError`; those that Python or NumPy have a name for are
-that as well, so that ``except numpy.linalg.LinAlgError`` or ``except TimeoutError`` work as anywhere.
+Every exception of this package is a `CroutError`. Exceptions with a counterpart in Python or NumPy also
+derive from that, so that ``except numpy.linalg.LinAlgError`` or ``except TimeoutError`` work.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
     _LinAlgWarning = RuntimeWarning
 else:
-    try:  # So that filters on SciPy's warning meet ours too.
+    try:  # filters on SciPy's warning also apply to ours
         from scipy.linalg import LinAlgWarning as _LinAlgWarning
     except ImportError:
         _LinAlgWarning = RuntimeWarning
 
 
 class CroutError(Exception):
-    """A call that failed.
+    """A failed call.
 
     Attributes
     ----------
     code : str
-        Of gRPC: "NOT_FOUND", "UNAVAILABLE", ...; "INVALID_ARGUMENT" too for what was refused before
-        it was sent.
+        gRPC's status: "NOT_FOUND", "UNAVAILABLE", ...; "INVALID_ARGUMENT" also for a request that was
+        refused before it was sent.
     reason : str
-        The server's word for programs, stable: "HANDLE_EXPIRED", "QUEUE_FULL", ...; else "".
+        The server's stable reason: "HANDLE_EXPIRED", "QUEUE_FULL", ...; may be "".
     details : Mapping of str to str
-        What the server adds to its reason, and the "field" of the request that was wrong.
+        The server's metadata for the reason, and the invalid "field" of the request.
     retry_delay : float or None
-        Seconds after which the server would be tried again.
+        Seconds after which the server allows a retry.
     """
 
     code: str = "UNKNOWN"
@@ -59,25 +59,25 @@ class CroutError(Exception):
 
 
 class InvalidRequest(CroutError, ValueError):
-    """The request makes no sense, or not for this factor."""
+    """The request is invalid, or invalid for this factor."""
 
     code = "INVALID_ARGUMENT"
 
 
 class UnreadableFile(CroutError, OSError):
-    """A file that the caller named, such as that of a token, cannot be read."""
+    """A file that the caller named, such as a token file, cannot be read."""
 
     code = "INVALID_ARGUMENT"
 
 
 class NotSupported(CroutError, NotImplementedError):
-    """The server, or the device that was named, cannot do that."""
+    """The server, or the named device, does not support the request."""
 
     code = "UNIMPLEMENTED"
 
 
 class HandleExpired(CroutError, LookupError):
-    """The server does not have the factor (any more): its lease ended, or it was released."""
+    """The server does not have the factor: its lease ended, or it was released or evicted."""
 
     code = "NOT_FOUND"
 
@@ -88,7 +88,7 @@ class Singular(CroutError, np.linalg.LinAlgError):
     Attributes
     ----------
     factor : FactorRecord or None
-        What the factorization found, where the call that failed was one.
+        Result of the factorization, if the failed call made one.
     """
 
     code = "FAILED_PRECONDITION"
@@ -96,13 +96,13 @@ class Singular(CroutError, np.linalg.LinAlgError):
 
 
 class NotConverged(CroutError, np.linalg.LinAlgError):
-    """An iterative method gave up."""
+    """An iterative method reached its limit of sweeps."""
 
     code = "ABORTED"
 
 
 class Overloaded(CroutError):
-    """The server has no room for the call now; `retry_delay` says when it may have."""
+    """The server has no capacity for the call now; retry after `retry_delay`."""
 
     code = "RESOURCE_EXHAUSTED"
 
@@ -114,7 +114,7 @@ class Unavailable(CroutError, ConnectionError):
 
 
 class NotPermitted(CroutError, PermissionError):
-    """The server does not know who calls (UNAUTHENTICATED), or does not allow them that."""
+    """The caller is not authenticated (UNAUTHENTICATED) or not permitted to do this."""
 
     code = "PERMISSION_DENIED"
 
@@ -132,20 +132,20 @@ class Cancelled(CroutError):
 
 
 class ProtocolError(CroutError):
-    """The server's reply contradicts the contract; nothing of it was used."""
+    """The server's reply violates the contract; nothing of it was used."""
 
     code = "INTERNAL"
 
 
 class LinAlgWarning(_LinAlgWarning):
-    """A result that should not be relied on without a look at it.
+    """A result that needs a check before use.
 
-    A subclass of `scipy.linalg.LinAlgWarning` where SciPy is installed, else of `RuntimeWarning`.
+    A subclass of `scipy.linalg.LinAlgWarning` if SciPy is installed, otherwise of `RuntimeWarning`.
     """
 
 
 def warn(message: str) -> None:
-    """Warn whoever called into this package."""
+    """Warn with the location of the call into this package."""
     level = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):

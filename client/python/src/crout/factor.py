@@ -1,4 +1,4 @@
-"""Factors on the server, by their handles."""
+"""Factors on the server, identified by handles."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Array = npt.NDArray[Any]
 
 
 class FactorView:
-    """What is known of a factor without asking the server; the ground of both kinds of factors.
+    """Data of a factor that need no call: the base of synchronous and asynchronous factors.
 
     Attributes
     ----------
     record : FactorRecord
-        All of it, as of the call that made this version.
+        Description from the call that made this version.
     """
 
     def __init__(self, record: FactorRecord, lease: Lease | None) -> None:
@@ -42,17 +42,17 @@ class FactorView:
 
     @property
     def handle(self) -> str:
-        """The factor's name on the server; whoever of the same tenant has it can solve."""
+        """The factor's identifier on the server; any client of the tenant can solve with it."""
         return self.record.handle
 
     @property
     def name(self) -> str:
-        """As the caller gave it; may be empty."""
+        """The name given by the caller; may be empty."""
         return self.record.name
 
     @property
     def version(self) -> int:
-        """1, and 1 more with each refactor."""
+        """1; each refactor adds 1."""
         return self.record.version
 
     @property
@@ -72,7 +72,7 @@ class FactorView:
 
     @property
     def info(self) -> int:
-        """LAPACK's: 0, or the 1-based index of the first pivot that is exactly zero."""
+        """LAPACK's info: 0, or the 1-based index of the first pivot that is exactly zero."""
         return self.record.info
 
     @property
@@ -81,7 +81,7 @@ class FactorView:
         return self.record.quality
 
     def _keep_rcond(self, record: FactorRecord) -> float:
-        """Note what was estimated, unless a later version has come meanwhile."""
+        """Store the estimate, unless the record has a later version by now."""
         if record.version >= self.version:
             self.record = record
         assert record.rcond is not None
@@ -99,7 +99,7 @@ _View = TypeVar("_View", bound=FactorView)
 
 
 def checked_factor(f: object, kind: type[_View]) -> _View:
-    """`f`, if it is a factor of that kind. Raises TypeError, with what to do, else."""
+    """Return `f` if it is a factor of that kind. Otherwise raise TypeError with the remedy."""
     if isinstance(f, kind):
         return f
     hint = ""
@@ -111,12 +111,12 @@ def checked_factor(f: object, kind: type[_View]) -> _View:
 
 
 def handle_of(f: object, kind: type[FactorView]) -> str:
-    """The handle of a factor of that kind, or `f`, which is one itself."""
+    """The handle of a factor of that kind. A handle is returned unchanged."""
     return f if isinstance(f, str) else checked_factor(f, kind).handle
 
 
 class Held(abc.ABC):
-    """What lives on the server by a handle, as long as a ``with`` block or its lease lasts."""
+    """An object on the server with a handle, which lives as long as a ``with`` block or its lease."""
 
     _client: Connection
     _lease: Lease | None
@@ -124,7 +124,7 @@ class Held(abc.ABC):
     @property
     @abc.abstractmethod
     def handle(self) -> str:
-        """Its name on the server; whoever of the same tenant has it can solve."""
+        """Its identifier on the server; any client of the tenant can solve with it."""
 
     def __enter__(self) -> Self:
         """Renew the lease in the background until the block ends."""
@@ -141,23 +141,23 @@ class Held(abc.ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release it. One that is gone already is as good."""
+        """Release it. It is no error if the server no longer has it."""
         try:
             self.release()
         except HandleExpired:
             pass
         except CroutError:
-            if error is None:  # Else it would hide what went wrong in the block.
+            if error is None:  # otherwise it would hide the error of the block
                 raise
 
     def describe(self) -> FactorRecord:
-        """Ask the server what it knows now: tier, lease, version."""
+        """Fetch the current record from the server: tier, lease, version."""
         return self._client.describe(self.handle)
 
     def renew(self, lease: Lease | None = None) -> datetime.datetime:
-        """Give the lease another length, counted from now; when it ends, on the server's clock.
+        """Set the lease's length, counted from now. Returns its end by the server's clock.
 
-        In a ``with`` block that is the length with which it is renewed from then on.
+        In a ``with`` block, later renewals use the new length.
         """
         end = self._client.renew(self.handle, lease)
         self._lease = lease
@@ -166,19 +166,19 @@ class Held(abc.ABC):
         return end
 
     def release(self) -> None:
-        """Drop it on the server. Calls that use it finish; later ones raise `HandleExpired`."""
+        """Drop the factor on the server. Calls that use it finish; later calls raise `HandleExpired`."""
         self._client._renewals.drop(self.handle)
         self._client.release(self.handle)
 
 
 class Factor(FactorView, Held):
-    """An LU factorization on the server.
+    """An LU factorization on the server, from `Client.lu_factor`.
 
-    From `Client.lu_factor`. It may be used by several threads at once, and pickled: the copy has a
-    connection of its own and means the same factor. In a ``with`` block its lease is renewed in the
-    background, and it is released at the end; else its lease ends it.
+    Several threads may use it at once. It can be pickled: the copy has its own connection and refers to
+    the same factor. In a ``with`` block its lease is renewed in the background, and the factor is released
+    at the end. Otherwise it lives until its lease ends.
 
-    Errors of every method are `CroutError`; `HandleExpired` where the server has the factor no more.
+    All methods raise `CroutError`; `HandleExpired` if the server no longer has the factor.
     """
 
     def __init__(self, client: Connection, record: FactorRecord, lease: Lease | None = None) -> None:
@@ -203,46 +203,47 @@ class Factor(FactorView, Held):
         Parameters
         ----------
         b : array_like, shape (n,) or (n, nrhs), or path of a Matrix Market file
-            Anything that `Client.lu_factor` takes; a sparse one is filled up.
+            Accepts the types of `Client.lu_factor`; a sparse b is expanded to dense.
         full_output : bool
             Return a `Solution`, with the errors and timings, instead of x alone.
         trans : {0, 1, 2} or {"N", "T", "C"}
             0: A x = b. 1: A^T x = b. 2: A^H x = b.
         refine : int
-            At most so many steps of iterative refinement, residuals in float64; up to 100.
+            Largest number of refinement steps, with residuals in float64; at most 100.
         componentwise : bool
-            Refine by the componentwise backward error instead of the normwise one.
+            Refine the componentwise backward error instead of the normwise one.
         error_bound : bool
-            Estimate a bound of the forward error, some solves more; where it is 1 or more there is a
-            `LinAlgWarning`.
+            Estimate a bound on the forward error, at the cost of some solves. A `LinAlgWarning` is raised
+            if the bound is 1 or more.
         componentwise_error : bool
             Compute the componentwise backward error.
         verify : bool
-            Compute the backward error; where it is poor there is a `LinAlgWarning`.
+            Compute the backward error; a poor one raises a `LinAlgWarning`.
         solver : str
-            As `ServerInfo.devices` names them; "auto" for the cheapest.
+            A name in `ServerInfo.devices`; "auto" for the fastest.
         tolerance : float
-            Of the iterative solver, "is".
+            Tolerance of the iterative solver, "is".
         overwrite_b : bool
-            x may take b's memory, where b is contiguous and of x's type. What is in it after an error
-            is undefined.
+            Allow x to use b's memory, if b is contiguous and has x's type. After an error its contents are
+            undefined.
         timeout : float, optional
-            Seconds for the whole call, repetitions included; the client's unless given. ``math.inf``
-            for no limit where the client has one.
+            Seconds for the whole call, retries included; default: the client's. ``math.inf`` removes the
+            client's limit.
         progress : callable or bool
-            Called with a `Progress` now and then, from any thread; True: a bar of tqdm.
+            Called with a `Progress` repeatedly, from any thread. True shows a tqdm bar.
 
         Returns
         -------
         ndarray, shape of b
-            Or the `Solution` that has it as ``x``. Its type is the wider one of A's and b's.
+            Its type is the wider one of A's and b's. With `full_output` a `Solution`, whose ``x`` is this
+            array.
 
         Raises
         ------
         Singular
             The factor has ``info > 0``.
         InvalidRequest
-            b has another number of rows; refinement and bounds without ``keep_matrix``; an unknown
+            b has the wrong number of rows; refinement or bounds without ``keep_matrix``; an unknown
             solver.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
@@ -256,31 +257,31 @@ class Factor(FactorView, Held):
         _options.factorize_options, _requests.replace_option, _requests.values_option, _options.call_options
     )
     def refactor(self, A: Any, **options: Unpack[RefactorOptions]) -> Self:
-        """Replace the factor by that of a new matrix of the same order, at once for all its users.
+        """Replace the factor by one of a new matrix of the same order, atomically for all its users.
 
-        An iterative method starts from the factor that is replaced.
+        An iterative method starts from the old factor.
 
         Parameters
         ----------
         A : array_like, sparse matrix or path, shape (n, n)
             As in `Client.lu_factor`, with the same options.
         replace_if_singular : bool
-            Replace it even by one with which no system can be solved.
+            Also accept a singular factor, with which no system can be solved.
         values_only : bool
-            Send only the values of a matrix of `scipy.sparse`. It must be of the type of the matrix before
-            and have its entries at the same positions, stored zeros too; another pattern is refused. The
-            factor must have stayed sparse, and kept its matrix. Its analysis serves again: where that was
-            made with matching, send a matrix in full whose values are of quite other sizes.
+            Send only the values of a scipy.sparse matrix. It must have the type of the previous matrix and
+            entries at the same positions, stored zeros included; another pattern is refused. The factor
+            must be sparse and have its matrix. The existing analysis is used. If that used matching and
+            the new values differ widely in magnitude, send the matrix in full instead.
 
         Returns
         -------
         Factor
-            This one, with the next version.
+            This object, with the next version.
 
         Raises
         ------
         Singular
-            The new matrix is; the old factor stays.
+            The new matrix is singular; the old factor stays.
         InvalidRequest, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         self.record = self._client._run(_requests.refactorize(self.record, A, **options))
@@ -289,11 +290,11 @@ class Factor(FactorView, Held):
 
     @property
     def rcond(self) -> float:
-        """Reciprocal condition estimate in the 1-norm, of A as it arrived.
+        """Reciprocal condition estimate in the 1-norm, of A as it was sent.
 
-        That of the server where ``rcond=True`` was asked for, else estimated here, once, by some four
-        solves. 0 for a singular matrix. Where another user replaces the factor meanwhile it is that
-        of the new version, whose record this factor then has.
+        The server's estimate if ``rcond=True`` was given; otherwise it is estimated here once, with about
+        four solves. 0 for a singular matrix. If another user replaces the factor meanwhile, the result and
+        this object's record are those of the new version.
         """
         steps = _condition.estimate(self.record)
         try:
@@ -313,16 +314,16 @@ class Factor(FactorView, Held):
         Returns
         -------
         P, L, U : ndarray, shape (n, n)
-            Of the factors' type; L has the unit diagonal, whichever the server's does. Where A was
-            equilibrated, these are the factors of A itself.
+            In the factors' type. L has the unit diagonal, also if the server's U has it. For an
+            equilibrated A these are the factors of A itself.
 
         Raises
         ------
         InvalidRequest
-            The matrix stayed sparse: see `to_sparse_lu`.
+            The factor is sparse: see `to_sparse_lu`.
         Singular
-            ``info > 0``, and the method has its unit diagonal in U (``record.unit_diagonal``), from
-            which these cannot be had; or A has an empty row or column, and there are no factors.
+            ``info > 0`` with the unit diagonal in U (``record.unit_diagonal``), from which this form
+            cannot be computed; or A has an empty row or column and was not factored.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         return self._download().plu()
@@ -346,28 +347,28 @@ class Factor(FactorView, Held):
 
     @_options.takes(_options.factorize_options)
     def estimate(self, **options: Unpack[FactorizeOptions]) -> Estimate:
-        """Bytes and seconds that `refactor` by a matrix of the same pattern would take.
+        """Bytes and seconds that `refactor` with a matrix of the same pattern would take.
 
-        Of a factor that stayed sparse, with the options of `Client.lu_factor`: exact, where `Client.estimate`
-        guesses.
+        Sparse factors only, with the options of `Client.lu_factor`. The figures are exact; those of
+        `Client.estimate` can be rough.
 
         Raises
         ------
         InvalidRequest
-            The matrix was factored in its dense form.
+            The factor is dense.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         return self._client._run(_requests.estimate_again(self.handle, **options))
 
     def to_sparse_lu(self) -> SparseFactors:
-        """Download the factors of a matrix that stayed sparse, with its permutations and scales.
+        """Download a sparse factor, with its permutations and scales.
 
         Raises
         ------
         InvalidRequest
-            The matrix was factored in its dense form: see `to_lu`.
+            The factor is dense: see `to_lu`.
         Singular
-            There are none: its pattern makes the matrix singular (``record.singular_reason``).
+            There is no factor: the pattern makes the matrix singular (``record.singular_reason``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         return self._client._run(_requests.get_sparse_factors(self.record))
@@ -378,13 +379,13 @@ class Factor(FactorView, Held):
     def slogdet(self) -> SlogDet:
         """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`.
 
-        That of the server where ``determinant=True`` was asked for, else from downloaded factors.
+        The server's if ``determinant=True`` was given; otherwise computed from downloaded factors.
 
         Raises
         ------
         InvalidRequest
-            Pivots of a sparse factor were made larger (``record.sparse.perturbed_pivots``): its determinant
-            is that of another matrix. A dense method has it. Or the factor was computed in lower precision
+            A sparse factor has perturbed pivots (``record.sparse.perturbed_pivots``), so that its
+            determinant is that of another matrix; use a dense method. Or the factor has a lower precision
             (``precision=``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
@@ -395,12 +396,12 @@ class Factor(FactorView, Held):
         return factors.slogdet()
 
     def det(self) -> complex:
-        """The determinant of A, a float where A is real, which overflows early: see `slogdet`."""
+        """The determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
         sign, logarithm = self.slogdet()
         return sign * float(np.exp(logarithm))
 
     def iterations(self) -> Iterations:
-        """What an iterative method did, section by section."""
+        """The record of an iterative method, section by section."""
         pages = [self._client._run(_requests.get_iterations(self.handle, ""))]
         while pages[-1].next_page_token:
             token = pages[-1].next_page_token
@@ -411,18 +412,18 @@ class Factor(FactorView, Held):
     def as_linear_operator(self, **options: Unpack[OperatorOptions]) -> Any:
         """The inverse of A as a `scipy.sparse.linalg.LinearOperator`.
 
-        For use as a preconditioner, ``gmres(A1, b, M=f.as_linear_operator())``. Takes vectors and
-        blocks of them of any type; complex ones are solved as real and imaginary part.
+        For use as a preconditioner, ``gmres(A1, b, M=f.as_linear_operator())``. Accepts vectors and blocks
+        of any type; for a real A, complex ones are solved as real and imaginary parts.
 
         Parameters
         ----------
         **options
-            Of its solves, as in `solve` but for ``trans`` and ``overwrite_b``: SciPy asks for the
-            transpose by ``rmatvec``, and its vectors are its own. ``verify=False`` makes them cheaper.
+            Options of the solves, as in `solve` except ``trans`` and ``overwrite_b``: SciPy requests the
+            transpose through ``rmatvec`` and owns its vectors. ``verify=False`` saves time.
 
         Raises
         ------
         ImportError
-            There is no SciPy.
+            SciPy is not installed.
         """
         return inverse_operator(self, **options)

@@ -1,6 +1,6 @@
-"""What the server says of factors, solutions and itself: the types of its answers, by one name.
+"""The types of the server's results.
 
-Each is defined in a file of its theme, with what makes it of the server's message.
+Each type is defined in its own module, with the conversion from the server's message.
 """
 
 from crout._eliminated import Complement, EchelonForm, complement, echelon_form

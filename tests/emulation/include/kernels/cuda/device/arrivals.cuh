@@ -1,4 +1,4 @@
-// The device's counts of arrivals, by threads of the host.
+// The device's arrival counters on host threads.
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
 #define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
 
@@ -10,7 +10,7 @@ namespace crout::cuda {
 
 inline void TellArrival(int32_t* count) { std::atomic_ref<int32_t>(*count).fetch_add(1); }
 
-// Blocks run one after the other here, so that what has not been told will not be.
+// Blocks run one after the other here, so a missing arrival will never come.
 inline void AwaitArrivals(const int32_t* count, int32_t expected) {
   if (std::atomic_ref<int32_t>(*const_cast<int32_t*>(count)).load() < expected) std::abort();
 }

@@ -1,4 +1,4 @@
-// The meeting of a cooperative launch's blocks, by threads of the host.
+// The grid barrier of a cooperative launch on host threads.
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_GRID_BARRIER_CUH_
 #define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_GRID_BARRIER_CUH_
 

@@ -1,4 +1,4 @@
-// Reciprocals of the host, in place of the device's.
+// Replaces the device's reciprocals by the host's.
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_RECIPROCAL_CUH_
 #define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_RECIPROCAL_CUH_
 

@@ -1,5 +1,5 @@
-// The device's shared memory by the host's: the same names, addresses of block rank * 2^24 +
-// offset, and barriers that count bytes as the device's do.
+// Emulates the device's shared memory on the host under the same names. An address is block rank *
+// 2^24 + offset. Barriers count bytes like the device's.
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
 #define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
 
@@ -28,7 +28,7 @@ inline uint32_t SharedAddress(const void* p) {
   return EmulatedThread::BlockIndex().x << kRankShift | offset;
 }
 
-// As misaligned an access as the device would refuse ends the test.
+// Aborts on a misaligned access that the device would reject.
 inline std::byte* At(uint32_t address, uint32_t alignment) {
   if (address % alignment != 0) std::abort();
   const uint32_t offset = address & ((1U << kRankShift) - 1);
@@ -54,7 +54,7 @@ inline uint32_t ClusterAddress(uint32_t own, uint32_t rank) {
 }
 inline void MeetCluster() { EmulatedThread::Grid().Meet(); }
 
-// One arrival and the bytes that it announces end a phase; bytes may come first.
+// A phase ends after one arrival and the bytes that it announces. The bytes may arrive first.
 class ByteBarrier {
  public:
   explicit ByteBarrier(uint32_t address) : address_(address) {}
@@ -81,7 +81,7 @@ class ByteBarrier {
     std::mutex mutex;
     std::condition_variable ended;
     int arrivals = 1;
-    int64_t bytes = 0;  // announced and not there yet
+    int64_t bytes = 0;  // announced but not received
     unsigned phase = 0;
   };
 

@@ -1,4 +1,4 @@
-// What panels and fronts need of the device's reductions.
+// The device's reductions that panels and fronts use.
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_OPS_REDUCTION_CUH_
 #define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_OPS_REDUCTION_CUH_
 
@@ -23,9 +23,9 @@ struct Sum {
 };
 
 template <class T>
-T ShuffleXor(T x, int lanes);  // scalar.cuh's
+T ShuffleXor(T x, int lanes);  // defined in scalar.cuh
 
-// In every lane.
+// Returns the result in every lane.
 template <class V, class Combine>
 V WarpReduce(V value, Combine combine) {
   for (int step = kWarp / 2; step > 0; step /= 2) {
