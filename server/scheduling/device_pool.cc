@@ -161,7 +161,8 @@ absl::StatusOr<DeviceSlot*> DevicePool::Named(std::string_view name) const {
   for (const auto& slot : slots_) {
     if (slot->device->info().name != name) continue;
     if (!slot->device->healthy())
-      return LostStatus(absl::StrCat("device ", slot->device->info().name, " was lost"));
+      return LostStatus(
+          absl::StrCat("device ", slot->device->info().name, " was lost. Choose another device"));
     return slot.get();
   }
   const auto append_name = [](std::string* out, const auto& slot) {

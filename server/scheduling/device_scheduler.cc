@@ -10,9 +10,9 @@ namespace crout {
 namespace {
 
 absl::Status FencedStatus(const Device& device) {
-  return WithReason(
-      absl::UnavailableError(absl::StrCat("device ", device.info().name, " was lost")),
-      kReasonDeviceLost);
+  return WithReason(absl::UnavailableError(absl::StrCat("device ", device.info().name,
+                                                        " was lost. Choose another device")),
+                    kReasonDeviceLost);
 }
 
 // Every job that a DeviceScheduler has was given to it by Submit.

@@ -33,7 +33,8 @@ absl::Status DisplacedStatus(const std::string& name) {
 }
 
 absl::Status StoppedStatus() {
-  return WithReason(absl::UnavailableError("the server is shutting down"), kReasonDraining);
+  return WithReason(absl::UnavailableError("the server is shutting down. Retry on another server"),
+                    kReasonDraining);
 }
 
 }  // namespace
