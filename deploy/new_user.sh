@@ -60,12 +60,12 @@ page() {  # page PATH: prints the metrics port's answer
   exec 3>&-
 }
 
-operator_install() { says "make sense" croutd --config="$prefix/share/crout/croutd.toml" --check-config; }
+operator_install() { says "settings are valid" croutd --config="$prefix/share/crout/croutd.toml" --check-config; }
 operator_solve() { says "<title>croutd" page / && says "200 OK" page /readyz && says crout_build_info page /metrics; }
 operator_error() {
   printf 'lisen = "127.0.0.1:1"\n' >wrong.toml
   says "lisen" croutd --config=wrong.toml --check-config
-  says "is another daemon serving there?" croutd --listen="$address" --metrics-listen=127.0.0.1:0
+  says "If another daemon serves this address" croutd --listen="$address" --metrics-listen=127.0.0.1:0
 }
 operator_again() { operator_solve; }
 

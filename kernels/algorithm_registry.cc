@@ -41,7 +41,7 @@ absl::Status NoSuchName(const Device& device, std::string_view what, std::string
                         const std::vector<absl::string_view>& has) {
   std::string message =
       absl::StrCat(ToAbsl(what), " '", ToAbsl(name), "' is not available on device ",
-                   device.info().name, "; it has: ", absl::StrJoin(has, ", "));
+                   device.info().name, "; available: ", absl::StrJoin(has, ", "));
   for (const AbsentMethod& method : device.catalogue().absent) {
     if (method.name == name) absl::StrAppend(&message, "; ", method.why);
   }
@@ -49,9 +49,9 @@ absl::Status NoSuchName(const Device& device, std::string_view what, std::string
 }
 
 absl::Status DoesNotTake(const Device& device, std::string_view name, DType dtype) {
-  return absl::UnimplementedError(absl::StrCat("algorithm '", ToAbsl(name),
-                                               "' is not available in ", ToAbsl(NameOf(dtype)),
-                                               " on device ", device.info().name));
+  return absl::UnimplementedError(
+      absl::StrCat("algorithm '", ToAbsl(name), "' is not available in ", ToAbsl(NameOf(dtype)),
+                   " on device ", device.info().name, ". Choose another type or algorithm"));
 }
 
 // Returns why `solver` cannot use the factor, or an empty string if it can.
@@ -61,13 +61,14 @@ std::string_view Obstacle(const TriangularSolver& solver, const FactorSummary& f
   if (!traits.operands.contains(sparse ? OperandKind::kSparse : OperandKind::kDense)) {
     return sparse ? "of a sparse matrix" : "of a dense matrix";
   }
-  if (sparse && traits.name != factor.algorithm) return "of another sparse method";
-  if (!traits.types.contains(factor.factor_dtype)) return "of this type";
+  if (sparse && traits.name != factor.algorithm) return "made by another sparse method";
+  if (!traits.types.contains(factor.factor_dtype)) return "of this element type";
   if (!solver.Supports(factor.unit_diagonal)) {
     const bool unit_in_l = factor.unit_diagonal == UnitDiagonal::kL;
     return unit_in_l ? "with the unit diagonal in L" : "with the unit diagonal in U";
   }
-  if (solver.needs_preparation() && !factor.preparation) return "that was not prepared for it";
+  if (solver.needs_preparation() && !factor.preparation)
+    return "that was not prepared for this solver";
   return "";
 }
 
@@ -121,7 +122,8 @@ absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::st
     const std::string_view obstacle = named != nullptr ? Obstacle(*named, factor) : "of this kind";
     return absl::FailedPreconditionError(
         absl::StrCat("solver '", ToAbsl(name), "' cannot use a factor ", ToAbsl(obstacle),
-                     "; compatible: ", absl::StrJoin(NamesOf(compatible), ", ")));
+                     "; compatible solvers: ",
+                     compatible.empty() ? "none" : absl::StrJoin(NamesOf(compatible), ", ")));
   }
   return Cheapest(compatible, [&](const TriangularSolver& s) {
     return s.PredictSeconds(factor.factor_dtype, factor.n, nrhs);

@@ -32,7 +32,8 @@ absl::Status CopyParts(const FactorParts& from, Wanted wanted, MemoryResource& m
 absl::StatusOr<FactorParts> Enqueue(ExecutionContext& context, const FactorParts& from,
                                     Wanted wanted, MemoryResource& memory, Copy copy) {
   if (from.is_fixed()) {
-    return absl::FailedPreconditionError("the factor is of use on its device alone");
+    return absl::FailedPreconditionError(
+        "this factor cannot be copied: it is usable only on its device");
   }
   FactorParts to;
   SyncOnExit sync(context);

@@ -13,9 +13,9 @@ namespace {
 absl::Status CheckShape(int64_t index, const MatrixShape& shape) {
   const auto [least, most] = std::minmax(shape.rows, shape.cols);
   if (least >= 0 && most <= kMaxMemberOrder) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("member ", index, " is ", shape.rows, " x ",
-                                                 shape.cols, ": rows and columns are from 0 to ",
-                                                 kMaxMemberOrder));
+  return absl::InvalidArgumentError(
+      absl::StrCat("member ", index, " is ", shape.rows, " x ", shape.cols,
+                   "; rows and columns must be from 0 to ", kMaxMemberOrder));
 }
 
 // Computes the next multiple of kMemberAlignment. Returns false on overflow.
@@ -31,7 +31,7 @@ bool AlignUp(int64_t bytes, int64_t* aligned) {
 absl::StatusOr<size_t> BatchMembersBytes(int64_t count) {
   if (count < 0 || count > kMaxMembers) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a batch has from 0 to ", kMaxMembers, " members, not ", count));
+        absl::StrCat("the batch has ", count, " members; the limit is ", kMaxMembers));
   }
   return static_cast<size_t>(count) * sizeof(BatchMember);
 }
@@ -52,7 +52,7 @@ absl::StatusOr<BatchExtent> PackMembers(DType dtype, std::span<const MatrixShape
     if (!bytes.ok() || !AlignUp(end, &begin) ||
         __builtin_add_overflow(begin, static_cast<int64_t>(*bytes), &end)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "the members up to ", i, " have no valid size: send fewer, or smaller ones"));
+          "the size of members 0 to ", i, " together overflows. Send fewer or smaller members"));
     }
     members[i] = {.offset = begin / static_cast<int64_t>(SizeOf(dtype)),
                   .first_diagonal = extent.diagonals,

@@ -91,7 +91,7 @@ class TriangularSolver : public NumericalMethod {
   virtual absl::StatusOr<size_t> SparseWorkspaceBytes(const Analysis& analysis, DType dtype,
                                                       int64_t nrhs) const {
     (void)analysis, (void)dtype, (void)nrhs;
-    return absl::UnimplementedError("not a solver of sparse factors");
+    return absl::UnimplementedError("this solver does not support sparse factors");
   }
   virtual double PredictSparseSeconds(const Analysis& analysis, DType dtype, int64_t nrhs) const {
     (void)analysis, (void)dtype, (void)nrhs;

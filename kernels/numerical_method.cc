@@ -9,24 +9,27 @@
 namespace crout {
 namespace {
 
-absl::Status Bad(std::string_view parameter, std::string_view expected) {
-  return absl::InvalidArgumentError(absl::StrCat(ToAbsl(parameter), " must be ", ToAbsl(expected)));
+absl::Status Bad(std::string_view parameter, const absl::AlphaNum& value,
+                 std::string_view expected) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(ToAbsl(parameter), " is ", value, "; it must be ", ToAbsl(expected)));
 }
 
 absl::Status NotTaken(const MethodTraits& traits, std::string_view parameter) {
   return absl::InvalidArgumentError(
       absl::StrCat("algorithm '", ToAbsl(traits.name), "' takes no ", ToAbsl(parameter),
-                   ": leave it out, or choose an algorithm that takes it"));
+                   ". Omit it, or choose an algorithm that takes it"));
 }
 
 absl::Status CheckCriterion(const PivotCriterion& criterion) {
   if (criterion.rule == PivotRule::kInterval &&
       !(criterion.low >= 0 && criterion.high > criterion.low)) {
-    return Bad("the pivoting interval", "0 <= low < high");
+    return Bad("the pivoting interval", absl::StrCat(criterion.low, " to ", criterion.high),
+               "such that 0 <= low < high");
   }
   if (criterion.rule == PivotRule::kThreshold &&
       !(criterion.threshold > 0 && criterion.threshold <= 1)) {
-    return Bad("the pivoting threshold", "in (0, 1]");
+    return Bad("the pivoting threshold", criterion.threshold, "in (0, 1]");
   }
   return absl::OkStatus();
 }
@@ -37,10 +40,10 @@ absl::Status CheckBlockSize(const MethodTraits& traits, const LuParameters& para
   if (block == 0) return absl::OkStatus();
   if (least == 0) return NotTaken(traits, "block size");
   if (traits.iterative && parameters.variant != MethodVariant::kPublished) {
-    return NotTaken(traits, "block size but in its variant 'published'");
+    return NotTaken(traits, "block size except in variant 'published'");
   }
   if (block >= least && block <= most && (block & (block - 1)) == 0) return absl::OkStatus();
-  return Bad("the block size", absl::StrCat("a power of two from ", least, " to ", most));
+  return Bad("the block size", block, absl::StrCat("a power of two from ", least, " to ", most));
 }
 
 // The published variant sweeps a section with data of that section only, so it supports no
@@ -55,7 +58,7 @@ absl::Status CheckVariant(const MethodTraits& traits, const LuParameters& parame
   }
   if (variant == MethodVariant::kPublished && parameters.pivoting.has_value() &&
       parameters.pivoting->rule == PivotRule::kThreshold) {
-    return Bad("the pivoting rule of the variant 'published'", "partial or interval");
+    return Bad("the pivoting rule of the variant 'published'", "threshold", "partial or interval");
   }
   return absl::OkStatus();
 }
@@ -83,13 +86,15 @@ absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& par
     if (parameters.start.has_value()) return NotTaken(traits, "start");
   }
   if (!(parameters.tolerance >= 0 && parameters.tolerance < 1)) {
-    return Bad("the tolerance", "in [0, 1)");
+    return Bad("the tolerance", parameters.tolerance, "in [0, 1)");
   }
   if (!(parameters.absolute_tolerance >= 0 && std::isfinite(parameters.absolute_tolerance))) {
-    return Bad("the absolute tolerance", "finite and not negative");
+    return Bad("the absolute tolerance", parameters.absolute_tolerance, "finite and not negative");
   }
-  if (parameters.section_size < 0) return Bad("the section size", "positive, or 0 for the default");
-  if (parameters.sweep_limit < 0) return Bad("the sweep limit", "positive, or 0 for the default");
+  if (parameters.section_size < 0)
+    return Bad("the section size", parameters.section_size, "positive, or 0 for the default");
+  if (parameters.sweep_limit < 0)
+    return Bad("the sweep limit", parameters.sweep_limit, "positive, or 0 for the default");
   return absl::OkStatus();
 }
 

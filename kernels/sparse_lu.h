@@ -105,7 +105,7 @@ class SparseLu : public NumericalMethod {
                                     std::span<const std::byte> /*factor*/, DType /*dtype*/,
                                     const SparseDownloadLayout& /*layout*/,
                                     std::byte* /*out*/) const {
-    return absl::UnimplementedError("no entries are left to read");
+    return absl::UnimplementedError("the factor of this method cannot be downloaded");
   }
 
   // Returns the determinant of the factored matrix A. Blocks.

@@ -16,7 +16,7 @@ class SparseSolver : public TriangularSolver {
   // For dense factors, which are not supported.
   double PredictSeconds(DType, int64_t, int64_t) const final { return 0; }
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const final {
-    return absl::UnimplementedError("a solver of sparse factors alone");
+    return absl::UnimplementedError("this solver supports only sparse factors");
   }
 };
 

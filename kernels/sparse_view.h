@@ -89,8 +89,9 @@ struct AnySparse {
 inline absl::StatusOr<size_t> SparseBytes(int64_t n, int64_t nonzeros, DType dtype) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (n < 0 || n > kMost || nonzeros < 0 || nonzeros > kMost) {
-    return absl::InvalidArgumentError(absl::StrCat("a sparse matrix of order ", n, " with ",
-                                                   nonzeros, " entries has no valid size"));
+    return absl::InvalidArgumentError(absl::StrCat("the sparse matrix has order ", n, " and ",
+                                                   nonzeros, " entries; both must be from 0 to ",
+                                                   kMost));
   }
   return SparseLayout(n, nonzeros, dtype).bytes;
 }

@@ -31,7 +31,7 @@ class StopCounter {
 
   // Returns CANCELLED once Stops() has returned true.
   absl::Status status() const {
-    return stopped_ ? absl::CancelledError("stopped between phases") : absl::OkStatus();
+    return stopped_ ? absl::CancelledError("the job was stopped") : absl::OkStatus();
   }
 
  private:

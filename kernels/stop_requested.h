@@ -13,7 +13,7 @@ namespace crout {
 using StopRequested = absl::FunctionRef<bool()>;
 
 inline absl::Status CheckNotStopped(StopRequested stop) {
-  return stop() ? absl::CancelledError("stopped between phases") : absl::OkStatus();
+  return stop() ? absl::CancelledError("the job was stopped") : absl::OkStatus();
 }
 
 }  // namespace crout

@@ -62,7 +62,7 @@ class Options {
       CLI::AsSizeValue(false)(bytes);  // takes -1, as 2^64 - 1
       int64_t count = 0;
       if (text.find('-') == std::string::npos && absl::SimpleAtoi(bytes, &count)) return bytes;
-      throw CLI::ValidationError(text + " is not in [0, 2^63) bytes");
+      throw CLI::ValidationError(text + " is not a size from 0 to 2^63-1 bytes");
     };
     return Add(flag, value, help)->transform(parse)->type_name("BYTES");
   }
@@ -109,8 +109,8 @@ class Options {
   static absl::Duration ParseDuration(const std::string& flag, const std::string& text) {
     absl::Duration duration;
     if (absl::ParseDuration(text, &duration) && duration >= absl::ZeroDuration()) return duration;
-    throw CLI::ValidationError("--" + flag,
-                               "'" + text + "' is no duration: write it as 500ms, 90s or 1h30m");
+    throw CLI::ValidationError(
+        "--" + flag, "'" + text + "' is not a duration; write it like 500ms, 90s or 1h30m");
   }
 
   template <class Parse>
@@ -130,71 +130,79 @@ class Options {
 // Who may connect, and by what they know the server.
 void AddTlsOptions(Options& options, CLI::App& app, Config& config) {
   options.Add("tls-cert", config.tls.certificate,
-              "PEM file of the server's certificate and those up to a root: TLS for every TCP "
-              "address; read anew when it changes");
-  options.Add("tls-key", config.tls.key, "PEM file of its private key, of mode 600 or 640");
+              "PEM file of the server certificate and its chain; enables TLS on every TCP address. "
+              "Reloaded when it changes");
+  options.Add("tls-key", config.tls.key,
+              "PEM file of the private key of --tls-cert; mode 600 or 640");
   options.Add("tls-client-ca", config.tls.client_ca,
-              "PEM file of the roots of clients' certificates; none: clients are not asked");
+              "PEM file of the root certificates that verify client certificates. Default: no "
+              "client certificates");
   const std::map<std::string, ClientCertificates> words = {
       {"optional", ClientCertificates::kOptional}, {"required", ClientCertificates::kRequired}};
   options.AddEnum("tls-client-certs", config.tls.client_certificates, words,
-                  "With --tls-client-ca: whether a client may come without a certificate");
-  options.Add(
-      "identities", config.identities_file,
-      "File of those who may call, by token or certificate, with their tenants and roles, of "
-      "mode 600 or 640; read anew when it changes; none: whoever connects may do everything");
+                  "Whether clients must present a certificate; used with --tls-client-ca");
+  options.Add("identities", config.identities_file,
+              "File of the callers (by token, certificate or socket) with their tenants and roles; "
+              "mode 600 or 640. Reloaded when it changes. Default: every client may do everything");
   options.Add("token-keys", config.signed_tokens.keys_file,
-              "JWKS file of the public keys of an authority whose signed tokens (JWT, RS256 or "
-              "ES256) are taken; read anew when it changes");
-  options.Add("token-issuer", config.signed_tokens.issuer, "Issuer that signed tokens must name");
+              "JWKS file of the public keys that verify signed tokens (JWT, RS256 or ES256). "
+              "Reloaded when it changes");
+  options.Add("token-issuer", config.signed_tokens.issuer,
+              "Issuer (iss) required in signed tokens");
   options.Add("token-audience", config.signed_tokens.audience,
-              "Audience that signed tokens must be for");
+              "Audience (aud) required in signed tokens");
   app.add_flag("--insecure", config.insecure,
-               "Let other machines call without TLS: whoever reaches the port may read along")
+               "Accept connections from other machines without TLS; anyone on the network can read "
+               "the traffic")
       ->envname(EnvironmentName("insecure"));
 }
 
 void AddListenerOptions(Options& options, CLI::App& app, Config& config) {
   options
       .AddList("listen", config.listen,
-               "Addresses to serve on: host:port (port 0 picks one) or unix:PATH, separated by "
-               "commas")
+               "Listen addresses, separated by commas: host:port (port 0 picks a free port) or "
+               "unix:PATH")
       ->check([](const std::string& text) { return MistakeIn(CheckListenAddress(text)); });
   AddTlsOptions(options, app, config);
-  options.Add("unix-mode", config.unix_access.mode, "Mode of Unix sockets, such as 660")
+  options
+      .Add("unix-mode", config.unix_access.mode,
+           "Mode of Unix sockets, such as 660. Default: set by the umask, or 660 with --unix-group")
       ->check([](const std::string& text) { return MistakeIn(ParseSocketMode(text).status()); });
-  options.Add("unix-group", config.unix_access.group,
-              "Group of Unix sockets; without --unix-mode their mode is 660 then");
+  options.Add("unix-group", config.unix_access.group, "Group of Unix sockets");
 }
 
 // Of the metrics port, and what is served beside the service itself.
 void AddPageOptions(Options& options, Config& config) {
-  options.Add("metrics-listen", config.metrics_listen, "host:port of the metrics endpoint")
+  options
+      .Add("metrics-listen", config.metrics_listen, "host:port of the metrics and the status page")
       ->check([](const std::string& text) { return MistakeIn(ParseHostPort(text).status()); });
   options.Add("metrics-tls", config.pages_tls,
-              "The metrics port speaks TLS, with the files of --tls-cert, --tls-key and "
+              "Use TLS on the metrics port, with the files of --tls-cert, --tls-key and "
               "--tls-client-ca: on or off");
   const std::map<std::string, Access> access = {
       {"off", Access::kOff}, {"open", Access::kOpen}, {"roles", Access::kRoles}};
   options.AddEnum("health", config.health, access,
-                  "Who may use gRPC's health protocol: nobody, whoever connects, or with "
-                  "--identities those who have the role metrics");
+                  "Access to the gRPC health protocol: off (nobody), open (every client) or roles "
+                  "(identities with the role metrics)");
   options.AddEnum("reflection", config.reflection, access,
-                  "Who may use gRPC's reflection, likewise: the role is solve");
+                  "Access to gRPC reflection: off, open or roles (the role solve)");
   options.AddEnum("metrics-access", config.page_access, access,
-                  "Who sees metrics and status page, likewise: the roles are metrics and admin");
+                  "Access to the metrics and the status page: off, open or roles (metrics for the "
+                  "metrics, admin for the page)");
 }
 
 void AddDeviceOptions(Options& options, Config& config) {
   options
-      .AddList("devices", config.devices,
-               "auto (GPUs, or the host where there is none), host, cuda, cuda:0, ...")
+      .AddList(
+          "devices", config.devices,
+          "Devices: auto (all GPUs, or the host if there is none), host, cuda (all GPUs) or cuda:N")
       ->check([](const std::string& text) {
-        return IsDevice(text) ? "" : "'" + text + "' is none of auto, host, cuda, cuda:0, ...";
+        return IsDevice(text) ? "" : "'" + text + "' is not auto, host, cuda or cuda:N";
       });
   options
       .Add("state-dir", config.state_dir,
-           "Directory for what is kept between runs, the measured costs of GPUs; none: nothing is")
+           "Directory for data kept between runs, such as the measured costs of GPUs; none: keep "
+           "nothing")
       ->transform([](const std::string& text) { return text == "none" ? "" : text; });
 }
 
@@ -211,17 +219,17 @@ void AddLogOptions(Options& options, Config& config) {
                                                  {"sampled", LogCalls::kSampled},
                                                  {"all", LogCalls::kAll}};
   options.AddEnum("log-level", config.log_level, levels,
-                  "Least level of the lines that are logged");
-  options.AddEnum("log-format", config.log_format, formats, "How a line looks");
+                  "Lowest level of the lines that are logged");
+  options.AddEnum("log-format", config.log_format, formats, "Format of log lines");
   options.AddEnum("log-calls", config.call_log.calls, calls,
-                  "Calls that get a line: none, slow, sampled (up to 10 in a second besides) or "
-                  "all; the server's own failures always do");
-  options.AddDuration("log-slow-call", config.call_log.slow, "From here on a call is slow");
+                  "Calls that are logged: none, slow, sampled (slow ones and up to 10 others a "
+                  "second) or all. Internal failures are always logged");
+  options.AddDuration("log-slow-call", config.call_log.slow,
+                      "Calls that take at least this long are slow");
   options
-      .Add(
-          "otlp-endpoint", config.otlp_endpoint,
-          "Receiver of traces, http://host:port: calls whose traceparent is sampled are sent there "
-          "as JSON of OTLP (/v1/traces)")
+      .Add("otlp-endpoint", config.otlp_endpoint,
+           "OTLP receiver of traces, http://host:port[/PATH]; gets the sampled calls as JSON at "
+           "/v1/traces. Default: no traces")
       ->check([](const std::string& text) {
         return text.empty() ? "" : MistakeIn(ParseHttpUrl(text).status());
       });
@@ -230,110 +238,113 @@ void AddLogOptions(Options& options, Config& config) {
 void AddJobOptions(Options& options, Config& config) {
   options
       .Add("streams", config.pool.scheduler.streams,
-           "Jobs side by side on one device; 0: as many as suit it")
+           "Jobs that run concurrently on one device; 0: chosen by the device")
       ->check(CLI::Range(0, 256));
   options
       .Add("host-threads", config.host_threads,
-           "Cores for the host device and for parsing text; 0: all")
+           "CPU cores for the host device and for parsing text; 0: all cores")
       ->check(CLI::Range(0, 4096));
   options
       .Add("queue-capacity", config.limits.queue_capacity,
-           "Jobs that may wait for one device; more are refused. The same holds for matrices that "
-           "wait for their analysis, and for calls that wait for memory")
+           "Jobs that may wait for one device; further jobs are refused. Also limits the matrices "
+           "that wait for analysis and the calls that wait for memory")
       ->check(CLI::Range(1, 1000000));
-  options.Add("gather", config.gather,
-              "Let small calls that wait at the same moment run together: on or off");
+  options.Add(
+      "gather", config.gather,
+      "Dynamic batching: run small calls that wait at the same time as one batch: on or off");
   options
       .Add("gather-max-order", config.gather_max_order,
-           "Matrices of this order or less are factored together")
+           "Largest order of a matrix in a dynamic batch")
       ->check(CLI::Range(1, 1024));
-  options.Add("gather-jobs", config.gather_jobs, "Most calls that run together")
+  options.Add("gather-jobs", config.gather_jobs, "Largest number of calls in a dynamic batch")
       ->check(CLI::Range(1, 4096));
   options.AddDuration("gather-window", config.gather_window,
-                      "How long a call waits for company while its device works on another job, "
-                      "10ms at most; 0: not at all",
+                      "Time that a call waits for others to form a batch while its device is busy; "
+                      "at most 10ms; 0: no wait",
                       absl::Milliseconds(10));
 }
 
 void AddMemoryOptions(Options& options, Config& config) {
   options.AddBytes("device-budget", config.pool.device_budget_bytes,
-                   "Memory of each GPU for jobs and cached factors; 0: by --memory-fraction");
+                   "Memory of each GPU for jobs and cached factors; 0: set by --memory-fraction");
   options
       .Add("memory-fraction", config.pool.memory_fraction,
-           "Share of a GPU's memory for jobs and cached factors")
+           "Fraction of the memory of a GPU for jobs and cached factors, from 0.01 to 1")
       ->check([](const std::string& text) {
         double share = 0;
         const bool good = absl::SimpleAtod(text, &share) && share >= 0.01 && share <= 1;  // no NaN
-        return good ? "" : "'" + text + "' is not in [0.01, 1]";
+        return good ? "" : "'" + text + "' is not a number from 0.01 to 1";
       });
-  options.AddBytes("host-budget", config.pool.host_budget_bytes,
-                   "Host memory for jobs, evicted factors, text and replies; 0: half of it");
+  options.AddBytes(
+      "host-budget", config.pool.host_budget_bytes,
+      "Host memory for jobs, evicted factors, text and replies; 0: half of the host memory");
   options.AddBytes("receive-buffers", config.receive_buffer_bytes,
-                   "Memory for messages on their way in and out, of all connections");
+                   "Memory for messages being received and sent on all connections, at least 1MiB");
   options.AddBytes("call-memory", config.call_memory_bytes,
-                   "Memory for open calls themselves, 32 KiB each; more calls are refused");
+                   "Memory for open calls, 32 KiB each; further calls are refused");
   options.AddTimeLimit("return-memory-after", config.return_memory_after,
-                       "Free host memory goes back to the system when nothing has run for so long");
+                       "Idle time after which free host memory is returned to the system");
 }
 
 // What one client may have.
 void AddLimitOptions(Options& options, Config& config) {
   options
       .AddList("trusted-proxies", config.trusted_proxies,
-               "Proxies that carry many clients: addresses, networks (10.0.0.0/8) or unix; one may "
-               "hold more than a quarter of --call-memory when others need it")
+               "Proxies that carry many clients: addresses, networks (10.0.0.0/8) or unix. One may "
+               "use more than a quarter of --call-memory even when other clients need it")
       ->check([](const std::string& text) {
         return MistakeIn(TrustedProxies::Parse({text}).status());
       });
-  options.AddTimeLimit(
-      "max-connection-age", config.max_connection_age,
-      "After this a client connects anew for its next calls; those that run go on");
+  options.AddTimeLimit("max-connection-age", config.max_connection_age,
+                       "Close connections older than this; calls in flight finish");
   options
       .Add("max-connections", config.max_connections,
-           "Connections of each address at a time; a further one is closed at once")
+           "Open connections for each listen address; further ones are closed on arrival")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   options
       .Add("abandoned-calls", config.abandon.calls,
-           "Closes a connection whose client resets more calls in 10 s before their header was "
-           "read, and most of its calls (--abandoned-share); 0: none")
+           "Close a connection whose client resets more than this many calls in 10 s before their "
+           "header is read, and more than --abandoned-share of its calls; 0: never")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
   options
       .Add("abandoned-share", config.abandon.share,
-           "Share of a connection's calls above which --abandoned-calls closes it")
+           "Fraction of the calls of a connection, from 0 to 1; see --abandoned-calls")
       ->check([](const std::string& text) {
         double share = 0;
         const bool good = absl::SimpleAtod(text, &share) && share >= 0 && share <= 1;  // no NaN
-        return good ? "" : "'" + text + "' is not in [0, 1]";
+        return good ? "" : "'" + text + "' is not a number from 0 to 1";
       });
-  options.Add("max-n", config.limits.max_n, "Largest dimension of a matrix")
+  options.Add("max-n", config.limits.max_n, "Largest number of rows or columns of a matrix")
       ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
   options
       .Add("max-sparse-n", config.limits.max_sparse_n,
-           "Largest order of a matrix that stays sparse")
+           "Largest order of a matrix that is factored as a sparse matrix")
       ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
   options.AddDuration("default-lease", config.limits.default_lease,
-                      "Lease of a factor whose client names none");
-  options.AddDuration("max-lease", config.limits.max_lease, "Longest lease that is granted");
+                      "Lease of a factor if the client requests none");
+  options.AddDuration("max-lease", config.limits.max_lease, "Longest lease that a client can get");
   options.AddTimeLimit("max-life", config.limits.max_life,
-                       "Longest life of a factor from its creation, however often it is used");
+                       "Longest lifetime of a factor since its creation, regardless of use");
 }
 
 // How long transfers, and the end of the daemon, may take.
 void AddPatienceOptions(Options& options, Config& config) {
   TransferLimits& transfer = config.limits.transfer;
-  options.AddTimeLimit("upload-idle-timeout", transfer.idle_timeout,
-                       "Ends an upload, or a reply that is not read, that pauses for longer");
+  options.AddTimeLimit(
+      "upload-idle-timeout", transfer.idle_timeout,
+      "End an upload, or a reply that the client does not read, after a pause of this length");
   options.AddBytes("upload-min-rate", transfer.min_rate,
-                   "Least bytes per second of an upload or a reply, on average; 0: no "
-                   "limit");
+                   "Lowest average rate of an upload or a reply, in bytes per second; 0: no limit");
   options.AddTimeLimit("upload-max-time", transfer.max_time,
-                       "Ends an upload or a reply that takes longer in all");
+                       "End an upload or a reply that takes longer than this in total");
   options.AddTimeLimit("series-idle-timeout", config.limits.series_idle_timeout,
-                       "Ends a series whose next step does not come for longer");
-  options.AddDuration("drain-grace", config.drain_grace,
-                      "After SIGTERM: not ready, but serving everything");
-  options.AddDuration("drain-limit", config.drain_limit,
-                      "After the grace: calls in flight may finish, new ones are refused");
+                       "End a series that receives no step for this long");
+  options.AddDuration(
+      "drain-grace", config.drain_grace,
+      "Time after SIGTERM in which the server reports not ready but accepts all calls");
+  options.AddDuration(
+      "drain-limit", config.drain_limit,
+      "Time after --drain-grace in which calls in flight may finish; new calls are refused");
 }
 
 void AddOptions(CLI::App& app, Config& config) {
@@ -351,7 +362,9 @@ void AddOptions(CLI::App& app, Config& config) {
 // With less gRPC answers nobody.
 void CheckReceiveBuffers(size_t bytes) {
   constexpr size_t kLeast = size_t{1} << 20;
-  if (bytes < kLeast) throw CLI::ValidationError("--receive-buffers: less than 1MiB");
+  if (bytes < kLeast)
+    throw CLI::ValidationError(
+        absl::StrCat("--receive-buffers: ", bytes, " bytes is less than 1MiB"));
 }
 
 absl::Status CheckSignedTokens(const Config& config) {
@@ -360,11 +373,11 @@ absl::Status CheckSignedTokens(const Config& config) {
   const bool any = !given.keys_file.empty() || !given.issuer.empty() || !given.audience.empty();
   if (any && !all) {
     return absl::FailedPreconditionError(
-        "--token-keys, --token-issuer and --token-audience go together: give all of them or none");
+        "--token-keys, --token-issuer and --token-audience must be given together");
   }
   if (any && config.identities_file.empty()) {
     return absl::FailedPreconditionError(
-        "--token-keys: give --identities, which says whom a token's subject stands for");
+        "--token-keys needs --identities, which maps the subject of a token to an identity");
   }
   return absl::OkStatus();
 }
@@ -379,27 +392,27 @@ void CheckListeners(const Config& config) {
   // Whoever reads along on an open network would have the tokens.
   if (status.ok() && asks && config.insecure) {
     status = absl::FailedPreconditionError(
-        "--insecure and --identities exclude each other: tokens need TLS, a Unix socket or "
-        "loopback");
+        "--insecure and --identities exclude each other: tokens need TLS, a Unix socket or a "
+        "loopback address");
   }
   if (status.ok() && !config.insecure) status = CheckExposure(config.listen, config.tls);
   for (const auto& [flag, access] : {std::pair("--health", config.health),
                                      {"--reflection", config.reflection},
                                      {"--metrics-access", config.page_access}}) {
     if (status.ok() && access == Access::kRoles && !asks) {
-      status = absl::FailedPreconditionError(absl::StrCat(flag, "=roles: give --identities"));
+      status = absl::FailedPreconditionError(absl::StrCat(flag, "=roles needs --identities"));
     }
   }
   if (status.ok() && config.page_access == Access::kRoles) {
     // Of a plain port tokens could be read along.
     if (!config.pages_tls && !IsLoopbackAddress(config.metrics_listen)) {
       status = absl::FailedPreconditionError(
-          "--metrics-access=roles: tokens need --metrics-tls, or an address of loopback for "
+          "--metrics-access=roles: tokens need --metrics-tls, or a loopback address in "
           "--metrics-listen");
     }
   }
   if (status.ok() && config.pages_tls && !config.tls.enabled()) {
-    status = absl::FailedPreconditionError("--metrics-tls: give --tls-cert and --tls-key");
+    status = absl::FailedPreconditionError("--metrics-tls needs --tls-cert and --tls-key");
   }
   if (!status.ok()) throw CLI::ValidationError(MistakeIn(status));
 }
@@ -408,8 +421,8 @@ void CheckLeases(const Limits& limits) {
   if (absl::ZeroDuration() < limits.default_lease && limits.default_lease <= limits.max_lease)
     return;
   throw CLI::ValidationError(absl::StrCat(
-      "--default-lease: ", absl::FormatDuration(limits.default_lease),
-      " is not above 0 and at most --max-lease, ", absl::FormatDuration(limits.max_lease)));
+      "--default-lease is ", absl::FormatDuration(limits.default_lease),
+      "; it must be above 0 and at most --max-lease, ", absl::FormatDuration(limits.max_lease)));
 }
 
 }  // namespace
@@ -446,8 +459,7 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   const auto config_file = std::make_shared<ConfigFile>();
   app.config_formatter(config_file);
   bool check = false;
-  app.add_flag("--check-config", check, "Say whether the settings make sense, and end")
-      ->configurable(false);
+  app.add_flag("--check-config", check, "Check the settings and exit")->configurable(false);
   AddOptions(app, config);
   try {
     app.parse(argc, argv);
@@ -469,7 +481,7 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kUsageError;
   }
   if (check) {
-    std::cout << "croutd: the settings make sense\n" << std::flush;
+    std::cout << "croutd: the settings are valid\n" << std::flush;
     return 0;
   }
   config.pool.scheduler.queue_capacity = config.limits.queue_capacity;

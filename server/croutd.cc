@@ -58,9 +58,9 @@ int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
     return RunServer(config, open_devices, signals);
   } catch (const std::system_error& error) {  // of StartThread
     FlushLog();
-    std::cerr << "croutd: RESOURCE_EXHAUSTED: the system starts no more threads (" << error.what()
-              << "): raise the limit of the user (ulimit -u), of the service (TasksMax) or of the "
-                 "container (pids.max)\n";
+    std::cerr << "croutd: RESOURCE_EXHAUSTED: cannot start a thread (" << error.what()
+              << "). Raise the limit of the user (ulimit -u), the service (TasksMax) or the "
+                 "container (pids.max).\n";
     return EXIT_FAILURE;
   }
 }

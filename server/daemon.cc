@@ -87,8 +87,9 @@ void LimitPeers(absl::Duration max_connection_age, grpc::ServerBuilder& builder)
 }
 
 absl::Status CannotBind(const std::string& address, const absl::Status& why) {
-  return absl::UnavailableError(absl::StrCat("--listen: could not bind ", address, " (",
-                                             why.message(), "); is another daemon serving there?"));
+  return absl::UnavailableError(
+      absl::StrCat("--listen: cannot bind ", address, " (", why.message(),
+                   "). If another daemon serves this address, stop it or choose another address"));
 }
 
 // As many as asked of each of the addresses, where the process may have the descriptors for them
@@ -161,7 +162,7 @@ absl::Status Daemon::Bind() {
   builder.RegisterService(&stack_->service());
   builder.RegisterCallbackGenericService(standard_.get());
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr) return absl::InternalError("gRPC could not start a server");
+  if (server_ == nullptr) return absl::InternalError("cannot start the gRPC server");
   CROUT_RETURN_IF_ERROR(ServePages());
   for (size_t i = 0; i < listeners_.size(); ++i) listeners_[i]->Start(std::move(acceptors[i]));
   return absl::OkStatus();
@@ -190,7 +191,8 @@ void Daemon::Disconnect(const std::string& peer) {
   if (!from || !std::any_of(listeners_.begin(), listeners_.end(), closes)) return;
   // Each line costs the client --abandoned-calls calls.
   Log(LogLevel::kWarn, "connection_closed",
-      {{"peer", peer}, {"reason", "its client resets its calls before their header is read"}});
+      {{"peer", peer},
+       {"reason", "the client resets calls before their header is read (--abandoned-calls)"}});
 }
 
 HttpAdmission Daemon::AdmitReader(Role role, const HttpCaller& caller) {
@@ -317,9 +319,10 @@ bool Daemon::Drain(const std::function<bool()>& hurry) {
   Log(LogLevel::kInfo, "drain_refuse", {{"in_flight", calls.in_flight()}});
   if (calls.WaitUntilEmpty(SteadyNow() + ToChrono(config_.drain_limit), hurry)) return true;
   Log(LogLevel::kWarn, "drain_cancel", {{"in_flight", calls.in_flight()}});
-  calls.AbortAll(WithReason(
-      absl::UnavailableError("the server stopped before this call was done: use another one"),
-      kReasonDraining));
+  calls.AbortAll(
+      WithReason(absl::UnavailableError(
+                     "the server stopped before this call finished. Retry on another server"),
+                 kReasonDraining));
   // Housekeeping goes on meanwhile, and cuts off the clients that do not listen.
   return calls.WaitUntilEmpty(SteadyNow() + kForcedEnd, [] { return false; });
 }

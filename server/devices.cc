@@ -67,12 +67,13 @@ absl::Status Select(std::string_view name, int gpu_count, Selection* selection) 
     if (gpu_count == 0) return NoGpu(name);
     if (ordinal < 0 || ordinal >= gpu_count) {
       return absl::NotFoundError(absl::StrCat("--devices=", ToAbsl(name), ": this machine has ",
-                                              gpu_count, " usable GPUs"));
+                                              gpu_count,
+                                              " usable GPUs (cuda:0 to cuda:", gpu_count - 1, ")"));
     }
     selection->AddGpu(ordinal);
   } else {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--devices: '", ToAbsl(name), "' is none of auto, host, cuda, cuda:0, cuda:1, ..."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--devices: '", ToAbsl(name), "' is not auto, host, cuda or cuda:N"));
   }
   return absl::OkStatus();
 }

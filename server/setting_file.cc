@@ -39,15 +39,14 @@ class Descriptor {
 absl::Status CheckMode(const SettingFile& file, mode_t mode, FileAccess access) {
   if (access == FileAccess::kPublic) {
     if ((mode & kForbidden) == 0) return absl::OkStatus();
-    return file.Refuse(
-        absl::StrFormat("has mode %04o, by which others than its owner change whom the daemon "
-                        "trusts: chmod go-w it",
-                        mode & 07777));
+    return file.Refuse(absl::StrFormat(
+        "has mode %04o, which lets users other than its owner change it. Run chmod go-w on it",
+        mode & 07777));
   }
   if ((mode & kForbiddenIfPrivate) == 0) return absl::OkStatus();
   return file.Refuse(
-      absl::StrFormat("has mode %04o, by which others than its owner and its group's readers reach "
-                      "what it holds: chmod 600 it (640 for a group that may read it)",
+      absl::StrFormat("has mode %04o, which gives other users access. Run chmod 600 on it, or "
+                      "chmod 640 if a group may read it",
                       mode & 07777));
 }
 
@@ -63,7 +62,7 @@ absl::StatusOr<std::string> ReadSettingFile(const SettingFile& file, FileAccess 
   if (opened.get() < 0 || fstat(opened.get(), &found) != 0) {
     return file.Refuse(absl::StrCat("cannot be read: ", std::strerror(errno)));
   }
-  if (!S_ISREG(found.st_mode)) return file.Refuse("is no regular file");
+  if (!S_ISREG(found.st_mode)) return file.Refuse("is not a regular file");
   CROUT_RETURN_IF_ERROR(CheckMode(file, found.st_mode, access));
   std::string contents(kMaxFileBytes, 0);
   size_t size = 0;
@@ -71,7 +70,8 @@ absl::StatusOr<std::string> ReadSettingFile(const SettingFile& file, FileAccess 
     got = read(opened.get(), contents.data() + size, kMaxFileBytes - size);
     if (got < 0) return file.Refuse(absl::StrCat("cannot be read: ", std::strerror(errno)));
   }
-  if (size == kMaxFileBytes) return file.Refuse("is 1 MiB or more: is it the right file?");
+  if (size == kMaxFileBytes)
+    return file.Refuse("has 1 MiB or more; the limit is below 1 MiB. Check the path");
   contents.resize(size);
   return contents;
 }

@@ -149,7 +149,8 @@ absl::StatusOr<int> Listen(const addrinfo& address, int port) {
 absl::StatusOr<int> ListenUnix(const std::string& path) {
   sockaddr_un where = {};
   where.sun_family = AF_UNIX;
-  if (path.size() >= sizeof where.sun_path) return absl::UnavailableError("its path is too long");
+  if (path.size() >= sizeof where.sun_path)
+    return absl::UnavailableError("the path of the socket is too long");
   path.copy(where.sun_path, path.size());
   const auto* const address = reinterpret_cast<const sockaddr*>(&where);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -197,7 +198,7 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string
   listener->stop_ = eventfd(0, EFD_CLOEXEC);
   if (listener->stop_ < 0) return SystemError("eventfd");
   const bool any = wanted.host == "0.0.0.0" || wanted.host == "::";
-  absl::Status status = absl::UnavailableError("it stands for no address");
+  absl::Status status = absl::UnavailableError("the name does not resolve to an address");
   listener->port_ = wanted.port;
   std::set<std::string> seen;  // The system's list of hosts may have an address twice.
   for (const std::string& host :

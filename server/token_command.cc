@@ -53,17 +53,19 @@ absl::Status CreateToken(const Options& options) {
         absl::FormatTime("%Y-%m-%d%ET%H:%M:%SZ", absl::Now() + valid_for, absl::UTCTimeZone()));
   }
   if (options.token_file.empty()) {
-    std::cout << "# the token of " << options.identity << ", shown this once:\n" << token << "\n";
+    std::cout << "# token of " << options.identity << ", shown only once:\n" << token << "\n";
   } else {
     CROUT_RETURN_IF_ERROR(WriteNewFile(options.token_file, token + "\n"));
   }
-  std::cout << "# for the file of --identities, under [" << options.identity << "]:\n"
+  std::cout << "# for the --identities file, under [" << options.identity << "]:\n"
             << line << std::endl;
   return std::cout ? absl::OkStatus() : absl::InternalError("cannot write to standard output");
 }
 
 std::string CheckIdentity(const std::string& name) {
-  return IsPrincipalName(name) ? "" : "'" + name + "' is no name of 1 to 64 of [A-Za-z0-9_.-]";
+  return IsPrincipalName(name)
+             ? ""
+             : "'" + name + "' is not a name of 1 to 64 characters of [A-Za-z0-9_.-]";
 }
 
 std::string CheckValidFor(const std::string& text) {
@@ -71,23 +73,27 @@ std::string CheckValidFor(const std::string& text) {
   absl::Duration duration;
   const bool good = absl::ParseDuration(text, &duration) && duration > absl::ZeroDuration() &&
                     (duration <= kLongest || duration == absl::InfiniteDuration());
-  return good ? "" : "'" + text + "' is no duration above 0: write it as 2160h";
+  return good ? "" : "'" + text + "' is not a duration above 0; write it like 2160h";
 }
 
 }  // namespace
 
 int RunTokenCommand(int argc, char** argv) {
-  CLI::App app("croutd token: bearer tokens, by which callers show who they are", "croutd token");
+  CLI::App app("croutd token: bearer tokens that authenticate callers", "croutd token");
   app.require_subcommand(1);
   Options options;
-  CLI::App* const create = app.add_subcommand(
-      "create", "Make a token, and the line by which the file of --identities knows it");
-  create->add_option("--identity", options.identity, "Whose it is, a name of [A-Za-z0-9_.-]")
+  CLI::App* const create =
+      app.add_subcommand("create", "Create a token and the line for the --identities file");
+  create
+      ->add_option("--identity", options.identity,
+                   "Identity of the token: 1 to 64 characters of [A-Za-z0-9_.-]")
       ->required()
       ->check(CheckIdentity);
   create->add_option("--token-file", options.token_file,
-                     "Write the token to this new file, of mode 600, and not to standard output");
-  create->add_option("--valid-for", options.valid_for, "How long it is good, as 2160h")
+                     "Write the token to this new file (mode 600) instead of standard output");
+  create
+      ->add_option("--valid-for", options.valid_for,
+                   "Lifetime of the token, such as 2160h; inf: no limit")
       ->capture_default_str()
       ->check(CheckValidFor);
   try {

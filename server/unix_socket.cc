@@ -39,7 +39,7 @@ absl::StatusOr<mode_t> ParseSocketMode(const std::string& text) {
       std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '7'; });
   if (octal) return static_cast<mode_t>(std::stoul(text, nullptr, 8));
   return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is no mode: three octal digits, such as 660"));
+      absl::StrCat("'", text, "' is not a mode; write three octal digits, such as 660"));
 }
 
 SocketsClosed::SocketsClosed(const SocketAccess& access) {
@@ -56,8 +56,8 @@ absl::Status GiveAccess(const std::string& path, const SocketAccess& access) {
     CROUT_ASSIGN_OR_RETURN(const gid_t group, FindGroup(access.group));
     if (chown(path.c_str(), static_cast<uid_t>(-1), group) != 0) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "--unix-group: ", path, " cannot be given to '", access.group,
-          "': ", std::strerror(errno), "; the daemon's user has to be a member of it"));
+          "--unix-group: cannot change the group of ", path, " to '", access.group,
+          "': ", std::strerror(errno), ". The user of the daemon must be a member of the group"));
     }
   }
   // A group that is named is to connect: without a mode the socket is its owner's and the group's.

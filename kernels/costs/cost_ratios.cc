@@ -114,26 +114,27 @@ std::string CostRatios::Serialize(std::string_view key) const {
 
 absl::StatusOr<CostRatios> CostRatios::Parse(std::string_view whole, std::string_view key) {
   absl::string_view text = ToAbsl(whole);
-  if (text.size() > kMaxTextBytes) return Malformed("too long");
+  if (text.size() > kMaxTextBytes)
+    return Malformed(absl::StrCat("the file has more than ", kMaxTextBytes, " bytes"));
   const size_t last = text.rfind(kChecksum);
-  if (last == absl::string_view::npos) return Malformed("no checksum");
+  if (last == absl::string_view::npos) return Malformed("the checksum is missing");
   const absl::string_view sum = text.substr(last);
   text = text.substr(0, last);
   if (sum != absl::StrCat(kChecksum, absl::Hex(Checksum(text), absl::kZeroPad16), "\n")) {
-    return Malformed("the checksum is another");
+    return Malformed("the checksum does not match");
   }
-  if (!absl::ConsumePrefix(&text, kFirstLine)) return Malformed("another version");
+  if (!absl::ConsumePrefix(&text, kFirstLine)) return Malformed("unknown format version");
   if (!absl::ConsumePrefix(&text, absl::StrCat(ToAbsl(key), "\n"))) {
-    return Malformed("of another device or version");
+    return Malformed("measured on another device or with other software versions");
   }
   CostRatios ratios;
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     const std::optional<Line> parsed = ParseLine(line);
-    if (!parsed) return Malformed("a line that is none");
+    if (!parsed) return Malformed("a line is not METHOD TYPE ORDER RATIO");
     ratios.Set({parsed->method.data(), parsed->method.size()}, parsed->dtype, parsed->n,
                parsed->ratio);
   }
-  if (ratios.Serialize(key) != whole) return Malformed("not as they are written");
+  if (ratios.Serialize(key) != whole) return Malformed("the text is not in canonical form");
   return ratios;
 }
 

@@ -18,7 +18,7 @@ absl::StatusOr<CostRatios> Read(const std::string& path, std::string_view key) {
 
 KeptCosts KeepCosts(const std::string& path, std::string_view key,
                     absl::FunctionRef<absl::StatusOr<CostRatios>()> measure) {
-  std::string why = "no directory for it";
+  std::string why = "no state directory";
   if (!path.empty()) {
     absl::StatusOr<CostRatios> kept = Read(path, key);
     if (kept.ok()) return {*std::move(kept), absl::StrCat("read from ", path)};
@@ -27,15 +27,15 @@ KeptCosts KeepCosts(const std::string& path, std::string_view key,
   Stopwatch watch;
   absl::StatusOr<CostRatios> measured = measure();
   if (!measured.ok()) {
-    return {{},
-            absl::StrCat("as in the tables, since they could not be measured: ",
-                         measured.status().message())};
+    return {
+        {},
+        absl::StrCat("built-in estimates; the measurement failed: ", measured.status().message())};
   }
   std::string report = absl::StrFormat("measured in %.2f s (%s)", watch.Lap(), why);
   if (!path.empty()) {
     const absl::Status kept = ReplaceSmallFile(path, measured->Serialize(key));
-    absl::StrAppend(&report, kept.ok() ? absl::StrCat(", kept in ", path)
-                                       : absl::StrCat(", not kept: ", kept.message()));
+    absl::StrAppend(&report, kept.ok() ? absl::StrCat(", stored in ", path)
+                                       : absl::StrCat(", not stored: ", kept.message()));
   }
   return {*std::move(measured), std::move(report)};
 }

@@ -71,7 +71,7 @@ class Trials {
   absl::StatusOr<Times> Time(DType dtype, int64_t n) {
     CROUT_ASSIGN_OR_RETURN(TrialProblem problem, TrialProblem::Create(context_.device(), dtype, n,
                                                                       algorithms_, solvers_));
-    if (algorithms_.empty()) return absl::NotFoundError("the device has no algorithm to be timed");
+    if (algorithms_.empty()) return absl::NotFoundError("the device has no algorithm to measure");
     std::vector<std::vector<double>> factor(algorithms_.size());
     std::vector<std::vector<double>> solve(solvers_.size());
     for (int turn = 0; turn < kTurns; ++turn) {

@@ -25,19 +25,20 @@ absl::Status FinishRun(const RunRecord& record, IterationReport* report) {
     case RunOutcome::kDone:
       return absl::OkStatus();
     case RunOutcome::kStopped:
-      return absl::CancelledError("stopped between sweeps");
+      return absl::CancelledError("the job was stopped between sweeps");
     case RunOutcome::kSweepLimit:
       return absl::AbortedError(absl::StrCat(
           "section (", record.row, ", ", record.column, ") of ", record.grid.count(), " x ",
-          record.grid.count(), " has not converged after ", record.sweeps, " sweeps"));
+          record.grid.count(), " did not converge within ", record.sweeps,
+          " sweeps. Raise the sweep limit or the tolerance, or use another algorithm"));
     case RunOutcome::kNotFinite:
-      return absl::InvalidArgumentError(
-          absl::StrCat("the factor leaves the range of its type: element (", record.row, ", ",
-                       record.column, "), 0-based, is final and not finite"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the factor exceeds the range of its type: element (", record.row, ", ", record.column,
+          "), 0-based, is not finite. Use a method with pivoting or a wider type"));
     case RunOutcome::kRunning:
       break;
   }
-  return absl::InternalError("the iterative method has not run to an end");
+  return absl::InternalError("the iterative method did not finish");
 }
 
 }  // namespace crout

@@ -100,7 +100,7 @@ absl::Status EntryReader::Append(std::span<const char> bytes) {
   while (!bytes.empty()) {
     if (section_ == Section::kEnd) {
       return absl::InvalidArgumentError(
-          absl::StrCat("more bytes than the ", format_.bytes(), " declared"));
+          absl::StrCat("more bytes than the ", format_.bytes(), " that the header declares"));
     }
     const size_t size = ItemBytes(section_);
     if (partial_.empty() && bytes.size() >= size) {
@@ -149,9 +149,9 @@ absl::Status EntryReader::TakeIndices(const char* bytes, int64_t count, bool are
       Index index;
       std::memcpy(&index, bytes + done * sizeof(index), sizeof(index));
       if (index < 0 || index >= end) {
-        return absl::InvalidArgumentError(absl::StrCat("entry ", to.size() + (&item - room.data()),
-                                                       " is in ", are_rows ? "row " : "column ",
-                                                       index, " (all from 0) of ", end));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "entry ", to.size() + (&item - room.data()), " has ", are_rows ? "row " : "column ",
+            index, "; ", are_rows ? "rows" : "columns", " are 0-based and below ", end));
       }
       item = static_cast<int32_t>(index);
       ++done;
@@ -172,9 +172,10 @@ absl::Status EntryReader::TakeOffsets(const char* bytes, int64_t count) {
       const int64_t most = row == 0 ? 0 : format_.entries;
       const bool last = row == format_.rows;
       if (offset < last_offset_ || offset > most || (last && offset != format_.entries)) {
-        return absl::InvalidArgumentError(absl::StrCat("offset ", row, " (from 0) is ", offset,
-                                                       ": offsets go from 0 to the ",
-                                                       format_.entries, " entries and never fall"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "offset ", row, " (0-based) is ", offset,
+            "; offsets must start at 0, never decrease and end at the number of entries, ",
+            format_.entries));
       }
       last_offset_ = offset;
       item = static_cast<int32_t>(offset);
@@ -193,9 +194,9 @@ absl::Status EntryReader::TakeValues(const char* bytes, int64_t count, PieceList
     for (const T& value : room) {
       if (IsFinite(value)) continue;
       const int64_t entry = to.size() + (&value - room.data());
-      return absl::InvalidArgumentError(
-          absl::StrCat("the value of entry ", entry, ", in row ", entries_.RowOf(entry),
-                       " and column ", entries_.column[entry], " (all from 0), is not finite"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the value of entry ", entry, ", in row ", entries_.RowOf(entry), " and column ",
+          entries_.column[entry], " (all 0-based), is not finite. Send finite values only"));
     }
     to.Keep(std::ssize(room));
     done += std::ssize(room);

@@ -62,15 +62,15 @@ absl::Status GzipInflater::CheckRatio() const {
   if (static_cast<double>(bytes_out_) <= max_ratio_ * static_cast<double>(bytes_in_)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("the gzip stream expands to more than ",
-                                                 max_ratio_,
-                                                 " times its size; send it with less compression"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the gzip stream expands to more than ", max_ratio_,
+                   " times its size. Send it uncompressed or with less compression"));
 }
 
 absl::Status GzipInflater::Finish() const {
   if (!within_member_ && bytes_in_ > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the gzip stream is cut off after ", bytes_in_, " bytes"));
+  return absl::InvalidArgumentError(absl::StrCat("the gzip stream ends within a member after ",
+                                                 bytes_in_, " bytes. Send the whole stream"));
 }
 
 }  // namespace crout

@@ -28,7 +28,8 @@ std::string Describe(const MatrixMarketHeader& header, const FaultyLine& faulty)
     case LineFault::kValue:
       return absl::StrCat("the value", where, " must be a decimal number, ", Given(faulty));
     case LineFault::kNotInteger:
-      return absl::StrCat("the value", where, " must be an integer, as the banner says, ",
+      return absl::StrCat("the value", where,
+                          " must be an integer, because the banner declares 'integer', ",
                           Given(faulty));
     case LineFault::kNotFinite:
       return absl::StrCat("the value", where, " must be finite in float64, ", Given(faulty));
@@ -36,11 +37,13 @@ std::string Describe(const MatrixMarketHeader& header, const FaultyLine& faulty)
       return absl::StrCat("the imaginary part", where, " must be a decimal number, ",
                           Given(faulty));
     case LineFault::kDiagonal:
-      return absl::StrCat("the entry", where,
-                          " is on the diagonal, which is zero in a skew-symmetric matrix");
+      return absl::StrCat(
+          "the entry", where,
+          " is on the diagonal, which is zero in a skew-symmetric matrix. Remove the entry");
     case LineFault::kNotReal:
       return absl::StrCat("the entry", where,
-                          " is on the diagonal, which is real in a hermitian matrix");
+                          " is on the diagonal and has an imaginary part; the diagonal of a "
+                          "hermitian matrix is real");
     case LineFault::kTrailing:
       return absl::StrCat("nothing may follow the entry", where, ", ", Given(faulty));
     case LineFault::kTooLong:

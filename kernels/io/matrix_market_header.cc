@@ -75,9 +75,9 @@ absl::Status MatrixMarketHeaderParser::AddLine(absl::string_view line) {
 }
 
 absl::Status MatrixMarketHeaderParser::MissingLine() const {
-  if (lines_ == 0) return absl::InvalidArgumentError("the matrix is empty: no byte was sent");
-  return absl::InvalidArgumentError(
-      absl::StrCat("the text ends after line ", lines_, " without a size line"));
+  if (lines_ == 0) return absl::InvalidArgumentError("the matrix is empty: no bytes were sent");
+  return absl::InvalidArgumentError(absl::StrCat("the text ends after line ", lines_,
+                                                 " without a size line (rows columns [entries])"));
 }
 
 absl::Status MatrixMarketHeaderParser::ParseBanner(absl::string_view line) {
@@ -90,7 +90,7 @@ absl::Status MatrixMarketHeaderParser::ParseBanner(absl::string_view line) {
         "general|symmetric|skew-symmetric|hermitian'");
   }
   if (tokens.size() != 5) {
-    return Invalid(absl::StrCat("the banner has ", tokens.size(), " words, 5 are needed"));
+    return Invalid(absl::StrCat("the banner has ", tokens.size(), " words; it must have 5"));
   }
   if (!absl::EqualsIgnoreCase(tokens[1], "matrix")) {
     return Invalid(absl::StrCat("unknown object ", QuoteToken(tokens[1]), ", use 'matrix'"));
@@ -115,14 +115,14 @@ absl::Status MatrixMarketHeaderParser::CheckBanner() const {
   if (header_.field == Field::kPattern &&
       (!header_.coordinate || header_.symmetry == Symmetry::kSkewSymmetric)) {
     return Invalid(
-        "'pattern' has no values: it goes with 'coordinate' alone, and not with "
-        "'skew-symmetric'");
+        "'pattern' has no values: use it only with 'coordinate', and not with 'skew-symmetric'");
   }
   if (header_.symmetry == Symmetry::kHermitian && !header_.complex()) {
-    return Invalid("'hermitian' goes with 'complex' alone: a real matrix is 'symmetric'");
+    return Invalid("'hermitian' requires 'complex'; a real matrix is 'symmetric'");
   }
   if (header_.complex() && !limits_.complex) {
-    return Invalid("the matrix is complex: ask for the type complex128, or complex64");
+    return Invalid(
+        "the matrix is complex; the requested type is real. Request complex128 or complex64");
   }
   return absl::OkStatus();
 }
@@ -151,7 +151,7 @@ absl::Status MatrixMarketHeaderParser::CheckSize() {
   const int64_t max_columns = std::min(limits_.max_columns, kMost);
   if (header_.rows > max_rows || header_.columns > max_columns) {
     return Invalid(absl::StrCat("the matrix is ", header_.rows, " by ", header_.columns,
-                                ", at most ", max_rows, " by ", max_columns, " is accepted"));
+                                "; the limit is ", max_rows, " by ", max_columns));
   }
   if (header_.symmetry != Symmetry::kGeneral && header_.rows != header_.columns) {
     return Invalid(absl::StrCat("a matrix that is not 'general' must be square, not ", header_.rows,
@@ -160,8 +160,8 @@ absl::Status MatrixMarketHeaderParser::CheckSize() {
   if (!header_.coordinate) header_.entries = PackedCount(header_);
   if (const int64_t bytes = PeakBytes(header_); bytes > limits_.max_peak_bytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("line ", lines_, ": reading ", header_.entries, " entries takes ", bytes,
-                     " bytes, the limit is ", limits_.max_peak_bytes));
+        absl::StrCat("line ", lines_, ": reading ", header_.entries, " entries needs ", bytes,
+                     " bytes of memory; the limit is ", limits_.max_peak_bytes));
   }
   done_ = true;
   return absl::OkStatus();

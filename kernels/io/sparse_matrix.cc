@@ -189,7 +189,7 @@ absl::Status SortAndSum(SparseMatrix* matrix, LineMap* map) {
       if (!IsFinite(sum)) {
         return absl::InvalidArgumentError(
             absl::StrCat("the entries given for row ", row + 1, ", column ", j + 1,
-                         " (from 1) add up to a value beyond the range of float64"));
+                         " (1-based) add up to a value beyond the range of float64"));
       }
       Put(out++, row, sum, matrix);
     }

@@ -166,7 +166,7 @@ absl::StatusOr<Factorization> BatchFactorizeJob::Run(StopRequested stop, KernelT
 
 absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOptions& options,
                                                       BatchExtent extent) {
-  if (options.method == nullptr) return absl::InvalidArgumentError("no method is given");
+  if (options.method == nullptr) return absl::InvalidArgumentError("the options name no method");
   CROUT_ASSIGN_OR_RETURN(const size_t batch, BatchBytes(extent));
   extent = WithMostDiagonals(extent);
   BatchFactorizePlan plan;

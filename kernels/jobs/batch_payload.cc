@@ -18,7 +18,9 @@ absl::StatusOr<size_t> BatchBytes(const BatchExtent& extent) {
   for (const auto& [total, most] : sums) {
     // All numbers of a member fit 32 bits, so the product cannot overflow.
     if (most < 0 || most > kMaxMemberOrder || total < most || total > most * extent.members) {
-      return absl::InvalidArgumentError("the batch's declared sizes contradict each other");
+      return absl::InvalidArgumentError(
+          absl::StrCat("the declared sizes of the batch contradict each other: largest ", most,
+                       ", total ", total, ", members ", extent.members));
     }
   }
   return ByteSum().Add(BatchValuesOffset(extent.members)).Add(extent.bytes).total();
@@ -73,9 +75,8 @@ absl::Status CheckAsDeclared(const BatchExtent& declared, const BatchExtent& arr
   };
   for (const auto& [name, values] : numbers) {
     if (values.first == values.second) continue;
-    return absl::InvalidArgumentError(absl::StrCat("the sizes of the members come to ", name, " = ",
-                                                   values.second, ", the header declares ",
-                                                   values.first));
+    return absl::InvalidArgumentError(absl::StrCat("the members have ", name, " = ", values.second,
+                                                   "; the header declares ", values.first));
   }
   return absl::OkStatus();
 }

@@ -88,18 +88,18 @@ absl::StatusOr<std::vector<MatrixShape>> BatchSolveJob::ShapesOf(
     const int64_t member = MemberOf(pair);
     if (member < 0 || member >= count) {
       return absl::InvalidArgumentError(absl::StrCat("right-hand sides for member ", member,
-                                                     ": the batch's are 0 to ", count - 1));
+                                                     ": the batch has members 0 to ", count - 1));
     }
     if (member <= last) {
-      return absl::InvalidArgumentError(absl::StrCat("right-hand sides for member ", member,
-                                                     " come after those for ", last,
-                                                     ": send them in ascending order"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("right-hand sides for member ", member, " come after those for ", last,
+                       ". Send them in ascending order of the member"));
     }
     const MatrixShape& a = orders[member];
     if (a.rows != a.cols) {
       return absl::InvalidArgumentError(absl::StrCat("member ", member, " is ", a.rows, " x ",
                                                      a.cols,
-                                                     ": only square ones can be solved with"));
+                                                     "; only square members can be solved with"));
     }
     shapes.push_back({a.rows, pair.cols});
     last = member;
@@ -115,7 +115,7 @@ absl::Status BatchSolveJob::ReadLayout() {
   if (layout.extent.bytes != plan_.rhs.bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the right-hand sides of these systems have ", layout.extent.bytes,
-                     " bytes, the header declares ", plan_.rhs.bytes));
+                     " bytes; the header declares ", plan_.rhs.bytes));
   }
   extent_ = layout.extent;
   extent_.members = plan_.factor.members;
@@ -260,15 +260,16 @@ absl::Status AddBuffers(BatchSolvePlan& plan) {
 absl::StatusOr<BatchSolvePlan> PlanBatchSolve(const BatchSolveOptions& options,
                                               const FactorSummary& factor, bool has_matrix,
                                               const BatchRightHandSides& rhs) {
-  if (options.method == nullptr) return absl::InvalidArgumentError("no method is given");
+  if (options.method == nullptr) return absl::InvalidArgumentError("the options name no method");
   if (options.verify && !has_matrix && rhs.systems > 0) {
     return absl::FailedPreconditionError(
-        "the batch's matrices were dropped: backward errors need them; skip the verification");
+        "backward errors need the matrices of the batch, which were not kept. Factor with "
+        "keep_matrix, or skip the verification");
   }
   const BatchExtent& extent = factor.batch->extent;
   if (rhs.systems < 0 || rhs.systems > extent.members) {
-    return absl::InvalidArgumentError(absl::StrCat("right-hand sides for ", rhs.systems,
-                                                   " members of a batch of ", extent.members));
+    return absl::InvalidArgumentError(absl::StrCat("there are right-hand sides for ", rhs.systems,
+                                                   " members; the batch has ", extent.members));
   }
   BatchSolvePlan plan;
   plan.options = options;
@@ -294,7 +295,7 @@ absl::StatusOr<BatchSolveSummary> SolveBatch(ExecutionContext& context, const Ba
       CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "right-hand sides"));
   if (plan.rhs.systems == 0) {
     if (plan.rhs.bytes == 0) return BatchSolveSummary();
-    return absl::InvalidArgumentError("the header declares values for no system");
+    return absl::InvalidArgumentError("the header declares right-hand sides but no system");
   }
   BatchSolveJob job(context, plan, factor, std::move(upload));
   sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed

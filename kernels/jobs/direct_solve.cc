@@ -51,8 +51,7 @@ absl::Status AddBuffers(DirectSolvePlan& plan) {
   }
   if (verify && options.dtype != wide) plan.solution = buffers.Add("wide solution", vectors);
   plan.residual = buffers.Add("residual", verify ? vectors : 0);
-  plan.packed =
-      delivered == rhs ? plan.rhs_upload : buffers.Add("solution as delivered", delivered);
+  plan.packed = delivered == rhs ? plan.rhs_upload : buffers.Add("packed solution", delivered);
   plan.workspace = buffers.Add("workspace", workspace);
   buffers.Add("reply", BufferKind::kReply, delivered);
   return absl::OkStatus();
@@ -233,12 +232,12 @@ DirectSolveSummary EmptySolve(const DirectSolveOptions& options, DType matrix_dt
 
 absl::StatusOr<DirectSolvePlan> PlanDirectSolve(const DirectSolveOptions& options,
                                                 PackedMatrix matrix_shape, PackedMatrix rhs_shape) {
-  if (options.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
+  if (options.solver == nullptr) return absl::InvalidArgumentError("the options name no solver");
   CROUT_RETURN_IF_ERROR(CheckSquare(matrix_shape));
   if (rhs_shape.rows != matrix_shape.rows) {
-    return absl::InvalidArgumentError(absl::StrCat("right-hand side has ", rhs_shape.rows,
-                                                   " rows, the matrix is of order ",
-                                                   matrix_shape.rows));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "right-hand side has ", rhs_shape.rows, " rows; the matrix has order ", matrix_shape.rows,
+        ". Send a right-hand side with ", matrix_shape.rows, " rows"));
   }
   CROUT_RETURN_IF_ERROR(CheckSameField(matrix_shape.dtype, options.dtype));
   DirectSolvePlan plan;

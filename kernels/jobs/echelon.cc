@@ -16,6 +16,7 @@
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
+#include "kernels/util/strings.h"
 
 namespace crout {
 namespace {
@@ -32,7 +33,7 @@ absl::Status AddBuffers(EchelonPlan& plan) {
   plan.workspace = buffers.Add("workspace", workspace);
   CROUT_ASSIGN_OR_RETURN(const size_t scales, MatrixBytes(shape.rows, 1, DType::kFloat64));
   plan.scales = buffers.Add("row scales", scales);
-  buffers.Add("row scales: as the host has them", BufferKind::kReport, scales);
+  buffers.Add("row scales (host copy)", BufferKind::kReport, scales);
   buffers.Add("reply", BufferKind::kReply, matrix);
   return absl::OkStatus();
 }
@@ -131,7 +132,9 @@ absl::StatusOr<PivotTolerance> EchelonJob::Tolerance() {
 absl::Status EchelonJob::Deliver(std::byte* out) {
   CROUT_ASSIGN_OR_RETURN(const MatrixStats stats, Statistics(packed_.cols));
   if (stats.first_non_finite >= 0) {
-    return absl::InvalidArgumentError("the echelon form leaves the range of its type");
+    return absl::InvalidArgumentError(absl::StrCat("the echelon form exceeds the range of ",
+                                                   ToAbsl(NameOf(packed_.dtype)),
+                                                   ". Scale the matrix or use a wider type"));
   }
   std::byte* const delivered = buffers_[plan_.upload].data();
   if (plan_.matrix != plan_.upload) {
@@ -167,13 +170,15 @@ absl::StatusOr<EchelonForm> EchelonJob::Run(std::byte* out, StopRequested stop,
 }  // namespace
 
 absl::StatusOr<EchelonPlan> PlanEchelonForm(const EchelonOptions& options, PackedMatrix shape) {
-  if (options.reducer == nullptr) return absl::InvalidArgumentError("no reducer is given");
+  if (options.reducer == nullptr) return absl::InvalidArgumentError("the options name no reducer");
   if (options.tolerance && !(*options.tolerance >= 0 && std::isfinite(*options.tolerance))) {
-    return absl::InvalidArgumentError("the tolerance must be finite and not negative");
+    return absl::InvalidArgumentError(absl::StrCat("the tolerance is ", *options.tolerance,
+                                                   "; it must be finite and not negative"));
   }
   if (options.augmented < 0 || options.augmented > shape.cols) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("of ", shape.cols, " columns ", options.augmented, " cannot be augmented"));
+    return absl::InvalidArgumentError(absl::StrCat("the number of augmented columns is ",
+                                                   options.augmented, "; it must be from 0 to ",
+                                                   shape.cols));
   }
   EchelonPlan plan;
   plan.options = options;

@@ -409,7 +409,8 @@ absl::StatusOr<Factorization> Factorize(ExecutionContext& context, const Factori
   SyncOnExit sync(context);  // `upload` may still be arriving
   CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.upload), "matrix"));
   if (plan.nonzeros && context.sparse_ops() == nullptr) {
-    return absl::UnimplementedError("the device has no operations for sparse matrices");
+    return absl::UnimplementedError(
+        "the device does not support sparse matrices. Use another device, or send a dense matrix");
   }
   if (plan.shape.rows == 0) return EmptyFactorization(plan.options, plan.shape.dtype);
   FactorizeJob job(context, plan, std::move(upload));

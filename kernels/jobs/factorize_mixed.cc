@@ -69,10 +69,12 @@ absl::StatusOr<MixedPlan> PlanMixed(FactorPrecision precision, const FactorizeOp
                                     std::optional<int64_t> nonzeros) {
   if (!low.keep_matrix || !wide.keep_matrix) {
     return absl::InvalidArgumentError(
-        "a factor in lower precision needs the matrix beside it: solves are corrected with it");
+        "a low-precision factor needs the matrix, because solves are corrected with it. Keep the "
+        "matrix");
   }
   if (RealOf(low.factor_dtype) != DType::kFloat32 || RealOf(wide.factor_dtype) != DType::kFloat64) {
-    return absl::InvalidArgumentError("a factor in lower precision is one in single precision");
+    return absl::InvalidArgumentError(
+        "a low-precision factor must be in single precision, and the wide one in double precision");
   }
   MixedPlan plan;
   plan.precision = precision;

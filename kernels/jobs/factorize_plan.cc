@@ -88,7 +88,8 @@ bool ArrivesSparse(const Device& device, int64_t n, int64_t nonzeros, DType dtyp
 
 absl::StatusOr<FactorizePlan> PlanFactorize(const FactorizeOptions& options, PackedMatrix shape,
                                             std::optional<int64_t> nonzeros) {
-  if (options.algorithm == nullptr) return absl::InvalidArgumentError("no algorithm is given");
+  if (options.algorithm == nullptr)
+    return absl::InvalidArgumentError("the options name no algorithm");
   CROUT_RETURN_IF_ERROR(CheckSquare(shape));
   CROUT_RETURN_IF_ERROR(CheckSameField(shape.dtype, options.factor_dtype));
   const MethodTraits& traits = options.algorithm->traits();

@@ -33,14 +33,14 @@ absl::Status CheckConversion(const MatrixStats& stats, const PackedMatrix& shape
   const bool narrows = RealOf(dtype) != RealOf(shape.dtype);
   if (narrows && stats.max_abs > 0 && stats.max_abs < kLeast) {
     return absl::InvalidArgumentError(absl::StrCat(
-        ToAbsl(what), " has no entry above ", stats.max_abs, " in magnitude: it underflows ",
-        ToAbsl(NameOf(dtype)), ", whose least normal number is ", kLeast, "; scale it, or work in ",
+        ToAbsl(what), " has no entry above ", stats.max_abs, " in magnitude and underflows in ",
+        ToAbsl(NameOf(dtype)), ", whose smallest normal number is ", kLeast, ". Scale it or use ",
         ToAbsl(NameOf(WideOf(dtype)))));
   }
   if (stats.first_overflow < 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(ToAbsl(what), " has an entry that overflows ",
-                                                 ToAbsl(NameOf(dtype)), " ",
-                                                 At(stats.first_overflow, shape)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      ToAbsl(what), " has an entry that overflows ", ToAbsl(NameOf(dtype)), " ",
+      At(stats.first_overflow, shape), ". Scale it or use ", ToAbsl(NameOf(WideOf(dtype)))));
 }
 
 absl::Status CheckSquare(const PackedMatrix& shape) {
@@ -53,20 +53,21 @@ absl::Status CheckSameField(DType matrix, DType factor) {
   if (IsComplex(matrix) == IsComplex(factor)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("a matrix in ", ToAbsl(NameOf(matrix)), " cannot have a factor in ",
-                   ToAbsl(NameOf(factor)), ": both are real, or both complex"));
+                   ToAbsl(NameOf(factor)), "; both must be real, or both complex"));
 }
 
 absl::Status CheckUpload(size_t bytes, size_t expected, std::string_view what) {
   if (bytes == expected) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(ToAbsl(what), " has ", bytes, " bytes, its shape ", expected));
+      absl::StrCat(ToAbsl(what), " has ", bytes, " bytes; its shape needs ", expected));
 }
 
 absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_diagonal,
                            std::string_view algorithm) {
   if (solver.Supports(unit_diagonal)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "solver '", ToAbsl(solver.name()), "' cannot use factors of '", ToAbsl(algorithm), "'"));
+  return absl::FailedPreconditionError(absl::StrCat("solver '", ToAbsl(solver.name()),
+                                                    "' cannot use factors of '", ToAbsl(algorithm),
+                                                    "'. Use solver 'auto'"));
 }
 
 std::string WhySingular(const FactorSummary& factor) {
@@ -77,8 +78,8 @@ std::string WhySingular(const FactorSummary& factor) {
       return absl::StrCat("column ", factor.empty_index, " (1-based) is empty");
     case SingularReason::kStructure:
       return absl::StrCat("row ", factor.empty_index,
-                          " (1-based) is left over by every choice of one entry in each row and "
-                          "column");
+                          " (1-based) stays unmatched in every matching of rows to columns "
+                          "(structurally singular)");
     case SingularReason::kNone:
     case SingularReason::kZeroPivot:
       break;
@@ -92,8 +93,8 @@ absl::Status CheckUsable(const FactorSummary& factor) {
     const bool grew = GrowthHidesSingularity(factor.pivot_growth, factor.factor_dtype);
     return absl::FailedPreconditionError(absl::StrCat(
         "pivot ", factor.info, " (1-based) is zero (or too small) and ", factor.algorithm,
-        " does not pivot", grew ? ", or entries grew too far to show why" : "",
-        ": the factor is unusable. Use another method."));
+        " does not pivot", grew ? ", or the entries grew too much to tell the cause" : "",
+        ": the factor is unusable. Use another method"));
   }
   return absl::FailedPreconditionError(
       absl::StrCat("the matrix is singular: ", WhySingular(factor)));
@@ -102,11 +103,11 @@ absl::Status CheckUsable(const FactorSummary& factor) {
 absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance) {
   if (!(tolerance >= 0 && tolerance < 1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the solver's tolerance, ", tolerance, ", is not in [0, 1)"));
+        absl::StrCat("the solver tolerance is ", tolerance, "; it must be in [0, 1)"));
   }
   if (tolerance == 0 || solver.traits().iterative) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "solver '", ToAbsl(solver.name()), "' takes no tolerance: leave it out, or solve by 'is'"));
+      "solver '", ToAbsl(solver.name()), "' takes no tolerance. Omit it, or use solver 'is'"));
 }
 
 }  // namespace crout

@@ -99,9 +99,9 @@ absl::Status SchurJob::FillWork(const double* row_scales) {
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   if (context_.report().matrix.first_non_finite < 0) return absl::OkStatus();
   // A12 is finite, so an Inf results from the conversion or from scaling.
-  return absl::InvalidArgumentError(absl::StrCat("the block right of the leading one overflows ",
-                                                 ToAbsl(NameOf(Work().dtype)),
-                                                 ", the factor's type"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the block to the right of the leading block overflows ", ToAbsl(NameOf(Work().dtype)),
+      ", the type of the factor. Scale the matrix or use a wider type"));
 }
 
 absl::Status SchurJob::SolveForX(const Factorization& factor) {

@@ -54,13 +54,13 @@ double PredictSeconds(const SchurPlan& plan) {
 }  // namespace
 
 absl::StatusOr<SchurPlan> PlanSchur(const SchurOptions& options, PackedMatrix shape) {
-  if (options.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
+  if (options.solver == nullptr) return absl::InvalidArgumentError("the options name no solver");
   CROUT_RETURN_IF_ERROR(CheckSquare(shape));
   const int64_t n = shape.rows;
   const int64_t k = options.leading;
   if (k < 0 || k > n) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the leading block is of order ", k, ", the matrix of order ", n));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the leading block has order ", k, "; it must be from 0 to the order of the matrix, ", n));
   }
   SchurPlan plan;
   plan.options = options;

@@ -80,8 +80,8 @@ absl::StatusOr<FactorSummary> MatrixReader::Read() {
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   sync.Dismiss();
   const MatrixStats& stats = context_.report().matrix;
-  CROUT_RETURN_IF_ERROR(CheckFinite(
-      stats, packed_, plan_.matrix.change ? "change: the matrix that it makes" : "matrix"));
+  CROUT_RETURN_IF_ERROR(
+      CheckFinite(stats, packed_, plan_.matrix.change ? "change: the changed matrix" : "matrix"));
   if (plan_.a != plan_.matrix_upload) buffers_.Take(plan_.matrix_upload);  // no longer needed
   matrix.matrix_dtype = packed_.dtype;
   matrix.norm_one = stats.norm_one;
@@ -107,13 +107,13 @@ absl::Status MatrixReader::SetEntries() {
   const EntryStats& stats = context_.report().entries;
   if (stats.first_outside >= 0) {
     return absl::InvalidArgumentError(absl::StrCat("change: entry ", stats.first_outside,
-                                                   " (from 0) is outside of the matrix of order ",
-                                                   n(), ": rows and columns count from 0"));
+                                                   " (0-based) is outside the matrix of order ",
+                                                   n(), "; rows and columns are 0-based"));
   }
   if (stats.first_contradicted < 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("change: entry ", stats.first_contradicted,
-                   " (from 0) is there again with another value: send each entry once"));
+                   " (0-based) repeats a position with another value. Send each entry once"));
 }
 
 absl::Status MatrixReader::AddLowRank() {
@@ -147,8 +147,10 @@ absl::Status MatrixReader::SumValues() {
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   const int64_t line = context_.report().values.first_not_real;
   if (line < 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "change: value ", line, " (from 0) is of the diagonal, which is real in a hermitian matrix"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("change: value ", line,
+                   " (0-based) is on the diagonal and has an imaginary part; the diagonal of a "
+                   "hermitian matrix is real"));
 }
 
 // Returns true if a change by values has its map, and the map fits the form in which the matrix is
@@ -185,7 +187,8 @@ absl::Status CheckLastMatrix(const SeriesStepPlan& plan, const SeriesStart& star
       (last->parts[kUpdatePart] || !needs_update) && (!by_values || HasMap(plan, start))) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError("the matrix of the last step is not there: send it");
+  return absl::FailedPreconditionError(
+      "the matrix of the last step is not stored. Send the whole matrix");
 }
 
 LowRankUpdate StepUpdate(const SeriesStepPlan& plan, const SeriesStart& start,

@@ -509,10 +509,11 @@ absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
       CheckUpload(uploads.x0.size(), plan.buffers.bytes(plan.x0_upload), "start"));
   CROUT_RETURN_IF_ERROR(CheckLastMatrix(plan, start));
   if (plan.matrix.nonzeros && context.sparse_ops() == nullptr) {
-    return absl::UnimplementedError("the device has no operations for sparse matrices");
+    return absl::UnimplementedError(
+        "the device does not support sparse matrices. Use another device, or send a dense matrix");
   }
   if (context.krylov_ops() == nullptr) {
-    return absl::UnimplementedError("the device has no operations for Krylov spaces");
+    return absl::UnimplementedError("the device does not support iterative correction (GMRES)");
   }
   SeriesStepJob job(context, plan, start, growth, std::move(uploads));
   sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed

@@ -28,8 +28,8 @@ constexpr int64_t kMostUpdateRank = 64;
 
 absl::Status CheckOld(const FactorSummary& old, const PackedMatrix& matrix) {
   if (old.n != matrix.rows) {
-    return absl::InvalidArgumentError(absl::StrCat("the matrix is of order ", matrix.rows,
-                                                   ", the series' factor of order ", old.n));
+    return absl::InvalidArgumentError(absl::StrCat("the matrix has order ", matrix.rows,
+                                                   "; the factor of the series has order ", old.n));
   }
   return CheckSameField(matrix.dtype, old.factor_dtype);
 }
@@ -39,7 +39,9 @@ absl::Status AddChangedMatrix(SeriesStepPlan& plan, size_t bytes) {
   BufferPlan& buffers = plan.buffers;
   const MatrixChange::Kind kind = matrix.change->kind;
   if (matrix.nonzeros && kind != MatrixChange::Kind::kValues) {
-    return absl::InvalidArgumentError("changes are of dense matrices: send a sparse one in full");
+    return absl::InvalidArgumentError(
+        "a change by entries or ranks needs a dense matrix. Send a sparse matrix in full, or only "
+        "its values");
   }
   CROUT_ASSIGN_OR_RETURN(const size_t arriving,
                          ChangeBytes(*matrix.change, matrix.shape.rows, matrix.shape.dtype));
@@ -60,7 +62,7 @@ absl::Status AddUpdate(SeriesStepPlan& plan) {
                            LowRankUpdate::Bytes(plan.rhs.rows, plan.rank, plan.vector_type));
   }
   plan.update = plan.buffers.Add("update", update, {kOld, Held::kByResult});
-  plan.update_work = plan.buffers.Add("update's vectors", work);
+  plan.update_work = plan.buffers.Add("low-rank update", work);
   return absl::OkStatus();
 }
 
@@ -102,7 +104,7 @@ absl::Status AddSolution(SeriesStepPlan& plan, size_t bytes) {
   const bool as_it_is =
       plan.x0 && plan.x0->dtype == plan.vector_type && plan.x0->layout == Layout::kColumnMajor;
   plan.x0_upload =
-      buffers.Add("start's upload", BufferKind::kUpload, upload, as_it_is ? kKept : Held());
+      buffers.Add("initial guess upload", BufferKind::kUpload, upload, as_it_is ? kKept : Held());
   plan.x = as_it_is ? plan.x0_upload : buffers.Add("solution", bytes, kKept);
   return absl::OkStatus();
 }
@@ -116,12 +118,12 @@ absl::Status AddVectors(SeriesStepPlan& plan) {
   CROUT_ASSIGN_OR_RETURN(const size_t vectors,
                          MatrixBytes(rhs.rows, plan.columns, plan.vector_type));
   const bool as_it_is = rhs.dtype == plan.vector_type && rhs.layout == Layout::kColumnMajor;
-  plan.rhs_upload = buffers.Add("right-hand sides' upload", BufferKind::kUpload, upload, kAlways);
+  plan.rhs_upload = buffers.Add("right-hand side upload", BufferKind::kUpload, upload, kAlways);
   plan.b = as_it_is ? plan.rhs_upload : buffers.Add("right-hand sides", vectors, kAlways);
   CROUT_RETURN_IF_ERROR(AddSolution(plan, vectors));
   plan.residual = buffers.Add("residual", vectors, kAlways);
-  plan.packed = delivered == upload ? plan.rhs_upload
-                                    : buffers.Add("solution as delivered", delivered, kAlways);
+  plan.packed =
+      delivered == upload ? plan.rhs_upload : buffers.Add("packed solution", delivered, kAlways);
   CROUT_ASSIGN_OR_RETURN(const size_t krylov, GmresMemory::Bytes(rhs.rows, plan.columns,
                                                                  plan.vector_type, plan.restart));
   plan.krylov = buffers.Add("Krylov spaces", krylov, kAlways);
@@ -132,7 +134,7 @@ absl::Status AddVectors(SeriesStepPlan& plan) {
 // `analysis` is set for a sparse factor and null for a dense one.
 absl::Status AddSolver(SeriesStepPlan& plan, const SolverPair& pair, DType dtype,
                        const Analysis* analysis, int64_t columns, int phase) {
-  if (pair.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
+  if (pair.solver == nullptr) return absl::InvalidArgumentError("the options name no solver");
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, FactorSolver::Bytes(*pair.solver, dtype, plan.rhs.rows,
                                                                  columns, pair.fallback, analysis));
   plan.buffers.Add("solver", BufferKind::kPart, bytes, {phase, phase});
@@ -142,14 +144,19 @@ absl::Status AddSolver(SeriesStepPlan& plan, const SolverPair& pair, DType dtype
 absl::Status CheckShapes(const SeriesStepOptions& options, const PackedMatrix& matrix,
                          const PackedMatrix& rhs) {
   if (!(options.accuracy >= 0 && options.accuracy < 1)) {
-    return absl::InvalidArgumentError("the accuracy is a backward error: 0, or between 0 and 1");
+    return absl::InvalidArgumentError(
+        absl::StrCat("the accuracy is ", options.accuracy,
+                     "; it must be a backward error in [0, 1), where 0 is the default"));
   }
   if (rhs.rows == 0 || rhs.cols == 0) {
-    return absl::InvalidArgumentError("a step of a series has a right-hand side, and unknowns");
+    return absl::InvalidArgumentError(
+        absl::StrCat("right-hand side is ", rhs.rows, " x ", rhs.cols,
+                     "; a step needs at least one row and one column"));
   }
   if (rhs.rows == matrix.rows) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("right-hand side has ", rhs.rows,
-                                                 " rows, the matrix is of order ", matrix.rows));
+  return absl::InvalidArgumentError(
+      absl::StrCat("right-hand side has ", rhs.rows, " rows; the matrix has order ", matrix.rows,
+                   ". Send a right-hand side with ", matrix.rows, " rows"));
 }
 
 // Returns the rank of the update that the plan needs, or 0.
@@ -197,17 +204,18 @@ int64_t SeriesStepPlan::old_columns() const {
 absl::StatusOr<size_t> ChangeBytes(const MatrixChange& change, int64_t n, DType dtype) {
   if (change.kind == MatrixChange::Kind::kValues) {
     if (change.size == change.map.lines && change.size >= 1) return change.size * SizeOf(dtype);
-    return absl::InvalidArgumentError(absl::StrCat(
-        change.size, " values, but the text of the matrix has ", change.map.lines, " entries"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the change has ", change.size, " values; the text of the matrix has ",
+                     change.map.lines, " entries. Send one value for each"));
   }
   const bool low_rank = change.kind == MatrixChange::Kind::kLowRank;
   // Fails if a matrix of n^2 entries has no valid size, so that the sums below cannot overflow.
   CROUT_ASSIGN_OR_RETURN(const size_t whole, MatrixBytes(n, n, dtype));
   const auto most = low_rank ? n : static_cast<int64_t>(whole / SizeOf(dtype));
   if (change.size < 1 || change.size > most) {
-    return absl::InvalidArgumentError(absl::StrCat("a change of ", change.size,
-                                                   low_rank ? " ranks" : " entries",
-                                                   ", of a matrix of order ", n));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the change has ", change.size, low_rank ? " ranks" : " entries",
+                     "; a matrix of order ", n, " takes 1 to ", most));
   }
   if (!low_rank) {
     return ByteSum()
@@ -240,7 +248,7 @@ absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
   }
   if (old != nullptr) CROUT_RETURN_IF_ERROR(CheckOld(*old, matrix.shape));
   if (old == nullptr && !plan.may_factor()) {
-    return absl::InvalidArgumentError("there is no factor whose matrix this could be");
+    return absl::InvalidArgumentError("the series has no factor yet. Send the matrix");
   }
   if (!IsComplex(factor_dtype) && options.op == Op::kConjugateTranspose) {
     plan.options.op = Op::kTranspose;

@@ -24,7 +24,8 @@ inline absl::StatusOr<SolutionShape> ShapeSolution(DType field, const PackedMatr
   if (IsComplex(field)) {
     shape.delivered.dtype = ComplexOf(rhs.dtype);
   } else if (IsComplex(rhs.dtype) && __builtin_mul_overflow(rhs.cols, 2, &shape.columns)) {
-    return absl::InvalidArgumentError("the right-hand sides have no valid size");
+    return absl::InvalidArgumentError(
+        "the size of the right-hand sides overflows. Send fewer columns");
   }
   return shape;
 }

@@ -161,9 +161,9 @@ absl::Status SolveJob::EnqueueScaledSolve() {
 absl::Status SolveJob::CheckScaledRhs() const {
   // B is finite, so an Inf results from scaling.
   if (context_.report().matrix.first_non_finite < 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("right-hand side, whose largest entry is of magnitude ", rhs_max_abs_,
-                   ", overflows when it is equilibrated as the factor is"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the right-hand side, whose largest entry has magnitude ", rhs_max_abs_,
+      ", overflows when it is scaled like the equilibrated matrix. Scale the right-hand side"));
 }
 
 absl::Status SolveJob::Refine(StopRequested stop) {
@@ -302,8 +302,9 @@ absl::Status CheckArguments(const SolvePlan& plan, const Factorization& factor,
                             const TriangularSolver& solver, size_t upload_bytes) {
   const FactorSummary& summary = factor.summary;
   if (plan.shape.rows != summary.n) {
-    return absl::FailedPreconditionError(absl::StrCat("right-hand side has ", plan.shape.rows,
-                                                      " rows, the factor is of order ", summary.n));
+    return absl::FailedPreconditionError(
+        absl::StrCat("right-hand side has ", plan.shape.rows, " rows; the factor has order ",
+                     summary.n, ". Send a right-hand side with ", summary.n, " rows"));
   }
   CROUT_RETURN_IF_ERROR(
       CheckUpload(upload_bytes, plan.buffers.bytes(plan.upload), "right-hand side"));
@@ -328,8 +329,8 @@ SolveSummary EmptySolve(const SolverChoice& choice, const SolveOptions& options)
 absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, bool has_matrix) {
   if (!plan.needs_residual || has_matrix || factor.n == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "backward errors, refinement and error bounds need the matrix, which was not kept: factor it "
-      "again and keep it, or solve without them");
+      "backward errors, refinement and error bounds need the matrix, which was not kept. Factor it "
+      "again with keep_matrix, or solve without them");
 }
 
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,
@@ -346,7 +347,7 @@ absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& p
   CROUT_RETURN_IF_ERROR(CheckArguments(plan, factor, *choice.solver, upload.size()));
   if (plan.shape.rows == 0 || plan.shape.cols == 0) return EmptySolve(choice, options);
   if (options.max_corrections > 0 && context.krylov_ops() == nullptr) {
-    return absl::UnimplementedError("the device has no operations for Krylov spaces");
+    return absl::UnimplementedError("the device does not support iterative correction (GMRES)");
   }
   SolveJob job(context, plan, factor, choice, wider, std::move(upload));
   sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed

@@ -51,10 +51,10 @@ absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
   plan.upload = buffers.Add("upload", BufferKind::kUpload, upload);
   plan.rhs = as_it_is ? plan.upload : buffers.Add("right-hand sides", vectors);
   plan.solution = plan.needs_residual ? buffers.Add("solution", vectors) : plan.rhs;
-  plan.packed = delivered == upload ? plan.upload : buffers.Add("solution as delivered", delivered);
+  plan.packed = delivered == upload ? plan.upload : buffers.Add("packed solution", delivered);
   plan.residual = buffers.Add("residual", plan.needs_residual ? vectors : 0);
   CROUT_ASSIGN_OR_RETURN(const size_t scale, MatrixBytes(rhs.rows, plan.columns, DType::kFloat64));
-  plan.scale = buffers.Add("scale of the residual", options.wants_componentwise() ? scale : 0);
+  plan.scale = buffers.Add("residual scale", options.wants_componentwise() ? scale : 0);
   plan.previous = buffers.Add("previous solution", options.max_refinement_steps > 0 ? vectors : 0);
   buffers.Add("solver", BufferKind::kPart, std::max(solver, wider));
   if (options.max_corrections > 0 && rhs.rows > 0 && plan.columns > 0) {
@@ -76,7 +76,7 @@ absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
 
 absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSummary& factor,
                                     PackedMatrix shape) {
-  if (options.solver == nullptr) return absl::InvalidArgumentError("no solver is given");
+  if (options.solver == nullptr) return absl::InvalidArgumentError("the options name no solver");
   SolvePlan plan;
   plan.options = options;
   plan.shape = shape;

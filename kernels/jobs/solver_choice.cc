@@ -26,8 +26,10 @@ absl::StatusOr<SolverChoice> ChooseSolver(const FactorSummary& factor, const Sol
   const TriangularSolver& solver = *options.solver;
   if (!solver.needs_preparation()) return SolverChoice{&solver};
   if (!factor.preparation) {
-    return absl::FailedPreconditionError(absl::StrCat("solver '", ToAbsl(solver.name()),
-                                                      "' needs a factor that was prepared for it"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("solver '", ToAbsl(solver.name()),
+                     "' needs a factor that was prepared for it. Use solver 'auto', or factor the "
+                     "matrix again"));
   }
   // The backward errors of the error bound's own solves are not measured.
   const bool judged = measured && !options.error_bound;
@@ -37,8 +39,8 @@ absl::StatusOr<SolverChoice> ChooseSolver(const FactorSummary& factor, const Sol
   if (options.fallback != nullptr) {
     return SolverChoice{options.fallback, nullptr, SolverFallback::kCondition};
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("solver '", ToAbsl(solver.name()), "' is not accurate with this factor"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "solver '", ToAbsl(solver.name()), "' is not accurate with this factor. Use solver 'auto'"));
 }
 
 }  // namespace crout

@@ -153,7 +153,8 @@ absl::StatusOr<Factorization> FactorizeSparse(ExecutionContext& context,
   SyncOnExit sync(context);  // `upload` may still be arriving.
   CROUT_RETURN_IF_ERROR(CheckUpload(upload.size(), plan.buffers.bytes(plan.matrix), "matrix"));
   if (context.sparse_ops() == nullptr) {
-    return absl::UnimplementedError("the device has no operations for sparse matrices");
+    return absl::UnimplementedError(
+        "the device does not support sparse matrices. Use another device, or send a dense matrix");
   }
   SparseFactorizeJob job(context, plan, growth, std::move(upload));
   sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.

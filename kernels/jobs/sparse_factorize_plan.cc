@@ -38,7 +38,7 @@ absl::Status PlanBuffers(size_t workspace, SparseFactorizePlan& plan) {
   plan.workspace = buffers.Add("workspace", workspace);
   plan.vectors = buffers.Add("probe", vectors);
   buffers.Add("probe: solver", BufferKind::kPart, solver);
-  buffers.Add("probe: as the host has it", BufferKind::kReport, vectors);
+  buffers.Add("probe (host copy)", BufferKind::kReport, vectors);
   if (options.condition) {
     CROUT_ASSIGN_OR_RETURN(const size_t rcond, RcondBytes(dtype, known.n));
     buffers.Add("condition estimate: vectors", BufferKind::kPart, BlockBytes(rcond));
@@ -58,11 +58,13 @@ absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOpt
   const SparseMethod& method = options.method;
   if (!method.lu->TakesSparse(dtype)) {
     return absl::UnimplementedError(absl::StrCat("algorithm '", ToAbsl(method.lu->name()),
-                                                 "' is not available in ", ToAbsl(NameOf(dtype))));
+                                                 "' is not available in ", ToAbsl(NameOf(dtype)),
+                                                 ". Choose another type or algorithm"));
   }
   if (options.determinant && !method.lu->LeavesDeterminants()) {
     return absl::UnimplementedError(
-        absl::StrCat("algorithm '", ToAbsl(method.lu->name()), "' leaves no determinant"));
+        absl::StrCat("algorithm '", ToAbsl(method.lu->name()),
+                     "' computes no determinant. Choose another algorithm"));
   }
   SparseFactorizePlan plan;
   plan.options = options;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/factor_probe.h"
 #include "kernels/numerics/factor_solver.h"
@@ -20,6 +21,7 @@
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
+#include "kernels/util/strings.h"
 
 namespace crout {
 namespace {
@@ -176,8 +178,9 @@ absl::StatusOr<SparseSchurPlan> PlanSparseSchur(const SparseFactorizePlan& facto
   if (!options.method.lu->LeavesComplements() || !options.keep_matrix || options.condition ||
       options.determinant) {
     return absl::InvalidArgumentError(
-        "a Schur complement is left by a method that has them, which keeps A, and of whose factor "
-        "nothing else is asked");
+        absl::StrCat("algorithm '", ToAbsl(options.method.lu->name()),
+                     "' cannot compute this Schur complement. It needs algorithm multifrontal, the "
+                     "kept matrix, and no condition estimate or determinant"));
   }
   const int64_t m = analysis.kept;
   SparseSchurPlan plan;
@@ -197,7 +200,7 @@ absl::StatusOr<SparseSchurPlan> PlanSparseSchur(const SparseFactorizePlan& facto
   plan.packed = buffers.Add("complement", s, kLater);
   plan.vectors = buffers.Add("probe", vectors, kLater);
   buffers.Add("probe: solver", BufferKind::kPart, solver, kLater);
-  buffers.Add("probe: as the host has it", BufferKind::kReport, on_host);
+  buffers.Add("probe (host copy)", BufferKind::kReport, on_host);
   buffers.Add("reply", BufferKind::kReply, s);
   CROUT_ASSIGN_OR_RETURN(plan.bytes, buffers.Sum());
   plan.seconds = factor.seconds;

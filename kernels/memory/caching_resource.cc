@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/size_class.h"
 #include "kernels/util/status_macros.h"
@@ -37,7 +38,9 @@ void* CachingResource::Take(size_t bytes) {
 
 absl::StatusOr<void*> CachingResource::DoAllocate(size_t bytes) {
   CROUT_RETURN_IF_ERROR(Failpoint("memory.allocate"));
-  if (bytes > kLargestBlock) return absl::ResourceExhaustedError("request above 2^62 bytes");
+  if (bytes > kLargestBlock)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot allocate ", bytes, " bytes; the limit is 2^62"));
   if (void* block = Take(bytes)) return block;
   const size_t block_bytes = BlockBytes(bytes);
   GiveBack(max_cached_bytes_, block_bytes);  // Frees cached blocks to make room for the new one.

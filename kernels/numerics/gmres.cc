@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/numerics/hessenberg.h"
 #include "kernels/scalar.h"
 #include "kernels/util/checked_math.h"
@@ -270,7 +271,9 @@ int RestartFor(int64_t n, int64_t nrhs) {
 
 absl::StatusOr<size_t> GmresMemory::Bytes(int64_t n, int64_t nrhs, DType vector_type, int restart) {
   if (nrhs < 1 || restart < 1) {
-    return absl::InvalidArgumentError("GMRES takes a right-hand side and a vector, at least");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "GMRES needs at least one right-hand side and a restart length of at least 1, got ", nrhs,
+        " and ", restart));
   }
   CROUT_ASSIGN_OR_RETURN(const size_t vector, MatrixBytes(n, nrhs, vector_type));
   CROUT_ASSIGN_OR_RETURN(const size_t small, MatrixBytes(restart + 1, nrhs, vector_type));

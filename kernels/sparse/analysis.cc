@@ -66,7 +66,7 @@ absl::Status CheckFinite(const AnySparse& a) {
       for (int64_t e = view.column_start[j]; e < view.column_start[j + 1]; ++e) {
         if (!IsFinite(view.value[e])) {
           return absl::InvalidArgumentError(
-              absl::StrCat("entry (", view.row[e], ", ", j, ") is not finite"));
+              absl::StrCat("entry (", view.row[e], ", ", j, "), 0-based, is not finite"));
         }
       }
     }
@@ -193,8 +193,9 @@ absl::StatusOr<std::vector<char>> MarkKept(const std::vector<int32_t>& keep, int
   std::vector<char> kept(n);
   for (const int32_t v : keep) {
     if (v < 0 || v >= n || kept[v] != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown ", v, " cannot be kept: it is not there, or named twice"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "unknown ", v, " (0-based) cannot be kept: it is outside the matrix of order ", n,
+          " or is named twice"));
     }
     kept[v] = 1;
   }
@@ -308,7 +309,8 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
   StopCounter counter(stop);
   if (!IsConsistent(a, counter)) {
     CROUT_RETURN_IF_ERROR(counter.status());
-    return absl::InvalidArgumentError("the indices are out of order");
+    return absl::InvalidArgumentError(
+        "the indices of each row and column must ascend and be below the order of the matrix");
   }
   Analysis analysis;
   analysis.n = a.n;
@@ -318,7 +320,8 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
   if (options.keep.empty()) {
     CROUT_ASSIGN_OR_RETURN(analysis.matched, NeedsMatching(options, a));
   } else if (options.matching == MatchingMode::kOn) {
-    return absl::InvalidArgumentError("unknowns cannot be kept where columns are exchanged");
+    return absl::InvalidArgumentError(
+        "unknowns cannot be kept with matching, which permutes the columns. Turn matching off");
   }
   std::vector<int32_t> column_of_row;
   if (analysis.matched) {
@@ -357,7 +360,7 @@ absl::StatusOr<std::optional<Analysis>> Rescale(const Analysis& analysis, const 
                                                 StopRequested stop) {
   if (a.n != analysis.n || a.nonzeros != analysis.nonzeros || analysis.unmatched_row >= 0 ||
       analysis.kept > 0) {
-    return absl::InvalidArgumentError("the matrix is not the one that was analysed");
+    return absl::InvalidArgumentError("the matrix does not have the pattern that was analyzed");
   }
   CROUT_RETURN_IF_ERROR(options.Claim(MatchingBytes(a.nonzeros)));
   CROUT_ASSIGN_OR_RETURN(Matching matching, MaximumProductMatching(a, stop));

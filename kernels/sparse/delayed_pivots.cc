@@ -217,7 +217,7 @@ class DelaySearch {
     constexpr double kFewEntries = 1e6;
     if (entries_ >
         kMostDelayedFill * static_cast<double>(analysis_.factor_entries()) + kFewEntries) {
-      return absl::ResourceExhaustedError("delayed pivots fill the factor beyond its bound");
+      return absl::ResourceExhaustedError("delayed pivots cause more fill-in than the limit");
     }
     const int64_t size = front.size();
     const int64_t rest = size - done;

@@ -17,7 +17,7 @@ absl::StatusOr<SparseDownloadLayout> SparseDownloadLayout::For(const Analysis& a
     layout.upper_entries = numeric.counts->upper;
   }
   if (layout.lower_entries + layout.upper_entries > std::numeric_limits<int64_t>::max() / 64) {
-    return absl::InvalidArgumentError("a download of such a size is impossible");
+    return absl::InvalidArgumentError("the factor is too large to download");
   }
   const int64_t most = std::max(layout.lower_entries, layout.upper_entries);
   if (most > std::numeric_limits<int32_t>::max()) layout.index_bytes = 8;

@@ -217,7 +217,7 @@ absl::StatusOr<Matching> Match(const SparseView<T>& a, StopRequested stop) {
     for (int64_t e = a.column_start[j]; e < a.column_start[j + 1]; ++e) {
       if (!IsFinite(a.value[e])) {
         return absl::InvalidArgumentError(
-            absl::StrCat("entry (", a.row[e], ", ", j, ") is not finite"));
+            absl::StrCat("entry (", a.row[e], ", ", j, "), 0-based, is not finite"));
       }
       largest = std::max(largest, Modulus(a.value[e]));
     }

@@ -152,8 +152,8 @@ class OrderingProcess::Child {
         bytes = bytes.subspan(got);
       } else if (got == 0) {
         return absl::ResourceExhaustedError(
-            "the ordering program crout-order ended without an answer: its memory did not suffice, "
-            "or it was killed");
+            "the ordering program crout-order ended without a result; it ran out of memory or was "
+            "killed");
       } else if (errno == EAGAIN) {
         AwaitEvent(POLLIN);
       } else if (errno != EINTR) {
@@ -171,8 +171,8 @@ class OrderingProcess::Child {
 
   static absl::Status Missing() {
     return absl::FailedPreconditionError(
-        "the ordering program crout-order is missing beside the program and in libexec/crout: "
-        "install it");
+        "the ordering program crout-order is missing. Install it next to this program or in "
+        "libexec/crout");
   }
 
   void AwaitEvent(short event) const {
@@ -208,8 +208,8 @@ absl::StatusOr<OrderingProcess> OrderingProcess::Start(const std::string& progra
   const int64_t neighbours = graph.start[n];
   if (!FitsOrderingProgram(method, n, neighbours)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("a graph of ", n, " vertices and ", neighbours,
-                     " neighbours is beyond the ordering's indices"));
+        absl::StrCat("a graph with ", n, " vertices and ", neighbours,
+                     " neighbors exceeds the indices of the ordering program"));
   }
   auto child = std::make_unique<Child>();
   CROUT_RETURN_IF_ERROR(child->Start(program));
@@ -224,7 +224,7 @@ absl::StatusOr<std::vector<int32_t>> OrderingProcess::Await(StopRequested stop) 
   std::vector<int32_t> order(vertices_);
   CROUT_RETURN_IF_ERROR(child_->Read(std::as_writable_bytes(std::span(order)), stop));
   if (!IsPermutation(order)) {
-    return absl::InternalError("the ordering program crout-order answered no permutation");
+    return absl::InternalError("the ordering program crout-order did not return a permutation");
   }
   return order;
 }

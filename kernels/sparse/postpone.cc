@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/regroup.h"
 #include "kernels/util/status_macros.h"
@@ -36,7 +37,7 @@ absl::StatusOr<std::vector<int32_t>> InterchangedRows(const Analysis& analysis,
     for (int64_t i = 0; i < d1; ++i) {
       const int32_t other = interchanges[first + i];
       if (other < i || other >= d1) {
-        return absl::InvalidArgumentError("the interchanges are not those of such a factor");
+        return absl::InvalidArgumentError("the interchanges do not match the analysis");
       }
       std::swap(row[first + i], row[first + other]);
     }
@@ -52,11 +53,13 @@ absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,
                                   const AnalysisOptions& options, StopRequested stop) {
   CROUT_RETURN_IF_ERROR(CheckAnalysed(analysis, a));
   if (std::ssize(interchanges) != a.n) {
-    return absl::InvalidArgumentError("the interchanges are not those of such a factor");
+    return absl::InvalidArgumentError("the interchanges do not match the analysis");
   }
   std::vector<int32_t> front = FrontOfEach(analysis);
   for (const int32_t k : positions) {
-    if (k < 0 || k >= analysis.n) return absl::InvalidArgumentError("there is no such position");
+    if (k < 0 || k >= analysis.n)
+      return absl::InvalidArgumentError(
+          absl::StrCat("position ", k, " is outside the matrix of order ", analysis.n));
   }
   CROUT_ASSIGN_OR_RETURN(const std::vector<int32_t> rows,
                          InterchangedRows(analysis, positions, interchanges, front));

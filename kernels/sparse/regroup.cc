@@ -35,7 +35,7 @@ absl::Status CheckAnalysed(const Analysis& analysis, const AnySparse& a) {
       PatternDigest(a) == analysis.pattern) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError("the matrix is not the one that was analysed");
+  return absl::InvalidArgumentError("the matrix does not have the pattern that was analyzed");
 }
 
 absl::StatusOr<Analysis> Regroup(const Analysis& analysis, const AnySparse& a,

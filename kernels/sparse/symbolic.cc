@@ -56,8 +56,8 @@ class Symbolic {
     }
     constexpr double kMostEntries = 0x1p58;  // 2^62 bytes of the largest type
     if (entries > kMostEntries) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the factors would have ", entries, " entries"));
+      return absl::ResourceExhaustedError(absl::StrCat("the factors would have ", entries,
+                                                       " entries; the limit is ", kMostEntries));
     }
     for (int64_t f = 0; f < fronts_; ++f) {
       const int64_t d1 = out_.eliminated(f);
@@ -111,7 +111,7 @@ class Symbolic {
         }
       }
       if (tree_.counted && tree_.bordered[f] != std::ssize(border)) {
-        return absl::InternalError("the count of a front is wrong");
+        return absl::InternalError("the border of a front does not match its count");
       }
       std::sort(border.begin(), border.end());
       CROUT_RETURN_IF_ERROR(MakeRoom(border.size()));

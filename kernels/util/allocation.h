@@ -20,7 +20,7 @@ inline absl::Status StatusOf(absl::StatusCode code, const char* message) {
 }
 
 inline absl::Status OutOfSystemMemory() {
-  return StatusOf(absl::StatusCode::kResourceExhausted, "the system has no memory left");
+  return StatusOf(absl::StatusCode::kResourceExhausted, "the system is out of memory");
 }
 
 // Runs `work`, which returns a status, and converts std::bad_alloc to RESOURCE_EXHAUSTED. For

@@ -20,8 +20,9 @@ inline absl::StatusOr<size_t> MatrixBytes(int64_t rows, int64_t cols, DType dtyp
   int64_t bytes = 0;
   if (rows < 0 || cols < 0 || __builtin_mul_overflow(rows, cols, &bytes) ||
       __builtin_mul_overflow(bytes, static_cast<int64_t>(SizeOf(dtype)), &bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat("a ", rows, " x ", cols, " matrix of ",
-                                                   ToAbsl(NameOf(dtype)), " has no valid size"));
+    return absl::InvalidArgumentError(absl::StrCat("the size of a ", rows, " x ", cols,
+                                                   " matrix of ", ToAbsl(NameOf(dtype)),
+                                                   " is negative or overflows"));
   }
   return static_cast<size_t>(bytes);
 }
@@ -37,7 +38,7 @@ class ByteSum {
   }
   absl::StatusOr<size_t> total() const {
     if (overflow_ || total_ > static_cast<size_t>(std::numeric_limits<int64_t>::max())) {
-      return absl::InvalidArgumentError("the job's memory has no valid size");
+      return absl::InvalidArgumentError("the memory that the job needs overflows");
     }
     return total_;
   }

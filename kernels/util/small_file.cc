@@ -49,9 +49,10 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_by
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) return Failed("opening", path);
   struct stat about;
-  if (fstat(file.get(), &about) != 0) return Failed("looking at", path);
+  if (fstat(file.get(), &about) != 0) return Failed("inspecting", path);
   if (!S_ISREG(about.st_mode) || about.st_size > static_cast<off_t>(max_bytes)) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is no small file"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is not a regular file of at most ", max_bytes, " bytes"));
   }
   std::string contents(static_cast<size_t>(about.st_size), '\0');
   size_t done = 0;
@@ -71,10 +72,11 @@ absl::Status ReplaceSmallFile(const std::string& path, const std::string& conten
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   std::string temporary = path + ".XXXXXX";
   FileDescriptor file(mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0) return Failed("making", temporary);
+  if (file.get() < 0) return Failed("creating", temporary);
   absl::Status status = Write(file.get(), contents, temporary);
   if (status.ok() && !file.Close()) status = Failed("closing", temporary);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = Failed("making", path);
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
+    status = Failed("replacing", path);
   if (!status.ok()) (void)unlink(temporary.c_str());
   return status;
 }

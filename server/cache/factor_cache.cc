@@ -74,7 +74,7 @@ absl::StatusOr<std::optional<FactorInfo>> FactorCache::ClaimRequest(std::string_
   if (claimed) return std::optional<FactorInfo>();
   if (!request->second.factor.has_value()) {
     return WithRetryAfter(
-        WithReason(absl::AbortedError("another call with this request_id is under way"),
+        WithReason(absl::AbortedError("another call with this request_id is in progress"),
                    kReasonRequestInProgress),
         kClaimRetrySeconds);
   }

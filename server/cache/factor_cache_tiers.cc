@@ -16,11 +16,12 @@ namespace {
 constexpr double kShortestRetrySeconds = 0.1;
 
 absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryBudget& budget) {
-  absl::Status status = WithReason(
-      absl::ResourceExhaustedError(absl::StrCat(
-          bytes, " bytes of ", slot != nullptr ? slot->device->info().name : std::string("host"),
-          " memory are not free within the budget of ", budget.limit())),
-      kReasonMemoryExhausted);
+  absl::Status status =
+      WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                     "the job needs ", bytes, " bytes of ",
+                     slot != nullptr ? slot->device->info().name : std::string("host"),
+                     " memory, which are not free; the budget is ", budget.limit(), " bytes")),
+                 kReasonMemoryExhausted);
   if (bytes > budget.limit()) return status;  // Waiting will not help.
   const double backlog = slot != nullptr ? slot->scheduler->load().backlog_seconds : 0;
   return WithRetryAfter(std::move(status), std::max(kShortestRetrySeconds, backlog));
@@ -133,7 +134,8 @@ void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
 
 absl::Status FactorCache::CopyToHost(const Stored& from, Charged* to, uint64_t* checksum) {
   if (from.factorization.parts.is_fixed()) {  // asked before others make room for the copy
-    return absl::FailedPreconditionError("the factor is of use on its device alone");
+    return absl::FailedPreconditionError(
+        "this factor cannot be copied: it is usable only on its device");
   }
   CROUT_ASSIGN_OR_RETURN(to->reservation, ReserveOnHost(from.bytes));
   {
@@ -200,8 +202,10 @@ absl::Status FactorCache::CheckHostCopy(Stored& stored) {
     // The caller's pin keeps its bytes until it goes.
     if (stored.entry != nullptr) Remove(stored.entry->handle, Departure::kDataLoss);
   }
-  return WithReason(absl::DataLossError("the stored copy of the factor is corrupt; it was dropped"),
-                    kReasonDataLoss);
+  return WithReason(
+      absl::DataLossError(
+          "the stored copy of the factor is corrupt and was dropped. Factor the matrix again"),
+      kReasonDataLoss);
 }
 
 }  // namespace crout

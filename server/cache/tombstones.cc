@@ -17,18 +17,19 @@ struct DepartureTraits {
 // In the order of Departure.
 constexpr std::array<DepartureTraits, 5> kTraits = {{
     {kReasonHandleExpired,
-     "the factor's lease expired: factor the matrix again, with a longer lease or renewals",
+     "the lease of the factor expired. Factor the matrix again, and request a longer lease or "
+     "renew it",
      CacheMiss::kExpired, CacheEviction::kLease},
     {kReasonHandleEvicted,
-     "the factor was evicted under memory pressure: factor the matrix again, and release "
-     "factors that are not used any more",
+     "the factor was evicted under memory pressure. Factor the matrix again, and release factors "
+     "that are no longer needed",
      CacheMiss::kEvicted, CacheEviction::kPressure},
-    {kReasonHandleReleased, "the factor was released: factor the matrix again",
+    {kReasonHandleReleased, "the factor was released. Factor the matrix again",
      CacheMiss::kReleased, CacheEviction::kReleased},
-    {kReasonDeviceLost, "the factor was lost with its device: factor the matrix again",
+    {kReasonDeviceLost, "the factor was lost with its device. Factor the matrix again",
      CacheMiss::kDeviceLost, CacheEviction::kDeviceLost},
     {kReasonDataLoss,
-     "the factor was dropped because its stored copy was corrupt: factor the matrix again",
+     "the factor was dropped because its stored copy was corrupt. Factor the matrix again",
      CacheMiss::kDataLoss, CacheEviction::kDataLoss},
 }};
 
@@ -45,8 +46,8 @@ absl::Status GoneStatus(Departure departure) {
 
 absl::Status UnknownHandleStatus() {
   return WithReason(
-      absl::NotFoundError("no such handle: the tenant has no factor of it, or the server was "
-                          "restarted since; factor the matrix again"),
+      absl::NotFoundError("no such handle: the tenant has no factor with this handle, or the "
+                          "server was restarted. Factor the matrix again"),
       kReasonHandleUnknown);
 }
 

@@ -122,12 +122,13 @@ absl::StatusOr<std::unique_ptr<Nvml>> Nvml::Load(const std::string& file) {
   // Never unloaded: NVML may keep threads of its own.
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return absl::UnavailableError(absl::StrCat("there is no ", file));
+    return absl::UnavailableError(
+        absl::StrCat("cannot load ", file, ": install the NVIDIA driver"));
   }
   auto functions = FunctionsOf(library);
   if (functions->init == nullptr || functions->shutdown == nullptr ||
       functions->describe == nullptr || functions->find == nullptr) {
-    return absl::UnavailableError(absl::StrCat(file, " is too old or none of NVML"));
+    return absl::UnavailableError(absl::StrCat(file, " is not NVML or is too old"));
   }
   if (const Return result = functions->init(); result != kSuccess) {
     return absl::UnavailableError(absl::StrCat(file, ": ", functions->describe(result)));
@@ -175,7 +176,7 @@ absl::Status Nvml::WatchXids(Gpu gpu) {
   const NvmlFunctions& ask = *functions_;
   if (ask.create_events == nullptr || ask.free_events == nullptr ||
       ask.register_events == nullptr || ask.wait_for_event == nullptr) {
-    return absl::UnimplementedError("the library has no events");
+    return absl::UnimplementedError("this version of NVML has no events");
   }
   if (events_ == nullptr) CROUT_RETURN_IF_ERROR(ask.ToStatus(ask.create_events(&events_)));
   return ask.ToStatus(ask.register_events(gpu, kXidEvent, events_));

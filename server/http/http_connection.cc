@@ -136,7 +136,7 @@ void HttpConnection::Answer() {
   }
   if (plain_) {
     keep_alive_ = false;
-    return Refuse(http::status::bad_request, "this port speaks TLS: ask for https://");
+    return Refuse(http::status::bad_request, "this port requires TLS: use https://");
   }
   const auto route = site_->routes.find(PathOf(View(request.target())));
   if (route == site_->routes.end()) return Refuse(http::status::not_found);

@@ -89,9 +89,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   }
   void Answered() {
     const unsigned code = reply_.get().result_int();
-    status_ = http::to_status_class(code) == http::status_class::successful
-                  ? absl::OkStatus()
-                  : absl::UnavailableError(absl::StrCat("it answers ", code));
+    status_ =
+        http::to_status_class(code) == http::status_class::successful
+            ? absl::OkStatus()
+            : absl::UnavailableError(absl::StrCat("the receiver returned HTTP status ", code));
   }
   void Fail(const char* step, const Error& error) {
     status_ = absl::UnavailableError(absl::StrCat(step, ": ", error.message()));
@@ -102,7 +103,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   http::request<http::string_body> request_;
   http::response_parser<http::string_body> reply_;
   beast::flat_buffer buffer_{kHeaderBytes + kBodyBytes};
-  absl::Status status_ = absl::UnavailableError("it took too long");
+  absl::Status status_ = absl::UnavailableError("the receiver did not reply in time");
 };
 
 }  // namespace
@@ -116,15 +117,17 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(std::string_view url) {
   const auto mistake = [&](std::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("'", ToAbsl(url), "': ", ToAbsl(what)));
   };
-  if (!url.starts_with(kScheme)) return mistake("write http://host:port, or http://host:port/path");
+  if (!url.starts_with(kScheme))
+    return mistake("expected http://host:port or http://host:port/path");
   std::string_view rest = url.substr(kScheme.size());
   const size_t slash = rest.find('/');
   HttpUrl parsed;
   if (slash != std::string_view::npos) parsed.path = rest.substr(slash);
   CROUT_ASSIGN_OR_RETURN(parsed.address, ParseHostPort(rest.substr(0, slash)));
-  if (parsed.address.port == 0) return mistake("port 0 is no server's");
+  if (parsed.address.port == 0) return mistake("the port must be from 1 to 65535");
   for (const char c : parsed.path) {
-    if (c <= ' ' || c >= 0x7f || c == '#') return mistake("a path is of printable ASCII without #");
+    if (c <= ' ' || c >= 0x7f || c == '#')
+      return mistake("the path must be printable ASCII without spaces and #");
   }
   return parsed;
 }

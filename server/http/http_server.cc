@@ -175,7 +175,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
   const absl::StatusOr<int> port = listener->Listen(host_port);
   if (!port.ok()) {
     return absl::UnavailableError(
-        absl::StrCat("cannot serve on ", address, ": ", port.status().message()));
+        absl::StrCat("cannot listen on ", address, ": ", port.status().message()));
   }
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(listener), WithPort(address, *port)));
 }

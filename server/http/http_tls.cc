@@ -57,7 +57,8 @@ absl::StatusOr<HttpTlsContext> MakeHttpTlsContext(const HttpTls& tls) {
   SSL_CTX_set_num_tickets(native, 0);
   SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
   boost::system::error_code error;
-  if (SSL_CTX_set_cipher_list(native, kSuites) != 1) return absl::InternalError("no suites of TLS");
+  if (SSL_CTX_set_cipher_list(native, kSuites) != 1)
+    return absl::InternalError("cannot set the TLS cipher suites");
   context->use_certificate_chain(asio::buffer(tls.identity), error);
   if (!error) context->use_private_key(asio::buffer(tls.identity), ssl::context::pem, error);
   if (!error && !tls.client_roots.empty()) {

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kHandOutPause(10);
 const std::shared_ptr<const MadePage> kUnmade = [] {
   auto made = std::make_shared<MadePage>();
   made->page.status = 503;
-  made->page.body = "this page cannot be made now\n";
+  made->page.body = "this page cannot be created now; try again later\n";
   return made;
 }();
 

@@ -50,7 +50,8 @@ class Parser {
     if (sign == absl::string_view::npos) {
       return Bad(absl::StrCat(Quote(line), " is neither [NAME] nor KEY = VALUE"));
     }
-    if (!current_) return Bad("comes before the first [NAME]: whose is it?");
+    if (!current_)
+      return Bad("this line comes before the first [NAME]; put it under the name of its identity");
     return TakeValue(absl::StripAsciiWhitespace(line.substr(0, sign)),
                      absl::StripAsciiWhitespace(line.substr(sign + 1)));
   }
@@ -60,10 +61,10 @@ class Parser {
     if (!current_) return absl::OkStatus();
     const Identity& identity = identities_.at(*current_);
     if (identity.roles.none()) {
-      return Bad(absl::StrCat("[", identity.name, "] ends without a line roles = ..."));
+      return Bad(absl::StrCat("[", identity.name, "] has no line roles = ..."));
     }
     if (identity.Has(Role::kSolve) && !identity.any_tenant && identity.tenants.empty()) {
-      return Bad(absl::StrCat("[", identity.name, "] ends without a line tenants = ..."));
+      return Bad(absl::StrCat("[", identity.name, "] has no line tenants = ..."));
     }
     return absl::OkStatus();
   }
@@ -76,12 +77,11 @@ class Parser {
     absl::string_view name = line;
     absl::ConsumePrefix(&name, "[");
     if (!absl::ConsumeSuffix(&name, "]") || !IsPrincipalName({name.data(), name.size()})) {
-      return Bad(absl::StrCat(Quote(line),
-                              " is not [NAME] with a name of 1 to 64 of "
-                              "[A-Za-z0-9_.-]"));
+      return Bad(absl::StrCat(
+          Quote(line), " is not [NAME] with a name of 1 to 64 characters of [A-Za-z0-9_.-]"));
     }
     current_ = identities_.AddIdentity(std::string(name));
-    return current_ ? absl::OkStatus() : Bad(absl::StrCat("a second section ", line));
+    return current_ ? absl::OkStatus() : Bad(absl::StrCat("duplicate section ", line));
   }
 
   absl::Status TakeValue(absl::string_view key, absl::string_view value) {
@@ -91,8 +91,8 @@ class Parser {
     if (key == "socket") return TakeSocket(value);
     if (key == "tenants") return TakeTenants(value);
     if (key == "roles") return TakeRoles(value);
-    return Bad(absl::StrCat(Quote(key),
-                            " is none of token, subject, certificate, socket, tenants, roles"));
+    return Bad(
+        absl::StrCat(Quote(key), " is not token, subject, certificate, socket, tenants or roles"));
   }
 
   absl::Status TakeToken(absl::string_view value) {
@@ -105,26 +105,26 @@ class Parser {
         words.empty() ? std::nullopt : ParseTokenHash({words[0].data(), words[0].size()});
     if (!hash || (words.size() != 1 && !timed)) {
       return Bad(
-          "token is not sha256:HASH or sha256:HASH until TIME (croutd token create prints "
-          "the line)");
+          "token is not sha256:HASH or sha256:HASH until TIME (croutd token create prints the "
+          "line)");
     }
     if (timed && (!absl::ParseTime(absl::RFC3339_full, words[2], &end, nullptr) ||
                   end == absl::InfiniteFuture() || end == absl::InfinitePast())) {
-      return Bad(absl::StrCat(Quote(words[2]), " is no time: write it as 2027-01-31T00:00:00Z"));
+      return Bad(
+          absl::StrCat(Quote(words[2]), " is not a time; write it like 2027-01-31T00:00:00Z"));
     }
     if (identities_.AddToken(*current_, *hash, end)) return absl::OkStatus();
-    return Bad(absl::StrCat("this token is there already, or there are more than ",
-                            Identities::kMaxTokens));
+    return Bad(absl::StrCat("duplicate token, or more than ", Identities::kMaxTokens, " tokens"));
   }
 
   absl::Status TakeSubject(absl::string_view value) {
     if (value.empty() || value.size() > kMaxSubject ||
         !std::all_of(value.begin(), value.end(), absl::ascii_isgraph)) {
-      return Bad(absl::StrCat(Quote(value), " is no subject, 1 to ", kMaxSubject,
-                              " characters of ASCII without spaces"));
+      return Bad(absl::StrCat(Quote(value), " is not a subject: 1 to ", kMaxSubject,
+                              " ASCII characters without spaces"));
     }
     if (identities_.AddSubject(*current_, std::string(value))) return absl::OkStatus();
-    return Bad(absl::StrCat("the subject ", Quote(value), " is there already"));
+    return Bad(absl::StrCat("duplicate subject ", Quote(value)));
   }
 
   absl::Status TakeCertificate(absl::string_view value) {
@@ -132,24 +132,23 @@ class Parser {
                        std::all_of(value.begin(), value.end(), absl::ascii_isgraph) &&
                        !absl::StrContains(value, '*');
     if (!plain) {
-      return Bad(absl::StrCat(Quote(value),
-                              " is neither a SPIFFE ID nor a DNS name, which has no "
-                              "*"));
+      return Bad(absl::StrCat(Quote(value), " is neither a SPIFFE ID nor a DNS name without *"));
     }
     if (identities_.AddCertificate(*current_, std::string(value))) return absl::OkStatus();
-    return Bad(absl::StrCat("the certificate ", Quote(value), " is there already"));
+    return Bad(absl::StrCat("duplicate certificate ", Quote(value)));
   }
 
   absl::Status TakeSocket(absl::string_view value) {
-    if (value != "unix") return Bad(absl::StrCat(Quote(value), " is no socket; there is unix"));
+    if (value != "unix")
+      return Bad(absl::StrCat(Quote(value), " is not a socket; the only value is unix"));
     if (identities_.AddUnixSocket(*current_)) return absl::OkStatus();
-    return Bad("socket = unix is there already: it stands for one identity");
+    return Bad("duplicate socket = unix; only one identity can have it");
   }
 
   absl::Status TakeTenants(absl::string_view value) {
     Identity& identity = identities_.at(*current_);
     if (identity.any_tenant || !identity.tenants.empty())
-      return Bad("tenants twice: give one list");
+      return Bad("duplicate tenants; write one list");
     if (value == "*") {
       identity.any_tenant = true;
       return absl::OkStatus();
@@ -157,8 +156,8 @@ class Parser {
     for (std::string& tenant : SplitList(value)) {
       if (!IsPrincipalName(tenant)) {
         return Bad(absl::StrCat(Quote(tenant),
-                                " is no tenant, a name of 1 to 64 of "
-                                "[A-Za-z0-9_.-]; * alone is all"));
+                                " is not a tenant: a name of 1 to 64 characters of [A-Za-z0-9_.-], "
+                                "or * alone for all tenants"));
       }
       identity.tenants.push_back(std::move(tenant));
     }
@@ -167,13 +166,12 @@ class Parser {
 
   absl::Status TakeRoles(absl::string_view value) {
     Identity& identity = identities_.at(*current_);
-    if (identity.roles.any()) return Bad("roles twice: give one list");
+    if (identity.roles.any()) return Bad("duplicate roles; write one list");
     for (const std::string& word : SplitList(value)) {
       const auto* const found = std::find(kRoleNames.begin(), kRoleNames.end(), word);
       if (found == kRoleNames.end()) {
         return Bad(absl::StrCat(Quote(word),
-                                " is no role; there are solve, factor, metrics and "
-                                "admin"));
+                                " is not a role; the roles are solve, factor, metrics and admin"));
       }
       identity.roles.set(static_cast<size_t>(found - kRoleNames.begin()));
     }

@@ -14,7 +14,7 @@ namespace {
 void Tell(const char* event, const absl::Status& status, std::string& complaint) {
   const std::string message(status.message());
   if (!status.ok() && message != complaint) {
-    Log(LogLevel::kError, event, {{"reason", message}, {"in_use", "the last good"}});
+    Log(LogLevel::kError, event, {{"reason", message}, {"in_use", "the last valid contents"}});
   }
   complaint = message;
 }
@@ -47,7 +47,8 @@ absl::StatusOr<bool> IdentityKeeper::TakeIdentities() {
   // Whole lines alone: what is left of one may give more than it does.
   if (!text.empty() && text.back() != '\n') {
     return file.Refuse(
-        "does not end with a newline: is it half-written? Put it in place by renaming");
+        "does not end with a newline; it may be incomplete. Write the file under another name and "
+        "rename it");
   }
   absl::StatusOr<Identities> identities = ParseIdentities(text);
   if (!identities.ok()) return file.Refuse(identities.status().message());

@@ -26,7 +26,7 @@ constexpr absl::string_view kHashPrefix = "sha256:";
 absl::StatusOr<std::string> MakeToken() {
   std::string random(kRandomBytes, 0);
   if (RAND_bytes(reinterpret_cast<unsigned char*>(random.data()), kRandomBytes) != 1) {
-    return absl::InternalError("the system gives no random bytes for a token");
+    return absl::InternalError("cannot read random bytes from the system for a token");
   }
   const std::string text = absl::WebSafeBase64Escape(random);
   OPENSSL_cleanse(random.data(), random.size());

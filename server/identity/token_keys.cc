@@ -186,14 +186,14 @@ absl::Status BadKeys(absl::string_view what) { return absl::InvalidArgumentError
 class TokenKeyParser {
  public:
   absl::Status Take(const Json& jwk) {
-    if (!jwk.is_object()) return BadKeys(absl::StrCat(Which(), " is no object"));
+    if (!jwk.is_object()) return BadKeys(absl::StrCat(Which(), " is not an object"));
     // RFC 7517, 4.3: a key for encryption checks no signature.
     const bool rsa = StringIn(jwk, "kty") == "RSA";
     const bool ec = StringIn(jwk, "kty") == "EC" && StringIn(jwk, "crv") == "P-256";
     const std::string_view algorithm = rsa ? kRs256 : kEs256;
     if (jwk.contains("d") || jwk.contains("k")) {
       return BadKeys(
-          absl::StrCat(Which(), " is a secret one: the file is to have public keys alone"));
+          absl::StrCat(Which(), " is a private key; the file must contain only public keys"));
     }
     const bool of_use = (rsa || ec) && StringIn(jwk, "use").value_or("sig") == "sig" &&
                         StringIn(jwk, "alg").value_or(std::string(algorithm)) == algorithm;
@@ -207,8 +207,7 @@ class TokenKeyParser {
   }
 
   absl::StatusOr<TokenKeys> Release() {
-    if (keys_.keys_.empty())
-      return BadKeys("has no key of RS256 or ES256: nothing could be checked");
+    if (keys_.keys_.empty()) return BadKeys("has no key for RS256 or ES256");
     return std::move(keys_);
   }
 
@@ -217,19 +216,20 @@ class TokenKeyParser {
 
   absl::Status Add(std::string id, std::string_view algorithm, std::shared_ptr<EVP_PKEY> key) {
     if (id.empty())
-      return BadKeys(absl::StrCat(Which(), " has no \"kid\", by which tokens name it"));
+      return BadKeys(
+          absl::StrCat(Which(), " has no \"kid\", which tokens need to refer to the key"));
     if (key == nullptr) {
       return BadKeys(
-          absl::StrCat(Which(), " is no RSA key of 2048 to 4096 bits, or EC key of P-256"));
+          absl::StrCat(Which(), " is not an RSA key of 2048 to 4096 bits or a P-256 EC key"));
     }
     const bool known = std::any_of(keys_.keys_.begin(), keys_.keys_.end(),
                                    [&](const TokenKeys::Key& other) { return other.id == id; });
-    if (known) return BadKeys(absl::StrCat(Which(), " has the \"kid\" of another"));
+    if (known) return BadKeys(absl::StrCat(Which(), " has the same \"kid\" as another key"));
     if (keys_.keys_.size() == TokenKeys::kMaxKeys) {
-      return BadKeys(absl::StrCat("there are more than ", TokenKeys::kMaxKeys, " keys"));
+      return BadKeys(absl::StrCat("has more than ", TokenKeys::kMaxKeys, " keys"));
     }
     const auto print = PrintOf(key.get());
-    if (!print) return BadKeys(absl::StrCat(Which(), " cannot be written"));
+    if (!print) return BadKeys(absl::StrCat(Which(), " cannot be encoded"));
     keys_.keys_.push_back({std::move(id), algorithm, std::move(key), *print});
     return absl::OkStatus();
   }
@@ -242,7 +242,8 @@ absl::StatusOr<TokenKeys> TokenKeys::Parse(std::string_view text) {
   const auto set = ParseStrictObject(text);
   const auto keys = set ? set->find("keys") : Json::const_iterator();
   if (!set || keys == set->end() || !keys->is_array()) {
-    return BadKeys("is no JSON object with an array \"keys\", each member named once");
+    return BadKeys(
+        "is not a JSON object with an array \"keys\" and without duplicate member names");
   }
   TokenKeyParser parser;
   for (const Json& key : *keys) CROUT_RETURN_IF_ERROR(parser.Take(key));

@@ -26,17 +26,18 @@ prometheus::Counter* AddCounter(prometheus::Registry& registry, const char* name
 prometheus::Gauge* AddMemory(prometheus::Registry& registry, const std::string& device,
                              const char* kind) {
   return AddGauge(registry, "crout_device_memory_bytes",
-                  "Memory of a device: its budget, what of it is reserved, the pool's blocks in "
-                  "use and kept, and what the driver says is in use by anyone.",
+                  "Device memory: the budget, the reserved part of it, the pool blocks in use and "
+                  "cached, and the memory in use by all processes according to the driver.",
                   {{"device", device}, {"kind", kind}});
 }
 
 prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::string& device,
                                  const char* queue) {
-  return AddGauge(registry, "crout_queue_depth",
-                  "Calls waiting in a device's queues: run (jobs for a stream), prepare (parsed "
-                  "matrices to be assembled and analysed), admit (memory, or a copy of a factor).",
-                  {{"device", device}, {"queue", queue}});
+  return AddGauge(
+      registry, "crout_queue_depth",
+      "Calls waiting in the queues of a device: run (for a stream), prepare (for the assembly and "
+      "analysis of a parsed matrix), admit (for memory or a copy of a factor).",
+      {{"device", device}, {"queue", queue}});
 }
 
 LazyHistogram::Family& AddFamily(prometheus::Registry& registry, const char* name,
@@ -54,73 +55,72 @@ std::unique_ptr<LazyHistogram> AddHistogram(prometheus::Registry& registry, cons
 std::unique_ptr<LazyHistogram> AddMembers(prometheus::Registry& registry, const std::string& device,
                                           const char* work) {
   return AddHistogram(registry, "crout_batch_members",
-                      "Members of a batch that a caller sent: factored, or solved with.",
+                      "Members per batch call, by work: factor or solve.",
                       {{"device", device}, {"work", work}}, MemberBuckets);
 }
 
 }  // namespace
 
 DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels& labels)
-    : gathered_calls_(AddHistogram(registry, "crout_gathered_calls",
-                                   "Small calls that ran together as one batch on a device; those "
-                                   "in the first bucket were alone.",
-                                   {{"device", labels.name}}, CountBuckets)),
+    : gathered_calls_(
+          AddHistogram(registry, "crout_gathered_calls",
+                       "Small calls per dynamic batch on a device; 1: the call ran alone.",
+                       {{"device", labels.name}}, CountBuckets)),
       gather_wait_(AddHistogram(registry, "crout_gather_wait_seconds",
-                                "Time for which a device's idle stream let a batch wait for "
-                                "company.",
+                                "Time that a batch waited on an idle stream for more calls.",
                                 {{"device", labels.name}}, LatencyBuckets)),
       batch_factored_(AddMembers(registry, labels.name, "factor")),
       batch_solved_(AddMembers(registry, labels.name, "solve")),
-      batch_singular_(AddCounter(registry, "crout_batch_singular_members_total",
-                                 "Members of FactorizeBatch and FactorizeAndSolveBatch that are "
-                                 "singular.",
-                                 {{"device", labels.name}})),
+      batch_singular_(
+          AddCounter(registry, "crout_batch_singular_members_total",
+                     "Singular members in FactorizeBatch and FactorizeAndSolveBatch calls.",
+                     {{"device", labels.name}})),
       series_inaccurate_(AddCounter(registry, "crout_series_inaccurate_total",
-                                    "Steps of series without an answer as accurate as asked.",
+                                    "Series steps that missed the requested accuracy.",
                                     {{"device", labels.name}})),
-      series_age_(AddHistogram(registry, "crout_series_factor_age_steps",
-                               "Steps of a series since the one that made its factor, at each "
-                               "step.",
-                               {{"device", labels.name}}, CountBuckets)),
+      series_age_(
+          AddHistogram(registry, "crout_series_factor_age_steps",
+                       "Age of the factor at each series step, in steps since its factorization.",
+                       {{"device", labels.name}}, CountBuckets)),
       budget_(AddMemory(registry, labels.name, "budget")),
       reserved_(AddMemory(registry, labels.name, "reserved")),
       pool_used_(AddMemory(registry, labels.name, "pool_used")),
       pool_cached_(AddMemory(registry, labels.name, "pool_cached")),
       driver_used_(AddMemory(registry, labels.name, "driver_used")),
       memory_age_(AddGauge(registry, "crout_device_memory_age_seconds",
-                           "Time since a device last said what of its pool and of its memory is in "
-                           "use.",
+                           "Time since the memory use of the device was last read.",
                            {{"device", labels.name}})),
       queue_depth_(AddQueueDepth(registry, labels.name, "run")),
       preparing_depth_(AddQueueDepth(registry, labels.name, "prepare")),
       admitting_depth_(AddQueueDepth(registry, labels.name, "admit")),
-      streams_(AddGauge(registry, "crout_streams", "Jobs that a device runs side by side.",
+      streams_(AddGauge(registry, "crout_streams", "Jobs that a device can run concurrently.",
                         {{"device", labels.name}})),
       streams_busy_(AddGauge(registry, "crout_streams_busy", "Jobs running on a device.",
                              {{"device", labels.name}})),
       healthy_(AddGauge(registry, "crout_device_healthy",
-                        "1 for a device that serves, 0 for one that is fenced.",
+                        "1 if the device accepts jobs, 0 if it is fenced.",
                         {{"device", labels.name}})) {
   LazyHistogram::Family& factor_seconds =
       AddFamily(registry, "crout_factor_duration_seconds",
-                "Time of a factorization on its device, by the order of the matrix.");
+                "Time of a factorization on the device, by algorithm and order of the matrix.");
   for (const MethodTraits& method : labels.algorithms) {
     factor_.push_back(AddDurations(factor_seconds, labels.name, "algorithm", method));
   }
   LazyHistogram::Family& solve_seconds =
       AddFamily(registry, "crout_solve_duration_seconds",
-                "Time of a triangular solve on its device, by the order of the matrix.");
+                "Time of a triangular solve on the device, by solver and order of the matrix.");
   for (const MethodTraits& method : labels.solvers) {
     solve_.push_back(AddDurations(solve_seconds, labels.name, "solver", method));
   }
   for (size_t way = 0; way < series_steps_.size(); ++way) {
-    series_steps_[way] =
-        AddCounter(registry, "crout_series_steps_total", "Steps of series, by what solved them.",
-                   {{"device", labels.name}, {"way", std::string(kSeriesWayNames[way])}});
+    series_steps_[way] = AddCounter(
+        registry, "crout_series_steps_total", "Series steps, by the way in which they were solved.",
+        {{"device", labels.name}, {"way", std::string(kSeriesWayNames[way])}});
   }
   for (size_t factor = 0; factor < series_iterations_.size(); ++factor) {
     series_iterations_[factor] = AddCounter(
-        registry, "crout_series_iterations_total", "Applications of factors in steps of series.",
+        registry, "crout_series_iterations_total",
+        "Iterations of series steps (applications of a factor), by factor: the old or a new one.",
         {{"device", labels.name}, {"factor", std::string(kSeriesFactorNames[factor])}});
   }
 }

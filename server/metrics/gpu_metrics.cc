@@ -19,16 +19,16 @@ struct Figure {
 
 constexpr const char* kUtilization = "crout_gpu_utilization_ratio";
 constexpr const char* kUtilizationHelp =
-    "Share of the last second or less in which the GPU ran kernels, or its memory was read or "
-    "written, by anyone.";
+    "Share of time in which the GPU ran kernels or accessed its memory, for all processes, over at "
+    "most the last second.";
 constexpr const char* kMemory = "crout_gpu_memory_bytes";
-constexpr const char* kMemoryHelp = "Memory of the GPU, and what of it anyone uses.";
+constexpr const char* kMemoryHelp = "Total GPU memory and the part in use by all processes.";
 constexpr const char* kPower = "crout_gpu_power_watts";
-constexpr const char* kPowerHelp = "What the GPU draws, and the limit above which it slows down.";
+constexpr const char* kPowerHelp = "Power draw of the GPU and the limit at which it slows down.";
 constexpr const char* kClock = "crout_gpu_clock_hertz";
-constexpr const char* kClockHelp = "Clocks of the GPU's multiprocessors and of its memory.";
+constexpr const char* kClockHelp = "Clock rates of the GPU multiprocessors and memory.";
 constexpr const char* kEcc = "crout_gpu_ecc_errors_total";
-constexpr const char* kEccHelp = "Errors of the GPU's memory since its driver was loaded.";
+constexpr const char* kEccHelp = "ECC errors of the GPU memory since the driver was loaded.";
 
 constexpr Figure kFigures[] = {
     {kUtilization, kUtilizationHelp, MetricType::Gauge, "compute",
@@ -38,19 +38,19 @@ constexpr Figure kFigures[] = {
     {kMemory, kMemoryHelp, MetricType::Gauge, "used", &GpuReading::memory_used_bytes},
     {kPower, kPowerHelp, MetricType::Gauge, "draw", &GpuReading::power_watts},
     {kPower, kPowerHelp, MetricType::Gauge, "limit", &GpuReading::power_limit_watts},
-    {"crout_gpu_energy_joules_total", "What the GPU has drawn since its driver was loaded.",
+    {"crout_gpu_energy_joules_total", "Energy used by the GPU since the driver was loaded.",
      MetricType::Counter, nullptr, &GpuReading::energy_joules},
-    {"crout_gpu_temperature_celsius", "Temperature of the GPU.", MetricType::Gauge, nullptr,
+    {"crout_gpu_temperature_celsius", "GPU temperature.", MetricType::Gauge, nullptr,
      &GpuReading::temperature_celsius},
-    {"crout_gpu_slowdown_temperature_celsius", "Temperature from which the GPU slows down.",
+    {"crout_gpu_slowdown_temperature_celsius", "Temperature at which the GPU slows down.",
      MetricType::Gauge, nullptr, &GpuReading::slowdown_celsius},
     {kClock, kClockHelp, MetricType::Gauge, "sm", &GpuReading::sm_clock_hertz},
     {kClock, kClockHelp, MetricType::Gauge, "memory", &GpuReading::memory_clock_hertz},
     {kEcc, kEccHelp, MetricType::Counter, "corrected", &GpuReading::ecc_corrected},
     {kEcc, kEccHelp, MetricType::Counter, "uncorrected", &GpuReading::ecc_uncorrected},
-    {"crout_gpu_xid_errors_total", "Xid errors that the driver told since the daemon began.",
+    {"crout_gpu_xid_errors_total", "Xid errors reported by the driver since the daemon started.",
      MetricType::Counter, nullptr, &GpuReading::xid_errors},
-    {"crout_gpu_last_xid", "Number of the last Xid error; 0: none since the daemon began.",
+    {"crout_gpu_last_xid", "Number of the last Xid error; 0: none since the daemon started.",
      MetricType::Gauge, nullptr, &GpuReading::last_xid},
 };
 
@@ -80,7 +80,7 @@ std::vector<prometheus::MetricFamily> GpuFamilies(const std::vector<NamedGpu>& g
   if (gpus.empty()) return families;
   auto& ages = families.emplace_back(
       prometheus::MetricFamily{"crout_gpu_reading_age_seconds",
-                               "Time since the GPU's driver was last asked, and answered.",
+                               "Time since the last successful reading from the GPU driver.",
                                MetricType::Gauge,
                                {}});
   for (const NamedGpu& gpu : gpus) {

@@ -98,40 +98,42 @@ Metrics::Metrics(const MetricsOptions& options) : registry_(std::make_unique<Reg
 Metrics::~Metrics() = default;
 
 void Metrics::RegisterRequests() {
-  auto& requests =
-      AddCounters(*registry_, "crout_requests_total", "Calls that ended, by status code.");
+  auto& requests = AddCounters(*registry_, "crout_requests_total",
+                               "Completed calls, by method and status code.");
   auto& durations = AddHistograms(*registry_, "crout_request_duration_seconds",
-                                  "Time from a call's first message to its last.");
+                                  "Time from the first message of a call to its last.");
   for (size_t i = 0; i < kMethodNames.size(); ++i) {
     const prometheus::Labels method = {{"method", std::string(kMethodNames[i])}};
     requests_[i] = AddEach(requests, "code", kCodeNames, method);
   }
   request_duration_ = AddEachLazily(durations, "method", kMethodNames, LatencyBuckets);
   phase_duration_ = AddEachLazily(AddHistograms(*registry_, "crout_phase_duration_seconds",
-                                                "Time that jobs spent in each of their phases."),
+                                                "Time that jobs spent in each phase."),
                                   "phase", kJobPhaseNames, LatencyBuckets);
   phase_duration_[Index(JobPhase::kQueue)]->Appear();  // CroutQueueSlow
-  rejected_ = AddEach(AddCounters(*registry_, "crout_rejected_total",
-                                  "Calls turned away for the server's state, not their own."),
-                      "reason", kRejectionNames, {});
-  callers_refused_ = AddEach(AddCounters(*registry_, "crout_callers_refused_total",
-                                         "Calls whose callers may not make them, or no longer."),
-                             "reason", kCallerRefusalNames, {});
+  rejected_ = AddEach(
+      AddCounters(
+          *registry_, "crout_rejected_total",
+          "Calls refused because of the state of the server (not of the request), by reason."),
+      "reason", kRejectionNames, {});
+  callers_refused_ = AddEach(
+      AddCounters(*registry_, "crout_callers_refused_total",
+                  "Calls refused because the caller is unknown or not authorized, by reason."),
+      "reason", kCallerRefusalNames, {});
 }
 
 void Metrics::RegisterPayloads() {
   wasted_seconds_ = &AddCounters(*registry_, "crout_wasted_seconds_total",
-                                 "Seconds that work went on after its call had ended.")
+                                 "Time that work continued after its call had ended.")
                          .Add({});
   received_bytes_ =
       &AddCounters(*registry_, "crout_received_bytes_total", "Payload bytes received.").Add({});
   sent_bytes_ = &AddCounters(*registry_, "crout_sent_bytes_total", "Payload bytes sent.").Add({});
   upload_size_ = &AddHistograms(*registry_, "crout_upload_size_bytes",
-                                "Bytes of the matrices and right-hand sides that arrived whole.")
+                                "Sizes of completely received matrices and right-hand sides.")
                       .Add({}, SizeBuckets());
   uploads_in_flight_ =
-      &AddGauges(*registry_, "crout_uploads_in_flight", "Payloads that are being received.")
-           .Add({});
+      &AddGauges(*registry_, "crout_uploads_in_flight", "Payloads being received.").Add({});
 }
 
 void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
@@ -139,26 +141,29 @@ void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
   std::transform(std::begin(kDTypes), std::end(kDTypes), names.begin(), NameOf);
   backward_error_ =
       AddEachLazily(AddHistograms(*registry_, "crout_backward_error",
-                                  "Backward error of verified solves, by the type of the factor."),
+                                  "Backward errors of verified solves, by the type of the factor."),
                     "dtype", names, BackwardErrorBuckets);
   backward_error_[Index(DType::kFloat64)]->Appear();  // CroutBackwardErrorHigh
-  solver_fallbacks_ =
-      AddEach(AddCounters(*registry_, "crout_solver_fallbacks_total",
-                          "Solves that a solver of prepared factors left to another."),
-              "reason", kSolverFallbackNames, {});
-  poor_results_ = &AddCounters(*registry_, "crout_poor_results_total",
-                               "Factors and Schur complements that replies warned of.");
+  solver_fallbacks_ = AddEach(
+      AddCounters(
+          *registry_, "crout_solver_fallbacks_total",
+          "Solves that fell back from a solver of prepared factors to another solver, by reason."),
+      "reason", kSolverFallbackNames, {});
+  poor_results_ = &AddCounters(
+      *registry_, "crout_poor_results_total",
+      "Factors and Schur complements with a warning in the reply, by algorithm and result.");
   for (const DeviceLabels& device : devices) {
     for (const MethodTraits& algorithm : device.algorithms) {
       for (const std::string_view result : kPoorResultNames) PoorResults(algorithm.name, result);
     }
   }
-  auto& iterations =
-      AddCounters(*registry_, "crout_iterations_total", "Iterations of the iterative methods.");
+  auto& iterations = AddCounters(*registry_, "crout_iterations_total",
+                                 "Iterations of the iterative methods, by algorithm and start.");
   auto& sections =
-      AddCounters(*registry_, "crout_sections_total", "Sections of the iterative methods.");
-  auto& pivots =
-      AddCounters(*registry_, "crout_pivots_total", "Row interchanges of the iterative methods.");
+      AddCounters(*registry_, "crout_sections_total",
+                  "Sections computed by the iterative methods, by algorithm and start.");
+  auto& pivots = AddCounters(*registry_, "crout_pivots_total",
+                             "Row interchanges of the iterative methods, by algorithm and start.");
   for (const DeviceLabels& device : devices) {
     for (const MethodTraits& method : device.algorithms) {
       if (!method.iterative) continue;
@@ -172,77 +177,79 @@ void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
 }
 
 void Metrics::RegisterCache() {
-  cache_entries_ = AddEach(AddGauges(*registry_, "crout_cache_entries", "Factors in the cache."),
-                           "tier", kCacheTierNames, {});
-  cache_bytes_ =
-      AddEach(AddGauges(*registry_, "crout_cache_bytes", "Bytes of the factors in the cache."),
+  cache_entries_ =
+      AddEach(AddGauges(*registry_, "crout_cache_entries", "Factors in the cache, by tier."),
               "tier", kCacheTierNames, {});
+  cache_bytes_ = AddEach(
+      AddGauges(*registry_, "crout_cache_bytes", "Bytes of the factors in the cache, by tier."),
+      "tier", kCacheTierNames, {});
   cache_hits_ = AddEach(AddCounters(*registry_, "crout_cache_hits_total",
-                                    "Handles that were found, by where the factor was."),
+                                    "Lookups of a handle that found the factor, by tier."),
                         "tier", kCacheTierNames, {});
   cache_misses_ = AddEach(AddCounters(*registry_, "crout_cache_misses_total",
-                                      "Handles that were not found, by what they had been."),
+                                      "Lookups of a handle that found no factor, by reason."),
                           "reason", kCacheMissNames, {});
-  auto& evictions =
-      AddCounters(*registry_, "crout_cache_evictions_total", "Factors that left a tier.");
+  auto& evictions = AddCounters(*registry_, "crout_cache_evictions_total",
+                                "Factors removed from a tier, by tier and reason.");
   for (size_t i = 0; i < kCacheTierNames.size(); ++i) {
     const prometheus::Labels tier = {{"tier", std::string(kCacheTierNames[i])}};
     cache_evictions_[i] = AddEach(evictions, "reason", kCacheEvictionNames, tier);
   }
   promotions_ = &AddCounters(*registry_, "crout_cache_promotions_total",
-                             "Factors that came back from host memory to their device.")
+                             "Factors copied back from host memory to their device.")
                      .Add({});
   promotion_duration_ = &AddHistograms(*registry_, "crout_cache_promotion_seconds",
-                                       "Time to bring a factor back to its device.")
+                                       "Time to copy a factor back to its device.")
                              .Add({}, KernelBuckets());
 }
 
 void Metrics::RegisterProcess(const std::string& cuda) {
   auto& host_memory = AddGauges(*registry_, "crout_host_memory_bytes",
-                                "Budget of host memory, and what of it is reserved.");
+                                "Host memory budget and the reserved part of it.");
   host_memory_limit_ = &host_memory.Add({{"kind", "limit"}});
   host_memory_reserved_ = &host_memory.Add({{"kind", "reserved"}});
-  auto& call_memory = AddGauges(*registry_, "crout_call_memory_bytes",
-                                "Memory for calls themselves, and what of it is reserved.");
+  auto& call_memory =
+      AddGauges(*registry_, "crout_call_memory_bytes",
+                "Memory for open calls (--call-memory) and the reserved part of it.");
   call_memory_limit_ = &call_memory.Add({{"kind", "limit"}});
   call_memory_reserved_ = &call_memory.Add({{"kind", "reserved"}});
-  auto& connections = AddGauges(*registry_, "crout_connections",
-                                "Connections of gRPC: those that are open, and the most.");
+  auto& connections =
+      AddGauges(*registry_, "crout_connections", "gRPC connections: open, and the limit.");
   connections_open_ = &connections.Add({{"kind", "open"}});
   connections_limit_ = &connections.Add({{"kind", "limit"}});
   connections_refused_ =
       &AddCounters(*registry_, "crout_connections_refused_total",
-                   "Connections that were closed at once, as there were too many.")
+                   "Connections closed on arrival because the limit was reached.")
            .Add({});
   handshakes_failed_ = &AddCounters(*registry_, "crout_tls_handshakes_failed_total",
-                                    "Connections of gRPC that ended in their TLS handshake.")
+                                    "gRPC connections that failed in the TLS handshake.")
                             .Add({});
   out_of_memory_ = &AddCounters(*registry_, "crout_out_of_memory_total",
-                                "Times that work of the daemon's own ended for want of memory.")
+                                "Internal tasks of the daemon that ended because memory ran out.")
                         .Add({});
   log_dropped_ = &AddCounters(*registry_, "crout_log_dropped_total",
-                              "Log lines that were dropped because nobody read them.")
+                              "Log lines dropped because the log could not be written in time.")
                       .Add({});
   traces_exported_ = &AddCounters(*registry_, "crout_traces_exported_total",
-                                  "Calls whose spans the receiver of traces has taken.")
+                                  "Calls whose trace was delivered to the receiver.")
                           .Add({});
   traces_dropped_ = AddEach(AddCounters(*registry_, "crout_traces_dropped_total",
-                                        "Calls whose spans the receiver of traces did not get."),
+                                        "Calls whose trace was dropped, by reason."),
                             "reason", kTraceDropNames, {});
-  AddGauges(*registry_, "crout_build_info", "1, labelled with what this daemon was built from.")
+  AddGauges(*registry_, "crout_build_info", "Always 1; the labels describe the build.")
       .Add({{"version", CROUT_VERSION}, {"commit", CROUT_COMMIT}, {"cuda", cuda}})
       .Set(1);
 }
 
 void Metrics::RegisterFiles() {
   file_taken_ = &AddGauges(*registry_, "crout_file_taken_timestamp_seconds",
-                           "When what is in use of a file of settings was read.");
-  file_refused_ =
-      &AddGauges(*registry_, "crout_file_refused",
-                 "1: the file is not good any more, and what was read before is in use.");
+                           "Unix time at which the contents in use of a settings file were read.");
+  file_refused_ = &AddGauges(
+      *registry_, "crout_file_refused",
+      "1 if the current file is invalid and its previous contents are in use, otherwise 0.");
   certificate_time_ =
       &AddGauges(*registry_, "crout_tls_certificate_timestamp_seconds",
-                 "When the time of the server's certificate in use begins and ends.");
+                 "Unix time at which the validity of the server certificate begins and ends.");
 }
 
 void Metrics::CountRequest(Method method, absl::StatusCode code) {

@@ -55,18 +55,18 @@ double LimitOf(rlim_t limit) {
 void AppendStat(const ProcessStat& stat, std::vector<MetricFamily>* families) {
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
   const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-  families->push_back(FamilyOf("process_cpu_seconds_total", "CPU time, user's and system's.",
+  families->push_back(FamilyOf("process_cpu_seconds_total", "User and system CPU time.",
                                MetricType::Counter, static_cast<double>(stat.cpu_ticks) / ticks));
-  families->push_back(FamilyOf("process_threads", "Threads.", MetricType::Gauge,
+  families->push_back(FamilyOf("process_threads", "Threads of the process.", MetricType::Gauge,
                                static_cast<double>(stat.threads)));
-  families->push_back(FamilyOf("process_virtual_memory_bytes", "Address space.", MetricType::Gauge,
-                               static_cast<double>(stat.virtual_bytes)));
-  families->push_back(FamilyOf("process_resident_memory_bytes", "Memory that is resident.",
+  families->push_back(FamilyOf("process_virtual_memory_bytes", "Virtual memory of the process.",
+                               MetricType::Gauge, static_cast<double>(stat.virtual_bytes)));
+  families->push_back(FamilyOf("process_resident_memory_bytes", "Resident memory of the process.",
                                MetricType::Gauge, static_cast<double>(stat.resident_pages) * page));
   static const std::optional<int64_t> boot = BootTime();
   if (!boot.has_value()) return;
   families->push_back(FamilyOf(
-      "process_start_time_seconds", "When the process started, since 1970.", MetricType::Gauge,
+      "process_start_time_seconds", "Unix time at which the process started.", MetricType::Gauge,
       static_cast<double>(*boot) + static_cast<double>(stat.start_ticks) / ticks));
 }
 
@@ -102,11 +102,11 @@ std::vector<MetricFamily> ProcessFamilies() {
   }
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    families.push_back(FamilyOf("process_max_fds", "File descriptors that may be open.",
+    families.push_back(FamilyOf("process_max_fds", "Limit on open file descriptors.",
                                 MetricType::Gauge, LimitOf(limit.rlim_cur)));
   }
   if (getrlimit(RLIMIT_AS, &limit) == 0) {
-    families.push_back(FamilyOf("process_virtual_memory_max_bytes", "Limit of the address space.",
+    families.push_back(FamilyOf("process_virtual_memory_max_bytes", "Limit on virtual memory.",
                                 MetricType::Gauge, LimitOf(limit.rlim_cur)));
   }
   return families;

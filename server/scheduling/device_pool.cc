@@ -82,7 +82,7 @@ void ExpectedJobs::Job::Reserved() {
 
 absl::StatusOr<std::unique_ptr<DevicePool>> DevicePool::Create(
     std::vector<std::unique_ptr<Device>> devices, const DevicePoolOptions& options) {
-  if (devices.empty()) return absl::InvalidArgumentError("no device to serve with");
+  if (devices.empty()) return absl::InvalidArgumentError("no device is configured");
   std::unique_ptr<DevicePool> pool(new DevicePool);
   pool->host_budget_ = std::make_unique<MemoryBudget>(
       options.host_budget_bytes != 0 ? options.host_budget_bytes : host::SystemMemoryBytes() / 2);
@@ -114,11 +114,11 @@ absl::Status DevicePool::Add(std::unique_ptr<Device> device, const DevicePoolOpt
   slot->memory_watch = std::make_unique<MemoryWatch>(*slot->device);
   const std::string& name = slot->device->info().name;
   slot->admitting = std::make_unique<TaskScheduler>(
-      TaskScheduler::Options{.name = absl::StrCat(name, " for admissions"),
+      TaskScheduler::Options{.name = absl::StrCat(name, " (admission)"),
                              .threads = kAdmittingThreads,
                              .capacity = options.scheduler.queue_capacity});
   slot->preparing = std::make_unique<TaskScheduler>(
-      TaskScheduler::Options{.name = absl::StrCat(name, " for parsed matrices"),
+      TaskScheduler::Options{.name = absl::StrCat(name, " (analysis)"),
                              .threads = kPreparingThreads,
                              .capacity = options.scheduler.queue_capacity});
   slot->releasing = std::make_unique<ThreadPool>(kReleasingThreads);
@@ -136,7 +136,7 @@ absl::StatusOr<DeviceSlot*> DevicePool::Choose(std::string_view name, DemandOn d
   for (const auto& slot : slots_) {
     if (slot->device->healthy()) healthy.push_back(slot.get());
   }
-  if (healthy.empty()) return LostStatus("every device was lost");
+  if (healthy.empty()) return LostStatus("all devices were lost. Restart the server");
   if (healthy.size() == 1) return healthy.front();
   absl::Status refused;
   DeviceSlot* best = nullptr;
@@ -161,13 +161,14 @@ absl::StatusOr<DeviceSlot*> DevicePool::Named(std::string_view name) const {
   for (const auto& slot : slots_) {
     if (slot->device->info().name != name) continue;
     if (!slot->device->healthy())
-      return LostStatus(absl::StrCat("device ", slot->device->info().name, " was lost"));
+      return LostStatus(
+          absl::StrCat("device ", slot->device->info().name, " was lost. Choose another device"));
     return slot.get();
   }
   const auto append_name = [](std::string* out, const auto& slot) {
     out->append(slot->device->info().name);
   };
-  return absl::InvalidArgumentError(absl::StrCat("unknown device '", ToAbsl(name), "'; there are: ",
+  return absl::InvalidArgumentError(absl::StrCat("unknown device '", ToAbsl(name), "'; available: ",
                                                  absl::StrJoin(slots_, ", ", append_name)));
 }
 

@@ -10,9 +10,9 @@ namespace crout {
 namespace {
 
 absl::Status FencedStatus(const Device& device) {
-  return WithReason(
-      absl::UnavailableError(absl::StrCat("device ", device.info().name, " was lost")),
-      kReasonDeviceLost);
+  return WithReason(absl::UnavailableError(absl::StrCat("device ", device.info().name,
+                                                        " was lost. Choose another device")),
+                    kReasonDeviceLost);
 }
 
 // Every job that a DeviceScheduler has was given to it by Submit.
@@ -23,7 +23,8 @@ const Job& AsJob(const std::shared_ptr<QueuedJob>& job) { return static_cast<con
 absl::StatusOr<std::unique_ptr<DeviceScheduler>> DeviceScheduler::Create(
     Device* device, const SchedulerOptions& options) {
   const int streams = options.streams == 0 ? device->info().parallelism : options.streams;
-  if (streams < 1) return absl::InvalidArgumentError("a device needs at least one stream");
+  if (streams < 1)
+    return absl::InvalidArgumentError("the device has no streams; it needs at least one");
   std::vector<std::unique_ptr<ExecutionContext>> contexts;
   for (int i = 0; i < streams; ++i) {
     auto context = device->CreateContext();

@@ -24,16 +24,17 @@ absl::Status DeadlineStatus() {
 }
 
 absl::Status DisplacedStatus(const std::string& name) {
-  return WithRetryAfter(
-      WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                     "the queue of ", name,
-                     " is full: a tenant with fewer jobs got this job's place. Try again later")),
-                 kReasonQueueFull),
-      kDisplacedRetrySeconds);
+  return WithRetryAfter(WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                       "the queue of ", name,
+                                       " is full, and a tenant with fewer queued jobs took the "
+                                       "place of this job. Try again later")),
+                                   kReasonQueueFull),
+                        kDisplacedRetrySeconds);
 }
 
 absl::Status StoppedStatus() {
-  return WithReason(absl::UnavailableError("the server is shutting down"), kReasonDraining);
+  return WithReason(absl::UnavailableError("the server is shutting down. Retry on another server"),
+                    kReasonDraining);
 }
 
 }  // namespace
@@ -99,7 +100,8 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
 
 absl::Status JobScheduler::FullStatus() const {
   return WithRetryAfter(WithReason(absl::ResourceExhaustedError(
-                                       absl::StrCat("the queue of ", options_.name, " is full")),
+                                       absl::StrCat("the queue of ", options_.name, " is full (",
+                                                    options_.queue_capacity, " waiting)")),
                                    kReasonQueueFull),
                         std::max(kShortestRetrySeconds, BacklogSeconds()));
 }

@@ -50,7 +50,7 @@ void WriteHeatMap(const IterationRun& run, HtmlWriter& page) {
   const auto [least, most] = Extremes(run);
   const std::string box = absl::StrCat("0 0 ", run.side, " ", run.side);
   const std::string label =
-      absl::StrCat("Sweeps by place in the matrix, from ", least, " to ", most);
+      absl::StrCat("Sweeps of each section, by position in the matrix, from ", least, " to ", most);
   page.Open("svg", {{"class", "heat"}, {"viewBox", box}, {"role", "img"}, {"aria-label", label}});
   for (int64_t i = 0; i < run.side; ++i) WriteRow(run, i, least, most, page);
   page.Close();
@@ -60,7 +60,7 @@ void WriteHeatLegend(const IterationRun& run, HtmlWriter& page) {
   if (run.cells.empty()) return;
   const auto [least, most] = Extremes(run);
   const bool pooled = run.side < run.sections;
-  page.Element("p", pooled ? "Each cell shows the most sweeps of the sections that it stands for:"
+  page.Element("p", pooled ? "Each cell shows the largest number of sweeps of its sections:"
                            : "Sweeps of each section:");
   page.Open("p", {{"class", "legend"}});
   for (int level = 0; level < kHeatLevels; ++level) {

@@ -142,7 +142,7 @@ void WriteTiles(const StatusView& view, HtmlWriter& page) {
 std::string GpuLine(const GpuReading& gpu) {
   std::vector<std::string> parts;
   if (gpu.compute_utilization.has_value()) {
-    parts.push_back(absl::StrFormat("%.0f %% of the time busy", *gpu.compute_utilization * 100));
+    parts.push_back(absl::StrFormat("%.0f %% busy", *gpu.compute_utilization * 100));
   }
   if (gpu.power_watts.has_value()) parts.push_back(absl::StrFormat("%.0f W", *gpu.power_watts));
   if (gpu.temperature_celsius.has_value()) {
@@ -173,13 +173,13 @@ void WriteDevice(const StatusView::Device& device, const DeviceState& state, int
   Meter("Streams", state.streams_busy, state.streams,
         absl::StrCat(Count(state.streams_busy), " of ", Count(state.streams), " busy"), page);
   Meter("Queue", state.queue_depth, queue_capacity,
-        absl::StrCat(Count(state.queue_depth), " of ", Count(queue_capacity), " places taken"),
+        absl::StrCat(Count(state.queue_depth), " of ", Count(queue_capacity), " places used"),
         page);
   MemoryMeter("Budget", state.reserved_bytes, state.budget_bytes, page);
   page.RawElement("p",
                   absl::StrCat("Pool: ", Bytes(state.pool_used_bytes), " in use, ",
-                               Bytes(state.pool_cached_bytes), " kept. The driver counts ",
-                               Bytes(state.driver_used_bytes), " of all processes, ",
+                               Bytes(state.pool_cached_bytes), " cached. All processes use ",
+                               Bytes(state.driver_used_bytes), " according to the driver, ",
                                Seconds(state.memory_age_seconds), " ago."),
                   {{"class", "note"}});
   if (state.gpu.has_value()) page.RawElement("p", GpuLine(*state.gpu), {{"class", "note"}});
@@ -207,12 +207,11 @@ void WriteCache(const StatusView& view, HtmlWriter& page) {
     page.Close();
   }
   EndTable(page);
-  page.RawElement(
-      "p",
-      absl::StrCat("Since the start: ", Count(view.cache.hits), " handles found, ",
-                   Count(view.cache.misses), " not found, ", Count(view.cache.evictions),
-                   " factors moved or dropped for want of room."),
-      {{"class", "note"}});
+  page.RawElement("p",
+                  absl::StrCat("Since the daemon started: ", Count(view.cache.hits),
+                               " handles found, ", Count(view.cache.misses), " not found, ",
+                               Count(view.cache.evictions), " factors evicted from a tier."),
+                  {{"class", "note"}});
   const ServerState& state = view.state;
   MemoryMeter("Host budget", state.host_memory_reserved, state.host_memory_limit, page);
   MemoryMeter("Call memory", state.call_memory_reserved, state.call_memory_limit, page);
@@ -240,7 +239,7 @@ void WriteOpenCalls(const StatusView& view, HtmlWriter& page) {
     const size_t left =
         view.calls_in_flight - std::min(view.calls_in_flight, view.open_calls.size());
     if (left > 0) {
-      page.Element("p", absl::StrCat("And ", left, " that began later."), {{"class", "note"}});
+      page.Element("p", absl::StrCat("And ", left, " more recent calls."), {{"class", "note"}});
     }
   }
   page.Close();
@@ -334,7 +333,7 @@ void WriteLatencies(std::string_view title, std::string_view column, std::string
   page.Open("table");
   page.Open("tr");
   page.Element("th", column);
-  for (const std::string_view name : {"Times", "Median", "99 %"}) {
+  for (const std::string_view name : {"Count", "Median", "99 %"}) {
     page.Element("th", name, {{"class", "number"}});
   }
   for (const std::string_view name : kDecadeNames) {
@@ -402,10 +401,12 @@ std::string RenderStatusPage(const StatusView& view) {
   WriteOpenCalls(view, page);
   WriteSlowCalls(view, page);
   WriteLatencies("Latency by phase", "Phase",
-                 "Since the start. Median and 99 % are interpolated in the buckets of the metrics.",
+                 "Since the daemon started. Median and 99 % are interpolated from the histogram "
+                 "buckets of the metrics.",
                  view.phases, page);
   WriteLatencies("Latency by method", "Method",
-                 "From a call's first message to its last, since the start.", view.methods, page);
+                 "From the first message of a call to its last, since the daemon started.",
+                 view.methods, page);
   WriteLastRun(view, page);
   page.Close();
   page.Close();

@@ -52,8 +52,8 @@ absl::Status CheckExposure(const std::vector<std::string>& addresses, const TlsF
     if (absl::StartsWith(address, "unix:") || IsLoopbackAddress(address)) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "--listen: ", address,
-        " can be reached from other machines, without encryption: give --tls-cert and --tls-key, "
-        "or say --insecure if whoever reaches it may use it and read along"));
+        " is reachable from other machines without encryption. Set --tls-cert and --tls-key, or "
+        "set --insecure if everyone on the network may use the server and read the traffic"));
   }
   return absl::OkStatus();
 }

@@ -41,8 +41,8 @@ absl::StatusOr<Owned<X509>> ParseCertificates(const SettingFile& setting, const 
   }
   const bool to_its_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
-  if (first == nullptr) return setting.Refuse("holds no certificate in PEM");
-  if (!to_its_end) return setting.Refuse("holds a certificate that is not whole");
+  if (first == nullptr) return setting.Refuse("contains no PEM certificate");
+  if (!to_its_end) return setting.Refuse("contains an incomplete or malformed certificate");
   return first;
 }
 
@@ -51,7 +51,7 @@ absl::StatusOr<Owned<EVP_PKEY>> ParseKey(const SettingFile& setting, const std::
   const auto no_passphrase = [](char*, int, int, void*) { return -1; };
   Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(Open(text).get(), nullptr, no_passphrase, nullptr));
   ERR_clear_error();
-  if (key == nullptr) return setting.Refuse("holds no private key in PEM without a passphrase");
+  if (key == nullptr) return setting.Refuse("contains no PEM private key without a passphrase");
   return key;
 }
 
@@ -74,14 +74,15 @@ absl::StatusOr<TlsContents> ReadPair(const SettingFile& certificate_file,
   const bool fits = X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();
   if (!fits) {
-    return key_file.Refuse(absl::StrCat("is not the key of ", certificate_file.path,
-                                        ", whose first certificate must be the server's own"));
+    return key_file.Refuse(absl::StrCat("is not the key of the first certificate in ",
+                                        certificate_file.path,
+                                        ", which must be the certificate of the server"));
   }
   if (X509_cmp_current_time(X509_get0_notAfter(certificate.get())) <= 0) {
-    return certificate_file.Refuse("has expired: renew it");
+    return certificate_file.Refuse("has expired. Renew it");
   }
   if (X509_cmp_current_time(X509_get0_notBefore(certificate.get())) >= 0) {
-    return certificate_file.Refuse("is not valid yet: is this machine's clock right?");
+    return certificate_file.Refuse("is not valid yet. Check the clock of this machine");
   }
   return TlsContents{.identity = absl::StrCat(key_text, "\n", certificate_text),
                      .roots = "",
@@ -93,11 +94,10 @@ absl::StatusOr<TlsContents> ReadPair(const SettingFile& certificate_file,
 
 absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files) {
   if (files.certificate.empty() != files.key.empty()) {
-    return absl::FailedPreconditionError("--tls-cert and --tls-key: give both, or neither");
+    return absl::FailedPreconditionError("--tls-cert and --tls-key must be given together");
   }
   if (!files.client_ca.empty() && !files.enabled()) {
-    return absl::FailedPreconditionError(
-        "--tls-client-ca: clients show certificates over TLS alone; give --tls-cert and --tls-key");
+    return absl::FailedPreconditionError("--tls-client-ca needs TLS: set --tls-cert and --tls-key");
   }
   TlsContents contents;
   if (!files.enabled()) return contents;

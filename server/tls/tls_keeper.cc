@@ -92,7 +92,7 @@ bool TlsKeeper::Refresh() {
   const std::string complaint(status.message());
   if (!status.ok() && complaint != complaint_) {
     Log(LogLevel::kError, "tls_files_refused",
-        {{"reason", complaint}, {"in_use", "the last good"}});
+        {{"reason", complaint}, {"in_use", "the last valid contents"}});
   }
   complaint_ = complaint;
   standing_.refused = !status.ok();

@@ -420,9 +420,9 @@ TEST_F(CallersTest, SettingsThatMakeNoSenseAreRefused) {
   };
   EXPECT_EQ(refusal(Flags(Server::kTls)), "taken");
   EXPECT_THAT(refusal({Flag("identities", "identities"), Flag("token-keys", "keys")}),
-              HasSubstr("go together"));
+              HasSubstr("must be given together"));
   EXPECT_THAT(refusal({Flag("token-keys", "keys"), "--token-issuer=a", "--token-audience=b"}),
-              HasSubstr("give --identities"));
+              HasSubstr("needs --identities"));
   EXPECT_THAT(refusal({"--unix-mode=8"}), HasSubstr("three octal digits"));
   Replace("keys", "{}");
   EXPECT_THAT(refusal(Flags(Server::kTls)), HasSubstr("an array \"keys\""));

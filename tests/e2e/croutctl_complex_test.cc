@@ -97,7 +97,8 @@ TEST_F(CroutctlTest, AComplexFileAskedForInARealTypeIsRefused) {
   WriteFile(hermitian, kHermitian);
   const Finished finished = daemon_.Ctl({"factor", hermitian, "--dtype=f64"});
   EXPECT_EQ(finished.exit_code, 12);
-  EXPECT_THAT(finished.errors, ::testing::HasSubstr("line 1: the matrix is complex: ask for"));
+  EXPECT_THAT(finished.errors,
+              ::testing::HasSubstr("line 1: the matrix is complex; the requested type is real"));
   const Finished piped = RunInShell({"factor", "-"}, "<" + hermitian);
   EXPECT_EQ(piped.exit_code, 0) << piped.errors;  // standard input is a file here
 }

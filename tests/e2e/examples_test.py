@@ -242,7 +242,7 @@ class Examples(unittest.TestCase):
         croutd = self.prefix / "bin/croutd"
         known = re.findall(r"^ +--([\w-]+) .*\(Env:CROUT_(?!CONFIG)", run(croutd, "--help"), re.MULTILINE)
         self.assertEqual(sorted(names), sorted(known))
-        self.assertIn("make sense", run(croutd, f"--config={settings}", "--check-config"))
+        self.assertIn("settings are valid", run(croutd, f"--config={settings}", "--check-config"))
 
     def test_manual_pages_and_completion_are_installed(self):
         share = self.prefix / "share"

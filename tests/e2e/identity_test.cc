@@ -341,14 +341,15 @@ TEST_F(IdentityTest, FilesThatSayNothingGoodAreRefusedAtTheStart) {
     return finished.exit_code == 2 ? finished.errors : "taken";
   };
   WriteIdentities("[alice]\nroles = king\n");
-  EXPECT_THAT(refusal({Flag("identities", "identities")}), HasSubstr("line 2: 'king' is no role"));
+  EXPECT_THAT(refusal({Flag("identities", "identities")}),
+              HasSubstr("line 2: 'king' is not a role"));
   WriteIdentities("[alice]\nroles = metrics\n");
   EXPECT_EQ(refusal({Flag("identities", "identities")}), "taken");
   EXPECT_THAT(refusal({Flag("identities", "identities"), "--insecure"}),
               HasSubstr("exclude each other"));
   for (const char* const access :
        {"--health=roles", "--reflection=roles", "--metrics-access=roles"}) {
-    EXPECT_THAT(refusal({access}), HasSubstr(absl::StrCat(access, ": give --identities")));
+    EXPECT_THAT(refusal({access}), HasSubstr(absl::StrCat(access, " needs --identities")));
   }
   EXPECT_THAT(refusal({Flag("identities", "identities"), "--metrics-access=roles",
                        "--metrics-listen=0.0.0.0:0"}),

@@ -275,7 +275,7 @@ TEST_F(PagesTlsTest, SettingsThatMakeNoSenseAreRefused) {
     const Finished finished = RunToEnd(flags);
     return finished.exit_code == 2 ? finished.errors : "taken";
   };
-  EXPECT_THAT(refusal({"--metrics-tls=on"}), HasSubstr("give --tls-cert and --tls-key"));
+  EXPECT_THAT(refusal({"--metrics-tls=on"}), HasSubstr("needs --tls-cert and --tls-key"));
   EXPECT_EQ(refusal(Asking({"--metrics-listen=0.0.0.0:0"})), "taken");
 }
 

@@ -234,7 +234,7 @@ TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
   };
   const std::string good = ReadFile(files_.File("server.crt"));
   WriteFile(files_.File("server.crt"), good + good.substr(0, 200));
-  EXPECT_TRUE(told("that is not whole"));
+  EXPECT_TRUE(told("an incomplete or malformed certificate"));
   const auto scraped = [&](const std::string& sample) {
     return Eventually(
         [&] { return daemon.ScrapeMetrics().find(sample + "\n") != std::string::npos; });
@@ -252,7 +252,7 @@ TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
   expect_served();
   WriteFile(files_.File("server.crt"), good);
   WriteFile(files_.File("ca.crt"), "");
-  EXPECT_TRUE(told("holds no certificate"));
+  EXPECT_TRUE(told("contains no PEM certificate"));
   MakeAuthority(files_, "ca");
   MakeCertificate(files_, "server", "ca");
   EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("ca")).ok(); }));
@@ -387,13 +387,13 @@ TEST_F(TlsTest, FilesThatCannotServeAreRefusedAtTheStart) {
   const auto with = [&](const std::string& certificate, const std::string& key) {
     return Refusal({Flag("tls-cert", certificate), Flag("tls-key", key)});
   };
-  EXPECT_THAT(Refusal({Flag("tls-cert", "server.crt")}), HasSubstr("give both"));
-  EXPECT_THAT(Refusal({Flag("tls-client-ca", "ca.crt")}), HasSubstr("over TLS alone"));
+  EXPECT_THAT(Refusal({Flag("tls-cert", "server.crt")}), HasSubstr("must be given together"));
+  EXPECT_THAT(Refusal({Flag("tls-client-ca", "ca.crt")}), HasSubstr("needs TLS"));
   EXPECT_THAT(with("none.crt", "server.key"), HasSubstr("No such file"));
-  EXPECT_THAT(with("half.crt", "server.key"), HasSubstr("holds no certificate"));
-  EXPECT_THAT(with("server.crt", "server.crt"), HasSubstr("holds no private key"));
+  EXPECT_THAT(with("half.crt", "server.key"), HasSubstr("contains no PEM certificate"));
+  EXPECT_THAT(with("server.crt", "server.crt"), HasSubstr("contains no PEM private key"));
   EXPECT_THAT(with("server.crt", "other.key"), HasSubstr("is not the key of"));
-  EXPECT_THAT(with("late.crt", "late.key"), HasSubstr("has expired: renew it"));
+  EXPECT_THAT(with("late.crt", "late.key"), HasSubstr("has expired. Renew it"));
   EXPECT_EQ(with("server.crt", "server.key"), "taken");
   for (const mode_t bad : {0604, 0644, 0660, 0610}) {
     ASSERT_EQ(chmod(files_.File("server.key").c_str(), bad), 0);

@@ -76,7 +76,7 @@ TEST_F(CostsTest, LowerPrecisionIsChosenWhereItGains) {
 TEST_F(CostsTest, MeasuredOnceInBoundedTime) {
   (void)Make(directory_);
   EXPECT_THAT(report_, HasSubstr("measured in"));
-  EXPECT_THAT(report_, HasSubstr("kept in"));
+  EXPECT_THAT(report_, HasSubstr("stored in"));
   std::printf("first start: %s\n", report_.c_str());
   const double seconds = std::stod(report_.substr(report_.find(" in ") + 4));
   EXPECT_LT(seconds, 3);

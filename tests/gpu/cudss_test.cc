@@ -271,12 +271,12 @@ TEST_F(CudssTest, StaysWhereItIs) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_->Make(a.view()));
   EXPECT_TRUE(factor.parts.is_fixed());
   EXPECT_THAT(CopyToHost(runner_->context(), factor.parts, Host().memory()),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "on its device alone"));
+              FailsWith(absl::StatusCode::kFailedPrecondition, "only on its device"));
   EXPECT_THAT(CopyForDownload(runner_->context(), factor.parts, Host().memory()),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "on its device alone"));
+              FailsWith(absl::StatusCode::kFailedPrecondition, "only on its device"));
   EXPECT_LT(runner_->ErrorOf(factor, a.view(), Op::kNone), 1e-14);
   EXPECT_THAT(runner_->Make(a.view(), {.determinant = true}),
-              FailsWith(absl::StatusCode::kUnimplemented, "leaves no determinant"));
+              FailsWith(absl::StatusCode::kUnimplemented, "computes no determinant"));
 }
 
 TEST_F(CudssTest, ABlockThatIsTooSmallSaysWhatWouldDo) {

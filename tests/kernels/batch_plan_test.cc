@@ -41,7 +41,7 @@ TEST_F(BatchPlanTest, SizesThatAreNotWhatWasDeclaredAreRefused) {
     return jobs_.Factor(members).status();
   };
   EXPECT_THAT(refused([](BatchExtent& e) { ++e.max_rows; }),
-              FailsWith(kInvalid, "max_rows = 70, the header declares 71"));
+              FailsWith(kInvalid, "max_rows = 70; the header declares 71"));
   EXPECT_THAT(refused([](BatchExtent& e) { --e.max_cols; }), FailsWith(kInvalid, ""));
   EXPECT_THAT(refused([](BatchExtent& e) { --e.total_rows; }), FailsWith(kInvalid, ""));
   EXPECT_THAT(refused([](BatchExtent& e) { e.bytes += 8; }), FailsWith(kInvalid, ""));
@@ -108,7 +108,7 @@ TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {
   const auto status = [&](const std::vector<Rhs<double>>& systems) {
     return jobs_.Solve(factor, systems).status();
   };
-  EXPECT_THAT(status({rhs(9, 5)}), FailsWith(kInvalid, "are 0 to 8"));
+  EXPECT_THAT(status({rhs(9, 5)}), FailsWith(kInvalid, "members 0 to 8"));
   EXPECT_THAT(status({rhs(-1, 5)}), FailsWith(kInvalid, ""));
   EXPECT_THAT(status({rhs(1, 1), rhs(0, 5)}), FailsWith(kInvalid, ""));
   EXPECT_THAT(status({rhs(1, 1), rhs(1, 1)}), FailsWith(kInvalid, ""));

@@ -182,7 +182,7 @@ TEST_P(EntryReaderTest, RefusesValuesThatAreNotFinite) {
     const absl::Status status = Read(BytesOf(format, {{0, 0, 1}, {1, 2, value}}), 64, &reader);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()),
-                HasSubstr("entry 1, in row 1 and column 2 (all from 0), is not finite"));
+                HasSubstr("entry 1, in row 1 and column 2 (all 0-based), is not finite"));
   }
 }
 

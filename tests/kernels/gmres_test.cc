@@ -436,7 +436,7 @@ TEST(GmresMemoryTest, RefusesSizesThatAreNone) {
   EXPECT_THAT(GmresMemory::Bytes(10, 1, DType::kFloat64, 0),
               FailsWith(absl::StatusCode::kInvalidArgument, ""));
   EXPECT_THAT(GmresMemory::Bytes(int64_t{1} << 40, int64_t{1} << 20, DType::kFloat64, 5),
-              FailsWith(absl::StatusCode::kInvalidArgument, "no valid size"));
+              FailsWith(absl::StatusCode::kInvalidArgument, "overflows"));
 }
 
 }  // namespace

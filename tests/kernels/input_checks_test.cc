@@ -88,7 +88,7 @@ TEST_F(InputChecksTest, UnderflowOfConversionIsRefused) {
   EXPECT_OK(runner_.Factor({0, 0, 0, 0}, 2, request)) << "nothing underflows";
   const double tiny = std::nextafter(least, 0);
   EXPECT_THAT(runner_.Factor({tiny, 0, 0, tiny}, 2, request),
-              FailsWith(kInvalid, "it underflows f32"));
+              FailsWith(kInvalid, "underflows in f32"));
   request.equilibrate = EquilibrateMode::kAuto;
   EXPECT_OK(runner_.Factor({1e-60, 0, 0, 1e-60}, 2, request));
   request = {};
@@ -127,7 +127,7 @@ TEST_F(InputChecksTest, RightHandSideThatOverflowsWhenItIsScaled) {
       solve.verify = verify;
       solve.layout = layout;
       EXPECT_THAT(runner_.Solve(small, {1, 2, -1e20, 1}, 2, solve),
-                  FailsWith(kInvalid, "largest entry is of magnitude 1e+20, overflows when it is"));
+                  FailsWith(kInvalid, "largest entry has magnitude 1e+20, overflows when it is"));
       EXPECT_THAT(runner_.Solve(small, {1, 2, kNan, 1}, 2, solve),
                   FailsWith(kInvalid, "right-hand side has a NaN or Inf at row 0, column 1"));
       EXPECT_OK(runner_.Solve(small, {1e5, 1}, 1, solve));
@@ -167,8 +167,8 @@ TEST_F(InputChecksTest, ShapesAndBytes) {
                      JobRunner::NeverStop(), timings);
   };
   EXPECT_THAT(factorize(48, 2, 3), FailsWith(kInvalid, "2 x 3, not square"));
-  EXPECT_THAT(factorize(64, 3, 3), FailsWith(kInvalid, "64 bytes, its shape 72"));
-  EXPECT_THAT(factorize(0, -1, -1), FailsWith(kInvalid, "no valid size"));
+  EXPECT_THAT(factorize(64, 3, 3), FailsWith(kInvalid, "64 bytes; its shape needs 72"));
+  EXPECT_THAT(factorize(0, -1, -1), FailsWith(kInvalid, "is negative or overflows"));
   EXPECT_OK(factorize(0, 0, 0));
 }
 
@@ -192,7 +192,7 @@ TEST_F(InputChecksTest, SolvePreconditions) {
   EXPECT_THAT(Solve(runner_.context(), factor, std::move(three),
                     {nullptr, DType::kFloat64, Layout::kColumnMajor, 3, 1}, options,
                     reinterpret_cast<std::byte*>(out), JobRunner::NeverStop(), timings),
-              FailsWith(kPrecondition, "3 rows, the factor is of order 2"));
+              FailsWith(kPrecondition, "3 rows; the factor has order 2"));
 }
 
 TEST_F(InputChecksTest, EmptySystems) {

@@ -186,15 +186,16 @@ TEST(IrrGetrsChecksTest, RefusesWhatDoesNotFit) {
   };
   refused({square, RandomMember<double>(2, 3, 1)}, {b, b}, "member 1 is 2 x 3");
   refused({square, RandomMember<double>(3, 3, 1)}, {b, b},
-          "member 1 is of order 3, its right-hand sides have 2 rows");
-  refused({square}, {b, b}, "right-hand sides for 2 members, factors of 1");
+          "member 1 has order 3; its right-hand sides have 2 rows");
+  refused({square}, {b, b}, "right-hand sides for 2 members; the factor has 1 members");
   Factors<float> single({RandomMember<float>(2, 2, 2)});
   HostBatch<double> batch({b});
   std::vector<std::byte> workspace(
       host::IrrGetrsWorkspaceBytes(single.executor, single.lu.extent()));
-  EXPECT_THAT(host::IrrGetrs(single.executor, Op::kNone, single.lu.view(), single.factors.view(),
-                             batch.view(), workspace, [] { return false; }),
-              FailsWith(absl::StatusCode::kInvalidArgument, "are f64, the factors f32"));
+  EXPECT_THAT(
+      host::IrrGetrs(single.executor, Op::kNone, single.lu.view(), single.factors.view(),
+                     batch.view(), workspace, [] { return false; }),
+      FailsWith(absl::StatusCode::kInvalidArgument, "have type f64; the factors have type f32"));
 }
 
 TEST(IrrGetrsChecksTest, StopsBetweenMembers) {

@@ -100,10 +100,10 @@ TEST(IrregularBatchTest, RefusesSizesThatNoMemberHas) {
 TEST(IrregularBatchTest, RefusesSumsThatOverflow) {
   // A single member: 2^62 elements of 16 bytes.
   EXPECT_THAT(Pack(DType::kComplex128, {{kMaxMemberOrder, kMaxMemberOrder}}),
-              FailsWith(absl::StatusCode::kInvalidArgument, "up to 0 have no valid size"));
+              FailsWith(absl::StatusCode::kInvalidArgument, "members 0 to 0 together overflows"));
   // 8e18 bytes are below 2^63; 2e18 more are not.
   EXPECT_THAT(Pack(DType::kFloat64, {{kBillion, kBillion}, {kBillion, kBillion / 4}}),
-              FailsWith(absl::StatusCode::kInvalidArgument, "up to 1 have no valid size"));
+              FailsWith(absl::StatusCode::kInvalidArgument, "members 0 to 1 together overflows"));
 }
 
 }  // namespace

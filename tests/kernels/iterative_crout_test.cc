@@ -126,7 +126,7 @@ TEST(CheckParametersTest, BlockSizesArePowersOfTwoThatTheMethodTakes) {
   parameters.block_size = 32;
   traits.iterative = true;
   EXPECT_THAT(CheckParameters(traits, parameters),
-              FailsWith(absl::StatusCode::kInvalidArgument, "but in its variant 'published'"));
+              FailsWith(absl::StatusCode::kInvalidArgument, "except in variant 'published'"));
   traits.variants = {MethodVariant::kFast, MethodVariant::kPublished};
   parameters.variant = MethodVariant::kPublished;
   EXPECT_OK(CheckParameters(traits, parameters));
@@ -175,7 +175,7 @@ TEST(FinishRunTest, EveryOutcomeHasItsStatus) {
   record.row = 3;
   record.column = 4;
   record.sweeps = 9;
-  EXPECT_THAT(FinishRun(record, nullptr), FailsWith(absl::StatusCode::kInternal, "not run"));
+  EXPECT_THAT(FinishRun(record, nullptr), FailsWith(absl::StatusCode::kInternal, "did not finish"));
   record.outcome = RunOutcome::kDone;
   EXPECT_OK(FinishRun(record, nullptr));
   record.outcome = RunOutcome::kStopped;

@@ -38,7 +38,7 @@ std::vector<BadFile> BadHeaders() {
       {"%MatrixMarket matrix coordinate real general\n", kInvalid, "line 1: not a Matrix"},
       {" %%MatrixMarket matrix coordinate real general\n", kInvalid, "line 1: not a Matrix"},
       {"%%MatrixMarketX matrix coordinate real general\n", kInvalid, "line 1: not a Matrix"},
-      {b + "matrix coordinate real\n", kInvalid, "line 1: the banner has 4 words, 5 are needed"},
+      {b + "matrix coordinate real\n", kInvalid, "line 1: the banner has 4 words; it must have 5"},
       {b + "matrix coordinate real general x\n", kInvalid, "the banner has 6 words"},
       {b + "vector coordinate real general\n", kInvalid, "line 1: unknown object 'vector'"},
       {b + "matrix mangled real general\n", kInvalid, "line 1: unknown format 'mangled'"},
@@ -46,9 +46,9 @@ std::vector<BadFile> BadHeaders() {
       {b + "matrix coordinate real lower\n", kInvalid, "line 1: unknown symmetry 'lower'"},
       {b + "matrix array pattern general\n", kInvalid, "line 1: 'pattern' has no values"},
       {b + "matrix coordinate pattern skew-symmetric\n", kInvalid, "line 1: 'pattern' has no"},
-      {b + "matrix coordinate real hermitian\n", kInvalid, "line 1: 'hermitian' goes with"},
-      {b + "matrix coordinate pattern Hermitian\n", kInvalid, "line 1: 'hermitian' goes with"},
-      {b + "matrix array integer hermitian\n", kInvalid, "line 1: 'hermitian' goes with"},
+      {b + "matrix coordinate real hermitian\n", kInvalid, "line 1: 'hermitian' requires"},
+      {b + "matrix coordinate pattern Hermitian\n", kInvalid, "line 1: 'hermitian' requires"},
+      {b + "matrix array integer hermitian\n", kInvalid, "line 1: 'hermitian' requires"},
       {b + "matrix array complex hermitian\n2 3\n", kInvalid, "must be square, not 2 by 3"},
       {Coordinate(""), kInvalid, "the text ends after line 1 without a size line"},
       {Coordinate("%\n\n%"), kInvalid, "the text ends after line 4 without a size line"},
@@ -66,7 +66,8 @@ std::vector<BadFile> BadHeaders() {
       {Coordinate("1 1048577 1\n"), kInvalid, "line 2: the matrix is 1 by 1048577"},
       {Coordinate("1 1 9223372036854775807\n1 1 1\n"), kExhausted,
        "line 2: reading 9223372036854775807"},
-      {b + "matrix array real general\n1000000 1000000\n", kExhausted, "bytes, the limit is"},
+      {b + "matrix array real general\n1000000 1000000\n", kExhausted,
+       "bytes of memory; the limit is"},
       {b + "matrix coordinate real symmetric\n2 3 1\n", kInvalid, "line 2: a matrix that is not"},
       {b + "matrix array real skew-symmetric\n2 3\n", kInvalid, "must be square, not 2 by 3"},
       {std::string(70000, '%') + "\n", kInvalid, "line 1: the line is longer than 65536 bytes"},
@@ -93,16 +94,16 @@ std::vector<BadFile> BadComplexEntries() {
       {general + "2 2 1\n1 2 1 2 3\n", kInvalid,
        "line 3: nothing may follow the entry at row 1, column 2, '3' given"},
       {general + "1 1 2\n1 1 0 1e308\n1 1 0 1e308\n", kInvalid,
-       "row 1, column 1 (from 1) add up to a value beyond the range"},
+       "row 1, column 1 (1-based) add up to a value beyond the range"},
       {skew + "2 2 1\n1 1 0 0\n", kInvalid, "line 3: the entry at row 1, column 1 is on the"},
       {hermitian + "2 2 2\n2 1 1 1\n%\n2 2 1 1e-300\n", kInvalid,
-       "line 5: the entry at row 2, column 2 is on the diagonal, which is real in a hermitian"},
+       "line 5: the entry at row 2, column 2 is on the diagonal and has an imaginary part"},
       {hermitian + "2 3 1\n1 1 1 1\n", kInvalid, "must be square, not 2 by 3"},
       {array + "2 1\n1 0\n1\n", kInvalid,
        "line 4: the imaginary part at row 2, column 1 must be a decimal number, missing"},
       {array + "1 1\n1 0\n1 0\n", kInvalid, "line 4: more entries than the 1"},
       {lower + "3 3\n1 0\n1 1\n1 1\n1 0\n% c\n1 1\n1 -1\n", kInvalid,
-       "line 9: the entry at row 3, column 3 is on the diagonal, which is real in a hermitian"},
+       "line 9: the entry at row 3, column 3 is on the diagonal and has an imaginary part"},
       {lower + "2 2\n1 1\nx\n", kInvalid, "line 3: the entry at row 1, column 1 is on the"},
       {lower + "2 2\n1 0\nx\n", kInvalid, "line 4: the value at row 2, column 1 must be a"},
   };
@@ -157,7 +158,7 @@ std::vector<BadFile> BadEntries() {
       {integer + "2 2 1\n2 1 1.5\n", kInvalid,
        "line 3: the value at row 2, column 1 must be an integer"},
       {integer + "2 2 1\n2 1 1e3\n", kInvalid,
-       "must be an integer, as the banner says, '1e3' given"},
+       "must be an integer, because the banner declares 'integer', '1e3' given"},
       {integer + "2 2 1\n2 1 -inf\n", kInvalid, "must be finite"},
       {integer + "2 2 1\n2 1 1" + std::string(309, '0') + "\n", kInvalid, "must be finite"},
       {skew + "2 2 1\n2 2 0\n", kInvalid,
@@ -168,7 +169,7 @@ std::vector<BadFile> BadEntries() {
        "line 6: more entries than the 1 that the size line declares"},
       {Coordinate("2 2 0\n1 1 1\n"), kInvalid, "line 3: more entries than the 0"},
       {Coordinate("1 1 2\n1 1 1e308\n1 1 1e308\n"), kInvalid,
-       "row 1, column 1 (from 1) add up to a value beyond"},
+       "row 1, column 1 (1-based) add up to a value beyond"},
       {Coordinate("2 2 2\n1 1 1\n" + std::string(70000, ' ') + "\n"), kInvalid,
        "line 4: the line is longer than 65536"},
       {Coordinate("2 2 1\n1 1 0." + std::string(70000, '1') + "\n"), kInvalid,
@@ -218,7 +219,8 @@ TEST(MatrixMarketErrorsTest, ComplexFilesWhereOnlyRealOnesAreWanted) {
   for (const char* symmetry : {"general\n", "hermitian\n"}) {
     const absl::Status status = ReadWhole(banner + symmetry, limits).status;
     EXPECT_EQ(status.code(), kInvalid);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("line 1: the matrix is complex: ask for"));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("line 1: the matrix is complex; the requested type is real"));
   }
   EXPECT_TRUE(ReadWhole(Coordinate("1 1 1\n1 1 1\n"), limits).status.ok());
 }
@@ -257,7 +259,8 @@ TEST(MatrixMarketErrorsTest, DamagedGzip) {
   for (const size_t length : {size_t{2}, size_t{5}, gzip.size() / 2, gzip.size() - 1}) {
     const absl::Status status = ReadWhole(gzip.substr(0, length)).status;
     EXPECT_EQ(status.code(), kInvalid);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("the gzip stream is cut off after"));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("the gzip stream ends within a member after"));
   }
   const absl::Status trailing = ReadWhole(gzip + "more").status;
   EXPECT_EQ(trailing.code(), kInvalid);

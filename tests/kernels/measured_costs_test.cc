@@ -227,7 +227,8 @@ TEST(CostRatiosTest, ReadAsWritten) {
     }
   }
   EXPECT_THAT(CostRatios::Parse(text, "a GPU; 2"),
-              FailsWith(absl::StatusCode::kInvalidArgument, "another device or version"));
+              FailsWith(absl::StatusCode::kInvalidArgument,
+                        "another device or with other software versions"));
 }
 
 TEST(CostRatiosTest, AnythingElseIsRefused) {
@@ -306,7 +307,7 @@ class KeptCostsTest : public ::testing::Test {
 
 TEST_F(KeptCostsTest, MeasuredOnce) {
   const std::string path = Path("a/b/costs.txt");
-  EXPECT_THAT(Keep(path).report, HasSubstr("kept in"));
+  EXPECT_THAT(Keep(path).report, HasSubstr("stored in"));
   const KeptCosts again = Keep(path);
   EXPECT_THAT(again.report, HasSubstr("read from"));
   EXPECT_EQ(measured_, 1);
@@ -347,7 +348,7 @@ TEST_F(KeptCostsTest, AFileThatDoesNotFitIsReplaced) {
         std::string(size_t{1} << 20, 'x')}) {
     Write(Path(), text);
     measured_ = 0;
-    EXPECT_THAT(Keep(Path()).report, HasSubstr("kept in"));
+    EXPECT_THAT(Keep(Path()).report, HasSubstr("stored in"));
     EXPECT_THAT(Keep(Path()).report, HasSubstr("read from"));
     EXPECT_EQ(measured_, 1);
   }
@@ -366,13 +367,14 @@ TEST_F(KeptCostsTest, WhereNothingCanBeKeptItIsMeasuredAgain) {
     }
     EXPECT_EQ(measured_, 2) << path;
   }
-  EXPECT_THAT(Keep(Path("fifo")).report, HasSubstr("no small file"));  // must not wait for the FIFO
+  // Must not wait for the FIFO.
+  EXPECT_THAT(Keep(Path("fifo")).report, HasSubstr("is not a regular file"));
 }
 
 TEST_F(KeptCostsTest, LinksAreNotFollowed) {
   Write(Path("elsewhere"), Some().Serialize("key"));
   std::filesystem::create_symlink(Path("elsewhere"), Path());
-  EXPECT_THAT(Keep(Path()).report, HasSubstr("kept in"));
+  EXPECT_THAT(Keep(Path()).report, HasSubstr("stored in"));
   EXPECT_FALSE(std::filesystem::is_symlink(Path()));
 }
 

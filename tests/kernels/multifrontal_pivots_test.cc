@@ -284,7 +284,7 @@ TEST_F(MultifrontalPivotsTest, DelaysNothingWhereItMayNot) {
   const PackedSparse other = PackEntries(GridOf(20, 1e-5, -1), 401, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(a.view(), {}, kNeverStop));
   EXPECT_THAT(DelayPivots(analysis, other.view(), DType::kFloat64, {}, kNeverStop),
-              FailsWith(absl::StatusCode::kInvalidArgument, "analysed"));
+              FailsWith(absl::StatusCode::kInvalidArgument, "analyzed"));
   EXPECT_THAT(DelayPivots(analysis, a.view(), DType::kFloat64, {}, [] { return true; }),
               FailsWith(absl::StatusCode::kCancelled, ""));
   AnalysisOptions options;

@@ -85,7 +85,7 @@ TEST_F(PreparedFactorTest, AutoTakesItForAPreparedFactorOnly) {
 TEST_F(PreparedFactorTest, ByNameItRefusesAnUnpreparedFactor) {
   EXPECT_THAT(FindSolver(device_, "crout_solve", UnitDiagonal::kL, DType::kFloat64, kN, 1),
               FailsWith(absl::StatusCode::kFailedPrecondition,
-                        "'crout_solve' cannot use a factor that was not prepared for it"));
+                        "'crout_solve' cannot use a factor that was not prepared for this solver"));
 }
 
 TEST_F(PreparedFactorTest, ADeviceWithoutSuchASolverPreparesNothing) {

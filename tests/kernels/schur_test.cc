@@ -382,7 +382,7 @@ TEST_F(SchurTest, RefusesWhatIsNotFiniteOrOverflows) {
   EXPECT_THAT(Compute({1e200, 1, 1, 1}, 2, request),
               FailsWith(kInvalid, "overflows f32 at row 0, column 0"));
   EXPECT_THAT(Compute({1, 1, 1e200, 1}, 2, request),
-              FailsWith(kInvalid, "right of the leading one overflows f32"));
+              FailsWith(kInvalid, "right of the leading block overflows f32"));
   // Blocks that only the product reads keep their own type.
   ASSERT_OK_AND_ASSIGN(const Complement large, Compute({1, 1e200, 2, 3e200}, 2, request));
   EXPECT_EQ(large.s, (HostMatrix{3e200 - 2 * 1e200}));
@@ -395,7 +395,7 @@ TEST_F(SchurTest, RefusesWhatDoesNotFit) {
   const HostMatrix a = {1, 0, 0, 1};
   SchurRequest request;
   request.leading = 3;
-  EXPECT_THAT(Compute(a, 2, request), FailsWith(kInvalid, "leading block is of order 3"));
+  EXPECT_THAT(Compute(a, 2, request), FailsWith(kInvalid, "leading block has order 3"));
   request.leading = 1;
   ASSERT_OK_AND_ASSIGN(SchurOptions options, Options(request, 2));
   const auto compute = [&](int64_t rows, int64_t cols) {
@@ -407,7 +407,7 @@ TEST_F(SchurTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(compute(2, 3), FailsWith(kInvalid, "not square"));
   EXPECT_THAT(compute(3, 3), FailsWith(kInvalid, "its shape 72"));
   options.leading = -1;
-  EXPECT_THAT(compute(2, 2), FailsWith(kInvalid, "leading block is of order -1"));
+  EXPECT_THAT(compute(2, 2), FailsWith(kInvalid, "leading block has order -1"));
   options.leading = 1;
   options.solver = nullptr;
   EXPECT_THAT(compute(2, 2), FailsWith(kInvalid, "no solver"));

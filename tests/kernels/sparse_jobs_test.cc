@@ -271,7 +271,7 @@ TEST_P(SparseJobsTest, GoesOnInALargerBlock) {
   EXPECT_EQ(method.memory().live(), 0u);
   Generous growth;
   EXPECT_THAT(Run(a.view(), {}, &growth, &method),
-              FailsWith(absl::StatusCode::kUnimplemented, "leaves no determinant"));
+              FailsWith(absl::StatusCode::kUnimplemented, "computes no determinant"));
 }
 
 TEST_P(SparseJobsTest, TakesNoMoreThanThereCanBe) {

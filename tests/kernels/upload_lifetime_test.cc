@@ -70,7 +70,7 @@ TEST_F(UploadLifetimeTest, RefusedMatrix) {
   EXPECT_THAT(Factorize(a_, Columns(kN + 1, kN + 1), FactorOptions(), never),
               FailsWith(kInvalid, "its shape"));
   EXPECT_THAT(Factorize(a_, Columns(-1, -1), FactorOptions(), never),
-              FailsWith(kInvalid, "no valid size"));
+              FailsWith(kInvalid, "is negative or overflows"));
 }
 
 TEST_F(UploadLifetimeTest, FactorizeStoppedAtOnce) {

@@ -85,7 +85,8 @@ TEST(ConfigTest, BytesAreNeitherNegativeNorBeyondInt64) {
                                   "8EiB", "18446744073709551616", "some"}) {
       EXPECT_THAT(Refusal({"--" + flag + "=" + bad}), HasSubstr("--" + flag)) << bad;
     }
-    EXPECT_THAT(Refusal({"--" + flag + "=-1"}), HasSubstr("-1 is not in [0, 2^63) bytes"));
+    EXPECT_THAT(Refusal({"--" + flag + "=-1"}),
+                HasSubstr("-1 is not a size from 0 to 2^63-1 bytes"));
   }
   const auto most = Parse({"--host-budget=9223372036854775807"});
   EXPECT_EQ(std::get<Config>(most).pool.host_budget_bytes, size_t{9223372036854775807});
@@ -119,8 +120,10 @@ TEST(ConfigTest, LeasesArePositiveAndTheDefaultOneIsGranted) {
 
 TEST(ConfigTest, WhatNothingCouldRunWithIsRefused) {
   EXPECT_THAT(Refusal({"--receive-buffers=0"}), ::testing::HasSubstr("less than 1MiB"));
-  EXPECT_THAT(Refusal({"--memory-fraction=nan"}), ::testing::HasSubstr("not in [0.01, 1]"));
-  EXPECT_THAT(Refusal({"--memory-fraction=1.5"}), ::testing::HasSubstr("not in [0.01, 1]"));
+  EXPECT_THAT(Refusal({"--memory-fraction=nan"}),
+              ::testing::HasSubstr("not a number from 0.01 to 1"));
+  EXPECT_THAT(Refusal({"--memory-fraction=1.5"}),
+              ::testing::HasSubstr("not a number from 0.01 to 1"));
 }
 
 TEST(ConfigTest, UnknownSettingsAreNamedWithTheirFile) {
@@ -131,7 +134,7 @@ TEST(ConfigTest, UnknownSettingsAreNamedWithTheirFile) {
   std::ofstream(path) << "# one\n\n [limits]\nmax-n = 7\n";
   EXPECT_THAT(
       Refusal({"--config=" + path}),
-      ::testing::HasSubstr(path + ": line 3: the settings have no sections, leave [limits]"));
+      ::testing::HasSubstr(path + ": line 3: the file must not have sections. Remove [limits]"));
   std::ofstream(path) << "max-n = 7\n";
   EXPECT_EQ(std::get<Config>(Parse({"--config=" + path})).limits.max_n, 7);
   setenv("CROUT_CONFIG", path.c_str(), 1);
@@ -145,7 +148,7 @@ TEST(ConfigTest, UnknownSettingsAreNamedWithTheirFile) {
 TEST(ConfigTest, SettingsAreCheckedWithoutAServer) {
   ::testing::internal::CaptureStdout();
   EXPECT_EQ(std::get<int>(Parse({"--check-config", "--max-n=7"})), 0);
-  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "croutd: the settings make sense\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "croutd: the settings are valid\n");
   EXPECT_THAT(Refusal({"--check-config", "--default-lease=1000h"}),
               ::testing::HasSubstr("--max-lease"));
 }

@@ -121,8 +121,9 @@ TEST_F(GpuMonitorTest, AMissingLibraryDriverOrGpuMeansNoReadings) {
     return nvml.ok() ? std::string((*nvml)->Find(pci_bus_id).status().message())
                      : std::string(nvml.status().message());
   };
-  EXPECT_EQ(absent(kPciBusId, "libno-such-nvml.so.1"), "there is no libno-such-nvml.so.1");
-  EXPECT_THAT(absent(kPciBusId, "libm.so.6"), HasSubstr("none of NVML"));
+  EXPECT_EQ(absent(kPciBusId, "libno-such-nvml.so.1"),
+            "cannot load libno-such-nvml.so.1: install the NVIDIA driver");
+  EXPECT_THAT(absent(kPciBusId, "libm.so.6"), HasSubstr("is not NVML"));
   EXPECT_EQ(absent("0000:00:00.0", CROUT_FAKE_NVML), "no GPU at 0000:00:00.0: Not Found");
   EXPECT_EQ(absent(kPciBusId, CROUT_FAKE_NVML), "");
   Set({.init_result = 9});

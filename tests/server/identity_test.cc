@@ -108,28 +108,28 @@ TEST(IdentitiesTest, CertificatesOfTwoIdentitiesShowNobody) {
 TEST(IdentitiesTest, MistakesAreToldWithTheirLine) {
   const std::string token = LineOf("a");
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"roles = solve", "line 1: comes before the first [NAME]"},
+      {"roles = solve", "line 1: this line comes before the first [NAME]"},
       {"[a]\nroles", "line 2: 'roles' is neither"},
       {"[a b]", "line 1: '[a b]' is not [NAME]"},
       {"[]", "is not [NAME]"},
       {"[a]\ncolour = red",
-       "line 2: 'colour' is none of token, subject, certificate, socket, tenants, roles"},
-      {"[a]\ntenants = a\nroles = root", "line 3: 'root' is no role"},
-      {"[a]\nroles = metrics\nroles = solve", "line 3: roles twice"},
-      {"[a]\ntenants = a, b c", "line 2: 'b c' is no tenant"},
-      {"[a]\ntenants = a\ntenants = *", "line 3: tenants twice"},
-      {"[a]\ntenants = a,", "'' is no tenant"},
-      {"[a]\ntenants = a\n[b]", "line 3: [a] ends without a line roles"},
-      {"[a]\nroles = solve", "line 2: [a] ends without a line tenants"},
-      {"[a]\ntenants = a\nroles = solve\n[a]", "line 4: a second section [a]"},
-      {"[a]\n" + token + "\n" + token, "line 3: this token is there already"},
-      {"[a]\n" + token + " until tomorrow", "line 2: 'tomorrow' is no time"},
-      {"[a]\n" + token + " until infinite-future", "is no time"},
+       "line 2: 'colour' is not token, subject, certificate, socket, tenants or roles"},
+      {"[a]\ntenants = a\nroles = root", "line 3: 'root' is not a role"},
+      {"[a]\nroles = metrics\nroles = solve", "line 3: duplicate roles"},
+      {"[a]\ntenants = a, b c", "line 2: 'b c' is not a tenant"},
+      {"[a]\ntenants = a\ntenants = *", "line 3: duplicate tenants"},
+      {"[a]\ntenants = a,", "'' is not a tenant"},
+      {"[a]\ntenants = a\n[b]", "line 3: [a] has no line roles"},
+      {"[a]\nroles = solve", "line 2: [a] has no line tenants"},
+      {"[a]\ntenants = a\nroles = solve\n[a]", "line 4: duplicate section [a]"},
+      {"[a]\n" + token + "\n" + token, "line 3: duplicate token"},
+      {"[a]\n" + token + " until tomorrow", "line 2: 'tomorrow' is not a time"},
+      {"[a]\n" + token + " until infinite-future", "is not a time"},
       {"[a]\n" + token + " for 3h", "line 2: token is not sha256:HASH"},
       {"[a]\ncertificate = *.example.org", "line 2: '*.example.org' is neither a SPIFFE ID"},
-      {"[a]\nsocket = tcp", "line 2: 'tcp' is no socket"},
-      {"[a]\nsocket = unix\nsocket = unix", "line 3: socket = unix is there already"},
-      {"[a]\ncertificate = a.b\ncertificate = A.B", "line 3: the certificate 'A.B' is there"}};
+      {"[a]\nsocket = tcp", "line 2: 'tcp' is not a socket"},
+      {"[a]\nsocket = unix\nsocket = unix", "line 3: duplicate socket = unix"},
+      {"[a]\ncertificate = a.b\ncertificate = A.B", "line 3: duplicate certificate 'A.B'"}};
   for (const auto& [text, message] : cases) EXPECT_THAT(Refusal(text), HasSubstr(message)) << text;
   EXPECT_THAT(Refusal("[a]\ntoken = crout_secret"), Not(HasSubstr("secret")));
   EXPECT_EQ(Refusal(""), "taken");
@@ -182,7 +182,7 @@ TEST_F(IdentityKeeperTest, HalfALineIsNotTaken) {
   }
   Write(whole.substr(0, whole.size() - 1));
   EXPECT_THAT(std::string(IdentityKeeper::Create(path_, {}).status().message()),
-              HasSubstr("half-written"));
+              HasSubstr("may be incomplete"));
 }
 
 TEST_F(IdentityKeeperTest, OthersReachNoFileThatIsTaken) {
@@ -197,7 +197,7 @@ TEST_F(IdentityKeeperTest, OthersReachNoFileThatIsTaken) {
   EXPECT_TRUE(IdentityKeeper::Create(path_, {}).ok());
   Write("[a]\nroles = x\n");
   EXPECT_THAT(std::string(IdentityKeeper::Create(path_, {}).status().message()),
-              HasSubstr(path_ + " line 2: 'x' is no role"));
+              HasSubstr(path_ + " line 2: 'x' is not a role"));
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ TEST_F(RpcBatchTest, WhatIsDeclaredHasToHold) {
   // Sizes that are valid individually but overflow in sum.
   const std::vector<int64_t> largest(2 * 5, INT32_MAX);
   std::memcpy(data.data(), largest.data(), largest.size() * sizeof(int64_t));
-  refused([](v1::FactorizeBatchHeader&) {}, data, "have no valid size");
+  refused([](v1::FactorizeBatchHeader&) {}, data, "together overflows");
 }
 
 TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
@@ -171,7 +171,7 @@ TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
     ExpectRefused(SolveMembers(handle, members, rhs).status, StatusCode::INVALID_ARGUMENT, text);
     ExpectHeldSoon(held);
   };
-  refused({5}, {Random(5, 1, 1)}, "are 0 to 4");
+  refused({5}, {Random(5, 1, 1)}, "members 0 to 4");
   refused({3, 0}, {Random(40, 1, 1), Random(5, 1, 1)}, "ascending");
   refused({4}, {Random(7, 1, 1)}, "7 x 3");
   refused({0}, {Random(6, 1, 1)}, "declares");
@@ -183,7 +183,7 @@ TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
   header = Header(handle, rhs);
   header.set_systems(6);
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT,
-                "header.systems: right-hand sides for 6 members of a batch of 5");
+                "header.systems: there are right-hand sides for 6 members; the batch has 5");
   header = Header(handle, rhs);
   header.set_value_bytes(INT64_MAX - 7);
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT,

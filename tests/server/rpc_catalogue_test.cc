@@ -160,7 +160,7 @@ TEST_F(RpcCatalogueTest, WithoutRegistrationThereIsNoSuchMethod) {
   EXPECT_THAT(ListedAlgorithms(), Not(Contains(v1::ALGORITHM_IRR_LU)));
   for (const v1::Algorithm algorithm : {v1::ALGORITHM_IRR_LU, v1::ALGORITHM_MULTIFRONTAL}) {
     ExpectRefused(Header(algorithm), grpc::StatusCode::UNIMPLEMENTED,
-                  "is not available on device cuda:0; it has: getrf");
+                  "is not available on device cuda:0; available: getrf");
   }
 }
 

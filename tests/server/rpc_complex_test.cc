@@ -298,8 +298,8 @@ TEST_P(RpcComplexTextTest, ValuesBeyondTheTypeAreRefused) {
   } cases[] = {
       {"1 1e40", DType::kComplex64, "row 0, column 0 (0-based) overflows c64"},
       {"-1e40 0", DType::kComplex64, "row 0, column 0 (0-based) overflows c64"},
-      {"1 1e40", DType::kFloat64, "line 1: the matrix is complex: ask for the type complex128"},
-      {"1 0", DType::kFloat32, "line 1: the matrix is complex: ask for the type complex128"},
+      {"1 1e40", DType::kFloat64, "line 1: the matrix is complex; the requested type is real"},
+      {"1 0", DType::kFloat32, "line 1: the matrix is complex; the requested type is real"},
   };
   for (const auto& c : cases) {
     for (const char* form :

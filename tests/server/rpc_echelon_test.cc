@@ -145,7 +145,7 @@ TEST_F(RpcEchelonTest, RefusesWhatIsHostile) {
   Header exact = Of(1, 2);
   exact.set_tolerance(0);
   EXPECT_THAT(Reduce(exact, Bytes({1e-300, 1e300})).status.error_message(),
-              HasSubstr("leaves the range"))
+              HasSubstr("exceeds the range"))
       << "the pivot is as it came, however large its neighbour";
   ExpectHeldSoon(Holdings());
 }

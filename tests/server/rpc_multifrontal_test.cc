@@ -485,7 +485,7 @@ TEST_F(RpcMultifrontalTest, NamesTheRowThatNoMatchingHasAnEntryFor) {
   Solved solved;
   const grpc::Status status = Solve(factor.handle(), std::vector<double>(20, 1.0), &solved);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(status.error_message(), HasSubstr("is left over"));
+  EXPECT_THAT(status.error_message(), HasSubstr("stays unmatched"));
 }
 
 TEST_F(RpcMultifrontalTest, SingularMatricesAreResults) {

@@ -168,7 +168,7 @@ TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
          r.mutable_header()->mutable_change()->set_entries(1);
          r.set_data(Together(std::vector<double>{nan}, std::vector<int32_t>{2, 1}));
        },
-       grpc::StatusCode::INVALID_ARGUMENT, "change: the matrix that it makes has a NaN"},
+       grpc::StatusCode::INVALID_ARGUMENT, "change: the changed matrix has a NaN"},
       {"NaN",
        [&](auto& r) {
          std::vector<double> b(2 * kN, 1);

@@ -76,7 +76,7 @@ TEST(StatusPageTest, DevicesQueueAndCache) {
   EXPECT_THAT(page, AllOf(HasSubstr("croutd 0.1.0"), HasSubstr("up 3 h 0 min"),
                           HasSubstr("2027-01-15 08:00:00 UTC"), HasSubstr(">ready<")));
   EXPECT_THAT(page, AllOf(HasSubstr("NVIDIA H100"), HasSubstr(">fenced<"), HasSubstr("4 of 4 busy"),
-                          HasSubstr("3 of 256 places taken"), HasSubstr("3.00 MiB")));
+                          HasSubstr("3 of 256 places used"), HasSubstr("3.00 MiB")));
   EXPECT_THAT(page, HasSubstr("No iterative method has run yet."));
 }
 
@@ -89,8 +89,7 @@ TEST(StatusPageTest, WhatADriverTellsOfItsGpu) {
   gpu.temperature_celsius = 61;
   gpu.last_xid = 0;
   gpu.age_seconds = 0.5;
-  EXPECT_THAT(RenderStatusPage(view),
-              HasSubstr("GPU: 75 % of the time busy, 412 W, 61 &#176;C; 500 ms ago."));
+  EXPECT_THAT(RenderStatusPage(view), HasSubstr("GPU: 75 % busy, 412 W, 61 &#176;C; 500 ms ago."));
   gpu.last_xid = 79;
   gpu.ecc_uncorrected = 2;
   EXPECT_THAT(RenderStatusPage(view), HasSubstr("2 uncorrected memory errors, last Xid error 79;"));
@@ -139,7 +138,7 @@ TEST(StatusPageTest, OpenCallsTheOldestAndHowManyMore) {
   EXPECT_THAT(RenderStatusPage(view),
               AllOf(HasSubstr(">17<"), HasSubstr(">Solve<"), HasSubstr(">queue<"),
                     HasSubstr(">alice<"), HasSubstr(">2.00 KiB<"), HasSubstr(">1.50 s<"),
-                    HasSubstr("And 4999 that began later.")));
+                    HasSubstr("And 4999 more recent calls.")));
 }
 
 TEST(StatusPageTest, SlowCallsWithTheirPhases) {

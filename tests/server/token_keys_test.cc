@@ -163,20 +163,20 @@ TEST(TokenKeySetTest, MistakesAreTold) {
                                 EncodeBase64Url(std::string(32, 1)) + R"(","y":")" +
                                 EncodeBase64Url(std::string(32, 1)) + "\"}";
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "is no JSON object"},
+      {"", "is not a JSON object"},
       {"{}", "an array \"keys\""},
-      {Set({rsa, ec}).substr(0, 300), "is no JSON object"},
-      {R"({"keys":[],"keys":[]})", "named once"},
-      {Set({}), "no key of RS256 or ES256"},
-      {Set({"7"}), "key 1 of \"keys\" is no object"},
-      {Set({rsa, rsa}), "key 2 of \"keys\" has the \"kid\" of another"},
-      {Set({rsa, secret}), "key 2 of \"keys\" is a secret one"},
-      {Set({R"({"kty":"oct","kid":"o","k":"AAAA"})"}), "is a secret one"},
+      {Set({rsa, ec}).substr(0, 300), "is not a JSON object"},
+      {R"({"keys":[],"keys":[]})", "duplicate member names"},
+      {Set({}), "no key for RS256 or ES256"},
+      {Set({"7"}), "key 1 of \"keys\" is not an object"},
+      {Set({rsa, rsa}), "key 2 of \"keys\" has the same \"kid\" as another"},
+      {Set({rsa, secret}), "key 2 of \"keys\" is a private key"},
+      {Set({R"({"kty":"oct","kid":"o","k":"AAAA"})"}), "is a private key"},
       {Set({nameless}), "key 1 of \"keys\" has no \"kid\""},
-      {Set({small}), "is no RSA key of 2048 to 4096 bits"},
-      {Set({off_curve}), "or EC key of P-256"},
-      {Set({R"({"kty":"OKP","crv":"Ed25519","kid":"e"})"}), "no key of RS256 or ES256"},
-      {Set({absl::StrReplaceAll(rsa, {{"\"sig\"", "\"enc\""}})}), "no key of RS256 or ES256"}};
+      {Set({small}), "is not an RSA key of 2048 to 4096 bits"},
+      {Set({off_curve}), "or a P-256 EC key"},
+      {Set({R"({"kty":"OKP","crv":"Ed25519","kid":"e"})"}), "no key for RS256 or ES256"},
+      {Set({absl::StrReplaceAll(rsa, {{"\"sig\"", "\"enc\""}})}), "no key for RS256 or ES256"}};
   for (const auto& [text, message] : cases) EXPECT_THAT(Refusal(text), HasSubstr(message)) << text;
   EXPECT_EQ(Refusal(Set({R"({"kty":"OKP","crv":"Ed25519","kid":"e"})", rsa})), "taken");
 }
@@ -216,9 +216,10 @@ TEST(SignedTokensTest, IdentitiesJudgeWhatATokenSays) {
 
 TEST(SignedTokensTest, OneSubjectIsOneIdentitys) {
   const auto twice = ParseIdentities(std::string(kPerson) + "[bob]\nsubject = alice\n");
-  EXPECT_THAT(std::string(twice.status().message()), HasSubstr("line 6: the subject 'alice'"));
+  EXPECT_THAT(std::string(twice.status().message()),
+              HasSubstr("line 6: duplicate subject 'alice'"));
   const auto spaces = ParseIdentities("[bob]\nsubject = a b\n");
-  EXPECT_THAT(std::string(spaces.status().message()), HasSubstr("line 2: 'a b' is no subject"));
+  EXPECT_THAT(std::string(spaces.status().message()), HasSubstr("line 2: 'a b' is not a subject"));
 }
 
 class KeysFileTest : public ::testing::Test {
@@ -241,7 +242,7 @@ TEST_F(KeysFileTest, IsTakenAnewWhenItIsGood) {
   Write(keys_, "{");
   const SignedTokenSettings settings = {keys_, kSettings.issuer, kSettings.audience};
   EXPECT_THAT(std::string(IdentityKeeper::Create(identities_, settings).status().message()),
-              HasSubstr("--token-keys: " + keys_ + " is no JSON object"));
+              HasSubstr("--token-keys: " + keys_ + " is not a JSON object"));
   Write(keys_, Ec().Jwks());
   const auto keeper = IdentityKeeper::Create(identities_, settings).value();
   const auto takes = [&](const TokenAuthority& authority) {

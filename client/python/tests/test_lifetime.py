@@ -53,7 +53,7 @@ def test_an_expired_lease_says_so(daemon):
 
         assert eventually(expired)
         with pytest.raises(
-            crout.HandleExpired, match=r"factor the matrix again.*`with` block renews"
+            crout.HandleExpired, match=r"Factor the matrix again.*`with` block renews"
         ) as caught:
             f.solve(np.ones(3))
         assert caught.value.reason == "HANDLE_EXPIRED"

@@ -43,7 +43,8 @@ template <class T>
 absl::Status Enqueue(Context& context, const MatrixView<T>& a, int64_t* ipiv,
                      std::span<std::byte> workspace, StopRequested stop) {
   if (workspace.size() < sizeof(LuControl<T>)) {
-    return absl::InternalError(absl::StrCat("block_lu got ", workspace.size(), " bytes"));
+    return absl::InternalError(absl::StrCat("block_lu needs ", sizeof(LuControl<T>),
+                                            " bytes of workspace, got ", workspace.size()));
   }
   auto* control = reinterpret_cast<LuControl<T>*>(workspace.data());
   CROUT_RETURN_IF_ERROR(RecursiveLu<T>::Start(context, control));

@@ -126,9 +126,9 @@ size_t PcmPanelKernels::ScratchBytes(DType dtype, int64_t n, int width) {
 
 absl::Status CheckPanelHeight(std::string_view method, int64_t n, int64_t max_rows) {
   if (n <= max_rows) return absl::OkStatus();
-  return absl::UnimplementedError(
-      absl::StrCat(ToAbsl(method), " takes matrices of at most ", max_rows,
-                   " rows on this GPU, whose blocks of threads meet: use auto or getrf"));
+  return absl::UnimplementedError(absl::StrCat(ToAbsl(method), ": the matrix has ", n,
+                                               " rows; the limit on this GPU is ", max_rows,
+                                               ". Use auto or getrf"));
 }
 
 template <class T>

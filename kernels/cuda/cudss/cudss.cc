@@ -72,7 +72,8 @@ class Numeric {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
     CROUT_ASSIGN_OR_RETURN(const CudssFindings found, factor_.system->Findings());
     if (found.info != 0) {
-      return absl::InternalError(absl::StrCat("cuDSS met error ", found.info, " on the device"));
+      return absl::InternalError(
+          absl::StrCat("cuDSS reported error ", found.info, " on the device"));
     }
     NumericSummary summary;
     summary.perturbed_pivots = found.perturbed_pivots;
@@ -149,9 +150,9 @@ class Numeric {
   }
 
   absl::Status TooSmall() const {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "cuDSS takes about ", *factor_.wanted, " bytes of device memory for this factor, of which ",
-        factor_.block.size(), " were reserved"));
+    return absl::ResourceExhaustedError(absl::StrCat("cuDSS needs about ", *factor_.wanted,
+                                                     " bytes of device memory for this factor; ",
+                                                     factor_.block.size(), " bytes were reserved"));
   }
 
   std::byte* At(size_t offset) const { return factor_.block.data() + offset; }
@@ -184,7 +185,7 @@ absl::StatusOr<NumericSummary> FactorCudss(Context& context, CudssHandle& handle
                                            StopRequested stop) {
   CROUT_RETURN_IF_ERROR(CheckFits(analysis, a, dtype));
   if (factor.block.size() < Layout(analysis.n, analysis.nonzeros, dtype).arena) {
-    return absl::InvalidArgumentError("the block has no room for the matrix");
+    return absl::InvalidArgumentError("the factor block is too small for the matrix");
   }
   if (analysis.n == 0) return NumericSummary();
   SyncOnExit sync(context);
@@ -194,10 +195,11 @@ absl::StatusOr<NumericSummary> FactorCudss(Context& context, CudssHandle& handle
 absl::Status SolveCudss(Context& context, CudssFactor& factor, const Analysis& analysis, Op op,
                         const AnyMatrix& b, std::span<std::byte> workspace) {
   if (b.rows != analysis.n || analysis.unmatched_row >= 0 || analysis.kept > 0) {
-    return absl::InvalidArgumentError("the right-hand side does not fit the factor");
+    return absl::InvalidArgumentError("the right-hand side does not match the factor");
   }
   if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
-  if (factor.system == nullptr) return absl::FailedPreconditionError("cuDSS has no factor");
+  if (factor.system == nullptr)
+    return absl::FailedPreconditionError("cuDSS has no factor of this matrix");
   const size_t bytes = b.rows * SizeOf(b.dtype);
   for (int64_t j = 0; j < b.cols; ++j) {
     std::byte* const column = b.data + j * b.ld * SizeOf(b.dtype);

@@ -58,7 +58,7 @@ std::string Beside(const void* function, const char* library) {
 absl::Status NotFound() {
   return absl::NotFoundError(
       absl::StrCat("cuDSS 1 is not installed (", LoaderMessage(),
-                   "): install NVIDIA's, for instance the package nvidia-cudss-cu13 from PyPI, and "
+                   "). Install NVIDIA cuDSS, for example the PyPI package nvidia-cudss-cu13, and "
                    "start the server with the directory of libcudss.so.1 in LD_LIBRARY_PATH"));
 }
 

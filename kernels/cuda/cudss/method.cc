@@ -32,7 +32,7 @@ class CudaCudss final : public SparseLu {
   CudaCudss(DeviceCore& core, const CudssLibrary& library, std::shared_ptr<CudssFactors> factors)
       : core_(core),
         factors_(std::move(factors)),
-        description_("sparse LU in the deterministic mode of NVIDIA's " + library.version()) {}
+        description_("sparse LU, deterministic mode, NVIDIA " + library.version()) {}
 
   const MethodTraits& traits() const override { return traits_; }
 
@@ -70,7 +70,8 @@ class CudaCudss final : public SparseLu {
                                             std::vector<int32_t>* postponable) const override {
     if (postponable != nullptr) postponable->clear();
     CudssFactor* const made = factors_->At(factor.data());
-    if (made == nullptr) return absl::InternalError("the factor is not in factor_memory()");
+    if (made == nullptr)
+      return absl::InternalError("the factor was not allocated by factor_memory()");
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
     absl::StatusOr<NumericSummary> summary =
         FactorCudss(Context::From(context), factors_->handle(), analysis, a, dtype,
@@ -84,7 +85,7 @@ class CudaCudss final : public SparseLu {
   absl::StatusOr<LogDeterminant> Determinant(ExecutionContext&, const Analysis&,
                                              const NumericSummary&, std::span<const std::byte>,
                                              DType) const override {
-    return absl::UnimplementedError("cuDSS leaves no determinant");
+    return absl::UnimplementedError("cuDSS computes no determinant");
   }
 
  private:
@@ -119,7 +120,8 @@ class CudaCudssSolver final : public SparseSolver {
   absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double,
                      const AnyMatrix& b, std::span<std::byte> workspace) const override {
     CudssFactor* const made = factors_->At(factor.lu.data);
-    if (made == nullptr) return absl::InternalError("the factor is not in factor_memory()");
+    if (made == nullptr)
+      return absl::InternalError("the factor was not allocated by factor_memory()");
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
     return core_.Observe(
         SolveCudss(Context::From(context), *made, *factor.analysis, op, b, workspace));
@@ -129,7 +131,7 @@ class CudaCudssSolver final : public SparseSolver {
   DeviceCore& core_;
   const std::shared_ptr<CudssFactors> factors_;
   const MethodTraits traits_{.name = kName,
-                             .description = "substitution by NVIDIA's cuDSS, column by column",
+                             .description = "substitution column by column (NVIDIA cuDSS)",
                              .operands = {OperandKind::kSparse},
                              .types = kAllTypes,
                              .solves_with = {UnitDiagonal::kL}};

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/util/status_macros.h"
 
@@ -152,7 +153,9 @@ absl::StatusOr<int> CudssSystem::PartitionLevels() {
       f_.config_get(config_, kConfigPartitionLevels, &levels, sizeof(levels), &written),
       "cudssConfigGet");
   constexpr int kMostLevels = 30;
-  if (levels < 0 || levels > kMostLevels) return absl::InternalError("cuDSS: levels of the order");
+  if (levels < 0 || levels > kMostLevels)
+    return absl::InternalError(absl::StrCat(
+        "cuDSS returned ", levels, " levels of the ordering; expected 0 to ", kMostLevels));
   return levels;
 }
 

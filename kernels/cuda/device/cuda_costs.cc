@@ -59,7 +59,9 @@ absl::StatusOr<Identity> Identify(Context& context) {
 KeptCosts CalibrateCosts(Context& context, const std::string& directory) {
   const absl::StatusOr<Identity> identity = Identify(context);
   if (!identity.ok()) {
-    return {{}, absl::StrCat("as in the tables: ", identity.status().message())};
+    return {{},
+            absl::StrCat("built-in estimates; the device could not be identified: ",
+                         identity.status().message())};
   }
   return KeepCosts(directory.empty() ? "" : absl::StrCat(directory, "/", identity->file),
                    identity->key, [&] {

@@ -172,12 +172,11 @@ absl::Status CheckCudaDevices() {
   if (error == cudaSuccess && count > 0) return absl::OkStatus();
   (void)cudaGetLastError();
   if (error == cudaErrorInsufficientDriver) {
-    return absl::NotFoundError(
-        absl::StrCat("the NVIDIA driver is not installed, or older than CUDA ",
-                     CUDART_VERSION / 1000, " needs"));
+    return absl::NotFoundError(absl::StrCat(
+        "the NVIDIA driver is not installed or is too old for CUDA ", CUDART_VERSION / 1000));
   }
   return absl::NotFoundError(
-      absl::StrCat("the CUDA runtime says: ",
+      absl::StrCat("the CUDA runtime reports: ",
                    cudaGetErrorString(error == cudaSuccess ? cudaErrorNoDevice : error)));
 }
 
@@ -186,8 +185,7 @@ absl::StatusOr<std::unique_ptr<Device>> MakeDevice(int ordinal, const Options& o
     return absl::InvalidArgumentError("CUDA options: counts and sizes must be positive");
   }
   if (const int count = CountCudaDevices(); ordinal < 0 || ordinal >= count) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no cuda:", ordinal, "; GPUs that can be used: ", count));
+    return absl::NotFoundError(absl::StrCat("no device cuda:", ordinal, "; usable GPUs: ", count));
   }
   ClearPrecisionVariables();
   CROUT_ASSIGN_OR_RETURN(const size_t memory_bytes, UsableBytes(ordinal, options));

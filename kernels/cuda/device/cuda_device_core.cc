@@ -12,7 +12,8 @@ namespace crout::cuda {
 
 absl::Status DeviceCore::MakeCurrent() {
   if (!healthy()) {
-    return absl::UnavailableError(absl::StrCat("cuda:", ordinal_, " was lost to an earlier error"));
+    return absl::UnavailableError(
+        absl::StrCat("cuda:", ordinal_, " was lost after an earlier error"));
   }
   return Observe(CudaStatus(cudaSetDevice(ordinal_), "cudaSetDevice"));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/util/status_macros.h"
 
@@ -20,7 +21,9 @@ absl::Status CudaUploader::Commit(size_t bytes) {
   const size_t left = destination_.size() - committed_;
   if (bytes == 0) return absl::OkStatus();
   if (bytes > std::min(block_.size() - filled_, left)) {
-    return absl::InternalError("more bytes committed than were reserved");
+    return absl::InternalError(absl::StrCat(bytes, " bytes were committed; only ",
+                                            std::min(block_.size() - filled_, left),
+                                            " were reserved"));
   }
   filled_ += bytes;
   committed_ += bytes;

@@ -19,7 +19,7 @@ struct Loaded {
 
   absl::Status status() const {
     if (plugin != nullptr) return absl::OkStatus();
-    return absl::UnavailableError(absl::StrCat("the CUDA device cannot be loaded: ", error));
+    return absl::UnavailableError(absl::StrCat("cannot load the CUDA plugin: ", error));
   }
 };
 

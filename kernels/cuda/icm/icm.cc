@@ -286,12 +286,14 @@ absl::Status StatusOf(const IcmState& state, const MethodTraits& traits) {
       return absl::OkStatus();
     case IcmEnd::kSweepLimit:
       return absl::AbortedError(
-          absl::StrCat(traits.name.data(), " did not converge within the sweep limit", where));
+          absl::StrCat(traits.name.data(), " did not converge within the sweep limit", where,
+                       ". Raise the sweep limit or the tolerance, or use another algorithm"));
     case IcmEnd::kNotFinite:
       return absl::InvalidArgumentError(
-          absl::StrCat("an element of the factors is final and not finite", where));
+          absl::StrCat("the factor exceeds the range of its type: an element is not finite", where,
+                       ". Use a method with pivoting or a wider type"));
   }
-  return absl::InternalError("the state of the iteration is damaged");
+  return absl::InternalError("the iteration ended in an unknown state");
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& para
                                 PivotRule default_rule, const DeviceLimits& limits) {
   // PositionKey uses 21 bits per index.
   if (n < 0 || n >= int64_t{1} << 21) {
-    return absl::InvalidArgumentError("the iterative Crout method takes n below 2^21");
+    return absl::InvalidArgumentError(
+        "the iterative Crout method supports orders below 2^21. Use another algorithm");
   }
   IcmPlan plan;
   plan.n = n;

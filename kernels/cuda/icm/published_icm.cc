@@ -67,7 +67,8 @@ absl::StatusOr<PublishedPlan> PlanPublished(DType dtype, int64_t n, const LuPara
                                             bool pivoting, int multiprocessors) {
   // PositionKey uses 21 bits per index.
   if (n < 0 || n >= int64_t{1} << 21) {
-    return absl::InvalidArgumentError("the iterative Crout method takes n below 2^21");
+    return absl::InvalidArgumentError(
+        "the iterative Crout method supports orders below 2^21. Use another algorithm");
   }
   PublishedPlan plan;
   plan.n = n;

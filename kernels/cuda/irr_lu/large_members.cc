@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cuda/crout_lu/crout_lu.h"
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
@@ -154,7 +155,8 @@ absl::Status LargeMembers::Factor(Context& context, const LargeMembersBatch& bat
   if (batch.order.empty()) return absl::OkStatus();
   const size_t lu_bytes = LuBytes(batch.a.extent);
   if (workspace.size() < lu_bytes) {
-    return absl::InternalError("the workspace of a batch has no room for its large members");
+    return absl::InternalError(absl::StrCat("the large members of the batch need ", lu_bytes,
+                                            " bytes of workspace, got ", workspace.size()));
   }
   // The workspace determines the number of lanes, not this extent: the workspace may have been
   // sized for a less exact extent, which overestimates the members and so leaves memory for fewer

@@ -148,7 +148,7 @@ class Solver {
   absl::Status ForLevel(std::span<const FrontBatch> batches, F enqueue) {
     absl::Status status;
     ForSets(batches, order_, kRowsOfBlock, [&](const FrontSet& set) {
-      if (status.ok()) status = CudaStatus(enqueue(set), "a step of a sparse solve");
+      if (status.ok()) status = CudaStatus(enqueue(set), "sparse solve kernel");
     });
     return status;
   }
@@ -176,7 +176,7 @@ absl::Status SolveMultifrontal(Context& context, const Analysis& analysis, const
                                Op op, const AnyMatrix& b, std::span<std::byte> workspace,
                                bool scale) {
   if (b.rows != analysis.n || analysis.unmatched_row >= 0) {
-    return absl::InvalidArgumentError("the right-hand side does not fit the factor");
+    return absl::InvalidArgumentError("the right-hand side does not match the factor");
   }
   if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
   return DispatchDevice(b.dtype, [&](auto tag) {

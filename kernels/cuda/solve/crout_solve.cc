@@ -242,7 +242,7 @@ absl::Status CroutSolve::Prepare(ExecutionContext& context, const FactorView& fa
   if (n == 0) return absl::OkStatus();
   Context& cuda = Context::From(context);
   CROUT_ASSIGN_OR_RETURN(const size_t needed, PreparedBytes(factor.lu.dtype, n));
-  CROUT_RETURN_IF_ERROR(CheckMemory("memory beside the factor", needed, prepared.size()));
+  CROUT_RETURN_IF_ERROR(CheckMemory("memory for the prepared factor", needed, prepared.size()));
   CROUT_RETURN_IF_ERROR(cuda.core().MakeCurrent());
   return cuda.core().Observe(DispatchDevice(factor.lu.dtype, [&](auto tag) {
     return PrepareWith<typename decltype(tag)::type>(cuda, factor, prepared.data());
@@ -264,7 +264,9 @@ absl::Status CroutSolve::Solve(ExecutionContext& context, const FactorView& fact
                                std::span<std::byte> workspace) const {
   if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
   if (factor.prepared == nullptr) {
-    return absl::FailedPreconditionError("crout_solve needs a factor that was prepared for it");
+    return absl::FailedPreconditionError(
+        "the factor was not prepared for crout_solve. Use another solver, or factor the matrix "
+        "again");
   }
   Context& cuda = Context::From(context);
   CROUT_ASSIGN_OR_RETURN(const size_t needed, WorkspaceBytes(b.dtype, b.rows, b.cols));

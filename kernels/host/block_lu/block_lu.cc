@@ -182,7 +182,7 @@ class HostBlockLu final : public LuAlgorithm {
         stopped = lu.stopped();
       });
     });
-    return stopped ? absl::CancelledError("stopped between tiles") : absl::OkStatus();
+    return stopped ? absl::CancelledError("the job was stopped between tiles") : absl::OkStatus();
   }
 
  private:

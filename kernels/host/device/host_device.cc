@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/host/block_lu/block_lu.h"
 #include "kernels/host/crout/cmpp.h"
 #include "kernels/host/crout/gem.h"
@@ -56,7 +57,9 @@ class HostUploader final : public Uploader {
   std::span<std::byte> Reserve(absl::AnyInvocable<void()>) override { return left_; }
 
   absl::Status Commit(size_t bytes) override {
-    if (bytes > left_.size()) return absl::InvalidArgumentError("more bytes than were reserved");
+    if (bytes > left_.size())
+      return absl::InvalidArgumentError(
+          absl::StrCat(bytes, " bytes were committed; only ", left_.size(), " were reserved"));
     left_ = left_.subspan(bytes);
     return absl::OkStatus();
   }

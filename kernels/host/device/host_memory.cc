@@ -20,7 +20,8 @@ size_t RoundUpTo(size_t bytes, size_t multiple) {
 }
 
 absl::Status OutOfMemory(size_t bytes) {
-  return absl::ResourceExhaustedError(absl::StrCat("no host memory for ", bytes, " bytes"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot allocate ", bytes, " bytes of host memory"));
 }
 
 }  // namespace

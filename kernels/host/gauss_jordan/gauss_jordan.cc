@@ -9,6 +9,7 @@
 #include "kernels/stop_requested.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
+#include "kernels/util/strings.h"
 
 namespace crout::host {
 namespace {
@@ -101,8 +102,10 @@ class HostGaussJordan final : public DirectSolver {
   absl::Status Solve(ExecutionContext& context, const AnyMatrix& a, const AnyMatrix& b,
                      std::span<std::byte> workspace, StopRequested stop) const override {
     if (a.rows != a.cols || a.rows != b.rows || a.dtype != b.dtype) {
-      return absl::InvalidArgumentError(absl::StrCat("A is ", a.rows, " x ", a.cols, ", B ", b.rows,
-                                                     " x ", b.cols, ", or of another type"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("A is ", a.rows, " x ", a.cols, " (", ToAbsl(NameOf(a.dtype)), "), B is ",
+                       b.rows, " x ", b.cols, " (", ToAbsl(NameOf(b.dtype)),
+                       "). A must be square; B must have as many rows as A and the same type"));
     }
     absl::Status status;
     executor_.Run(WidthFor(a.rows * std::max(a.rows, b.cols)), [&](int cores) {

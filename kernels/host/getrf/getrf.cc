@@ -91,7 +91,9 @@ class HostGetrf final : public LuAlgorithm {
   // Holds LAPACK's 32-bit pivots.
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t n, const LuParameters&) const override {
     if (n > std::numeric_limits<lapack_int>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat("n = ", n, " is beyond LAPACK's integers"));
+      return absl::InvalidArgumentError(absl::StrCat("n = ", n,
+                                                     " exceeds the largest LAPACK integer, ",
+                                                     std::numeric_limits<lapack_int>::max()));
     }
     return MatrixBytes(n, 1, DType::kFloat32);
   }
@@ -121,7 +123,8 @@ class HostGetrf final : public LuAlgorithm {
       });
     });
     CROUT_RETURN_IF_ERROR(status);
-    if (info < 0) return absl::InternalError(absl::StrCat("getrf refused argument ", -info));
+    if (info < 0)
+      return absl::InternalError(absl::StrCat("LAPACK getrf rejected argument ", -info));
     std::copy_n(pivots, a.rows, ipiv);
     context.report().info = info;
     return absl::OkStatus();

@@ -135,8 +135,9 @@ class HostIcm final : public LuAlgorithm {
     const AnyMatrix& lu = parameters.start->lu;
     if (lu.rows == a.rows && lu.cols == a.cols && lu.dtype == a.dtype) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("the start is of order ", lu.rows, " and type ", ToAbsl(NameOf(lu.dtype)),
-                     ", the matrix of order ", a.rows, " and type ", ToAbsl(NameOf(a.dtype))));
+        absl::StrCat("the start has order ", lu.rows, " and type ", ToAbsl(NameOf(lu.dtype)),
+                     "; the matrix has order ", a.rows, " and type ", ToAbsl(NameOf(a.dtype)),
+                     ". Use a start of the same order and type"));
   }
 
   // The published variant uses the interval rule. A warm start keeps its pivots as long as the

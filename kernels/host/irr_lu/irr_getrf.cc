@@ -73,7 +73,7 @@ class BatchGetrf {
         work);
     CROUT_RETURN_IF_ERROR(
         ForMembers(cores, queue, stop, [this](int64_t thread, int64_t i) { Factor(thread, i); }));
-    return refused_ ? absl::InternalError("getrf refused an argument") : absl::OkStatus();
+    return refused_ ? absl::InternalError("LAPACK getrf rejected an argument") : absl::OkStatus();
   }
 
  private:

@@ -26,13 +26,14 @@ struct WorkspaceLayout {
 
 absl::Status CheckFits(const IrregularBatch& lu, const IrregularBatch& b) {
   if (lu.extent.dtype != b.extent.dtype) {
-    return absl::InvalidArgumentError(absl::StrCat("right-hand sides are ",
-                                                   ToAbsl(NameOf(b.extent.dtype)), ", the factors ",
-                                                   ToAbsl(NameOf(lu.extent.dtype))));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the right-hand sides have type ", ToAbsl(NameOf(b.extent.dtype)),
+                     "; the factors have type ", ToAbsl(NameOf(lu.extent.dtype))));
   }
   if (lu.extent.members != b.extent.members) {
-    return absl::InvalidArgumentError(absl::StrCat("right-hand sides for ", b.extent.members,
-                                                   " members, factors of ", lu.extent.members));
+    return absl::InvalidArgumentError(absl::StrCat("there are right-hand sides for ",
+                                                   b.extent.members, " members; the factor has ",
+                                                   lu.extent.members, " members"));
   }
   for (int64_t i = 0; i < b.extent.members; ++i) {
     const BatchMember& a = lu.members[i];
@@ -40,11 +41,11 @@ absl::Status CheckFits(const IrregularBatch& lu, const IrregularBatch& b) {
     if (x.cols == 0) continue;
     if (a.rows != a.cols) {
       return absl::InvalidArgumentError(absl::StrCat("member ", i, " is ", a.rows, " x ", a.cols,
-                                                     ": only square ones can be solved with"));
+                                                     "; only square members can be solved with"));
     }
     if (a.rows != x.rows) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "member ", i, " is of order ", a.rows, ", its right-hand sides have ", x.rows, " rows"));
+          "member ", i, " has order ", a.rows, "; its right-hand sides have ", x.rows, " rows"));
     }
   }
   return absl::OkStatus();
@@ -80,7 +81,7 @@ class BatchGetrs {
         work);
     CROUT_RETURN_IF_ERROR(
         ForMembers(cores, queue, stop, [this](int64_t thread, int64_t i) { Solve(thread, i); }));
-    return refused_ ? absl::InternalError("getrs refused an argument") : absl::OkStatus();
+    return refused_ ? absl::InternalError("LAPACK getrs rejected an argument") : absl::OkStatus();
   }
 
  private:

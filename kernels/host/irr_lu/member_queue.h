@@ -100,7 +100,7 @@ absl::Status ForMembers(int cores, MemberQueue& queue, StopRequested stop, const
       for (const int32_t member : members) f(thread, member);
     }
   });
-  return stopped ? absl::CancelledError("stopped between members") : absl::OkStatus();
+  return stopped ? absl::CancelledError("the job was stopped between members") : absl::OkStatus();
 }
 
 }  // namespace crout::host

@@ -132,10 +132,10 @@ void Measure(const klu_numeric& numeric, NumericSummary& summary) {
 absl::Status Explain(const klu_common& common) {
   if (common.status == KLU_OUT_OF_MEMORY) {
     return absl::ResourceExhaustedError(
-        "pivots off the diagonal fill in more than was reserved for klu: algorithm multifrontal "
-        "takes this matrix");
+        "klu needs more memory than was reserved, because pivots off the diagonal cause fill-in. "
+        "Use algorithm multifrontal for this matrix");
   }
-  return absl::InternalError(absl::StrCat("klu ended with status ", common.status));
+  return absl::InternalError(absl::StrCat("klu failed with status ", common.status));
 }
 
 template <class T>
@@ -195,9 +195,12 @@ std::optional<NumericSummary> Refactor(const Analysis& analysis, const AnySparse
 
 absl::Status CheckTakes(const Analysis& analysis, const AnySparse& a, DType dtype) {
   CROUT_RETURN_IF_ERROR(CheckFits(analysis, a, dtype));
-  if (analysis.kept > 0) return absl::InvalidArgumentError("klu leaves no Schur complement");
+  if (analysis.kept > 0)
+    return absl::InvalidArgumentError(
+        "klu computes no Schur complement. Use algorithm multifrontal");
   if (WideOf(a.dtype) != dtype) {
-    return absl::InvalidArgumentError("klu factors in float64 or complex128, as the matrix is");
+    return absl::InvalidArgumentError(
+        "klu supports only factors in float64 (complex128 for a complex matrix)");
   }
   return absl::OkStatus();
 }
@@ -213,7 +216,8 @@ absl::StatusOr<size_t> KluFactorBytes(const Analysis& analysis, DType dtype) {
   const double units = Units(entries, dtype) + 2 * n + Units(n + 1, dtype) + 4 * n + 64;
   if (units >= static_cast<double>(std::numeric_limits<int>::max())) {
     return absl::UnimplementedError(
-        absl::StrCat("klu has no indices for a factor of ", analysis.factor_entries(), " entries"));
+        absl::StrCat("a factor of ", analysis.factor_entries(),
+                     " entries exceeds the 32-bit indices of klu. Use algorithm multifrontal"));
   }
   // Arrays of int and a mark per column, Udiag, four work vectors, and alignment of twenty pieces.
   const auto order = static_cast<size_t>(analysis.n + 1);
@@ -271,7 +275,8 @@ LogDeterminant KluDeterminant(const Analysis& analysis, const NumericSummary& su
 absl::Status WriteKluEntries(const Analysis& analysis, std::span<const std::byte> factor,
                              DType dtype, const SparseDownloadLayout& layout, std::byte* out) {
   KluNumeric numeric(factor, nullptr);
-  if (!numeric.exists()) return absl::FailedPreconditionError("klu has no factor: singular");
+  if (!numeric.exists())
+    return absl::FailedPreconditionError("the matrix is singular: klu has no factor");
   if (IsComplex(dtype)) {
     using T = std::complex<double>;
     WriteFactor<T>(analysis, KluEntries<T>(*numeric.numeric()), layout, out);

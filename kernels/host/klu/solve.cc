@@ -49,13 +49,14 @@ template <class T>
 absl::Status Solve(const Analysis& analysis, std::span<const std::byte> factor, Op op,
                    const MatrixView<T>& b, std::byte* workspace) {
   KluNumeric numeric(factor, workspace);
-  if (!numeric.exists()) return absl::FailedPreconditionError("klu has no factor: singular");
+  if (!numeric.exists())
+    return absl::FailedPreconditionError("the matrix is singular: klu has no factor");
   KluOrder order(analysis);
   const bool transposed = op != Op::kNone;
   ScaleRows<T>(transposed ? analysis.column_scale : analysis.row_scale, b);
   const int status = Substitute(order, numeric, op, b);
   if (status != KLU_OK) {
-    return absl::InternalError(absl::StrCat("klu's solve ended with status ", status));
+    return absl::InternalError(absl::StrCat("klu solve failed with status ", status));
   }
   ScaleRows<T>(transposed ? analysis.row_scale : analysis.column_scale, b);
   return absl::OkStatus();
@@ -70,7 +71,7 @@ size_t KluSolveWorkspaceBytes(const Analysis& analysis, DType dtype) {
 absl::Status SolveKlu(const Analysis& analysis, std::span<const std::byte> factor, Op op,
                       const AnyMatrix& b, std::span<std::byte> workspace) {
   if (b.rows != analysis.n || analysis.unmatched_row >= 0 || analysis.kept > 0) {
-    return absl::InvalidArgumentError("the right-hand side does not fit the factor");
+    return absl::InvalidArgumentError("the right-hand side does not match the factor");
   }
   if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
   return IsComplex(b.dtype)

@@ -122,7 +122,7 @@ class Numeric {
       }
       TellDone(f, f + 1);
     }
-    if (stopped_) return absl::CancelledError("stopped in the numeric phase");
+    if (stopped_) return absl::CancelledError("the job was stopped during the factorization");
     Findings all;
     for (const Findings& one : found) Join(one, all);
     if (postponable != nullptr) *postponable = Postponable();

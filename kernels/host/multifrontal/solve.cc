@@ -173,7 +173,8 @@ class Solver {
       Scatter(b);
     }
     omp_set_num_threads(threads);
-    return stopped_ ? absl::CancelledError("stopped in a solve") : absl::OkStatus();
+    return stopped_ ? absl::CancelledError("the job was stopped during the solve")
+                    : absl::OkStatus();
   }
 
  private:
@@ -416,7 +417,7 @@ absl::Status SolveMultifrontal(Executor& executor, const Analysis& analysis,
                                std::span<const std::byte> factor, Op op, const AnyMatrix& b,
                                std::span<std::byte> workspace, StopRequested stop, bool scale) {
   if (b.rows != analysis.n || analysis.unmatched_row >= 0) {
-    return absl::InvalidArgumentError("the right-hand side does not fit the factor");
+    return absl::InvalidArgumentError("the right-hand side does not match the factor");
   }
   if (b.rows == 0 || b.cols == 0) return absl::OkStatus();
   const Width width = WidthOf(analysis, b.cols);

@@ -42,7 +42,8 @@ class HostGetrs final : public TriangularSolver {
         return Getrs(op, factor.lu.As<T>(), pivots, b.As<T>());
       });
     });
-    if (info != 0) return absl::InternalError(absl::StrCat("getrs refused argument ", -info));
+    if (info != 0)
+      return absl::InternalError(absl::StrCat("LAPACK getrs rejected argument ", -info));
     return absl::OkStatus();
   }
 
