@@ -155,7 +155,7 @@ void UploadCall::NextRound(absl::Duration patience) {
 absl::StatusOr<bool> UploadCall::Consume() {
   ThreadPool* const threads = steps_.front()->slot().releasing.get();
   const auto resume = [self = shared_from_this(), this, threads] {
-    threads->Schedule([self, this] { Resume(); });
+    threads->Schedule(tenant_, [self, this] { Resume(); });
   };
   while (!RoundIsFull()) {
     const std::optional<DataSegment> rest = reader_.Next();
