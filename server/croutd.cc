@@ -60,8 +60,9 @@ int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
     FlushLog();
     std::cerr << "croutd: RESOURCE_EXHAUSTED: the system starts no more threads (" << error.what()
               << "): raise the limit of the user (ulimit -u), of the service (TasksMax) or of the "
-                 "container (pids.max)\n";
-    return EXIT_FAILURE;
+                 "container (pids.max)"
+              << std::endl;
+    std::_Exit(EXIT_FAILURE);  // Threads of what was started go on.
   }
 }
 

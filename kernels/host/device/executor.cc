@@ -10,11 +10,14 @@
 
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/util/thread.h"
+#include "kernels/util/thread_pool.h"
 
 namespace crout::host {
 
 Executor::Executor(int cores) : budget_(cores) {
   if (cores == 1) return;
+  // Throws std::system_error where the system starts too few threads: libgomp would end the process.
+  { const ThreadPool as_many(budget_.total()); }
   std::latch started(1);
   team_ = StartThread([this, &started] {
     // The team's threads are made here, before the device serves: libgomp keeps them, and would end
