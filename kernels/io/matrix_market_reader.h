@@ -64,7 +64,8 @@ class MatrixMarketReader final : public MatrixReader {
 
   // Waits for the pool and takes part in the work, so that it may be called on a thread of the pool
   // too.
-  absl::Status Finish() override;
+  using MatrixReader::Finish;
+  absl::Status Finish(StopRequested stop) override;
 
   // Known once the size line was read; for gzip the pool reads it, some time after Append.
   std::optional<MatrixMarketHeader> header() const override;

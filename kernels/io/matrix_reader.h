@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "kernels/io/matrix_market.h"
 #include "kernels/io/sparse_matrix.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 
@@ -29,8 +30,11 @@ class MatrixReader {
   // given before, is final, and nothing more need be given.
   virtual absl::Status Append(std::span<const char> bytes) = 0;
 
-  // The end of the bytes, once. May block.
-  virtual absl::Status Finish() = 0;
+  // The end of the bytes, once. May block. CANCELLED by `stop`.
+  virtual absl::Status Finish(StopRequested stop) = 0;
+  absl::Status Finish() {
+    return Finish([] { return false; });
+  }
 
   // What is read, in a text's terms: where this says `coordinate`, TakeSparse() has it, else
   // TakeDense(). Known after Finish() at the latest.

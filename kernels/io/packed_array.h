@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/io/matrix_market.h"
+#include "kernels/stop_counter.h"
 
 namespace crout {
 
@@ -24,8 +25,9 @@ int64_t PackedDiagonal(const MatrixMarketHeader& header, int64_t j);
 // The full matrix, column-major with lda = rows, from blocks of values in file order that hold
 // PackedCount(header) values together. Each block is freed once it was used. Of complex matrices
 // the real or the imaginary parts. `mirror_sign`: as MirrorSign() or ImaginaryMirrorSign() says.
+// The result is undefined once `counter` stops.
 std::vector<double> ExpandPacked(const MatrixMarketHeader& header, double mirror_sign,
-                                 std::vector<std::vector<double>> blocks);
+                                 std::vector<std::vector<double>> blocks, StopCounter& counter);
 
 }  // namespace crout
 

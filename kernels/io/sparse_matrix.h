@@ -12,6 +12,7 @@
 #include "kernels/dtype.h"
 #include "kernels/io/entry_pieces.h"
 #include "kernels/io/matrix_market.h"
+#include "kernels/stop_requested.h"
 #include "kernels/value_map.h"
 
 namespace crout {
@@ -73,8 +74,8 @@ struct MatrixEntry {
 // imaginary parts, in the same blocks. Those of symmetric, skew-symmetric and hermitian files are
 // mirrored across the diagonal, from whichever triangle they are in.
 // Duplicates are summed in file order, so that the same file gives the same bits.
-// INVALID_ARGUMENT: a sum that overflows. On entry every index is within the header's shape, and
-// there are as many entries as it says.
+// INVALID_ARGUMENT: a sum that overflows. CANCELLED by `stop`. On entry every index is within the
+// header's shape, and there are as many entries as it says.
 //
 // Holds PeakBytes() of the header at most, the blocks included. Where sorting takes more, since one
 // column that is not sorted has most of the entries, `claim` is asked for those bytes first; its
@@ -85,13 +86,13 @@ absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             std::vector<std::vector<MatrixEntry>> blocks,
                                             std::vector<std::vector<double>> imaginary,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
-                                            LineMap* map = nullptr);
+                                            StopRequested stop, LineMap* map = nullptr);
 
 // The same of entries that arrived in binary; the header is of a general matrix, and complex where
 // the values are. Holds what they hold, and AssembledBytes() beside that.
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header, EntryPieces entries,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
-                                            LineMap* map = nullptr);
+                                            StopRequested stop, LineMap* map = nullptr);
 
 // Of such a matrix while it is made, before duplicates are summed.
 size_t AssembledBytes(const MatrixMarketHeader& header);

@@ -22,6 +22,7 @@
 #include "kernels/sparse/delayed_pivots.h"
 #include "kernels/sparse/ordering_process.h"
 #include "kernels/sparse_ops.h"
+#include "kernels/stop_counter.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/failpoint.h"
@@ -213,7 +214,10 @@ absl::StatusOr<std::optional<SparseFactorizePlan>> SparseFactorizeJob::PlanResca
   CROUT_RETURN_IF_ERROR(growth_->ClaimAnalysis(base));
   std::vector<std::byte> copy;
   CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, MatrixOnHost(copy));
-  if (SuitsValues(analysis(), matrix, options_.factor_dtype)) return std::nullopt;
+  StopCounter counter(stop);
+  const bool suits = SuitsValues(analysis(), matrix, options_.factor_dtype, counter);
+  CROUT_RETURN_IF_ERROR(counter.status());
+  if (suits) return std::nullopt;
   AnalysisOptions options;
   options.claim = [&](size_t beyond) { return growth_->ClaimAnalysis(base + beyond); };
   CROUT_ASSIGN_OR_RETURN(std::optional<Analysis> rescaled,

@@ -19,6 +19,8 @@
 
 namespace crout {
 
+class StopCounter;
+
 // Whether columns are exchanged, and rows and columns scaled, so that the diagonal is large
 // (sparse/matching.h). kAuto: where the matrix asks for it (AsksForMatching).
 enum class MatchingMode : uint8_t { kAuto, kOff, kOn };
@@ -66,6 +68,8 @@ struct PatternKey {
   friend bool operator==(const PatternKey&, const PatternKey&) = default;
 };
 PatternKey PatternDigest(const AnySparse& a);
+// The result of each function with a `counter` is undefined once the counter stops.
+PatternKey PatternDigest(const AnySparse& a, StopCounter& counter);
 
 // Of a matrix A of order n: permutations p, q, scales r, c and the tree of fronts of
 //   B(k, l) = r[p_k] A(p_k, q_l) c[q_l],   p = row_order, q = column_order,
@@ -163,8 +167,9 @@ struct Analysis {
 };
 
 // Analyses a. With matching a's values are read, else only its pattern (kAuto reads them to
-// decide). Polls `stop` about every 30 ms in long loops and while a child process runs, which it
-// then ends. Checks and digests of the entries run to their end.
+// decide). Polls `stop` every StopCounter::kStepsBetweenStops steps of its loops, and about every
+// 30 ms while a child process runs, which it then ends. A minimum degree ordering in this process
+// (ShortMinimumDegree) takes about 0.3 s and does not poll.
 //
 // INVALID_ARGUMENT: an entry that is NaN or Inf, where values are read, with its place, or indices
 // that are out of order or out of range; the error of options.claim; CANCELLED by `stop`;
@@ -201,10 +206,13 @@ size_t AnalysisBytes(int64_t n);
 // column's largest, or the largest of rows or columns are more than 1e4 apart, or outside the
 // factor type's SafeRange.
 bool AsksForMatching(const AnySparse& a, DType factor_dtype);
+bool AsksForMatching(const AnySparse& a, DType factor_dtype, StopCounter& counter);
 
 // Whether `a`, of the pattern that was analysed, would be given an analysis like this one for a
 // factor of this type: AsksForMatching would be false of B.
 bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype);
+bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype,
+                 StopCounter& counter);
 
 // Whether a is equal to its transpose, to the bit but for the sign of zeros.
 bool IsSymmetric(const AnySparse& a);

@@ -370,7 +370,8 @@ void UploadCall::CompleteParsed() {
 
 absl::StatusOr<bool> UploadCall::FinishParsed() {
   for (PayloadStep* step : steps_) {
-    if (step->upload().needs_parsing()) CROUT_RETURN_IF_ERROR(step->upload().Parse());
+    if (!step->upload().needs_parsing()) continue;
+    CROUT_RETURN_IF_ERROR(step->upload().Parse([this] { return stop_requested(); }));
   }
   for (PayloadStep* step : steps_) {
     int told = -1;

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <span>
 
+#include "kernels/stop_requested.h"
+
 namespace crout::host {
 
 // While it lives, everything that SuiteSparse allocates on this thread comes out of `memory`, one
@@ -15,13 +17,16 @@ namespace crout::host {
 // What was allocated outside of it may be freed inside. One at a time on a thread.
 class KluArena {
  public:
-  // memory: aligned to 16.
-  explicit KluArena(std::span<std::byte> memory);
+  // memory: aligned to 16. `stop` is polled each time the last piece grows, as KLU's factor does by
+  // four numbers a column. If it returns true, the growth is refused, which ends the factorization.
+  KluArena(std::span<std::byte> memory, StopRequested stop);
   ~KluArena();
   KluArena(const KluArena&) = delete;  // The thread has its address.
   KluArena& operator=(const KluArena&) = delete;
 
   size_t used() const { return used_; }
+  // Whether `stop` returned true.
+  bool stopped() const { return stopped_; }
 
   // As malloc. The piece that was allocated last can be freed and resized; others are when all is.
   void* Allocate(size_t bytes);
@@ -31,6 +36,8 @@ class KluArena {
 
  private:
   const std::span<std::byte> memory_;
+  const StopRequested stop_;
+  bool stopped_ = false;
   size_t used_ = 0;
   size_t last_ = 0;  // where the last piece begins
 };

@@ -33,20 +33,19 @@ size_t KluSolveWorkspaceBytes(const Analysis& analysis, DType dtype);
 // multifrontal_factor.h says; no pivot is perturbed.
 // INVALID_ARGUMENT: a matrix of another order or number of entries. RESOURCE_EXHAUSTED: pivots off
 // the diagonal made more fill-in than `factor` has room for, which says nothing of the matrix.
+// CANCELLED by `stop`, which is polled each time the factor has grown by four numbers a column.
 absl::StatusOr<NumericSummary> FactorKlu(const Analysis& analysis, const AnySparse& a, DType dtype,
                                          std::span<std::byte> factor,
-                                         std::span<std::byte> workspace);
+                                         std::span<std::byte> workspace, StopRequested stop);
 
 // The same with the pivots and the pattern of `last`, the factor of another matrix by the same
 // analysis and in the same type: the work of elimination alone. nullopt where there are none, or
 // they do not serve: a pivot is zero, or entries grow beyond kMostKluGrowth, or ten times as much
-// as before. `factor` is undefined then.
+// as before. `factor` is undefined then. CANCELLED by `stop`.
 inline constexpr double kMostKluGrowth = 1e6;
-absl::StatusOr<std::optional<NumericSummary>> RefactorKlu(const Analysis& analysis,
-                                                          const AnySparse& a, DType dtype,
-                                                          std::span<const std::byte> last,
-                                                          std::span<std::byte> factor,
-                                                          std::span<std::byte> workspace);
+absl::StatusOr<std::optional<NumericSummary>> RefactorKlu(
+    const Analysis& analysis, const AnySparse& a, DType dtype, std::span<const std::byte> last,
+    std::span<std::byte> factor, std::span<std::byte> workspace, StopRequested stop);
 
 // b := op(A)^-1 b, b being n x k of the factor's type: permutations and scales included, without
 // refinement. Bits of a column do not depend on the other columns. Any number of threads may solve
