@@ -60,8 +60,9 @@ int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
     FlushLog();
     std::cerr << "croutd: RESOURCE_EXHAUSTED: cannot start a thread (" << error.what()
               << "). Raise the limit of the user (ulimit -u), the service (TasksMax) or the "
-                 "container (pids.max).\n";
-    return EXIT_FAILURE;
+                 "container (pids.max)."
+              << std::endl;
+    std::_Exit(EXIT_FAILURE);  // Threads that started already still run.
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -111,8 +112,14 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   CROUT_ASSIGN_OR_RETURN(daemon->stack_, Stack::Create(std::move(devices), config));
   daemon->standard_ =
       std::make_unique<StandardServices>(daemon->stack_->core(), config.health, config.reflection);
-  CROUT_RETURN_IF_ERROR(daemon->Bind());
-  daemon->housekeeper_ = StartThread([daemon = daemon.get()] { daemon->HousekeepingLoop(); });
+  try {
+    CROUT_RETURN_IF_ERROR(daemon->Bind());
+    daemon->housekeeper_ = StartThread([daemon = daemon.get()] { daemon->HousekeepingLoop(); });
+  } catch (const std::system_error&) {
+    // gRPC had too few threads, too, and its destructor would wait for one that never ran.
+    (void)daemon.release();
+    throw;
+  }
   daemon->SetServing(true);
   LogStart(config, {daemon->addresses_, daemon->pages_->address()}, daemon->stack_->core());
   return daemon;

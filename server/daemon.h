@@ -24,6 +24,8 @@ namespace crout {
 class Daemon {
  public:
   // Binds the addresses and serves on `devices`. Errors name the setting to change.
+  // std::system_error: the system starts no more threads. Parts of the daemon may be left then: the
+  // process is to end, without destructors.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       const Config& config, std::vector<std::unique_ptr<Device>> devices);
   ~Daemon();

@@ -178,6 +178,7 @@ ServerState Stack::State() const {
     device.queue_depth = static_cast<int64_t>(load.queue_depth);
     device.preparing_depth = static_cast<int64_t>(slot->preparing->load().queue_depth);
     device.admitting_depth = static_cast<int64_t>(slot->admitting->load().queue_depth);
+    device.releasing_depth = static_cast<int64_t>(slot->releasing->waiting());
     device.streams = load.streams;
     device.streams_busy = load.streams_busy;
     device.healthy = slot->device->healthy();
@@ -190,6 +191,8 @@ ServerState Stack::State() const {
   state.host_memory_reserved = static_cast<int64_t>(host_budget.reserved());
   state.call_memory_limit = static_cast<int64_t>(call_memory_->limit());
   state.call_memory_reserved = static_cast<int64_t>(call_memory_->reserved());
+  state.releasing_depth = static_cast<int64_t>(releasing_->waiting());
+  state.parsing_depth = static_cast<int64_t>(parsers_->waiting());
   state.log_lines_dropped = DroppedLogLines();
   state.handshakes_failed = FailedHandshakes();
   state.work_without_memory = WorkWithoutMemory();

@@ -44,11 +44,11 @@ struct EntryPieces {
     return i;
   }
 
-  // Calls visit(row, column) for every entry in order of arrival.
+  // Calls visit(row, column) for every entry in order of arrival, while it returns true.
   template <class Visit>
   void ForPositions(const Visit& visit) const {
     PieceList<int32_t>::Reader rows(row), columns(column);
-    ForRows(rows, column.size(), [&](int32_t i) { visit(i, columns.Next()); });
+    ForRows(rows, column.size(), [&](int32_t i) { return visit(i, columns.Next()); });
   }
 
   // Calls visit(row, column, value) for every entry in order of arrival, and frees the entries. T
@@ -63,7 +63,7 @@ struct EntryPieces {
           if constexpr (kIsComplex<Source> == kIsComplex<T>) {
             ForRows(rows, entries, [&](int32_t i) {
               const int32_t j = columns.Next();
-              visit(i, j, static_cast<T>(values.Next()));
+              return visit(i, j, static_cast<T>(values.Next()));
             });
           }
         },
@@ -76,16 +76,19 @@ struct EntryPieces {
   Values value;
 
  private:
-  // Calls visit(row) for each of `entries` entries.
+  // Calls visit(row) for each of `entries` entries, while it returns true.
   template <class Visit>
   void ForRows(PieceList<int32_t>::Reader& rows, int64_t entries, const Visit& visit) const {
     if (!compressed_rows) {
-      for (int64_t e = 0; e < entries; ++e) visit(rows.Next());
+      for (int64_t e = 0; e < entries && visit(rows.Next()); ++e) {
+      }
       return;
     }
     int64_t e = entries == 0 ? 0 : rows.Next();
     for (int32_t i = 0; e < entries; ++i) {
-      for (const int64_t end = rows.Next(); e < end; ++e) visit(i);
+      for (const int64_t end = rows.Next(); e < end; ++e) {
+        if (!visit(i)) return;
+      }
     }
   }
 };

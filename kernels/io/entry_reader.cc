@@ -204,7 +204,7 @@ absl::Status EntryReader::TakeValues(const char* bytes, int64_t count, PieceList
   return absl::OkStatus();
 }
 
-absl::Status EntryReader::Finish() {
+absl::Status EntryReader::Finish(StopRequested stop) {
   if (section_ != Section::kEnd) {
     return absl::InvalidArgumentError(
         absl::StrCat("fewer bytes than the ", format_.bytes(), " that the header declares"));
@@ -218,7 +218,7 @@ absl::Status EntryReader::Finish() {
   CROUT_RETURN_IF_ERROR(claim(AssembledBytes(header_)));
   if (map) CROUT_RETURN_IF_ERROR(claim(LineMapBytes(header_)));
   CROUT_ASSIGN_OR_RETURN(
-      sparse_, AssembleSparse(header_, std::move(entries_), claim, map ? &map_ : nullptr));
+      sparse_, AssembleSparse(header_, std::move(entries_), claim, stop, map ? &map_ : nullptr));
   entries_ = EntryPieces(format_.dtype, false, 0, 0);
   taken_.Keep(ResultBytes(sparse_, map_));
   return absl::OkStatus();

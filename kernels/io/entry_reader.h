@@ -51,7 +51,8 @@ class EntryReader final : public MatrixReader {
   bool TryReserve(size_t bytes) override;
   absl::Status Reserve(size_t bytes) override;
   absl::Status Append(std::span<const char> bytes) override;
-  absl::Status Finish() override;
+  using MatrixReader::Finish;
+  absl::Status Finish(StopRequested stop) override;
   std::optional<MatrixMarketHeader> header() const override { return header_; }
   SparseMatrix TakeSparse() override;
   LineMap TakeLineMap() override { return std::exchange(map_, LineMap()); }

@@ -117,7 +117,7 @@ void MatrixMarketPipeline::FeedEncoded(std::string_view bytes) {
   } else {
     SplitText(bytes);
   }
-  if (pool_ == nullptr) Drain();
+  if (pool_ == nullptr) (void)Drain([] { return false; });
 }
 
 void MatrixMarketPipeline::FeedCompressed(std::string_view bytes) {
@@ -300,28 +300,30 @@ void MatrixMarketPipeline::DropInput() {
   compressed_bytes_ = 0;
 }
 
-void MatrixMarketPipeline::Drain() {
+absl::Status MatrixMarketPipeline::Drain(StopRequested stop) {
   for (;;) {
+    if (absl::Status status = CheckNotStopped(stop); !status.ok()) return status;
     if (InflateStep() || ParseStep()) continue;
     MutexLock lock(&mutex_);
     if (MayInflate() || !waiting_.empty()) continue;
-    if (!inflating_ && parsing_ == 0) return;
+    if (!inflating_ && parsing_ == 0) return absl::OkStatus();
     changed_.Wait(&mutex_);
   }
 }
 
-absl::Status MatrixMarketPipeline::Finish() {
+absl::Status MatrixMarketPipeline::Finish(StopRequested stop) {
   if (absl::Status status = Reserve(/*bytes=*/1); !status.ok()) return status;
   if (encoding_ == Encoding::kUnknown) Start(Encoding::kPlain);
-  Drain();  // Converts all compressed bytes to text.
-  const size_t claim = kSplitterGrowth * (splitter_.size() + 1);  // For a final newline.
+  // All that is compressed becomes text.
+  if (absl::Status status = Drain(stop); !status.ok()) return status;
+  const size_t claim = kSplitterGrowth * (splitter_.size() + 1);  // For a last newline.
   if (absl::Status status = Claim(claim); !status.ok()) return status;
   EndText(encoding_ == Encoding::kGzip ? inflater_->Finish() : absl::OkStatus());
   {
     MutexLock lock(&mutex_);
     Settle(claim + std::exchange(append_claim_, 0));
   }
-  Drain();
+  if (absl::Status status = Drain(stop); !status.ok()) return status;
   std::vector<char>().swap(text_);
   inflater_.reset();
   MutexLock lock(&mutex_);

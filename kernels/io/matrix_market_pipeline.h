@@ -22,6 +22,7 @@
 #include "kernels/io/matrix_market_entries.h"
 #include "kernels/io/matrix_market_splitter.h"
 #include "kernels/io/memory_grant.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/thread_pool.h"
 
@@ -42,7 +43,7 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
   bool TryReserve(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Reserve(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Append(std::string_view bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Finish() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Finish(StopRequested stop) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Drops everything. Running tasks end after their segment.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -87,8 +88,8 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
   // `parsed`: OK, or the error if there was no memory for parsing.
   void EndParse(int64_t index, ParsedSegment segment, absl::Status parsed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Works and waits until no work is left.
-  void Drain() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Works and waits until no work is left. CANCELLED by `stop`, which is polled before each piece.
+  absl::Status Drain(StopRequested stop) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Upper bound on the additional memory that Append() of `bytes` bytes needs.
   size_t AppendBytes(size_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -8,6 +8,7 @@
 #include "kernels/io/matrix_market_body.h"
 #include "kernels/io/matrix_market_pipeline.h"
 #include "kernels/io/packed_array.h"
+#include "kernels/stop_counter.h"
 
 namespace crout {
 
@@ -26,8 +27,8 @@ absl::Status MatrixMarketReader::Append(std::span<const char> bytes) {
   return pipeline_->Append({bytes.data(), bytes.size()});
 }
 
-absl::Status MatrixMarketReader::Finish() {
-  if (absl::Status status = pipeline_->Finish(); !status.ok()) return status;
+absl::Status MatrixMarketReader::Finish(StopRequested stop) {
+  if (absl::Status status = pipeline_->Finish(stop); !status.ok()) return status;
   const MatrixMarketHeader header = *pipeline_->header();
   MatrixMarketBody body = pipeline_->TakeBody();
   const size_t peak = PeakBytes(header);
@@ -35,13 +36,14 @@ absl::Status MatrixMarketReader::Finish() {
     return status;
   }
   if (!header.coordinate) {
-    dense_ = ExpandPacked(header, MirrorSign(header.symmetry), body.TakeValues());
+    StopCounter counter(stop);
+    dense_ = ExpandPacked(header, MirrorSign(header.symmetry), body.TakeValues(), counter);
     if (header.complex()) {
       dense_imaginary_ =
-          ExpandPacked(header, ImaginaryMirrorSign(header.symmetry), body.TakeImaginary());
+          ExpandPacked(header, ImaginaryMirrorSign(header.symmetry), body.TakeImaginary(), counter);
     }
     pipeline_->HoldResult((dense_.capacity() + dense_imaginary_.capacity()) * sizeof(double));
-    return absl::OkStatus();
+    return counter.status();
   }
   const bool map = map_lines_ && header.entries <= ValueMapShape::kMostLines;
   if (map) {
@@ -49,7 +51,7 @@ absl::Status MatrixMarketReader::Finish() {
   }
   absl::StatusOr<SparseMatrix> sparse = AssembleSparse(
       header, body.TakeEntries(), body.TakeImaginary(),
-      [this](size_t bytes) { return pipeline_->Claim(bytes); }, map ? &map_ : nullptr);
+      [this](size_t bytes) { return pipeline_->Claim(bytes); }, stop, map ? &map_ : nullptr);
   if (sparse.ok()) sparse_ = *std::move(sparse);
   pipeline_->HoldResult(ResultBytes(sparse_, map_));
   return sparse.status();

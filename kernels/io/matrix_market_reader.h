@@ -67,7 +67,8 @@ class MatrixMarketReader final : public MatrixReader {
 
   // Waits for the pool and takes part in its work, so it can also be called on a thread of the
   // pool.
-  absl::Status Finish() override;
+  using MatrixReader::Finish;
+  absl::Status Finish(StopRequested stop) override;
 
   // Available once the size line was read. For gzip the pool reads it, some time after Append().
   std::optional<MatrixMarketHeader> header() const override;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "kernels/io/matrix_market.h"
 #include "kernels/io/sparse_matrix.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 
@@ -30,8 +31,11 @@ class MatrixReader {
   // refer to earlier bytes. It is final, and further bytes are not needed.
   virtual absl::Status Append(std::span<const char> bytes) = 0;
 
-  // Ends the input. Call it once. May block.
-  virtual absl::Status Finish() = 0;
+  // Ends the input. Call it once. May block. CANCELLED by `stop`.
+  virtual absl::Status Finish(StopRequested stop) = 0;
+  absl::Status Finish() {
+    return Finish([] { return false; });
+  }
 
   // Description of the matrix in Matrix Market terms. The result is TakeSparse() if `coordinate` is
   // set, otherwise TakeDense(). Available after Finish() at the latest.

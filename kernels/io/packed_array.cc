@@ -49,7 +49,7 @@ int64_t PackedDiagonal(const MatrixMarketHeader& header, int64_t j) {
 }
 
 std::vector<double> ExpandPacked(const MatrixMarketHeader& header, double mirror_sign,
-                                 std::vector<std::vector<double>> blocks) {
+                                 std::vector<std::vector<double>> blocks, StopCounter& counter) {
   if (header.symmetry == Symmetry::kGeneral && blocks.size() == 1) return std::move(blocks[0]);
   const int64_t n = header.rows;
   std::vector<double> full(n * header.columns);
@@ -59,6 +59,7 @@ std::vector<double> ExpandPacked(const MatrixMarketHeader& header, double mirror
   int64_t left = 0;  // Values of `column` still to come.
   for (auto& block : blocks) {
     for (const double value : block) {
+      if (counter.Stops()) return full;
       while (left == 0) {
         row = FirstRow(header, ++column);
         left = n - row;

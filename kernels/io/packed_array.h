@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/io/matrix_market.h"
+#include "kernels/stop_counter.h"
 
 namespace crout {
 
@@ -22,9 +23,10 @@ int64_t PackedDiagonal(const MatrixMarketHeader& header, int64_t j);
 
 // Returns the full matrix, column-major with lda = rows. `blocks` hold PackedCount(header) values
 // in file order and are freed as they are used. For complex matrices the values are the real or the
-// imaginary parts. `mirror_sign` is MirrorSign() or ImaginaryMirrorSign().
+// imaginary parts. `mirror_sign` is MirrorSign() or ImaginaryMirrorSign(). The result is
+// undefined once `counter` stops.
 std::vector<double> ExpandPacked(const MatrixMarketHeader& header, double mirror_sign,
-                                 std::vector<std::vector<double>> blocks);
+                                 std::vector<std::vector<double>> blocks, StopCounter& counter);
 
 }  // namespace crout
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/scalar.h"
+#include "kernels/stop_counter.h"
 #include "kernels/util/digest.h"
 
 namespace crout {
@@ -32,7 +33,9 @@ class EntryBlocks {
   template <class Visit>
   void ForPositions(const Visit& visit) const {
     for (const auto& block : blocks_) {
-      for (const MatrixEntry& entry : block) visit(entry.row, entry.column);
+      for (const MatrixEntry& entry : block) {
+        if (!visit(entry.row, entry.column)) return;
+      }
     }
   }
 
@@ -43,7 +46,7 @@ class EntryBlocks {
         const MatrixEntry& entry = blocks_[b][i];
         T value(entry.value);
         if constexpr (kIsComplex<T>) value.imag(imaginary_[b][i]);
-        visit(entry.row, entry.column, value);
+        if (!visit(entry.row, entry.column, value)) return;
       }
       std::vector<MatrixEntry>().swap(blocks_[b]);
       if constexpr (kIsComplex<T>) std::vector<double>().swap(imaginary_[b]);
@@ -57,12 +60,14 @@ class EntryBlocks {
 
 // Returns column_start of the matrix including mirrored entries; duplicates count separately.
 template <class Entries>
-std::vector<int64_t> CountColumns(const MatrixMarketHeader& header, const Entries& entries) {
+std::vector<int64_t> CountColumns(const MatrixMarketHeader& header, const Entries& entries,
+                                  StopCounter& counter) {
   std::vector<int64_t> start(header.columns + 1);
   const bool mirrored = header.symmetry != Symmetry::kGeneral;
   entries.ForPositions([&](int32_t row, int32_t column) {
     ++start[column + 1];
     if (mirrored && row != column) ++start[row + 1];
+    return !counter.Stops();
   });
   std::partial_sum(start.begin(), start.end(), start.begin());
   return start;
@@ -96,8 +101,8 @@ T Mirrored(Symmetry symmetry, T value) {
 
 // Moves every entry to its column, in file order, and its line to the same place of the map.
 template <class T, class Entries>
-void Scatter(const MatrixMarketHeader& header, Entries entries, SparseMatrix* matrix,
-             LineMap* map) {
+void Scatter(const MatrixMarketHeader& header, Entries entries, SparseMatrix* matrix, LineMap* map,
+             StopCounter& counter) {
   std::vector<int64_t> next(matrix->column_start.begin(), matrix->column_start.end() - 1);
   const Symmetry symmetry = header.symmetry;
   const bool mirrored = symmetry != Symmetry::kGeneral;
@@ -120,6 +125,7 @@ void Scatter(const MatrixMarketHeader& header, Entries entries, SparseMatrix* ma
       Put(next[row]++, column, Mirrored(symmetry, value), matrix);
     }
     ++line;
+    return !counter.Stops();
   });
 }
 
@@ -136,23 +142,45 @@ bool IsSorted(const SparseMatrix& matrix, int64_t begin, int64_t end) {
   return std::is_sorted(rows + begin, rows + end);
 }
 
-// Bytes that SortColumn needs for the longest column, and stable_sort for half of it.
+// Bytes that SortColumn needs for the longest column, and inplace_merge for half of it.
 template <class T>
-size_t SortBytes(const SparseMatrix& matrix) {
+size_t SortBytes(const SparseMatrix& matrix, StopCounter& counter) {
   int64_t longest = 0;
   for (int64_t j = 0; j < matrix.columns; ++j) {
     const int64_t begin = matrix.column_start[j];
     const int64_t end = matrix.column_start[j + 1];
+    if (counter.Stops(1 + end - begin)) break;
     if (end - begin > longest && !IsSorted(matrix, begin, end)) longest = end - begin;
   }
   return (longest + (longest + 1) / 2) * sizeof(Sortable<T>);
+}
+
+// Sorts by row, keeping the order of entries with the same row. Sorts runs, then merges them, and
+// polls in between. The order is undefined once the counter stops.
+template <class T>
+void SortByRow(std::vector<Sortable<T>>& entries, StopCounter& counter) {
+  constexpr ptrdiff_t kRun = 1 << 15;
+  constexpr int64_t kStepsOfEntry = 16;  // per entry of a sorted run
+  const auto by_row = [](const auto& a, const auto& b) { return a.row < b.row; };
+  const ptrdiff_t size = std::ssize(entries);
+  const auto at = [&](ptrdiff_t i) { return entries.begin() + std::min(i, size); };
+  for (ptrdiff_t i = 0; i < size; i += kRun) {
+    if (counter.Stops(kStepsOfEntry * kRun)) return;
+    std::stable_sort(at(i), at(i + kRun), by_row);
+  }
+  for (ptrdiff_t width = kRun; width < size; width *= 2) {
+    for (ptrdiff_t i = 0; i + width < size; i += 2 * width) {
+      if (counter.Stops(2 * width)) return;
+      std::inplace_merge(at(i), at(i + width), at(i + 2 * width), by_row);
+    }
+  }
 }
 
 // Sorts one column by row, keeping the order of entries with the same row. Files sorted by row or
 // by column need no sorting, so `scratch` is rarely used.
 template <class T>
 void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, LineMap* map,
-                std::vector<Sortable<T>>* scratch) {
+                std::vector<Sortable<T>>* scratch, StopCounter& counter) {
   if (IsSorted(*matrix, begin, end)) return;
   scratch->clear();
   if (scratch->capacity() < static_cast<size_t>(end - begin)) {
@@ -162,8 +190,7 @@ void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, LineMap* map,
   for (int64_t i = begin; i < end; ++i) {
     scratch->push_back({matrix->row[i], map == nullptr ? 0 : map->source[i], matrix->Value<T>(i)});
   }
-  std::stable_sort(scratch->begin(), scratch->end(),
-                   [](const auto& a, const auto& b) { return a.row < b.row; });
+  SortByRow(*scratch, counter);
   for (int64_t i = begin; i < end; ++i) {
     const Sortable<T>& entry = (*scratch)[i - begin];
     Put(i, entry.row, entry.value, matrix);
@@ -174,13 +201,15 @@ void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, LineMap* map,
 // Sorts every column, sums duplicates and closes the gaps that they leave. The map's sources stay
 // where they are.
 template <class T>
-absl::Status SortAndSum(SparseMatrix* matrix, LineMap* map) {
+absl::Status SortAndSum(SparseMatrix* matrix, LineMap* map, StopCounter& counter) {
   std::vector<Sortable<T>> scratch;
   int64_t out = 0;
   int64_t begin = 0;
   for (int64_t j = 0; j < matrix->columns; ++j) {
     const int64_t end = matrix->column_start[j + 1];
-    SortColumn<T>(begin, end, matrix, map, &scratch);
+    if (counter.Stops(1 + end - begin)) return counter.status();
+    SortColumn<T>(begin, end, matrix, map, &scratch, counter);
+    if (counter.Stops()) return counter.status();
     for (int64_t i = begin; i < end;) {
       const int32_t row = matrix->row[i];
       if (map != nullptr) map->start.push_back(static_cast<int32_t>(i));
@@ -217,22 +246,26 @@ void StartMap(const MatrixMarketHeader& header, int64_t sources, LineMap* map) {
 // AssembleSparse() for values of type T.
 template <class T, class Entries>
 absl::StatusOr<SparseMatrix> Assemble(const MatrixMarketHeader& header, Entries entries,
-                                      absl::FunctionRef<absl::Status(size_t)> claim, LineMap* map) {
+                                      absl::FunctionRef<absl::Status(size_t)> claim,
+                                      StopRequested stop, LineMap* map) {
+  StopCounter counter(stop);
   SparseMatrix matrix;
   matrix.rows = header.rows;
   matrix.columns = header.columns;
-  matrix.column_start = CountColumns(header, entries);
+  matrix.column_start = CountColumns(header, entries, counter);
+  if (absl::Status status = counter.status(); !status.ok()) return status;
   matrix.row.resize(matrix.column_start.back());
   matrix.value.resize(matrix.column_start.back());
   if constexpr (kIsComplex<T>) matrix.imaginary.resize(matrix.column_start.back());
   if (map != nullptr) StartMap(header, matrix.nonzeros(), map);
   const size_t freed = entries.bytes();
-  Scatter<T>(header, std::move(entries), &matrix, map);
-  const size_t sort = SortBytes<T>(matrix);
+  Scatter<T>(header, std::move(entries), &matrix, map, counter);
+  const size_t sort = SortBytes<T>(matrix, counter);
+  if (absl::Status status = counter.status(); !status.ok()) return status;
   if (sort > freed) {
     if (absl::Status status = claim(sort - freed); !status.ok()) return status;
   }
-  if (absl::Status status = SortAndSum<T>(&matrix, map); !status.ok()) return status;
+  if (absl::Status status = SortAndSum<T>(&matrix, map, counter); !status.ok()) return status;
   if (map != nullptr) {
     map->start.push_back(static_cast<int32_t>(map->source.size()));
     map->shape.elements = matrix.nonzeros();
@@ -250,21 +283,21 @@ absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             std::vector<std::vector<MatrixEntry>> blocks,
                                             std::vector<std::vector<double>> imaginary,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
-                                            LineMap* map) {
+                                            StopRequested stop, LineMap* map) {
   EntryBlocks entries(std::move(blocks), std::move(imaginary));
   if (header.complex()) {
-    return Assemble<std::complex<double>>(header, std::move(entries), claim, map);
+    return Assemble<std::complex<double>>(header, std::move(entries), claim, stop, map);
   }
-  return Assemble<double>(header, std::move(entries), claim, map);
+  return Assemble<double>(header, std::move(entries), claim, stop, map);
 }
 
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header, EntryPieces entries,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
-                                            LineMap* map) {
+                                            StopRequested stop, LineMap* map) {
   if (header.complex()) {
-    return Assemble<std::complex<double>>(header, std::move(entries), claim, map);
+    return Assemble<std::complex<double>>(header, std::move(entries), claim, stop, map);
   }
-  return Assemble<double>(header, std::move(entries), claim, map);
+  return Assemble<double>(header, std::move(entries), claim, stop, map);
 }
 
 size_t AssembledBytes(const MatrixMarketHeader& header) {

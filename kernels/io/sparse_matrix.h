@@ -12,6 +12,7 @@
 #include "kernels/dtype.h"
 #include "kernels/io/entry_pieces.h"
 #include "kernels/io/matrix_market.h"
+#include "kernels/stop_requested.h"
 #include "kernels/value_map.h"
 
 namespace crout {
@@ -74,7 +75,7 @@ struct MatrixEntry {
 // skew-symmetric and hermitian files are mirrored across the diagonal, from either triangle.
 // Duplicates are summed in file order, so the same file gives the same bits. On entry every index
 // is within the header's shape, and the number of entries is the declared one. INVALID_ARGUMENT if
-// a sum overflows.
+// a sum overflows. CANCELLED by `stop`.
 //
 // Holds at most PeakBytes() of the header, blocks included. Sorting can need more if one unsorted
 // column has most of the entries. `claim` is then called first with the additional bytes, and its
@@ -85,13 +86,13 @@ absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             std::vector<std::vector<MatrixEntry>> blocks,
                                             std::vector<std::vector<double>> imaginary,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
-                                            LineMap* map = nullptr);
+                                            StopRequested stop, LineMap* map = nullptr);
 
 // The same for entries that arrived in binary form. The header is that of a general matrix, complex
 // if the values are. Holds the entries, and AssembledBytes() in addition.
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header, EntryPieces entries,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
-                                            LineMap* map = nullptr);
+                                            StopRequested stop, LineMap* map = nullptr);
 
 // Size, in bytes, of the matrix during assembly, before duplicates are summed.
 size_t AssembledBytes(const MatrixMarketHeader& header);

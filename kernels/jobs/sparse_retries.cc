@@ -12,6 +12,7 @@
 #include "kernels/sparse/delayed_pivots.h"
 #include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/sparse/ordering_process.h"
+#include "kernels/stop_counter.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -93,7 +94,10 @@ absl::StatusOr<bool> Retries::ReplaceIfAffordable(MaybePlan plan) {
 Retries::MaybePlan Retries::PlanRescaled() {
   std::vector<std::byte> copy;
   CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, attempt_.MatrixForAnalysis(copy));
-  if (SuitsValues(analysis(), matrix, options().factor_dtype)) return std::nullopt;
+  StopCounter counter(stop_);
+  const bool suits = SuitsValues(analysis(), matrix, options().factor_dtype, counter);
+  CROUT_RETURN_IF_ERROR(counter.status());
+  if (suits) return std::nullopt;
   CROUT_ASSIGN_OR_RETURN(std::optional<Analysis> rescaled,
                          Rescale(analysis(), matrix, attempt_.ClaimingOptions(), stop_));
   if (!rescaled) return std::nullopt;

@@ -59,10 +59,11 @@ bool IsConsistent(const AnySparse& a, StopCounter& counter) {
   return true;
 }
 
-absl::Status CheckFinite(const AnySparse& a) {
+absl::Status CheckFinite(const AnySparse& a, StopCounter& counter) {
   return DispatchDType(a.dtype, [&](auto tag) {
     const auto view = a.As<typename decltype(tag)::type>();
     for (int64_t j = 0; j < a.n; ++j) {
+      if (counter.Stops(1 + view.column_start[j + 1] - view.column_start[j])) break;
       for (int64_t e = view.column_start[j]; e < view.column_start[j + 1]; ++e) {
         if (!IsFinite(view.value[e])) {
           return absl::InvalidArgumentError(
@@ -277,11 +278,14 @@ absl::StatusOr<FrontTree> MakeTree(const Graph& graph, const AnalysisOptions& op
   return MakeFrontTree(ordered.tree, stop);
 }
 
-absl::StatusOr<bool> NeedsMatching(const AnalysisOptions& options, const AnySparse& a) {
+absl::StatusOr<bool> NeedsMatching(const AnalysisOptions& options, const AnySparse& a,
+                                   StopCounter& counter) {
   if (options.matching == MatchingMode::kOff) return false;
-  CROUT_RETURN_IF_ERROR(CheckFinite(a));
-  return options.matching == MatchingMode::kOn ||
-         AsksForMatching(a, options.factor_dtype.value_or(a.dtype));
+  CROUT_RETURN_IF_ERROR(CheckFinite(a, counter));
+  const bool needs = options.matching == MatchingMode::kOn ||
+                     AsksForMatching(a, options.factor_dtype.value_or(a.dtype), counter);
+  CROUT_RETURN_IF_ERROR(counter.status());
+  return needs;
 }
 
 absl::Status EndStep(int steps, const AnalysisOptions& options, StopRequested stop) {
@@ -315,10 +319,11 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
   Analysis analysis;
   analysis.n = a.n;
   analysis.nonzeros = a.nonzeros;
-  analysis.pattern = PatternDigest(a);
+  analysis.pattern = PatternDigest(a, counter);
+  CROUT_RETURN_IF_ERROR(counter.status());
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   if (options.keep.empty()) {
-    CROUT_ASSIGN_OR_RETURN(analysis.matched, NeedsMatching(options, a));
+    CROUT_ASSIGN_OR_RETURN(analysis.matched, NeedsMatching(options, a, counter));
   } else if (options.matching == MatchingMode::kOn) {
     return absl::InvalidArgumentError(
         "unknowns cannot be kept with matching, which permutes the columns. Turn matching off");

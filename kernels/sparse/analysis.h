@@ -18,6 +18,8 @@
 
 namespace crout {
 
+class StopCounter;
+
 // Matching exchanges columns and scales rows and columns to make the diagonal large
 // (sparse/matching.h). kAuto: only if AsksForMatching().
 enum class MatchingMode : uint8_t { kAuto, kOff, kOn };
@@ -75,6 +77,8 @@ struct PatternKey {
   friend bool operator==(const PatternKey&, const PatternKey&) = default;
 };
 PatternKey PatternDigest(const AnySparse& a);
+// The result of each function with a `counter` is undefined once the counter stops.
+PatternKey PatternDigest(const AnySparse& a, StopCounter& counter);
 
 // Permutations p, q and scales r, c of a matrix A of order n, and the tree of fronts of
 //   B(k, l) = r[p_k] A(p_k, q_l) c[q_l],   p = row_order, q = column_order.
@@ -169,8 +173,9 @@ struct Analysis {
 };
 
 // Analyzes `a`. Reads only the pattern unless `options.matching` is kOn or kAuto, which needs the
-// values. Polls `stop` about every 30 ms in long loops and while a child process runs; a stop kills
-// the child. Checks and digests of the entries run to completion.
+// values. Polls `stop` every StopCounter::kStepsBetweenStops steps of its loops, and about every 30
+// ms while a child process runs; a stop kills the child. A minimum degree ordering in this process
+// (ShortMinimumDegree) takes about 0.3 s and does not poll.
 //
 // INVALID_ARGUMENT: a NaN or Inf entry, with its position, if values are read; or indices out of
 // order or out of range. The error of options.claim. CANCELLED: `stop` returned true.
@@ -207,10 +212,13 @@ size_t AnalysisBytes(int64_t n);
 // row or column. Also true if the largest entries of rows or columns differ by more than 1e4, or
 // are outside the factor type's SafeRange.
 bool AsksForMatching(const AnySparse& a, DType factor_dtype);
+bool AsksForMatching(const AnySparse& a, DType factor_dtype, StopCounter& counter);
 
 // True if the analysis suits the values of `a`, which has the analyzed pattern, for a factor of
 // this type: AsksForMatching would return false for B.
 bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype);
+bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype,
+                 StopCounter& counter);
 
 // True if `a` equals its transpose bit for bit, except for the sign of zeros.
 bool IsSymmetric(const AnySparse& a);

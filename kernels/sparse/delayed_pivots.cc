@@ -251,7 +251,7 @@ class DelaySearch {
 
 absl::StatusOr<Analysis> DelayPivots(const Analysis& analysis, const AnySparse& a, DType dtype,
                                      const AnalysisOptions& options, StopRequested stop) {
-  CROUT_RETURN_IF_ERROR(CheckAnalysed(analysis, a));
+  CROUT_RETURN_IF_ERROR(CheckAnalysed(analysis, a, stop));
   absl::StatusOr<Regrouping> found = absl::InternalError("");
   CROUT_RETURN_IF_ERROR(
       options.Claim(DelaySearch<std::complex<double>, std::complex<double>>::Bytes(analysis)));

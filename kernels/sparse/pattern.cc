@@ -7,6 +7,7 @@
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/entry_scales.h"
 #include "kernels/sparse/pattern_text.h"
+#include "kernels/stop_counter.h"
 #include "kernels/util/digest.h"
 
 namespace crout {
@@ -18,6 +19,7 @@ uint64_t Scramble(uint64_t x) {
   return x ^ (x >> 32);
 }
 
+constexpr auto kNeverStop = [] { return false; };
 constexpr double kSmallOnDiagonal = 0.01;
 constexpr double kFarApart = 1e4;
 
@@ -31,12 +33,13 @@ bool AreAlike(const std::vector<double>& largest, SafeRange range) {
 
 // True if no entry (i, column_of_row(i)) is small compared with the largest of its row and column,
 // and those are of similar size. scaled(size, i, j) is the modulus of entry (i, j) after scaling;
-// `size` is the modulus before.
+// `size` is the modulus before. Undefined once the counter stops.
 template <class T, class ColumnOfRow, class Scaled>
 bool DiagonalIsLarge(const SparseView<T>& a, SafeRange range, const ColumnOfRow& column_of_row,
-                     const Scaled& scaled) {
+                     const Scaled& scaled, StopCounter& counter) {
   std::vector<double> row_largest(a.n), column_largest(a.n), diagonal(a.n);
   for (int64_t j = 0; j < a.n; ++j) {
+    if (counter.Stops(1 + a.column_start[j + 1] - a.column_start[j])) return false;
     for (int64_t e = a.column_start[j]; e < a.column_start[j + 1]; ++e) {
       const int32_t i = a.row[e];
       const double modulus = scaled(Modulus(a.value[e]), i, j);
@@ -55,12 +58,17 @@ bool DiagonalIsLarge(const SparseView<T>& a, SafeRange range, const ColumnOfRow&
 }  // namespace
 
 PatternKey PatternDigest(const AnySparse& a) {
+  StopCounter counter(kNeverStop);
+  return PatternDigest(a, counter);
+}
+
+PatternKey PatternDigest(const AnySparse& a, StopCounter& counter) {
   const SparseLayout at(a.n, a.nonzeros, a.dtype);
   const auto* const start = reinterpret_cast<const int64_t*>(a.data + at.column_start);
   const auto* const row = reinterpret_cast<const int32_t*>(a.data + at.row);
   const auto n = static_cast<uint64_t>(a.n);
   PatternKey key{{SplitMix(n), n}};
-  for (uint64_t j = 0; j < n; ++j) {
+  for (uint64_t j = 0; j < n && !counter.Stops(1 + start[j + 1] - start[j]); ++j) {
     for (int64_t e = start[j]; e < start[j + 1]; ++e) {
       const uint64_t x = SplitMix(j * n + static_cast<uint64_t>(row[e]));
       key.half[0] += x;
@@ -73,16 +81,27 @@ PatternKey PatternDigest(const AnySparse& a) {
 std::string PatternText(const PatternKey& key) { return DigestText(key.half[0]); }
 
 bool AsksForMatching(const AnySparse& a, DType factor_dtype) {
+  StopCounter counter(kNeverStop);
+  return AsksForMatching(a, factor_dtype, counter);
+}
+
+bool AsksForMatching(const AnySparse& a, DType factor_dtype, StopCounter& counter) {
   return DispatchDType(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return !DiagonalIsLarge(
         a.As<T>(), SafeRangeOf(factor_dtype), [](int64_t i) { return i; },
-        [](double size, int64_t, int64_t) { return size; });
+        [](double size, int64_t, int64_t) { return size; }, counter);
   });
 }
 
 bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype) {
-  if (!analysis.matched) return !AsksForMatching(a, factor_dtype);
+  StopCounter counter(kNeverStop);
+  return SuitsValues(analysis, a, factor_dtype, counter);
+}
+
+bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype,
+                 StopCounter& counter) {
+  if (!analysis.matched) return !AsksForMatching(a, factor_dtype, counter);
   if (analysis.unmatched_row >= 0 || analysis.n != a.n) return false;
   std::vector<int32_t> column_of_row(a.n);
   for (int64_t k = 0; k < a.n; ++k) column_of_row[analysis.row_order[k]] = analysis.column_order[k];
@@ -93,7 +112,8 @@ bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtyp
         [&](double size, int64_t i, int64_t j) {
           const EntryScales by = InOrder(size, analysis.row_scale[i], analysis.column_scale[j]);
           return size * by.first * by.second;
-        });
+        },
+        counter);
   });
 }
 

@@ -51,7 +51,7 @@ absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,
                                   std::span<const int32_t> positions,
                                   std::span<const int32_t> interchanges,
                                   const AnalysisOptions& options, StopRequested stop) {
-  CROUT_RETURN_IF_ERROR(CheckAnalysed(analysis, a));
+  CROUT_RETURN_IF_ERROR(CheckAnalysed(analysis, a, stop));
   if (std::ssize(interchanges) != a.n) {
     return absl::InvalidArgumentError("the interchanges do not match the analysis");
   }

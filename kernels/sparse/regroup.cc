@@ -5,6 +5,7 @@
 #include "kernels/sparse/front_tree.h"
 #include "kernels/sparse/graph.h"
 #include "kernels/sparse/symbolic.h"
+#include "kernels/stop_counter.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -30,11 +31,12 @@ FrontTree MakeTree(const Analysis& analysis, const std::vector<int32_t>& elimina
 
 }  // namespace
 
-absl::Status CheckAnalysed(const Analysis& analysis, const AnySparse& a) {
-  if (a.n == analysis.n && a.nonzeros == analysis.nonzeros && analysis.unmatched_row < 0 &&
-      PatternDigest(a) == analysis.pattern) {
-    return absl::OkStatus();
-  }
+absl::Status CheckAnalysed(const Analysis& analysis, const AnySparse& a, StopRequested stop) {
+  StopCounter counter(stop);
+  const bool is_same = a.n == analysis.n && a.nonzeros == analysis.nonzeros &&
+                       analysis.unmatched_row < 0 && PatternDigest(a, counter) == analysis.pattern;
+  CROUT_RETURN_IF_ERROR(counter.status());
+  if (is_same) return absl::OkStatus();
   return absl::InvalidArgumentError("the matrix does not have the pattern that was analyzed");
 }
 

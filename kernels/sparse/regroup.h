@@ -27,7 +27,7 @@ absl::StatusOr<Analysis> Regroup(const Analysis& analysis, const AnySparse& a,
 
 // INVALID_ARGUMENT unless `a` has the order, number of entries and pattern of the analysis, and is
 // not structurally singular.
-absl::Status CheckAnalysed(const Analysis& analysis, const AnySparse& a);
+absl::Status CheckAnalysed(const Analysis& analysis, const AnySparse& a, StopRequested stop);
 
 }  // namespace crout
 

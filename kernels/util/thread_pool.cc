@@ -32,12 +32,17 @@ void ThreadPool::Stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::Schedule(Task task) {
+void ThreadPool::Schedule(std::string_view account, Task task) {
   {
     MutexLock lock(&mutex_);
-    tasks_.push_back(std::move(task));
+    tasks_.Add(account, std::move(task));
   }
   wake_.Signal();
+}
+
+size_t ThreadPool::waiting() const {
+  MutexLock lock(&mutex_);
+  return tasks_.size();
 }
 
 void ThreadPool::Work() {
@@ -47,8 +52,7 @@ void ThreadPool::Work() {
       MutexLock lock(&mutex_);
       while (tasks_.empty() && !stopping_) wake_.Wait(&mutex_);
       if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+      task = tasks_.Take(*tasks_.Find([](const Task&) { return true; }));
     }
     GoOnWithoutMemory([&] { std::move(task)(); });
   }

@@ -1,20 +1,25 @@
-// A fixed set of threads that run tasks in FIFO order.
+// A fixed set of threads that run tasks of several accounts in turn.
 #ifndef CROUT_KERNELS_UTIL_THREAD_POOL_H_
 #define CROUT_KERNELS_UTIL_THREAD_POOL_H_
 
-#include <deque>
+#include <cstddef>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "kernels/util/mutex.h"
+#include "kernels/util/turn_queue.h"
 
 namespace crout {
 
-// Thread-safe. Tasks start in FIFO order; with more than one thread they may finish in another
-// order. A task may schedule tasks but must not wait for one, because that deadlocks if every
-// thread does so. A task that throws std::bad_alloc is abandoned and counted (GoOnWithoutMemory()).
+// Thread-safe. Tasks of one account start in FIFO order, and accounts take turns: between two tasks
+// of one account at most one task of each other account starts. With more than one thread tasks may
+// finish in another order. A task may schedule tasks but must not wait for one, because that
+// deadlocks if every thread does so. A task that throws std::bad_alloc is abandoned and counted
+// (GoOnWithoutMemory()).
 class ThreadPool {
  public:
   using Task = absl::AnyInvocable<void() &&>;
@@ -27,18 +32,22 @@ class ThreadPool {
   // Runs all scheduled tasks, then joins the threads. Must not be called on a pool thread.
   ~ThreadPool();
 
-  // Returns at once. The task and everything it holds are destroyed right after it ran.
-  void Schedule(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns at once. The task and everything it holds are destroyed right after it ran. `account`
+  // is a tenant, or empty for work of the server.
+  void Schedule(std::string_view account, Task task) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Schedule(Task task) { Schedule("", std::move(task)); }
 
+  // Tasks that no thread has taken.
+  size_t waiting() const ABSL_LOCKS_EXCLUDED(mutex_);
   int thread_count() const { return static_cast<int>(threads_.size()); }
 
  private:
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar wake_;
-  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  TurnQueue<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::vector<std::thread> threads_;  // Constant after construction.

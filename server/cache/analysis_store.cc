@@ -10,9 +10,10 @@ std::shared_ptr<const Analysis> Share(KeptAnalysis kept) {
 }
 
 std::shared_ptr<const Analysis> AnalysisStore::Find(const std::string& tenant, const AnySparse& a,
-                                                    const RequestedAnalysis& requested) const {
+                                                    const RequestedAnalysis& requested,
+                                                    StopCounter& counter) const {
   std::shared_ptr<const Analysis> found;
-  const Key key = KeyOf(tenant, PatternDigest(a));
+  const Key key = KeyOf(tenant, PatternDigest(a, counter));
   {
     MutexLock lock(&mutex_);
     const auto it = by_pattern_.find(key);
@@ -27,7 +28,7 @@ std::shared_ptr<const Analysis> AnalysisStore::Find(const std::string& tenant, c
       (matching == MatchingMode::kAuto || found->matched == (matching == MatchingMode::kOn));
   // Without scales that were asked for there are none to overflow.
   const bool suits =
-      matching == MatchingMode::kOff || SuitsValues(*found, a, requested.factor_dtype);
+      matching == MatchingMode::kOff || SuitsValues(*found, a, requested.factor_dtype, counter);
   return as_requested && suits ? found : nullptr;
 }
 

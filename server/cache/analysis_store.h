@@ -37,10 +37,11 @@ std::shared_ptr<const Analysis> Share(KeptAnalysis kept);
 class AnalysisStore {
  public:
   // Returns the analysis of this pattern by the same tenant, if it is as requested and suits the
-  // values for a factor of that type; else null. Tenants share none.
+  // values for a factor of that type; else null. Tenants share none. The result is undefined once
+  // `counter` stops.
   std::shared_ptr<const Analysis> Find(const std::string& tenant, const AnySparse& a,
-                                       const RequestedAnalysis& requested) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+                                       const RequestedAnalysis& requested,
+                                       StopCounter& counter) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From now on Find() has it.
   std::shared_ptr<const Analysis> Add(const std::string& tenant, KeptAnalysis kept)

@@ -31,15 +31,6 @@ prometheus::Gauge* AddMemory(prometheus::Registry& registry, const std::string& 
                   {{"device", device}, {"kind", kind}});
 }
 
-prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::string& device,
-                                 const char* queue) {
-  return AddGauge(
-      registry, "crout_queue_depth",
-      "Calls waiting in the queues of a device: run (for a stream), prepare (for the assembly and "
-      "analysis of a parsed matrix), admit (for memory or a copy of a factor).",
-      {{"device", device}, {"queue", queue}});
-}
-
 LazyHistogram::Family& AddFamily(prometheus::Registry& registry, const char* name,
                                  const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
@@ -60,6 +51,17 @@ std::unique_ptr<LazyHistogram> AddMembers(prometheus::Registry& registry, const 
 }
 
 }  // namespace
+
+prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::string& device,
+                                 const char* queue) {
+  return AddGauge(
+      registry, "crout_queue_depth",
+      "Calls and tasks waiting in the queues of a device: run (for a stream), prepare (for the "
+      "assembly and analysis of a parsed matrix), admit (for memory or a copy of a factor), "
+      "release "
+      "(memory to be freed). Device none: release, and parse (pieces of texts).",
+      {{"device", device}, {"queue", queue}});
+}
 
 DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels& labels)
     : gathered_calls_(
@@ -93,6 +95,7 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
       queue_depth_(AddQueueDepth(registry, labels.name, "run")),
       preparing_depth_(AddQueueDepth(registry, labels.name, "prepare")),
       admitting_depth_(AddQueueDepth(registry, labels.name, "admit")),
+      releasing_depth_(AddQueueDepth(registry, labels.name, "release")),
       streams_(AddGauge(registry, "crout_streams", "Jobs that a device can run concurrently.",
                         {{"device", labels.name}})),
       streams_busy_(AddGauge(registry, "crout_streams_busy", "Jobs running on a device.",
@@ -201,6 +204,7 @@ void DeviceMetrics::Set(const DeviceState& state) {
   queue_depth_->Set(static_cast<double>(state.queue_depth));
   preparing_depth_->Set(static_cast<double>(state.preparing_depth));
   admitting_depth_->Set(static_cast<double>(state.admitting_depth));
+  releasing_depth_->Set(static_cast<double>(state.releasing_depth));
   streams_->Set(static_cast<double>(state.streams));
   streams_busy_->Set(static_cast<double>(state.streams_busy));
   healthy_->Set(state.healthy ? 1 : 0);

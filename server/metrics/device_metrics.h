@@ -24,6 +24,10 @@ class Registry;
 
 namespace crout {
 
+// A sample of crout_queue_depth.
+prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::string& device,
+                                 const char* queue);
+
 // A device's label value, and the methods whose names its factorizations and solves can carry.
 struct DeviceLabels {
   std::string name;  // "host", "cuda:0"
@@ -90,6 +94,7 @@ class DeviceMetrics {
   prometheus::Gauge* queue_depth_;
   prometheus::Gauge* preparing_depth_;
   prometheus::Gauge* admitting_depth_;
+  prometheus::Gauge* releasing_depth_;
   prometheus::Gauge* streams_;
   prometheus::Gauge* streams_busy_;
   prometheus::Gauge* healthy_;

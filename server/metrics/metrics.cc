@@ -31,6 +31,9 @@ constexpr std::array<std::string_view, 17> kCodeNames = {
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
+// The label of work that belongs to no device.
+constexpr char kNoDevice[] = "none";
+
 Family<Counter>& AddCounters(Registry& registry, const char* name, const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
 }
@@ -213,6 +216,8 @@ void Metrics::RegisterProcess(const std::string& cuda) {
                 "Memory for open calls (--call-memory) and the reserved part of it.");
   call_memory_limit_ = &call_memory.Add({{"kind", "limit"}});
   call_memory_reserved_ = &call_memory.Add({{"kind", "reserved"}});
+  releasing_depth_ = AddQueueDepth(*registry_, kNoDevice, "release");
+  parsing_depth_ = AddQueueDepth(*registry_, kNoDevice, "parse");
   auto& connections =
       AddGauges(*registry_, "crout_connections", "gRPC connections: open, and the limit.");
   connections_open_ = &connections.Add({{"kind", "open"}});
@@ -390,6 +395,8 @@ std::vector<NamedGpu> Metrics::RefreshGauges() const {
   host_memory_reserved_->Set(static_cast<double>(state.host_memory_reserved));
   call_memory_limit_->Set(static_cast<double>(state.call_memory_limit));
   call_memory_reserved_->Set(static_cast<double>(state.call_memory_reserved));
+  releasing_depth_->Set(static_cast<double>(state.releasing_depth));
+  parsing_depth_->Set(static_cast<double>(state.parsing_depth));
   Raise(log_dropped_, state.log_lines_dropped);
   Raise(handshakes_failed_, state.handshakes_failed);
   Raise(out_of_memory_, state.work_without_memory);

@@ -194,6 +194,8 @@ class Metrics {
   prometheus::Counter* handshakes_failed_;
   prometheus::Gauge* call_memory_limit_;
   prometheus::Gauge* call_memory_reserved_;
+  prometheus::Gauge* releasing_depth_;
+  prometheus::Gauge* parsing_depth_;
   prometheus::Counter* log_dropped_;
   prometheus::Counter* traces_exported_;
   Counters<kTraceDropNames.size()> traces_dropped_;

@@ -24,6 +24,7 @@ struct DeviceState {
   int64_t queue_depth = 0;        // jobs waiting for a stream
   int64_t preparing_depth = 0;    // parsed matrices waiting to be assembled and analysed
   int64_t admitting_depth = 0;    // calls waiting for memory, or for a copy of a factor
+  int64_t releasing_depth = 0;    // calls and factors whose memory waits to be freed
   int64_t streams = 0;            // jobs that can run side by side
   int64_t streams_busy = 0;
   bool healthy = true;            // false: fenced
@@ -42,6 +43,8 @@ struct ServerState {
   int64_t host_memory_reserved = 0;  // and those of it that jobs, factors, text and replies hold
   int64_t call_memory_limit = 0;     // bytes for calls themselves,
   int64_t call_memory_reserved = 0;  // and those that they take
+  int64_t releasing_depth = 0;       // calls without a device whose memory waits to be freed
+  int64_t parsing_depth = 0;         // segments of texts
   uint64_t log_lines_dropped = 0;    // since the process began
   uint64_t handshakes_failed = 0;    // likewise, of gRPC's TLS
   uint64_t work_without_memory = 0;  // likewise

@@ -44,7 +44,7 @@ OpenCall CallBase::Describe() {
 
 void CallBase::GiveWay() {
   GoOnWithoutMemory([this] {
-    core_.releasing.Schedule([self = shared_from_this(), this] {
+    core_.releasing.Schedule(tenant_, [self = shared_from_this(), this] {
       MutexLock lock(&mutex_);
       if (phase_ == CallPhase::kQueue || phase_ == CallPhase::kWork) return;
       End(ServerCore::GivingWay());
@@ -252,7 +252,7 @@ void CallBase::ReleaseIfIdle() {
   if (phase_ != CallPhase::kReply || ticket_.working()) return;
   ThreadPool& threads = slot_ == nullptr ? core_.releasing : *slot_->releasing;
   GoOnWithoutMemory([&] {
-    threads.Schedule([self = shared_from_this()] { self->ReleaseResources(); });
+    threads.Schedule(tenant_, [self = shared_from_this()] { self->ReleaseResources(); });
     mutex_.AssertHeld();
     MoveTo(CallPhase::kEnd);  // not without memory: EnforceLimits() comes back to it
   });

@@ -57,7 +57,8 @@ class IdempotentCall : public Base, public RequestWaiter {
 
   void OnRequestSettled() noexcept override {
     try {
-      this->core_.releasing.Schedule([self = std::static_pointer_cast<IdempotentCall>(
+      this->core_.releasing.Schedule(this->tenant_,
+                                     [self = std::static_pointer_cast<IdempotentCall>(
                                           this->shared_from_this())] { self->GoOn(); });
     } catch (const std::bad_alloc&) {
       settled_ = true;

@@ -17,6 +17,7 @@
 #include "kernels/sparse_view.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/clock.h"
+#include "kernels/util/failpoint.h"
 #include "kernels/util/size_class.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
@@ -29,6 +30,8 @@ namespace {
 
 // How often a wait for staging memory looks whether the call still wants it.
 constexpr auto kStopPoll = std::chrono::milliseconds(50);
+// Bytes that are written between two polls of `stop`: about 1 ms.
+constexpr size_t kWrittenBetweenStops = size_t{4} << 20;
 
 MatrixMarketLimits TextLimits(const ServerCore& core, const PayloadSpec& spec) {
   MatrixMarketLimits limits;
@@ -164,8 +167,9 @@ absl::Status MatrixUpload::Close() {
                                        " that the header declares"));
 }
 
-absl::Status MatrixUpload::Parse() {
-  CROUT_RETURN_IF_ERROR(NamingField(reader_->Finish()));
+absl::Status MatrixUpload::Parse(StopRequested stop) {
+  CROUT_RETURN_IF_ERROR(Failpoint("upload.parse"));
+  CROUT_RETURN_IF_ERROR(NamingField(reader_->Finish(stop)));
   const MatrixMarketHeader header = *reader_->header();
   shape_.rows = header.rows;
   shape_.cols = header.columns;
@@ -210,7 +214,7 @@ absl::Status MatrixUpload::Assemble(StopRequested stop) {
   return status;
 }
 
-absl::StatusOr<AnySparse> MatrixUpload::PackSparse() {
+absl::StatusOr<AnySparse> MatrixUpload::PackSparse(StopRequested stop) {
   if (packed_) return packed();
   if (!nnz_ || shape_.rows != shape_.cols) {
     return NamingField(absl::InvalidArgumentError("a square sparse matrix is meant"));
@@ -219,12 +223,16 @@ absl::StatusOr<AnySparse> MatrixUpload::PackSparse() {
   CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(BlockBytes(bytes))));
   CROUT_ASSIGN_OR_RETURN(packed_, core_.host_memory.Allocate(bytes));
   const size_t read = ResultBytes(sparse_, LineMap());
-  const std::optional<EntryPlace> beyond =
-      WriteSparseBlock(std::exchange(sparse_, SparseMatrix()), shape_.dtype, packed_.data());
+  absl::StatusOr<std::optional<EntryPlace>> beyond =
+      WriteSparseBlock(std::exchange(sparse_, SparseMatrix()), shape_.dtype, packed_.data(), stop);
   grant_->Give(read);
-  if (beyond) {
+  if (!beyond.ok()) {
+    packed_.reset();  // Half of it is written.
+    return beyond.status();
+  }
+  if (const std::optional<EntryPlace> place = *beyond) {
     return DispatchDType(shape_.dtype, [&](auto tag) {
-      return Overflow<typename decltype(tag)::type>(field_, beyond->row, beyond->column);
+      return Overflow<typename decltype(tag)::type>(field_, place->row, place->column);
     });
   }
   return packed();
@@ -287,7 +295,9 @@ absl::Status MatrixUpload::WriteTo(Uploader& uploader, int64_t count, StopReques
       }
       continue;
     }
-    const size_t fit = std::min<size_t>(block.size() / sizeof(T), count - done);
+    if (stop()) return absl::CancelledError("the call ended");
+    const size_t most = std::min(block.size(), kWrittenBetweenStops) / sizeof(T);
+    const size_t fit = std::min<size_t>(most, count - done);
     const std::span<T> elements(reinterpret_cast<T*>(block.data()), fit);
     CROUT_RETURN_IF_ERROR(fill(done, elements));
     CROUT_RETURN_IF_ERROR(uploader.Commit(elements.size_bytes()));
@@ -305,7 +315,7 @@ absl::Status MatrixUpload::CopyTo(Uploader& uploader, std::span<const T> from, S
 }
 
 absl::Status MatrixUpload::SendSparse(StopRequested stop) {
-  CROUT_RETURN_IF_ERROR(PackSparse().status());
+  CROUT_RETURN_IF_ERROR(PackSparse(stop).status());
   return CopyTo<std::byte>(*uploader_, {packed_.data(), packed_.size()}, stop);
 }
 

@@ -104,7 +104,8 @@ class MatrixUpload {
   // No more bytes come: INVALID_ARGUMENT if a dense payload is short.
   absl::Status Close();
 
-  absl::Status Parse();
+  // CANCELLED by `stop`, as every method with this parameter.
+  absl::Status Parse(StopRequested stop);
   // Of a sparse matrix, after Parse(): its leading block of order n. None of other payloads, and
   // where a value overflows the type: Assemble() says so.
   absl::StatusOr<std::optional<LeadingBlock>> InspectLeadingBlock(int64_t n);
@@ -114,7 +115,7 @@ class MatrixUpload {
   // Makes the same block in host memory, which is charged, and out of which the matrix is read from
   // now on: between Parse() and Assemble(), which does it where it must. The block is there until
   // Open(). INVALID_ARGUMENT where a value overflows the type, or for another matrix.
-  absl::StatusOr<AnySparse> PackSparse();
+  absl::StatusOr<AnySparse> PackSparse(StopRequested stop);
 
   // The analysis of it that is being made, as who makes it tells: since when, and how many of
   // kAnalysisSteps have ended. Nothing before one begins.

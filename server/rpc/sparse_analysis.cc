@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/sparse/ordering_process.h"
+#include "kernels/stop_counter.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
@@ -27,12 +28,14 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(ServerCore& core, const std::string
   const size_t base = AnalysisBytes(upload.shape().rows);
   KeptAnalysis kept;
   CROUT_ASSIGN_OR_RETURN(kept.memory, core.cache.ReserveOnHost(base));
-  CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, upload.PackSparse());
+  CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, upload.PackSparse(stop));
   AnalyzedMatrix answer;
   const bool is_shared = request.keep.empty();
   if (is_shared) {
+    StopCounter counter(stop);
     answer.analysis = core.analyses.Find(
-        tenant, matrix, {request.matching, request.factor_dtype, request.pivot_threshold});
+        tenant, matrix, {request.matching, request.factor_dtype, request.pivot_threshold}, counter);
+    CROUT_RETURN_IF_ERROR(counter.status());
   }
   answer.reused = answer.analysis != nullptr;
   if (!answer.reused) {

@@ -51,7 +51,7 @@ class UnaryCall final : public Call<UnaryReactor> {
       status = Start(request);
       if (!status.ok()) return Abort(std::move(status));
       if (threads == nullptr) return Work();
-      threads(core_, tenant_, request_).Schedule([self = shared_from_this(), this] {
+      threads(core_, tenant_, request_).Schedule(tenant_, [self = shared_from_this(), this] {
         DoWork([this] { Work(); });
       });
     });

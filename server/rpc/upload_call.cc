@@ -155,7 +155,7 @@ void UploadCall::NextRound(absl::Duration patience) {
 absl::StatusOr<bool> UploadCall::Consume() {
   ThreadPool* const threads = steps_.front()->slot().releasing.get();
   const auto resume = [self = shared_from_this(), this, threads] {
-    threads->Schedule([self, this] { Resume(); });
+    threads->Schedule(tenant_, [self, this] { Resume(); });
   };
   while (!RoundIsFull()) {
     const std::optional<DataSegment> rest = reader_.Next();
@@ -370,7 +370,8 @@ void UploadCall::CompleteParsed() {
 
 absl::StatusOr<bool> UploadCall::FinishParsed() {
   for (PayloadStep* step : steps_) {
-    if (step->upload().needs_parsing()) CROUT_RETURN_IF_ERROR(step->upload().Parse());
+    if (!step->upload().needs_parsing()) continue;
+    CROUT_RETURN_IF_ERROR(step->upload().Parse([this] { return stop_requested(); }));
   }
   for (PayloadStep* step : steps_) {
     int told = -1;

@@ -18,7 +18,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "kernels/util/mutex.h"
-#include "server/scheduling/turn_queue.h"
+#include "kernels/util/turn_queue.h"
 
 namespace crout {
 

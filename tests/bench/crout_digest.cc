@@ -88,7 +88,7 @@ SparseMatrix EntriesOf(const std::vector<double>& values, int64_t n, DType dtype
 // Packs the entries as described by SparseLayout.
 std::vector<std::byte> PackedEntries(const SparseMatrix& sparse, DType dtype) {
   std::vector<std::byte> bytes(SparseLayout(sparse.rows, sparse.nonzeros(), dtype).bytes);
-  WriteSparseBlock(sparse, dtype, bytes.data());
+  Check(WriteSparseBlock(sparse, dtype, bytes.data(), [] { return false; }).status());
   return bytes;
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "kernels/scalar.h"
+#include "kernels/stop_counter.h"
 
 namespace crout {
 namespace {
@@ -78,7 +79,9 @@ std::string BytesOf(const EntryFormat& format, const std::vector<Entry>& entries
   return bytes;
 }
 
-absl::Status Read(std::string_view bytes, size_t piece, EntryReader* reader) {
+absl::Status Read(
+    std::string_view bytes, size_t piece, EntryReader* reader,
+    StopRequested stop = [] { return false; }) {
   while (!bytes.empty()) {
     const std::string_view given = bytes.substr(0, piece);
     bytes.remove_prefix(given.size());
@@ -86,7 +89,7 @@ absl::Status Read(std::string_view bytes, size_t piece, EntryReader* reader) {
       return status;
     }
   }
-  return reader->Finish();
+  return reader->Finish(stop);
 }
 
 class EntryReaderTest : public ::testing::TestWithParam<std::tuple<DType, bool, int>> {
@@ -102,6 +105,31 @@ INSTANTIATE_TEST_SUITE_P(All, EntryReaderTest,
                                                               DType::kComplex64,
                                                               DType::kComplex128),
                                             ::testing::Bool(), ::testing::Values(4, 8)));
+
+TEST(EntryReaderStopTest, StopsWhileItAssembles) {
+  constexpr int64_t kEntries = StopCounter::kStepsBetweenStops;
+  // Many columns, and one that is long and not sorted.
+  for (const int64_t columns : {int64_t{1} << 12, int64_t{1}}) {
+    std::vector<Entry> entries = RandomEntries(1 << 10, columns, kEntries, /*complex=*/false);
+    std::reverse(entries.begin(), entries.end());
+    const EntryFormat format = {DType::kFloat64, false, 4, 1 << 10, columns, kEntries};
+    const std::string bytes = BytesOf(format, entries);
+    int polls = 0;
+    const auto read = [&](int stops_at) {
+      polls = 0;
+      EntryReader reader(format, /*map_lines=*/false, nullptr);
+      return Read(bytes, bytes.size(), &reader, [&] { return ++polls == stops_at; });
+    };
+    ASSERT_TRUE(read(0).ok());
+    const int all = polls;
+    // Entries are counted, moved to their columns, looked over, sorted and summed.
+    EXPECT_GE(all, 4);
+    for (int k = 1; k <= all; k += std::max(1, all / 4)) {
+      EXPECT_EQ(read(k).code(), absl::StatusCode::kCancelled) << k << " of " << all;
+      EXPECT_EQ(polls, k) << "it went on";
+    }
+  }
+}
 
 TEST_P(EntryReaderTest, SumsDuplicatesInAnyPieces) {
   const bool complex = IsComplex(std::get<0>(GetParam()));

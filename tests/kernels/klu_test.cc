@@ -11,6 +11,7 @@
 
 #include "kernels/host/klu/arena.h"
 #include "kernels/host/multifrontal/multifrontal.h"
+#include "kernels/stop_counter.h"
 #include "kernels/util/sanitizers.h"
 #include "tests/kernels/sparse_lu_testing.h"
 #include "tests/support/matrices.h"
@@ -48,10 +49,10 @@ struct Factor {
   DType dtype;
 };
 
-absl::Status FactorAgain(const AnySparse& a, Factor& factor) {
+absl::Status FactorAgain(const AnySparse& a, Factor& factor, StopRequested stop = kNeverStop) {
   Block workspace(host::KluWorkspaceBytes(factor.analysis, factor.dtype));
-  const auto summary =
-      host::FactorKlu(factor.analysis, a, factor.dtype, factor.block.span(), workspace.span());
+  const auto summary = host::FactorKlu(factor.analysis, a, factor.dtype, factor.block.span(),
+                                       workspace.span(), stop);
   if (!summary.ok()) return summary.status();
   factor.summary = *summary;
   return absl::OkStatus();
@@ -122,7 +123,7 @@ TEST_P(KluTest, RefactorsWithThePivotsOfBefore) {
     ASSERT_OK_AND_ASSIGN(
         const std::optional<NumericSummary> summary,
         host::RefactorKlu(first.analysis, next.view(), first.dtype, first.block.span(),
-                          second.block.span(), workspace.span()));
+                          second.block.span(), workspace.span(), kNeverStop));
     EXPECT_EQ(summary.has_value(), one.n > 0);
     if (!summary) continue;
     EXPECT_EQ(summary->info, 0);
@@ -145,9 +146,10 @@ TEST(KluPivotsTest, LeavesThoseThatDoNotServe) {
   Block block(first.block.span().size());
   Block workspace(host::KluWorkspaceBytes(first.analysis, first.dtype));
   for (const double corner : {0.0, 1e-9, 1.0}) {
-    ASSERT_OK_AND_ASSIGN(const auto summary,
-                         host::RefactorKlu(first.analysis, of(corner).view(), first.dtype,
-                                           first.block.span(), block.span(), workspace.span()));
+    ASSERT_OK_AND_ASSIGN(
+        const auto summary,
+        host::RefactorKlu(first.analysis, of(corner).view(), first.dtype, first.block.span(),
+                          block.span(), workspace.span(), kNeverStop));
     // For corner 1 the second pivot is zero. Which entry is the other pivot depends on the order of
     // the analysis.
     EXPECT_FALSE(summary && corner == 1);
@@ -241,7 +243,8 @@ TEST_P(KluTest, SaysWhatIsStructurallySingular) {
   ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(a.view(), {}, kNeverStop));
   EXPECT_GE(analysis.unmatched_row, 0);
   Block any(1 << 12), workspace(1 << 12);
-  EXPECT_THAT(host::FactorKlu(analysis, a.view(), WideOf(GetParam()), any.span(), workspace.span()),
+  EXPECT_THAT(host::FactorKlu(analysis, a.view(), WideOf(GetParam()), any.span(), workspace.span(),
+                              kNeverStop),
               FailsWith(absl::StatusCode::kInvalidArgument, "structurally"));
 }
 
@@ -251,6 +254,47 @@ TEST_P(KluTest, RefusesWhatWasNotAnalysed) {
   ASSERT_OK_AND_ASSIGN(Factor factor, MakeFactor(a.view()));
   EXPECT_THAT(FactorAgain(other.view(), factor),
               FailsWith(absl::StatusCode::kInvalidArgument, "the analyzed matrix has order"));
+}
+
+TEST_P(KluTest, StopsInItsNumericPhase) {
+  constexpr int64_t kM = 12;
+  const PackedSparse a = OfType(GridEntries(kM, 3), kM * kM * kM, GetParam());
+  ASSERT_OK_AND_ASSIGN(Factor factor, MakeFactor(a.view()));
+  int polls = 0;
+  ASSERT_OK(FactorAgain(a.view(), factor, [&] {
+    ++polls;
+    return false;
+  }));
+  // One poll each time the factor grew by a few entries per column.
+  EXPECT_GT(polls, factor.analysis.factor_entries() / (8 * factor.analysis.n));
+  const int all = polls;
+  polls = 0;
+  EXPECT_THAT(FactorAgain(a.view(), factor, [&] { return ++polls == all / 2; }),
+              FailsWith(absl::StatusCode::kCancelled, "numeric"));
+  EXPECT_EQ(polls, all / 2) << "it went on";
+}
+
+TEST_P(KluTest, StopsWithThePivotsOfBefore) {
+  constexpr int64_t kM = 12;
+  const PackedSparse a = OfType(GridEntries(kM, 3), kM * kM * kM, GetParam());
+  ASSERT_OK_AND_ASSIGN(Factor first, MakeFactor(a.view()));
+  Block block(first.block.span().size());
+  Block workspace(host::KluWorkspaceBytes(first.analysis, first.dtype));
+  int polls = 0;
+  const auto refactor = [&](int stops_at) {
+    polls = 0;
+    return host::RefactorKlu(first.analysis, a.view(), first.dtype, first.block.span(),
+                             block.span(), workspace.span(), [&] { return ++polls == stops_at; });
+  };
+  ASSERT_OK(refactor(0).status());
+  const int all = polls;
+  // At least one poll per kStepsBetweenStops products. Products are half of the operations.
+  EXPECT_GE(all, first.analysis.flops / (4 * StopCounter::kStepsBetweenStops));
+  ASSERT_GE(all, 2);
+  for (const int k : {1, all}) {
+    EXPECT_THAT(refactor(k), FailsWith(absl::StatusCode::kCancelled, "stopped"));
+    EXPECT_EQ(polls, k) << "it went on";
+  }
 }
 
 // A matrix whose diagonal is unsuitable for pivots, so that KLU deviates from the order of the
@@ -283,8 +327,9 @@ TEST_P(KluTest, TakesNoMemoryThatIsNotItsOwn) {
   for (size_t bytes = 256; bytes < enough; bytes += enough / 37) {
     factor.block = Block(enough);
     std::vector<std::byte> rest(enough - bytes, std::byte{0xff});
-    const auto summary = host::FactorKlu(factor.analysis, a.view(), factor.dtype,
-                                         factor.block.span().first(bytes), workspace.span());
+    const auto summary =
+        host::FactorKlu(factor.analysis, a.view(), factor.dtype, factor.block.span().first(bytes),
+                        workspace.span(), kNeverStop);
     if (!summary.ok()) {
       ++refused;
       EXPECT_THAT(summary, FailsWith(absl::StatusCode::kResourceExhausted, "multifrontal"));
@@ -362,7 +407,9 @@ TEST(KluTest, RefusesFactorsBeyondItsIndices) {
 TEST(KluArenaTest, GivesOutPiecesInTurn) {
   Block memory(256);
   const std::span<std::byte> span = memory.span();
-  host::KluArena arena(span);
+  bool stop = false;
+  const auto stop_requested = [&] { return stop; };
+  host::KluArena arena(span, stop_requested);
   void* const first = arena.Allocate(10);
   EXPECT_EQ(first, span.data());
   void* const second = arena.Allocate(1);
@@ -370,6 +417,7 @@ TEST(KluArenaTest, GivesOutPiecesInTurn) {
   EXPECT_EQ(arena.Reallocate(first, 12), nullptr);
   EXPECT_EQ(arena.Reallocate(second, 240), second);
   EXPECT_EQ(arena.Reallocate(second, 241), nullptr);
+  EXPECT_FALSE(arena.stopped());
   EXPECT_EQ(arena.Allocate(1), nullptr);
   EXPECT_EQ(arena.Allocate(std::numeric_limits<size_t>::max()), nullptr);
   arena.Free(second);
@@ -377,6 +425,10 @@ TEST(KluArenaTest, GivesOutPiecesInTurn) {
   EXPECT_TRUE(arena.Holds(first));
   EXPECT_FALSE(arena.Holds(&arena));
   EXPECT_FALSE(arena.Holds(span.data() + span.size()));
+  EXPECT_EQ(arena.Reallocate(second, 10), second);
+  stop = true;
+  EXPECT_EQ(arena.Reallocate(second, 10), nullptr);
+  EXPECT_TRUE(arena.stopped());
 }
 
 }  // namespace

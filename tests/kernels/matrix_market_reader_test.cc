@@ -13,7 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/stop_counter.h"
+#include "kernels/util/thread_pool.h"
 #include "tests/kernels/matrix_market_testing.h"
+#include "tests/support/gate.h"
 
 namespace crout {
 namespace {
@@ -354,6 +357,57 @@ TEST(MatrixMarketReaderTest, ErrorsArriveBeforeTheEnd) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(late.Append(std::string("1 1 1\n")), status);
   EXPECT_EQ(late.Finish(), status);
+}
+
+// Finish() of the text in one piece, with `stop`; all of its pieces are left to it.
+absl::Status FinishWith(const std::string& text, StopRequested stop) {
+  testing::Gate gate;
+  gate.Close();
+  ThreadPool pool(1);
+  pool.Schedule([&gate] { gate.Pass(); });
+  gate.WaitUntilHeld();
+  absl::Status status;
+  {
+    MatrixMarketLimits limits;
+    limits.segment_bytes = 1 << 10;
+    MatrixMarketReader reader(limits, &pool);
+    status = reader.Append({text.data(), text.size()});
+    if (status.ok()) status = reader.Finish(stop);
+  }
+  gate.Open();
+  return status;
+}
+
+// Stops at the first poll, in the middle and at the last one.
+void ExpectStops(const std::string& text, int least_polls) {
+  int polls = 0;
+  const auto finish = [&](int stops_at) {
+    polls = 0;
+    return FinishWith(text, [&] { return ++polls == stops_at; });
+  };
+  ASSERT_TRUE(finish(0).ok());
+  const int all = polls;
+  EXPECT_GE(all, least_polls);
+  for (const int k : {1, all / 2, all}) {
+    EXPECT_EQ(finish(k).code(), absl::StatusCode::kCancelled) << k << " of " << all;
+    EXPECT_EQ(polls, k) << "it went on";
+  }
+}
+
+TEST(MatrixMarketStopTest, StopsBetweenSegments) {
+  const std::string text = RandomMatrixText(100, 5000, /*seed=*/1);
+  const int segments = static_cast<int>(text.size() >> 10);
+  ExpectStops(text, segments);
+  ExpectStops(Gzip(text), segments);
+}
+
+TEST(MatrixMarketStopTest, StopsWhileASymmetricArrayIsExpanded) {
+  constexpr int kOrder = 1024;
+  std::string text = "%%MatrixMarket matrix array real symmetric\n1024 1024\n";
+  constexpr int kValues = kOrder * (kOrder + 1) / 2;
+  for (int i = 0; i < kValues; ++i) text += "1\n";
+  const int segments = static_cast<int>(text.size() >> 10);
+  ExpectStops(text, segments + kValues / static_cast<int>(StopCounter::kStepsBetweenStops));
 }
 
 }  // namespace

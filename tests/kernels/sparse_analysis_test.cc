@@ -552,6 +552,15 @@ TEST_F(SparseAnalysisTest, StopsInEveryPart) {
     entries.push_back({i, i / 2, 1.0});
   }
   const PackedSparse a = PackEntries(entries, kN, DType::kFloat64);
+  const auto counted = [&](auto work) {
+    StopCounter counter(stop);
+    work(counter);
+    return counter.status();
+  };
+  EXPECT_THAT(counted([&](StopCounter& counter) { PatternDigest(a.view(), counter); }), stopped);
+  EXPECT_THAT(
+      counted([&](StopCounter& counter) { AsksForMatching(a.view(), DType::kFloat64, counter); }),
+      stopped);
   EXPECT_THAT(SymmetrizedGraph(a.view(), nullptr, stop), stopped);
   ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(a.view(), nullptr, kNeverStop));
   std::vector<int32_t> order(kN);

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/sparse_view.h"
+#include "kernels/stop_counter.h"
 
 namespace crout {
 namespace {
@@ -20,7 +21,7 @@ class SparseBlockTest : public ::testing::Test {
     nonzeros_ = matrix.nonzeros();
     dtype_ = dtype;
     block_.resize(SparseLayout(n_, nonzeros_, dtype).bytes);
-    return WriteSparseBlock(std::move(matrix), dtype, block_.data());
+    return *WriteSparseBlock(std::move(matrix), dtype, block_.data(), [] { return false; });
   }
   template <class T>
   SparseView<T> view() const {
@@ -36,6 +37,33 @@ class SparseBlockTest : public ::testing::Test {
   int64_t n_ = 0;
   int64_t nonzeros_ = 0;
 };
+
+TEST_F(SparseBlockTest, StopsWhileItIsWritten) {
+  constexpr int64_t kOrder = int64_t{1} << 19;
+  SparseMatrix matrix;
+  matrix.rows = matrix.columns = kOrder;
+  for (int64_t j = 0; j < kOrder; ++j) {
+    matrix.column_start.push_back(j);
+    matrix.row.push_back(static_cast<int32_t>(j));
+  }
+  matrix.column_start.push_back(kOrder);
+  matrix.value.resize(kOrder, 1);
+  std::vector<std::byte> block(SparseLayout(kOrder, kOrder, DType::kFloat64).bytes);
+  int polls = 0;
+  const auto write = [&](int stops_at) {
+    polls = 0;
+    return WriteSparseBlock(matrix, DType::kFloat64, block.data(),
+                            [&] { return ++polls == stops_at; })
+        .status();
+  };
+  ASSERT_TRUE(write(0).ok());
+  const int all = polls;
+  EXPECT_GE(all, 3 * kOrder / StopCounter::kStepsBetweenStops) << "values, and rows twice";
+  for (int k = 1; k <= all; ++k) {
+    EXPECT_EQ(write(k).code(), absl::StatusCode::kCancelled) << k << " of " << all;
+    EXPECT_EQ(polls, k) << "it went on";
+  }
+}
 
 // Rows 1 and 4 and the last column are empty.
 SparseMatrix Example() {

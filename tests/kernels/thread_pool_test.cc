@@ -8,10 +8,12 @@
 #include <memory>
 #include <new>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/util/allocation.h"
+#include "tests/support/gate.h"
 
 namespace crout {
 namespace {
@@ -25,6 +27,27 @@ TEST(ThreadPoolTest, OneThreadRunsInOrder) {
   std::vector<int> expected(100);
   std::iota(expected.begin(), expected.end(), 0);
   EXPECT_EQ(order, expected);
+}
+
+TEST(ThreadPoolTest, AccountsTakeTurns) {
+  std::vector<std::string> order;
+  testing::Gate gate;
+  gate.Close();
+  {
+    ThreadPool pool(1);
+    pool.Schedule("a", [&gate] { gate.Pass(); });
+    gate.WaitUntilHeld();
+    for (int i = 0; i < 3; ++i) {
+      pool.Schedule("a", [&order, i] { order.push_back("a" + std::to_string(i)); });
+    }
+    for (int i = 0; i < 2; ++i) {
+      pool.Schedule("b", [&order, i] { order.push_back("b" + std::to_string(i)); });
+    }
+    pool.Schedule([&order] { order.emplace_back("own"); });
+    EXPECT_EQ(pool.waiting(), 6u);
+    gate.Open();
+  }
+  EXPECT_THAT(order, ::testing::ElementsAre("a0", "b0", "own", "a1", "b1", "a2"));
 }
 
 TEST(ThreadPoolTest, ThreadsRunSideBySide) {

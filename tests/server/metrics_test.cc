@@ -55,6 +55,9 @@ TEST(MetricsTest, SeriesExistAtZero) {
            "crout_requests_total{code=\"DATA_LOSS\",method=\"GetServerInfo\"}",
            "crout_phase_duration_seconds_count{phase=\"queue\"}",
            "crout_queue_depth{device=\"cuda:0\",queue=\"run\"}",
+           "crout_queue_depth{device=\"cuda:0\",queue=\"release\"}",
+           "crout_queue_depth{device=\"none\",queue=\"release\"}",
+           "crout_queue_depth{device=\"none\",queue=\"parse\"}",
            "crout_rejected_total{reason=\"queue_full\"}",
            "crout_iterations_total{algorithm=\"icmpp\",start=\"warm\"}",
            "crout_sections_total{algorithm=\"icm\",start=\"cold\"}",
@@ -259,6 +262,9 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   state.devices[1].reserved_bytes = 1 << 20;
   state.devices[1].healthy = false;
   state.devices[0].queue_depth = 3;
+  state.devices[0].releasing_depth = 5;
+  state.releasing_depth = 6;
+  state.parsing_depth = 8;
   state.cache[static_cast<size_t>(Tier::kHost)] = {.entries = 2, .bytes = 512};
   state.devices[1].memory_age_seconds = 2.5;
   state.host_memory_limit = 8192;
@@ -273,6 +279,9 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   EXPECT_THAT(SampleOf(text, "crout_device_healthy{device=\"cuda:0\"}"), Optional(0));
   EXPECT_THAT(SampleOf(text, "crout_device_healthy{device=\"host\"}"), Optional(1));
   EXPECT_THAT(SampleOf(text, "crout_queue_depth{device=\"host\",queue=\"run\"}"), Optional(3));
+  EXPECT_THAT(SampleOf(text, "crout_queue_depth{device=\"host\",queue=\"release\"}"), Optional(5));
+  EXPECT_THAT(SampleOf(text, "crout_queue_depth{device=\"none\",queue=\"release\"}"), Optional(6));
+  EXPECT_THAT(SampleOf(text, "crout_queue_depth{device=\"none\",queue=\"parse\"}"), Optional(8));
   EXPECT_THAT(SampleOf(text, "crout_cache_entries{tier=\"host\"}"), Optional(2));
   EXPECT_THAT(SampleOf(text, "crout_cache_bytes{tier=\"host\"}"), Optional(512));
   EXPECT_THAT(SampleOf(text, "crout_device_memory_age_seconds{device=\"cuda:0\"}"), Optional(2.5));

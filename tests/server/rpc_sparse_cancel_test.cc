@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "kernels/sparse/analysis.h"
 #include "tests/server/rpc_sparse_fixture.h"
@@ -59,6 +60,24 @@ TEST_P(RpcSparseCancelTest, InTheAnalysisAndInTheNumericPhase) {
   const v1::Factor factor = MustFactor(Header(kN, a), a);
   EXPECT_FALSE(factor.sparse().analysis_reused());
   ExpectSolves(factor.handle(), kN, a);
+}
+
+TEST_P(RpcSparseCancelTest, BeforeItsTextIsParsed) {
+  Start();
+  const Triplets a = Grid(kM);
+  v1::FactorizeRequest request;
+  *request.mutable_header() = Header(kN, a);
+  request.mutable_header()->mutable_matrix()->mutable_matrix_market();
+  std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real general\n", kN, " ", kN,
+                                  " ", a.size(), "\n");
+  for (const Triplet& entry : a) {
+    absl::StrAppend(&text, entry.row + 1, " ", entry.column + 1, " ", entry.value, "\n");
+  }
+  request.set_data(text);
+  grpc::ClientContext context;
+  CancelAt("upload.parse", context, stub().Factorize(&context), request);
+  ExpectHeldSoon(Holdings());
+  EXPECT_EQ(failpoints().reached("sparse.analyze"), 0) << "it went on";
 }
 
 TEST_P(RpcSparseCancelTest, ALongAnalysisTellsItsSteps) {

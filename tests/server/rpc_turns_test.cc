@@ -1,13 +1,17 @@
-// Parsed uploads wait in a queue of their own, in which tenants take turns: one tenant's analyses
-// do not delay another tenant's small request.
+// Tenants take turns where uploads are parsed and where memory is freed: one tenant's work does not
+// delay another tenant's small request.
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "tests/server/rpc_sparse_fixture.h"
 #include "tests/server/scrape.h"
 #include "tests/support/gate.h"
+#include "tests/support/patience.h"
 
 namespace crout::testing {
 namespace {
@@ -40,14 +44,17 @@ class RpcTurnsTest : public RpcSparseTest {
     grpc::Status Finish() {
       v1::FactorizeResponse response;
       while (stream_->Read(&response)) {
+        if (response.has_factor()) handle_ = response.factor().handle();
       }
       return stream_->Finish();
     }
+    const std::string& handle() const { return handle_; }
     void Cancel() { context_.TryCancel(); }
 
    private:
     grpc::ClientContext context_;
     std::unique_ptr<Stream> stream_;
+    std::string handle_;
   };
 
   RpcTurnsTest() : RpcSparseTest({v1::ALGORITHM_MULTIFRONTAL}) { gate_.Close(); }
@@ -82,6 +89,23 @@ class RpcTurnsTest : public RpcSparseTest {
   void AwaitDepth(size_t depth) {
     const TaskScheduler& queue = *core().devices.slots()[0]->preparing;
     WaitUntil([&] { return queue.load().queue_depth == depth; }, "the calls to wait");
+  }
+  // Tenant A's tasks hold all threads of the pool, at the gate. More of them wait, and would hold
+  // the threads at `rest`.
+  void FillPool(ThreadPool& pool, Gate& rest) {
+    for (int i = 0; i < pool.thread_count(); ++i) pool.Schedule("A", [this] { gate_.Pass(); });
+    gate_.WaitUntilHeld(pool.thread_count());
+    rest.Close();
+    for (int i = 0; i < kWaiting; ++i) pool.Schedule("A", [&rest] { rest.Pass(); });
+  }
+  grpc::StatusCode Release(const std::string& tenant, const std::string& handle) {
+    grpc::ClientContext context;
+    context.AddMetadata("crout-tenant", tenant);
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    v1::ReleaseFactorRequest request;
+    request.set_handle(handle);
+    v1::ReleaseFactorResponse response;
+    return stub().ReleaseFactor(&context, request, &response).error_code();
   }
   void ExpectTheRestServed() {
     gate_.Open();
@@ -122,6 +146,37 @@ TEST_F(RpcTurnsTest, AFullQueueRefusesTheTenantThatFilledIt) {
   EXPECT_THAT(displaced.error_details(), HasSubstr("QUEUE_FULL"));
   calls_.pop_back();
   ExpectTheRestServed();
+}
+
+TEST_F(RpcTurnsTest, AReleaseOfAnotherTenantDoesNotWaitForAllOfTheFirst) {
+  StartWithPlaces(64);
+  Call call(*this, "B", kSmall);
+  ASSERT_TRUE(call.Finish().ok());
+  Idle();
+  const std::string unknown(26, 'a');
+  ThreadPool& of_device = *core().devices.slots()[0]->releasing;
+  ThreadPool& of_none = core().releasing;
+  const std::string of_slot = "crout_queue_depth{device=\"cuda:0\",queue=\"release\"}";
+  const std::string of_server = "crout_queue_depth{device=\"none\",queue=\"release\"}";
+  for (const bool on_device : {true, false}) {
+    SCOPED_TRACE(on_device);
+    Gate rest;
+    ThreadPool& pool = on_device ? of_device : of_none;
+    gate_.Close();
+    FillPool(pool, rest);
+    EXPECT_THAT(SampleOf(core().metrics.Scrape(), on_device ? of_slot : of_server),
+                Optional(kWaiting));
+    grpc::StatusCode code = grpc::StatusCode::UNKNOWN;
+    std::thread releasing([&] { code = Release("B", on_device ? call.handle() : unknown); });
+    WaitUntil([&] { return pool.waiting() == kWaiting + 1; }, "the release to wait");
+    // First come, first served would leave both threads at `rest`.
+    gate_.Open();
+    releasing.join();
+    EXPECT_EQ(code, on_device ? grpc::StatusCode::OK : grpc::StatusCode::NOT_FOUND);
+    rest.Open();
+    WaitUntil([&] { return pool.waiting() == 0 && rest.held() == 0; }, "the pool to be idle");
+    Idle();
+  }
 }
 
 TEST_F(RpcTurnsTest, NoCallNeedsANewThread) {

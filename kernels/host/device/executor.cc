@@ -10,11 +10,15 @@
 
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/util/thread.h"
+#include "kernels/util/thread_pool.h"
 
 namespace crout::host {
 
 Executor::Executor(int cores) : budget_(cores) {
   if (cores == 1) return;
+  // Throws std::system_error where the system starts too few threads: libgomp would end the
+  // process.
+  { const ThreadPool as_many(budget_.total()); }
   std::latch started(1);
   team_ = StartThread([this, &started] {
     // Creates the team's threads before the device serves. libgomp keeps them. If it failed to

@@ -55,7 +55,7 @@ void InstallKluArenas() {
   });
 }
 
-KluArena::KluArena(std::span<std::byte> memory) : memory_(memory) {
+KluArena::KluArena(std::span<std::byte> memory, StopRequested stop) : memory_(memory), stop_(stop) {
   assert(arena_of_thread == nullptr);
   InstallKluArenas();
   arena_of_thread = this;
@@ -72,6 +72,10 @@ void* KluArena::Allocate(size_t bytes) {
 }
 
 void* KluArena::Reallocate(void* piece, size_t bytes) {
+  if (stopped_ || stop_()) {
+    stopped_ = true;
+    return nullptr;
+  }
   if (piece != memory_.data() + last_ || bytes > memory_.size() - last_) return nullptr;
   used_ = std::min(last_ + RoundUp(bytes), memory_.size());
   return piece;

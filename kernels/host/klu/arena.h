@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <span>
 
+#include "kernels/stop_requested.h"
+
 namespace crout::host {
 
 // While it exists, SuiteSparse's allocations on this thread come from `memory`, in sequence, and
@@ -15,13 +17,17 @@ namespace crout::host {
 // Memory allocated outside the arena may be freed inside. A thread can have one arena at a time.
 class KluArena {
  public:
-  // `memory` is aligned to 16.
-  explicit KluArena(std::span<std::byte> memory);
+  // `memory` is aligned to 16. `stop` is polled each time the last piece grows, as KLU's factor
+  // does by four numbers a column. If it returns true, the growth is refused, which ends the
+  // factorization.
+  KluArena(std::span<std::byte> memory, StopRequested stop);
   ~KluArena();
   KluArena(const KluArena&) = delete;  // The thread stores its address.
   KluArena& operator=(const KluArena&) = delete;
 
   size_t used() const { return used_; }
+  // Whether `stop` returned true.
+  bool stopped() const { return stopped_; }
 
   // Like malloc, realloc and free. Only the last piece can be freed or resized; the others are
   // freed with the arena.
@@ -32,6 +38,8 @@ class KluArena {
 
  private:
   const std::span<std::byte> memory_;
+  const StopRequested stop_;
+  bool stopped_ = false;
   size_t used_ = 0;
   size_t last_ = 0;  // start of the last piece
 };

@@ -4,6 +4,7 @@
 #include <complex>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/host/klu/arena.h"
@@ -14,6 +15,7 @@
 #include "kernels/sparse/entry_scales.h"
 #include "kernels/sparse/numeric_findings.h"
 #include "kernels/sparse/permutation.h"
+#include "kernels/stop_counter.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {
@@ -140,7 +142,8 @@ absl::Status Explain(const klu_common& common) {
 
 template <class T>
 absl::StatusOr<NumericSummary> Factor(const Analysis& analysis, const AnySparse& a,
-                                      std::span<std::byte> factor, std::byte* workspace) {
+                                      std::span<std::byte> factor, std::byte* workspace,
+                                      StopRequested stop) {
   auto& header = *reinterpret_cast<KluHeader*>(factor.data());
   header = {};
   header.made_at = factor.data();
@@ -151,10 +154,14 @@ absl::StatusOr<NumericSummary> Factor(const Analysis& analysis, const AnySparse&
   KluOrder order(analysis);
   klu_common common = Settings();
   {
-    const KluArena arena(factor.subspan(sizeof(KluHeader)));
+    const KluArena arena(factor.subspan(sizeof(KluHeader)), stop);
     const auto run = kIsComplex<T> ? klu_z_factor : klu_factor;
     header.numeric = run(b.starts(), b.rows(), b.values(), order.symbolic(), &common);
     header.used = sizeof(KluHeader) + arena.used();
+    if (arena.stopped()) {
+      header.numeric = nullptr;
+      return absl::CancelledError("stopped in klu's numeric phase");
+    }
   }
   if (common.status == KLU_SINGULAR) {
     header.numeric = nullptr;
@@ -170,20 +177,55 @@ absl::StatusOr<NumericSummary> Factor(const Analysis& analysis, const AnySparse&
   return summary;
 }
 
+// Computes the numbers of `numeric`, whose pivots and pattern stay, from B: klu_refactor() with a
+// `stop`. False where a pivot is 0.
 template <class T>
-std::optional<NumericSummary> Refactor(const Analysis& analysis, const AnySparse& a,
-                                       std::span<const std::byte> last, std::span<std::byte> factor,
-                                       std::byte* workspace) {
+absl::StatusOr<bool> RefactorColumns(const ScaledMatrix<T>& b, const Analysis& analysis,
+                                     klu_numeric& numeric, StopRequested stop) {
+  StopCounter counter(stop);
+  T* const diagonal = static_cast<T*>(numeric.Udiag);
+  T* const x = static_cast<T*>(numeric.Xwork);
+  const T* const values = reinterpret_cast<const T*>(b.values());
+  std::fill_n(x, analysis.n, T{0});
+  for (int64_t k = 0; k < analysis.n; ++k) {
+    const int64_t column = analysis.column_order[k];
+    for (int e = b.starts()[column]; e < b.starts()[column + 1]; ++e) {
+      x[numeric.Pinv[b.rows()[e]]] = values[e];
+    }
+    const KluColumn<T> upper(numeric, numeric.Uip, numeric.Ulen, k);
+    for (int64_t i = 0; i < upper.length; ++i) {
+      const int j = upper.row[i];
+      const T u = std::exchange(x[j], T{0});
+      upper.value[i] = u;
+      const KluColumn<T> lower(numeric, numeric.Lip, numeric.Llen, j);
+      for (int64_t l = 0; l < lower.length; ++l) x[lower.row[l]] -= lower.value[l] * u;
+      if (counter.Stops(1 + lower.length)) return counter.status();
+    }
+    const T pivot = std::exchange(x[k], T{0});
+    if (pivot == T{0}) return false;
+    diagonal[k] = pivot;
+    const KluColumn<T> lower(numeric, numeric.Lip, numeric.Llen, k);
+    for (int64_t l = 0; l < lower.length; ++l) {
+      lower.value[l] = std::exchange(x[lower.row[l]], T{0}) / pivot;
+    }
+    if (counter.Stops(1 + lower.length)) return counter.status();
+  }
+  return true;
+}
+
+template <class T>
+absl::StatusOr<std::optional<NumericSummary>> Refactor(const Analysis& analysis, const AnySparse& a,
+                                                       std::span<const std::byte> last,
+                                                       std::span<std::byte> factor,
+                                                       std::byte* workspace, StopRequested stop) {
   if (!KluNumeric(last, nullptr).exists()) return std::nullopt;
   const ScaledMatrix<T> b(analysis, a, workspace);
   const size_t used = reinterpret_cast<const KluHeader*>(last.data())->used;
   std::copy_n(last.data(), used, factor.data());
   KluNumeric numeric(factor, nullptr);
-  KluOrder order(analysis);
-  klu_common common = Settings();
-  const auto run = kIsComplex<T> ? klu_z_refactor : klu_refactor;
-  run(b.starts(), b.rows(), b.values(), order.symbolic(), numeric.numeric(), &common);
-  if (common.status != KLU_OK) return std::nullopt;
+  CROUT_ASSIGN_OR_RETURN(const bool is_regular,
+                         RefactorColumns(b, analysis, *numeric.numeric(), stop));
+  if (!is_regular) return std::nullopt;
   auto& header = *reinterpret_cast<KluHeader*>(factor.data());
   NumericSummary summary;
   summary.max_abs = b.max_abs();
@@ -232,22 +274,21 @@ size_t KluWorkspaceBytes(const Analysis& analysis, DType dtype) {
 
 absl::StatusOr<NumericSummary> FactorKlu(const Analysis& analysis, const AnySparse& a, DType dtype,
                                          std::span<std::byte> factor,
-                                         std::span<std::byte> workspace) {
+                                         std::span<std::byte> workspace, StopRequested stop) {
   CROUT_RETURN_IF_ERROR(CheckTakes(analysis, a, dtype));
-  return IsComplex(dtype) ? Factor<std::complex<double>>(analysis, a, factor, workspace.data())
-                          : Factor<double>(analysis, a, factor, workspace.data());
+  return IsComplex(dtype)
+             ? Factor<std::complex<double>>(analysis, a, factor, workspace.data(), stop)
+             : Factor<double>(analysis, a, factor, workspace.data(), stop);
 }
 
-absl::StatusOr<std::optional<NumericSummary>> RefactorKlu(const Analysis& analysis,
-                                                          const AnySparse& a, DType dtype,
-                                                          std::span<const std::byte> last,
-                                                          std::span<std::byte> factor,
-                                                          std::span<std::byte> workspace) {
+absl::StatusOr<std::optional<NumericSummary>> RefactorKlu(
+    const Analysis& analysis, const AnySparse& a, DType dtype, std::span<const std::byte> last,
+    std::span<std::byte> factor, std::span<std::byte> workspace, StopRequested stop) {
   CROUT_RETURN_IF_ERROR(CheckTakes(analysis, a, dtype));
   if (analysis.n == 0 || last.size() != factor.size()) return std::nullopt;
   return IsComplex(dtype)
-             ? Refactor<std::complex<double>>(analysis, a, last, factor, workspace.data())
-             : Refactor<double>(analysis, a, last, factor, workspace.data());
+             ? Refactor<std::complex<double>>(analysis, a, last, factor, workspace.data(), stop)
+             : Refactor<double>(analysis, a, last, factor, workspace.data(), stop);
 }
 
 LogDeterminant KluDeterminant(const Analysis& analysis, const NumericSummary& summary,

@@ -35,21 +35,20 @@ size_t KluSolveWorkspaceBytes(const Analysis& analysis, DType dtype);
 //
 // INVALID_ARGUMENT: the matrix has another order or number of entries. RESOURCE_EXHAUSTED: pivots
 // off the diagonal caused more fill-in than `factor` has room for; the matrix itself may be
-// regular.
+// regular. CANCELLED by `stop`, which is polled each time the factor has grown by four numbers a
+// column.
 absl::StatusOr<NumericSummary> FactorKlu(const Analysis& analysis, const AnySparse& a, DType dtype,
                                          std::span<std::byte> factor,
-                                         std::span<std::byte> workspace);
+                                         std::span<std::byte> workspace, StopRequested stop);
 
 // Factors with the pivots and pattern of `last`, a factor of another matrix with the same analysis
 // and type. Does only the arithmetic of the elimination. Returns nullopt if there is no such factor
 // or it is unsuitable: a pivot is zero, or pivot growth exceeds both kMostKluGrowth and ten times
-// the previous growth. `factor` is then undefined.
+// the previous growth. `factor` is then undefined. CANCELLED by `stop`.
 inline constexpr double kMostKluGrowth = 1e6;
-absl::StatusOr<std::optional<NumericSummary>> RefactorKlu(const Analysis& analysis,
-                                                          const AnySparse& a, DType dtype,
-                                                          std::span<const std::byte> last,
-                                                          std::span<std::byte> factor,
-                                                          std::span<std::byte> workspace);
+absl::StatusOr<std::optional<NumericSummary>> RefactorKlu(
+    const Analysis& analysis, const AnySparse& a, DType dtype, std::span<const std::byte> last,
+    std::span<std::byte> factor, std::span<std::byte> workspace, StopRequested stop);
 
 // b := op(A)^-1 b, including permutations and scales, without refinement. `b` is n x k in the
 // factor's type. The bits of a column do not depend on other columns. Any number of threads may

@@ -5,9 +5,7 @@
 namespace crout::host {
 
 // KLU takes non-const pointers but does not change the data.
-KluOrder::KluOrder(const Analysis& analysis)
-    : blocks_{0, static_cast<int>(analysis.n)},
-      guess_(static_cast<double>(analysis.factor_entries()) / 2) {
+KluOrder::KluOrder(const Analysis& analysis) : blocks_{0, static_cast<int>(analysis.n)} {
   symbolic_.symmetry = -1;
   symbolic_.est_flops = -1;
   symbolic_.lnz = guess_;

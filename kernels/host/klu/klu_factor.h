@@ -35,7 +35,9 @@ class KluOrder {
 
  private:
   int blocks_[2];
-  double guess_;
+  // Entries of L that KLU allocates at first. The piece grows in place, and KluArena polls `stop`
+  // then.
+  double guess_ = 0;
   klu_symbolic symbolic_{};
 };
 
@@ -68,14 +70,14 @@ template <class T>
 struct KluColumn {
   KluColumn(const klu_numeric& numeric, const int* starts, const int* lengths, int64_t k)
       : length(lengths[k]) {
-    const T* const units = static_cast<const T*>(numeric.LUbx[0]) + starts[k];
+    T* const units = static_cast<T*>(numeric.LUbx[0]) + starts[k];
     row = reinterpret_cast<const int*>(units);
     value = units + (length * sizeof(int) + sizeof(T) - 1) / sizeof(T);
   }
 
   int64_t length;
   const int* row;
-  const T* value;
+  T* value;
 };
 
 }  // namespace crout::host

@@ -57,7 +57,7 @@ class HostKlu final : public SparseLu {
     if (postponable != nullptr) postponable->clear();
     absl::StatusOr<NumericSummary> summary = absl::InternalError("");
     executor_.Run(Width::kOneCore,
-                  [&](int) { summary = FactorKlu(analysis, a, dtype, factor, workspace); });
+                  [&](int) { summary = FactorKlu(analysis, a, dtype, factor, workspace, stop); });
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     return summary;
   }
@@ -69,8 +69,9 @@ class HostKlu final : public SparseLu {
                                             std::span<std::byte> workspace, StopRequested stop,
                                             std::vector<int32_t>* postponable) const override {
     absl::StatusOr<std::optional<NumericSummary>> summary = std::nullopt;
-    executor_.Run(Width::kOneCore,
-                  [&](int) { summary = RefactorKlu(analysis, a, dtype, last, factor, workspace); });
+    executor_.Run(Width::kOneCore, [&](int) {
+      summary = RefactorKlu(analysis, a, dtype, last, factor, workspace, stop);
+    });
     CROUT_RETURN_IF_ERROR(summary.status());
     if (!*summary) return Factor(context, analysis, a, dtype, factor, workspace, stop, postponable);
     if (postponable != nullptr) postponable->clear();

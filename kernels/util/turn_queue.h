@@ -1,6 +1,6 @@
 // A queue whose tenants take turns.
-#ifndef CROUT_SERVER_SCHEDULING_TURN_QUEUE_H_
-#define CROUT_SERVER_SCHEDULING_TURN_QUEUE_H_
+#ifndef CROUT_KERNELS_UTIL_TURN_QUEUE_H_
+#define CROUT_KERNELS_UTIL_TURN_QUEUE_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -122,4 +122,4 @@ class TurnQueue {
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_SCHEDULING_TURN_QUEUE_H_
+#endif  // CROUT_KERNELS_UTIL_TURN_QUEUE_H_
