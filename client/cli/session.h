@@ -65,6 +65,7 @@ class Session {
   // Why no client can be made of the options; the parser has checked the others.
   absl::Status CheckClient() const;
 
+  CLI::App* const app_;
   std::string server_ = "127.0.0.1:50051";
   bool tls_ = false;
   client::TlsOptions tls_options_;
