@@ -49,7 +49,9 @@ int crout_connect(const char* server, const char* tenant, double timeout,
     if (connection == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "connection is null");
     *connection = nullptr;
     if (server == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "server is null");
-    if (*server == '\0') return Fail(CROUT_INVALID_ARGUMENT, "the server's address is empty");
+    if (*server == '\0')
+      return Fail(CROUT_INVALID_ARGUMENT,
+                  "the server's address is empty: write host:port, [IPv6]:port or unix:PATH");
     crout_options options = {};
     options.server = server;
     options.tenant = tenant;

@@ -171,7 +171,8 @@ absl::Status RunAnalyze(Session* session, const AnalyzeArguments& arguments) {
   const auto analysis =
       Analyze(packed->view(), options, [deadline] { return absl::Now() > deadline; });
   if (absl::IsCancelled(analysis.status())) {
-    return absl::DeadlineExceededError("the analysis took longer than --timeout");
+    return absl::DeadlineExceededError(
+        "the analysis took longer than --timeout: give a longer one");
   }
   if (!analysis.ok()) return analysis.status();
   Json json = Summary(*analysis, packed->view(), watch.Lap());

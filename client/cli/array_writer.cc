@@ -25,7 +25,10 @@ class Output {
 
   absl::Status Open() {
     if (path_ == "-") {
-      if (begun_) return FileError("the call had to be tried again, and half of X was printed");
+      if (begun_)
+        return FileError(
+            "the call had to be tried again after part of X was printed: write X to a file with "
+            "--output");
       begun_ = true;
       return absl::OkStatus();
     }

@@ -59,10 +59,12 @@ absl::StatusOr<BackwardErrors> ComputeBackwardErrors(const LocalMatrix& a, Opera
       x.cols() != b.cols()) {
     return absl::InvalidArgumentError(
         absl::StrCat("A is ", a.rows(), " x ", a.cols(), ", X ", x.rows(), " x ", x.cols(), ", B ",
-                     b.rows(), " x ", b.cols(), ": these are no square system and its solution"));
+                     b.rows(), " x ", b.cols(),
+                     ": give a square A, and X and B with as many rows as A and the same columns"));
   }
   if (x.dense() == nullptr) {
-    return absl::InvalidArgumentError("X is given by coordinates: give all its elements");
+    return absl::InvalidArgumentError(
+        "X is given by coordinates: write all of its elements, as `array real general`");
   }
   BackwardErrors errors;
   if (a.rows() == 0 || x.cols() == 0) return errors;

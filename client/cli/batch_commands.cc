@@ -176,7 +176,7 @@ absl::StatusOr<Sides> MakeOnes(Session* session, const std::string& handle,
   for (const int64_t member : sides.members) {
     if (member >= count) {
       return absl::InvalidArgumentError(
-          absl::StrCat("member ", member, ": the batch has ", count, ", counted from 0"));
+          absl::StrCat("member ", member, " is not in [0, ", count, ") of this batch"));
     }
     most_rows = std::max(most_rows, (*shapes)[static_cast<size_t>(member)].rows);
   }

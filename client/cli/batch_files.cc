@@ -30,9 +30,9 @@ class Room {
     const __int128 elements = static_cast<__int128>(rows) * cols;
     const auto size = static_cast<int64_t>(element);
     if (elements > left_ / size) {
-      return absl::ResourceExhaustedError(absl::StrCat(Printable(name), " is ", rows, " x ", cols,
-                                                       ": the matrices together take more than ",
-                                                       FormatBytes(kMostBatchBytes)));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          Printable(name), " is ", rows, " x ", cols,
+          ": with this matrix the batch exceeds the limit of ", FormatBytes(kMostBatchBytes)));
     }
     left_ -= static_cast<int64_t>(elements) * size;
     return absl::OkStatus();

@@ -33,8 +33,8 @@ absl::StatusOr<MatrixChange> ReadValues(const std::string& path, v1::Dtype dtype
   const auto values = ReadRhs(path, dtype);
   if (!values.ok()) return values.status();
   if (values->rows != 1 && values->cols != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", values->rows, " x ", values->cols, ", values are a vector"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", values->rows, " x ", values->cols,
+                                                   ", but values are a vector: write one column"));
   }
   return WithType(dtype, [&](auto type) -> absl::StatusOr<MatrixChange> {
     return MatrixChange::Values(ElementsOf<decltype(type)>(*values), entry_digest);
@@ -57,8 +57,8 @@ absl::StatusOr<MatrixChange> ReadEntries(const std::string& path, v1::Dtype dtyp
   if (!matrix.ok()) return matrix.status();
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (matrix->dense() != nullptr || matrix->rows() > kMost || matrix->cols() > kMost) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": entries are a Matrix Market file with coordinates"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " is not a Matrix Market file with coordinates: write the changed entries as one"));
   }
   return WithType(dtype, [&](auto type) -> absl::StatusOr<MatrixChange> {
     std::vector<int32_t> rows, cols;
@@ -69,7 +69,11 @@ absl::StatusOr<MatrixChange> ReadEntries(const std::string& path, v1::Dtype dtyp
       cols.push_back(static_cast<int32_t>(col));
       fits &= Take(value, &values);
     });
-    if (!fits) return absl::InvalidArgumentError(absl::StrCat(path, ": complex, of a real matrix"));
+    if (!fits)
+      return absl::InvalidArgumentError(
+          absl::StrCat(path,
+                       ": complex values, but the matrix is real: write real ones, or begin with a "
+                       "complex matrix"));
     return MatrixChange::Entries<decltype(type)>(rows, cols, values);
   });
 }
@@ -106,13 +110,14 @@ std::vector<std::string> ChangeFiles::paths() const {
 
 absl::Status CheckChange(const ChangeFiles& files) {
   if (files.u.empty() != files.v.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(files.u, files.v, " has no other factor beside it: U and V"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        files.u, files.v,
+        " is one of the two factors of a change: put the other one (U or V) beside it"));
   }
   const int kinds = !files.values.empty() + !files.entries.empty() + !files.u.empty();
   if (kinds <= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(absl::StrJoin(files.paths(), " and "), " are changes of one step"));
+  return absl::InvalidArgumentError(absl::StrCat(absl::StrJoin(files.paths(), " and "),
+                                                 " are two changes of one step: keep one of them"));
 }
 
 absl::StatusOr<MatrixChange> ReadChange(const ChangeFiles& files, v1::Dtype dtype,

@@ -36,7 +36,7 @@ absl::StatusOr<SparseValues> ReadSparseValues(Session* session, const std::strin
   if (!matrix.ok()) return matrix.status();
   if (matrix->dense() != nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": values alone are a Matrix Market file's with coordinates"));
+        absl::StrCat(path, ": --values-only takes a Matrix Market file with coordinates"));
   }
   const auto packed = PackedMatrix::Pack(*matrix);
   if (!packed.ok()) return packed.status();
@@ -44,7 +44,8 @@ absl::StatusOr<SparseValues> ReadSparseValues(Session* session, const std::strin
   if (!factor.ok()) return factor.status();
   auto values = packed->Values().As(factor->matrix_dtype());
   if (values.ok()) return SparseValues{*std::move(values), packed->PatternDigest()};
-  return absl::InvalidArgumentError(absl::StrCat(path, ": complex, in place of a real matrix"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": complex, but the factor's matrix is real: leave --values-only out"));
 }
 
 absl::StatusOr<v1::Factor> SendValues(Session* session, const FactorArguments& arguments,

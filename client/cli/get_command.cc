@@ -54,8 +54,9 @@ absl::Status RunGet(Session* session, const GetArguments& arguments) {
   const auto factor = session->client().Describe(*handle, session->call());
   if (!factor.ok()) return factor.status();
   if (factor->has_batch()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "these are ", factor->batch().members(), " factors, a batch: --member says which, from 0"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("these are ", factor->batch().members(),
+                     " factors of a batch: name one with --member, from 0"));
   }
   if (factor->has_sparse()) return RunGetSparse(session, &files, *handle);
   v1::GetFactorsRequest request;

@@ -197,7 +197,8 @@ CLI::Validator InputFile() {
 
 void CheckOneStandardInput(const std::vector<std::string>& paths) {
   if (std::count(paths.begin(), paths.end(), "-") > 1) {
-    throw CLI::ValidationError("-", "standard input is one file only");
+    throw CLI::ValidationError("-",
+                               "standard input can be one file only: write the others to files");
   }
 }
 

@@ -37,9 +37,10 @@ absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path) {
   int error = Z_OK;
   gzerror(file.get(), &error);
   if (error == Z_OK && gztell(file.get()) == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " is empty"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " is empty: write a Matrix Market file"));
   }
-  return absl::InvalidArgumentError(absl::StrCat(path, " has no Matrix Market size line"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, " has no Matrix Market size line: write rows, columns and entries after the banner"));
 }
 
 bool MatrixMarketIsComplex(const std::string& path) {

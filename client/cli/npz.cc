@@ -31,7 +31,8 @@ namespace {
 using Archive = std::unique_ptr<void, int (*)(unzFile)>;
 
 absl::Status Damaged() {
-  return absl::InvalidArgumentError("this is no zip archive, or a damaged one");
+  return absl::InvalidArgumentError(
+      "the file is not a zip archive, or is damaged: write it with numpy.savez");
 }
 
 // Input of the member that is open in an archive.

@@ -70,8 +70,9 @@ void Fill(const std::vector<Entry>& entries, int64_t n, std::byte* block) {
 
 absl::StatusOr<PackedMatrix> PackedMatrix::Pack(const LocalMatrix& matrix) {
   if (matrix.rows() != matrix.cols()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the matrix is ", matrix.rows(), " x ", matrix.cols(), ", not square"));
+    return absl::InvalidArgumentError(absl::StrCat("the matrix is ", matrix.rows(), " x ",
+                                                   matrix.cols(),
+                                                   ", and only square matrices are factored"));
   }
   // Checked before memory is allocated for the order that a header declares.
   const absl::StatusOr<size_t> least = SparseBytes(matrix.rows(), 0, DType::kFloat64);

@@ -178,7 +178,8 @@ absl::Status SeriesSteps::AddTar(const std::string& path, const std::string& nam
     if (!StripMatrixEnding(&stem)) continue;
     std::error_code error;
     if (fs::exists(to, error)) {
-      return absl::InvalidArgumentError(absl::StrCat(to, " is in the archive twice"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(to, " is in the archive twice: leave one of them out"));
     }
     std::ofstream file(to, std::ios::binary);
     absl::Status read = tar->Read([&](absl::string_view piece) {
@@ -202,14 +203,15 @@ absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype, absl::Ti
   if (!input.ok()) return input.status();
   if (input->array().has_value()) return *input->array();
   if (input->sparse().has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": a sparse matrix, where a dense one is due: write it by numpy.save"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": a sparse matrix, but this file has to be dense: write it with numpy.save"));
   }
   const auto text = LocalMatrix::Load(path);
   if (!text.ok()) return text.status();
   if (text->dense() == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, ": not all elements of a right-hand side: write it as `array real general`"));
+        path,
+        ": coordinates, but a right-hand side has to be dense: write it as `array real general`"));
   }
   const bool real = input->dtype() == v1::DTYPE_FLOAT32 || input->dtype() == v1::DTYPE_FLOAT64;
   Array array = *text->dense();

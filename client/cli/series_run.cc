@@ -22,9 +22,9 @@ namespace crout::cli {
 absl::Status SeriesRun::CheckSteps() const {
   const StepFiles& first = steps_.files().front();
   if (first.matrix.empty() && arguments_.start.empty()) {
-    return absl::InvalidArgumentError(
-        steps_.Shown(absl::StrCat(absl::StrJoin(first.change.paths(), ", "), first.rhs,
-                                  ": the first step has no matrix, and there is no --start")));
+    return absl::InvalidArgumentError(steps_.Shown(absl::StrCat(
+        absl::StrJoin(first.change.paths(), ", "), first.rhs,
+        ": the first step has no matrix: add its file, or name a factor with --start")));
   }
   if (!arguments_.rhs.empty() || arguments_.ones) return absl::OkStatus();
   for (const StepFiles& step : steps_.files()) {

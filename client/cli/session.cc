@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cli/exit_codes.h"
+#include "client/cli/option_names.h"
 #include "client/cli/text.h"
 #include "crout/status.h"
 
@@ -64,14 +65,15 @@ CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
   const auto parse = [name, set](const std::string& text) {
     absl::Duration duration;
     if (!absl::ParseDuration(text, &duration) || duration < absl::ZeroDuration()) {
-      throw CLI::ValidationError(name, "'" + text + "' is no duration such as 90s or 1h30m");
+      throw CLI::ValidationError(
+          name, "'" + text + "' is not a duration: write one such as 90s or 1h30m");
     }
     set(duration);
   };
   return app->add_option_function<std::string>(name, parse, description)->type_name("DURATION");
 }
 
-Session::Session(CLI::App* app) {
+Session::Session(CLI::App* app) : app_(app) {
   app->add_option("--server", server_,
                   "host:port, unix:PATH, or a name in ~/.config/crout/servers.toml")
       ->envname("CROUT_SERVER")
@@ -121,7 +123,9 @@ int Session::Run() {
   if (status.ok()) return exit_code_.value_or(0);
   const bool ours = client::IsUnreachable(status) || IsFileError(status);
   const int exit_code = ours ? ExitCodeOf(status) : exit_code_.value_or(ExitCodeOf(status));
-  PrintError(json_, ErrorName(status), std::string(status.message()), exit_code, DetailsOf(status));
+  std::string message(status.message());
+  if (!IsFileError(status)) message = InOptions(*app_->get_subcommands().front(), message);
+  PrintError(json_, ErrorName(status), message, exit_code, DetailsOf(status));
   return exit_code;
 }
 
@@ -144,7 +148,7 @@ absl::Status Session::CheckClient() const {
   for (const std::string* file :
        {&tls_options_.ca_file, &tls_options_.cert_file, &tls_options_.key_file}) {
     if (!tls_ && !file->empty() && !named->tls) {
-      return absl::InvalidArgumentError("--ca, --cert and --key go with --tls");
+      return absl::InvalidArgumentError("--ca, --cert and --key need --tls: add it");
     }
   }
   if (!named->tls && named->token_file.empty()) return absl::OkStatus();
@@ -170,7 +174,9 @@ absl::Time Session::deadline() const {
 
 absl::StatusOr<std::string> Session::Handle(const std::string& factor) {
   if (IsHandle(factor)) return factor;
-  if (factor.empty()) return absl::InvalidArgumentError("a factor's handle or name is empty");
+  if (factor.empty())
+    return absl::InvalidArgumentError(
+        "the factor's handle or name is empty: `croutctl list` shows them");
   std::string newest;
   int64_t count = 0;
   const absl::Status listed = client().List(

@@ -66,6 +66,7 @@ class Session {
   // The error of options that allow no client; the parser has checked the others.
   absl::Status CheckClient() const;
 
+  CLI::App* const app_;
   std::string server_ = "127.0.0.1:50051";
   bool tls_ = false;
   client::TlsOptions tls_options_;

@@ -73,7 +73,9 @@ class Parser {
 
   absl::StatusOr<Array> Finish() {
     if (absl::Status status = EndLine(); !status.ok()) return status;
-    if (rows_ == 0) return absl::InvalidArgumentError("a text without numbers is no matrix");
+    if (rows_ == 0)
+      return absl::InvalidArgumentError(
+          "the text has no numbers: write one row of the matrix a line");
     Array array;
     array.layout = v1::LAYOUT_ROW_MAJOR;
     array.rows = rows_;
@@ -111,15 +113,15 @@ class Parser {
       }
       if (!value.has_value()) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "line ", number_, ": '", Printable(word.substr(0, 40)), "' is no number of a matrix"));
+            "line ", number_, ": '", Printable(word.substr(0, 40)), "' is not a number"));
       }
       values_.push_back(*value);
     }
     line_.clear();
     if (count == 0) return absl::OkStatus();
     if (rows_ > 0 && count != cols_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("line ", number_, " has ", count, " numbers, but those before it ", cols_));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "line ", number_, " has ", count, " numbers, but the lines before it have ", cols_));
     }
     cols_ = count;
     ++rows_;

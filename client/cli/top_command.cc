@@ -50,7 +50,8 @@ void AddTopCommand(CLI::App* app, Session* session) {
       top, "--interval",
       [=](absl::Duration value) {
         if (value < absl::Milliseconds(100)) {
-          throw CLI::ValidationError("--interval", "at least 100ms");
+          throw CLI::ValidationError("--interval",
+                                     "the interval is too short: give at least 100ms");
         }
         arguments->interval = value;
       },

@@ -33,7 +33,8 @@ absl::StatusOr<Batch> Batch::FactorizeAndSolve(std::shared_ptr<Client> client,
                                                const BatchSource& sides, BatchSolution* solution,
                                                v1::FactorizeAndSolveBatchHeader header,
                                                const CallOptions& call) {
-  if (solution == nullptr) return absl::InvalidArgumentError("solution is null");
+  if (solution == nullptr)
+    return absl::InvalidArgumentError("solution is null: pass a place for the solution");
   header.mutable_cache();
   const v1::CacheOptions cache = header.cache();
   FactoredBatch made;

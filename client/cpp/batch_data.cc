@@ -107,8 +107,11 @@ void BatchSource::Add(const std::complex<float>* values, int64_t rows, int64_t c
 
 absl::StatusOr<v1::BatchSpec> BatchSource::Spec() const {
   const auto element = static_cast<int64_t>(ElementSize(dtype_));
-  if (element == 0) return absl::InvalidArgumentError("a batch of no type");
-  if (mixed_) return absl::InvalidArgumentError("matrices of two types in one batch");
+  if (element == 0)
+    return absl::InvalidArgumentError("the batch has no element type: give each matrix a dtype");
+  if (mixed_)
+    return absl::InvalidArgumentError(
+        "the batch has matrices of two element types: convert them to one, or send two batches");
   v1::BatchSpec spec;
   spec.set_dtype(dtype_);
   spec.set_members(size());
@@ -135,7 +138,8 @@ absl::StatusOr<v1::BatchSpec> BatchSource::Spec() const {
   }
   constexpr auto kMostBytes = std::numeric_limits<int64_t>::max() / 2;
   if (rows > kMostBytes || cols > kMostBytes || end > kMostBytes) {
-    return absl::InvalidArgumentError("more bytes than an int64_t counts");
+    return absl::InvalidArgumentError(
+        "the batch has more than 2^63 - 1 bytes: send fewer matrices");
   }
   spec.set_total_rows(static_cast<int64_t>(rows));
   spec.set_total_cols(static_cast<int64_t>(cols));
@@ -152,7 +156,8 @@ absl::StatusOr<std::vector<size_t>> BatchSource::Order() const {
     const int64_t member = items_[order[k]].member;
     if (items_[order[k - 1]].member != member) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("two right-hand sides for member ", member, ": give them as columns of one"));
+        absl::StrCat("two right-hand sides for member ", member,
+                     ": send them as columns of one right-hand side"));
   }
   return order;
 }

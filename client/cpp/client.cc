@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "client/cpp/call_scope.h"
 #include "client/cpp/credentials.h"
+#include "client/cpp/field_names.h"
 #include "client/cpp/lease_keeper.h"
 #include "client/cpp/request_texts.h"
 #include "client/cpp/retry.h"
@@ -63,12 +64,11 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
   }
   if (options.silence < absl::Milliseconds(1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("silence is ", absl::FormatDuration(options.silence),
-                     ": a call may end after 1 ms of it at the earliest"));
+        absl::StrCat("silence is ", absl::FormatDuration(options.silence), ": give at least 1 ms"));
   }
   if (options.retry.max_attempts < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("max_attempts is ", options.retry.max_attempts,
-                                                   ": a call takes one attempt at least"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_attempts is ", options.retry.max_attempts, ": give at least 1"));
   }
   const auto credentials = MakeCredentials(options.tls);
   if (!credentials.ok()) return credentials.status();
@@ -116,7 +116,7 @@ absl::StatusOr<Response> Client::Unary(grpc::Status (Stub::*method)(grpc::Client
   if (absl::Status texts = CheckTexts(request); !texts.ok()) return texts;
   Response response;
   const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
-    return ToAbslStatus((stub_.get()->*method)(scope->context(), request, &response));
+    return ServerStatus((stub_.get()->*method)(scope->context(), request, &response));
   });
   if (!status.ok()) return status;
   return response;

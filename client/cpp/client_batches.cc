@@ -264,7 +264,8 @@ absl::StatusOr<BatchSolution> Client::FactorizeAndSolveBatch(
   const auto order = sides.Order();
   if (!order.ok()) return order.status();
   if (sides.size() > 0 && sides.dtype() != matrices.dtype()) {
-    return absl::InvalidArgumentError("the right-hand sides have another type than the matrices");
+    return absl::InvalidArgumentError(
+        "the right-hand sides have another element type than the matrices: convert them to it");
   }
   const int64_t value_bytes = sides.ValueBytes(*order);
   // Without a cached factor a second attempt leaves nothing behind twice.

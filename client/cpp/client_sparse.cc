@@ -137,7 +137,7 @@ absl::StatusOr<SparseFactors> Client::GetSparseFactors(const std::string& handle
       if (!ok.ok()) return ok;
       if (response.has_header()) header = std::move(*response.mutable_header());
       if (header && !header->has_sparse()) {
-        return absl::FailedPreconditionError("the factor is a dense one: GetFactors has it");
+        return absl::FailedPreconditionError("the factor is dense: call GetFactors");
       }
       return ForEachBytesPiece(buffer, kData, [&](auto piece) {
         bytes.insert(bytes.end(), piece.begin(), piece.end());

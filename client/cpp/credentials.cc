@@ -117,7 +117,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
 absl::StatusOr<std::string> LoadToken(const ClientOptions& options) {
   if (options.token.empty() && options.token_file.empty()) return "";
   if (!options.token.empty() && !options.token_file.empty()) {
-    return absl::InvalidArgumentError("a token and a file of one: give one of them");
+    return absl::InvalidArgumentError("both token and token_file are set: leave one of them out");
   }
   if (!options.tls && !IsLocal(options.server)) {
     return absl::InvalidArgumentError(absl::StrCat("a token for ", options.server,

@@ -19,7 +19,7 @@ absl::Status HeldFactor::Check(const v1::CacheOptions& cache) {
   if (cache.request_id().empty() || DurationOf(cache.lease()) != absl::ZeroDuration()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError("a request_id needs a lease");
+  return absl::InvalidArgumentError("a request_id needs a lease: set cache.lease");
 }
 
 absl::StatusOr<std::shared_ptr<const HeldFactor>> HeldFactor::Hold(std::shared_ptr<Client> client,
@@ -44,7 +44,8 @@ HeldFactor::HeldFactor(std::shared_ptr<Client> client, std::string handle, absl:
 
 absl::Status HeldFactor::Confirm(const HeldFactor* hold, const CallOptions& call) {
   if (hold == nullptr) {
-    return absl::FailedPreconditionError("the factor was released or moved from");
+    return absl::FailedPreconditionError(
+        "the factor was released or moved from: factor the matrix again");
   }
   return hold->client_->leases_->Confirm(hold->lease_, call);
 }

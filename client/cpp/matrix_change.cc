@@ -9,8 +9,9 @@ MatrixChange MatrixChange::OfEntries(absl::Span<const int32_t> rows, absl::Span<
   MatrixChange change;
   change.spec_.set_entries(static_cast<int64_t>(count));
   if (rows.size() != count || cols.size() != count) {
-    change.status_ = absl::InvalidArgumentError(
-        absl::StrCat(count, " values, but ", rows.size(), " rows and ", cols.size(), " columns"));
+    change.status_ =
+        absl::InvalidArgumentError(absl::StrCat(count, " values, but ", rows.size(), " rows and ",
+                                                cols.size(), " columns: give as many of each"));
     return change;
   }
   absl::StrAppend(&change.data_, values, AsBytes(rows), AsBytes(cols));

@@ -108,8 +108,8 @@ absl::Status StridedSink::Begin(const v1::DenseSpec& spec) {
       spec.cols() != expected_.cols() || by_rows != (expected_.layout() == v1::LAYOUT_ROW_MAJOR) ||
       (!empty && (memory_ == nullptr || stride_ < length || stride_ > longest))) {
     return absl::InvalidArgumentError(absl::StrCat("the result, ", spec.ShortDebugString(),
-                                                   ", does not fit into room of stride ", stride_,
-                                                   " for ", expected_.ShortDebugString()));
+                                                   ", does not fit the output, which has stride ",
+                                                   stride_, " for ", expected_.ShortDebugString()));
   }
   written_ = 0;
   return absl::OkStatus();

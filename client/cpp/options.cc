@@ -35,7 +35,9 @@ bool IsPort(absl::string_view text) {
 }  // namespace
 
 absl::Status CheckAddress(absl::string_view address) {
-  if (address.empty()) return absl::InvalidArgumentError("the server's address is empty");
+  if (address.empty())
+    return absl::InvalidArgumentError(
+        "the server's address is empty: write host:port, [IPv6]:port or unix:PATH");
   for (const absl::string_view scheme : {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:"}) {
     absl::string_view rest = address;
     if (!absl::ConsumePrefix(&rest, scheme)) continue;
@@ -82,8 +84,9 @@ absl::Status CheckTenant(absl::string_view tenant) {
       std::all_of(tenant.begin(), tenant.end(), allowed)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("the tenant '", absl::CEscape(tenant),
-                                                 "' is no name of 1 to 64 of [A-Za-z0-9_.-]"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the tenant '", absl::CEscape(tenant),
+                   "' is not a name: write 1 to 64 characters of [A-Za-z0-9_.-]"));
 }
 
 absl::Status CheckToken(absl::string_view token) {

@@ -58,7 +58,8 @@ absl::Status CheckTexts(const Message& request) {
     } else if (field->type() == FieldDescriptor::TYPE_STRING) {
       std::string scratch;
       if (!IsUtf8(reflection->GetStringReference(request, field, &scratch))) {
-        return absl::InvalidArgumentError(absl::StrCat("the ", field->name(), " is not UTF-8"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("the ", field->name(), " is not valid UTF-8: encode it as UTF-8"));
       }
     }
   }

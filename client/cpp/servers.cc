@@ -211,7 +211,7 @@ absl::StatusOr<std::string> ReadServersFile(const std::string& path) {
   constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
   if ((state.st_mode & kOthersWrite) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("others can write %s (mode %03o), and so say where tokens go: chmod 600 it",
+        absl::StrFormat("others can write %s (mode %03o), and could redirect tokens: chmod 600 it",
                         path, state.st_mode & 0777));
   }
   return text;
@@ -225,7 +225,8 @@ absl::StatusOr<bool> ReadSwitch(const char* name) {
   for (const char* on : {"1", "true", "on", "yes"}) {
     if (value == on) return true;
   }
-  return absl::InvalidArgumentError(absl::StrCat(name, " is neither true nor false"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is neither true nor false: write one of them"));
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/cpp/field_names.h"
 #include "client/cpp/request_texts.h"
-#include "crout/status.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
 namespace crout::client {
@@ -126,7 +126,7 @@ absl::Status StreamCall::Drive() {
   if (status_.ok() && !round_->half_close) {
     return absl::InternalError("the server ended the call before its reply");
   }
-  return ToAbslStatus(status_);
+  return ServerStatus(status_);
 }
 
 void StreamCall::OnCompletion(void* tag, bool ok) {

@@ -11,7 +11,7 @@ absl::StatusOr<FactorCache::Pin> AcquireDense(ServerCore& core, const std::strin
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core.cache.Acquire(tenant, handle));
   if (!pin.summary().batch) return pin;
   return absl::FailedPreconditionError(
-      "the handle is of a batch: it is solved with by SolveBatch and replaced by FactorizeBatch");
+      "the handle is of a batch: solve with SolveBatch, replace it with FactorizeBatch");
 }
 
 absl::StatusOr<FactorCache::Pin> AcquireBatch(ServerCore& core, const std::string& tenant,
@@ -19,7 +19,7 @@ absl::StatusOr<FactorCache::Pin> AcquireBatch(ServerCore& core, const std::strin
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core.cache.Acquire(tenant, handle));
   if (pin.summary().batch) return pin;
   return absl::FailedPreconditionError(
-      "the handle is of a single matrix: it is solved with by Solve and replaced by Refactorize");
+      "the handle is of a single matrix: solve with Solve, replace it with Refactorize");
 }
 
 absl::Status CheckDeviceOf(const std::string& device, const FactorCache::Pin& factor,

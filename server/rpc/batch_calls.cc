@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeBatchCall::Start(const Stream
 absl::Status FactorizeBatchCall::Replaces(const v1::FactorizeBatchHeader& header) {
   if (header.has_cache()) {
     return BadField("header.cache",
-                    "beside a handle, whose factor is kept as it was: leave it out");
+                    "set beside a handle, whose lease and name stay as they are: leave it out");
   }
   CROUT_ASSIGN_OR_RETURN(replaced_, DecodeHandle(header.handle()));
   CROUT_ASSIGN_OR_RETURN(old_, AcquireNamed(header.handle(), AcquireBatch));
@@ -57,7 +57,8 @@ absl::Status FactorizeBatchCall::Replaces(const v1::FactorizeBatchHeader& header
 absl::Status FactorizeBatchCall::AnswerWith(const FactorInfo& living) {
   if (!living.summary.batch) {
     return absl::FailedPreconditionError(
-        "header.cache.request_id: its factor is of a single matrix: Factorize answers with it");
+        "header.cache.request_id: this id belongs to the factor of a single matrix: call "
+        "Factorize, or use another id");
   }
   CROUT_ASSIGN_OR_RETURN(old_, AcquireBatch(core_, tenant_, living.handle));
   ReleaseOn(old_->slot());

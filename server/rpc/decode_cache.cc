@@ -44,7 +44,7 @@ absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options
 }
 
 absl::StatusOr<Handle> DecodeHandle(absl::string_view text) {
-  if (text.empty()) return BadField("handle", "missing");
+  if (text.empty()) return BadField("handle", "missing: set the handle that Factorize returned");
   if (const std::optional<Handle> handle = Handle::Parse({text.data(), text.size()}))
     return *handle;
   return WithReason(absl::NotFoundError("no factor has this handle: it is not of the form that "

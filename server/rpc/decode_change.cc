@@ -13,10 +13,9 @@ absl::Status NoEntries(SeriesEntries::Form form) {
   constexpr absl::string_view kField = "header.change.values";
   switch (form) {
     case SeriesEntries::Form::kNoMatrix:
-      return BadField(
-          kField,
-          "this stream has brought no matrix whose entries the values could be of: send "
-          "a coordinate text or a sparse matrix first");
+      return BadField(kField,
+                      "values replace those of a matrix, and this stream has sent none: send "
+                      "a coordinate text or a sparse matrix first");
     case SeriesEntries::Form::kDense:
       return BadField(kField,
                       "this stream's last matrix was dense: send a coordinate text or a sparse "

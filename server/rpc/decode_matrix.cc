@@ -138,7 +138,7 @@ absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::stri
     case v1::MatrixSpec::FORMAT_NOT_SET:
       break;
   }
-  return BadField(field, "no format: set dense, matrix_market or sparse");
+  return BadField(field, "has no format: set dense, matrix_market or sparse");
 }
 
 absl::Status CheckSquare(const PackedMatrix& shape, absl::string_view field) {

@@ -22,11 +22,13 @@ absl::Status CheckGoesBy(const v1::MethodParameters& parameters) {
   const bool interval = parameters.interval_low() != 0 || parameters.interval_high() != 0;
   if (interval && parameters.pivot_rule() != v1::PIVOT_RULE_INTERVAL) {
     return BadField("header.options.parameters.interval_low",
-                    "only the pivot rule interval uses an interval: set pivot_rule to it");
+                    "only the pivot rule interval uses an interval: set pivot_rule to it, or leave "
+                    "the interval out");
   }
   if (parameters.threshold() != 0 && parameters.pivot_rule() != v1::PIVOT_RULE_THRESHOLD) {
     return BadField("header.options.parameters.threshold",
-                    "only the pivot rule threshold uses a threshold: set pivot_rule to it");
+                    "only the pivot rule threshold uses a threshold: set pivot_rule to it, or "
+                    "leave the threshold out");
   }
   return absl::OkStatus();
 }

@@ -38,8 +38,9 @@ absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
   };
   for (const auto& [is_asked, field] : asked) {
     if (is_asked) {
-      return BadField(field, absl::StrCat("needs factors, and ", AlgorithmName(options.algorithm()),
-                                          " leaves none"));
+      return BadField(field,
+                      absl::StrCat("needs factors, and ", AlgorithmName(options.algorithm()),
+                                   " leaves none: leave it out, or choose another algorithm"));
     }
   }
   return absl::OkStatus();

@@ -19,13 +19,20 @@ absl::StatusOr<std::unique_ptr<EchelonStep>> EchelonStep::Create(
   options.reducer = slot.device->echelon_reducer();
   if (options.reducer == nullptr || !options.reducer->TakesDense(spec.shape.dtype)) {
     return absl::UnimplementedError(absl::StrCat("device '", slot.device->info().name,
-                                                 "' reduces no such matrices to echelon form"));
+                                                 "' has no method that reduces matrices of this "
+                                                 "type to echelon form: choose another device"));
   }
   options.augmented = header.augmented_columns();
-  if (options.augmented < 0) return BadField("header.augmented_columns", "negative");
+  if (options.augmented < 0)
+    return BadField("header.augmented_columns",
+                    absl::StrCat(options.augmented, " is negative: send 0 or more"));
   if (header.has_tolerance()) {
     if (!(header.tolerance() >= 0 && std::isfinite(header.tolerance()))) {
-      return BadField("header.tolerance", "must be finite and not negative");
+      return BadField(
+          "header.tolerance",
+          absl::StrCat(
+              header.tolerance(),
+              " is not finite or is negative: send a tolerance of 0 or more, or leave it out"));
     }
     options.tolerance = header.tolerance();
   }

@@ -76,7 +76,8 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Start(const StreamMessa
 absl::Status FactorizeCall::AnswerWith(const FactorInfo& living) {
   if (living.summary.batch) {
     return absl::FailedPreconditionError(
-        "header.cache.request_id: its factor is of a batch: FactorizeBatch answers with it");
+        "header.cache.request_id: this id belongs to the factor of a batch: call FactorizeBatch, "
+        "or use another id");
   }
   SendFactor(living);
   return absl::OkStatus();

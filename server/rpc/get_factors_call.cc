@@ -40,8 +40,7 @@ absl::StatusOr<std::string> GetFactorsCall::Parse(const grpc::ByteBuffer& reques
 
 absl::Status GetFactorsCall::FindMethod(const FactorCache::Pin& pin) {
   if (!request_.take_sparse()) {
-    return absl::FailedPreconditionError(
-        "the factor is a sparse one: it is downloaded where the request says `take_sparse`");
+    return absl::FailedPreconditionError("the factor is sparse: set take_sparse in the request");
   }
   const std::string& name = pin.summary().algorithm;
   for (const auto& method : pin.slot().device->catalogue().sparse_lus) {
@@ -49,7 +48,7 @@ absl::Status GetFactorsCall::FindMethod(const FactorCache::Pin& pin) {
   }
   if (method_ != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("L and U of ", name, " are not downloaded: solve with them"));
+      absl::StrCat("L and U of ", name, " cannot be downloaded: solve with the handle"));
 }
 
 absl::StatusOr<FactorCache::Pin> GetFactorsCall::Acquire(const Handle& handle) {

@@ -30,7 +30,8 @@ absl::StatusOr<Place> DecodeToken(const std::string& token) {
       absl::StrSplit(token, absl::MaxSplits('.', 1));
   if (!absl::SimpleAtoi(parts.first, &place.version) || place.version <= 0 ||
       !absl::SimpleAtoi(parts.second, &place.first) || place.first < 0) {
-    return BadField("page_token", "not a token that GetIterations returned");
+    return BadField("page_token",
+                    "not a token that GetIterations returned: begin with the first page");
   }
   return place;
 }
@@ -50,17 +51,19 @@ void AddRange(const std::vector<int64_t>& counts, int64_t base, int64_t first, i
 absl::Status GetIterations(ServerCore& core, const Scope& scope,
                            const v1::GetIterationsRequest& request,
                            v1::GetIterationsResponse* response) {
-  if (request.page_size() < 0) return BadField("page_size", "negative");
+  if (request.page_size() < 0)
+    return BadField("page_size", absl::StrCat(request.page_size(), " is negative: send 0 or more"));
   CROUT_ASSIGN_OR_RETURN(const Place place, DecodeToken(request.page_token()));
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Describe(scope.tenant, handle));
   if (!info.summary.iterations) {
     return absl::FailedPreconditionError(
-        absl::StrCat(info.summary.algorithm, " does not iterate: it keeps no counts"));
+        absl::StrCat(info.summary.algorithm,
+                     " does not iterate and keeps no counts: factor with icm or icmpp for them"));
   }
   if (info.record == nullptr) {
     return absl::FailedPreconditionError(
-        "the counts of this factor were dropped, since host memory was short");
+        "the counts of this factor were dropped when host memory was short: factor again for them");
   }
   if (place.version != 0 && place.version != info.version) {
     return absl::FailedPreconditionError(

@@ -113,7 +113,8 @@ absl::StatusOr<size_t> MatrixUpload::Append(std::span<const std::byte> bytes,
 absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> bytes,
                                                  const std::function<void()>& on_ready) {
   if (bytes.size() > shape_.bytes() - received_) {
-    return BadField(field_, absl::StrCat("more bytes than the ", shape_.bytes(), " declared"));
+    return BadField(field_, absl::StrCat("more bytes than the ", shape_.bytes(),
+                                         " that the header declares: send rows x cols elements"));
   }
   if (holds_) {
     std::memcpy(destination_.data() + received_, bytes.data(), bytes.size());
@@ -164,7 +165,7 @@ absl::Status MatrixUpload::Pause() {
 absl::Status MatrixUpload::Close() {
   if (needs_parsing() || received_ == shape_.bytes()) return absl::OkStatus();
   return BadField(field_, absl::StrCat(received_, " bytes arrived of the ", shape_.bytes(),
-                                       " that the header declares"));
+                                       " that the header declares: send rows x cols elements"));
 }
 
 absl::Status MatrixUpload::Parse(StopRequested stop) {

@@ -90,17 +90,20 @@ absl::Status RequestReader::Check(Clock::time_point now) const {
       break;
     case TransferWatch::Fault::kIdle:
       return WithReason(
-          absl::DeadlineExceededError("no payload arrived within the upload idle timeout: send the "
-                                      "matrix without pausing"),
+          absl::DeadlineExceededError(
+              "no payload arrived within the server's --upload-idle-timeout: send the "
+              "matrix without pausing"),
           kReasonUploadIdle);
     case TransferWatch::Fault::kSlow:
       return WithReason(
-          absl::DeadlineExceededError("the payload arrives more slowly than the server's least "
-                                      "rate for uploads"),
+          absl::DeadlineExceededError("the payload arrives more slowly than the server's "
+                                      "--upload-min-rate: send it over a faster connection"),
           kReasonUploadSlow);
     case TransferWatch::Fault::kLong:
       return WithReason(
-          absl::DeadlineExceededError("the upload took longer than the server's limit for one"),
+          absl::DeadlineExceededError(
+              "the upload took longer than the server's limit for an upload (--upload-max-time): "
+              "send it over a faster connection, or in smaller matrices"),
           kReasonUploadSlow);
   }
   return absl::OkStatus();

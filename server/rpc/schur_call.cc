@@ -20,7 +20,8 @@ absl::StatusOr<std::vector<PayloadStep*>> SchurCall::Start(const StreamMessage& 
   v1::ComputeSchurComplementHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   if (!header.cache().request_id().empty()) {
-    return BadField("header.cache.request_id", "not supported here");
+    return BadField("header.cache.request_id",
+                    "a Schur complement takes no request_id: leave it out");
   }
   CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   CROUT_ASSIGN_OR_RETURN(schur_, PlaceStep(core_, header.options().device(), [&](DeviceSlot& slot) {

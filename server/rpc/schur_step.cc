@@ -30,25 +30,28 @@ absl::Status CheckSparse(const v1::ComputeSchurComplementHeader& header, const P
     return BadField("header.leading_order", "beside header.keep: set one of them");
   }
   if (header.cache().ByteSizeLong() > 0) {
-    return BadField("header.cache", "of a sparse matrix no factor of A11 is kept: leave it out");
+    return BadField("header.cache", "no factor of A11 is kept of a sparse matrix: leave it out");
   }
   const v1::FactorizeOptions& options = header.options();
   if (options.condition() || options.determinant()) {
-    return BadField("header.options", "of a sparse matrix A11 has no condition and no determinant");
+    return BadField("header.options",
+                    "condition and determinant are of a factor of A11, and a sparse matrix leaves "
+                    "none: leave them out");
   }
   if (options.drop_matrix()) {
-    return BadField("header.options.drop_matrix",
-                    "of a sparse matrix nothing is kept that could be dropped: leave it out");
+    return BadField("header.options.drop_matrix", "a sparse matrix is not kept here: leave it out");
   }
   if (options.has_parameters()) {
     return BadField("header.options.parameters", "sparse methods take none: leave them out");
   }
   if (options.equilibrate() == v1::EQUILIBRATE_ON) {
-    return BadField("header.options.equilibrate",
-                    "ON exchanges columns, and unknowns that are kept keep theirs: leave it out");
+    return BadField(
+        "header.options.equilibrate",
+        "ON exchanges columns, and the kept unknowns must stay in theirs: leave it out");
   }
   if (header.solver() > v1::SOLVER_AUTO) {
-    return BadField("header.solver", "of a sparse matrix the method's own: leave it out");
+    return BadField("header.solver",
+                    "the method of a sparse matrix has its own solver: leave it out");
   }
   return absl::OkStatus();
 }
@@ -58,11 +61,12 @@ absl::Status CheckKept(std::vector<int32_t> keep, int64_t n) {
   std::ranges::sort(keep);
   for (size_t i = 0; i < keep.size(); ++i) {
     if (keep[i] < 0 || keep[i] >= n) {
-      return BadField("header.keep",
-                      absl::StrCat("unknown ", keep[i], " (from 0) of a matrix of order ", n));
+      return BadField("header.keep", absl::StrCat("unknown ", keep[i], " is not in [0, ", n,
+                                                  ") of a matrix of order ", n));
     }
     if (i > 0 && keep[i] == keep[i - 1]) {
-      return BadField("header.keep", absl::StrCat("unknown ", keep[i], " is named twice"));
+      return BadField("header.keep",
+                      absl::StrCat("unknown ", keep[i], " occurs twice: name each unknown once"));
     }
   }
   return absl::OkStatus();
@@ -82,11 +86,14 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
   CROUT_ASSIGN_OR_RETURN(step->options_.factor, DecodeOptions(step->request_, spec.shape.dtype));
   if (step->sparse()) CROUT_RETURN_IF_ERROR(CheckSparse(header, spec));
   CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->Wish()));
-  if (header.leading_order() < 0) return BadField("header.leading_order", "negative");
+  if (header.leading_order() < 0)
+    return BadField("header.leading_order",
+                    absl::StrCat(header.leading_order(), " is negative: send 0 or more"));
   const int64_t most = step->sparse() ? spec.max_order : core.limits.max_n;
   if (header.leading_order() > most) {
     return BadField("header.leading_order",
-                    absl::StrCat("larger than the largest dimension of a matrix, ", most));
+                    absl::StrCat(header.leading_order(), " is more than ", most,
+                                 ", the largest dimension of a matrix here"));
   }
   step->options_.leading = header.leading_order();
   step->options_.layout = spec.shape.layout;
@@ -130,7 +137,9 @@ absl::Status SchurStep::Analyze(StopRequested stop) {
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
   if (!upload_.nnz())
-    return BadField("header.matrix", "an array: its unknowns have no set to keep");
+    return BadField("header.matrix",
+                    "a dense array, and header.keep is for sparse matrices: send coordinates, or "
+                    "set leading_order in place of keep");
   if (kept() < 1) {
     return BadField("header.leading_order",
                     absl::StrCat(options_.leading, ", but the matrix has order ", shape.rows,

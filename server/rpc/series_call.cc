@@ -79,7 +79,8 @@ absl::Status SeriesCall::TakeMatrix() {
   }
   if (last_matrix_ == LastMatrix::kWithFactor && pins_.factor) return absl::OkStatus();
   if (factor_ || last_matrix_ != LastMatrix::kWithFactor) return MatrixGone();
-  return BadField("header.matrix", "missing: there is no matrix yet");
+  return BadField("header.matrix",
+                  "missing: the first step of a series has a matrix, or the header a handle");
 }
 
 absl::Status SeriesCall::TakeMap() {

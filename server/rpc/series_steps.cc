@@ -57,7 +57,7 @@ absl::StatusOr<SeriesSetting> DecodeSeries(const v1::SolveSeriesHeader& header) 
   }
   if (!header.handle().empty() && header.has_cache()) {
     return BadField("header.cache",
-                    "beside header.handle, whose factor is kept as it is: leave "
+                    "set beside header.handle, whose lease and name stay as they are: leave "
                     "one of them out");
   }
   SeriesSetting setting;
@@ -98,7 +98,8 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
   PayloadSpec matrix = NoMatrix(kept_dtype);
   std::optional<MatrixChange> change;
   if (header.has_change()) {
-    if (header.has_matrix()) return BadField("header.change", "beside a matrix: set one of them");
+    if (header.has_matrix())
+      return BadField("header.change", "set beside a matrix: set one of them");
     CROUT_ASSIGN_OR_RETURN(change, DecodeChange(header.change(), pins.entries));
     CROUT_ASSIGN_OR_RETURN(matrix, ChangePayload(*change, kept->summary()));
   } else if (header.has_matrix()) {
@@ -107,16 +108,16 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
                               PayloadRole::kMatrixThatMayStaySparse));
     matrix.map_lines = matrix.needs_parsing();
     if (!matrix.needs_parsing() && matrix.shape.rows == 0) {
-      return BadField("header.matrix", "of order 0: a step has unknowns");
+      return BadField("header.matrix", "of order 0: send a matrix with at least one row");
     }
   }
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec rhs,
                          DecodePayload(header.rhs(), "header.rhs", core.limits, *slot.device,
                                        PayloadRole::kRightHandSide));
-  if (rhs.needs_parsing())
-    return BadField("header.rhs", "not dense: right-hand sides of a series are dense");
+  if (rhs.needs_parsing()) return BadField("header.rhs", "not dense: send a dense right-hand side");
   if (rhs.shape.rows == 0 || rhs.shape.cols == 0) {
-    return BadField("header.rhs", "empty: a step has a right-hand side");
+    return BadField("header.rhs", absl::StrCat(rhs.shape.rows, " x ", rhs.shape.cols,
+                                               " is empty: send at least one right-hand side"));
   }
   auto steps = std::unique_ptr<SeriesSteps>(
       new SeriesSteps(core, slot, matrix, change, rhs, setting, pins, std::move(budget)));
@@ -141,7 +142,7 @@ absl::Status SeriesSteps::TakeStart(const v1::MatrixSpec& x0) {
   CROUT_ASSIGN_OR_RETURN(
       const PayloadSpec spec,
       DecodePayload(x0, kField, core_.limits, *slot_.device, PayloadRole::kRightHandSide));
-  if (spec.needs_parsing()) return BadField(kField, "not dense: a start is dense");
+  if (spec.needs_parsing()) return BadField(kField, "not dense: send a dense start");
   CROUT_ASSIGN_OR_RETURN(const SolutionShape solution,
                          ShapeSolution(options_.factor.factor_dtype, rhs_.upload().shape()));
   const PackedMatrix& x = solution.delivered;

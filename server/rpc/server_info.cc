@@ -135,13 +135,15 @@ absl::StatusOr<std::optional<FactorCache::Pin>> FactorLike(
     ServerCore& core, const Scope& scope, const v1::EstimateFactorizeRequest& request) {
   if (request.handle().empty()) return std::optional<FactorCache::Pin>();
   if (request.n() != 0 || request.has_nnz() || request.matrix_dtype() != v1::DTYPE_UNSPECIFIED) {
-    return BadField("handle", "beside n, nnz or matrix_dtype, which are its matrix's");
+    return BadField(
+        "handle",
+        "set beside n, nnz or matrix_dtype, which its matrix determines: set the handle alone");
   }
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireDense(core, scope.tenant, handle));
   CROUT_RETURN_IF_ERROR(CheckDeviceOf(request.options().device(), pin, "options.device"));
   if (!pin.summary().sparse) {
-    return absl::FailedPreconditionError("handle: of a dense matrix, whose n says all");
+    return absl::FailedPreconditionError("handle: of a dense matrix: set n in place of the handle");
   }
   return std::optional(std::move(pin));
 }

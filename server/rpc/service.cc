@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/batch_calls.h"
 #include "server/rpc/decode_cache.h"
@@ -55,7 +56,8 @@ FactorizationService::Unary* BeginUnary(
 
 absl::Status List(ServerCore& core, const Scope& scope, const v1::ListFactorsRequest& request,
                   v1::ListFactorsResponse* response) {
-  if (request.page_size() < 0) return BadField("page_size", "negative");
+  if (request.page_size() < 0)
+    return BadField("page_size", absl::StrCat(request.page_size(), " is negative: send 0 or more"));
   const int limit =
       request.page_size() == 0 ? kDefaultPageSize : std::min(request.page_size(), kMaxPageSize);
   int64_t before = 0;

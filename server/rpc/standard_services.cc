@@ -93,8 +93,9 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
     MutexLock lock(&services_.mutex_);
     if (ended_) return;
     if (!ok) {
-      return End(method_ == Method::kReflect ? absl::OkStatus()
-                                             : absl::InvalidArgumentError("there is no request"));
+      return End(method_ == Method::kReflect
+                     ? absl::OkStatus()
+                     : absl::InvalidArgumentError("there is no request: send one message"));
     }
     arrival_.HeaderRead();
     try {

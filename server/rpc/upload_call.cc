@@ -20,7 +20,9 @@ constexpr int kFirstDataField = 2;
 constexpr const char* kDataFields[] = {"data", "rhs_data", "x0_data"};
 
 absl::Status TooManyBytes() {
-  return BadField("data", "more bytes than the step's header declares");
+  return BadField(
+      "data",
+      "more bytes than the step's header declares: send rows x cols elements of each matrix");
 }
 
 }  // namespace
@@ -161,7 +163,9 @@ absl::StatusOr<bool> UploadCall::Consume() {
     const std::optional<DataSegment> rest = reader_.Next();
     if (!rest) break;
     if (reader_.AtHeader()) {
-      return BadField("header", "comes before the payload of the step before is complete");
+      return BadField(
+          "header",
+          "sent before the last step's payload is complete: send all declared bytes first");
     }
     CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(rest->field));
     const size_t bytes = rest->bytes.size();
@@ -198,10 +202,14 @@ void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
 absl::StatusOr<PayloadStep*> UploadCall::StepFor(int field) {
   const auto wanted = static_cast<size_t>(field - kFirstDataField);
   if (wanted >= steps_.size()) {
-    return BadField(kDataFields[wanted], "the header declares no such payload");
+    return BadField(
+        kDataFields[wanted],
+        "the header declares no such payload: declare its matrix, or leave these bytes out");
   }
   if (wanted < step_) {
-    return BadField(kDataFields[wanted], absl::StrCat("comes after ", kDataFields[step_]));
+    return BadField(kDataFields[wanted],
+                    absl::StrCat("sent after ", kDataFields[step_],
+                                 ": send the payloads in the order of their fields"));
   }
   while (step_ < wanted) CROUT_RETURN_IF_ERROR(steps_[step_++]->upload().Close());
   return steps_[step_];
@@ -234,9 +242,9 @@ void UploadCall::EnforceLimits(Clock::time_point now) {
   absl::Status status = reader_.Check(now);
   if (status.ok()) return;
   End(BetweenRounds()
-          ? WithReason(absl::DeadlineExceededError("no step came within the series' idle "
-                                                   "timeout: take the series up again "
-                                                   "by the handle of its factor"),
+          ? WithReason(absl::DeadlineExceededError(
+                           "no step came within the server's --series-idle-timeout: take "
+                           "the series up again by the handle of its factor"),
                        kReasonSeriesIdle)
           : std::move(status));
 }

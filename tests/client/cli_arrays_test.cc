@@ -219,8 +219,8 @@ TEST(TextMatrixTest, ReadsComplexNumbersAsNumPyWritesThem) {
 
 TEST(TextMatrixTest, WhatIsNoMatrixIsRefusedWithItsLine) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
-      {"", "without numbers"},
-      {"# nothing\n", "without numbers"},
+      {"", "no numbers"},
+      {"# nothing\n", "no numbers"},
       {"1 2\n\n3\n", "line 3 has 1"},
       {"1 x\n", "line 1: 'x'"},
       {"1\n1e999\n", "line 2: '1e999'"},

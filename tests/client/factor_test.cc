@@ -213,9 +213,10 @@ TEST_F(FactorTest, ASolveWithoutASinkIsRefusedBeforeItIsSent) {
 TEST_F(FactorTest, ATextThatIsNotUtf8IsRefusedByItsName) {
   v1::CacheOptions cache;
   cache.set_name("\xff");
-  EXPECT_EQ(NewFactor(cache).status(), absl::InvalidArgumentError("the name is not UTF-8"));
+  EXPECT_EQ(NewFactor(cache).status(),
+            absl::InvalidArgumentError("the name is not valid UTF-8: encode it as UTF-8"));
   EXPECT_EQ(client_->Describe("\xff").status(),
-            absl::InvalidArgumentError("the handle is not UTF-8"));
+            absl::InvalidArgumentError("the handle is not valid UTF-8: encode it as UTF-8"));
   cache.set_name("\u00e9\u20ac\U0001d11e");
   EXPECT_TRUE(NewFactor(cache).ok());
 }

@@ -307,7 +307,7 @@ TEST_F(BatchTest, WhatCannotBeSentIsToldWithItsIndex) {
   BatchSource types;
   types.Add(values.data(), 5, 5);
   types.Add(singles.data(), 5, 5);
-  refused(types, "two types");
+  refused(types, "two element types");
   BatchSource huge;
   for (int k = 0; k < 4; ++k) huge.Add(values.data(), INT32_MAX, INT32_MAX);
   refused(huge, "int64_t");

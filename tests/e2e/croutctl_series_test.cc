@@ -359,7 +359,7 @@ TEST_F(CroutctlSeriesTest, WhatIsWrongEndsItWithACode) {
       {{good}, 12, "give --rhs or --ones"},
       {{empty, "--ones"}, 12, "has no file of a step"},
       {{good, "--rhs=" + matrix_}, 12, "not all elements"},
-      {{good, "--ones", "--accuracy=1"}, 12, "header.accuracy"},
+      {{good, "--ones", "--accuracy=1"}, 12, "--accuracy: 1 is not in [0, 1)"},
       {{good, "--ones", "--start=nobody"}, 11, "no factor is named 'nobody'"},
       {{good, "--ones", "-o", good}, 19, "cannot make"},
       {{good, "--ones", "--start=x", "--keep"}, 2, "--keep"},

@@ -136,7 +136,7 @@ TEST_F(TlsTest, ClientsSpeakIt) {
                                           Flag("key", "client.key")};
   EXPECT_EQ(ctl(flags).exit_code, 0) << ctl(flags).errors;
   EXPECT_NE(ctl({"status"}).exit_code, 0);
-  EXPECT_THAT(ctl({"status", Flag("ca", "ca.crt")}).errors, HasSubstr("go with --tls"));
+  EXPECT_THAT(ctl({"status", Flag("ca", "ca.crt")}).errors, HasSubstr("need --tls"));
   EXPECT_THAT(ctl({"status", "--tls", "--ca=/nowhere.pem"}).errors, HasSubstr("/nowhere.pem"));
   EXPECT_THAT(ctl({"status", "--tls", Flag("cert", "client.crt")}).errors, HasSubstr("give both"));
   ASSERT_EQ(chmod(files_.File("client.key").c_str(), 0644), 0);

@@ -212,7 +212,7 @@ TEST_F(RpcSeriesTest, AHeaderBeforeTheStepIsWholeIsRefused) {
   series.Write(request);
   const grpc::Status status = series.Status();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("comes before the payload"));
+  EXPECT_THAT(status.error_message(), HasSubstr("sent before the last step's payload"));
 }
 
 TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
@@ -233,7 +233,7 @@ TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
          h.set_handle(factor.handle());
          h.mutable_cache()->set_name("x");
        },
-       "header.cache: beside header.handle"},
+       "header.cache: set beside header.handle"},
       {[&](auto& h) {
          h.set_handle(factor.handle());
          h.mutable_options()->set_device("host");
@@ -253,7 +253,7 @@ TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
   Series none(stub());
   Answer answer;
   EXPECT_FALSE(none.Step({}, b_, &answer));
-  EXPECT_THAT(none.Status().error_message(), HasSubstr("there is no matrix yet"));
+  EXPECT_THAT(none.Status().error_message(), HasSubstr("the first step of a series has a matrix"));
 }
 
 TEST_F(RpcSeriesTest, IdleStreamsHoldNothingButWhatIsCachedAndEnd) {

@@ -280,7 +280,7 @@ TEST_F(RpcSeriesValuesTest, ValuesNeedATextOfThisStream) {
     SCOPED_TRACE("taken up by its handle");
     Series series(stub());
     EXPECT_FALSE(ValuesStep(series, std::ssize(values), pattern.Packed(values), &answer, handle));
-    expect_no_text(series, "this stream has brought no matrix");
+    expect_no_text(series, "this stream has sent none");
   }
   {
     SCOPED_TRACE("at first");

@@ -19,7 +19,7 @@ def check_address(address: str) -> None:
     start with one of `_SCHEMES`, whose rest only gRPC checks.
     """
     if not address:
-        raise InvalidRequest("the server's address is empty")
+        raise InvalidRequest("the server's address is empty: write host:port, [IPv6]:port or unix:PATH")
     if why := _fault(address):
         raise InvalidRequest(f"the server's address {address!r} {why}: {_FORMS}")
 

@@ -28,7 +28,7 @@ def read_file(path: str | os.PathLike[str], what: str, *, advice: str = "", writ
     content, mode = _read(path, what, advice)
     if not writers and mode & 0o022:
         raise InvalidRequest(
-            f"others can write {path} (mode {mode:03o}), and so say where tokens go: chmod 600 it"
+            f"others can write {path} (mode {mode:03o}), and could redirect tokens: chmod 600 it"
         )
     return content
 

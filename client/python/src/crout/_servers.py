@@ -104,7 +104,7 @@ def _environment() -> Said:
     }
     switch = os.environ.get("CROUT_TLS", "").lower()
     if switch not in ("", "0", "false", "off", "no", "1", "true", "on", "yes"):
-        raise InvalidRequest("CROUT_TLS is neither true nor false")
+        raise InvalidRequest("CROUT_TLS is neither true nor false: write one of them")
     tls = True if switch in ("1", "true", "on", "yes") else None
     return Said(tls=tls, **value)
 

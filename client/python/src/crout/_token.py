@@ -33,7 +33,7 @@ def make_token(
     if token is None and token_file is None:
         return None
     if token is not None and token_file is not None:
-        raise InvalidRequest("a token and a file of one: give one of them")
+        raise InvalidRequest("both token and token_file are set: leave one of them out")
     if not tls and not is_local(address):
         raise InvalidRequest(
             f"a token for {address} could be read on its way: give tls=True too, or the address of a "
