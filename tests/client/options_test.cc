@@ -77,7 +77,8 @@ TEST(ClientOptionsTest, TakesTheTenantsOfAServer) {
        {std::string(65, 'a'), std::string("a b"), std::string("t\xc3\xa9"), std::string("a\nb")}) {
     const absl::Status status = Connect(server, tenant);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << tenant;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("1 to 64 characters of [A-Za-z0-9_.-]")) << tenant;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("1 to 64 characters of [A-Za-z0-9_.-]"))
+        << tenant;
   }
 }
 
