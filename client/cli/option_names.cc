@@ -43,7 +43,7 @@ std::string FileOf(const CLI::App& command, const std::string& argument) {
   return "";
 }
 
-// What a word of a message stands for on the command line.
+// Returns the option or file that a word of a message refers to.
 std::string Named(const CLI::App& command, absl::string_view word) {
   const std::vector<absl::string_view> parts = absl::StrSplit(word, '.');
   const bool is_path = parts.size() > 1;

@@ -26,7 +26,7 @@ size_t PathLength(absl::string_view text) {
   return length;
 }
 
-// Of "matrix.dense.rows" and its like, without "header.".
+// Translates a field path such as "matrix.dense.rows", without "header.".
 std::string ArgumentOf(absl::string_view path) {
   const std::vector<absl::string_view> parts = absl::StrSplit(path, '.');
   if (parts[0] == "batch") return "matrices";

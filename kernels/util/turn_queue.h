@@ -25,7 +25,7 @@ class TurnQueue {
   using Tenants = std::list<Tenant>;
 
  public:
-  // Where an item is, until it leaves.
+  // Position of an item in the queue, valid until it leaves.
   struct Position {
     typename Tenants::iterator tenant;
     typename std::list<Item>::iterator item;
