@@ -262,8 +262,8 @@ class TableTest(unittest.TestCase):
             [7, "flow", "–", "10.0×, 5 of 50"], [8, "random", "5.00×, 5 of 50", "–"]])
 
     def test_break_even(self):
-        self.assertEqual(break_even.link(125e6, alone=3.0, server=1.0), "on links from 0.50 Gbit/s")
-        self.assertEqual(break_even.link(1e6, alone=2.0, server=1.0), "on links from 8.0 Mbit/s")
+        self.assertEqual(break_even.link(125e6, alone=3.0, server=1.0), "with a link of at least 0.50 Gbit/s")
+        self.assertEqual(break_even.link(1e6, alone=2.0, server=1.0), "with a link of at least 8.0 Mbit/s")
         self.assertEqual(break_even.link(1e6, alone=1.0, server=1.0), "never")
         self.assertEqual(break_even.from_system(alone=5.0, first=4.0, later=6.0), "from system 1")
         self.assertEqual(break_even.from_system(alone=5.0, first=10.0, later=5.0), "never")

@@ -11,6 +11,6 @@ b = A @ np.ones(1000)
 with crout.connect() as c, c.lu_factor(A) as f:  # sends A; the server keeps L and U
     x = f.solve(b)  # sends b alone
     print("error below 1e-9:", abs(x - 1).max() < 1e-9)
-    f.refactor(A + 0.1 * np.eye(1000))  # another matrix behind the same handle
+    f.refactor(A + 0.1 * np.eye(1000))  # replaces the matrix, keeps the handle
     s = f.solve(b, full_output=True)
     print(f"version {f.version}, backward error below 1e-14: {s.backward_error < 1e-14}")

@@ -37,7 +37,7 @@ def link(payload_bytes, alone, server):
     if alone <= server:
         return "never"
     rate = 8 * payload_bytes / (alone - server)
-    return "on links from " + (f"{number(rate / 1e9, 2)} Gbit/s" if rate >= 1e8 else f"{number(rate / 1e6, 2)} Mbit/s")
+    return "with a link of at least " + (f"{number(rate / 1e9, 2)} Gbit/s" if rate >= 1e8 else f"{number(rate / 1e6, 2)} Mbit/s")
 
 
 def from_system(alone, first, later):
@@ -74,14 +74,14 @@ class Measured:
         server = 1e-3 * (record(self.lu, "square", rows=n, cols=n, dtype="f64")["crout_lu_ms"] +
                          record(self.solve, "cached", n=n, nrhs=1, op="none")["crout_solve_ms"])
         return [f"dense, n = {n:,}", "all values", milliseconds(self.lapack(n)), "–",
-                milliseconds(payload / self.bytes_per_second() + server), "H100, " + link(payload, self.lapack(n), server)]
+                milliseconds(payload / self.bytes_per_second() + server), "on an H100 " + link(payload, self.lapack(n), server)]
 
     def step(self, n, sent):
         """A step of a series of dense matrices, timed by its client."""
         host, gpu = (record(result, "series", n=n, sent=sent) for result in (self.host, self.gpu))
         server = 1e-3 * (gpu["step_ms"] - gpu["receive_ms"])
-        return [f"dense, n = {n:,}, series", sent, milliseconds(self.lapack(n)), number(host["step_ms"]),
-                number(gpu["step_ms"]), "H100, " + link(gpu["bytes"], self.lapack(n), server)]
+        return [f"dense, n = {n:,}, each later system of a series", sent, milliseconds(self.lapack(n)), number(host["step_ms"]),
+                number(gpu["step_ms"]), "on an H100 " + link(gpu["bytes"], self.lapack(n), server)]
 
     def sparse(self, matrix):
         """A matrix of a new pattern, then new values for that pattern, each with one solve."""
@@ -95,7 +95,7 @@ class Measured:
             first = transfer[0] + gpu["analysis_ms"] + gpu["numeric_ms"] + gpu["solve_ms"]
             later = transfer[1] + gpu["again_ms"] + gpu["solve_ms"]
             gpu_times = f"{number(first)}, then {number(later)}"
-        pays = "host, " + from_system(ours["splu_ms"], ours["first_ms"], ours["values_ms"])
+        pays = "on the host " + from_system(ours["splu_ms"], ours["first_ms"], ours["values_ms"])
         return [f"sparse, {SPARSE[matrix]}, n = {ours['n']:,}", "new pattern, then new values", number(ours["splu_ms"]),
                 f"{number(ours['first_ms'])}, then {number(ours['values_ms'])}", gpu_times, pays]
 
@@ -104,8 +104,9 @@ def table(of_kind):
     measured = Measured(of_kind)
     note = ("Times run from the matrix to a float64 solution with one right-hand side. In process: OpenBLAS's `getrf` and `getrs` on "
             f"{measured.direct['cores']} cores (dense), SciPy's `splu` with its defaults on {measured.users['cores']} cores (sparse). Host: `croutd` on "
-            "an equal machine, over loopback. H100: over loopback for a series; in the other rows time on the server plus the transfer "
-            f"at {number(measured.bytes_per_second() / 1e9)} GB/s, the measured rate over loopback. System k: the first by which Crout has taken less time in total.")
+            "an identical machine, over loopback. H100: a series is measured over loopback; the other rows add the transfer at "
+            f"{number(measured.bytes_per_second() / 1e9)} GB/s, the measured rate of loopback, to the server's time. From system k: Crout's total time for the first k "
+            "systems is shorter. Two times: the first system, then each later one. –: not measured.")
     rows = [measured.dense(1024), measured.dense(4096), measured.step(2048, "all values"), measured.step(2048, "0.1 % of the entries")]
     rows += [measured.sparse(matrix) for matrix in SPARSE]
-    return Table("", ["system", "what is sent", "in process, ms", "host, ms", "H100, ms", "Crout pays on"], rows, note)
+    return Table("", ["system", "what is sent", "in process, ms", "host, ms", "H100, ms", "Crout is faster"], rows, note)
