@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Runs at install time: copies the shared libraries that `crout_programs` need into
 # `crout_library_dir` of the install tree, each under the name it is asked for by. Names such as
 # libblas.so.3 are chains of alternatives where this runs; the copies are plain files.

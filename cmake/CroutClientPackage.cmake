@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The client libraries in the install tree: find_package(crout 0.1) and pkg-config crout.
 include(CMakePackageConfigHelpers)
 # google.rpc as we have it: not where another package's would be.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every outside dependency, found once. Debian package names are in deploy/packages.txt.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)

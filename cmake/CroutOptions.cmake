@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Options of the build, and the flags every target of Crout's own is compiled with.
 
 set(CROUT_CUDA "AUTO" CACHE STRING "CUDA device support: AUTO (where a toolkit is found), ON or OFF")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The install tree and the bundle that CPack makes of it: relocatable, with every shared library it
 # needs in lib/crout but for those of the C and C++ runtimes and of CUDA. It needs the glibc of the
 # machine that built it, or a newer one. libcrout_cuda.so in lib/crout holds the CUDA device and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # crout_library(NAME SOURCES ... DEPS ... [PRECOMPILE HEADER ...]): a static library of ours, alias
 # crout::NAME. PRECOMPILE names outside headers that most of its small sources include, where parsing
 # them is most of the time; every source includes what it uses all the same.

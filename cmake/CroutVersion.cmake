@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # crout_version: CROUT_VERSION and CROUT_COMMIT for the sources that include "crout_version.h". A
 # header rather than definitions, so that a new commit compiles those sources anew and no others.
 execute_process(COMMAND git -C "${PROJECT_SOURCE_DIR}" rev-parse --short=12 HEAD

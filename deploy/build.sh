@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by demo.sh and test.sh: finds the CUDA toolkit and the architectures of the machine's GPUs.
 # shellcheck shell=bash
 

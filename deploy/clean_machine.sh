@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs deploy/new_user.sh, a new user's first minutes, in a fresh Debian 12 that contains only the bundle and, for each
 # surface, the packages that docs/install.md names. Requires root, debootstrap and a network.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # From a bare machine to a solved system: installs missing packages (as root), builds croutd and starts
 # it on the available device. Factors a matrix, solves twice with the cached handle, shows timings and
 # metrics, and stops the daemon.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hooks of mkdocs.yml: navigation by folder, links out of docs/, anchors like GitHub's."""
 
 import pathlib

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A new user's first minutes with each interface of Crout, from an installed tree or an unpacked bundle: installation,
 # first solve, first error, and a restart of the daemon. Prints the seconds of each step and stops at the first step
 # that fails or prints an unexpected text.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the packages that Crout needs and this machine lacks.
 #
 # usage: deploy/setup.sh [SECTION...]     sections of deploy/packages.txt; all by default

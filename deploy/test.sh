@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs every test, from a bare machine: installs missing packages (as root), checks formats, configurations and
 # documents, builds with warnings as errors (with CUDA if a toolkit is found), and runs all tests. Then runs unit tests,
 # RPC tests and fuzz targets under ASan and UBSan. By default the sanitizers cover the test programs of changed folders

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Method selection from a device's catalogue: by name, or by predicted time.
 #ifndef CROUT_KERNELS_ALGORITHM_REGISTRY_H_
 #define CROUT_KERNELS_ALGORITHM_REGISTRY_H_

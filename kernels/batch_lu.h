@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Interface of LU factorization and triangular solves for irregular batches on one device.
 #ifndef CROUT_KERNELS_BATCH_LU_H_
 #define CROUT_KERNELS_BATCH_LU_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Location of one member of an irregular batch. C++17, because kernels include it.
 #ifndef CROUT_KERNELS_BATCH_MEMBER_H_
 #define CROUT_KERNELS_BATCH_MEMBER_H_

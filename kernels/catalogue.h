@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The list of a device's methods.
 #ifndef CROUT_KERNELS_CATALOGUE_H_
 #define CROUT_KERNELS_CATALOGUE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A device that factors and solves: the host, or one CUDA GPU.
 #ifndef CROUT_KERNELS_DEVICE_H_
 #define CROUT_KERNELS_DEVICE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Interface of methods that solve AX = B in one pass without keeping factors.
 #ifndef CROUT_KERNELS_DIRECT_SOLVER_H_
 #define CROUT_KERNELS_DIRECT_SOLVER_H_

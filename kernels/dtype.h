@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Element types of matrices and factors.
 #ifndef CROUT_KERNELS_DTYPE_H_
 #define CROUT_KERNELS_DTYPE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Interface of reduction to reduced row echelon form, for matrices of any shape.
 #ifndef CROUT_KERNELS_ECHELON_REDUCER_H_
 #define CROUT_KERNELS_ECHELON_REDUCER_H_

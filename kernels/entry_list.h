@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Updates of matrix entries, as received.
 #ifndef CROUT_KERNELS_ENTRY_LIST_H_
 #define CROUT_KERNELS_ENTRY_LIST_H_

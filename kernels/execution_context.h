@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Execution context of a job: one stream of a device with its vendor handles, warm and exclusive.
 #ifndef CROUT_KERNELS_EXECUTION_CONTEXT_H_
 #define CROUT_KERNELS_EXECUTION_CONTEXT_H_

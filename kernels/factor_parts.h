@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The bytes of a factor as named parts, for code that stores, moves and checks factors. Only the
 // method that made a part interprets its contents.
 #ifndef CROUT_KERNELS_FACTOR_PARTS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The result of a factorization: its summary and its bytes.
 #ifndef CROUT_KERNELS_FACTORIZATION_H_
 #define CROUT_KERNELS_FACTORIZATION_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The inverse of a matrix as a linear operator.
 #ifndef CROUT_KERNELS_INVERSE_OPERATOR_H_
 #define CROUT_KERNELS_INVERSE_OPERATOR_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // irr_lu: LU factorization with partial pivoting of an irregular batch. Its results for solves and
 // quality checks, the same on every device.
 #ifndef CROUT_KERNELS_IRR_LU_H_

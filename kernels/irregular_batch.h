@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Irregular batches: many matrices of one element type, each with its own size.
 //
 // The layout follows A. Abdelfattah, P. Ghysels, W. Boukaram, S. Tomov, X. S. Li, J. Dongarra,

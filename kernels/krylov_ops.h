@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Device operations of Krylov subspace methods besides products and solves.
 #ifndef CROUT_KERNELS_KRYLOV_OPS_H_
 #define CROUT_KERNELS_KRYLOV_OPS_H_

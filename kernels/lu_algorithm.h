@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Interfaces of LU factorization on one device and of solvers with its factors.
 #ifndef CROUT_KERNELS_LU_ALGORITHM_H_
 #define CROUT_KERNELS_LU_ALGORITHM_H_

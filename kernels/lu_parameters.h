@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Parameters of LU methods, and the report of an iterative run.
 #ifndef CROUT_KERNELS_LU_PARAMETERS_H_
 #define CROUT_KERNELS_LU_PARAMETERS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Views of dense matrices. A view owns nothing and is valid while its buffer lives. Only code that
 // runs on the buffer's device may access the elements.
 #ifndef CROUT_KERNELS_MATRIX_H_

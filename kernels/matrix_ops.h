@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dense device operations. The factorization and solve pipelines are written once in terms of
 // these.
 #ifndef CROUT_KERNELS_MATRIX_OPS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Owners of memory, on the host or on a device.
 #ifndef CROUT_KERNELS_MEMORY_H_
 #define CROUT_KERNELS_MEMORY_H_

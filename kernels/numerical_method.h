@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Name and capabilities of a numerical method.
 #ifndef CROUT_KERNELS_NUMERICAL_METHOD_H_
 #define CROUT_KERNELS_NUMERICAL_METHOD_H_

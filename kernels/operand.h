@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A matrix as a linear operator, independent of its storage.
 #ifndef CROUT_KERNELS_OPERAND_H_
 #define CROUT_KERNELS_OPERAND_H_

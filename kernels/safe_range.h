@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Range of entry magnitudes that a factorization in a given type supports.
 #ifndef CROUT_KERNELS_SAFE_RANGE_H_
 #define CROUT_KERNELS_SAFE_RANGE_H_

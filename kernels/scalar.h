@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Operations common to real and complex numbers.
 #ifndef CROUT_KERNELS_SCALAR_H_
 #define CROUT_KERNELS_SCALAR_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Interface of LU factorization of sparse matrices on one device.
 #ifndef CROUT_KERNELS_SPARSE_LU_H_
 #define CROUT_KERNELS_SPARSE_LU_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Optional sparse device operations.
 #ifndef CROUT_KERNELS_SPARSE_OPS_H_
 #define CROUT_KERNELS_SPARSE_OPS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Base class of solvers of sparse factors, on any device.
 #ifndef CROUT_KERNELS_SPARSE_SOLVER_H_
 #define CROUT_KERNELS_SPARSE_SOLVER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Views of square sparse matrices: compressed columns with a row index.
 #ifndef CROUT_KERNELS_SPARSE_VIEW_H_
 #define CROUT_KERNELS_SPARSE_VIEW_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Polls a stop request from inside a long loop.
 #ifndef CROUT_KERNELS_STOP_COUNTER_H_
 #define CROUT_KERNELS_STOP_COUNTER_H_

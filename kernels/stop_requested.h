@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Cancellation of a running job.
 #ifndef CROUT_KERNELS_STOP_REQUESTED_H_
 #define CROUT_KERNELS_STOP_REQUESTED_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Keeps buffers alive until the device has finished with them, on every exit path of a job.
 #ifndef CROUT_KERNELS_SYNC_ON_EXIT_H_
 #define CROUT_KERNELS_SYNC_ON_EXIT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Maps the values on a text's lines to the elements of its matrix.
 #ifndef CROUT_KERNELS_VALUE_MAP_H_
 #define CROUT_KERNELS_VALUE_MAP_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How long the phases of a call took.
 #ifndef CROUT_SERVER_CALL_TIMINGS_H_
 #define CROUT_SERVER_CALL_TIMINGS_H_

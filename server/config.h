@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The daemon's settings: flags, CROUT_* environment variables and a configuration file.
 #ifndef CROUT_SERVER_CONFIG_H_
 #define CROUT_SERVER_CONFIG_H_

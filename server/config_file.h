@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The daemon's configuration file: TOML or INI with a setting a line.
 #ifndef CROUT_SERVER_CONFIG_FILE_H_
 #define CROUT_SERVER_CONFIG_FILE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The daemon's program, from its arguments to its exit code.
 #ifndef CROUT_SERVER_CROUTD_H_
 #define CROUT_SERVER_CROUTD_H_

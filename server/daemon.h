@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The daemon: its parts, their order of construction and of shutdown.
 #ifndef CROUT_SERVER_DAEMON_H_
 #define CROUT_SERVER_DAEMON_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Opens the devices that --devices names.
 #ifndef CROUT_SERVER_DEVICES_H_
 #define CROUT_SERVER_DEVICES_H_

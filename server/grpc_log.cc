@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/grpc_log.h"
 
 #include <grpc/support/log.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What libraries would write to standard error themselves, waiting for whoever reads it.
 #ifndef CROUT_SERVER_GRPC_LOG_H_
 #define CROUT_SERVER_GRPC_LOG_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The daemon's log, to standard error: events with fields, as text or one JSON object a line.
 // Payloads and handles (they are capabilities) never go there.
 //

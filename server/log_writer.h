@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes lines to a file descriptor that may not take them.
 #ifndef CROUT_SERVER_LOG_WRITER_H_
 #define CROUT_SERVER_LOG_WRITER_H_

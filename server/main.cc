@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // croutd: the daemon.
 #include "server/croutd.h"
 #include "server/devices.h"

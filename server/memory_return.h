@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // When memory that is kept for the next job goes back to the system: once the daemon is idle.
 #ifndef CROUT_SERVER_MEMORY_RETURN_H_
 #define CROUT_SERVER_MEMORY_RETURN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The pages of the metrics port, for those who run the daemon.
 #ifndef CROUT_SERVER_OPERATIONS_PAGES_H_
 #define CROUT_SERVER_OPERATIONS_PAGES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A daemon's life: start, serve until a signal comes or no device is left, drain, exit code.
 #ifndef CROUT_SERVER_SERVE_H_
 #define CROUT_SERVER_SERVE_H_

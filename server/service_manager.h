@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the daemon tells the service manager that started it, if one did: systemd's sd_notify(3).
 #ifndef CROUT_SERVER_SERVICE_MANAGER_H_
 #define CROUT_SERVER_SERVICE_MANAGER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The files that settings name, read with care: whose they are decides who may do what.
 #ifndef CROUT_SERVER_SETTING_FILE_H_
 #define CROUT_SERVER_SETTING_FILE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Everything behind the listening sockets, in the order in which it depends on each other.
 #ifndef CROUT_SERVER_STACK_H_
 #define CROUT_SERVER_STACK_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the log says first.
 #ifndef CROUT_SERVER_START_LOG_H_
 #define CROUT_SERVER_START_LOG_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Accepts connections for gRPC, of TCP and of Unix sockets, and no more of them than there is room
 // for.
 #ifndef CROUT_SERVER_TCP_LISTENER_H_

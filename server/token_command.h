@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `croutd token create`: makes a bearer token.
 #ifndef CROUT_SERVER_TOKEN_COMMAND_H_
 #define CROUT_SERVER_TOKEN_COMMAND_H_

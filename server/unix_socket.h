@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Who may connect to the Unix sockets that are served: connecting takes the right to write.
 #ifndef CROUT_SERVER_UNIX_SOCKET_H_
 #define CROUT_SERVER_UNIX_SOCKET_H_

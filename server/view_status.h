@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Takes the view of the daemon that the status page shows.
 #ifndef CROUT_SERVER_VIEW_STATUS_H_
 #define CROUT_SERVER_VIEW_STATUS_H_

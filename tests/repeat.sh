@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a build tree's tests repeatedly as on a small, busy machine: on two cores, beside four busy
 # loops. Tests that fail only here depend on timing.
 #

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts statuses and exceptions to the codes of crout.h.
 #ifndef CROUT_CLIENT_C_ERROR_H_
 #define CROUT_CLIENT_C_ERROR_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The functions of crout.h that take a crout_matrix or crout_sparse, and the other functions of
 // factors.
 #include "crout/factor.h"

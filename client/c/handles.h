@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Definitions of crout.h's opaque handles.
 #ifndef CROUT_CLIENT_C_HANDLES_H_
 #define CROUT_CLIENT_C_HANDLES_H_

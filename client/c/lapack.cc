@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // crout_?getrf and crout_?getrs.
 #include <algorithm>
 #include <limits>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts a crout_matrix or crout_sparse for the C++ library.
 #ifndef CROUT_CLIENT_C_MATRICES_H_
 #define CROUT_CLIENT_C_MATRICES_H_

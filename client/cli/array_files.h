@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Arrays that are written together.
 #ifndef CROUT_CLIENT_CLI_ARRAY_FILES_H_
 #define CROUT_CLIENT_CLI_ARRAY_FILES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writers of dense matrices to files.
 #ifndef CROUT_CLIENT_CLI_ARRAY_WRITER_H_
 #define CROUT_CLIENT_CLI_ARRAY_WRITER_H_

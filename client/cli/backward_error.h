@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Backward errors of X for op(A) X = B, computed without a server.
 #ifndef CROUT_CLIENT_CLI_BACKWARD_ERROR_H_
 #define CROUT_CLIENT_CLI_BACKWARD_ERROR_H_

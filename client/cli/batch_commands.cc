@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // factor-batch, solve-batch
 #include <algorithm>
 #include <complex>

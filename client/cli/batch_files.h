@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Files of the members of a batch.
 #ifndef CROUT_CLIENT_CLI_BATCH_FILES_H_
 #define CROUT_CLIENT_CLI_BATCH_FILES_H_

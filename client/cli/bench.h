@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A load generator: concurrent workers with one connection each, in constant memory.
 #ifndef CROUT_CLIENT_CLI_BENCH_H_
 #define CROUT_CLIENT_CLI_BENCH_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reports of the load generator: rows, comparisons, an HTML page.
 #ifndef CROUT_CLIENT_CLI_BENCH_REPORT_H_
 #define CROUT_CLIENT_CLI_BENCH_REPORT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Byte streams: a file, standard input, a member of an archive.
 #ifndef CROUT_CLIENT_CLI_BYTE_INPUT_H_
 #define CROUT_CLIENT_CLI_BYTE_INPUT_H_

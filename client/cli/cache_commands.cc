@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // list, info, iterations, renew, release
 #include <memory>
 #include <utility>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Files that describe a change of the matrix between two steps of a series.
 #ifndef CROUT_CLIENT_CLI_CHANGE_FILES_H_
 #define CROUT_CLIENT_CLI_CHANGE_FILES_H_

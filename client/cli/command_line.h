@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs croutctl from its arguments to its exit code.
 #ifndef CROUT_CLIENT_CLI_COMMAND_LINE_H_
 #define CROUT_CLIENT_CLI_COMMAND_LINE_H_

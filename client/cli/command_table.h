@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The commands and options of croutctl as plain data, for manual pages and shell completion. They
 // are read from the parser, which also prints the help.
 #ifndef CROUT_CLIENT_CLI_COMMAND_TABLE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The commands of croutctl by group. Each function adds its commands to `app`; they run in
 // `session`. Both must outlive parsing and running.
 #ifndef CROUT_CLIENT_CLI_COMMANDS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dispatch on element types.
 #ifndef CROUT_CLIENT_CLI_ELEMENTS_H_
 #define CROUT_CLIENT_CLI_ELEMENTS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Options with named values, and short names of the contract's enumerations: "getrf", "f64",
 // "transpose".
 #ifndef CROUT_CLIENT_CLI_ENUM_NAMES_H_

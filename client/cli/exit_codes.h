@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Exit codes of croutctl. Scripts depend on them: the meaning of a code never changes.
 #ifndef CROUT_CLIENT_CLI_EXIT_CODES_H_
 #define CROUT_CLIENT_CLI_EXIT_CODES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Files of the factors that `get` downloads.
 #ifndef CROUT_CLIENT_CLI_FACTOR_FILES_H_
 #define CROUT_CLIENT_CLI_FACTOR_FILES_H_

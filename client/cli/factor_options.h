@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Options shared by several commands, as messages of the contract.
 #ifndef CROUT_CLIENT_CLI_FACTOR_OPTIONS_H_
 #define CROUT_CLIENT_CLI_FACTOR_OPTIONS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // get
 #include <memory>
 #include <optional>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "client/cli/json.h"
 
 #include <google/protobuf/duration.pb.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts messages of the contract to croutctl's JSON.
 #ifndef CROUT_CLIENT_CLI_JSON_H_
 #define CROUT_CLIENT_CLI_JSON_H_

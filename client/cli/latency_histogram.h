@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A histogram of latencies in constant memory.
 #ifndef CROUT_CLIENT_CLI_LATENCY_HISTOGRAM_H_
 #define CROUT_CLIENT_CLI_LATENCY_HISTOGRAM_H_

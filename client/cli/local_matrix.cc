@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "client/cli/local_matrix.h"
 
 #include <zlib.h>

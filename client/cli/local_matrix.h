@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Matrices for computations in croutctl itself.
 #ifndef CROUT_CLIENT_CLI_LOCAL_MATRIX_H_
 #define CROUT_CLIENT_CLI_LOCAL_MATRIX_H_

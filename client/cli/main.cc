@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // croutctl, the command-line client.
 #include <fcntl.h>
 #include <unistd.h>

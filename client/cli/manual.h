@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Makes manual pages and completion scripts from the table of commands.
 #ifndef CROUT_CLIENT_CLI_MANUAL_H_
 #define CROUT_CLIENT_CLI_MANUAL_H_

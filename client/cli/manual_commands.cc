@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // completion, man, version
 #include <cerrno>
 #include <fstream>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Matrices and right-hand sides on the command line.
 #ifndef CROUT_CLIENT_CLI_MATRIX_INPUT_H_
 #define CROUT_CLIENT_CLI_MATRIX_INPUT_H_

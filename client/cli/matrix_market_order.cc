@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "client/cli/matrix_market_order.h"
 
 #include <sys/stat.h>

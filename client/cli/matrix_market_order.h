@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Header data of Matrix Market files.
 #ifndef CROUT_CLIENT_CLI_MATRIX_MARKET_ORDER_H_
 #define CROUT_CLIENT_CLI_MATRIX_MARKET_ORDER_H_

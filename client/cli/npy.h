@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // NumPy's .npy format, versions 1 to 3:
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #ifndef CROUT_CLIENT_CLI_NPY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Headers of .npy files.
 #ifndef CROUT_CLIENT_CLI_NPY_HEADER_H_
 #define CROUT_CLIENT_CLI_NPY_HEADER_H_

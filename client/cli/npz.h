@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // NumPy's .npz archives: zip files in which every member is an .npy file.
 #ifndef CROUT_CLIENT_CLI_NPZ_H_
 #define CROUT_CLIENT_CLI_NPZ_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Options and files of croutctl in place of the client library's arguments in error messages.
 #ifndef CROUT_CLIENT_CLI_OPTION_NAMES_H_
 #define CROUT_CLIENT_CLI_OPTION_NAMES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Schedules the calls of a load generator and selects those that are measured.
 #ifndef CROUT_CLIENT_CLI_PACE_H_
 #define CROUT_CLIENT_CLI_PACE_H_

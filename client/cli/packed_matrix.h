@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sparse matrices that croutctl analyses, or whose values it sends.
 #ifndef CROUT_CLIENT_CLI_PACKED_MATRIX_H_
 #define CROUT_CLIENT_CLI_PACKED_MATRIX_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Progress of a long call on standard error.
 #ifndef CROUT_CLIENT_CLI_PROGRESS_BAR_H_
 #define CROUT_CLIENT_CLI_PROGRESS_BAR_H_

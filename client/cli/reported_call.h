@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Steps around a call that may take long.
 #ifndef CROUT_CLIENT_CLI_REPORTED_CALL_H_
 #define CROUT_CLIENT_CLI_REPORTED_CALL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // series
 #include <memory>
 #include <string>

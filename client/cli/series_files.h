@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Files of the steps of a series.
 #ifndef CROUT_CLIENT_CLI_SERIES_FILES_H_
 #define CROUT_CLIENT_CLI_SERIES_FILES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A run of `croutctl series`.
 #ifndef CROUT_CLIENT_CLI_SERIES_RUN_H_
 #define CROUT_CLIENT_CLI_SERIES_RUN_H_

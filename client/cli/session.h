@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // State shared by all commands of croutctl: global options, the client, the output.
 #ifndef CROUT_CLIENT_CLI_SESSION_H_
 #define CROUT_CLIENT_CLI_SESSION_H_

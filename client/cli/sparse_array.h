@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sparse matrices in memory.
 #ifndef CROUT_CLIENT_CLI_SPARSE_ARRAY_H_
 #define CROUT_CLIENT_CLI_SPARSE_ARRAY_H_

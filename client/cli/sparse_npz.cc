@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "client/cli/sparse_npz.h"
 
 #include <algorithm>

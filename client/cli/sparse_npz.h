@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads archives of scipy.sparse.save_npz.
 #ifndef CROUT_CLIENT_CLI_SPARSE_NPZ_H_
 #define CROUT_CLIENT_CLI_SPARSE_NPZ_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "client/cli/tar_reader.h"
 
 #include <zlib.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reader of tar archives.
 #ifndef CROUT_CLIENT_CLI_TAR_READER_H_
 #define CROUT_CLIENT_CLI_TAR_READER_H_

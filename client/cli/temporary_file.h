@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Unnamed files, which are removed when they are closed.
 #ifndef CROUT_CLIENT_CLI_TEMPORARY_FILE_H_
 #define CROUT_CLIENT_CLI_TEMPORARY_FILE_H_

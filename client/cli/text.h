@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Text output: aligned columns, sizes and times in readable units.
 #ifndef CROUT_CLIENT_CLI_TEXT_H_
 #define CROUT_CLIENT_CLI_TEXT_H_

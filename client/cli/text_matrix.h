@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Matrices as plain text: one row a line, as in numpy.loadtxt and spreadsheets.
 #ifndef CROUT_CLIENT_CLI_TEXT_MATRIX_H_
 #define CROUT_CLIENT_CLI_TEXT_MATRIX_H_

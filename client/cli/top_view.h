@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Display of croutctl top.
 #ifndef CROUT_CLIENT_CLI_TOP_VIEW_H_
 #define CROUT_CLIENT_CLI_TOP_VIEW_H_

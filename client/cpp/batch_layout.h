@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Layout of BatchSpec's payload.
 #ifndef CROUT_CLIENT_CPP_BATCH_LAYOUT_H_
 #define CROUT_CLIENT_CPP_BATCH_LAYOUT_H_

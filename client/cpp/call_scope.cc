@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "client/cpp/call_scope.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The context of one attempt of a call.
 #ifndef CROUT_CLIENT_CPP_CALL_SCOPE_H_
 #define CROUT_CLIENT_CPP_CALL_SCOPE_H_

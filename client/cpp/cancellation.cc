@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "crout/cancellation.h"
 
 #include <grpcpp/client_context.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Interface that reads the bytes of a matrix while they are sent.
 #ifndef CROUT_CLIENT_CPP_CHUNK_READER_H_
 #define CROUT_CLIENT_CPP_CHUNK_READER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Client calls for matrices.
 #include <utility>
 #include <vector>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Credentials of a client: channel credentials and token.
 #ifndef CROUT_CLIENT_CPP_CREDENTIALS_H_
 #define CROUT_CLIENT_CPP_CREDENTIALS_H_

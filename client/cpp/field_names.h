@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Names of this library in place of the contract's fields in messages of the server.
 #ifndef CROUT_CLIENT_CPP_FIELD_NAMES_H_
 #define CROUT_CLIENT_CPP_FIELD_NAMES_H_

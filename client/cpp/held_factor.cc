@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "client/cpp/held_factor.h"
 
 #include <utility>

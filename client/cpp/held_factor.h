@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A factor on a server with its lease, shared by the object interfaces.
 #ifndef CROUT_CLIENT_CPP_HELD_FACTOR_H_
 #define CROUT_CLIENT_CPP_HELD_FACTOR_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "client/cpp/lease_keeper.h"
 
 #include <algorithm>

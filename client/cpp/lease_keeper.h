@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Renews leases in the background.
 #ifndef CROUT_CLIENT_CPP_LEASE_KEEPER_H_
 #define CROUT_CLIENT_CPP_LEASE_KEEPER_H_

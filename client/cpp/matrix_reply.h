@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Handlers of the responses of streaming calls.
 #ifndef CROUT_CLIENT_CPP_MATRIX_REPLY_H_
 #define CROUT_CLIENT_CPP_MATRIX_REPLY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Splits a header and its payloads into the messages of one call.
 #ifndef CROUT_CLIENT_CPP_MESSAGE_WRITER_H_
 #define CROUT_CLIENT_CPP_MESSAGE_WRITER_H_

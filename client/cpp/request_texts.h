@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks of the strings in a request before it is sent.
 #ifndef CROUT_CLIENT_CPP_REQUEST_TEXTS_H_
 #define CROUT_CLIENT_CPP_REQUEST_TEXTS_H_

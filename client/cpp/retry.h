@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Rules of retries.
 #ifndef CROUT_CLIENT_CPP_RETRY_H_
 #define CROUT_CLIENT_CPP_RETRY_H_

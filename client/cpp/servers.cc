@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "client/cpp/servers.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Named servers, from a file of the user.
 #ifndef CROUT_CLIENT_CPP_SERVERS_H_
 #define CROUT_CLIENT_CPP_SERVERS_H_

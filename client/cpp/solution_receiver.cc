@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "client/cpp/solution_receiver.h"
 
 #include <limits>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Receives the dense matrix of a response stream and validates it.
 #ifndef CROUT_CLIENT_CPP_SOLUTION_RECEIVER_H_
 #define CROUT_CLIENT_CPP_SOLUTION_RECEIVER_H_

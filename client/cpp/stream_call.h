@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs bidirectional streaming calls on the calling thread.
 #ifndef CROUT_CLIENT_CPP_STREAM_CALL_H_
 #define CROUT_CLIENT_CPP_STREAM_CALL_H_

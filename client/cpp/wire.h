@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Parts of the client that handle protobuf's wire format directly, so that matrix bytes are never
 // copied into or out of a message object:
 // - Upload: key and length of a `bytes` field are written here, followed by a slice that refers to

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves with Eigen's matrices on a Crout server: whole matrices and blocks, real and complex.
 //
 // usage: solve_eigen [HOST:PORT]

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* A preconditioner that solves on a Crout server: additive Schwarz for a domain-decomposition code.
  * The functions have the form of a shell preconditioner of PETSc (PCShellSetSetUp, PCShellSetApply,
  * PCShellSetDestroy), called by a conjugate-gradient loop.

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Solves a sequence of systems from C. The matrix changes from step to step: a diffusion operator
  * whose coefficient drifts, and a source that joins two of its points.
  *

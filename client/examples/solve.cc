@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factors a matrix on a Crout server and solves with its factors, from C++.
 //
 // usage: solve_cc [HOST:PORT]

@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: Apache-2.0
+
 !> Crout from Fortran 2008: LU factorizations on a server, over libcrout's crout.h.
 !>
 !>   call crout_connect("127.0.0.1:50051", server, info)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generates the messages of the wire contract while the package is built; pyproject.toml has the rest."""
 
 import re

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Makes certificates for trials: an authority, the server's certificate for some names, and a client's. In production use
 # certificates of your own authority, of cert-manager, SPIRE, or similar.
 #
@@ -12,7 +13,7 @@
 set -eu
 
 if [ $# -lt 2 ]; then
-  sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+  sed -n '3,/^set/s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
 directory=${1%/}

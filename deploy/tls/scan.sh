@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Scans a croutd and its metrics port with sslscan, on loopback with trial certificates. Fails unless it accepts TLS 1.2
 # and 1.3 only, with cipher suites of forward secrecy and authenticated encryption (ECDHE with AES-GCM or
 # ChaCha20-Poly1305) of 128 bits or more.

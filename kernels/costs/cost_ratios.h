@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Ratios of a device's measured times to its cost tables.
 #ifndef CROUT_KERNELS_COSTS_COST_RATIOS_H_
 #define CROUT_KERNELS_COSTS_COST_RATIOS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measured costs stored between runs of a program.
 #ifndef CROUT_KERNELS_COSTS_KEPT_COSTS_H_
 #define CROUT_KERNELS_COSTS_KEPT_COSTS_H_

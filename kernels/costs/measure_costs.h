@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures the ratios of a device's times to its cost tables.
 #ifndef CROUT_KERNELS_COSTS_MEASURE_COSTS_H_
 #define CROUT_KERNELS_COSTS_MEASURE_COSTS_H_

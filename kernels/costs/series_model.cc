@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/costs/series_model.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides whether a series continues with its old factor or makes a new one.
 #ifndef CROUT_KERNELS_COSTS_SERIES_MODEL_H_
 #define CROUT_KERNELS_COSTS_SERIES_MODEL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A random matrix on which methods are timed.
 #ifndef CROUT_KERNELS_COSTS_TRIAL_PROBLEM_H_
 #define CROUT_KERNELS_COSTS_TRIAL_PROBLEM_H_

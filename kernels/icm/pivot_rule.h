@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decisions about single elements, shared by host and device. Callable from device code.
 #ifndef CROUT_KERNELS_ICM_PIVOT_RULE_H_
 #define CROUT_KERNELS_ICM_PIVOT_RULE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/icm/run_record.h"
 
 #include "absl/strings/str_cat.h"

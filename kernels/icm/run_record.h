@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The outcome of an iterative Crout run, in memory that Factor leaves for Finish.
 #ifndef CROUT_KERNELS_ICM_RUN_RECORD_H_
 #define CROUT_KERNELS_ICM_RUN_RECORD_H_

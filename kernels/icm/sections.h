@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The square sections of the iterative Crout method.
 #ifndef CROUT_KERNELS_ICM_SECTIONS_H_
 #define CROUT_KERNELS_ICM_SECTIONS_H_

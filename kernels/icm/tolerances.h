@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Convergence test of the iterative Crout method with a relative and an absolute tolerance. For
 // host code.
 #ifndef CROUT_KERNELS_ICM_TOLERANCES_H_

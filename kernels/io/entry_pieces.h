@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Entries of a sparse matrix as received in binary form, not yet sorted.
 #ifndef CROUT_KERNELS_IO_ENTRY_PIECES_H_
 #define CROUT_KERNELS_IO_ENTRY_PIECES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/io/entry_reader.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads a sparse matrix that arrives in binary form: coordinates or compressed rows.
 #ifndef CROUT_KERNELS_IO_ENTRY_READER_H_
 #define CROUT_KERNELS_IO_ENTRY_READER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Streaming decompression of gzip (RFC 1952) with a limit on the expansion.
 #ifndef CROUT_KERNELS_IO_GZIP_INFLATER_H_
 #define CROUT_KERNELS_IO_GZIP_INFLATER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Properties of a leading block of a sparse matrix that need no factorization.
 #ifndef CROUT_KERNELS_IO_LEADING_BLOCK_H_
 #define CROUT_KERNELS_IO_LEADING_BLOCK_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The Matrix Market exchange format: header and reader limits.
 //
 // Format: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats: Initial Design",

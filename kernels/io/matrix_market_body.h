@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Collects the parsed segments of a Matrix Market file in file order.
 #ifndef CROUT_KERNELS_IO_MATRIX_MARKET_BODY_H_
 #define CROUT_KERNELS_IO_MATRIX_MARKET_BODY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Parses data lines of a Matrix Market file, one segment at a time.
 #ifndef CROUT_KERNELS_IO_MATRIX_MARKET_ENTRIES_H_
 #define CROUT_KERNELS_IO_MATRIX_MARKET_ENTRIES_H_

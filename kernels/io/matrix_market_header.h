@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Parser for the banner, comments and size line of a Matrix Market file.
 #ifndef CROUT_KERNELS_IO_MATRIX_MARKET_HEADER_H_
 #define CROUT_KERNELS_IO_MATRIX_MARKET_HEADER_H_

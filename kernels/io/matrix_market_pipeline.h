@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pipeline from the bytes of a Matrix Market file to its parsed segments:
 //   Append -> [inflate, in order] -> split into segments -> parse, in parallel -> body, in order
 #ifndef CROUT_KERNELS_IO_MATRIX_MARKET_PIPELINE_H_

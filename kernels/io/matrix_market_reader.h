@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads a Matrix Market file that arrives in pieces, gzipped or not, on the threads of a pool.
 #ifndef CROUT_KERNELS_IO_MATRIX_MARKET_READER_H_
 #define CROUT_KERNELS_IO_MATRIX_MARKET_READER_H_

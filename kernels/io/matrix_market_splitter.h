@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Splits Matrix Market text, which arrives in pieces of any size, into a header and segments of
 // whole lines.
 #ifndef CROUT_KERNELS_IO_MATRIX_MARKET_SPLITTER_H_

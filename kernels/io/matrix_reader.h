@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Interface for reading a matrix that arrives as bytes in pieces.
 #ifndef CROUT_KERNELS_IO_MATRIX_READER_H_
 #define CROUT_KERNELS_IO_MATRIX_READER_H_

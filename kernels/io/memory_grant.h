@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Accounting interface: memory is requested before it is allocated.
 #ifndef CROUT_KERNELS_IO_MEMORY_GRANT_H_
 #define CROUT_KERNELS_IO_MEMORY_GRANT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/io/packed_array.h"
 
 #include <cstddef>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Order of the values in an `array` file: column by column. Symmetric and hermitian files store the
 // lower triangle, skew-symmetric ones the strictly lower triangle.
 #ifndef CROUT_KERNELS_IO_PACKED_ARRAY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A list that grows without moving its elements and can be freed piece by piece while it is read.
 #ifndef CROUT_KERNELS_IO_PIECE_LIST_H_
 #define CROUT_KERNELS_IO_PIECE_LIST_H_

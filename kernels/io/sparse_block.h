@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes a sparse matrix into the block of memory in which it is kept.
 #ifndef CROUT_KERNELS_IO_SPARSE_BLOCK_H_
 #define CROUT_KERNELS_IO_SPARSE_BLOCK_H_

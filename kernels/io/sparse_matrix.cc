@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/io/sparse_matrix.h"
 
 #include <algorithm>

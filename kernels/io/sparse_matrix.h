@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A sparse matrix in compressed columns, and its assembly from entries in any order.
 #ifndef CROUT_KERNELS_IO_SPARSE_MATRIX_H_
 #define CROUT_KERNELS_IO_SPARSE_MATRIX_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Downloads of the factors of batch members.
 #ifndef CROUT_KERNELS_JOBS_BATCH_DOWNLOAD_H_
 #define CROUT_KERNELS_JOBS_BATCH_DOWNLOAD_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Memory layout of irregular batches as received and stored: sizes, then values.
 #ifndef CROUT_KERNELS_JOBS_BATCH_PAYLOAD_H_
 #define CROUT_KERNELS_JOBS_BATCH_PAYLOAD_H_

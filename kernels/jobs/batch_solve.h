@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves with the factors of an irregular batch, for any device.
 #ifndef CROUT_KERNELS_JOBS_BATCH_SOLVE_H_
 #define CROUT_KERNELS_JOBS_BATCH_SOLVE_H_

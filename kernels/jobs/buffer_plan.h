@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The list of a job's buffers, fixed before it runs and used for both reservation and allocation.
 #ifndef CROUT_KERNELS_JOBS_BUFFER_PLAN_H_
 #define CROUT_KERNELS_JOBS_BUFFER_PLAN_H_

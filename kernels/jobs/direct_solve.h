@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves AX = B with a method that keeps no factors, for any device.
 #ifndef CROUT_KERNELS_JOBS_DIRECT_SOLVE_H_
 #define CROUT_KERNELS_JOBS_DIRECT_SOLVE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reduced row echelon form of a matrix, for any device.
 #ifndef CROUT_KERNELS_JOBS_ECHELON_H_
 #define CROUT_KERNELS_JOBS_ECHELON_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factorization of a matrix, for any device.
 #ifndef CROUT_KERNELS_JOBS_FACTORIZE_H_
 #define CROUT_KERNELS_JOBS_FACTORIZE_H_

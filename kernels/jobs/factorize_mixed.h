@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factorization in a lower precision than the matrix's, for solves with correction.
 #ifndef CROUT_KERNELS_JOBS_FACTORIZE_MIXED_H_
 #define CROUT_KERNELS_JOBS_FACTORIZE_MIXED_H_

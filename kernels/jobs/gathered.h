@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dynamic batching: factors and solves small systems of several callers together, for any device.
 #ifndef CROUT_KERNELS_JOBS_GATHERED_H_
 #define CROUT_KERNELS_JOBS_GATHERED_H_

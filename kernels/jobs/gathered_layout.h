@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Memory layout and byte counts of a dynamic batch, for both plan and job.
 #ifndef CROUT_KERNELS_JOBS_GATHERED_LAYOUT_H_
 #define CROUT_KERNELS_JOBS_GATHERED_LAYOUT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Validation of job arguments and of uploaded numbers.
 #ifndef CROUT_KERNELS_JOBS_INPUT_CHECKS_H_
 #define CROUT_KERNELS_JOBS_INPUT_CHECKS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Applies the rule of numerics/judgment.h to delivered solutions.
 #ifndef CROUT_KERNELS_JOBS_JUDGE_SOLVE_H_
 #define CROUT_KERNELS_JOBS_JUDGE_SOLVE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The Schur complement of the leading block of a matrix, and the factors of that block.
 #ifndef CROUT_KERNELS_JOBS_SCHUR_H_
 #define CROUT_KERNELS_JOBS_SCHUR_H_

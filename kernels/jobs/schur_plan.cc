@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/input_checks.h"

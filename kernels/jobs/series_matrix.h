@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Obtains the matrix of a series step: it arrives, or it is the last step's matrix, changed or
 // unchanged.
 #ifndef CROUT_KERNELS_JOBS_SERIES_MATRIX_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One step of a time series: solves the next system from the data of the last one.
 #ifndef CROUT_KERNELS_JOBS_SERIES_STEP_H_
 #define CROUT_KERNELS_JOBS_SERIES_STEP_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shape of a solution if matrix or right-hand side may be complex.
 #ifndef CROUT_KERNELS_JOBS_SOLUTION_SHAPE_H_
 #define CROUT_KERNELS_JOBS_SOLUTION_SHAPE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves with a factorization, for any device.
 #ifndef CROUT_KERNELS_JOBS_SOLVE_H_
 #define CROUT_KERNELS_JOBS_SOLVE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Chooses between the solvers that a solve may use.
 #ifndef CROUT_KERNELS_JOBS_SOLVER_CHOICE_H_
 #define CROUT_KERNELS_JOBS_SOLVER_CHOICE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One sparse factorization on a device: its memory, and runs of its method.
 #ifndef CROUT_KERNELS_JOBS_SPARSE_ATTEMPT_H_
 #define CROUT_KERNELS_JOBS_SPARSE_ATTEMPT_H_

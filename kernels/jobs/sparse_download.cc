@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/jobs/sparse_download.h"
 
 #include <utility>

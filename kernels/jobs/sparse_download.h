@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Downloads of L and U of a sparse factor.
 #ifndef CROUT_KERNELS_JOBS_SPARSE_DOWNLOAD_H_
 #define CROUT_KERNELS_JOBS_SPARSE_DOWNLOAD_H_

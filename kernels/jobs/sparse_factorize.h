@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sparse factorization of a sparse matrix, for any device.
 #ifndef CROUT_KERNELS_JOBS_SPARSE_FACTORIZE_H_
 #define CROUT_KERNELS_JOBS_SPARSE_FACTORIZE_H_

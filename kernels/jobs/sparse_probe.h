@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A probe of a sparse factor: what one solve with it shows.
 #ifndef CROUT_KERNELS_JOBS_SPARSE_PROBE_H_
 #define CROUT_KERNELS_JOBS_SPARSE_PROBE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Repeated sparse factorizations of one matrix, for a factor that can be trusted.
 #ifndef CROUT_KERNELS_JOBS_SPARSE_RETRIES_H_
 #define CROUT_KERNELS_JOBS_SPARSE_RETRIES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The Schur complement of selected unknowns of a sparse matrix.
 #ifndef CROUT_KERNELS_JOBS_SPARSE_SCHUR_H_
 #define CROUT_KERNELS_JOBS_SPARSE_SCHUR_H_

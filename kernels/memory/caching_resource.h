@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A memory resource that caches freed blocks, so that the hot path makes no driver or system calls
 // and takes no page faults.
 #ifndef CROUT_KERNELS_MEMORY_CACHING_RESOURCE_H_

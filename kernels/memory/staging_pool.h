@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Staging blocks of a device: host memory that uploads fill while earlier blocks are being copied.
 #ifndef CROUT_KERNELS_MEMORY_STAGING_POOL_H_
 #define CROUT_KERNELS_MEMORY_STAGING_POOL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Componentwise backward error as in LAPACK gerfs, identical on every device.
 #ifndef CROUT_KERNELS_NUMERICS_COMPONENTWISE_H_
 #define CROUT_KERNELS_NUMERICS_COMPONENTWISE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Estimation of reciprocal condition numbers.
 #ifndef CROUT_KERNELS_NUMERICS_CONDITION_H_
 #define CROUT_KERNELS_NUMERICS_CONDITION_H_

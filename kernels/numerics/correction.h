@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Corrects a solution with an approximate inverse: refinement first, then GMRES.
 #ifndef CROUT_KERNELS_NUMERICS_CORRECTION_H_
 #define CROUT_KERNELS_NUMERICS_CORRECTION_H_

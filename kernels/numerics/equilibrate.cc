@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/numerics/equilibrate.h"
 
 #include "kernels/safe_range.h"

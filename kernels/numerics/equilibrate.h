@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decides whether to equilibrate a matrix.
 #ifndef CROUT_KERNELS_NUMERICS_EQUILIBRATE_H_
 #define CROUT_KERNELS_NUMERICS_EQUILIBRATE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Forward error bounds of computed solutions.
 #ifndef CROUT_KERNELS_NUMERICS_ERROR_BOUND_H_
 #define CROUT_KERNELS_NUMERICS_ERROR_BOUND_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A probe of |PA - LU|: estimates the quality of a factorization with a few passes over the matrix.
 //
 // For a fixed random vector z with 1/2 <= |z_i| < 1, the probe is |z^T (A - P^T L U)|_inf. It

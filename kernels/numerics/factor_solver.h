@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The inverse operator of a factorization, applied by a triangular solver.
 #ifndef CROUT_KERNELS_NUMERICS_FACTOR_SOLVER_H_
 #define CROUT_KERNELS_NUMERICS_FACTOR_SOLVER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // GMRES, for inverses too inaccurate for refinement: the optimal correction in a Krylov space.
 #ifndef CROUT_KERNELS_NUMERICS_GMRES_H_
 #define CROUT_KERNELS_NUMERICS_GMRES_H_

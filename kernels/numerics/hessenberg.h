@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The least-squares problems of GMRES.
 #ifndef CROUT_KERNELS_NUMERICS_HESSENBERG_H_
 #define CROUT_KERNELS_NUMERICS_HESSENBERG_H_

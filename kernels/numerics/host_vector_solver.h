@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Applies an inverse to a vector in host memory, for the norm estimator.
 #ifndef CROUT_KERNELS_NUMERICS_HOST_VECTOR_SOLVER_H_
 #define CROUT_KERNELS_NUMERICS_HOST_VECTOR_SOLVER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The rule by which callers are warned about a result, shared by all jobs.
 //
 // A measured backward error decides. Without one, pivot growth decides. A condition number, or an

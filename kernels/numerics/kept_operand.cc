@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/numerics/kept_operand.h"
 
 #include "kernels/numerics/dense_operand.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The matrix kept with a factor, as an operand.
 #ifndef CROUT_KERNELS_NUMERICS_KEPT_OPERAND_H_
 #define CROUT_KERNELS_NUMERICS_KEPT_OPERAND_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Statistics of a small matrix in host memory before it is factored.
 #ifndef CROUT_KERNELS_NUMERICS_MATRIX_SCAN_H_
 #define CROUT_KERNELS_NUMERICS_MATRIX_SCAN_H_

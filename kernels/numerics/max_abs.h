@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Largest magnitudes.
 #ifndef CROUT_KERNELS_NUMERICS_MAX_ABS_H_
 #define CROUT_KERNELS_NUMERICS_MAX_ABS_H_

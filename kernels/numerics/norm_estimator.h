@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Estimates the 1-norm of a matrix from products with vectors.
 #ifndef CROUT_KERNELS_NUMERICS_NORM_ESTIMATOR_H_
 #define CROUT_KERNELS_NUMERICS_NORM_ESTIMATOR_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Powers of two that scale numbers into range without rounding.
 #ifndef CROUT_KERNELS_NUMERICS_NORMALIZING_SCALE_H_
 #define CROUT_KERNELS_NUMERICS_NORMALIZING_SCALE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts between row permutations and getrf's interchanges.
 #ifndef CROUT_KERNELS_NUMERICS_PERMUTATION_H_
 #define CROUT_KERNELS_NUMERICS_PERMUTATION_H_

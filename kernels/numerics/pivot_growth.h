@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Element growth in an elimination.
 #ifndef CROUT_KERNELS_NUMERICS_PIVOT_GROWTH_H_
 #define CROUT_KERNELS_NUMERICS_PIVOT_GROWTH_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Iterative refinement of a solution.
 #ifndef CROUT_KERNELS_NUMERICS_REFINEMENT_H_
 #define CROUT_KERNELS_NUMERICS_REFINEMENT_H_

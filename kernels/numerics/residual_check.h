@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Backward error of a solution, over the full range of numbers.
 #ifndef CROUT_KERNELS_NUMERICS_RESIDUAL_CHECK_H_
 #define CROUT_KERNELS_NUMERICS_RESIDUAL_CHECK_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks a Schur complement by applying the block elimination to a random vector.
 #ifndef CROUT_KERNELS_NUMERICS_SCHUR_PROBE_H_
 #define CROUT_KERNELS_NUMERICS_SCHUR_PROBE_H_

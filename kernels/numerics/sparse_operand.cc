@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/numerics/sparse_operand.h"
 
 #include "kernels/sparse_ops.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A sparse operand.
 #ifndef CROUT_KERNELS_NUMERICS_SPARSE_OPERAND_H_
 #define CROUT_KERNELS_NUMERICS_SPARSE_OPERAND_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The inverse of a matrix after a low-rank update of the factored matrix.
 #ifndef CROUT_KERNELS_NUMERICS_UPDATED_INVERSE_H_
 #define CROUT_KERNELS_NUMERICS_UPDATED_INVERSE_H_

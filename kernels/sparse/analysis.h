@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Analysis of a sparse matrix for multifrontal LU factorization, before any numeric elimination.
 #ifndef CROUT_KERNELS_SPARSE_ANALYSIS_H_
 #define CROUT_KERNELS_SPARSE_ANALYSIS_H_

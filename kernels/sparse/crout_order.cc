@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // crout-order: orders one graph by AMD or by METIS's nested dissection. The server starts it; see
 // kernels/sparse/ordering_process.h for the reasons for a separate program.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Delayed pivots: a trial factorization, which stores no factor, determines which front eliminates
 // each row and column.
 #ifndef CROUT_KERNELS_SPARSE_DELAYED_PIVOTS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Elimination trees: dependencies between the columns of a factor, and their numbers of entries.
 #ifndef CROUT_KERNELS_SPARSE_ELIMINATION_TREE_H_
 #define CROUT_KERNELS_SPARSE_ELIMINATION_TREE_H_

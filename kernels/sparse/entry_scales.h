@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Order in which the scales of an entry's row and column are applied.
 #ifndef CROUT_KERNELS_SPARSE_ENTRY_SCALES_H_
 #define CROUT_KERNELS_SPARSE_ENTRY_SCALES_H_

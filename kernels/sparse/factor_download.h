@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Layout of a sparse factor's L and U in a download, and a writer for factors of any method.
 #ifndef CROUT_KERNELS_SPARSE_FACTOR_DOWNLOAD_H_
 #define CROUT_KERNELS_SPARSE_FACTOR_DOWNLOAD_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Entries of L and U of a multifrontal factor, for downloads.
 #ifndef CROUT_KERNELS_SPARSE_FACTOR_ENTRIES_H_
 #define CROUT_KERNELS_SPARSE_FACTOR_ENTRIES_H_

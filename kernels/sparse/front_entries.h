@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Maps the entries of A to elements of the fronts during assembly.
 #ifndef CROUT_KERNELS_SPARSE_FRONT_ENTRIES_H_
 #define CROUT_KERNELS_SPARSE_FRONT_ENTRIES_H_

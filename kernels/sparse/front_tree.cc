@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/sparse/front_tree.h"
 
 #include <algorithm>

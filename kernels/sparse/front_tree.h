@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fronts: groups of columns that are eliminated together.
 #ifndef CROUT_KERNELS_SPARSE_FRONT_TREE_H_
 #define CROUT_KERNELS_SPARSE_FRONT_TREE_H_

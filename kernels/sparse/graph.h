@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Graph of a sparse matrix whose pattern is treated as symmetric.
 #ifndef CROUT_KERNELS_SPARSE_GRAPH_H_
 #define CROUT_KERNELS_SPARSE_GRAPH_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Weighted matching of rows and columns, and the resulting scales.
 #ifndef CROUT_KERNELS_SPARSE_MATCHING_H_
 #define CROUT_KERNELS_SPARSE_MATCHING_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/sparse/minimum_degree.h"
 
 #include <amd.h>

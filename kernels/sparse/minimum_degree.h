@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Approximate minimum degree ordering.
 #ifndef CROUT_KERNELS_SPARSE_MINIMUM_DEGREE_H_
 #define CROUT_KERNELS_SPARSE_MINIMUM_DEGREE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Memory layout of a multifrontal LU factor, the same on every device: one block, with offsets from
 // the analysis.
 #ifndef CROUT_KERNELS_SPARSE_MULTIFRONTAL_FACTOR_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks and results common to numeric factorizations of sparse matrices on any device, and the
 // summary of multifrontal ones.
 #ifndef CROUT_KERNELS_SPARSE_NUMERIC_FINDINGS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/sparse/ordering_process.h"
 
 #include <errno.h>

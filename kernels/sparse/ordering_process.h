@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Orderings in a separate process, crout-order, which can be killed. Neither AMD nor METIS can be
 // stopped, and METIS handles signals by longjmp, which is not safe in a threaded process.
 #ifndef CROUT_KERNELS_SPARSE_ORDERING_PROCESS_H_

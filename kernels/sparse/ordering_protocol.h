@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Messages between the server and its helper program crout-order, on the program's standard input
 // and output. Request: method, n, number of neighbors and Graph::start as int64, then
 // Graph::neighbour as int32. Reply: the order as n int32. A program that fails sends no reply.

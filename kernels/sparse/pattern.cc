@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks declared in analysis.h that need no analysis.
 #include <algorithm>
 #include <cmath>

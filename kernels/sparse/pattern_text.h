@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Text form of a pattern's digest, as in the wire contract.
 #ifndef CROUT_KERNELS_SPARSE_PATTERN_TEXT_H_
 #define CROUT_KERNELS_SPARSE_PATTERN_TEXT_H_

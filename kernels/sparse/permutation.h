@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Permutations of the rows and columns of sparse matrices.
 #ifndef CROUT_KERNELS_SPARSE_PERMUTATION_H_
 #define CROUT_KERNELS_SPARSE_PERMUTATION_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Threshold pivoting in one dense front. Columns without an acceptable pivot stay uneliminated.
 #ifndef CROUT_KERNELS_SPARSE_PIVOT_SEARCH_H_
 #define CROUT_KERNELS_SPARSE_PIVOT_SEARCH_H_

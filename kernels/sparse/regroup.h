@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Moves positions between the fronts of an analysis.
 #ifndef CROUT_KERNELS_SPARSE_REGROUP_H_
 #define CROUT_KERNELS_SPARSE_REGROUP_H_

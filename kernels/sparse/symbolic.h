@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Symbolic factorization: the rows of every front and all offsets.
 #ifndef CROUT_KERNELS_SPARSE_SYMBOLIC_H_
 #define CROUT_KERNELS_SPARSE_SYMBOLIC_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Handling of failed allocations of the standard library.
 #ifndef CROUT_KERNELS_UTIL_ALLOCATION_H_
 #define CROUT_KERNELS_UTIL_ALLOCATION_H_

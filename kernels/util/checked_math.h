@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Overflow-checked byte counts for dimensions from untrusted input.
 #ifndef CROUT_KERNELS_UTIL_CHECKED_MATH_H_
 #define CROUT_KERNELS_UTIL_CHECKED_MATH_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Clocks for leases, timeouts and deadlines. Tests can advance them.
 #ifndef CROUT_KERNELS_UTIL_CLOCK_H_
 #define CROUT_KERNELS_UTIL_CLOCK_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Digests of patterns and entries, as defined by the wire contract.
 #ifndef CROUT_KERNELS_UTIL_DIGEST_H_
 #define CROUT_KERNELS_UTIL_DIGEST_H_

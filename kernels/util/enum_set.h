@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A set of values of a small enumeration.
 #ifndef CROUT_KERNELS_UTIL_ENUM_SET_H_
 #define CROUT_KERNELS_UTIL_ENUM_SET_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Named places where a test can hold a thread, inject an error or corrupt copied bytes.
 #ifndef CROUT_KERNELS_UTIL_FAILPOINT_H_
 #define CROUT_KERNELS_UTIL_FAILPOINT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A thin wrapper over std::mutex with Clang's thread-safety annotations.
 //
 // absl::Mutex is not used: the distribution's Abseil is built without ThreadSanitizer, which then

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pauses between polls of a device.
 #ifndef CROUT_KERNELS_UTIL_POLL_PAUSE_H_
 #define CROUT_KERNELS_UTIL_POLL_PAUSE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Detects builds with AddressSanitizer or ThreadSanitizer.
 #ifndef CROUT_KERNELS_UTIL_SANITIZERS_H_
 #define CROUT_KERNELS_UTIL_SANITIZERS_H_

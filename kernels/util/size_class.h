@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Block sizes of memory pools.
 #ifndef CROUT_KERNELS_UTIL_SIZE_CLASS_H_
 #define CROUT_KERNELS_UTIL_SIZE_CLASS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Small files that a program keeps between runs.
 #ifndef CROUT_KERNELS_UTIL_SMALL_FILE_H_
 #define CROUT_KERNELS_UTIL_SMALL_FILE_H_

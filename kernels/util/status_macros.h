@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Early return of errors.
 #ifndef CROUT_KERNELS_UTIL_STATUS_MACROS_H_
 #define CROUT_KERNELS_UTIL_STATUS_MACROS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures phases of a job.
 #ifndef CROUT_KERNELS_UTIL_STOPWATCH_H_
 #define CROUT_KERNELS_UTIL_STOPWATCH_H_

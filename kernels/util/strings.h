@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts std::string_view to absl::string_view, a different type if the distribution built Abseil
 // as C++14.
 #ifndef CROUT_KERNELS_UTIL_STRINGS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Thread creation; all threads of the server and the kernels are started here.
 #ifndef CROUT_KERNELS_UTIL_THREAD_H_
 #define CROUT_KERNELS_UTIL_THREAD_H_

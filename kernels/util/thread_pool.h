@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A fixed set of threads that run tasks of several accounts in turn.
 #ifndef CROUT_KERNELS_UTIL_THREAD_POOL_H_
 #define CROUT_KERNELS_UTIL_THREAD_POOL_H_

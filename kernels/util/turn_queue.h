@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A queue whose tenants take turns.
 #ifndef CROUT_KERNELS_UTIL_TURN_QUEUE_H_
 #define CROUT_KERNELS_UTIL_TURN_QUEUE_H_

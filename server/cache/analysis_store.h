@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Analyses of sparse matrices, found again by their pattern as long as anything uses them.
 #ifndef CROUT_SERVER_CACHE_ANALYSIS_STORE_H_
 #define CROUT_SERVER_CACHE_ANALYSIS_STORE_H_

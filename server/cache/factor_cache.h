@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The cache of factors: handles, leases, pins, byte budgets and two tiers of memory.
 //
 // A factor is charged to the budget of the tier it is in by the Reservation that came with it.

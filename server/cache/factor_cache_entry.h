@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the cache keeps: an entry for each handle, and the versions of factors behind them. Private
 // to the cache.
 #ifndef CROUT_SERVER_CACHE_FACTOR_CACHE_ENTRY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Names of cached factors.
 #ifndef CROUT_SERVER_CACHE_HANDLE_H_
 #define CROUT_SERVER_CACHE_HANDLE_H_

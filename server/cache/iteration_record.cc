@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/cache/iteration_record.h"
 
 #include <utility>

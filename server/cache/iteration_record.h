@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What an iterative method did, section by section, as it is kept with the factor.
 #ifndef CROUT_SERVER_CACHE_ITERATION_RECORD_H_
 #define CROUT_SERVER_CACHE_ITERATION_RECORD_H_

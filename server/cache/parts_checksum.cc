@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/cache/parts_checksum.h"
 
 #define XXH_INLINE_ALL

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tells whether bytes that were put away are still what they were.
 #ifndef CROUT_SERVER_CACHE_PARTS_CHECKSUM_H_
 #define CROUT_SERVER_CACHE_PARTS_CHECKSUM_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What each tenant holds and does at the moment, counted where it changes.
 #ifndef CROUT_SERVER_CACHE_TENANT_LOADS_H_
 #define CROUT_SERVER_CACHE_TENANT_LOADS_H_

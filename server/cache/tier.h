@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Where a cached factor is kept.
 #ifndef CROUT_SERVER_CACHE_TIER_H_
 #define CROUT_SERVER_CACHE_TIER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What became of factors that are gone, so that their owners can be told.
 #ifndef CROUT_SERVER_CACHE_TOMBSTONES_H_
 #define CROUT_SERVER_CACHE_TOMBSTONES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the drivers of GPUs say of them, for those who must not wait for a driver.
 #ifndef CROUT_SERVER_GPU_GPU_MONITOR_H_
 #define CROUT_SERVER_GPU_GPU_MONITOR_H_

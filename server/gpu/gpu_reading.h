@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a GPU's driver says of it, apart from what Crout itself knows.
 #ifndef CROUT_SERVER_GPU_GPU_READING_H_
 #define CROUT_SERVER_GPU_GPU_READING_H_

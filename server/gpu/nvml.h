@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // NVIDIA's management library, as far as Crout needs it, loaded when the daemon runs: a machine
 // without a GPU has no such library, and the build needs none.
 #ifndef CROUT_SERVER_GPU_NVML_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Content coding of replies.
 #ifndef CROUT_SERVER_HTTP_COMPRESSION_H_
 #define CROUT_SERVER_HTTP_COMPRESSION_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/http/http_connection.h"
 
 #include <boost/asio/buffer.hpp>

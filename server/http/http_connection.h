@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One peer of an HttpServer.
 #ifndef CROUT_SERVER_HTTP_HTTP_CONNECTION_H_
 #define CROUT_SERVER_HTTP_HTTP_CONNECTION_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What an HTTP server shows.
 #ifndef CROUT_SERVER_HTTP_HTTP_PAGE_H_
 #define CROUT_SERVER_HTTP_HTTP_PAGE_H_

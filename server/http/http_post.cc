@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/http/http_post.h"
 
 #include <boost/asio/io_context.hpp>

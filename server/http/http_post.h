@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A client for one HTTP server, which may be silent, slow or hostile.
 #ifndef CROUT_SERVER_HTTP_HTTP_POST_H_
 #define CROUT_SERVER_HTTP_HTTP_POST_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A small HTTP/1.1 server for pages about the daemon: GET and HEAD of a few paths.
 #ifndef CROUT_SERVER_HTTP_HTTP_SERVER_H_
 #define CROUT_SERVER_HTTP_HTTP_SERVER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A connection's bytes, with TLS or without.
 #ifndef CROUT_SERVER_HTTP_HTTP_STREAM_H_
 #define CROUT_SERVER_HTTP_HTTP_STREAM_H_

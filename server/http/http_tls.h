@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // TLS for pages: what a server shows and asks for.
 #ifndef CROUT_SERVER_HTTP_HTTP_TLS_H_
 #define CROUT_SERVER_HTTP_HTTP_TLS_H_

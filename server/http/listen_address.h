@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Addresses to serve on, as settings give them.
 #ifndef CROUT_SERVER_HTTP_LISTEN_ADDRESS_H_
 #define CROUT_SERVER_HTTP_LISTEN_ADDRESS_H_

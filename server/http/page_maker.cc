@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/http/page_maker.h"
 
 #include <boost/asio/post.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Makes the pages that may block, away from the thread that serves connections.
 #ifndef CROUT_SERVER_HTTP_PAGE_MAKER_H_
 #define CROUT_SERVER_HTTP_PAGE_MAKER_H_

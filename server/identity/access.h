@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Who may use what the daemon has for operators: health, reflection, metrics.
 #ifndef CROUT_SERVER_IDENTITY_ACCESS_H_
 #define CROUT_SERVER_IDENTITY_ACCESS_H_

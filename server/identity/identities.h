@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Those who may call, what shows who they are, and what they may do.
 #ifndef CROUT_SERVER_IDENTITY_IDENTITIES_H_
 #define CROUT_SERVER_IDENTITY_IDENTITIES_H_

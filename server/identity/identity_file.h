@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The file of --identities.
 //
 //   # Who may use Crout, and for what. Blank lines, and what follows a #, mean nothing.

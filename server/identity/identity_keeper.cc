@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/identity/identity_keeper.h"
 
 #include <utility>

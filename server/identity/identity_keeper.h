@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The last good contents of the identities' file, and of the keys that sign tokens.
 #ifndef CROUT_SERVER_IDENTITY_IDENTITY_KEEPER_H_
 #define CROUT_SERVER_IDENTITY_IDENTITY_KEEPER_H_

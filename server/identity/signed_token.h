@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tokens that an authority outside of the daemon has signed (JSON Web Tokens, RFC 7519).
 #ifndef CROUT_SERVER_IDENTITY_SIGNED_TOKEN_H_
 #define CROUT_SERVER_IDENTITY_SIGNED_TOKEN_H_

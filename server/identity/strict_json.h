@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // JSON from those who may be strangers.
 #ifndef CROUT_SERVER_IDENTITY_STRICT_JSON_H_
 #define CROUT_SERVER_IDENTITY_STRICT_JSON_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bearer tokens, and the hashes by which the daemon knows them.
 #ifndef CROUT_SERVER_IDENTITY_TOKEN_H_
 #define CROUT_SERVER_IDENTITY_TOKEN_H_

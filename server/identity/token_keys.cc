@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/identity/token_keys.h"
 
 #include <openssl/bn.h>

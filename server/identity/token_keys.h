@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The public keys of an authority that signs tokens, and what it has signed.
 #ifndef CROUT_SERVER_IDENTITY_TOKEN_KEYS_H_
 #define CROUT_SERVER_IDENTITY_TOKEN_KEYS_H_

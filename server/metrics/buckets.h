@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bucket boundaries of the histograms.
 #ifndef CROUT_SERVER_METRICS_BUCKETS_H_
 #define CROUT_SERVER_METRICS_BUCKETS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/metrics/device_metrics.h"
 
 #include <prometheus/counter.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The series of one device.
 #ifndef CROUT_SERVER_METRICS_DEVICE_METRICS_H_
 #define CROUT_SERVER_METRICS_DEVICE_METRICS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/metrics/gpu_metrics.h"
 
 #include <optional>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the drivers of GPUs say, as series.
 #ifndef CROUT_SERVER_METRICS_GPU_METRICS_H_
 #define CROUT_SERVER_METRICS_GPU_METRICS_H_

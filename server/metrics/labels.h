@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The fixed sets that label values come from, and their names. Handles, tenants and anything else
 // that a caller chooses are never labels.
 #ifndef CROUT_SERVER_METRICS_LABELS_H_

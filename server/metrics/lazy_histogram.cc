@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/metrics/lazy_histogram.h"
 
 #include <prometheus/family.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Histograms that take no room in a scrape until they are used: one has some twenty series, and
 // most combinations of label values never occur.
 #ifndef CROUT_SERVER_METRICS_LAZY_HISTOGRAM_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Every metric of the daemon, registered once. docs/operations/monitoring.md describes each.
 #ifndef CROUT_SERVER_METRICS_METRICS_H_
 #define CROUT_SERVER_METRICS_METRICS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/metrics/process_metrics.h"
 
 #include <dirent.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What Prometheus asks of every process: CPU time, memory, files, threads, start.
 #ifndef CROUT_SERVER_METRICS_PROCESS_METRICS_H_
 #define CROUT_SERVER_METRICS_PROCESS_METRICS_H_

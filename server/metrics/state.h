@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What gauges show: a snapshot of the server's state, taken anew for each scrape, so that a gauge
 // never disagrees with what it mirrors.
 #ifndef CROUT_SERVER_METRICS_STATE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A handle's factor, for calls that take one kind of factor.
 #ifndef CROUT_SERVER_RPC_ACQUIRE_H_
 #define CROUT_SERVER_RPC_ACQUIRE_H_

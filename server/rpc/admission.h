@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The memory of a job: all of it is reserved before its payload arrives.
 #ifndef CROUT_SERVER_RPC_ADMISSION_H_
 #define CROUT_SERVER_RPC_ADMISSION_H_

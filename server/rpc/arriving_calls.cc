@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/rpc/arriving_calls.h"
 
 #include <grpc/grpc.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shows ConnectionCalls each call as soon as its header has arrived.
 #ifndef CROUT_SERVER_RPC_ARRIVING_CALLS_H_
 #define CROUT_SERVER_RPC_ARRIVING_CALLS_H_

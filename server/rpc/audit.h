@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Who changed what: a line in the log for each call that makes, replaces or releases factors.
 #ifndef CROUT_SERVER_RPC_AUDIT_H_
 #define CROUT_SERVER_RPC_AUDIT_H_

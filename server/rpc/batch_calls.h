@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // FactorizeBatch, SolveBatch and FactorizeAndSolveBatch: many matrices of different sizes, one
 // handle.
 #ifndef CROUT_SERVER_RPC_BATCH_CALLS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A batch of a call and its factorization; the right-hand sides of a batch and their solution.
 #ifndef CROUT_SERVER_RPC_BATCH_STEPS_H_
 #define CROUT_SERVER_RPC_BATCH_STEPS_H_

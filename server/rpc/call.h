@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How a call is tied to gRPC. What it does is CallBase's.
 #ifndef CROUT_SERVER_RPC_CALL_H_
 #define CROUT_SERVER_RPC_CALL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/rpc/call_base.h"
 
 #include "kernels/util/allocation.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What all calls share: replies in order, one end, cancellation, and the accounts at it.
 #ifndef CROUT_SERVER_RPC_CALL_BASE_H_
 #define CROUT_SERVER_RPC_CALL_BASE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The deadline that a call's client gave.
 #ifndef CROUT_SERVER_RPC_CALL_DEADLINE_H_
 #define CROUT_SERVER_RPC_CALL_DEADLINE_H_

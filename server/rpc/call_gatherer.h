@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the jobs of several calls as one batch (decision 0032).
 #ifndef CROUT_SERVER_RPC_CALL_GATHERER_H_
 #define CROUT_SERVER_RPC_CALL_GATHERER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A call's work, its tasks, and its job in a device's queue.
 #include <memory>
 #include <utility>

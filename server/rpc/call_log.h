@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One line in the log for each call that is worth one.
 #ifndef CROUT_SERVER_RPC_CALL_LOG_H_
 #define CROUT_SERVER_RPC_CALL_LOG_H_

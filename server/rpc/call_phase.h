@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How far a call is.
 #ifndef CROUT_SERVER_RPC_CALL_PHASE_H_
 #define CROUT_SERVER_RPC_CALL_PHASE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The calls in flight: for drain, for forced ends, and for clients that stopped sending or reading.
 #ifndef CROUT_SERVER_RPC_CALL_REGISTRY_H_
 #define CROUT_SERVER_RPC_CALL_REGISTRY_H_

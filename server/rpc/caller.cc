@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/rpc/caller.h"
 
 #include <grpc/grpc_security_constants.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Who makes a call, and whether it may: the one place where callers are checked.
 #ifndef CROUT_SERVER_RPC_CALLER_H_
 #define CROUT_SERVER_RPC_CALLER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Whether who makes a call may make it: when it begins, and for as long as it lasts.
 #ifndef CROUT_SERVER_RPC_CALLER_CHECK_H_
 #define CROUT_SERVER_RPC_CALLER_CHECK_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls that have arrived and that no memory is charged for yet, by connection.
 #ifndef CROUT_SERVER_RPC_CONNECTION_CALLS_H_
 #define CROUT_SERVER_RPC_CONNECTION_CALLS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What every call works with.
 #ifndef CROUT_SERVER_RPC_CORE_H_
 #define CROUT_SERVER_RPC_CORE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A large reply in host memory, and how it goes out: as the `data` of consecutive messages.
 #ifndef CROUT_SERVER_RPC_DATA_STREAM_H_
 #define CROUT_SERVER_RPC_DATA_STREAM_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a request declares of a batch, and of the systems to solve with one.
 #ifndef CROUT_SERVER_RPC_DECODE_BATCH_H_
 #define CROUT_SERVER_RPC_DECODE_BATCH_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Which factor a request is about, and how a new one is to be kept.
 #ifndef CROUT_SERVER_RPC_DECODE_CACHE_H_
 #define CROUT_SERVER_RPC_DECODE_CACHE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/rpc/decode_change.h"
 
 #include "absl/strings/str_cat.h"

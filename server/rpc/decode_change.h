@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How a step of a series says that its matrix is the last one, changed.
 #ifndef CROUT_SERVER_RPC_DECODE_CHANGE_H_
 #define CROUT_SERVER_RPC_DECODE_CHANGE_H_

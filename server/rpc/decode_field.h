@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fields that several parts of a request have. `field` is the path, for messages.
 #ifndef CROUT_SERVER_RPC_DECODE_FIELD_H_
 #define CROUT_SERVER_RPC_DECODE_FIELD_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a request declares of its matrices, before their bytes come.
 #ifndef CROUT_SERVER_RPC_DECODE_MATRIX_H_
 #define CROUT_SERVER_RPC_DECODE_MATRIX_H_

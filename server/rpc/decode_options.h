@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How a request wants its matrix factored, or its systems solved.
 #ifndef CROUT_SERVER_RPC_DECODE_OPTIONS_H_
 #define CROUT_SERVER_RPC_DECODE_OPTIONS_H_

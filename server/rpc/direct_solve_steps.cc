@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/rpc/direct_solve_steps.h"
 
 #include <algorithm>

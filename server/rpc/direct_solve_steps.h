@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The matrix and the right-hand side of a call that solves without factors.
 #ifndef CROUT_SERVER_RPC_DIRECT_SOLVE_STEPS_H_
 #define CROUT_SERVER_RPC_DIRECT_SOLVE_STEPS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A call that answers with what a cached factor holds, the same for every kind of factor.
 #ifndef CROUT_SERVER_RPC_DOWNLOAD_CALL_H_
 #define CROUT_SERVER_RPC_DOWNLOAD_CALL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/rpc/echelon_call.h"
 
 #include "kernels/util/status_macros.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ReduceToEchelonForm: sends the reduced row echelon form of a matrix.
 #ifndef CROUT_SERVER_RPC_ECHELON_CALL_H_
 #define CROUT_SERVER_RPC_ECHELON_CALL_H_

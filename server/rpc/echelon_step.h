@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The matrix of a call, and its reduction to row echelon form.
 #ifndef CROUT_SERVER_RPC_ECHELON_STEP_H_
 #define CROUT_SERVER_RPC_ECHELON_STEP_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Results into messages.
 #ifndef CROUT_SERVER_RPC_ENCODE_H_
 #define CROUT_SERVER_RPC_ENCODE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The matrix of a call and its factorization: dense, sparse, or one of a batch of several callers'.
 #ifndef CROUT_SERVER_RPC_FACTOR_STEP_H_
 #define CROUT_SERVER_RPC_FACTOR_STEP_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // FactorizeAndSolve: both in one job.
 #ifndef CROUT_SERVER_RPC_FACTORIZE_AND_SOLVE_CALL_H_
 #define CROUT_SERVER_RPC_FACTORIZE_AND_SOLVE_CALL_H_

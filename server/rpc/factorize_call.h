@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factorize and Refactorize: they differ in what becomes of the factor.
 #ifndef CROUT_SERVER_RPC_FACTORIZE_CALL_H_
 #define CROUT_SERVER_RPC_FACTORIZE_CALL_H_

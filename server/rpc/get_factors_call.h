@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // GetFactors and GetBatchFactors: download a factor, or members of a batch's.
 #ifndef CROUT_SERVER_RPC_GET_FACTORS_CALL_H_
 #define CROUT_SERVER_RPC_GET_FACTORS_CALL_H_

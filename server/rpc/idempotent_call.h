@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls that make a factor at most once for each request_id.
 #ifndef CROUT_SERVER_RPC_IDEMPOTENT_CALL_H_
 #define CROUT_SERVER_RPC_IDEMPOTENT_CALL_H_

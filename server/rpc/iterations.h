@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // GetIterations: the record of an iterative method, in pages.
 #ifndef CROUT_SERVER_RPC_ITERATIONS_H_
 #define CROUT_SERVER_RPC_ITERATIONS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The one shape of a job that follows an upload, whatever it computes.
 #ifndef CROUT_SERVER_RPC_JOB_CALL_H_
 #define CROUT_SERVER_RPC_JOB_CALL_H_

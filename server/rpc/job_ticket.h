@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A call's job or task in a queue, and the work done for the call.
 #ifndef CROUT_SERVER_RPC_JOB_TICKET_H_
 #define CROUT_SERVER_RPC_JOB_TICKET_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/rpc/matrix_upload.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One matrix on its way from the wire into the memory of a device.
 #ifndef CROUT_SERVER_RPC_MATRIX_UPLOAD_H_
 #define CROUT_SERVER_RPC_MATRIX_UPLOAD_H_

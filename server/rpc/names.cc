@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/rpc/names.h"
 
 #include "absl/strings/ascii.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Algorithms, solvers and types: between the contract's enums and the kernels' names.
 #ifndef CROUT_SERVER_RPC_NAMES_H_
 #define CROUT_SERVER_RPC_NAMES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What is known of a call when it has ended, and the one place that reports it: metrics and log.
 #ifndef CROUT_SERVER_RPC_OBSERVE_H_
 #define CROUT_SERVER_RPC_OBSERVE_H_

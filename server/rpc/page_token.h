@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Page tokens of lists: positions that only this process can read.
 #ifndef CROUT_SERVER_RPC_PAGE_TOKEN_H_
 #define CROUT_SERVER_RPC_PAGE_TOKEN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A payload of a call, and the part of the job that needs it: in these files a step. (The steps of
 // a series, SeriesSteps, have up to three of them each.)
 #ifndef CROUT_SERVER_RPC_PAYLOAD_STEP_H_

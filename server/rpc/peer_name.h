@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Which peer makes a call, for its share of the memory of calls.
 #ifndef CROUT_SERVER_RPC_PEER_NAME_H_
 #define CROUT_SERVER_RPC_PEER_NAME_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Chooses the device of a job.
 #ifndef CROUT_SERVER_RPC_PLACEMENT_H_
 #define CROUT_SERVER_RPC_PLACEMENT_H_

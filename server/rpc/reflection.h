@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the daemon says of its services to those who do not have their .proto files.
 #ifndef CROUT_SERVER_RPC_REFLECTION_H_
 #define CROUT_SERVER_RPC_REFLECTION_H_

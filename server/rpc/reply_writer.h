@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a call sends: one message after the other, and its end with the last.
 #ifndef CROUT_SERVER_RPC_REPLY_WRITER_H_
 #define CROUT_SERVER_RPC_REPLY_WRITER_H_

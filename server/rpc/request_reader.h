@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a call receives: the messages of its stream, and the runs of payload bytes inside them.
 #ifndef CROUT_SERVER_RPC_REQUEST_READER_H_
 #define CROUT_SERVER_RPC_REQUEST_READER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ComputeSchurComplement: factors the leading block, keeps its factors and sends what is left.
 #ifndef CROUT_SERVER_RPC_SCHUR_CALL_H_
 #define CROUT_SERVER_RPC_SCHUR_CALL_H_

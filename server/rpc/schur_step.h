@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The matrix of a call, the factorization of its leading block and its Schur complement.
 #ifndef CROUT_SERVER_RPC_SCHUR_STEP_H_
 #define CROUT_SERVER_RPC_SCHUR_STEP_H_

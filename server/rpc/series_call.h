@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SolveSeries: systems one after the other, each from what is there of the last one.
 #ifndef CROUT_SERVER_RPC_SERIES_CALL_H_
 #define CROUT_SERVER_RPC_SERIES_CALL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The payload steps (payload_step.h) of one step of a series: a matrix, unless it is that of the
 // step before, right-hand sides, and a start, where the client has one.
 #ifndef CROUT_SERVER_RPC_SERIES_STEPS_H_

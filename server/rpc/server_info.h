@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the server can do, and what a factorization would take.
 #ifndef CROUT_SERVER_RPC_SERVER_INFO_H_
 #define CROUT_SERVER_RPC_SERVER_INFO_H_

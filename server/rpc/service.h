@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // crout.v1.FactorizationService: thin handlers over the core.
 #ifndef CROUT_SERVER_RPC_SERVICE_H_
 #define CROUT_SERVER_RPC_SERVICE_H_

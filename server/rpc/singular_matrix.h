@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Matrices whose text alone shows that they are singular: answered without a job.
 #ifndef CROUT_SERVER_RPC_SINGULAR_MATRIX_H_
 #define CROUT_SERVER_RPC_SINGULAR_MATRIX_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The right-hand side of a call and its solution.
 #ifndef CROUT_SERVER_RPC_SOLVE_STEP_H_
 #define CROUT_SERVER_RPC_SOLVE_STEP_H_

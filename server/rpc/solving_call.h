@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A call that solves with a cached factor, of one matrix or of a batch.
 #ifndef CROUT_SERVER_RPC_SOLVING_CALL_H_
 #define CROUT_SERVER_RPC_SOLVING_CALL_H_

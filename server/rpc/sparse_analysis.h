@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The analysis of a sparse matrix that was uploaded, within the memory that is reserved for it.
 #ifndef CROUT_SERVER_RPC_SPARSE_ANALYSIS_H_
 #define CROUT_SERVER_RPC_SPARSE_ANALYSIS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Whether the matrix of a call stays sparse, and by which method it is factored then.
 #ifndef CROUT_SERVER_RPC_SPARSE_CHOICE_H_
 #define CROUT_SERVER_RPC_SPARSE_CHOICE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // gRPC's standard services beside ours: health (grpc.health.v1) and reflection
 // (grpc.reflection.v1alpha). Why they are not gRPC's own: decision 0050.
 #ifndef CROUT_SERVER_RPC_STANDARD_SERVICES_H_

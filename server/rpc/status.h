@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The one place where an absl::Status becomes a grpc::Status.
 #ifndef CROUT_SERVER_RPC_STATUS_H_
 #define CROUT_SERVER_RPC_STATUS_H_

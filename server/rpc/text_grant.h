@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Host memory for the text of one upload.
 #ifndef CROUT_SERVER_RPC_TEXT_GRANT_H_
 #define CROUT_SERVER_RPC_TEXT_GRANT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Whether the peer of a transfer, an upload or a reply, keeps within the server's limits.
 #ifndef CROUT_SERVER_RPC_TRANSFER_WATCH_H_
 #define CROUT_SERVER_RPC_TRANSFER_WATCH_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls of one message each way.
 #ifndef CROUT_SERVER_RPC_UNARY_CALL_H_
 #define CROUT_SERVER_RPC_UNARY_CALL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A call whose request is a stream: a header, then the bytes of one or two matrices.
 #ifndef CROUT_SERVER_RPC_UPLOAD_CALL_H_
 #define CROUT_SERVER_RPC_UPLOAD_CALL_H_

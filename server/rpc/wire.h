@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Messages of the matrix streams, read and written as raw bytes: their `data` fields are copied
 // once, from gRPC's slices to where the matrix belongs, instead of through a protobuf message.
 #ifndef CROUT_SERVER_RPC_WIRE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The daemon's devices: each with its scheduler, its memory budget and its threads.
 #ifndef CROUT_SERVER_SCHEDULING_DEVICE_POOL_H_
 #define CROUT_SERVER_SCHEDULING_DEVICE_POOL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/scheduling/device_scheduler.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs jobs on one device, several at once and small ones together.
 #ifndef CROUT_SERVER_SCHEDULING_DEVICE_SCHEDULER_H_
 #define CROUT_SERVER_SCHEDULING_DEVICE_SCHEDULER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A bounded queue of jobs whose tenants take turns, and the threads that run them.
 #ifndef CROUT_SERVER_SCHEDULING_JOB_SCHEDULER_H_
 #define CROUT_SERVER_SCHEDULING_JOB_SCHEDULER_H_

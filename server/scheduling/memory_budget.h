@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bytes that may be used, and who holds them.
 #ifndef CROUT_SERVER_SCHEDULING_MEMORY_BUDGET_H_
 #define CROUT_SERVER_SCHEDULING_MEMORY_BUDGET_H_

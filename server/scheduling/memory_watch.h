@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a device says of its memory, for those who must not wait for it.
 #ifndef CROUT_SERVER_SCHEDULING_MEMORY_WATCH_H_
 #define CROUT_SERVER_SCHEDULING_MEMORY_WATCH_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The memory of calls, by the peer that makes them.
 #ifndef CROUT_SERVER_SCHEDULING_PEER_SHARES_H_
 #define CROUT_SERVER_SCHEDULING_PEER_SHARES_H_

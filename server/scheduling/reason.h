@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a status says to programs: a stable reason and, where it helps, when to try again. The RPC
 // layer turns both into google.rpc details.
 #ifndef CROUT_SERVER_SCHEDULING_REASON_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/scheduling/task_scheduler.h"
 
 #include "kernels/util/allocation.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the parts of calls that need no context of a device and may block.
 #ifndef CROUT_SERVER_SCHEDULING_TASK_SCHEDULER_H_
 #define CROUT_SERVER_SCHEDULING_TASK_SCHEDULER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Figures as people read them.
 #ifndef CROUT_SERVER_STATUS_FIGURES_H_
 #define CROUT_SERVER_STATUS_FIGURES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The picture of an iterative method's run: how often each part of the matrix was swept.
 #ifndef CROUT_SERVER_STATUS_HEAT_MAP_H_
 #define CROUT_SERVER_STATUS_HEAT_MAP_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/status/html_writer.h"
 
 #include "absl/strings/ascii.h"

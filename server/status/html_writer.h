@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes markup that is well-formed whatever it is given.
 #ifndef CROUT_SERVER_STATUS_HTML_WRITER_H_
 #define CROUT_SERVER_STATUS_HTML_WRITER_H_

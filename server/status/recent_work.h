@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the daemon remembers of work that is done, for the status page: a bounded amount.
 #ifndef CROUT_SERVER_STATUS_RECENT_WORK_H_
 #define CROUT_SERVER_STATUS_RECENT_WORK_H_

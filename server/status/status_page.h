@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The status page: the daemon at a glance, for those who run it.
 #ifndef CROUT_SERVER_STATUS_STATUS_PAGE_H_
 #define CROUT_SERVER_STATUS_STATUS_PAGE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The style sheet of the status page.
 #ifndef CROUT_SERVER_STATUS_STATUS_STYLE_H_
 #define CROUT_SERVER_STATUS_STATUS_STYLE_H_

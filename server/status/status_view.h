@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the status page shows, taken at one moment.
 #ifndef CROUT_SERVER_STATUS_STATUS_VIEW_H_
 #define CROUT_SERVER_STATUS_STATUS_VIEW_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/tls/listener_credentials.h"
 
 #include <arpa/inet.h>

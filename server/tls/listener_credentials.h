@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What gRPC's listeners ask of those who connect.
 #ifndef CROUT_SERVER_TLS_LISTENER_CREDENTIALS_H_
 #define CROUT_SERVER_TLS_LISTENER_CREDENTIALS_H_

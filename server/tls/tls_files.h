@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The files that TLS needs, as settings name them.
 #ifndef CROUT_SERVER_TLS_TLS_FILES_H_
 #define CROUT_SERVER_TLS_TLS_FILES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/tls/tls_keeper.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The last good contents of the TLS files, for gRPC to take from.
 #ifndef CROUT_SERVER_TLS_TLS_KEEPER_H_
 #define CROUT_SERVER_TLS_TLS_KEEPER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls as spans, in the JSON of the OpenTelemetry protocol.
 #ifndef CROUT_SERVER_TRACE_OTLP_JSON_H_
 #define CROUT_SERVER_TRACE_OTLP_JSON_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/trace/trace_context.h"
 
 namespace crout {

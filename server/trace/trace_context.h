@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The trace that a call belongs to, as its caller says (W3C Trace Context, level 1).
 #ifndef CROUT_SERVER_TRACE_TRACE_CONTEXT_H_
 #define CROUT_SERVER_TRACE_TRACE_CONTEXT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sends the spans of calls to a receiver of traces (OpenTelemetry's protocol over HTTP).
 #ifndef CROUT_SERVER_TRACE_TRACE_EXPORTER_H_
 #define CROUT_SERVER_TRACE_TRACE_EXPORTER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Helpers shared by all benchmarks: result header, timing, medians and error handling.
 #ifndef CROUT_TESTS_BENCH_BENCH_RESULT_H_
 #define CROUT_TESTS_BENCH_BENCH_RESULT_H_

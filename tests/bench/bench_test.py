@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs crout-bench as a program and makes every table of its results.
 
 usage: bench_test.py CROUT_BENCH

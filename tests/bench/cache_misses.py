@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Counts the cache misses of LU methods without pivoting by simulation.
 
 usage: cache_misses.py CROUT_BENCH [N] > result.json

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Costs of small requests on the client and on the server, from a call that computes nothing to
 // factorize and solve.
 #ifndef CROUT_TESTS_BENCH_CALL_COSTS_H_

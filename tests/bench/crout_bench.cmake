@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Tests of crout-bench (built in crout_bench/), of its tables, and of docs/performance.md and its
 # subpages.
 set(bench "${PROJECT_SOURCE_DIR}/tests/bench")

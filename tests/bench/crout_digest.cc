@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Prints digests of a device's results, one line for each matrix, type, form (by columns, by rows,
 // or by entries if it would be sent so), method and solver. The digests cover L and U, the row
 // interchanges, the scales, the kept matrix and X. Two versions that print the same lines on one

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/bench/cudss.h"
 
 #include "kernels/util/status_macros.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // NVIDIA's cuDSS for comparison with sparse LU on a GPU. Uses the binding of the method `cudss`,
 // with cuDSS's own threading layer and memory.
 #ifndef CROUT_TESTS_BENCH_CUDSS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/bench/factor_residual_kernels.h"
 
 #include "kernels/cuda/device/scalar.cuh"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The factor ratio of matrices too large for the host's reference.
 #ifndef CROUT_TESTS_BENCH_FACTOR_RESIDUAL_H_
 #define CROUT_TESTS_BENCH_FACTOR_RESIDUAL_H_

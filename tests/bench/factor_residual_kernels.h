@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Device code of FactorRatioOnDevice, for double and cuda::Complex<double>.
 #ifndef CROUT_TESTS_BENCH_FACTOR_RESIDUAL_KERNELS_H_
 #define CROUT_TESTS_BENCH_FACTOR_RESIDUAL_KERNELS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures dynamic batching of small requests: a croutd that batches requests of many clients, and
 // one that runs each request alone, in turn, round by round. Writes one JSON object with the
 // device, the commit and the date. With FILE, it is rewritten after each round, so that an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Benchmarks of the CUDA device. Build them here and run them on a machine with a GPU.
 if(CROUT_HAVE_CUDA)
   set(bench "${PROJECT_SOURCE_DIR}/tests/bench")

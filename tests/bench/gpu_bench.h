@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Helpers shared by the GPU benchmarks. Each case returns a JSON object for the result file.
 #ifndef CROUT_TESTS_BENCH_GPU_BENCH_H_
 #define CROUT_TESTS_BENCH_GPU_BENCH_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/bench/gpu_fronts.h"
 
 #include <cublas_v2.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Breakdown of the multifrontal numeric phase on a GPU: the time of each level of the tree, and of
 // the same fronts one by one through cuSOLVER and cuBLAS.
 #ifndef CROUT_TESTS_BENCH_GPU_FRONTS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares irr_lu on a GPU with cuSOLVER's routine called for each member in 16 streams, and with
 // cuBLAS's batched routine for members padded to the largest. Batches have 1000 square members in
 // float64, with orders uniform in [1, N] or all N. Large members are compared with crout_lu for

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Helpers shared by the benchmarks of irregular batches on a GPU: batches in its memory, and runs
 // of several methods in turn.
 #ifndef CROUT_TESTS_BENCH_GPU_IRR_BENCH_H_

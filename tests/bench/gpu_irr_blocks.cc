@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The building blocks of irr_lu, measured as in the paper (named in irregular_batch.h), in float64
 // and with its operation counts: triangular solves and products beside one cuBLAS call per member
 // in 16 streams, panels in registers beside panels column by column, and combined interchanges

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // irr_lu's panels without registers, for comparison.
 #ifndef CROUT_TESTS_BENCH_GPU_IRR_PANELS_H_
 #define CROUT_TESTS_BENCH_GPU_IRR_PANELS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares the iterative Crout method with cuSOLVER's getrf on the same inputs, in turn. Prints one
 // JSON object:
 //   gpu_iterative_bench [--largest=N] [--warm-largest=N] [--published-to=N] [--section=S]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares crout_lu with cuSOLVER's getrf on the same matrices, in turn, so that clock changes and
 // other load affect both alike. Prints one JSON object.
 //   gpu_lu_bench [N ...]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/bench/gpu_lu_gallery.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares the accuracy of crout_lu and getrf on the test gallery.
 #ifndef CROUT_TESTS_BENCH_GPU_LU_GALLERY_H_
 #define CROUT_TESTS_BENCH_GPU_LU_GALLERY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Profiles crout_lu: the kernels of one factorization by name and stream, as recorded by CUPTI.
 // Prints one JSON object.
 //   gpu_lu_profile [N ...]

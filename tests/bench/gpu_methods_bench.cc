@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares our direct methods with the vendor's on the same matrices, in turn, so that clock
 // changes and other load affect all alike.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures the way from a float64 or complex128 matrix in device memory to a solution of that
 // accuracy, for one right-hand side: with a factor in the matrix's type, in single precision, in
 // single precision with TF32 products, and as chosen by `auto`, beside cuSOLVER's getrf and getrs,

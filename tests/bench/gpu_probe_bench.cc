@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures the cost that the probe of a factor (kernels/factor_probe.h) adds to its factorization
 // on a GPU. Factorizations with and without a probe, enqueued as in Factorize, take turns. Prints
 // one line for each order and type, with medians and ranges over the rounds.

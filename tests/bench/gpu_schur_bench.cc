@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares the service's Schur complements with the vendor's routines for their steps.
 #include <algorithm>
 #include <cmath>

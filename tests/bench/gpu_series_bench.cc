@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs series_bench.cc on the first GPU.
 #include <memory>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares solves with a prepared factor with cusolverDnXgetrs on the same factor, in turn, so that
 // clock changes and other load affect all alike. Prints one JSON object.
 #include <algorithm>

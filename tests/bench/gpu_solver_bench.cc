@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/algorithm_registry.h"
 #include "tests/bench/gpu_bench.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures sparse LU on the GPU: analysis, numeric phase and solves of the multifrontal method, in
 // turn with NVIDIA's cuDSS if its library is found, and the method's fronts one by one through
 // cuSOLVER and cuBLAS.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Gauss-Jordan elimination by stripes of rows, as published, for comparison with ours.
 #ifndef CROUT_TESTS_BENCH_GPU_STRIPES_H_
 #define CROUT_TESTS_BENCH_GPU_STRIPES_H_

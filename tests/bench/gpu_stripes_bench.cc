@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares ways to solve for one right-hand side: published Gauss-Jordan elimination by stripes,
 // our Gauss-Jordan, our echelon form of [A b], and the vendor's getrf + getrs, in turn on the same
 // matrices. The last three also run on the host.

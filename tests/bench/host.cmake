@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compares the host's getrf with OpenBLAS's. Build and run: `ninja host_getrf_bench`.
 add_executable(host_getrf_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_getrf_bench.cc")
 target_link_libraries(host_getrf_bench

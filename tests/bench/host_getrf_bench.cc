@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares the host's getrf, by panels, with one call of OpenBLAS's xGETRF, in turn on the same
 // matrices. Then measures how long a factorization continues after a stop request. Elapsed seconds
 // are meaningful on an idle machine only, processor seconds on any.

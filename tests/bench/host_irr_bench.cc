@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares irr_lu on the host with a serial loop of LAPACK's getrf, and its solves with a loop of
 // getrs: 1000 square members with orders uniform in [1, N], in turn on the same matrices, round by
 // round. On a busy machine, the ratios of a round are more reliable than its seconds.

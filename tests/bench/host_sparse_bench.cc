@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares sparse LU on the host, by the method that `auto` chooses, with UMFPACK, SuperLU (COLAMD)
 // and KLU with their defaults, in turn on the same matrices: a factorization with its analysis, a
 // factorization of the same pattern, and a solve for one right-hand side. Families are those of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures sequences of matrices with one pattern on the host, step by step: KLU's refactorization
 // alone, as a method, in a job, and in a step of a series.
 //   host_sparse_series_bench [ROUNDS [SEQUENCE ...]] > RESULT.json

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Inputs and methods of the benchmarks of dense LU on a GPU.
 #ifndef CROUT_TESTS_BENCH_LU_RUNS_H_
 #define CROUT_TESTS_BENCH_LU_RUNS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures the speed of reading Matrix Market text, in bytes of text per second.
 //
 // Argument 0 reads everything in one thread. With a pool of N threads, the calling thread only

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the performance pages from kept results and published figures.
 
 The sources are tests/bench/results and tests/bench/published. The pages are docs/performance.md, a short

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws pictures of made-up results and checks their texts: origins, limits, inaccurate points.
 
 Exits with 77 if matplotlib is missing.

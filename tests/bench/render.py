@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Renders results of crout-bench as SVG or PNG pictures and one HTML page with everything.
 
     render.py RESULT.json [RESULT.json...] -o DIRECTORY [--format=svg|png]

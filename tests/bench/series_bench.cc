@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures time series by each strategy, and a factorization of every matrix by the vendor's getrf,
 // in turn step by step, so that clock changes and other load affect all alike. Times are from A and
 // B in device memory to X in host memory. Prints one JSON object:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The benchmark of time series, for any device.
 #ifndef CROUT_TESTS_BENCH_SERIES_BENCH_H_
 #define CROUT_TESTS_BENCH_SERIES_BENCH_H_

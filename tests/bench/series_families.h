@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Families of time series for benchmarks: changing matrices and their right-hand sides.
 #ifndef CROUT_TESTS_BENCH_SERIES_FAMILIES_H_
 #define CROUT_TESTS_BENCH_SERIES_FAMILIES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Time series that are stored as Matrix Market files.
 #ifndef CROUT_TESTS_BENCH_SERIES_FILES_H_
 #define CROUT_TESTS_BENCH_SERIES_FILES_H_

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Measures the service from outside. Build: `ninja service_bench`. Run: `service_bench [host|cuda:0]`.
 foreach(name service_bench gather_bench)
   add_executable(${name} "${PROJECT_SOURCE_DIR}/tests/bench/${name}.cc")

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures the service from outside: a real croutd on this machine, over TCP and over a Unix
 // socket. Prints one JSON object with the device, the commit and the date:
 //   service_bench [DEVICE [PART...]] > result.json

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Small requests of many clients to one croutd.
 #ifndef CROUT_TESTS_BENCH_SMALL_CALLS_H_
 #define CROUT_TESTS_BENCH_SMALL_CALLS_H_

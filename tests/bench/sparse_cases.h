@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Backward errors of solutions of sparse systems, for benchmarks.
 #ifndef CROUT_TESTS_BENCH_SPARSE_CASES_H_
 #define CROUT_TESTS_BENCH_SPARSE_CASES_H_

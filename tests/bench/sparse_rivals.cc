@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/bench/sparse_rivals.h"
 
 #include <klu.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sparse LU of other libraries, for benchmarks only.
 #ifndef CROUT_TESTS_BENCH_SPARSE_RIVALS_H_
 #define CROUT_TESTS_BENCH_SPARSE_RIVALS_H_

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Lists the kept results with later commits to the code that they measure, and the number of changed lines.
 
 usage: stale.py

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SuperLU's sequential LU, with columns ordered by COLAMD.
 #include <slu_ddefs.h>
 

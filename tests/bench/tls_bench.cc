@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures the cost of TLS: two real croutds on this machine over TCP, with TLS and without, in
 // turn. Prints one JSON object with the device, the commit and the date:
 //   tls_bench > result.json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests run_ctest.py on a small project whose tests print GoogleTest's output, and sanitized_programs.py."""
 
 import pathlib

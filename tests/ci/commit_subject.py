@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the subject of a commit message.
 
 usage: commit_subject.py FILE      the message, as git passes it to the hook commit-msg

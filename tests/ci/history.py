@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the repository's history for the scripts of this folder."""
 
 import datetime

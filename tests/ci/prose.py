@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints lines of comments and documents that are hard to read, and checks the length of two documents.
 
 usage: prose.py [--base COMMIT] [FILE...]

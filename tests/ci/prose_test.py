@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests prose.py, commit_subject.py and the hook that runs it, in small repositories."""
 
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs CTest and repeats, alone, the test cases that failed for what may be their timing.
 
 usage: run_ctest.py PRESET [CTEST_ARGUMENT...]

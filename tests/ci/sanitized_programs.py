@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Selects the test programs that run under sanitizers: those of changed folders and a third of the rest.
 
 usage: sanitized_programs.py < PROGRAMS > SELECTED      one name a line

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the readers of .npy, .npz and plain text, including hostile files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

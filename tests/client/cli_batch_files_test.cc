@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests batches on the command line: directories, files and tars of matrices, including hostile
 // ones.
 #include "client/cli/batch_files.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the Matrix Market files that croutctl writes and inspects.
 #include <gtest/gtest.h>
 #include <unistd.h>

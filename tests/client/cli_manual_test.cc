@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the output generated from the command table: manual pages and shell completion, which also
 // run in a shell. Tests the view of `top`.
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the output of croutctl: JSON, tables, percentiles, the progress line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests archives of scipy.sparse.save_npz, including hostile ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests croutctl's own Matrix Market reader and its backward errors against values computed by
 // hand.
 #include <gmock/gmock.h>

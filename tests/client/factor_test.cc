@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests crout::Factor: it renews its lease while it lives, reports failures, and releases the
 // factor at the end.
 #include "crout/factor.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A crout.v1 service in the test process. Each test defines its answers.
 #ifndef CROUT_TESTS_CLIENT_FAKE_SERVICE_H_
 #define CROUT_TESTS_CLIENT_FAKE_SERVICE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests matrices with a stride: the bytes sent and the placement of results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

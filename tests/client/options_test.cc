@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the options that Client::Connect rejects before it connects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

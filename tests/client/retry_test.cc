@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests which calls are retried, observed on the server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

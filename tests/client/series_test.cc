@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests crout::Series against a fake service: its requests, its handling of replies, and its
 // recovery after a stream has ended.
 #include "crout/series.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests named servers and the environment variables.
 #include "client/cpp/servers.h"
 

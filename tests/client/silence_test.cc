@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the client against a server that accepts connections and never answers, not even pings.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests downloads: solutions arrive in the caller's memory, and inconsistent replies are detected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

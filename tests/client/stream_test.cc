@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests uploads: the data that arrives, the status that is reported, and early ends of calls.
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks docs/architecture.md and docs/internals.md against the tree: every path, symbol and decision that they name
 exists, and docs/architecture.md is short and names every folder of the product.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that files, headings, paths, kept results and decision records named in documents exist.
 
 usage: documents_test.py

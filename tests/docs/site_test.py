@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Builds the site of docs/ with mkdocs, without warnings, and checks that every link within it leads to a page and an
 anchor of the site, and that the navigation has every page.
 

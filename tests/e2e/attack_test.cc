@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Eight concurrent hostile clients against a daemon with small budgets. The daemon's resident
 // memory stays within its budgets, all reservations are returned, and an honest client is served
 // throughout.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bad Factorize requests: streams, options, values and texts.
 #include <limits>
 #include <string>

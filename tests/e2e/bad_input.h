@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Requests that must be refused, each with its own status.
 #ifndef CROUT_TESTS_E2E_BAD_INPUT_H_
 #define CROUT_TESTS_E2E_BAD_INPUT_H_

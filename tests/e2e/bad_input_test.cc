@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Truncated, oversized, mismatched and inconsistent requests. Each gets its documented status, and
 // the daemon keeps serving and holds nothing.
 #include <gmock/gmock.h>

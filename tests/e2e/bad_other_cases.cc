@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bad calls without a payload, and arbitrary messages.
 #include <grpcpp/generic/generic_stub.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bad Refactorize and FactorizeAndSolve requests.
 #include <limits>
 #include <string>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bad Solve requests.
 #include <limits>
 #include <string>

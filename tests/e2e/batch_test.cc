@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // crout::Batch and the client's batch calls against a daemon.
 #include "crout/batch.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fixture for the tests of crout.h: a connection to a real daemon, and matrices to send.
 #ifndef CROUT_TESTS_E2E_C_API_H_
 #define CROUT_TESTS_E2E_C_API_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // crout.h against a real daemon: time series.
 #include <limits>
 #include <numeric>

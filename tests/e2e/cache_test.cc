@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The factor cache from the client's side: leases, tenants, pages, eviction.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

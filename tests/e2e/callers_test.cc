@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // All ways in which authentication can fail, and the resulting errors in the C++ client, libcrout
 // and croutctl.
 #include <gmock/gmock.h>

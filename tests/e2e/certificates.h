@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Makes certificates for tests with the openssl command.
 #ifndef CROUT_TESTS_E2E_CERTIFICATES_H_
 #define CROUT_TESTS_E2E_CERTIFICATES_H_

@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: Apache-2.0
+
 ! The Fortran module against a real daemon: every generic procedure for every type and rank, and its
 ! errors.
 !

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fixture for tests of croutctl against a real daemon.
 #ifndef CROUT_TESTS_E2E_CROUTCTL_H_
 #define CROUT_TESTS_E2E_CROUTCTL_H_

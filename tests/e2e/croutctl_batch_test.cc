@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // croutctl factor-batch, solve-batch and get --member.
 #include <cmath>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // croutctl list, info, renew and release; names in place of handles.
 #include "tests/e2e/croutctl.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Files of every format, standard input and standard output.
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/croutctl.h"

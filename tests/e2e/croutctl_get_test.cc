@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // croutctl get, schur and rref: the matrices that they write.
 #include <fstream>
 #include <string>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // croutctl series: selection of step files, output and exit codes.
 #include <sys/stat.h>
 

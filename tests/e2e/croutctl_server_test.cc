@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // croutctl against servers in all states; bench and top.
 #include <signal.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // croutctl factor, refactor, solve and lu.
 #include <utility>
 

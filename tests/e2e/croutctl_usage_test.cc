@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Exit codes and error messages of croutctl.
 #include <tuple>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // croutd with failpoints that a test controls from outside, and optionally a fake device.
 //
 // usage: croutd_test --failpoints=SOCKET [--fake-device] [croutd's flags...]

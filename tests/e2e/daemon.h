@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A croutd for a single test, on ports that the system picks.
 #ifndef CROUT_TESTS_E2E_DAEMON_H_
 #define CROUT_TESTS_E2E_DAEMON_H_

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Runs the dashboard's queries against a real Prometheus that scrapes a real daemon.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME dashboard_test

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws the Grafana dashboard's panels from data that a real Prometheus recorded of a real daemon under load.
 
 The pictures are for visual inspection: does each panel show what its title promises, at a readable size?

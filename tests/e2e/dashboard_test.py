@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs every query of the Grafana dashboard against a real Prometheus that scrapes a real daemon.
 
 Each query must return data after one factorization and one solve, and must change under its own load.

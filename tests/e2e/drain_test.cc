@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SIGTERM: not ready but serving, then refusing new calls, finishing running ones, exit 0.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests the installed product from the user's side.
 
 Covers the client libraries, which are installed, moved to another place and found by CMake and pkg-config;

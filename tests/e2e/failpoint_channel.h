@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failpoints of another process over a Unix socket. croutd_test is the server, tests are the
 // clients.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A library to preload: the process has at most CROUT_TEST_THREADS threads beside its first.
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Small requests of many clients to a real croutd, which runs waiting requests as one batch.
 #include <cmath>
 #include <cstdint>

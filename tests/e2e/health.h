@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls of the standard gRPC services with hand-encoded messages: the distribution provides no
 // generated code for grpc.health.v1 or reflection.
 #ifndef CROUT_TESTS_E2E_HEALTH_H_

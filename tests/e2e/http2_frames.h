@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Hand-encoded HTTP/2 frames (RFC 9113).
 #ifndef CROUT_TESTS_E2E_HTTP2_FRAMES_H_
 #define CROUT_TESTS_E2E_HTTP2_FRAMES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sends malformed HTTP to the metrics port of a real daemon for CROUT_FUZZ_SECONDS (3 by default).
 // tests/fuzz/http_fuzz.cc tests the HTTP server alone, guided by coverage.
 #include <gmock/gmock.h>

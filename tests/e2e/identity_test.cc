@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A daemon that authenticates callers: tokens made by croutd, certificate names, revocation.
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A factor's life through the client library, against a real daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

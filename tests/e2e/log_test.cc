@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The log of a real daemon: its content, and readers that are slow or gone.
 #include <fcntl.h>
 #include <gmock/gmock.h>

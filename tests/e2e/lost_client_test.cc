@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A killed client (croutctl): the daemon then holds what it held before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

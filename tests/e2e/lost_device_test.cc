@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The last device breaks down: not serving, refusals with the reason, exit 1.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A server that disappears: the client library returns a status, and the client process survives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // After work, an idle daemon returns to the resident memory that it had before.
 #include <gtest/gtest.h>
 

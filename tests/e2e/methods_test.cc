@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Every method and solver of the host device: the service returns the same bits as the kernels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Streaming calls that a test can stop midway.
 #ifndef CROUT_TESTS_E2E_OPEN_CALL_H_
 #define CROUT_TESTS_E2E_OPEN_CALL_H_

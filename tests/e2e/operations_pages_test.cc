@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The metrics port of a real daemon, in which linked libraries use part of every thread's stack.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

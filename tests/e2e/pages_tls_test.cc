@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Metrics and the status page over TLS, requested with curl: successes and errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Limits of one connection to a real daemon: headers, streams, pings, silence, age.
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Child processes of tests.
 #ifndef CROUT_TESTS_E2E_PROCESS_H_
 #define CROUT_TESTS_E2E_PROCESS_H_

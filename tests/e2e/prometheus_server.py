@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Prometheus that scrapes one daemon, and the queries of a dashboard. Standard library only."""
 
 import contextlib

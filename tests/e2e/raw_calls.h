@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls below the client library: any messages in any order.
 #ifndef CROUT_TESTS_E2E_RAW_CALLS_H_
 #define CROUT_TESTS_E2E_RAW_CALLS_H_

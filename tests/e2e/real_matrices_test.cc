@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Real matrices through the whole service: text in, backward error out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Refactorize is atomic: every concurrent Solve uses one complete version and reports its number.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

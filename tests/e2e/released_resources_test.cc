@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // After a cancellation or a deadline, in any call and any phase, the daemon holds what it held
 // before.
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls that are opened and reset at once (CVE-2023-44487), as fast as a connection accepts them.
 #include <grpcpp/client_context.h>
 

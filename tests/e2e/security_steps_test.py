@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the steps by which docs/operations/security.md and docs/install.md set up TLS and identities, as written.
 
 usage: security_steps_test.py CROUTD CROUTCTL

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // crout::Series against a real daemon: solutions are accurate, and an interrupted stream leaves a
 // factor from which the series can be resumed.
 #include "crout/series.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // gRPC health checks, reflection and the pages of the metrics port: authorization, duration and
 // concurrency limits.
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A start of croutd on a system that starts too few threads, gRPC's and OpenMP's among them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Parses the status page of a real daemon as strict XML while calls arrive, stay and end.
 
 usage: status_page_test.py CROUTD CROUTCTL

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The daemon's other interfaces: health, reflection, metrics, addresses, flags.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // TLS listeners with real certificates: accepted and rejected clients, and refused configurations.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Spans of a real daemon's calls, as received by an OTLP/HTTP receiver, and receivers that accept none.
 
 usage: traces_test.py CROUTD CROUTCTL

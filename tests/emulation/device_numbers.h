@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Element types of device code: conversions and random values for its tests.
 #ifndef CROUT_TESTS_EMULATION_DEVICE_NUMBERS_H_
 #define CROUT_TESTS_EMULATION_DEVICE_NUMBERS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the device code of the reduced row echelon form on host threads.
 #include "kernels/cuda/gauss_jordan/echelon_panel.cuh"
 

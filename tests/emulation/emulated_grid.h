@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A grid of CUDA threads, each run by a host thread.
 #ifndef CROUT_TESTS_EMULATION_EMULATED_GRID_H_
 #define CROUT_TESTS_EMULATION_EMULATED_GRID_H_

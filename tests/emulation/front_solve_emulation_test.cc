@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the device code of solves with fronts on host threads. Two fronts and every operation are
 // compared with products of the factors.
 #include <gtest/gtest.h>

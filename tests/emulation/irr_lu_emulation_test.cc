@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the kernels that factor members of irregular batches on host threads. Checks every element.
 // Under ThreadSanitizer it also checks every synchronization between the warps of a block.
 #include "kernels/cuda/irr_lu/lu_kernels.cuh"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the device code of irr_getf2 and irr_trsm on host threads: at offsets, and with members that
 // are not finite. tests/gpu/irr_offsets_test.cc runs the same cases on a GPU.
 #include <complex>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the device code of the crout_lu panels on host threads. Checks every element. Under
 // ThreadSanitizer it also checks every synchronization between the blocks of a cluster, which the
 // racecheck tool of compute-sanitizer does not cover.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the device code of solves with a front that has many children on host threads. Every way to
 // add the children's contributions must give the same result.
 #include "kernels/cuda/multifrontal/many_children.cuh"

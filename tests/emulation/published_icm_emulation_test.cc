@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the device code of the published iterative Crout method on host threads. Bits and counts
 // must equal those of the host version, which reproduces the published counts.
 #include "kernels/cuda/icm/published_run.cuh"

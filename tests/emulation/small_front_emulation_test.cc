@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the device code of small fronts on host threads: a tree with a star, a chain and fronts of
 // both sizes. The result is compared with plain elimination that uses the chosen pivots.
 #include "kernels/cuda/multifrontal/small_front.h"

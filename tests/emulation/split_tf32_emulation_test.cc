@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Splits factors of tensor-core products with the device code and checks the products of the parts.
 #include <gtest/gtest.h>
 

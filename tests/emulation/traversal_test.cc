@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the order in which a GPU factors fronts and the placement of contributions. Plain
 // elimination in that order uses memory of the planned size.
 #include "kernels/cuda/multifrontal/traversal.h"

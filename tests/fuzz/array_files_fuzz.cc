@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fuzzes croutctl's readers of .npy and plain text, with input in pieces of any size. An accepted
 // file must have the number of bytes that its shape implies, and must survive a change of layout
 // and type.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fuzzes the message parser with one streamed request in slices of any size, and the matrix
 // assembler with its payloads in chunks of any size. The header and data must equal those that
 // protobuf reads. Accepted data must arrive on the device bit by bit. A refusal must have a reason.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fuzzes the reader of binary sparse matrices with input in pieces of any size. Both ways of
 // reading must agree, and accepted input must be well formed.
 #include <fuzzer/FuzzedDataProvider.h>

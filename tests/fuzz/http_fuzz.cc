@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sends arbitrary bytes in two pieces to the server of the metrics port. It must answer with HTTP
 // or close the connection, and continue to serve.
 #include <fuzzer/FuzzedDataProvider.h>

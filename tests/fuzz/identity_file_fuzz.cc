@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads arbitrary bytes as the --identities file and as the hash of a token. In an accepted file,
 // tokens and names that the file does not contain match no identity, and every identity has a role.
 #include <cstdint>

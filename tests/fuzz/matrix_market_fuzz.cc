@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fuzzes the Matrix Market reader: with text, with text gzipped here, and with raw bytes that may
 // be gzip themselves; in pieces of any size; with and without threads. Both ways must agree bit by
 // bit, and accepted input must be well formed.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads arbitrary bytes as a client's servers file. Accepted values must be consistent. A refusal
 // must name the line in a short printable message.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fuzzes croutctl's reader of sparse .npz archives. An accepted archive must have as many values as
 // indices, all within the shape.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads arbitrary bytes as a JWKS and as a token. No key has signed the fuzzer's tokens.
 #include <cstdint>
 #include <cstdlib>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Output of a GPU test program before its first test.
 #ifndef CROUT_TESTS_GPU_ANNOUNCEMENT_H_
 #define CROUT_TESTS_GPU_ANNOUNCEMENT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests products of a block with a few columns against sums in float64 or complex128 on the host.
 #include "kernels/cuda/solve/block_product.h"
 

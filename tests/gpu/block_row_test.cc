@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the kernel for a block row of U against substitution on the host.
 #include "kernels/cuda/crout_lu/block_row.h"
 

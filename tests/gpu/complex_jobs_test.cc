@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests complete jobs on the GPU with every method for complex types: factorizations and solves of
 // the gallery with every operation, warm starts, stops, and solves without factors.
 #include <cmath>

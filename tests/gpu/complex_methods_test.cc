@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests every complex method of the GPU without jobs, against the host: LAPACK's ratios over the
 // complex gallery, pivots, pivoting rules, warm starts, and matrices that are singular, not finite
 // or near the end of the range.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the costs of this GPU: measured in bounded time, stored, and close to the times of jobs.
 #include <unistd.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests crout_lu below the registry against cuSOLVER's getrf: every shape, both kinds of panels,
 // every blocking.
 #include "kernels/cuda/crout_lu/crout_lu.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests Crout's own solver with prepared factors against plain substitution on the host.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests NVIDIA's cuDSS as a sparse method of the GPU: the accuracy of its solves, its use of device
 // memory, and that its factors stay in place. Skipped if the library is not found.
 #include <algorithm>

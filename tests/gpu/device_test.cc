@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the CUDA device: memory, tiers, determinism, many contexts.
 #include <atomic>
 #include <thread>

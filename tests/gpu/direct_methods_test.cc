@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests Crout's own direct methods on the GPU: crout_lu, pcm, pcmpp and block_lu.
 #include <atomic>
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests reduced row echelon forms on the GPU against the host.
 #include <cmath>
 #include <cstring>

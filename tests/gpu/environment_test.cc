@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The environment must not change the precision of a factor, a solution or a residual. This is a
 // separate program that runs itself, because the vendor's libraries read the environment once per
 // process.

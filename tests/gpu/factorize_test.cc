@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests factorizations on the GPU by LAPACK's ratios over the gallery.
 #include <cmath>
 #include <limits>

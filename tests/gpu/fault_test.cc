@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that a sticky error fences the device. This is a separate program, because the error
 // persists for the process.
 #include "tests/gpu/gpu_testing.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests Gauss-Jordan elimination on the GPU by the residuals of its solutions.
 #include <cmath>
 #include <string>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shared parts of the tests of the CUDA device.
 #ifndef CROUT_TESTS_GPU_GPU_TESTING_H_
 #define CROUT_TESTS_GPU_GPU_TESTING_H_

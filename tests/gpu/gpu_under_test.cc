@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/gpu/gpu_testing.h"
 #include "tests/support/device_under_test.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the iterative Crout method on the GPU: LAPACK's ratios against the host's Crout method, and
 // the report of its run.
 #include <algorithm>

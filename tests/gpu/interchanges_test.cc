@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests row interchanges that are first traced and then applied at once, against LAPACK's laswp.
 #include <algorithm>
 #include <cstddef>

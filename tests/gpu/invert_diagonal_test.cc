@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the inverses of a factor's diagonal blocks and their condition numbers against products and
 // sums in float64 or complex128 on the host.
 #include "kernels/cuda/solve/invert_diagonal.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test cases for irr_getf2 and irr_trsm, with and without offsets. They run on a GPU and on host
 // threads, which need smaller members. `On` provides the platform:
 //   On::Batch<T>(members, gap)   members in the kernels' memory, like IrrLuTest::GpuBatch

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the building blocks of irr_lu for large members against their definitions.
 #include <algorithm>
 #include <cmath>

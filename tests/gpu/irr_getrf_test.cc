@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests irr_lu's factorization on the GPU: each member has the host's factor in any batch.
 #include "kernels/cuda/irr_lu/irr_getrf.h"
 

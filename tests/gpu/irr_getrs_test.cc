@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests irr_lu's solves on the GPU: each member's solution is independent of the other members.
 #include "kernels/cuda/irr_lu/irr_getrs.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Irregular batches on a GPU, for tests.
 #ifndef CROUT_TESTS_GPU_IRR_LU_TESTING_H_
 #define CROUT_TESTS_GPU_IRR_LU_TESTING_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the iterative triangular solver on the GPU against substitution.
 #include <cmath>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions for tests of GPU jobs: factor ratios, progress, and lookup of methods by name.
 #ifndef CROUT_TESTS_GPU_JOBS_H_
 #define CROUT_TESTS_GPU_JOBS_H_

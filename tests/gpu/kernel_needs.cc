@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Prints the maximum dynamic shared memory, in bytes, of kernel launches on a GPU with the given
 // shared memory per block of threads. The machine code does not contain these numbers. Used by
 // kernel_needs.py; needs no GPU.

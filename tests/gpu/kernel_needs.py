@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes a table of the resources of every kernel on each architecture of a build.
 
   cmake -S . -B BUILD -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCROUT_CUDA_ARCHITECTURES=80;86;90;100"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of single kernels. Only the kernels under test run, so that the racecheck tool of
 // compute-sanitizer can finish (sanitize.sh). A context of the GPU device would run every method
 // once, including kernels with clusters, which racecheck does not support.

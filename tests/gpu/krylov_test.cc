@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests KrylovOps against the host's, and GMRES with old factors on the GPU.
 #include <cmath>
 #include <complex>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests batch members that crout_lu factors, a few at a time.
 #include <algorithm>
 #include <atomic>

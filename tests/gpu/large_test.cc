@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests matrices with more elements than 32 bits can index.
 #include <cuda_runtime_api.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests smaller GPUs by lowering the limits of this one. Every method offered under these limits
 // must be correct, and `auto` must choose one of them.
 #include <map>

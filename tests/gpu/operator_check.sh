@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Checks the operator's view of a GPU: starts croutd, factors with croutctl, and checks that the GPU
 # metrics (NVML) are present and plausible, that the status page and `croutctl top` show the device,
 # and that they show its work. Prints the values. Exits with 1 at the first wrong value.

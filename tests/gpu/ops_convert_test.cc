@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests import and export of matrices on a GPU against the host.
 #include <cmath>
 #include <vector>

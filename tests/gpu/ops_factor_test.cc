@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests a GPU's inspection of factors against the host.
 #include <algorithm>
 #include <cmath>

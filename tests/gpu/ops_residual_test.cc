@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests residuals and the errors computed from them on a GPU against the host.
 #include <cmath>
 #include <utility>

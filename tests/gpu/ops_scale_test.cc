@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests row and column scales on a GPU against the host.
 #include <algorithm>
 #include <cmath>

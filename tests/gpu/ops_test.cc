@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests sums, products and changes of entries on a GPU against the host.
 #include <cmath>
 #include <cstddef>

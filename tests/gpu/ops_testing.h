@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shared parts of the tests of a GPU's matrix operations.
 #ifndef CROUT_TESTS_GPU_OPS_TESTING_H_
 #define CROUT_TESTS_GPU_OPS_TESTING_H_

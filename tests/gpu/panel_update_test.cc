@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the kernels that update other columns after a panel of LU, one at a time, against
 // interchanges, substitution and products on the host.
 #include "kernels/cuda/crout_lu/panel_update.h"

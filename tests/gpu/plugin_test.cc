@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the CUDA device when it is loaded from its library, as programs do.
 #include <pthread.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/gpu/prepared_solves.h"
 
 #include <algorithm>

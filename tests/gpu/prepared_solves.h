@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shared parts of the tests of crout_solve: prepared factors, and plain substitution on the host.
 #ifndef CROUT_TESTS_GPU_PREPARED_SOLVES_H_
 #define CROUT_TESTS_GPU_PREPARED_SOLVES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests crout_lu and crout_solve at production orders with the production blocking: panels of two
 // blocks, panels on a grid concurrent with the rest of the update, and more elements than 32 bits
 // can index. Results are checked by the factor's own probe and the residual, which cost O(n^2) and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the published variant of the iterative Crout method on the GPU. Counts and bits must equal
 // the host's, which reproduce the published ones.
 #include <string>

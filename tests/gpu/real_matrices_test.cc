@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests real matrices, factored and solved on the GPU.
 #include <cstdio>
 #include <string>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Runs the GPU benchmarks whose results accompany those of the suite, one after the other, and
 # writes their results as JSON. Finds programs and libraries like run_suite.sh.
 #

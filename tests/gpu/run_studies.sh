@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Runs the measurements of docs/studies on a GPU and on its machine's processor. Finds programs and
 # libraries like run_suite.sh, and in the bin directory of a bundle.
 #

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Runs the GPU tests of an unpacked bundle and writes the results as JSON. If CROUT_TESTS lists the
 # test directories of a build tree, runs those tests instead. run_benches.sh runs the benchmarks.
 #

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Runs the tests of single kernels with each tool of compute-sanitizer, which is part of the CUDA
 # toolkit.
 #

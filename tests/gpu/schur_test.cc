@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests Schur complements and solves without factors on the GPU: their products, and complete jobs.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests crout_solve with bad blocks: its bound, its measured error, and the choice of the solver.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests solves on the GPU by LAPACK's ratios.
 #include <cmath>
 #include <limits>

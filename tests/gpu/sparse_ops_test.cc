@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the GPU's operations on sparse matrices against its dense ones, and factors of both.
 #include "kernels/sparse_ops.h"
 

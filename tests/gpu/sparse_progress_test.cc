@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the progress that a long sparse factorization on the GPU reports.
 #include <algorithm>
 #include <set>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the split of single-precision numbers into sums of two TF32 numbers for the tensor cores.
 #include "kernels/cuda/crout_lu/split_tf32.h"
 

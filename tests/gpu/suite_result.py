@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Combines the reports of run_suite.sh: suite_result.py RESULTS_DIRECTORY > result.json"""
 
 import json

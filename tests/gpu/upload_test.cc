@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests uploads through the pinned staging blocks.
 #include <algorithm>
 #include <atomic>

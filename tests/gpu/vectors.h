@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Random vectors for the GPU tests.
 #ifndef CROUT_TESTS_GPU_VECTORS_H_
 #define CROUT_TESTS_GPU_VECTORS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts numbers of kernels to the widest host type of their kind.
 #ifndef CROUT_TESTS_GPU_WIDE_H_
 #define CROUT_TESTS_GPU_WIDE_H_

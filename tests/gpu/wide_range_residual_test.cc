@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests residuals of systems whose terms overflow against long double on the host.
 #include "kernels/cuda/ops/wide_range_residual.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests factorizations of irregular batches and solves with them as jobs of a device, in every
 // type.
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factors irregular batches and solves with them as jobs, with host data as input and output.
 #ifndef CROUT_TESTS_KERNELS_BATCH_JOBS_TESTING_H_
 #define CROUT_TESTS_KERNELS_BATCH_JOBS_TESTING_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that batch jobs stay within their planned memory, on a device that counts it, and that they
 // refuse batches that differ from the declaration.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests blocked LU without pivoting: values, refusals, and bits that are independent of the number
 // of threads.
 #include <set>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/memory/caching_resource.h"
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the measurement of small matrices with methods of known times.
 #include "kernels/host/device/calibration.h"
 

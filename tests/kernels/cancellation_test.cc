@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that a stopped job ends between phases, frees all memory and writes no output.
 #include <algorithm>
 #include <atomic>

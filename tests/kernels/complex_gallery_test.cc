@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests every complex method of the host: the factor ratio and info for each gallery kind, and the
 // solve ratios of every solver with every operation.
 #include <string>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests jobs with complex matrices, and with a real matrix and complex right-hand sides or vice
 // versa, on any device (device_under_test.h).
 #include <cmath>

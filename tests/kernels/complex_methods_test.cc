@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests complex methods of the host beyond factoring and solving: values by hand, stops, warm
 // starts, tolerances, refusals, non-finite values, predictions.
 #include <algorithm>

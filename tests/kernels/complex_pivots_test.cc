@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that pivots of complex matrices are chosen by |Re| + |Im|, like LAPACK's, not by the
 // modulus.
 #include <complex>

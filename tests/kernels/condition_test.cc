@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests reciprocal condition estimates against exact inverses (GET06), and determinants against
 // known ones.
 #include <cmath>

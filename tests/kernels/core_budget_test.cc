@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that concurrent host jobs never use more threads than cores, and that their bits are
 // independent of each other.
 #include "kernels/host/device/core_budget.h"

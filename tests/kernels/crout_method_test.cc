@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests Crout's direct method: the pivoting rules of cmpp, and cm without pivoting.
 #include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the memory that cuDSS takes from the block of a factor, and the error if its library is not
 // found.
 #include "kernels/cuda/cudss/arena.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that jobs stay within their declared bytes, survive every failed allocation, and refuse
 // invalid sizes.
 #include <limits>

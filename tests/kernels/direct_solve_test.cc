@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests solves without factors, around a solver known to be correct.
 #include "kernels/jobs/direct_solve.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests reduced row echelon forms in every type.
 #include "kernels/jobs/echelon.h"
 

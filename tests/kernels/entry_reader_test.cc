@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests binary sparse matrices: their values for any division into pieces, and the refusals.
 #include "kernels/io/entry_reader.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests scaling by powers of two: its criteria, and that solves and determinants are independent of
 // it.
 #include "kernels/numerics/equilibrate.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the forward error bound (GET07): it holds, and it is not too large.
 #include <algorithm>
 #include <cmath>

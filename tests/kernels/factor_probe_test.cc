@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the probe of a factorization: its definition, and that it distinguishes bad factors from
 // good ones.
 #include "kernels/numerics/factor_probe.h"

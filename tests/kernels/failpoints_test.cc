@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that failpoints have the requested effects, and none otherwise.
 #include "tests/support/failpoints.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests every algorithm, type and gallery kind: the factor ratio, info, pivot growth and the sign
 // of the determinant.
 #include <algorithm>

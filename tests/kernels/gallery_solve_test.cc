@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests every algorithm with every solver that supports its factors: GET02, GET04, the reported
 // backward error, and its independence of the layout.
 #include <optional>

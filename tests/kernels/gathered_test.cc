@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests batches of systems from several callers. Each result must be independent of the other
 // systems.
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests Gauss-Jordan elimination on the host in every type: solutions, inverses and singular
 // matrices.
 #include "kernels/host/device/host_device.h"

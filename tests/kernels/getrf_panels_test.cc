@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests orders for which the host's getrf works in panels: the result, info, and stops.
 #include <vector>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests GMRES with an old factor in cases where refinement fails: a matrix far from the factored
 // one, or a single-precision factor of an ill-conditioned matrix.
 #include "kernels/numerics/gmres.h"

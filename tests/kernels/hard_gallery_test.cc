@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests every method with pivoting, in every type, on matrices for which elimination loses
 // accuracy. Results must be as accurate as reported, and doubts must agree with the reference
 // solver.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests guarantees of the multifrontal method that apply to the host only.
 #include "kernels/host/multifrontal/multifrontal.h"
 #include "kernels/sparse/ordering_process.h"

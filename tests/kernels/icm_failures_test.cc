@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the errors and results of the iterative Crout method if there is no good factor.
 #include <algorithm>
 #include <string>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the iterative Crout method: sections, sweep counts, pivoting rules, warm starts.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the refusals, with the position reported: NaN, Inf, overflow, shapes. Similar valid input
 // must be accepted.
 #include "kernels/jobs/input_checks.h"

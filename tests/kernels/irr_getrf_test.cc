@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests irr_lu's factorization on the host: each member has LAPACK's factor in any batch.
 #include "kernels/host/irr_lu/irr_getrf.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the layout of irregular batches and the refused sizes.
 #include "kernels/irregular_batch.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test batches, factored on the host, and the expected results of single members.
 #ifndef CROUT_TESTS_KERNELS_IRREGULAR_BATCH_TESTING_H_
 #define CROUT_TESTS_KERNELS_IRREGULAR_BATCH_TESTING_H_

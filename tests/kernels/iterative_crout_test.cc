@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the code that host and device versions of the iterative Crout method share.
 #include <cmath>
 #include <complex>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the iterative triangular solver in every type: tolerance, the fixed point, and NaN that
 // never converges.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests which results cause warnings: the rule itself, and the doubts about dense factors and
 // solves.
 #include "kernels/numerics/judgment.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests KLU as a method for sparse matrices: factors and solves in their own memory.
 #include "kernels/host/klu/klu.h"
 

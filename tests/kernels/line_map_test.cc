@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the map from the lines of a text to the entries of its matrix. Values applied through the
 // map must give exactly the matrix of the text.
 #include <complex>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the matching with the largest product: small matrices against every permutation, larger
 // ones by the properties of the scaled matrix.
 #include "kernels/sparse/matching.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the refusals of the Matrix Market reader: status code and message for every kind of bad
 // input.
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests real files in $CROUT_MATRICES, or in ../shared/matrices beside the source tree. Skipped
 // without them.
 #include <gmock/gmock.h>

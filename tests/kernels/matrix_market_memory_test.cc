@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that the memory of the reader and of its tasks never exceeds the granted memory. All
 // allocations of this program are counted.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the input that the Matrix Market reader accepts, and its results.
 #include "kernels/io/matrix_market_reader.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests failed allocations on the parsing threads. The reader must refuse the text or read all of
 // it, and the threads must continue to run.
 #include <gtest/gtest.h>

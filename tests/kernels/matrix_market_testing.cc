@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/kernels/matrix_market_testing.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shared parts of the Matrix Market tests: functions that feed a reader, and a second reader for
 // comparison.
 #ifndef CROUT_TESTS_KERNELS_MATRIX_MARKET_TESTING_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the host's building blocks against their definitions, below and above the size that uses
 // all cores.
 #include "kernels/matrix_ops.h"

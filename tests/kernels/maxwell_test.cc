@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the Maxwell problem of the paper: its sizes, the convergence of its solutions to the exact
 // field, and the multifrontal method applied to it.
 #include "tests/support/maxwell.h"

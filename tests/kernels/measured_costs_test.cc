@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the measured costs of a device's methods relative to their tables. A test clock measures
 // them. The files that store them may have any content.
 #include <sys/stat.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the multifrontal method of the device under test on every square shared real matrix, with
 // too small pivots postponed and one refinement step.
 #include <algorithm>

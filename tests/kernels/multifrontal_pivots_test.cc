@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests matrices whose fronts lack acceptable pivots: zero or small diagonal entries, and entries
 // of very different size.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the multifrontal method on the device under test: factors and solves of all types, against
 // products.
 #include <algorithm>

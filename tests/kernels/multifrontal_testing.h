@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the multifrontal method of a device with matrices, factors and right-hand sides in host
 // memory.
 #ifndef CROUT_TESTS_KERNELS_MULTIFRONTAL_TESTING_H_

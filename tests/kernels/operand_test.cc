@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that code written for (Operand, InverseOperator) works with any pair: the factor of another
 // matrix, a matrix that is not dense, an inverse that is not a factor.
 #include "kernels/operand.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests factors prepared for a solver: the condition for its use, its fallback, and its bytes.
 #include <algorithm>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the iterative Crout method as published: sweeps for each section against the published
 // ones.
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests why the published iterative solver fails for some matrices that Crout's solver solves.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that the acceptance ratios accept correct results and reject wrong ones.
 #include "tests/support/ratios.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests batches of real systems, factored and solved as jobs of a device.
 #include <string>
 #include <utility>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the shared real matrices: all kinds up to order 500 and some up to 1500 are factored,
 // solved and checked.
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests iterative refinement: a float32 factor of a float64 matrix reaches a float64 backward
 // error.
 #include "kernels/host/device/host_device.h"

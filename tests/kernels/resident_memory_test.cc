@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that solves on the host device stay within the memory of their plans, measured by the
 // resident memory.
 #include <fstream>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests Schur complements against their definition, and the factors returned with them.
 #include "kernels/jobs/schur.h"
 

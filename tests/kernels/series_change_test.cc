@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests series steps that change the matrix of the previous step: by entries, by a low-rank term,
 // by the values of a text.
 #include <complex>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the memory of series steps: steps stay within their plans, and plans within the available
 // memory.
 #include <limits>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the model of a series against the best choice with all costs known. The test supplies the
 // seconds.
 #include "kernels/costs/series_model.h"

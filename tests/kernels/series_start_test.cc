@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the initial guess of a series step: given by the caller, the last X, or the factor applied
 // to B.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests series steps: they use the old factor while it is useful, and a new one otherwise.
 #include "kernels/jobs/series_step.h"
 

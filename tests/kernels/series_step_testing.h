@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs steps of a series on one context, for the tests of series.
 #ifndef CROUT_TESTS_KERNELS_SERIES_STEP_TESTING_H_
 #define CROUT_TESTS_KERNELS_SERIES_STEP_TESTING_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that singular matrices and factors that overflow are reported in the result.
 #include <cmath>
 

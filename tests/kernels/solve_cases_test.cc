@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the shared solve tests on the host.
 #include "tests/support/solve_cases.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that an analysis never holds more memory than AnalysisBytes() and its claims. All
 // allocations of this program are counted, except those of the ordering program.
 #include <cmath>

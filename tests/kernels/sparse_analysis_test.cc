@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the analysis of sparse matrices against fill-in determined by elimination.
 #include "kernels/sparse/analysis.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the block of a sparse matrix: its row index, and the memory freed during assembly.
 #include "kernels/io/sparse_block.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests matrices that arrive sparse: their factors equal those of the dense form bit by bit, and
 // the cached matrix is the sparse one.
 #include <cmath>

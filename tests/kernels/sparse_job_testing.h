@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shared parts of the tests of sparse jobs.
 #ifndef CROUT_TESTS_KERNELS_SPARSE_JOB_TESTING_H_
 #define CROUT_TESTS_KERNELS_SPARSE_JOB_TESTING_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the job of a sparse matrix on the device under test: its measurements, the postponement of
 // pivots, and its continuation in a larger block.
 #include "kernels/jobs/sparse_factorize.h"

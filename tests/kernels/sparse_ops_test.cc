@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the sparse building blocks and the sparse operand against the dense ones for the same
 // matrix.
 #include "kernels/sparse_ops.h"

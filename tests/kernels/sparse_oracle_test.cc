@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the host's sparse methods against LAPACK's dense solutions: every square shared real matrix
 // up to order 2000, by backward and forward errors.
 #include <lapacke.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests Schur complements of sparse matrices on the device under test, as complete jobs, against
 // dense elimination and the host's.
 #include "kernels/jobs/sparse_schur.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the bookkeeping of staging blocks: no block is lost, and each waiting upload is called back
 // once.
 #include "kernels/memory/staging_pool.h"

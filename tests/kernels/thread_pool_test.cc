@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/util/thread_pool.h"
 
 #include <gmock/gmock.h>

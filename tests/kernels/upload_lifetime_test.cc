@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that a job frees its upload only after the copy that fills it has ended, even if the job
 // ends early.
 #include "kernels/jobs/factorize.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fixture for batch RPC tests: a server that accepts batches, encoders for payloads, and helpers
 // that run whole calls.
 #ifndef CROUT_TESTS_SERVER_BATCH_FIXTURE_H_

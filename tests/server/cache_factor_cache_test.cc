@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of handles, leases, versions, requests and lists. cache_tiers_test.cc covers the tiers.
 #include <optional>
 #include <string>

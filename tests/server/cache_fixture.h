@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fixture for cache tests: fake devices, small budgets, observable host memory and failpoints.
 #ifndef CROUT_TESTS_SERVER_CACHE_FIXTURE_H_
 #define CROUT_TESTS_SERVER_CACHE_FIXTURE_H_

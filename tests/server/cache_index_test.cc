@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Cache operations visit no more entries than they return, move or remove. Visits are counted by
 // the health checks that the cache makes of a factor's device.
 #include <string>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Leases: expiry, extension by use, and removal of the factor.
 #include <optional>
 #include <utility>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failed allocations: each cache operation either completes or leaves the cache unchanged,
 // whichever of its allocations fails.
 #include <new>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Real factors that exceed the device's budget: every one still solves its system.
 #include <cstdint>
 #include <optional>

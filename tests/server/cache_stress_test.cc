@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs all cache operations concurrently: acquire, use, download, release, replace, eviction,
 // sweep. Each use must see one complete version, and no memory may leak. Written for
 // ThreadSanitizer.

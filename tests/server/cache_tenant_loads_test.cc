@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of the per-tenant counts of factors, bytes and calls.
 #include "server/cache/tenant_loads.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Moves between tiers: memory pressure, promotion, corruption, lost devices.
 #include <atomic>
 #include <cstdlib>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A one-shot event for synchronization in tests.
 #ifndef CROUT_TESTS_SERVER_EVENT_H_
 #define CROUT_TESTS_SERVER_EVENT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A fake NVML library. Test programs load it in place of NVIDIA's and set its answers.
 #ifndef CROUT_TESTS_SERVER_FAKE_NVML_H_
 #define CROUT_TESTS_SERVER_FAKE_NVML_H_

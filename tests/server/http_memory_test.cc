@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failed allocations on the threads of an HTTP server: a request may get no reply, but the port
 // keeps serving.
 #include <gmock/gmock.h>

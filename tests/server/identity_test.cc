@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of tokens and of the identity file.
 #include <sys/stat.h>
 #include <unistd.h>

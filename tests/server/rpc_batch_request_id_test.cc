@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The request_id of a batch: its factors are made once, and every call with that id returns their
 // figures.
 #include <future>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // FactorizeAndSolveBatch (FactorizeBatch and SolveBatch in one call) and GetBatchFactors.
 #include <cmath>
 #include <functional>

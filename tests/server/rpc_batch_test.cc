@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Batch calls: many matrices, one handle.
 #include <algorithm>
 #include <cmath>

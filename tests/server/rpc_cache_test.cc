@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The cache from the client's side: tiers, versions, lost devices.
 #include <atomic>
 #include <cmath>

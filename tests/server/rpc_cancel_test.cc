@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // After a cancelled, expired or aborted call, in any phase, the server holds what it held before.
 // Every call is tested in every phase with every way to end it.
 #include <chrono>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Methods that a device registers in one line, tested over RPC; no other server code refers to
 // them. They use names from the contract that the fake device does not implement.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Complex matrices over RPC, and complex right-hand sides of real matrices and vice versa.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Accounting of a connection's calls from their arrival until their memory is charged.
 #include "server/rpc/connection_calls.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // FactorizeAndSolve with methods that leave no factors: answers and refusals.
 #include <cmath>
 #include <cstring>

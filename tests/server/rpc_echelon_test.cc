@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ReduceToEchelonForm over RPC: the form, its rank, memory held, and refusals.
 #include <cmath>
 #include <functional>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fixture with the whole server on a fake device behind an in-process channel. Tests can block
 // calls at chosen points and count all resources that a call holds.
 #ifndef CROUT_TESTS_SERVER_RPC_FIXTURE_H_

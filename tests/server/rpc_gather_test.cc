@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dynamic batching: small requests that wait at the same time run as one batch, with the same
 // results as alone.
 #include <algorithm>

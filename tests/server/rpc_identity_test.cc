@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Authentication and authorization of calls, before any of a call's payload is read.
 #include <sys/stat.h>
 #include <unistd.h>

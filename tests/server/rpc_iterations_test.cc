@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The iteration record of an iterative method: truncated in replies, complete in pages.
 #include <numeric>
 #include <string>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // KLU over RPC: by name, by `auto`, and when its pivots exceed the factor's memory. Also methods
 // that the device lacks.
 #include <cstring>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A server at its limits: full queue, full memory, idle uploads, text that outgrows the budget.
 #include <future>
 #include <memory>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A device that is lost during a call: the call reports it, wherever the loss was detected.
 #include <memory>
 #include <string>

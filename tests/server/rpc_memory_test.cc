@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failed allocations end the call that made them and nothing else. Each case refuses one standard
 // library allocation, identified by its size, on a different kind of thread.
 #include <algorithm>

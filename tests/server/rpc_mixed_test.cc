@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Low-precision factors over RPC: the request, the reply, and solves that still reach float64
 // accuracy.
 #include <cmath>

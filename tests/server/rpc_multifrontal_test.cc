@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sparse matrices with sparse factors over RPC: the choice of method, replies, memory, and calls
 // that do not support sparse factors.
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Names of the peers whose shares calls are charged to.
 #include "server/rpc/peer_name.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Placement of jobs on several devices, none of which waits for another.
 #include <chrono>
 #include <memory>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factors that are prepared for a solver when they enter the cache, tested on the whole server.
 #include <string>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Replies, metrics and lists that flag unreliable factors and Schur complements.
 #include <cmath>
 #include <string>

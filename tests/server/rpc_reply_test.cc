@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Memory of replies: reserved at the header, charged until gRPC has sent the reply, and reclaimed
 // from clients that do not read.
 #include <memory>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A request_id: its factor is made once, even if calls that request it are cancelled or fail.
 #include <memory>
 #include <string>

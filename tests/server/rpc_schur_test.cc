@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ComputeSchurComplement over RPC: S, the cached factor of the leading block, and refusals.
 #include <cmath>
 #include <cstring>

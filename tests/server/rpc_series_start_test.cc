@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SolveSeries: initial guesses that the client sends with a step.
 #include <functional>
 #include <limits>

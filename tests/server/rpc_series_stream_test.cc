@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SolveSeries: the life of a stream, the parts kept between its steps, and the ways it ends.
 #include <functional>
 #include <limits>

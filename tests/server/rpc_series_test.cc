@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SolveSeries: how steps are solved.
 #include <limits>
 #include <numeric>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SolveSeries: clients that send steps without reading replies are stopped by flow control. The
 // channel accepts a reply only when the client reads it.
 #include <algorithm>

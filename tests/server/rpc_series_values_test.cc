@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SolveSeries: steps that send new values for the pattern of an earlier text.
 #include <algorithm>
 #include <complex>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Matrices with an empty row or column. They are reported as singular when their text has arrived;
 // no job runs and no factor memory is held.
 #include <cmath>

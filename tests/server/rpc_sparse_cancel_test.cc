@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls with sparse matrices that are cancelled during analysis, numeric factorization and solve
 // leave nothing behind.
 #include <algorithm>

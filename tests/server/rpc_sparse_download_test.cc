@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Downloads of L and U of sparse factors, for each method that supports them.
 #include <cmath>
 #include <cstring>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fixture for sparse matrices in binary form and a server with methods for them.
 #ifndef CROUT_TESTS_SERVER_RPC_SPARSE_FIXTURE_H_
 #define CROUT_TESTS_SERVER_RPC_SPARSE_FIXTURE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Schur complements of chosen unknowns of sparse matrices, and estimates of sparse factorizations.
 #include <cmath>
 #include <cstring>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sequences of real matrices with one pattern each: hourly power flows and Newton steps. Each runs
 // by Refactorize and by SolveSeries, with a single analysis.
 #include <algorithm>

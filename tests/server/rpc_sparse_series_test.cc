@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SolveSeries on sparse matrices with sparse factors: one analysis of the pattern, and values alone
 // from the second step on.
 #include <string>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fixture for SolveSeries streams with sparse matrices in binary form.
 #ifndef CROUT_TESTS_SERVER_RPC_SPARSE_STREAM_FIXTURE_H_
 #define CROUT_TESTS_SERVER_RPC_SPARSE_STREAM_FIXTURE_H_

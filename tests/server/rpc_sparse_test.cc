@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Coordinate texts on a device with sparse operations: replies, memory and support by every call.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Refactorize with values alone, on the positions of the previous matrix.
 #include <algorithm>
 #include <limits>

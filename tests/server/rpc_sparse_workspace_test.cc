@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Workspace queries to a sparse method: how many are made, and with which limit.
 #include <algorithm>
 #include <atomic>

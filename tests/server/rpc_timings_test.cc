@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Attribution of time to the phases of a reply's timings.
 #include <chrono>
 #include <functional>

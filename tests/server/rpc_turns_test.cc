@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tenants take turns where uploads are parsed and where memory is freed: one tenant's work does not
 // delay another tenant's small request.
 #include <memory>

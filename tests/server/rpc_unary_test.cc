@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Unary calls: the request size is limited before parsing, memory is charged until gRPC releases
 // it, and calls are cut off when their reply is not read.
 #include <functional>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Batching of jobs: which jobs run together, when, and what ends a single one of them.
 #include <chrono>
 #include <functional>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failed allocations while a job is submitted: the job is not accepted and leaves nothing in the
 // queue.
 #include <chrono>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shares of a budget by peer.
 #include "server/scheduling/peer_shares.h"
 

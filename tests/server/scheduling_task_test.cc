@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Task queues in which tenants take turns, and their threads: one tenant's load does not delay
 // another tenant's small task.
 #include <atomic>

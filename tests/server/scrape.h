@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads samples from a text exposition.
 #ifndef CROUT_TESTS_SERVER_SCRAPE_H_
 #define CROUT_TESTS_SERVER_SCRAPE_H_

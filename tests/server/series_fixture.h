@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fixture for tests of SolveSeries.
 #ifndef CROUT_TESTS_SERVER_SERIES_FIXTURE_H_
 #define CROUT_TESTS_SERVER_SERIES_FIXTURE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "server/service_manager.h"
 
 #include <sys/socket.h>

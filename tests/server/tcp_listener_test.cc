@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connections: accepted, rejected and forgotten.
 #include "server/tcp_listener.h"
 

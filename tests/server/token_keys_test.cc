@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tokens signed by an authority, and forged or invalid ones.
 #include "server/identity/token_keys.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/support/counted_heap.h"
 
 #include <malloc.h>

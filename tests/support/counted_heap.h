@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures how much memory a program allocates beyond its grants. A program that links this file
 // uses its global operator new and delete (OWN_NEW of crout_test in CMake).
 #ifndef CROUT_TESTS_SUPPORT_COUNTED_HEAP_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A memory resource of limited size that counts its allocations.
 #ifndef CROUT_TESTS_SUPPORT_COUNTING_RESOURCE_H_
 #define CROUT_TESTS_SUPPORT_COUNTING_RESOURCE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The device that a test program runs its device-independent cases on.
 #ifndef CROUT_TESTS_SUPPORT_DEVICE_UNDER_TEST_H_
 #define CROUT_TESTS_SUPPORT_DEVICE_UNDER_TEST_H_

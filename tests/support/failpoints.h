@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Arms failpoints and moves the clocks in the test process.
 #ifndef CROUT_TESTS_SUPPORT_FAILPOINTS_H_
 #define CROUT_TESTS_SUPPORT_FAILPOINTS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A fake device: the host's arithmetic on separate, limited, counted memory, with faults and waits
 // that a test injects.
 #ifndef CROUT_TESTS_SUPPORT_FAKE_DEVICE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test matrices, following the galleries of LAPACK and SLATE.
 #ifndef CROUT_TESTS_SUPPORT_GALLERY_H_
 #define CROUT_TESTS_SUPPORT_GALLERY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Holds threads at a point chosen by a test.
 #ifndef CROUT_TESTS_SUPPORT_GATE_H_
 #define CROUT_TESTS_SUPPORT_GATE_H_

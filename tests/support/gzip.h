@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes gzip data independently of the product's code.
 #ifndef CROUT_TESTS_SUPPORT_GZIP_H_
 #define CROUT_TESTS_SUPPORT_GZIP_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Small dense matrices from classes on which LU factorizations fail or lose accuracy, and a
 // reference solver.
 #ifndef CROUT_TESTS_SUPPORT_HARD_MATRICES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A peer of an HTTP server that can misbehave: sends and receives raw bytes over TCP.
 #ifndef CROUT_TESTS_SUPPORT_HTTP_PEER_H_
 #define CROUT_TESTS_SUPPORT_HTTP_PEER_H_

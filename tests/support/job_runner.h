@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs factorizations and solves of host matrices on any device, as the daemon does.
 #ifndef CROUT_TESTS_SUPPORT_JOB_RUNNER_H_
 #define CROUT_TESTS_SUPPORT_JOB_RUNNER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The shared real matrices: $CROUT_MATRICES, or ../shared/matrices beside the source tree.
 #ifndef CROUT_TESTS_SUPPORT_MATRICES_H_
 #define CROUT_TESTS_SUPPORT_MATRICES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The indefinite Maxwell problem used in the literature to measure sparse LU methods (A.
 // Abdelfattah, P. Ghysels, W. Boukaram, S. Tomov, X. S. Li, J. Dongarra, "Addressing irregular
 // patterns of matrix computations on GPUs and their impact on applications powered by sparse direct

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the methods of a device directly, without a job, in any of the four types.
 #ifndef CROUT_TESTS_SUPPORT_METHOD_RUNNER_H_
 #define CROUT_TESTS_SUPPORT_METHOD_RUNNER_H_

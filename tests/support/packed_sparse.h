@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sparse matrices in the format that jobs take.
 #ifndef CROUT_TESTS_SUPPORT_PACKED_SPARSE_H_
 #define CROUT_TESTS_SUPPORT_PACKED_SPARSE_H_

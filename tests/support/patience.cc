@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/support/patience.h"
 
 #include "absl/time/clock.h"

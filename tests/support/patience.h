@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Timeouts for events that a test waits for.
 #ifndef CROUT_TESTS_SUPPORT_PATIENCE_H_
 #define CROUT_TESTS_SUPPORT_PATIENCE_H_

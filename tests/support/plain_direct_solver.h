@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A direct solver for tests of the code that calls one.
 #ifndef CROUT_TESTS_SUPPORT_PLAIN_DIRECT_SOLVER_H_
 #define CROUT_TESTS_SUPPORT_PLAIN_DIRECT_SOLVER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A solver that needs prepared factors, for tests without a GPU.
 #ifndef CROUT_TESTS_SUPPORT_PREPARING_SOLVER_H_
 #define CROUT_TESTS_SUPPORT_PREPARING_SOLVER_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LAPACK's acceptance ratios, computed independently of the code under test. A result is accepted
 // if its ratio is below kThreshold. Matrices are column-major and packed.
 #ifndef CROUT_TESTS_SUPPORT_RATIOS_H_

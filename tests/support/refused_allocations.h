@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Makes chosen allocations of the standard library fail. A program that links this file uses its
 // operator new.
 #ifndef CROUT_TESTS_SUPPORT_REFUSED_ALLOCATIONS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solve tests that hold on every device. The test program supplies the device.
 #ifndef CROUT_TESTS_SUPPORT_SOLVE_CASES_H_
 #define CROUT_TESTS_SUPPORT_SOLVE_CASES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sparse matrices from the classes on which direct solvers differ most.
 #ifndef CROUT_TESTS_SUPPORT_SPARSE_CLASSES_H_
 #define CROUT_TESTS_SUPPORT_SPARSE_CLASSES_H_

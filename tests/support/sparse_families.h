@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sparse matrices by name, for benchmarks.
 #ifndef CROUT_TESTS_SUPPORT_SPARSE_FAMILIES_H_
 #define CROUT_TESTS_SUPPORT_SPARSE_FAMILIES_H_

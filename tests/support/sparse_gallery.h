@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sparse matrices that are too large for a dense form.
 #ifndef CROUT_TESTS_SUPPORT_SPARSE_GALLERY_H_
 #define CROUT_TESTS_SUPPORT_SPARSE_GALLERY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // GoogleTest matchers for absl::Status and absl::StatusOr.
 #ifndef CROUT_TESTS_SUPPORT_STATUS_MATCHERS_H_
 #define CROUT_TESTS_SUPPORT_STATUS_MATCHERS_H_

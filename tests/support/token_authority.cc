@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/support/token_authority.h"
 
 #include <openssl/bn.h>

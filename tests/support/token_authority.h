@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Signs tokens for tests, including tokens that a server must reject.
 #ifndef CROUT_TESTS_SUPPORT_TOKEN_AUTHORITY_H_
 #define CROUT_TESTS_SUPPORT_TOKEN_AUTHORITY_H_

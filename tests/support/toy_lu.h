@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A small LU method that only tests register. It shows what a method must implement.
 #ifndef CROUT_TESTS_SUPPORT_TOY_LU_H_
 #define CROUT_TESTS_SUPPORT_TOY_LU_H_

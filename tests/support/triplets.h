@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A sparse operand: the smallest implementation of Operand, on the host device.
 #ifndef CROUT_TESTS_SUPPORT_TRIPLETS_H_
 #define CROUT_TESTS_SUPPORT_TRIPLETS_H_

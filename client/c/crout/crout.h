@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Crout from C: LU factorizations on a server, and solves with the factors by handle.
  *
  *   crout_connection *server = NULL;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The cached factors of a batch as an object: leases are renewed while it lives, and the factors
 // are released when it is destroyed.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Matrices of a batch: the data that a client sends and receives.
 #ifndef CROUT_CROUT_BATCH_DATA_H_
 #define CROUT_CROUT_BATCH_DATA_H_

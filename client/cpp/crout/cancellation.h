@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Cancels calls from another thread.
 #ifndef CROUT_CROUT_CANCELLATION_H_
 #define CROUT_CROUT_CANCELLATION_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The C++ client of a Crout daemon.
 //
 // Most programs use the object interfaces: crout/factor.h (one factor), crout/batch.h (the factors

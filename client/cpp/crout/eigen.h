@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Eigen's dense matrices as sources and sinks of calls. Header only. Needs Eigen 3.3 or newer;
 // crout/client.h does not.
 //

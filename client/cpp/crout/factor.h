@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A cached factor as an object: its lease is renewed while it lives, and the factor is released
 // when it is destroyed.
 //

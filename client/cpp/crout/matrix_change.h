@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Changes of a matrix in a series, for steps that need not send the whole matrix.
 #ifndef CROUT_CROUT_MATRIX_CHANGE_H_
 #define CROUT_CROUT_MATRIX_CHANGE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Destinations of the matrices that calls return.
 #ifndef CROUT_CROUT_MATRIX_SINK_H_
 #define CROUT_CROUT_MATRIX_SINK_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sources of the matrices that calls send.
 #ifndef CROUT_CROUT_MATRIX_SOURCE_H_
 #define CROUT_CROUT_MATRIX_SOURCE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Options of a client and of its calls.
 #ifndef CROUT_CROUT_OPTIONS_H_
 #define CROUT_CROUT_OPTIONS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Systems A_t x_t = b_t whose matrix changes from step to step, over one stream.
 //
 //   using namespace crout::client;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // L and U of a downloaded sparse factor.
 #ifndef CROUT_CROUT_SPARSE_FACTORS_H_
 #define CROUT_CROUT_SPARSE_FACTORS_H_

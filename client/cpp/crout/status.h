@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Conversion of grpc::Status to absl::Status, with the details that the server attached.
 #ifndef CROUT_CROUT_STATUS_H_
 #define CROUT_CROUT_STATUS_H_

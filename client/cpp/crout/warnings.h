@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Warnings of results as sentences, for programs that print them.
 #ifndef CROUT_CLIENT_CPP_CROUT_WARNINGS_H_
 #define CROUT_CLIENT_CPP_CROUT_WARNINGS_H_

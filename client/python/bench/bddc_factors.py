@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Poisson's equation on a cube by BDDC (examples/bddc.py), its local matrices factored by several methods.
 
 usage: bddc_factors.py ADDRESS RESULT.json M[,M...] [--device=D] [--methods=A,B...] [--tolerances=T,T...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sparse system of ten million equations through the service, by each method for such matrices.
 
 usage: large_sparse.py ADDRESS RESULT.json [--n=10000000] [--block=K] [--once] [--device=D]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times of calls from Python compared with the C++ client, against the same daemon.
 
 usage: loopback.py CROUTCTL [ADDRESS] > result.json

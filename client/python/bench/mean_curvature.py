@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A flow by mean curvature, each step of which is a linear system, by every way to get from step to step.
 
 usage: mean_curvature.py ADDRESS RESULT.json [--grid=50] [--steps=7] [--device=D] [--ways=NAME,NAME...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Result files: a header as in the C++ benchmarks, and atomic writes."""
 
 import datetime

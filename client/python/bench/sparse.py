@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sparse systems through the service compared with SciPy's splu in the same process.
 
 usage: sparse.py MATRICES [ADDRESS] > result.json     MATRICES: a folder with the files of CASES

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Poisson's equation on a cube by domain decomposition, with a preconditioner that solves on a server.
 
 -Laplace(u) = 1 in the unit cube, u = 0 on its boundary, by trilinear elements; 4 x 4 x 4 subdomains with M

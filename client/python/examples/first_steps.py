@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Factors a matrix once, solves with it, checks the errors, and uses the factor as a preconditioner.
 
 usage: first_steps.py [ADDRESS]     of a croutd; the default is $CROUT_SERVER, else 127.0.0.1:50051

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Computes the DC power flow of a transmission grid of 40,000 buses, before and after lines fail.
 
 usage: power_grid.py [ADDRESS]     of a croutd; the default is $CROUT_SERVER, else 127.0.0.1:50051

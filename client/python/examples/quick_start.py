@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Factors a matrix on the server at the default address and solves with the cached factor."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accuracy criteria of the tests."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A croutd_test for one test, on ports that the system picks, controlled by failpoints."""
 
 import re

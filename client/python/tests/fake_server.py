@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server with scripted replies."""
 
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Matrices that are hard for elimination, and an oracle for them with 50 decimal digits."""
 
 import mpmath

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the client into a fresh virtual environment, using the system's packages only.
 #
 # usage: install.sh PYTHON DIRECTORY     PYTHON has grpcio, protobuf, numpy, setuptools and wheel

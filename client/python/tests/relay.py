@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A relay between a client and a server that counts the client's pings and can fall silent."""
 
 import contextlib

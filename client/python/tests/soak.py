@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mixed calls from several clients at once, with each answer compared with an exact solution.
 
 usage: soak.py CROUTD_TEST [SECONDS]        300 seconds by default

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The comparison helpers fail on perturbed data."""
 
 import numpy as np

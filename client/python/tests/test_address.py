@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments that `connect` refuses before it connects."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches: many matrices of different sizes, one handle."""
 
 import pickle

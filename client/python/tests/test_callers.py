@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All ways in which authentication can fail, and the resulting errors. Tokens are signed by openssl."""
 
 import base64

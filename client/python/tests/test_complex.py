@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Complex matrices, and complex right-hand sides of real matrices and vice versa."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statuses, retries, and replies that violate the contract."""
 
 import asyncio

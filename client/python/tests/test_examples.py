@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The examples run without warnings, and the pages show their output."""
 
 import os

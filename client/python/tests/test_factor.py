@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Other operations of a factor."""
 
 import inspect

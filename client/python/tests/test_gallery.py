@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results on hard matrices compared with an oracle: as accurate as reported, or with a warning."""
 
 import warnings

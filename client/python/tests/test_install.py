@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package as in a bundle: beside the contract, in a read-only directory."""
 
 import shutil

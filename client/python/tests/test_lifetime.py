@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leases, renewals, handles in other threads and processes, and the ends of calls."""
 
 import concurrent.futures

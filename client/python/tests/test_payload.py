@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of arguments to bytes, and the copies that it makes."""
 
 import numpy as np

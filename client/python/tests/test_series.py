@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Series over one stream: the action of each step, and what stays behind."""
 
 import asyncio

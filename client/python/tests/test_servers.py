@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Servers by name, and settings from the environment."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shared real matrices, up to order 1500, compared with SciPy. CROUT_MATRICES names their directory."""
 
 import csv

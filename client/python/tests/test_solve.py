@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Factor and solve, compared with SciPy."""
 
 import gzip

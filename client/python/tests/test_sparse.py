@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sparse matrices with sparse factors, from scipy.sparse and from files."""
 
 import warnings

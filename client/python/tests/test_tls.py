@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TLS with a separate server and certificates made by openssl."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens with a daemon on loopback that authenticates callers."""
 
 import asyncio

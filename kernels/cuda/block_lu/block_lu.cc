@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/block_lu/block_lu.h"
 
 #include "absl/strings/str_cat.h"

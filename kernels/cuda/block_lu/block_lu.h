@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Blocked LU without pivoting.
 #ifndef CROUT_KERNELS_CUDA_BLOCK_LU_BLOCK_LU_H_
 #define CROUT_KERNELS_CUDA_BLOCK_LU_BLOCK_LU_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Computes the combined permutation of a run of interchanges with one block of threads.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_INTERCHANGE_PLAN_CUH_
 #define CROUT_KERNELS_CUDA_BLOCKED_INTERCHANGE_PLAN_CUH_

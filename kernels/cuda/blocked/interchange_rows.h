@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LAPACK's laswp for some of a factorization's interchanges.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_INTERCHANGE_ROWS_H_
 #define CROUT_KERNELS_CUDA_BLOCKED_INTERCHANGE_ROWS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A chunk of interchanges as the moves of a warp's lanes.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_INTERCHANGES_CUH_
 #define CROUT_KERNELS_CUDA_BLOCKED_INTERCHANGES_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // State that the kernels of one blocked factorization share in device memory. It lets the
 // factorization end early without the host: later kernels check it.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_LU_CONTROL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The matrix products of a blocked factorization; no-ops once it has halted.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_LU_PRODUCT_H_
 #define CROUT_KERNELS_CUDA_BLOCKED_LU_PRODUCT_H_

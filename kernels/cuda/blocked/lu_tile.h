@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Gaussian elimination without pivoting of one tile, in shared memory.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_LU_TILE_H_
 #define CROUT_KERNELS_CUDA_BLOCKED_LU_TILE_H_

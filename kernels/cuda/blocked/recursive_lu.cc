@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/blocked/recursive_lu.h"
 
 #include "kernels/cuda/blocked/solve_tile.h"

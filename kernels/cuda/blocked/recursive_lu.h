@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The recursion that turns an LU method's panels into matrix products.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_RECURSIVE_LU_H_
 #define CROUT_KERNELS_CUDA_BLOCKED_RECURSIVE_LU_H_

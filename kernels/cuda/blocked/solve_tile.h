@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Triangular solves with one tile of a factor: the leaves of blocked solves.
 #ifndef CROUT_KERNELS_CUDA_BLOCKED_SOLVE_TILE_H_
 #define CROUT_KERNELS_CUDA_BLOCKED_SOLVE_TILE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Crout's method, direct and blocked: the steps of the recursion in recursive_lu.h.
 #ifndef CROUT_KERNELS_CUDA_CROUT_BLOCKED_CROUT_H_
 #define CROUT_KERNELS_CUDA_CROUT_BLOCKED_CROUT_H_

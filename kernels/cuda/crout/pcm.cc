@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/crout/pcm.h"
 
 #include "kernels/cuda/crout/blocked_crout.h"

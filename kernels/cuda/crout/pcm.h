@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Parallel Crout's method, direct.
 #ifndef CROUT_KERNELS_CUDA_CROUT_PCM_H_
 #define CROUT_KERNELS_CUDA_CROUT_PCM_H_

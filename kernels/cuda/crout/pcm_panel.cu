@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/crout/pcm_panel.cuh"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Device code of the panel kernels. Only pcm_panel.cu includes it.
 #ifndef CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_CUH_

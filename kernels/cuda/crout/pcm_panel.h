@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factors one panel of Crout's method with pivoting in one kernel.
 #ifndef CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_H_
 #define CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_H_

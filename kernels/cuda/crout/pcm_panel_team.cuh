@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The blocks that factor one panel, and their synchronization, once per column.
 #ifndef CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_TEAM_CUH_
 #define CROUT_KERNELS_CUDA_CROUT_PCM_PANEL_TEAM_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Block rows of U: applies a factored block of columns to the block's rows in later columns.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_BLOCK_ROW_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_BLOCK_ROW_H_

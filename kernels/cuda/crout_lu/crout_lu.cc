@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/crout_lu/crout_lu.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Blocked LU with partial pivoting and look-ahead.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_CROUT_LU_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_CROUT_LU_H_

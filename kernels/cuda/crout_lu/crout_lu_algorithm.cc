@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The method crout_lu.
 #include "kernels/cuda/crout_lu/crout_lu.h"
 #include "kernels/cuda/device/complex.h"

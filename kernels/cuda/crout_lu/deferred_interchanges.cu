@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/crout_lu/deferred_interchanges.h"
 
 #include <algorithm>

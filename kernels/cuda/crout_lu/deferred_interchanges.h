@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Row interchanges that a blocked factorization defers to its end.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_DEFERRED_INTERCHANGES_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_DEFERRED_INTERCHANGES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Block sizes of a factorization by crout_lu.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_LU_BLOCKING_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_LU_BLOCKING_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The kernel of a panel on a cluster, and its launch. Each type has one source that includes this
 // file.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_LU_PANEL_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factors one panel of LU with partial pivoting in one kernel.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_LU_PANEL_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_LU_PANEL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/crout_lu/lu_panel.cuh"
 
 namespace crout::cuda {

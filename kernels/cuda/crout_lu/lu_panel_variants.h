@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The cluster variants of LuPanelKernels, one translation unit per type.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_LU_PANEL_VARIANTS_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_LU_PANEL_VARIANTS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Device code of a panel that is factored by a cluster.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_PANEL_IN_REGISTERS_CUH_
 #define CROUT_KERNELS_CUDA_CROUT_LU_PANEL_IN_REGISTERS_CUH_

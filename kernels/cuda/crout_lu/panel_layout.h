@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The column ranges of the panels of a factorization with look-ahead.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_PANEL_LAYOUT_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_PANEL_LAYOUT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Applies a panel of LU to other columns: interchanges, triangular solve and product.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_PANEL_UPDATE_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_PANEL_UPDATE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Finds the largest of a warp's pivot candidates.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_PIVOT_SEARCH_CUH_
 #define CROUT_KERNELS_CUDA_CROUT_LU_PIVOT_SEARCH_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Splits single-precision numbers into sums of two TF32 numbers for the tensor cores.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_SPLIT_TF32_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_SPLIT_TF32_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Large single-precision products on the tensor cores.
 #ifndef CROUT_KERNELS_CUDA_CROUT_LU_TF32_PRODUCT_H_
 #define CROUT_KERNELS_CUDA_CROUT_LU_TF32_PRODUCT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The device memory that cuDSS uses for one factor: a block reserved for it.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_ARENA_H_
 #define CROUT_KERNELS_CUDA_CUDSS_ARENA_H_

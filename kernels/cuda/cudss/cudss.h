@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sparse LU by NVIDIA's cuDSS, in its deterministic mode.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_CUDSS_H_
 #define CROUT_KERNELS_CUDA_CUDSS_CUDSS_H_

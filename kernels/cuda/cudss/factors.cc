@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/cudss/factors.h"
 
 #include <cuda_runtime_api.h>

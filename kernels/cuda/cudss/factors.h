@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The cuDSS factors of one device: their device memory, and the library's objects that point to it.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_FACTORS_H_
 #define CROUT_KERNELS_CUDA_CUDSS_FACTORS_H_

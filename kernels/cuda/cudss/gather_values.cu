@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 #include "kernels/cuda/cudss/gather_values.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Gathers the values of a sparse matrix row by row, in a factor's type.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_GATHER_VALUES_H_
 #define CROUT_KERNELS_CUDA_CUDSS_GATHER_VALUES_H_

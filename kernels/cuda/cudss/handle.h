@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The cuDSS handle of one device. All cuDSS factors of the device share it.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_HANDLE_H_
 #define CROUT_KERNELS_CUDA_CUDSS_HANDLE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // NVIDIA's cuDSS, version 1, loaded at run time from LD_LIBRARY_PATH or the system's directories.
 // Neither compiling nor linking Crout requires it.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_LIBRARY_H_

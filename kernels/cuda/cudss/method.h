@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Adds cuDSS to the CUDA device's catalogue.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_METHOD_H_
 #define CROUT_KERNELS_CUDA_CUDSS_METHOD_H_

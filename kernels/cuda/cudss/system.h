@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One system of linear equations in cuDSS.
 #ifndef CROUT_KERNELS_CUDA_CUDSS_SYSTEM_H_
 #define CROUT_KERNELS_CUDA_CUDSS_SYSTEM_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Arrival counts in device memory, initially zero. Teams of threads increment them, and teams of
 // other blocks wait for them.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Complex numbers for device code; std::complex's arithmetic does not work in kernels.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_COMPLEX_H_
 #define CROUT_KERNELS_CUDA_DEVICE_COMPLEX_H_

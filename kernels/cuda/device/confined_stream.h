@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A stream that leaves part of the GPU free for other streams.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CONFINED_STREAM_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CONFINED_STREAM_H_

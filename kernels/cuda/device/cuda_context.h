@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One stream of a GPU, with its vendor handles and workspaces.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_CONTEXT_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_CONTEXT_H_

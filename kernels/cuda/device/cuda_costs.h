@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calibrates the cost tables for one GPU.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_COSTS_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_COSTS_H_

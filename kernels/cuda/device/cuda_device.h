@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // NVIDIA GPUs as devices. Includes no CUDA header, so the daemon can include it in every build with
 // CUDA support (CROUT_HAVE_CUDA).
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_DEVICE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/device/cuda_device_core.h"
 
 #include <cuda_runtime_api.h>

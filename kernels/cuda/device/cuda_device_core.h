@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // State that all parts of one CUDA device share: its identity, limits, health and costs.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_DEVICE_CORE_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_DEVICE_CORE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/device/cuda_handles.h"
 
 #include "kernels/cuda/device/cuda_status.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Owners of CUDA streams, events and vendor library handles. Functions take the raw handle as a
 // view. Create and destroy owners with their device current.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_HANDLES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Artificial limits of a GPU, for tests. Includes no CUDA header and is C++17, so that kernels and
 // programs can include it.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_LIMITS_H_

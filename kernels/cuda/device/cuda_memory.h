@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Memory directly from the CUDA driver. Use it below a CachingResource: cudaMalloc and cudaFree are
 // slow.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_MEMORY_H_

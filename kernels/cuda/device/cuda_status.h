@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Converts the CUDA libraries' error codes to absl::Status, with one macro per library.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_STATUS_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_STATUS_H_

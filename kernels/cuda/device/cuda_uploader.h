@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One upload through the staging blocks of an UploadPool.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_CUDA_UPLOADER_H_
 #define CROUT_KERNELS_CUDA_DEVICE_CUDA_UPLOADER_H_

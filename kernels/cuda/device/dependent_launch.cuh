@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Programmatic dependent launch. On GPUs without it, a kernel starts after the previous kernel of
 // its stream has ended.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_DEPENDENT_LAUNCH_CUH_

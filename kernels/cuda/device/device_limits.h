@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The resources of a GPU that kernels must fit in.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_DEVICE_LIMITS_H_
 #define CROUT_KERNELS_CUDA_DEVICE_DEVICE_LIMITS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A barrier for all blocks of a cooperative launch.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_GRID_BARRIER_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_GRID_BARRIER_CUH_

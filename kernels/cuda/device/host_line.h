@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Communication between the host and the kernels of a stoppable method while it runs.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_HOST_LINE_H_
 #define CROUT_KERNELS_CUDA_DEVICE_HOST_LINE_H_

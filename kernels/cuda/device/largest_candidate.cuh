@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pivot search by one block of threads.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_LARGEST_CANDIDATE_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_LARGEST_CANDIDATE_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Implements kernels/cuda/device/cuda_device.h for programs through the plugin library, which is
 // loaded at the first call.
 #include <dlfcn.h>

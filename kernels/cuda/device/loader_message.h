@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The dynamic loader's message about a library that failed to load.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_LOADER_MESSAGE_H_
 #define CROUT_KERNELS_CUDA_DEVICE_LOADER_MESSAGE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/device/look_ahead.h"
 
 #include <initializer_list>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The streams of one factorization.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_LOOK_AHEAD_H_
 #define CROUT_KERNELS_CUDA_DEVICE_LOOK_AHEAD_H_

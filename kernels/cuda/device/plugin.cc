@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/device/plugin.h"
 
 extern "C" __attribute__((visibility("default")))

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The interface between a program and libcrout_cuda.so, which contains the CUDA device.
 //
 // The program loads that library at its first request for a GPU instead of linking it:

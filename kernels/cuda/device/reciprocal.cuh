@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reciprocals that allow other instructions to run in parallel.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_RECIPROCAL_CUH_
 #define CROUT_KERNELS_CUDA_DEVICE_RECIPROCAL_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Operations of kernels that handle real and complex numbers alike: kernels/scalar.h for the
 // kernels' types (DeviceType), and instructions that CUDA provides for real numbers only.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_SCALAR_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shared memory of this block and of the other blocks of its cluster, accessed by 32-bit addresses.
 // With generic pointers, every access would determine the pointer's block again.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Uploads to a GPU through pinned staging blocks. Blocks fill from the network while earlier blocks
 // are copied to the device.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_UPLOAD_POOL_H_

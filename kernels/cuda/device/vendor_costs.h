@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Costs of the vendor's routines as measured on an H100. Scaled by the ratios of the actual GPU
 // (DeviceCore::Calibrated), they form the cost model of admission.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_VENDOR_COSTS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Keeps the environment from changing the vendor's arithmetic.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_VENDOR_ENVIRONMENT_H_
 #define CROUT_KERNELS_CUDA_DEVICE_VENDOR_ENVIRONMENT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pays first-use costs at startup.
 #ifndef CROUT_KERNELS_CUDA_DEVICE_WARM_UP_H_
 #define CROUT_KERNELS_CUDA_DEVICE_WARM_UP_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/gauss_jordan/echelon_panel.cuh"
 
 namespace crout::cuda {

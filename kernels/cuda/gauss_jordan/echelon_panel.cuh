@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Device code of the steps in echelon_panel.h.
 #ifndef CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_CUH_

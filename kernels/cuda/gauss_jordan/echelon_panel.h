@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reduces a panel of columns to row echelon form and applies the panel to other columns.
 #ifndef CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_H_
 #define CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Gauss-Jordan elimination of AX = B.
 #ifndef CROUT_KERNELS_CUDA_GAUSS_JORDAN_GAUSS_JORDAN_H_
 #define CROUT_KERNELS_CUDA_GAUSS_JORDAN_GAUSS_JORDAN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LU by cuSOLVER.
 #ifndef CROUT_KERNELS_CUDA_GETRF_GETRF_H_
 #define CROUT_KERNELS_CUDA_GETRF_GETRF_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/getrf/nan_pivot.h"
 

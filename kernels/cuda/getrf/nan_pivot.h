@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Corrects cuSOLVER's info for NaN pivots.
 #ifndef CROUT_KERNELS_CUDA_GETRF_NAN_PIVOT_H_
 #define CROUT_KERNELS_CUDA_GETRF_NAN_PIVOT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The iterative Crout method on the device.
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_H_
 #define CROUT_KERNELS_CUDA_ICM_ICM_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Device code shared by the kernels of the iterative Crout method.
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_DEVICE_CUH_
 #define CROUT_KERNELS_CUDA_ICM_ICM_DEVICE_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Computes the diagonal section of the iterative Crout method by synchronous sweeps.
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_DIAGONAL_H_
 #define CROUT_KERNELS_CUDA_ICM_ICM_DIAGONAL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Computes the diagonal section of the iterative Crout method and the sections below it column by
 // column, if diagonal elements may be bad.
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_PANEL_H_

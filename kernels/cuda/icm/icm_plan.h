@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The sections and the workspace of the iterative Crout method.
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_PLAN_H_
 #define CROUT_KERNELS_CUDA_ICM_ICM_PLAN_H_

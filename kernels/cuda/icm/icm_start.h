@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The first and last steps of a run: its state, and the permutation of a warm start.
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_START_H_
 #define CROUT_KERNELS_CUDA_ICM_ICM_START_H_

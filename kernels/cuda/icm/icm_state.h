@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Data shared by the kernels of the iterative Crout method: the run's state in device memory, the
 // parameters that every kernel reads, and the elements of a warm start.
 #ifndef CROUT_KERNELS_CUDA_ICM_ICM_STATE_H_

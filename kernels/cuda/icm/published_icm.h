@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The published variant of the iterative Crout method: its workspace, and its launches.
 #ifndef CROUT_KERNELS_CUDA_ICM_PUBLISHED_ICM_H_
 #define CROUT_KERNELS_CUDA_ICM_PUBLISHED_ICM_H_

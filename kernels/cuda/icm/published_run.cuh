@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Device code of the sweeps of published_run.h.
 #ifndef CROUT_KERNELS_CUDA_ICM_PUBLISHED_RUN_CUH_
 #define CROUT_KERNELS_CUDA_ICM_PUBLISHED_RUN_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The published variant of the iterative Crout method on the device, MethodVariant::kPublished.
 #ifndef CROUT_KERNELS_CUDA_ICM_PUBLISHED_RUN_H_
 #define CROUT_KERNELS_CUDA_ICM_PUBLISHED_RUN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sweeps of sections that depend on one final triangle: the sections below and to the right of a
 // diagonal section of the iterative Crout method, and the sections of the iterative triangular
 // solver.

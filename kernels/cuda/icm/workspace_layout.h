@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The offsets of a workspace's pieces.
 #ifndef CROUT_KERNELS_CUDA_ICM_WORKSPACE_LAYOUT_H_
 #define CROUT_KERNELS_CUDA_ICM_WORKSPACE_LAYOUT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factors a few columns of any length with one block of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_COLUMN_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_COLUMN_PANEL_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Repeated division by the same number.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_DIVIDE_BY_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_DIVIDE_BY_CUH_

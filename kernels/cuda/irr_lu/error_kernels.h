@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The kernel that computes irr_lu's backward errors. C++17: kernels include it.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_ERROR_KERNELS_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_ERROR_KERNELS_H_

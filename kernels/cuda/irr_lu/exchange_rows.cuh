@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Exchanges rows in a few columns with one block of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_EXCHANGE_ROWS_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_EXCHANGE_ROWS_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LU factorization of members that are too large for one block of threads each.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_GRID_LU_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_GRID_LU_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves with the factors of members that are too large for one block of threads each.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_GRID_SOLVE_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_GRID_SOLVE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/irr_lu/irr_getrf.h"
 
 #include "kernels/cuda/device/complex.h"

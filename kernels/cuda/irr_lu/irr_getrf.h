@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LU factorization of an irregular batch on a GPU.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_IRR_GETRF_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_IRR_GETRF_H_

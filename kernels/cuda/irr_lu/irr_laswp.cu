@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
 #include "kernels/cuda/irr_lu/exchange_rows.cuh"

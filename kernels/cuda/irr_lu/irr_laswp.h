@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Row interchanges in irregular batches.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_IRR_LASWP_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_IRR_LASWP_H_

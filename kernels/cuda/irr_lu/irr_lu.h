@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // irr_lu on a GPU: LU factorization of irregular batches, and solves.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_IRR_LU_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_IRR_LU_H_

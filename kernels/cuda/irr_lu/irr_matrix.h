@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Operands of operations on irregular batches, following the interface of the irrLU paper
 // (irregular_batch.h). Sizes are stored with the members. An operation names submatrices that begin
 // at the same element of every member, with the size of the largest operation; the work for each

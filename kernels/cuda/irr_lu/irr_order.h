@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The order in which a GPU processes the members of an irregular batch.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_IRR_ORDER_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_IRR_ORDER_H_

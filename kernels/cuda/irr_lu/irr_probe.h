@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pivot growth and quality of the factors of an irregular batch on a GPU.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_IRR_PROBE_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_IRR_PROBE_H_

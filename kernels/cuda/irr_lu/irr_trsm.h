@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Triangular solves on irregular batches.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_IRR_TRSM_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_IRR_TRSM_H_

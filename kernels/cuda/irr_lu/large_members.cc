@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/irr_lu/large_members.h"
 
 #include <algorithm>

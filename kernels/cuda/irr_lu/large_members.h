@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Members of an irregular batch that are large enough for crout_lu.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_LARGE_MEMBERS_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_LARGE_MEMBERS_H_

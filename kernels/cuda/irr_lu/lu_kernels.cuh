@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The kernels that factor whole members; each lu_*.cu instantiates them for one element type.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_LU_KERNELS_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_LU_KERNELS_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/irr_lu/lu_kernels.cuh"
 
 namespace crout::cuda {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Block sizes of a member's elimination. Cuts are at multiples of these sizes from the member's
 // first element.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_BLOCKING_H_

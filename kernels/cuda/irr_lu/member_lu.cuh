@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factors a whole member with one block of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_LU_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_LU_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves with a member's factors with one block of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_SOLVE_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_SOLVE_CUH_

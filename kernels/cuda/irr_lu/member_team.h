@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Assigns the members of an irregular batch to teams of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_TEAM_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_TEAM_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Updates columns by a block of factored ones, with one block of threads: exchanges rows, solves
 // with the triangle, and subtracts its product from the other rows. Serves both the matrix's own
 // columns and right-hand sides.

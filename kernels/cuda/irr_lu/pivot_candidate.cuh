@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Finds the pivot among the candidates of a warp's lanes when rows are not in lane order.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_PIVOT_CANDIDATE_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_PIVOT_CANDIDATE_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/irr_lu/probe_kernels.h"
 
 #include <complex>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Perturbs pivots that are too small.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_RAISE_PIVOT_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_RAISE_PIVOT_CUH_

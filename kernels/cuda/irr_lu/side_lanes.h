@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Additional streams beside a context's own, for members of a batch that are factored concurrently.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_SIDE_LANES_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_SIDE_LANES_H_

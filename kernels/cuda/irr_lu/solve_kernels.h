@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves with the factors of whole members, each by one team of threads.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_SOLVE_KERNELS_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_SOLVE_KERNELS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Access to op(A) in kernels.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_STRIDED_MATRIX_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_STRIDED_MATRIX_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factors a member of up to 32 x 32 with one warp.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_WARP_LU_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_WARP_LU_CUH_

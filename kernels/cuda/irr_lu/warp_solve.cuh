@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves with the factors of a member of up to 32 x 32 with one warp.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_WARP_SOLVE_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_WARP_SOLVE_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Assembles fronts from A's entries and the contributions of their children.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_ASSEMBLY_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_ASSEMBLY_H_

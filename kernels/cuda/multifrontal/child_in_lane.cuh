@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Children of a front, one per lane of a warp, so that many are looked up at once.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_CHILD_IN_LANE_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_CHILD_IN_LANE_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The data that the CUDA device stores behind a factor's fronts, in the same block. Solves read
 // them.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FACTOR_BLOCK_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Progress of a GPU in a tree of fronts, as far as the host has waited for it.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FINAL_COLUMNS_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FINAL_COLUMNS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fronts in the form that kernels use. C++17: kernels include it.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/multifrontal/front_lu.h"
 
 #include <algorithm>

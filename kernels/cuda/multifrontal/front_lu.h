@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Factors assembled fronts.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_LU_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_LU_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Binary searches in ascending numbers.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SEARCH_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SEARCH_CUH_

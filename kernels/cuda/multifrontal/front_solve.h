@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The steps of a solve with multifrontal factors.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/multifrontal/front_solve_kernels.cuh"
 #include "kernels/cuda/multifrontal/light_front.cuh"
 #include "kernels/cuda/multifrontal/many_children.cuh"

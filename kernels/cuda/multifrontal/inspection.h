@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Inspects the fronts once all are factored.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_INSPECTION_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_INSPECTION_H_

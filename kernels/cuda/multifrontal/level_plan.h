@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Groups the fronts of a level for a GPU: fronts of similar size share launches.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_LEVEL_PLAN_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_LEVEL_PLAN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves with fronts of few rows, one warp per front, up and down.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_LIGHT_FRONT_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_LIGHT_FRONT_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The start of the way up for fronts with many children.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_MANY_CHILDREN_CUH_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_MANY_CHILDREN_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The multifrontal method for the CUDA device's catalogue.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_METHOD_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_METHOD_H_

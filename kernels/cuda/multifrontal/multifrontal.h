@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Multifrontal sparse LU on a GPU: numeric factorization, and solves with its factors.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_MULTIFRONTAL_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_MULTIFRONTAL_H_

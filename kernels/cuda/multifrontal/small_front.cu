@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/multifrontal/small_front.h"
 
 #include "kernels/cuda/device/arrivals.cuh"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fronts that one block of threads, or one warp, assembles and factors in shared memory.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_SMALL_FRONT_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_SMALL_FRONT_H_

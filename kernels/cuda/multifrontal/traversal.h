@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The order in which the fronts of a tree are factored, and the placement of their contributions.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_TRAVERSAL_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_TRAVERSAL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // cuBLAS level 3 on views, for all four types as kernels use them (DeviceType). Calls enqueue on
 // the handle's stream; the handle's pointer mode determines where the scalars are. Shapes must
 // match.

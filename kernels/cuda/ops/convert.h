@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Copies that convert the element type, the storage order or the scale.
 #ifndef CROUT_KERNELS_CUDA_OPS_CONVERT_H_
 #define CROUT_KERNELS_CUDA_OPS_CONVERT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // KrylovOps on a GPU.
 #ifndef CROUT_KERNELS_CUDA_OPS_CUDA_KRYLOV_OPS_H_
 #define CROUT_KERNELS_CUDA_OPS_CUDA_KRYLOV_OPS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/ops/cuda_matrix_ops.h"
 
 #include <algorithm>

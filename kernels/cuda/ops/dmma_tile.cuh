@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tiles of matrix products on the double-precision tensor cores (or by shuffles on a GPU without
 // them), for blocks whose warps share the summation index.
 #ifndef CROUT_KERNELS_CUDA_OPS_DMMA_TILE_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Updates of a matrix's entries.
 #ifndef CROUT_KERNELS_CUDA_OPS_ENTRIES_H_
 #define CROUT_KERNELS_CUDA_OPS_ENTRIES_H_

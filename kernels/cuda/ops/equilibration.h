@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Row and column scales of LAPACK's geequb, and column scales of right-hand sides.
 #ifndef CROUT_KERNELS_CUDA_OPS_EQUILIBRATION_H_
 #define CROUT_KERNELS_CUDA_OPS_EQUILIBRATION_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pivot growth and determinant of a factor, and the last step of its probe.
 #ifndef CROUT_KERNELS_CUDA_OPS_FACTOR_INSPECTION_H_
 #define CROUT_KERNELS_CUDA_OPS_FACTOR_INSPECTION_H_

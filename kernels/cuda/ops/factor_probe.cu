@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/factor_probe.h"
 #include "kernels/cuda/ops/permute_rows.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The products of the probe of a factorization.
 #ifndef CROUT_KERNELS_CUDA_OPS_FACTOR_PROBE_H_
 #define CROUT_KERNELS_CUDA_OPS_FACTOR_PROBE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Predicated loads from device memory. Written as `valid ? *from : 0`, a series of loads becomes a
 // series of branches, which take longer than the memory accesses.
 #ifndef CROUT_KERNELS_CUDA_OPS_LOAD_IF_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Norms and invalid entries of a packed matrix.
 #ifndef CROUT_KERNELS_CUDA_OPS_MATRIX_STATS_H_
 #define CROUT_KERNELS_CUDA_OPS_MATRIX_STATS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LAPACK's laswp for a whole factorization, as one gather or scatter instead of n swaps.
 #ifndef CROUT_KERNELS_CUDA_OPS_PERMUTE_ROWS_H_
 #define CROUT_KERNELS_CUDA_OPS_PERMUTE_ROWS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Complex products as real products, for the tensor cores. For C = A X, element k of a row of A
 // becomes the real columns 2 k (real part) and 2 k + 1 (imaginary part). Column c of X becomes the
 // real columns 2 c and 2 c + 1. In these two columns, element k of X becomes row 2 k, which is (re,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reductions within a block, and the detection of a grid's last block. The order is fixed: the same
 // input gives the same bits.
 #ifndef CROUT_KERNELS_CUDA_OPS_REDUCTION_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Accumulators in device memory through which the blocks of one kernel reduce to one result.
 #ifndef CROUT_KERNELS_CUDA_OPS_REDUCTION_SCRATCH_H_
 #define CROUT_KERNELS_CUDA_OPS_REDUCTION_SCRATCH_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Residuals, their componentwise scale, and the backward error.
 #ifndef CROUT_KERNELS_CUDA_OPS_RESIDUAL_H_
 #define CROUT_KERNELS_CUDA_OPS_RESIDUAL_H_

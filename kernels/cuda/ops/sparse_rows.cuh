@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Access to the rows or columns of a sparse matrix in kernels.
 #ifndef CROUT_KERNELS_CUDA_OPS_SPARSE_ROWS_CUH_
 #define CROUT_KERNELS_CUDA_OPS_SPARSE_ROWS_CUH_

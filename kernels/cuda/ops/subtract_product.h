@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // C := C - A B by cuBLAS.
 #ifndef CROUT_KERNELS_CUDA_OPS_SUBTRACT_PRODUCT_H_
 #define CROUT_KERNELS_CUDA_OPS_SUBTRACT_PRODUCT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Products of small tiles by a warp on the tensor cores, in the accuracy of T.
 #ifndef CROUT_KERNELS_CUDA_OPS_TILE_PRODUCT_CUH_
 #define CROUT_KERNELS_CUDA_OPS_TILE_PRODUCT_CUH_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Operations on the single columns of a block of vectors.
 #ifndef CROUT_KERNELS_CUDA_OPS_VECTOR_COLUMNS_H_
 #define CROUT_KERNELS_CUDA_OPS_VECTOR_COLUMNS_H_

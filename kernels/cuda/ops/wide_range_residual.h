@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Residuals of systems whose numbers are near the limits of float64's range.
 #ifndef CROUT_KERNELS_CUDA_OPS_WIDE_RANGE_RESIDUAL_H_
 #define CROUT_KERNELS_CUDA_OPS_WIDE_RANGE_RESIDUAL_H_

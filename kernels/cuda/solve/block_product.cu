@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/ops/dmma_tile.cuh"
 #include "kernels/cuda/ops/load_if.cuh"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Products of one block of a factor with a few columns, with the latency of one launch.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_BLOCK_PRODUCT_H_
 #define CROUT_KERNELS_CUDA_SOLVE_BLOCK_PRODUCT_H_

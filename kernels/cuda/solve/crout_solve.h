@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Crout's own solver, for factors that are prepared when they enter the cache.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_CROUT_SOLVE_H_
 #define CROUT_KERNELS_CUDA_SOLVE_CROUT_SOLVE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/solve/getrs.h"
 
 #include "kernels/cuda/device/cuda_context.h"

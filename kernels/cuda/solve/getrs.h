@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves by cuSOLVER.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_GETRS_H_
 #define CROUT_KERNELS_CUDA_SOLVE_GETRS_H_

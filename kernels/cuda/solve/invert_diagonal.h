@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Inverses of the diagonal blocks of a factor, and their condition.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_INVERT_DIAGONAL_H_
 #define CROUT_KERNELS_CUDA_SOLVE_INVERT_DIAGONAL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves by sweeps over sections of a triangle.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_IS_H_
 #define CROUT_KERNELS_CUDA_SOLVE_IS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Row interchanges of a factorization, applied to right-hand sides in place.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_PERMUTE_RHS_H_
 #define CROUT_KERNELS_CUDA_SOLVE_PERMUTE_RHS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/cuda/solve/permuted_solver.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The base of solvers that process the two triangles of a factor one after the other.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_PERMUTED_SOLVER_H_
 #define CROUT_KERNELS_CUDA_SOLVE_PERMUTED_SOLVER_H_

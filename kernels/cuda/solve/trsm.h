@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves by cuBLAS's triangular solves.
 #ifndef CROUT_KERNELS_CUDA_SOLVE_TRSM_H_
 #define CROUT_KERNELS_CUDA_SOLVE_TRSM_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Blocked LU factorization without pivoting as a task graph.
 #ifndef CROUT_KERNELS_HOST_BLOCK_LU_BLOCK_LU_H_
 #define CROUT_KERNELS_HOST_BLOCK_LU_BLOCK_LU_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LU factorization of one tile, without pivoting.
 #ifndef CROUT_KERNELS_HOST_BLOCK_LU_TILE_LU_H_
 #define CROUT_KERNELS_HOST_BLOCK_LU_TILE_LU_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Crout's method: the reference implementation for the device versions.
 #ifndef CROUT_KERNELS_HOST_CROUT_CMPP_H_
 #define CROUT_KERNELS_HOST_CROUT_CMPP_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Gaussian elimination of one panel, the unblocked step of blocked methods.
 #ifndef CROUT_KERNELS_HOST_CROUT_ELIMINATION_PANEL_H_
 #define CROUT_KERNELS_HOST_CROUT_ELIMINATION_PANEL_H_

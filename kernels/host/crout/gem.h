@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Gaussian elimination in blocks.
 #ifndef CROUT_KERNELS_HOST_CROUT_GEM_H_
 #define CROUT_KERNELS_HOST_CROUT_GEM_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures which host method is fastest for small matrices, because the answer differs between
 // processors (docs/decisions/0008-auto-on-the-host-is-calibrated.md).
 #ifndef CROUT_KERNELS_HOST_DEVICE_CALIBRATION_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/host/device/cgroup_memory.h"
 
 #include <algorithm>

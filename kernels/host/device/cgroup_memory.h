@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Memory limits of control groups, as set by containers and by systemd (MemoryMax).
 #ifndef CROUT_KERNELS_HOST_DEVICE_CGROUP_MEMORY_H_
 #define CROUT_KERNELS_HOST_DEVICE_CGROUP_MEMORY_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shares the machine's cores among the jobs of the host device.
 #ifndef CROUT_KERNELS_HOST_DEVICE_CORE_BUDGET_H_
 #define CROUT_KERNELS_HOST_DEVICE_CORE_BUDGET_H_

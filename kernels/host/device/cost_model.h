@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Cost model of the host, in seconds, for admission and for `auto`. Estimates are within a factor
 // of about three on x86-64 servers and rank the alternatives correctly. The exception is matrices
 // of a few rows, which are measured instead (calibration.h).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the host device's work on its cores.
 #ifndef CROUT_KERNELS_HOST_DEVICE_EXECUTOR_H_
 #define CROUT_KERNELS_HOST_DEVICE_EXECUTOR_H_

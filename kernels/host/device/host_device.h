@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The host device: OpenBLAS and Crout's own reference algorithms.
 #ifndef CROUT_KERNELS_HOST_DEVICE_HOST_DEVICE_H_
 #define CROUT_KERNELS_HOST_DEVICE_HOST_DEVICE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Processor and memory information from the operating system.
 #ifndef CROUT_KERNELS_HOST_DEVICE_HOST_INFO_H_
 #define CROUT_KERNELS_HOST_DEVICE_HOST_INFO_H_

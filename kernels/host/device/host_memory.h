@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Host memory for large matrices.
 #ifndef CROUT_KERNELS_HOST_DEVICE_HOST_MEMORY_H_
 #define CROUT_KERNELS_HOST_DEVICE_HOST_MEMORY_H_

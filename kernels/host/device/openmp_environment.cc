@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/host/device/openmp_environment.h"
 
 #include <sys/prctl.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // OpenMP settings that only the environment of the process can set: how threads wait and how large
 // their stacks are.
 #ifndef CROUT_KERNELS_HOST_DEVICE_OPENMP_ENVIRONMENT_H_

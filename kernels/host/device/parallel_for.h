@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Parallel loops over the host device's cores. Include only in sources compiled with OpenMP.
 #ifndef CROUT_KERNELS_HOST_DEVICE_PARALLEL_FOR_H_
 #define CROUT_KERNELS_HOST_DEVICE_PARALLEL_FOR_H_

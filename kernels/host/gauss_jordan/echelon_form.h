@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reduced row echelon form of rectangular matrices on the host.
 #ifndef CROUT_KERNELS_HOST_GAUSS_JORDAN_ECHELON_FORM_H_
 #define CROUT_KERNELS_HOST_GAUSS_JORDAN_ECHELON_FORM_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Gauss-Jordan elimination on the host.
 #ifndef CROUT_KERNELS_HOST_GAUSS_JORDAN_GAUSS_JORDAN_H_
 #define CROUT_KERNELS_HOST_GAUSS_JORDAN_GAUSS_JORDAN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LAPACK's LU factorization on the host.
 #ifndef CROUT_KERNELS_HOST_GETRF_GETRF_H_
 #define CROUT_KERNELS_HOST_GETRF_GETRF_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The iterative Crout method on the host, the reference for the device versions.
 #ifndef CROUT_KERNELS_HOST_ICM_ICM_H_
 #define CROUT_KERNELS_HOST_ICM_ICM_H_

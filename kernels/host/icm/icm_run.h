@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One run of the iterative Crout method on the host.
 #ifndef CROUT_KERNELS_HOST_ICM_ICM_RUN_H_
 #define CROUT_KERNELS_HOST_ICM_ICM_RUN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Warm start of the iterative Crout method on the host.
 #ifndef CROUT_KERNELS_HOST_ICM_ICM_START_H_
 #define CROUT_KERNELS_HOST_ICM_ICM_START_H_

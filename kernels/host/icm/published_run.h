@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The iterative Crout method on the host as published (MethodVariant::kPublished).
 #ifndef CROUT_KERNELS_HOST_ICM_PUBLISHED_RUN_H_
 #define CROUT_KERNELS_HOST_ICM_PUBLISHED_RUN_H_

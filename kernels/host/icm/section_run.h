@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Iteration over sections, shared by both host runs of the iterative Crout method (icm_run.h and
 // published_run.cc): order, parallelism, sweep limit and outcome.
 #ifndef CROUT_KERNELS_HOST_ICM_SECTION_RUN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Synchronous sweeps of the iterative Crout method over one section, on the host.
 //
 // `s` holds the section's elements of A minus the products with everything that was final before

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/host/irr_lu/irr_errors.h"
 
 #include <algorithm>

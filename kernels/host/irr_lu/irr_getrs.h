@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves with the factors of an irregular batch on the host.
 #ifndef CROUT_KERNELS_HOST_IRR_LU_IRR_GETRS_H_
 #define CROUT_KERNELS_HOST_IRR_LU_IRR_GETRS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pivot growth and quality of a batch member's factors.
 #ifndef CROUT_KERNELS_HOST_IRR_LU_MEMBER_PROBE_H_
 #define CROUT_KERNELS_HOST_IRR_LU_MEMBER_PROBE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Order in which threads process the members of a batch.
 #ifndef CROUT_KERNELS_HOST_IRR_LU_MEMBER_QUEUE_H_
 #define CROUT_KERNELS_HOST_IRR_LU_MEMBER_QUEUE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LU factorization of matrices too small for LAPACK to pay off.
 #ifndef CROUT_KERNELS_HOST_IRR_LU_SMALL_LU_H_
 #define CROUT_KERNELS_HOST_IRR_LU_SMALL_LU_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Memory arena for KLU: allocates a factor from a reserved block.
 #ifndef CROUT_KERNELS_HOST_KLU_ARENA_H_
 #define CROUT_KERNELS_HOST_KLU_ARENA_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Numeric phase: KLU within one block.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sparse LU by SuiteSparse's KLU (T. A. Davis and E. Palamadai Natarajan, ACM TOMS 37(3), 2010):
 // left-looking, column by column. Suits matrices with little fill-in, such as those of circuits and
 // power grids. Runs on one core, in float64 or complex128.

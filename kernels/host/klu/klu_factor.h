@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Contents of a block that holds a KLU factor.
 #ifndef CROUT_KERNELS_HOST_KLU_KLU_FACTOR_H_
 #define CROUT_KERNELS_HOST_KLU_KLU_FACTOR_H_

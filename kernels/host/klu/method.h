@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // KLU in the host's catalogue.
 #ifndef CROUT_KERNELS_HOST_KLU_METHOD_H_
 #define CROUT_KERNELS_HOST_KLU_METHOD_H_

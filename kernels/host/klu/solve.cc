@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves: scaling, KLU's substitution, scaling.
 #include <klu.h>
 

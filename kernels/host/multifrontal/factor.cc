@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Numeric phase: Liu's multifrontal method, with interchanges inside F11 only.
 #include <omp.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dense kernels for one front, on one core.
 #ifndef CROUT_KERNELS_HOST_MULTIFRONTAL_FRONT_KERNELS_H_
 #define CROUT_KERNELS_HOST_MULTIFRONTAL_FRONT_KERNELS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The multifrontal method in the host's catalogue.
 #ifndef CROUT_KERNELS_HOST_MULTIFRONTAL_METHOD_H_
 #define CROUT_KERNELS_HOST_MULTIFRONTAL_METHOD_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Multifrontal sparse LU on the host: numeric phase and solves.
 #ifndef CROUT_KERNELS_HOST_MULTIFRONTAL_MULTIFRONTAL_H_
 #define CROUT_KERNELS_HOST_MULTIFRONTAL_MULTIFRONTAL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Order in which threads process fronts, and the places of their contributions.
 #ifndef CROUT_KERNELS_HOST_MULTIFRONTAL_SCHEDULE_H_
 #define CROUT_KERNELS_HOST_MULTIFRONTAL_SCHEDULE_H_

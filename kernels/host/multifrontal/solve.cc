@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Multifrontal solves: forward from the leaves to the roots, then backward.
 #include <omp.h>
 

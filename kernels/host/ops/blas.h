@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // BLAS levels 2 and 3 on views, for all four types. Call them only from work that an Executor runs.
 // OpenBLAS then uses the cores of that work, or one core inside a parallel region.
 #ifndef CROUT_KERNELS_HOST_OPS_BLAS_H_

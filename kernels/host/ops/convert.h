@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Element-wise copies between types, layouts and scales.
 #ifndef CROUT_KERNELS_HOST_OPS_CONVERT_H_
 #define CROUT_KERNELS_HOST_OPS_CONVERT_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Updates of single entries of a matrix.
 #ifndef CROUT_KERNELS_HOST_OPS_ENTRIES_H_
 #define CROUT_KERNELS_HOST_OPS_ENTRIES_H_

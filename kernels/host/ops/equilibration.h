@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Equilibration scales, as in LAPACK's geequb.
 #ifndef CROUT_KERNELS_HOST_OPS_EQUILIBRATION_H_
 #define CROUT_KERNELS_HOST_OPS_EQUILIBRATION_H_

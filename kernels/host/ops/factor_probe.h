@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Probe of a factorization in host memory.
 #ifndef CROUT_KERNELS_HOST_OPS_FACTOR_PROBE_H_
 #define CROUT_KERNELS_HOST_OPS_FACTOR_PROBE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/host/ops/factor_stats.h"
 
 #include <algorithm>

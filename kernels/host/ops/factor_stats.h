@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pivot growth and determinant of a factor.
 #ifndef CROUT_KERNELS_HOST_OPS_FACTOR_STATS_H_
 #define CROUT_KERNELS_HOST_OPS_FACTOR_STATS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // KrylovOps in host memory.
 #ifndef CROUT_KERNELS_HOST_OPS_HOST_KRYLOV_OPS_H_
 #define CROUT_KERNELS_HOST_OPS_HOST_KRYLOV_OPS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // MatrixOps in host memory.
 #ifndef CROUT_KERNELS_HOST_OPS_HOST_OPS_H_
 #define CROUT_KERNELS_HOST_OPS_HOST_OPS_H_

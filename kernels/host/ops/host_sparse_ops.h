@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SparseOps in host memory.
 #ifndef CROUT_KERNELS_HOST_OPS_HOST_SPARSE_OPS_H_
 #define CROUT_KERNELS_HOST_OPS_HOST_SPARSE_OPS_H_

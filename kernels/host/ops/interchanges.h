@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Applies the row interchanges of a factorization to right-hand sides.
 #ifndef CROUT_KERNELS_HOST_OPS_INTERCHANGES_H_
 #define CROUT_KERNELS_HOST_OPS_INTERCHANGES_H_

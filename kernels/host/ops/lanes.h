@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reductions in independent lanes, which compilers can vectorize without changing the result.
 #ifndef CROUT_KERNELS_HOST_OPS_LANES_H_
 #define CROUT_KERNELS_HOST_OPS_LANES_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LAPACK's LU routines on views, for all four types. See blas.h for where to call them. Each
 // returns LAPACK's info; -k means that argument k was rejected.
 #ifndef CROUT_KERNELS_HOST_OPS_LAPACK_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Norms of a packed matrix and the position of its first non-finite entry, in one pass.
 #ifndef CROUT_KERNELS_HOST_OPS_MATRIX_STATS_H_
 #define CROUT_KERNELS_HOST_OPS_MATRIX_STATS_H_

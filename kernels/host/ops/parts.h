@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A complex number as two real numbers, because compilers do not vectorize loops over complex
 // numbers.
 #ifndef CROUT_KERNELS_HOST_OPS_PARTS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Operations of Gaussian elimination with partial pivoting on one column.
 #ifndef CROUT_KERNELS_HOST_OPS_PIVOT_COLUMN_H_
 #define CROUT_KERNELS_HOST_OPS_PIVOT_COLUMN_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Products of a stored matrix with vectors, for residuals and componentwise errors.
 #ifndef CROUT_KERNELS_HOST_OPS_RESIDUAL_H_
 #define CROUT_KERNELS_HOST_OPS_RESIDUAL_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Scratch memory for matrix operations.
 #ifndef CROUT_KERNELS_HOST_OPS_SCRATCH_H_
 #define CROUT_KERNELS_HOST_OPS_SCRATCH_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions compiled for several instruction sets. The best one for the machine is chosen at load
 // time.
 #ifndef CROUT_KERNELS_HOST_OPS_VECTOR_CLONES_H_

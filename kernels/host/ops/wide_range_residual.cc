@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/host/ops/wide_range_residual.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Residuals of systems with numbers close to the limits of float64's range.
 #ifndef CROUT_KERNELS_HOST_OPS_WIDE_RANGE_RESIDUAL_H_
 #define CROUT_KERNELS_HOST_OPS_WIDE_RANGE_RESIDUAL_H_

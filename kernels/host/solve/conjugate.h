@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reduces solves with the conjugate transpose to solves with the transpose.
 #ifndef CROUT_KERNELS_HOST_SOLVE_CONJUGATE_H_
 #define CROUT_KERNELS_HOST_SOLVE_CONJUGATE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Triangular solvers of the host device, for all four types.
 #ifndef CROUT_KERNELS_HOST_SOLVE_SOLVERS_H_
 #define CROUT_KERNELS_HOST_SOLVE_SOLVERS_H_

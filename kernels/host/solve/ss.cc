@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/solve/solvers.h"
 #include "kernels/host/solve/substitution.h"

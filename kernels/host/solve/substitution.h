@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Solves with an LU factor by substitution, dividing by each pivot.
 #ifndef CROUT_KERNELS_HOST_SOLVE_SUBSTITUTION_H_
 #define CROUT_KERNELS_HOST_SOLVE_SUBSTITUTION_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Triangular solves with a factored tile by matrix products. Products with inverted diagonal leaves
 // are several times as fast as OpenBLAS's xTRSM at this size.
 #ifndef CROUT_KERNELS_HOST_SOLVE_TILE_SOLVE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Accuracy of factors and solutions, computed from the results alone. Uses float64 and the host's
 // BLAS; it is tested against the slow oracle in tests/support/ratios.h.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_ACCURACY_H_

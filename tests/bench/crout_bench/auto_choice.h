@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares the choice of `auto` with the fastest method.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_AUTO_CHOICE_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_AUTO_CHOICE_H_

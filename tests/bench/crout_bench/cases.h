@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The cases of a run: an algorithm with one choice of its parameters.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_CASES_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_CASES_H_

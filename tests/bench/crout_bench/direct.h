@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares direct solvers with a factorization and a solve for as many right-hand sides as rows.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_DIRECT_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_DIRECT_H_

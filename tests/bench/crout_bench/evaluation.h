@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Results of a case other than its time: one factorization and its solves, run as in the daemon.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_EVALUATION_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_EVALUATION_H_

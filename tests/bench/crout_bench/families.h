@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Generated matrices. The same family, order and seed give the same bits on every machine.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_FAMILIES_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_FAMILIES_H_

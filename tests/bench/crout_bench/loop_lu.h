@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The baseline of a published study: LU with plain loops.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_LOOP_LU_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_LOOP_LU_H_

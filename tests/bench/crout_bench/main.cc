@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Measures LU methods on one device over matrices from files and generated ones. Prints one JSON
 // object at the end, or writes it to a file and rewrites the file after each matrix:
 //   crout-bench --device=cuda:0 --algorithms=getrf,icmpp --generate=thesis:558,1089

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Mean curvature flow of a surface z = u(x, y) on a square by semi-implicit finite differences.
 // Gives the series of matrices described in L. M. Cejka's thesis (CTU 2023, 3.3).
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_MEAN_CURVATURE_H_

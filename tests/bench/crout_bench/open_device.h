@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Opens the device of a benchmark by its name in the service.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_OPEN_DEVICE_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_OPEN_DEVICE_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command-line options of crout-bench.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_OPTIONS_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_OPTIONS_H_

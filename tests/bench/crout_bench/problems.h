@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The matrices of a run, of which only one is in memory at a time.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_PROBLEMS_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_PROBLEMS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The cases of one matrix and type, evaluated and timed together.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_ROUND_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_ROUND_H_

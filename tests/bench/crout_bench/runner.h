@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs every case on every matrix and collects the result.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_RUNNER_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_RUNNER_H_

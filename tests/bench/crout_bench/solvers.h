@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares solvers with the factors of one method, as in the thesis (CTU 2023, 3.1.4).
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_SOLVERS_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_SOLVERS_H_

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Timed subjects: a factorization, a direct solve, and a factorization with a solve.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_SUBJECTS_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_SUBJECTS_H_

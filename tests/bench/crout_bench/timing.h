@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Times subjects in turns.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_TIMING_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_TIMING_H_

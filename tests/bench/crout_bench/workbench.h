@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The matrix of a case in device memory, and the buffers shared by the subjects that take turns on
 // it.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_WORKBENCH_H_

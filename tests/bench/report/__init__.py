@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads benchmark results and makes tables and pictures of them."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When Crout pays: the table of README.md."""
 
 import math

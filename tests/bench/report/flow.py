@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mean curvature flow: the cost of each way to make a step, and the error of its u."""
 
 from report import results

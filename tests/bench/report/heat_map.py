@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An iterative factorization: sweeps by section and pivots, beside the magnitudes of A and of LU."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Targets of irregular batches and of dynamic batching, beside the newest results."""
 
 from report import results as r

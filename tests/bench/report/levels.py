@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fronts of a sparse matrix level by level, and when each level ran."""
 
 from matplotlib.ticker import MaxNLocator

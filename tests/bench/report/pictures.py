@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures of times, speed-ups and accuracy.
 
 Each function returns a figure, or None without data. Rings mark results of inaccurate factors.

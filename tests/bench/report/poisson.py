@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Poisson problem on a cube: the published figures, and ours beside them."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The published figures of tests/bench/published, and Crout's beside them."""
 
 import csv

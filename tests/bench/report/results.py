@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Result files of crout-bench, as flat lists of cases."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When reuse pays: the table of docs/series.md from the series benchmarks."""
 
 from report.table import Table, times

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of the other benchmarks' results: one for every list of records."""
 
 from report.table import Table, count, number

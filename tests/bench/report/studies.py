@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures of the studies: the Poisson problem on a cube, mean curvature flow, blocked LU, Gauss-Jordan."""
 
 from matplotlib.ticker import MaxNLocator

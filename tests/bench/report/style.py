@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared style of all pictures: colors by series, axes, and export of figures to files."""
 
 import io

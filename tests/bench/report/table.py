@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table as Markdown or HTML, and the format of its numbers."""
 
 import dataclasses

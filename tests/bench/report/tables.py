@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of crout-bench's results."""
 
 from report import results as r

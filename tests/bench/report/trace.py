@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A time series step by step: the action, the iterations, and the accuracy of X."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accuracy, times and pivoting rules over all matrices that a result shares with the thesis, ours and theirs."""
 
 import csv

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/bench/crout_bench/cases.h"
 
 #include "kernels/host/device/host_device.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/bench/crout_bench/families.h"
 
 #include <lapacke.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "tests/bench/crout_bench/timing.h"
 
 #include <chrono>

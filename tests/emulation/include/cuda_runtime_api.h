@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Replaces the header of the CUDA toolkit. Provides the part of CUDA that kernels and their
 // launches use, on host threads. Device code without special instructions runs unchanged on
 // machines without a GPU.

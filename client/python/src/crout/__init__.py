@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LU factorizations on a Crout server, with an interface like SciPy's.
 
     import crout

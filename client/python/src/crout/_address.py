@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of a server's address and of a tenant, before a client connects."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages of errors in terms of this package, and the next step."""
 
 from __future__ import annotations

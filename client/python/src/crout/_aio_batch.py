@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asynchronous batches of factors, and the batch calls of an asynchronous client."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An asynchronous connection to a server: the base of `crout.aio.AsyncClient`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asynchronous factors on the server."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transfers the bytes of a call over a gRPC channel on an asyncio loop."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layout of the members of a batch on the wire, and its declaration in the header."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A call as plain data: the request, and the handler of the reply.
 
 This module does not use gRPC: `crout._transport` and `crout._aio_transport` transfer the bytes.

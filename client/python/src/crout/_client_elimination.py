@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls of a client that eliminate without a complete factorization: Schur complements, echelon forms."""
 
 from __future__ import annotations

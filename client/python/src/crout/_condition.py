@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Condition estimates from solves."""
 
 from __future__ import annotations

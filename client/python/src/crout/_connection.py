@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A connection to a server, and calls for all kinds of factors: the base of `crout.Client`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of an elimination: Schur complements and echelon forms."""
 
 from __future__ import annotations

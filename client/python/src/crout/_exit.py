@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Closes iterators that hold objects on the server before the interpreter shuts down."""
 
 from __future__ import annotations

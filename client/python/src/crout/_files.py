@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files named by the caller: servers, tokens, certificates."""
 
 from __future__ import annotations

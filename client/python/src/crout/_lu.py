@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Downloaded factors in the forms of SciPy and NumPy.
 
 The server stores P^T (R A C) = L U. R and C are diagonal matrices of powers of two if A was equilibrated.

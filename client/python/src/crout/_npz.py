@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sparse matrices from archives of scipy.sparse.save_npz."""
 
 from __future__ import annotations

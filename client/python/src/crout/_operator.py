@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A factor as a linear operator, for use as a preconditioner in SciPy's iterative solvers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of calls: their types, and their conversion to messages of the contract."""
 
 from __future__ import annotations

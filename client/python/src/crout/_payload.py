@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of matrices of all kinds to a specification and bytes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The progress bar of ``progress=True``: a bar of tqdm, or nothing if tqdm is not installed."""
 
 from __future__ import annotations

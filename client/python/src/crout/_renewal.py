@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renews the leases of factors in ``with`` blocks, on a thread of the client."""
 
 from __future__ import annotations

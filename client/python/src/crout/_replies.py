@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parses and validates replies."""
 
 from __future__ import annotations

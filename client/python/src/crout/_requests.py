@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the requests of all calls from the caller's arguments. Does not use gRPC."""
 
 from __future__ import annotations

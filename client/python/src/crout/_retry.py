@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The retry policy, the same as in the C++ client (client/cpp/retry.h)."""
 
 from __future__ import annotations

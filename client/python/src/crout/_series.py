@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts shared by synchronous and asynchronous series."""
 
 from __future__ import annotations

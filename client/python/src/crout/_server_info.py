@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Description of a server and its devices, and estimates."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of a client from the user's file of servers and from the environment.
 
 libcrout and croutctl read the same file: TOML sections, in which only ``address`` is required.

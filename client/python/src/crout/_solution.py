@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The solution of a system."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays of scipy.sparse matrices in the forms of the contract."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Description of a sparse factorization."""
 
 from __future__ import annotations

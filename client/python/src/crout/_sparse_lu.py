@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Downloaded sparse factors."""
 
 from __future__ import annotations

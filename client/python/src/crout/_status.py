@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts the status of a call to an exception with the next step.
 
 The details are google.rpc messages in the grpc-status-details-bin trailer. They are parsed with _wire,

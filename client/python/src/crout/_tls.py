@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TLS credentials of a client."""
 
 from __future__ import annotations

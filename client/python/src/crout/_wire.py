@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The only module that handles protobuf's wire format directly.
 
 Matrix bytes are copied once into a message, and not at all out of one. For a `bytes` field, key and length

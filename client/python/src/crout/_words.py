@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of message fields to Python values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interface of `crout` for asyncio.
 
 Methods that call the server are awaited, and so is `AsyncFactor.rcond`; iterators are used with ``async

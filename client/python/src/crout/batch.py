@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches of factors on the server: many matrices of different sizes, one handle."""
 
 from __future__ import annotations

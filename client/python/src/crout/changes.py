@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of the matrix in a series, for steps that need not send the whole matrix."""
 
 from __future__ import annotations

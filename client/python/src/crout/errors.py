@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors and warnings.
 
 Every exception of this package is a `CroutError`. Exceptions with a counterpart in Python or NumPy also

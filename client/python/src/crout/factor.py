@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Factors on the server, identified by handles."""
 
 from __future__ import annotations

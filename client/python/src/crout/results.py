@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The types of the server's results.
 
 Each type is defined in its own module, with the conversion from the server's message.

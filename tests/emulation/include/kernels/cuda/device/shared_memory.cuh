@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Emulates the device's shared memory on the host under the same names. An address is block rank *
 // 2^24 + offset. Barriers count bytes like the device's.
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
