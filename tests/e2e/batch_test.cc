@@ -312,7 +312,7 @@ TEST_F(BatchTest, WhatCannotBeSentIsToldWithItsIndex) {
   refused(types, "two element types");
   BatchSource huge;
   for (int k = 0; k < 4; ++k) huge.Add(values.data(), INT32_MAX, INT32_MAX);
-  refused(huge, "int64_t");
+  refused(huge, "2^63 - 1 bytes");
 
   auto batch = Factor(matrices_);
   ASSERT_OK(batch.status());

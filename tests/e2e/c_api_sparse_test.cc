@@ -118,7 +118,7 @@ TEST_F(CApiSparseTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(by_values(CROUT_FLOAT64, -1), CROUT_INVALID_ARGUMENT);
   EXPECT_EQ(by_values(CROUT_FLOAT64, kHuge), CROUT_INVALID_ARGUMENT);
   EXPECT_EQ(by_values(CROUT_FLOAT32, good.count), CROUT_INVALID_ARGUMENT);
-  EXPECT_THAT(crout_last_error(), HasSubstr("values.dtype"));
+  EXPECT_THAT(crout_last_error(), HasSubstr("f32, but the handle's matrix is f64"));
   EXPECT_EQ(by_values(CROUT_FLOAT64, good.count - 1), CROUT_FAILED_PRECONDITION);
   EXPECT_THAT(crout_last_error(), HasSubstr("positions"));
   EXPECT_EQ(crout_refactorize_values(factor, CROUT_FLOAT64, nullptr, good.count),

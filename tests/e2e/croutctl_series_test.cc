@@ -320,7 +320,7 @@ TEST_F(CroutctlSeriesTest, WhatIsNoChangeIsRefused) {
   const std::vector<std::tuple<std::vector<std::pair<std::string, std::string>>, std::string>>
       cases = {
           {{{"A_1.txt", "1 0\n0 1\n"}, {"values_1.txt", "1\n"}}, "is a change"},
-          {{{"U_1.txt", "1\n1\n"}}, "no other factor"},
+          {{{"U_1.txt", "1\n1\n"}}, "put the other one (U or V) beside it"},
           {{{"entries_1.mtx", coordinates}, {"values_1.txt", "1\n"}}, "changes of one step"},
           {{{"u_1.txt", "1\n1\n"}, {"v_1.txt", "1 1\n"}}, "2 x 1"},
           {{{"entries_1.txt", "1 0\n0 1\n"}}, "coordinates"},
@@ -360,7 +360,7 @@ TEST_F(CroutctlSeriesTest, WhatIsWrongEndsItWithACode) {
       {{good, bad, "--ones"}, 12, "step 1: "},
       {{good}, 12, "give --rhs or --ones"},
       {{empty, "--ones"}, 12, "has no file of a step"},
-      {{good, "--rhs=" + matrix_}, 12, "not all elements"},
+      {{good, "--rhs=" + matrix_}, 12, "has to be dense"},
       {{good, "--ones", "--accuracy=1"}, 12, "--accuracy: 1 is not in [0, 1)"},
       {{good, "--ones", "--start=nobody"}, 11, "no factor is named 'nobody'"},
       {{good, "--ones", "-o", good}, 19, "cannot make"},

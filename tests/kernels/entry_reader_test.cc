@@ -185,7 +185,7 @@ TEST_P(EntryReaderTest, RefusesIndicesBeyondTheMatrix) {
       const absl::Status status = Read(BytesOf(format, entries), 64, &reader);
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
       EXPECT_THAT(std::string(status.message()),
-                  HasSubstr(absl::StrCat("entry 1 is in ", is_row ? "row " : "column ", index)));
+                  HasSubstr(absl::StrCat("entry 1 has ", is_row ? "row " : "column ", index, ";")));
     }
   }
 }

@@ -183,7 +183,7 @@ TEST(FinishRunTest, EveryOutcomeHasItsStatus) {
   record.outcome = RunOutcome::kStopped;
   EXPECT_THAT(FinishRun(record, nullptr), FailsWith(absl::StatusCode::kCancelled, "stopped"));
   record.outcome = RunOutcome::kSweepLimit;
-  EXPECT_THAT(FinishRun(record, nullptr), FailsWith(absl::StatusCode::kAborted, "after 9 sweeps"));
+  EXPECT_THAT(FinishRun(record, nullptr), FailsWith(absl::StatusCode::kAborted, "within 9 sweeps"));
   record.outcome = RunOutcome::kNotFinite;
   EXPECT_THAT(FinishRun(record, nullptr),
               FailsWith(absl::StatusCode::kInvalidArgument, "element (3, 4)"));

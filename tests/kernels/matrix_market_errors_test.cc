@@ -63,7 +63,7 @@ std::vector<BadFile> BadHeaders() {
       {Coordinate("-1 1 1\n"), kInvalid, "line 2: the size '-1' must be an integer from 0"},
       {Coordinate("1 1 -1\n"), kInvalid, "line 2: the size '-1' must be an integer from 0"},
       {Coordinate("1 1 9223372036854775808\n"), kInvalid, "line 2: the size '9223372036854775808'"},
-      {Coordinate("9223372036854775807 1 1\n"), kInvalid, "at most 1048576 by 1048576"},
+      {Coordinate("9223372036854775807 1 1\n"), kInvalid, "the limit is 1048576 by 1048576"},
       {Coordinate("2147483648 2147483648 1\n"), kInvalid, "is 2147483648 by 2147483648"},
       {Coordinate("1 1048577 1\n"), kInvalid, "line 2: the matrix is 1 by 1048577"},
       {Coordinate("1 1 9223372036854775807\n1 1 1\n"), kExhausted,

@@ -657,7 +657,7 @@ TEST_F(MultifrontalTest, RefusesAnotherMatrix) {
               FailsWith(absl::StatusCode::kInvalidArgument, "order 36"));
   factor.dtype = DType::kComplex128;
   EXPECT_THAT(runner_->Again(a.view(), factor),
-              FailsWith(absl::StatusCode::kInvalidArgument, "field"));
+              FailsWith(absl::StatusCode::kInvalidArgument, "both be real"));
 }
 
 TEST_F(MultifrontalTest, FactorsOtherValuesWithOneAnalysis) {

@@ -407,7 +407,7 @@ TEST_F(SchurTest, RefusesWhatDoesNotFit) {
                                   options, nullptr, JobRunner::NeverStop(), timings_);
   };
   EXPECT_THAT(compute(2, 3), FailsWith(kInvalid, "not square"));
-  EXPECT_THAT(compute(3, 3), FailsWith(kInvalid, "its shape 72"));
+  EXPECT_THAT(compute(3, 3), FailsWith(kInvalid, "its shape needs 72"));
   options.leading = -1;
   EXPECT_THAT(compute(2, 2), FailsWith(kInvalid, "leading block has order -1"));
   options.leading = 1;

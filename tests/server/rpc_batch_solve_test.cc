@@ -230,9 +230,9 @@ TEST_F(RpcBatchSolveTest, WhatIsDeclaredHasToHold) {
            "header.batch.members");
   declared([](Header& h) { h.mutable_batch()->set_total_cols(INT64_MAX); }, "contradict");
   declared([](Header& h) { h.set_systems(-1); },
-           "header.systems: there are right-hand sides for -1 members; the batch has 5");
+           "header.systems: right-hand sides for -1 members of a batch of 5");
   declared([](Header& h) { h.set_systems(6); },
-           "header.systems: there are right-hand sides for 6 members; the batch has 5");
+           "header.systems: right-hand sides for 6 members of a batch of 5");
   declared([](Header& h) { h.set_rhs_value_bytes(-8); }, "header.rhs_value_bytes");
   declared([](Header& h) { h.set_rhs_value_bytes(INT64_MAX - 7); }, "header.rhs_value_bytes: ");
   declared([](Header& h) { h.set_rhs_value_bytes(h.rhs_value_bytes() + 16); }, "header.systems");

@@ -72,7 +72,7 @@ def test_who_may_not_call_hears_why(asking, place):
 
 def test_tokens_are_checked_and_never_told(place, tmp_path):
     for options, wrong in (
-        ({"token": TOKEN, "token_file": place / "alice.token"}, "give one of them"),
+        ({"token": TOKEN, "token_file": place / "alice.token"}, "leave one of them out"),
         ({"token": "a secret"}, "not 1 to 4096"),
         ({"token": ""}, "not 1 to 4096"),
     ):
