@@ -185,7 +185,7 @@ TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
   header = Header(handle, rhs);
   header.set_systems(6);
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT,
-                "header.systems: there are right-hand sides for 6 members; the batch has 5");
+                "header.systems: right-hand sides for 6 members of a batch of 5");
   header = Header(handle, rhs);
   header.set_value_bytes(INT64_MAX - 7);
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT,
