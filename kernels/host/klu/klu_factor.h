@@ -71,15 +71,16 @@ class KluNumeric {
 template <class T>
 struct KluColumn {
   KluColumn(const klu_numeric& numeric, const int* starts, const int* lengths, int64_t k)
-      : length(lengths[k]) {
+      : length(numeric.LUbx[0] == nullptr ? 0 : lengths[k]) {
+    if (length == 0) return;  // KLU makes no columns, and no lengths, for a matrix of order 1.
     T* const units = static_cast<T*>(numeric.LUbx[0]) + starts[k];
     row = reinterpret_cast<const int*>(units);
     value = units + (length * sizeof(int) + sizeof(T) - 1) / sizeof(T);
   }
 
   int64_t length;
-  const int* row;
-  T* value;
+  const int* row = nullptr;
+  T* value = nullptr;
 };
 
 }  // namespace crout::host
