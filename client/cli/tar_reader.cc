@@ -21,7 +21,7 @@ namespace crout::cli {
 namespace {
 
 constexpr int64_t kBlock = 512;
-// Limit of a name in an entry of its own.
+// Largest length, in bytes, of a name that has a separate entry.
 constexpr int64_t kMostNameBytes = int64_t{64} << 10;
 // Size up to which kMostRatio does not apply: small archives consist mostly of padding.
 constexpr int64_t kSmallArchive = int64_t{64} << 10;

@@ -27,7 +27,7 @@ bool IsTar(const std::string& path);
 // The regular files of an archive in order, read as a stream; nothing is held in memory.
 class TarReader {
  public:
-  // Limit of a gzip archive's unpacked size, as a multiple of its own size.
+  // Limit of a gzip archive's unpacked size, as a multiple of its compressed size.
   static constexpr int64_t kMostRatio = 200;
 
   // FileError if the archive cannot be opened.

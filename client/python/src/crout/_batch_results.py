@@ -26,7 +26,8 @@ class BatchRecord:
     info : ndarray of int, shape (members,)
         LAPACK's info of each member: 0, or the 1-based index of the first pivot that is exactly zero.
     pivot_growth, quality : ndarray, shape (members,)
-        As in `FactorRecord`; infinite if a member's factors hold an infinity or NaN.
+        Growth and quality of each member, defined in `FactorRecord`; infinite if a member's factors hold an
+        infinity or NaN.
     poor, nearly_singular : int
         Number of members with poor factors, and of members that are singular to working precision; exactly
         singular members are not counted.
@@ -64,7 +65,7 @@ class BatchSolution:
     inaccurate : int
         Number of solutions whose backward error is not accepted, or that are not finite.
     warnings : tuple of str
-        As in `Solution`, for any of the solutions.
+        Reasons to doubt any of the solutions, defined in `Solution`.
     """
 
     x: list[Array]

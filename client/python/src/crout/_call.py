@@ -91,7 +91,7 @@ class Call(Generic[T]):
     def messages(self) -> Iterator[tuple[bytes, int]]:
         """The messages, each with the payload bytes sent so far.
 
-        As much payload as fits is in the first message, so that a small call is one message.
+        The first message holds as much payload as fits, so that a small request is one message.
         """
         parts: list[Bytes] = [self.first]
         room = _WAITING_CHUNK if self.waits else CHUNK

@@ -112,7 +112,7 @@ class BatchCalls(Connection):
         Returns
         -------
         list of ndarray
-            As from `BatchFactor.solve`, with the same bits. Singular members cause a `LinAlgWarning`.
+            The solutions of `BatchFactor.solve`, bit for bit. Singular members cause a `LinAlgWarning`.
 
         Raises
         ------

@@ -26,7 +26,7 @@ class Complement:
     S : ndarray, shape (n - k, n - k)
         A22 - A21 A11^-1 A12, where A11 is k x k.
     backward_error, growth : float or None
-        Of the block elimination; None if S is empty.
+        Backward error and growth of the block elimination; None if S is empty.
     warnings : tuple of str
         Reasons to check S; the factor has its own warnings.
     device : str

@@ -185,9 +185,9 @@ class BatchFactor(BatchView, Held):
         Parameters
         ----------
         matrices : sequence of array_like
-            As in `Client.lu_factor_batch`.
+            See `Client.lu_factor_batch`.
         keep_matrix, timeout, progress
-            As in `Client.lu_factor_batch`.
+            See `Client.lu_factor_batch`.
 
         Returns
         -------

@@ -25,7 +25,7 @@ class Entries:
     rows, cols : array_like of int, shape (k,)
         0-based. Each entry at most once.
     values : array_like, shape (k,)
-        Of the matrix's type, or exactly representable in it.
+        Values in the matrix's type, or exactly representable in it.
     """
 
     rows: Any
