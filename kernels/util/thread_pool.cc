@@ -34,10 +34,10 @@ void ThreadPool::Stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::Schedule(std::string_view account, Task task) {
+void ThreadPool::Schedule(Place place, Task task) noexcept {
   {
     MutexLock lock(&mutex_);
-    tasks_.Add(account, std::move(task));
+    tasks_.Add(std::move(place), std::move(task));
   }
   wake_.Signal();
 }

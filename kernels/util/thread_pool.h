@@ -25,6 +25,8 @@ namespace crout {
 class ThreadPool {
  public:
   using Task = absl::AnyInvocable<void() &&>;
+  // Memory for scheduling one task of one account.
+  using Place = TurnQueue<Task>::Place;
 
   // Starts max(1, threads) threads. Throws std::system_error if the system cannot start them.
   explicit ThreadPool(int threads);
@@ -35,9 +37,10 @@ class ThreadPool {
   ~ThreadPool();
 
   // Returns at once. The task and everything it holds are destroyed right after it ran. `account`
-  // is a tenant, or empty for work of the server.
-  void Schedule(std::string_view account, Task task) ABSL_LOCKS_EXCLUDED(mutex_);
+  // is a tenant, or empty for work of the server. May throw std::bad_alloc.
+  void Schedule(std::string_view account, Task task) { Schedule(Place(account), std::move(task)); }
   void Schedule(Task task) { Schedule("", std::move(task)); }
+  void Schedule(Place place, Task task) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Tasks that no thread has taken.
   size_t waiting() const ABSL_LOCKS_EXCLUDED(mutex_);

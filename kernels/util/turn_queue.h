@@ -25,8 +25,27 @@ class TurnQueue {
     std::list<Item> items;
   };
   using Tenants = std::list<Tenant>;
+  using Names = std::map<std::string_view, typename Tenants::iterator>;
 
  public:
+  // Memory for one item of one tenant.
+  class Place {
+   public:
+    // May throw std::bad_alloc.
+    explicit Place(std::string_view tenant) : item_(1) {
+      tenant_.push_back({std::string(tenant), {}});
+      Names names;
+      names.emplace(tenant_.front().name, tenant_.begin());
+      name_ = names.extract(names.begin());
+    }
+
+   private:
+    friend class TurnQueue;
+    std::list<Item> item_;
+    Tenants tenant_;
+    typename Names::node_type name_;
+  };
+
   // Position of an item in the queue, valid until it leaves.
   struct Position {
     typename Tenants::iterator tenant;
@@ -37,20 +56,16 @@ class TurnQueue {
   size_t size() const { return size_; }
 
   // The tenant's last item. std::bad_alloc leaves the queue as it was.
-  Position Add(std::string_view tenant, Item item) {
-    std::list<Item> added;
-    added.push_back(std::move(item));
-    auto found = by_name_.find(tenant);
-    if (found == by_name_.end()) {
-      Tenants arrived;
-      arrived.push_back({std::string(tenant), {}});
-      found = by_name_.emplace(arrived.front().name, arrived.begin()).first;
-      turns_.splice(turns_.end(), arrived);
-    }
-    std::list<Item>& items = found->second->items;
-    items.splice(items.end(), added);
+  Position Add(std::string_view tenant, Item item) { return Add(Place(tenant), std::move(item)); }
+
+  Position Add(Place place, Item item) noexcept {
+    place.item_.front() = std::move(item);
+    const auto added = by_name_.insert(std::move(place.name_));
+    if (added.inserted) turns_.splice(turns_.end(), place.tenant_);
+    const typename Tenants::iterator tenant = added.position->second;
+    tenant->items.splice(tenant->items.end(), place.item_);
     ++size_;
-    return {found->second, std::prev(items.end())};
+    return {tenant, std::prev(tenant->items.end())};
   }
 
   // Takes the item as its tenant's turn.
@@ -118,7 +133,7 @@ class TurnQueue {
 
  private:
   Tenants turns_;  // none is without items
-  std::map<std::string_view, typename Tenants::iterator> by_name_;
+  Names by_name_;
   size_t size_ = 0;
 };
 

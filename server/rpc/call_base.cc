@@ -19,7 +19,6 @@ void CallBase::Abort(absl::Status status) {
 
 void CallBase::EnforceLimits(Clock::time_point now) {
   MutexLock lock(&mutex_);
-  ReleaseIfIdle();
   CheckCaller(now);
   if (!writer_.sending()) return;
   if (stop_requested()) {
@@ -98,6 +97,7 @@ absl::Status CallBase::Enter() {
   CROUT_RETURN_IF_ERROR(ChargeMore(ServerCore::kCallBytes));
   arrival_.Charged();
   account_ = core_.tenant_loads.OpenCall(tenant_);
+  release_.emplace(tenant_);
   return absl::OkStatus();
 }
 
@@ -253,11 +253,10 @@ grpc::Status CallBase::EndStatus() {
 void CallBase::ReleaseIfIdle() {
   if (phase_ != CallPhase::kReply || ticket_.working()) return;
   ThreadPool& threads = slot_ == nullptr ? core_.releasing : *slot_->releasing;
-  GoOnWithoutMemory([&] {
-    threads.Schedule(tenant_, [self = shared_from_this()] { self->ReleaseResources(); });
-    mutex_.AssertHeld();
-    MoveTo(CallPhase::kEnd);  // not without memory: EnforceLimits() comes back to it
-  });
+  MoveTo(CallPhase::kEnd);
+  if (!release_) return;  // The call was not admitted and holds nothing.
+  threads.Schedule(*std::exchange(release_, std::nullopt),
+                   [self = shared_from_this()] { self->ReleaseResources(); });
 }
 
 }  // namespace crout

@@ -19,6 +19,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "kernels/util/mutex.h"
+#include "kernels/util/thread_pool.h"
 #include "server/rpc/call_gatherer.h"
 #include "server/rpc/call_phase.h"
 #include "server/rpc/call_registry.h"
@@ -264,6 +265,8 @@ class CallBase : public LiveCall,
   void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Schedules ReleaseResources() once the call has ended and nothing works for it. Allocates
+  // nothing: every call releases what it holds, however little memory the system has.
   void ReleaseIfIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // In the registry, until all else that the call holds has been given back.
@@ -278,6 +281,7 @@ class CallBase : public LiveCall,
   CallerCheck caller_ ABSL_GUARDED_BY(mutex_);
   ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);
   JobTicket ticket_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ThreadPool::Place> release_ ABSL_GUARDED_BY(mutex_);  // from Enter() to the release
   double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds since the call's start
   DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of which the call holds something
   CallPhase phase_ ABSL_GUARDED_BY(mutex_) = CallPhase::kHeader;

@@ -203,7 +203,7 @@ class Assembler {
     }
     CROUT_RETURN_IF_ERROR(upload.Close());
     if (spec.needs_parsing()) {
-      CROUT_RETURN_IF_ERROR(upload.Parse());
+      CROUT_RETURN_IF_ERROR(upload.Parse([] { return false; }));
       Require(upload.shape().rows <= kMaxN && upload.shape().cols <= kMaxN);
       CROUT_RETURN_IF_ERROR(Open(&upload, &reservation));
       CROUT_RETURN_IF_ERROR(upload.Assemble([] { return false; }));

@@ -6,12 +6,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "kernels/io/sparse_matrix.h"
 #include "kernels/util/allocation.h"
+#include "kernels/util/thread_pool.h"
 #include "server/rpc/core.h"
 #include "tests/server/rpc_fixture.h"
 #include "tests/server/scrape.h"
@@ -150,6 +153,17 @@ TEST_F(RpcMemoryTest, OnTheThreadThatKeepsHouse) {
     StopRefusing();
   }
   EXPECT_GT(WorkWithoutMemory(), before);
+}
+
+// Calls schedule their release in this way.
+TEST(ThreadPoolMemoryTest, ATaskWithAPlaceIsScheduledWithoutMemory) {
+  ThreadPool pool(1);
+  ThreadPool::Place place("a tenant with a name that no string holds inline");
+  const auto ran = std::make_shared<absl::Notification>();
+  RefuseAfter(0, Threads::kThis);
+  pool.Schedule(std::move(place), [ran] { ran->Notify(); });
+  EXPECT_FALSE(StopRefusing());
+  ran->WaitForNotification();
 }
 
 TEST_F(RpcMemoryTest, OfThePool) {
