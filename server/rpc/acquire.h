@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A handle's factor, for calls that take one kind of factor.
+// Pins the factor of a handle, for calls that accept either single matrices or batches.
 #ifndef CROUT_SERVER_RPC_ACQUIRE_H_
 #define CROUT_SERVER_RPC_ACQUIRE_H_
 
@@ -12,14 +12,16 @@
 
 namespace crout {
 
-// FactorCache::Acquire; FAILED_PRECONDITION, saying which calls take it, for a factor of the other
-// kind.
+// Pins the factor of `handle`. AcquireDense requires the factor of a single matrix, dense or
+// sparse; AcquireBatch requires the factor of a batch. Errors are those of FactorCache::Acquire,
+// and FAILED_PRECONDITION for a factor of the other kind. The message then names the calls that
+// accept the factor.
 absl::StatusOr<FactorCache::Pin> AcquireDense(ServerCore& core, const std::string& tenant,
                                               const Handle& handle);
 absl::StatusOr<FactorCache::Pin> AcquireBatch(ServerCore& core, const std::string& tenant,
                                               const Handle& handle);
 
-// INVALID_ARGUMENT, of `field`, where `device` names another one than the factor's.
+// Returns INVALID_ARGUMENT about `field` if `device` is set and is not the device of the factor.
 absl::Status CheckDeviceOf(const std::string& device, const FactorCache::Pin& factor,
                            absl::string_view field);
 

@@ -9,7 +9,7 @@
 namespace crout {
 namespace {
 
-// One budget serves both.
+// Splits a reservation of the host budget, which covers both parts of `need`.
 JobMemory Divide(Reservation both, const MemoryNeed& need) {
   Reservation host = both.Split(need.host);
   return {std::move(both), std::move(host)};
@@ -37,7 +37,8 @@ absl::StatusOr<JobMemory> Reserve(ServerCore& core, DeviceSlot& slot, const Memo
     return Divide(std::move(both), need);
   }
   JobMemory memory;
-  // What the device refuses anyway evicts nothing from host memory.
+  // Check the device first. A job that the device cannot hold must not evict factors from host
+  // memory.
   CROUT_RETURN_IF_ERROR(core.cache.CheckReachable(slot, need.device));
   CROUT_ASSIGN_OR_RETURN(memory.host, core.cache.ReserveOnHost(need.host));
   CROUT_ASSIGN_OR_RETURN(memory.device, core.cache.ReserveOnDevice(slot, need.device));

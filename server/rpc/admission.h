@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The memory of a job: all of it is reserved before its payload arrives.
+// Reserves all memory of a job before its payload arrives.
 #ifndef CROUT_SERVER_RPC_ADMISSION_H_
 #define CROUT_SERVER_RPC_ADMISSION_H_
 
@@ -12,26 +12,27 @@
 
 namespace crout {
 
-// Bytes that a job, or a part of it, takes at its peak.
+// Peak memory of a job, or of a part of a job, in bytes.
 struct MemoryNeed {
   size_t device = 0;
-  size_t host = 0;  // what it answers with
+  size_t host = 0;  // the reply and other results in host memory
 };
 
-// The reservations of such bytes.
+// The reservations for a MemoryNeed.
 struct JobMemory {
   Reservation device;
   Reservation host;
 
-  // Moves a part of it, at most what is held, into reservations of their own.
+  // Moves the bytes of `part`, at most the bytes held, into separate reservations.
   JobMemory Split(const MemoryNeed& part) {
     return {device.Split(part.device), host.Split(part.host)};
   }
 };
 
-// All of it or nothing, on the budgets of `slot`'s device and of the host, which may be one.
-// TryReserve takes what is free. Reserve evicts idle factors to make room, and may block:
-// RESOURCE_EXHAUSTED as FactorCache::ReserveOnDevice.
+// Reserve all of `need` or nothing. The bytes come from the budget of `slot`'s device and from the
+// host budget, which is the same budget if the device is the host. TryReserve uses only memory that
+// is free. Reserve evicts idle factors to make room, and may block. It returns RESOURCE_EXHAUSTED
+// under the conditions of FactorCache::ReserveOnDevice.
 std::optional<JobMemory> TryReserve(ServerCore& core, DeviceSlot& slot, const MemoryNeed& need);
 absl::StatusOr<JobMemory> Reserve(ServerCore& core, DeviceSlot& slot, const MemoryNeed& need);
 

@@ -23,13 +23,15 @@ namespace {
 constexpr char kRefusal[] =
     "too many calls of this connection wait for the server: send fewer at a time, and try again";
 
-// Calls of one connection may arrive on two threads: one of them numbers it.
+// Serializes the numbering of connections: two calls of one connection may arrive at once on two
+// threads.
 Mutex& Numbering() {
   static auto* const mutex = new Mutex();
   return *mutex;
 }
 
-// `find` gives the connection's number as text, none at first; `add` adds it.
+// Registers a new call; false if it must be refused. `find` returns the number of the connection as
+// text, or nullopt if it has none yet. `add` stores the number.
 template <class Find, class Add>
 bool Arrives(ConnectionCalls& calls, const Find& find, const Add& add) {
   uint64_t connection = 0;
@@ -74,7 +76,7 @@ struct InsecureHook {
   const std::function<std::string()> user;
 };
 
-// Does what TlsHook does; `hook` is an InsecureHook.
+// The equivalent of TlsHook in gRPC's C interface. `hook` is an InsecureHook.
 void Process(void* hook, grpc_auth_context* connection, const grpc_metadata* /*metadata*/,
              size_t /*count*/, grpc_process_auth_metadata_done_cb done, void* call) {
   const InsecureHook& ours = *static_cast<const InsecureHook*>(hook);
@@ -97,7 +99,7 @@ void Process(void* hook, grpc_auth_context* connection, const grpc_metadata* /*m
 class InsecureCredentials final : public grpc::ServerCredentials {
  public:
   explicit InsecureCredentials(InsecureHook hook) : hook_(std::move(hook)) {}
-  // Ours is the only one.
+  // Ignored: these credentials already have a processor.
   void SetAuthMetadataProcessor(
       const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {}
 

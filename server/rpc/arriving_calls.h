@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shows ConnectionCalls each call as soon as its header has arrived.
+// Passes each new call to ConnectionCalls as soon as its header has arrived.
 #ifndef CROUT_SERVER_RPC_ARRIVING_CALLS_H_
 #define CROUT_SERVER_RPC_ARRIVING_CALLS_H_
 
@@ -14,16 +14,17 @@
 
 namespace crout {
 
-// Credentials of a listener whose calls `calls`, which outlives the server, may refuse with
-// RESOURCE_EXHAUSTED. gRPC asks on the thread that reads from the connection, before it makes the
-// call one of the server's, and frees a refused call at once.
+// Server credentials that let `calls` refuse a new call with RESOURCE_EXHAUSTED. `calls` outlives
+// the server. gRPC runs the check on the thread that reads from the connection, before it creates a
+// server call, and frees a refused call at once.
 //
-// For TLS, `credentials` with that added; for plain connections, which gRPC's own credentials let
-// nobody look at, new ones.
+// BoundedTls adds the check to the TLS credentials `credentials`. BoundedInsecure creates new
+// credentials for plain connections, because gRPC's own insecure credentials do not support such a
+// check.
 std::shared_ptr<grpc::ServerCredentials> BoundedTls(
     std::shared_ptr<grpc::ServerCredentials> credentials, ConnectionCalls& calls);
-// `user`, if there is one, names the user of a connection's peer when its first call arrives: gRPC
-// does not (kUserProperty).
+// If `user` is set, it is called when the first call of a connection arrives. It returns the user
+// at the other end of the connection, which gRPC does not provide (kUserProperty).
 std::shared_ptr<grpc::ServerCredentials> BoundedInsecure(
     ConnectionCalls& calls, std::function<std::string()> user = nullptr);
 

@@ -10,7 +10,7 @@
 namespace crout {
 
 void Audit(const ObservedCall& call) {
-  // What takes the role is what changes something.
+  // Calls that change factors are those that require the role kFactor.
   if (call.identity.empty() || RoleFor(call.method) != Role::kFactor) return;
   nlohmann::ordered_json fields = {
       {"call", call.id},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who changed what: a line in the log for each call that makes, replaces or releases factors.
+// Audit log: one line for each call that creates, replaces or releases factors.
 #ifndef CROUT_SERVER_RPC_AUDIT_H_
 #define CROUT_SERVER_RPC_AUDIT_H_
 
@@ -8,9 +8,10 @@
 
 namespace crout {
 
-// Logs the event "audit" of a call that has ended, whatever CallLog makes of it, if it is one of
-// those and its caller is known: who, what, bytes and result. Nothing of a payload, and of a handle
-// its first characters.
+// Logs the event "audit" for a finished call, whatever the options of CallLog are. The line
+// contains the caller, the method, the byte counts and the result. It contains no payload, and only
+// the first characters of a handle. Does nothing if the call cannot change factors or its caller is
+// not authenticated.
 void Audit(const ObservedCall& call);
 
 }  // namespace crout

@@ -65,7 +65,7 @@ absl::Status FactorizeBatchCall::AnswerWith(const FactorInfo& living) {
   CROUT_ASSIGN_OR_RETURN(old_, AcquireBatch(core_, tenant_, living.handle));
   ReleaseOn(old_->slot());
   living_ = living;
-  // It may have been replaced meanwhile.
+  // The factor may have been replaced in the meantime. Describe the pinned version.
   living_.summary = old_->summary();
   living_.version = old_->version();
   const int64_t members = living_.summary.batch->extent.members;
@@ -102,7 +102,7 @@ void FactorizeBatchCall::FetchFigures() {
 }
 
 absl::Status FactorizeBatchCall::CopyFiguresFromDevice(ExecutionContext& context) {
-  bool promoted = false;  // It was on its device, and the pin keeps it there.
+  bool promoted = false;  // Not needed: the factor is on its device, and the pin keeps it there.
   CROUT_ASSIGN_OR_RETURN(const Factorization* factor, old_->OnDevice(context, {}, &promoted));
   CROUT_ASSIGN_OR_RETURN(living_figures_.bytes,
                          DownloadFigures(&context, factor->parts,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// FactorizeBatch, SolveBatch and FactorizeAndSolveBatch: many matrices of different sizes, one
+// FactorizeBatch, SolveBatch and FactorizeAndSolveBatch: many matrices of different sizes under one
 // handle.
 #ifndef CROUT_SERVER_RPC_BATCH_CALLS_H_
 #define CROUT_SERVER_RPC_BATCH_CALLS_H_
@@ -16,7 +16,8 @@
 
 namespace crout {
 
-// Their members are constant from Start() to ReleaseResources().
+// The members are constant from Start() to ReleaseResources(), except those that FactorizeBatchCall
+// sets when it answers a repeated request_id: old_, living_ and living_figures_.
 
 class FactorizeBatchCall final : public IdempotentCall<JobCall<BatchAnswer>> {
  public:
@@ -27,34 +28,34 @@ class FactorizeBatchCall final : public IdempotentCall<JobCall<BatchAnswer>> {
  private:
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The batch to replace, of which the new one has the sizes.
+  // Prepares the replacement of the handle's batch by a batch of the same sizes.
   absl::Status Replaces(const v1::FactorizeBatchHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<PayloadStep*> Steps() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return {batch_.get()};
   }
-  // Later: the figures of its members are where the factor is.
+  // Answers asynchronously, because the figures of the members must first be copied from the
+  // factor.
   absl::Status AnswerWith(const FactorInfo& living) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // From host memory or, by a job, from the device; then answers.
+  // Copies the figures from host memory or, in a job, from the device, and then answers.
   void FetchFigures();
-  // Whether the factor, and so its figures, was in host memory.
+  // Returns false, and copies nothing, if the factor is in device memory.
   absl::StatusOr<bool> CopyFiguresFromHost();
   absl::Status CopyFiguresFromDevice(ExecutionContext& context);
   void SendLiving(const Device& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double PredictSeconds() override { return batch_->PredictSeconds(); }
   absl::StatusOr<BatchAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
   void Reply(BatchAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Answers and ends the call.
   void SendFactor(const FactorInfo& info, std::shared_ptr<const ReplyData> figures)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
   std::optional<Handle> replaced_;
-  // The version to replace: it must not be evicted to make room for its successor. Or that which
-  // the request_id has.
+  // Pins the version to replace, so that it is not evicted to make room for the new version. If a
+  // request_id is repeated, pins the factor that belongs to the id.
   std::optional<FactorCache::Pin> old_;
   std::unique_ptr<BatchFactorStep> batch_;
-  // What the request_id has, on its way to who asks again.
+  // The factor that belongs to a repeated request_id, and the figures of its members.
   FactorInfo living_;
   ReplyData living_figures_;
 };

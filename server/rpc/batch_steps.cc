@@ -13,7 +13,8 @@
 namespace crout {
 namespace {
 
-// Bytes that only the job can read, as words of four: an upload has a shape.
+// Describes a payload that only the job interprets. An upload requires a shape, so the bytes are
+// described as a column of 4-byte words.
 PayloadSpec BytesOf(size_t bytes) {
   PayloadSpec spec;
   spec.shape = {nullptr, DType::kFloat32, Layout::kColumnMajor,
@@ -21,7 +22,7 @@ PayloadSpec BytesOf(size_t bytes) {
   return spec;
 }
 
-// Where the figures of a solve begin in its reply.
+// Offset of the figures in the reply of a solve.
 size_t FiguresOffset(size_t value_bytes) {
   return (value_bytes + kMemberAlignment - 1) / kMemberAlignment * kMemberAlignment;
 }
@@ -72,7 +73,7 @@ absl::StatusOr<std::unique_ptr<BatchSolveStep>> BatchSolveStep::Create(
   BatchSolveOptions options = systems.options;
   options.method = slot.device->batch_lu();
   auto plan = PlanBatchSolve(options, factor, has_matrix, systems.rhs);
-  // What is left to be wrong with numbers that were decoded is what the bytes come to.
+  // The fields are decoded already, so only the number of bytes can still be invalid.
   if (absl::IsInvalidArgument(plan.status())) return BadField(bytes_field, plan.status().message());
   if (!plan.ok()) return plan.status();
   const PayloadSpec spec = BytesOf(plan->buffers.bytes(plan->upload));
@@ -96,7 +97,8 @@ absl::StatusOr<BatchSolution> BatchSolveStep::Run(ExecutionContext& context,
   CROUT_ASSIGN_OR_RETURN(solution.summary,
                          SolveBatch(context, plan_, factor, std::move(rhs), out.data(),
                                     out.data() + figures, stop, kernel));
-  // Nobody else's bytes leave in what no system has.
+  // Clear the padding between the solutions and the figures. It must not expose other data to the
+  // client.
   std::fill(out.data() + plan_.rhs.bytes, out.data() + figures, std::byte{0});
   timings.Add(kernel);
   memory_.device.Release();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A batch of a call and its factorization; the right-hand sides of a batch and their solution.
+// Steps of batch calls: BatchFactorStep factors a batch, BatchSolveStep solves with a factored
+// batch.
 #ifndef CROUT_SERVER_RPC_BATCH_STEPS_H_
 #define CROUT_SERVER_RPC_BATCH_STEPS_H_
 
@@ -22,7 +23,7 @@ struct BatchAnswer {
 
 class BatchFactorStep final : public PayloadStep {
  public:
-  // Checks what is declared.
+  // Checks the declared batch.
   static absl::StatusOr<std::unique_ptr<BatchFactorStep>> Create(ServerCore& core,
                                                                  const v1::BatchSpec& batch,
                                                                  bool keep_matrix,
@@ -32,11 +33,12 @@ class BatchFactorStep final : public PayloadStep {
   int64_t order() override;
   double PredictSeconds() const { return plan_.seconds; }
   const BatchExtent& extent() const { return plan_.extent; }
-  // What will be known of the factor before it exists.
+  // Summary of the factor, as far as it is known before the factorization.
   FactorSummary Expected() const { return ExpectedSummary(plan_); }
   bool keeps_matrix() const { return plan_.options.keep_matrix; }
 
-  // Worker thread. Fills the phases it runs; the factor's reservation has shrunk to what it keeps.
+  // Runs on a worker thread. Adds the phases it runs to `timings`. The reservation of the returned
+  // factor covers only the bytes that it keeps.
   absl::StatusOr<BatchAnswer> Run(ExecutionContext& context, StopRequested stop,
                                   CallTimings& timings);
 
@@ -50,13 +52,13 @@ class BatchFactorStep final : public PayloadStep {
 
 struct BatchSolution {
   BatchSolveSummary summary;
-  std::shared_ptr<const ReplyData> x;  // as SolveBatchResponse.data
+  std::shared_ptr<const ReplyData> x;  // layout of SolveBatchResponse.data
 };
 
 class BatchSolveStep final : public PayloadStep {
  public:
-  // With a batch's factor, or what is known of one that does not exist yet. `field`: of the
-  // right-hand sides, and `bytes_field`: of how many bytes they are, for errors.
+  // `factor` describes the factor of the batch, which may not exist yet. Errors name `field`, the
+  // path of the right-hand sides, or `bytes_field`, the path of their size in bytes.
   static absl::StatusOr<std::unique_ptr<BatchSolveStep>> Create(
       ServerCore& core, const BatchSystems& systems, const char* field, const char* bytes_field,
       const FactorSummary& factor, bool has_matrix, DeviceSlot& slot);
@@ -65,15 +67,15 @@ class BatchSolveStep final : public PayloadStep {
   int64_t order() override { return n_; }
   double PredictSeconds() const { return plan_.seconds; }
 
-  // As of SolveStep.
+  // See SolveStep.
   void AddPromotion(size_t bytes) { promotion_bytes_ = bytes; }
   Reservation TakePromotion() { return memory_.device.Split(promotion_bytes_); }
 
-  // Worker thread. Fills the phases it runs.
+  // Runs on a worker thread. Adds the phases it runs to `timings`.
   absl::StatusOr<BatchSolution> Run(ExecutionContext& context, const Factorization& factor,
                                     StopRequested stop, CallTimings& timings);
 
-  // What the contract says of the solve; its timings and whether the factor was promoted aside.
+  // Encodes the results of the solve, without its timings and `promoted`.
   v1::SolveBatchResult Encode(const BatchSolution& solution, int64_t factor_version,
                               const std::string& device) const;
 
@@ -82,7 +84,7 @@ class BatchSolveStep final : public PayloadStep {
                  DeviceSlot& slot, BatchSolvePlan plan)
       : PayloadStep(core, spec, field, slot), n_(n), plan_(std::move(plan)) {}
 
-  const int64_t n_;  // of the factor
+  const int64_t n_;  // order of the factor
   const BatchSolvePlan plan_;
   size_t promotion_bytes_ = 0;
 };

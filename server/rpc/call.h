@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How a call is tied to gRPC. What it does is CallBase's.
+// Connects a call to its gRPC reactor. CallBase implements the call.
 #ifndef CROUT_SERVER_RPC_CALL_H_
 #define CROUT_SERVER_RPC_CALL_H_
 
@@ -12,7 +12,7 @@
 
 namespace crout {
 
-// Reactor is grpc::ServerBidiReactor or ServerWriteReactor over ByteBuffer, or UnaryReactor.
+// Reactor is grpc::ServerBidiReactor or grpc::ServerWriteReactor over ByteBuffer, or UnaryReactor.
 template <class Reactor>
 class Call : public Reactor, public CallBase {
  public:

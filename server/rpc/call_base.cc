@@ -27,7 +27,7 @@ void CallBase::EnforceLimits(Clock::time_point now) {
     if (writer_.Check(now) == TransferWatch::Fault::kNone) return;
     ClientLeft(absl::DeadlineExceededError("the client did not read its reply in time"));
   }
-  context_->TryCancel();  // Ends the write or the end that gRPC still has.
+  context_->TryCancel();  // Aborts the write or the end in flight.
 }
 
 OpenCall CallBase::Describe() {

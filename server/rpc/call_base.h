@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What all calls share: replies in order, one end, cancellation, and the accounts at it.
+// Base of all calls: sends replies in order, ends the call once, handles cancellation, and accounts
+// for the call when it ends.
 #ifndef CROUT_SERVER_RPC_CALL_BASE_H_
 #define CROUT_SERVER_RPC_CALL_BASE_H_
 
@@ -35,19 +36,22 @@
 
 namespace crout {
 
-// Lives until gRPC is done with it and no job or task refers to it. Reactions, jobs and tasks run
-// on different threads; `mutex_` orders them. gRPC runs no reaction inside a Start* or Finish call
-// (they are not inlined), so those are made with the mutex held.
+// The object lives until gRPC is done with it and no job or task refers to it. Reactions, jobs and
+// tasks run on different threads; `mutex_` serializes them. gRPC runs no reaction inside a Start*
+// or Finish call, so these are called with the mutex held.
 //
-// Ends once, by End(): from then on nothing is sent, stop_requested() is true, a queued job is
-// taken back, and ReleaseResources() runs on a thread that may block, after the work in progress if
-// any. Only where OutlivesClient() says so does the work go on when the client has left, until it
-// ends by itself or another End() comes.
+// A call ends once, by End(). It then accepts no further messages. If it ends with an error, it
+// also drops the messages that gRPC has not taken, sets stop_requested() and withdraws a queued
+// job. After any work in progress, ReleaseResources() runs on a thread that may block.
 //
-// A client that does not read its reply in time (ReplyWriter) is cut off.
+// By default, a call also ends when its client leaves. If OutlivesClient() is true, the work
+// continues until it completes or End() is called.
 //
-// Its bodies: of a call's life call_base.cc, of its work and its job in the queue call_job.cc. Its
-// parts: CallerCheck, ReplyWriter, JobTicket; gRPC's side is Call's (call.h).
+// EnforceLimits() cancels a call whose client does not read its reply in time (ReplyWriter).
+//
+// call_base.cc implements the life of a call; call_job.cc implements its work and its queued job.
+// The parts of a call are CallerCheck, ReplyWriter and JobTicket. Call (call.h) connects a call to
+// gRPC.
 class CallBase : public LiveCall,
                  public PeerShares::Holder,
                  public std::enable_shared_from_this<CallBase> {
@@ -55,11 +59,12 @@ class CallBase : public LiveCall,
   using Message = ReplyWriter::Message;
 
   void Abort(absl::Status status) override;
-  // A client that does not read its reply holds the reply's memory.
+  // Cancels a call whose client does not read its reply, because the reply holds memory. Ends a
+  // call whose caller is no longer allowed to make it.
   void EnforceLimits(Clock::time_point now) override;
   OpenCall Describe() override;
-  // No effect on a call whose job waits or runs: those are bounded by the queue, and its memory
-  // stays charged.
+  // Has no effect while the call's job is queued or runs. The queue limits the number of such
+  // calls, and their memory stays charged.
   void GiveWay() override;
 
  protected:
@@ -70,81 +75,85 @@ class CallBase : public LiveCall,
         arrival_(core.connections.Begin(*context)),
         writer_(core.limits.transfer) {}
 
-  // gRPC's reactions. After Done() the call may be gone.
+  // Reactions of gRPC. The call may be destroyed in Done().
   void Cancelled();
   void WriteDone(bool ok);
   void Done();
 
-  // First step, right after construction: registers and charges the call and finds out whose it is.
-  // An error goes to Refuse().
+  // Registers the call, authenticates its caller and charges the memory of the call. Must be called
+  // once, right after construction. Pass an error to Refuse().
   absl::Status Enter();
-  // Ends a call that could not begin; `held`: bytes of its request that gRPC keeps. May wait before
-  // (CallerCheck::Delay()).
+  // Ends a call that Enter() refused. `held` is the number of bytes of its request that gRPC keeps.
+  // The end may be delayed (CallerCheck::Delay()).
   void Refuse(absl::Status status, size_t held = 0);
 
-  // Frees what the call holds on devices and budgets. Once, after the end.
+  // Frees the resources of the call on devices and budgets. Called once, after the end.
   virtual void ReleaseResources() = 0;
-  // From now on the call holds something of that device: its threads release it, and where the call
-  // fails since the device is lost, the status says so.
+  // Records that the call holds resources of this device. The device's threads release them. If the
+  // call fails because the device is lost, its status gives this reason.
   void ReleaseOn(DeviceSlot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { slot_ = &slot; }
-  // Whether the work is to go on now that the client is gone or its deadline has passed. Once true,
-  // it stays so.
+  // Whether the work continues after the client has left or its deadline has passed. Once true,
+  // stays true.
   virtual bool OutlivesClient() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return false; }
 
-  // Parses a request that is one message. gRPC keeps it as long as the call lives: it is charged.
+  // Parses a request that consists of one message, and charges the caller for it: gRPC keeps the
+  // message as long as the call lives.
   absl::Status TakeRequest(const grpc::ByteBuffer& buffer, google::protobuf::Message* request);
-  // Charges the caller for a small message that the call keeps.
+  // Charges the caller for a small message, as long as the returned charge lives.
   absl::StatusOr<PeerShares::Charge> Charge(size_t bytes);
-  // Likewise, as long as the call lives.
+  // Charges the caller as long as the call lives.
   absl::Status ChargeMore(size_t bytes);
 
-  // The header, or the whole request, has been read.
+  // Call when the header, or the whole request, has been read.
   void HeaderRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { arrival_.HeaderRead(); }
 
   CallPhase phase() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_; }
-  // The next phase begins; no effect on a call that is there or beyond, as one that has ended is.
+  // Enters the phase `next`. Has no effect if the call is in this phase or a later one.
   void MoveTo(CallPhase next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     phase_ = std::max(phase_, next);
   }
-  // What was asked is answered, and the client may ask again: from the header on.
+  // Begins the next round of a call that answers several requests: sets the phase to kHeader. Has
+  // no effect once the call has ended.
   void BeginRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (phase_ < CallPhase::kReply) phase_ = CallPhase::kHeader;
   }
-  // The round's header is here: its time begins.
+  // Starts the clock of a round. Call when the header of the round has arrived.
   void StartClock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { observed_.BeginStep(); }
-  // Seconds since StartClock(); without rounds, since the call began.
+  // Seconds since StartClock(), or since the beginning of a call without rounds.
   double RoundSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return observed_.Seconds() - observed_.step_start;
   }
-  // Whether the work, or what came of it, is of use to anybody.
+  // Whether the call still needs the work or its result.
   bool wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_ < CallPhase::kReply; }
-  // When the client left a call whose work goes on.
+  // The time at which the client left, if the work continues without it.
   std::optional<Clock::time_point> left() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return left_;
   }
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
-  // Whether gRPC has taken all that was sent. OnAllSent() comes when it has, while the call lasts.
+  // Whether gRPC has taken all messages. OnAllSent() is called after the write that makes this
+  // true.
   bool AllSent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return writer_.empty(); }
   virtual void OnAllSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
 
   void Send(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Marks the start of the reply about a matrix of order n; ReplyTimings() then counts sending from
-  // here.
+  // Marks the start of the reply about a matrix of order `n`. ReplyTimings() measures the send time
+  // from this moment.
   void StartReply(const CallTimings& timings, const Device& device, int64_t n)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The call's timings as of now, for a message that is about to be sent.
+  // Returns the timings of the call at this moment, for a message that is about to be sent.
   CallTimings ReplyTimings() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Ends the call with `status`. After an OK status what was sent before still goes out; an error
-  // drops it, and cuts short an end that is still sending.
+  // Ends the call with `status`. If it is OK, messages passed to Send() before still go out. An
+  // error drops them, and also replaces an OK end that is still being sent.
   void End(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // As End, but what was sent before goes out whatever the status.
+  // Like End(), but messages passed to Send() before go out whatever `status` is.
   void EndAfterReplies(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Answers with `head`, `data` in as many messages as it takes, as their field of that number, and
-  // what `tail(response)` adds to the last of them.
+  // Sends `head` and `data`, in as many messages as `data` requires. `field` is the number of the
+  // field that carries `data`. The first message starts with `head`; `tail(response)` completes the
+  // last message.
   template <class Response, class Tail>
   void SendData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail,
                 int field = Response::kDataFieldNumber) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -155,8 +164,8 @@ class CallBase : public LiveCall,
                });
   }
 
-  // As SendData(), and ends the call: the last of the messages leaves together with the end, which
-  // is one write, one record of TLS and one wake-up of the client less.
+  // Like SendData(), and ends the call. The last message goes out together with the end, which
+  // saves one write, one TLS record and one wake-up of the client.
   template <class Response, class Tail>
   void EndWithData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail,
                    int field = Response::kDataFieldNumber) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -168,11 +177,11 @@ class CallBase : public LiveCall,
     EndAfterReplies(absl::OkStatus());
   }
 
-  // Ends the call with its last message, which leaves together with the end.
+  // Ends the call with OK and sends `message` together with the end.
   void EndWith(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Runs `work`, unless nobody wants it, on a thread of its own, where nothing above could catch:
-  // memory that the standard library does not get ends this call alone.
+  // Runs `work` on this thread unless the call has ended. If the standard library is out of memory,
+  // only this call ends: the threads that run such work have no handler for std::bad_alloc.
   template <class Work>
   void DoWork(Work work) {
     if (!BeginWork()) return;
@@ -181,32 +190,35 @@ class CallBase : public LiveCall,
   }
 
   using JobWork = std::function<void(ExecutionContext&)>;
-  // Queues a job: `work`, unless nobody wants it by then. An error has ended the call.
+  // Queues a job that runs `work` unless the call has ended by then. Ends the call if the job
+  // cannot be queued.
   void Submit(DeviceScheduler& scheduler, double predicted_seconds, JobWork work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Queues a job that may run together with those of other calls.
+  // Queues a job that may run in one batch with jobs of other calls. Otherwise like the above.
   void Submit(DeviceScheduler& scheduler, double predicted_seconds, GatheredWork work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What is known of a task before it runs.
+  // Properties of a task that are known before it runs.
   struct TaskSize {
-    double predicted_seconds = 0;  // for the advice when to retry
-    bool is_small = false;         // as Task::is_small
+    double predicted_seconds = 0;  // used for retry delays
+    bool is_small = false;         // see Task::is_small
   };
-  // Of a task that reserves so many bytes, and may copy as many.
+  // Size of a task that reserves `bytes` bytes and may copy as many.
   static TaskSize AdmissionSize(size_t bytes) {
     constexpr double kBytesPerSecond = 10e9;
     return {.predicted_seconds = static_cast<double>(bytes) / kBytesPerSecond,
             .is_small = bytes <= kQuickAdmissionBytes};
   }
   static constexpr size_t kQuickAdmissionBytes = size_t{8} << 20;
-  // Queues a task: `work`, unless nobody wants it by then. An error has ended the call.
+  // Queues a task that runs `work` unless the call has ended by then. Ends the call if the task
+  // cannot be queued.
   void SubmitTask(TaskScheduler& scheduler, TaskSize size, std::function<void()> work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t JobsAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ticket_.JobsAhead(); }
 
   ServerCore& core_;
   grpc::CallbackServerContext* const context_;
-  std::string tenant_;  // constant after Enter(), as the next one is
+  // tenant_ and roles_ are constant after Enter().
+  std::string tenant_;
   Roles roles_;
   Mutex mutex_;
   ObservedCall observed_ ABSL_GUARDED_BY(mutex_);
@@ -214,18 +226,19 @@ class CallBase : public LiveCall,
  private:
   class CallJob;
   class CallTask;
-  // How long a client that was told of an error may take to hear it.
+  // Time that a client has to receive an error status before the call is cancelled.
   static constexpr Clock::duration kLeaveTime = std::chrono::seconds(1);
 
-  // The reactor's StartWrite, StartWriteAndFinish and Finish. gRPC reads a message until its write
-  // is over.
+  // Call the reactor's StartWrite, StartWriteAndFinish and Finish. `message` must live until its
+  // write has ended.
   virtual void StartWriting(const grpc::ByteBuffer& message) = 0;
   virtual void StartWritingLast(const grpc::ByteBuffer& message, grpc::Status status) = 0;
   virtual void StartFinishing(grpc::Status status) = 0;
 
   void Submit(DeviceScheduler& scheduler, double predicted_seconds, std::shared_ptr<Job> job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Between them somebody works for the call; false where nobody wants that.
+  // Every piece of work runs between BeginWork() and EndWork(). If BeginWork() returns false, the
+  // call has ended: do not work for it, and do not call EndWork().
   bool BeginWork();
   void EndWork();
   void LeaveQueue();
@@ -239,41 +252,45 @@ class CallBase : public LiveCall,
     }
   }
 
-  // `reply` for messages: the call counts as in flight until gRPC has let go of it, so that the
-  // daemon does not end before.
+  // Returns `reply` with a reference to the call's registry ticket. The call counts as in flight
+  // until gRPC has released the reply, so that the daemon does not exit before.
   std::shared_ptr<const ReplyData> InFlight(std::shared_ptr<const ReplyData> reply) const;
 
-  // What is reported of the call; from now on its context is gone.
+  // Returns the observations to report. The context of the call must not be used afterwards.
   ObservedCall Observed();
-  // A fault of the device: when the device is lost, that is the reason.
+  // If `status` is a fault and the call's device is lost, adds this reason.
   absl::Status NamingLostDevice(absl::Status status) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What the call ends with; an error goes before the OK that is still on its way.
+  // Sets the status of the end. An error replaces an OK that is still being sent; the first error
+  // is final.
   void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What gRPC is told; the bare code where there is no memory for more.
+  // Status for gRPC. RESOURCE_EXHAUSTED without a message if there is no memory to build it.
   grpc::Status EndStatus() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // More than one reaction can tell it.
+  // Ends the call, or lets its work continue, after the client has left. Several reactions may
+  // report this; only the first report has an effect.
   void ClientLeft(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // gRPC says that the client is gone, and not why: a deadline ends the write in flight as a
-  // connection that breaks does. `otherwise`: why, where it was not the deadline.
+  // Handles a report from gRPC that the client is gone. gRPC gives no reason: a passed deadline
+  // ends the write in flight just as a broken connection does. `otherwise` is the message to use
+  // unless the deadline has passed.
   void ClientGone(const char* otherwise) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends a call that was refused a while ago, and one whose caller may no longer make it.
+  // Ends a call whose refusal has been delayed long enough, and a call whose caller is no longer
+  // allowed to make it.
   void CheckCaller(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // A write has ended.
+  // Handles the end of a write and starts the next one.
   void GoOnSending(bool ok);
-  // Gives gRPC what it is to have next.
+  // Passes the next message, or the end, to gRPC if it is due.
   void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Schedules ReleaseResources() once the call has ended and nothing works for it. Allocates
-  // nothing: every call releases what it holds, however little memory the system has.
+  // Schedules ReleaseResources() once the call has ended and no work is in progress. Allocates
+  // nothing, so that every call can release its resources when the system is out of memory.
   void ReleaseIfIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // In the registry, until all else that the call holds has been given back.
+  // Destroyed last: the call stays in the registry until its other resources are released.
   std::shared_ptr<const CallRegistry::Ticket> entry_;
   TenantLoads::Account account_;
-  std::string sharing_peer_;                 // whom the call is charged to
-  std::vector<PeerShares::Charge> charges_;  // for the call itself, and the messages it keeps
+  std::string sharing_peer_;                 // the peer charged for the call
+  std::vector<PeerShares::Charge> charges_;  // for the call and the messages it keeps
   std::shared_ptr<CallBase> self_;           // gRPC's reference, from Enter() to Done()
   std::atomic<bool> stop_ = false;
 
@@ -283,7 +300,7 @@ class CallBase : public LiveCall,
   JobTicket ticket_ ABSL_GUARDED_BY(mutex_);
   std::optional<ThreadPool::Place> release_ ABSL_GUARDED_BY(mutex_);  // from Enter() to the release
   double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds since the call's start
-  DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of which the call holds something
+  DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // device whose resources the call holds
   CallPhase phase_ ABSL_GUARDED_BY(mutex_) = CallPhase::kHeader;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
   Clock::time_point end_time_ ABSL_GUARDED_BY(mutex_);

@@ -27,7 +27,7 @@ Job::Clock::time_point DeadlineForJob(const grpc::ServerContextBase& context) {
   const SystemTime deadline = context.deadline();
   if (deadline == SystemTime::max()) return Job::Clock::time_point::max();
   const auto left = deadline - std::chrono::system_clock::now();
-  constexpr auto kLong = std::chrono::hours(24 * 365);  // beyond it the sum could overflow
+  constexpr auto kLong = std::chrono::hours(24 * 365);  // avoids overflow of the sum
   return SteadyNow() +
          std::chrono::duration_cast<Job::Clock::duration>(std::min<decltype(left)>(left, kLong));
 }

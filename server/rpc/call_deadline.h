@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The deadline that a call's client gave.
+// The deadline of a call, as set by its client.
 #ifndef CROUT_SERVER_RPC_CALL_DEADLINE_H_
 #define CROUT_SERVER_RPC_CALL_DEADLINE_H_
 
@@ -9,12 +9,12 @@
 
 namespace crout {
 
-// Whether a call that began `seconds` ago, and that its client ends now, ends by its deadline. The
-// client's clock runs out first: it began a journey earlier, and gRPC rounds up the time that it
-// tells, by 1 % at most.
+// Whether a call ends because of its deadline. The call began `seconds` ago and its client ends it
+// now. The client's clock reaches the deadline before the server's: it started earlier by the
+// network delay, and gRPC rounds up the timeout that it sends, by at most 1 %.
 bool IsAboutDeadline(const grpc::ServerContextBase& context, double seconds);
 
-// The deadline by the scheduler's clock; time_point::max() where there is none.
+// The deadline on the scheduler's clock, or time_point::max() if the client set none.
 Job::Clock::time_point DeadlineForJob(const grpc::ServerContextBase& context);
 
 }  // namespace crout

@@ -15,11 +15,11 @@
 namespace crout {
 namespace {
 
-// One call's part of a batch.
+// A call's part of a batch.
 struct Part {
   CallJobBase* job = nullptr;
   GatheredSystem system;
-  bool ended = false;  // before the batch
+  bool ended = false;  // the call ended before the batch ran
 };
 
 void RunParts(ExecutionContext& context, std::vector<Part>& parts, MemoryResource& host_memory,

@@ -14,15 +14,16 @@
 
 namespace crout {
 
-// What a call puts into a batch, and what it does with what came of it. Both on a worker's thread.
+// A call's contribution to a batch, and the handling of its results. Both functions run on a worker
+// thread.
 struct GatheredWork {
-  // Of all systems of a batch.
+  // All systems of a batch have the same type and operation.
   DType dtype = DType::kFloat64;
   Op op = Op::kNone;
-  size_t device_index = 0;  // of the device, in the pool
-  // Fills in the system. An error is its owner's alone.
+  size_t device_index = 0;  // index of the device in the pool
+  // Fills in the system. An error ends this call only.
   std::function<absl::Status(ExecutionContext& context, GatheredSystem& system)> prepare;
-  // Answers, or does by itself what nobody did for it.
+  // Sends the answer. If the batch did not process the system, processes it alone first.
   std::function<void(ExecutionContext& context, GatheredSystem& system,
                      const GatheredTimings& timings)>
       finish;
@@ -33,12 +34,13 @@ struct GatheredWork {
   }
 };
 
-// The job of a call. Where it has GatheredWork these run it, in their order, and not Run().
+// The job of a call. For a job with GatheredWork, CallGatherer calls the functions below, in their
+// order, instead of Run().
 class CallJobBase : public Job {
  public:
-  // It leaves the queue; false where nobody wants the work. Then nothing else is called.
+  // Takes the job out of the queue. False if the call has ended; no other function is called then.
   virtual bool Begin() = 0;
-  // False where that was the call's end.
+  // False if this ended the call.
   virtual bool Prepare(ExecutionContext& context, GatheredSystem& system) = 0;
   virtual void Finish(ExecutionContext& context, GatheredSystem& system,
                       const GatheredTimings& timings) = 0;
@@ -47,10 +49,11 @@ class CallJobBase : public Job {
   virtual const GatheredWork& gathered() const = 0;
 };
 
-// Its jobs are CallJobBases. Thread-safe.
+// Requires that all jobs are CallJobBase objects. Thread-safe.
 class CallGatherer final : public JobGatherer {
  public:
-  // Both outlive it. `host_memory`: for what is on its way to a device and back.
+  // Both arguments outlive the gatherer. `host_memory` supplies memory for transfers to and from
+  // the device.
   CallGatherer(Metrics& metrics, MemoryResource& host_memory)
       : metrics_(metrics), host_memory_(host_memory) {}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A call's work, its tasks, and its job in a device's queue.
+// Implements the work of a call: its tasks, and its job in a device's queue.
 #include <memory>
 #include <utility>
 
@@ -10,7 +10,7 @@
 
 namespace crout {
 
-// Keeps the call alive while it is queued or runs.
+// Keeps the call alive while the job is queued or runs.
 class CallBase::CallJob final : public CallJobBase {
  public:
   CallJob(std::shared_ptr<CallBase> call, JobWork work)
@@ -29,7 +29,7 @@ class CallBase::CallJob final : public CallJobBase {
   }
 
   bool Begin() override {
-    call_->LeaveQueue();  // first, or a call that ended meanwhile would keep itself alive
+    call_->LeaveQueue();  // First: a call that has ended would otherwise keep itself alive.
     return call_->BeginWork();
   }
   bool Prepare(ExecutionContext& context, GatheredSystem& system) override {
@@ -52,7 +52,7 @@ class CallBase::CallJob final : public CallJobBase {
   const GatheredWork gathered_;
 };
 
-// Keeps the call alive while it is queued or runs.
+// Keeps the call alive while the task is queued or runs.
 class CallBase::CallTask final : public Task {
  public:
   CallTask(std::shared_ptr<CallBase> call, std::function<void()> work)
@@ -79,7 +79,7 @@ void CallBase::SubmitTask(TaskScheduler& scheduler, TaskSize size, std::function
   task->is_small = size.is_small;
   task->predicted_seconds = size.predicted_seconds;
   if (!OutlivesClient()) task->deadline = DeadlineForJob(*context_);
-  // If it runs already, LeaveTaskQueue() waits for the mutex.
+  // If the task already runs, LeaveTaskQueue() waits for the mutex.
   absl::Status status = ticket_.Submit(scheduler, std::move(task));
   if (!status.ok()) End(std::move(status));
 }
@@ -109,7 +109,7 @@ void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds,
   if (!OutlivesClient()) job->deadline = DeadlineForJob(*context_);
   job->predicted_seconds = predicted_seconds;
   job->tenant = tenant_;
-  // If it runs already, LeaveQueue() waits for the mutex.
+  // If the job already runs, LeaveQueue() waits for the mutex.
   absl::Status status = ticket_.Submit(scheduler, std::move(job));
   if (!status.ok()) End(std::move(status));
 }

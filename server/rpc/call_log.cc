@@ -89,7 +89,7 @@ bool CallLog::AdmitEvent() {
   const std::optional<int64_t> skipped = Admit(Kind::kOther);
   if (!skipped) return false;
   MutexLock lock(&mutex_);
-  skipped_ += *skipped;  // for a line of its own kind
+  skipped_ += *skipped;  // for the next line that reports skipped calls
   return true;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One line in the log for each call that is worth one.
+// Logs calls, one line each, at a limited rate.
 #ifndef CROUT_SERVER_RPC_CALL_LOG_H_
 #define CROUT_SERVER_RPC_CALL_LOG_H_
 
@@ -16,11 +16,12 @@ namespace crout {
 
 struct ObservedCall;
 
-// What the log says of calls. Each includes those before it.
+// Which calls are logged. Each value includes the values before it.
 enum class LogCalls : uint8_t {
-  kNone,     // nothing but failures of the server's own (INTERNAL, UNKNOWN, DATA_LOSS)
-  kSlow,     // in each second the first kSlowPerSecond that took CallLogOptions::slow or longer
-  kSampled,  // and the first kSampledPerSecond others
+  kNone,  // only faults of the server (INTERNAL, UNKNOWN, DATA_LOSS)
+  // the first kSlowPerSecond calls of each second that took CallLogOptions::slow or longer
+  kSlow,
+  kSampled,  // the first kSampledPerSecond other calls of each second
   kAll,
 };
 
@@ -33,32 +34,33 @@ struct CallLogOptions {
 class CallLog {
  public:
   static constexpr int kSampledPerSecond = 10;
-  // Callers can make calls slow, thousands at once.
+  // Limited, because clients can cause thousands of slow calls at once.
   static constexpr int kSlowPerSecond = 100;
 
   explicit CallLog(const CallLogOptions& options) : options_(options) {}
 
-  // Logs the event "call", or counts it as skipped: the next line says how many were. A call that
-  // was answered step by step is slow where the step in which it ended was.
+  // Logs the event "call", or counts the call as skipped. The next line reports the number of
+  // skipped calls. For a call that was answered in steps, the duration of the step in which it
+  // ended decides whether it is slow.
   void Write(const ObservedCall& call, double seconds);
-  // Logs the event "step" if the step was slow, as one of the slow calls: it has the phases that
-  // its call's line lacks.
+  // Logs the event "step" if the step was slow; it counts as a slow call. The line contains the
+  // step's phases, which the line of the call does not contain.
   void WriteStep(const ObservedCall& call, double seconds);
 
-  // Whether another event that any caller can cause gets a line now, as one of those sampled.
+  // Whether to log another event that any client can cause. The event counts as a sampled call.
   bool AdmitEvent();
 
  private:
   enum class Kind : uint8_t { kFault, kSlow, kOther };
 
-  // Calls skipped since the last line, if one is due now.
+  // Returns the number of calls skipped since the last line, or nullopt if no line is due.
   std::optional<int64_t> Admit(Kind kind);
   bool IsDue(Kind kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const CallLogOptions options_;
   Mutex mutex_;
-  std::chrono::steady_clock::time_point second_ ABSL_GUARDED_BY(mutex_);  // when it began
-  std::array<int, 3> lines_ ABSL_GUARDED_BY(mutex_) = {};                 // in it, by kind
+  std::chrono::steady_clock::time_point second_ ABSL_GUARDED_BY(mutex_);  // its start
+  std::array<int, 3> lines_ ABSL_GUARDED_BY(mutex_) = {};  // lines in this second, by Kind
   int64_t skipped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How far a call is.
+// The phases of a call.
 #ifndef CROUT_SERVER_RPC_CALL_PHASE_H_
 #define CROUT_SERVER_RPC_CALL_PHASE_H_
 
@@ -10,22 +10,25 @@
 
 namespace crout {
 
-// | phase      | what happens                                      | who begins it                |
-// | ---------- | ------------------------------------------------- | ---------------------------- |
-// | kHeader    | the request is awaited, read and decoded          | gRPC, which opened the call  |
-// | kAdmission | memory is made free; a request_id may be awaited  | the reaction to the request  |
-// | kPayload   | bytes arrive and go where they belong             | who got the memory           |
-// | kQueue     | text is parsed and assembled; the job waits       | who took in the last byte    |
-// | kWork      | the job runs                                      | a worker of the device       |
-// | kReply     | the answer is known: nothing is done for it, or   | anybody, at any time: the    |
-// |            | wanted, any more; what was sent still goes out    | work, the client, the daemon |
-// | kEnd       | what the call held was given to a thread that     | who ended the last piece of  |
-// |            | frees it; gRPC may still have some of the reply   | work, or came to kReply      |
+// | phase      | work in this phase                               | entered by                    |
+// | ---------- | ------------------------------------------------ | ----------------------------- |
+// | kHeader    | the request arrives, is read and decoded         | gRPC, which opens the call    |
+// | kAdmission | memory is reserved; the call may wait for        | the reaction to the request   |
+// |            | another call with the same request_id            |                               |
+// | kPayload   | the payload arrives                              | the thread that reserved the  |
+// |            |                                                  | memory                        |
+// | kQueue     | text is parsed and assembled; the job is queued  | the thread that received the  |
+// |            |                                                  | last byte                     |
+// | kWork      | the job runs                                     | a worker of the device        |
+// | kReply     | the answer is known; no more work is needed;     | the work, the client or the   |
+// |            | messages sent before still go out                | daemon, at any time           |
+// | kEnd       | a thread releases the call's resources; gRPC may | the thread that ended the     |
+// |            | still send the reply                             | last work or entered kReply   |
 //
-// Only forward, but that a call in rounds goes back to kHeader when one is answered; the next may
-// be in kPayload with all of its bytes, until that answer is gone. Calls skip what they do not
-// have: a payload, a job. Whether the client is still there is another matter: see
-// CallBase::OutlivesClient().
+// A call only moves forward, and skips phases that it does not need, such as a payload or a job. A
+// call in rounds is the exception: after an answer it returns to kHeader, and the payload of the
+// next round may arrive completely before that answer has been sent. The phase does not show
+// whether the client is still connected: see CallBase::OutlivesClient().
 enum class CallPhase : uint8_t { kHeader, kAdmission, kPayload, kQueue, kWork, kReply, kEnd };
 inline constexpr std::array<std::string_view, 7> kCallPhaseNames = {
     "header", "admission", "payload", "queue", "work", "reply", "end"};

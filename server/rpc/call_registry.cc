@@ -49,7 +49,7 @@ void CallRegistry::Close() {
 
 bool CallRegistry::WaitUntilEmpty(LiveCall::Clock::time_point deadline,
                                   const std::function<bool()>& interrupted) {
-  constexpr auto kPoll = std::chrono::milliseconds(50);  // `interrupted` reads a signal's flag
+  constexpr auto kPoll = std::chrono::milliseconds(50);  // `interrupted` reads a signal flag
   MutexLock lock(&mutex_);
   while (!calls_.empty()) {
     const auto now = SteadyNow();
@@ -62,7 +62,9 @@ bool CallRegistry::WaitUntilEmpty(LiveCall::Clock::time_point deadline,
 std::vector<std::shared_ptr<LiveCall>> CallRegistry::Snapshot() const {
   std::vector<std::shared_ptr<LiveCall>> live;
   MutexLock lock(&mutex_);
-  live.reserve(calls_.size());  // A call whose last reference went here would lock the mutex.
+  // Reserve first. If push_back() had to allocate and failed, the last reference to a call could be
+  // dropped with the mutex held, and its ticket would lock the mutex again.
+  live.reserve(calls_.size());
   for (const auto& [id, weak] : calls_) {
     if (auto call = weak.lock()) live.push_back(std::move(call));
   }
@@ -75,13 +77,13 @@ void CallRegistry::AbortAll(const absl::Status& status) {
 
 void CallRegistry::EnforceLimits(LiveCall::Clock::time_point now) {
   for (const auto& call : Snapshot()) {
-    GoOnWithoutMemory([&] { call->EnforceLimits(now); });  // the others have theirs
+    GoOnWithoutMemory([&] { call->EnforceLimits(now); });  // continue with the other calls
   }
 }
 
 std::vector<OpenCall> CallRegistry::Oldest(size_t count) const {
   std::vector<std::shared_ptr<LiveCall>> oldest;
-  oldest.reserve(count);  // as in Snapshot()
+  oldest.reserve(count);  // see Snapshot()
   {
     MutexLock lock(&mutex_);
     std::vector<uint64_t> ids;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The calls in flight: for drain, for forced ends, and for clients that stopped sending or reading.
+// Registry of the calls in flight, used to drain the server, to abort calls, and to enforce limits
+// on clients that stop sending or reading.
 #ifndef CROUT_SERVER_RPC_CALL_REGISTRY_H_
 #define CROUT_SERVER_RPC_CALL_REGISTRY_H_
 
@@ -18,27 +19,28 @@
 
 namespace crout {
 
-// A streaming call as the registry sees it.
+// Interface of a streaming call to the registry.
 class LiveCall {
  public:
   using Clock = std::chrono::steady_clock;
 
   virtual ~LiveCall() = default;
 
-  // Ends the call with `status` as soon as gRPC allows; no effect once it has ended.
+  // Ends the call with `status` as soon as gRPC allows it. Has no effect once the call has ended.
   virtual void Abort(absl::Status status) = 0;
 
-  // Ends the call if its client does not keep within the limits, or is gone, as of `now`.
+  // Ends the call if, at `now`, its client exceeds the limits or is gone.
   virtual void EnforceLimits(Clock::time_point now) = 0;
 
-  // What it is doing at the moment.
+  // Describes the current state of the call.
   virtual OpenCall Describe() = 0;
 };
 
 // Thread-safe.
 class CallRegistry {
  public:
-  // Counts a call as in flight while it lives, its job and its reply included.
+  // Counts a call as in flight while the ticket lives. The job and the reply of the call are
+  // included.
   class Ticket {
    public:
     Ticket() = default;
@@ -53,23 +55,24 @@ class CallRegistry {
     uint64_t id_ = 0;
   };
 
-  // UNAVAILABLE (reason DRAINING) once Close() was called. `call` may be empty for a unary call.
+  // Registers a call. Returns UNAVAILABLE (reason DRAINING) after Close(). `call` may be empty for
+  // a unary call.
   absl::StatusOr<Ticket> Enter(std::weak_ptr<LiveCall> call);
 
-  // Refuses calls from now on.
+  // Refuses new calls from now on.
   void Close();
 
-  // Waits until no call is in flight; false if `deadline` came first or `interrupted` (asked every
-  // 50 ms) returned true.
+  // Waits until no call is in flight. Returns false if `deadline` passed first or `interrupted`,
+  // which is called every 50 ms, returned true.
   bool WaitUntilEmpty(LiveCall::Clock::time_point deadline,
                       const std::function<bool()>& interrupted);
 
   void AbortAll(const absl::Status& status);
   void EnforceLimits(LiveCall::Clock::time_point now);
   size_t in_flight() const;
-  // Calls that entered since the start.
+  // Number of calls registered since the start.
   uint64_t entered() const;
-  // At most `count` of the streaming calls, in the order in which they came.
+  // Describes the `count` oldest streaming calls, or all if there are fewer, oldest first.
   std::vector<OpenCall> Oldest(size_t count) const;
 
  private:

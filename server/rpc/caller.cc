@@ -37,7 +37,7 @@ Attempt AttemptOf(const ObservedCall& call) {
           .call = call.id};
 }
 
-// `refused`, after it was counted and logged.
+// Counts a refusal, logs it if CallLog admits the event, and returns `refused` with its reason.
 absl::Status Refuse(ServerCore& core, const Attempt& attempt, const std::string& identity,
                     CallerRefusal refusal, absl::Status refused) {
   core.metrics.CountCallerRefused(refusal);
@@ -53,8 +53,8 @@ absl::Status Refuse(ServerCore& core, const Attempt& attempt, const std::string&
   return WithReason(std::move(refused), absl::AsciiStrToUpper(ToAbsl(name)));
 }
 
-// What the token in the metadata shows, if there is one. UNAUTHENTICATED for another scheme, and
-// for two of them.
+// Reads the token in the metadata. Without one, returns empty credentials. Returns UNAUTHENTICATED
+// for another scheme, and for more than one value.
 absl::StatusOr<Credentials> ReadToken(const grpc::CallbackServerContext& context,
                                       const Identities& identities) {
   const auto [begin, end] = context.client_metadata().equal_range("authorization");
@@ -65,7 +65,8 @@ absl::StatusOr<Credentials> ReadToken(const grpc::CallbackServerContext& context
       "the authorization metadata must be one value of the form 'Bearer TOKEN'");
 }
 
-// Those of a certificate that the TLS handshake has verified.
+// Returns the names in the client's certificate if the TLS handshake has verified it: its SPIFFE
+// IDs or, if it has none, its DNS names.
 std::vector<std::string> ReadCertificateNames(const grpc::CallbackServerContext& context) {
   const auto peer = context.auth_context();
   if (peer == nullptr || !peer->IsPeerAuthenticated()) return {};
@@ -88,7 +89,7 @@ absl::Status CheckTenantOf(ServerCore& core, const Attempt& attempt, const Ident
                                  "', but: ", absl::StrJoin(identity.tenants, ", "))));
 }
 
-// Why whoever shows `credentials` is not known, and what to do. Tells no token.
+// Explains why `credentials` identify no caller, and what to do. The text contains no token.
 std::string Explain(Stranger stranger, const Credentials& credentials) {
   const std::string names = absl::CEscape(absl::StrJoin(credentials.certificate_names, ", "));
   switch (stranger) {
@@ -119,7 +120,7 @@ std::string Explain(Stranger stranger, const Credentials& credentials) {
          "croutctl --token-file), or show a client certificate that it knows";
 }
 
-// By what the metrics know that.
+// The label of this refusal in the metrics.
 CallerRefusal ToRefusal(Stranger stranger) {
   switch (stranger) {
     case Stranger::kUnknownToken:
@@ -142,7 +143,8 @@ CallerRefusal ToRefusal(Stranger stranger) {
   return CallerRefusal::kNoCredentials;
 }
 
-// Makes `caller` whom the call shows; its identity lives as long as caller.known_to.
+// Fills in `caller` from the credentials of the call. The returned identity lives as long as
+// caller.known_to.
 absl::StatusOr<const Identity*> Admit(ServerCore& core, const grpc::CallbackServerContext& context,
                                       const Attempt& attempt, Caller& caller) {
   caller.known_to = core.identities->current();
@@ -161,7 +163,7 @@ absl::StatusOr<const Identity*> Admit(ServerCore& core, const grpc::CallbackServ
   return found.identity;
 }
 
-// The crout-tenant metadata value, if there is one.
+// Returns the value of the crout-tenant metadata, or nullopt if there is none.
 absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto [found, end] = metadata.equal_range("crout-tenant");

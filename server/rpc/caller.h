@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who makes a call, and whether it may: the one place where callers are checked.
+// Authenticates callers and checks their permissions. All such checks are here.
 #ifndef CROUT_SERVER_RPC_CALLER_H_
 #define CROUT_SERVER_RPC_CALLER_H_
 
@@ -19,59 +19,62 @@
 
 namespace crout {
 
-// What somebody asks for, and from where: the log's line and the message of a refusal name it.
+// An attempt to access the server. The log line and the message of a refusal name these fields.
 struct Attempt {
-  Role role;              // that it takes
-  std::string_view what;  // a call's method, or the path of a page
+  Role role;              // the role that is required
+  std::string_view what;  // method of a call, or path of a page
   std::string_view peer;  // as gRPC names it, or host:port
-  uint64_t call = 0;      // its number, where it has one
+  uint64_t call = 0;      // number of the call; 0: none
   bool is_page = false;
 };
 
 struct Caller {
-  std::string tenant;    // "" where what is asked for is no tenant's
-  std::string identity;  // "" where nobody is asked
+  std::string tenant;    // "" if the attempt concerns no tenant
+  std::string identity;  // "" if the server does not authenticate callers
   Roles roles = Roles().set();
   Credentials credentials;
-  std::shared_ptr<const Identities> known_to;  // that the caller was found in; null: nobody asked
-  absl::Time end = absl::InfiniteFuture();     // when the credentials end
+  // The identities in which the caller was found; null if the server does not authenticate callers.
+  std::shared_ptr<const Identities> known_to;
+  absl::Time end = absl::InfiniteFuture();  // expiry of the credentials
 };
 
-// What a caller may see and do of what there is.
+// The tenant and the roles that limit a caller.
 struct Scope {
-  const std::string& tenant;  // whose factors they are
-  Roles roles;                // all of them where nobody is asked
+  const std::string& tenant;  // owner of the factors
+  Roles roles;                // all roles if the server does not authenticate callers
   bool has(Role role) const { return roles[static_cast<size_t>(role)]; }
 };
 
-// The reason of a status for a token that no identity has: whoever tries tokens gets it, and only
-// after so long.
+// Reason of the status for an unknown token. The server delays this refusal by kRefusalTime, which
+// slows down attempts to guess a token.
 inline constexpr std::string_view kReasonUnknownToken = "UNKNOWN_TOKEN";
 inline constexpr std::chrono::seconds kRefusalTime{1};
 
-// Whom `credentials` show at the moment: an identity that has the role. Else UNAUTHENTICATED for a
-// stranger and PERMISSION_DENIED for one who lacks the role, each with a reason and what to do, and
-// no token; counted, and logged with the peer.
+// Finds the identity that `credentials` currently belong to, and checks that it has the role.
+// Returns UNAUTHENTICATED for unknown credentials and PERMISSION_DENIED for a missing role. The
+// status has a reason, and its message explains what to do; it never contains a token. A refusal is
+// counted, and is logged with the peer if CallLog admits the event.
 absl::StatusOr<Recognition> FindIdentity(ServerCore& core, const Identities& identities,
                                          const Credentials& credentials, const Attempt& attempt);
 
-// The role that a call takes.
+// The role that a call requires.
 Role RoleFor(Method method);
 
-// Who attempts something that is no tenant's, by its metadata and its connection's certificate; on
-// a server with --identities. Errors as FindIdentity().
+// Authenticates an attempt that concerns no tenant, by its metadata and the certificate of its
+// connection. The server must have --identities. Errors are those of FindIdentity(), and
+// UNAUTHENTICATED for malformed metadata.
 absl::StatusOr<Caller> AdmitVisitor(ServerCore& core, const grpc::CallbackServerContext& context,
                                     const Attempt& attempt);
 
-// Whose call `call`, which begins, is, likewise. Without --identities everybody may do everything
-// as any tenant. Errors as FindIdentity(), and PERMISSION_DENIED for a tenant that it may not use;
-// INVALID_ARGUMENT for a tenant that can be none.
+// Authenticates the new call `call` and determines its tenant. Without --identities, every caller
+// has all roles and may use every tenant. Errors are those of AdmitVisitor(), PERMISSION_DENIED for
+// a tenant that the caller may not use, and INVALID_ARGUMENT for an invalid tenant name.
 absl::StatusOr<Caller> AdmitCaller(ServerCore& core, const grpc::CallbackServerContext& context,
                                    const ObservedCall& call);
 
-// Whether `caller`, who was admitted, still would be: a token can be withdrawn or come to its end.
-// Costs next to nothing unless something of that has changed.
-// Errors as AdmitVisitor() and AdmitCaller().
+// Checks that `caller`, admitted before, is still allowed. A token can be withdrawn or expire. The
+// check is cheap unless the identities have changed or the credentials have expired. Errors are
+// those of FindIdentity(), and PERMISSION_DENIED for a tenant that the caller may no longer use.
 absl::Status ReadmitCaller(ServerCore& core, const Attempt& attempt, Caller& caller);
 absl::Status ReadmitCaller(ServerCore& core, const ObservedCall& call, Caller& caller);
 

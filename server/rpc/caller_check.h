@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether who makes a call may make it: when it begins, and for as long as it lasts.
+// Checks that the caller may make a call, when the call begins and while it lasts.
 #ifndef CROUT_SERVER_RPC_CALLER_CHECK_H_
 #define CROUT_SERVER_RPC_CALLER_CHECK_H_
 
@@ -21,23 +21,24 @@ class CallerCheck {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Finds out whose call `call`, which begins, is. Errors as AdmitCaller().
+  // Authenticates the new call `call`. Errors are those of AdmitCaller().
   absl::Status Admit(ServerCore& core, const grpc::CallbackServerContext& context,
                      const ObservedCall& call);
   const Caller& caller() const { return caller_; }
 
-  // The call could not begin. One that came with an unknown token hears so only after kRefusalTime,
-  // if there is memory for its waiting, beside `held` bytes of its request: trying tokens is slow.
-  // Whether it waits: then Check() says when it has.
+  // Delays the refusal of a call if `status` reports an unknown token, which slows down attempts to
+  // guess one. Requires that refused_memory has room for the call and for `held` bytes of its
+  // request. Returns true if the refusal is delayed; Check() then returns it after kRefusalTime.
   bool Delay(ServerCore& core, const absl::Status& status, size_t held);
 
-  // What the call is to end with as of `now`: a refusal that has waited for long enough, or that
-  // the caller may make it no longer. OK for one that goes on.
+  // Returns the status with which the call must end at `now`: a refusal that has been delayed long
+  // enough, or an error because the caller is no longer allowed to make the call. OK if the call
+  // may continue.
   absl::Status Check(ServerCore& core, const ObservedCall& call, Clock::time_point now);
 
  private:
   Caller caller_;
-  absl::Status refusal_;  // that waits; OK for others
+  absl::Status refusal_;  // delayed refusal; OK if there is none
   Clock::time_point refused_at_;
   std::optional<Reservation> refused_memory_;
 };

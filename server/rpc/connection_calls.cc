@@ -14,10 +14,11 @@
 namespace crout {
 namespace {
 
-// A connection is forgotten when it has been quiet for so long: its calls go on.
+// Idle time after which a connection without pending calls is removed. Charged
+// calls of the connection continue.
 constexpr std::chrono::seconds kQuiet{60};
 
-// Reads a property of the call's connection; "" where it has none of that name.
+// Returns a property of the call's connection, or "" if the connection does not have it.
 std::string Property(const grpc::ServerContextBase& context, const char* name) {
   const auto connection = context.auth_context();
   if (connection == nullptr) return "";
@@ -85,7 +86,7 @@ bool ConnectionCalls::Arrive(uint64_t connection) {
       found->last = SteadyNow();
       return true;
     }
-    // Not where all connections together have too many: then others may be at fault.
+    // If only the limit of all connections is reached, other connections may be the cause.
     if (found->pending >= kMostPendingOfOne) Settle(*found, Settled::kAbandoned);
     peer = ToClose(*found);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Calls that have arrived and that no memory is charged for yet, by connection.
+// Limits, for each connection, the calls that have arrived but are not charged for memory yet.
 #ifndef CROUT_SERVER_RPC_CONNECTION_CALLS_H_
 #define CROUT_SERVER_RPC_CONNECTION_CALLS_H_
 
@@ -20,18 +20,19 @@
 
 namespace crout {
 
-// When a connection is closed for the calls that its client resets.
+// A connection is closed when its abandoned calls exceed both limits.
 struct AbandonLimits {
-  int64_t calls = 1000;  // of kWindow, reset before their header was read; 0: never
-  double share = 0.9;    // of the connection's calls
+  int64_t calls = 1000;  // abandoned calls within kWindow; 0: never close
+  double share = 0.9;    // fraction of the connection's calls
 };
 
-// HTTP/2 bounds the calls that are open on a connection, not those that a client opens and resets
-// at once: each costs the server about 20 KB until gRPC is done with it (CVE-2023-44487). This
-// class bounds those that arrived and are neither charged nor over. A call beyond the bound is
-// refused before gRPC makes a call object for the server. A connection most of whose calls are
-// abandoned is closed. A call counts as abandoned when its client resets it before the server has
-// read its header, and when it is beyond its connection's bound. Thread-safe.
+// HTTP/2 limits the open calls of a connection, but not the calls that a client opens and resets at
+// once. Each such call costs the server about 20 KB until gRPC is done with it (CVE-2023-44487).
+//
+// This class limits pending calls: calls that have arrived, and that are neither charged nor over.
+// It refuses a call beyond the limit before gRPC creates a call object for the server. It closes a
+// connection if most of its calls are abandoned. A call is abandoned if the client resets it before
+// the server has read its header, or if it is beyond the limit of its connection. Thread-safe.
 class ConnectionCalls {
   struct Connection;
 
@@ -39,15 +40,16 @@ class ConnectionCalls {
   using Clock = std::chrono::steady_clock;
 
   static constexpr Clock::duration kWindow = std::chrono::seconds(10);
-  // Streams that a connection may have open, which gRPC enforces.
+  // Open streams of a connection. gRPC enforces this limit.
   static constexpr int kMostStreams = 256;
-  // Twice the streams: half of them were reset, and the server is not done with them yet.
+  // Pending calls of a connection: twice the number of streams, because the server may not be done
+  // with a call that the client has reset.
   static constexpr int kMostPendingOfOne = 2 * kMostStreams;
   static constexpr int kMostPending = 4096;
-  // A connection may have so many even when all connections together have too many.
+  // Pending calls that a connection may have even if all connections together have too many.
   static constexpr int kAlwaysPending = 4;
 
-  // A call that has begun, until it is destroyed. Move-only, not thread-safe.
+  // Tracks a call from its beginning until the entry is destroyed. Move-only, not thread-safe.
   class Entry {
    public:
     Entry() = default;
@@ -55,10 +57,10 @@ class ConnectionCalls {
     Entry(Entry&& other) noexcept = default;
     Entry& operator=(Entry&& other) noexcept;
 
-    // The memory of the call is charged from now on.
+    // Call when the memory of the call has been charged.
     void Charged();
     void HeaderRead();
-    // The client has reset the call, or is gone.
+    // Call when the client has reset the call or is gone.
     void ClientLeft() { left_ = true; }
 
    private:
@@ -68,7 +70,7 @@ class ConnectionCalls {
     void End();
 
     ConnectionCalls* calls_ = nullptr;
-    std::shared_ptr<Connection> connection_;  // null: none
+    std::shared_ptr<Connection> connection_;  // null: the call is not tracked
     bool charged_ = false;
     bool read_ = false;
     bool left_ = false;
@@ -78,39 +80,41 @@ class ConnectionCalls {
   ConnectionCalls(const ConnectionCalls&) = delete;  // Entries point to it.
   ConnectionCalls& operator=(const ConnectionCalls&) = delete;
 
-  // Closes the connection of a peer, as gRPC names it. Called by gRPC's threads, without a lock;
-  // set before the first call arrives.
+  // Sets the function that closes the connection of a peer, named as gRPC names it. gRPC's threads
+  // call it without a lock. Must be set before the first call arrives.
   using Disconnect = std::function<void(const std::string& peer)>;
   void SetDisconnect(Disconnect disconnect) { disconnect_ = std::move(disconnect); }
 
-  // Numbers a connection whose first call arrives.
+  // Returns a number for a connection whose first call arrives.
   uint64_t NewConnection();
-  // A call's header has arrived; false: the call has to be refused. Every call that is not refused
-  // begins.
+  // Counts a call whose header has arrived. If it returns false, the call must be refused;
+  // otherwise Begin() follows.
   bool Arrive(uint64_t connection);
-  // A call begins that has arrived. No entry for a call within the process.
+  // Begins to track a call that has arrived. The entry is empty for a call within the process.
   Entry Begin(const grpc::ServerContextBase& context);
   Entry Begin(uint64_t connection, std::string_view peer);
-  // Forgets connections without pending calls that have been quiet for long; every second or so.
+  // Removes connections that have no pending calls and have been idle for a while. Should be called
+  // about once a second.
   void Housekeep(Clock::time_point now);
 
  private:
   struct Connection {
-    std::string peer;  // known once a call has begun
+    std::string peer;  // set when the first call begins
     int64_t pending = 0;
-    bool closed = false;  // also where it stays open, as that of a Unix socket
-    // Since the window began: calls that have ended or whose header was read.
+    bool closed = false;  // set even if it stays open, such as for a Unix socket
+    // Calls since the window began: those that have ended or whose header was read, and the
+    // abandoned ones among them.
     Clock::time_point window;
     int64_t settled = 0;
     int64_t abandoned = 0;
-    Clock::time_point last;  // when something of it happened
+    Clock::time_point last;  // time of the last event
   };
   enum class Settled { kRead, kEnded, kAbandoned };
 
   bool HasRoomFor(const Connection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Settle(Connection& connection, Settled how) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unpend(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The peer to disconnect now; "": none.
+  // Returns the peer to disconnect now, or "" if there is none.
   std::string ToClose(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(const std::string& peer) const;
 
@@ -122,11 +126,11 @@ class ConnectionCalls {
   std::unordered_map<uint64_t, std::shared_ptr<Connection>> connections_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The property of a connection's AuthContext that has its number, in decimal.
+// Property of a connection's AuthContext that contains the connection's number, in decimal.
 inline constexpr char kConnectionProperty[] = "crout-connection";
-// The one that has the user of a Unix socket's peer, where the listener has named the user.
+// Property that contains the user of a Unix socket's peer, if the listener provides it.
 inline constexpr char kUserProperty[] = "crout-user";
-// "" where there is none.
+// Returns the value of kUserProperty, or "" if there is none.
 std::string UserOf(const grpc::ServerContextBase& context);
 
 }  // namespace crout

@@ -22,7 +22,7 @@ absl::Status Exhausted(std::string_view message) {
 }  // namespace
 
 size_t Limits::ReplyChunkBytes() const {
-  constexpr size_t kLeast = size_t{4} << 10;  // below it messages cost more than what they carry
+  constexpr size_t kLeast = size_t{4} << 10;  // a smaller message costs more than its payload
   return std::min(reply_chunk_bytes, std::max(kLeast, LargestMessage(transfer) / 2));
 }
 

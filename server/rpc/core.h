@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What every call works with.
+// The server components that every call uses.
 #ifndef CROUT_SERVER_RPC_CORE_H_
 #define CROUT_SERVER_RPC_CORE_H_
 
@@ -35,68 +35,71 @@ class CallGatherer;
 // Limits that a request is checked against.
 struct Limits {
   int64_t max_n = 131072;
-  int64_t max_sparse_n = 10000000;  // of a matrix that stays sparse
+  int64_t max_sparse_n = 10000000;  // of a matrix that is factored as a sparse matrix
   size_t max_message_bytes = size_t{4} << 20;
-  size_t reply_chunk_bytes = size_t{1} << 20;  // at most
+  size_t reply_chunk_bytes = size_t{1} << 20;  // upper limit
   absl::Duration default_lease = absl::Hours(1);
   absl::Duration max_lease = absl::Hours(24 * 7);
-  absl::Duration max_life = absl::InfiniteDuration();      // of a factor, however often it is used
+  absl::Duration max_life = absl::InfiniteDuration();      // of a factor, even if it is used
   TransferLimits transfer;                                 // of each upload and each reply
   absl::Duration series_idle_timeout = absl::Minutes(10);  // between the steps of a series
   size_t queue_capacity = 256;
-  // Calls with a matrix of this order or less run together (decision 0032); 0: none do.
+  // Largest order for which dynamic batching is automatic (decision 0032); 0: never automatic.
+  // Calls that name the method irr_lu are batched at any order.
   int64_t gather_max_order = 0;
 
-  // Payload of one message of a reply, which counts as read when all of it is: half of what a
-  // client at the least rate reads within the idle timeout.
+  // Payload bytes of one message of a reply. A message counts as read only when it is read
+  // completely. It therefore has at most half of the bytes that a client at the minimum rate reads
+  // within the idle timeout.
   size_t ReplyChunkBytes() const;
 };
 
-// References to the daemon's parts; all outlive every call, and are thread-safe.
+// References to the server components. All of them outlive every call and are thread-safe.
 struct ServerCore {
   Limits limits;
   DevicePool& devices;
   FactorCache& cache;
   AnalysisStore& analyses;    // of sparse matrices
-  TenantLoads& tenant_loads;  // the cache's and the calls'
+  TenantLoads& tenant_loads;  // of the cache and of calls
   Metrics& metrics;
   CallLog& call_log;
   RecentWork& recent_work;
-  // Where spans of calls go; null: nowhere.
+  // Receives the spans of calls; null if traces are off.
   TraceExporter* traces;
   CallRegistry& calls;
-  // Calls that no memory is charged for yet.
+  // Tracks calls that are not charged for memory yet.
   ConnectionCalls& connections;
-  // For the calls themselves, whatever they move, and its shares by peer.
+  // Budget for the calls themselves, without their payloads, and its shares by peer.
   MemoryBudget& call_memory;
   PeerShares& call_shares;
-  TrustedProxies trusted_proxies;  // have no share
-  // The part of it that calls may hold which were refused and are told so later.
+  TrustedProxies trusted_proxies;  // exempt from shares
+  // A separate budget for calls whose refusal is delayed (CallerCheck).
   MemoryBudget& refused_memory;
-  // Who may call; null: everybody may, as any tenant.
+  // Identities that may call; null if every caller has all roles and may use every tenant.
   const IdentityKeeper* identities;
   // Host memory for replies and text uploads, under DevicePool::host_budget().
   MemoryResource& host_memory;
-  // Gives back what calls held that ended before they had a device, and goes on with calls that
-  // waited for another one. What may wait for a device runs on threads of its own: see DeviceSlot.
+  // Releases the resources of calls that ended before they had a device, and resumes calls that
+  // waited for another call. Work that may wait for a device runs on threads of its own
+  // (DeviceSlot).
   ThreadPool& releasing;
-  // Runs the jobs of small calls together.
+  // Runs small jobs of several calls as one batch.
   CallGatherer& gatherer;
-  // Parses text.
+  // Parses text matrices.
   ThreadPool& parsers;
   absl::Time start_time;
 
-  // What a call costs beside all that it reserves: the stream, its buffers, its state.
+  // Bytes of a call beside its reservations: the stream, its buffers and its state.
   static constexpr size_t kCallBytes = size_t{32} << 10;
-  // Charges `peer` (SharingPeer) for a call, as long as the call lives, or for small messages that
-  // it keeps. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) when open calls hold all memory for
-  // calls and no other peer has to give way.
+  // Charges `peer` (SharingPeer) for a call, or for small messages that the call keeps, as long as
+  // the returned charge lives. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) if open calls hold all
+  // memory for calls and no other peer must give way (PeerShares).
   absl::StatusOr<PeerShares::Charge> ChargeCall(std::string_view peer, size_t bytes,
                                                 std::weak_ptr<PeerShares::Holder> call);
-  // Ends a call of a peer that gives way to another one.
+  // Status of a call that ends because its peer gives way to another peer (PeerShares).
   static absl::Status GivingWay();
 
-  // Set by the daemon as soon as it is asked to stop.
+  // Set by the daemon when it is asked to stop.
   std::atomic<bool> draining = false;
 };
 
