@@ -22,13 +22,14 @@ std::shared_ptr<const Analysis> AnalysisStore::Find(const std::string& tenant, c
     if (it == by_pattern_.end()) return nullptr;
     found = it->second.lock();
   }
-  // The digest could be another pattern's; of these sizes it is at least no danger to memory.
+  // Two patterns may have the same digest. Checking the sizes at least keeps memory accesses in
+  // bounds.
   if (found == nullptr || found->n != a.n || found->nonzeros != a.nonzeros) return nullptr;
   const MatchingMode matching = requested.matching;
   const bool as_requested =
       found->pivot_threshold == requested.pivot_threshold &&
       (matching == MatchingMode::kAuto || found->matched == (matching == MatchingMode::kOn));
-  // Without scales that were asked for there are none to overflow.
+  // With matching off there are no scales that could overflow.
   const bool suits =
       matching == MatchingMode::kOff || SuitsValues(*found, a, requested.factor_dtype, counter);
   return as_requested && suits ? found : nullptr;

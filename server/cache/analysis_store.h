@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Analyses of sparse matrices, found again by their pattern as long as anything uses them.
+// Finds the analysis of a sparse matrix again by the matrix's pattern, as long as a factor or a
+// call uses the analysis.
 #ifndef CROUT_SERVER_CACHE_ANALYSIS_STORE_H_
 #define CROUT_SERVER_CACHE_ANALYSIS_STORE_H_
 
@@ -16,36 +17,37 @@
 
 namespace crout {
 
-// An analysis and the host memory that is reserved for it, given back after it.
+// An analysis and its reservation of host memory, which is released after the analysis is
+// destroyed.
 struct KeptAnalysis {
   Reservation memory;
   Analysis analysis;
-  // Of the same pattern, without what is right for some values alone: lives as long, to be found
-  // for other values. May be null.
+  // The analysis of the same pattern without the parts that depend on the values; may be null. It
+  // lives as long as this object, so that it can be found for other values.
   std::shared_ptr<const Analysis> base;
 };
 
-// What a call requires of an analysis.
+// Requirements of a call on an analysis.
 struct RequestedAnalysis {
   MatchingMode matching = MatchingMode::kAuto;
   DType factor_dtype = DType::kFloat64;
   double pivot_threshold = kPivotThreshold;
 };
 
-// From now on the memory lives as long as anything uses the analysis.
+// Returns the analysis with shared ownership. The reservation lives as long as the result.
 std::shared_ptr<const Analysis> Share(KeptAnalysis kept);
 
-// Keeps none alive: that is for the factors that were made by it. Thread-safe.
+// Holds only weak references; the factors that use an analysis keep it alive. Thread-safe.
 class AnalysisStore {
  public:
-  // Returns the analysis of this pattern by the same tenant, if it is as requested and suits the
-  // values for a factor of that type; else null. Tenants share none. The result is undefined once
-  // `counter` stops.
+  // Returns the analysis of this pattern by the same tenant if it meets `requested` and suits the
+  // values of `a`; else null. Tenants do not share analyses. The result is undefined once `counter`
+  // has stopped.
   std::shared_ptr<const Analysis> Find(const std::string& tenant, const AnySparse& a,
                                        const RequestedAnalysis& requested,
                                        StopCounter& counter) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // From now on Find() has it.
+  // Makes the analysis available to Find() and returns it.
   std::shared_ptr<const Analysis> Add(const std::string& tenant, KeptAnalysis kept)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -13,7 +13,7 @@
 namespace crout {
 namespace {
 
-constexpr double kClaimRetrySeconds = 0.5;  // The other call's upload is the unknown here.
+constexpr double kClaimRetrySeconds = 0.5;  // The duration of the other call's upload is unknown.
 
 }  // namespace
 
@@ -37,7 +37,7 @@ FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
   auto stored = MakeStored(std::move(factor));
 
   FactorInfo info = Info(*entry, *stored, entry->create_time);
-  // What the indexes are to hold, made before the first of them changes.
+  // Allocate the new elements of the indexes before any index changes.
   Requests requests;
   if (!entry->request_id.empty()) requests[RequestKey(entry->tenant, entry->request_id)];
   std::set<std::pair<absl::Time, Entry*>> by_end = {{EndOf(*entry), entry.get()}};
@@ -51,10 +51,10 @@ FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
       listed.emplace(ListKey(entry->tenant, entry->name, entry->sequence), entry.get());
     }
     Entry& added = *entries_.emplace(info.handle, std::move(entry)).first->second;
-    // From here on nothing can fail.
+    // Nothing can fail from here on.
     listed_.merge(listed);
     by_end_.merge(by_end);
-    requests_.merge(requests);  // unless it was claimed
+    requests_.merge(requests);  // no effect if the id was claimed
     if (!added.request_id.empty()) {
       Request& request = requests_.find(RequestView(added.tenant, added.request_id))->second;
       request.factor = added.handle;
@@ -83,7 +83,7 @@ absl::StatusOr<std::optional<FactorInfo>> FactorCache::ClaimRequest(std::string_
   CacheMiss miss;
   auto entry = Find(tenant, *request->second.factor, now, &miss);
   if (entry.ok()) return Info(**entry, *(*entry)->stored, now);
-  request->second.factor.reset();  // It is over, only not swept yet.
+  request->second.factor.reset();  // The factor is over but has not been swept yet.
   return std::optional<FactorInfo>();
 }
 
@@ -142,7 +142,7 @@ absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const H
   Entry& entry = **found;
   next->version = entry.stored->version + 1;
   FactorInfo info = Info(entry, *next, now);
-  // From here on nothing can fail.
+  // Nothing can fail from here on.
   const std::shared_ptr<Stored> last = Detach(entry);
   metrics_->CountCacheEviction(TierOf(*last), CacheEviction::kReplaced);
   Attach(entry, std::move(next));
@@ -251,7 +251,7 @@ void FactorCache::SweepFor(const DeviceSlot* slot) {
 }
 
 std::vector<FactorCache::Charged> FactorCache::SweepSome(absl::Time now) {
-  constexpr size_t kBatch = 256;  // so that calls come in between
+  constexpr size_t kBatch = 256;  // limits the time for which calls wait for the mutex
   std::vector<Charged> freed;
   freed.reserve(kBatch);
   MutexLock lock(&mutex_);

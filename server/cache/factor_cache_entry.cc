@@ -26,7 +26,7 @@ std::shared_ptr<FactorCache::Stored> FactorCache::MakeStored(NewFactor factor) {
   auto stored = std::make_shared<Stored>();
   stored->nnz = factor.nnz;
   stored->timings = factor.timings;
-  // A 0 x 0 matrix has no bytes to keep, and nothing that they could tell.
+  // A 0 x 0 matrix counts as kept: it has no bytes.
   stored->has_matrix = factor.factorization.has_matrix() || factor.factorization.summary.n == 0;
   stored->bytes = Charge(factor.factorization.parts.bytes());
   stored->slot = factor.slot;
@@ -66,7 +66,7 @@ std::optional<Departure> FactorCache::DueDeparture(const Entry& entry, absl::Tim
 }
 
 absl::Time FactorCache::LeaseFrom(const Entry& entry, absl::Time now) {
-  // The later one: the wall clock can be set back.
+  // Use the later time: the wall clock can be set back.
   return std::min(std::max(now + entry.lease, entry.lease_expire_time), entry.life_end);
 }
 
@@ -111,7 +111,7 @@ std::shared_ptr<FactorCache::Stored> FactorCache::Remove(const Handle& handle,
   by_end_.erase({EndOf(entry), &entry});
   listed_.erase(ListKey(entry.tenant, "", entry.sequence));
   listed_.erase(ListKey(entry.tenant, entry.name, entry.sequence));
-  // The request may belong to a later factor by now.
+  // The request_id may belong to a later factor by now.
   const auto request = requests_.find(RequestView(entry.tenant, entry.request_id));
   if (request != requests_.end() && request->second.factor == entry.handle) {
     requests_.erase(request);
@@ -202,7 +202,7 @@ std::shared_ptr<const IterationRecord> FactorCache::TakeRecordOf(Stored& stored)
 
 void FactorCache::Rehome(Stored& stored) {
   if (stored.resident || stored.pins > 0 || stored.slot->device->healthy()) return;
-  // With no healthy device left it stays, and the call fails when it wants to run.
+  // If no device is healthy, the copy stays, and the call fails when its job would run.
   if (auto slot = pool_->Choose(""); slot.ok()) stored.slot = *slot;
 }
 
@@ -248,7 +248,7 @@ void FactorCache::Unpin(std::shared_ptr<Stored> stored) noexcept {
   Charged freed;
   MutexLock lock(&mutex_);
   --stored->pins;
-  // Whichever version was used: the handle was.
+  // A use of an old version also counts as a use of the handle.
   if (const auto found = entries_.find(stored->handle); found != entries_.end()) {
     Entry& entry = *found->second;
     Reschedule(entry, [&] {

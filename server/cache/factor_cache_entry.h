@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the cache keeps: an entry for each handle, and the versions of factors behind them. Private
-// to the cache.
+// The data of the cache: an entry for each handle, and the versions of factors. Private to the
+// cache.
 #ifndef CROUT_SERVER_CACHE_FACTOR_CACHE_ENTRY_H_
 #define CROUT_SERVER_CACHE_FACTOR_CACHE_ENTRY_H_
 
@@ -20,17 +20,17 @@
 
 namespace crout {
 
-// Bytes and what they are charged to. Members are destroyed from the last: memory is free before
-// the budget says so.
+// Bytes to be freed and their reservation. Members are destroyed in reverse order: the memory is
+// free before the budget counts it as free.
 struct FactorCache::Charged {
-  DeviceSlot* slot = nullptr;  // in whose device's memory it is; null: host memory
+  DeviceSlot* slot = nullptr;  // device of the memory; null: host memory
   Reservation reservation;
   FactorParts parts;
   std::shared_ptr<const IterationRecord> record;
 };
 
-// A place in a std::list of `T*` that is there before it is used: to take it and to leave it needs
-// no memory.
+// A preallocated element of a std::list of `T*`. Inserting it into a list and removing it allocates
+// nothing.
 template <class T>
 class ListPlace {
  public:
@@ -44,13 +44,14 @@ class ListPlace {
 
  private:
   std::list<T*> outside_;
-  const typename std::list<T*>::iterator position_;  // wherever it is
+  const typename std::list<T*>::iterator position_;  // valid in either list
 };
 
-// Lives while an entry, a pin or a move holds it; its bytes go as soon as it is detached, unpinned
-// and not moving. The cache's mutex guards all but the first group and what the others say.
+// One version of a factor. Lives while an entry, a pin or a move refers to it. Its bytes are freed
+// as soon as it is detached from its entry, unpinned and not moving. The cache's mutex guards the
+// members, except the first group and where comments state otherwise.
 struct FactorCache::Stored {
-  // Constant once the entry has it.
+  // Constant after Attach().
   Handle handle;
   int64_t version = 1;
   std::optional<int64_t> nnz;
@@ -62,22 +63,22 @@ struct FactorCache::Stored {
   DeviceSlot* slot = nullptr;
 
   Reservation reservation;
-  // The summary is constant. The parts of an idle or resident version changes under the mutex
-  // alone; who has it pinned or moving reads it without. That of a pinned version that is not
-  // resident is read and replaced under `promotion`.
+  // The summary is constant. The parts of an idle or resident version change only under the mutex;
+  // a thread that has pinned it or is moving it reads them without the mutex. The parts of a pinned
+  // version that is not resident are read and replaced under `promotion`.
   Factorization factorization;
-  bool resident = true;   // in the memory of slot->device; else a host copy
+  bool resident = true;   // in the memory of slot->device; otherwise a host copy
   uint64_t checksum = 0;  // of the host copy
 
   int pins = 0;
-  bool moving = false;     // taken by an eviction
-  bool wanted = false;     // pinned since it was taken: the eviction leaves it alone
+  bool moving = false;     // selected by an eviction
+  bool wanted = false;     // pinned since `moving` was set; the eviction then leaves it alone
   Entry* entry = nullptr;  // null once detached
   ListPlace<Stored> shelved{this};
-  ListPlace<Stored> idle{this};  // among its shelf's idle ones
+  ListPlace<Stored> idle{this};  // place among the idle versions of its shelf
 
   std::shared_ptr<const IterationRecord> record;
-  ListPlace<Stored> recorded{this};  // in the cache's records_
+  ListPlace<Stored> recorded{this};  // place in the cache's records_
 
   Mutex promotion;  // Taken before the cache's mutex.
 };
@@ -94,16 +95,16 @@ struct FactorCache::Entry {
   const std::string tenant;
   const std::string name;
   const std::string request_id;
-  const bool listed;  // else it is a part of something, such as a series
+  const bool listed;  // false for a factor that is part of something else, such as a series
   int64_t sequence = 0;
   absl::Time create_time;
   absl::Time life_end;
-  absl::Duration lease;          // its length
+  absl::Duration lease;          // length of the lease
   absl::Time lease_expire_time;  // no later than life_end
-  int uses = 0;                  // pins of this version and of those before
+  int uses = 0;                  // pins of the current version and of older versions
   std::shared_ptr<Stored> stored;
-  TenantLoads::Account account;  // has the entry, if it is listed, and the bytes of `stored`
-  // What will be left of it.
+  TenantLoads::Account account;  // counts the entry, if it is listed, and the bytes of `stored`
+  // Inserted into the cache's tombstones when the entry is removed.
   Tombstones tombstone = Tombstones::Of(handle, tenant);
 };
 

@@ -55,14 +55,14 @@ absl::Status FactorCache::CheckReachable(DeviceSlot& slot, size_t bytes) const {
 absl::StatusOr<Reservation> FactorCache::Reserve(DeviceSlot* slot, MemoryBudget& budget,
                                                  size_t shelf, size_t bytes) {
   if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
-  SweepFor(slot);  // What is over goes before what is only old.
+  SweepFor(slot);  // Expired factors go before idle ones.
   if (shelf == kHostShelf) DropRecords(bytes);
   MutexLock lock(&pressure_[shelf]);
   while (true) {
     if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
     CROUT_ASSIGN_OR_RETURN(const std::shared_ptr<Stored> victim,
                            TakeVictim(slot, budget, shelf, bytes));
-    if (victim == nullptr) continue;  // The bytes became free since.
+    if (victim == nullptr) continue;  // Enough bytes have become free in the meantime.
     if (shelf == kHostShelf) {
       Drop(victim);
     } else {
@@ -77,7 +77,7 @@ void FactorCache::DropRecords(size_t bytes) {
   std::vector<std::shared_ptr<const IterationRecord>> dropped;
   MutexLock lock(&mutex_);
   size_t free = budget.limit() - budget.reserved();
-  // Records that would not make enough room, with the factors that go after them, stay.
+  // Keep the records if dropping them and all idle factors would not make enough room.
   if (free + shelves_[kHostShelf].idle_bytes + record_bytes_ < bytes) return;
   while (free < bytes && !records_.empty()) {
     dropped.push_back(TakeRecordOf(*records_.front()));
@@ -103,7 +103,7 @@ void FactorCache::Drop(const std::shared_ptr<Stored>& victim) {
   Charged freed;
   MutexLock lock(&mutex_);
   victim->moving = false;
-  // Detached since: only its bytes are left to free.
+  // If it was detached in the meantime, only its bytes remain to be freed.
   if (victim->entry != nullptr && !victim->wanted) {
     Remove(victim->entry->handle, Departure::kEvicted);
   }
@@ -111,7 +111,7 @@ void FactorCache::Drop(const std::shared_ptr<Stored>& victim) {
 }
 
 void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
-  Charged copy;  // Then what is left over: the device's bytes, or the copy when it is not wanted.
+  Charged copy;  // The host copy; after the swap, the device's parts.
   uint64_t checksum = 0;
   const absl::Status copied = CatchBadAlloc([&] { return CopyToHost(*victim, &copy, &checksum); });
 
@@ -135,7 +135,7 @@ void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
 }
 
 absl::Status FactorCache::CopyToHost(const Stored& from, Charged* to, uint64_t* checksum) {
-  if (from.factorization.parts.is_fixed()) {  // asked before others make room for the copy
+  if (from.factorization.parts.is_fixed()) {  // checked before other factors make room for the copy
     return absl::FailedPreconditionError(
         "this factor cannot be copied: it is usable only on its device");
   }
@@ -201,7 +201,7 @@ absl::Status FactorCache::CheckHostCopy(Stored& stored) {
   if (PartsChecksum(parts) == stored.checksum) return absl::OkStatus();
   {
     MutexLock lock(&mutex_);
-    // The caller's pin keeps its bytes until it goes.
+    // The caller's pin keeps the bytes alive.
     if (stored.entry != nullptr) Remove(stored.entry->handle, Departure::kDataLoss);
   }
   return WithReason(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Names of cached factors.
+// Handles: the names of cached factors.
 #ifndef CROUT_SERVER_CACHE_HANDLE_H_
 #define CROUT_SERVER_CACHE_HANDLE_H_
 
@@ -13,14 +13,15 @@
 
 namespace crout {
 
-// 128 random bits; 26 characters of lower-case base32 (RFC 4648 alphabet, no padding) as text.
+// 128 random bits. As text, 26 characters of lower-case base32 (RFC 4648 alphabet, no padding).
 class Handle {
  public:
-  Handle() = default;  // all zero: names nothing
+  Handle() = default;  // all zero: no factor
 
-  // From the system's random source: a handle is also the capability to use the factor.
+  // Reads the system's random source, because a handle is also the capability to use the factor.
+  // Aborts the process if the source fails.
   static Handle Random();
-  // nullopt unless `text` is exactly what ToString() gives for some handle.
+  // Returns nullopt unless `text` is the result of ToString() for some handle.
   static std::optional<Handle> Parse(std::string_view text);
 
   std::string ToString() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an iterative method did, section by section, as it is kept with the factor.
+// The iteration counts of an iterative method, section by section, as kept with its factor.
 #ifndef CROUT_SERVER_CACHE_ITERATION_RECORD_H_
 #define CROUT_SERVER_CACHE_ITERATION_RECORD_H_
 
@@ -13,8 +13,9 @@
 
 namespace crout {
 
-// The counts of IterationReport: as many as a factor has elements, where a section is one. Members
-// are destroyed from the last: memory is free before the budget says so.
+// The counts of IterationReport. There are as many as the factor has elements if a section is one
+// element. Members are destroyed in reverse order: the memory is free before the budget counts it
+// as free.
 struct IterationRecord {
   Reservation reservation;  // of the host budget
   std::vector<int64_t> sweeps;
@@ -22,8 +23,9 @@ struct IterationRecord {
   std::vector<int64_t> bad_elements;
 };
 
-// Moves the counts out of `summary`, whose copies are small from then on, into a record that
-// `reservation`, of JobBytes::report, pays for. Null where a method has none.
+// Moves the counts from `summary` to a record, so that copies of the summary are small.
+// `reservation`, of JobBytes::report bytes, is charged for the record and shrinks to its size.
+// Returns null for a method without counts.
 std::shared_ptr<const IterationRecord> TakeRecord(FactorSummary& summary, Reservation reservation);
 
 }  // namespace crout

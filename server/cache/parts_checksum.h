@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tells whether bytes that were put away are still what they were.
+// Checksum of the parts of a factor, used to detect corruption of host copies.
 #ifndef CROUT_SERVER_CACHE_PARTS_CHECKSUM_H_
 #define CROUT_SERVER_CACHE_PARTS_CHECKSUM_H_
 
@@ -10,7 +10,8 @@
 
 namespace crout {
 
-// XXH3 over parts in host memory, each seeded with the hash of those before it.
+// XXH3 over parts in host memory. The hash of each part is seeded with the hash of the parts before
+// it.
 uint64_t PartsChecksum(const FactorParts& parts);
 
 }  // namespace crout

@@ -9,7 +9,7 @@
 namespace crout {
 namespace {
 
-// Tenants that are copied before others may open accounts again.
+// Tenants that are copied at a time while the mutex is held.
 constexpr size_t kPage = 64;
 
 int64_t Bytes(const TenantLoad& load) { return load.bytes[0] + load.bytes[1]; }
@@ -54,7 +54,7 @@ void TenantLoads::Close(Loads::iterator load) noexcept {
 
 std::vector<TenantLoad> TenantLoads::Largest(size_t count) const {
   std::vector<TenantLoad> all;
-  std::string last;  // no tenant is called ""
+  std::string last;  // no tenant has the name ""
   for (bool more = true; more;) {
     all.reserve(all.size() + kPage);
     MutexLock lock(&mutex_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What each tenant holds and does at the moment, counted where it changes.
+// Current load of each tenant. The places that change a load count it.
 #ifndef CROUT_SERVER_CACHE_TENANT_LOADS_H_
 #define CROUT_SERVER_CACHE_TENANT_LOADS_H_
 
@@ -20,31 +20,33 @@
 
 namespace crout {
 
-// A copy, as of one moment for each figure.
+// A copy of a tenant's load. Each number is consistent in itself; they may be read at different
+// moments.
 struct TenantLoad {
   std::string tenant;
-  int64_t factors = 0;              // cached, that List() tells of
-  std::array<int64_t, 2> bytes{0};  // of all that is cached, indexed by Tier
-  int64_t calls = 0;                // that have not ended
+  int64_t factors = 0;              // cached factors that List() includes
+  std::array<int64_t, 2> bytes{0};  // of all cached factors, indexed by Tier
+  int64_t calls = 0;                // calls that have not ended
 };
 
-// Thread-safe. A tenant is known as long as somebody has an account of it. A count costs an atomic
-// addition, an account a look-up; no lock is held while more than a few tenants are visited.
+// Thread-safe. A tenant has a load as long as an account of it exists. A count costs an atomic
+// addition; opening an account costs a look-up. No lock is held while more than a few tenants are
+// visited.
 class TenantLoads {
   struct Load {
     std::atomic<int64_t> factors = 0;
     std::array<std::atomic<int64_t>, 2> bytes = {0, 0};
     std::atomic<int64_t> calls = 0;
-    size_t accounts = 0;  // under the mutex
+    size_t accounts = 0;  // guarded by the mutex
   };
   using Loads = std::map<std::string, Load, std::less<>>;
 
  public:
-  // Counts for one tenant. Whoever has it takes back what it has counted before it goes. Move-only;
-  // its TenantLoads outlives it.
+  // Counts for one tenant. The owner must subtract what it has counted before it destroys the
+  // account. Move-only. The TenantLoads outlives its accounts.
   class Account {
    public:
-    Account() = default;  // of nobody: nothing may be counted
+    Account() = default;  // no tenant: must not be used to count
     ~Account();
     Account(Account&& other) noexcept;
     Account& operator=(Account&& other) noexcept;
@@ -67,14 +69,17 @@ class TenantLoads {
   TenantLoads(const TenantLoads&) = delete;  // Accounts point to it.
   TenantLoads& operator=(const TenantLoads&) = delete;
 
-  // std::bad_alloc where memory lacks; nothing is changed then.
+  // Opens an account. Throws std::bad_alloc if the system is out of memory, and then changes
+  // nothing.
   Account Open(std::string_view tenant);
-  // Likewise, of a call: it is counted as long as the account lives.
+  // Opens the account of a call, which counts as one call as long as the account lives. Throws like
+  // Open().
   Account OpenCall(std::string_view tenant);
 
-  // At most `count`, those of most bytes first, among equals by their names.
+  // Returns the loads of the `count` tenants with the most bytes, largest first; ties are ordered
+  // by name.
   std::vector<TenantLoad> Largest(size_t count) const;
-  // Of one that may be unknown: then all zero.
+  // Returns the load of a tenant. All numbers are 0 if no account of it exists.
   TenantLoad Of(std::string_view tenant) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Where a cached factor is kept.
+// The tiers of memory for cached factors.
 #ifndef CROUT_SERVER_CACHE_TIER_H_
 #define CROUT_SERVER_CACHE_TIER_H_
 
@@ -10,7 +10,7 @@ namespace crout {
 
 enum class Tier : uint8_t {
   kDevice,  // in the memory of its device
-  kHost,    // in host memory; it goes back when next used
+  kHost,    // in host memory; moves back to its device when it is next used
 };
 
 }  // namespace crout

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What became of factors that are gone, so that their owners can be told.
+// Records why factors were removed, so that their owners can be informed.
 #ifndef CROUT_SERVER_CACHE_TOMBSTONES_H_
 #define CROUT_SERVER_CACHE_TOMBSTONES_H_
 
@@ -17,18 +17,18 @@
 
 namespace crout {
 
-// How a factor went for good.
+// Reason for the removal of a factor.
 enum class Departure : uint8_t { kExpired, kEvicted, kReleased, kDeviceLost, kDataLoss };
 
-// NOT_FOUND with the reason, for the owner.
+// NOT_FOUND with the reason, for the owner of the factor.
 absl::Status GoneStatus(Departure departure);
-// NOT_FOUND, for everybody else.
+// NOT_FOUND for all other tenants, and for handles without a tombstone.
 absl::Status UnknownHandleStatus();
 
 CacheMiss MissOf(Departure departure);
 CacheEviction EvictionOf(Departure departure);
 
-// The last `capacity` departures. Not thread-safe.
+// The last `capacity` removals. Not thread-safe.
 class Tombstones {
  public:
   static constexpr size_t kDefaultCapacity = 4096;
@@ -40,11 +40,12 @@ class Tombstones {
 
   explicit Tombstones(size_t capacity = kDefaultCapacity) : capacity_(capacity) {}
 
-  // The tombstone of one factor, made while that lives: a departure needs no memory.
+  // Returns the tombstone of one factor. It is allocated while the factor lives, so that removing
+  // the factor needs no memory.
   static Tombstones Of(const Handle& handle, std::string_view tenant);
-  // A handle departs once.
+  // Adds the tombstone of a removed factor. A handle must be added only once.
   void Add(Tombstones of, Departure departure) noexcept;
-  // nullptr if it never was, or too long ago.
+  // Returns null if the handle has no tombstone, or is no longer among the last `capacity`.
   const Tombstone* Find(const Handle& handle) const;
 
  private:

@@ -46,6 +46,7 @@ class FactorizeBatchCall final : public IdempotentCall<JobCall<BatchAnswer>> {
   double PredictSeconds() override { return batch_->PredictSeconds(); }
   absl::StatusOr<BatchAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
   void Reply(BatchAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sends the answer and ends the call.
   void SendFactor(const FactorInfo& info, std::shared_ptr<const ReplyData> figures)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;

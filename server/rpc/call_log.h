@@ -59,7 +59,8 @@ class CallLog {
 
   const CallLogOptions options_;
   Mutex mutex_;
-  std::chrono::steady_clock::time_point second_ ABSL_GUARDED_BY(mutex_);  // its start
+  // Start of the current second.
+  std::chrono::steady_clock::time_point second_ ABSL_GUARDED_BY(mutex_);
   std::array<int, 3> lines_ ABSL_GUARDED_BY(mutex_) = {};  // lines in this second, by Kind
   int64_t skipped_ ABSL_GUARDED_BY(mutex_) = 0;
 };

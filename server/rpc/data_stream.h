@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A large reply in host memory, and how it goes out: as the `data` of consecutive messages.
+// A large reply in host memory, sent as the `data` field of consecutive messages.
 #ifndef CROUT_SERVER_RPC_DATA_STREAM_H_
 #define CROUT_SERVER_RPC_DATA_STREAM_H_
 
@@ -15,17 +15,18 @@
 
 namespace crout {
 
-// Bytes on their way to a client. Messages share it with gRPC, so that they stay charged until the
-// last slice of them has left, however long after the call that is. Members are destroyed from the
-// last: memory is free before the budget says so.
+// Bytes of a reply and their reservation. The messages and gRPC share ownership. The bytes stay
+// charged until gRPC has released the last slice, which may be long after the call has ended.
+// Members are destroyed in reverse order: the memory is free before the budget counts it as free.
 struct ReplyData {
   Reservation reservation;
   Buffer bytes;
 };
 
-// Passes to `send`, in order, functions that make the messages carrying all of `data`, whose field
-// number in Response is `field`: the first message begins with `head`, the last ends with what
-// `tail(response)` adds. An empty buffer gives one message. Nothing is copied.
+// Splits `data` into messages and passes functions that build the messages to `send`, in order.
+// `field` is the number of the data field in Response. The first message starts with `head`;
+// `tail(response)` completes the last one. An empty buffer gives one message. The data is not
+// copied.
 template <class Response, class Tail, class Send>
 void StreamData(const Response& head, std::shared_ptr<const ReplyData> data, int field,
                 size_t chunk_bytes, Tail tail, Send send) {

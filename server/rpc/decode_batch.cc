@@ -20,7 +20,7 @@ absl::Status CheckValueBytes(int64_t bytes, DType dtype, absl::string_view field
   return BadField(field, absl::StrCat(bytes, " is no number of bytes of elements of ", size));
 }
 
-// What two headers say in the same words.
+// Decodes the fields that both headers have.
 template <class Header>
 absl::StatusOr<BatchSystems> DecodeSystemsOf(const Header& header, int64_t value_bytes,
                                              const FactorSummary& factor) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a request declares of a batch, and of the systems to solve with one.
+// Decodes batches, and the systems to solve with a batch.
 #ifndef CROUT_SERVER_RPC_DECODE_BATCH_H_
 #define CROUT_SERVER_RPC_DECODE_BATCH_H_
 
@@ -13,11 +13,12 @@
 
 namespace crout {
 
-// What a header declares of a batch, max_diagonal and diagonals aside. UNIMPLEMENTED for a device
-// that takes no batches, or not of this type.
+// Decodes the declared extent of a batch, except max_diagonal and diagonals. Returns UNIMPLEMENTED
+// if the device does not support batches, or batches of this type.
 absl::StatusOr<BatchExtent> DecodeBatch(const v1::BatchSpec& spec, absl::string_view field,
                                         const Limits& limits, const Device& device);
-// Which systems of a batch a call solves, and how: all but the method. `factor`: of the batch.
+// The systems of a batch that a call solves, and its options without the method. `factor` is the
+// factor of the batch.
 struct BatchSystems {
   BatchRightHandSides rhs;
   BatchSolveOptions options;

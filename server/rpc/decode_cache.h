@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which factor a request is about, and how a new one is to be kept.
+// Decodes handles, leases and the options for a cached factor.
 #ifndef CROUT_SERVER_RPC_DECODE_CACHE_H_
 #define CROUT_SERVER_RPC_DECODE_CACHE_H_
 
@@ -20,8 +20,8 @@ absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options
 absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lease,
                                            absl::string_view field, const Limits& limits);
 
-// INVALID_ARGUMENT for an empty handle; one that cannot be a handle is NOT_FOUND, as an unknown
-// one.
+// Returns INVALID_ARGUMENT for an empty handle, and NOT_FOUND for text that is not a handle, as for
+// an unknown handle.
 absl::StatusOr<Handle> DecodeHandle(absl::string_view text);
 
 }  // namespace crout

@@ -31,7 +31,8 @@ absl::Status NoEntries(SeriesEntries::Form form) {
   }
 }
 
-// Values of the entries that `last` describes, and of no others.
+// Decodes new values for the entries that `last` describes. Refuses values that belong to other
+// entries.
 absl::StatusOr<MatrixChange> DecodeValues(const v1::MatrixChange& change,
                                           const SeriesEntries& last) {
   if (last.form != SeriesEntries::Form::kSparse) return NoEntries(last.form);

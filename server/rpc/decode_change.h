@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How a step of a series says that its matrix is the last one, changed.
+// Decodes the change that a step of a series makes to the last matrix.
 #ifndef CROUT_SERVER_RPC_DECODE_CHANGE_H_
 #define CROUT_SERVER_RPC_DECODE_CHANGE_H_
 
@@ -16,13 +16,15 @@
 
 namespace crout {
 
-// The entries of the stream's last matrix, which a later step may bring new values of.
+// Describes the entries of the last matrix of the stream. A later step may send new values for
+// them.
 struct SeriesEntries {
   enum class Form {
-    kNoMatrix,  // the stream has brought none
-    kDense,     // an array has no entries with positions
-    kTooMany,   // more than a map may have
-    kSparse,    // a coordinate text or a sparse matrix: the members below are set
+    kNoMatrix,  // the stream has sent no matrix
+    kDense,     // a dense matrix, which has no list of entries
+    kTooMany,   // more entries than a ValueMap can hold
+    // A coordinate text or a sparse matrix. The members below are set.
+    kSparse,
   };
 
   Form form = Form::kNoMatrix;
@@ -31,14 +33,14 @@ struct SeriesEntries {
   std::string digest = {};  // SeriesResult.entry_digest
 };
 
-// A change of the matrix that the stream brought last: INVALID_ARGUMENT, or FAILED_PRECONDITION, as
-// the contract says of v1::MatrixChange. `last`: the entries of that matrix.
+// Decodes a change of the last matrix of the stream, whose entries `last` describes. Returns
+// INVALID_ARGUMENT or FAILED_PRECONDITION as documented at v1::MatrixChange.
 absl::StatusOr<MatrixChange> DecodeChange(const v1::MatrixChange& change,
                                           const SeriesEntries& last);
 
-// The payload of `change`: bytes that only the job can read, as words of four. `kept`: the matrix
-// that is changed. INVALID_ARGUMENT for a size that is none, and for a change that a sparse matrix
-// does not take.
+// Describes the payload of `change`. Only the job interprets these bytes, so they are described as
+// a column of 4-byte words. `kept` is the summary of the matrix to change. Returns INVALID_ARGUMENT
+// for an invalid size, and for a change that a sparse matrix does not support.
 absl::StatusOr<PayloadSpec> ChangePayload(const MatrixChange& change, const FactorSummary& kept);
 
 }  // namespace crout

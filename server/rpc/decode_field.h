@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fields that several parts of a request have. `field` is the path, for messages.
+// Decodes fields that occur in several requests. `field` is the path of the field, for messages.
 #ifndef CROUT_SERVER_RPC_DECODE_FIELD_H_
 #define CROUT_SERVER_RPC_DECODE_FIELD_H_
 
@@ -12,9 +12,9 @@
 namespace crout {
 
 absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::string_view field);
-// UNIMPLEMENTED for a type that the device does not take.
+// Returns UNIMPLEMENTED if the device does not support the type.
 absl::Status CheckTakes(const Device& device, DType dtype, absl::string_view field);
-// `field` has the operation as its own field of that name.
+// `field` is the path of the message that contains the field `operation`.
 absl::StatusOr<Op> DecodeOperation(v1::Operation operation, absl::string_view field);
 
 }  // namespace crout

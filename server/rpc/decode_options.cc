@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kMaxRefinementSteps = 100;
 
-// A number that nothing goes by is a mistake that would go unnoticed.
+// Refuses parameters that the pivot rule does not use. If they were ignored, the client would not
+// notice the mistake.
 absl::Status CheckGoesBy(const v1::MethodParameters& parameters) {
   const bool interval = parameters.interval_low() != 0 || parameters.interval_high() != 0;
   if (interval && parameters.pivot_rule() != v1::PIVOT_RULE_INTERVAL) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How a request wants its matrix factored, or its systems solved.
+// Decodes the options of factorizations and solves.
 #ifndef CROUT_SERVER_RPC_DECODE_OPTIONS_H_
 #define CROUT_SERVER_RPC_DECODE_OPTIONS_H_
 
@@ -13,19 +13,19 @@
 
 namespace crout {
 
-// Checks the order of the matrix to estimate for, and returns its type.
+// Checks the order and the number of entries of the matrix in an estimate, and returns its type.
 absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
                                     const Limits& limits);
 
-// All but what depends on the order and the device: see Resolve().
+// Decodes the options that do not depend on the order or the device. Resolve() sets the others.
 absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& options,
                                                DType matrix_dtype);
-// Finds the algorithm that `options` names, and the solver for a condition estimate if one is asked
-// for. UNIMPLEMENTED for an algorithm that the device lacks, FAILED_PRECONDITION for one that
-// leaves no factors.
+// Selects the algorithm, and the solver for a condition estimate if one is requested. Returns
+// UNIMPLEMENTED for an algorithm that the device lacks, and FAILED_PRECONDITION for an algorithm
+// that leaves no factors.
 absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, int64_t n,
                      FactorizeOptions* decoded);
-// All but the solver, which needs the factor.
+// Decodes all options except the solver, which depends on the factor.
 absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
                                            absl::string_view field);
 

@@ -137,7 +137,7 @@ absl::StatusOr<bool> DirectSolveSteps::FindSingular(FactorSummary* summary) {
 absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop,
                                    CallTimings& timings, FactorSummary* summary,
                                    std::optional<Solution>* solution) {
-  // The plan was for a matrix of this order, whatever a text turned out to have.
+  // The plan assumed this order for the matrix. A text may contain a matrix of another order.
   CROUT_RETURN_IF_ERROR(CheckRows(rhs_.upload().shape(), matrix_.upload().shape().rows,
                                   "header.rhs", absl::StatusCode::kInvalidArgument));
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(plan_->delivered.bytes()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The matrix and the right-hand side of a call that solves without factors.
+// Steps of a call that solves without factors: its matrix and its right-hand side.
 #ifndef CROUT_SERVER_RPC_DIRECT_SOLVE_STEPS_H_
 #define CROUT_SERVER_RPC_DIRECT_SOLVE_STEPS_H_
 
@@ -15,37 +15,39 @@ namespace crout {
 
 class DirectSolveSteps final : public StepPair {
  public:
-  // Whether the algorithm that a call names is one that leaves no factors, on any device.
+  // Whether the request names an algorithm that, on any device of this server, leaves no factors.
   static bool IsAskedFor(const ServerCore& core, const v1::FactorizeOptions& options);
 
-  // Checks what can be checked before the payloads. INVALID_ARGUMENT for what needs factors.
+  // Checks everything that can be checked before the payloads arrive. Returns INVALID_ARGUMENT for
+  // options that require factors.
   static absl::StatusOr<std::unique_ptr<DirectSolveSteps>> Create(
       ServerCore& core, const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot);
 
   std::optional<int64_t> nnz() { return matrix_.upload().nnz(); }
   double PredictSeconds();
 
-  // After the text was parsed: whether an empty row or column shows A to be singular, and then what
-  // can be said of it. May block.
+  // Returns whether an empty row or column proves that A is singular, and then fills in `summary`.
+  // Requires that the text has been parsed. May block.
   absl::StatusOr<bool> FindSingular(FactorSummary* summary);
 
-  // Worker thread. Fills the phases it runs; of `summary` what can be said without factors; and,
-  // unless A is singular, `solution`.
+  // Runs on a worker thread. Adds the phases it runs to `timings`, fills in the parts of `summary`
+  // that do not require factors, and sets `solution` unless A is singular.
   absl::Status Run(ExecutionContext& context, StopRequested stop, CallTimings& timings,
                    FactorSummary* summary, std::optional<Solution>* solution);
 
  private:
   using StepPair::StepPair;
 
-  // The matrix reserves what a solve without right-hand sides takes, the right-hand side the rest.
+  // The matrix reserves the memory of a solve without right-hand sides. The right-hand side
+  // reserves the rest.
   absl::StatusOr<MemoryNeed> PlanMatrix() override;
   absl::StatusOr<MemoryNeed> PlanRhs() override;
-  // Of the matrix, or, while its text has not been read, what it has to be.
+  // Shape of the matrix. Until its text has been read, the shape that it must have.
   PackedMatrix MatrixShape();
   absl::StatusOr<DirectSolvePlan> PlanFor(const PackedMatrix& rhs);
 
   DirectSolveOptions options_;
-  std::optional<DirectSolvePlan> plan_;  // once the right-hand side was planned for
+  std::optional<DirectSolvePlan> plan_;  // set when the right-hand side has been planned
 };
 
 }  // namespace crout

@@ -17,7 +17,7 @@ void DownloadCall::Begin(const grpc::ByteBuffer& request) {
     status = Start(request);
     if (!status.ok()) return Abort(status);
     MutexLock lock(&mutex_);
-    if (!wanted()) return;  // Whoever ended the call takes the pin away.
+    if (!wanted()) return;  // The end of the call releases the pin.
     const absl::StatusOr<size_t> bytes = ReplyBytes();
     if (!bytes.ok()) return End(bytes.status());
     SubmitTask(*pin_->slot().admitting, AdmissionSize(*bytes), [this] { Admit(); });
@@ -49,7 +49,7 @@ absl::Status DownloadCall::Start(const grpc::ByteBuffer& request) {
   pin_.emplace(std::move(pin));
   ReleaseOn(pin_->slot());
   CROUT_ASSIGN_OR_RETURN(info_, core_.cache.Describe(tenant_, handle));
-  // The factor may have been replaced between: the header describes what is sent.
+  // The factor may have been replaced since Acquire(). The header describes the pinned version.
   info_.summary = pin_->summary();
   info_.version = pin_->version();
   return absl::OkStatus();
@@ -64,7 +64,7 @@ absl::StatusOr<bool> DownloadCall::CopyFromHost() {
 }
 
 absl::Status DownloadCall::CopyFromDevice(ExecutionContext& context) {
-  bool promoted = false;  // It was on its device, and the pin keeps it there.
+  bool promoted = false;  // Not needed: the factor is on its device, and the pin keeps it there.
   CROUT_ASSIGN_OR_RETURN(const Factorization* factor, pin_->OnDevice(context, {}, &promoted));
   return Copy(&context, factor->parts);
 }

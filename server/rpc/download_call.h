@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A call that answers with what a cached factor holds, the same for every kind of factor.
+// Base of the calls that return the contents of a cached factor.
 #ifndef CROUT_SERVER_RPC_DOWNLOAD_CALL_H_
 #define CROUT_SERVER_RPC_DOWNLOAD_CALL_H_
 
@@ -13,36 +13,39 @@
 
 namespace crout {
 
-// Finds the factor, reserves the reply's memory on a thread that may block, copies there what is in
-// host memory or, by a job, what is on a device, and answers. The calls fill in what is copied.
+// Finds the factor, reserves memory for the reply on a thread that may block, copies the data, and
+// answers. Data in host memory is copied at once; data on a device is copied by a job. Derived
+// classes define the data.
 class DownloadCall : public Call<grpc::ServerWriteReactor<grpc::ByteBuffer>> {
  public:
-  // After construction.
+  // Call once, after construction.
   void Begin(const grpc::ByteBuffer& request);
 
  protected:
   using Call::Call;
 
-  // The request's message, by TakeRequest(), and its handle.
+  // Parses the request with TakeRequest() and returns its handle.
   virtual absl::StatusOr<std::string> Parse(const grpc::ByteBuffer& request) = 0;
-  // The factor, if the request can be answered with it.
+  // Pins the factor. Returns an error if the request cannot be answered with it.
   virtual absl::StatusOr<FactorCache::Pin> Acquire(const Handle& handle) = 0;
-  // Host bytes that the copy takes at most, and what is made of it for the reply.
+  // Upper limit of the host bytes of the copy, including the messages built from it.
   virtual absl::StatusOr<size_t> ReplyBytes() = 0;
-  // Copies from parts in the memory of the context's device or, without a context, of the host.
+  // Copies from `parts`, which are in the memory of the context's device or, without a context, in
+  // host memory.
   virtual absl::Status Copy(ExecutionContext* context, const FactorParts& parts) = 0;
-  // Sends the copy, and the end with it; `reply` has ReplyBytes().
+  // Sends the copy and ends the call. `reply` is a reservation of ReplyBytes().
   virtual void EndWithCopy(Reservation reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   void ReleaseResources() override;
 
-  // Constant from Acquire() to ReleaseResources().
+  // Constant from Start() to ReleaseResources().
   std::optional<FactorCache::Pin> pin_;
-  FactorInfo info_;  // of the version that is sent
+  FactorInfo info_;  // describes the version that is sent
 
  private:
   absl::Status Start(const grpc::ByteBuffer& request);
   void Admit();
-  // Whether the factor was in host memory.
+  // Reserves memory for the reply. Then copies the data if it is in host memory, else returns
+  // false.
   absl::StatusOr<bool> CopyFromHost();
   absl::Status CopyFromDevice(ExecutionContext& context);
   void RunJob(ExecutionContext& context);

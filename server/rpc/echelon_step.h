@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The matrix of a call, and its reduction to row echelon form.
+// Step of a call that reduces its matrix to row echelon form.
 #ifndef CROUT_SERVER_RPC_ECHELON_STEP_H_
 #define CROUT_SERVER_RPC_ECHELON_STEP_H_
 
@@ -20,7 +20,8 @@ struct ReducedMatrix {
 
 class EchelonStep final : public PayloadStep {
  public:
-  // Checks what can be checked before the payload. UNIMPLEMENTED where the device reduces none.
+  // Checks everything that can be checked before the payload arrives. Returns UNIMPLEMENTED if the
+  // device has no method for this matrix.
   static absl::StatusOr<std::unique_ptr<EchelonStep>> Create(
       ServerCore& core, const v1::ReduceToEchelonFormHeader& header, DeviceSlot& slot);
 
@@ -28,7 +29,7 @@ class EchelonStep final : public PayloadStep {
 
   double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
 
-  // Worker thread. Fills the phases it runs.
+  // Runs on a worker thread. Adds the phases it runs to `timings`.
   absl::StatusOr<ReducedMatrix> Run(ExecutionContext& context, StopRequested stop,
                                     CallTimings& timings);
 

@@ -12,10 +12,10 @@
 namespace crout {
 namespace {
 
-// Of an iterative method, in a reply: far below what a message may have.
+// Maximum number of iteration counts of one kind in a reply. Far below the size limit of a message.
 constexpr size_t kMaxCounts = 16384;
 
-// What only a factor in the cache has.
+// Sets the fields that only a cached factor has.
 void EncodeCached(const FactorInfo& info, v1::Factor* factor) {
   factor->set_handle(info.handle.ToString());
   factor->set_name(info.name);
@@ -40,7 +40,7 @@ v1::Iterations Encode(const IterationReport& report) {
   return iterations;
 }
 
-// The first of `counts`; whether that is all.
+// Adds the first kMaxCounts of `counts`. Returns whether these are all of them.
 template <class Field>
 bool AddFirst(const std::vector<int64_t>& counts, Field* field) {
   const size_t size = std::min(counts.size(), kMaxCounts);
@@ -48,7 +48,7 @@ bool AddFirst(const std::vector<int64_t>& counts, Field* field) {
   return size == counts.size();
 }
 
-// BatchSpec and BatchInfo say an extent in the same words.
+// Message is BatchSpec or BatchInfo, which have the same fields for the extent of a batch.
 template <class Message>
 void EncodeExtent(const BatchExtent& extent, Message* message) {
   message->set_members(extent.members);
@@ -81,7 +81,7 @@ void Encode(const SparseSummary& summary, v1::SparseInfo* info) {
 
 google::protobuf::Timestamp EncodeTime(absl::Time time) {
   google::protobuf::Timestamp timestamp;
-  const int64_t seconds = absl::ToUnixSeconds(time);  // floors
+  const int64_t seconds = absl::ToUnixSeconds(time);  // rounds down
   timestamp.set_seconds(seconds);
   timestamp.set_nanos(
       static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));

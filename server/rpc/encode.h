@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Results into messages.
+// Encodes results as messages.
 #ifndef CROUT_SERVER_RPC_ENCODE_H_
 #define CROUT_SERVER_RPC_ENCODE_H_
 
@@ -14,10 +14,10 @@
 namespace crout {
 
 v1::Factor Encode(const FactorInfo& info);
-// With the counts of its iterations, as far as a reply takes them.
+// Also encodes the iteration counts, up to a limit per reply.
 v1::Factor EncodeWithCounts(const FactorInfo& info);
 v1::Timings Encode(const CallTimings& timings);
-// Appends what a solution is to be warned of.
+// Appends the warnings for a solution.
 void AddWarnings(const Doubts& doubts, google::protobuf::RepeatedField<int>* warnings);
 v1::BatchSpec EncodeBatch(const BatchExtent& extent);
 v1::DenseSpec EncodeDense(const PackedMatrix& shape);

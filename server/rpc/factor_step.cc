@@ -30,7 +30,7 @@ namespace crout {
 
 namespace {
 
-// Why a matrix is not factored by the method of batches, by whose name it was asked for.
+// Error for a request that names the batch method but cannot be batched.
 absl::Status NotForBatches() {
   return BadField("header.options.algorithm",
                   "irr_lu factors a dense matrix of order 1 or more as it is: without another type "
@@ -69,7 +69,8 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(step->request_, spec.shape.dtype));
   CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->Wish()));
   if (spec.values) CROUT_RETURN_IF_ERROR(step->CheckValues(matrix.values().pattern_digest()));
-  // A name that the device lacks is refused before the payload, whatever the order will be.
+  // Refuse an algorithm that the device lacks before the payload arrives. The order does not matter
+  // here.
   CROUT_RETURN_IF_ERROR(step->ResolveFor(/*n=*/0));
   step->by_values_ = spec.values;
   if (spec.values) CROUT_RETURN_IF_ERROR(step->PlanForValues());
@@ -80,7 +81,7 @@ absl::Status FactorStep::ResolveFor(int64_t n) {
   const Device& device = *slot_.device;
   CROUT_RETURN_IF_ERROR(Resolve(request_, device, n, &options_));
   CROUT_ASSIGN_OR_RETURN(low_, ResolveLow(n));
-  // What is corrected is solved with often enough to be prepared for it.
+  // Refinement with a low-precision factor takes enough solves for the preparation to pay off.
   const auto prepare = [&](FactorizeOptions& options) {
     options.prepare = cached_ || low_
                           ? FindSolverToPrepare(device, options.algorithm->traits().unit_diagonal,
@@ -188,7 +189,7 @@ absl::Status FactorStep::CheckKind() const {
 }
 
 FactorWish FactorStep::Wish() const {
-  // A lower precision that is named has dense factors; `auto` takes whatever is faster.
+  // An explicit lower precision requires a dense factor. `auto` accepts the fastest method.
   return {.request = &request_,
           .dense = &options_,
           .low = low_ ? &*low_ : nullptr,
@@ -199,7 +200,7 @@ absl::Status FactorStep::Analyze(StopRequested stop) {
   const int64_t n = upload_.shape().rows;
   if (sparse_.allowed()) CROUT_RETURN_IF_ERROR(ResolveFor(n));
   analyzed_ = true;
-  if (order_ && n != *order_) return absl::OkStatus();  // Plan() says so.
+  if (order_ && n != *order_) return absl::OkStatus();  // Plan() returns the error.
   return sparse_.Analyze(upload_, Wish(), stop);
 }
 
@@ -257,7 +258,7 @@ absl::Status FactorStep::PlanForValues() {
   const SparseSummary& last = *last_->summary().sparse;
   const Analysis& analysis = *last.analysis;
   const PackedMatrix& values = upload_.shape();
-  // Values arrive where the matrix has them.
+  // The values are copied directly to their position in the matrix.
   const SparseLayout layout(analysis.n, analysis.nonzeros, values.dtype);
   upload_.ArriveWithin(layout.bytes, layout.value);
   return sparse_.PlanKnown(last, values.dtype, Wish());
@@ -298,7 +299,7 @@ absl::StatusOr<FactorStep::Outlook> FactorStep::PlanFor(const PackedMatrix& shap
   options_.parameters.start.reset();
   promotion_bytes_ = 0;
   if (StartsWarm()) {
-    options_.parameters.start.emplace();  // The view is known when the job runs.
+    options_.parameters.start.emplace();  // Run() sets the view.
     promotion_bytes_ = last_->promotion_bytes();
   }
   plan_.reset();
@@ -346,7 +347,7 @@ absl::Status FactorStep::PlanForBatch(const PackedMatrix& shape, Outlook& outloo
   const BatchLu& method = *slot_.device->batch_lu();
   CROUT_ASSIGN_OR_RETURN(gathered_bytes_, PlanGathered(method, GatheredAs()));
   gathered_seconds_ = PredictGatheredSeconds(method, GatheredAs());
-  // A matrix that asks to be scaled goes by itself, after the batch.
+  // A matrix that needs scaling runs alone after the batch, so the peak must cover both cases.
   outlook.bytes.peak = std::max(outlook.bytes.peak, gathered_bytes_.device);
   outlook.bytes.kept = gathered_bytes_.kept;
   outlook.bytes.report += BlockBytes(shape.bytes()) + gathered_bytes_.host;
@@ -378,7 +379,7 @@ FactorSummary FactorStep::Expected() const {
   summary.precision = precision_;
   summary.matrix_dtype = upload_.shape().dtype;
   summary.unit_diagonal = first().algorithm->traits().unit_diagonal;
-  // The most that a solve could need.
+  // Assume the most that a solve could need.
   summary.row_scaled = first().equilibrate != EquilibrateMode::kOff;
   summary.col_scaled = summary.row_scaled;
   if (first().prepare != nullptr) summary.preparation.emplace();
@@ -386,7 +387,7 @@ FactorSummary FactorStep::Expected() const {
 }
 
 absl::StatusOr<std::optional<NewFactor>> FactorStep::FindSingular() {
-  CROUT_RETURN_IF_ERROR(Plan().status());  // its checks
+  CROUT_RETURN_IF_ERROR(Plan().status());  // only for its checks
   return crout::FindSingular(core_, slot_, upload_, options_, sparse_);
 }
 
@@ -414,7 +415,8 @@ absl::StatusOr<NewFactor> FactorStep::RunSparse(ExecutionContext& context, StopR
   KernelTimings kernel;
   ReservedGrowth growth(core_, slot_, sparse_.analysis(), memory_);
   SparseFactorizePlan plan = *sparse_.plan();
-  // Where it is not needed, what would have to be brought back first is not worth it.
+  // A payload of values alone requires the last factor. Otherwise the last factor is used only if
+  // it is in device memory: promoting it is not worthwhile.
   if (last_ != nullptr && (by_values_ || last_->promotion_bytes() == 0)) {
     bool promoted = false;
     CROUT_ASSIGN_OR_RETURN(
@@ -447,7 +449,8 @@ absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequest
     plan_->options.parameters.start = start->view();
     timings.host_to_device += watch.Lap();
   }
-  // Taken last: until then the upload waits for what still arrives, on every way out.
+  // Take the upload last. Until then, the upload itself waits for arriving bytes on every exit
+  // path.
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   KernelTimings kernel;
   CROUT_ASSIGN_OR_RETURN(Factorization made,

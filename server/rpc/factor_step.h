@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The matrix of a call and its factorization: dense, sparse, or one of a batch of several callers'.
+// Step of a call that factors its matrix: dense, sparse, or in a batch with matrices of other
+// calls.
 #ifndef CROUT_SERVER_RPC_FACTOR_STEP_H_
 #define CROUT_SERVER_RPC_FACTOR_STEP_H_
 
@@ -16,14 +17,17 @@
 
 namespace crout {
 
-// It is one of a batch from Gather() on, and a sparse one, where it may be, from Analyze() on, or,
-// of values alone, from Create() on; otherwise it is dense.
+// The kind of factorization is decided in stages. Gather() selects dynamic batching. If a sparse
+// factorization is allowed, Analyze() may select it. A payload of values alone is factored as
+// sparse from Create() on. All other factorizations are dense.
 class FactorStep final : public PayloadStep {
  public:
-  // Checks what can be checked before the payload. A factor that is `cached` is prepared for the
-  // solves to come. `last`, which outlives the step: the factor whose place it takes. The matrix is
-  // of its order then (Plan() refuses another with FAILED_PRECONDITION), or its values alone come;
-  // iterative methods start from it where it suits, and sparse ones take what serves again.
+  // Checks everything that can be checked before the payload arrives. A `cached` factor is prepared
+  // for later solves.
+  //
+  // `last`, which outlives the step, is the factor to be replaced. The matrix must then have the
+  // same order (otherwise Plan() returns FAILED_PRECONDITION), or the payload contains its values
+  // alone. Iterative methods start from `last` if it is suitable. Sparse methods reuse parts of it.
   static absl::StatusOr<std::unique_ptr<FactorStep>> Create(ServerCore& core,
                                                             const v1::MatrixSpec& matrix,
                                                             const v1::FactorizeOptions& options,
@@ -32,50 +36,55 @@ class FactorStep final : public PayloadStep {
 
   int64_t order() override { return by_values_ ? *order_ : upload_.shape().rows; }
 
-  // As SparseChoice::Allow.
+  // See SparseChoice::Allow.
   void MayStaySparse(std::string tenant, std::string_view solver = "auto") {
     sparse_.Allow(std::move(tenant), solver);
   }
-  // Whether it may, and was not analysed yet: Expected() is of a dense factor then.
+  // Whether a sparse factorization is allowed but the matrix has not been analyzed yet. Expected()
+  // then describes a dense factor.
   bool undecided() const { return sparse_.allowed() && upload_.needs_parsing() && !analyzed_; }
-  // UNIMPLEMENTED where the request names such a method and the matrix may not.
+  // Returns UNIMPLEMENTED if the request names a sparse method but does not allow a sparse
+  // factorization.
   absl::Status CheckKind() const;
 
-  // Whether the matrix may be factored together with those of other calls, as far as the request
-  // says: one by `auto` within Limits::gather_max_order, or one by the name of the method.
+  // Whether the request allows dynamic batching: the method is automatic and the order is at most
+  // Limits::gather_max_order, or the request names the batch method.
   bool CanGather() const;
-  // From now on it is. Before Plan().
+  // Selects dynamic batching. Must be called before Plan().
   void Gather();
   bool gathers() const { return gathers_; }
-  // Worker thread: what goes into a batch, and what came of it, which is no error and no matrix
-  // that asks to be scaled; then Run() factors it.
+  // Worker thread: PutIn() adds the matrix to a batch, and TakeOut() returns the factor. Do not
+  // call TakeOut() for a system that has an error or needs scaling. A matrix that needs scaling is
+  // factored alone by Run().
   void PutIn(GatheredSystem& system);
   NewFactor TakeOut(GatheredSystem& system, double seconds);
 
   absl::Status Analyze(StopRequested stop) override;
   absl::StatusOr<MemoryNeed> Plan() override;
 
-  // What a factorization comes to.
+  // Estimate of a factorization.
   struct Outlook {
-    JobBytes bytes;      // reserved; `kept`: of what is expected to stay
+    JobBytes bytes;      // bytes to reserve; `kept` is for the expected factor
     double seconds = 0;  // predicted
     std::string_view algorithm;
     FactorPrecision precision = FactorPrecision::kAsTyped;
-    bool rough = false;  // as EstimateFactorizeResponse has it
+    bool rough = false;  // see EstimateFactorizeResponse.rough
   };
-  // Plans for a matrix of that shape, whether one arrives or not; with Gather(), as one of a batch
-  // of its own. `nonzeros`: of one that stays sparse.
+  // Plans for a matrix of this shape, which need not arrive. After Gather(), plans a batch of this
+  // matrix alone. `nonzeros` is the number of entries of a matrix that is copied to the device in
+  // sparse form.
   absl::StatusOr<Outlook> PlanFor(const PackedMatrix& shape, std::optional<int64_t> nonzeros);
 
-  // For a matrix of the pattern of one that was factored, and of one of which nothing but the
-  // number of entries is known; nullopt where a dense method would be taken.
+  // PlanForPattern plans for a matrix whose pattern was factored before. Guess estimates for a
+  // matrix of which only the number of entries is known. It returns nullopt if a dense method would
+  // be selected.
   absl::StatusOr<Outlook> PlanForPattern(const SparseSummary& known, DType matrix_dtype);
   absl::StatusOr<std::optional<Outlook>> Guess(int64_t n, int64_t nonzeros, DType matrix_dtype);
 
-  // The order that text should turn out to have, for what must be planned before it was read.
+  // Sets the expected order of a matrix in text form, for plans made before the text has been read.
   absl::Status ExpectOrder(int64_t n);
-  // What will be known of the factor before it exists: order, types, unit diagonal. After Plan() or
-  // ExpectOrder().
+  // Summary of the factor, as far as it is known before the factorization: order, types, unit
+  // diagonal. Requires Plan() or ExpectOrder().
   FactorSummary Expected() const;
   bool keeps_matrix() const { return options_.keep_matrix; }
   double PredictSeconds() const {
@@ -84,77 +93,81 @@ class FactorStep final : public PayloadStep {
     return mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0;
   }
 
-  // The result then keeps the reservation that Widen() needs, until Settle().
+  // Lets the result of Run() keep the reservation that Widen() needs, until Settle().
   void MayWiden() { may_widen_ = true; }
 
-  // After the text was parsed: the result, where it can be told without a job.
+  // Returns the result if the parsed text already shows that the matrix is singular. Requires that
+  // the text has been parsed.
   absl::StatusOr<std::optional<NewFactor>> FindSingular();
 
-  // Worker thread. Fills the phases it runs; the result's reservation has shrunk to what it keeps.
+  // Runs on a worker thread. Adds the phases it runs to `timings`. Unless MayWiden() applies, the
+  // reservation of the result covers only the bytes that it keeps.
   absl::StatusOr<NewFactor> Run(ExecutionContext& context, StopRequested stop,
                                 CallTimings& timings);
 
-  // Worker thread, after Run(), whose `factor` is in lower precision and did not do: the factor in
-  // the matrix's type takes its place.
+  // Worker thread, after Run(): replaces `factor`, a low-precision factor that is not accurate
+  // enough, with a factor in the requested type.
   absl::Status Widen(ExecutionContext& context, StopRequested stop, CallTimings& timings,
                      NewFactor& factor);
-  // After Run(): whether the analysis or the method is another than was planned for, and so are
-  // solves.
+  // After Run(): whether the analysis or the method differs from the plan. Solves must then be
+  // planned again.
   bool changed() const { return changed_; }
 
  private:
   FactorStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
       : PayloadStep(core, spec, "header.matrix", slot), sparse_(core, slot) {}
 
-  // The algorithm for this order, and what its factor is prepared for.
+  // Selects the algorithm for order n, and the solver that the factor is prepared for.
   absl::Status ResolveFor(int64_t n);
-  // What a matrix of order n is factored in first; null for its own type.
+  // Returns the options of a low-precision factorization to try first, or nullopt if there is none.
   absl::StatusOr<std::optional<FactorizeOptions>> ResolveLow(int64_t n);
   absl::Status CheckPrecision(const PackedMatrix& shape) const;
   const FactorizeOptions& first() const { return low_ ? *low_ : options_; }
   bool StartsWarm() const;
 
   FactorWish Wish() const;
-  // Values alone: checks that they are of the pattern of the matrix before, by its digest, and that
-  // no option needs a dense method; then plans for them.
+  // For a payload of values alone. CheckValues() checks that they belong to the pattern of the
+  // previous matrix, by its digest, and that no option requires a dense method. PlanForValues()
+  // plans the factorization.
   absl::Status CheckValues(const std::string& digest) const;
   absl::Status PlanForValues();
-  // Worker thread: that matrix with the values that came.
+  // Worker thread: returns the previous matrix with the new values.
   absl::StatusOr<Buffer> TakeByValues(ExecutionContext& context, const Factorization& last,
                                       CallTimings& timings);
   absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
                                       CallTimings& timings);
 
   GatheredShape GatheredAs() const;
-  // Makes `outlook`, of a job by itself, one of either.
+  // Extends `outlook`, the estimate of a job that runs alone, to a job that may also run in a
+  // batch.
   absl::Status PlanForBatch(const PackedMatrix& shape, Outlook& outlook);
 
-  // What was asked.
+  // The request.
   v1::FactorizeOptions request_;
   v1::FactorPrecision asked_ = v1::FACTOR_PRECISION_UNSPECIFIED;
   bool cached_ = false;
   FactorCache::Pin* last_ = nullptr;
-  size_t promotion_bytes_ = 0;  // of that
+  size_t promotion_bytes_ = 0;  // to promote last_ to its device
   std::optional<int64_t> order_;
   int64_t expected_n_ = 0;
   bool by_values_ = false;
 
-  // A dense factor: in lower precision, where that comes first; `options_` are then those of the
+  // Dense factorization. If low_ is set, it is tried first, and `options_` are the options of the
   // fallback.
   FactorizeOptions options_;
   FactorPrecision precision_ = FactorPrecision::kAsTyped;
   std::optional<FactorizeOptions> low_;
-  std::optional<MixedPlan> mixed_;  // the plan of both
+  std::optional<MixedPlan> mixed_;  // if low_ is set: the plan of both factorizations
   bool may_widen_ = false;
-  std::optional<FactorizePlan> plan_;  // where there is no mixed one
+  std::optional<FactorizePlan> plan_;  // if low_ is not set
 
-  // A sparse one.
+  // Sparse factorization.
   SparseChoice sparse_;
   bool analyzed_ = false;
   bool changed_ = false;
 
-  // One of a batch of several callers' matrices.
-  bool named_batch_ = false;  // the request names the method of batches
+  // Dynamic batching.
+  bool named_batch_ = false;  // the request names the batch method
   bool gathers_ = false;
   GatheredBytes gathered_bytes_;
   double gathered_seconds_ = 0;

@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
                   core_, header.rhs(), header.solve(), "header.solve", factor_->slot(),
                   [this] {
                     const FactorSummary factor = factor_->Expected();
-                    // A 0 x 0 matrix has nothing to keep.
+                    // A 0 x 0 matrix counts as kept: it has no bytes.
                     return ExpectedFactor{factor, factor_->keeps_matrix() || factor.n == 0,
                                           factor_->undecided()};
                   },
@@ -44,7 +44,8 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
   if (factor_->gathers()) solve_->Gather();
   factor_->MayWiden();
   if (factor_->upload().needs_parsing() && !solve_->upload().needs_parsing()) {
-    // B is admitted before A's text was read to its end; Run() holds A to it.
+    // B is admitted before the text of A has been read completely. Run() checks that A has the
+    // expected order.
     CROUT_RETURN_IF_ERROR(factor_->ExpectOrder(solve_->upload().shape().rows));
   }
   return std::vector<PayloadStep*>{factor_.get(), solve_.get()};
@@ -161,7 +162,7 @@ v1::Factor FactorizeAndSolveCall::Store(NewFactor factor) {
   if (insert_) return EncodeWithCounts(core_.cache.Insert(std::move(factor), *insert_));
   v1::Factor dropped = EncodeWithCounts(DescribeDropped(std::move(factor)));
   if (direct_ != nullptr) {
-    dropped.clear_version();  // There are no factors that these could be said of.
+    dropped.clear_version();  // These fields describe factors, and there are none.
     dropped.clear_unit_diagonal();
   }
   return dropped;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// FactorizeAndSolve: both in one job.
+// FactorizeAndSolve: factors and solves in one job.
 #ifndef CROUT_SERVER_RPC_FACTORIZE_AND_SOLVE_CALL_H_
 #define CROUT_SERVER_RPC_FACTORIZE_AND_SOLVE_CALL_H_
 
@@ -15,10 +15,10 @@
 
 namespace crout {
 
-// Of a method that leaves no factors, what is known of A stands in their place.
+// If the method leaves no factors, `factor` contains only the summary of A.
 struct FactorAndSolution {
   NewFactor factor;
-  std::optional<Solution> solution;  // unset where A is singular
+  std::optional<Solution> solution;  // unset if A is singular
 };
 
 class FactorizeAndSolveCall final : public JobCall<FactorAndSolution> {
@@ -49,13 +49,13 @@ class FactorizeAndSolveCall final : public JobCall<FactorAndSolution> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::vector<PayloadStep*>> StartDirect(const v1::FactorizeAndSolveHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What a method that leaves no factors answers with.
+  // Returns the answer of a method that leaves no factors, without its results.
   FactorAndSolution DirectAnswer();
   absl::Status CheckRhs();
-  // Caches the factor if the call asks for it and says what it is.
+  // Caches the factor if the request asks for it, and returns its description.
   v1::Factor Store(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Constant from Start() to ReleaseResources(): the first, or the other two.
+  // Constant from Start() to ReleaseResources(). Either direct_ is set, or factor_ and solve_ are.
   std::unique_ptr<DirectSolveSteps> direct_;
   std::unique_ptr<FactorStep> factor_;
   std::unique_ptr<SolveStep> solve_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Factorize and Refactorize: they differ in what becomes of the factor.
+// Factorize and Refactorize. They differ in how they store the factor.
 #ifndef CROUT_SERVER_RPC_FACTORIZE_CALL_H_
 #define CROUT_SERVER_RPC_FACTORIZE_CALL_H_
 
@@ -15,16 +15,17 @@
 
 namespace crout {
 
-// A call that answers with a factor. Its members are constant from Start() to ReleaseResources().
+// Base of the calls that answer with a factor. The members are constant from Start() to
+// ReleaseResources().
 class FactoringCall : public JobCall<NewFactor> {
  protected:
   using JobCall::JobCall;
 
-  // Puts the factor where the call wants it.
+  // Stores the factor in the cache as the request asks, and returns its description.
   virtual absl::StatusOr<FactorInfo> Store(NewFactor factor)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   virtual grpc::ByteBuffer Encode(const v1::Factor& factor) = 0;
-  // Answers and ends the call.
+  // Sends the answer and ends the call.
   virtual void SendFactor(const FactorInfo& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
@@ -72,17 +73,18 @@ class RefactorizeCall final : public FactoringCall {
  private:
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Drops a singular factor that the caller does not want: its description has no handle.
+  // Drops a singular factor unless the request sets replace_if_singular. The description of a
+  // dropped factor has no handle.
   absl::StatusOr<FactorInfo> Store(NewFactor factor) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // After such a one, FAILED_PRECONDITION.
+  // Ends the call with FAILED_PRECONDITION if the factor was dropped.
   void SendFactor(const FactorInfo& info) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   grpc::ByteBuffer Encode(const v1::Factor& factor) override;
   void ReleaseResources() override;
 
   Handle handle_;
   bool replace_if_singular_ = false;
-  int64_t kept_version_ = 0;  // 0: none, the factor was replaced
-  // The version to replace: it must not be evicted to make room for its successor.
+  int64_t kept_version_ = 0;  // 0: the factor was replaced
+  // Pins the version to replace, so that it is not evicted to make room for the new version.
   std::optional<FactorCache::Pin> old_;
 };
 

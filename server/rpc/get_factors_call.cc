@@ -23,13 +23,13 @@
 namespace crout {
 namespace {
 
-// Host bytes of the reply with a factor: L and U, pivots and scales, and the header that is made of
-// them, once as a message and once on its way.
+// Host bytes of the reply with a dense factor: L and U, pivots and scales, and the header built
+// from them, which exists both as a message and in serialized form.
 absl::StatusOr<size_t> DenseBytes(const FactorSummary& factor) {
-  constexpr int64_t kPerRow = 16;  // of 8 bytes
+  constexpr int64_t kPerRow = 16;  // values of 8 bytes
   CROUT_ASSIGN_OR_RETURN(const size_t lu, MatrixBytes(factor.n, factor.n, factor.factor_dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t rest, MatrixBytes(factor.n, kPerRow, DType::kFloat64));
-  constexpr size_t kSmallBuffers = 2;  // pivots and scales, which may be less than a block each
+  constexpr size_t kSmallBuffers = 2;  // pivots and scales, each possibly smaller than a block
   return BlockBytes(lu) + BlockBytes(rest) + kSmallBuffers * BlockBytes(1);
 }
 
@@ -105,7 +105,7 @@ v1::GetFactorsHeader GetFactorsCall::SparseHeader() const {
   *header.mutable_factor() = Encode(info_);
   const auto layout = SparseDownloadLayout::For(*summary.sparse->analysis, summary.sparse->numeric,
                                                 summary.factor_dtype);
-  if (!layout.ok()) return header;  // Then there is no copy either.
+  if (!layout.ok()) return header;  // Not reached: the copy would have failed.
   const auto describe = [&](int64_t entries, v1::SparseSpec* spec) {
     spec->set_dtype(ToProto(summary.factor_dtype));
     spec->set_format(v1::SPARSE_FORMAT_COMPRESSED_ROWS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// GetFactors and GetBatchFactors: download a factor, or members of a batch's.
+// GetFactors and GetBatchFactors: download a factor, or members of a factored batch.
 #ifndef CROUT_SERVER_RPC_GET_FACTORS_CALL_H_
 #define CROUT_SERVER_RPC_GET_FACTORS_CALL_H_
 
@@ -26,15 +26,15 @@ class GetFactorsCall final : public DownloadCall {
   void EndWithCopy(Reservation reply) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
-  // Sets `method_`, of a sparse factor that can be downloaded.
+  // Sets `method_`. Returns an error if the sparse factor cannot be downloaded.
   absl::Status FindMethod(const FactorCache::Pin& pin);
   v1::GetFactorsHeader Header() const;
   v1::GetFactorsHeader SparseHeader() const;
 
   v1::GetFactorsRequest request_;
   FactorParts copy_;
-  const SparseLu* method_ = nullptr;  // of a sparse factor
-  Buffer sparse_;                     // in place of `copy_`, then
+  const SparseLu* method_ = nullptr;  // set for a sparse factor
+  Buffer sparse_;                     // replaces `copy_` for a sparse factor
 };
 
 class GetBatchFactorsCall final : public DownloadCall {
@@ -44,7 +44,7 @@ class GetBatchFactorsCall final : public DownloadCall {
 
  private:
   absl::StatusOr<std::string> Parse(const grpc::ByteBuffer& request) override;
-  // Also checks and completes the range.
+  // Also checks the range of members, and sets its count if the request leaves it out.
   absl::StatusOr<FactorCache::Pin> Acquire(const Handle& handle) override;
   absl::StatusOr<size_t> ReplyBytes() override;
   absl::Status Copy(ExecutionContext* context, const FactorParts& parts) override;
