@@ -13,7 +13,8 @@
 namespace crout {
 namespace {
 
-constexpr double kClaimRetrySeconds = 0.5;  // The duration of the other call's upload is unknown.
+// A guess: the duration of the other call's upload is unknown.
+constexpr double kClaimRetrySeconds = 0.5;
 
 }  // namespace
 

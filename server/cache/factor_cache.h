@@ -110,8 +110,8 @@ class FactorCache {
   struct Charged;  // bytes to be freed
 
  public:
-  // Bytes of an entry beside the factor, including its names. They are charged too. Otherwise small
-  // factors, or factors without bytes, could fill the memory uncounted.
+  // Bytes charged for an entry in addition to its factor, for the entry itself and its names.
+  // Without this charge, many small or empty factors could fill the memory uncounted.
   static constexpr size_t kEntryBytes = size_t{4} << 10;
   // Bytes charged for a factor with this many bytes of storage.
   static constexpr size_t Charge(size_t storage_bytes) { return storage_bytes + kEntryBytes; }
@@ -293,7 +293,7 @@ class FactorCache {
   static absl::Time EndOf(const Entry& entry);
   // Returns the end of the lease. If the entry is in use, assumes that the use ends at `now`.
   static absl::Time LeaseEndOf(const Entry& entry, absl::Time now);
-  // Runs `change`, which changes the result of EndOf(entry), and updates the index by_end_.
+  // Runs `change`, which may change the result of EndOf(entry), and updates by_end_.
   void Reschedule(Entry& entry, absl::FunctionRef<void()> change) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Like Sweep(), but memory of `slot`'s device is free on return. With a null slot, the same as
@@ -368,8 +368,8 @@ class FactorCache {
   MemoryResource* const host_memory_;
   Metrics* const metrics_;
   TenantLoads* const loads_;
-  // One mutex for each shelf, held by the call that evicts from it. Another call waits for the
-  // memory that this call frees, instead of finding nothing idle. Lock order: a device's mutex, the
+  // One mutex for each shelf, held by the call that evicts from it. Another call then waits for the
+  // memory that is being freed, instead of finding nothing idle. Lock order: a device's mutex, the
   // host's mutex, mutex_.
   const std::unique_ptr<Mutex[]> pressure_;
 
@@ -380,12 +380,12 @@ class FactorCache {
       ABSL_GUARDED_BY(mutex_);
   // Each listed entry under its tenant with the name "", and also under its own name if it has one.
   std::map<ListKey, Entry*> listed_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::pair<absl::Time, Entry*>> by_end_ ABSL_GUARDED_BY(mutex_);  // EndOf
+  std::set<std::pair<absl::Time, Entry*>> by_end_ ABSL_GUARDED_BY(mutex_);  // by EndOf()
   int64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   Requests requests_ ABSL_GUARDED_BY(mutex_);
   // Versions with an iteration record, oldest first.
   std::list<Stored*> records_ ABSL_GUARDED_BY(mutex_);
-  size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // charge of records_
+  size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes charged for them
   std::vector<Shelf> shelves_ ABSL_GUARDED_BY(mutex_);
   Tombstones tombstones_ ABSL_GUARDED_BY(mutex_);
 };

@@ -111,7 +111,7 @@ void FactorCache::Drop(const std::shared_ptr<Stored>& victim) {
 }
 
 void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
-  Charged copy;  // The host copy; after the swap, the device's parts.
+  Charged copy;  // The host copy; after the swap below, the parts from the device.
   uint64_t checksum = 0;
   const absl::Status copied = CatchBadAlloc([&] { return CopyToHost(*victim, &copy, &checksum); });
 

@@ -25,7 +25,7 @@ Handle Handle::Random() {
     if (got > 0) {
       filled += static_cast<size_t>(got);
     } else if (errno != EINTR) {
-      std::abort();  // Without a random source, handles could be guessed and factors stolen.
+      std::abort();  // A guessable handle would give access to other clients' factors.
     }
   }
   return handle;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Current load of each tenant. The places that change a load count it.
+// The current load of each tenant, counted where it changes.
 #ifndef CROUT_SERVER_CACHE_TENANT_LOADS_H_
 #define CROUT_SERVER_CACHE_TENANT_LOADS_H_
 
