@@ -40,7 +40,7 @@ struct Limits {
   size_t reply_chunk_bytes = size_t{1} << 20;  // upper limit
   absl::Duration default_lease = absl::Hours(1);
   absl::Duration max_lease = absl::Hours(24 * 7);
-  absl::Duration max_life = absl::InfiniteDuration();      // of a factor, even if it is used
+  absl::Duration max_life = absl::InfiniteDuration();      // of a factor, even while it is used
   TransferLimits transfer;                                 // of each upload and each reply
   absl::Duration series_idle_timeout = absl::Minutes(10);  // between the steps of a series
   size_t queue_capacity = 256;
@@ -69,7 +69,8 @@ struct ServerCore {
   CallRegistry& calls;
   // Tracks calls that are not charged for memory yet.
   ConnectionCalls& connections;
-  // Budget for the calls themselves, without their payloads, and its shares by peer.
+  // Budget for the state of calls and for messages that they keep, without payloads; and its shares
+  // by peer.
   MemoryBudget& call_memory;
   PeerShares& call_shares;
   TrustedProxies trusted_proxies;  // exempt from shares
