@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The cache of factors: handles, leases, pins, byte budgets and two tiers of memory.
+// Each factor comes with a Reservation, which charges it to the budget of its tier. Under memory
+// pressure, the cache evicts idle factors, least recently used first: from a device to host memory,
+// and from host memory altogether. A factor that is usable only on its device is dropped at once.
+// Eviction never affects a factor in use. A factor in host memory moves back to its device when a
+// call uses it.
+//
+// A lease has a length and starts again at the end of each use. It does not expire while a pin of
+// the handle is held. The life of a factor is counted from its creation and ends even if the factor
+// is in use.
+//
+// No operation visits more entries than it returns, moves or removes.
+#ifndef CROUT_SERVER_ENGINE_CACHE_FACTOR_CACHE_H_
+#define CROUT_SERVER_ENGINE_CACHE_FACTOR_CACHE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/hash/hash.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/factorization.h"
+#include "kernels/util/mutex.h"
+#include "server/engine/cache/handle.h"
+#include "server/engine/cache/iteration_record.h"
+#include "server/engine/cache/tenant_loads.h"
+#include "server/engine/cache/tier.h"
+#include "server/engine/cache/tombstones.h"
+#include "server/engine/call_timings.h"
+#include "server/engine/scheduling/device_pool.h"
+#include "server/observability/metrics/labels.h"
+#include "server/observability/metrics/metrics.h"
+#include "server/observability/metrics/state.h"
+
+namespace crout {
+
+// A copy of the properties of a cached factor at one moment.
+struct FactorInfo {
+  Handle handle;
+  std::string tenant;
+  std::string name;
+  int64_t version = 1;
+  FactorSummary summary;  // without iteration counts, which are in `record`
+  // Null if there are no iteration counts, or if they were dropped under memory pressure.
+  std::shared_ptr<const IterationRecord> record;
+  std::string device;
+  std::optional<int64_t> nnz;
+  bool has_matrix = false;
+  Tier tier = Tier::kDevice;
+  size_t bytes = 0;
+  absl::Time create_time;
+  absl::Time lease_expire_time;  // for a factor in use: as if the use ended now
+  CallTimings timings;
+};
+
+// A factorization to be inserted into the cache.
+struct NewFactor {
+  // Reservation of FactorCache::Charge() bytes on slot->budget. Members are destroyed in reverse
+  // order: the memory is free before the budget counts it as free.
+  Reservation reservation;
+  Factorization factorization;  // in the memory of slot->device
+  DeviceSlot* slot = nullptr;
+  std::shared_ptr<const IterationRecord> record;  // from TakeRecord()
+  std::optional<int64_t> nnz;
+  CallTimings timings;
+};
+
+// A call that waits for a request_id that another call holds.
+class RequestWaiter {
+ public:
+  virtual ~RequestWaiter() = default;
+
+  // Called once, when the id has its factor or is free. May be called from any thread; must not
+  // block.
+  virtual void OnRequestSettled() noexcept = 0;
+};
+
+struct InsertOptions {
+  std::string tenant;
+  std::string name;
+  std::string request_id;  // empty: none
+  absl::Duration lease;
+  absl::Duration life = absl::InfiniteDuration();  // maximum life of the factor, from now on
+  bool listed = true;                              // whether List() includes it
+};
+
+enum class Renewal : uint8_t { kReplace, kLengthen };
+
+// Thread-safe.
+class FactorCache {
+  struct Entry;    // the entry of a handle
+  struct Stored;   // one version of a factor
+  struct Charged;  // bytes to be freed
+
+ public:
+  // Bytes charged for an entry in addition to its factor, for the entry itself and its names.
+  // Without this charge, many small or empty factors could fill the memory uncounted.
+  static constexpr size_t kEntryBytes = size_t{4} << 10;
+  // Bytes charged for a factor with this many bytes of storage.
+  static constexpr size_t Charge(size_t storage_bytes) { return storage_bytes + kEntryBytes; }
+
+  // Keeps one version of a factor alive and in its memory. Move-only. May be destroyed on any
+  // thread, without blocking. The cache outlives its pins.
+  class Pin {
+   public:
+    Pin(Pin&& other) noexcept;
+    Pin& operator=(Pin&& other) noexcept;
+    ~Pin();
+
+    const FactorSummary& summary() const;
+    int64_t version() const;
+    DeviceSlot& slot() const;
+    bool has_matrix() const;
+    // Bytes to reserve on the device before OnDevice(). 0 unless the version is in host memory at
+    // this moment.
+    size_t promotion_bytes() const;
+    // Returns the factorization in its device's memory, and moves it there first if necessary.
+    // Blocks; call it on worker threads only. `context` belongs to slot().device. `room` is a
+    // reservation of promotion_bytes(); it is released if it is not needed. `promoted` is set to
+    // whether this call moved the factor. The result is valid while the pin lives.
+    //
+    // Errors: DATA_LOSS if the checksum of the host copy is wrong (the factor is dropped then);
+    // RESOURCE_EXHAUSTED if `room` is too small or the device is out of memory.
+    absl::StatusOr<const Factorization*> OnDevice(ExecutionContext& context, Reservation room,
+                                                  bool* promoted);
+
+    // Calls `read` once with the parts of the factorization if they are in host memory at this
+    // moment. Returns false if they are on the device, where they stay while the pin lives. Blocks,
+    // and waits for an OnDevice() of this version that is in progress, but needs no device itself.
+    // Returns DATA_LOSS under the conditions of OnDevice(), and errors of `read`.
+    using ReadParts = absl::FunctionRef<absl::Status(const FactorParts& parts)>;
+    absl::StatusOr<bool> ReadOnHost(ReadParts read);
+
+   private:
+    friend class FactorCache;
+    Pin(FactorCache* cache, std::shared_ptr<Stored> stored);
+
+    FactorCache* cache_;
+    std::shared_ptr<Stored> stored_;  // null after a move
+  };
+
+  // All arguments outlive the cache. `host_memory` allocates the copies of the host tier, which are
+  // charged to the pool's host budget. `loads` counts each tenant's entries, and their bytes by
+  // tier. Leases use WallNow().
+  FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics, TenantLoads* loads);
+  ~FactorCache();
+  FactorCache(const FactorCache&) = delete;  // Pins point to it.
+  FactorCache& operator=(const FactorCache&) = delete;
+
+  // If the system is out of memory, Insert, Replace, Acquire, Renew, Release, ClaimRequest and
+  // AwaitRequest throw std::bad_alloc and leave the cache unchanged.
+
+  // Adds a factor. Completes the claim of options.request_id, if there is one.
+  FactorInfo Insert(NewFactor factor, const InsertOptions& options);
+
+  // Claims a request_id for one call. Returns the factor that belongs to (tenant, request_id) if
+  // there is one. Otherwise claims the id and returns nullopt. Returns ABORTED (reason
+  // REQUEST_IN_PROGRESS, with a retry delay) while another call holds the claim. A claim ends with
+  // Insert or AbandonRequest.
+  absl::StatusOr<std::optional<FactorInfo>> ClaimRequest(std::string_view tenant,
+                                                         std::string_view request_id);
+  void AbandonRequest(std::string_view tenant, std::string_view request_id) noexcept;
+  // Registers `waiter` to be notified when the claim ends, if it still exists then. Returns false
+  // if the id is not claimed.
+  bool AwaitRequest(std::string_view tenant, std::string_view request_id,
+                    const std::shared_ptr<RequestWaiter>& waiter);
+  void StopAwaiting(std::string_view tenant, std::string_view request_id,
+                    const RequestWaiter* waiter) noexcept;
+  // Whether a call waits for the id.
+  bool IsAwaited(std::string_view tenant, std::string_view request_id) const;
+
+  // Stores the next version of a handle, atomically. Calls that have pinned the old version
+  // continue to use it. Returns NOT_FOUND under the conditions of Acquire.
+  absl::StatusOr<FactorInfo> Replace(std::string_view tenant, const Handle& handle,
+                                     NewFactor factor);
+
+  // Pins the current version of a handle, counts a hit or a miss, and marks the factor as used. A
+  // factor in host memory whose device was fenced is assigned to a healthy device.
+  //
+  // Returns NOT_FOUND for a handle that is unknown, expired, evicted, released or owned by another
+  // tenant. The owner's status states the cause, with the ErrorInfo reason HANDLE_EXPIRED,
+  // HANDLE_EVICTED, HANDLE_RELEASED, DEVICE_LOST or DATA_LOSS. Other tenants always get
+  // HANDLE_UNKNOWN.
+  absl::StatusOr<Pin> Acquire(std::string_view tenant, const Handle& handle);
+
+  absl::StatusOr<FactorInfo> Describe(std::string_view tenant, const Handle& handle) const;
+  // Sets the length of the lease and restarts it now, limited by the factor's life. kLengthen never
+  // shortens the lease: it leaves a longer length or a later end unchanged.
+  absl::StatusOr<FactorInfo> Renew(std::string_view tenant, const Handle& handle,
+                                   absl::Duration lease, Renewal renewal = Renewal::kReplace);
+  absl::Status Release(std::string_view tenant, const Handle& handle);
+
+  // Lists at most `limit` factors, newest first, that were created before the position `before` (0:
+  // from the newest). `*next` is the value of `before` that continues the list, or 0 at the end. An
+  // empty `name` lists all factors. The result may have fewer than `limit` factors although more
+  // follow, because factors that are over are left out.
+  std::vector<FactorInfo> List(std::string_view tenant, std::string_view name, int64_t before,
+                               size_t limit, int64_t* next) const;
+
+  // Reserves bytes on the budget of the slot, and evicts idle factors there until they fit, least
+  // recently used first. Blocks while factors are copied to host memory, so RPC threads must not
+  // call it; they try slot.budget->TryReserve first. Returns RESOURCE_EXHAUSTED if evicting all
+  // idle factors would not suffice. This is checked before each eviction.
+  absl::StatusOr<Reservation> ReserveOnDevice(DeviceSlot& slot, size_t bytes);
+  // Reserves bytes on the host budget. Drops iteration records first, oldest first, and then
+  // factors of the host tier. Both functions fail with the reason MEMORY_EXHAUSTED and, unless
+  // `bytes` exceeds the whole budget, a retry delay.
+  absl::StatusOr<Reservation> ReserveOnHost(size_t bytes);
+
+  // Returns RESOURCE_EXHAUSTED if evicting everything idle on the slot would not make room for
+  // `bytes` now.
+  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes) const;
+
+  // Bytes that evicting everything idle would free on the slot's budget.
+  size_t EvictableBytes(const DeviceSlot& slot) const;
+
+  // Returns the device of the factor, whose memory is freed when the factor ends. Returns NOT_FOUND
+  // under the conditions of Acquire.
+  absl::StatusOr<DeviceSlot*> SlotOf(std::string_view tenant, const Handle& handle) const;
+
+  // Removes expired factors, and factors of fenced devices that have no host copy. Does not wait
+  // for a device: a device's own threads free its memory. The daemon calls this every second.
+  void Sweep() { SweepFor(/*slot=*/nullptr); }
+
+  // Contents of the tiers, indexed by Tier. Does not include replaced and released versions that
+  // calls still use.
+  std::array<TierState, 2> tiers() const;
+  size_t size() const;
+
+ private:
+  using RequestKey = std::pair<std::string, std::string>;             // tenant, request_id
+  using RequestView = std::pair<std::string_view, std::string_view>;  // for look-ups
+  struct RequestLess {
+    using is_transparent = void;
+    bool operator()(const RequestView& a, const RequestView& b) const { return a < b; }
+  };
+  using Waiters = std::map<const RequestWaiter*, std::weak_ptr<RequestWaiter>>;
+  struct Request {
+    std::optional<Handle> factor;  // nullopt: claimed, the factor does not exist yet
+    Waiters waiters;               // only while claimed
+  };
+  using Requests = std::map<RequestKey, Request, RequestLess>;
+
+  // Tenant, name and order of creation. The strings belong to the entry.
+  using ListKey = std::tuple<std::string_view, std::string_view, int64_t>;
+
+  // The versions that entries have in one memory.
+  struct Shelf {
+    std::list<Stored*> stored;
+    size_t bytes = 0;
+    // Idle versions, least recently used first.
+    std::list<Stored*> idle;
+    size_t idle_bytes = 0;
+  };
+  // Index of the host tier's shelf. Device i has shelf i + 1.
+  static constexpr size_t kHostShelf = 0;
+
+  static Tier TierOf(const Stored& stored);
+  static size_t ShelfOf(const Stored& stored);
+  static size_t ShelfOf(const DeviceSlot& slot);
+  static std::shared_ptr<Stored> MakeStored(NewFactor factor);
+
+  // Returns the entry if the handle belongs to the tenant and is alive at `now`. Otherwise returns
+  // NOT_FOUND and sets `*miss` to the cause.
+  absl::StatusOr<Entry*> Find(std::string_view tenant, const Handle& handle, absl::Time now,
+                              CacheMiss* miss) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns why an entry is over at `now` although it has not been swept yet; nullopt if it is
+  // alive.
+  static std::optional<Departure> DueDeparture(const Entry& entry, absl::Time now);
+  // Describes the entry with version `stored`, which may be its current or its next version.
+  static FactorInfo Info(const Entry& entry, const Stored& stored, absl::Time now);
+
+  // LeaseFrom returns the end of a lease that starts at `now`. EndOf returns the time at which the
+  // entry is over unless a use begins or ends before.
+  static absl::Time LeaseFrom(const Entry& entry, absl::Time now);
+  static absl::Time EndOf(const Entry& entry);
+  // Returns the end of the lease. If the entry is in use, assumes that the use ends at `now`.
+  static absl::Time LeaseEndOf(const Entry& entry, absl::Time now);
+  // Runs `change`, which may change the result of EndOf(entry), and updates by_end_.
+  void Reschedule(Entry& entry, absl::FunctionRef<void()> change) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Like Sweep(), but memory of `slot`'s device is free on return. With a null slot, the same as
+  // Sweep().
+  void SweepFor(const DeviceSlot* slot);
+  // Removes a limited number of entries that are over at `now`. Returns an empty vector if there
+  // are none.
+  std::vector<Charged> SweepSome(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes the entries whose device is lost and that have no host copy.
+  std::vector<Charged> SweepLostDevices() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Frees bytes in host memory and in the memory of `slot`'s device before it returns. The threads
+  // of the other devices free the rest.
+  static void Free(std::vector<Charged> freed, const DeviceSlot* slot);
+
+  // The following functions make the changes. They allocate nothing. An operation allocates first
+  // and then calls them, so it takes place as a whole or not at all.
+
+  // Makes `stored` the version of the entry and puts it on its shelf, until Detach.
+  void Attach(Entry& entry, std::shared_ptr<Stored> stored) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes the entry's version from the entry and its shelf. Pass the result to Settle().
+  std::shared_ptr<Stored> Detach(Entry& entry) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Runs `change`, which changes the memory that the version is in, and updates the shelves.
+  void Move(Stored& stored, absl::FunctionRef<void()> change) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Updates idle_bytes of the shelf's device.
+  void TellIdle(size_t shelf) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Shelve(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unshelve(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes an entry and returns its detached version. Pass the result to Settle().
+  std::shared_ptr<Stored> Remove(const Handle& handle, Departure departure) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Must be called when the pins, the entry or the tier of a version have changed. Lists the
+  // version as idle if nothing uses it. Returns its bytes if it cannot be used again. Destroy the
+  // result after releasing the lock.
+  Charged Settle(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unlist(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // ListRecord adds the version's iteration record to the records that can be dropped. TakeRecordOf
+  // removes it from them and returns it.
+  void ListRecord(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const IterationRecord> TakeRecordOf(Stored& stored) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Drops iteration records until `bytes` are free in the host budget or no record remains. Drops
+  // none if that would not suffice even with all idle host factors.
+  void DropRecords(size_t bytes);
+  static void Notify(const Waiters& waiters) noexcept;
+  // Assigns an unpinned host copy whose device is lost to a healthy device.
+  void Rehome(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unpin(std::shared_ptr<Stored> stored) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Tiers (factor_cache_tiers.cc).
+  absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, MemoryBudget& budget, size_t shelf,
+                                      size_t bytes);
+  // Takes the least recently used idle version of the shelf and marks it as moving. Returns null if
+  // no version is idle but the free bytes suffice. Returns RESOURCE_EXHAUSTED if evicting all idle
+  // versions would not make room for `bytes`.
+  absl::StatusOr<std::shared_ptr<Stored>> TakeVictim(DeviceSlot* slot, const MemoryBudget& budget,
+                                                     size_t shelf, size_t bytes);
+  void Drop(const std::shared_ptr<Stored>& victim);
+  void Demote(const std::shared_ptr<Stored>& victim);
+  absl::Status CopyToHost(const Stored& from, Charged* to, uint64_t* checksum);
+  bool IsResident(const Stored& stored) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<const Factorization*> MakeResident(Stored& stored, ExecutionContext& context,
+                                                    Reservation room, bool* promoted);
+  absl::StatusOr<bool> ReadIfOnHost(Stored& stored, Pin::ReadParts read);
+  // Verifies the checksum of a host copy. On a mismatch, drops the factor and returns DATA_LOSS.
+  // Requires the mutex `promotion` of the version.
+  absl::Status CheckHostCopy(Stored& stored);
+
+  // Constant after construction.
+  DevicePool* const pool_;
+  MemoryResource* const host_memory_;
+  Metrics* const metrics_;
+  TenantLoads* const loads_;
+  // One mutex for each shelf, held by the call that evicts from it. Another call then waits for the
+  // memory that is being freed, instead of finding nothing idle. Lock order: a device's mutex, the
+  // host's mutex, mutex_.
+  const std::unique_ptr<Mutex[]> pressure_;
+
+  // Never held while bytes are copied. Also guards the members of entries and versions, except
+  // where their comments state otherwise.
+  mutable Mutex mutex_;
+  std::unordered_map<Handle, std::unique_ptr<Entry>, absl::Hash<Handle>> entries_
+      ABSL_GUARDED_BY(mutex_);
+  // Each listed entry under its tenant with the name "", and also under its own name if it has one.
+  std::map<ListKey, Entry*> listed_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<absl::Time, Entry*>> by_end_ ABSL_GUARDED_BY(mutex_);  // by EndOf()
+  int64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  Requests requests_ ABSL_GUARDED_BY(mutex_);
+  // Versions with an iteration record, oldest first.
+  std::list<Stored*> records_ ABSL_GUARDED_BY(mutex_);
+  size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes charged for them
+  std::vector<Shelf> shelves_ ABSL_GUARDED_BY(mutex_);
+  Tombstones tombstones_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_CACHE_FACTOR_CACHE_H_

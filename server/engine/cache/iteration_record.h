@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The iteration counts of an iterative method, section by section, as kept with its factor.
+#ifndef CROUT_SERVER_ENGINE_CACHE_ITERATION_RECORD_H_
+#define CROUT_SERVER_ENGINE_CACHE_ITERATION_RECORD_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/factorization.h"
+#include "server/engine/admission/memory_budget.h"
+
+namespace crout {
+
+// The counts of IterationReport. There are as many as the factor has elements if a section is one
+// element. Members are destroyed in reverse order: the memory is free before the budget counts it
+// as free.
+struct IterationRecord {
+  Reservation reservation;  // of the host budget
+  std::vector<int64_t> sweeps;
+  std::vector<int64_t> pivots;
+  std::vector<int64_t> bad_elements;
+};
+
+// Moves the counts from `summary` to a record, so that copies of the summary are small.
+// `reservation`, of JobBytes::report bytes, is charged for the record and shrinks to its size.
+// Returns null for a method without counts.
+std::shared_ptr<const IterationRecord> TakeRecord(FactorSummary& summary, Reservation reservation);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_CACHE_ITERATION_RECORD_H_
