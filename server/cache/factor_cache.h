@@ -39,15 +39,13 @@
 #include "absl/time/time.h"
 #include "kernels/factorization.h"
 #include "kernels/util/mutex.h"
+#include "server/cache/cache_events.h"
 #include "server/cache/handle.h"
 #include "server/cache/iteration_record.h"
 #include "server/cache/tenant_loads.h"
 #include "server/cache/tier.h"
 #include "server/cache/tombstones.h"
 #include "server/call_timings.h"
-#include "server/metrics/labels.h"
-#include "server/metrics/metrics.h"
-#include "server/metrics/state.h"
 #include "server/scheduling/device_pool.h"
 
 namespace crout {
@@ -156,7 +154,8 @@ class FactorCache {
   // All of these outlive the cache. `host_memory` holds the copies of the host tier, charged to the
   // pool's host budget. `loads` has each tenant's entries and their bytes, by tier. Leases go by
   // WallNow().
-  FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics, TenantLoads* loads);
+  FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
+              TenantLoads* loads);
   ~FactorCache();
   FactorCache(const FactorCache&) = delete;  // Pins point to it.
   FactorCache& operator=(const FactorCache&) = delete;
@@ -348,7 +347,7 @@ class FactorCache {
   // Constant after construction.
   DevicePool* const pool_;
   MemoryResource* const host_memory_;
-  Metrics* const metrics_;
+  CacheEvents* const events_;
   TenantLoads* const loads_;
   // One for each shelf, held by the call that empties it: a second one waits for what the first
   // frees instead of finding nothing idle. A device's is taken before the host's, all before

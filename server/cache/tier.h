@@ -13,6 +13,12 @@ enum class Tier : uint8_t {
   kHost,    // in host memory; it goes back when next used
 };
 
+// Contents of one tier.
+struct TierState {
+  int64_t entries = 0;
+  int64_t bytes = 0;
+};
+
 }  // namespace crout
 
 #endif  // CROUT_SERVER_CACHE_TIER_H_

@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "server/cache/cache_events.h"
 #include "server/cache/handle.h"
-#include "server/metrics/labels.h"
 
 namespace crout {
 
