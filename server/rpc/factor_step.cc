@@ -98,7 +98,7 @@ absl::Status FactorStep::CheckPrecision(const PackedMatrix& shape) const {
   const auto refuse = [](absl::string_view why) {
     return BadField("header.options.precision", why);
   };
-  if (!v1::FactorPrecision_IsValid(asked_)) return refuse("unknown value");
+  if (!v1::FactorPrecision_IsValid(asked_)) return UnknownValue("header.options.precision", asked_);
   if (request_.factor_dtype() != v1::DTYPE_UNSPECIFIED) {
     return refuse("it sets the factor's type: leave factor_dtype out");
   }

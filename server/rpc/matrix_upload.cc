@@ -292,13 +292,13 @@ absl::Status MatrixUpload::WriteTo(Uploader& uploader, int64_t count, StopReques
       Stopwatch watch;
       double awaited = 0;
       while (!ready->try_acquire_for(kStopPoll)) {
-        if (stop()) return absl::CancelledError("the call ended");
+        CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
         awaited += watch.Lap();
         if (absl::Seconds(awaited) > core_.limits.transfer.idle_timeout) return StagingTimeout();
       }
       continue;
     }
-    if (stop()) return absl::CancelledError("the call ended");
+    CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     const size_t most = std::min(block.size(), kWrittenBetweenStops) / sizeof(T);
     const size_t fit = std::min<size_t>(most, count - done);
     const std::span<T> elements(reinterpret_cast<T*>(block.data()), fit);

@@ -67,7 +67,7 @@ absl::StatusOr<SeriesSetting> DecodeSeries(const v1::SolveSeriesHeader& header) 
   setting.strategy = header.strategy() == v1::SERIES_STRATEGY_UNSPECIFIED ? v1::SERIES_STRATEGY_AUTO
                                                                           : header.strategy();
   if (!v1::SeriesStrategy_IsValid(header.strategy())) {
-    return BadField("header.strategy", "unknown value");
+    return UnknownValue("header.strategy", header.strategy());
   }
   setting.accuracy = header.accuracy();
   if (!(setting.accuracy >= 0 && setting.accuracy < 1)) {

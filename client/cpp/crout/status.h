@@ -22,7 +22,7 @@ absl::Status ToAbslStatus(const grpc::Status& status);
 // The server's ErrorInfo, if any. Statuses from gRPC or from this library have none.
 std::optional<google::rpc::ErrorInfo> ErrorInfoOf(const absl::Status& status);
 
-// ErrorInfo.reason, such as "FACTOR_NOT_FOUND"; empty if there is none.
+// ErrorInfo.reason, such as "HANDLE_EXPIRED"; empty if there is none.
 std::string Reason(const absl::Status& status);
 
 // Delay after which the server allows a retry, if it sent one.

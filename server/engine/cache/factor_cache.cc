@@ -18,11 +18,11 @@ constexpr double kClaimRetrySeconds = 0.5;
 
 }  // namespace
 
-FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics,
+FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
                          TenantLoads* loads)
     : pool_(pool),
       host_memory_(host_memory),
-      metrics_(metrics),
+      events_(events),
       loads_(loads),
       pressure_(new Mutex[pool->slots().size() + 1]),
       shelves_(pool->slots().size() + 1) {}
@@ -145,7 +145,7 @@ absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const H
   FactorInfo info = Info(entry, *next, now);
   // Nothing can fail from here on.
   const std::shared_ptr<Stored> last = Detach(entry);
-  metrics_->CountCacheEviction(TierOf(*last), CacheEviction::kReplaced);
+  events_->OnEviction(TierOf(*last), CacheEviction::kReplaced);
   Attach(entry, std::move(next));
   Settle(*entry.stored);
   freed = Settle(*last);
@@ -159,13 +159,13 @@ absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
   CacheMiss miss;
   auto entry = Find(tenant, handle, now, &miss);
   if (!entry.ok()) {
-    metrics_->CountCacheMiss(miss);
+    events_->OnMiss(miss);
     return entry.status();
   }
   Stored& stored = *(*entry)->stored;
   Rehome(stored);
   Unlist(stored);
-  metrics_->CountCacheHit(TierOf(stored));
+  events_->OnHit(TierOf(stored));
   ++stored.pins;
   Reschedule(**entry, [&] { ++(*entry)->uses; });
   stored.wanted = true;

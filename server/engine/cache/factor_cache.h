@@ -38,6 +38,7 @@
 #include "absl/time/time.h"
 #include "kernels/factorization.h"
 #include "kernels/util/mutex.h"
+#include "server/engine/cache/cache_events.h"
 #include "server/engine/cache/handle.h"
 #include "server/engine/cache/iteration_record.h"
 #include "server/engine/cache/tenant_loads.h"
@@ -45,9 +46,6 @@
 #include "server/engine/cache/tombstones.h"
 #include "server/engine/call_timings.h"
 #include "server/engine/scheduling/device_pool.h"
-#include "server/observability/metrics/labels.h"
-#include "server/observability/metrics/metrics.h"
-#include "server/observability/metrics/state.h"
 
 namespace crout {
 
@@ -159,7 +157,8 @@ class FactorCache {
   // All arguments outlive the cache. `host_memory` allocates the copies of the host tier, which are
   // charged to the pool's host budget. `loads` counts each tenant's entries, and their bytes by
   // tier. Leases use WallNow().
-  FactorCache(DevicePool* pool, MemoryResource* host_memory, Metrics* metrics, TenantLoads* loads);
+  FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
+              TenantLoads* loads);
   ~FactorCache();
   FactorCache(const FactorCache&) = delete;  // Pins point to it.
   FactorCache& operator=(const FactorCache&) = delete;
@@ -366,7 +365,7 @@ class FactorCache {
   // Constant after construction.
   DevicePool* const pool_;
   MemoryResource* const host_memory_;
-  Metrics* const metrics_;
+  CacheEvents* const events_;
   TenantLoads* const loads_;
   // One mutex for each shelf, held by the call that evicts from it. Another call then waits for the
   // memory that is being freed, instead of finding nothing idle. Lock order: a device's mutex, the

@@ -106,7 +106,7 @@ std::shared_ptr<FactorCache::Stored> FactorCache::Remove(const Handle& handle,
                                                          Departure departure) noexcept {
   auto node = entries_.extract(handle);
   Entry& entry = *node.mapped();
-  metrics_->CountCacheEviction(TierOf(*entry.stored), EvictionOf(departure));
+  events_->OnEviction(TierOf(*entry.stored), EvictionOf(departure));
   tombstones_.Add(std::move(entry.tombstone), departure);
   by_end_.erase({EndOf(entry), &entry});
   listed_.erase(ListKey(entry.tenant, "", entry.sequence));

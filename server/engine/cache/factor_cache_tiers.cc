@@ -120,7 +120,7 @@ void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
   victim->moving = false;
   const bool idle = victim->entry != nullptr && !victim->wanted;
   if (idle && copied.ok()) {
-    metrics_->CountCacheEviction(Tier::kDevice, CacheEviction::kPressure);
+    events_->OnEviction(Tier::kDevice, CacheEviction::kPressure);
     Move(*victim, [&] {
       std::swap(victim->reservation, copy.reservation);
       std::swap(victim->factorization.parts, copy.parts);
@@ -180,7 +180,7 @@ absl::StatusOr<const Factorization*> FactorCache::MakeResident(Stored& stored,
       stored.resident = true;
     });
   }
-  metrics_->ObservePromotion(stopwatch.Lap());
+  events_->OnPromotion(stopwatch.Lap());
   *promoted = true;
   return &stored.factorization;
 }

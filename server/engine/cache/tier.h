@@ -13,6 +13,12 @@ enum class Tier : uint8_t {
   kHost,    // in host memory; moves back to its device when it is next used
 };
 
+// Contents of one tier.
+struct TierState {
+  int64_t entries = 0;
+  int64_t bytes = 0;
+};
+
 }  // namespace crout
 
 #endif  // CROUT_SERVER_ENGINE_CACHE_TIER_H_

@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "server/engine/cache/cache_events.h"
 #include "server/engine/cache/handle.h"
-#include "server/observability/metrics/labels.h"
 
 namespace crout {
 

@@ -135,30 +135,11 @@ inline constexpr std::array<std::string_view, 2> kSeriesFactorNames = {"old", "n
 // Label `tier`: the cache's Tier.
 inline constexpr std::array<std::string_view, 2> kCacheTierNames = {"device", "host"};
 
-// Label `reason` of crout_cache_misses_total: what a handle that was not found had been.
-enum class CacheMiss : uint8_t {
-  kUnknown,
-  kExpired,
-  kEvicted,
-  kReleased,
-  kOtherTenant,
-  kDeviceLost,
-  kDataLoss,
-};
+// Label `reason` of crout_cache_misses_total: CacheMiss.
 inline constexpr std::array<std::string_view, 7> kCacheMissNames = {
     "unknown", "expired", "evicted", "released", "other_tenant", "device_lost", "data_loss"};
 
-// Label `reason` of crout_cache_evictions_total: why a factor left a tier. A factor that moves from
-// the device to the host counts once, under the device; one that goes for good counts under the
-// tier it was in, as does a version that Refactorize replaced.
-enum class CacheEviction : uint8_t {
-  kPressure,
-  kLease,
-  kReleased,
-  kReplaced,
-  kDeviceLost,
-  kDataLoss,
-};
+// Label `reason` of crout_cache_evictions_total: CacheEviction.
 inline constexpr std::array<std::string_view, 6> kCacheEvictionNames = {
     "pressure", "lease", "released", "replaced", "device_lost", "data_loss"};
 

@@ -341,15 +341,15 @@ void Metrics::SetConnections(size_t open, size_t limit, uint64_t turned_away) {
   Raise(connections_refused_, turned_away);
 }
 
-void Metrics::CountCacheHit(Tier tier) { cache_hits_[Index(tier)]->Increment(); }
+void Metrics::OnHit(Tier tier) noexcept { cache_hits_[Index(tier)]->Increment(); }
 
-void Metrics::CountCacheMiss(CacheMiss reason) { cache_misses_[Index(reason)]->Increment(); }
+void Metrics::OnMiss(CacheMiss reason) noexcept { cache_misses_[Index(reason)]->Increment(); }
 
-void Metrics::CountCacheEviction(Tier tier, CacheEviction reason) {
+void Metrics::OnEviction(Tier tier, CacheEviction reason) noexcept {
   cache_evictions_[Index(tier)][Index(reason)]->Increment();
 }
 
-void Metrics::ObservePromotion(double seconds) {
+void Metrics::OnPromotion(double seconds) noexcept {
   promotions_->Increment();
   promotion_duration_->Observe(seconds);
 }

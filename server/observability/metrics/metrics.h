@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "kernels/dtype.h"
 #include "kernels/util/mutex.h"
+#include "server/engine/cache/cache_events.h"
 #include "server/observability/metrics/device_metrics.h"
 #include "server/observability/metrics/gpu_metrics.h"
 #include "server/observability/metrics/labels.h"
@@ -36,7 +37,6 @@ class Family;
 namespace crout {
 
 enum class SolverFallback : uint8_t;
-enum class Tier : uint8_t;
 
 struct MetricsOptions {
   std::vector<DeviceLabels> devices;
@@ -55,10 +55,10 @@ struct CacheCounts {
 // histograms that an alert reads; the other histograms, and rare counters that say so, appear with
 // their first observation. No method of a busy path looks up a label. Seconds and bytes are plain.
 // Thread-safe.
-class Metrics {
+class Metrics : public CacheEvents {
  public:
   explicit Metrics(const MetricsOptions& options);
-  ~Metrics();
+  ~Metrics() override;
   Metrics(const Metrics&) = delete;  // Callers keep pointers to it.
   Metrics& operator=(const Metrics&) = delete;
 
@@ -117,11 +117,10 @@ class Metrics {
   // start.
   void SetConnections(size_t open, size_t limit, uint64_t turned_away);
 
-  void CountCacheHit(Tier tier);
-  void CountCacheMiss(CacheMiss reason);
-  void CountCacheEviction(Tier tier, CacheEviction reason);
-  // A factor that came back from host memory to its device.
-  void ObservePromotion(double seconds);
+  void OnHit(Tier tier) noexcept override;
+  void OnMiss(CacheMiss reason) noexcept override;
+  void OnEviction(Tier tier, CacheEviction reason) noexcept override;
+  void OnPromotion(double seconds) noexcept override;
 
   // What was observed since the start.
   HistogramReading ReadRequests(Method method) const;

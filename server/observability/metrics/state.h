@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "server/engine/cache/tier.h"
 #include "server/observability/gpu/gpu_reading.h"
 #include "server/observability/metrics/labels.h"
 
@@ -31,11 +32,6 @@ struct DeviceState {
   int64_t streams_busy = 0;
   bool healthy = true;            // false: fenced
   std::optional<GpuReading> gpu;  // nothing: not a GPU, or no driver that tells
-};
-
-struct TierState {
-  int64_t entries = 0;
-  int64_t bytes = 0;
 };
 
 struct ServerState {

@@ -41,7 +41,7 @@ absl::StatusOr<Op> DecodeOperation(v1::Operation operation, absl::string_view fi
     case v1::OPERATION_CONJUGATE_TRANSPOSE:
       return Op::kConjugateTranspose;
     default:
-      return BadField(absl::StrCat(field, ".operation"), "unknown value");
+      return UnknownValue(absl::StrCat(field, ".operation"), operation);
   }
 }
 

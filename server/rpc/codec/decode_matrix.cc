@@ -70,7 +70,7 @@ absl::StatusOr<EntryFormat> DecodeSparse(const v1::SparseSpec& spec, const std::
       format.compressed_rows = true;
       break;
     default:
-      return BadField(absl::StrCat(field, ".format"), "unknown value");
+      return UnknownValue(absl::StrCat(field, ".format"), spec.format());
   }
   CROUT_RETURN_IF_ERROR(CheckWithin(spec.rows(), absl::StrCat(field, ".rows"), most, limits));
   CROUT_RETURN_IF_ERROR(CheckWithin(spec.cols(), absl::StrCat(field, ".cols"), most, limits));

@@ -58,7 +58,7 @@ absl::StatusOr<std::optional<PivotCriterion>> DecodePivoting(
       if (parameters.threshold() != 0) criterion.threshold = parameters.threshold();
       return std::optional(criterion);
     default:
-      return BadField("header.options.parameters.pivot_rule", "unknown value");
+      return UnknownValue("header.options.parameters.pivot_rule", parameters.pivot_rule());
   }
 }
 
@@ -70,7 +70,7 @@ absl::StatusOr<MethodVariant> DecodeVariant(v1::MethodVariant variant) {
     case v1::METHOD_VARIANT_PUBLISHED:
       return MethodVariant::kPublished;
     default:
-      return BadField("header.options.parameters.variant", "unknown value");
+      return UnknownValue("header.options.parameters.variant", variant);
   }
 }
 
@@ -124,7 +124,7 @@ absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& optio
       decoded.equilibrate = EquilibrateMode::kOff;
       break;
     default:
-      return BadField("header.options.equilibrate", "unknown value");
+      return UnknownValue("header.options.equilibrate", options.equilibrate());
   }
   const double threshold = options.pivot_threshold();
   if (!(threshold >= 0 && threshold <= 1)) {

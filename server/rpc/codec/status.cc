@@ -41,6 +41,16 @@ absl::Status BadField(absl::string_view field, absl::string_view description) {
   return status;
 }
 
+absl::Status UnknownValue(absl::string_view field, int value,
+                          const google::protobuf::EnumDescriptor& type) {
+  std::string defined;
+  for (int i = 0; i < type.value_count(); ++i) {
+    if (type.value(i)->number() == 0) continue;  // UNSPECIFIED
+    absl::StrAppend(&defined, defined.empty() ? "" : ", ", type.value(i)->name());
+  }
+  return BadField(field, absl::StrCat("unknown value ", value, ": use one of ", defined));
+}
+
 absl::Status OutOfMemory() {
   const absl::Status status = OutOfSystemMemory();
   try {

@@ -8,6 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/generated_enum_reflection.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 
@@ -27,6 +29,14 @@ inline constexpr std::string_view kReasonPatternMismatch = "PATTERN_MISMATCH";
 // `field` is the path, as in "header.matrix.dense.rows"; the message says what is wrong and what
 // would be right.
 absl::Status BadField(absl::string_view field, absl::string_view description);
+
+// Refuses a number that the enum of `field` does not define, and lists the defined values.
+absl::Status UnknownValue(absl::string_view field, int value,
+                          const google::protobuf::EnumDescriptor& type);
+template <class Enum>
+absl::Status UnknownValue(absl::string_view field, Enum value) {
+  return UnknownValue(field, static_cast<int>(value), *google::protobuf::GetEnumDescriptor<Enum>());
+}
 
 // The code and message of `status`, with google.rpc details: ErrorInfo with the reason (that of
 // WithReason, else a general one for the code), RetryInfo where WithRetryAfter was used (also as

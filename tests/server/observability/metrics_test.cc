@@ -165,10 +165,10 @@ TEST(MetricsTest, CountsWhatItIsTold) {
   metrics.CountIterations("getrf", Start::kCold, 9, 9, 9);  // does not iterate
   metrics.CountPoorResult("cm", PoorResult::kComplement);
   metrics.CountPoorResult("cm", PoorResult::kComplement);
-  metrics.CountCacheHit(Tier::kHost);
-  metrics.CountCacheMiss(CacheMiss::kExpired);
-  metrics.CountCacheEviction(Tier::kDevice, CacheEviction::kPressure);
-  metrics.ObservePromotion(0.5);
+  metrics.OnHit(Tier::kHost);
+  metrics.OnMiss(CacheMiss::kExpired);
+  metrics.OnEviction(Tier::kDevice, CacheEviction::kPressure);
+  metrics.OnPromotion(0.5);
   const std::string text = metrics.Scrape();
   auto expect = [&](const char* series, double value) {
     EXPECT_THAT(SampleOf(text, series), Optional(value)) << series;

@@ -200,7 +200,7 @@ TEST_F(RpcMixedTest, RefusesWhatContradictsItself) {
        [](auto* h) { h->mutable_matrix()->mutable_dense()->set_dtype(v1::DTYPE_FLOAT32); }},
       {"does not offer them: choose the precision single",
        [](auto* h) { h->mutable_options()->set_precision(v1::FACTOR_PRECISION_TF32); }},
-      {"unknown value",
+      {"unknown value 77: use one of FACTOR_PRECISION_",
        [](auto* h) { h->mutable_options()->set_precision(static_cast<v1::FactorPrecision>(77)); }},
   };
   for (const auto& [message, spoil] : cases) {
