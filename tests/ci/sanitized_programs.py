@@ -25,8 +25,8 @@ COVERAGE = [
     (r"(tests/)?kernels/((host|cuda)/)?irr_lu/", r"kernels_batch|rpc_batch|irr_"),
     (r"kernels/(host|cuda)/|tests/kernels/(block_lu|crout|gauss_jordan|getrf|solve|device)/", r"kernels_(dense|complex|batch|series)|emulation"),
     (r"tests/emulation/", r"emulation|traversal"),
-    (r"server/(cache|scheduling)/|tests/server/(cache|scheduling)", r"server_|rpc_calls|rpc_memory"),
-    (r"server/(http|metrics|gpu|status|trace|identity|tls)/", r"server_|rpc_parts"),
+    (r"(tests/)?server/engine/", r"server_|rpc_calls|rpc_memory"),
+    (r"(tests/)?server/(auth|net|observability)/", r"server_|rpc_parts"),
     (r"(tests/)?server/", r"rpc_"),
     (r"client/cpp/|client/c/|tests/client/", r"client_"),
 ]

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks what the layers include: kernels/ and server/engine/ use neither gRPC, protobuf nor prometheus-cpp, kernels/
+uses no other part, and server/engine/ only kernels/.
+
+usage: layers_test.py
+"""
+
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# (layer, own headers that it may include)
+LAYERS = [("kernels", ("kernels/",)), ("server/engine", ("kernels/", "server/engine/"))]
+OWN = re.compile(r"(kernels|server|client|proto|tests)/")
+TRANSPORT = re.compile(r"(grpc|grpcpp|google/protobuf|prometheus|crout/v1)/|.*\.pb\.h$")
+
+
+def forbidden(include, allowed):
+    """Whether a layer that may include the own folders `allowed` must not include `include`."""
+    if TRANSPORT.match(include):
+        return True
+    return bool(OWN.match(include)) and not include.startswith(allowed)
+
+
+class LayersTest(unittest.TestCase):
+    def test_layers_include_only_what_is_below_them(self):
+        for layer, allowed in LAYERS:
+            files = [path for path in (ROOT / layer).rglob("*") if path.suffix in (".h", ".cc", ".cu", ".cuh")]
+            self.assertTrue(files, layer)
+            for path in files:
+                for include in re.findall(r'^#include ["<]([^">]+)', path.read_text(encoding="utf-8"), re.MULTILINE):
+                    self.assertFalse(forbidden(include, allowed), f"{path.relative_to(ROOT)} includes {include}")
+
+    def test_forbidden_includes_are_found(self):
+        allowed = LAYERS[1][1]
+        for include in ("grpcpp/server.h", "google/protobuf/message.h", "crout/v1/factor.pb.h", "server/rpc/core.h"):
+            self.assertTrue(forbidden(include, allowed), include)
+        for include in ("absl/status/status.h", "kernels/device.h", "server/engine/reason.h", "vector"):
+            self.assertFalse(forbidden(include, allowed), include)
+
+
+if __name__ == "__main__":
+    unittest.main()
