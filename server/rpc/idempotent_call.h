@@ -25,7 +25,7 @@ class RequestClaim {
   RequestClaim(FactorCache* cache, std::string_view tenant, std::string_view request_id)
       : cache_(cache), tenant_(tenant), request_id_(request_id) {}
   ~RequestClaim() {
-    if (cache_ != nullptr) cache_->AbandonRequest(tenant_, request_id_);
+    if (cache_ != nullptr) cache_->request_ids().Abandon(tenant_, request_id_);
   }
   RequestClaim(const RequestClaim&) = delete;  // One claim, one holder.
   RequestClaim& operator=(const RequestClaim&) = delete;
@@ -53,7 +53,7 @@ class IdempotentCall : public Base, public RequestWaiter {
     MutexLock lock(&this->mutex_);
     const auto left = this->left();
     if (!this->wanted() || !left || now - *left < kKeepForRetry) return;
-    if (this->core_.cache.IsAwaited(this->tenant_, insert_.request_id)) return;
+    if (this->core_.cache.request_ids().IsAwaited(this->tenant_, insert_.request_id)) return;
     this->End(absl::CancelledError("nobody asked for the factor again"));
   }
 
@@ -98,7 +98,7 @@ class IdempotentCall : public Base, public RequestWaiter {
       if (!absl::IsAborted(living.status())) return living.status();
       CROUT_ASSIGN_OR_RETURN(waiting_, this->KeepFirstMessage());
       const std::shared_ptr<RequestWaiter> waiter(this->shared_from_this(), this);
-      if (cache.AwaitRequest(this->tenant_, insert_.request_id, waiter)) {
+      if (cache.request_ids().Await(this->tenant_, insert_.request_id, waiter)) {
         return std::vector<PayloadStep*>{};
       }
     }
@@ -119,7 +119,7 @@ class IdempotentCall : public Base, public RequestWaiter {
     Base::ReleaseResources();
     claim_.reset();
     if (!insert_.request_id.empty()) {
-      this->core_.cache.StopAwaiting(this->tenant_, insert_.request_id, this);
+      this->core_.cache.request_ids().StopAwaiting(this->tenant_, insert_.request_id, this);
     }
   }
 

@@ -39,11 +39,10 @@ FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
 
   FactorInfo info = Info(*entry, *stored, entry->create_time);
   // Allocate the new elements of the indexes before any index changes.
-  Requests requests;
-  if (!entry->request_id.empty()) requests[RequestKey(entry->tenant, entry->request_id)];
+  RequestIds::Place request(entry->tenant, entry->request_id);
   std::set<std::pair<absl::Time, Entry*>> by_end = {{EndOf(*entry), entry.get()}};
   std::map<ListKey, Entry*> listed;
-  Waiters waiters;
+  RequestIds::Settled settled;  // destroyed after the lock
   {
     MutexLock lock(&mutex_);
     entry->sequence = ++last_sequence_;
@@ -55,76 +54,29 @@ FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
     // Nothing can fail from here on.
     listed_.merge(listed);
     by_end_.merge(by_end);
-    requests_.merge(requests);  // no effect if the id was claimed
-    if (!added.request_id.empty()) {
-      Request& request = requests_.find(RequestView(added.tenant, added.request_id))->second;
-      request.factor = added.handle;
-      waiters.swap(request.waiters);
-    }
+    settled = request_ids_.Complete(std::move(request), added.handle);
     if (added.listed) added.account.AddFactors(1);
     Attach(added, std::move(stored));
     Settle(*added.stored);
   }
-  Notify(waiters);
   return info;
 }
 
 absl::StatusOr<std::optional<FactorInfo>> FactorCache::ClaimRequest(std::string_view tenant,
                                                                     std::string_view request_id) {
-  const absl::Time now = WallNow();
-  MutexLock lock(&mutex_);
-  auto [request, claimed] = requests_.try_emplace(RequestKey(tenant, request_id));
-  if (claimed) return std::optional<FactorInfo>();
-  if (!request->second.factor.has_value()) {
-    return WithRetryAfter(
-        WithReason(absl::AbortedError("another call with this request_id is in progress"),
-                   kReasonRequestInProgress),
-        kClaimRetrySeconds);
-  }
-  CacheMiss miss;
-  auto entry = Find(tenant, *request->second.factor, now, &miss);
-  if (entry.ok()) return Info(**entry, *(*entry)->stored, now);
-  request->second.factor.reset();  // The factor is over but has not been swept yet.
-  return std::optional<FactorInfo>();
-}
-
-void FactorCache::AbandonRequest(std::string_view tenant, std::string_view request_id) noexcept {
-  Waiters waiters;
-  {
-    MutexLock lock(&mutex_);
-    const auto request = requests_.find(RequestView(tenant, request_id));
-    if (request == requests_.end() || request->second.factor.has_value()) return;
-    waiters.swap(request->second.waiters);
-    requests_.erase(request);
-  }
-  Notify(waiters);
-}
-
-bool FactorCache::AwaitRequest(std::string_view tenant, std::string_view request_id,
-                               const std::shared_ptr<RequestWaiter>& waiter) {
-  MutexLock lock(&mutex_);
-  const auto request = requests_.find(RequestView(tenant, request_id));
-  if (request == requests_.end() || request->second.factor.has_value()) return false;
-  request->second.waiters.emplace(waiter.get(), waiter);
-  return true;
-}
-
-void FactorCache::StopAwaiting(std::string_view tenant, std::string_view request_id,
-                               const RequestWaiter* waiter) noexcept {
-  MutexLock lock(&mutex_);
-  const auto request = requests_.find(RequestView(tenant, request_id));
-  if (request != requests_.end()) request->second.waiters.erase(waiter);
-}
-
-bool FactorCache::IsAwaited(std::string_view tenant, std::string_view request_id) const {
-  MutexLock lock(&mutex_);
-  const auto request = requests_.find(RequestView(tenant, request_id));
-  return request != requests_.end() && !request->second.waiters.empty();
-}
-
-void FactorCache::Notify(const Waiters& waiters) noexcept {
-  for (const auto& [key, weak] : waiters) {
-    if (const auto waiter = weak.lock()) waiter->OnRequestSettled();
+  while (true) {
+    const RequestIds::Found found = request_ids_.Claim(tenant, request_id);
+    if (found.before == RequestIds::State::kFree) return std::optional<FactorInfo>();
+    if (found.before == RequestIds::State::kClaimed) {
+      return WithRetryAfter(
+          WithReason(absl::AbortedError("another call with this request_id is in progress"),
+                     kReasonRequestInProgress),
+          kClaimRetrySeconds);
+    }
+    const absl::StatusOr<FactorInfo> living = Describe(tenant, *found.factor);
+    if (living.ok()) return std::optional<FactorInfo>(*living);
+    // The factor is gone, but its entry may not be removed yet.
+    if (request_ids_.Reclaim(tenant, request_id, *found.factor)) return std::optional<FactorInfo>();
   }
 }
 

@@ -41,6 +41,7 @@
 #include "server/engine/cache/cache_events.h"
 #include "server/engine/cache/handle.h"
 #include "server/engine/cache/iteration_record.h"
+#include "server/engine/cache/request_ids.h"
 #include "server/engine/cache/tenant_loads.h"
 #include "server/engine/cache/tier.h"
 #include "server/engine/cache/tombstones.h"
@@ -78,16 +79,6 @@ struct NewFactor {
   std::shared_ptr<const IterationRecord> record;  // from TakeRecord()
   std::optional<int64_t> nnz;
   CallTimings timings;
-};
-
-// A call that waits for a request_id that another call holds.
-class RequestWaiter {
- public:
-  virtual ~RequestWaiter() = default;
-
-  // Called once, when the id has its factor or is free. May be called from any thread; must not
-  // block.
-  virtual void OnRequestSettled() noexcept = 0;
 };
 
 struct InsertOptions {
@@ -163,27 +154,18 @@ class FactorCache {
   FactorCache(const FactorCache&) = delete;  // Pins point to it.
   FactorCache& operator=(const FactorCache&) = delete;
 
-  // If the system is out of memory, Insert, Replace, Acquire, Renew, Release, ClaimRequest and
-  // AwaitRequest throw std::bad_alloc and leave the cache unchanged.
+  // If the system is out of memory, Insert, Replace, Acquire, Renew, Release and ClaimRequest throw
+  // std::bad_alloc and leave the cache unchanged.
 
   // Adds a factor. Completes the claim of options.request_id, if there is one.
   FactorInfo Insert(NewFactor factor, const InsertOptions& options);
 
-  // Claims a request_id for one call. Returns the factor that belongs to (tenant, request_id) if
-  // there is one. Otherwise claims the id and returns nullopt. Returns ABORTED (reason
-  // REQUEST_IN_PROGRESS, with a retry delay) while another call holds the claim. A claim ends with
-  // Insert or AbandonRequest.
+  // Returns the living factor of a request_id. If there is none, claims the id and returns nullopt.
+  // ABORTED (reason REQUEST_IN_PROGRESS, with a retry delay) while another call holds the claim. A
+  // claim ends with Insert() or request_ids().Abandon().
   absl::StatusOr<std::optional<FactorInfo>> ClaimRequest(std::string_view tenant,
                                                          std::string_view request_id);
-  void AbandonRequest(std::string_view tenant, std::string_view request_id) noexcept;
-  // Registers `waiter` to be notified when the claim ends, if it still exists then. Returns false
-  // if the id is not claimed.
-  bool AwaitRequest(std::string_view tenant, std::string_view request_id,
-                    const std::shared_ptr<RequestWaiter>& waiter);
-  void StopAwaiting(std::string_view tenant, std::string_view request_id,
-                    const RequestWaiter* waiter) noexcept;
-  // Whether a call waits for the id.
-  bool IsAwaited(std::string_view tenant, std::string_view request_id) const;
+  RequestIds& request_ids() { return request_ids_; }
 
   // Stores the next version of a handle, atomically. Calls that have pinned the old version
   // continue to use it. Returns NOT_FOUND under the conditions of Acquire.
@@ -244,20 +226,7 @@ class FactorCache {
   size_t size() const;
 
  private:
-  using RequestKey = std::pair<std::string, std::string>;             // tenant, request_id
-  using RequestView = std::pair<std::string_view, std::string_view>;  // for look-ups
-  struct RequestLess {
-    using is_transparent = void;
-    bool operator()(const RequestView& a, const RequestView& b) const { return a < b; }
-  };
-  using Waiters = std::map<const RequestWaiter*, std::weak_ptr<RequestWaiter>>;
-  struct Request {
-    std::optional<Handle> factor;  // nullopt: claimed, the factor does not exist yet
-    Waiters waiters;               // only while claimed
-  };
-  using Requests = std::map<RequestKey, Request, RequestLess>;
-
-  // Tenant, name and order of creation. The strings belong to the entry.
+  // tenant, name, order of creation; views of the entry's strings
   using ListKey = std::tuple<std::string_view, std::string_view, int64_t>;
 
   // The versions that entries have in one memory.
@@ -338,8 +307,7 @@ class FactorCache {
   // Drops iteration records until `bytes` are free in the host budget or no record remains. Drops
   // none if that would not suffice even with all idle host factors.
   void DropRecords(size_t bytes);
-  static void Notify(const Waiters& waiters) noexcept;
-  // Assigns an unpinned host copy whose device is lost to a healthy device.
+  // Gives a host copy whose device is lost to a healthy one.
   void Rehome(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unpin(std::shared_ptr<Stored> stored) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -367,9 +335,10 @@ class FactorCache {
   MemoryResource* const host_memory_;
   CacheEvents* const events_;
   TenantLoads* const loads_;
-  // One mutex for each shelf, held by the call that evicts from it. Another call then waits for the
-  // memory that is being freed, instead of finding nothing idle. Lock order: a device's mutex, the
-  // host's mutex, mutex_.
+  RequestIds request_ids_;  // its mutex is taken after mutex_
+  // One for each shelf, held by the call that empties it: a second one waits for what the first
+  // frees instead of finding nothing idle. A device's is taken before the host's, all before
+  // mutex_.
   const std::unique_ptr<Mutex[]> pressure_;
 
   // Never held while bytes are copied. Also guards the members of entries and versions, except
@@ -381,7 +350,6 @@ class FactorCache {
   std::map<ListKey, Entry*> listed_ ABSL_GUARDED_BY(mutex_);
   std::set<std::pair<absl::Time, Entry*>> by_end_ ABSL_GUARDED_BY(mutex_);  // by EndOf()
   int64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
-  Requests requests_ ABSL_GUARDED_BY(mutex_);
   // Versions with an iteration record, oldest first.
   std::list<Stored*> records_ ABSL_GUARDED_BY(mutex_);
   size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes charged for them

@@ -111,11 +111,7 @@ std::shared_ptr<FactorCache::Stored> FactorCache::Remove(const Handle& handle,
   by_end_.erase({EndOf(entry), &entry});
   listed_.erase(ListKey(entry.tenant, "", entry.sequence));
   listed_.erase(ListKey(entry.tenant, entry.name, entry.sequence));
-  // The request_id may belong to a later factor by now.
-  const auto request = requests_.find(RequestView(entry.tenant, entry.request_id));
-  if (request != requests_.end() && request->second.factor == entry.handle) {
-    requests_.erase(request);
-  }
+  request_ids_.Forget(entry.tenant, entry.request_id, entry.handle);
   if (entry.listed) entry.account.AddFactors(-1);
   return Detach(entry);
 }

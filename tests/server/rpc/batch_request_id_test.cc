@@ -42,7 +42,7 @@ class RpcBatchRequestIdTest : public RpcBatchTest {
   std::future<Factored> Start(const std::vector<Member>& members) {
     return std::async(std::launch::async, [this, members] { return WithId(members); });
   }
-  bool Awaited() { return core().cache.IsAwaited("default", kId); }
+  bool Awaited() { return core().cache.request_ids().IsAwaited("default", kId); }
 };
 
 TEST_F(RpcBatchRequestIdTest, TheSecondCallHasTheFactorAndTheFiguresOfTheFirst) {

@@ -119,7 +119,7 @@ TEST_F(RpcMemoryTest, OnTheThreadThatGoesOnAfterAnother) {
   WaitUntil([&] { return Held().uploads == 1; }, "the first");
   auto second = stub().Factorize(&second_context);
   second->Write(request);
-  WaitUntil([&] { return core().cache.IsAwaited("default", id); }, "the second");
+  WaitUntil([&] { return core().cache.request_ids().IsAwaited("default", id); }, "the second");
   // End the first call, but block the threads that release its claim.
   const auto release = std::make_shared<Gate>();  // shared: the threads may leave it late
   release->Close();

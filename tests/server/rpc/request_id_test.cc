@@ -66,7 +66,7 @@ class RequestIdTest : public RpcTest {
     EXPECT_EQ(attempt.Await().error_code(), grpc::StatusCode::CANCELLED);
     WaitUntil([&] { return CallsRefused(core().metrics.Scrape()) > before; }, "client gone");
   }
-  bool Awaited() { return core().cache.IsAwaited("default", "step-17"); }
+  bool Awaited() { return core().cache.request_ids().IsAwaited("default", "step-17"); }
 };
 
 TEST_F(RequestIdTest, ALaterCallWaitsForTheFactorOfTheFirst) {

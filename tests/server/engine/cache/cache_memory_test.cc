@@ -113,7 +113,8 @@ TEST_F(CacheMemoryTest, Insert) {
             factor = {};
             EXPECT_EQ(Look(), before);
             // The request has not been claimed either.
-            EXPECT_FALSE(cache_->AwaitRequest(kTenant, "a request id, not short either", nullptr));
+            EXPECT_FALSE(
+                cache_->request_ids().Await(kTenant, "a request id, not short either", nullptr));
           }),
       0);
   EXPECT_EQ(cache_->size(), 2u);

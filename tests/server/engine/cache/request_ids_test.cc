@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests request ids: claims, their ends, and the calls that wait for them.
+#include "server/engine/cache/request_ids.h"
+
+#include <memory>
+#include <string_view>
+
+#include "gtest/gtest.h"
+
+namespace crout {
+namespace {
+
+constexpr std::string_view kTenant = "tenant";
+constexpr std::string_view kId = "step-17";
+
+class Waiter : public RequestWaiter {
+ public:
+  void OnRequestSettled() noexcept override { ++settled; }
+  int settled = 0;
+};
+
+TEST(RequestIdsTest, AnIdIsClaimedOnce) {
+  RequestIds ids;
+  EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kFree);
+  EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kClaimed);
+  EXPECT_EQ(ids.Claim("another tenant", kId).before, RequestIds::State::kFree);
+  ids.Abandon(kTenant, kId);
+  EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kFree);
+}
+
+TEST(RequestIdsTest, ACompletedIdHasItsFactorUntilTheFactorIsGone) {
+  RequestIds ids;
+  const Handle factor = Handle::Random();
+  ids.Claim(kTenant, kId);
+  ids.Complete(RequestIds::Place(kTenant, kId), factor);
+  ids.Abandon(kTenant, kId);  // No effect: the claim has ended.
+  const RequestIds::Found found = ids.Claim(kTenant, kId);
+  EXPECT_EQ(found.before, RequestIds::State::kMade);
+  EXPECT_EQ(found.factor, factor);
+  ids.Forget(kTenant, kId, Handle::Random());
+  EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kMade);
+  ids.Forget(kTenant, kId, factor);
+  EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kFree);
+}
+
+TEST(RequestIdsTest, OneCallReclaimsTheIdOfAFactorThatIsGone) {
+  RequestIds ids;
+  const Handle factor = Handle::Random();
+  ids.Complete(RequestIds::Place(kTenant, kId), factor);
+  EXPECT_TRUE(ids.Reclaim(kTenant, kId, factor));
+  EXPECT_FALSE(ids.Reclaim(kTenant, kId, factor));
+  EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kClaimed);
+}
+
+TEST(RequestIdsTest, WaitersAreNotifiedOnceWhenTheClaimEnds) {
+  RequestIds ids;
+  const auto first = std::make_shared<Waiter>();
+  const auto second = std::make_shared<Waiter>();
+  EXPECT_FALSE(ids.Await(kTenant, kId, first));
+  ids.Claim(kTenant, kId);
+  EXPECT_TRUE(ids.Await(kTenant, kId, first));
+  EXPECT_TRUE(ids.Await(kTenant, kId, second));
+  EXPECT_TRUE(ids.IsAwaited(kTenant, kId));
+  ids.StopAwaiting(kTenant, kId, second.get());
+  {
+    const RequestIds::Settled settled =
+        ids.Complete(RequestIds::Place(kTenant, kId), Handle::Random());
+    EXPECT_EQ(first->settled, 0);
+  }
+  EXPECT_EQ(first->settled, 1);
+  EXPECT_EQ(second->settled, 0);
+  EXPECT_FALSE(ids.IsAwaited(kTenant, kId));
+}
+
+TEST(RequestIdsTest, AWaiterThatIsGoneIsSkipped) {
+  RequestIds ids;
+  ids.Claim(kTenant, kId);
+  EXPECT_TRUE(ids.Await(kTenant, kId, std::make_shared<Waiter>()));
+  ids.Abandon(kTenant, kId);
+  EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kFree);
+}
+
+TEST(RequestIdsTest, AFactorWithoutAnIdHasNoPlace) {
+  RequestIds ids;
+  ids.Complete(RequestIds::Place(kTenant, ""), Handle::Random());
+  EXPECT_EQ(ids.Claim(kTenant, "").before, RequestIds::State::kFree);
+}
+
+}  // namespace
+}  // namespace crout
