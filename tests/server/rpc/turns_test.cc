@@ -176,7 +176,9 @@ TEST_F(RpcTurnsTest, AReleaseOfAnotherTenantDoesNotWaitForAllOfTheFirst) {
     releasing.join();
     EXPECT_EQ(code, on_device ? grpc::StatusCode::OK : grpc::StatusCode::NOT_FOUND);
     rest.Open();
-    WaitUntil([&] { return pool.waiting() == 0 && rest.held() == 0; }, "the pool to be idle");
+    // Every task uses the gate once.
+    WaitUntil([&] { return rest.arrivals() == kWaiting && rest.held() == 0; },
+              "the pool to be idle");
     Idle();
   }
 }

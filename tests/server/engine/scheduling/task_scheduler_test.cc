@@ -192,6 +192,7 @@ TEST_F(TaskSchedulerTest, SmallTasksOfTwoTenantsTakeTurns) {
   EXPECT_EQ(scheduler_.JobsAhead(other.get()), 1u);
   EXPECT_EQ(scheduler_.JobsAhead(queued[1].get()), 2u);
   small.Open();
+  for (const auto& task : queued) task->ran.Wait();  // They use the gate.
 }
 
 TEST_F(TaskSchedulerTest, AWaitingTaskIsDroppedAtItsDeadlineThoughAllThreadsAreBusy) {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The handles of cached factors: owners, names, leases and removals.
+#ifndef CROUT_SERVER_ENGINE_CACHE_HANDLE_TABLE_H_
+#define CROUT_SERVER_ENGINE_CACHE_HANDLE_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/hash/hash.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/engine/cache/cache_events.h"
+#include "server/engine/cache/handle.h"
+#include "server/engine/cache/removal.h"
+#include "server/engine/cache/tenant_loads.h"
+
+namespace crout {
+
+struct CachedVersion;
+
+struct InsertOptions {
+  std::string tenant;
+  std::string name;
+  std::string request_id;  // empty: none
+  absl::Duration lease;
+  absl::Duration life = absl::InfiniteDuration();  // maximum life of the factor, from now on
+  bool listed = true;                              // whether List() includes it
+};
+
+enum class Renewal : uint8_t { kReplace, kLengthen };
+
+// Not thread-safe. Methods that are not noexcept throw std::bad_alloc and then change nothing. No
+// method visits more entries than it returns, inserts or removes.
+class HandleTable {
+ public:
+  // A lease has a length. It runs from the last use: it does not end during a use, and starts again
+  // when one ends. The factor's life, counted from its creation, ends in any case.
+  struct Entry {
+    Entry(const InsertOptions& options, TenantLoads::Account its_account, absl::Time now);
+
+    // When the entry is over, unless a use begins or ends before.
+    absl::Time end() const { return uses > 0 ? life_end : lease_expire_time; }
+    // The end of a lease that starts at `now`.
+    absl::Time LeaseFrom(absl::Time now) const;
+    // The end of the lease. If the entry is in use, assumes that the use ends at `now`.
+    absl::Time LeaseEnd(absl::Time now) const { return uses > 0 ? LeaseFrom(now) : lease_expire_time; }
+
+    const Handle handle = Handle::Random();
+    const std::string tenant;
+    const std::string name;
+    const std::string request_id;
+    const bool listed;  // false for a factor that is part of something else, such as a series
+    const absl::Time create_time;
+    const absl::Time life_end;
+    int64_t sequence = 0;          // order of creation
+    absl::Duration lease;          // length of the lease
+    absl::Time lease_expire_time;  // no later than life_end
+    int uses = 0;                  // pins of the current version and of older versions
+    std::shared_ptr<CachedVersion> stored;
+    TenantLoads::Account account;  // counts the entry, if it is listed, and the bytes of `stored`
+    Tombstones tombstone = Tombstones::Of(handle, tenant);
+  };
+
+  Entry& Insert(std::unique_ptr<Entry> entry);
+
+  // Returns the entry if the handle belongs to the tenant and has not ended at `now`. Otherwise
+  // returns NOT_FOUND and sets `*miss` to the cause.
+  absl::StatusOr<Entry*> Find(std::string_view tenant, const Handle& handle, absl::Time now,
+                              CacheMiss* miss) const;
+  // Null if there is none, whoever owns it.
+  Entry* Find(const Handle& handle) const;
+  // Returns at most `limit` listed entries, newest first, that were created before the position
+  // `before` (0: from the newest). `*next` is the value of `before` that continues the list, or 0 at
+  // the end. An empty `name` matches all entries of the tenant.
+  std::vector<const Entry*> List(std::string_view tenant, std::string_view name, int64_t before,
+                                 size_t limit, int64_t* next) const;
+  // Returns an entry that has ended at `now`; null if there is none.
+  Entry* FirstEnded(absl::Time now) const;
+  size_t size() const { return entries_.size(); }
+
+  // Runs `change`, which may change the entry's end().
+  void Reschedule(Entry& entry, absl::FunctionRef<void()> change) noexcept;
+  // Removes the entry and records the cause for its owner.
+  std::unique_ptr<Entry> Remove(const Handle& handle, Removal cause) noexcept;
+
+ private:
+  // tenant, name, order of creation; views of the entry's strings
+  using ListKey = std::tuple<std::string_view, std::string_view, int64_t>;
+
+  std::unordered_map<Handle, std::unique_ptr<Entry>, absl::Hash<Handle>> entries_;
+  // Each listed entry under its tenant with the name "", and also under its own name if it has one.
+  std::map<ListKey, Entry*> listed_;
+  std::set<std::pair<absl::Time, Entry*>> by_end_;
+  int64_t last_sequence_ = 0;
+  Tombstones tombstones_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_CACHE_HANDLE_TABLE_H_

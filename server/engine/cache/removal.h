@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Records why factors were removed, so that their owners can be informed.
+#ifndef CROUT_SERVER_ENGINE_CACHE_TOMBSTONES_H_
+#define CROUT_SERVER_ENGINE_CACHE_TOMBSTONES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "server/engine/cache/cache_events.h"
+#include "server/engine/cache/handle.h"
+
+namespace crout {
+
+// Reason for the removal of a factor.
+enum class Departure : uint8_t { kExpired, kEvicted, kReleased, kDeviceLost, kDataLoss };
+
+// NOT_FOUND with the reason, for the owner of the factor.
+absl::Status GoneStatus(Departure departure);
+// NOT_FOUND for all other tenants, and for handles without a tombstone.
+absl::Status UnknownHandleStatus();
+
+CacheMiss MissOf(Departure departure);
+CacheEviction EvictionOf(Departure departure);
+
+// The last `capacity` removals. Not thread-safe.
+class Tombstones {
+ public:
+  static constexpr size_t kDefaultCapacity = 4096;
+
+  struct Tombstone {
+    std::string tenant;
+    Departure departure;
+  };
+
+  explicit Tombstones(size_t capacity = kDefaultCapacity) : capacity_(capacity) {}
+
+  // Returns the tombstone of one factor. It is allocated while the factor lives, so that removing
+  // the factor needs no memory.
+  static Tombstones Of(const Handle& handle, std::string_view tenant);
+  // Adds the tombstone of a removed factor. A handle must be added only once.
+  void Add(Tombstones of, Departure departure) noexcept;
+  // Returns null if the handle has no tombstone, or is no longer among the last `capacity`.
+  const Tombstone* Find(const Handle& handle) const;
+
+ private:
+  size_t capacity_;
+  std::map<Handle, Tombstone> tombstones_;
+  std::list<Handle> order_;  // oldest first
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_CACHE_TOMBSTONES_H_
