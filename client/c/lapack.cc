@@ -87,7 +87,7 @@ int64_t Getrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, T
     const auto result =
         factor->factor.Solve(MatrixSource::Strided(b, n, nrhs, ldb), options, &sink);
     if (!result.ok()) return ToCode(result.status());
-    for (int64_t j = 0; j < nrhs; ++j) std::copy_n(x.get() + j * n, n, b + j * ldb);
+    for (int64_t j = 0; j < nrhs && n > 0; ++j) std::copy_n(x.get() + j * n, n, b + j * ldb);
     return CROUT_OK;
   });
 }
