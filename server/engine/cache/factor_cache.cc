@@ -3,11 +3,10 @@
 #include "server/engine/cache/factor_cache.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/cache/factor_cache_entry.h"
+#include "server/engine/cache/cached_version.h"
 #include "server/engine/reason.h"
 
 namespace crout {
@@ -30,35 +29,17 @@ FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEve
 FactorCache::~FactorCache() = default;
 
 FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
-  auto entry = std::make_unique<Entry>(options, loads_->Open(options.tenant));
-  entry->create_time = WallNow();
-  entry->life_end = entry->create_time + options.life;
-  entry->lease = options.lease;
-  entry->lease_expire_time = std::min(entry->create_time + options.lease, entry->life_end);
-  auto stored = MakeStored(std::move(factor));
-
+  auto entry = std::make_unique<Entry>(options, loads_->Open(options.tenant), WallNow());
+  auto stored = MakeVersion(std::move(factor));
   FactorInfo info = Info(*entry, *stored, entry->create_time);
-  // Allocate the new elements of the indexes before any index changes.
   RequestIds::Place request(entry->tenant, entry->request_id);
-  std::set<std::pair<absl::Time, Entry*>> by_end = {{EndOf(*entry), entry.get()}};
-  std::map<ListKey, Entry*> listed;
   RequestIds::Settled settled;  // destroyed after the lock
-  {
-    MutexLock lock(&mutex_);
-    entry->sequence = ++last_sequence_;
-    if (options.listed) {
-      listed.emplace(ListKey(entry->tenant, "", entry->sequence), entry.get());
-      listed.emplace(ListKey(entry->tenant, entry->name, entry->sequence), entry.get());
-    }
-    Entry& added = *entries_.emplace(info.handle, std::move(entry)).first->second;
-    // Nothing can fail from here on.
-    listed_.merge(listed);
-    by_end_.merge(by_end);
-    settled = request_ids_.Complete(std::move(request), added.handle);
-    if (added.listed) added.account.AddFactors(1);
-    Attach(added, std::move(stored));
-    Settle(*added.stored);
-  }
+  MutexLock lock(&mutex_);
+  Entry& added = handles_.Insert(std::move(entry));
+  // Nothing can fail from here on.
+  settled = request_ids_.Complete(std::move(request), added.handle);
+  Attach(added, std::move(stored));
+  Settle(*added.stored);
   return info;
 }
 
@@ -83,7 +64,7 @@ absl::StatusOr<std::optional<FactorInfo>> FactorCache::ClaimRequest(std::string_
 absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const Handle& handle,
                                                 NewFactor factor) {
   const absl::Time now = WallNow();
-  std::shared_ptr<Stored> next = MakeStored(std::move(factor));
+  std::shared_ptr<CachedVersion> next = MakeVersion(std::move(factor));
   Charged freed;
   MutexLock lock(&mutex_);
   CacheMiss miss;
@@ -96,7 +77,7 @@ absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const H
   next->version = entry.stored->version + 1;
   FactorInfo info = Info(entry, *next, now);
   // Nothing can fail from here on.
-  const std::shared_ptr<Stored> last = Detach(entry);
+  const std::shared_ptr<CachedVersion> last = Detach(entry);
   events_->OnEviction(TierOf(*last), CacheEviction::kReplaced);
   Attach(entry, std::move(next));
   Settle(*entry.stored);
@@ -114,12 +95,12 @@ absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
     events_->OnMiss(miss);
     return entry.status();
   }
-  Stored& stored = *(*entry)->stored;
+  CachedVersion& stored = *(*entry)->stored;
   Rehome(stored);
   Unlist(stored);
   events_->OnHit(TierOf(stored));
   ++stored.pins;
-  Reschedule(**entry, [&] { ++(*entry)->uses; });
+  handles_.Reschedule(**entry, [&] { ++(*entry)->uses; });
   stored.wanted = true;
   return Pin(this, (*entry)->stored);
 }
@@ -140,13 +121,13 @@ absl::StatusOr<FactorInfo> FactorCache::Renew(std::string_view tenant, const Han
   CacheMiss miss;
   CROUT_ASSIGN_OR_RETURN(Entry * entry, Find(tenant, handle, now, &miss));
   FactorInfo info = Info(*entry, *entry->stored, now);
-  Reschedule(*entry, [&] {
+  handles_.Reschedule(*entry, [&] {
     const bool lengthen = renewal == Renewal::kLengthen;
     entry->lease = lengthen ? std::max(lease, entry->lease) : lease;
     const absl::Time end = std::min(now + lease, entry->life_end);
     entry->lease_expire_time = lengthen ? std::max(end, entry->lease_expire_time) : end;
   });
-  info.lease_expire_time = LeaseEndOf(*entry, now);
+  info.lease_expire_time = entry->LeaseEnd(now);
   return info;
 }
 
@@ -156,7 +137,7 @@ absl::Status FactorCache::Release(std::string_view tenant, const Handle& handle)
   MutexLock lock(&mutex_);
   CacheMiss miss;
   CROUT_RETURN_IF_ERROR(Find(tenant, handle, now, &miss).status());
-  freed = Settle(*Remove(handle, Departure::kReleased));
+  freed = Settle(*Remove(handle, Removal::kReleased));
   return absl::OkStatus();
 }
 
@@ -172,23 +153,12 @@ absl::StatusOr<DeviceSlot*> FactorCache::SlotOf(std::string_view tenant,
 std::vector<FactorInfo> FactorCache::List(std::string_view tenant, std::string_view name,
                                           int64_t before, size_t limit, int64_t* next) const {
   const absl::Time now = WallNow();
-  const int64_t end = before > 0 ? before : std::numeric_limits<int64_t>::max();
-  *next = 0;
   std::vector<FactorInfo> infos;
   infos.reserve(limit);
   MutexLock lock(&mutex_);
-  size_t visited = 0;
-  int64_t last = 0;
-  auto it = listed_.lower_bound(ListKey(tenant, name, end));
-  while (it != listed_.begin()) {
-    const auto& [key, entry] = *--it;
-    if (std::get<0>(key) != tenant || std::get<1>(key) != name) break;
-    if (visited++ == limit) {
-      *next = last;
-      break;
-    }
-    last = entry->sequence;
-    if (!DueDeparture(*entry, now)) infos.push_back(Info(*entry, *entry->stored, now));
+  for (const Entry* entry : handles_.List(tenant, name, before, limit, next)) {
+    if (now >= entry->end() || IsLost(*entry->stored)) continue;  // not removed yet
+    infos.push_back(Info(*entry, *entry->stored, now));
   }
   return infos;
 }
@@ -208,8 +178,10 @@ std::vector<FactorCache::Charged> FactorCache::SweepSome(absl::Time now) {
   std::vector<Charged> freed;
   freed.reserve(kBatch);
   MutexLock lock(&mutex_);
-  while (!by_end_.empty() && by_end_.begin()->first <= now && freed.size() < kBatch) {
-    freed.push_back(Settle(*Remove(by_end_.begin()->second->handle, Departure::kExpired)));
+  while (freed.size() < kBatch) {
+    const Entry* const ended = handles_.FirstEnded(now);
+    if (ended == nullptr) break;
+    freed.push_back(Settle(*Remove(ended->handle, Removal::kExpired)));
   }
   return freed;
 }
@@ -222,7 +194,7 @@ std::vector<FactorCache::Charged> FactorCache::SweepLostDevices() {
     const auto& lost = shelves_[ShelfOf(*slot)].stored;
     freed.reserve(freed.size() + lost.size());
     while (!lost.empty()) {
-      freed.push_back(Settle(*Remove(lost.front()->handle, Departure::kDeviceLost)));
+      freed.push_back(Settle(*Remove(lost.front()->handle, Removal::kDeviceLost)));
     }
   }
   return freed;
@@ -253,7 +225,7 @@ std::array<TierState, 2> FactorCache::tiers() const {
 
 size_t FactorCache::size() const {
   MutexLock lock(&mutex_);
-  return entries_.size();
+  return handles_.size();
 }
 
 }  // namespace crout

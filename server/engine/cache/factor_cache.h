@@ -19,20 +19,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
-#include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -40,11 +35,12 @@
 #include "kernels/util/mutex.h"
 #include "server/engine/cache/cache_events.h"
 #include "server/engine/cache/handle.h"
+#include "server/engine/cache/handle_table.h"
 #include "server/engine/cache/iteration_record.h"
 #include "server/engine/cache/request_ids.h"
 #include "server/engine/cache/tenant_loads.h"
 #include "server/engine/cache/tier.h"
-#include "server/engine/cache/tombstones.h"
+
 #include "server/engine/call_timings.h"
 #include "server/engine/scheduling/device_pool.h"
 
@@ -81,21 +77,9 @@ struct NewFactor {
   CallTimings timings;
 };
 
-struct InsertOptions {
-  std::string tenant;
-  std::string name;
-  std::string request_id;  // empty: none
-  absl::Duration lease;
-  absl::Duration life = absl::InfiniteDuration();  // maximum life of the factor, from now on
-  bool listed = true;                              // whether List() includes it
-};
-
-enum class Renewal : uint8_t { kReplace, kLengthen };
-
 // Thread-safe.
 class FactorCache {
-  struct Entry;    // the entry of a handle
-  struct Stored;   // one version of a factor
+  using Entry = HandleTable::Entry;
   struct Charged;  // bytes to be freed
 
  public:
@@ -139,10 +123,10 @@ class FactorCache {
 
    private:
     friend class FactorCache;
-    Pin(FactorCache* cache, std::shared_ptr<Stored> stored);
+    Pin(FactorCache* cache, std::shared_ptr<CachedVersion> stored);
 
     FactorCache* cache_;
-    std::shared_ptr<Stored> stored_;  // null after a move
+    std::shared_ptr<CachedVersion> stored_;  // null after a move
   };
 
   // All arguments outlive the cache. `host_memory` allocates the copies of the host tier, which are
@@ -226,44 +210,31 @@ class FactorCache {
   size_t size() const;
 
  private:
-  // tenant, name, order of creation; views of the entry's strings
-  using ListKey = std::tuple<std::string_view, std::string_view, int64_t>;
-
   // The versions that entries have in one memory.
   struct Shelf {
-    std::list<Stored*> stored;
+    std::list<CachedVersion*> stored;
     size_t bytes = 0;
     // Idle versions, least recently used first.
-    std::list<Stored*> idle;
+    std::list<CachedVersion*> idle;
     size_t idle_bytes = 0;
   };
   // Index of the host tier's shelf. Device i has shelf i + 1.
   static constexpr size_t kHostShelf = 0;
 
-  static Tier TierOf(const Stored& stored);
-  static size_t ShelfOf(const Stored& stored);
+  static Tier TierOf(const CachedVersion& stored);
+  static size_t ShelfOf(const CachedVersion& stored);
   static size_t ShelfOf(const DeviceSlot& slot);
-  static std::shared_ptr<Stored> MakeStored(NewFactor factor);
+  static std::shared_ptr<CachedVersion> MakeVersion(NewFactor factor);
 
   // Returns the entry if the handle belongs to the tenant and is alive at `now`. Otherwise returns
   // NOT_FOUND and sets `*miss` to the cause.
   absl::StatusOr<Entry*> Find(std::string_view tenant, const Handle& handle, absl::Time now,
                               CacheMiss* miss) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns why an entry is over at `now` although it has not been swept yet; nullopt if it is
-  // alive.
-  static std::optional<Departure> DueDeparture(const Entry& entry, absl::Time now);
+  // Whether a factor was lost with its device. Its entry is removed by the next sweep.
+  static bool IsLost(const CachedVersion& stored);
   // Describes the entry with version `stored`, which may be its current or its next version.
-  static FactorInfo Info(const Entry& entry, const Stored& stored, absl::Time now);
+  static FactorInfo Info(const Entry& entry, const CachedVersion& stored, absl::Time now);
 
-  // LeaseFrom returns the end of a lease that starts at `now`. EndOf returns the time at which the
-  // entry is over unless a use begins or ends before.
-  static absl::Time LeaseFrom(const Entry& entry, absl::Time now);
-  static absl::Time EndOf(const Entry& entry);
-  // Returns the end of the lease. If the entry is in use, assumes that the use ends at `now`.
-  static absl::Time LeaseEndOf(const Entry& entry, absl::Time now);
-  // Runs `change`, which may change the result of EndOf(entry), and updates by_end_.
-  void Reschedule(Entry& entry, absl::FunctionRef<void()> change) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Like Sweep(), but memory of `slot`'s device is free on return. With a null slot, the same as
   // Sweep().
   void SweepFor(const DeviceSlot* slot);
@@ -280,36 +251,37 @@ class FactorCache {
   // and then calls them, so it takes place as a whole or not at all.
 
   // Makes `stored` the version of the entry and puts it on its shelf, until Detach.
-  void Attach(Entry& entry, std::shared_ptr<Stored> stored) noexcept
+  void Attach(Entry& entry, std::shared_ptr<CachedVersion> stored) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes the entry's version from the entry and its shelf. Pass the result to Settle().
-  std::shared_ptr<Stored> Detach(Entry& entry) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<CachedVersion> Detach(Entry& entry) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs `change`, which changes the memory that the version is in, and updates the shelves.
-  void Move(Stored& stored, absl::FunctionRef<void()> change) noexcept
+  void Move(CachedVersion& stored, absl::FunctionRef<void()> change) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Updates idle_bytes of the shelf's device.
   void TellIdle(size_t shelf) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Shelve(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unshelve(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Shelve(CachedVersion& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unshelve(CachedVersion& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes an entry and returns its detached version. Pass the result to Settle().
-  std::shared_ptr<Stored> Remove(const Handle& handle, Departure departure) noexcept
+  std::shared_ptr<CachedVersion> Remove(const Handle& handle, Removal cause) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Must be called when the pins, the entry or the tier of a version have changed. Lists the
   // version as idle if nothing uses it. Returns its bytes if it cannot be used again. Destroy the
   // result after releasing the lock.
-  Charged Settle(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unlist(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Charged Settle(CachedVersion& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unlist(CachedVersion& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // ListRecord adds the version's iteration record to the records that can be dropped. TakeRecordOf
   // removes it from them and returns it.
-  void ListRecord(Stored& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<const IterationRecord> TakeRecordOf(Stored& stored) noexcept
+  void ListRecord(CachedVersion& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const IterationRecord> TakeRecordOf(CachedVersion& stored) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops iteration records until `bytes` are free in the host budget or no record remains. Drops
   // none if that would not suffice even with all idle host factors.
   void DropRecords(size_t bytes);
   // Gives a host copy whose device is lost to a healthy one.
-  void Rehome(Stored& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unpin(std::shared_ptr<Stored> stored) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  void Rehome(CachedVersion& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unpin(std::shared_ptr<CachedVersion> stored) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Tiers (factor_cache_tiers.cc).
   absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, MemoryBudget& budget, size_t shelf,
@@ -317,18 +289,20 @@ class FactorCache {
   // Takes the least recently used idle version of the shelf and marks it as moving. Returns null if
   // no version is idle but the free bytes suffice. Returns RESOURCE_EXHAUSTED if evicting all idle
   // versions would not make room for `bytes`.
-  absl::StatusOr<std::shared_ptr<Stored>> TakeVictim(DeviceSlot* slot, const MemoryBudget& budget,
-                                                     size_t shelf, size_t bytes);
-  void Drop(const std::shared_ptr<Stored>& victim);
-  void Demote(const std::shared_ptr<Stored>& victim);
-  absl::Status CopyToHost(const Stored& from, Charged* to, uint64_t* checksum);
-  bool IsResident(const Stored& stored) const ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<const Factorization*> MakeResident(Stored& stored, ExecutionContext& context,
-                                                    Reservation room, bool* promoted);
-  absl::StatusOr<bool> ReadIfOnHost(Stored& stored, Pin::ReadParts read);
+  absl::StatusOr<std::shared_ptr<CachedVersion>> TakeVictim(DeviceSlot* slot,
+                                                            const MemoryBudget& budget,
+                                                            size_t shelf, size_t bytes);
+  void Drop(const std::shared_ptr<CachedVersion>& victim);
+  void Demote(const std::shared_ptr<CachedVersion>& victim);
+  absl::Status CopyToHost(const CachedVersion& from, Charged* to, uint64_t* checksum);
+  bool IsResident(const CachedVersion& stored) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<const Factorization*> MakeResident(CachedVersion& stored,
+                                                    ExecutionContext& context, Reservation room,
+                                                    bool* promoted);
+  absl::StatusOr<bool> ReadIfOnHost(CachedVersion& stored, Pin::ReadParts read);
   // Verifies the checksum of a host copy. On a mismatch, drops the factor and returns DATA_LOSS.
   // Requires the mutex `promotion` of the version.
-  absl::Status CheckHostCopy(Stored& stored);
+  absl::Status CheckHostCopy(CachedVersion& stored);
 
   // Constant after construction.
   DevicePool* const pool_;
@@ -336,25 +310,19 @@ class FactorCache {
   CacheEvents* const events_;
   TenantLoads* const loads_;
   RequestIds request_ids_;  // its mutex is taken after mutex_
-  // One for each shelf, held by the call that empties it: a second one waits for what the first
-  // frees instead of finding nothing idle. A device's is taken before the host's, all before
-  // mutex_.
+  // One mutex for each shelf, held by the call that evicts from it. Another call then waits for the
+  // memory that is being freed, instead of finding nothing idle. Lock order: a device's mutex, the
+  // host's mutex, mutex_.
   const std::unique_ptr<Mutex[]> pressure_;
 
   // Never held while bytes are copied. Also guards the members of entries and versions, except
   // where their comments state otherwise.
   mutable Mutex mutex_;
-  std::unordered_map<Handle, std::unique_ptr<Entry>, absl::Hash<Handle>> entries_
-      ABSL_GUARDED_BY(mutex_);
-  // Each listed entry under its tenant with the name "", and also under its own name if it has one.
-  std::map<ListKey, Entry*> listed_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::pair<absl::Time, Entry*>> by_end_ ABSL_GUARDED_BY(mutex_);  // by EndOf()
-  int64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  HandleTable handles_ ABSL_GUARDED_BY(mutex_);
   // Versions with an iteration record, oldest first.
-  std::list<Stored*> records_ ABSL_GUARDED_BY(mutex_);
+  std::list<CachedVersion*> records_ ABSL_GUARDED_BY(mutex_);
   size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes charged for them
   std::vector<Shelf> shelves_ ABSL_GUARDED_BY(mutex_);
-  Tombstones tombstones_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace crout

@@ -8,7 +8,7 @@
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
-#include "server/engine/cache/factor_cache_entry.h"
+#include "server/engine/cache/cached_version.h"
 #include "server/engine/cache/parts_checksum.h"
 #include "server/engine/reason.h"
 
@@ -60,7 +60,7 @@ absl::StatusOr<Reservation> FactorCache::Reserve(DeviceSlot* slot, MemoryBudget&
   MutexLock lock(&pressure_[shelf]);
   while (true) {
     if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
-    CROUT_ASSIGN_OR_RETURN(const std::shared_ptr<Stored> victim,
+    CROUT_ASSIGN_OR_RETURN(const std::shared_ptr<CachedVersion> victim,
                            TakeVictim(slot, budget, shelf, bytes));
     if (victim == nullptr) continue;  // Enough bytes have become free in the meantime.
     if (shelf == kHostShelf) {
@@ -85,32 +85,33 @@ void FactorCache::DropRecords(size_t bytes) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<FactorCache::Stored>> FactorCache::TakeVictim(
-    DeviceSlot* slot, const MemoryBudget& budget, size_t shelf, size_t bytes) {
+absl::StatusOr<std::shared_ptr<CachedVersion>> FactorCache::TakeVictim(DeviceSlot* slot,
+                                                                       const MemoryBudget& budget,
+                                                                       size_t shelf, size_t bytes) {
   MutexLock lock(&mutex_);
   const Shelf& full = shelves_[shelf];
   const size_t reachable = budget.limit() - budget.reserved() + full.idle_bytes;
   if (reachable < bytes) return ExhaustedStatus(slot, bytes, budget);
   if (full.idle.empty()) return nullptr;
-  Stored& victim = *full.idle.front();
+  CachedVersion& victim = *full.idle.front();
   Unlist(victim);
   victim.moving = true;
   victim.wanted = false;
   return victim.entry->stored;
 }
 
-void FactorCache::Drop(const std::shared_ptr<Stored>& victim) {
+void FactorCache::Drop(const std::shared_ptr<CachedVersion>& victim) {
   Charged freed;
   MutexLock lock(&mutex_);
   victim->moving = false;
   // If it was detached in the meantime, only its bytes remain to be freed.
   if (victim->entry != nullptr && !victim->wanted) {
-    Remove(victim->entry->handle, Departure::kEvicted);
+    Remove(victim->entry->handle, Removal::kEvicted);
   }
   freed = Settle(*victim);
 }
 
-void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
+void FactorCache::Demote(const std::shared_ptr<CachedVersion>& victim) {
   Charged copy;  // The host copy; after the swap below, the parts from the device.
   uint64_t checksum = 0;
   const absl::Status copied = CatchBadAlloc([&] { return CopyToHost(*victim, &copy, &checksum); });
@@ -129,12 +130,12 @@ void FactorCache::Demote(const std::shared_ptr<Stored>& victim) {
     });
   } else if (idle) {
     const bool lost = !victim->slot->device->healthy();
-    Remove(victim->entry->handle, lost ? Departure::kDeviceLost : Departure::kEvicted);
+    Remove(victim->entry->handle, lost ? Removal::kDeviceLost : Removal::kEvicted);
   }
   freed = Settle(*victim);
 }
 
-absl::Status FactorCache::CopyToHost(const Stored& from, Charged* to, uint64_t* checksum) {
+absl::Status FactorCache::CopyToHost(const CachedVersion& from, Charged* to, uint64_t* checksum) {
   if (from.factorization.parts.is_fixed()) {  // checked before other factors make room for the copy
     return absl::FailedPreconditionError(
         "this factor cannot be copied: it is usable only on its device");
@@ -150,12 +151,12 @@ absl::Status FactorCache::CopyToHost(const Stored& from, Charged* to, uint64_t* 
   return absl::OkStatus();
 }
 
-bool FactorCache::IsResident(const Stored& stored) const {
+bool FactorCache::IsResident(const CachedVersion& stored) const {
   MutexLock lock(&mutex_);
   return stored.resident;
 }
 
-absl::StatusOr<const Factorization*> FactorCache::MakeResident(Stored& stored,
+absl::StatusOr<const Factorization*> FactorCache::MakeResident(CachedVersion& stored,
                                                                ExecutionContext& context,
                                                                Reservation room, bool* promoted) {
   *promoted = false;
@@ -185,7 +186,7 @@ absl::StatusOr<const Factorization*> FactorCache::MakeResident(Stored& stored,
   return &stored.factorization;
 }
 
-absl::StatusOr<bool> FactorCache::ReadIfOnHost(Stored& stored, Pin::ReadParts read) {
+absl::StatusOr<bool> FactorCache::ReadIfOnHost(CachedVersion& stored, Pin::ReadParts read) {
   MutexLock promotion(&stored.promotion);
   if (IsResident(stored)) return false;
   CROUT_RETURN_IF_ERROR(CheckHostCopy(stored));
@@ -193,7 +194,7 @@ absl::StatusOr<bool> FactorCache::ReadIfOnHost(Stored& stored, Pin::ReadParts re
   return true;
 }
 
-absl::Status FactorCache::CheckHostCopy(Stored& stored) {
+absl::Status FactorCache::CheckHostCopy(CachedVersion& stored) {
   const FactorParts& parts = stored.factorization.parts;
   for (const FactorPart& part : parts) {
     CROUT_RETURN_IF_ERROR(Failpoint("cache.host_copy", {part.buffer.data(), part.buffer.size()}));
@@ -202,7 +203,7 @@ absl::Status FactorCache::CheckHostCopy(Stored& stored) {
   {
     MutexLock lock(&mutex_);
     // The caller's pin keeps the bytes alive.
-    if (stored.entry != nullptr) Remove(stored.entry->handle, Departure::kDataLoss);
+    if (stored.entry != nullptr) Remove(stored.entry->handle, Removal::kDataLoss);
   }
   return WithReason(
       absl::DataLossError(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/engine/cache/factor_cache_entry.h"
+#include "server/engine/cache/cached_version.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,11 +10,11 @@
 
 namespace crout {
 
-Tier FactorCache::TierOf(const Stored& stored) {
+Tier FactorCache::TierOf(const CachedVersion& stored) {
   return ShelfOf(stored) == kHostShelf ? Tier::kHost : Tier::kDevice;
 }
 
-size_t FactorCache::ShelfOf(const Stored& stored) {
+size_t FactorCache::ShelfOf(const CachedVersion& stored) {
   return stored.resident ? ShelfOf(*stored.slot) : kHostShelf;
 }
 
@@ -22,8 +22,8 @@ size_t FactorCache::ShelfOf(const DeviceSlot& slot) {
   return slot.on_host() ? kHostShelf : static_cast<size_t>(slot.index) + 1;
 }
 
-std::shared_ptr<FactorCache::Stored> FactorCache::MakeStored(NewFactor factor) {
-  auto stored = std::make_shared<Stored>();
+std::shared_ptr<CachedVersion> FactorCache::MakeVersion(NewFactor factor) {
+  auto stored = std::make_shared<CachedVersion>();
   stored->nnz = factor.nnz;
   stored->timings = factor.timings;
   // A 0 x 0 matrix counts as kept: it has no bytes.
@@ -39,53 +39,17 @@ std::shared_ptr<FactorCache::Stored> FactorCache::MakeStored(NewFactor factor) {
 
 absl::StatusOr<FactorCache::Entry*> FactorCache::Find(std::string_view tenant, const Handle& handle,
                                                       absl::Time now, CacheMiss* miss) const {
-  const auto found = entries_.find(handle);
-  Entry* const entry = found == entries_.end() ? nullptr : found->second.get();
-  const Tombstones::Tombstone* const tombstone = tombstones_.Find(handle);
-  if (entry == nullptr && tombstone == nullptr) {
-    *miss = CacheMiss::kUnknown;
-    return UnknownHandleStatus();
-  }
-  if ((entry != nullptr ? entry->tenant : tombstone->tenant) != tenant) {
-    *miss = CacheMiss::kOtherTenant;
-    return UnknownHandleStatus();
-  }
-  const auto departure = entry != nullptr ? DueDeparture(*entry, now) : tombstone->departure;
-  if (!departure.has_value()) return entry;
-  *miss = MissOf(*departure);
-  return GoneStatus(*departure);
+  CROUT_ASSIGN_OR_RETURN(Entry * entry, handles_.Find(tenant, handle, now, miss));
+  if (!IsLost(*entry->stored)) return entry;
+  *miss = MissOf(Removal::kDeviceLost);
+  return GoneStatus(Removal::kDeviceLost);
 }
 
-std::optional<Departure> FactorCache::DueDeparture(const Entry& entry, absl::Time now) {
-  if (now >= EndOf(entry)) return Departure::kExpired;
-  const Stored& stored = *entry.stored;
-  if (TierOf(stored) == Tier::kDevice && !stored.slot->device->healthy()) {
-    return Departure::kDeviceLost;
-  }
-  return std::nullopt;
+bool FactorCache::IsLost(const CachedVersion& stored) {
+  return TierOf(stored) == Tier::kDevice && !stored.slot->device->healthy();
 }
 
-absl::Time FactorCache::LeaseFrom(const Entry& entry, absl::Time now) {
-  // Use the later time: the wall clock can be set back.
-  return std::min(std::max(now + entry.lease, entry.lease_expire_time), entry.life_end);
-}
-
-absl::Time FactorCache::EndOf(const Entry& entry) {
-  return entry.uses > 0 ? entry.life_end : entry.lease_expire_time;
-}
-
-absl::Time FactorCache::LeaseEndOf(const Entry& entry, absl::Time now) {
-  return entry.uses > 0 ? LeaseFrom(entry, now) : entry.lease_expire_time;
-}
-
-void FactorCache::Reschedule(Entry& entry, absl::FunctionRef<void()> change) noexcept {
-  auto node = by_end_.extract({EndOf(entry), &entry});
-  change();
-  node.value().first = EndOf(entry);
-  by_end_.insert(std::move(node));
-}
-
-FactorInfo FactorCache::Info(const Entry& entry, const Stored& stored, absl::Time now) {
+FactorInfo FactorCache::Info(const Entry& entry, const CachedVersion& stored, absl::Time now) {
   return {.handle = entry.handle,
           .tenant = entry.tenant,
           .name = entry.name,
@@ -98,25 +62,18 @@ FactorInfo FactorCache::Info(const Entry& entry, const Stored& stored, absl::Tim
           .tier = TierOf(stored),
           .bytes = stored.bytes,
           .create_time = entry.create_time,
-          .lease_expire_time = LeaseEndOf(entry, now),
+          .lease_expire_time = entry.LeaseEnd(now),
           .timings = stored.timings};
 }
 
-std::shared_ptr<FactorCache::Stored> FactorCache::Remove(const Handle& handle,
-                                                         Departure departure) noexcept {
-  auto node = entries_.extract(handle);
-  Entry& entry = *node.mapped();
-  events_->OnEviction(TierOf(*entry.stored), EvictionOf(departure));
-  tombstones_.Add(std::move(entry.tombstone), departure);
-  by_end_.erase({EndOf(entry), &entry});
-  listed_.erase(ListKey(entry.tenant, "", entry.sequence));
-  listed_.erase(ListKey(entry.tenant, entry.name, entry.sequence));
-  request_ids_.Forget(entry.tenant, entry.request_id, entry.handle);
-  if (entry.listed) entry.account.AddFactors(-1);
-  return Detach(entry);
+std::shared_ptr<CachedVersion> FactorCache::Remove(const Handle& handle, Removal cause) noexcept {
+  const std::unique_ptr<Entry> entry = handles_.Remove(handle, cause);
+  events_->OnEviction(TierOf(*entry->stored), EvictionOf(cause));
+  request_ids_.Forget(entry->tenant, entry->request_id, entry->handle);
+  return Detach(*entry);
 }
 
-void FactorCache::Attach(Entry& entry, std::shared_ptr<Stored> stored) noexcept {
+void FactorCache::Attach(Entry& entry, std::shared_ptr<CachedVersion> stored) noexcept {
   stored->handle = entry.handle;
   stored->entry = &entry;
   Shelve(*stored);
@@ -124,26 +81,26 @@ void FactorCache::Attach(Entry& entry, std::shared_ptr<Stored> stored) noexcept 
   entry.stored = std::move(stored);
 }
 
-std::shared_ptr<FactorCache::Stored> FactorCache::Detach(Entry& entry) noexcept {
+std::shared_ptr<CachedVersion> FactorCache::Detach(Entry& entry) noexcept {
   Unshelve(*entry.stored);
   entry.stored->entry = nullptr;
   return std::move(entry.stored);
 }
 
-void FactorCache::Move(Stored& stored, absl::FunctionRef<void()> change) noexcept {
+void FactorCache::Move(CachedVersion& stored, absl::FunctionRef<void()> change) noexcept {
   if (stored.entry != nullptr) Unshelve(stored);
   change();
   if (stored.entry != nullptr) Shelve(stored);
 }
 
-void FactorCache::Shelve(Stored& stored) noexcept {
+void FactorCache::Shelve(CachedVersion& stored) noexcept {
   Shelf& shelf = shelves_[ShelfOf(stored)];
   stored.shelved.Take(shelf.stored);
   shelf.bytes += stored.bytes;
   stored.entry->account.AddBytes(TierOf(stored), static_cast<int64_t>(stored.bytes));
 }
 
-void FactorCache::Unshelve(Stored& stored) noexcept {
+void FactorCache::Unshelve(CachedVersion& stored) noexcept {
   Unlist(stored);
   Shelf& shelf = shelves_[ShelfOf(stored)];
   stored.shelved.Leave(shelf.stored);
@@ -151,7 +108,7 @@ void FactorCache::Unshelve(Stored& stored) noexcept {
   stored.entry->account.AddBytes(TierOf(stored), -static_cast<int64_t>(stored.bytes));
 }
 
-FactorCache::Charged FactorCache::Settle(Stored& stored) noexcept {
+FactorCache::Charged FactorCache::Settle(CachedVersion& stored) noexcept {
   Unlist(stored);
   if (stored.pins > 0 || stored.moving) return {};
   if (stored.entry == nullptr) {
@@ -168,7 +125,7 @@ FactorCache::Charged FactorCache::Settle(Stored& stored) noexcept {
   return {};
 }
 
-void FactorCache::Unlist(Stored& stored) noexcept {
+void FactorCache::Unlist(CachedVersion& stored) noexcept {
   if (!stored.idle.taken()) return;
   Shelf& shelf = shelves_[ShelfOf(stored)];
   stored.idle.Leave(shelf.idle);
@@ -182,13 +139,13 @@ void FactorCache::TellIdle(size_t shelf) noexcept {
   }
 }
 
-void FactorCache::ListRecord(Stored& stored) noexcept {
+void FactorCache::ListRecord(CachedVersion& stored) noexcept {
   if (stored.record == nullptr) return;
   stored.recorded.Take(records_);
   record_bytes_ += stored.record->reservation.bytes();
 }
 
-std::shared_ptr<const IterationRecord> FactorCache::TakeRecordOf(Stored& stored) noexcept {
+std::shared_ptr<const IterationRecord> FactorCache::TakeRecordOf(CachedVersion& stored) noexcept {
   if (stored.recorded.taken()) {
     stored.recorded.Leave(records_);
     record_bytes_ -= stored.record->reservation.bytes();
@@ -196,13 +153,13 @@ std::shared_ptr<const IterationRecord> FactorCache::TakeRecordOf(Stored& stored)
   return std::move(stored.record);
 }
 
-void FactorCache::Rehome(Stored& stored) {
+void FactorCache::Rehome(CachedVersion& stored) {
   if (stored.resident || stored.pins > 0 || stored.slot->device->healthy()) return;
   // If no device is healthy, the copy stays, and the call fails when its job would run.
   if (auto slot = pool_->Choose(""); slot.ok()) stored.slot = *slot;
 }
 
-FactorCache::Pin::Pin(FactorCache* cache, std::shared_ptr<Stored> stored)
+FactorCache::Pin::Pin(FactorCache* cache, std::shared_ptr<CachedVersion> stored)
     : cache_(cache), stored_(std::move(stored)) {}
 
 FactorCache::Pin::Pin(Pin&& other) noexcept = default;
@@ -239,17 +196,16 @@ absl::StatusOr<bool> FactorCache::Pin::ReadOnHost(ReadParts read) {
   return cache_->ReadIfOnHost(*stored_, read);
 }
 
-void FactorCache::Unpin(std::shared_ptr<Stored> stored) noexcept {
+void FactorCache::Unpin(std::shared_ptr<CachedVersion> stored) noexcept {
   const absl::Time now = WallNow();
   Charged freed;
   MutexLock lock(&mutex_);
   --stored->pins;
   // A use of an old version also counts as a use of the handle.
-  if (const auto found = entries_.find(stored->handle); found != entries_.end()) {
-    Entry& entry = *found->second;
-    Reschedule(entry, [&] {
-      --entry.uses;
-      entry.lease_expire_time = LeaseFrom(entry, now);
+  if (Entry* const entry = handles_.Find(stored->handle); entry != nullptr) {
+    handles_.Reschedule(*entry, [&] {
+      --entry->uses;
+      entry->lease_expire_time = entry->LeaseFrom(now);
     });
   }
   freed = Settle(*stored);

@@ -54,7 +54,9 @@ class HandleTable {
     // The end of a lease that starts at `now`.
     absl::Time LeaseFrom(absl::Time now) const;
     // The end of the lease. If the entry is in use, assumes that the use ends at `now`.
-    absl::Time LeaseEnd(absl::Time now) const { return uses > 0 ? LeaseFrom(now) : lease_expire_time; }
+    absl::Time LeaseEnd(absl::Time now) const {
+      return uses > 0 ? LeaseFrom(now) : lease_expire_time;
+    }
 
     const Handle handle = Handle::Random();
     const std::string tenant;
@@ -81,8 +83,8 @@ class HandleTable {
   // Null if there is none, whoever owns it.
   Entry* Find(const Handle& handle) const;
   // Returns at most `limit` listed entries, newest first, that were created before the position
-  // `before` (0: from the newest). `*next` is the value of `before` that continues the list, or 0 at
-  // the end. An empty `name` matches all entries of the tenant.
+  // `before` (0: from the newest). `*next` is the value of `before` that continues the list, or 0
+  // at the end. An empty `name` matches all entries of the tenant.
   std::vector<const Entry*> List(std::string_view tenant, std::string_view name, int64_t before,
                                  size_t limit, int64_t* next) const;
   // Returns an entry that has ended at `now`; null if there is none.

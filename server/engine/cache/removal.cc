@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/engine/cache/tombstones.h"
+#include "server/engine/cache/removal.h"
 
 #include <array>
 
@@ -9,15 +9,15 @@
 namespace crout {
 namespace {
 
-struct DepartureTraits {
+struct RemovalTraits {
   std::string_view reason;
   const char* message;
   CacheMiss miss;
   CacheEviction eviction;
 };
 
-// In the order of Departure.
-constexpr std::array<DepartureTraits, 5> kTraits = {{
+// In the order of Removal.
+constexpr std::array<RemovalTraits, 5> kTraits = {{
     {kReasonHandleExpired,
      "the lease of the factor expired. Factor the matrix again, and request a longer lease or "
      "renew it",
@@ -35,14 +35,12 @@ constexpr std::array<DepartureTraits, 5> kTraits = {{
      CacheMiss::kDataLoss, CacheEviction::kDataLoss},
 }};
 
-const DepartureTraits& TraitsOf(Departure departure) {
-  return kTraits[static_cast<size_t>(departure)];
-}
+const RemovalTraits& TraitsOf(Removal cause) { return kTraits[static_cast<size_t>(cause)]; }
 
 }  // namespace
 
-absl::Status GoneStatus(Departure departure) {
-  const DepartureTraits& traits = TraitsOf(departure);
+absl::Status GoneStatus(Removal cause) {
+  const RemovalTraits& traits = TraitsOf(cause);
   return WithReason(absl::NotFoundError(traits.message), traits.reason);
 }
 
@@ -53,23 +51,23 @@ absl::Status UnknownHandleStatus() {
       kReasonHandleUnknown);
 }
 
-CacheMiss MissOf(Departure departure) { return TraitsOf(departure).miss; }
+CacheMiss MissOf(Removal cause) { return TraitsOf(cause).miss; }
 
-CacheEviction EvictionOf(Departure departure) { return TraitsOf(departure).eviction; }
+CacheEviction EvictionOf(Removal cause) { return TraitsOf(cause).eviction; }
 
 Tombstones Tombstones::Of(const Handle& handle, std::string_view tenant) {
   Tombstones one(/*capacity=*/1);
-  one.tombstones_.emplace(handle, Tombstone{std::string(tenant), Departure::kReleased});
+  one.tombstones_.emplace(handle, Tombstone{std::string(tenant), Removal::kReleased});
   one.order_.push_back(handle);
   return one;
 }
 
-void Tombstones::Add(Tombstones of, Departure departure) noexcept {
+void Tombstones::Add(Tombstones of, Removal cause) noexcept {
   if (order_.size() == capacity_) {
     tombstones_.erase(order_.front());
     order_.pop_front();
   }
-  of.tombstones_.begin()->second.departure = departure;
+  of.tombstones_.begin()->second.cause = cause;
   tombstones_.merge(of.tombstones_);
   order_.splice(order_.end(), of.order_);
 }

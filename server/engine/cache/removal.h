@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Records why factors were removed, so that their owners can be informed.
-#ifndef CROUT_SERVER_ENGINE_CACHE_TOMBSTONES_H_
-#define CROUT_SERVER_ENGINE_CACHE_TOMBSTONES_H_
+#ifndef CROUT_SERVER_ENGINE_CACHE_REMOVAL_H_
+#define CROUT_SERVER_ENGINE_CACHE_REMOVAL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,15 +18,15 @@
 namespace crout {
 
 // Reason for the removal of a factor.
-enum class Departure : uint8_t { kExpired, kEvicted, kReleased, kDeviceLost, kDataLoss };
+enum class Removal : uint8_t { kExpired, kEvicted, kReleased, kDeviceLost, kDataLoss };
 
 // NOT_FOUND with the reason, for the owner of the factor.
-absl::Status GoneStatus(Departure departure);
+absl::Status GoneStatus(Removal cause);
 // NOT_FOUND for all other tenants, and for handles without a tombstone.
 absl::Status UnknownHandleStatus();
 
-CacheMiss MissOf(Departure departure);
-CacheEviction EvictionOf(Departure departure);
+CacheMiss MissOf(Removal cause);
+CacheEviction EvictionOf(Removal cause);
 
 // The last `capacity` removals. Not thread-safe.
 class Tombstones {
@@ -35,7 +35,7 @@ class Tombstones {
 
   struct Tombstone {
     std::string tenant;
-    Departure departure;
+    Removal cause;
   };
 
   explicit Tombstones(size_t capacity = kDefaultCapacity) : capacity_(capacity) {}
@@ -44,7 +44,7 @@ class Tombstones {
   // the factor needs no memory.
   static Tombstones Of(const Handle& handle, std::string_view tenant);
   // Adds the tombstone of a removed factor. A handle must be added only once.
-  void Add(Tombstones of, Departure departure) noexcept;
+  void Add(Tombstones of, Removal cause) noexcept;
   // Returns null if the handle has no tombstone, or is no longer among the last `capacity`.
   const Tombstone* Find(const Handle& handle) const;
 
@@ -56,4 +56,4 @@ class Tombstones {
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_ENGINE_CACHE_TOMBSTONES_H_
+#endif  // CROUT_SERVER_ENGINE_CACHE_REMOVAL_H_

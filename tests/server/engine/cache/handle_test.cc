@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/cache/handle.h"
-#include "server/engine/cache/tombstones.h"
+#include "server/engine/cache/removal.h"
 
 namespace crout {
 namespace {
@@ -52,14 +52,14 @@ TEST(TombstonesTest, RemembersTheLatest) {
   Tombstones tombstones(/*capacity=*/2);
   const Handle handles[] = {Handle::Random(), Handle::Random(), Handle::Random()};
   EXPECT_EQ(tombstones.Find(handles[0]), nullptr);
-  tombstones.Add(Tombstones::Of(handles[0], "a"), Departure::kEvicted);
-  tombstones.Add(Tombstones::Of(handles[1], "b"), Departure::kExpired);
+  tombstones.Add(Tombstones::Of(handles[0], "a"), Removal::kEvicted);
+  tombstones.Add(Tombstones::Of(handles[1], "b"), Removal::kExpired);
   ASSERT_NE(tombstones.Find(handles[0]), nullptr);
-  tombstones.Add(Tombstones::Of(handles[2], "c"), Departure::kReleased);
+  tombstones.Add(Tombstones::Of(handles[2], "c"), Removal::kReleased);
   EXPECT_EQ(tombstones.Find(handles[0]), nullptr);
   ASSERT_NE(tombstones.Find(handles[1]), nullptr);
   EXPECT_EQ(tombstones.Find(handles[1])->tenant, "b");
-  EXPECT_EQ(tombstones.Find(handles[2])->departure, Departure::kReleased);
+  EXPECT_EQ(tombstones.Find(handles[2])->cause, Removal::kReleased);
 }
 
 }  // namespace
