@@ -19,7 +19,7 @@ std::vector<double> KernelBuckets();
 // For bytes: powers of four from 1 KiB to 64 GiB.
 std::vector<double> SizeBuckets();
 
-// For the number of calls in a dynamic batch: powers of two from 1 to 1024.
+// For counts, such as the calls in a dynamic batch: powers of two from 1 to 1024.
 std::vector<double> CountBuckets();
 
 // For the members of a batch that a client sent: powers of four from 1 to 2^20.
