@@ -129,7 +129,7 @@ class Options {
   CLI::App& app_;
 };
 
-// Adds the options for TLS, authentication and access to Unix sockets.
+// Adds the options for TLS, identities and signed tokens.
 void AddTlsOptions(Options& options, CLI::App& app, Config& config) {
   options.Add("tls-cert", config.tls.certificate,
               "PEM file of the server certificate and its chain; enables TLS on every TCP address. "
@@ -273,8 +273,8 @@ void AddMemoryOptions(Options& options, Config& config) {
            "Fraction of the memory of a GPU for jobs and cached factors, from 0.01 to 1")
       ->check([](const std::string& text) {
         double share = 0;
-        const bool good =
-            absl::SimpleAtod(text, &share) && share >= 0.01 && share <= 1;  // false for NaN
+        // False for NaN.
+        const bool good = absl::SimpleAtod(text, &share) && share >= 0.01 && share <= 1;
         return good ? "" : "'" + text + "' is not a number from 0.01 to 1";
       });
   options.AddBytes(
@@ -313,8 +313,8 @@ void AddLimitOptions(Options& options, Config& config) {
            "Fraction of the calls of a connection, from 0 to 1; see --abandoned-calls")
       ->check([](const std::string& text) {
         double share = 0;
-        const bool good =
-            absl::SimpleAtod(text, &share) && share >= 0 && share <= 1;  // false for NaN
+        // False for NaN.
+        const bool good = absl::SimpleAtod(text, &share) && share >= 0 && share <= 1;
         return good ? "" : "'" + text + "' is not a number from 0 to 1";
       });
   options.Add("max-n", config.limits.max_n, "Largest number of rows or columns of a matrix")

@@ -35,8 +35,7 @@ LogLevel LevelOf(gpr_log_severity severity) {
     case GPR_LOG_SEVERITY_ERROR:
       break;
   }
-  return LogLevel::kWarn;  // Mostly a peer's error. The server's own errors end calls, and those
-                           // are reported.
+  return LogLevel::kWarn;  // Usually a peer's error. Calls report the server's own errors.
 }
 
 constexpr int kLinesPerSecond = 10;

@@ -19,8 +19,8 @@ struct Activity {
   uint64_t calls = 0;    // started since the process began
   size_t in_flight = 0;  // calls
   int64_t jobs = 0;      // queued or running; some outlive their calls
-  size_t reserved =
-      0;  // bytes of host memory; changes without a call when a lease ends or a factor moves
+  // Bytes of host memory. Changes without a call when a lease ends or a factor moves.
+  size_t reserved = 0;
 
   friend bool operator==(const Activity&, const Activity&) = default;
 };

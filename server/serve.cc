@@ -71,8 +71,8 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
   bool hurried = false;
   const auto hurry = [&] { return hurried = hurried || signals.Wait(0); };
   if (!(*daemon)->Drain(hurry)) {
-    // A vendor routine cannot be interrupted. Its caller has been answered. Nothing of the daemon
-    // has to outlive the process.
+    // A vendor routine cannot be interrupted. Its caller has been answered. The
+    // daemon holds nothing that must be saved.
     Log(LogLevel::kWarn, "exit_with_jobs_running");
     FlushLog();
     std::_Exit(stop ? EXIT_SUCCESS : kFailure);

@@ -8,12 +8,11 @@
 
 namespace crout {
 
-// Covers all processes that use the GPU. Values that the GPU or the driver does not report are
-// empty.
+// Covers all processes that use the GPU. A value is empty if the GPU or the driver does not report
+// it.
 struct GpuReading {
-  std::optional<double>
-      compute_utilization;  // fraction of the last second or less in which a kernel ran
-  std::optional<double> memory_utilization;  // fraction in which memory was read or written
+  std::optional<double> compute_utilization;  // fraction of the last second with a running kernel
+  std::optional<double> memory_utilization;   // fraction with reads or writes of memory
   std::optional<double> memory_total_bytes;
   std::optional<double> memory_used_bytes;
   std::optional<double> power_watts;

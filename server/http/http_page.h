@@ -35,7 +35,7 @@ struct HttpAdmission {
   std::chrono::milliseconds after{0};  // delay before a refusal is sent
 };
 
-// How to answer one path. A page that may block (on a lock or a device) is generated on a separate
+// The handler of one path. A page that may block (on a lock or a device) is generated on a separate
 // thread. Requests that arrive meanwhile share the next generated page, so any number of requests
 // costs one page at a time. Other pages are generated on the connections' thread.
 //

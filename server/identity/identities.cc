@@ -91,8 +91,8 @@ Recognition Identities::Recognise(const Credentials& credentials, absl::Time now
 Recognition Identities::RecogniseToken(const TokenHash& hash, absl::Time now) const {
   const Token* found = nullptr;
   for (const Token& token : tokens_) {
-    if (SameHash(token.hash, hash))
-      found = &token;  // no early exit: the time must not depend on the match
+    // No early exit: the time must not depend on the match.
+    if (SameHash(token.hash, hash)) found = &token;
   }
   if (found == nullptr) return {.stranger = Stranger::kUnknownToken};
   if (now >= found->end) return {.stranger = Stranger::kExpiredToken};

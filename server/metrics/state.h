@@ -21,8 +21,7 @@ struct DeviceState {
   int64_t reserved_bytes = 0;     // by jobs and cached factors, at most the budget
   int64_t pool_used_bytes = 0;    // allocated from the pool
   int64_t pool_cached_bytes = 0;  // cached in the pool for reuse
-  int64_t driver_used_bytes =
-      0;  // used on the device by all processes, from its driver (or system)
+  int64_t driver_used_bytes = 0;  // used by all processes, from the driver (or system)
   double memory_age_seconds = 0;  // age of the pool and driver figures
   int64_t queue_depth = 0;        // jobs waiting for a stream
   int64_t preparing_depth = 0;    // parsed matrices waiting for assembly and analysis

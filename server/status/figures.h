@@ -13,15 +13,15 @@
 
 namespace crout {
 
-// Formats three digits and a unit, "1.25 ms"; from two minutes on "2 min 5 s", "3 h 20 min", "4 d 2
-// h". Returns markup: the micro sign is an entity.
+// Formats seconds with three digits, "1.25 ms". From two minutes on the form is "2 min 5 s",
+// "3 h 20 min" or "4 d 2 h". Returns markup: the micro sign is an entity.
 std::string Seconds(double seconds);
 // Formats bytes in binary units, "1.5 GiB".
 std::string Bytes(int64_t bytes);
 // Formats a count with commas between thousands.
 std::string Count(int64_t count);
-// Returns `part` of `whole` in per cent, rounded down to an integer from 0 to 100; 0 if `whole` is
-// 0.
+// Returns `part` of `whole` in per cent, rounded down to an integer from 0 to 100. Returns 0 if
+// `whole` is 0.
 int Percent(int64_t part, int64_t whole);
 
 // Decades of latencies: upper bounds, inclusive, in seconds. The last class is above all bounds.

@@ -12,8 +12,8 @@
 
 namespace crout {
 
-// `text` from outside, for content and for attribute values: what HTML reads as markup is written
-// as entities, any byte that is no printable ASCII as "?", what is beyond kMaxTextBytes as "...".
+// Escapes untrusted text for content and attribute values. Replaces markup characters by entities
+// and bytes that are not printable ASCII by "?". Truncates after kMaxTextBytes with "...".
 std::string EscapeHtml(std::string_view text);
 inline constexpr size_t kMaxTextBytes = 128;
 
