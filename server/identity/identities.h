@@ -90,7 +90,8 @@ class Identities {
   bool AddCertificate(size_t identity, std::string name);
   bool AddToken(size_t identity, const TokenHash& hash, absl::Time end);
   bool AddSubject(size_t identity, std::string subject);
-  // Sets the identity of calls on a Unix socket without other credentials.
+  // Sets the identity of calls on a Unix socket without other credentials. Returns false if it was
+  // set before.
   bool AddUnixSocket(size_t identity);
   // Accepts tokens signed by `keys`, if they have the issuer and the audience of `settings`.
   void SetSigned(std::shared_ptr<const TokenKeys> keys, SignedTokenSettings settings);

@@ -101,7 +101,7 @@ class Metrics {
   void ObserveBackwardError(DType factor_dtype, double backward_error);
   // Call it for every solve. Does not count SolverFallback::kNone.
   void CountSolverFallback(SolverFallback reason);
-  // Counts one run of an iterative method. Ignores methods that no device has.
+  // Counts one run of an iterative method of the devices. Ignores all other methods.
   void CountIterations(std::string_view algorithm, Start start, int64_t iterations,
                        int64_t sections, int64_t pivots);
 
