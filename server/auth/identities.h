@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Identities of callers: their credentials and their rights.
+#ifndef CROUT_SERVER_AUTH_IDENTITIES_H_
+#define CROUT_SERVER_AUTH_IDENTITIES_H_
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/auth/signed_token.h"
+#include "server/auth/token.h"
+
+namespace crout {
+
+class TokenKeys;
+
+// Roles of an identity. docs/operations/security.md lists the calls and pages that each permits.
+enum class Role : uint8_t {
+  kSolve,    // use existing factors
+  kFactor,   // make, replace and release factors; includes kSolve
+  kMetrics,  // read the metrics
+  kAdmin,    // everything, the status page too
+};
+inline constexpr std::array<std::string_view, 4> kRoleNames = {"solve", "factor", "metrics",
+                                                               "admin"};
+using Roles = std::bitset<kRoleNames.size()>;
+
+// Returns true if `text` is a valid name of a tenant or identity: 1 to 64 of [A-Za-z0-9_.-].
+bool IsPrincipalName(std::string_view text);
+
+struct Identity {
+  std::string name;
+  std::vector<std::string> tenants;  // the first is the default for calls that name no tenant
+  bool any_tenant = false;  // any tenant; `tenants` is empty, and the default tenant is "default"
+  Roles roles;              // including implied roles
+
+  bool Has(Role role) const { return roles[static_cast<size_t>(role)]; }
+  bool MayUse(std::string_view tenant) const;
+};
+
+// The credentials that a caller presents. A token takes precedence over a certificate and a socket.
+struct Credentials {
+  std::optional<TokenHash> token = std::nullopt;
+  // Names in a verified certificate: its SPIFFE ID if it has one, else its DNS names.
+  std::vector<std::string> certificate_names = {};
+  // Set instead of `token` if a key of the Identities signed the token.
+  std::optional<SignedToken> signed_token = std::nullopt;
+  bool on_unix_socket = false;  // used only without a token and a certificate
+};
+
+// Reasons to reject credentials.
+enum class Stranger : uint8_t {
+  kNoCredentials,
+  kUnknownToken,  // or signed by an unknown key
+  kExpiredToken,
+  kEarlyToken,      // not valid yet
+  kForeignToken,    // from another issuer, or for another audience
+  kUnknownSubject,  // a valid signed token of an unknown subject
+  kUnknownCertificate,
+  kAmbiguousCertificate,  // its names belong to several identities
+};
+
+// The identity that credentials belong to, or the reason why there is none.
+struct Recognition {
+  const Identity* identity = nullptr;  // null: no identity; points into the Identities
+  Stranger stranger = Stranger::kNoCredentials;
+  absl::Time end = absl::InfiniteFuture();  // the credentials are invalid from this time on
+};
+
+// Thread-safe once it has been filled and is no longer changed.
+class Identities {
+ public:
+  // Bounds the time of a lookup, which compares a token with all known tokens.
+  static constexpr size_t kMaxTokens = 1024;
+
+  // Each adds one entry. AddIdentity() returns nothing and the others return false if the name, the
+  // certificate's name, the token or the subject was added before, or if there would be too many
+  // tokens. `identity`: a result of AddIdentity().
+  std::optional<size_t> AddIdentity(std::string name);
+  bool AddCertificate(size_t identity, std::string name);
+  bool AddToken(size_t identity, const TokenHash& hash, absl::Time end);
+  bool AddSubject(size_t identity, std::string subject);
+  // Sets the identity of calls on a Unix socket without other credentials. Returns false if it was
+  // set before.
+  bool AddUnixSocket(size_t identity);
+  // Accepts tokens signed by `keys`, if they have the issuer and the audience of `settings`.
+  void SetSigned(std::shared_ptr<const TokenKeys> keys, SignedTokenSettings settings);
+  Identity& at(size_t identity) { return identities_[identity]; }
+
+  // Returns the claims of a signed token if its signature is valid, else the hash of `token`.
+  Credentials Read(std::string_view token) const;
+  Recognition Recognise(const Credentials& credentials, absl::Time now) const;
+
+  const std::vector<Identity>& all() const { return identities_; }
+
+ private:
+  struct Token {
+    TokenHash hash;
+    absl::Time end;  // the token is invalid from this time on
+    size_t identity;
+  };
+  Recognition RecogniseToken(const TokenHash& hash, absl::Time now) const;
+  Recognition RecogniseSigned(const SignedToken& token, absl::Time now) const;
+  Recognition RecogniseCertificate(const std::vector<std::string>& names) const;
+
+  std::vector<Identity> identities_;
+  std::vector<Token> tokens_;
+  absl::flat_hash_map<std::string, size_t> certificates_;
+  absl::flat_hash_map<std::string, size_t> subjects_;
+  std::optional<size_t> unix_socket_;
+  std::shared_ptr<const TokenKeys> keys_;  // null: signed tokens are not accepted
+  SignedTokenSettings signed_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_AUTH_IDENTITIES_H_

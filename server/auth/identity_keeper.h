@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Reloads the identities file and the file of token keys. Keeps the last valid contents.
+#ifndef CROUT_SERVER_AUTH_IDENTITY_KEEPER_H_
+#define CROUT_SERVER_AUTH_IDENTITY_KEEPER_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "kernels/util/mutex.h"
+#include "server/auth/identities.h"
+#include "server/auth/setting_file.h"
+#include "server/auth/token_keys.h"
+
+namespace crout {
+
+// current() is thread-safe. Call the other functions from one thread.
+class IdentityKeeper {
+ public:
+  // FAILED_PRECONDITION, with the setting, the path and the fix, for the errors of
+  // ReadSettingFile(), ParseIdentities() and TokenKeys::Parse(). The identities file must be
+  // private.
+  static absl::StatusOr<std::unique_ptr<IdentityKeeper>> Create(
+      const std::string& path, const SignedTokenSettings& signed_tokens);
+
+  // Returns the contents in use. Returns the same object until a file is reloaded.
+  std::shared_ptr<const Identities> current() const;
+
+  // Reads both files and reloads each that is valid and has changed. Logs each reload and each
+  // refusal with its reason; a repeated refusal is logged once. Call it from one thread.
+  void Refresh();
+  // State of the identities file at the last Refresh(). Call it from the same thread.
+  FileStanding standing() const { return identities_.standing; }
+  // State of the key file; nothing if signed tokens are not accepted.
+  std::optional<FileStanding> keys_standing() const;
+
+ private:
+  // The contents in use and the state of one file.
+  struct Watched {
+    std::string text;
+    std::string complaint;  // last logged error of the file; "" if it is valid
+    FileStanding standing;
+  };
+  IdentityKeeper(std::string path, SignedTokenSettings signed_tokens)
+      : path_(std::move(path)), signed_(std::move(signed_tokens)) {}
+  // Each reloads its file if it has changed. Returns true if it had.
+  absl::StatusOr<bool> TakeIdentities();
+  absl::StatusOr<bool> TakeKeys();
+  // Combines the contents of both files and puts them in use.
+  void Publish();
+
+  const std::string path_;
+  const SignedTokenSettings signed_;
+  Watched identities_;
+  Watched keys_;
+  Identities listed_;                            // from the identities file
+  std::shared_ptr<const TokenKeys> token_keys_;  // null: signed tokens are not accepted
+  mutable Mutex mutex_;
+  std::shared_ptr<const Identities> current_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_AUTH_IDENTITY_KEEPER_H_

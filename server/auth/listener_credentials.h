@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Credentials of gRPC's listeners, and the rule for plaintext addresses.
+#ifndef CROUT_SERVER_AUTH_LISTENER_CREDENTIALS_H_
+#define CROUT_SERVER_AUTH_LISTENER_CREDENTIALS_H_
+
+#include <grpcpp/security/server_credentials.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/auth/tls_files.h"
+
+namespace crout {
+
+// Returns credentials for TLS 1.2 or newer with `files`, the files that a TlsKeeper publishes. gRPC
+// reloads them when they change; open connections continue with the old files. If TLS is not
+// enabled, returns insecure credentials.
+std::shared_ptr<grpc::ServerCredentials> ListenerCredentials(const TlsFiles& files);
+
+// Returns true if `address`, "host:port", is reachable only from this machine.
+bool IsLoopbackAddress(const std::string& address);
+
+// FAILED_PRECONDITION if one of `addresses` is reachable from other machines without encryption.
+// Without TLS only Unix sockets and loopback addresses are allowed. Host names other than localhost
+// count as remote, whatever they resolve to. `addresses` must be valid values of --listen.
+absl::Status CheckExposure(const std::vector<std::string>& addresses, const TlsFiles& files);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_AUTH_LISTENER_CREDENTIALS_H_

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Bearer tokens and their hashes. The daemon stores only the hashes.
+#ifndef CROUT_SERVER_AUTH_TOKEN_H_
+#define CROUT_SERVER_AUTH_TOKEN_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace crout {
+
+// SHA-256 of a token's text. A token has 256 random bits and cannot be guessed, so neither a salt
+// nor a slow hash is needed.
+using TokenHash = std::array<uint8_t, 32>;
+
+// Returns a new token: "crout_" and 43 characters of base64url. INTERNAL if the system provides no
+// random numbers.
+absl::StatusOr<std::string> MakeToken();
+
+TokenHash HashToken(std::string_view token);
+
+// Returns the token in an authorization header or metadata value, "Bearer TOKEN" (RFC 6750);
+// nothing for another scheme. The result points into `authorization`.
+std::optional<std::string_view> TokenOf(std::string_view authorization);
+
+// Compares in constant time.
+bool SameHash(const TokenHash& a, const TokenHash& b);
+
+// The text form is "sha256:" and 64 hexadecimal digits. ParseTokenHash() accepts digits in either
+// case and no other form.
+std::string FormatTokenHash(const TokenHash& hash);
+std::optional<TokenHash> ParseTokenHash(std::string_view text);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_AUTH_TOKEN_H_

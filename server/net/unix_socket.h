@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Access to the served Unix sockets. Connecting requires write permission on the socket.
+#ifndef CROUT_SERVER_NET_UNIX_SOCKET_H_
+#define CROUT_SERVER_NET_UNIX_SOCKET_H_
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace crout {
+
+struct SocketAccess {
+  std::string mode;   // octal; "": from the umask
+  std::string group;  // group name; "": the group of the process
+};
+
+// Parses a mode such as "660" or "0660". INVALID_ARGUMENT for any other text.
+absl::StatusOr<mode_t> ParseSocketMode(const std::string& text);
+
+// Changes the umask while it lives, if `access` sets a mode or group: only the process's own user
+// can then connect to a newly bound socket. GiveAccess() later grants the configured access.
+// Affects the whole process; not thread-safe.
+class SocketsClosed {
+ public:
+  explicit SocketsClosed(const SocketAccess& access);
+  ~SocketsClosed();
+  SocketsClosed(const SocketsClosed&) = delete;  // The process has one umask.
+  SocketsClosed& operator=(const SocketsClosed&) = delete;
+
+ private:
+  std::optional<mode_t> umask_;  // the original umask
+};
+
+// Sets the group and then the mode of the socket at `path`. FAILED_PRECONDITION, with the flag and
+// the fix, if the group does not exist or the process may not assign it.
+absl::Status GiveAccess(const std::string& path, const SocketAccess& access);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_NET_UNIX_SOCKET_H_

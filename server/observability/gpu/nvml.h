@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// NVIDIA's management library, the part that Crout uses. It is loaded at run time, because machines
+// without a GPU lack it and the build must not need it.
+#ifndef CROUT_SERVER_OBSERVABILITY_GPU_NVML_H_
+#define CROUT_SERVER_OBSERVABILITY_GPU_NVML_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/observability/gpu/gpu_reading.h"
+
+namespace crout {
+
+// Installed by the NVIDIA driver. The number is the ABI version.
+inline constexpr char kNvmlFile[] = "libnvidia-ml.so.1";
+
+struct NvmlFunctions;  // nvml.cc
+
+// Every call may wait for the driver, forever if the driver hangs. Not thread-safe.
+class Nvml {
+ public:
+  // The library's handle of a GPU (nvmlDevice_t). Valid while the Nvml lives.
+  using Gpu = void*;
+  struct XidEvent {
+    Gpu gpu;
+    uint64_t xid;  // https://docs.nvidia.com/deploy/xid-errors/
+  };
+
+  // UNAVAILABLE, with the reason, if the library `file` cannot be loaded or has no driver.
+  static absl::StatusOr<std::unique_ptr<Nvml>> Load(const std::string& file);
+  ~Nvml();
+  Nvml(const Nvml&) = delete;  // It shuts the library down.
+  Nvml& operator=(const Nvml&) = delete;
+
+  // Finds the GPU at a PCI address, "0000:5d:00.0".
+  absl::StatusOr<Gpu> Find(const std::string& pci_bus_id) const;
+
+  // Reads all values except Xid errors and age.
+  GpuReading Read(Gpu gpu) const;
+
+  // Makes WaitForXid() report the Xid errors of `gpu` from now on. Returns an error if the driver
+  // does not report them.
+  absl::Status WatchXids(Gpu gpu);
+  // Returns the next Xid error, or nothing after `patience`. At least one GPU must be watched. If a
+  // GPU is lost, every call returns an error at once.
+  absl::StatusOr<std::optional<XidEvent>> WaitForXid(absl::Duration patience);
+
+ private:
+  explicit Nvml(std::unique_ptr<const NvmlFunctions> functions);
+
+  const std::unique_ptr<const NvmlFunctions> functions_;
+  void* events_ = nullptr;  // nvmlEventSet_t
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_OBSERVABILITY_GPU_NVML_H_

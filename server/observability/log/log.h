@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The daemon's log on standard error: events with fields, as text or as one JSON object a line. The
+// log never contains payloads or handles (a handle grants access).
+//
+// Logging never waits for the reader of standard error. A thread writes from a buffer of 1 MiB;
+// lines that do not fit are dropped and counted.
+#ifndef CROUT_SERVER_OBSERVABILITY_LOG_LOG_H_
+#define CROUT_SERVER_OBSERVABILITY_LOG_LOG_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "nlohmann/json.hpp"
+
+namespace crout {
+
+enum class LogFormat { kText, kJson };
+enum class LogLevel { kDebug, kInfo, kWarn, kError };
+
+// Call once, before the first event. Drops events below `level`. Starts the writer thread.
+void ConfigureLog(LogLevel level, LogFormat format);
+
+// `event`: a fixed name in lower_snake_case. `fields`: a flat object. Thread-safe; does not block.
+void Log(LogLevel level, std::string_view event,
+         const nlohmann::ordered_json& fields = nlohmann::ordered_json::object());
+
+// Waits until all lines are written, or until standard error has accepted nothing for `patience`.
+// Call it before the process exits.
+void FlushLog(std::chrono::milliseconds patience = std::chrono::seconds(1));
+
+// Number of lines dropped since the process started.
+uint64_t DroppedLogLines();
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_OBSERVABILITY_LOG_LOG_H_

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Histograms that appear in a scrape only once they are used. A histogram has about twenty series,
+// and most combinations of label values never occur.
+#ifndef CROUT_SERVER_OBSERVABILITY_METRICS_LAZY_HISTOGRAM_H_
+#define CROUT_SERVER_OBSERVABILITY_METRICS_LAZY_HISTOGRAM_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace prometheus {
+template <class T>
+class Family;
+class Histogram;
+}  // namespace prometheus
+
+namespace crout {
+
+// A snapshot of a histogram; empty if there was no observation.
+struct HistogramReading {
+  struct Bucket {
+    double bound = 0;         // upper bound, inclusive
+    uint64_t cumulative = 0;  // observations up to the bound
+  };
+  std::vector<Bucket> buckets;  // ordered by bound, without the +Inf bucket
+  uint64_t count = 0;
+  double sum = 0;
+};
+
+// A child of a histogram family. Thread-safe.
+class LazyHistogram {
+ public:
+  using Family = prometheus::Family<prometheus::Histogram>;
+  using Labels = std::map<std::string, std::string>;
+  using Buckets = std::vector<double> (*)();
+
+  // `family` must outlive this object.
+  LazyHistogram(Family& family, Labels labels, Buckets buckets)
+      : family_(family), labels_(std::move(labels)), buckets_(buckets) {}
+  LazyHistogram(const LazyHistogram&) = delete;  // Threads may be registering it.
+  LazyHistogram& operator=(const LazyHistogram&) = delete;
+
+  // The first observation creates the series. A rate over the series does not include that
+  // observation.
+  void Observe(double value);
+
+  // Creates the series at zero. Required for series that an alert reads: a rate does not see the
+  // first step of a new series.
+  void Appear();
+
+  HistogramReading Read() const;
+
+ private:
+  Family& family_;
+  const Labels labels_;
+  const Buckets buckets_;
+  std::atomic<prometheus::Histogram*> histogram_ = nullptr;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_OBSERVABILITY_METRICS_LAZY_HISTOGRAM_H_

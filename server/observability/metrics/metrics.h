@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// All metrics of the daemon, registered once. docs/operations/monitoring.md describes each.
+#ifndef CROUT_SERVER_OBSERVABILITY_METRICS_METRICS_H_
+#define CROUT_SERVER_OBSERVABILITY_METRICS_METRICS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "kernels/dtype.h"
+#include "kernels/util/mutex.h"
+#include "server/observability/metrics/device_metrics.h"
+#include "server/observability/metrics/gpu_metrics.h"
+#include "server/observability/metrics/labels.h"
+#include "server/observability/metrics/lazy_histogram.h"
+#include "server/observability/metrics/state.h"
+
+namespace prometheus {
+class Counter;
+class Gauge;
+class Histogram;
+class Registry;
+template <class T>
+class Family;
+}  // namespace prometheus
+
+namespace crout {
+
+enum class SolverFallback : uint8_t;
+enum class Tier : uint8_t;
+
+struct MetricsOptions {
+  std::vector<DeviceLabels> devices;
+  // Version of the CUDA libraries in the build if a device uses them, else "none".
+  std::string cuda;
+};
+
+// Cache hits, cache misses, and factors evicted from a tier under memory pressure.
+struct CacheCounts {
+  int64_t hits = 0;
+  int64_t misses = 0;
+  int64_t evictions = 0;
+};
+
+// Counters, gauges and unlabelled histograms exist at zero from construction on, as do histograms
+// that an alert reads. Other histograms, and the rare counters documented so, appear with their
+// first observation. Methods on hot paths look up no labels. Units are seconds and bytes.
+// Thread-safe.
+class Metrics {
+ public:
+  explicit Metrics(const MetricsOptions& options);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;  // Callers keep pointers to it.
+  Metrics& operator=(const Metrics&) = delete;
+
+  // Counts a call when it ends. A code outside gRPC's seventeen counts as UNKNOWN.
+  void CountRequest(Method method, absl::StatusCode code);
+  // Records the duration of a call, or of each step of a call that is answered step by step.
+  void ObserveDuration(Method method, double seconds);
+  // Records a phase of a call. Call it only for phases that took place.
+  void ObservePhase(JobPhase phase, double seconds);
+  void CountRejected(Rejection reason);
+  // Counts a call whose caller is not, or is no longer, authorized.
+  void CountCallerRefused(CallerRefusal reason);
+
+  // Counts work that continued after its call had ended, because it could not be stopped in time.
+  void CountWasted(double seconds);
+
+  // Count payload bytes as they are transferred.
+  void CountReceived(size_t bytes);
+  void CountSent(size_t bytes);
+  // Records a matrix or right-hand side that was received completely.
+  void ObserveUpload(size_t bytes);
+
+  // Counts an upload as in flight while it lives.
+  class UploadInFlight {
+   public:
+    explicit UploadInFlight(Metrics& metrics);
+    ~UploadInFlight();
+    UploadInFlight(const UploadInFlight&) = delete;  // One upload counts once.
+    UploadInFlight& operator=(const UploadInFlight&) = delete;
+
+   private:
+    prometheus::Gauge* gauge_;
+  };
+
+  // `index` is the position in MetricsOptions::devices.
+  DeviceMetrics& device(size_t index) { return *devices_[index]; }
+
+  // Records the backward error of a verified solve. NaN (X overflowed) counts above every finite
+  // bucket.
+  void ObserveBackwardError(DType factor_dtype, double backward_error);
+  // Call it for every solve. Does not count SolverFallback::kNone.
+  void CountSolverFallback(SolverFallback reason);
+  // Counts one run of an iterative method of the devices. Ignores all other methods.
+  void CountIterations(std::string_view algorithm, Start start, int64_t iterations,
+                       int64_t sections, int64_t pivots);
+
+  // Counts a factor or Schur complement whose error exceeds the warning threshold. `algorithm` is
+  // the method that factored it.
+  void CountPoorResult(std::string_view algorithm, PoorResult result);
+
+  // Sets the state of a reloaded file: when the contents in use were read, and whether the current
+  // file was refused. A file has no series until its state is set.
+  void SetWatchedFile(WatchedFile file, absl::Time taken, bool refused);
+  // Sets the validity period of the certificate in use. Not called without TLS.
+  void SetCertificateTime(absl::Time begin, absl::Time end);
+  // Sets the number of open gRPC connections, their limit, and the number refused since the start.
+  void SetConnections(size_t open, size_t limit, uint64_t turned_away);
+
+  void CountCacheHit(Tier tier);
+  void CountCacheMiss(CacheMiss reason);
+  void CountCacheEviction(Tier tier, CacheEviction reason);
+  // Records the move of a factor from host memory back to its device.
+  void ObservePromotion(double seconds);
+
+  // Read the observations since the start.
+  HistogramReading ReadRequests(Method method) const;
+  HistogramReading ReadPhase(JobPhase phase) const;
+  CacheCounts ReadCache() const;
+
+  // Sets the source of the state gauges. Each scrape calls it from the scraper's thread. Without a
+  // source (nullptr, the default) the gauges keep their last values. On return the previous source
+  // is not running and is never called again.
+  using StateSource = std::function<ServerState()>;
+  void SetStateSource(StateSource source);
+
+  // Returns the text exposition, format 0.0.4, of all these metrics, of the GPUs (gpu_metrics.h)
+  // and of the process (process_metrics.h). Waits for the state source, which may acquire locks.
+  std::string Scrape() const;
+
+ private:
+  template <size_t size>
+  using Counters = std::array<prometheus::Counter*, size>;
+  template <size_t size>
+  using LazyHistograms = std::array<std::unique_ptr<LazyHistogram>, size>;
+  static constexpr size_t kCodes = 17;
+  // Counters of an iterative method, indexed by Start.
+  struct RunCounters {
+    Counters<kStartNames.size()> iterations;
+    Counters<kStartNames.size()> sections;
+    Counters<kStartNames.size()> pivots;
+  };
+
+  void RegisterRequests();
+  void RegisterPayloads();
+  void RegisterNumerics(const std::vector<DeviceLabels>& devices);
+  // Adds a counter of crout_poor_results_total. The methods of the devices have theirs from the
+  // start, because an alert reads them.
+  prometheus::Counter& PoorResults(std::string_view algorithm, std::string_view result);
+  void RegisterCache();
+  void RegisterFiles();
+  void RegisterProcess(const std::string& cuda);
+  // Updates the gauges from the state source. Returns the readings of the GPUs, which have no
+  // gauges.
+  std::vector<NamedGpu> RefreshGauges() const;
+
+  // Constant after construction.
+  std::unique_ptr<prometheus::Registry> registry_;
+  std::vector<std::string> device_names_;
+  std::vector<std::unique_ptr<DeviceMetrics>> devices_;
+  std::array<Counters<kCodes>, kMethodNames.size()> requests_;
+  LazyHistograms<kMethodNames.size()> request_duration_;
+  LazyHistograms<kJobPhaseNames.size()> phase_duration_;
+  Counters<kRejectionNames.size()> rejected_;
+  Counters<kCallerRefusalNames.size()> callers_refused_;
+  prometheus::Counter* wasted_seconds_;
+  prometheus::Counter* received_bytes_;
+  prometheus::Counter* sent_bytes_;
+  prometheus::Histogram* upload_size_;
+  prometheus::Gauge* uploads_in_flight_;
+  LazyHistograms<std::size(kDTypes)> backward_error_;  // indexed by DType
+  Counters<kSolverFallbackNames.size()> solver_fallbacks_;
+  prometheus::Family<prometheus::Counter>* poor_results_;
+  std::map<std::string, RunCounters, std::less<>> runs_;  // keyed by algorithm
+  Counters<kCacheTierNames.size()> cache_hits_;
+  Counters<kCacheMissNames.size()> cache_misses_;
+  std::array<Counters<kCacheEvictionNames.size()>, kCacheTierNames.size()> cache_evictions_;
+  prometheus::Counter* promotions_;
+  prometheus::Histogram* promotion_duration_;
+  std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_entries_;
+  std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_bytes_;
+  prometheus::Gauge* host_memory_limit_;
+  prometheus::Gauge* host_memory_reserved_;
+  prometheus::Gauge* connections_open_;
+  prometheus::Gauge* connections_limit_;
+  prometheus::Counter* connections_refused_;
+  prometheus::Counter* handshakes_failed_;
+  prometheus::Gauge* call_memory_limit_;
+  prometheus::Gauge* call_memory_reserved_;
+  prometheus::Gauge* releasing_depth_;
+  prometheus::Gauge* parsing_depth_;
+  prometheus::Counter* log_dropped_;
+  prometheus::Counter* traces_exported_;
+  Counters<kTraceDropNames.size()> traces_dropped_;
+  prometheus::Family<prometheus::Gauge>* file_taken_;
+  prometheus::Family<prometheus::Gauge>* file_refused_;
+  prometheus::Family<prometheus::Gauge>* certificate_time_;
+  prometheus::Counter* out_of_memory_;
+
+  // Held while the source runs, so that SetStateSource() waits for it.
+  mutable Mutex source_mutex_;
+  StateSource source_ ABSL_GUARDED_BY(source_mutex_);
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_OBSERVABILITY_METRICS_METRICS_H_
