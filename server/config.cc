@@ -26,14 +26,14 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-// As CLI11 wants it: the mistake, or nothing.
+// Converts `status` to CLI11's form: the error message, or an empty string.
 std::string MistakeIn(const absl::Status& status) { return std::string(status.message()); }
 
 std::string EnvironmentName(const std::string& flag) {
   return absl::StrCat("CROUT_", absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
 }
 
-// Whether the device is there is found out when it is opened.
+// Checks only the form of the name. OpenDevices() checks that the device exists.
 bool IsDevice(absl::string_view name) {
   if (name == "auto" || name == "host" || name == "cuda") return true;
   absl::ConsumePrefix(&name, "cuda:");  // "cuda:0,1" arrives as "cuda:0" and "1"
@@ -69,7 +69,7 @@ class Options {
     return Add(flag, value, help)->transform(parse)->type_name("BYTES");
   }
 
-  // One of `words`, in any case.
+  // Adds an option that accepts one of `words`, in any case.
   template <class E>
   CLI::Option* AddEnum(const std::string& flag, E& value, const std::map<std::string, E>& words,
                        const std::string& help) {
@@ -83,7 +83,7 @@ class Options {
     return option;
   }
 
-  // Durations as "90s", "1h30m".
+  // Adds a duration such as "90s" or "1h30m".
   CLI::Option* AddDuration(const std::string& flag, absl::Duration& value, const std::string& help,
                            absl::Duration longest = kLongest) {
     return AddDuration(flag, value, help, [flag, longest](const std::string& text) {
@@ -94,7 +94,7 @@ class Options {
     });
   }
 
-  // Durations of which 0 and "inf" are no limit at all: infinite.
+  // Adds a duration for which 0 and "inf" mean no limit.
   CLI::Option* AddTimeLimit(const std::string& flag, absl::Duration& value,
                             const std::string& help) {
     return AddDuration(flag, value, help + "; 0 or inf: no limit", [flag](const std::string& text) {
@@ -105,7 +105,7 @@ class Options {
   }
 
  private:
-  // What is added to a clock stays far from its end.
+  // Limits durations so that adding one to a clock cannot overflow.
   static constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);
 
   static absl::Duration ParseDuration(const std::string& flag, const std::string& text) {
@@ -129,7 +129,7 @@ class Options {
   CLI::App& app_;
 };
 
-// Who may connect, and by what they know the server.
+// Adds the options for TLS, identities and signed tokens.
 void AddTlsOptions(Options& options, CLI::App& app, Config& config) {
   options.Add("tls-cert", config.tls.certificate,
               "PEM file of the server certificate and its chain; enables TLS on every TCP address. "
@@ -173,7 +173,7 @@ void AddListenerOptions(Options& options, CLI::App& app, Config& config) {
   options.Add("unix-group", config.unix_access.group, "Group of Unix sockets");
 }
 
-// Of the metrics port, and what is served beside the service itself.
+// Adds the options of the metrics port and of the health and reflection services.
 void AddPageOptions(Options& options, Config& config) {
   options
       .Add("metrics-listen", config.metrics_listen, "host:port of the metrics and the status page")
@@ -208,7 +208,6 @@ void AddDeviceOptions(Options& options, Config& config) {
       ->transform([](const std::string& text) { return text == "none" ? "" : text; });
 }
 
-// Logs and traces.
 void AddLogOptions(Options& options, Config& config) {
   const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
                                                   {"info", LogLevel::kInfo},
@@ -274,7 +273,8 @@ void AddMemoryOptions(Options& options, Config& config) {
            "Fraction of the memory of a GPU for jobs and cached factors, from 0.01 to 1")
       ->check([](const std::string& text) {
         double share = 0;
-        const bool good = absl::SimpleAtod(text, &share) && share >= 0.01 && share <= 1;  // no NaN
+        // False for NaN.
+        const bool good = absl::SimpleAtod(text, &share) && share >= 0.01 && share <= 1;
         return good ? "" : "'" + text + "' is not a number from 0.01 to 1";
       });
   options.AddBytes(
@@ -288,7 +288,7 @@ void AddMemoryOptions(Options& options, Config& config) {
                        "Idle time after which free host memory is returned to the system");
 }
 
-// What one client may have.
+// Adds the limits of one client.
 void AddLimitOptions(Options& options, Config& config) {
   options
       .AddList("trusted-proxies", config.trusted_proxies,
@@ -313,7 +313,8 @@ void AddLimitOptions(Options& options, Config& config) {
            "Fraction of the calls of a connection, from 0 to 1; see --abandoned-calls")
       ->check([](const std::string& text) {
         double share = 0;
-        const bool good = absl::SimpleAtod(text, &share) && share >= 0 && share <= 1;  // no NaN
+        // False for NaN.
+        const bool good = absl::SimpleAtod(text, &share) && share >= 0 && share <= 1;
         return good ? "" : "'" + text + "' is not a number from 0 to 1";
       });
   options.Add("max-n", config.limits.max_n, "Largest number of rows or columns of a matrix")
@@ -329,7 +330,7 @@ void AddLimitOptions(Options& options, Config& config) {
                        "Longest lifetime of a factor since its creation, regardless of use");
 }
 
-// How long transfers, and the end of the daemon, may take.
+// Adds the time limits of transfers and of the shutdown.
 void AddPatienceOptions(Options& options, Config& config) {
   TransferLimits& transfer = config.limits.transfer;
   options.AddTimeLimit(
@@ -361,7 +362,7 @@ void AddOptions(CLI::App& app, Config& config) {
   AddPatienceOptions(options, config);
 }
 
-// With less gRPC answers nobody.
+// gRPC answers no call with smaller buffers.
 void CheckReceiveBuffers(size_t bytes) {
   constexpr size_t kLeast = size_t{1} << 20;
   if (bytes < kLeast)
@@ -391,7 +392,7 @@ void CheckListeners(const Config& config) {
   if (status.ok() && asks) {
     status = IdentityKeeper::Create(config.identities_file, config.signed_tokens).status();
   }
-  // Whoever reads along on an open network would have the tokens.
+  // An eavesdropper on an unencrypted network could steal the tokens.
   if (status.ok() && asks && config.insecure) {
     status = absl::FailedPreconditionError(
         "--insecure and --identities exclude each other: tokens need TLS, a Unix socket or a "
@@ -406,7 +407,7 @@ void CheckListeners(const Config& config) {
     }
   }
   if (status.ok() && config.page_access == Access::kRoles) {
-    // Of a plain port tokens could be read along.
+    // An eavesdropper on a plaintext port could steal the tokens.
     if (!config.pages_tls && !IsLoopbackAddress(config.metrics_listen)) {
       status = absl::FailedPreconditionError(
           "--metrics-access=roles: tokens need --metrics-tls, or a loopback address in "
@@ -452,7 +453,7 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   config.state_dir = DefaultStateDir();
   CLI::App app("croutd: a long-running LU factorization service", "croutd");
   app.set_version_flag("--version", absl::StrCat(CROUT_VERSION, " (", CROUT_COMMIT, ")"));
-  // CLI11 reads the file before it looks at the environment.
+  // CLI11 reads the configuration file before it reads environment variables.
   const char* const named = std::getenv("CROUT_CONFIG");  // NOLINT(concurrency-mt-unsafe): at start
   const std::string file = named == nullptr ? "" : named;
   app.set_config("--config", file, "TOML or INI file with any of these settings (Env:CROUT_CONFIG)",
@@ -479,7 +480,7 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
     app.exit(CLI::ConfigError(absl::StrCat(file, ": ", what)));
     return kUsageError;
   } catch (const CLI::ParseError& error) {
-    // CLI11 reports by exceptions; its own exit() prints the message or the help.
+    // CLI11 reports errors, and --help, by exceptions. exit() prints the message or the help.
     return app.exit(error) == 0 ? 0 : kUsageError;
   }
   if (check) {

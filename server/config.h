@@ -22,36 +22,37 @@ namespace crout {
 
 struct Config {
   std::vector<std::string> listen = {"127.0.0.1:50051"};
-  TlsFiles tls;                 // of every address of `listen` but Unix sockets
-  SocketAccess unix_access;     // of every Unix socket of `listen`
-  bool insecure = false;        // other machines may call without TLS
-  std::string identities_file;  // who may call, and for what; "": everybody, for everything
-  // Who signs tokens that are taken besides those which the file lists.
+  TlsFiles tls;                 // for the TCP addresses of `listen`
+  SocketAccess unix_access;     // for the Unix sockets of `listen`
+  bool insecure = false;        // accept remote calls without TLS
+  std::string identities_file;  // identities and their rights; "": every caller may do everything
+  // The authority whose signed tokens are accepted in addition to the tokens of identities_file.
   SignedTokenSettings signed_tokens;
   Access health = Access::kOpen;  // gRPC's health protocol
   Access reflection = Access::kOpen;
   Access page_access = Access::kOpen;  // metrics and the status page
-  bool pages_tls = false;              // the metrics port has the TLS of `tls`
+  bool pages_tls = false;              // use the TLS files of `tls` on the metrics port
   std::string metrics_listen = "127.0.0.1:9464";
-  // "auto" (every GPU, or the host where there is none), "host", "cuda", or "cuda:0", "cuda:1", ...
+  // "auto" (every GPU, or the host if there is no GPU), "host", "cuda", or "cuda:0", "cuda:1", ...
   std::vector<std::string> devices = {"auto"};
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   CallLogOptions call_log;
-  std::string otlp_endpoint;  // where spans of calls go, a base URL; "": nowhere
-  // What is kept between runs, the measured costs of GPUs, goes there; "": nothing is kept.
+  std::string otlp_endpoint;  // base URL of the receiver of trace spans; "": no export
+  // Directory for state that outlives the process: the measured costs of GPUs. "": keep no state.
   std::string state_dir;
-  int host_threads = 0;  // cores for the host device and text parsing; 0: all
+  int host_threads = 0;  // cores for the host device and for text parsing; 0: all
   size_t receive_buffer_bytes = size_t{1} << 30;
-  size_t call_memory_bytes = size_t{128} << 20;  // for calls themselves, beside what they move
-  // Free host memory goes back to the system when nothing has run for so long; infinite: never.
+  size_t call_memory_bytes = size_t{128} << 20;  // for the calls themselves, without their payloads
+  // Return free host memory to the system after this idle time; infinite: never.
   absl::Duration return_memory_after = absl::Seconds(10);
-  // Addresses, networks and "unix", whose calls have no share of the memory for calls.
+  // Addresses, networks and "unix". Calls from these peers are exempt from the per-peer share of
+  // call_memory_bytes.
   std::vector<std::string> trusted_proxies;
   absl::Duration max_connection_age = absl::Hours(1);
-  int64_t max_connections = 4096;  // of TCP, to each address of `listen`
-  AbandonLimits abandon;           // of calls that a connection's client resets
-  // Small calls that run together (decision 0032).
+  int64_t max_connections = 4096;  // TCP connections for each address of `listen`
+  AbandonLimits abandon;           // limits on calls that the client of a connection resets
+  // Dynamic batching of small requests (decision 0032).
   bool gather = true;
   int64_t gather_max_order = 128;
   size_t gather_jobs = 128;
@@ -61,16 +62,16 @@ struct Config {
   absl::Duration drain_grace = absl::Seconds(2);
   absl::Duration drain_limit = absl::Seconds(30);
 
-  // Tells limits and schedulers of the four settings about gathering.
+  // Copies the four dynamic batching settings to `limits` and to the scheduler options.
   void ApplyGathering();
 };
 
-// Where a daemon that is not told keeps its state: the first that the environment names of
-// $STATE_DIRECTORY (systemd's), $XDG_STATE_HOME/crout and $HOME/.local/state/crout; "" for none.
+// Default of --state-dir: the first of $STATE_DIRECTORY (set by systemd), $XDG_STATE_HOME/crout and
+// $HOME/.local/state/crout whose variable is set; "" if none is.
 std::string DefaultStateDir();
 
-// What the command line came to: settings, or an exit code after --help, --version or a mistake
-// (2), whose message has been printed.
+// Returns the settings, or an exit code after --help, --version or a usage error (2). The message
+// has already been printed.
 std::variant<Config, int> ParseCommandLine(int argc, char** argv);
 
 }  // namespace crout

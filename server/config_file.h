@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The daemon's configuration file: TOML or INI with a setting a line.
+// The daemon's configuration file: TOML or INI, one setting per line.
 #ifndef CROUT_SERVER_CONFIG_FILE_H_
 #define CROUT_SERVER_CONFIG_FILE_H_
 
@@ -13,17 +13,18 @@
 
 namespace crout {
 
-// CLI11's reader, which takes sections for the names of commands: croutd has none, and so a section
-// is a CLI::ConfigError that says in which line it is.
+// CLI11's reader, except that a section is an error. CLI11 treats sections as subcommands, and
+// croutd has none. The CLI::ConfigError names the line of the section.
 class ConfigFile : public CLI::ConfigTOML {
  public:
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
 
-  // Of the file that was read last, from 1; 0 where it has no such setting.
+  // Returns the line of `setting` in the file read last, counted from 1; 0 if the file does not set
+  // it.
   int LineOf(const std::string& setting) const;
 
  private:
-  mutable std::map<std::string, int> lines_;  // CLI11 reads through a const interface
+  mutable std::map<std::string, int> lines_;  // mutable: CLI11 reads through a const interface
 };
 
 }  // namespace crout

@@ -21,17 +21,17 @@
 namespace crout {
 namespace {
 
-// gRPC receives into buffers from malloc, a megabyte and more at a time, on one thread after the
-// other. By default each would be mapped, faulted in page by page and unmapped again, and every
-// thread's arena would keep its own: both cost more than the copy.
+// gRPC receives into malloc buffers of 1 MiB and more, on changing threads. By default malloc would
+// map, fault in and unmap each buffer, and each thread's arena would keep its own buffers. Both
+// cost more than copying the data.
 void KeepReceiveBuffersWarm() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 32 << 20);
   mallopt(M_ARENA_MAX, 1);
 }
 
-// Keys and tokens go into no core file, whatever takes those on this system, and are for no other
-// process of the daemon's user to look up.
+// Excludes keys and tokens from core files, whichever tool writes them. Also prevents other
+// processes of the same user from reading the daemon's memory.
 void HideMemory() { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 int RunServer(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals) {
@@ -49,8 +49,7 @@ int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
   host::UsePassiveOpenMpWaits(argv);
   KeepReceiveBuffersWarm();
   const StopSignals signals;  // before any thread starts
-  // A peer or a reader of the log that is gone is an error of that write, not the end of the
-  // daemon.
+  // A closed peer or log reader must fail the write, not end the daemon.
   std::signal(SIGPIPE, SIG_IGN);
   const auto parsed = ParseCommandLine(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
@@ -58,13 +57,13 @@ int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
   if (config.tls.enabled() || !config.identities_file.empty()) HideMemory();
   try {
     return RunServer(config, open_devices, signals);
-  } catch (const std::system_error& error) {  // of StartThread
+  } catch (const std::system_error& error) {  // thrown by StartThread
     FlushLog();
     std::cerr << "croutd: RESOURCE_EXHAUSTED: cannot start a thread (" << error.what()
               << "). Raise the limit of the user (ulimit -u), the service (TasksMax) or the "
                  "container (pids.max)."
               << std::endl;
-    std::_Exit(EXIT_FAILURE);  // Threads that started already still run.
+    std::_Exit(EXIT_FAILURE);  // Threads that already started are still running.
   }
 }
 

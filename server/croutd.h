@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The daemon's program, from its arguments to its exit code.
+// The daemon's main program, from arguments to exit code.
 #ifndef CROUT_SERVER_CROUTD_H_
 #define CROUT_SERVER_CROUTD_H_
 
@@ -8,10 +8,10 @@
 
 namespace crout {
 
-// Runs `croutd token`; else parses the settings, serves until a signal comes, drains. Returns the
-// exit code: 0 after a drain, 1 if the daemon could not start or lost its last device, 2 for bad
-// usage. Call it before any thread takes signals; it starts the process anew where OpenMP's
-// environment must be set.
+// Runs `croutd token` if that is the command. Otherwise parses the settings, serves until SIGTERM
+// or SIGINT and drains. Returns the exit code: 0 after a drain, 1 if the daemon could not start or
+// lost its last device, 2 for bad usage. Call it before any thread starts. It re-executes the
+// process if OpenMP's environment variables must be set.
 int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices);
 
 }  // namespace crout

@@ -35,29 +35,31 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of one connection; further calls wait at the client. Each costs some 24 KB even when idle, and
-// without a bound a client that opens and resets streams has all of them worked on at once.
+// Concurrent calls of one connection; further calls wait at the client. Each call costs about 24 KB
+// even when idle. Without the limit, the server would work on every stream of a client that opens
+// and resets streams.
 constexpr int kMaxCallsOfConnection = ConnectionCalls::kMostStreams;
-// gRPC makes all calls of what it reads at once before it ends one of them: of 64 KiB some 2,000.
+// gRPC starts all calls in the data it has read before it ends any of them: about 2,000 in 64 KiB.
 constexpr int kMostReadBytes = 64 << 10;
-// Names and values of a call's headers; the largest that we use is a few hundred bytes.
+// Names and values of a call's headers. The largest headers that Crout uses take a few hundred
+// bytes.
 constexpr int kMaxMetadataBytes = 8192;
-// From the TCP connection to the peer's HTTP/2 settings.
+// Time from the TCP connection to the peer's HTTP/2 settings.
 constexpr int kHandshakeMs = 10'000;
-// Clients that vanished without a word are found by pings, and their calls end.
+// Pings detect clients that vanished without closing the connection; their calls end.
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
-// Clients may ping this often, ours do so every 25 s; the third time that a ping comes
-// sooner ends the connection.
+// Shortest interval between a client's pings. Crout's clients ping every 25 s. The third ping that
+// comes sooner ends the connection.
 constexpr int kLeastPingIntervalMs = 10'000;
 constexpr int kPingStrikes = 2;
 constexpr int kFrameBytes = 4 << 20;
-// Users of a Unix socket with a share of their own, at a time.
+// Users of one Unix socket that have an acceptor of their own at the same time.
 constexpr size_t kUsersOfSocket = 32;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(1);
-// How long answered calls may take to leave once they were told to.
+// Time limit for aborted calls to finish.
 constexpr auto kForcedEnd = std::chrono::seconds(5);
-// How long idle connections may take to close when no call is left.
+// Time limit for idle connections to close when no call is left.
 constexpr auto kConnectionsEnd = std::chrono::seconds(1);
 
 constexpr absl::string_view kUnix = "unix:";
@@ -69,7 +71,7 @@ int ToMilliseconds(absl::Duration limit) {
   return static_cast<int>(std::min<int64_t>(milliseconds, std::numeric_limits<int>::max()));
 }
 
-// What one peer may take of the connections' side of the server.
+// Limits the resources that one connection can use.
 void LimitPeers(absl::Duration max_connection_age, grpc::ServerBuilder& builder) {
   const std::pair<const char*, int> limits[] = {
       {GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes},
@@ -78,13 +80,13 @@ void LimitPeers(absl::Duration max_connection_age, grpc::ServerBuilder& builder)
       {GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs},
       {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs},
       {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
-      // While nothing is sent gRPC would send two pings, and find a client that vanishes later
-      // never.
+      // By default gRPC sends only two pings while no data is sent, and would miss a client that
+      // vanishes later.
       {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
       {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPingIntervalMs},
       {GRPC_ARG_HTTP2_MAX_PING_STRIKES, kPingStrikes},
       {GRPC_ARG_MAX_CONNECTION_AGE_MS, ToMilliseconds(max_connection_age)},
-      // No call is cut off for the age of its connection.
+      // Calls in flight may finish on a connection that has reached its maximum age.
       {GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, std::numeric_limits<int>::max()}};
   for (const auto& [name, value] : limits) builder.AddChannelArgument(name, value);
 }
@@ -95,8 +97,7 @@ absl::Status CannotBind(const std::string& address, const absl::Status& why) {
                    "). If another daemon serves this address, stop it or choose another address"));
 }
 
-// As many as asked of each of the addresses, where the process may have the descriptors for them
-// and all else.
+// Connections for each address: `asked`, or fewer if the process has too few file descriptors.
 size_t MaxConnections(int64_t asked, size_t addresses) {
   constexpr size_t kOthers = 512;  // files, devices, the metrics port
   const size_t all = RaiseDescriptorLimit();
@@ -118,7 +119,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
     CROUT_RETURN_IF_ERROR(daemon->Bind());
     daemon->housekeeper_ = StartThread([daemon = daemon.get()] { daemon->HousekeepingLoop(); });
   } catch (const std::system_error&) {
-    // gRPC had too few threads, too, and its destructor would wait for one that never ran.
+    // gRPC also lacked threads. Its destructor would wait for a thread that never ran.
     (void)daemon.release();
     throw;
   }
@@ -128,23 +129,23 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
 }
 
 absl::Status Daemon::Bind() {
-  grpc::EnableDefaultHealthCheckService(false);  // standard_ has it
+  grpc::EnableDefaultHealthCheckService(false);  // standard_ implements it
   grpc::ServerBuilder builder;
   const int max_message = static_cast<int>(config_.limits.max_message_bytes);
   builder.SetMaxReceiveMessageSize(max_message);
   builder.SetMaxSendMessageSize(max_message);
-  // What a message inflates to could not be bounded before it is done: identity alone.
+  // Accept uncompressed messages only: the size of an inflated message is not known in advance.
   for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   }
   LimitPeers(config_.max_connection_age, builder);
   builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostReadBytes);
-  // Fewer, larger frames: less to parse for each byte of a matrix.
+  // Larger frames reduce the parsing work for each byte of a matrix.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   grpc::ResourceQuota quota("croutd");
   quota.Resize(config_.receive_buffer_bytes);
   builder.SetResourceQuota(quota);
-  // Two daemons on one port would share its calls, and a handle is known to one of them.
+  // Two daemons on one port would share its calls, but each handle exists in one daemon only.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::vector<std::vector<std::unique_ptr<TcpListener::Acceptor>>> acceptors;
   CROUT_ASSIGN_OR_RETURN(tls_, TlsKeeper::Create(config_.tls));
@@ -198,7 +199,7 @@ void Daemon::Disconnect(const std::string& peer) {
   const auto from = ParseTcpPeer(peer);
   const auto closes = [&](const auto& listener) { return listener->Disconnect(*from); };
   if (!from || !std::any_of(listeners_.begin(), listeners_.end(), closes)) return;
-  // Each line costs the client --abandoned-calls calls.
+  // Rate-limited: the client must reset --abandoned-calls calls for each line.
   Log(LogLevel::kWarn, "connection_closed",
       {{"peer", peer},
        {"reason", "the client resets calls before their header is read (--abandoned-calls)"}});
@@ -321,7 +322,7 @@ bool Daemon::Drain(const std::function<bool()>& hurry) {
   const auto grace_end = SteadyNow() + ToChrono(config_.drain_grace);
   SetServing(false);
   Log(LogLevel::kInfo, "drain_grace", {{"in_flight", calls.in_flight()}});
-  constexpr auto kPoll = std::chrono::milliseconds(20);  // `hurry` reads a signal's flag
+  constexpr auto kPoll = std::chrono::milliseconds(20);  // `hurry` polls for a signal
   while (SteadyNow() < grace_end && !hurry()) std::this_thread::sleep_for(kPoll);
 
   calls.Close();
@@ -332,7 +333,7 @@ bool Daemon::Drain(const std::function<bool()>& hurry) {
       WithReason(absl::UnavailableError(
                      "the server stopped before this call finished. Retry on another server"),
                  kReasonDraining));
-  // Housekeeping goes on meanwhile, and cuts off the clients that do not listen.
+  // Housekeeping continues meanwhile and cuts off clients that do not respond.
   return calls.WaitUntilEmpty(SteadyNow() + kForcedEnd, [] { return false; });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The daemon: its parts, their order of construction and of shutdown.
+// The daemon: its components and the order in which they start and stop.
 #ifndef CROUT_SERVER_DAEMON_H_
 #define CROUT_SERVER_DAEMON_H_
 
@@ -26,23 +26,25 @@ namespace crout {
 class Daemon {
  public:
   // Binds the addresses and serves on `devices`. Errors name the setting to change.
-  // std::system_error: the system starts no more threads. Parts of the daemon may be left then: the
-  // process is to end, without destructors.
+  //
+  // Throws std::system_error if the system cannot start another thread. Some components may then
+  // never be destroyed. The process must exit without running destructors.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       const Config& config, std::vector<std::unique_ptr<Device>> devices);
   ~Daemon();
-  Daemon(const Daemon&) = delete;  // Calls point to its parts.
+  Daemon(const Daemon&) = delete;  // Calls hold pointers to its members.
   Daemon& operator=(const Daemon&) = delete;
 
   // "croutd ready listen=ADDR[,ADDR...] metrics=ADDR", with the ports that were bound.
   std::string ReadyLine() const;
 
-  // False once every device is fenced: the daemon can only drain.
+  // False once every device is fenced. The daemon can then only drain.
   bool any_device_healthy() const { return stack_->core().devices.any_healthy(); }
 
-  // Readiness off; everything is served for the grace period; then new calls are refused and those
-  // in flight finish; at the drain limit, or as soon as `hurry` returns true, the rest ends.
-  // Returns whether no call is left, and no job of one: the daemon can be destroyed.
+  // Reports not ready and serves all calls for the grace period. Then refuses new calls and lets
+  // calls in flight finish. Cancels the remaining calls at the drain limit, or as soon as `hurry`
+  // returns true. Returns true if no call and no job of a call is left, so that the daemon can be
+  // destroyed.
   bool Drain(const std::function<bool()>& hurry);
 
  private:
@@ -51,29 +53,30 @@ class Daemon {
   absl::Status Bind();
   absl::Status BindTo(const std::string& address);
   absl::Status ServePages();
-  // As HttpRoute::admit.
+  // Implements HttpRoute::admit.
   HttpAdmission AdmitReader(Role role, const HttpCaller& caller);
-  // Of the metrics port; nothing where it is plain.
+  // TLS settings of the metrics port; empty if the port is plaintext.
   std::optional<HttpTls> PagesTls() const;
   void SetServing(bool serving);
-  // Every second: certificates, leases, clients that stopped sending or reading, health.
+  // Runs every second: reloads certificates, ends leases, ends calls whose clients stopped sending
+  // or reading, and updates the health status.
   void Housekeep();
   void RefreshTls();
   void CountConnections();
-  // Closes a peer's connection, whose client resets its calls.
+  // Closes the connection from `peer`, whose client resets too many calls.
   void Disconnect(const std::string& peer);
   void HousekeepingLoop();
 
   const Config config_;
 
-  // In the order of construction; destroyed in reverse.
+  // Declared in construction order; destroyed in reverse.
   std::unique_ptr<Stack> stack_;
   std::unique_ptr<StandardServices> standard_;
   std::unique_ptr<TlsKeeper> tls_;
   std::unique_ptr<grpc::Server> server_;
-  size_t max_connections_ = 0;  // of one of the next
+  size_t max_connections_ = 0;  // of each listener
   std::vector<std::unique_ptr<TcpListener>> listeners_;
-  std::atomic<bool> serving_ = false;  // what health says
+  std::atomic<bool> serving_ = false;  // the reported health status
   std::unique_ptr<HttpServer> pages_;
   std::vector<std::string> addresses_;
 

@@ -20,7 +20,7 @@
 namespace crout {
 namespace {
 
-// Which devices to open: indices of GPUs, and whether the host.
+// The devices to open.
 struct Selection {
   std::vector<int> gpus;
   bool host = false;
@@ -38,7 +38,7 @@ int CountGpus() {
 #endif
 }
 
-// Why there is no GPU that can be used.
+// Returns the reason why no GPU is usable.
 std::string WhyNoGpu() {
 #ifdef CROUT_HAVE_CUDA
   return std::string(cuda::CheckCudaDevices().message());

@@ -13,8 +13,8 @@
 
 namespace crout {
 
-// In the order named, GPUs by index. INVALID_ARGUMENT for a name that cannot be, NOT_FOUND for a
-// GPU that is not there.
+// Opens each GPU of config.devices once, in the order named, and then the host if it is named.
+// INVALID_ARGUMENT for a malformed name; NOT_FOUND for a GPU that does not exist.
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& config);
 
 }  // namespace crout

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// When memory that is kept for the next job goes back to the system: once the daemon is idle.
+// Returns cached memory to the system when the daemon is idle.
 #ifndef CROUT_SERVER_MEMORY_RETURN_H_
 #define CROUT_SERVER_MEMORY_RETURN_H_
 
@@ -14,35 +14,36 @@
 
 namespace crout {
 
-// What tells that memory may have been used since the last look.
+// Counters that change when memory may have been used.
 struct Activity {
-  uint64_t calls = 0;    // that ever began
-  size_t in_flight = 0;  // of them
+  uint64_t calls = 0;    // started since the process began
+  size_t in_flight = 0;  // calls
   int64_t jobs = 0;      // queued or running; some outlive their calls
-  size_t reserved = 0;   // bytes of host memory: leases end, and factors move, without a call
+  // Bytes of host memory. Changes without a call when a lease ends or a factor moves.
+  size_t reserved = 0;
 
   friend bool operator==(const Activity&, const Activity&) = default;
 };
 
-// Kept memory makes the next job fast, so it is given back not after each, but after a while
-// without any, and once: what is given back has to be faulted in anew. Used by one thread.
+// Cached memory makes the next job faster, because returned pages must be faulted in again. The
+// memory is therefore returned once after an idle period, not after each job. Not thread-safe.
 class MemoryReturn {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // `after`: how long nothing must have happened; infinite: never. `give_back` may take long.
+  // `after`: required idle time; infinite: never return memory. `give_back` may run for long.
   MemoryReturn(absl::Duration after, std::function<void()> give_back)
       : after_(after), give_back_(std::move(give_back)) {}
 
-  // To be called every second or so with what there is at `now`. Calls give_back when nothing runs,
-  // nothing has happened for long enough, and something has since the last time it was called.
+  // Call about once a second with the activity at `now`. Calls `give_back` if nothing is running,
+  // the idle time has passed, and there was activity since the last call of `give_back`.
   void Observe(const Activity& activity, TimePoint now);
 
  private:
   const absl::Duration after_;
   const std::function<void()> give_back_;
   Activity last_;
-  TimePoint since_;  // when the activity became last_
+  TimePoint since_;  // when the activity became equal to last_
   bool done_ = true;
 };
 

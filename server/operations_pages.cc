@@ -9,7 +9,7 @@ HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
                            std::function<std::string()> status, Access access,
                            std::function<HttpAdmission(Role, const HttpCaller&)> admit) {
   HttpRoutes routes;
-  // State is read under the locks of caches and schedulers: not on the thread of the connections.
+  // The state is read under the locks of caches and schedulers, so not on the connections' thread.
   routes["/"] = {.make =
                      [status = std::move(status)] {
                        return HttpPage{.content_type = "text/html; charset=utf-8",

@@ -55,7 +55,7 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
   auto daemon = StartDaemon(config, open_devices);
   if (!daemon.ok()) {
     const auto code = static_cast<grpc::StatusCode>(daemon.status().code());
-    FlushLog();  // what it said before comes before
+    FlushLog();  // writes the earlier log lines first
     std::cerr << "croutd: " << CodeName(code) << ": " << daemon.status().message() << "\n";
     return kFailure;
   }
@@ -71,8 +71,8 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
   bool hurried = false;
   const auto hurry = [&] { return hurried = hurried || signals.Wait(0); };
   if (!(*daemon)->Drain(hurry)) {
-    // A vendor routine runs to its end, however long; its caller has been answered, and nothing
-    // that the daemon holds outlives it.
+    // A vendor routine cannot be interrupted. Its caller has been answered. The
+    // daemon holds nothing that must be saved.
     Log(LogLevel::kWarn, "exit_with_jobs_running");
     FlushLog();
     std::_Exit(stop ? EXIT_SUCCESS : kFailure);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A daemon's life: start, serve until a signal comes or no device is left, drain, exit code.
+// The life of a daemon: start, serve, drain, exit code.
 #ifndef CROUT_SERVER_SERVE_H_
 #define CROUT_SERVER_SERVE_H_
 
@@ -14,23 +14,23 @@
 
 namespace crout {
 
-// SIGTERM and SIGINT, blocked in every thread and taken here: no code runs in a signal handler.
-// Construct it before any thread starts.
+// Blocks SIGTERM and SIGINT in every thread and accepts them in Wait(), so that no code runs in a
+// signal handler. Construct it before any thread starts.
 class StopSignals {
  public:
   StopSignals();
 
-  // Whether one came within `milliseconds`; who sent it gets a line in the log.
+  // Waits up to `milliseconds` for a signal. Returns true if one arrived, and logs its sender.
   bool Wait(int milliseconds) const;
 };
 
 using OpenDevicesFunction =
     absl::FunctionRef<absl::StatusOr<std::vector<std::unique_ptr<Device>>>(const Config&)>;
 
-// Prints the ready line on standard output, and tells the service manager when it is ready and when
-// it begins to drain. Returns the exit code: 0 after a drain that a signal asked for; 1 if the
-// daemon could not start or lost its last device. Does not return if jobs outlive the drain limit:
-// the process then exits with that code.
+// Prints the ready line on standard output. Notifies the service manager when the daemon is ready
+// and when it starts to drain. Returns the exit code: 0 after a drain that a signal requested; 1 if
+// the daemon could not start or lost its last device. If jobs outlive the drain limit, the process
+// exits with that code and this function does not return.
 int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals);
 
 }  // namespace crout

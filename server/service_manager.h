@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the daemon tells the service manager that started it, if one did: systemd's sd_notify(3).
+// Notifies the service manager that started the daemon, if any: systemd's sd_notify(3).
 #ifndef CROUT_SERVER_SERVICE_MANAGER_H_
 #define CROUT_SERVER_SERVICE_MANAGER_H_
 
@@ -8,9 +8,9 @@
 
 namespace crout {
 
-// Sends `state`, lines such as "READY=1" or "STOPPING=1", to the datagram socket that
-// $NOTIFY_SOCKET names: a path, or, after "@", an abstract name. Nothing happens without the
-// variable; what cannot be sent is dropped. Does not block. Returns whether it was sent.
+// Sends `state`, lines such as "READY=1" or "STOPPING=1", to the datagram socket named by
+// $NOTIFY_SOCKET: a path, or an abstract name after "@". Does nothing if the variable is not set.
+// Drops the message if it cannot be sent. Does not block. Returns true if the message was sent.
 bool NotifyServiceManager(absl::string_view state);
 
 }  // namespace crout

@@ -20,11 +20,11 @@
 namespace crout {
 namespace {
 
-// Threads that wait for nothing; those that may wait for a device are its slot's.
+// These threads never wait for a device. Each device slot has its own threads for such work.
 constexpr int kReleasingThreads = 2;
-// Of the memory for calls: calls that are refused leave the rest to others.
+// Refused calls may use 1/kRefusedShare of the memory for calls.
 constexpr size_t kRefusedShare = 4;
-// Host memory kept warm for replies and text.
+// Host memory cached for replies and text.
 constexpr size_t kCachedHostBytes = size_t{256} << 20;
 
 MetricsOptions MetricsOptionsFor(const DevicePool& pool) {
@@ -136,8 +136,8 @@ Activity Stack::CurrentActivity() const {
 
 void Stack::ReturnMemory() {
   Trim(0);
-  // gRPC's buffers and small blocks: the heap keeps what lies below a block that is in use. Holds
-  // the heap's lock for milliseconds, when nobody waits for it.
+  // The heap retains free memory below a block in use: gRPC's buffers and small blocks. malloc_trim
+  // holds the heap's lock for milliseconds; no call is running then.
   malloc_trim(0);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything behind the listening sockets, in the order in which it depends on each other.
+// All server components behind the listening sockets, in dependency order.
 #ifndef CROUT_SERVER_STACK_H_
 #define CROUT_SERVER_STACK_H_
 
@@ -26,23 +26,24 @@
 
 namespace crout {
 
-// Parts are thread-safe. On destruction no call is in flight.
+// The components are thread-safe. No call may be in flight at destruction.
 class Stack {
  public:
   static absl::StatusOr<std::unique_ptr<Stack>> Create(std::vector<std::unique_ptr<Device>> devices,
                                                        const Config& config);
   ~Stack();
-  Stack(const Stack&) = delete;  // Its parts point to each other.
+  Stack(const Stack&) = delete;  // The components point to each other.
   Stack& operator=(const Stack&) = delete;
 
   ServerCore& core() { return *core_; }
-  // As of now. Waits for the locks of the cache and of schedulers.
+  // Returns the current state. Acquires the locks of the cache and of the schedulers.
   ServerState State() const;
   FactorizationService& service() { return *service_; }
 
-  // Reads anew who may call. Ends leases that are over and calls whose clients stopped sending or
-  // reading or may no longer call, gives memory back that an idle daemon keeps, and logs that
-  // memory lacked; every second or so, by one thread. What it lacks memory for comes again.
+  // Reloads the identities. Ends expired leases. Ends calls whose clients stopped sending or
+  // reading, or are no longer authorized. Returns memory that an idle daemon caches. Logs memory
+  // shortages. A step that fails for lack of memory is tried again by the next call. Call it about
+  // once a second, from one thread.
   void Housekeep();
 
  private:
@@ -50,10 +51,10 @@ class Stack {
       : call_log_(config.call_log),
         connections_(config.abandon),
         memory_return_(config.return_memory_after, [this] { ReturnMemory(); }) {}
-  // Leaves at most `bytes` of free blocks in the pools of host memory.
+  // Frees blocks in the pools of host memory until at most `bytes` of free blocks remain.
   void Trim(size_t bytes);
   Activity CurrentActivity() const;
-  // All free host memory, of the pools and of the heap, to the system.
+  // Returns all free host memory of the pools and of the heap to the system.
   void ReturnMemory();
 
   std::unique_ptr<DevicePool> devices_;
@@ -64,13 +65,13 @@ class Stack {
   CallLog call_log_;
   RecentWork recent_work_;
   AnalysisStore analyses_;
-  std::unique_ptr<TraceExporter> traces_;  // null: they go nowhere
+  std::unique_ptr<TraceExporter> traces_;  // null: traces are not exported
   CallRegistry calls_;
   ConnectionCalls connections_;
   std::unique_ptr<MemoryBudget> call_memory_;
   std::unique_ptr<PeerShares> call_shares_;
   std::unique_ptr<MemoryBudget> refused_memory_;
-  std::unique_ptr<IdentityKeeper> identities_;  // null: nobody is asked who they are
+  std::unique_ptr<IdentityKeeper> identities_;  // null: callers are not authenticated
   std::unique_ptr<ThreadPool> parsers_;
   std::unique_ptr<ThreadPool> releasing_;
   std::unique_ptr<CallGatherer> gatherer_;
@@ -78,7 +79,7 @@ class Stack {
   std::unique_ptr<FactorizationService> service_;
   MemoryReturn memory_return_;
   std::unique_ptr<GpuMonitor> gpus_;
-  uint64_t times_without_memory_ = 0;  // that the log knows
+  uint64_t times_without_memory_ = 0;  // already logged
 };
 
 }  // namespace crout

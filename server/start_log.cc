@@ -35,7 +35,7 @@ void LogDevice(const DeviceSlot& slot) {
 void LogStart(const Config& config, const BoundAddresses& addresses, const ServerCore& core) {
   const Limits& limits = core.limits;
   const unsigned cores = std::thread::hardware_concurrency();
-  // A limit that is off is infinite, which JSON writes as null.
+  // A disabled limit is infinite, which JSON writes as null.
   Log(LogLevel::kInfo, "start",
       {{"version", CROUT_VERSION},
        {"commit", CROUT_COMMIT},

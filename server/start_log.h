@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the log says first.
+// Logs the configuration at startup.
 #ifndef CROUT_SERVER_START_LOG_H_
 #define CROUT_SERVER_START_LOG_H_
 
@@ -12,14 +12,14 @@
 
 namespace crout {
 
-// The addresses that were bound.
+// The addresses that were bound, with their ports.
 struct BoundAddresses {
   std::vector<std::string> listen;
   std::string metrics;
 };
 
-// One event "start" that says all: version, addresses, TLS, devices, memory and limits; and an
-// event "device" for each device, with what it is.
+// Logs one event "start" with version, addresses, TLS, devices, memory and limits, and one event
+// "device" with the properties of each device.
 void LogStart(const Config& config, const BoundAddresses& addresses, const ServerCore& core);
 
 }  // namespace crout

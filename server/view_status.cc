@@ -10,7 +10,7 @@
 namespace crout {
 namespace {
 
-constexpr size_t kOpenCalls = 20;  // shown
+constexpr size_t kOpenCalls = 20;  // number of calls shown
 
 }  // namespace
 

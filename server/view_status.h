@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Takes the view of the daemon that the status page shows.
+// Collects the data of the status page.
 #ifndef CROUT_SERVER_VIEW_STATUS_H_
 #define CROUT_SERVER_VIEW_STATUS_H_
 
@@ -10,7 +10,8 @@
 
 namespace crout {
 
-// As of now, with `state`, which was taken just before; `ready`: whether calls are taken.
+// Returns the current view. `state` must have been taken just before. `ready`: the daemon accepts
+// calls.
 StatusView ViewStatus(const ServerCore& core, ServerState state, bool ready);
 
 }  // namespace crout

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who may use what the daemon has for operators: health, reflection, metrics.
+// Access to the operators' interfaces: health, reflection, metrics and the status page.
 #ifndef CROUT_SERVER_AUTH_ACCESS_H_
 #define CROUT_SERVER_AUTH_ACCESS_H_
 
@@ -9,8 +9,8 @@
 namespace crout {
 
 enum class Access : uint8_t {
-  kOff,    // nobody: it is not there
-  kOpen,   // whoever reaches it
+  kOff,    // disabled
+  kOpen,   // any client that can connect
   kRoles,  // identities with a role
 };
 

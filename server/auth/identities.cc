@@ -18,7 +18,8 @@ bool IsNameChar(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
 }
 
-// Scheme and trust domain of a SPIFFE ID are in lower case anyway; DNS names are of any case.
+// Lowercases DNS names, which are case-insensitive. SPIFFE IDs already have a lowercase scheme and
+// trust domain.
 std::string Canonical(std::string_view name) {
   constexpr std::string_view kSpiffe = "spiffe://";
   return name.substr(0, kSpiffe.size()) == kSpiffe ? std::string(name)
@@ -90,7 +91,8 @@ Recognition Identities::Recognise(const Credentials& credentials, absl::Time now
 Recognition Identities::RecogniseToken(const TokenHash& hash, absl::Time now) const {
   const Token* found = nullptr;
   for (const Token& token : tokens_) {
-    if (SameHash(token.hash, hash)) found = &token;  // and on: no token is found sooner
+    // No early exit: the time must not depend on the match.
+    if (SameHash(token.hash, hash)) found = &token;
   }
   if (found == nullptr) return {.stranger = Stranger::kUnknownToken};
   if (now >= found->end) return {.stranger = Stranger::kExpiredToken};

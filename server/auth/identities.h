@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Those who may call, what shows who they are, and what they may do.
+// Identities of callers: their credentials and their rights.
 #ifndef CROUT_SERVER_AUTH_IDENTITIES_H_
 #define CROUT_SERVER_AUTH_IDENTITIES_H_
 
@@ -26,7 +26,7 @@ class TokenKeys;
 
 // Roles of an identity. docs/operations/security.md lists the calls and pages that each permits.
 enum class Role : uint8_t {
-  kSolve,    // use the factors that are there
+  kSolve,    // use existing factors
   kFactor,   // make, replace and release factors; includes kSolve
   kMetrics,  // read the metrics
   kAdmin,    // everything, the status page too
@@ -35,69 +35,69 @@ inline constexpr std::array<std::string_view, 4> kRoleNames = {"solve", "factor"
                                                                "admin"};
 using Roles = std::bitset<kRoleNames.size()>;
 
-// Whether `text` can name a tenant or an identity: 1 to 64 of [A-Za-z0-9_.-].
+// Returns true if `text` is a valid name of a tenant or identity: 1 to 64 of [A-Za-z0-9_.-].
 bool IsPrincipalName(std::string_view text);
 
 struct Identity {
   std::string name;
-  std::vector<std::string> tenants;  // the first: of calls that name none
-  bool any_tenant = false;           // then `tenants` is empty, and calls that name none have
-                                     // "default"
-  Roles roles;                       // with those that they include
+  std::vector<std::string> tenants;  // the first is the default for calls that name no tenant
+  bool any_tenant = false;  // any tenant; `tenants` is empty, and the default tenant is "default"
+  Roles roles;              // including implied roles
 
   bool Has(Role role) const { return roles[static_cast<size_t>(role)]; }
   bool MayUse(std::string_view tenant) const;
 };
 
-// What a caller shows. A token, where there is one, says alone who it is.
+// The credentials that a caller presents. A token takes precedence over a certificate and a socket.
 struct Credentials {
   std::optional<TokenHash> token = std::nullopt;
-  // Of a certificate that was verified: its SPIFFE ID where it has one, else its DNS names.
+  // Names in a verified certificate: its SPIFFE ID if it has one, else its DNS names.
   std::vector<std::string> certificate_names = {};
-  // In place of `token`: one that was signed by a key which the Identities had.
+  // Set instead of `token` if a key of the Identities signed the token.
   std::optional<SignedToken> signed_token = std::nullopt;
-  bool on_unix_socket = false;  // counts where nothing else is shown
+  bool on_unix_socket = false;  // used only without a token and a certificate
 };
 
-// Why credentials are not taken.
+// Reasons to reject credentials.
 enum class Stranger : uint8_t {
   kNoCredentials,
-  kUnknownToken,  // also one that is signed by no key that there is
+  kUnknownToken,  // or signed by an unknown key
   kExpiredToken,
-  kEarlyToken,      // its time has not begun
-  kForeignToken,    // of another issuer, or for another audience
-  kUnknownSubject,  // a signed token is good, and of nobody who is known
+  kEarlyToken,      // not valid yet
+  kForeignToken,    // from another issuer, or for another audience
+  kUnknownSubject,  // a valid signed token of an unknown subject
   kUnknownCertificate,
-  kAmbiguousCertificate,  // its names are those of several identities
+  kAmbiguousCertificate,  // its names belong to several identities
 };
 
-// Who `credentials` show, or why they show nobody.
+// The identity that credentials belong to, or the reason why there is none.
 struct Recognition {
-  const Identity* identity = nullptr;  // null: a stranger; points into the Identities
+  const Identity* identity = nullptr;  // null: no identity; points into the Identities
   Stranger stranger = Stranger::kNoCredentials;
-  absl::Time end = absl::InfiniteFuture();  // from then on the credentials show nobody
+  absl::Time end = absl::InfiniteFuture();  // the credentials are invalid from this time on
 };
 
-// Constant after it was filled, and then thread-safe.
+// Thread-safe once it has been filled and is no longer changed.
 class Identities {
  public:
-  // A token is compared with all there are, whichever it is.
+  // Bounds the time of a lookup, which compares a token with all known tokens.
   static constexpr size_t kMaxTokens = 1024;
 
-  // Each adds to what is there: false where the name, the certificate's name or the token has
-  // been added before, or where there are too many tokens. `identity`: what AddIdentity() gave.
+  // Each adds one entry. AddIdentity() returns nothing and the others return false if the name, the
+  // certificate's name, the token or the subject was added before, or if there would be too many
+  // tokens. `identity`: a result of AddIdentity().
   std::optional<size_t> AddIdentity(std::string name);
   bool AddCertificate(size_t identity, std::string name);
   bool AddToken(size_t identity, const TokenHash& hash, absl::Time end);
   bool AddSubject(size_t identity, std::string subject);
-  // Whose a call on a Unix socket is that shows nothing.
+  // Sets the identity of calls on a Unix socket without other credentials. Returns false if it was
+  // set before.
   bool AddUnixSocket(size_t identity);
-  // From now on tokens are taken that these keys have signed, of the issuer and for the audience of
-  // `settings`.
+  // Accepts tokens signed by `keys`, if they have the issuer and the audience of `settings`.
   void SetSigned(std::shared_ptr<const TokenKeys> keys, SignedTokenSettings settings);
   Identity& at(size_t identity) { return identities_[identity]; }
 
-  // What `token` shows: a signed token's claims, if the signature is good, and else its hash.
+  // Returns the claims of a signed token if its signature is valid, else the hash of `token`.
   Credentials Read(std::string_view token) const;
   Recognition Recognise(const Credentials& credentials, absl::Time now) const;
 
@@ -106,7 +106,7 @@ class Identities {
  private:
   struct Token {
     TokenHash hash;
-    absl::Time end;  // from then on it is no longer good
+    absl::Time end;  // the token is invalid from this time on
     size_t identity;
   };
   Recognition RecogniseToken(const TokenHash& hash, absl::Time now) const;
@@ -118,7 +118,7 @@ class Identities {
   absl::flat_hash_map<std::string, size_t> certificates_;
   absl::flat_hash_map<std::string, size_t> subjects_;
   std::optional<size_t> unix_socket_;
-  std::shared_ptr<const TokenKeys> keys_;  // null: no signed token is taken
+  std::shared_ptr<const TokenKeys> keys_;  // null: signed tokens are not accepted
   SignedTokenSettings signed_;
 };
 

@@ -21,12 +21,12 @@
 namespace crout {
 namespace {
 
-constexpr size_t kMaxCertificateName = 2048;  // of a SPIFFE ID, by its standard
-constexpr size_t kMaxSubject = 255;           // by OpenID Connect
+constexpr size_t kMaxCertificateName = 2048;  // limit of the SPIFFE standard
+constexpr size_t kMaxSubject = 255;           // limit of OpenID Connect
 
 absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
-// What a file holds may be anything: short, and printable.
+// Shortens and escapes text from a file, which can contain any bytes.
 std::string Quote(absl::string_view text) {
   constexpr size_t kShown = 64;
   return absl::StrCat("'", absl::CEscape(text.substr(0, kShown)),
@@ -41,7 +41,7 @@ std::vector<std::string> SplitList(absl::string_view value) {
   return words;
 }
 
-// Takes one line after the other.
+// Parses the file line by line.
 class Parser {
  public:
   absl::Status Take(absl::string_view line) {
@@ -58,7 +58,7 @@ class Parser {
                      absl::StripAsciiWhitespace(line.substr(sign + 1)));
   }
 
-  // After the last line, and before each section.
+  // Checks the current section. Call it before each new section and after the last line.
   absl::Status Finish() {
     if (!current_) return absl::OkStatus();
     const Identity& identity = identities_.at(*current_);
@@ -102,7 +102,7 @@ class Parser {
         absl::StrSplit(value, absl::ByAnyChar(" \t"), absl::SkipEmpty());
     absl::Time end = absl::InfiniteFuture();
     const bool timed = words.size() == 3 && words[1] == "until";
-    // Neither is quoted: it may be the token itself.
+    // The error quotes no part of the line, which may contain the token itself.
     const auto hash =
         words.empty() ? std::nullopt : ParseTokenHash({words[0].data(), words[0].size()});
     if (!hash || (words.size() != 1 && !timed)) {

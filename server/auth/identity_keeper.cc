@@ -12,7 +12,8 @@
 namespace crout {
 namespace {
 
-// The log's line about a file that was read again; `event` is what it is called there.
+// Logs the error in `status` unless `complaint`, the last logged error, is the same. Updates
+// `complaint`.
 void Tell(const char* event, const absl::Status& status, std::string& complaint) {
   const std::string message(status.message());
   if (!status.ok() && message != complaint) {
@@ -46,7 +47,7 @@ absl::StatusOr<bool> IdentityKeeper::TakeIdentities() {
   const SettingFile file = {"--identities", path_};
   CROUT_ASSIGN_OR_RETURN(std::string text, ReadSettingFile(file, FileAccess::kPrivate));
   if (current() != nullptr && text == identities_.text) return false;
-  // Whole lines alone: what is left of one may give more than it does.
+  // A truncated last line could grant more rights than the complete line.
   if (!text.empty() && text.back() != '\n') {
     return file.Refuse(
         "does not end with a newline; it may be incomplete. Write the file under another name and "

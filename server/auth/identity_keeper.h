@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The last good contents of the identities' file, and of the keys that sign tokens.
+// Reloads the identities file and the file of token keys. Keeps the last valid contents.
 #ifndef CROUT_SERVER_AUTH_IDENTITY_KEEPER_H_
 #define CROUT_SERVER_AUTH_IDENTITY_KEEPER_H_
 
@@ -17,46 +17,47 @@
 
 namespace crout {
 
-// Thread-safe.
+// current() is thread-safe. Call the other functions from one thread.
 class IdentityKeeper {
  public:
-  // FAILED_PRECONDITION with the setting, the path and what to do: as ReadSettingFile() for a
-  // private file, and as ParseIdentities(); for the keys as TokenKeys::Parse().
+  // FAILED_PRECONDITION, with the setting, the path and the fix, for the errors of
+  // ReadSettingFile(), ParseIdentities() and TokenKeys::Parse(). The identities file must be
+  // private.
   static absl::StatusOr<std::unique_ptr<IdentityKeeper>> Create(
       const std::string& path, const SignedTokenSettings& signed_tokens);
 
-  // The same object until one of the files is taken anew.
+  // Returns the contents in use. Returns the same object until a file is reloaded.
   std::shared_ptr<const Identities> current() const;
 
-  // Reads the files; takes each that is good and has changed. What was taken, and what was not and
-  // why, gets a line in the log, the same once. By one thread.
+  // Reads both files and reloads each that is valid and has changed. Logs each reload and each
+  // refusal with its reason; a repeated refusal is logged once. Call it from one thread.
   void Refresh();
-  // As of the last of these; by the same thread.
+  // State of the identities file at the last Refresh(). Call it from the same thread.
   FileStanding standing() const { return identities_.standing; }
-  // Of the keys; none where no signed token is taken.
+  // State of the key file; nothing if signed tokens are not accepted.
   std::optional<FileStanding> keys_standing() const;
 
  private:
-  // One of the files, as it is in use.
+  // The contents in use and the state of one file.
   struct Watched {
     std::string text;
-    std::string complaint;  // that the log has, of the file as it is
+    std::string complaint;  // last logged error of the file; "" if it is valid
     FileStanding standing;
   };
   IdentityKeeper(std::string path, SignedTokenSettings signed_tokens)
       : path_(std::move(path)), signed_(std::move(signed_tokens)) {}
-  // Each takes its file if that has changed; whether it had.
+  // Each reloads its file if it has changed. Returns true if it had.
   absl::StatusOr<bool> TakeIdentities();
   absl::StatusOr<bool> TakeKeys();
-  // What both files say together is in use from now on.
+  // Combines the contents of both files and puts them in use.
   void Publish();
 
   const std::string path_;
   const SignedTokenSettings signed_;
   Watched identities_;
   Watched keys_;
-  Identities listed_;                            // by the file of identities
-  std::shared_ptr<const TokenKeys> token_keys_;  // null: no signed token is taken
+  Identities listed_;                            // from the identities file
+  std::shared_ptr<const TokenKeys> token_keys_;  // null: signed tokens are not accepted
   mutable Mutex mutex_;
   std::shared_ptr<const Identities> current_ ABSL_GUARDED_BY(mutex_);
 };

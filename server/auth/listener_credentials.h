@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What gRPC's listeners ask of those who connect.
+// Credentials of gRPC's listeners, and the rule for plaintext addresses.
 #ifndef CROUT_SERVER_AUTH_LISTENER_CREDENTIALS_H_
 #define CROUT_SERVER_AUTH_LISTENER_CREDENTIALS_H_
 
@@ -16,17 +16,17 @@
 
 namespace crout {
 
-// TLS 1.2 or newer with `files`, which a TlsKeeper publishes, and which are read anew when they
-// change: connections that begin later use the new ones, those that are open go on.
-// Not enabled: nothing is asked, and nothing encrypted.
+// Returns credentials for TLS 1.2 or newer with `files`, the files that a TlsKeeper publishes. gRPC
+// reloads them when they change; open connections continue with the old files. If TLS is not
+// enabled, returns insecure credentials.
 std::shared_ptr<grpc::ServerCredentials> ListenerCredentials(const TlsFiles& files);
 
-// Whether `address`, "host:port", is reached from this machine alone.
+// Returns true if `address`, "host:port", is reachable only from this machine.
 bool IsLoopbackAddress(const std::string& address);
 
-// FAILED_PRECONDITION where one of `addresses`, good ones of --listen, could be reached from other
-// machines in plain text: without TLS there are Unix sockets and addresses of loopback alone.
-// Names other than localhost count as other machines', whatever they resolve to.
+// FAILED_PRECONDITION if one of `addresses` is reachable from other machines without encryption.
+// Without TLS only Unix sockets and loopback addresses are allowed. Host names other than localhost
+// count as remote, whatever they resolve to. `addresses` must be valid values of --listen.
 absl::Status CheckExposure(const std::vector<std::string>& addresses, const TlsFiles& files);
 
 }  // namespace crout

@@ -18,18 +18,18 @@ namespace {
 
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
 constexpr mode_t kForbidden = S_IWGRP | S_IWOTH;
-// Its owner may do anything, its group read: some distributions have a group for keys.
+// The owner may do anything and the group may read: some distributions have a group for keys.
 constexpr mode_t kForbiddenIfPrivate = S_IWGRP | S_IXGRP | S_IRWXO;
 
 class Descriptor {
  public:
-  // O_NONBLOCK: a FIFO would wait for its writer.
+  // O_NONBLOCK: opening a FIFO would otherwise wait for its writer.
   explicit Descriptor(const std::string& path)
       : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   ~Descriptor() {
     if (fd_ >= 0) close(fd_);
   }
-  Descriptor(const Descriptor&) = delete;  // The descriptor is this object's.
+  Descriptor(const Descriptor&) = delete;  // Each object owns its descriptor.
   Descriptor& operator=(const Descriptor&) = delete;
 
   int get() const { return fd_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The files that settings name, read with care: whose they are decides who may do what.
+// Reads the files that settings name. Checks their permissions, because their contents decide who
+// may do what.
 #ifndef CROUT_SERVER_AUTH_SETTING_FILE_H_
 #define CROUT_SERVER_AUTH_SETTING_FILE_H_
 
@@ -13,28 +14,28 @@
 
 namespace crout {
 
-// A setting and the file that it names.
+// A setting and the path of its file.
 struct SettingFile {
   const char* flag;
   const std::string& path;
 
-  // FAILED_PRECONDITION: "FLAG: PATH WHY".
+  // Returns FAILED_PRECONDITION: "FLAG: PATH WHY".
   absl::Status Refuse(absl::string_view why) const;
 };
 
-// How a file that is read again and again stands, for the metrics.
+// State of a file that is reloaded when it changes, for the metrics.
 struct FileStanding {
-  absl::Time taken;      // when what is in use was read
-  bool refused = false;  // the file is not good any more: what is in use is older
+  absl::Time taken;      // when the contents in use were read
+  bool refused = false;  // the file is no longer valid; the contents in use are older
 };
 
-// Who besides its owner may read a file: anyone, or at most its group. To write is its owner's
-// alone: whoever may changes who is trusted.
+// Who may read a file: anyone, or only its owner and its group. In both cases only the owner may
+// write the file, because writing decides who is trusted.
 enum class FileAccess { kPublic, kPrivate };
 
-// What `file` holds. FAILED_PRECONDITION, with what to do, unless it is a regular file of less than
-// 1 MiB that can be read, and nobody has more access than that. Mode and contents are of one and
-// the same file, whatever its name comes to mean meanwhile.
+// Returns the contents of `file`. Returns FAILED_PRECONDITION, with the fix, unless it is a
+// readable regular file of less than 1 MiB whose mode grants no more than `access`. Mode and
+// contents come from the same open file, even if the path is replaced meanwhile.
 absl::StatusOr<std::string> ReadSettingFile(const SettingFile& file, FileAccess access);
 
 }  // namespace crout

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tokens that an authority outside of the daemon has signed (JSON Web Tokens, RFC 7519).
+// Tokens signed by an external authority (JSON Web Tokens, RFC 7519).
 #ifndef CROUT_SERVER_AUTH_SIGNED_TOKEN_H_
 #define CROUT_SERVER_AUTH_SIGNED_TOKEN_H_
 
@@ -12,23 +12,24 @@
 
 namespace crout {
 
-// Whose signed tokens are taken. Either all are empty, and none is, or none.
+// The authority whose tokens are accepted. Set all fields, or leave all empty to accept no signed
+// token.
 struct SignedTokenSettings {
-  std::string keys_file;  // JWKS of the authority's public keys
-  std::string issuer;     // that a token has to name: its "iss"
-  std::string audience;   // that has to be among those a token is for: its "aud"
+  std::string keys_file;  // JWKS file of the authority's public keys
+  std::string issuer;     // required "iss" of a token
+  std::string audience;   // required among the "aud" of a token
 };
 
-// The clocks of authority and daemon may differ by so much.
+// Allowed difference between the clocks of the authority and the daemon.
 inline constexpr absl::Duration kClockSkew = absl::Seconds(30);
 
-// What a token says whose signature is good. Whether that is enough, Identities know.
+// Claims of a token with a valid signature. Identities checks the claims.
 struct SignedToken {
-  TokenHash key;                       // of the key that signed it: TokenKeys::Has()
+  TokenHash key;                       // identifies the signing key, see TokenKeys::Has()
   std::string issuer;                  // "iss"
   std::vector<std::string> audiences;  // "aud"
   std::string subject;                 // "sub"
-  absl::Time begin;                    // "nbf"; else in the infinite past
+  absl::Time begin;                    // "nbf"; the infinite past if absent
   absl::Time end;                      // "exp"
 };
 

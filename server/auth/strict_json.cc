@@ -22,7 +22,7 @@ bool IsBase64UrlChar(char c) {
 }  // namespace
 
 std::optional<Json> ParseStrictObject(std::string_view text) {
-  std::vector<std::set<std::string>> names;  // of the objects that are open, from the outermost
+  std::vector<std::set<std::string>> names;  // member names of the open objects, outermost first
   bool twice = false;
   const auto watch = [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
     if (event == Json::parse_event_t::object_start) names.emplace_back();

@@ -32,7 +32,7 @@ Owned<BIO> Open(const std::string& text) {
   return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// The first of those in `text`, which must all be whole.
+// Returns the first certificate in `text`. All certificates in it must be well-formed.
 absl::StatusOr<Owned<X509>> ParseCertificates(const SettingFile& setting, const std::string& text) {
   const Owned<BIO> bio = Open(text);
   const auto next = [&] {
@@ -49,7 +49,7 @@ absl::StatusOr<Owned<X509>> ParseCertificates(const SettingFile& setting, const 
 }
 
 absl::StatusOr<Owned<EVP_PKEY>> ParseKey(const SettingFile& setting, const std::string& text) {
-  // By default OpenSSL would ask at the terminal.
+  // By default OpenSSL would prompt for the passphrase on the terminal.
   const auto no_passphrase = [](char*, int, int, void*) { return -1; };
   Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(Open(text).get(), nullptr, no_passphrase, nullptr));
   ERR_clear_error();
@@ -63,7 +63,7 @@ absl::Time ToTime(const ASN1_TIME* time) {
   return absl::FromTM(broken, absl::UTCTimeZone());
 }
 
-// The key and then the certificates, and the time of the first of these.
+// Reads the key and the certificates, with the validity period of the first certificate.
 absl::StatusOr<TlsContents> ReadPair(const SettingFile& certificate_file,
                                      const SettingFile& key_file) {
   CROUT_ASSIGN_OR_RETURN(const std::string key_text,

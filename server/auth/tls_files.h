@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The files that TLS needs, as settings name them.
+// The TLS files named by settings.
 #ifndef CROUT_SERVER_AUTH_TLS_FILES_H_
 #define CROUT_SERVER_AUTH_TLS_FILES_H_
 
@@ -14,34 +14,37 @@ namespace crout {
 
 enum class ClientCertificates { kOptional, kRequired };
 
-// Paths of PEM files; "": not given.
+// Paths of PEM files; "": not set.
 struct TlsFiles {
-  std::string certificate;  // the server's own first, then those up to a root
-  std::string key;          // its private key, without a passphrase
-  std::string client_ca;    // roots of clients' certificates; none: clients are not asked for one
+  std::string certificate;  // the server's certificate first, then its chain
+  std::string key;          // the private key, without a passphrase
+  std::string client_ca;    // roots of client certificates; "": request none
   ClientCertificates client_certificates = ClientCertificates::kRequired;
 
   bool enabled() const { return !certificate.empty(); }
 };
 
-// What they hold, texts in PEM; nothing is given: empty texts, and no time at all.
+// Contents of the files, in PEM. Without files: empty texts and default times.
 struct TlsContents {
-  std::string identity;  // the key, then its certificate and those up to a root
-  std::string roots;     // of clients' certificates
-  absl::Time begin;      // when the time of the server's certificate begins
-  absl::Time end;        // and when it is over
+  std::string identity;  // private key, then the certificate chain
+  std::string roots;     // roots of client certificates
+  absl::Time begin;      // start of the server certificate's validity
+  absl::Time end;        // end of it
 
   friend bool operator==(const TlsContents&, const TlsContents&) = default;
 };
 
-// FAILED_PRECONDITION, naming the setting and what to do, unless a server can use `files`:
-// certificate and key are given both or neither, and clients' roots only with them; every file can
-// be read and is what it should be; the key fits the certificate, and neither its group may write
-// nor others read, write or execute it; the certificate's time has begun and is not over.
-// No message holds anything of a file's contents.
+// Reads and checks the files. FAILED_PRECONDITION, with the setting and the fix, unless:
+//
+//   - certificate and key are set together, and client roots only with them;
+//   - every file is readable and well-formed;
+//   - the key matches the certificate, its group has at most read access, and others have none;
+//   - the certificate is valid now.
+//
+// Messages contain nothing from the files.
 absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files);
 
-// Only whether they are so.
+// Checks the files in the same way.
 absl::Status CheckTlsFiles(const TlsFiles& files);
 
 }  // namespace crout

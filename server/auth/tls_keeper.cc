@@ -23,8 +23,9 @@ absl::Status SystemError(const char* call) {
   return absl::InternalError(absl::StrCat("TLS: ", call, ": ", std::strerror(errno)));
 }
 
-// Makes `*fd` a file of `text`, whose descriptor stays the same from its first file on. gRPC looks
-// at the time of change, in seconds, to know that what it has read is of one version.
+// Points `*fd` to a new in-memory file with `text`. An open descriptor keeps its number. The
+// modification time of the file is `version` seconds: gRPC compares it to detect changes while it
+// reads.
 absl::Status Replace(const std::string& text, int64_t version, int* fd) {
   const int next = memfd_create("crout-tls", MFD_CLOEXEC);
   if (next < 0) return SystemError("memfd_create");
@@ -59,7 +60,8 @@ TlsKeeper::~TlsKeeper() {
   }
 }
 
-// The key and its certificates are one text, so that no reader gets them of two versions.
+// The key and the certificates share one file, so that a reader never gets different versions of
+// them.
 TlsFiles TlsKeeper::published() const {
   return {.certificate = PathOf(identity_),
           .key = PathOf(identity_),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The last good contents of the TLS files, for gRPC to take from.
+// Keeps the last valid contents of the TLS files and publishes them to gRPC.
 #ifndef CROUT_SERVER_AUTH_TLS_KEEPER_H_
 #define CROUT_SERVER_AUTH_TLS_KEEPER_H_
 
@@ -14,30 +14,33 @@
 
 namespace crout {
 
-// gRPC's watcher of files takes what it finds, a half-written file too, and serves nobody until it
-// finds better. It is therefore shown copies in memory (memfd_create(2)), which change only when
-// the files are good, and all at once: they reach no disk and no other process of another user.
-// Not thread-safe. Outlives the credentials made of published().
+// gRPC's file watcher loads whatever it finds, even a half-written file, and then serves nobody
+// until the files are valid again. TlsKeeper therefore gives it copies in memory (memfd_create(2)).
+// The copies change only when all files are valid. They are never written to disk, and processes of
+// other users cannot read them.
+//
+// Not thread-safe. Must outlive the credentials made from published().
 class TlsKeeper {
  public:
-  // As CheckTlsFiles(); INTERNAL where the system gives no memory.
+  // Returns the errors of CheckTlsFiles(); INTERNAL if the system cannot create the copies.
   static absl::StatusOr<std::unique_ptr<TlsKeeper>> Create(const TlsFiles& files);
   ~TlsKeeper();
-  TlsKeeper(const TlsKeeper&) = delete;  // The descriptors are this object's.
+  TlsKeeper(const TlsKeeper&) = delete;  // Each object owns its descriptors.
   TlsKeeper& operator=(const TlsKeeper&) = delete;
 
-  // Paths of the copies, good in this process; as little enabled as the files are.
+  // Returns the paths of the copies, valid in this process. TLS is enabled if the files enable it.
   TlsFiles published() const;
 
-  // Reads the files; takes what has changed, if it is good. What was taken, and what was not and
-  // why, gets a line in the log, the same once. Returns whether anything was taken.
+  // Reads the files and publishes them if they are valid and have changed. Logs each reload and
+  // each refusal with its reason; a repeated refusal is logged once. Returns true if new contents
+  // were published.
   bool Refresh();
 
-  // What is in use.
+  // The contents in use.
   const TlsContents& contents() const { return contents_; }
 
   FileStanding standing() const { return standing_; }
-  // The time of the certificate in use.
+  // Validity period of the certificate in use.
   absl::Time begin() const { return contents_.begin; }
   absl::Time end() const { return contents_.end; }
 
@@ -47,10 +50,10 @@ class TlsKeeper {
 
   const TlsFiles files_;
   TlsContents contents_;
-  int identity_ = -1;  // descriptors; -1: none
+  int identity_ = -1;  // descriptors of the copies; -1: none
   int roots_ = -1;
   int64_t version_ = 0;
-  std::string complaint_;  // that the log has, of files as they are
+  std::string complaint_;  // last logged error of the files; "" if they are valid
   FileStanding standing_;
 };
 

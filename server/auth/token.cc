@@ -19,7 +19,7 @@ namespace crout {
 namespace {
 
 constexpr size_t kRandomBytes = 32;
-// By it a token is recognised where it should not be: in a log, in a repository.
+// The prefix lets scanners find leaked tokens in logs and repositories.
 constexpr absl::string_view kTokenPrefix = "crout_";
 constexpr absl::string_view kHashPrefix = "sha256:";
 
@@ -42,7 +42,7 @@ TokenHash HashToken(std::string_view token) {
 }
 
 std::optional<std::string_view> TokenOf(std::string_view authorization) {
-  constexpr absl::string_view kScheme = "Bearer ";  // of any case
+  constexpr absl::string_view kScheme = "Bearer ";  // case-insensitive
   absl::string_view token = ToAbsl(authorization);
   if (!absl::StartsWithIgnoreCase(token, kScheme)) return std::nullopt;
   token = absl::StripAsciiWhitespace(token.substr(kScheme.size()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Bearer tokens, and the hashes by which the daemon knows them.
+// Bearer tokens and their hashes. The daemon stores only the hashes.
 #ifndef CROUT_SERVER_AUTH_TOKEN_H_
 #define CROUT_SERVER_AUTH_TOKEN_H_
 
@@ -14,23 +14,25 @@
 
 namespace crout {
 
-// SHA-256 of a token's text. A token has 256 random bits: there is nothing to guess that salt or a
-// slow hash would have to protect.
+// SHA-256 of a token's text. A token has 256 random bits and cannot be guessed, so neither a salt
+// nor a slow hash is needed.
 using TokenHash = std::array<uint8_t, 32>;
 
-// "crout_" and 43 characters of base64url. INTERNAL where the system has no randomness.
+// Returns a new token: "crout_" and 43 characters of base64url. INTERNAL if the system provides no
+// random numbers.
 absl::StatusOr<std::string> MakeToken();
 
 TokenHash HashToken(std::string_view token);
 
-// The token in the value of an authorization header or metadata, "Bearer TOKEN" (RFC 6750); none
-// for another scheme. Points into `authorization`.
+// Returns the token in an authorization header or metadata value, "Bearer TOKEN" (RFC 6750);
+// nothing for another scheme. The result points into `authorization`.
 std::optional<std::string_view> TokenOf(std::string_view authorization);
 
-// In a time that does not depend on where they differ.
+// Compares in constant time.
 bool SameHash(const TokenHash& a, const TokenHash& b);
 
-// "sha256:" and 64 hexadecimal digits; Parse takes these in either case, and nothing else.
+// The text form is "sha256:" and 64 hexadecimal digits. ParseTokenHash() accepts digits in either
+// case and no other form.
 std::string FormatTokenHash(const TokenHash& hash);
 std::optional<TokenHash> ParseTokenHash(std::string_view text);
 

@@ -31,7 +31,7 @@ struct Options {
   std::string valid_for = "inf";
 };
 
-// A file that is there is left alone: it may be a token in use.
+// Fails if the file exists: it may hold a token in use.
 absl::Status WriteNewFile(const std::string& path, const std::string& text) {
   const auto failed = [&path](const char* what) {
     return absl::InternalError(
@@ -48,7 +48,7 @@ absl::Status CreateToken(const Options& options) {
   CROUT_ASSIGN_OR_RETURN(const std::string token, MakeToken());
   std::string line = absl::StrCat("token = ", FormatTokenHash(HashToken(token)));
   absl::Duration valid_for;
-  absl::ParseDuration(options.valid_for, &valid_for);  // it was checked
+  absl::ParseDuration(options.valid_for, &valid_for);  // already validated
   if (valid_for != absl::InfiniteDuration()) {
     absl::StrAppend(
         &line, " until ",

@@ -6,9 +6,9 @@
 
 namespace crout {
 
-// argv[0] is "token". Writes a new token to standard output, or to a new file of mode 600, and the
-// line for the file of --identities to standard output: nothing else ever has the token. Returns
-// the exit code: 1 where that failed, 2 for bad usage.
+// Creates a token; argv[0] is "token". Writes the token to standard output or to a new file of mode
+// 600. Writes the matching line of the --identities file to standard output. The token is stored
+// nowhere else. Returns the exit code: 0 on success, 1 on failure, 2 for bad usage.
 int RunTokenCommand(int argc, char** argv);
 
 }  // namespace crout

@@ -26,9 +26,9 @@ constexpr std::string_view kRs256 = "RS256";
 constexpr std::string_view kEs256 = "ES256";
 constexpr size_t kLeastModulusBytes = 2048 / 8;
 constexpr size_t kMostModulusBytes = 4096 / 8;
-constexpr size_t kMostExponentBytes = 4;  // a longer one would make each check slow
-constexpr size_t kMostAudiences = 32;     // a call keeps them as long as it lives
-constexpr size_t kCoordinateBytes = 32;   // of P-256
+constexpr size_t kMostExponentBytes = 4;  // a longer exponent would slow down each verification
+constexpr size_t kMostAudiences = 32;     // bounds the memory of a call, which stores them
+constexpr size_t kCoordinateBytes = 32;   // for P-256
 
 template <auto free>
 struct Free {
@@ -52,7 +52,7 @@ Number ToNumber(std::string_view bytes) {
   return Number(BN_bin2bn(Bytes(bytes), static_cast<int>(bytes.size()), nullptr));
 }
 
-// Null unless the parameters are those of a key that is sound: a point has to be on its curve.
+// Returns null if the parameters form no valid key, for example a point that is not on its curve.
 std::shared_ptr<EVP_PKEY> MakeKey(const char* kind, OSSL_PARAM_BLD* builder) {
   const Params params(OSSL_PARAM_BLD_to_param(builder));
   const KeyContext maker(EVP_PKEY_CTX_new_from_name(nullptr, kind, nullptr));
@@ -76,7 +76,7 @@ std::shared_ptr<EVP_PKEY> MakeRsaKey(const Json& jwk) {
   }
   const Number n = ToNumber(*modulus);
   const Number e = ToNumber(*exponent);
-  // RFC 7518, 6.3.1.1: no leading zeros, by which a short modulus would look long.
+  // RFC 7518, 6.3.1.1 forbids leading zeros, which would make a short modulus look long.
   if (n == nullptr || e == nullptr || static_cast<size_t>(BN_num_bytes(n.get())) != modulus->size())
     return nullptr;
   const ParamBuilder builder(OSSL_PARAM_BLD_new());
@@ -113,8 +113,8 @@ std::optional<TokenHash> PrintOf(EVP_PKEY* key) {
   return HashToken({reinterpret_cast<const char*>(der), static_cast<size_t>(size)});
 }
 
-// The form that OpenSSL takes, a sequence of two numbers, of JWS's form, the numbers one behind the
-// other (RFC 7518, 3.4); "" for one of another length.
+// Converts a JWS signature, two concatenated numbers (RFC 7518, 3.4), to the DER sequence that
+// OpenSSL expects. Returns "" if the length is wrong.
 std::string ToEcSignature(std::string_view numbers) {
   if (numbers.size() != 2 * kCoordinateBytes) return "";
   const EcSignature signature(ECDSA_SIG_new());
@@ -124,7 +124,7 @@ std::string ToEcSignature(std::string_view numbers) {
       ECDSA_SIG_set0(signature.get(), r.get(), s.get()) != 1) {
     return "";
   }
-  static_cast<void>(r.release());  // both are the signature's now
+  static_cast<void>(r.release());  // `signature` owns both now
   static_cast<void>(s.release());
   unsigned char* der = nullptr;
   const int size = i2d_ECDSA_SIG(signature.get(), &der);
@@ -142,7 +142,7 @@ bool IsSignature(EVP_PKEY* key, std::string_view signature, std::string_view tex
                           text.size()) == 1;
 }
 
-// A NumericDate (RFC 7519, 2), in years that absl::Time has no trouble with.
+// Reads a NumericDate (RFC 7519, 2) in the range from 1970 to 9999.
 std::optional<absl::Time> TimeIn(const Json& claims, const char* name) {
   constexpr double kMostSeconds = 253402300799;  // the end of the year 9999
   const auto found = claims.find(name);
@@ -152,7 +152,8 @@ std::optional<absl::Time> TimeIn(const Json& claims, const char* name) {
   return absl::UnixEpoch() + absl::Seconds(seconds);
 }
 
-// "aud" is one string, or an array of not too many; none for anything else.
+// Reads "aud": one string, or an array of at most kMostAudiences strings. Returns nothing
+// otherwise.
 std::vector<std::string> AudiencesIn(const Json& claims) {
   const auto found = claims.find("aud");
   if (found == claims.end()) return {};
@@ -184,12 +185,12 @@ absl::Status BadKeys(absl::string_view what) { return absl::InvalidArgumentError
 
 }  // namespace
 
-// Takes one key of a set after the other.
+// Parses a key set key by key.
 class TokenKeyParser {
  public:
   absl::Status Take(const Json& jwk) {
     if (!jwk.is_object()) return BadKeys(absl::StrCat(Which(), " is not an object"));
-    // RFC 7517, 4.3: a key for encryption checks no signature.
+    // RFC 7517, 4.3: a key may be restricted to encryption; such a key verifies no signature.
     const bool rsa = StringIn(jwk, "kty") == "RSA";
     const bool ec = StringIn(jwk, "kty") == "EC" && StringIn(jwk, "crv") == "P-256";
     const std::string_view algorithm = rsa ? kRs256 : kEs256;
@@ -237,7 +238,7 @@ class TokenKeyParser {
   }
 
   TokenKeys keys_;
-  int number_ = 1;  // of the next key
+  int number_ = 1;  // 1-based position of the next key, for messages
 };
 
 absl::StatusOr<TokenKeys> TokenKeys::Parse(std::string_view text) {
@@ -259,12 +260,12 @@ std::optional<SignedToken> TokenKeys::Verify(std::string_view token) const {
   const auto header_bytes = DecodeBase64Url({parts[0].data(), parts[0].size()});
   const auto header = header_bytes ? ParseStrictObject(*header_bytes) : std::nullopt;
   const auto signature = DecodeBase64Url({parts[2].data(), parts[2].size()});
-  // "crit" asks for extensions, of which there are none (RFC 7515, 4.1.11).
+  // "crit" lists required extensions. None is supported (RFC 7515, 4.1.11).
   if (!header || !signature || header->contains("crit")) return std::nullopt;
   const auto id = StringIn(*header, "kid");
   const auto algorithm = StringIn(*header, "alg");
-  // The key says what algorithm it is for: a token that names "none", or HS256 with the public key
-  // as its secret, finds none.
+  // The key determines the algorithm. A token with "none", or with HS256 and the public key as its
+  // secret, therefore matches no key.
   const auto found = std::find_if(keys_.begin(), keys_.end(), [&](const Key& key) {
     return key.id == id && key.algorithm == algorithm;
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The public keys of an authority that signs tokens, and what it has signed.
+// The public keys of an authority, which verify its signed tokens.
 #ifndef CROUT_SERVER_AUTH_TOKEN_KEYS_H_
 #define CROUT_SERVER_AUTH_TOKEN_KEYS_H_
 
@@ -17,25 +17,27 @@
 
 namespace crout {
 
-// Constant, and thread-safe.
+// Immutable and thread-safe.
 class TokenKeys {
  public:
   static constexpr size_t kMaxKeys = 64;
-  static constexpr size_t kMaxTokenBytes = 8192;  // which gRPC's limit of a header is, too
+  static constexpr size_t kMaxTokenBytes = 8192;  // also gRPC's limit for a header
 
-  // Of a JSON Web Key Set (RFC 7517). RSA keys of 2048 to 4096 bits are for RS256, EC keys of P-256
-  // for ES256, and for nothing else, whatever a token says. Keys of other kinds, for other
-  // algorithms or for encryption are passed over. INVALID_ARGUMENT for a text that is not of this
-  // form or names a member twice, for a key without a "kid" or with another's, for a private key
-  // and for a set without a key that is of use.
+  // Parses a JSON Web Key Set (RFC 7517). RSA keys of 2048 to 4096 bits verify RS256, and EC keys
+  // of P-256 verify ES256; a token cannot choose another algorithm. Skips keys of other kinds, for
+  // other algorithms or for encryption.
+  //
+  // INVALID_ARGUMENT for malformed text or duplicate member names, for a key with a missing or
+  // duplicate "kid", for a private key, and for a set without a usable key.
   static absl::StatusOr<TokenKeys> Parse(std::string_view text);
 
-  // What `token` says, a JWS of the compact form (RFC 7515), if one of these keys, the one that its
-  // header names by "kid", has signed it. None for any other text, and for claims without "iss",
-  // "aud", "sub" or "exp", of another type, for more than 32 audiences, or named twice.
+  // Returns the claims of `token`, a compact JWS (RFC 7515), if the key that its header names by
+  // "kid" is in the set and signed it. Returns nothing for any other text, and if "iss", "aud",
+  // "sub" or "exp" is missing, duplicate or of the wrong type, or if there are more than 32
+  // audiences.
   std::optional<SignedToken> Verify(std::string_view token) const;
 
-  // Whether the key of a SignedToken is one of these.
+  // Returns true if the set contains the key of a SignedToken.
   bool Has(const TokenHash& key) const;
 
  private:
@@ -43,7 +45,7 @@ class TokenKeys {
     std::string id;  // "kid"
     std::string_view algorithm;
     std::shared_ptr<EVP_PKEY> key;
-    TokenHash print;  // SHA-256 of its SubjectPublicKeyInfo
+    TokenHash print;  // fingerprint: SHA-256 of the SubjectPublicKeyInfo
   };
   friend class TokenKeyParser;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How long the phases of a call took.
+// Durations of the phases of a call.
 #ifndef CROUT_SERVER_ENGINE_CALL_TIMINGS_H_
 #define CROUT_SERVER_ENGINE_CALL_TIMINGS_H_
 
@@ -8,7 +8,7 @@
 
 namespace crout {
 
-// Seconds, as in the contract's Timings, which says what each phase holds.
+// Seconds. The fields are those of the protocol's Timings message, which defines each phase.
 struct CallTimings {
   double receive = 0;
   double queue = 0;
@@ -21,7 +21,7 @@ struct CallTimings {
   double send = 0;
   double total = 0;
 
-  // Those of a job that the call ran.
+  // Adds the timings of a job that the call ran.
   void Add(const KernelTimings& job) {
     factor += job.factor;
     solve += job.solve;

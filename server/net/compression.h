@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Content coding of replies.
+// gzip compression of HTTP replies.
 #ifndef CROUT_SERVER_NET_COMPRESSION_H_
 #define CROUT_SERVER_NET_COMPRESSION_H_
 
@@ -9,10 +9,10 @@
 
 namespace crout {
 
-// Whether an Accept-Encoding header allows gzip: it names it, without "q=0".
+// Returns true if an Accept-Encoding header lists gzip without "q=0".
 bool AcceptsGzip(std::string_view accept_encoding);
 
-// `text` as a gzip member. Empty if that fails for want of memory.
+// Compresses `text` to a gzip member. Returns an empty string if memory runs out.
 std::string Gzip(std::string_view text);
 
 }  // namespace crout

@@ -19,13 +19,13 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
-// How long a peer may go on sending what nobody reads, before the connection is closed under it.
+// Time that a peer may keep sending unread data before the connection is closed.
 constexpr std::chrono::seconds kLinger(1);
 constexpr size_t kFirstRead = 1024;
 
 std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
 
-// The path of a request's target, which may be a whole URL (RFC 9112, 3.2.2).
+// Returns the path of a request's target, which may be a complete URL (RFC 9112, 3.2.2).
 std::string_view PathOf(std::string_view target) {
   constexpr std::string_view kScheme = "http://";
   if (target.starts_with(kScheme)) {
@@ -44,7 +44,8 @@ std::string NameOf(const asio::ip::tcp::socket& socket) {
   return absl::StrCat(brackets ? "[" : "", host, brackets ? "]:" : ":", peer.port());
 }
 
-// How a request that could not be read is answered; nothing if the peer is gone or too slow.
+// Returns the status for a request that could not be read; nothing if the peer left or was too
+// slow.
 std::optional<http::status> RefusalOf(const beast::error_code& error) {
   if (error == http::error::end_of_stream || error == http::error::partial_message) {
     return std::nullopt;
@@ -78,7 +79,7 @@ void HttpConnection::Begin() {
                           });
 }
 
-// Whoever does not begin with a handshake's record gets an answer that it can read.
+// A peer that does not start with a TLS handshake record gets a plaintext error.
 void HttpConnection::Shake() {
   constexpr unsigned char kHandshake = 0x16;
   if (*static_cast<const unsigned char*>(buffer_.data().data()) != kHandshake) {
@@ -99,7 +100,7 @@ void HttpConnection::Shake() {
 void HttpConnection::AwaitRequest() {
   awaits_request_ = true;
   events_->answered(this);
-  if (buffer_.size() > 0) return ReadRequest();  // The peer did not wait for its reply.
+  if (buffer_.size() > 0) return ReadRequest();  // The peer pipelines its requests.
   stream_.tcp().expires_after(site_->limits.idle);
   stream_.async_read_some(buffer_.prepare(kFirstRead),
                           [self = shared_from_this()](const Error& error, size_t bytes) {
@@ -114,7 +115,7 @@ void HttpConnection::ReadRequest() {
   parser_->header_limit(static_cast<uint32_t>(site_->limits.header_bytes));
   parser_->body_limit(std::numeric_limits<uint64_t>::max());  // Bodies are not read.
   stream_.tcp().expires_after(
-      site_->limits.request);  // for the whole of it, however many reads it takes
+      site_->limits.request);  // for the whole request, with any number of reads
   http::async_read_header(stream_, buffer_, *parser_,
                           [self = shared_from_this()](const Error& error, size_t) {
                             if (self->closed_) return;
@@ -131,7 +132,8 @@ void HttpConnection::Answer() {
   const auto& request = parser_->get();
   head_ = request.method() == http::verb::head;
   gzip_ = AcceptsGzip(View(request[http::field::accept_encoding]));
-  keep_alive_ = request.keep_alive() && parser_->is_done();  // A body would be the next request.
+  // A body is not read and would be parsed as the next request.
+  keep_alive_ = request.keep_alive() && parser_->is_done();
   if (request.version() == 11 && request.count(http::field::host) != 1) {
     keep_alive_ = false;
     return Refuse(http::status::bad_request);
@@ -159,14 +161,14 @@ void HttpConnection::Answer() {
 
 void HttpConnection::AnswerRoute(const HttpRoute& route) {
   if (!route.may_block) return Send(MakePage(route, gzip_));
-  // Weak: a page that takes long does not keep connections that are over.
+  // Weak: a slow page must not keep closed connections alive.
   site_->maker.Make(route, [weak = weak_from_this()](std::shared_ptr<const MadePage> page) {
     const auto self = weak.lock();
     if (self != nullptr && !self->closed_) self->Send(std::move(page));
   });
 }
 
-// Whoever waits so makes room for others, as one that asks for nothing.
+// While the refusal is delayed, the connection counts as idle and can be replaced.
 void HttpConnection::RefuseLate(HttpAdmission admission) {
   awaits_request_ = true;
   pause_.expires_after(admission.after);
@@ -238,7 +240,8 @@ void HttpConnection::Leave() {
   Linger();
 }
 
-// Closing while the peer still sends would reset the connection, and the peer could lose the reply.
+// Waits for the peer to stop sending. Closing earlier would reset the connection, and the peer
+// could lose the reply.
 void HttpConnection::Linger() {
   stream_.tcp().async_read_some(asio::buffer(discarded_),
                                 [self = shared_from_this()](const Error& error, size_t) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One peer of an HttpServer.
+// One connection of an HttpServer.
 #ifndef CROUT_SERVER_NET_HTTP_CONNECTION_H_
 #define CROUT_SERVER_NET_HTTP_CONNECTION_H_
 
@@ -27,19 +27,20 @@
 
 namespace crout {
 
-// What connections share; outlives them.
+// State that all connections of a server share. Must outlive them.
 struct HttpSite {
   const HttpRoutes routes;
   const HttpLimits limits;
   PageMaker maker;
-  HttpTlsContext tls = nullptr;  // of connections that begin now; null: they are plain
+  HttpTlsContext tls = nullptr;  // for new connections; null: plaintext
 };
 
-// Reads a request, answers it, and so on until the peer or a limit ends it. Lives while an
-// operation of its own is pending or its owner keeps it. Used on one thread alone.
+// Reads and answers requests until the peer or a limit ends the connection. Lives while one of its
+// operations is pending or its owner holds it. Not thread-safe.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
-  // What the owner is told: a reply is out and the next request is awaited; the connection ended.
+  // Notifications to the owner. `answered`: the next request is awaited. `ended`: the connection
+  // closed.
   struct Events {
     std::function<void(HttpConnection*)> answered;
     std::function<void(HttpConnection*)> ended;
@@ -49,11 +50,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpConnection(const HttpConnection&) = delete;  // Pending operations refer to it.
   HttpConnection& operator=(const HttpConnection&) = delete;
 
-  // Once, after construction.
+  // Starts the connection. Call it once.
   void Begin();
-  // Ends it at once.
+  // Closes the connection at once.
   void Close();
-  // Whether it awaits a request, or the rest of one, or to hear late that it is refused.
+  // True while the connection waits for a request or the rest of one, or delays a refusal.
   bool awaits_request() const { return awaits_request_; }
 
  private:
@@ -80,11 +81,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   boost::beast::flat_buffer buffer_;
   std::array<char, 4096> discarded_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;
-  std::shared_ptr<const MadePage> page_;  // what reply_ shows
+  std::shared_ptr<const MadePage> page_;  // keeps the body of reply_ alive
   boost::beast::http::response<Body> reply_;
   std::optional<boost::beast::http::response_serializer<Body>> serializer_;
-  std::vector<std::string> certificate_names_;  // of the peer
-  bool plain_ = false;                          // it speaks no TLS, though it should
+  std::vector<std::string> certificate_names_;  // the peer's
+  bool plain_ = false;                          // the peer does not speak TLS on a TLS port
   bool awaits_request_ = true;
   bool head_ = false;
   bool gzip_ = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an HTTP server shows.
+// Pages and routes of an HTTP server.
 #ifndef CROUT_SERVER_NET_HTTP_PAGE_H_
 #define CROUT_SERVER_NET_HTTP_PAGE_H_
 
@@ -19,34 +19,34 @@ struct HttpPage {
   std::string body;
 };
 
-// What a peer asks for, and shows.
+// The request's path and the peer's credentials.
 struct HttpCaller {
   std::string_view path;
   std::string_view peer;           // host:port
-  std::string_view authorization;  // the header, "" without one
-  // Of a client certificate that was verified: its SPIFFE ID, or its DNS names.
+  std::string_view authorization;  // value of the header; "" if it is absent
+  // Names in a verified client certificate: its SPIFFE ID, or its DNS names.
   std::vector<std::string> certificate_names;
 };
 
-// Whether a peer may see a page.
+// Result of the access check for a page.
 struct HttpAdmission {
-  unsigned status = 200;  // else 401 for one that is not known, 403 for one that may not
-  std::string advice;     // what to do about that
-  std::chrono::milliseconds after{0};  // how long it waits to hear it
+  unsigned status = 200;               // 200: admitted; 401: unknown caller; 403: not permitted
+  std::string advice;                  // how to get access
+  std::chrono::milliseconds after{0};  // delay before a refusal is sent
 };
 
-// How one path is answered. A page that may block (on a lock, on a device) is made on a thread of
-// its own; requests that come while it is being made share the next one, so that any number of
-// them cost one page at a time. The others are made at once, on the thread that serves everybody.
+// The handler of one path. A page that may block (on a lock or a device) is generated on a separate
+// thread. Requests that arrive meanwhile share the next generated page, so any number of requests
+// costs one page at a time. Other pages are generated on the connections' thread.
 //
-// `admit` does not block. Unset: everybody may see the page.
+// `admit` must not block. If it is not set, every peer may read the page.
 struct HttpRoute {
   std::function<HttpPage()> make;
   bool may_block = false;
   std::function<HttpAdmission(const HttpCaller&)> admit = nullptr;
 };
 
-// By path, without query.
+// Keyed by path, without the query.
 using HttpRoutes = std::map<std::string, HttpRoute, std::less<>>;
 
 }  // namespace crout

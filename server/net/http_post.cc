@@ -24,7 +24,7 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using Error = beast::error_code;
 
-// The most that is read of a reply.
+// Limits of a reply.
 constexpr uint32_t kHeaderBytes = 8192;
 constexpr uint64_t kBodyBytes = 65536;
 
@@ -34,7 +34,7 @@ std::string HostOf(const HostPort& address) {
                  : absl::StrCat(address.host, ":", address.port);
 }
 
-// One request and its reply. Handlers keep it alive, as they may outlive the Post that it is of.
+// One request and its reply. Pending handlers keep it alive, because they can outlive Post().
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(asio::io_context& context, const HttpUrl& url, const std::string& content_type,
@@ -59,7 +59,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
                             });
   }
 
-  // Its handlers run when the context does so next, and let go of it.
+  // Cancelled handlers run, and release this object, when the context runs next.
   void Cancel() {
     resolver_.cancel();
     stream_.close();
@@ -141,11 +141,11 @@ absl::Status HttpPoster::Post(const std::string& content_type, std::string body,
                               std::chrono::milliseconds limit) {
   asio::io_context& io = context_->io;
   io.restart();
-  // Stop() sets it before it stops the context, so that one of the two is seen.
+  // Stop() sets stopped_ before it stops the context, so this thread sees one of the two.
   if (stopped_) return absl::CancelledError("stopped");
   const auto exchange = std::make_shared<Exchange>(io, url_, content_type, std::move(body));
   exchange->Begin(url_.address, limit);
-  // The resolver heeds no limit.
+  // The name lookup ignores the limit of the exchange.
   io.run_for(limit);
   const absl::Status status = exchange->status();
   exchange->Cancel();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client for one HTTP server, which may be silent, slow or hostile.
+// A client for one HTTP server that may be silent, slow or hostile.
 #ifndef CROUT_SERVER_NET_HTTP_POST_H_
 #define CROUT_SERVER_NET_HTTP_POST_H_
 
@@ -18,33 +18,33 @@ namespace crout {
 
 struct HttpUrl {
   HostPort address;
-  std::string path;  // empty, or "/" and more
+  std::string path;  // empty, or starts with "/"
 };
 
-// Reads "http://host:port" or "http://host:port/path"; an IPv6 address stands in brackets.
-// INVALID_ARGUMENT for anything else.
+// Parses "http://host:port" or "http://host:port/path". An IPv6 address needs brackets.
+// INVALID_ARGUMENT for any other text.
 absl::StatusOr<HttpUrl> ParseHttpUrl(std::string_view url);
 
-// Posts documents, each on a connection of its own. Post() is for one thread, Stop() for any.
+// Posts documents, each on a new connection. Call Post() from one thread; Stop() is thread-safe.
 class HttpPoster {
  public:
   explicit HttpPoster(HttpUrl url);
-  // Waits for the resolver, if it looks a name up.
+  // Waits for a name lookup in progress.
   ~HttpPoster();
-  HttpPoster(const HttpPoster&) = delete;  // Stop() may run meanwhile.
+  HttpPoster(const HttpPoster&) = delete;  // Stop() may run in another thread.
   HttpPoster& operator=(const HttpPoster&) = delete;
 
-  // OK once the server has answered with a status of 2xx; what it says besides is not kept, and no
-  // redirection is followed. UNAVAILABLE for everything else, also where it took longer than
-  // `limit` in all, and CANCELLED after Stop().
+  // Returns OK if the server answers with a 2xx status. The reply's body is discarded; redirections
+  // are not followed. UNAVAILABLE for any other reply or error, or if the exchange takes longer
+  // than `limit`. CANCELLED after Stop().
   absl::Status Post(const std::string& content_type, std::string body,
                     std::chrono::milliseconds limit);
 
-  // Ends a Post that runs, and refuses others.
+  // Ends a running Post() and refuses later ones.
   void Stop();
 
  private:
-  struct Context;  // keeps Asio out of this header
+  struct Context;  // hides Asio from this header
 
   const HttpUrl url_;
   std::atomic<bool> stopped_ = false;

@@ -24,9 +24,9 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-// Before the next attempt to accept, when the process has no descriptor left.
+// Pause before the next accept if the process has no file descriptor left.
 constexpr std::chrono::milliseconds kAcceptPause(100);
-// After an operation for which memory lacked.
+// Pause after an operation that ran out of memory.
 constexpr std::chrono::milliseconds kMemoryPause(10);
 
 absl::Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
@@ -43,7 +43,7 @@ absl::Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
 
 }  // namespace
 
-// Everything but construction and destruction happens on thread_.
+// All functions but the constructor and the destructor run on thread_.
 class HttpServer::Listener {
  public:
   Listener(HttpRoutes routes, const HttpLimits& limits, HttpTlsContext tls)
@@ -79,7 +79,7 @@ class HttpServer::Listener {
 
  private:
   using Connections = std::list<std::shared_ptr<HttpConnection>>;
-  // Held by the operation that leads to the next connection: it is gone when that was lost.
+  // Held by the pending accept operation. An expired accepting_ shows that the operation was lost.
   struct Accepting {};
 
   void Run() {
@@ -94,8 +94,9 @@ class HttpServer::Listener {
     }
   }
 
-  // Memory ran out under an operation, whichever it was. A connection that no operation refers to
-  // would wait for ever; one whose page is being made is among them, and its peer asks again.
+  // Closes connections without a pending operation: the operation was lost when memory ran out, and
+  // they would wait forever. This includes connections that wait for a page; their peers must ask
+  // again.
   void EndLost() {
     for (auto next = connections_.begin(); next != connections_.end();) {
       const Connections::iterator it = next++;
@@ -127,12 +128,12 @@ class HttpServer::Listener {
     socket.set_option(tcp::no_delay(true), ignored);
     while (connections_.size() >= site_.limits.connections) Displace();
     connections_.push_back(std::make_shared<HttpConnection>(std::move(socket), &site_, &events_));
-    // The list's own copy goes when the connection ends, perhaps at once.
+    // Keep a reference: Begin() may end the connection and remove it from the list.
     const auto connection = connections_.back();
     connection->Begin();
   }
 
-  // The first that has nothing to answer; the first of all where there is none.
+  // Closes the first connection that awaits a request, or the first of all if none does.
   void Displace() {
     auto chosen = connections_.begin();
     while (chosen != connections_.end() && !(*chosen)->awaits_request()) ++chosen;
@@ -141,7 +142,7 @@ class HttpServer::Listener {
     connection->Close();
   }
 
-  // At most limits.connections: a search costs less than an index.
+  // The list has at most limits.connections elements, so a linear search is cheaper than an index.
   Connections::iterator Find(HttpConnection* connection) {
     auto found = connections_.begin();
     while (found != connections_.end() && found->get() != connection) ++found;
@@ -152,8 +153,8 @@ class HttpServer::Listener {
   }
   void Remove(HttpConnection* connection) { connections_.erase(Find(connection)); }
 
-  asio::io_context io_{1};  // first: what follows refers to it
-  // Runs on when the one operation was lost.
+  asio::io_context io_{1};  // first: the members below refer to it
+  // Keeps io_ running if the only operation was lost.
   const asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
   HttpSite site_;
   const HttpConnection::Events events_;

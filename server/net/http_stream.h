@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A connection's bytes, with TLS or without.
+// The byte stream of a connection, with or without TLS.
 #ifndef CROUT_SERVER_NET_HTTP_STREAM_H_
 #define CROUT_SERVER_NET_HTTP_STREAM_H_
 
@@ -13,7 +13,7 @@
 
 namespace crout {
 
-// An AsyncStream of Beast's: plain until BeginTls() and after EndTls().
+// A Beast AsyncStream: plaintext until BeginTls().
 class HttpStream {
  public:
   using executor_type = boost::beast::tcp_stream::executor_type;
@@ -24,11 +24,11 @@ class HttpStream {
   HttpStream& operator=(const HttpStream&) = delete;
 
   executor_type get_executor() { return tcp_.get_executor(); }
-  // Its limits of time hold for either.
+  // Its timeouts apply with and without TLS.
   boost::beast::tcp_stream& tcp() { return tcp_; }
 
   Tls& BeginTls(const HttpTlsContext& context) { return tls_.emplace(tcp_, *context); }
-  // Null: plain.
+  // Null if the stream is plaintext.
   Tls* tls() { return tls_ ? &*tls_ : nullptr; }
 
   template <class Buffers, class Handler>

@@ -20,7 +20,7 @@ namespace {
 namespace asio = boost::asio;
 namespace ssl = boost::asio::ssl;
 
-// As gRPC's listeners; of TLS 1.3 OpenSSL knows none that are weak.
+// The suites of gRPC's listeners, for TLS 1.2. OpenSSL has no weak suites for TLS 1.3.
 constexpr char kSuites[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr std::string_view kSpiffe = "spiffe://";
 
@@ -32,7 +32,7 @@ struct Free {
 template <class T>
 using Owned = std::unique_ptr<T, Free>;
 
-// Clients are told whose certificates are taken.
+// Sends the names of the accepted roots to clients.
 void NameRoots(SSL_CTX* context, const std::string& roots) {
   const Owned<BIO> bio(BIO_new_mem_buf(roots.data(), static_cast<int>(roots.size())));
   for (;;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// TLS for pages: what a server shows and asks for.
+// TLS contexts and certificate names for the HTTP server.
 #ifndef CROUT_SERVER_NET_HTTP_TLS_H_
 #define CROUT_SERVER_NET_HTTP_TLS_H_
 
@@ -18,12 +18,12 @@ namespace crout {
 
 using HttpTlsContext = std::shared_ptr<boost::asio::ssl::context>;
 
-// TLS 1.2 or newer, with forward secrecy and authenticated encryption alone; no resumption, no
-// renegotiation. INVALID_ARGUMENT where `tls` is not what it should be.
+// Creates a context for TLS 1.2 or newer with forward secrecy and authenticated encryption, without
+// resumption or renegotiation. INVALID_ARGUMENT if `tls` is invalid.
 absl::StatusOr<HttpTlsContext> MakeHttpTlsContext(const HttpTls& tls);
 
-// Those of the certificate that the peer has shown and that was verified: its SPIFFE ID where it
-// has one, else its DNS names; empty without a certificate.
+// Returns the names in the peer's verified certificate: its SPIFFE ID if it has one, else its DNS
+// names. Empty without a certificate.
 std::vector<std::string> CertificateNames(SSL* connection);
 
 }  // namespace crout

@@ -22,7 +22,7 @@ absl::Status Malformed(std::string_view address, std::string_view expected) {
       absl::StrCat("'", ToAbsl(address), "' is not ", ToAbsl(expected)));
 }
 
-// A host that holds a colon is an IPv6 address, and stands in brackets.
+// Removes the brackets of an IPv6 address, the only host that may contain a colon.
 bool IsHost(std::string_view* host) {
   const bool bracketed = host->starts_with('[') && host->ends_with(']');
   if (bracketed) *host = host->substr(1, host->size() - 2);

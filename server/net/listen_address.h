@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Addresses to serve on, as settings give them.
+// Listen addresses in settings.
 #ifndef CROUT_SERVER_NET_LISTEN_ADDRESS_H_
 #define CROUT_SERVER_NET_LISTEN_ADDRESS_H_
 
@@ -15,18 +15,18 @@ namespace crout {
 
 struct HostPort {
   std::string host;  // a name, an IPv4 address, or an IPv6 address without its brackets
-  uint16_t port;     // 0: any that is free
+  uint16_t port;     // 0: any free port
 };
 
-// Reads "host:port"; an IPv6 address stands in brackets. INVALID_ARGUMENT for anything else: no
-// host, no port, or a port that is no number from 0 to 65535.
+// Parses "host:port". An IPv6 address needs brackets. INVALID_ARGUMENT if the host or the port is
+// missing, or if the port is not a number from 0 to 65535.
 absl::StatusOr<HostPort> ParseHostPort(std::string_view address);
 
-// INVALID_ARGUMENT unless `address` is "host:port" as above, or "unix:PATH" with a path that fits a
-// socket's address.
+// INVALID_ARGUMENT unless `address` is "host:port" as above, or "unix:PATH" with a path that fits
+// into a socket address.
 absl::Status CheckListenAddress(std::string_view address);
 
-// `address` ("host:port") with the port that was bound in place of its own.
+// Replaces the port of `address` ("host:port") with `port`, the port that was bound.
 std::string WithPort(std::string_view address, int port);
 
 }  // namespace crout

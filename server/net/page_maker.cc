@@ -15,10 +15,10 @@ namespace crout {
 
 namespace {
 
-// Before the next attempt to hand a page out, when there is no memory to say that it is made.
+// Pause before the next attempt to hand out a page if memory runs out.
 constexpr std::chrono::milliseconds kHandOutPause(10);
 
-// There from the start: without memory it could not be made either.
+// Created at startup, because it could not be created when memory runs out.
 const std::shared_ptr<const MadePage> kUnmade = [] {
   auto made = std::make_shared<MadePage>();
   made->page.status = 503;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Makes the pages that may block, away from the thread that serves connections.
+// Generates pages that may block, on a thread other than the connections' thread.
 #ifndef CROUT_SERVER_NET_PAGE_MAKER_H_
 #define CROUT_SERVER_NET_PAGE_MAKER_H_
 
@@ -17,44 +17,44 @@
 
 namespace crout {
 
-// A page, and its packed form for those who take it. One copy serves every request it answers.
+// A page and its gzip form. All requests that the page answers share one copy.
 struct MadePage {
   HttpPage page;
-  std::string gzip;  // empty: send it plain
+  std::string gzip;  // empty: send the plain body
 };
 
-// A page of `make`, 503 if that throws (memory is what it can lack).
+// Generates the page of `route`. Returns a 503 page if `make` throws, for example std::bad_alloc.
 std::shared_ptr<const MadePage> MakePage(const HttpRoute& route, bool gzip) noexcept;
 
-// Used on the thread of `io` alone.
+// Not thread-safe: use it only on the thread of `io`.
 class PageMaker {
  public:
   using Taker = std::function<void(std::shared_ptr<const MadePage>)>;
 
   explicit PageMaker(boost::asio::io_context* io) : io_(io) {}
-  // Waits for the page in progress; its takers are not called any more.
+  // Waits for the page in progress and drops its takers without calling them.
   ~PageMaker() { ending_ = true; }
   PageMaker(const PageMaker&) = delete;  // Its thread refers to it.
   PageMaker& operator=(const PageMaker&) = delete;
 
-  // Calls `taker` on the thread of `io` with a page that was begun after this call. `route`
-  // outlives this object.
+  // Calls `taker` on the thread of `io` with a page whose generation starts after this call.
+  // `route` must outlive this object.
   void Make(const HttpRoute& route, Taker taker);
 
  private:
   struct Queue {
     bool making = false;
-    std::vector<Taker> waiting;  // for the next page
+    std::vector<Taker> waiting;  // takers of the next page
   };
   void MakeNext(const HttpRoute& route, Queue& queue);
-  // On the thread of io_.
+  // Runs on the thread of io_.
   void HandOut(const HttpRoute& route, Queue& queue, const std::vector<Taker>& takers,
                const std::shared_ptr<const MadePage>& page);
 
   boost::asio::io_context* const io_;
-  std::map<const HttpRoute*, Queue> queues_;  // nodes stay where they are
+  std::map<const HttpRoute*, Queue> queues_;  // node-based: references to queues stay valid
   std::atomic<bool> ending_ = false;
-  ThreadPool thread_{1};  // the last member: its destructor waits for the page
+  ThreadPool thread_{1};  // last member: its destructor waits for the page
 };
 
 }  // namespace crout

@@ -34,9 +34,9 @@ namespace crout {
 namespace {
 
 constexpr int kBacklog = 4096;
-// What a peer may leave unacknowledged: as gRPC's own listener sets it, by our keepalive.
+// Time that sent data may stay unacknowledged: the value of gRPC's own listener with our keepalive.
 constexpr unsigned kUserTimeoutMs = 20'000;
-// Before the next attempt where the system has no descriptor or no memory for a connection.
+// Pause before the next accept if the system has no descriptor or memory for a connection.
 constexpr int kPauseMs = 50;
 constexpr size_t kUndivided = 64;
 
@@ -48,7 +48,8 @@ void Set(int socket, int level, int option, unsigned value) {
   setsockopt(socket, level, option, &value, sizeof value);
 }
 
-// One that the system has for the socket alone, as long as it runs.
+// Returns the system's unique identifier of the socket, which is never reused while the system
+// runs.
 std::optional<uint64_t> CookieOf(int fd) {
   uint64_t cookie = 0;
   socklen_t size = sizeof cookie;
@@ -56,8 +57,8 @@ std::optional<uint64_t> CookieOf(int fd) {
   return cookie;
 }
 
-// What is over by itself, as a peer that has left before it was accepted. accept() also tells of
-// errors of the network that belong to the connection.
+// True for errors that concern one connection only, such as a peer that left before accept().
+// accept() also reports pending network errors of the new connection.
 bool IsOfOneConnection(int error) {
   switch (error) {
     case EAGAIN:
@@ -74,7 +75,8 @@ bool IsOfOneConnection(int error) {
   }
 }
 
-// By IPv6's form of it, without what whoever has the address may choose.
+// Returns the peer as an IPv6 address (IPv4-mapped for IPv4), without the 64 bits of an IPv6
+// address that its owner can choose freely.
 std::array<uint8_t, 16> PeerOf(const sockaddr_storage& from) {
   std::array<uint8_t, 16> peer = {};
   if (from.ss_family == AF_UNIX) return peer;
@@ -101,7 +103,7 @@ TcpPeer FromOf(const sockaddr_storage& from) {
   return peer;
 }
 
-// The user who connected a Unix socket; 0 for TCP.
+// Returns the user at the other end of a Unix socket; 0 for TCP.
 uid_t UserAt(int fd) {
   ucred peer = {};
   socklen_t size = sizeof peer;
@@ -123,17 +125,18 @@ absl::StatusOr<Addresses> Resolve(const std::string& host, int port) {
   return Addresses(found);
 }
 
-// kAlreadyExists where the port is another's.
+// Returns kAlreadyExists if another process uses the port.
 absl::StatusOr<int> Listen(const addrinfo& address, int port) {
   sockaddr_storage where = {};
   std::memcpy(&where, address.ai_addr, address.ai_addrlen);
-  // Both families have the port at the same place; those after the first get what it picked.
+  // The port field has the same offset in both families. After the first socket, `port` is the port
+  // that the first socket bound.
   reinterpret_cast<sockaddr_in*>(&where)->sin_port = htons(static_cast<uint16_t>(port));
   const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return SystemError("socket");
   Set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   if (address.ai_family == AF_INET6) Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  // Connections have these from their listener.
+  // Accepted connections inherit these options.
   Set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   Set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&where), address.ai_addrlen) == 0 &&
@@ -147,7 +150,7 @@ absl::StatusOr<int> Listen(const addrinfo& address, int port) {
   return status;
 }
 
-// Takes the place of a socket that a process left behind, but not of one that still listens.
+// Replaces a socket file that a dead process left behind, but not one with a live listener.
 absl::StatusOr<int> ListenUnix(const std::string& path) {
   sockaddr_un where = {};
   where.sun_family = AF_UNIX;
@@ -162,7 +165,7 @@ absl::StatusOr<int> ListenUnix(const std::string& path) {
   if (lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode)) {
     const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (probe < 0) return SystemError("socket");
-    // EAGAIN: somebody listens, and does not come to accept.
+    // EAGAIN: a process is listening but is slow to accept.
     const bool taken = connect(probe, address, sizeof where) == 0 || errno == EAGAIN;
     close(probe);
     if (taken) {
@@ -202,7 +205,7 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string
   const bool any = wanted.host == "0.0.0.0" || wanted.host == "::";
   absl::Status status = absl::UnavailableError("the name does not resolve to an address");
   listener->port_ = wanted.port;
-  std::set<std::string> seen;  // The system's list of hosts may have an address twice.
+  std::set<std::string> seen;  // A host can be listed twice with the same address.
   for (const std::string& host :
        any ? std::vector<std::string>{"::", "0.0.0.0"} : std::vector<std::string>{wanted.host}) {
     CROUT_ASSIGN_OR_RETURN(const Addresses addresses, Resolve(host, wanted.port));
@@ -210,7 +213,7 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string
       std::string raw(reinterpret_cast<const char*>(next->ai_addr), next->ai_addrlen);
       if (!seen.insert(std::move(raw)).second) continue;
       const absl::StatusOr<int> fd = Listen(*next, listener->port_);
-      // Else who asks for the host by its other family would meet another server.
+      // Otherwise clients that use the host's other family would reach a different server.
       if (absl::IsAlreadyExists(fd.status())) return absl::UnavailableError(fd.status().message());
       if (!fd.ok()) {
         status = fd.status();
@@ -353,12 +356,12 @@ bool TcpListener::HasRoomFor(const Peer& peer) const {
 
 bool TcpListener::Disconnect(const TcpPeer& peer) {
   constexpr size_t kStep = size_t{1} << 20;
-  constexpr int kMostSteps = 64;  // more than a socket's buffer
+  constexpr int kMostSteps = 64;  // more than a socket's buffer holds
   MutexLock lock(&mutex_);
   for (const Connection& connection : connections_) {
     if (connection.from != peer || CookieOf(connection.fd) != connection.cookie) continue;
     shutdown(connection.fd, SHUT_RDWR);
-    // gRPC would read and answer what the system has received.
+    // Discard received data, which gRPC would otherwise still read and answer.
     for (int i = 0; i < kMostSteps; ++i) {
       if (recv(connection.fd, nullptr, kStep, MSG_TRUNC | MSG_DONTWAIT) <= 0) break;
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Accepts connections for gRPC, of TCP and of Unix sockets, and no more of them than there is room
-// for.
+// Accepts TCP and Unix socket connections for gRPC, up to a limit.
 #ifndef CROUT_SERVER_NET_TCP_LISTENER_H_
 #define CROUT_SERVER_NET_TCP_LISTENER_H_
 
@@ -23,29 +22,30 @@
 
 namespace crout {
 
-// How many descriptors the process may have, after its limit was raised to what the system lets it
-// be raised to.
+// Raises the limit of file descriptors as far as the system allows. Returns the new limit.
 size_t RaiseDescriptorLimit();
 
-// gRPC 1.51's own listener ends for good when it finds no descriptor left for a connection, so that
-// as many peers as there are descriptors, who only have to connect, shut everybody else out. This
-// one accepts in its place: beyond `most` open connections, and beyond MostOfOnePeer(most) of one
-// peer, a new one is closed at once. gRPC bounds the time until a connection has spoken TLS and
-// HTTP/2; what it closed is seen when another comes, or by open(). Thread-safe.
+// Replaces the listener of gRPC 1.51, which stops for good when no descriptor is left for a new
+// connection: clients that only connect could then lock out all others.
+//
+// This listener accepts a connection and closes it at once if `most` connections are open, or
+// MostOfOnePeer(most) connections of its peer. gRPC limits the time until a connection has
+// completed the TLS and HTTP/2 handshakes. Connections that gRPC closed are detected when the limit
+// is reached and in open(). Thread-safe.
 class TcpListener {
  public:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-  // A quarter, so that nobody alone can take the room of all others, but not below 64 for that: who
-  // has so little room is not among strangers. A peer is an IPv4 address, or 64 bits of an IPv6
-  // one, of which whoever has one has all.
+  // Returns the limit for one peer: a quarter of `most`, so that no peer alone can use up all
+  // connections, but at least 64 (or `most` if that is lower). A peer is an IPv4 address or a
+  // 64-bit IPv6 prefix, because the owner of one address in a prefix owns the whole prefix.
   static size_t MostOfOnePeer(size_t most);
 
-  // Binds `address`, "host:port", in every family in which the system has the host; port 0 picks
-  // one. The wildcard of either family is that of both. Errors say what the system does.
+  // Binds `address`, "host:port", in every address family of the host. Port 0 picks a free port.
+  // The wildcard address of either family binds both families. Errors include the system's message.
   static absl::StatusOr<std::unique_ptr<TcpListener>> Bind(const std::string& address, size_t most);
-  // Likewise a Unix socket, whose peers have no addresses, and so no shares. It is removed by
-  // Stop() and at destruction; one that another process left behind is replaced.
+  // Binds a Unix socket. Its peers have no addresses, so there is no limit for one peer. Replaces a
+  // socket that a dead process left behind. Stop() and the destructor remove the socket.
   static absl::StatusOr<std::unique_ptr<TcpListener>> BindUnix(const std::string& path,
                                                                size_t most);
   ~TcpListener();
@@ -53,52 +53,56 @@ class TcpListener {
   TcpListener& operator=(const TcpListener&) = delete;
 
   int port() const { return port_; }
-  // Hands connections to `acceptors`, of a server that has started, until Stop() or destruction.
-  // Those of a Unix socket's users go to one acceptor each, as long as there are enough: gRPC
-  // does not name users. The first takes the connections of all others.
+  // Passes connections to `acceptors` until Stop() or destruction. Their server must have started.
+  //
+  // gRPC does not report the user of a Unix socket connection. Each user's connections therefore go
+  // to an acceptor of their own, as long as there are enough. The first acceptor takes all other
+  // connections.
   void Start(std::vector<std::unique_ptr<Acceptor>> acceptors);
-  // Names the user whose connections go to that acceptor; "" for the first, and without any.
+  // Returns the user ID whose connections go to that acceptor; "" for the first acceptor, or if the
+  // acceptor has no connection.
   std::string UserOf(size_t acceptor);
-  // No further connection is accepted: those that come are refused by the system.
+  // Stops accepting. The system then refuses new connections.
   void Stop();
 
-  // Closes the open connection from `peer`, if there is one, and drops what it has sent; whether
-  // there was one.
+  // Closes the open connection from `peer` and discards its unread data. Returns false if there is
+  // no such connection.
   bool Disconnect(const TcpPeer& peer);
 
-  // Connections that are open, and how many were turned away.
+  // Number of open connections, and number of connections refused since the start.
   size_t open();
   uint64_t turned_away() const { return turned_away_; }
 
  private:
   using Peer = std::array<uint8_t, 16>;
-  // An accepted socket, which gRPC closes: its descriptor may be another's by now.
+  // An accepted socket. gRPC closes it, so `fd` may meanwhile belong to another file; `cookie`
+  // identifies the socket.
   struct Connection {
     int fd;
     uint64_t cookie;
     Peer peer;
-    TcpPeer from;         // of a Unix socket, all 0
-    uid_t user = 0;       // of a Unix socket
-    size_t acceptor = 0;  // that it went to
+    TcpPeer from;         // all 0 for a Unix socket
+    uid_t user = 0;       // for a Unix socket
+    size_t acceptor = 0;  // index of the acceptor that received the connection
   };
 
   TcpListener(size_t most, size_t most_of_one) : most_(most), most_of_one_(most_of_one) {}
   void Run();
   void AcceptFrom(int socket);
-  // Notes an accepted socket and chooses its acceptor; false where there is no room for it.
+  // Records an accepted socket and chooses its acceptor. Returns false if a limit is reached.
   bool Take(Connection& connection);
   size_t AcceptorFor(uid_t user) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoomFor(const Peer& peer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns early when Stop() is called.
+  // Waits before the next accept. Returns early when Stop() is called.
   void Pause() const;
   void CloseSockets();
-  // Forgets connections that were closed.
+  // Removes the records of closed connections.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t most_;
   const size_t most_of_one_;
-  int port_ = 0;      // none of a Unix socket
-  std::string path_;  // of a Unix socket
+  int port_ = 0;      // 0 for a Unix socket
+  std::string path_;  // for a Unix socket
   int stop_ = -1;     // an eventfd
   std::vector<int> sockets_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;

@@ -20,7 +20,7 @@ namespace {
 constexpr mode_t kAllButOwner = S_IRWXG | S_IRWXO;
 
 absl::StatusOr<gid_t> FindGroup(const std::string& name) {
-  constexpr size_t kMostBytes = size_t{1} << 20;  // of a group with very many members
+  constexpr size_t kMostBytes = size_t{1} << 20;  // enough for a group with very many members
   for (size_t bytes = 4096; bytes <= kMostBytes; bytes *= 4) {
     std::vector<char> buffer(bytes);
     group entry = {};
@@ -62,7 +62,7 @@ absl::Status GiveAccess(const std::string& path, const SocketAccess& access) {
           "': ", std::strerror(errno), ". The user of the daemon must be a member of the group"));
     }
   }
-  // A group that is named is to connect: without a mode the socket is its owner's and the group's.
+  // With a group but no mode, the socket is for its owner and the group.
   CROUT_ASSIGN_OR_RETURN(const mode_t mode,
                          ParseSocketMode(access.mode.empty() ? "660" : access.mode));
   if (chmod(path.c_str(), mode) == 0) return absl::OkStatus();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who may connect to the Unix sockets that are served: connecting takes the right to write.
+// Access to the served Unix sockets. Connecting requires write permission on the socket.
 #ifndef CROUT_SERVER_NET_UNIX_SOCKET_H_
 #define CROUT_SERVER_NET_UNIX_SOCKET_H_
 
@@ -15,15 +15,16 @@
 namespace crout {
 
 struct SocketAccess {
-  std::string mode;   // octal; "": by the umask
-  std::string group;  // its name; "": the process's
+  std::string mode;   // octal; "": from the umask
+  std::string group;  // group name; "": the group of the process
 };
 
-// Of text as "660" or "0660": INVALID_ARGUMENT for anything else.
+// Parses a mode such as "660" or "0660". INVALID_ARGUMENT for any other text.
 absl::StatusOr<mode_t> ParseSocketMode(const std::string& text);
 
-// While it lives nobody but the process's own user can connect to a socket that is bound, if
-// `access` says anything: GiveAccess() says who can. Of the whole process; not thread-safe.
+// Changes the umask while it lives, if `access` sets a mode or group: only the process's own user
+// can then connect to a newly bound socket. GiveAccess() later grants the configured access.
+// Affects the whole process; not thread-safe.
 class SocketsClosed {
  public:
   explicit SocketsClosed(const SocketAccess& access);
@@ -32,11 +33,11 @@ class SocketsClosed {
   SocketsClosed& operator=(const SocketsClosed&) = delete;
 
  private:
-  std::optional<mode_t> umask_;  // as it was
+  std::optional<mode_t> umask_;  // the original umask
 };
 
-// Gives the socket at `path` the group, and then the mode. FAILED_PRECONDITION with the flag and
-// what to do where the group is none or the process may not give it.
+// Sets the group and then the mode of the socket at `path`. FAILED_PRECONDITION, with the flag and
+// the fix, if the group does not exist or the process may not assign it.
 absl::Status GiveAccess(const std::string& path, const SocketAccess& access);
 
 }  // namespace crout

@@ -14,12 +14,12 @@
 namespace crout::cli {
 namespace {
 
-// The message as the command of these words shows it.
+// Returns `message` as InOptions() rewrites it for the command line `words`.
 std::string Shown(std::vector<std::string> words, const std::string& message) {
   CLI::App app;
   Session session(&app);
   AddCommands(&app, &session);
-  std::reverse(words.begin(), words.end());  // as the parser takes them
+  std::reverse(words.begin(), words.end());  // the parser expects the last word first
   app.parse(words);
   return InOptions(*app.get_subcommands().front(), message);
 }

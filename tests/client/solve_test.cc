@@ -17,7 +17,7 @@ namespace {
 using SolveStream = FakeService::Stream<v1::SolveResponse, v1::SolveRequest>;
 using BothStream = FakeService::Stream<v1::FactorizeAndSolveResponse, v1::FactorizeAndSolveRequest>;
 
-// Answers with B itself in messages of `chunk` bytes, after announcing `rows` x `cols`.
+// Announces `rows` x `cols`, and then answers with B itself in messages of `chunk` bytes.
 grpc::Status Echo(SolveStream* stream, int64_t rows, int64_t cols, size_t chunk) {
   std::string data;
   v1::SolveRequest request;

@@ -70,7 +70,7 @@ TEST(ConfigTest, OtherDurationsAreFiniteAndNotNegative) {
   EXPECT_EQ(std::get<Config>(parsed).drain_grace, absl::ZeroDuration());
 }
 
-// Returns the error message for `arguments`, or "taken" if they are valid.
+// Returns the error message for `arguments`, or "taken" if the arguments are valid.
 std::string Refusal(const std::vector<std::string>& arguments) {
   ::testing::internal::CaptureStderr();
   const auto parsed = Parse(arguments);

@@ -39,8 +39,8 @@ class CacheEvents {
 
   virtual void OnHit(Tier tier) noexcept = 0;
   virtual void OnMiss(CacheMiss reason) noexcept = 0;
-  // A factor that moves from its device to host memory leaves the device tier. Each version leaves
-  // a tier once.
+  // Called once for each version that leaves a tier. A version that moves from its device to host
+  // memory leaves the device tier.
   virtual void OnEviction(Tier tier, CacheEviction reason) noexcept = 0;
   // A factor was copied from host memory to its device in `seconds`.
   virtual void OnPromotion(double seconds) noexcept = 0;

@@ -15,7 +15,7 @@ namespace crout {
 namespace {
 
 constexpr std::chrono::seconds kPeriod(1);
-// A wait for events cannot be called off: the end of the monitor is looked for so often.
+// A wait for events cannot be cancelled, so this is the interval of checks for the monitor's stop.
 constexpr absl::Duration kEventSlice = absl::Milliseconds(100);
 
 void LogAbsence(const std::string& device, const absl::Status& status) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the drivers of GPUs say of them, for those who must not wait for a driver.
+// Caches the readings of GPU drivers, so that readers never wait for a driver.
 #ifndef CROUT_SERVER_OBSERVABILITY_GPU_GPU_MONITOR_H_
 #define CROUT_SERVER_OBSERVABILITY_GPU_GPU_MONITOR_H_
 
@@ -17,24 +17,24 @@
 
 namespace crout {
 
-// Asks the driver every second, on a thread of its own, which loads NVML first: a driver that hangs
-// holds up that alone. Without a GPU, a library or a driver there are no readings; the log says
-// why, once (`gpu_metrics`), and each Xid error (`gpu_xid`). Thread-safe.
+// Queries the driver once a second on its own thread, which also loads NVML. A driver that hangs
+// blocks only this thread. Without a GPU, a library or a driver there are no readings. Logs the
+// reason once (`gpu_metrics`), and each Xid error (`gpu_xid`). Thread-safe.
 class GpuMonitor {
  public:
   struct Gpu {
-    std::string device;      // its name, for the log: "cuda:0"
+    std::string device;      // name for the log: "cuda:0"
     std::string pci_bus_id;  // "0000:5d:00.0"; empty: not a GPU
   };
 
-  // `library` is the file of NVML.
+  // `library` is the file name of NVML.
   explicit GpuMonitor(std::vector<Gpu> gpus, std::string library = kNvmlFile);
-  // Waits for the driver's answer, some 100 ms where it answers.
+  // Waits for the driver's current answer, about 100 ms if the driver responds.
   ~GpuMonitor();
   GpuMonitor(const GpuMonitor&) = delete;  // Its thread points to it.
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  // The last reading of each of the `gpus`, in their order.
+  // Returns the last reading of each GPU, in the order of `gpus`.
   std::vector<std::optional<GpuReading>> last() const;
 
  private:
@@ -42,7 +42,7 @@ class GpuMonitor {
   struct Watched {
     size_t index;  // in gpus_
     Nvml::Gpu gpu;
-    std::optional<double> xid_errors;  // nothing: the driver does not tell them
+    std::optional<double> xid_errors;  // empty: the driver does not report them
     std::optional<double> last_xid;
   };
   struct Answer {
@@ -53,11 +53,12 @@ class GpuMonitor {
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Watched> Find(Nvml& nvml) const;
   void Sample(const Nvml& nvml, const std::vector<Watched>& all) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts Xid errors until `end`, or the monitor ends; not so long where the driver tells none.
+  // Counts Xid errors until `end`, or until the monitor stops. Returns at once if the driver
+  // reports no Xid errors.
   void WatchXids(Clock::time_point end, Nvml& nvml, std::vector<Watched>* all)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Count(const Nvml::XidEvent& event, std::vector<Watched>* all) const;
-  // Waits for the end of the monitor, at most until `end`; whether that has come.
+  // Waits until `end`, or until the monitor stops. Returns true if it is stopping.
   bool StoppingBy(Clock::time_point end) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Constant after construction.

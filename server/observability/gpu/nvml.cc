@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-// Types and values of NVML's ABI, which NVIDIA keeps from version to version: the NVML API
+// Types and values of NVML's ABI, which NVIDIA keeps stable across versions. Source: the NVML API
 // reference manual, https://docs.nvidia.com/deploy/nvml-api/.
 using Device = void*;
 using EventSet = void*;
@@ -24,7 +24,7 @@ enum EccError : int { kCorrected = 0, kUncorrected = 1 };
 enum EccCounter : int { kSinceDriverLoaded = 0 };
 constexpr unsigned long long kXidEvent = 8;
 
-// Both as shares of a hundred.
+// Both in per cent.
 struct Utilization {
   unsigned gpu;
   unsigned memory;
@@ -37,7 +37,7 @@ struct Memory {
 struct Event {
   Device device;
   unsigned long long type;
-  unsigned long long data;  // of kXidEvent: its number
+  unsigned long long data;  // for kXidEvent: the number of the Xid error
   unsigned gpu_instance;
   unsigned compute_instance;
 };
@@ -48,7 +48,7 @@ constexpr double kPercent = 1e-2;
 
 }  // namespace
 
-// The library's functions. Those after `find` may be missing.
+// Functions of the library. Those after `find` may be null.
 struct NvmlFunctions {
   Return (*init)() = nullptr;
   Return (*shutdown)() = nullptr;
@@ -103,7 +103,8 @@ std::unique_ptr<NvmlFunctions> FunctionsOf(void* library) {
   return functions;
 }
 
-// Of a function that may be missing, that may refuse, or that gives a number.
+// Calls `function` and converts its number by `unit`. Returns nothing if the function is missing or
+// fails.
 template <class Number, class Function, class... Arguments>
 std::optional<double> Ask(double unit, Function function, Arguments... arguments) {
   Number number = 0;
@@ -121,7 +122,7 @@ Nvml::~Nvml() {
 }
 
 absl::StatusOr<std::unique_ptr<Nvml>> Nvml::Load(const std::string& file) {
-  // Never unloaded: NVML may keep threads of its own.
+  // The library is never unloaded, because NVML may run threads of its own.
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return absl::UnavailableError(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// NVIDIA's management library, as far as Crout needs it, loaded when the daemon runs: a machine
-// without a GPU has no such library, and the build needs none.
+// NVIDIA's management library, the part that Crout uses. It is loaded at run time, because machines
+// without a GPU lack it and the build must not need it.
 #ifndef CROUT_SERVER_OBSERVABILITY_GPU_NVML_H_
 #define CROUT_SERVER_OBSERVABILITY_GPU_NVML_H_
 
@@ -17,37 +17,38 @@
 
 namespace crout {
 
-// What the driver installs beside itself; the number is that of the ABI.
+// Installed by the NVIDIA driver. The number is the ABI version.
 inline constexpr char kNvmlFile[] = "libnvidia-ml.so.1";
 
 struct NvmlFunctions;  // nvml.cc
 
-// Every call may wait for the driver, one that hangs without end. Not thread-safe.
+// Every call may wait for the driver, forever if the driver hangs. Not thread-safe.
 class Nvml {
  public:
-  // A GPU as the library knows it (nvmlDevice_t). Valid while the Nvml lives.
+  // The library's handle of a GPU (nvmlDevice_t). Valid while the Nvml lives.
   using Gpu = void*;
   struct XidEvent {
     Gpu gpu;
     uint64_t xid;  // https://docs.nvidia.com/deploy/xid-errors/
   };
 
-  // UNAVAILABLE, with the reason, where there is no library `file`, or no driver behind it.
+  // UNAVAILABLE, with the reason, if the library `file` cannot be loaded or has no driver.
   static absl::StatusOr<std::unique_ptr<Nvml>> Load(const std::string& file);
   ~Nvml();
   Nvml(const Nvml&) = delete;  // It shuts the library down.
   Nvml& operator=(const Nvml&) = delete;
 
-  // The GPU at an address of PCI, "0000:5d:00.0".
+  // Finds the GPU at a PCI address, "0000:5d:00.0".
   absl::StatusOr<Gpu> Find(const std::string& pci_bus_id) const;
 
-  // All but Xid errors and age.
+  // Reads all values except Xid errors and age.
   GpuReading Read(Gpu gpu) const;
 
-  // Has WaitForXid tell the Xid errors of `gpu` from now on. An error where the driver does not.
+  // Makes WaitForXid() report the Xid errors of `gpu` from now on. Returns an error if the driver
+  // does not report them.
   absl::Status WatchXids(Gpu gpu);
-  // The next one, or nothing once `patience` is over. Some GPU is watched. An error comes at once,
-  // and at each call, where a GPU was lost.
+  // Returns the next Xid error, or nothing after `patience`. At least one GPU must be watched. If a
+  // GPU is lost, every call returns an error at once.
   absl::StatusOr<std::optional<XidEvent>> WaitForXid(absl::Duration patience);
 
  private:

@@ -23,7 +23,7 @@
 namespace crout {
 namespace {
 
-// Later versions of both log through Abseil, and have nothing to set here.
+// Later versions of both libraries log through Abseil and need no redirection.
 #if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 66
 
 LogLevel LevelOf(gpr_log_severity severity) {
@@ -35,13 +35,14 @@ LogLevel LevelOf(gpr_log_severity severity) {
     case GPR_LOG_SEVERITY_ERROR:
       break;
   }
-  return LogLevel::kWarn;  // Mostly a peer's mistake; what is ours ends calls, which say so.
+  return LogLevel::kWarn;  // Usually a peer's error. Calls report the server's own errors.
 }
 
 constexpr int kLinesPerSecond = 10;
 std::atomic<uint64_t> failed_handshakes = 0;
 
-// Lines skipped since the last one, if another is due now.
+// Returns the number of lines skipped since the last line if a line may be logged now; else
+// nothing.
 std::optional<int> AdmitLine() {
   static Mutex mutex;
   static auto second = SteadyNow();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What libraries would write to standard error themselves, waiting for whoever reads it.
+// Redirects the messages of gRPC and protobuf, which would otherwise block on standard error.
 #ifndef CROUT_SERVER_OBSERVABILITY_LOG_GRPC_LOG_H_
 #define CROUT_SERVER_OBSERVABILITY_LOG_GRPC_LOG_H_
 
@@ -8,14 +8,15 @@
 
 namespace crout {
 
-// From now on gRPC's messages (those of GRPC_VERBOSITY: errors by default) are events of our log,
-// and protobuf's, each about a request whose sender is told, are dropped. After ConfigureLog,
-// before the first use of either. Peers cause gRPC's at will: of those there are at most ten lines
-// a second, and the next says how many were skipped.
+// Logs gRPC's messages (errors by default, see GRPC_VERBOSITY) as events of the daemon's log. Drops
+// protobuf's messages: each concerns a request whose sender receives the error. Peers can cause any
+// number of gRPC messages, so at most ten lines a second are logged. The next line reports how many
+// were skipped. Call it after ConfigureLog and before the first use of either library.
 void TakeLibraryLogs();
 
-// Connections whose TLS handshake failed since then, as gRPC's messages tell; which peer's it was
-// they do not. 0 with gRPC 1.66 or newer, whose messages go elsewhere.
+// Returns the number of failed TLS handshakes since TakeLibraryLogs(), counted from gRPC's
+// messages. The messages do not name the peer. Always 0 with gRPC 1.66 or newer, which logs through
+// Abseil.
 uint64_t FailedHandshakes();
 
 }  // namespace crout

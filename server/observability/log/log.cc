@@ -45,12 +45,13 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
-// Replaces bytes that are not UTF-8: fields can hold what a client sent.
+// Replaces bytes that are not UTF-8: fields can contain text from clients.
 std::string Dump(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-// The members of an object without its braces: the time and level go before them.
+// Returns the members of the object without its braces. The sink writes the time and level before
+// them.
 std::string JsonMembers(std::string_view event, const nlohmann::ordered_json& fields) {
   nlohmann::ordered_json object = {{"event", event}};
   object.update(fields);

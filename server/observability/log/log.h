@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The daemon's log, to standard error: events with fields, as text or one JSON object a line.
-// Payloads and handles (they are capabilities) never go there.
+// The daemon's log on standard error: events with fields, as text or as one JSON object a line. The
+// log never contains payloads or handles (a handle grants access).
 //
-// Nothing waits for whoever reads standard error: a thread writes, from a buffer of a
-// megabyte; what does not fit is dropped and counted.
+// Logging never waits for the reader of standard error. A thread writes from a buffer of 1 MiB;
+// lines that do not fit are dropped and counted.
 #ifndef CROUT_SERVER_OBSERVABILITY_LOG_LOG_H_
 #define CROUT_SERVER_OBSERVABILITY_LOG_LOG_H_
 
@@ -20,18 +20,18 @@ namespace crout {
 enum class LogFormat { kText, kJson };
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
-// Once, before the first event; events below `level` are dropped. Starts the thread that writes.
+// Call once, before the first event. Drops events below `level`. Starts the writer thread.
 void ConfigureLog(LogLevel level, LogFormat format);
 
-// `event`: lower_snake_case, fixed words. `fields`: a flat object. Thread-safe; does not block.
+// `event`: a fixed name in lower_snake_case. `fields`: a flat object. Thread-safe; does not block.
 void Log(LogLevel level, std::string_view event,
          const nlohmann::ordered_json& fields = nlohmann::ordered_json::object());
 
-// Waits until everything is written, or until standard error has taken nothing for `patience`.
-// Before the process ends.
+// Waits until all lines are written, or until standard error has accepted nothing for `patience`.
+// Call it before the process exits.
 void FlushLog(std::chrono::milliseconds patience = std::chrono::seconds(1));
 
-// Lines that were dropped since the start of the process.
+// Number of lines dropped since the process started.
 uint64_t DroppedLogLines();
 
 }  // namespace crout

@@ -53,7 +53,7 @@ bool LogWriter::Flush(std::chrono::milliseconds patience) {
 }
 
 void LogWriter::Run() {
-  // A reader that is gone is an error to count, not the end of the process.
+  // Without SIGPIPE, a write to a closed pipe fails and is counted instead of ending the process.
   sigset_t pipe;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writes lines to a file descriptor that may not take them.
+// Writes lines to a file descriptor that may block.
 #ifndef CROUT_SERVER_OBSERVABILITY_LOG_LOG_WRITER_H_
 #define CROUT_SERVER_OBSERVABILITY_LOG_LOG_WRITER_H_
 
@@ -15,29 +15,31 @@
 
 namespace crout {
 
-// Thread-safe. Its thread may stay in write(2) for good, so nothing ever waits for it to end: it is
-// made once and lives as long as the process.
+// Thread-safe. The writer thread may block in write(2) forever, so nothing joins it. Objects are
+// created once and live as long as the process.
 class LogWriter {
  public:
-  // Takes at most `capacity` bytes of lines beyond those that are being written.
+  // Buffers at most `capacity` bytes of lines, not counting the lines being written.
   static LogWriter* Start(int fd, size_t capacity);
 
-  // Takes `line`, with its end, or drops it.
+  // Queues `line`, which includes its newline, or drops it.
   void Push(std::string_view line);
 
-  // Waits until all lines are written, or none was for `patience`; whether they are.
+  // Waits until all lines are written, or until no progress was made for `patience`. Returns true
+  // if all lines are written.
   bool Flush(std::chrono::milliseconds patience);
 
-  // Lines dropped so far: for want of room, or because the other side of the descriptor closed.
+  // Lines dropped so far because the buffer was full or the reading end was closed.
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
-  // Lines dropped since the last time that this was asked and there was room to report them.
+  // Returns the number of dropped lines that no log line has reported, and resets that number.
+  // Returns 0 while the buffer is more than half full.
   uint64_t TakeUnreported();
 
  private:
   LogWriter(int fd, size_t capacity) : fd_(fd), capacity_(capacity) {}
 
   void Run();
-  // Returns how many bytes could be written.
+  // Returns the number of bytes written.
   size_t Write(std::string_view text);
   void Drop(uint64_t lines);
 

@@ -11,7 +11,7 @@ std::vector<double> LatencyBuckets() {
           1,    2,    5,    10,    20,    50,   100,   300,  900,  3600};
 }
 
-// Written out, because powers computed in floating point would show as 9.999999999999999e-06.
+// Literals, because computed powers would be printed as 9.999999999999999e-06.
 std::vector<double> KernelBuckets() {
   return {1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000};
 }

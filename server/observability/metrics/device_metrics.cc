@@ -14,7 +14,7 @@
 namespace crout {
 namespace {
 
-// The registry merges families of one name: each device adds its children to the same family.
+// The registry merges families of the same name, so all devices share one family.
 prometheus::Gauge* AddGauge(prometheus::Registry& registry, const char* name, const char* help,
                             const prometheus::Labels& labels) {
   return &prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
@@ -148,7 +148,7 @@ DeviceMetrics::Durations DeviceMetrics::AddDurations(LazyHistogram::Family& fami
   return durations;
 }
 
-// At most fourteen names: a linear search costs less than a hash.
+// Each device has at most fourteen names, so a linear search is cheaper than a hash.
 void DeviceMetrics::Observe(std::vector<Durations>& durations, std::string_view name, DType dtype,
                             int64_t n, double seconds) {
   for (Durations& entry : durations) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The series of one device.
+// Metrics of one device.
 #ifndef CROUT_SERVER_OBSERVABILITY_METRICS_DEVICE_METRICS_H_
 #define CROUT_SERVER_OBSERVABILITY_METRICS_DEVICE_METRICS_H_
 
@@ -26,50 +26,50 @@ class Registry;
 
 namespace crout {
 
-// A sample of crout_queue_depth.
+// Adds a gauge to the family crout_queue_depth.
 prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::string& device,
                                  const char* queue);
 
-// A device's label value, and the methods whose names its factorizations and solves can carry.
+// The label value of a device, and the methods that its factorizations and solves can use.
 struct DeviceLabels {
   std::string name;  // "host", "cuda:0"
   std::vector<MethodTraits> algorithms;
   std::vector<MethodTraits> solvers;
 };
 
-// Thread-safe. Lives as long as the Metrics that it belongs to.
+// Thread-safe. Lives as long as the Metrics object that owns it.
 class DeviceMetrics {
  public:
   DeviceMetrics(prometheus::Registry& registry, const DeviceLabels& labels);
 
-  // Seconds on the device of one factorization (order n) or solve. `algorithm` and `solver` are
-  // among those of the DeviceLabels; others are not counted. Each combination of labels appears
-  // with its first observation.
+  // Records the seconds on the device of one factorization (of order n) or solve. Ignores an
+  // `algorithm` or `solver` that is not among those of the DeviceLabels. The series of a label
+  // combination appears with its first observation.
   void ObserveFactor(std::string_view algorithm, DType factor_dtype, int64_t n, double seconds);
   void ObserveSolve(std::string_view solver, DType factor_dtype, int64_t n, double seconds);
 
-  // So many calls ran as one batch, after a stream had waited for company for so long.
+  // Records a dynamic batch of `calls` calls, and how long its stream had waited for more calls.
   void ObserveGathered(size_t calls, double waited_seconds);
 
-  // A batch that a caller sent was factored, of so many members, of which some are singular; so
-  // many right-hand sides were solved for.
+  // Record the factorization of a batch that a client sent (its members, and the singular ones
+  // among them) and the number of systems solved with a batch.
   void ObserveBatchFactored(int64_t members, int64_t singular);
   void ObserveBatchSolved(int64_t systems);
 
-  // One step of a series, `age` steps after that which made the factor it leaves behind.
+  // Records one step of a series. `age`: steps since the factor in use after this step was made.
   void ObserveSeriesStep(const SeriesStepSummary& step, int64_t age);
 
   void Set(const DeviceState& state);
 
  private:
-  // The histograms of one algorithm or solver, by type and size class.
+  // The histograms of one algorithm or solver, by data type and size class.
   struct Durations {
     std::string name;
     std::array<std::array<std::unique_ptr<LazyHistogram>, kSizeClassNames.size()>,
                std::size(kDTypes)>
         histograms;
   };
-  // One of `device`, labelled with the method's name as `label`.
+  // Adds the histograms of one method. `label` is the label that holds the method's name.
   static Durations AddDurations(LazyHistogram::Family& family, const std::string& device,
                                 const char* label, const MethodTraits& method);
   static void Observe(std::vector<Durations>& durations, std::string_view name, DType dtype,

@@ -9,8 +9,8 @@ namespace {
 
 using prometheus::MetricType;
 
-// One figure of a GpuReading: the family that it belongs to, and its label `kind` there, if any.
-// Those of one family stand together.
+// A value of GpuReading: its metric family, and its label `kind` if the family has one. Values of
+// one family are adjacent.
 struct Figure {
   const char* name;
   const char* help;

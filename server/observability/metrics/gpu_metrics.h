@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the drivers of GPUs say, as series.
+// Metrics from the drivers of GPUs.
 #ifndef CROUT_SERVER_OBSERVABILITY_METRICS_GPU_METRICS_H_
 #define CROUT_SERVER_OBSERVABILITY_METRICS_GPU_METRICS_H_
 
@@ -14,12 +14,12 @@
 namespace crout {
 
 struct NamedGpu {
-  std::string device;  // the label's value: "cuda:0"
+  std::string device;  // value of the label `device`: "cuda:0"
   GpuReading reading;
 };
 
-// The families crout_gpu_*. Built anew for each scrape: what a GPU does not tell, or no longer, has
-// no series, and a family without a series is left out.
+// Returns the families crout_gpu_*, built anew for each scrape. Values that a GPU does not report
+// have no series. A family without series is omitted.
 std::vector<prometheus::MetricFamily> GpuFamilies(const std::vector<NamedGpu>& gpus);
 
 }  // namespace crout

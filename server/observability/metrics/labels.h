@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The fixed sets that label values come from, and their names. Handles, tenants and anything else
-// that a caller chooses are never labels.
+// The fixed sets of label values and their names. Handles, tenants and other values that a client
+// chooses are never labels.
 #ifndef CROUT_SERVER_OBSERVABILITY_METRICS_LABELS_H_
 #define CROUT_SERVER_OBSERVABILITY_METRICS_LABELS_H_
 
@@ -72,12 +72,12 @@ inline constexpr std::array<std::string_view, 9> kJobPhaseNames = {
 
 // Label `reason` of crout_traces_dropped_total.
 enum class TraceDrop : uint8_t {
-  kQueueFull,   // too many waited for the receiver
-  kSendFailed,  // the receiver refused them, or did not take them in time
+  kQueueFull,   // the queue of the exporter was full
+  kSendFailed,  // the receiver refused them or timed out
 };
 inline constexpr std::array<std::string_view, 2> kTraceDropNames = {"queue_full", "send_failed"};
 
-// Label `reason` of crout_rejected_total: why a well-formed call was turned away.
+// Label `reason` of crout_rejected_total: why a well-formed call was refused.
 enum class Rejection : uint8_t {
   kQueueFull,   // RESOURCE_EXHAUSTED
   kMemory,      // RESOURCE_EXHAUSTED: the job's bytes could not be reserved
@@ -88,19 +88,19 @@ enum class Rejection : uint8_t {
 inline constexpr std::array<std::string_view, 5> kRejectionNames = {
     "queue_full", "memory", "draining", "device_lost", "upload_idle"};
 
-// Label `reason` of crout_callers_refused_total: why a caller may not call.
+// Label `reason` of crout_callers_refused_total: why a caller was refused.
 enum class CallerRefusal : uint8_t {
-  kNoCredentials,   // UNAUTHENTICATED, as those that follow
-  kBadCredentials,  // not of the form of a token
+  kNoCredentials,   // UNAUTHENTICATED, up to kAmbiguousCertificate
+  kBadCredentials,  // malformed token
   kUnknownToken,
   kExpiredToken,
-  kEarlyToken,      // its time has not begun
-  kForeignToken,    // of another issuer, or for another audience
-  kUnknownSubject,  // a signed token of nobody who is known
+  kEarlyToken,      // not valid yet
+  kForeignToken,    // from another issuer, or for another audience
+  kUnknownSubject,  // a valid signed token of an unknown subject
   kUnknownCertificate,
-  kAmbiguousCertificate,  // its names are those of several identities
-  kTenant,                // PERMISSION_DENIED: not one that the caller may use
-  kRole,                  // PERMISSION_DENIED
+  kAmbiguousCertificate,  // its names belong to several identities
+  kTenant,                // PERMISSION_DENIED: the caller may not use this tenant
+  kRole,                  // PERMISSION_DENIED: the caller lacks the role
 };
 inline constexpr std::array<std::string_view, 11> kCallerRefusalNames = {"no_credentials",
                                                                          "bad_credentials",
@@ -114,25 +114,25 @@ inline constexpr std::array<std::string_view, 11> kCallerRefusalNames = {"no_cre
                                                                          "tenant",
                                                                          "role"};
 
-// Label `file` of crout_file_*: files of settings that are read anew when they change.
+// Label `file` of crout_file_*: setting files that are reloaded when they change.
 enum class WatchedFile : uint8_t { kTls, kIdentities, kTokenKeys };
 inline constexpr std::array<std::string_view, 3> kWatchedFileNames = {"tls", "identities",
                                                                       "token_keys"};
 
-// Label `way` of crout_series_steps_total: what solved a step.
+// Label `way` of crout_series_steps_total: how a step was solved.
 enum class SeriesWay : uint8_t {
-  kReused,      // the factor that was there
-  kUpdated,     // that, with the changes of low rank since
-  kRefactored,  // a new one, made at once
-  kFellBack,    // a new one, after the old one did not get there
-  kSingular,    // nothing
+  kReused,      // with the existing factor
+  kUpdated,     // with the existing factor and low-rank updates
+  kRefactored,  // with a new factor, made at once
+  kFellBack,    // with a new factor, after the old one was not accurate enough
+  kSingular,    // not solved: the matrix is singular
 };
 inline constexpr std::array<std::string_view, 5> kSeriesWayNames = {
     "reused", "updated", "refactored", "fell_back", "singular"};
 // Label `factor` of crout_series_iterations_total.
 inline constexpr std::array<std::string_view, 2> kSeriesFactorNames = {"old", "new"};
 
-// Label `tier`: the cache's Tier.
+// Label `tier`, indexed by the cache's Tier.
 inline constexpr std::array<std::string_view, 2> kCacheTierNames = {"device", "host"};
 
 // Label `reason` of crout_cache_misses_total: CacheMiss.
@@ -143,11 +143,12 @@ inline constexpr std::array<std::string_view, 7> kCacheMissNames = {
 inline constexpr std::array<std::string_view, 6> kCacheEvictionNames = {
     "pressure", "lease", "released", "replaced", "device_lost", "data_loss"};
 
-// Label `reason` of crout_solver_fallbacks_total: the kernels' SolverFallback from kCondition on.
+// Label `reason` of crout_solver_fallbacks_total: the kernels' SolverFallback values, starting at
+// kCondition.
 inline constexpr std::array<std::string_view, 2> kSolverFallbackNames = {"condition",
                                                                          "backward_error"};
 
-// Label `result` of crout_poor_results_total: what a reply warned of.
+// Label `result` of crout_poor_results_total: the result that a reply warned about.
 enum class PoorResult : uint8_t { kFactor, kComplement };
 inline constexpr std::array<std::string_view, 2> kPoorResultNames = {"factor", "complement"};
 
@@ -155,12 +156,12 @@ inline constexpr std::array<std::string_view, 2> kPoorResultNames = {"factor", "
 enum class Start : uint8_t { kWarm, kCold };
 inline constexpr std::array<std::string_view, 2> kStartNames = {"warm", "cold"};
 
-// Label `size_class`: the least of these bounds that is not below the matrix's order n.
+// Label `size_class`: the smallest bound that is at least the order n of the matrix.
 inline constexpr std::array<int64_t, 6> kSizeClassBounds = {64, 256, 1024, 4096, 16384, 65536};
 inline constexpr std::array<std::string_view, 7> kSizeClassNames = {
     "64", "256", "1024", "4096", "16384", "65536", "+Inf"};
 
-// Index of n's class in kSizeClassNames.
+// Returns the index of n's class in kSizeClassNames.
 constexpr size_t OrderClassOf(int64_t n) {
   size_t index = 0;
   while (index < kSizeClassBounds.size() && n > kSizeClassBounds[index]) ++index;

@@ -9,7 +9,8 @@
 
 namespace crout {
 
-// Of two threads that come first, both get the family's one child of these labels.
+// If two threads call it at the same time, both get the same child: the family has one child for
+// each set of labels.
 void LazyHistogram::Appear() {
   histogram_.store(&family_.Add(labels_, buckets_()), std::memory_order_release);
 }

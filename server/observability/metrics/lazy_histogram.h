@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Histograms that take no room in a scrape until they are used: one has some twenty series, and
-// most combinations of label values never occur.
+// Histograms that appear in a scrape only once they are used. A histogram has about twenty series,
+// and most combinations of label values never occur.
 #ifndef CROUT_SERVER_OBSERVABILITY_METRICS_LAZY_HISTOGRAM_H_
 #define CROUT_SERVER_OBSERVABILITY_METRICS_LAZY_HISTOGRAM_H_
 
@@ -20,35 +20,36 @@ class Histogram;
 
 namespace crout {
 
-// What a histogram held at one moment. Empty where nothing was observed.
+// A snapshot of a histogram; empty if there was no observation.
 struct HistogramReading {
   struct Bucket {
-    double bound = 0;         // inclusive
-    uint64_t cumulative = 0;  // observations up to it
+    double bound = 0;         // upper bound, inclusive
+    uint64_t cumulative = 0;  // observations up to the bound
   };
-  std::vector<Bucket> buckets;  // by bound; without that of +Inf
+  std::vector<Bucket> buckets;  // ordered by bound, without the +Inf bucket
   uint64_t count = 0;
   double sum = 0;
 };
 
-// A child of a family. Thread-safe.
+// A child of a histogram family. Thread-safe.
 class LazyHistogram {
  public:
   using Family = prometheus::Family<prometheus::Histogram>;
   using Labels = std::map<std::string, std::string>;
   using Buckets = std::vector<double> (*)();
 
-  // `family` outlives this object.
+  // `family` must outlive this object.
   LazyHistogram(Family& family, Labels labels, Buckets buckets)
       : family_(family), labels_(std::move(labels)), buckets_(buckets) {}
-  LazyHistogram(const LazyHistogram&) = delete;  // Threads may be about to register it.
+  LazyHistogram(const LazyHistogram&) = delete;  // Threads may be registering it.
   LazyHistogram& operator=(const LazyHistogram&) = delete;
 
-  // The first makes its series appear; a rate over them sees what comes after it.
+  // The first observation creates the series. A rate over the series does not include that
+  // observation.
   void Observe(double value);
 
-  // Makes its series appear at zero. For those that an alert reads: a rate misses the first step of
-  // a series that was not there before.
+  // Creates the series at zero. Required for series that an alert reads: a rate does not see the
+  // first step of a new series.
   void Appear();
 
   HistogramReading Read() const;

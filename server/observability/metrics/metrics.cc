@@ -26,14 +26,14 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using prometheus::Registry;
 
-// By value of google.rpc.Code, which absl::StatusCode shares.
+// Indexed by the value of google.rpc.Code, which absl::StatusCode shares.
 constexpr std::array<std::string_view, 17> kCodeNames = {
     "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
     "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
-// The label of work that belongs to no device.
+// The `device` label of work that belongs to no device.
 constexpr char kNoDevice[] = "none";
 
 Family<Counter>& AddCounters(Registry& registry, const char* name, const char* help) {
@@ -46,7 +46,7 @@ Family<Histogram>& AddHistograms(Registry& registry, const char* name, const cha
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
 }
 
-// Adds one child for each name of a label.
+// Adds one child for each value of a label.
 template <class Metric, size_t size, class... Args>
 std::array<Metric*, size> AddEach(Family<Metric>& family, const char* label,
                                   const std::array<std::string_view, size>& names,
@@ -60,7 +60,7 @@ std::array<Metric*, size> AddEach(Family<Metric>& family, const char* label,
   return children;
 }
 
-// The same for histograms, of which none appears yet.
+// Does the same for histograms. The series do not appear yet.
 template <size_t size>
 std::array<std::unique_ptr<LazyHistogram>, size> AddEachLazily(
     Family<Histogram>& family, const char* label, const std::array<std::string_view, size>& names,
@@ -78,7 +78,7 @@ constexpr size_t Index(Enum value) {
   return static_cast<size_t>(value);
 }
 
-// Raises a counter of ours to what somebody else counts.
+// Raises `counter` to `count`, a total that another component counts.
 void Raise(Counter* counter, uint64_t count) {
   counter->Increment(static_cast<double>(count) - counter->Value());
 }
@@ -115,7 +115,7 @@ void Metrics::RegisterRequests() {
   phase_duration_ = AddEachLazily(AddHistograms(*registry_, "crout_phase_duration_seconds",
                                                 "Time that jobs spent in each phase."),
                                   "phase", kJobPhaseNames, LatencyBuckets);
-  phase_duration_[Index(JobPhase::kQueue)]->Appear();  // CroutQueueSlow
+  phase_duration_[Index(JobPhase::kQueue)]->Appear();  // read by the alert CroutQueueSlow
   rejected_ = AddEach(
       AddCounters(
           *registry_, "crout_rejected_total",
@@ -148,7 +148,7 @@ void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
       AddEachLazily(AddHistograms(*registry_, "crout_backward_error",
                                   "Backward errors of verified solves, by the type of the factor."),
                     "dtype", names, BackwardErrorBuckets);
-  backward_error_[Index(DType::kFloat64)]->Appear();  // CroutBackwardErrorHigh
+  backward_error_[Index(DType::kFloat64)]->Appear();  // read by the alert CroutBackwardErrorHigh
   solver_fallbacks_ = AddEach(
       AddCounters(
           *registry_, "crout_solver_fallbacks_total",
@@ -295,7 +295,7 @@ Metrics::UploadInFlight::UploadInFlight(Metrics& metrics) : gauge_(metrics.uploa
 Metrics::UploadInFlight::~UploadInFlight() { gauge_->Decrement(); }
 
 void Metrics::ObserveBackwardError(DType factor_dtype, double backward_error) {
-  // A NaN would stay in the histogram's sum for good.
+  // A NaN would make the histogram's sum NaN forever.
   constexpr double kAboveEveryFinite = 2;
   backward_error_[Index(factor_dtype)]->Observe(std::isfinite(backward_error) ? backward_error
                                                                               : kAboveEveryFinite);

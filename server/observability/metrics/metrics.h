@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every metric of the daemon, registered once. docs/operations/monitoring.md describes each.
+// All metrics of the daemon, registered once. docs/operations/monitoring.md describes each.
 #ifndef CROUT_SERVER_OBSERVABILITY_METRICS_METRICS_H_
 #define CROUT_SERVER_OBSERVABILITY_METRICS_METRICS_H_
 
@@ -40,20 +40,20 @@ enum class SolverFallback : uint8_t;
 
 struct MetricsOptions {
   std::vector<DeviceLabels> devices;
-  // Version of the CUDA libraries that were built against, where a device uses them; else "none".
+  // Version of the CUDA libraries in the build if a device uses them, else "none".
   std::string cuda;
 };
 
-// Handles that were found and not, and factors that left a tier for want of room.
+// Cache hits, cache misses, and factors evicted from a tier under memory pressure.
 struct CacheCounts {
   int64_t hits = 0;
   int64_t misses = 0;
   int64_t evictions = 0;
 };
 
-// Counters, gauges and histograms without labels exist at zero from construction on, and so do the
-// histograms that an alert reads; the other histograms, and rare counters that say so, appear with
-// their first observation. No method of a busy path looks up a label. Seconds and bytes are plain.
+// Counters, gauges and unlabelled histograms exist at zero from construction on, as do histograms
+// that an alert reads. Other histograms, and the rare counters documented so, appear with their
+// first observation. Methods on hot paths look up no labels. Units are seconds and bytes.
 // Thread-safe.
 class Metrics : public CacheEvents {
  public:
@@ -62,23 +62,23 @@ class Metrics : public CacheEvents {
   Metrics(const Metrics&) = delete;  // Callers keep pointers to it.
   Metrics& operator=(const Metrics&) = delete;
 
-  // Calls, once each, at their end. A code outside gRPC's seventeen counts as UNKNOWN.
+  // Counts a call when it ends. A code outside gRPC's seventeen counts as UNKNOWN.
   void CountRequest(Method method, absl::StatusCode code);
-  // What one took; of a call that is answered step by step, each step.
+  // Records the duration of a call, or of each step of a call that is answered step by step.
   void ObserveDuration(Method method, double seconds);
-  // A phase that took place.
+  // Records a phase of a call. Call it only for phases that took place.
   void ObservePhase(JobPhase phase, double seconds);
   void CountRejected(Rejection reason);
-  // A call whose caller may not make it, or no longer.
+  // Counts a call whose caller is not, or is no longer, authorized.
   void CountCallerRefused(CallerRefusal reason);
 
-  // Work that went on after its call had ended: what cannot be stopped, or was not yet.
+  // Counts work that continued after its call had ended, because it could not be stopped in time.
   void CountWasted(double seconds);
 
-  // Payload bytes, as they move.
+  // Count payload bytes as they are transferred.
   void CountReceived(size_t bytes);
   void CountSent(size_t bytes);
-  // A matrix or right-hand side that arrived whole.
+  // Records a matrix or right-hand side that was received completely.
   void ObserveUpload(size_t bytes);
 
   // Counts an upload as in flight while it lives.
@@ -93,28 +93,28 @@ class Metrics : public CacheEvents {
     prometheus::Gauge* gauge_;
   };
 
-  // Position in MetricsOptions::devices.
+  // `index` is the position in MetricsOptions::devices.
   DeviceMetrics& device(size_t index) { return *devices_[index]; }
 
-  // Of a verified solve. NaN (X overflowed) counts above every finite bucket.
+  // Records the backward error of a verified solve. NaN (X overflowed) counts above every finite
+  // bucket.
   void ObserveBackwardError(DType factor_dtype, double backward_error);
-  // Of every solve; none is not counted.
+  // Call it for every solve. Does not count SolverFallback::kNone.
   void CountSolverFallback(SolverFallback reason);
-  // Of one run of an iterative method of the devices (others are not counted).
+  // Counts one run of an iterative method of the devices. Ignores all other methods.
   void CountIterations(std::string_view algorithm, Start start, int64_t iterations,
                        int64_t sections, int64_t pivots);
 
-  // A factor or a Schur complement beyond the threshold of its error figure. `algorithm` factored
-  // it.
+  // Counts a factor or Schur complement whose error exceeds the warning threshold. `algorithm` is
+  // the method that factored it.
   void CountPoorResult(std::string_view algorithm, PoorResult result);
 
-  // How a file stands that is read anew when it changes: when what is in use was read, and whether
-  // the file as it is now was refused. Files that are never set have no series.
+  // Sets the state of a reloaded file: when the contents in use were read, and whether the current
+  // file was refused. A file has no series until its state is set.
   void SetWatchedFile(WatchedFile file, absl::Time taken, bool refused);
-  // When the time of the certificate in use begins and ends; never set without TLS.
+  // Sets the validity period of the certificate in use. Not called without TLS.
   void SetCertificateTime(absl::Time begin, absl::Time end);
-  // Connections of gRPC that are open, of at most `limit`, and those turned away since the
-  // start.
+  // Sets the number of open gRPC connections, their limit, and the number refused since the start.
   void SetConnections(size_t open, size_t limit, uint64_t turned_away);
 
   void OnHit(Tier tier) noexcept override;
@@ -122,20 +122,19 @@ class Metrics : public CacheEvents {
   void OnEviction(Tier tier, CacheEviction reason) noexcept override;
   void OnPromotion(double seconds) noexcept override;
 
-  // What was observed since the start.
+  // Read the observations since the start.
   HistogramReading ReadRequests(Method method) const;
   HistogramReading ReadPhase(JobPhase phase) const;
   CacheCounts ReadCache() const;
 
-  // Where gauges of state come from: called at every scrape, from the scraper's thread. With
-  // nullptr (and at first) they keep their last values; on return the source before is not running
-  // and will not run again.
+  // Sets the source of the state gauges. Each scrape calls it from the scraper's thread. Without a
+  // source (nullptr, the default) the gauges keep their last values. On return the previous source
+  // is not running and is never called again.
   using StateSource = std::function<ServerState()>;
   void SetStateSource(StateSource source);
 
-  // The text exposition, format 0.0.4, of all this, of GPUs (gpu_metrics.h) and of the process
-  // (process_metrics.h). Waits
-  // for the state source, and so for what that waits for.
+  // Returns the text exposition, format 0.0.4, of all these metrics, of the GPUs (gpu_metrics.h)
+  // and of the process (process_metrics.h). Waits for the state source, which may acquire locks.
   std::string Scrape() const;
 
  private:
@@ -144,7 +143,7 @@ class Metrics : public CacheEvents {
   template <size_t size>
   using LazyHistograms = std::array<std::unique_ptr<LazyHistogram>, size>;
   static constexpr size_t kCodes = 17;
-  // Of an iterative method, by Start.
+  // Counters of an iterative method, indexed by Start.
   struct RunCounters {
     Counters<kStartNames.size()> iterations;
     Counters<kStartNames.size()> sections;
@@ -154,12 +153,14 @@ class Metrics : public CacheEvents {
   void RegisterRequests();
   void RegisterPayloads();
   void RegisterNumerics(const std::vector<DeviceLabels>& devices);
-  // The methods of the devices have theirs from the start: an alert reads them.
+  // Adds a counter of crout_poor_results_total. The methods of the devices have theirs from the
+  // start, because an alert reads them.
   prometheus::Counter& PoorResults(std::string_view algorithm, std::string_view result);
   void RegisterCache();
   void RegisterFiles();
   void RegisterProcess(const std::string& cuda);
-  // Also says what GPUs' drivers say, which no gauge keeps.
+  // Updates the gauges from the state source. Returns the readings of the GPUs, which have no
+  // gauges.
   std::vector<NamedGpu> RefreshGauges() const;
 
   // Constant after construction.
@@ -176,10 +177,10 @@ class Metrics : public CacheEvents {
   prometheus::Counter* sent_bytes_;
   prometheus::Histogram* upload_size_;
   prometheus::Gauge* uploads_in_flight_;
-  LazyHistograms<std::size(kDTypes)> backward_error_;  // by DType
+  LazyHistograms<std::size(kDTypes)> backward_error_;  // indexed by DType
   Counters<kSolverFallbackNames.size()> solver_fallbacks_;
   prometheus::Family<prometheus::Counter>* poor_results_;
-  std::map<std::string, RunCounters, std::less<>> runs_;  // by algorithm
+  std::map<std::string, RunCounters, std::less<>> runs_;  // keyed by algorithm
   Counters<kCacheTierNames.size()> cache_hits_;
   Counters<kCacheMissNames.size()> cache_misses_;
   std::array<Counters<kCacheEvictionNames.size()>, kCacheTierNames.size()> cache_evictions_;
@@ -205,7 +206,7 @@ class Metrics : public CacheEvents {
   prometheus::Family<prometheus::Gauge>* certificate_time_;
   prometheus::Counter* out_of_memory_;
 
-  // Held while the source runs, so that SetStateSource(nullptr) waits for it.
+  // Held while the source runs, so that SetStateSource() waits for it.
   mutable Mutex source_mutex_;
   StateSource source_ ABSL_GUARDED_BY(source_mutex_);
 };

@@ -29,7 +29,7 @@ MetricFamily FamilyOf(const char* name, const char* help, MetricType type, doubl
   return {name, help, type, {metric}};
 }
 
-// Of the system's boot, in seconds since 1970: the line "btime" of /proc/stat.
+// Returns the time of the system's boot in seconds since 1970: the line "btime" of /proc/stat.
 std::optional<int64_t> BootTime() {
   std::istringstream lines(ContentsOf("/proc/stat"));
   for (std::string word; lines >> word;) {
@@ -40,7 +40,7 @@ std::optional<int64_t> BootTime() {
   return std::nullopt;
 }
 
-// Open files, without the one that this needs itself.
+// Returns the number of open files, without the descriptor that this function opens.
 std::optional<int64_t> OpenFiles() {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc/self/fd"), closedir);
   if (directory == nullptr) return std::nullopt;
@@ -75,7 +75,7 @@ void AppendStat(const ProcessStat& stat, std::vector<MetricFamily>* families) {
 }  // namespace
 
 std::optional<ProcessStat> ParseProcessStat(const std::string& text) {
-  // PID (NAME) STATE ...: the name may hold blanks and parentheses, what follows does not.
+  // The line is PID (NAME) STATE ...; NAME may contain blanks and parentheses, later fields do not.
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream words(text.substr(name_end + 1));
@@ -83,7 +83,7 @@ std::optional<ProcessStat> ParseProcessStat(const std::string& text) {
   words >> state;  // field 3
   int64_t fields[25] = {};
   for (int field = 4; field <= 24; ++field) {
-    // Addresses beyond come later; these all fit.
+    // Fields after field 24 hold addresses, which may not fit; these fields all fit.
     if (!(words >> fields[field])) return std::nullopt;
   }
   return ProcessStat{.cpu_ticks = fields[14] + fields[15],

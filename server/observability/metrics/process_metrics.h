@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What Prometheus asks of every process: CPU time, memory, files, threads, start.
+// The standard process metrics of Prometheus: CPU time, memory, files, threads, start time.
 #ifndef CROUT_SERVER_OBSERVABILITY_METRICS_PROCESS_METRICS_H_
 #define CROUT_SERVER_OBSERVABILITY_METRICS_PROCESS_METRICS_H_
 
@@ -13,20 +13,20 @@
 
 namespace crout {
 
-// Of /proc/PID/stat (proc(5)), in its units.
+// Fields of /proc/PID/stat in its units, see proc(5).
 struct ProcessStat {
-  int64_t cpu_ticks = 0;  // user and system
+  int64_t cpu_ticks = 0;  // in user and kernel mode
   int64_t threads = 0;
-  int64_t start_ticks = 0;  // after the system's boot
+  int64_t start_ticks = 0;  // since the system booted
   int64_t virtual_bytes = 0;
   int64_t resident_pages = 0;
 };
-// Nothing where `text` is not such a file's. The program's name in it may hold anything.
+// Returns nothing if `text` is not such a file. The program name in it may contain any characters.
 std::optional<ProcessStat> ParseProcessStat(const std::string& text);
 
-// The families process_* of this process, by the names that Prometheus' client libraries give them
+// Returns the families process_* of this process under the standard names
 // (https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics), and
-// process_threads. Those that /proc does not tell are left out.
+// process_threads. Omits values that /proc does not provide.
 std::vector<prometheus::MetricFamily> ProcessFamilies();
 
 }  // namespace crout

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What gauges show: a snapshot of the server's state, taken anew for each scrape, so that a gauge
-// never disagrees with what it mirrors.
+// A snapshot of the server's state, taken for each scrape. Gauges are set from it, so they never
+// disagree with the state.
 #ifndef CROUT_SERVER_OBSERVABILITY_METRICS_STATE_H_
 #define CROUT_SERVER_OBSERVABILITY_METRICS_STATE_H_
 
@@ -16,38 +16,38 @@
 
 namespace crout {
 
-// Of one device. Bytes unless another unit is named.
+// State of one device. Sizes are in bytes.
 struct DeviceState {
-  int64_t budget_bytes = 0;       // what Crout may use
+  int64_t budget_bytes = 0;       // the limit for Crout
   int64_t reserved_bytes = 0;     // by jobs and cached factors, at most the budget
-  int64_t pool_used_bytes = 0;    // of the pool: handed out
-  int64_t pool_cached_bytes = 0;  // of the pool: kept for reuse
-  int64_t driver_used_bytes = 0;  // of the device, by anyone, as its driver (or system) says
-  double memory_age_seconds = 0;  // of what the pool and the driver say
+  int64_t pool_used_bytes = 0;    // allocated from the pool
+  int64_t pool_cached_bytes = 0;  // cached in the pool for reuse
+  int64_t driver_used_bytes = 0;  // used by all processes, from the driver (or system)
+  double memory_age_seconds = 0;  // age of the pool and driver figures
   int64_t queue_depth = 0;        // jobs waiting for a stream
-  int64_t preparing_depth = 0;    // parsed matrices waiting to be assembled and analysed
-  int64_t admitting_depth = 0;    // calls waiting for memory, or for a copy of a factor
-  int64_t releasing_depth = 0;    // calls and factors whose memory waits to be freed
-  int64_t streams = 0;            // jobs that can run side by side
+  int64_t preparing_depth = 0;    // parsed matrices waiting for assembly and analysis
+  int64_t admitting_depth = 0;    // calls waiting for memory, or for the copy of a factor
+  int64_t releasing_depth = 0;    // calls and factors whose memory is waiting to be freed
+  int64_t streams = 0;            // most jobs that can run at the same time
   int64_t streams_busy = 0;
   bool healthy = true;            // false: fenced
-  std::optional<GpuReading> gpu;  // nothing: not a GPU, or no driver that tells
+  std::optional<GpuReading> gpu;  // empty: not a GPU, or the driver has no answer
 };
 
 struct ServerState {
   std::vector<DeviceState> devices;  // in the order of MetricsOptions::devices
   std::array<TierState, 2> cache;    // indexed by Tier
-  int64_t host_memory_limit = 0;     // bytes of the host's budget,
-  int64_t host_memory_reserved = 0;  // and those of it that jobs, factors, text and replies hold
-  int64_t call_memory_limit = 0;     // bytes for calls themselves,
-  int64_t call_memory_reserved = 0;  // and those that they take
-  int64_t releasing_depth = 0;       // calls without a device whose memory waits to be freed
-  int64_t parsing_depth = 0;         // segments of texts
-  uint64_t log_lines_dropped = 0;    // since the process began
-  uint64_t handshakes_failed = 0;    // likewise, of gRPC's TLS
-  uint64_t work_without_memory = 0;  // likewise
-  uint64_t traces_exported = 0;      // calls of them, likewise
-  std::array<uint64_t, kTraceDropNames.size()> traces_dropped = {};  // likewise, by TraceDrop
+  int64_t host_memory_limit = 0;     // host budget, in bytes
+  int64_t host_memory_reserved = 0;  // reserved by jobs, factors, text and replies
+  int64_t call_memory_limit = 0;     // memory for the calls themselves, in bytes
+  int64_t call_memory_reserved = 0;  // reserved by calls
+  int64_t releasing_depth = 0;       // calls without a device whose memory is waiting to be freed
+  int64_t parsing_depth = 0;         // text segments waiting to be parsed
+  uint64_t log_lines_dropped = 0;    // since the process started
+  uint64_t handshakes_failed = 0;    // TLS handshakes of gRPC, since the process started
+  uint64_t work_without_memory = 0;  // since the process started
+  uint64_t traces_exported = 0;      // calls, since the process started
+  std::array<uint64_t, kTraceDropNames.size()> traces_dropped = {};  // calls, by TraceDrop
 };
 
 }  // namespace crout

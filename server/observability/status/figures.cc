@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-// Three digits: "1.25", "12.5", "125".
+// Formats three digits: "1.25", "12.5", "125".
 std::string ThreeDigits(double value) {
   if (value >= 99.95) return absl::StrFormat("%.0f", value);
   return absl::StrFormat("%.*f", value >= 9.995 ? 1 : 2, value);

@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-// The cells of row `i`; neighbours of one level are one rectangle.
+// Draws the cells of row `i`. Adjacent cells of the same level share one rectangle.
 void WriteRow(const IterationRun& run, int64_t i, int64_t least, int64_t most, HtmlWriter& page) {
   const auto level = [&](int64_t j) {
     return HeatLevel(run.cells[static_cast<size_t>(i + j * run.side)], least, most);
@@ -29,13 +29,14 @@ void WriteRow(const IterationRun& run, int64_t i, int64_t least, int64_t most, H
   }
 }
 
-// The first count of a level, which may be that of the next one too: then the level has none.
+// Returns the first count of `level`. If it equals the first count of the next level, `level` is
+// empty.
 int64_t FirstOfLevel(int level, int64_t least, int64_t most) {
   const int64_t counts = most - least + 1;
   return least + (level * counts + kHeatLevels - 1) / kHeatLevels;
 }
 
-// Of the cells, of which there are some.
+// Returns the smallest and the largest count. `run` must have cells.
 std::pair<int64_t, int64_t> Extremes(const IterationRun& run) {
   const auto [least, most] = std::minmax_element(run.cells.begin(), run.cells.end());
   return {*least, *most};

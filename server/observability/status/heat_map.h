@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The picture of an iterative method's run: how often each part of the matrix was swept.
+// Heat map of a run of an iterative method: the sweeps over each part of the matrix.
 #ifndef CROUT_SERVER_OBSERVABILITY_STATUS_HEAT_MAP_H_
 #define CROUT_SERVER_OBSERVABILITY_STATUS_HEAT_MAP_H_
 
@@ -11,15 +11,15 @@
 
 namespace crout {
 
-// Colours that counts are sorted into, from few to many.
+// Number of colours for counts, from few to many.
 inline constexpr int kHeatLevels = 8;
 
-// The level, from 0 to kHeatLevels - 1, of a count between `least` and `most`. Where there are no
-// more counts than levels, each has its own.
+// Returns the level, 0 to kHeatLevels - 1, of a count between `least` and `most`. If there are no
+// more counts than levels, each count has its own level.
 int HeatLevel(int64_t count, int64_t least, int64_t most);
 
-// An SVG of the cells, rows from the top, columns from the left, and what its colours, those of the
-// style's classes h0 to h7, stand for. No effect where the run has no cells.
+// Write an SVG of the cells, row 0 at the top and column 0 at the left, and the legend of its
+// colours (classes h0 to h7 of the style sheet). They write nothing if the run has no cells.
 void WriteHeatMap(const IterationRun& run, HtmlWriter& page);
 void WriteHeatLegend(const IterationRun& run, HtmlWriter& page);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writes markup that is well-formed whatever it is given.
+// Writes well-formed markup for any input.
 #ifndef CROUT_SERVER_OBSERVABILITY_STATUS_HTML_WRITER_H_
 #define CROUT_SERVER_OBSERVABILITY_STATUS_HTML_WRITER_H_
 
@@ -12,31 +12,30 @@
 
 namespace crout {
 
-// `text` from outside, for content and for attribute values: what HTML reads as markup is written
-// as entities, any byte that is no printable ASCII as "?", what is beyond kMaxTextBytes as "...".
+// Escapes untrusted text for content and attribute values. Replaces markup characters by entities
+// and bytes that are not printable ASCII by "?". Truncates after kMaxTextBytes with "...".
 std::string EscapeHtml(std::string_view text);
 inline constexpr size_t kMaxTextBytes = 128;
 
-// Tags, attribute names and what Raw() takes are the page's own; text from outside goes through
-// Text() and attribute values, which escape it. HTML in the syntax of XML, so that a strict parser
-// can check a page.
+// Tags, attribute names and the input of Raw() must be trusted. Text() and attribute values escape
+// untrusted text. Writes HTML in XML syntax, so that a strict parser can check a page.
 class HtmlWriter {
  public:
   using Attributes = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
-  // Elements end in the reverse order; Close() ends the innermost.
+  // Opens an element. Close() closes the innermost open element.
   void Open(std::string_view tag, Attributes attributes = {});
   void Close();
-  // An element without content.
+  // Writes an element without content.
   void Empty(std::string_view tag, Attributes attributes = {});
-  // An element that holds `text`.
+  // Writes an element that contains `text`, escaped.
   void Element(std::string_view tag, std::string_view text, Attributes attributes = {});
-  // An element that holds markup of the page's own.
+  // Writes an element that contains trusted markup.
   void RawElement(std::string_view tag, std::string_view markup, Attributes attributes = {});
   void Text(std::string_view text);
   void Raw(std::string_view markup) { page_.append(markup); }
 
-  // What was written. Every element was closed.
+  // Returns the page. Every element must be closed.
   std::string Take() { return std::move(page_); }
 
  private:

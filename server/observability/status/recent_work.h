@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the daemon remembers of work that is done, for the status page: a bounded amount.
+// A bounded record of finished work for the status page.
 #ifndef CROUT_SERVER_OBSERVABILITY_STATUS_RECENT_WORK_H_
 #define CROUT_SERVER_OBSERVABILITY_STATUS_RECENT_WORK_H_
 
@@ -21,7 +21,7 @@
 
 namespace crout {
 
-// A call that ended. Neither its handle nor the name of its factor: both are its tenant's own.
+// A finished call. Excludes its handle and the name of its factor, which are private to the tenant.
 struct EndedCall {
   uint64_t id = 0;  // the call's number, as in the log
   Method method = Method::kFactorize;
@@ -29,13 +29,13 @@ struct EndedCall {
   std::string tenant;
   std::string algorithm;  // the method or solver that ran; empty: none
   std::string device;     // empty: none
-  int64_t n = -1;         // -1: not known
+  int64_t n = -1;         // -1: unknown
   double seconds = 0;
   std::array<double, kJobPhaseNames.size()> phases = {};  // seconds, by JobPhase
   absl::Time ended;
 };
 
-// One run of an iterative method, its sections pooled to a square of at most kSide cells a side.
+// One run of an iterative method. Its sections are pooled into at most kSide by kSide cells.
 struct IterationRun {
   static constexpr int64_t kSide = 32;
 
@@ -49,13 +49,13 @@ struct IterationRun {
   int64_t total_pivots = 0;
   double seconds = 0;
   absl::Time ended;
-  int64_t side = 0;  // cells along each side: min(sections, kSide); 0 without counts
-  // The most sweeps of a section in cell (i, j), 0-based, at i + j * side. Section (i, j) is in
-  // cell (i * side / sections, j * side / sections).
+  int64_t side = 0;  // cells along each side: min(sections, kSide); 0: no counts
+  // Cell (i, j), 0-based, is at i + j * side. It holds the most sweeps of any of its sections.
+  // Section (i, j) belongs to cell (i * side / sections, j * side / sections).
   std::vector<int64_t> cells;
 };
 
-// Pools the counts of `report`; the rest of the run is the caller's to fill in.
+// Pools the counts of `report`. The caller fills in the other fields of the run.
 IterationRun PoolIterations(const IterationReport& report);
 
 // Thread-safe.
@@ -64,13 +64,13 @@ class RecentWork {
   static constexpr size_t kSlowCalls = 12;
   static constexpr absl::Duration kRecent = absl::Hours(1);
 
-  // A call ended now after so many seconds; `describe` is asked for it if it is one of the
-  // kSlowCalls slowest that are remembered. Those older than kRecent are forgotten.
+  // Records a call that ended now and took `seconds`. Calls `describe` only if the call is among
+  // the kSlowCalls slowest calls. Removes calls older than kRecent.
   void Ended(double seconds, absl::FunctionRef<EndedCall()> describe);
-  // The slowest first.
+  // Returns the calls, slowest first.
   std::vector<EndedCall> SlowCalls() const;
 
-  // Remembers the run in place of the one before.
+  // Replaces the stored run.
   void SetRun(IterationRun run);
   std::optional<IterationRun> run() const;
 
@@ -78,7 +78,7 @@ class RecentWork {
   void Forget(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
-  std::vector<EndedCall> calls_ ABSL_GUARDED_BY(mutex_);  // the slowest first
+  std::vector<EndedCall> calls_ ABSL_GUARDED_BY(mutex_);  // slowest first
   std::optional<IterationRun> run_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -21,12 +21,12 @@ namespace {
 
 std::string_view NameOf(Method method) { return kMethodNames[static_cast<size_t>(method)]; }
 
-// The width of a part of a bar.
+// Returns the CSS width of a part of a bar.
 std::string Width(double percent) {
   return absl::StrCat("width:", std::clamp(percent, 0.0, 100.0), "%");
 }
 
-// "now" for what is less than a second ago.
+// Returns "now" if `age` is less than a second.
 std::string Ago(absl::Duration age) {
   const double seconds = absl::ToDoubleSeconds(age);
   return seconds < 1 ? "now" : Seconds(seconds) + " ago";
@@ -37,7 +37,7 @@ void BeginTable(std::initializer_list<std::string_view> columns, HtmlWriter& pag
   page.Open("table");
   page.Open("tr");
   for (const std::string_view column : columns) {
-    // Columns of numbers are marked by a leading "#".
+    // A leading "#" marks a column of numbers.
     const bool number = column.front() == '#';
     page.Element("th", column.substr(number ? 1 : 0), {{"class", number ? "number" : "text"}});
   }
@@ -53,7 +53,7 @@ void TextCell(std::string_view text, HtmlWriter& page) {
   page.Element("td", text.empty() ? "-" : text);
 }
 
-// `figure` is markup of figures.h.
+// `figure` is markup from figures.h.
 void NumberCell(std::string_view figure, HtmlWriter& page) {
   page.RawElement("td", figure, {{"class", "number"}});
 }
@@ -65,7 +65,7 @@ void Tile(std::string_view name, std::string_view figure, HtmlWriter& page) {
   page.Close();
 }
 
-// A bar of `part` of `whole`, with `note`, markup, below it.
+// Draws a bar of `part` of `whole` with `note`, which is markup, below it.
 void Meter(std::string_view name, int64_t part, int64_t whole, std::string_view note,
            HtmlWriter& page) {
   page.Open("div", {{"class", "meter"}});
@@ -87,7 +87,7 @@ void WriteHead(const StatusView& view, HtmlWriter& page) {
   page.Empty("meta", {{"charset", "utf-8"}});
   page.Empty("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}});
   page.Empty("meta", {{"http-equiv", "refresh"}, {"content", "10"}});
-  // Should markup get in where text was meant, it runs nothing and loads nothing.
+  // If markup is injected in place of text, it can neither run scripts nor load resources.
   page.Raw(
       "<meta http-equiv=\"Content-Security-Policy\" "
       "content=\"default-src 'none'; style-src 'unsafe-inline'\" />");
@@ -140,7 +140,7 @@ void WriteTiles(const StatusView& view, HtmlWriter& page) {
   page.Close();
 }
 
-// What its driver tells of a GPU, in a line.
+// Returns the driver's readings of a GPU on one line.
 std::string GpuLine(const GpuReading& gpu) {
   std::vector<std::string> parts;
   if (gpu.compute_utilization.has_value()) {
@@ -258,7 +258,7 @@ void WritePhaseLegend(HtmlWriter& page) {
   page.Close();
 }
 
-// The phases of a call as a bar, each with its seconds for who points at it.
+// Draws the phases of a call as a bar. Each part has a tooltip with its seconds.
 void WritePhases(const EndedCall& call, HtmlWriter& page) {
   page.Open("td", {{"class", "phases"}});
   page.Open("div", {{"class", "track"}});
@@ -275,7 +275,7 @@ void WritePhases(const EndedCall& call, HtmlWriter& page) {
   page.Close();
 }
 
-// The longest phase, for who tells no colours apart.
+// Names the longest phase for readers who cannot distinguish the colours.
 std::string LongestPhase(const EndedCall& call) {
   const auto longest = std::max_element(call.phases.begin(), call.phases.end());
   if (*longest <= 0) return "-";
@@ -315,7 +315,7 @@ void WriteSlowCalls(const StatusView& view, HtmlWriter& page) {
   page.Close();
 }
 
-// Shaded by the share of a row's observations.
+// Writes a count, shaded by its share of the row's observations.
 void WriteShare(uint64_t count, uint64_t of, HtmlWriter& page) {
   const double share = static_cast<double>(count) / static_cast<double>(of);
   const std::string style = absl::StrCat("background:rgba(var(--heat),", 0.7 * share, ")");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The status page: the daemon at a glance, for those who run it.
+// The operators' status page.
 #ifndef CROUT_SERVER_OBSERVABILITY_STATUS_STATUS_PAGE_H_
 #define CROUT_SERVER_OBSERVABILITY_STATUS_STATUS_PAGE_H_
 
@@ -10,8 +10,8 @@
 
 namespace crout {
 
-// HTML in the syntax of XML, without scripts and without anything from elsewhere; it asks to be
-// loaded anew every ten seconds. Its size is bounded by the view's.
+// Returns HTML in XML syntax without scripts or external resources. The page reloads every ten
+// seconds. Its size is bounded by the size of the view.
 std::string RenderStatusPage(const StatusView& view);
 
 }  // namespace crout

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the status page shows, taken at one moment.
+// A snapshot of the data of the status page.
 #ifndef CROUT_SERVER_OBSERVABILITY_STATUS_STATUS_VIEW_H_
 #define CROUT_SERVER_OBSERVABILITY_STATUS_STATUS_VIEW_H_
 
@@ -19,15 +19,15 @@
 
 namespace crout {
 
-// A call that is open.
+// A call in progress.
 struct OpenCall {
   uint64_t id = 0;  // the call's number, as in the log
   Method method = Method::kFactorize;
   std::string tenant;
-  std::string_view phase;  // how far it is, of kCallPhaseNames
+  std::string_view phase;  // one of kCallPhaseNames
   std::string device;      // empty: none yet
   uint64_t received_bytes = 0;
-  double seconds = 0;  // since it began
+  double seconds = 0;  // since the call began
 };
 
 struct StatusView {
@@ -35,7 +35,7 @@ struct StatusView {
     std::string name;
     std::string description;
   };
-  // Observations since the start, under the name of a phase or method.
+  // Observations of a phase or method since the start.
   struct Latency {
     std::string_view name;
     HistogramReading reading;
@@ -50,8 +50,8 @@ struct StatusView {
   ServerState state;
   CacheCounts cache;
   size_t calls_in_flight = 0;
-  std::vector<OpenCall> open_calls;   // the oldest of them, the oldest first
-  std::vector<EndedCall> slow_calls;  // the slowest first
+  std::vector<OpenCall> open_calls;   // the oldest calls, oldest first
+  std::vector<EndedCall> slow_calls;  // slowest first
   std::vector<Latency> phases;
   std::vector<Latency> methods;
   std::optional<IterationRun> last_run;

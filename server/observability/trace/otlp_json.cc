@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of opentelemetry.proto.trace.v1.
+// Values from opentelemetry.proto.trace.v1.
 enum SpanKind : int { kInternalSpan = 1, kServerSpan = 2 };
 enum SpanStatus : int { kUnset = 0, kError = 2 };
 
@@ -27,8 +27,8 @@ Json Number(const char* key, int64_t value) {
 }
 std::string Nanoseconds(absl::Time time) { return std::to_string(absl::ToUnixNanos(time)); }
 
-// What OpenTelemetry's conventions for gRPC call an error of a server's span; the others are the
-// caller's.
+// Returns kError for the codes that OpenTelemetry's gRPC conventions count as server errors. The
+// client causes the other codes.
 SpanStatus StatusOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kUnknown:
@@ -96,7 +96,7 @@ std::string OtlpJson(std::span<const TracedCall> calls,
   const Json scope_spans = {{"scope", {{"name", "croutd"}}}, {"spans", std::move(spans)}};
   const Json request = {
       {"resourceSpans", {{{"resource", resource}, {"scopeSpans", {scope_spans}}}}}};
-  // Texts from outside may be no UTF-8.
+  // Replaces bytes from clients that are not UTF-8.
   return request.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Calls as spans, in the JSON of the OpenTelemetry protocol.
+// Encodes calls as trace spans in the JSON of the OpenTelemetry protocol.
 #ifndef CROUT_SERVER_OBSERVABILITY_TRACE_OTLP_JSON_H_
 #define CROUT_SERVER_OBSERVABILITY_TRACE_OTLP_JSON_H_
 
@@ -13,17 +13,19 @@
 
 namespace crout {
 
-// A call that ended, and the trace that it belongs to.
+// A finished call and its trace.
 struct TracedCall {
   TraceContext context;
   EndedCall call;
 };
 
-// An ExportTraceServiceRequest (OTLP 1.0, JSON encoding: identifiers in hexadecimal, 64-bit numbers
-// as strings). Each call is a span of kind SERVER below its caller's, with a span of kind INTERNAL
-// for each phase that took time. When a phase began is not recorded: they are laid one behind the
-// other from the call's begin, in the order in which they happen, and end with the call at the
-// latest. `make_span_id` gives 16 hexadecimal digits, others at each call.
+// Returns an ExportTraceServiceRequest (OTLP 1.0, JSON encoding: hexadecimal identifiers, 64-bit
+// numbers as strings). Each call is a SERVER span below its caller's span, with an INTERNAL span
+// for each phase that took time.
+//
+// The start times of phases are not recorded. The phase spans are placed one after another from the
+// start of the call, in the order of JobPhase, and end no later than the call. `make_span_id` must
+// return 16 hexadecimal digits, different on each call.
 std::string OtlpJson(std::span<const TracedCall> calls,
                      const std::function<std::string()>& make_span_id);
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kTraceDigits = 32;
 constexpr size_t kParentDigits = 16;
-constexpr size_t kTrace = 3;  // behind "00-"
+constexpr size_t kTrace = 3;  // after "00-"
 constexpr size_t kParent = kTrace + kTraceDigits + 1;
 constexpr size_t kFlags = kParent + kParentDigits + 1;
 constexpr size_t kLength = kFlags + 2;

@@ -18,7 +18,7 @@
 namespace crout {
 namespace {
 
-// 16 hexadecimal digits, not all 0. Uniqueness is all that is asked of them.
+// Returns 16 hexadecimal digits, not all 0. The digits must be unique; they need not be secret.
 std::string MakeSpanId() {
   thread_local std::mt19937_64 random(std::random_device{}());
   const uint64_t id = std::max<uint64_t>(random(), 1);
@@ -81,7 +81,7 @@ std::vector<TracedCall> TraceExporter::Next() {
 void TraceExporter::Work() {
   for (;;) {
     const std::vector<TracedCall> calls = Next();
-    if (calls.empty()) break;  // only at the end
+    if (calls.empty()) break;  // stopping, and the queue is empty
     bool sent = false;
     GoOnWithoutMemory([&] { sent = Send(calls); });
     if (sent) {

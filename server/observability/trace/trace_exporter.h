@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sends the spans of calls to a receiver of traces (OpenTelemetry's protocol over HTTP).
+// Sends the spans of calls to a trace receiver (OpenTelemetry's protocol over HTTP).
 #ifndef CROUT_SERVER_OBSERVABILITY_TRACE_TRACE_EXPORTER_H_
 #define CROUT_SERVER_OBSERVABILITY_TRACE_TRACE_EXPORTER_H_
 
@@ -24,32 +24,32 @@
 namespace crout {
 
 struct TraceExporterOptions {
-  size_t capacity = 2048;                       // calls that may wait, some 500 bytes each
-  size_t batch = 256;                           // calls in one request at most
-  std::chrono::milliseconds delay{1000};        // how long a call waits for others to go with it
-  std::chrono::milliseconds patience{10000};    // with the receiver, for each request
-  std::chrono::milliseconds retry{1000};        // after a failure; twice as long after the next,
-  std::chrono::milliseconds max_retry{30000};   // and so on up to this
-  std::chrono::milliseconds last_chance{2000};  // for what still waits at the end
+  size_t capacity = 2048;                       // queued calls, about 500 bytes each
+  size_t batch = 256;                           // most calls in one request
+  std::chrono::milliseconds delay{1000};        // longest wait for a full batch
+  std::chrono::milliseconds patience{10000};    // time limit of one request
+  std::chrono::milliseconds retry{1000};        // pause after a failure, doubled after each further
+  std::chrono::milliseconds max_retry{30000};   // failure up to max_retry
+  std::chrono::milliseconds last_chance{2000};  // time limit for sending the queue at shutdown
 };
 
-// No call ever waits for the receiver: what it does not take in time is dropped and counted, and
-// the log says so when it begins and ends (`traces_failed`, `traces_taken`). Thread-safe.
+// Never blocks a call on the receiver. Calls that cannot be sent in time are dropped and counted.
+// Logs the start and the end of an outage (`traces_failed`, `traces_taken`). Thread-safe.
 class TraceExporter {
  public:
-  // `endpoint`: ParseHttpUrl(); spans go to its path and "/v1/traces". INVALID_ARGUMENT for what is
-  // no such URL.
+  // `endpoint` is a URL for ParseHttpUrl(); spans go to its path plus "/v1/traces".
+  // INVALID_ARGUMENT for any other text.
   static absl::StatusOr<std::unique_ptr<TraceExporter>> Create(
       const std::string& endpoint, const TraceExporterOptions& options = {});
-  // Sends what waits, within the last chance, unless the receiver has just failed.
+  // Sends the queued calls within options.last_chance, unless the last request failed.
   ~TraceExporter();
   TraceExporter(const TraceExporter&) = delete;  // Its thread points to it.
   TraceExporter& operator=(const TraceExporter&) = delete;
 
-  // Takes constant time, and drops the call where too many wait.
+  // Queues the call, or drops it if the queue is full. Takes constant time.
   void Add(TracedCall call) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Calls, since the exporter began.
+  // Calls since the exporter was created.
   uint64_t exported() const { return exported_; }
   uint64_t dropped(TraceDrop reason) const { return dropped_[static_cast<size_t>(reason)]; }
 
@@ -58,19 +58,20 @@ class TraceExporter {
   TraceExporter(HttpUrl url, const TraceExporterOptions& options);
 
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls to send, once there are as many as go together or the first has waited; none at the end.
+  // Waits for a full batch, or until the first queued call has waited long enough. Returns the
+  // calls to send; none at shutdown if the queue is empty.
   std::vector<TracedCall> Next() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether the receiver took them.
+  // Returns true if the receiver accepted the calls.
   bool Send(const std::vector<TracedCall>& calls);
-  // Waits after a failure; whether the exporter ends.
+  // Waits after a failure. Returns true if the exporter is stopping.
   bool BackOff() ABSL_LOCKS_EXCLUDED(mutex_);
   void Drop(TraceDrop reason, size_t calls) { dropped_[static_cast<size_t>(reason)] += calls; }
 
-  // Constant after construction, but for what is thread-safe itself.
+  // Constant after construction, or thread-safe.
   const TraceExporterOptions options_;
   HttpPoster poster_;
 
-  // The thread's own.
+  // Used only by thread_.
   std::chrono::milliseconds next_retry_;
   bool failing_ = false;
 
@@ -80,9 +81,9 @@ class TraceExporter {
   Mutex mutex_;
   CondVar wake_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;  // the thread
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has finished
   std::vector<TracedCall> waiting_ ABSL_GUARDED_BY(mutex_);
-  Clock::time_point first_added_ ABSL_GUARDED_BY(mutex_);  // of those that wait
+  Clock::time_point first_added_ ABSL_GUARDED_BY(mutex_);  // of the calls in waiting_
   std::thread thread_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Connections: accepted, rejected and forgotten.
+// Connections that are accepted, rejected and closed.
 #include "server/net/tcp_listener.h"
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@
 namespace crout {
 namespace {
 
-// The connections that would be passed to gRPC.
+// Collects the connections in place of gRPC.
 class Taken {
  public:
   ~Taken() {

@@ -275,8 +275,8 @@ TEST_F(RpcBatchSolveTest, CancelledBetweenFactorsAndSolutionItLeavesNothing) {
   ExpectHeldSoon(before_);
 }
 
-// A batch is one handle. Each use of any member extends its lease; it is renewed, expires and is
-// released like a single matrix. All that it holds goes with it.
+// A batch has one handle. Each use of any member extends its lease. The handle is renewed, expires
+// and is released like that of a single matrix, and the memory of all members is freed with it.
 TEST_F(RpcBatchSolveTest, LeasesAreAsThoseOfOneMatrix) {
   const Encoded batch = Encode(Mixed());
   v1::FactorizeBatchHeader header;

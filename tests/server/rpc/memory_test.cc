@@ -155,7 +155,7 @@ TEST_F(RpcMemoryTest, OnTheThreadThatKeepsHouse) {
   EXPECT_GT(WorkWithoutMemory(), before);
 }
 
-// Calls schedule their release in this way.
+// The release of a call is scheduled like this task.
 TEST(ThreadPoolMemoryTest, ATaskWithAPlaceIsScheduledWithoutMemory) {
   ThreadPool pool(1);
   ThreadPool::Place place("a tenant with a name that no string holds inline");
@@ -193,9 +193,9 @@ TEST_F(RpcMemoryTest, TheHostsBudgetIsInTheMetrics) {
               ::testing::Optional(before + 4096));
 }
 
-// One stream of five steps: a text, another text, its values, right-hand sides alone, and these
-// with a start. Each allocation of each step is refused in turn. The call may leave behind its
-// factor, but nothing else.
+// One stream of five steps: a text, another text, new values, right-hand sides only, and right-hand
+// sides with an initial guess. Each allocation of each step is refused in turn. The call may leave
+// behind its factor, but nothing else.
 class RpcSeriesMemoryTest : public RpcSeriesTest {
  protected:
   static constexpr int kSteps = 5;

@@ -160,8 +160,7 @@ TEST_F(PlacementTest, AnAlgorithmGoesWhereItIs) {
   EXPECT_EQ(upload.Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
 
-// On the wedged device, admissions, ends of texts, releases and jobs all block, each on as many
-// threads as exist for it.
+// On the wedged device, admissions, text preparation, releases and jobs block all of their threads.
 TEST_F(PlacementTest, AWedgedDeviceHoldsUpNobodyElse) {
   Start();
   std::vector<v1::Factor> factors;
@@ -189,7 +188,7 @@ TEST_F(PlacementTest, AWedgedDeviceHoldsUpNobodyElse) {
   device(0).Recover();
   for (std::thread& release : releases) release.join();
   uploads.clear();
-  Idle();  // Another job does not fit on the device before.
+  Idle();  // The device has no memory for another job until then.
   ExpectServes("cuda:0");
 }
 

@@ -336,7 +336,7 @@ TEST_F(RpcSeriesTest, ASingularFactorHasAnOrderAllTheSame) {
     EXPECT_FALSE(series.Step(a_, b_, &answer, header));
     EXPECT_THAT(series.Status().error_message(), HasSubstr("the series' factor is on cuda:0"));
   }
-  // The same holds if another call has made the factor singular.
+  // The result is the same if another call has made the factor singular.
   Series series(stub());
   ASSERT_TRUE(series.Step(a_, b_, &answer));
   v1::RefactorizeRequest request;

@@ -119,7 +119,7 @@ TEST_F(UnreadSeriesTest, ADeadlineEndsTheWaiting) {
   constexpr absl::Duration kTime = absl::Milliseconds(300);
   const auto refused = [this] { return CallsRefused(core().metrics.Scrape()); };
   std::unique_ptr<Sender> series;
-  int begun = 0;  // before the attempt, like the next two
+  int begun = 0;  // value before the attempt, like the next two
   double before = 0;
   double late = 0;
   ASSERT_TRUE(SeenWithin(kTime, [&] {

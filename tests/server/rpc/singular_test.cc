@@ -188,7 +188,7 @@ TEST_F(RpcSingularTest, SchurComplementLooksAtTheLeadingBlock) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   ExpectSingular(factor, 2, v1::SINGULAR_REASON_EMPTY_ROW, 2);
   EXPECT_FALSE(factor.handle().empty());
-  EXPECT_FALSE(factor.has_nnz());  // it would be the whole matrix's count
+  EXPECT_FALSE(factor.has_nnz());  // the count covers the whole matrix only
 }
 
 TEST_F(RpcSingularTest, RefactorizeRunsNoJobEither) {

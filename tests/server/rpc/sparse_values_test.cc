@@ -98,7 +98,7 @@ TEST_F(RpcSparseValuesTest, OfAFactorInHostMemoryBringItBack) {
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(again.version(), 2);
   ExpectSolves(factor.handle(), kN, next);
-  // The previous version holds nothing any more.
+  // The memory of the previous version has been freed.
   const Holdings held = Idle();
   EXPECT_EQ(held.device_reserved, static_cast<size_t>(again.bytes()));
 }
@@ -194,8 +194,8 @@ TEST_F(RpcSparseValuesTest, WhatIsNoSetOfValuesIsRefused) {
   ExpectSolves(factor.handle(), kN, a);
 }
 
-// Two clients share a handle. One of them replaces the matrix by another with as many entries in
-// other positions.
+// Two clients share a handle. One client replaces the matrix by one with the same number of entries
+// in other positions.
 TEST_F(RpcSparseValuesTest, OfAnotherPatternAreRefused) {
   Start();
   const Triplets a = Grid(kM);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tenants take turns where uploads are parsed and where memory is freed: one tenant's work does not
+// Parsing of uploads and release of memory alternate between tenants: one tenant's work does not
 // delay another tenant's small request.
 #include <memory>
 #include <string>
@@ -171,7 +171,7 @@ TEST_F(RpcTurnsTest, AReleaseOfAnotherTenantDoesNotWaitForAllOfTheFirst) {
     grpc::StatusCode code = grpc::StatusCode::UNKNOWN;
     std::thread releasing([&] { code = Release("B", on_device ? call.handle() : unknown); });
     WaitUntil([&] { return pool.waiting() == kWaiting + 1; }, "the release to wait");
-    // First come, first served would leave both threads at `rest`.
+    // In arrival order, tenant A would hold both threads at `rest`.
     gate_.Open();
     releasing.join();
     EXPECT_EQ(code, on_device ? grpc::StatusCode::OK : grpc::StatusCode::NOT_FOUND);

@@ -14,7 +14,7 @@
 namespace crout {
 namespace {
 
-// A call that holds `bytes` bytes until it is destroyed, also after it was asked to give way.
+// A call that holds `bytes` bytes until it is destroyed, even after GiveWay().
 class FakeCall final : public PeerShares::Holder, public std::enable_shared_from_this<FakeCall> {
  public:
   bool Begin(PeerShares& shares, std::string_view peer, size_t bytes) {
@@ -72,7 +72,7 @@ TEST_F(PeerSharesTest, TheNewestCallsBeyondAQuarterGiveWay) {
 TEST_F(PeerSharesTest, EndedCallsStayChargedUntilTheyAreGone) {
   Calls first = Fill("first");
   const Calls second = Fill("second");
-  // Ending calls already hold a quarter of the budget, so no more may give way.
+  // Ending calls already hold a quarter of the budget, so no further call is ended.
   EXPECT_EQ(Fill("third").size(), 0u);
   first.resize(90);
   const Calls third = Fill("third");

@@ -61,7 +61,8 @@ TEST_F(CacheIndexTest, AListVisitsItsPage) {
   EXPECT_EQ(Visited([&] { cache_->List("bob", "", 0, 10, &next); }), 0);
 }
 
-// Expired factors that are not swept yet shorten a page; the cache does not search on to fill it.
+// Expired factors that are not swept yet shorten a page. The cache does not fill the page with
+// later factors.
 TEST_F(CacheIndexTest, APageIsShortWhereFactorsAreOver) {
   PutNamed('a', "x");
   for (int i = 0; i < 20; ++i) PutNamed('m', "x", absl::Minutes(1));

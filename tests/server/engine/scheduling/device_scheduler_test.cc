@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::Optional;
 
-// Records what happens to it. `gone` is set once nothing refers to the job.
+// A job that records its start and its end. `gone` is set once nothing refers to the job.
 class TestJob final : public Job {
  public:
   struct Record {

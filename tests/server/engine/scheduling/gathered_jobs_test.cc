@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Batching of jobs: which jobs run together, when, and what ends a single one of them.
+// Dynamic batching of jobs: which jobs run together, when they run, and how one job of a batch ends
+// early.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -166,7 +167,7 @@ TEST_F(GatherTest, BesideARunningJobTheyWaitForCompany) {
   Block();
   auto first = Submit("a");
   auto second = Submit("b");
-  // Other jobs do not wait behind them.
+  // A job that cannot join the batch does not wait behind it.
   SubmitAlone("x")->ended.Wait();
   EXPECT_THAT(recorder_.batches(), IsEmpty());
   Submit("c")->ended.Wait();  // completes the batch

@@ -147,7 +147,7 @@ class TaskSchedulerTest : public ::testing::Test {
     return tasks;
   }
 
-  Gate gate_;  // of A's tasks
+  Gate gate_;  // holds A's tasks
   Gate open_;
   TaskScheduler scheduler_{{.name = "test", .threads = kThreads, .capacity = kCapacity}};
 };
@@ -166,7 +166,7 @@ TEST_F(TaskSchedulerTest, AFullQueueRefusesTheTenantThatFilledItAndServesOthers)
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(ReasonOf(refused), Optional(std::string(kReasonQueueFull)));
   EXPECT_TRUE(RetryAfterOf(refused).has_value());
-  // It displaces A's last task.
+  // B's task displaces A's last task.
   const auto other = Submit("B", false, open_);
   large.back()->ended.Wait();
   EXPECT_EQ(large.back()->dropped.code(), absl::StatusCode::kResourceExhausted);
@@ -240,7 +240,7 @@ TEST(FewThreadsTest, WhatLacksAThreadIsNotMadeAndLeavesNone) {
   EXPECT_EQ(device.live_contexts(), 0);
 }
 
-// Turns of tenants on a device.
+// A job for tests of the round-robin order of tenants on a device.
 class TurnJob final : public Job {
  public:
   explicit TurnJob(std::function<void()> work) : work_(std::move(work)) {}
