@@ -48,8 +48,8 @@ FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& lo
   if (!solver.ok()) return FactorPrecision::kAsTyped;
   // For worse conditioned matrices, GMRES costs as much as the factor saves, if it converges at
   // all.
-  constexpr double kMinRcond = 1e-6;
-  if (rcond > 0 && rcond < kMinRcond) return FactorPrecision::kAsTyped;
+  constexpr double kMinRcondForMixed = 1e-6;
+  if (rcond > 0 && rcond < kMinRcondForMixed) return FactorPrecision::kAsTyped;
   // Random matrices need 2 corrections at order 8192, 3 at 16384 and 4 at 32768 (gpu_mixed_bench).
   // Each is a solve with the factor and a product with A, which reads as much as a solve in A's
   // type.
