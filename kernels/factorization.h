@@ -141,8 +141,8 @@ struct FactorSummary {
   // Same for the equilibrated matrix; set only if A was scaled.
   std::optional<double> rcond_scaled;
   // On request: sign and log |det| of A as received. Unset if says_nothing(), if the factor
-  // overflowed its type, and if the determinant of the factor is not that of A: in lower precision,
-  // or with perturbed or replaced pivots.
+  // overflowed its type, and if the factor's determinant differs from det A: a low-precision
+  // factor, or perturbed or replaced pivots.
   std::optional<double> det_sign;
   double det_sign_imaginary = 0;  // a complex determinant's sign has modulus 1
   std::optional<double> det_log_abs;
@@ -153,7 +153,7 @@ struct FactorSummary {
   std::optional<BatchSummary> batch;
   std::optional<SparseSummary> sparse;
 
-  // Returns true if L and U exist; the factor may be that of a singular matrix.
+  // Returns true if L and U exist; A may be singular.
   bool has_factors() const {
     return singular == SingularReason::kNone || singular == SingularReason::kZeroPivot;
   }

@@ -252,10 +252,10 @@ void AddJobOptions(Options& options, Config& config) {
       ->check(CLI::Range(1, 1000000));
   options.Add(
       "gather", config.gather,
-      "Dynamic batching: run small calls that wait at the same time as one batch: on or off");
+      "Dynamic batching: run small requests that wait at the same time as one batch: on or off");
   options
       .Add("gather-max-order", config.gather_max_order,
-           "Largest order of a matrix in a dynamic batch")
+           "Largest order of a matrix that auto factors in a dynamic batch")
       ->check(CLI::Range(1, 1024));
   options.Add("gather-jobs", config.gather_jobs, "Largest number of calls in a dynamic batch")
       ->check(CLI::Range(1, 4096));
@@ -279,7 +279,8 @@ void AddMemoryOptions(Options& options, Config& config) {
       });
   options.AddBytes(
       "host-budget", config.pool.host_budget_bytes,
-      "Host memory for jobs, evicted factors, text and replies; 0: half of the host memory");
+      "Host memory for jobs, evicted factors, text and replies; 0: half of the machine's memory, "
+      "or half of the control group's limit if that is less");
   options.AddBytes("receive-buffers", config.receive_buffer_bytes,
                    "Memory for messages being received and sent on all connections, at least 1MiB");
   options.AddBytes("call-memory", config.call_memory_bytes,
@@ -317,7 +318,9 @@ void AddLimitOptions(Options& options, Config& config) {
         const bool good = absl::SimpleAtod(text, &share) && share >= 0 && share <= 1;
         return good ? "" : "'" + text + "' is not a number from 0 to 1";
       });
-  options.Add("max-n", config.limits.max_n, "Largest number of rows or columns of a matrix")
+  options
+      .Add("max-n", config.limits.max_n,
+           "Largest number of rows or columns of a matrix that is factored as a dense matrix")
       ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
   options
       .Add("max-sparse-n", config.limits.max_sparse_n,

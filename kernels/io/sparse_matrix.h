@@ -90,8 +90,8 @@ absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
                                             StopRequested stop, LineMap* map = nullptr);
 
-// The same for entries that arrived in binary form. The header is that of a general matrix, complex
-// if the values are. Holds the entries, and AssembledBytes() in addition.
+// The same for entries that arrived in binary form. The header describes a general matrix, complex
+// if the values are complex. Holds the entries, and AssembledBytes() in addition.
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header, EntryPieces entries,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
                                             StopRequested stop, LineMap* map = nullptr);

@@ -98,7 +98,7 @@ absl::StatusOr<Factorization> FactorizeMixed(ExecutionContext& context, const Mi
   CROUT_ASSIGN_OR_RETURN(Factorization low,
                          Factorize(context, plan.low, std::move(upload), stop, timings));
   low.summary.precision = plan.precision;
-  // The determinant is that of A rounded to single precision. Its sign may be wrong for A.
+  // The determinant belongs to A rounded to single precision. Its sign may be wrong for A.
   low.summary.det_sign.reset();
   low.summary.det_log_abs.reset();
   low.summary.det_sign_imaginary = 0;

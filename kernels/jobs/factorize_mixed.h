@@ -16,7 +16,7 @@ namespace crout {
 // of a factorization and one corrected solve, or kAsTyped if a lower precision gains little. `low`
 // and `wide` are as in PlanMixed, with algorithms resolved.
 //
-// `rcond` is the reciprocal condition number of a nearby matrix, for example that of the factor
+// `rcond` is the reciprocal condition number of a nearby matrix, for example of the factor
 // being replaced; 0 if unknown. TF32 products are selected only if it shows a well-conditioned
 // matrix.
 FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& low,

@@ -76,7 +76,7 @@ enum class SeriesSource : uint8_t {
   kFactor,  // the matrix of the factor itself; a new factor would be identical, so none is made
 };
 
-// How A is derived from the existing matrix.
+// A change that derives A from the existing matrix.
 struct MatrixChange {
   enum class Kind : uint8_t {
     kEntries,  // new values for some entries: an EntryList

@@ -84,7 +84,7 @@ struct SolvePlan {
   BufferPlan::Id krylov = 0;    // for corrections
   int restart = 0;              // largest number of vectors of their Krylov spaces
   double accuracy = 0;          // normwise backward error at which they end
-  // Tolerance of the solver with a factor in lower precision than vector_type.
+  // Tolerance of the solver with a factor whose type is less precise than vector_type.
   double lower_tolerance = 0;
   bool needs_residual = false;
   JobBytes bytes;

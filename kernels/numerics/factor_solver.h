@@ -69,8 +69,8 @@ class FactorSolver final : public InverseOperator {
   const double* RhsScales(Op op) const { return op == Op::kNone ? row_scales_ : col_scales_; }
   const double* SolutionScales(Op op) const { return op == Op::kNone ? col_scales_ : row_scales_; }
 
-  // Exponent of the right-hand sides in the factor's type: that of the norm of the factored matrix,
-  // so that solutions are about 1, but far from the end of float32's range.
+  // Exponent of the right-hand sides in the factor's type: the exponent of the factored matrix's
+  // norm, so that solutions are about 1, but far from the end of float32's range.
   int WorkExponent() const;
 
   // Returns the matrix in which the triangular solves for `out` run.

@@ -45,7 +45,7 @@ absl::Status ExtendUpdate(MatrixOps& ops, const LowRankUpdate* before, const Any
 absl::StatusOr<bool> CompleteUpdate(ExecutionContext& context, InverseOperator& inverse,
                                     int64_t added, const LowRankUpdate& update);
 
-// Approximates the inverse of A + U V^T as well as M approximates that of A, if C is
+// Approximates the inverse of A + U V^T as well as M approximates the inverse of A, if C is
 // well-conditioned. Borrows all arguments. Applying it costs one application of M, two products
 // with n x k matrices and one with a k x k matrix.
 class UpdatedInverse final : public InverseOperator {

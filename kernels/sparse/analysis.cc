@@ -258,7 +258,7 @@ absl::StatusOr<FrontTree> MakeTreeBelow(const Graph& graph, const AnalysisOption
       OrderWithin(Without(graph, kept, vertex), graph.neighbour_bytes(), options, stop));
   ordering = ordered.name;
   CROUT_ASSIGN_OR_RETURN(FrontTree fronts, MakeFrontTree(ordered.tree, stop));
-  fronts.counted = false;  // The kept vertices widen the borders.
+  fronts.counted = false;  // The kept vertices enlarge the borders.
   for (int32_t& v : fronts.order) v = vertex[v];
   fronts.order.insert(fronts.order.end(), options.keep.begin(), options.keep.end());
   const auto last = static_cast<int32_t>(fronts.parent.size());

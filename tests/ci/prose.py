@@ -50,6 +50,7 @@ WORDS = [
     (r"small calls", "small requests"),
     (r"stays? sparse", "is factored as a sparse matrix"),
     (r"made larger", "perturbed"),
+    (r"(?:(?:a|the|each) factor|factors) in (?:a )?lower precision", "low-precision factor"),
     (r"knows?|wants?|thinks?|believes?", "stores, requires, estimates"),
     (r"tells?|told|says?|said", "reports, returns, states"),
 ]

@@ -21,7 +21,7 @@ EXTENSIONS = r"\.(cc|cmake|cu|cuh|h|map|md|proto|py|sh)"
 
 
 def spans(text):
-    """What stands between backquotes."""
+    """Returns the texts between backquotes."""
     return re.findall(r"`([^`\n]+)`", text)
 
 

@@ -46,7 +46,7 @@ PANEL_LOADS = {
     "Members per batch": "batches",
     "Singular members": "batches",
     "Calls per dynamic batch": "small",
-    "Batched small calls": "small",
+    "Dynamic batching": "small",
     "Batch wait": "small",
     "Series steps": "series",
     "Iterations per step": "series",

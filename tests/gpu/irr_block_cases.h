@@ -107,7 +107,7 @@ Getf2Run<T> RunGetf2(const std::vector<Member<T>>& members, int begin, int32_t i
   return run;
 }
 
-// Expects PA = LU with LAPACK's pivots for the part, and no change elsewhere. `info` is that of the
+// Expects PA = LU with LAPACK's pivots for the part, and no change elsewhere. `info` refers to the
 // part.
 template <class T>
 void ExpectFactoredPart(const Member<T>& before, int begin, const Getf2Run<T>& run, size_t id,

@@ -84,6 +84,30 @@ def is_after_clusters(name):
   return name.startswith(("PcmPanelClusterKernel", "LuPanelKernel", "BlockRowKernel"))
 
 
+class Family:
+  """The instances of a kernel template: their number and, by architecture, their largest needs."""
+
+  def __init__(self):
+    self.instances = 0
+    self.cluster = 0
+    self.needs = {}  # {architecture: (registers, static bytes, dynamic bytes, bytes of stack)}
+
+  def add(self, architecture, need):
+    self.needs[architecture] = tuple(map(max, need, self.needs.get(architecture, need)))
+
+  def row(self, source, name, architectures):
+    cells = []
+    for architecture in architectures:
+      if architecture not in self.needs:
+        cells.append("-")
+        continue
+      registers, static, more, stack = self.needs[architecture]
+      cells.append(f"{registers} / {static}" + (f" + {more}" if more else "") +
+                   (f" [{stack}]" if stack else ""))
+    return (f"| {source} | `{name}` | {self.instances} | {self.cluster or ''} | " +
+            " | ".join(cells) + " |")
+
+
 def main():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("build", type=pathlib.Path)
@@ -104,33 +128,37 @@ def main():
   print("For developers of CUDA kernels: the registers, stack and shared memory of every kernel on each "
         "architecture.\n")
   print("For example, `80 / 0 + 53280 [32]` means 80 registers a thread, no static and at most 53280 "
-        "bytes of dynamic shared memory a thread block, and 32 bytes of stack.\n")
+        "bytes of dynamic shared memory a thread block, and 32 bytes of stack. Each number is the largest "
+        "of the template's instances, so the numbers of a cell may belong to different instances.\n")
+  print("- Instances: number of instantiations of the template.")
   print("- Cluster: largest number of blocks that a launch tries, from compute capability 9.0 on. The launch "
         "uses fewer if the GPU has no room for them.")
-  print("- `-`: not launched on this architecture.")
+  print("- `-`: no instance is launched on this architecture.")
   print("- Largest shared memory of a thread block: " + ", ".join(
       f"{SHARED_BYTES[a]} bytes on sm_{a}" for a in architectures) + ".\n")
   print("`tests/gpu/kernel_needs.py` generates this page from the machine code of commit "
         f"{commit.split()[0]} ({commit.split()[1]}). `DeviceLimits` gives the sizes that launches request.\n")
-  print("| source | kernel | cluster | " + " | ".join(f"sm_{a}" for a in architectures) + " |")
-  print("| --- | --- | --- |" + " --- |" * len(architectures))
+  print("| source | kernel | instances | cluster | " + " | ".join(f"sm_{a}" for a in architectures) + " |")
+  print("| --- | --- | --- | --- |" + " --- |" * len(architectures))
   failed = []
+  families = {}
   for source, name in sorted(set().union(*found.values())):
-    cells = []
+    family = families.setdefault((source, name.partition("<")[0]), Family())
+    family.instances += 1
+    family.cluster = max(family.cluster, most_cluster(name))
     for architecture in architectures:
       need = found[architecture].get((source, name))
       known = any(name in by_name for by_name in dynamic.values())
       if (need is None or (is_after_clusters(name) and architecture < CLUSTERS_FROM) or
           (known and name not in dynamic[architecture])):
-        cells.append("-")
         continue
       registers, static, stack = need
       more = dynamic[architecture].get(name, 0)
       if static + more > SHARED_BYTES[architecture]:
         failed.append(f"{name} on sm_{architecture}")
-      cells.append(f"{registers} / {static}" + (f" + {more}" if more else "") +
-                   (f" [{stack}]" if stack else ""))
-    print(f"| {source} | `{name}` | {most_cluster(name) or ''} | " + " | ".join(cells) + " |")
+      family.add(architecture, (registers, static, more, stack))
+  for (source, name), family in families.items():
+    print(family.row(source, name, architectures))
   print("\nKernels that do not fit: " + (", ".join(failed) if failed else "none") + ".")
   return 1 if failed else 0
 

@@ -52,7 +52,7 @@ class KernelTest : public ::testing::Test {
     return values;
   }
 
-  // The control block of a new factorization, and that of a halted one.
+  // The control blocks of a new factorization and of a halted one.
   template <class T>
   static OnDevice<LuControl<T>> Control() {
     return Send<LuControl<T>>({{T{-1}, T{1}, 0, 0}});

@@ -47,7 +47,7 @@ void GallerySolveTest::CheckSolve(const HostMatrix& a, int64_t n, std::optional<
   EXPECT_EQ(solution.summary.solver, pair_.solver);
   EXPECT_LT(SolveRatio(a, n, op, solution.x, b, nrhs, dtype_), kThreshold);
   ASSERT_TRUE(solution.summary.backward_error.has_value());
-  // The residual of the solve is in float64, that of the test in long double.
+  // The solve computes its residual in float64, the test in long double.
   const double exact = BackwardError(a, n, op, solution.x, b, nrhs);
   EXPECT_NEAR(*solution.summary.backward_error, exact,
               1e-6 * exact + static_cast<double>(n + 2) * 0x1p-53);

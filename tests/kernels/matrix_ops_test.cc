@@ -104,7 +104,8 @@ TEST_F(MatrixOpsTest, NormsOfLongAndOfManyLines) {
   }
 }
 
-// Equal bit by bit, because a series compares the largest entry of B with that of a residual.
+// Equal bit by bit, because a series compares the largest entry of B with the largest entry of a
+// residual.
 TEST_F(MatrixOpsTest, TheLargestOfAColumnIsTheLargestOfItsMatrix) {
   std::vector<std::complex<double>> entries = RandomComplex(300, 1, 3);
   for (std::complex<double>& entry : entries) {

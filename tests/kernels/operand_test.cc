@@ -239,7 +239,7 @@ TEST_F(SparseOperandTest, IsRefinedAndBounded) {
   }
 }
 
-// An inverse without a factor: that of a diagonal matrix.
+// The inverse of a diagonal matrix, without a factor.
 class DiagonalInverse final : public InverseOperator {
  public:
   explicit DiagonalInverse(std::vector<double> diagonal) : diagonal_(std::move(diagonal)) {}

@@ -77,7 +77,7 @@ class Multiples {
     EXPECT_GE(refined.summary.refinement_steps, 1);
     EXPECT_LT(*refined.summary.backward_error, 4 * kRoundoff);
     EXPECT_LT(BackwardError(a_, n_, request_.op, refined.x, scaled, nrhs), 4 * kRoundoff);
-    // The error of the refined solution is negligible compared with that of a float32 factor.
+    // The error of the refined solution is negligible compared with the error of a float32 factor.
     const double bound = *bounded.summary.forward_error_bound;
     EXPECT_LT(ErrorOverBound(bounded.x, refined.x, n_, nrhs, bound), 1);
     EXPECT_LT(bound, 1e-2);

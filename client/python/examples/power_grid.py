@@ -51,4 +51,4 @@ with c.lu_factor(B) as f:
         f.refactor(matrix(left))
         moved = np.abs(left * (incidence @ f.solve(power[1:])) - flow)
         again = not f.record.sparse.analysis_reused
-        print(f"analysed again: {again}, lines with a changed load: {(moved > 0.5).sum()}")
+        print(f"analyzed again: {again}, lines with a changed load: {(moved > 0.5).sum()}")

@@ -147,7 +147,7 @@ def test_a_file_with_coordinates_stays_sparse(client, grid, tmp_path):
     assert error(grid(), f.solve(np.ones(M * M)), np.ones(M * M)) < 1e-14
 
 
-def test_a_pattern_is_analysed_once(client, grid):
+def test_a_pattern_is_analyzed_once(client, grid):
     f = client.lu_factor(grid(seed=1))
     reused = [f.record.sparse.analysis_reused]
     for seed in (2, 3):

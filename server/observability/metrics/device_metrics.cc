@@ -68,7 +68,7 @@ prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::stri
 DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels& labels)
     : gathered_calls_(
           AddHistogram(registry, "crout_gathered_calls",
-                       "Small calls per dynamic batch on a device; 1: the call ran alone.",
+                       "Small requests per dynamic batch on a device; 1: the request ran alone.",
                        {{"device", labels.name}}, CountBuckets)),
       gather_wait_(AddHistogram(registry, "crout_gather_wait_seconds",
                                 "Time that a batch waited on an idle stream for more calls.",

@@ -74,7 +74,8 @@ TEST_F(CgroupMemoryTest, HighCountsAsMaxDoes) {
   EXPECT_THAT(Limit(), Optional(400 * kMiB));
 }
 
-// The mount of a container shows its own group as the root, while its path is that of the host.
+// The mount of a container shows its own group as the root, while the path is relative to the
+// host's root.
 TEST_F(CgroupMemoryTest, PathThatIsNotInTheMount) {
   Write("proc/self/cgroup", "0::/docker/0123");
   Write("sys/fs/cgroup/memory.max", std::to_string(256 * kMiB));

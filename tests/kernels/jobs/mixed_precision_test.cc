@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests factors in a lower precision than their matrix, and solves corrected to the accuracy of the
-// right-hand side, on any device (device_under_test.h).
+// Tests factors that are less precise than their matrix, and solves corrected to the accuracy of
+// the right-hand side, on any device (device_under_test.h).
 #include <algorithm>
 #include <cmath>
 #include <complex>

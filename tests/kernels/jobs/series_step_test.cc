@@ -220,7 +220,7 @@ TYPED_TEST(SeriesStepTest, AMatrixTooFarIsFactoredAnew) {
   EXPECT_TRUE(summary.accurate);
   EXPECT_LE(BackwardError(other, kN, Op::kNone, this->series_->x(), b, kNrhs),
             1.1 * kDefaultAccuracy);
-  // The new factor is that of the new matrix.
+  // The new factor belongs to the new matrix.
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary next, this->series_->Step(other, b, request));
   EXPECT_EQ(next.new_iterations, 0);
 }

@@ -231,8 +231,8 @@ TEST_F(SparseSchurTest, MeasurePivotsByTheRowsThatAreEliminated) {
 }
 
 TEST_F(SparseSchurTest, ThoseOfPerturbedPivotsArePoorHoweverSmallTheirBackwardError) {
-  // The second pivot is 2^-40. Its inverse is four orders of magnitude larger than that of the
-  // perturbed pivot.
+  // The second pivot is 2^-40. Its inverse is four orders of magnitude larger than the
+  // perturbed pivot's inverse.
   const std::vector<SparseEntry> entries = {{0, 0, 1}, {0, 1, 1}, {1, 0, 1},   {1, 1, 1 + 0x1p-40},
                                             {1, 2, 1}, {2, 1, 1}, {2, 2, 1e12}};
   const std::vector<int32_t> keep = {2};

@@ -342,7 +342,7 @@ TYPED_TEST(GmresTest, CorrectionDoesNotBeginWhatIsKnownToCostTooMuch) {
   Vectors<TypeParam> v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction all, this->CorrectIt(a, inverse, limits, v));
   EXPECT_LE(this->error_, limits.enough);
-  // The cost is that of the GMRES iterations plus half a refinement step.
+  // The cost consists of the GMRES iterations and half a refinement step.
   EXPECT_GE(all.cost, all.iterations);
   EXPECT_LE(all.cost, all.iterations + 1);
   limits.most_left = 2;

@@ -99,7 +99,7 @@ TEST_P(RpcSparseCancelTest, ALongAnalysisTellsItsSteps) {
       done.push_back(response.progress().steps_done());
     }
     EXPECT_TRUE(stream->Finish().ok());
-    EXPECT_EQ(done.empty(), known) << "nothing is analysed of a pattern that is known";
+    EXPECT_EQ(done.empty(), known) << "a known pattern is not analyzed again";
     EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
   }
 }
