@@ -121,6 +121,9 @@ def test_a_file_that_is_no_text_is_told_with_its_line(servers):
     servers.write_bytes(b'[lab]\naddress = "h:1"\ntenant = "J\xe4ger"\n')
     with pytest.raises(crout.InvalidRequest, match=r"servers\.toml line 3: not UTF-8: save the file as such"):
         crout.connect("lab")
+    servers.write_text("\n" * 40000)
+    with pytest.raises(crout.InvalidRequest, match="has 40000 bytes; the limit is 32768"):
+        crout.connect("lab")
     servers.unlink()
     servers.mkdir()
     with pytest.raises(crout.UnreadableFile, match=r"the file of servers .* cannot be read: Is a directory"):

@@ -33,6 +33,7 @@ else:
     import tomli as tomllib
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_MAX_BYTES = 32768  # as in libcrout
 _DEFAULT = "127.0.0.1:50051"
 _PATHS = ("ca", "cert", "key", "token_file")
 _TEXTS = ("address", "tenant", "server_name", *_PATHS)
@@ -141,6 +142,10 @@ def _find(address: str) -> Said | None:
 
 def _text_of(path: Path) -> str:
     content = read_file(path, "file of servers", writers=False)
+    if len(content) > _MAX_BYTES:
+        raise InvalidRequest(
+            f"{path} has {len(content)} bytes; the limit is {_MAX_BYTES}. Split it into several files"
+        )
     try:
         return content.decode()
     except UnicodeDecodeError as error:
