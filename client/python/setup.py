@@ -82,5 +82,10 @@ WORK = tempfile.TemporaryDirectory()
 setup(
     options={"build": {"build_base": WORK.name}, "egg_info": {"egg_base": WORK.name}},
     cmdclass={"build_py": BuildWithMessages, "sdist": ArchiveWithContract},
-    install_requires=["grpcio>=1.51", "numpy>=1.22", protobuf_requirement()],
+    install_requires=[
+        "grpcio>=1.51",
+        "numpy>=1.22",
+        protobuf_requirement(),
+        "tomli>=1.1; python_version < '3.11'",
+    ],
 )

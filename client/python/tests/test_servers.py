@@ -83,19 +83,26 @@ def test_a_token_is_in_a_file_of_its_own(servers, tmp_path):
     ("text", "why"),
     [
         ('address = "h:1"', "line 1: it belongs to no server"),
-        ("[lab]\naddress", "line 2: neither"),
-        ("[lab]\naddress = h:1", "line 2: a value is in quotes"),
-        ('[lab]\naddress = "h:1" x', "nothing behind it"),
+        ("[lab]\naddress", "line 2"),
+        ("[lab]\naddress = h:1", "line 2"),
+        ('[lab]\naddress = "h:1" x', "line 2"),
         ('[lab]\naddress = "h"', "line 2: the server's address 'h' has no port"),
-        ('[lab]\naddress = "h:1"\naddress = "h:2"', "line 3: a second 'address'"),
-        ('[lab]\naddress = "h:1"\n[lab]', r"line 3: a second \[lab\]"),
-        ("[lab", r"line 1: a \[ without"),
-        ("[a b]", "1 to 64"),
+        ('[lab]\naddress = "h:1"\naddress = "h:2"', "line 3"),
+        ('[lab]\naddress = "h:1"\n[lab]', "line 3"),
+        ("[lab", "end of document|line 1"),
+        ("['a b']", "line 1: a name has 1 to 64"),
         ('[lab]\n[home]\naddress = "h:1"', r"\[lab\] ends without an address"),
         ('[lab]\ntls = "true"', "tls is true or false"),
-        ('[lab]\nca = ""', "an empty path"),
-        ('[lab]\ncertificate = "a"', "'certificate' is none of"),
-        ('[lab]\ntoken = "crout_secret"', "token_file"),
+        ('[lab]\nca = ""', "line 2: an empty path"),
+        ('[lab]\ncertificate = "a"', "line 2: 'certificate' is none of"),
+        ('[lab]\ntoken = "crout_secret"', "line 2: no tokens.*token_file"),
+        ("[lab]\ntoken = crout_secret", "line 2"),
+        ('[lab]\nca = "a\\u0000b"', "line 2: ca is a string without control"),
+        ("[lab]\nca = 1", "line 2: ca is a string"),
+        ('[[lab]]\naddress = "h:1"', "it belongs to no server"),
+        ('[a.b]\naddress = "h:1"\n["a.b"]\naddress = "h:1"', r"a second \[a.b\]"),
+        ("[lab]\nca = " + "[" * 30000, "servers.toml: "),
+        ("[" + "a." * 8000 + "a]", "1 to 64"),
     ],
 )
 def test_says_which_line_is_wrong(servers, text, why):
@@ -104,9 +111,18 @@ def test_says_which_line_is_wrong(servers, text, why):
     assert "secret" not in str(caught.value)
 
 
+def test_reads_toml(servers):
+    text = '[a.b.c]\naddress = """\nh:1""" # dots\n[home]\naddress = "h\\u003a2"\r\n'
+    read = _Reader(servers).read(text)
+    assert {name: said.address for name, said in read.items()} == {"a.b.c": "h:1", "home": "h:2"}
+
+
 def test_a_file_that_is_no_text_is_told_with_its_line(servers):
     servers.write_bytes(b'[lab]\naddress = "h:1"\ntenant = "J\xe4ger"\n')
     with pytest.raises(crout.InvalidRequest, match=r"servers\.toml line 3: not UTF-8: save the file as such"):
+        crout.connect("lab")
+    servers.write_text("\n" * 40000)
+    with pytest.raises(crout.InvalidRequest, match="has 40000 bytes; the limit is 32768"):
         crout.connect("lab")
     servers.unlink()
     servers.mkdir()

@@ -18,14 +18,22 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from crout._address import check_address, check_tenant
 from crout._files import read_file
 from crout.errors import InvalidRequest, UnreadableFile
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_MAX_BYTES = 32768  # as in libcrout
 _DEFAULT = "127.0.0.1:50051"
 _PATHS = ("ca", "cert", "key", "token_file")
 _TEXTS = ("address", "tenant", "server_name", *_PATHS)
@@ -134,6 +142,10 @@ def _find(address: str) -> Said | None:
 
 def _text_of(path: Path) -> str:
     content = read_file(path, "file of servers", writers=False)
+    if len(content) > _MAX_BYTES:
+        raise InvalidRequest(
+            f"{path} has {len(content)} bytes; the limit is {_MAX_BYTES}. Split it into several files"
+        )
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -142,89 +154,79 @@ def _text_of(path: Path) -> str:
 
 
 class _Reader:
-    """Reads a file of servers line by line: [name], key = "value", tls = true."""
+    """Reads a file of servers. TOML nests tables at dots: the server "a.b" is the table b in a."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._line = 0
+        self._text = ""
+        self._servers: dict[str, Said] = {}
 
     def read(self, text: str) -> dict[str, Said]:
-        servers: dict[str, dict[str, str | bool | None]] = {}
-        section: str | None = None
-        for line in text.split("\n"):
-            self._line += 1
-            line = line.strip()
-            if not line or line.startswith("#"):
-                continue
-            if line.startswith("["):
-                self._check_whole(section, servers)
-                section = self._section(line)
-                if section in servers:
-                    raise self._refusal(f"a second [{section}]")
-                servers[section] = {}
-                continue
-            key, equals, value = (part.strip() for part in line.partition("="))
-            if not equals:
-                raise self._refusal('neither [NAME] nor key = "value"')
-            if section is None:
-                raise self._refusal("it belongs to no server: begin with [NAME]")
-            if key in servers[section]:
-                raise self._refusal(f"a second '{key}' of [{section}]")
-            servers[section][key] = self._value(key, value)
-        self._check_whole(section, servers)
-        return {name: Said(**said) for name, said in servers.items()}  # type: ignore[arg-type]
-
-    def _refusal(self, why: object) -> InvalidRequest:
-        return InvalidRequest(f"{self._path} line {self._line}: {why}")
-
-    def _check_whole(self, section: str | None, servers: dict[str, dict[str, str | bool | None]]) -> None:
-        if section is not None and "address" not in servers[section]:
-            raise self._refusal(f"[{section}] ends without an address")
-
-    def _section(self, line: str) -> str:
-        line = line.partition("#")[0].strip()
-        if not line.endswith("]"):
-            raise self._refusal("a [ without its ]")
-        name = line[1:-1].strip()
-        if not _NAME.fullmatch(name):
-            raise self._refusal("a name has 1 to 64 of [A-Za-z0-9_.-]")
-        return name
-
-    def _value(self, key: str, value: str) -> str | bool | None:
-        if key == "tls":
-            word = value.partition("#")[0].strip()
-            if word not in ("true", "false"):
-                raise self._refusal("tls is true or false")
-            return True if word == "true" else None
-        if key == "token":
-            raise self._refusal(
-                'no tokens here: put it into a file of mode 600, and give token_file = "PATH"'
-            )
-        if key not in _TEXTS:
-            raise self._refusal(
-                f"'{key}' is none of address, tenant, tls, ca, cert, key, server_name, token_file"
-            )
-        text = self._unquote(value)
+        self._text = text
         try:
-            if key == "address":
-                check_address(text)
-            if key == "tenant":
-                check_tenant(text)
-        except ValueError as error:
-            raise self._refusal(error) from None
-        return self._path_of(text) if key in _PATHS else text
+            root = tomllib.loads(text + "\n")  # errors at the end of the last line name this line
+        except (ValueError, RecursionError) as error:  # the message has the line
+            raise InvalidRequest(f"{self._path}: {error}") from None
+        self._read_table("", root)
+        return self._servers
 
-    def _unquote(self, value: str) -> str:
-        quoted = re.fullmatch(r"""(?:"([^"]*)"|'([^']*)')\s*(#.*)?""", value)
-        if quoted is None:
-            raise self._refusal('a value is in quotes, with nothing behind it: key = "value"')
-        if quoted[1] is not None and "\\" in quoted[1]:
-            raise self._refusal("a \\ stands in 'single quotes' alone")
-        return quoted[2] if quoted[1] is None else quoted[1]
+    def _read_table(self, name: str, table: dict[str, Any]) -> None:
+        values: dict[str, Any] = {}
+        for key, value in table.items():
+            if isinstance(value, dict):
+                inner = f"{name}.{key}" if name else key
+                if not _NAME.fullmatch(inner):
+                    raise self._refusal("a name has 1 to 64 of [A-Za-z0-9_.-]", inner)
+                self._read_table(inner, value)
+            elif not name:
+                raise self._refusal("it belongs to no server: begin with [NAME]", name, key)
+            else:
+                try:
+                    values[key] = self._value(key, value)
+                except ValueError as error:
+                    raise self._refusal(error, name, key) from None
+        if not values and (table or not name):
+            return
+        if "address" not in values:
+            raise self._refusal(f"[{name}] ends without an address", name)
+        if name in self._servers:
+            raise self._refusal(f"a second [{name}]", name)
+        self._servers[name] = Said(**values)
 
-    def _path_of(self, text: str) -> str:
-        if not text:
-            raise self._refusal("an empty path")
-        if text.startswith("~/"):
-            return os.environ.get("HOME", "") + text[1:]
-        return str(self._path.parent / text)
+    def _refusal(self, why: object, name: str, key: str | None = None) -> InvalidRequest:
+        """Names the line of the table `name`, or of its `key`, where it is written in the usual form."""
+        section = ""
+        for number, line in enumerate(self._text.split("\n"), 1):
+            if header := re.match(r"\s*\[([^]]*)\]", line):
+                section = re.sub(r"[\s\"']", "", header[1])
+                found = key is None and section == re.sub(r"\s", "", name)
+            else:
+                found = section == name and line.partition("=")[0].strip(" \t\"'") == key
+            if found:
+                return InvalidRequest(f"{self._path} line {number}: {why}")
+        return InvalidRequest(f"{self._path}: {why}")
+
+    def _value(self, key: str, value: object) -> str | bool | None:
+        if key == "tls":
+            if not isinstance(value, bool):
+                raise ValueError("tls is true or false")
+            return value or None
+        if key == "token":
+            raise ValueError('no tokens here: put it into a file of mode 600, and give token_file = "PATH"')
+        if key not in _TEXTS:
+            raise ValueError(
+                f"{key[:64]!r} is none of address, tenant, tls, ca, cert, key, server_name, token_file"
+            )
+        if not isinstance(value, str) or re.search(r"[\x00-\x1f\x7f]", value):
+            raise ValueError(f'{key} is a string without control characters: key = "value"')
+        if key == "address":
+            check_address(value)
+        if key == "tenant":
+            check_tenant(value)
+        if key not in _PATHS:
+            return value
+        if not value:
+            raise ValueError("an empty path")
+        if value.startswith("~/"):
+            return os.environ.get("HOME", "") + value[1:]
+        return str(self._path.parent / value)
