@@ -37,7 +37,7 @@ TEST_F(CroutctlTest, ANameStandsForTheNewestFactorOfIt) {
   EXPECT_EQ(RunJson({"release", "demo"})["handle"], older);
   const Finished gone = daemon_.Ctl({"info", "demo"});
   EXPECT_EQ(gone.exit_code, 11);
-  EXPECT_THAT(gone.errors, ::testing::HasSubstr("no factor is named 'demo': it was never made"));
+  EXPECT_THAT(gone.errors, ::testing::HasSubstr("no factor is named 'demo': it was never created"));
   EXPECT_EQ(daemon_.Ctl({"info", ""}).exit_code, 12);
 }
 
