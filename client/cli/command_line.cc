@@ -188,7 +188,7 @@ int RunCommandLine(int argc, const char* const* argv) {
   try {
     return Run(argc, argv);
   } catch (const std::bad_alloc&) {
-    PrintError(false, "OUT_OF_MEMORY", "this process has no memory left", kFailed);
+    PrintError(false, "OUT_OF_MEMORY", "out of memory", kFailed);
   } catch (const std::exception& error) {
     PrintError(false, "INTERNAL", error.what(), kFailed);
   }

@@ -73,8 +73,7 @@ CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
   const auto parse = [name, set](const std::string& text) {
     absl::Duration duration;
     if (!absl::ParseDuration(text, &duration) || duration < absl::ZeroDuration()) {
-      throw CLI::ValidationError(
-          name, "'" + text + "' is not a duration: write one such as 90s or 1h30m");
+      throw CLI::ValidationError(name, "'" + text + "' is not a duration, such as 90s or 1h30m");
     }
     set(duration);
   };
@@ -162,7 +161,7 @@ absl::Status Session::CheckClient() const {
   for (const std::string* file :
        {&tls_options_.ca_file, &tls_options_.cert_file, &tls_options_.key_file}) {
     if (!tls_ && !file->empty() && !named->tls) {
-      return absl::InvalidArgumentError("--ca, --cert and --key need --tls: add it");
+      return absl::InvalidArgumentError("--ca, --cert and --key need --tls. Add --tls");
     }
   }
   if (!named->tls && named->token_file.empty()) return absl::OkStatus();
@@ -190,7 +189,7 @@ absl::StatusOr<std::string> Session::Handle(const std::string& factor) {
   if (IsHandle(factor)) return factor;
   if (factor.empty())
     return absl::InvalidArgumentError(
-        "the factor's handle or name is empty: `croutctl list` shows them");
+        "the handle or name of the factor is empty. `croutctl list` shows both");
   std::string newest;
   int64_t count = 0;
   const absl::Status listed = client().List(
@@ -209,7 +208,7 @@ absl::StatusOr<std::string> Session::Handle(const std::string& factor) {
                      "the server was restarted"));
   }
   if (count > 1) {
-    Warn(absl::StrCat(count, " factors are named '", Printable(factor), "': taking the newest, ",
+    Warn(absl::StrCat(count, " factors are named '", Printable(factor), "'; using the newest, ",
                       newest));
   }
   return newest;
