@@ -480,6 +480,10 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   bool check = false;
   app.add_flag("--check-config", check, "Check the settings and exit")->configurable(false);
   AddOptions(app, config);
+  app.footer(
+      "Examples:\n  croutd --listen=0.0.0.0:50051 --tls-cert=server.crt --tls-key=server.key\n"
+      "  croutd --config=/etc/crout/croutd.toml --check-config\n\n"
+      "`croutd token create --help` describes tokens that authenticate callers.");
   try {
     app.parse(argc, argv);
     CheckListeners(config);

@@ -74,6 +74,7 @@ OptionEntry EntryOf(const CLI::Option& option) {
 
 std::string Remarks(const OptionEntry& option) {
   std::string text;
+  if (option.required && absl::StartsWith(option.names[0], "-")) text = " [required]";
   if (!option.default_text.empty()) absl::StrAppend(&text, " [default: ", option.default_text, "]");
   if (!option.environment.empty()) absl::StrAppend(&text, " [env: ", option.environment, "]");
   if (!option.needs.empty()) {

@@ -37,7 +37,8 @@ struct CommandEntry {
   std::vector<std::string> examples;
 };
 
-// Default, environment variable and conditions of an option: " [default: 1] [needs --ones]".
+// Default, environment variable and conditions of an option or argument, such as
+// " [default: 1] [needs --ones]".
 std::string Remarks(const OptionEntry& option);
 
 CommandEntry EntryOf(const CLI::App& app);

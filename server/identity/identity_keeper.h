@@ -55,7 +55,7 @@ class IdentityKeeper {
   const SignedTokenSettings signed_;
   Watched identities_;
   Watched keys_;
-  Identities listed_;                            // by the file of identities
+  Identities listed_;                            // from the --identities file
   std::shared_ptr<const TokenKeys> token_keys_;  // null: no signed token is taken
   mutable Mutex mutex_;
   std::shared_ptr<const Identities> current_ ABSL_GUARDED_BY(mutex_);

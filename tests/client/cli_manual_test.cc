@@ -83,7 +83,7 @@ TEST_F(ManualTest, HelpHasASynopsisSectionsAndExamples) {
     EXPECT_THAT(help, HasSubstr(std::string("\n\n") + section + ":\n  "));
   }
   EXPECT_THAT(help, HasSubstr("\n\nExamples:\n  croutctl solve demo "));
-  EXPECT_THAT(help, HasSubstr("[default: 1] [needs --ones]\n"));
+  EXPECT_THAT(help, HasSubstr("[needs --ones]\n"));
   EXPECT_THAT(help, testing::Not(HasSubstr("NOT_FOUND")));
   for (const absl::string_view line : absl::StrSplit(app_.help(), '\n')) {
     EXPECT_LE(line.size(), 80u) << line;
