@@ -15,11 +15,11 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "crout_version.h"
+#include "server/auth/identity_keeper.h"
+#include "server/auth/listener_credentials.h"
 #include "server/config_file.h"
-#include "server/http/http_post.h"
-#include "server/http/listen_address.h"
-#include "server/identity/identity_keeper.h"
-#include "server/tls/listener_credentials.h"
+#include "server/net/http_post.h"
+#include "server/net/listen_address.h"
 
 namespace crout {
 namespace {

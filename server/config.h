@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/identity/access.h"
-#include "server/identity/signed_token.h"
-#include "server/log.h"
+#include "server/auth/access.h"
+#include "server/auth/signed_token.h"
+#include "server/auth/tls_files.h"
+#include "server/engine/scheduling/device_pool.h"
+#include "server/net/unix_socket.h"
+#include "server/observability/log/log.h"
 #include "server/rpc/core.h"
-#include "server/scheduling/device_pool.h"
-#include "server/tls/tls_files.h"
-#include "server/unix_socket.h"
 
 namespace crout {
 

@@ -13,10 +13,10 @@
 #include <variant>
 
 #include "kernels/host/device/openmp_environment.h"
+#include "server/auth/token_command.h"
 #include "server/config.h"
-#include "server/grpc_log.h"
-#include "server/log.h"
-#include "server/token_command.h"
+#include "server/observability/log/grpc_log.h"
+#include "server/observability/log/log.h"
 
 namespace crout {
 namespace {

@@ -20,14 +20,14 @@
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 #include "kernels/util/thread.h"
-#include "server/http/listen_address.h"
+#include "server/auth/listener_credentials.h"
+#include "server/engine/reason.h"
+#include "server/net/listen_address.h"
+#include "server/observability/status/status_page.h"
 #include "server/operations_pages.h"
 #include "server/rpc/arriving_calls.h"
 #include "server/rpc/caller.h"
-#include "server/scheduling/reason.h"
 #include "server/start_log.h"
-#include "server/status/status_page.h"
-#include "server/tls/listener_credentials.h"
 #include "server/view_status.h"
 
 namespace crout {

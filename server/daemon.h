@@ -14,12 +14,12 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/server.h"
 #include "kernels/util/mutex.h"
+#include "server/auth/tls_keeper.h"
 #include "server/config.h"
-#include "server/http/http_server.h"
+#include "server/net/http_server.h"
+#include "server/net/tcp_listener.h"
 #include "server/rpc/standard_services.h"
 #include "server/stack.h"
-#include "server/tcp_listener.h"
-#include "server/tls/tls_keeper.h"
 
 namespace crout {
 

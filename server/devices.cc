@@ -12,7 +12,7 @@
 #include "kernels/host/device/host_device.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
-#include "server/log.h"
+#include "server/observability/log/log.h"
 #ifdef CROUT_HAVE_CUDA
 #include "kernels/cuda/device/cuda_device.h"
 #endif

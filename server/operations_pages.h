@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "server/http/http_page.h"
-#include "server/identity/access.h"
-#include "server/identity/identities.h"
-#include "server/metrics/metrics.h"
+#include "server/auth/access.h"
+#include "server/auth/identities.h"
+#include "server/net/http_page.h"
+#include "server/observability/metrics/metrics.h"
 
 namespace crout {
 

@@ -10,8 +10,8 @@
 
 #include "kernels/util/status_macros.h"
 #include "server/daemon.h"
-#include "server/log.h"
-#include "server/rpc/status.h"
+#include "server/observability/log/log.h"
+#include "server/rpc/codec/status.h"
 #include "server/service_manager.h"
 
 namespace crout {

@@ -13,9 +13,9 @@
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
-#include "server/grpc_log.h"
-#include "server/log.h"
-#include "server/rpc/names.h"
+#include "server/observability/log/grpc_log.h"
+#include "server/observability/log/log.h"
+#include "server/rpc/codec/names.h"
 
 namespace crout {
 namespace {

@@ -11,18 +11,18 @@
 #include "absl/status/statusor.h"
 #include "kernels/memory/caching_resource.h"
 #include "kernels/util/thread_pool.h"
-#include "server/cache/factor_cache.h"
 #include "server/config.h"
-#include "server/gpu/gpu_monitor.h"
+#include "server/engine/cache/factor_cache.h"
+#include "server/engine/scheduling/device_pool.h"
 #include "server/memory_return.h"
-#include "server/metrics/metrics.h"
+#include "server/observability/gpu/gpu_monitor.h"
+#include "server/observability/metrics/metrics.h"
+#include "server/observability/trace/trace_exporter.h"
 #include "server/rpc/call_gatherer.h"
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/core.h"
 #include "server/rpc/service.h"
-#include "server/scheduling/device_pool.h"
-#include "server/trace/trace_exporter.h"
 
 namespace crout {
 

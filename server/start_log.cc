@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "crout_version.h"
-#include "server/log.h"
+#include "server/observability/log/log.h"
 
 namespace crout {
 namespace {

@@ -4,9 +4,9 @@
 #ifndef CROUT_SERVER_VIEW_STATUS_H_
 #define CROUT_SERVER_VIEW_STATUS_H_
 
-#include "server/metrics/state.h"
+#include "server/observability/metrics/state.h"
+#include "server/observability/status/status_view.h"
 #include "server/rpc/core.h"
-#include "server/status/status_view.h"
 
 namespace crout {
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/status.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 

@@ -2,10 +2,10 @@
 
 #include "server/rpc/audit.h"
 
-#include "server/log.h"
+#include "server/engine/reason.h"
+#include "server/observability/log/log.h"
 #include "server/rpc/caller.h"
-#include "server/rpc/status.h"
-#include "server/scheduling/reason.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 

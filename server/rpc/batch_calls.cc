@@ -9,11 +9,11 @@
 #include "kernels/util/status_macros.h"
 #include "server/rpc/acquire.h"
 #include "server/rpc/admission.h"
-#include "server/rpc/decode_batch.h"
-#include "server/rpc/decode_cache.h"
-#include "server/rpc/encode.h"
+#include "server/rpc/codec/decode_batch.h"
+#include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/encode.h"
+#include "server/rpc/codec/status.h"
 #include "server/rpc/placement.h"
-#include "server/rpc/status.h"
 
 namespace crout {
 

@@ -7,8 +7,8 @@
 
 #include "kernels/jobs/batch_payload.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/encode.h"
-#include "server/rpc/status.h"
+#include "server/rpc/codec/encode.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {

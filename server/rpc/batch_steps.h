@@ -9,8 +9,8 @@
 
 #include "kernels/jobs/batch_factorize.h"
 #include "kernels/jobs/batch_solve.h"
-#include "server/rpc/decode_batch.h"
-#include "server/rpc/decode_matrix.h"
+#include "server/rpc/codec/decode_batch.h"
+#include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/payload_step.h"
 
 namespace crout {

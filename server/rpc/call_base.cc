@@ -6,9 +6,9 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
+#include "server/engine/reason.h"
 #include "server/rpc/call_deadline.h"
-#include "server/rpc/wire.h"
-#include "server/scheduling/reason.h"
+#include "server/rpc/codec/wire.h"
 
 namespace crout {
 

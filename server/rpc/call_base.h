@@ -20,18 +20,18 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/thread_pool.h"
+#include "server/engine/scheduling/device_scheduler.h"
+#include "server/engine/scheduling/task_scheduler.h"
 #include "server/rpc/call_gatherer.h"
 #include "server/rpc/call_phase.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/caller_check.h"
+#include "server/rpc/codec/status.h"
 #include "server/rpc/core.h"
 #include "server/rpc/data_stream.h"
 #include "server/rpc/job_ticket.h"
 #include "server/rpc/observe.h"
 #include "server/rpc/reply_writer.h"
-#include "server/rpc/status.h"
-#include "server/scheduling/device_scheduler.h"
-#include "server/scheduling/task_scheduler.h"
 
 namespace crout {
 

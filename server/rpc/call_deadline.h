@@ -5,7 +5,7 @@
 #define CROUT_SERVER_RPC_CALL_DEADLINE_H_
 
 #include "grpcpp/server_context.h"
-#include "server/scheduling/device_scheduler.h"
+#include "server/engine/scheduling/device_scheduler.h"
 
 namespace crout {
 

@@ -10,7 +10,7 @@
 
 #include "kernels/device.h"
 #include "kernels/util/allocation.h"
-#include "server/rpc/status.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {

@@ -9,8 +9,8 @@
 #include <span>
 
 #include "kernels/jobs/gathered.h"
-#include "server/metrics/metrics.h"
-#include "server/scheduling/device_scheduler.h"
+#include "server/engine/scheduling/device_scheduler.h"
+#include "server/observability/metrics/metrics.h"
 
 namespace crout {
 

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "kernels/util/clock.h"
-#include "server/log.h"
+#include "server/engine/reason.h"
+#include "server/observability/log/log.h"
+#include "server/rpc/codec/status.h"
 #include "server/rpc/observe.h"
-#include "server/rpc/status.h"
-#include "server/scheduling/reason.h"
 
 namespace crout {
 namespace {

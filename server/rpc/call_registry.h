@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/util/mutex.h"
-#include "server/status/status_view.h"
+#include "server/observability/status/status_view.h"
 
 namespace crout {
 

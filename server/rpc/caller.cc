@@ -19,9 +19,9 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
-#include "server/log.h"
-#include "server/rpc/status.h"
-#include "server/scheduling/reason.h"
+#include "server/engine/reason.h"
+#include "server/observability/log/log.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {

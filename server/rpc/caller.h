@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
-#include "server/identity/identities.h"
+#include "server/auth/identities.h"
 #include "server/rpc/core.h"
 #include "server/rpc/observe.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/strings.h"
-#include "server/scheduling/reason.h"
+#include "server/engine/reason.h"
 
 namespace crout {
 namespace {

@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "kernels/memory.h"
-#include "server/rpc/wire.h"
-#include "server/scheduling/memory_budget.h"
+#include "server/engine/admission/memory_budget.h"
+#include "server/rpc/codec/wire.h"
 
 namespace crout {
 

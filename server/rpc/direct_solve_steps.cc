@@ -10,10 +10,10 @@
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode_matrix.h"
-#include "server/rpc/decode_options.h"
-#include "server/rpc/names.h"
-#include "server/rpc/status.h"
+#include "server/rpc/codec/decode_matrix.h"
+#include "server/rpc/codec/decode_options.h"
+#include "server/rpc/codec/names.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {

@@ -3,7 +3,7 @@
 #include "server/rpc/echelon_call.h"
 
 #include "kernels/util/status_macros.h"
-#include "server/rpc/encode.h"
+#include "server/rpc/codec/encode.h"
 #include "server/rpc/placement.h"
 
 namespace crout {

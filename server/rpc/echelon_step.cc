@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode_matrix.h"
-#include "server/rpc/status.h"
+#include "server/rpc/codec/decode_matrix.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 

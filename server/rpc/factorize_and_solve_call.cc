@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode_cache.h"
-#include "server/rpc/decode_matrix.h"
-#include "server/rpc/encode.h"
-#include "server/rpc/names.h"
+#include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/decode_matrix.h"
+#include "server/rpc/codec/encode.h"
+#include "server/rpc/codec/names.h"
+#include "server/rpc/codec/status.h"
+#include "server/rpc/codec/wire.h"
 #include "server/rpc/placement.h"
-#include "server/rpc/status.h"
-#include "server/rpc/wire.h"
 
 namespace crout {
 

@@ -6,14 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
+#include "server/engine/reason.h"
 #include "server/rpc/acquire.h"
-#include "server/rpc/decode_cache.h"
-#include "server/rpc/encode.h"
+#include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/encode.h"
+#include "server/rpc/codec/status.h"
+#include "server/rpc/codec/wire.h"
 #include "server/rpc/placement.h"
 #include "server/rpc/solve_step.h"
-#include "server/rpc/status.h"
-#include "server/rpc/wire.h"
-#include "server/scheduling/reason.h"
 
 namespace crout {
 

@@ -11,14 +11,14 @@
 #include "kernels/numerics/permutation.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
+#include "server/engine/reason.h"
 #include "server/rpc/acquire.h"
+#include "server/rpc/codec/encode.h"
+#include "server/rpc/codec/names.h"
+#include "server/rpc/codec/status.h"
+#include "server/rpc/codec/wire.h"
 #include "server/rpc/data_stream.h"
-#include "server/rpc/encode.h"
-#include "server/rpc/names.h"
 #include "server/rpc/solve_step.h"
-#include "server/rpc/status.h"
-#include "server/rpc/wire.h"
-#include "server/scheduling/reason.h"
 
 namespace crout {
 namespace {

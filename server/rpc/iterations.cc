@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode_cache.h"
-#include "server/rpc/status.h"
+#include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/util/status_macros.h"
-#include "server/scheduling/job_scheduler.h"
+#include "server/engine/scheduling/job_scheduler.h"
 
 namespace crout {
 

@@ -24,8 +24,8 @@
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "kernels/util/strings.h"
-#include "server/rpc/status.h"
-#include "server/scheduling/reason.h"
+#include "server/engine/reason.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {

@@ -21,8 +21,8 @@
 #include "kernels/io/matrix_reader.h"
 #include "kernels/sparse_view.h"
 #include "kernels/util/clock.h"
-#include "server/call_timings.h"
-#include "server/rpc/decode_matrix.h"
+#include "server/engine/call_timings.h"
+#include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/text_grant.h"
 
 namespace crout {

@@ -12,10 +12,10 @@
 
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
-#include "server/log.h"
+#include "server/engine/reason.h"
+#include "server/observability/log/log.h"
 #include "server/rpc/audit.h"
-#include "server/rpc/status.h"
-#include "server/scheduling/reason.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {

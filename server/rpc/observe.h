@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
 #include "kernels/jobs/schur.h"
-#include "server/cache/factor_cache.h"
+#include "server/engine/cache/factor_cache.h"
+#include "server/observability/trace/trace_context.h"
 #include "server/rpc/core.h"
-#include "server/trace/trace_context.h"
 
 namespace crout {
 

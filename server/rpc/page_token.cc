@@ -16,7 +16,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/util/strings.h"
-#include "server/rpc/status.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {

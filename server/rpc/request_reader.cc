@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "kernels/util/status_macros.h"
-#include "server/rpc/status.h"
-#include "server/scheduling/reason.h"
+#include "server/engine/reason.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {

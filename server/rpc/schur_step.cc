@@ -10,12 +10,12 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode_matrix.h"
-#include "server/rpc/decode_options.h"
-#include "server/rpc/names.h"
+#include "server/rpc/codec/decode_matrix.h"
+#include "server/rpc/codec/decode_options.h"
+#include "server/rpc/codec/names.h"
+#include "server/rpc/codec/status.h"
 #include "server/rpc/singular_matrix.h"
 #include "server/rpc/sparse_analysis.h"
-#include "server/rpc/status.h"
 
 namespace crout {
 namespace {

@@ -14,14 +14,14 @@
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "kernels/util/strings.h"
-#include "server/rpc/decode_change.h"
-#include "server/rpc/decode_matrix.h"
-#include "server/rpc/decode_options.h"
+#include "server/engine/reason.h"
+#include "server/rpc/codec/decode_change.h"
+#include "server/rpc/codec/decode_matrix.h"
+#include "server/rpc/codec/decode_options.h"
+#include "server/rpc/codec/status.h"
 #include "server/rpc/observe.h"
 #include "server/rpc/singular_matrix.h"
 #include "server/rpc/sparse_analysis.h"
-#include "server/rpc/status.h"
-#include "server/scheduling/reason.h"
 
 namespace crout {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "kernels/costs/series_model.h"
 #include "kernels/jobs/series_step.h"
-#include "server/rpc/decode_change.h"
+#include "server/rpc/codec/decode_change.h"
 #include "server/rpc/solve_step.h"
 #include "server/rpc/sparse_choice.h"
 

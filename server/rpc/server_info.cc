@@ -10,14 +10,14 @@
 #include "kernels/jobs/factorize.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/acquire.h"
-#include "server/rpc/decode_cache.h"
-#include "server/rpc/decode_matrix.h"
-#include "server/rpc/decode_options.h"
-#include "server/rpc/encode.h"
+#include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/decode_matrix.h"
+#include "server/rpc/codec/decode_options.h"
+#include "server/rpc/codec/encode.h"
+#include "server/rpc/codec/names.h"
+#include "server/rpc/codec/status.h"
 #include "server/rpc/factor_step.h"
-#include "server/rpc/names.h"
 #include "server/rpc/placement.h"
-#include "server/rpc/status.h"
 
 namespace crout {
 namespace {

@@ -9,9 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/batch_calls.h"
-#include "server/rpc/decode_cache.h"
+#include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/encode.h"
+#include "server/rpc/codec/status.h"
 #include "server/rpc/echelon_call.h"
-#include "server/rpc/encode.h"
 #include "server/rpc/factorize_and_solve_call.h"
 #include "server/rpc/factorize_call.h"
 #include "server/rpc/get_factors_call.h"
@@ -21,7 +22,6 @@
 #include "server/rpc/series_call.h"
 #include "server/rpc/server_info.h"
 #include "server/rpc/solve_call.h"
-#include "server/rpc/status.h"
 #include "server/rpc/unary_call.h"
 
 namespace crout {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/jobs/factorize.h"
-#include "server/cache/factor_cache.h"
+#include "server/engine/cache/factor_cache.h"
 #include "server/rpc/core.h"
 #include "server/rpc/matrix_upload.h"
 #include "server/rpc/sparse_choice.h"

@@ -6,8 +6,8 @@
 
 #include "kernels/util/status_macros.h"
 #include "server/rpc/acquire.h"
-#include "server/rpc/encode.h"
-#include "server/rpc/status.h"
+#include "server/rpc/codec/encode.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 

@@ -10,12 +10,12 @@
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode_matrix.h"
-#include "server/rpc/decode_options.h"
-#include "server/rpc/encode.h"
-#include "server/rpc/names.h"
-#include "server/rpc/status.h"
-#include "server/scheduling/reason.h"
+#include "server/engine/reason.h"
+#include "server/rpc/codec/decode_matrix.h"
+#include "server/rpc/codec/decode_options.h"
+#include "server/rpc/codec/encode.h"
+#include "server/rpc/codec/names.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 

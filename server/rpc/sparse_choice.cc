@@ -10,9 +10,9 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
-#include "server/rpc/names.h"
+#include "server/rpc/codec/names.h"
+#include "server/rpc/codec/status.h"
 #include "server/rpc/sparse_analysis.h"
-#include "server/rpc/status.h"
 
 namespace crout {
 namespace {

@@ -13,11 +13,11 @@
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
+#include "server/engine/reason.h"
 #include "server/rpc/caller.h"
+#include "server/rpc/codec/status.h"
+#include "server/rpc/codec/wire.h"
 #include "server/rpc/reflection.h"
-#include "server/rpc/status.h"
-#include "server/rpc/wire.h"
-#include "server/scheduling/reason.h"
 
 namespace crout {
 namespace {

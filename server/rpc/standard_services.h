@@ -15,7 +15,7 @@
 #include "grpc/health/v1/health.pb.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "kernels/util/mutex.h"
-#include "server/identity/access.h"
+#include "server/auth/access.h"
 #include "server/rpc/core.h"
 
 namespace crout {

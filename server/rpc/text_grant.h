@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "kernels/io/memory_grant.h"
 #include "kernels/util/mutex.h"
-#include "server/cache/factor_cache.h"
+#include "server/engine/cache/factor_cache.h"
 
 namespace crout {
 

@@ -10,7 +10,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/call.h"
-#include "server/rpc/wire.h"
+#include "server/rpc/codec/wire.h"
 
 namespace crout {
 

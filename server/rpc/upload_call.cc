@@ -10,9 +10,9 @@
 #include "kernels/sparse/analysis.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/decode_cache.h"
-#include "server/rpc/status.h"
-#include "server/scheduling/reason.h"
+#include "server/engine/reason.h"
+#include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {

@@ -12,10 +12,10 @@
 #include "crout/v1/factorization_service.pb.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/rpc/call.h"
-#include "server/rpc/encode.h"
+#include "server/rpc/codec/encode.h"
+#include "server/rpc/codec/wire.h"
 #include "server/rpc/payload_step.h"
 #include "server/rpc/request_reader.h"
-#include "server/rpc/wire.h"
 
 namespace crout {
 

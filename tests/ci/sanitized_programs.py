@@ -17,17 +17,17 @@ PARTS = 3
 # (changed path, test programs that cover it): each row whose path matches adds its programs.
 COVERAGE = [
     (r"(cmake/|CMake|proto/|tests/CMakeLists|tests/support/|deploy/packages)", r""),
-    (r"(kernels|tests/kernels)/[^/]*$|kernels/(util|memory|costs)/", r"kernels_|server_"),
-    (r"kernels/(jobs|numerics)/", r"kernels_|rpc_"),
-    (r"kernels/io/|tests/kernels/(matrix_market|entry|line_map|sparse_block)", r"kernels_(io|counted|refused)"),
-    (r"kernels/icm/|kernels/(host|cuda)/icm/", r"kernels_iterative|published_icm"),
-    (r"kernels/(sparse|host/klu|(host|cuda)/multifrontal)/", r"kernels_sparse|rpc_sparse|front|children|traversal"),
-    (r"kernels/(host|cuda)/irr_lu/", r"kernels_batch|rpc_batch|irr_"),
-    (r"kernels/(host|cuda)/", r"kernels_(dense|complex|batch|series)|emulation"),
+    (r"(tests/)?kernels/([^/]*$|(util|memory|costs)/)", r"kernels_|server_"),
+    (r"(tests/)?kernels/(jobs|numerics)/", r"kernels_|rpc_"),
+    (r"(tests/)?kernels/io/", r"kernels_(io|counted|refused)"),
+    (r"(tests/)?kernels/icm/|kernels/(host|cuda)/icm/", r"kernels_iterative|published_icm"),
+    (r"(tests/)?kernels/(sparse|klu|multifrontal|(host|cuda)/(klu|multifrontal))/", r"kernels_sparse|rpc_sparse|front|children|traversal"),
+    (r"(tests/)?kernels/((host|cuda)/)?irr_lu/", r"kernels_batch|rpc_batch|irr_"),
+    (r"kernels/(host|cuda)/|tests/kernels/(block_lu|crout|gauss_jordan|getrf|solve|device)/", r"kernels_(dense|complex|batch|series)|emulation"),
     (r"tests/emulation/", r"emulation|traversal"),
     (r"server/(cache|scheduling)/|tests/server/(cache|scheduling)", r"server_|rpc_calls|rpc_memory"),
     (r"server/(http|metrics|gpu|status|trace|identity|tls)/", r"server_|rpc_parts"),
-    (r"server/|tests/server/", r"rpc_"),
+    (r"(tests/)?server/", r"rpc_"),
     (r"client/cpp/|client/c/|tests/client/", r"client_"),
 ]
 

@@ -168,7 +168,7 @@ TEST_F(SparseNpzTest, WhatIsNoMatrixIsRefused) {
 }
 
 // The expected number follows the definition of SeriesResult.entry_digest, evaluated in Python.
-// tests/kernels/line_map_test.cc has the same number.
+// tests/kernels/io/line_map_test.cc has the same number.
 TEST_F(SparseNpzTest, DigestsItsEntriesInTheirOrder) {
   Members members = Coo();
   members["shape"] = Int64({3, 3});

@@ -19,7 +19,7 @@
 #include "crout/client.h"
 #include "crout/crout.h"
 #include "crout/status.h"
-#include "server/identity/token.h"
+#include "server/auth/token.h"
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
 #include "tests/e2e/process.h"

@@ -457,7 +457,7 @@ class DashboardTest(unittest.TestCase):
                 used |= names(target["expr"])
         for rules in (ROOT / "deploy/prometheus/rules").glob("*.yml"):
             used |= names(re.sub(r":crout_[a-z_]+:", "", rules.read_text()))
-        gpu = names((ROOT / "server/metrics/gpu_metrics.cc").read_text())
+        gpu = names((ROOT / "server/observability/metrics/gpu_metrics.cc").read_text())
         self.assertEqual(gpu, names(GPU_METRICS))
         known = self.families | OF_SETTINGS | gpu
         self.assertEqual(used - known, set())

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/identity/token.h"
+#include "server/auth/token.h"
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
 #include "tests/e2e/process.h"

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/http/http_server.h"
+#include "server/net/http_server.h"
 #include "tests/support/http_peer.h"
 
 namespace crout {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/identity/identity_file.h"
-#include "server/identity/token.h"
+#include "server/auth/identity_file.h"
+#include "server/auth/token.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "server/identity/token_keys.h"
+#include "server/auth/token_keys.h"
 
 namespace {
 

@@ -18,7 +18,7 @@
 #include "kernels/sparse_lu.h"
 #include "kernels/util/status_macros.h"
 #include "tests/gpu/gpu_testing.h"
-#include "tests/kernels/sparse_job_testing.h"
+#include "tests/kernels/jobs/sparse_job_testing.h"
 #include "tests/kernels/sparse_lu_testing.h"
 
 namespace crout::testing {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/gpu/jobs.h"
-#include "tests/kernels/batch_jobs_testing.h"
+#include "tests/kernels/jobs/batch_jobs_testing.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout {

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "kernels/sparse/ordering_process.h"
 #include "tests/gpu/gpu_testing.h"
-#include "tests/kernels/sparse_job_testing.h"
+#include "tests/kernels/jobs/sparse_job_testing.h"
 #include "tests/kernels/sparse_lu_testing.h"
 
 namespace crout {

@@ -12,8 +12,8 @@
 
 #include "kernels/algorithm_registry.h"
 #include "kernels/sparse/ordering_process.h"
-#include "tests/kernels/batch_jobs_testing.h"
-#include "tests/kernels/sparse_job_testing.h"
+#include "tests/kernels/jobs/batch_jobs_testing.h"
+#include "tests/kernels/jobs/sparse_job_testing.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/hard_matrices.h"
 #include "tests/support/job_runner.h"

@@ -7,7 +7,7 @@
 
 #include "kernels/lu_algorithm.h"
 #include "tests/bench/crout_bench/poisson_cube.h"
-#include "tests/kernels/batch_jobs_testing.h"
+#include "tests/kernels/jobs/batch_jobs_testing.h"
 #include "tests/support/device_under_test.h"
 
 namespace crout::testing {

@@ -22,7 +22,7 @@
 #include "kernels/sparse/ordering_process.h"
 #include "kernels/util/sanitizers.h"
 #include "kernels/util/status_macros.h"
-#include "tests/kernels/sparse_job_testing.h"
+#include "tests/kernels/jobs/sparse_job_testing.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/matrices.h"
 #include "tests/support/ratios.h"

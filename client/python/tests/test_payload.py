@@ -115,7 +115,7 @@ def test_other_sparse_forms_go_as_coordinates(form):
 
 
 def test_a_digest_is_the_contracts():
-    # Follows the definition in factor.proto. tests/kernels/sparse_analysis_test.cc has the same numbers.
+    # Follows the definition in factor.proto. tests/kernels/sparse/analysis_test.cc has the same numbers.
     def digest(entries, n):
         row, col = np.array(entries, int).reshape(-1, 2).T
         matrix = scipy.sparse.coo_matrix((np.zeros(len(row)), (row, col)), (n, n))
@@ -127,7 +127,7 @@ def test_a_digest_is_the_contracts():
 
 
 def test_a_digest_of_entries_is_the_contracts():
-    # Follows the definition of SeriesResult.entry_digest. tests/kernels/line_map_test.cc has the same
+    # Follows the definition of SeriesResult.entry_digest. tests/kernels/io/line_map_test.cc has the same
     # numbers.
     def digest(row, col):
         return _sparse_arrays.entry_digest(False, [np.array(row), np.array(col)], 3)

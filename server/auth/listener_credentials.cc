@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/auth/listener_credentials.h"
+
+#include <arpa/inet.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/net/listen_address.h"
+
+namespace crout {
+namespace {
+
+constexpr unsigned kRereadSeconds = 1;
+
+bool IsLoopback(const std::string& host) {
+  if (absl::EqualsIgnoreCase(host, "localhost")) return true;
+  in_addr v4 = {};
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) {
+    return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  in6_addr v6 = {};
+  return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::ServerCredentials> ListenerCredentials(const TlsFiles& files) {
+  if (!files.enabled()) return grpc::InsecureServerCredentials();
+  using grpc::experimental::FileWatcherCertificateProvider;
+  grpc::experimental::TlsServerCredentialsOptions options(
+      std::make_shared<FileWatcherCertificateProvider>(files.key, files.certificate,
+                                                       files.client_ca, kRereadSeconds));
+  options.watch_identity_key_cert_pairs();
+  if (!files.client_ca.empty()) {
+    options.watch_root_certs();
+    options.set_cert_request_type(files.client_certificates == ClientCertificates::kRequired
+                                      ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                                      : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  }
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+bool IsLoopbackAddress(const std::string& address) {
+  const auto tcp = ParseHostPort(address);
+  return tcp.ok() && IsLoopback(tcp->host);
+}
+
+absl::Status CheckExposure(const std::vector<std::string>& addresses, const TlsFiles& files) {
+  if (files.enabled()) return absl::OkStatus();
+  for (const std::string& address : addresses) {
+    if (absl::StartsWith(address, "unix:") || IsLoopbackAddress(address)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--listen: ", address,
+        " is reachable from other machines without encryption. Set --tls-cert and --tls-key, or "
+        "set --insecure if everyone on the network may use the server and read the traffic"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace crout

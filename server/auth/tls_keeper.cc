@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/auth/tls_keeper.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/util/status_macros.h"
+#include "server/observability/log/log.h"
+
+namespace crout {
+namespace {
+
+absl::Status SystemError(const char* call) {
+  return absl::InternalError(absl::StrCat("TLS: ", call, ": ", std::strerror(errno)));
+}
+
+// Makes `*fd` a file of `text`, whose descriptor stays the same from its first file on. gRPC looks
+// at the time of change, in seconds, to know that what it has read is of one version.
+absl::Status Replace(const std::string& text, int64_t version, int* fd) {
+  const int next = memfd_create("crout-tls", MFD_CLOEXEC);
+  if (next < 0) return SystemError("memfd_create");
+  const timespec time = {.tv_sec = version, .tv_nsec = 0};
+  const timespec times[2] = {time, time};
+  const bool written = write(next, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                       futimens(next, times) == 0;
+  if (written && *fd < 0) {
+    *fd = next;
+    return absl::OkStatus();
+  }
+  const bool replaced = written && dup3(next, *fd, O_CLOEXEC) >= 0;
+  absl::Status status = replaced ? absl::OkStatus() : SystemError("writing");
+  close(next);
+  return status;
+}
+
+std::string PathOf(int fd) { return fd < 0 ? "" : absl::StrCat("/proc/self/fd/", fd); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TlsKeeper>> TlsKeeper::Create(const TlsFiles& files) {
+  CROUT_ASSIGN_OR_RETURN(TlsContents contents, ReadTlsFiles(files));
+  std::unique_ptr<TlsKeeper> keeper(new TlsKeeper(files));
+  CROUT_RETURN_IF_ERROR(keeper->Publish(std::move(contents)));
+  return keeper;
+}
+
+TlsKeeper::~TlsKeeper() {
+  for (const int fd : {identity_, roots_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+// The key and its certificates are one text, so that no reader gets them of two versions.
+TlsFiles TlsKeeper::published() const {
+  return {.certificate = PathOf(identity_),
+          .key = PathOf(identity_),
+          .client_ca = PathOf(roots_),
+          .client_certificates = files_.client_certificates};
+}
+
+absl::Status TlsKeeper::Publish(TlsContents contents) {
+  ++version_;
+  if (contents.roots != contents_.roots) {
+    CROUT_RETURN_IF_ERROR(Replace(contents.roots, version_, &roots_));
+    contents_.roots = std::move(contents.roots);
+  }
+  if (contents.identity != contents_.identity) {
+    CROUT_RETURN_IF_ERROR(Replace(contents.identity, version_, &identity_));
+    contents_.identity = std::move(contents.identity);
+  }
+  contents_.begin = contents.begin;
+  contents_.end = contents.end;
+  standing_.taken = absl::Now();
+  return absl::OkStatus();
+}
+
+bool TlsKeeper::Refresh() {
+  absl::StatusOr<TlsContents> found = ReadTlsFiles(files_);
+  absl::Status status = found.status();
+  const bool changed = status.ok() && *found != contents_;
+  if (changed) {
+    status = Publish(*std::move(found));
+    if (status.ok()) Log(LogLevel::kInfo, "tls_files_taken", {{"certificate", files_.certificate}});
+  }
+  const std::string complaint(status.message());
+  if (!status.ok() && complaint != complaint_) {
+    Log(LogLevel::kError, "tls_files_refused",
+        {{"reason", complaint}, {"in_use", "the last valid contents"}});
+  }
+  complaint_ = complaint;
+  standing_.refused = !status.ok();
+  return changed && status.ok();
+}
+
+}  // namespace crout

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/engine/cache/iteration_record.h"
+
+#include <utility>
+
+namespace crout {
+
+std::shared_ptr<const IterationRecord> TakeRecord(FactorSummary& summary, Reservation reservation) {
+  if (!summary.iterations) return nullptr;
+  IterationRecord record;
+  record.sweeps = std::exchange(summary.iterations->sweeps, {});
+  record.pivots = std::exchange(summary.iterations->pivots, {});
+  record.bad_elements = std::exchange(summary.iterations->bad_elements, {});
+  reservation.Shrink(
+      (record.sweeps.capacity() + record.pivots.capacity() + record.bad_elements.capacity()) *
+      sizeof(int64_t));
+  record.reservation = std::move(reservation);
+  return std::make_shared<const IterationRecord>(std::move(record));
+}
+
+}  // namespace crout

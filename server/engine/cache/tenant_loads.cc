@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/engine/cache/tenant_loads.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace crout {
+namespace {
+
+// Tenants that are copied before others may open accounts again.
+constexpr size_t kPage = 64;
+
+int64_t Bytes(const TenantLoad& load) { return load.bytes[0] + load.bytes[1]; }
+
+}  // namespace
+
+TenantLoads::Account::~Account() {
+  if (loads_ == nullptr) return;
+  if (is_call_) --load_->second.calls;
+  loads_->Close(load_);
+}
+
+TenantLoads::Account::Account(Account&& other) noexcept
+    : loads_(std::exchange(other.loads_, nullptr)), load_(other.load_), is_call_(other.is_call_) {}
+
+TenantLoads::Account& TenantLoads::Account::operator=(Account&& other) noexcept {
+  std::swap(loads_, other.loads_);
+  std::swap(load_, other.load_);
+  std::swap(is_call_, other.is_call_);
+  return *this;
+}
+
+TenantLoads::Account TenantLoads::Open(std::string_view tenant) {
+  MutexLock lock(&mutex_);
+  auto load = loads_.find(tenant);
+  if (load == loads_.end()) load = loads_.try_emplace(std::string(tenant)).first;
+  ++load->second.accounts;
+  return Account(this, load);
+}
+
+TenantLoads::Account TenantLoads::OpenCall(std::string_view tenant) {
+  Account account = Open(tenant);
+  account.is_call_ = true;
+  ++account.load_->second.calls;
+  return account;
+}
+
+void TenantLoads::Close(Loads::iterator load) noexcept {
+  MutexLock lock(&mutex_);
+  if (--load->second.accounts == 0) loads_.erase(load);
+}
+
+std::vector<TenantLoad> TenantLoads::Largest(size_t count) const {
+  std::vector<TenantLoad> all;
+  std::string last;  // no tenant is called ""
+  for (bool more = true; more;) {
+    all.reserve(all.size() + kPage);
+    MutexLock lock(&mutex_);
+    auto next = loads_.upper_bound(last);
+    for (size_t i = 0; i < kPage && next != loads_.end(); ++i, ++next) {
+      all.push_back(Copy(*next));
+    }
+    more = next != loads_.end();
+    if (more) last = all.back().tenant;
+  }
+  const size_t kept = std::min(count, all.size());
+  std::partial_sort(all.begin(), all.begin() + static_cast<ptrdiff_t>(kept), all.end(),
+                    [](const TenantLoad& a, const TenantLoad& b) {
+                      return std::tuple(-Bytes(a), std::string_view(a.tenant)) <
+                             std::tuple(-Bytes(b), std::string_view(b.tenant));
+                    });
+  all.resize(kept);
+  return all;
+}
+
+TenantLoad TenantLoads::Of(std::string_view tenant) const {
+  MutexLock lock(&mutex_);
+  const auto found = loads_.find(tenant);
+  return found == loads_.end() ? TenantLoad{.tenant = std::string(tenant)} : Copy(*found);
+}
+
+TenantLoad TenantLoads::Copy(const Loads::value_type& load) {
+  return {.tenant = load.first,
+          .factors = load.second.factors,
+          .bytes = {load.second.bytes[0], load.second.bytes[1]},
+          .calls = load.second.calls};
+}
+
+}  // namespace crout

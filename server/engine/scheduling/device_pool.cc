@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/engine/scheduling/device_pool.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/host/device/host_info.h"
+#include "kernels/util/strings.h"
+#include "server/engine/reason.h"
+
+namespace crout {
+namespace {
+
+// Threads of each device, in addition to one for small tasks of each TaskScheduler.
+// docs/internals.md lists their work.
+constexpr int kAdmittingThreads = 4;
+constexpr int kPreparingThreads = 2;
+constexpr int kReleasingThreads = 2;
+
+// Bytes a second that leave a device when factors are evicted: PCI Express, roughly.
+constexpr double kEvictionRate = 10e9;
+
+enum class Room : uint8_t { kYes, kNotNow, kNever };
+
+// Of what can be given to a job of `bytes`, how much is free, how much would have to be evicted.
+Room RoomFor(const DeviceSlot& slot, size_t bytes, size_t* evicted) {
+  const size_t limit = slot.budget->limit();
+  const size_t taken = slot.budget->reserved() + slot.expected.sum().bytes;
+  const size_t free = limit - std::min(limit, taken);
+  *evicted = bytes - std::min(bytes, free);
+  if (bytes > limit) return Room::kNever;
+  return *evicted > slot.idle_bytes ? Room::kNotNow : Room::kYes;
+}
+
+auto Rank(const DeviceSlot& slot, const JobDemand& demand) {
+  const DeviceScheduler::Load load = slot.scheduler->load();
+  const ExpectedJobs::Sum expected = slot.expected.sum();
+  size_t evicted = 0;
+  const Room room = RoomFor(slot, demand.bytes, &evicted);
+  const double seconds = load.work_seconds + expected.seconds / load.streams + demand.seconds +
+                         static_cast<double>(evicted) / kEvictionRate;
+  const size_t jobs = load.queue_depth + static_cast<size_t>(load.streams_busy + expected.jobs);
+  return std::make_tuple(room, seconds, slot.on_host(), jobs, slot.chosen_at.load());
+}
+
+absl::Status LostStatus(const std::string& what) {
+  return WithReason(absl::UnavailableError(what), kReasonDeviceLost);
+}
+
+}  // namespace
+
+ExpectedJobs::Sum ExpectedJobs::sum() const {
+  MutexLock lock(&mutex_);
+  return sum_;
+}
+
+ExpectedJobs::Job::Job(ExpectedJobs& jobs, double seconds, size_t bytes)
+    : jobs_(jobs), seconds_(seconds), bytes_(bytes) {
+  MutexLock lock(&jobs_.mutex_);
+  ++jobs_.sum_.jobs;
+  jobs_.sum_.seconds += seconds_;
+  jobs_.sum_.bytes += bytes_;
+}
+
+ExpectedJobs::Job::~Job() {
+  MutexLock lock(&jobs_.mutex_);
+  Sum& sum = jobs_.sum_;
+  --sum.jobs;
+  sum.bytes -= bytes_;
+  // Exactly zero again once empty: sums of doubles drift.
+  sum.seconds = sum.jobs == 0 ? 0 : sum.seconds - seconds_;
+}
+
+void ExpectedJobs::Job::Reserved() {
+  MutexLock lock(&jobs_.mutex_);
+  jobs_.sum_.bytes -= std::exchange(bytes_, 0);
+}
+
+absl::StatusOr<std::unique_ptr<DevicePool>> DevicePool::Create(
+    std::vector<std::unique_ptr<Device>> devices, const DevicePoolOptions& options) {
+  if (devices.empty()) return absl::InvalidArgumentError("no device is configured");
+  std::unique_ptr<DevicePool> pool(new DevicePool);
+  pool->host_budget_ = std::make_unique<MemoryBudget>(
+      options.host_budget_bytes != 0 ? options.host_budget_bytes : host::SystemMemoryBytes() / 2);
+  for (auto& device : devices) {
+    if (auto status = pool->Add(std::move(device), options); !status.ok()) return status;
+  }
+  return pool;
+}
+
+absl::Status DevicePool::Add(std::unique_ptr<Device> device, const DevicePoolOptions& options) {
+  auto slot = std::make_unique<DeviceSlot>();
+  slot->device = std::move(device);
+  slot->index = static_cast<int>(slots_.size());
+  if (slot->on_host()) {
+    slot->budget = host_budget_.get();
+  } else {
+    const auto share = static_cast<size_t>(static_cast<double>(slot->device->info().memory_bytes) *
+                                           options.memory_fraction);
+    device_budgets_.push_back(std::make_unique<MemoryBudget>(
+        options.device_budget_bytes != 0 ? options.device_budget_bytes : share));
+    slot->budget = device_budgets_.back().get();
+  }
+  auto context = slot->device->CreateContext();
+  if (!context.ok()) return context.status();
+  slot->transfer_context = *std::move(context);
+  auto scheduler = DeviceScheduler::Create(slot->device.get(), options.scheduler);
+  if (!scheduler.ok()) return scheduler.status();
+  slot->scheduler = *std::move(scheduler);
+  slot->memory_watch = std::make_unique<MemoryWatch>(*slot->device);
+  const std::string& name = slot->device->info().name;
+  slot->admitting = std::make_unique<TaskScheduler>(
+      TaskScheduler::Options{.name = absl::StrCat(name, " (admission)"),
+                             .threads = kAdmittingThreads,
+                             .capacity = options.scheduler.queue_capacity});
+  slot->preparing = std::make_unique<TaskScheduler>(
+      TaskScheduler::Options{.name = absl::StrCat(name, " (analysis)"),
+                             .threads = kPreparingThreads,
+                             .capacity = options.scheduler.queue_capacity});
+  slot->releasing = std::make_unique<ThreadPool>(kReleasingThreads);
+  slots_.push_back(std::move(slot));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DeviceSlot*> DevicePool::Choose(std::string_view name) const {
+  return Choose(name, [](DeviceSlot&) { return JobDemand(); });
+}
+
+absl::StatusOr<DeviceSlot*> DevicePool::Choose(std::string_view name, DemandOn demand) const {
+  if (!name.empty()) return Named(name);
+  std::vector<DeviceSlot*> healthy;
+  for (const auto& slot : slots_) {
+    if (slot->device->healthy()) healthy.push_back(slot.get());
+  }
+  if (healthy.empty()) return LostStatus("all devices were lost. Restart the server");
+  if (healthy.size() == 1) return healthy.front();
+  absl::Status refused;
+  DeviceSlot* best = nullptr;
+  JobDemand best_demand;
+  for (DeviceSlot* slot : healthy) {
+    const absl::StatusOr<JobDemand> here = demand(*slot);
+    if (!here.ok()) {
+      refused.Update(here.status());
+      continue;
+    }
+    if (best == nullptr || Rank(*slot, *here) < Rank(*best, best_demand)) {
+      best = slot;
+      best_demand = *here;
+    }
+  }
+  if (best == nullptr) return refused;
+  best->chosen_at = ++choices_;
+  return best;
+}
+
+absl::StatusOr<DeviceSlot*> DevicePool::Named(std::string_view name) const {
+  for (const auto& slot : slots_) {
+    if (slot->device->info().name != name) continue;
+    if (!slot->device->healthy())
+      return LostStatus(
+          absl::StrCat("device ", slot->device->info().name, " was lost. Choose another device"));
+    return slot.get();
+  }
+  const auto append_name = [](std::string* out, const auto& slot) {
+    out->append(slot->device->info().name);
+  };
+  return absl::InvalidArgumentError(absl::StrCat("unknown device '", ToAbsl(name), "'; available: ",
+                                                 absl::StrJoin(slots_, ", ", append_name)));
+}
+
+bool DevicePool::any_healthy() const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [](const auto& slot) { return slot->device->healthy(); });
+}
+
+void DevicePool::Stop() {
+  for (const auto& slot : slots_) slot->scheduler->Stop();
+  for (const auto& slot : slots_) {
+    slot->preparing->Stop();
+    slot->admitting->Stop();
+  }
+  // Last: the others give it work.
+  for (const auto& slot : slots_) slot->releasing.reset();
+}
+
+}  // namespace crout

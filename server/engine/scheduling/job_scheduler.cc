@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/engine/scheduling/job_scheduler.h"
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/util/allocation.h"
+#include "kernels/util/clock.h"
+#include "kernels/util/failpoint.h"
+#include "kernels/util/thread.h"
+#include "server/engine/reason.h"
+
+namespace crout {
+namespace {
+
+constexpr std::chrono::hours kLongestWait{
+    1};  // Far deadlines would overflow the clock's arithmetic.
+constexpr double kShortestRetrySeconds = 0.01;
+constexpr double kDisplacedRetrySeconds = 1;
+
+absl::Status DeadlineStatus() {
+  return absl::DeadlineExceededError("the deadline passed while the job was queued");
+}
+
+absl::Status DisplacedStatus(const std::string& name) {
+  return WithRetryAfter(WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                       "the queue of ", name,
+                                       " is full, and a tenant with fewer queued jobs took the "
+                                       "place of this job. Try again later")),
+                                   kReasonQueueFull),
+                        kDisplacedRetrySeconds);
+}
+
+absl::Status StoppedStatus() {
+  return WithReason(absl::UnavailableError("the server is shutting down. Retry on another server"),
+                    kReasonDraining);
+}
+
+}  // namespace
+
+JobScheduler::JobScheduler(Options options)
+    : options_(std::move(options)),
+      late_(DeadlineStatus()),
+      displaced_status_(DisplacedStatus(options_.name)),
+      streams_(options_.streams) {}
+
+void JobScheduler::Start() {
+  try {
+    MutexLock lock(&join_mutex_);
+    threads_.reserve(options_.streams + 1);
+    for (size_t i = 0; i < options_.streams; ++i) {
+      threads_.push_back(StartThread([this, i] { Work(i); }));
+    }
+    threads_.push_back(StartThread([this] { Reap(); }));
+  } catch (const std::system_error&) {
+    Stop();
+    throw;
+  }
+}
+
+absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
+  if (absl::Status refusal = Refusal(); !refusal.ok()) return refusal;
+  // What the indexes are to hold, made before the first of them changes.
+  job->submitted_ = SteadyNow();
+  const QueuedJob& added = *job;
+  Deadlines deadlines;
+  if (added.deadline != Clock::time_point::max()) deadlines.emplace(added.deadline, &added);
+  std::list<std::shared_ptr<QueuedJob>> displaced;
+  bool wake_reaper = false;
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_) return StoppedStatus();
+    std::optional<Queue::Position> victim;
+    if (queue_.size() >= options_.queue_capacity) {
+      victim = queue_.Displaced(added.tenant);
+      if (!victim) return FullStatus();
+      displaced.emplace_back();
+    }
+    const auto entry = positions_.try_emplace(&added).first;
+    try {
+      entry->second = queue_.Add(added.tenant, std::move(job));
+    } catch (const std::bad_alloc&) {
+      positions_.erase(entry);
+      throw;
+    }
+    // From here on nothing can fail.
+    if (victim) {
+      displaced.front() = TakeOut(*victim);
+      displaced_.splice(displaced_.end(), displaced);
+    }
+    wake_reaper = victim || (!deadlines.empty() && added.deadline < reap_at_);
+    deadlines_.merge(deadlines);
+    queued_seconds_ += added.predicted_seconds;
+  }
+  WakeStream();
+  if (wake_reaper) reap_.Signal();
+  return absl::OkStatus();
+}
+
+absl::Status JobScheduler::FullStatus() const {
+  return WithRetryAfter(WithReason(absl::ResourceExhaustedError(
+                                       absl::StrCat("the queue of ", options_.name, " is full (",
+                                                    options_.queue_capacity, " waiting)")),
+                                   kReasonQueueFull),
+                        std::max(kShortestRetrySeconds, BacklogSeconds()));
+}
+
+// A stream that may not take the job would sleep on: then all of them look.
+void JobScheduler::WakeStream() {
+  if (options_.streams_are_alike) {
+    work_.Signal();
+  } else {
+    work_.SignalAll();
+  }
+}
+
+bool JobScheduler::Remove(const QueuedJob* job) {
+  std::shared_ptr<QueuedJob> taken;  // Its last reference may go here: outside the lock.
+  MutexLock lock(&mutex_);
+  const auto position = positions_.find(job);
+  if (position == positions_.end()) return false;
+  taken = TakeOut(position->second);
+  return true;
+}
+
+size_t JobScheduler::JobsAhead(const QueuedJob* job) const {
+  MutexLock lock(&mutex_);
+  const auto position = positions_.find(job);
+  return position == positions_.end() ? 0 : queue_.Ahead(position->second);
+}
+
+JobScheduler::Load JobScheduler::load() const {
+  MutexLock lock(&mutex_);
+  return {.streams = static_cast<int>(streams_.size()),
+          .streams_busy = streams_busy_,
+          .queue_depth = queue_.size(),
+          .backlog_seconds = BacklogSeconds(),
+          .work_seconds = WorkSeconds()};
+}
+
+double JobScheduler::BacklogSeconds() const {
+  const bool idle = queue_.empty() && streams_busy_ < static_cast<int>(streams_.size());
+  return idle ? 0 : WorkSeconds();
+}
+
+double JobScheduler::WorkSeconds() const {
+  const auto now = SteadyNow();
+  double seconds = queued_seconds_;
+  for (const Stream& stream : streams_) {
+    if (!stream.busy) continue;
+    const std::chrono::duration<double> elapsed = now - stream.start;
+    seconds += std::max(0.0, stream.predicted_seconds - elapsed.count());
+  }
+  return seconds / static_cast<double>(streams_.size());
+}
+
+void JobScheduler::Stop() {
+  std::vector<std::shared_ptr<QueuedJob>> dropped;
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    const auto any = [](const std::shared_ptr<QueuedJob>&) { return true; };
+    while (const auto position = queue_.Find(any)) dropped.push_back(TakeOut(*position));
+    for (auto& job : displaced_) dropped.push_back(std::move(job));
+    displaced_.clear();
+  }
+  work_.SignalAll();
+  reap_.SignalAll();
+  for (auto& job : dropped) std::exchange(job, nullptr)->Drop(StoppedStatus());
+  MutexLock lock(&join_mutex_);
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+void JobScheduler::Work(size_t stream) {
+  Taken taken;
+  taken.jobs.reserve(options_.most_together);
+  while (Next(stream, taken)) {
+    RunOrDrop(stream, taken);
+    taken.jobs.clear();  // What they hold is free before their stream counts as idle.
+    MutexLock lock(&mutex_);
+    streams_[stream].busy = false;
+    --streams_busy_;
+  }
+}
+
+// On a fenced device the threads drop one queued job after the other.
+void JobScheduler::RunOrDrop(size_t stream, Taken& taken) {
+  absl::Status refusal = Failpoint(options_.failpoint);
+  if (refusal.ok()) refusal = Refusal();
+  std::erase_if(taken.jobs, [&](const std::shared_ptr<QueuedJob>& job) {
+    const bool late = job->deadline <= SteadyNow();
+    if (!late && refusal.ok()) return false;
+    job->Drop(late ? late_ : refusal);
+    return true;
+  });
+  if (!taken.jobs.empty()) Run(stream, taken);
+}
+
+bool JobScheduler::Next(size_t stream, Taken& taken) {
+  MutexLock lock(&mutex_);
+  while (true) {
+    if (stopping_) return false;
+    taken.waited = {};
+    const std::optional<Clock::time_point> again = Choose(stream, taken);
+    if (!taken.jobs.empty()) break;
+    if (again) {
+      work_.WaitUntil(&mutex_, *again);
+    } else {
+      work_.Wait(&mutex_);
+    }
+  }
+  double predicted_seconds = 0;
+  for (const auto& job : taken.jobs) predicted_seconds += job->predicted_seconds;
+  streams_[stream] = {.busy = true, .start = SteadyNow(), .predicted_seconds = predicted_seconds};
+  ++streams_busy_;
+  // The stream that was woken for the rest may be the one that takes these jobs.
+  if (!queue_.empty()) WakeStream();
+  return true;
+}
+
+void JobScheduler::Take(Queue::Position position, Taken& taken) {
+  const QueuedJob& job = **position.item;
+  taken.jobs.push_back(queue_.Take(position));
+  Forget(job);
+}
+
+void JobScheduler::Reap() {
+  while (true) {
+    const Dropped dropped = WaitForDropped();
+    if (dropped.job == nullptr) return;
+    GoOnWithoutMemory([&] { dropped.job->Drop(dropped.status); });
+  }
+}
+
+JobScheduler::Dropped JobScheduler::WaitForDropped() {
+  MutexLock lock(&mutex_);
+  while (!stopping_) {
+    if (!displaced_.empty()) {
+      Dropped dropped{std::move(displaced_.front()), displaced_status_};
+      displaced_.pop_front();
+      return dropped;
+    }
+    const auto now = SteadyNow();
+    if (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+      return {TakeOut(positions_.find(deadlines_.begin()->second)->second), late_};
+    }
+    if (deadlines_.empty()) {
+      reap_at_ = Clock::time_point::max();
+      reap_.Wait(&mutex_);
+    } else {
+      reap_at_ = std::min(deadlines_.begin()->first, now + kLongestWait);
+      reap_.WaitUntil(&mutex_, reap_at_);
+    }
+  }
+  return {};
+}
+
+std::shared_ptr<QueuedJob> JobScheduler::TakeOut(Queue::Position position) noexcept {
+  std::shared_ptr<QueuedJob> job = queue_.Remove(position);
+  Forget(*job);
+  return job;
+}
+
+void JobScheduler::Forget(const QueuedJob& job) noexcept {
+  positions_.erase(&job);
+  deadlines_.erase({job.deadline, &job});
+  // Exactly zero again once empty: sums of doubles drift.
+  queued_seconds_ = queue_.empty() ? 0 : queued_seconds_ - job.predicted_seconds;
+}
+
+}  // namespace crout

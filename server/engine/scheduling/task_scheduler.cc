@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/engine/scheduling/task_scheduler.h"
+
+#include "kernels/util/allocation.h"
+
+namespace crout {
+namespace {
+
+// The stream for small tasks alone.
+constexpr size_t kSmallStream = 0;
+
+}  // namespace
+
+TaskScheduler::TaskScheduler(const Options& options)
+    : JobScheduler({.name = options.name,
+                    .streams = 1 + options.threads,
+                    .queue_capacity = options.capacity,
+                    .streams_are_alike = false,
+                    .failpoint = "scheduler.task"}) {
+  Start();
+}
+
+TaskScheduler::~TaskScheduler() { Stop(); }
+
+std::optional<TaskScheduler::Clock::time_point> TaskScheduler::Choose(size_t stream, Taken& taken) {
+  const auto task = queue_.Find([&](const std::shared_ptr<QueuedJob>& job) {
+    return stream != kSmallStream || static_cast<const Task&>(*job).is_small;
+  });
+  if (task) Take(*task, taken);
+  return std::nullopt;
+}
+
+void TaskScheduler::Run(size_t /*stream*/, Taken& taken) {
+  GoOnWithoutMemory([&] { static_cast<Task&>(*taken.jobs.front()).Run(); });
+}
+
+}  // namespace crout

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A connection's bytes, with TLS or without.
+#ifndef CROUT_SERVER_NET_HTTP_STREAM_H_
+#define CROUT_SERVER_NET_HTTP_STREAM_H_
+
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <optional>
+#include <utility>
+
+#include "server/net/http_tls.h"
+
+namespace crout {
+
+// An AsyncStream of Beast's: plain until BeginTls() and after EndTls().
+class HttpStream {
+ public:
+  using executor_type = boost::beast::tcp_stream::executor_type;
+  using Tls = boost::asio::ssl::stream<boost::beast::tcp_stream&>;
+
+  explicit HttpStream(boost::asio::ip::tcp::socket socket) : tcp_(std::move(socket)) {}
+  HttpStream(const HttpStream&) = delete;  // tls_ refers to tcp_.
+  HttpStream& operator=(const HttpStream&) = delete;
+
+  executor_type get_executor() { return tcp_.get_executor(); }
+  // Its limits of time hold for either.
+  boost::beast::tcp_stream& tcp() { return tcp_; }
+
+  Tls& BeginTls(const HttpTlsContext& context) { return tls_.emplace(tcp_, *context); }
+  // Null: plain.
+  Tls* tls() { return tls_ ? &*tls_ : nullptr; }
+
+  template <class Buffers, class Handler>
+  void async_read_some(const Buffers& buffers, Handler&& handler) {
+    if (tls_) return (void)tls_->async_read_some(buffers, std::forward<Handler>(handler));
+    tcp_.async_read_some(buffers, std::forward<Handler>(handler));
+  }
+  template <class Buffers, class Handler>
+  void async_write_some(const Buffers& buffers, Handler&& handler) {
+    if (tls_) return (void)tls_->async_write_some(buffers, std::forward<Handler>(handler));
+    tcp_.async_write_some(buffers, std::forward<Handler>(handler));
+  }
+
+ private:
+  boost::beast::tcp_stream tcp_;
+  std::optional<Tls> tls_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_NET_HTTP_STREAM_H_

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/net/tcp_listener.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/util/allocation.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/thread.h"
+#include "server/net/listen_address.h"
+
+namespace crout {
+namespace {
+
+constexpr int kBacklog = 4096;
+// What a peer may leave unacknowledged: as gRPC's own listener sets it, by our keepalive.
+constexpr unsigned kUserTimeoutMs = 20'000;
+// Before the next attempt where the system has no descriptor or no memory for a connection.
+constexpr int kPauseMs = 50;
+constexpr size_t kUndivided = 64;
+
+absl::Status SystemError(const char* call) {
+  return absl::UnavailableError(absl::StrCat(call, ": ", std::strerror(errno)));
+}
+
+void Set(int socket, int level, int option, unsigned value) {
+  setsockopt(socket, level, option, &value, sizeof value);
+}
+
+// One that the system has for the socket alone, as long as it runs.
+std::optional<uint64_t> CookieOf(int fd) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return std::nullopt;
+  return cookie;
+}
+
+// What is over by itself, as a peer that has left before it was accepted. accept() also tells of
+// errors of the network that belong to the connection.
+bool IsOfOneConnection(int error) {
+  switch (error) {
+    case EAGAIN:
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// By IPv6's form of it, without what whoever has the address may choose.
+std::array<uint8_t, 16> PeerOf(const sockaddr_storage& from) {
+  std::array<uint8_t, 16> peer = {};
+  if (from.ss_family == AF_UNIX) return peer;
+  if (from.ss_family == AF_INET) {
+    peer[10] = peer[11] = 0xff;
+    std::memcpy(&peer[12], &reinterpret_cast<const sockaddr_in&>(from).sin_addr, 4);
+  } else {
+    const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(from).sin6_addr;
+    std::memcpy(peer.data(), &address, IN6_IS_ADDR_V4MAPPED(&address) ? 16 : 8);
+  }
+  return peer;
+}
+
+TcpPeer FromOf(const sockaddr_storage& from) {
+  TcpPeer peer;
+  if (from.ss_family == AF_INET) {
+    const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(from);
+    peer = {PeerOf(from), ntohs(ipv4.sin_port)};
+  } else if (from.ss_family == AF_INET6) {
+    const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(from);
+    std::memcpy(peer.address.data(), &ipv6.sin6_addr, peer.address.size());
+    peer.port = ntohs(ipv6.sin6_port);
+  }
+  return peer;
+}
+
+// The user who connected a Unix socket; 0 for TCP.
+uid_t UserAt(int fd) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.uid : 0;
+}
+
+struct FreeAddresses {
+  void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+absl::StatusOr<Addresses> Resolve(const std::string& host, int port) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) return absl::UnavailableError(gai_strerror(error));
+  return Addresses(found);
+}
+
+// kAlreadyExists where the port is another's.
+absl::StatusOr<int> Listen(const addrinfo& address, int port) {
+  sockaddr_storage where = {};
+  std::memcpy(&where, address.ai_addr, address.ai_addrlen);
+  // Both families have the port at the same place; those after the first get what it picked.
+  reinterpret_cast<sockaddr_in*>(&where)->sin_port = htons(static_cast<uint16_t>(port));
+  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return SystemError("socket");
+  Set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address.ai_family == AF_INET6) Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  // Connections have these from their listener.
+  Set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  Set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&where), address.ai_addrlen) == 0 &&
+      listen(fd, kBacklog) == 0) {
+    return fd;
+  }
+  absl::Status status = errno == EADDRINUSE
+                            ? absl::AlreadyExistsError(SystemError("bind").message())
+                            : SystemError("bind");
+  close(fd);
+  return status;
+}
+
+// Takes the place of a socket that a process left behind, but not of one that still listens.
+absl::StatusOr<int> ListenUnix(const std::string& path) {
+  sockaddr_un where = {};
+  where.sun_family = AF_UNIX;
+  if (path.size() >= sizeof where.sun_path)
+    return absl::UnavailableError("the path of the socket is too long");
+  path.copy(where.sun_path, path.size());
+  const auto* const address = reinterpret_cast<const sockaddr*>(&where);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return SystemError("socket");
+  absl::Cleanup until_it_listens = [fd] { close(fd); };
+  struct stat there = {};
+  if (lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode)) {
+    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (probe < 0) return SystemError("socket");
+    // EAGAIN: somebody listens, and does not come to accept.
+    const bool taken = connect(probe, address, sizeof where) == 0 || errno == EAGAIN;
+    close(probe);
+    if (taken) {
+      errno = EADDRINUSE;
+      return SystemError("bind");
+    }
+    unlink(path.c_str());
+  }
+  if (bind(fd, address, sizeof where) != 0 || listen(fd, kBacklog) != 0) return SystemError("bind");
+  std::move(until_it_listens).Cancel();
+  return fd;
+}
+
+int PortOf(int fd) {
+  sockaddr_storage bound = {};
+  socklen_t size = sizeof bound;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size);
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
+}
+
+}  // namespace
+
+size_t RaiseDescriptorLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
+  const rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+  return static_cast<size_t>(limit.rlim_cur);
+}
+
+absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string& address,
+                                                               size_t most) {
+  CROUT_ASSIGN_OR_RETURN(const HostPort wanted, ParseHostPort(address));
+  std::unique_ptr<TcpListener> listener(new TcpListener(most, MostOfOnePeer(most)));
+  listener->stop_ = eventfd(0, EFD_CLOEXEC);
+  if (listener->stop_ < 0) return SystemError("eventfd");
+  const bool any = wanted.host == "0.0.0.0" || wanted.host == "::";
+  absl::Status status = absl::UnavailableError("the name does not resolve to an address");
+  listener->port_ = wanted.port;
+  std::set<std::string> seen;  // The system's list of hosts may have an address twice.
+  for (const std::string& host :
+       any ? std::vector<std::string>{"::", "0.0.0.0"} : std::vector<std::string>{wanted.host}) {
+    CROUT_ASSIGN_OR_RETURN(const Addresses addresses, Resolve(host, wanted.port));
+    for (const addrinfo* next = addresses.get(); next != nullptr; next = next->ai_next) {
+      std::string raw(reinterpret_cast<const char*>(next->ai_addr), next->ai_addrlen);
+      if (!seen.insert(std::move(raw)).second) continue;
+      const absl::StatusOr<int> fd = Listen(*next, listener->port_);
+      // Else who asks for the host by its other family would meet another server.
+      if (absl::IsAlreadyExists(fd.status())) return absl::UnavailableError(fd.status().message());
+      if (!fd.ok()) {
+        status = fd.status();
+        continue;
+      }
+      listener->sockets_.push_back(*fd);
+      listener->port_ = PortOf(*fd);
+    }
+    if (!listener->sockets_.empty()) return listener;
+  }
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::BindUnix(const std::string& path,
+                                                                   size_t most) {
+  std::unique_ptr<TcpListener> listener(new TcpListener(most, most));
+  listener->stop_ = eventfd(0, EFD_CLOEXEC);
+  if (listener->stop_ < 0) return SystemError("eventfd");
+  listener->sockets_.reserve(1);
+  CROUT_ASSIGN_OR_RETURN(const int fd, ListenUnix(path));
+  listener->sockets_.push_back(fd);
+  listener->path_ = path;
+  return listener;
+}
+
+TcpListener::~TcpListener() {
+  Stop();
+  CloseSockets();
+  if (stop_ >= 0) close(stop_);
+}
+
+void TcpListener::Start(std::vector<std::unique_ptr<Acceptor>> acceptors) {
+  acceptors_ = std::move(acceptors);
+  thread_ = StartThread([this] { Run(); });
+}
+
+void TcpListener::Stop() {
+  if (!thread_.joinable()) return;
+  const uint64_t one = 1;
+  (void)!write(stop_, &one, sizeof one);
+  thread_.join();
+  CloseSockets();
+}
+
+void TcpListener::CloseSockets() {
+  if (!path_.empty() && !sockets_.empty()) unlink(path_.c_str());
+  for (const int socket : sockets_) close(socket);
+  sockets_.clear();
+}
+
+void TcpListener::Run() {
+  std::vector<pollfd> polled;
+  for (const int socket : sockets_)
+    polled.push_back({.fd = socket, .events = POLLIN, .revents = 0});
+  polled.push_back({.fd = stop_, .events = POLLIN, .revents = 0});
+  for (;;) {
+    if (poll(polled.data(), polled.size(), -1) < 0) {
+      if (errno != EINTR) Pause();
+      continue;
+    }
+    if (polled.back().revents != 0) return;
+    for (size_t i = 0; i < sockets_.size(); ++i) {
+      if (polled[i].revents != 0) GoOnWithoutMemory([&] { AcceptFrom(sockets_[i]); });
+    }
+  }
+}
+
+void TcpListener::Pause() const {
+  pollfd stop = {.fd = stop_, .events = POLLIN, .revents = 0};
+  poll(&stop, 1, kPauseMs);
+}
+
+void TcpListener::AcceptFrom(int socket) {
+  sockaddr_storage from = {};
+  socklen_t size = sizeof from;
+  const int fd =
+      accept4(socket, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0) {
+    if (!IsOfOneConnection(errno)) Pause();
+    return;
+  }
+  absl::Cleanup until_it_is_taken = [fd] { close(fd); };
+  Connection taken = {.fd = fd,
+                      .cookie = CookieOf(fd).value_or(0),
+                      .peer = PeerOf(from),
+                      .from = FromOf(from),
+                      .user = UserAt(fd)};
+  if (!Take(taken)) {
+    ++turned_away_;
+    return;
+  }
+  std::move(until_it_is_taken).Cancel();
+  Acceptor::NewConnectionParameters connection;
+  connection.listener_fd = socket;
+  connection.fd = fd;
+  acceptors_[taken.acceptor]->HandleNewConnection(&connection);
+}
+
+bool TcpListener::Take(Connection& connection) {
+  MutexLock lock(&mutex_);
+  if (!HasRoomFor(connection.peer)) Sweep();
+  if (!HasRoomFor(connection.peer)) return false;
+  if (acceptors_.size() > 1) {
+    connection.acceptor = AcceptorFor(connection.user);
+    if (connection.acceptor == 0) {
+      Sweep();
+      connection.acceptor = AcceptorFor(connection.user);
+    }
+  }
+  connections_.push_back(connection);
+  return true;
+}
+
+size_t TcpListener::AcceptorFor(uid_t user) const {
+  std::vector<bool> taken(acceptors_.size());
+  for (const Connection& connection : connections_) {
+    if (connection.acceptor != 0 && connection.user == user) return connection.acceptor;
+    taken[connection.acceptor] = true;
+  }
+  for (size_t acceptor = 1; acceptor < taken.size(); ++acceptor) {
+    if (!taken[acceptor]) return acceptor;
+  }
+  return 0;
+}
+
+std::string TcpListener::UserOf(size_t acceptor) {
+  MutexLock lock(&mutex_);
+  for (const Connection& connection : connections_) {
+    if (acceptor != 0 && connection.acceptor == acceptor) return std::to_string(connection.user);
+  }
+  return "";
+}
+
+bool TcpListener::HasRoomFor(const Peer& peer) const {
+  if (connections_.size() >= most_) return false;
+  const auto of_peer = [&](const Connection& connection) { return connection.peer == peer; };
+  const auto count = std::count_if(connections_.begin(), connections_.end(), of_peer);
+  return static_cast<size_t>(count) < most_of_one_;
+}
+
+bool TcpListener::Disconnect(const TcpPeer& peer) {
+  constexpr size_t kStep = size_t{1} << 20;
+  constexpr int kMostSteps = 64;  // more than a socket's buffer
+  MutexLock lock(&mutex_);
+  for (const Connection& connection : connections_) {
+    if (connection.from != peer || CookieOf(connection.fd) != connection.cookie) continue;
+    shutdown(connection.fd, SHUT_RDWR);
+    // gRPC would read and answer what the system has received.
+    for (int i = 0; i < kMostSteps; ++i) {
+      if (recv(connection.fd, nullptr, kStep, MSG_TRUNC | MSG_DONTWAIT) <= 0) break;
+    }
+    return true;
+  }
+  return false;
+}
+
+size_t TcpListener::MostOfOnePeer(size_t most) {
+  return std::max(most / 4, std::min(most, kUndivided));
+}
+
+void TcpListener::Sweep() {
+  const auto closed = [](const Connection& connection) {
+    return CookieOf(connection.fd) != connection.cookie;
+  };
+  connections_.erase(std::remove_if(connections_.begin(), connections_.end(), closed),
+                     connections_.end());
+}
+
+size_t TcpListener::open() {
+  MutexLock lock(&mutex_);
+  Sweep();
+  return connections_.size();
+}
+
+}  // namespace crout

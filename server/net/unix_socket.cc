@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/net/unix_socket.h"
+
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/util/status_macros.h"
+
+namespace crout {
+namespace {
+
+constexpr mode_t kAllButOwner = S_IRWXG | S_IRWXO;
+
+absl::StatusOr<gid_t> FindGroup(const std::string& name) {
+  constexpr size_t kMostBytes = size_t{1} << 20;  // of a group with very many members
+  for (size_t bytes = 4096; bytes <= kMostBytes; bytes *= 4) {
+    std::vector<char> buffer(bytes);
+    group entry = {};
+    group* found = nullptr;
+    if (getgrnam_r(name.c_str(), &entry, buffer.data(), bytes, &found) == ERANGE) continue;
+    if (found != nullptr) return found->gr_gid;
+    break;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("--unix-group: this system has no group '", name, "'"));
+}
+
+}  // namespace
+
+absl::StatusOr<mode_t> ParseSocketMode(const std::string& text) {
+  const bool octal =
+      (text.size() == 3 || (text.size() == 4 && text[0] == '0')) &&
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '7'; });
+  if (octal) return static_cast<mode_t>(std::stoul(text, nullptr, 8));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is not a mode; write three octal digits, such as 660"));
+}
+
+SocketsClosed::SocketsClosed(const SocketAccess& access) {
+  if (!access.mode.empty() || !access.group.empty()) umask_ = umask(kAllButOwner);
+}
+
+SocketsClosed::~SocketsClosed() {
+  if (umask_) umask(*umask_);
+}
+
+absl::Status GiveAccess(const std::string& path, const SocketAccess& access) {
+  if (access.mode.empty() && access.group.empty()) return absl::OkStatus();
+  if (!access.group.empty()) {
+    CROUT_ASSIGN_OR_RETURN(const gid_t group, FindGroup(access.group));
+    if (chown(path.c_str(), static_cast<uid_t>(-1), group) != 0) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "--unix-group: cannot change the group of ", path, " to '", access.group,
+          "': ", std::strerror(errno), ". The user of the daemon must be a member of the group"));
+    }
+  }
+  // A group that is named is to connect: without a mode the socket is its owner's and the group's.
+  CROUT_ASSIGN_OR_RETURN(const mode_t mode,
+                         ParseSocketMode(access.mode.empty() ? "660" : access.mode));
+  if (chmod(path.c_str(), mode) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--unix-mode: ", path, ": ", std::strerror(errno)));
+}
+
+}  // namespace crout

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/observability/log/log.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "server/observability/log/log_writer.h"
+#include "spdlog/sinks/base_sink.h"
+#include "spdlog/spdlog.h"
+
+namespace crout {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+// Constant after ConfigureLog.
+LogFormat g_format = LogFormat::kText;
+LogWriter* g_writer = nullptr;
+
+class WriterSink final : public spdlog::sinks::base_sink<std::mutex> {
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    g_writer->Push({line.data(), line.size()});
+  }
+  void flush_() override {}
+};
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      break;
+  }
+  return spdlog::level::err;
+}
+
+// Replaces bytes that are not UTF-8: fields can hold what a client sent.
+std::string Dump(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+// The members of an object without its braces: the time and level go before them.
+std::string JsonMembers(std::string_view event, const nlohmann::ordered_json& fields) {
+  nlohmann::ordered_json object = {{"event", event}};
+  object.update(fields);
+  const std::string text = Dump(object);
+  return text.substr(1, text.size() - 2);
+}
+
+std::string Text(std::string_view event, const nlohmann::ordered_json& fields) {
+  std::string line(event);
+  for (const auto& [key, value] : fields.items()) {
+    line.append(" ").append(key).append("=").append(Dump(value));
+  }
+  return line;
+}
+
+void Write(LogLevel level, std::string_view event, const nlohmann::ordered_json& fields) {
+  spdlog::log(ToSpdlog(level), "{}",
+              g_format == LogFormat::kJson ? JsonMembers(event, fields) : Text(event, fields));
+}
+
+}  // namespace
+
+void ConfigureLog(LogLevel level, LogFormat format) {
+  g_format = format;
+  g_writer = LogWriter::Start(STDERR_FILENO, kBufferBytes);
+  auto logger = std::make_shared<spdlog::logger>("croutd", std::make_shared<WriterSink>());
+  logger->set_level(ToSpdlog(level));
+  logger->set_pattern(format == LogFormat::kJson
+                          ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})"
+                          : "%Y-%m-%dT%H:%M:%S.%eZ %l %v",
+                      spdlog::pattern_time_type::utc);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void Log(LogLevel level, std::string_view event, const nlohmann::ordered_json& fields) {
+  if (!spdlog::should_log(ToSpdlog(level))) return;
+  if (const uint64_t lost = g_writer == nullptr ? 0 : g_writer->TakeUnreported(); lost > 0) {
+    Write(LogLevel::kWarn, "log_dropped", {{"lines", lost}});
+  }
+  Write(level, event, fields);
+}
+
+void FlushLog(std::chrono::milliseconds patience) {
+  if (g_writer != nullptr) g_writer->Flush(patience);
+}
+
+uint64_t DroppedLogLines() { return g_writer == nullptr ? 0 : g_writer->dropped(); }
+
+}  // namespace crout

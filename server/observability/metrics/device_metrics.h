@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The series of one device.
+#ifndef CROUT_SERVER_OBSERVABILITY_METRICS_DEVICE_METRICS_H_
+#define CROUT_SERVER_OBSERVABILITY_METRICS_DEVICE_METRICS_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/dtype.h"
+#include "kernels/jobs/series_step.h"
+#include "kernels/numerical_method.h"
+#include "server/observability/metrics/labels.h"
+#include "server/observability/metrics/lazy_histogram.h"
+#include "server/observability/metrics/state.h"
+
+namespace prometheus {
+class Counter;
+class Gauge;
+class Registry;
+}  // namespace prometheus
+
+namespace crout {
+
+// A sample of crout_queue_depth.
+prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::string& device,
+                                 const char* queue);
+
+// A device's label value, and the methods whose names its factorizations and solves can carry.
+struct DeviceLabels {
+  std::string name;  // "host", "cuda:0"
+  std::vector<MethodTraits> algorithms;
+  std::vector<MethodTraits> solvers;
+};
+
+// Thread-safe. Lives as long as the Metrics that it belongs to.
+class DeviceMetrics {
+ public:
+  DeviceMetrics(prometheus::Registry& registry, const DeviceLabels& labels);
+
+  // Seconds on the device of one factorization (order n) or solve. `algorithm` and `solver` are
+  // among those of the DeviceLabels; others are not counted. Each combination of labels appears
+  // with its first observation.
+  void ObserveFactor(std::string_view algorithm, DType factor_dtype, int64_t n, double seconds);
+  void ObserveSolve(std::string_view solver, DType factor_dtype, int64_t n, double seconds);
+
+  // So many calls ran as one batch, after a stream had waited for company for so long.
+  void ObserveGathered(size_t calls, double waited_seconds);
+
+  // A batch that a caller sent was factored, of so many members, of which some are singular; so
+  // many right-hand sides were solved for.
+  void ObserveBatchFactored(int64_t members, int64_t singular);
+  void ObserveBatchSolved(int64_t systems);
+
+  // One step of a series, `age` steps after that which made the factor it leaves behind.
+  void ObserveSeriesStep(const SeriesStepSummary& step, int64_t age);
+
+  void Set(const DeviceState& state);
+
+ private:
+  // The histograms of one algorithm or solver, by type and size class.
+  struct Durations {
+    std::string name;
+    std::array<std::array<std::unique_ptr<LazyHistogram>, kSizeClassNames.size()>,
+               std::size(kDTypes)>
+        histograms;
+  };
+  // One of `device`, labelled with the method's name as `label`.
+  static Durations AddDurations(LazyHistogram::Family& family, const std::string& device,
+                                const char* label, const MethodTraits& method);
+  static void Observe(std::vector<Durations>& durations, std::string_view name, DType dtype,
+                      int64_t n, double seconds);
+
+  // Constant after construction.
+  std::vector<Durations> factor_;
+  std::vector<Durations> solve_;
+  std::unique_ptr<LazyHistogram> gathered_calls_;
+  std::unique_ptr<LazyHistogram> gather_wait_;
+  std::unique_ptr<LazyHistogram> batch_factored_;
+  std::unique_ptr<LazyHistogram> batch_solved_;
+  prometheus::Counter* batch_singular_;
+  std::array<prometheus::Counter*, kSeriesWayNames.size()> series_steps_;
+  std::array<prometheus::Counter*, kSeriesFactorNames.size()> series_iterations_;
+  prometheus::Counter* series_inaccurate_;
+  std::unique_ptr<LazyHistogram> series_age_;
+  prometheus::Gauge* budget_;
+  prometheus::Gauge* reserved_;
+  prometheus::Gauge* pool_used_;
+  prometheus::Gauge* pool_cached_;
+  prometheus::Gauge* driver_used_;
+  prometheus::Gauge* memory_age_;
+  prometheus::Gauge* queue_depth_;
+  prometheus::Gauge* preparing_depth_;
+  prometheus::Gauge* admitting_depth_;
+  prometheus::Gauge* releasing_depth_;
+  prometheus::Gauge* streams_;
+  prometheus::Gauge* streams_busy_;
+  prometheus::Gauge* healthy_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_OBSERVABILITY_METRICS_DEVICE_METRICS_H_

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/observability/metrics/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <cmath>
+#include <utility>
+
+#include "crout_version.h"
+#include "kernels/factorization.h"
+#include "kernels/jobs/solve.h"
+#include "server/observability/metrics/buckets.h"
+#include "server/observability/metrics/process_metrics.h"
+
+namespace crout {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using prometheus::Registry;
+
+// By value of google.rpc.Code, which absl::StatusCode shares.
+constexpr std::array<std::string_view, 17> kCodeNames = {
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
+
+// The label of work that belongs to no device.
+constexpr char kNoDevice[] = "none";
+
+Family<Counter>& AddCounters(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+Family<Gauge>& AddGauges(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+Family<Histogram>& AddHistograms(Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+// Adds one child for each name of a label.
+template <class Metric, size_t size, class... Args>
+std::array<Metric*, size> AddEach(Family<Metric>& family, const char* label,
+                                  const std::array<std::string_view, size>& names,
+                                  const prometheus::Labels& others, const Args&... args) {
+  std::array<Metric*, size> children;
+  for (size_t i = 0; i < size; ++i) {
+    prometheus::Labels labels = others;
+    labels[label] = std::string(names[i]);
+    children[i] = &family.Add(labels, args...);
+  }
+  return children;
+}
+
+// The same for histograms, of which none appears yet.
+template <size_t size>
+std::array<std::unique_ptr<LazyHistogram>, size> AddEachLazily(
+    Family<Histogram>& family, const char* label, const std::array<std::string_view, size>& names,
+    LazyHistogram::Buckets buckets) {
+  std::array<std::unique_ptr<LazyHistogram>, size> children;
+  for (size_t i = 0; i < size; ++i) {
+    children[i] = std::make_unique<LazyHistogram>(
+        family, LazyHistogram::Labels{{label, std::string(names[i])}}, buckets);
+  }
+  return children;
+}
+
+template <class Enum>
+constexpr size_t Index(Enum value) {
+  return static_cast<size_t>(value);
+}
+
+// Raises a counter of ours to what somebody else counts.
+void Raise(Counter* counter, uint64_t count) {
+  counter->Increment(static_cast<double>(count) - counter->Value());
+}
+
+double SecondsOf(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
+
+}  // namespace
+
+Metrics::Metrics(const MetricsOptions& options) : registry_(std::make_unique<Registry>()) {
+  RegisterRequests();
+  RegisterPayloads();
+  for (const DeviceLabels& labels : options.devices) {
+    devices_.push_back(std::make_unique<DeviceMetrics>(*registry_, labels));
+    device_names_.push_back(labels.name);
+  }
+  RegisterNumerics(options.devices);
+  RegisterCache();
+  RegisterFiles();
+  RegisterProcess(options.cuda);
+}
+
+Metrics::~Metrics() = default;
+
+void Metrics::RegisterRequests() {
+  auto& requests = AddCounters(*registry_, "crout_requests_total",
+                               "Completed calls, by method and status code.");
+  auto& durations = AddHistograms(*registry_, "crout_request_duration_seconds",
+                                  "Time from the first message of a call to its last.");
+  for (size_t i = 0; i < kMethodNames.size(); ++i) {
+    const prometheus::Labels method = {{"method", std::string(kMethodNames[i])}};
+    requests_[i] = AddEach(requests, "code", kCodeNames, method);
+  }
+  request_duration_ = AddEachLazily(durations, "method", kMethodNames, LatencyBuckets);
+  phase_duration_ = AddEachLazily(AddHistograms(*registry_, "crout_phase_duration_seconds",
+                                                "Time that jobs spent in each phase."),
+                                  "phase", kJobPhaseNames, LatencyBuckets);
+  phase_duration_[Index(JobPhase::kQueue)]->Appear();  // CroutQueueSlow
+  rejected_ = AddEach(
+      AddCounters(
+          *registry_, "crout_rejected_total",
+          "Calls refused because of the state of the server (not of the request), by reason."),
+      "reason", kRejectionNames, {});
+  callers_refused_ = AddEach(
+      AddCounters(*registry_, "crout_callers_refused_total",
+                  "Calls refused because the caller is unknown or not authorized, by reason."),
+      "reason", kCallerRefusalNames, {});
+}
+
+void Metrics::RegisterPayloads() {
+  wasted_seconds_ = &AddCounters(*registry_, "crout_wasted_seconds_total",
+                                 "Time that work continued after its call had ended.")
+                         .Add({});
+  received_bytes_ =
+      &AddCounters(*registry_, "crout_received_bytes_total", "Payload bytes received.").Add({});
+  sent_bytes_ = &AddCounters(*registry_, "crout_sent_bytes_total", "Payload bytes sent.").Add({});
+  upload_size_ = &AddHistograms(*registry_, "crout_upload_size_bytes",
+                                "Sizes of completely received matrices and right-hand sides.")
+                      .Add({}, SizeBuckets());
+  uploads_in_flight_ =
+      &AddGauges(*registry_, "crout_uploads_in_flight", "Payloads being received.").Add({});
+}
+
+void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
+  std::array<std::string_view, std::size(kDTypes)> names;
+  std::transform(std::begin(kDTypes), std::end(kDTypes), names.begin(), NameOf);
+  backward_error_ =
+      AddEachLazily(AddHistograms(*registry_, "crout_backward_error",
+                                  "Backward errors of verified solves, by the type of the factor."),
+                    "dtype", names, BackwardErrorBuckets);
+  backward_error_[Index(DType::kFloat64)]->Appear();  // CroutBackwardErrorHigh
+  solver_fallbacks_ = AddEach(
+      AddCounters(
+          *registry_, "crout_solver_fallbacks_total",
+          "Solves that fell back from a solver of prepared factors to another solver, by reason."),
+      "reason", kSolverFallbackNames, {});
+  poor_results_ = &AddCounters(
+      *registry_, "crout_poor_results_total",
+      "Factors and Schur complements with a warning in the reply, by algorithm and result.");
+  for (const DeviceLabels& device : devices) {
+    for (const MethodTraits& algorithm : device.algorithms) {
+      for (const std::string_view result : kPoorResultNames) PoorResults(algorithm.name, result);
+    }
+  }
+  auto& iterations = AddCounters(*registry_, "crout_iterations_total",
+                                 "Iterations of the iterative methods, by algorithm and start.");
+  auto& sections =
+      AddCounters(*registry_, "crout_sections_total",
+                  "Sections computed by the iterative methods, by algorithm and start.");
+  auto& pivots = AddCounters(*registry_, "crout_pivots_total",
+                             "Row interchanges of the iterative methods, by algorithm and start.");
+  for (const DeviceLabels& device : devices) {
+    for (const MethodTraits& method : device.algorithms) {
+      if (!method.iterative) continue;
+      const prometheus::Labels algorithm = {{"algorithm", std::string(method.name)}};
+      runs_.try_emplace(std::string(method.name),
+                        RunCounters{AddEach(iterations, "start", kStartNames, algorithm),
+                                    AddEach(sections, "start", kStartNames, algorithm),
+                                    AddEach(pivots, "start", kStartNames, algorithm)});
+    }
+  }
+}
+
+void Metrics::RegisterCache() {
+  cache_entries_ =
+      AddEach(AddGauges(*registry_, "crout_cache_entries", "Factors in the cache, by tier."),
+              "tier", kCacheTierNames, {});
+  cache_bytes_ = AddEach(
+      AddGauges(*registry_, "crout_cache_bytes", "Bytes of the factors in the cache, by tier."),
+      "tier", kCacheTierNames, {});
+  cache_hits_ = AddEach(AddCounters(*registry_, "crout_cache_hits_total",
+                                    "Lookups of a handle that found the factor, by tier."),
+                        "tier", kCacheTierNames, {});
+  cache_misses_ = AddEach(AddCounters(*registry_, "crout_cache_misses_total",
+                                      "Lookups of a handle that found no factor, by reason."),
+                          "reason", kCacheMissNames, {});
+  auto& evictions = AddCounters(*registry_, "crout_cache_evictions_total",
+                                "Factors removed from a tier, by tier and reason.");
+  for (size_t i = 0; i < kCacheTierNames.size(); ++i) {
+    const prometheus::Labels tier = {{"tier", std::string(kCacheTierNames[i])}};
+    cache_evictions_[i] = AddEach(evictions, "reason", kCacheEvictionNames, tier);
+  }
+  promotions_ = &AddCounters(*registry_, "crout_cache_promotions_total",
+                             "Factors copied back from host memory to their device.")
+                     .Add({});
+  promotion_duration_ = &AddHistograms(*registry_, "crout_cache_promotion_seconds",
+                                       "Time to copy a factor back to its device.")
+                             .Add({}, KernelBuckets());
+}
+
+void Metrics::RegisterProcess(const std::string& cuda) {
+  auto& host_memory = AddGauges(*registry_, "crout_host_memory_bytes",
+                                "Host memory budget and the reserved part of it.");
+  host_memory_limit_ = &host_memory.Add({{"kind", "limit"}});
+  host_memory_reserved_ = &host_memory.Add({{"kind", "reserved"}});
+  auto& call_memory =
+      AddGauges(*registry_, "crout_call_memory_bytes",
+                "Memory for open calls (--call-memory) and the reserved part of it.");
+  call_memory_limit_ = &call_memory.Add({{"kind", "limit"}});
+  call_memory_reserved_ = &call_memory.Add({{"kind", "reserved"}});
+  releasing_depth_ = AddQueueDepth(*registry_, kNoDevice, "release");
+  parsing_depth_ = AddQueueDepth(*registry_, kNoDevice, "parse");
+  auto& connections =
+      AddGauges(*registry_, "crout_connections", "gRPC connections: open, and the limit.");
+  connections_open_ = &connections.Add({{"kind", "open"}});
+  connections_limit_ = &connections.Add({{"kind", "limit"}});
+  connections_refused_ =
+      &AddCounters(*registry_, "crout_connections_refused_total",
+                   "Connections closed on arrival because the limit was reached.")
+           .Add({});
+  handshakes_failed_ = &AddCounters(*registry_, "crout_tls_handshakes_failed_total",
+                                    "gRPC connections that failed in the TLS handshake.")
+                            .Add({});
+  out_of_memory_ = &AddCounters(*registry_, "crout_out_of_memory_total",
+                                "Internal tasks of the daemon that ended because memory ran out.")
+                        .Add({});
+  log_dropped_ = &AddCounters(*registry_, "crout_log_dropped_total",
+                              "Log lines dropped because the log could not be written in time.")
+                      .Add({});
+  traces_exported_ = &AddCounters(*registry_, "crout_traces_exported_total",
+                                  "Calls whose trace was delivered to the receiver.")
+                          .Add({});
+  traces_dropped_ = AddEach(AddCounters(*registry_, "crout_traces_dropped_total",
+                                        "Calls whose trace was dropped, by reason."),
+                            "reason", kTraceDropNames, {});
+  AddGauges(*registry_, "crout_build_info", "Always 1; the labels describe the build.")
+      .Add({{"version", CROUT_VERSION}, {"commit", CROUT_COMMIT}, {"cuda", cuda}})
+      .Set(1);
+}
+
+void Metrics::RegisterFiles() {
+  file_taken_ = &AddGauges(*registry_, "crout_file_taken_timestamp_seconds",
+                           "Unix time at which the contents in use of a settings file were read.");
+  file_refused_ = &AddGauges(
+      *registry_, "crout_file_refused",
+      "1 if the current file is invalid and its previous contents are in use, otherwise 0.");
+  certificate_time_ =
+      &AddGauges(*registry_, "crout_tls_certificate_timestamp_seconds",
+                 "Unix time at which the validity of the server certificate begins and ends.");
+}
+
+void Metrics::CountRequest(Method method, absl::StatusCode code) {
+  const auto value = static_cast<size_t>(code);
+  const size_t index = value < kCodes ? value : Index(absl::StatusCode::kUnknown);
+  requests_[Index(method)][index]->Increment();
+}
+
+void Metrics::ObserveDuration(Method method, double seconds) {
+  request_duration_[Index(method)]->Observe(seconds);
+}
+
+void Metrics::ObservePhase(JobPhase phase, double seconds) {
+  phase_duration_[Index(phase)]->Observe(seconds);
+}
+
+void Metrics::CountRejected(Rejection reason) { rejected_[Index(reason)]->Increment(); }
+
+void Metrics::CountCallerRefused(CallerRefusal reason) {
+  callers_refused_[Index(reason)]->Increment();
+}
+
+void Metrics::CountWasted(double seconds) { wasted_seconds_->Increment(seconds); }
+
+void Metrics::CountReceived(size_t bytes) {
+  received_bytes_->Increment(static_cast<double>(bytes));
+}
+
+void Metrics::CountSent(size_t bytes) { sent_bytes_->Increment(static_cast<double>(bytes)); }
+
+void Metrics::ObserveUpload(size_t bytes) { upload_size_->Observe(static_cast<double>(bytes)); }
+
+Metrics::UploadInFlight::UploadInFlight(Metrics& metrics) : gauge_(metrics.uploads_in_flight_) {
+  gauge_->Increment();
+}
+Metrics::UploadInFlight::~UploadInFlight() { gauge_->Decrement(); }
+
+void Metrics::ObserveBackwardError(DType factor_dtype, double backward_error) {
+  // A NaN would stay in the histogram's sum for good.
+  constexpr double kAboveEveryFinite = 2;
+  backward_error_[Index(factor_dtype)]->Observe(std::isfinite(backward_error) ? backward_error
+                                                                              : kAboveEveryFinite);
+}
+
+void Metrics::CountSolverFallback(SolverFallback reason) {
+  if (reason == SolverFallback::kNone) return;
+  solver_fallbacks_[Index(reason) - Index(SolverFallback::kCondition)]->Increment();
+}
+
+void Metrics::CountIterations(std::string_view algorithm, Start start, int64_t iterations,
+                              int64_t sections, int64_t pivots) {
+  const auto run = runs_.find(algorithm);
+  if (run == runs_.end()) return;
+  run->second.iterations[Index(start)]->Increment(static_cast<double>(iterations));
+  run->second.sections[Index(start)]->Increment(static_cast<double>(sections));
+  run->second.pivots[Index(start)]->Increment(static_cast<double>(pivots));
+}
+
+prometheus::Counter& Metrics::PoorResults(std::string_view algorithm, std::string_view result) {
+  return poor_results_->Add(
+      {{"algorithm", std::string(algorithm)}, {"result", std::string(result)}});
+}
+
+void Metrics::CountPoorResult(std::string_view algorithm, PoorResult result) {
+  PoorResults(algorithm, kPoorResultNames[Index(result)]).Increment();
+}
+
+void Metrics::SetWatchedFile(WatchedFile file, absl::Time taken, bool refused) {
+  const prometheus::Labels labels = {{"file", std::string(kWatchedFileNames[Index(file)])}};
+  file_taken_->Add(labels).Set(SecondsOf(taken));
+  file_refused_->Add(labels).Set(refused ? 1 : 0);
+}
+
+void Metrics::SetCertificateTime(absl::Time begin, absl::Time end) {
+  certificate_time_->Add({{"kind", "begin"}}).Set(SecondsOf(begin));
+  certificate_time_->Add({{"kind", "end"}}).Set(SecondsOf(end));
+}
+
+void Metrics::SetConnections(size_t open, size_t limit, uint64_t turned_away) {
+  connections_open_->Set(static_cast<double>(open));
+  connections_limit_->Set(static_cast<double>(limit));
+  Raise(connections_refused_, turned_away);
+}
+
+void Metrics::CountCacheHit(Tier tier) { cache_hits_[Index(tier)]->Increment(); }
+
+void Metrics::CountCacheMiss(CacheMiss reason) { cache_misses_[Index(reason)]->Increment(); }
+
+void Metrics::CountCacheEviction(Tier tier, CacheEviction reason) {
+  cache_evictions_[Index(tier)][Index(reason)]->Increment();
+}
+
+void Metrics::ObservePromotion(double seconds) {
+  promotions_->Increment();
+  promotion_duration_->Observe(seconds);
+}
+
+HistogramReading Metrics::ReadRequests(Method method) const {
+  return request_duration_[Index(method)]->Read();
+}
+
+HistogramReading Metrics::ReadPhase(JobPhase phase) const {
+  return phase_duration_[Index(phase)]->Read();
+}
+
+CacheCounts Metrics::ReadCache() const {
+  CacheCounts counts;
+  const auto value = [](const Counter* counter) { return static_cast<int64_t>(counter->Value()); };
+  for (const Counter* hits : cache_hits_) counts.hits += value(hits);
+  for (const Counter* misses : cache_misses_) counts.misses += value(misses);
+  for (const auto& tier : cache_evictions_) {
+    counts.evictions += value(tier[Index(CacheEviction::kPressure)]);
+  }
+  return counts;
+}
+
+void Metrics::SetStateSource(StateSource source) {
+  MutexLock lock(&source_mutex_);
+  source_ = std::move(source);
+}
+
+std::vector<NamedGpu> Metrics::RefreshGauges() const {
+  std::vector<NamedGpu> gpus;
+  MutexLock lock(&source_mutex_);
+  if (!source_) return gpus;
+  const ServerState state = source_();
+  for (size_t i = 0; i < std::min(devices_.size(), state.devices.size()); ++i) {
+    devices_[i]->Set(state.devices[i]);
+    if (state.devices[i].gpu.has_value()) {
+      gpus.push_back({device_names_[i], *state.devices[i].gpu});
+    }
+  }
+  for (size_t tier = 0; tier < state.cache.size(); ++tier) {
+    cache_entries_[tier]->Set(static_cast<double>(state.cache[tier].entries));
+    cache_bytes_[tier]->Set(static_cast<double>(state.cache[tier].bytes));
+  }
+  host_memory_limit_->Set(static_cast<double>(state.host_memory_limit));
+  host_memory_reserved_->Set(static_cast<double>(state.host_memory_reserved));
+  call_memory_limit_->Set(static_cast<double>(state.call_memory_limit));
+  call_memory_reserved_->Set(static_cast<double>(state.call_memory_reserved));
+  releasing_depth_->Set(static_cast<double>(state.releasing_depth));
+  parsing_depth_->Set(static_cast<double>(state.parsing_depth));
+  Raise(log_dropped_, state.log_lines_dropped);
+  Raise(handshakes_failed_, state.handshakes_failed);
+  Raise(out_of_memory_, state.work_without_memory);
+  Raise(traces_exported_, state.traces_exported);
+  for (size_t i = 0; i < traces_dropped_.size(); ++i) {
+    Raise(traces_dropped_[i], state.traces_dropped[i]);
+  }
+  return gpus;
+}
+
+std::string Metrics::Scrape() const {
+  const std::vector<NamedGpu> gpus = RefreshGauges();
+  std::vector<prometheus::MetricFamily> families = registry_->Collect();
+  for (prometheus::MetricFamily& family : GpuFamilies(gpus)) {
+    families.push_back(std::move(family));
+  }
+  for (prometheus::MetricFamily& family : ProcessFamilies()) {
+    families.push_back(std::move(family));
+  }
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace crout

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/observability/status/heat_map.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/observability/status/figures.h"
+
+namespace crout {
+namespace {
+
+// The cells of row `i`; neighbours of one level are one rectangle.
+void WriteRow(const IterationRun& run, int64_t i, int64_t least, int64_t most, HtmlWriter& page) {
+  const auto level = [&](int64_t j) {
+    return HeatLevel(run.cells[static_cast<size_t>(i + j * run.side)], least, most);
+  };
+  for (int64_t j = 0; j < run.side;) {
+    int64_t end = j + 1;
+    while (end < run.side && level(end) == level(j)) ++end;
+    page.Empty("rect", {{"class", absl::StrCat("h", level(j))},
+                        {"x", absl::StrCat(j)},
+                        {"y", absl::StrCat(i)},
+                        {"width", absl::StrCat(end - j)},
+                        {"height", "1"}});
+    j = end;
+  }
+}
+
+// The first count of a level, which may be that of the next one too: then the level has none.
+int64_t FirstOfLevel(int level, int64_t least, int64_t most) {
+  const int64_t counts = most - least + 1;
+  return least + (level * counts + kHeatLevels - 1) / kHeatLevels;
+}
+
+// Of the cells, of which there are some.
+std::pair<int64_t, int64_t> Extremes(const IterationRun& run) {
+  const auto [least, most] = std::minmax_element(run.cells.begin(), run.cells.end());
+  return {*least, *most};
+}
+
+}  // namespace
+
+int HeatLevel(int64_t count, int64_t least, int64_t most) {
+  return static_cast<int>((count - least) * kHeatLevels / (most - least + 1));
+}
+
+void WriteHeatMap(const IterationRun& run, HtmlWriter& page) {
+  if (run.cells.empty()) return;
+  const auto [least, most] = Extremes(run);
+  const std::string box = absl::StrCat("0 0 ", run.side, " ", run.side);
+  const std::string label =
+      absl::StrCat("Sweeps of each section, by position in the matrix, from ", least, " to ", most);
+  page.Open("svg", {{"class", "heat"}, {"viewBox", box}, {"role", "img"}, {"aria-label", label}});
+  for (int64_t i = 0; i < run.side; ++i) WriteRow(run, i, least, most, page);
+  page.Close();
+}
+
+void WriteHeatLegend(const IterationRun& run, HtmlWriter& page) {
+  if (run.cells.empty()) return;
+  const auto [least, most] = Extremes(run);
+  const bool pooled = run.side < run.sections;
+  page.Element("p", pooled ? "Each cell shows the largest number of sweeps of its sections:"
+                           : "Sweeps of each section:");
+  page.Open("p", {{"class", "legend"}});
+  for (int level = 0; level < kHeatLevels; ++level) {
+    const int64_t first = FirstOfLevel(level, least, most);
+    const int64_t last = FirstOfLevel(level + 1, least, most) - 1;
+    if (first > last) continue;
+    page.Open("span");
+    page.RawElement("i", "", {{"class", absl::StrCat("h", level)}});
+    page.Text(first == last ? Count(first) : absl::StrCat(Count(first), " to ", Count(last)));
+    page.Close();
+  }
+  page.Close();
+}
+
+}  // namespace crout

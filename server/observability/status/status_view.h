@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the status page shows, taken at one moment.
+#ifndef CROUT_SERVER_OBSERVABILITY_STATUS_STATUS_VIEW_H_
+#define CROUT_SERVER_OBSERVABILITY_STATUS_STATUS_VIEW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/observability/metrics/lazy_histogram.h"
+#include "server/observability/metrics/metrics.h"
+#include "server/observability/metrics/state.h"
+#include "server/observability/status/recent_work.h"
+
+namespace crout {
+
+// A call that is open.
+struct OpenCall {
+  uint64_t id = 0;  // the call's number, as in the log
+  Method method = Method::kFactorize;
+  std::string tenant;
+  std::string_view phase;  // how far it is, of kCallPhaseNames
+  std::string device;      // empty: none yet
+  uint64_t received_bytes = 0;
+  double seconds = 0;  // since it began
+};
+
+struct StatusView {
+  struct Device {
+    std::string name;
+    std::string description;
+  };
+  // Observations since the start, under the name of a phase or method.
+  struct Latency {
+    std::string_view name;
+    HistogramReading reading;
+  };
+
+  std::string version;
+  absl::Time now;
+  absl::Duration uptime;
+  bool ready = false;
+  std::vector<Device> devices;  // in the order of state.devices
+  int64_t queue_capacity = 0;   // of each device
+  ServerState state;
+  CacheCounts cache;
+  size_t calls_in_flight = 0;
+  std::vector<OpenCall> open_calls;   // the oldest of them, the oldest first
+  std::vector<EndedCall> slow_calls;  // the slowest first
+  std::vector<Latency> phases;
+  std::vector<Latency> methods;
+  std::optional<IterationRun> last_run;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_OBSERVABILITY_STATUS_STATUS_VIEW_H_

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/rpc/codec/wire.h"
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "grpcpp/support/proto_buffer_reader.h"
+
+namespace crout {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::ArrayInputStream;
+using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
+using google::protobuf::io::ConcatenatingInputStream;
+using google::protobuf::io::ZeroCopyInputStream;
+
+constexpr int kHeaderField = 1;
+constexpr int kLastDataField = 4;  // `data` is 2
+
+// Far more than any client writes: a message may not cost more than its bytes.
+constexpr size_t kMaxFields = 64;  // of data, in one message
+// Slices of a message that came as clients send it: gRPC makes one for each frame, of 16 KiB.
+constexpr size_t kFewSlices = 256;
+constexpr size_t kSliceBytes = 1024;
+
+absl::Status TooMuch(absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the ", what, " is larger than ", kMaxRequestBytes >> 10, " KiB"));
+}
+
+absl::Status Malformed() {
+  return absl::InvalidArgumentError(
+      "message is not a valid protocol buffer of the stream's request type: check that client and "
+      "server speak the same crout.v1");
+}
+
+// Collects `length` bytes as segments, at most `most` in all, that point into the slices.
+bool TakeSegments(CodedInputStream* in, int field, uint32_t length, size_t most,
+                  std::vector<DataSegment>* segments) {
+  while (length > 0) {
+    const void* data = nullptr;
+    int size = 0;
+    if (!in->GetDirectBufferPointer(&data, &size)) return false;
+    const auto take = std::min<uint32_t>(length, static_cast<uint32_t>(size));
+    if (segments->size() == most) return false;
+    segments->push_back({field, {static_cast<const std::byte*>(data), take}});
+    if (!in->Skip(static_cast<int>(take))) return false;
+    length -= take;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffer) {
+  StreamMessage message;
+  message.size_ = buffer.Length();
+  message.buffer_ = buffer;
+  if (!buffer.Dump(&message.slices_).ok()) return Malformed();
+  // A message that came in crumbs is copied together: each of them would cost more than it holds.
+  if (message.slices_.size() > kFewSlices + message.size_ / kSliceBytes) {
+    grpc::Slice whole;
+    if (!buffer.DumpToSingleSlice(&whole).ok()) return Malformed();
+    message.slices_.assign(1, std::move(whole));
+    message.buffer_.Clear();
+  }
+  std::deque<ArrayInputStream> arrays;  // they cannot move
+  std::vector<ZeroCopyInputStream*> streams;
+  for (const grpc::Slice& slice : message.slices_) {
+    arrays.emplace_back(slice.begin(), static_cast<int>(slice.size()));
+    streams.push_back(&arrays.back());
+  }
+  ConcatenatingInputStream joined(streams.data(), static_cast<int>(streams.size()));
+  CodedInputStream in(&joined);
+  // Fields and slices cut the data, each once.
+  const size_t most_segments = message.slices_.size() + kMaxFields;
+
+  while (const uint32_t tag = in.ReadTag()) {
+    const int field = WireFormatLite::GetTagFieldNumber(tag);
+    const bool is_bytes =
+        WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+    if (!is_bytes || field < kHeaderField || field > kLastDataField) {
+      if (!WireFormatLite::SkipField(&in, tag)) return Malformed();
+      continue;
+    }
+    uint32_t length = 0;
+    if (!in.ReadVarint32(&length)) return Malformed();
+    if (field == kHeaderField) {
+      // Repeated occurrences of a message field merge: so does concatenating their bytes.
+      std::string bytes;
+      if (!message.header_) message.header_.emplace();
+      if (length > kMaxRequestBytes - message.header_->size()) return TooMuch("header");
+      if (!in.ReadString(&bytes, static_cast<int>(length))) return Malformed();
+      message.header_->append(bytes);
+    } else if (!TakeSegments(&in, field, length, most_segments, &message.segments_)) {
+      return Malformed();
+    }
+  }
+  if (!in.ConsumedEntireMessage()) return Malformed();
+  return message;
+}
+
+StreamMessage::StreamMessage(StreamMessage&& other) noexcept
+    : size_(other.size_),
+      slices_(std::move(other.slices_)),
+      header_(std::move(other.header_)),
+      segments_(std::move(other.segments_)) {
+  buffer_.Swap(&other.buffer_);  // A buffer has no move; its copy refers to each slice again.
+}
+
+void StreamMessage::Detach() {
+  std::vector<grpc::Slice> slices;
+  slices.reserve(segments_.size());  // A short slice holds its bytes itself: it may not move.
+  for (DataSegment& segment : segments_) {
+    const grpc::Slice& copy = slices.emplace_back(segment.bytes.data(), segment.bytes.size());
+    segment.bytes = {reinterpret_cast<const std::byte*>(copy.begin()), copy.size()};
+  }
+  slices_ = std::move(slices);
+  buffer_.Clear();
+}
+
+absl::Status StreamMessage::ParseHeader(google::protobuf::Message* message) const {
+  if (!message->ParseFromString(header_.value_or(""))) return Malformed();
+  return absl::OkStatus();
+}
+
+absl::Status ParseMessage(const grpc::ByteBuffer& buffer, google::protobuf::Message* message) {
+  if (buffer.Length() > kMaxRequestBytes) return TooMuch("request");
+  grpc::ByteBuffer copy(buffer);
+  grpc::ProtoBufferReader reader(&copy);
+  if (!reader.status().ok() || !message->ParseFromZeroCopyStream(&reader)) return Malformed();
+  message->DiscardUnknownFields();
+  return absl::OkStatus();
+}
+
+grpc::ByteBuffer Serialize(const google::protobuf::Message& message) {
+  const grpc::Slice slice(message.SerializeAsString());
+  return {&slice, 1};
+}
+
+grpc::ByteBuffer SerializeWithData(const google::protobuf::Message& message, int field,
+                                   std::span<const std::byte> data,
+                                   std::shared_ptr<const void> owner) {
+  std::string head = message.SerializeAsString();
+  uint8_t prefix[16];
+  uint8_t* end = CodedOutputStream::WriteTagToArray(
+      WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED), prefix);
+  end = CodedOutputStream::WriteVarint64ToArray(data.size(), end);
+  head.append(reinterpret_cast<const char*>(prefix), static_cast<size_t>(end - prefix));
+  using Owner = std::shared_ptr<const void>;
+  auto holder = std::make_unique<Owner>(std::move(owner));
+  const grpc::Slice payload(
+      const_cast<std::byte*>(data.data()), data.size(),
+      [](void* held) { delete static_cast<Owner*>(held); }, holder.get());
+  (void)holder.release();  // the slice's, now that there is one
+  const grpc::Slice slices[2] = {grpc::Slice(head), payload};
+  return {slices, 2};
+}
+
+}  // namespace crout

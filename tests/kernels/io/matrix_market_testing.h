@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Shared parts of the Matrix Market tests: functions that feed a reader, and a second reader for
+// comparison.
+#ifndef CROUT_TESTS_KERNELS_IO_MATRIX_MARKET_TESTING_H_
+#define CROUT_TESTS_KERNELS_IO_MATRIX_MARKET_TESTING_H_
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/io/matrix_market.h"
+#include "kernels/io/sparse_matrix.h"
+#include "kernels/util/thread_pool.h"
+#include "tests/support/gzip.h"
+
+namespace crout {
+
+struct ReadResult {
+  absl::Status status;
+  std::optional<MatrixMarketHeader> header;
+  SparseMatrix sparse;
+  std::vector<double> dense;
+  std::vector<double> dense_imaginary;
+};
+
+// Passes `text` to a reader in pieces. `next_size` returns the length of each piece; at least 1 is
+// used.
+ReadResult ReadPieces(std::string_view text, const std::function<size_t()>& next_size,
+                      const MatrixMarketLimits& limits = {}, ThreadPool* pool = nullptr);
+
+// Reads `text` in one piece.
+ReadResult ReadWhole(std::string_view text, const MatrixMarketLimits& limits = {},
+                     ThreadPool* pool = nullptr);
+
+// Returns a description of the difference, or an empty string if both results are equal bit by bit,
+// including error messages.
+std::string Difference(const ReadResult& a, const ReadResult& b);
+
+using testing::Gzip;
+
+// A slow reference reader that uses the C library: iostreams, strtod and a map. It shares no code
+// with the reader and supports only well-formed files. Stored zeros are entries.
+struct NaiveMatrix {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  std::map<std::pair<int64_t, int64_t>, std::complex<double>> entries;  // (column, row), 0-based.
+};
+NaiveMatrix ReadNaively(const std::string& text);
+
+// Returns a description of the difference, or an empty string if `result` has exactly the entries
+// of `naive`, in order.
+std::string Difference(const ReadResult& result, const NaiveMatrix& naive);
+
+// Returns the text of a random n x n coordinate matrix with comments, blank lines, several number
+// formats and duplicate entries.
+std::string RandomMatrixText(int n, int entries, uint32_t seed);
+
+}  // namespace crout
+
+#endif  // CROUT_TESTS_KERNELS_IO_MATRIX_MARKET_TESTING_H_

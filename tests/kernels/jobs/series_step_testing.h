@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Runs steps of a series on one context, for the tests of series.
+#ifndef CROUT_TESTS_KERNELS_JOBS_SERIES_STEP_TESTING_H_
+#define CROUT_TESTS_KERNELS_JOBS_SERIES_STEP_TESTING_H_
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/algorithm_registry.h"
+#include "kernels/jobs/series_step.h"
+#include "tests/support/device_under_test.h"
+#include "tests/support/job_runner.h"
+#include "tests/support/packed_sparse.h"
+
+namespace crout::testing::series_steps {
+
+inline constexpr int64_t kN = 60;
+inline constexpr int64_t kNrhs = 2;
+inline constexpr double kRoundoff = 0x1p-53;
+inline const double kDefaultAccuracy = std::sqrt(static_cast<double>(kN)) * kRoundoff;
+
+struct StepRequest {
+  DType matrix_dtype = DType::kFloat64;
+  DType factor_dtype = DType::kFloat64;
+  DType rhs_dtype = DType::kFloat64;
+  Layout layout = Layout::kColumnMajor;
+  bool sparse = false;
+  Op op = Op::kNone;
+  double accuracy = 0;
+  int most_iterations = 100;
+  double most_left = std::numeric_limits<double>::infinity();
+  int least_iterations = 0;
+  double most_cost = std::numeric_limits<double>::infinity();
+  bool update = false;
+  Layout x0_layout = Layout::kColumnMajor;
+};
+
+// A series on one context that stores the state that the server would store.
+template <class T>
+class Series {
+ public:
+  using Matrix = std::vector<T>;
+
+  explicit Series(Device& device) : device_(device), runner_(device) {}
+
+  // Without `a`, the matrix of the last step is used.
+  absl::StatusOr<SeriesStepSummary> Step(const std::optional<Matrix>& a, const Matrix& b,
+                                         const StepRequest& request,
+                                         StopRequested stop = JobRunner::NeverStop()) {
+    return StepFrom(std::nullopt, a, b, request, stop);
+  }
+
+  // Starts from `x0`, which has the type of B and as many columns.
+  absl::StatusOr<SeriesStepSummary> StepFrom(const std::optional<Matrix>& x0,
+                                             const std::optional<Matrix>& a, const Matrix& b,
+                                             const StepRequest& request,
+                                             StopRequested stop = JobRunner::NeverStop()) {
+    x0_ = x0;
+    auto plan = Plan(a, std::nullopt, static_cast<int64_t>(b.size()) / kN, request);
+    if (!plan.ok()) return plan.status();
+    if (!a) return Run(*plan, {}, b, request, stop);
+    return Run(*plan,
+               request.sparse ? PackSparse(*a, kN, request.matrix_dtype).bytes
+                              : Packed(*a, kN, kN, request.matrix_dtype, request.layout),
+               b, request, stop);
+  }
+
+  // Uses the matrix of the last step, changed according to `arriving`.
+  absl::StatusOr<SeriesStepSummary> ChangedStep(const MatrixChange& change,
+                                                const std::vector<std::byte>& arriving,
+                                                const Matrix& b, const StepRequest& request) {
+    auto plan = Plan(std::nullopt, change, static_cast<int64_t>(b.size()) / kN, request);
+    if (!plan.ok()) return plan.status();
+    return Run(*plan, arriving, b, request, JobRunner::NeverStop());
+  }
+
+  // Stores the block of the map that changes by values use, as the server would.
+  absl::Status KeepMap(const std::vector<std::byte>& block) {
+    auto arrived = runner_.Upload(block);
+    if (!arrived.ok()) return arrived.status();
+    map_.emplace().parts.Add(kValueMapPart, PartKind::kOperand, *std::move(arrived));
+    return absl::OkStatus();
+  }
+
+  const Matrix& x() const { return x_; }
+  const std::optional<Factorization>& factor() const { return factor_; }
+  const std::optional<Factorization>& matrix() const { return matrix_; }
+  bool made_singular() const { return made_singular_; }
+  const JobBytes& bytes() const { return bytes_; }  // of the last step's plan
+  size_t kept_bytes() const {
+    size_t sum = 0;
+    for (const auto* kept : {&factor_, &matrix_, &solution_}) {
+      if (*kept) sum += (*kept)->parts.bytes();
+    }
+    return sum;
+  }
+
+ private:
+  absl::StatusOr<SeriesStepSummary> Run(const SeriesStepPlan& plan,
+                                        const std::vector<std::byte>& arriving, const Matrix& b,
+                                        const StepRequest& request, StopRequested stop) {
+    Buffer matrix;
+    if (!arriving.empty()) {
+      auto upload = runner_.Upload(arriving);
+      if (!upload.ok()) return upload.status();
+      matrix = *std::move(upload);
+    }
+    auto rhs = runner_.Upload(Packed(b, kN, plan.rhs.cols, request.rhs_dtype, request.layout));
+    if (!rhs.ok()) return rhs.status();
+    SeriesUploads uploads{std::move(matrix), *std::move(rhs), {}};
+    if (x0_) {
+      auto x0 =
+          runner_.Upload(Packed(*x0_, kN, plan.x0->cols, request.rhs_dtype, request.x0_layout));
+      if (!x0.ok()) return x0.status();
+      uploads.x0 = *std::move(x0);
+      x0_.reset();
+    }
+    std::vector<std::byte> out(plan.delivered.bytes());
+    const auto there = [](const std::optional<Factorization>& kept) {
+      return kept ? &*kept : nullptr;
+    };
+    const SeriesStart start{there(factor_), there(matrix_), there(solution_), there(map_)};
+    auto result = SolveSeriesStep(runner_.context(), plan, start, std::move(uploads), out.data(),
+                                  stop, runner_.timings());
+    if (!result.ok()) return result.status();
+    bytes_ = plan.bytes;
+    made_singular_ = result->factor && result->factor->summary.info > 0;
+    Keep(*std::move(result));
+    if (summary_.solved) x_ = Unpacked<T>(out.data(), plan.delivered);
+    return summary_;
+  }
+  absl::StatusOr<SolverPair> SolverOf(DType dtype, int64_t nrhs) {
+    auto solver = FindSolver(device_, "auto", UnitDiagonal::kL, dtype, kN, nrhs);
+    if (!solver.ok()) return solver.status();
+    return SolverPair{*solver};
+  }
+  SeriesSource Source() const { return matrix_ ? SeriesSource::kKept : SeriesSource::kFactor; }
+  absl::StatusOr<SeriesStepPlan> Plan(const std::optional<Matrix>& a,
+                                      const std::optional<MatrixChange>& change, int64_t nrhs,
+                                      const StepRequest& request) {
+    FactorRequest factor;
+    factor.matrix_dtype = request.matrix_dtype;
+    factor.factor_dtype = request.factor_dtype;
+    SeriesStepOptions options;
+    auto factorize = runner_.Options(factor, kN);
+    if (!factorize.ok()) return factorize.status();
+    options.factor = *factorize;
+    auto solver = SolverOf(request.factor_dtype, nrhs);
+    if (!solver.ok()) return solver.status();
+    options.with_old = options.with_new = *solver;
+    options.op = request.op;
+    options.accuracy = request.accuracy;
+    options.most_iterations = request.most_iterations;
+    options.most_left = request.most_left;
+    options.most_cost = request.most_cost;
+    options.least_iterations = request.least_iterations;
+    options.update = request.update;
+    SeriesMatrix matrix{a ? SeriesSource::kUpload : Source(),
+                        {nullptr, request.matrix_dtype, request.layout, kN, kN},
+                        std::nullopt,
+                        change,
+                        matrix_ ? update_rank_ : 0};
+    if (a && request.sparse) {
+      matrix.nonzeros = PackSparse(*a, kN, request.matrix_dtype).nonzeros;
+    } else if (!a && request.sparse) {
+      matrix.nonzeros = (matrix_ ? *matrix_ : *factor_).summary.matrix_nonzeros;
+    }
+    return PlanSeriesStep(options, factor_ ? &factor_->summary : nullptr, matrix,
+                          {nullptr, request.rhs_dtype, request.layout, kN, nrhs},
+                          x0_ ? std::optional(request.x0_layout) : std::nullopt);
+  }
+  void Keep(SeriesStepResult result) {
+    summary_ = result.summary;
+    if (result.factor && result.factor->summary.info == 0) {
+      factor_ = std::move(result.factor);
+      matrix_.reset();
+    }
+    if (result.matrix) {
+      matrix_ = std::move(result.matrix);
+      update_rank_ = result.summary.update_rank;
+    }
+    solution_ = std::move(result.solution);
+  }
+
+  Device& device_;
+  JobRunner runner_;
+  std::optional<Factorization> factor_;
+  std::optional<Factorization> matrix_;
+  std::optional<Factorization> solution_;
+  int64_t update_rank_ = 0;
+  std::optional<Matrix> x0_;  // of the next step
+  std::optional<Factorization> map_;
+  SeriesStepSummary summary_;
+  JobBytes bytes_;
+  bool made_singular_ = false;
+  std::vector<T> x_;
+};
+
+template <class T>
+std::vector<T> Random(int64_t rows, int64_t cols, uint64_t seed) {
+  if constexpr (kIsComplex<T>) {
+    return RandomComplex(rows, cols, seed);
+  } else {
+    return RandomMatrix(rows, cols, seed);
+  }
+}
+
+// Adds a random number to each entry of `a`, with parts of magnitude up to `change`.
+template <class T>
+std::vector<T> Changed(std::vector<T> a, double change, uint64_t seed) {
+  const std::vector<T> random = Random<T>(kN, kN, seed);
+  for (size_t i = 0; i < a.size(); ++i) a[i] += change * random[i];
+  return a;
+}
+
+template <class T>
+class SeriesStepTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
+    series_.emplace(*DeviceUnderTest());
+  }
+
+  static StepRequest Request() {
+    StepRequest request;
+    request.matrix_dtype = request.factor_dtype = request.rhs_dtype = kDTypeOf<T>;
+    return request;
+  }
+
+  std::optional<Series<T>> series_;
+};
+
+using Types = ::testing::Types<double, std::complex<double>>;
+
+// Concatenates the parts in the wire format of changes.
+template <class... Parts>
+std::vector<std::byte> PackTogether(const Parts&... parts) {
+  std::vector<std::byte> block;
+  const auto append = [&](std::span<const std::byte> bytes) {
+    block.insert(block.end(), bytes.begin(), bytes.end());
+  };
+  (append(std::as_bytes(std::span(parts))), ...);
+  return block;
+}
+
+// a := a + u v, with v = V^T, rank x n.
+template <class T>
+void AddProduct(std::vector<T>& a, const std::vector<T>& u, const std::vector<T>& v) {
+  const auto rank = static_cast<int64_t>(u.size()) / kN;
+  for (int64_t j = 0; j < kN; ++j) {
+    for (int64_t i = 0; i < kN; ++i) {
+      for (int64_t k = 0; k < rank; ++k) a[i + j * kN] += u[i + k * kN] * v[k + j * rank];
+    }
+  }
+}
+
+}  // namespace crout::testing::series_steps
+
+#endif  // CROUT_TESTS_KERNELS_JOBS_SERIES_STEP_TESTING_H_

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests Schur complements of sparse matrices on the device under test, as complete jobs, against
+// dense elimination and the host's.
+#include "kernels/jobs/sparse_schur.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <complex>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/host/device/host_device.h"
+#include "kernels/sparse/ordering_process.h"
+#include "kernels/util/status_macros.h"
+#include "tests/kernels/jobs/sparse_job_testing.h"
+#include "tests/kernels/multifrontal/multifrontal_testing.h"
+#include "tests/support/device_under_test.h"
+
+namespace crout::testing {
+namespace {
+
+struct Complement {
+  ComplexMatrix s;
+  FactorSummary factor;
+  std::optional<SchurSummary> summary;
+};
+
+// Returns `count` distinct unsorted indices if 7 does not divide n.
+std::vector<int32_t> Spread(int64_t n, int64_t count) {
+  std::vector<int32_t> keep;
+  for (int64_t i = 0; i < count; ++i) keep.push_back(static_cast<int32_t>((i * 7 + 3) % n));
+  return keep;
+}
+
+// Returns S by eliminating the other unknowns one after the other, with row interchanges among
+// them.
+ComplexMatrix Eliminated(const PackedSparse& a, const std::vector<int32_t>& keep) {
+  const int64_t n = a.n;
+  const auto m = std::ssize(keep);
+  std::vector<int32_t> order;
+  std::vector<bool> kept(n);
+  for (const int32_t k : keep) kept[k] = true;
+  for (int32_t k = 0; k < n; ++k) {
+    if (!kept[k]) order.push_back(k);
+  }
+  order.insert(order.end(), keep.begin(), keep.end());
+  std::vector<int64_t> place(n);
+  for (int64_t k = 0; k < n; ++k) place[order[k]] = k;
+  ComplexMatrix full(n * n);
+  DispatchDType(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < n; ++i) {
+      a.view().As<T>().ForRow(Op::kNone, i, [&](int32_t j, T v) {
+        full[place[i] + place[j] * n] = std::complex<double>(Widen(v));
+      });
+    }
+  });
+  for (int64_t k = 0; k < n - m; ++k) {
+    int64_t p = k;
+    for (int64_t i = k; i < n - m; ++i) {
+      if (std::abs(full[i + k * n]) > std::abs(full[p + k * n])) p = i;
+    }
+    for (int64_t j = k; j < n; ++j) std::swap(full[k + j * n], full[p + j * n]);
+    for (int64_t i = k + 1; i < n; ++i) full[i + k * n] /= full[k + k * n];
+    for (int64_t j = k + 1; j < n; ++j) {
+      const std::complex<double> u = full[k + j * n];
+      if (u == 0.0) continue;
+      for (int64_t i = k + 1; i < n; ++i) full[i + j * n] -= full[i + k * n] * u;
+    }
+  }
+  ComplexMatrix s;
+  for (int64_t j = n - m; j < n; ++j) {
+    for (int64_t i = n - m; i < n; ++i) s.push_back(full[i + j * n]);
+  }
+  return s;
+}
+
+double Largest(const ComplexMatrix& a) {
+  double largest = 0;
+  for (const std::complex<double>& v : a) largest = std::max(largest, std::abs(v));
+  return largest;
+}
+
+double Distance(const ComplexMatrix& a, const ComplexMatrix& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (size_t e = 0; e < std::min(a.size(), b.size()); ++e) {
+    largest = std::max(largest, std::abs(a[e] - b[e]));
+    if (std::isnan(std::abs(a[e] - b[e]))) return std::nan("");
+  }
+  return largest;
+}
+
+class SparseSchurTest : public DeviceUnderTestFixture {
+ protected:
+  // Computes on this device and context. The default of `factor_dtype` is the type of A.
+  static absl::StatusOr<Complement> ComputeOn(Device& device, ExecutionContext& context,
+                                              const PackedSparse& a,
+                                              const std::vector<int32_t>& keep,
+                                              std::optional<DType> factor_dtype, StopRequested stop,
+                                              SparseGrowth* growth = nullptr) {
+    AnalysisOptions options;
+    options.keep = keep;
+    options.ordering_program = OrderingProgram();
+    CROUT_ASSIGN_OR_RETURN(Analysis analysis, Analyze(a.view(), options, kNeverStop));
+    SparseFactorizeOptions wanted;
+    wanted.method = MethodOf(device, "multifrontal");
+    wanted.factor_dtype = factor_dtype.value_or(a.dtype);
+    CROUT_ASSIGN_OR_RETURN(
+        const SparseFactorizePlan factor,
+        PlanSparseFactorize(wanted, std::make_shared<const Analysis>(std::move(analysis)), false,
+                            a.dtype));
+    CROUT_ASSIGN_OR_RETURN(const SparseSchurPlan plan, PlanSparseSchur(factor));
+    const size_t before = device.memory_stats().pool_used_bytes;
+    absl::StatusOr<Complement> complement = Run(device, context, plan, a, stop, growth);
+    EXPECT_EQ(device.memory_stats().pool_used_bytes, before);
+    return complement;
+  }
+
+  absl::StatusOr<Complement> Compute(const PackedSparse& a, const std::vector<int32_t>& keep,
+                                     std::optional<DType> factor_dtype = std::nullopt,
+                                     StopRequested stop = kNeverStop,
+                                     SparseGrowth* growth = nullptr) {
+    return ComputeOn(*DeviceUnderTest(), *context_, a, keep, factor_dtype, stop, growth);
+  }
+
+ private:
+  static absl::StatusOr<Complement> Run(Device& device, ExecutionContext& context,
+                                        const SparseSchurPlan& plan, const PackedSparse& a,
+                                        StopRequested stop, SparseGrowth* growth) {
+    const size_t before = device.memory_stats().pool_used_bytes;
+    CROUT_ASSIGN_OR_RETURN(Buffer upload, Uploaded(context, a.view()));
+    std::vector<std::byte> out(plan.complement.bytes(), std::byte{0xff});
+    KernelTimings timings;
+    CROUT_ASSIGN_OR_RETURN(
+        SchurResult result,
+        ComputeSparseSchur(context, plan, std::move(upload), out.data(), stop, timings, growth));
+    EXPECT_EQ(result.factor.parts.bytes(), 0u);
+    EXPECT_EQ(device.memory_stats().pool_used_bytes, before);
+    Complement complement{{}, result.factor.summary, result.complement};
+    DispatchDType(plan.complement.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const auto* const s = reinterpret_cast<const T*>(out.data());
+      for (int64_t e = 0; e < plan.complement.rows * plan.complement.cols; ++e) {
+        complement.s.push_back(std::complex<double>(Widen(s[e])));
+      }
+    });
+    return complement;
+  }
+};
+
+TEST_P(SparseSchurTest, AreThoseOfDenseEliminationAndOfTheHost) {
+  const auto host = host::MakeDevice({.threads = 2});
+  ASSERT_OK_AND_ASSIGN(const auto on_host, host->CreateContext());
+  struct Case {
+    std::string name;
+    int64_t n;
+    std::vector<SparseEntry> entries;
+  };
+  const std::vector<Case> cases = {{"one", 1, {{0, 0, 3.0}}},
+                                   {"plane 2", 4, GridEntries(2, 2)},
+                                   {"plane 9", 81, GridEntries(9, 2)},
+                                   {"plane 20", 400, GridEntries(20, 2)},
+                                   {"cube 6", 216, GridEntries(6, 3)},
+                                   {"random", 200, EntriesOf(RandomSparse(200, 0.02, 3), 200)},
+                                   {"full", 150, EntriesOf(RandomMatrix(150, 150, 4), 150)}};
+  for (const Case& one : cases) {
+    const PackedSparse a = OfType(one.entries, one.n, GetParam());
+    for (const int64_t kept : {int64_t{1}, int64_t{7}, int64_t{100}, one.n - 1, one.n}) {
+      if (kept < 1 || kept > one.n) continue;
+      SCOPED_TRACE(::testing::Message() << one.name << ", " << kept << " kept");
+      const std::vector<int32_t> keep = Spread(one.n, kept);
+      const ComplexMatrix expected = Eliminated(a, keep);
+      const double bound = 1000 * UnitRoundoff(GetParam()) * Largest(expected);
+      ASSERT_OK_AND_ASSIGN(const Complement found, Compute(a, keep));
+      EXPECT_LT(Distance(found.s, expected), bound);
+      EXPECT_EQ(found.factor.info, 0);
+      EXPECT_EQ(found.factor.n, one.n - kept);
+      ASSERT_TRUE(found.summary.has_value());
+      EXPECT_LT(found.summary->backward_error, 20 * UnitRoundoff(GetParam()));
+      EXPECT_FALSE(found.summary->is_poor);
+      ASSERT_OK_AND_ASSIGN(const Complement host_s,
+                           ComputeOn(*host, *on_host, a, keep, std::nullopt, kNeverStop));
+      EXPECT_LT(Distance(found.s, host_s.s), bound);
+      EXPECT_EQ(found.factor.sparse->flops, host_s.factor.sparse->flops);
+      EXPECT_EQ(found.factor.sparse->numeric.perturbed_pivots, 0);
+    }
+  }
+}
+
+TEST_P(SparseSchurTest, SayThatTheOthersBlockIsSingular) {
+  // Unknowns 0 and 1 have equal rows in the block of the eliminated unknowns.
+  std::vector<SparseEntry> entries = GridEntries(6, 2);
+  for (SparseEntry& entry : entries) {
+    entry.row += 2;
+    entry.column += 2;
+  }
+  for (const int32_t i : {0, 1}) {
+    for (const int32_t j : {0, 1}) entries.push_back({i, j, 1.0});
+    entries.push_back({i, 20, 0.5 - 0.25 * i});
+  }
+  const std::vector<int32_t> keep = {20, 9, 30};
+  // Also tests an entry of a kept row in the column for which no eliminated row has a pivot.
+  for (const bool kept_row_has_one : {false, true}) {
+    SCOPED_TRACE(kept_row_has_one);
+    if (kept_row_has_one) {
+      entries.push_back({20, 0, 1.0});
+      entries.push_back({20, 1, 2.0});
+    }
+    const PackedSparse a = OfType(entries, 38, GetParam());
+    ASSERT_OK_AND_ASSIGN(const Complement singular, Compute(a, keep));
+    EXPECT_GT(singular.factor.info, 0);
+    EXPECT_EQ(singular.factor.singular, SingularReason::kZeroPivot);
+    EXPECT_LT(singular.factor.sparse->numeric.singular_column, 2);
+    EXPECT_FALSE(singular.summary.has_value());
+  }
+}
+
+TEST_F(SparseSchurTest, MeasurePivotsByTheRowsThatAreEliminated) {
+  // The entry of the kept row is 1e18 times as large as the only available pivot.
+  const std::vector<SparseEntry> entries = {{0, 0, 1e-30}, {0, 1, 1}, {1, 0, 1e-12}, {1, 1, 1e12}};
+  const std::vector<int32_t> keep = {1};
+  ASSERT_OK_AND_ASSIGN(const Complement found, Compute(OfType(entries, 2, DType::kFloat64), keep));
+  EXPECT_EQ(found.factor.sparse->numeric.perturbed_pivots, 0);
+  EXPECT_DOUBLE_EQ(found.s[0].real(), 1e12 - 1e18);
+}
+
+TEST_F(SparseSchurTest, ThoseOfPerturbedPivotsArePoorHoweverSmallTheirBackwardError) {
+  // The second pivot is 2^-40. Its inverse is four orders of magnitude larger than that of the
+  // perturbed pivot.
+  const std::vector<SparseEntry> entries = {{0, 0, 1}, {0, 1, 1}, {1, 0, 1},   {1, 1, 1 + 0x1p-40},
+                                            {1, 2, 1}, {2, 1, 1}, {2, 2, 1e12}};
+  const std::vector<int32_t> keep = {2};
+  ASSERT_OK_AND_ASSIGN(const Complement found, Compute(OfType(entries, 3, DType::kFloat64), keep));
+  EXPECT_EQ(found.factor.sparse->numeric.perturbed_pivots, 1);
+  EXPECT_LT(found.summary->backward_error, 1e-15);
+  EXPECT_TRUE(found.summary->is_poor);
+}
+
+// A skew-symmetric matrix with a nearly zero diagonal.
+TEST_P(SparseSchurTest, AreAccurateWithDelayedPivots) {
+  std::vector<SparseEntry> entries = GridEntries(12, 2);
+  for (SparseEntry& entry : entries) {
+    entry.value = entry.row == entry.column ? 1e-6 : entry.row < entry.column ? 1 : -1;
+  }
+  const PackedSparse a = OfType(entries, 144, GetParam());
+  const std::vector<int32_t> keep = Spread(144, 10);
+  ASSERT_OK_AND_ASSIGN(const Complement grown, Compute(a, keep));
+  EXPECT_TRUE(grown.summary->is_poor);
+  Generous growth;
+  ASSERT_OK_AND_ASSIGN(const Complement found, Compute(a, keep, std::nullopt, kNeverStop, &growth));
+  const ComplexMatrix expected = Eliminated(a, keep);
+  EXPECT_LT(Distance(found.s, expected),
+            100 * UnitRoundoff(GetParam()) * std::max(1.0, Largest(expected)));
+  EXPECT_FALSE(found.summary->is_poor);
+  EXPECT_LT(found.summary->backward_error, 100 * UnitRoundoff(GetParam()));
+  EXPECT_LT(found.summary->growth, 1e4);
+  EXPECT_GT(found.factor.sparse->postponements, 0);
+  ASSERT_FALSE(growth.claimed.empty());
+}
+
+TEST_F(SparseSchurTest, AreMadeInLowerPrecision) {
+  const PackedSparse a = OfType(GridEntries(20, 2), 400, DType::kFloat64);
+  const std::vector<int32_t> keep = Spread(400, 30);
+  ASSERT_OK_AND_ASSIGN(const Complement found, Compute(a, keep, DType::kFloat32));
+  const double distance = Distance(found.s, Eliminated(a, keep));
+  EXPECT_LT(distance, 1e-4);
+  EXPECT_GT(distance, 1e-10);
+  EXPECT_LT(found.summary->backward_error, 20 * UnitRoundoff(DType::kFloat32));
+}
+
+// Compute() checks the memory at every end.
+TEST_F(SparseSchurTest, StopWhereverTheyAreAsked) {
+  const PackedSparse a = OfType(GridEntries(10, 3), 1000, DType::kFloat64);
+  const std::vector<int32_t> keep = Spread(1000, 50);
+  // The total number of polls depends on threads and clocks.
+  int stopped = 0;
+  for (int last = 1;; last += 1 + last / 4) {
+    std::atomic<int> asked = 0;
+    const auto complement = Compute(a, keep, std::nullopt, [&] { return ++asked >= last; });
+    if (complement.ok()) break;
+    EXPECT_THAT(complement, FailsWith(absl::StatusCode::kCancelled, "stopped"));
+    ++stopped;
+  }
+  EXPECT_GT(stopped, 4);
+}
+
+TEST_F(SparseSchurTest, RefuseWhatIsNotFinite) {
+  std::vector<SparseEntry> entries = GridEntries(6, 2);
+  entries[17].value = std::nan("");
+  EXPECT_THAT(Compute(PackEntries(entries, 36, DType::kFloat64), {0, 5}),
+              FailsWith(absl::StatusCode::kInvalidArgument, "NaN"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, SparseSchurTest, ::testing::ValuesIn(kDTypes),
+                         [](const auto& info) { return std::string(NameOf(info.param)); });
+
+}  // namespace
+}  // namespace crout::testing

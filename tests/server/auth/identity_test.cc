@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests of tokens and of the identity file.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/auth/identity_file.h"
+#include "server/auth/identity_keeper.h"
+#include "server/auth/token.h"
+
+namespace crout {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+std::string LineOf(const std::string& token) {
+  return absl::StrCat("token = ", FormatTokenHash(HashToken(token)));
+}
+
+// Returns the name of the identity that `credentials` prove, or "" if there is none.
+std::string NameOf(const Identities& identities, const Credentials& credentials,
+                   absl::Time now = absl::UnixEpoch()) {
+  const Recognition found = identities.Recognise(credentials, now);
+  return found.identity == nullptr ? "" : found.identity->name;
+}
+
+std::string Refusal(const std::string& text) {
+  const auto parsed = ParseIdentities(text);
+  return parsed.ok() ? "taken" : std::string(parsed.status().message());
+}
+
+TEST(TokenTest, TokensAreRandomAndTheirHashesStandForThem) {
+  std::set<std::string> tokens;
+  for (int i = 0; i < 100; ++i) tokens.insert(MakeToken().value());
+  EXPECT_EQ(tokens.size(), 100u);
+  EXPECT_THAT(*tokens.begin(), MatchesRegex("crout_[A-Za-z0-9_-]+"));
+  EXPECT_EQ(tokens.begin()->size(), 49u);
+  // FIPS 180-2, appendix B.1.
+  EXPECT_EQ(FormatTokenHash(HashToken("abc")),
+            "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(ParseTokenHash(FormatTokenHash(HashToken("abc"))), HashToken("abc"));
+  EXPECT_FALSE(SameHash(HashToken("abc"), HashToken("abd")));
+  for (const std::string bad : {"", "sha256:", "sha256:ba78", "md5:ba78"}) {
+    EXPECT_FALSE(ParseTokenHash(bad)) << bad;
+  }
+  std::string no_digit = FormatTokenHash(HashToken("abc"));
+  no_digit.back() = 'g';
+  EXPECT_FALSE(ParseTokenHash(no_digit));
+}
+
+TEST(IdentitiesTest, TokensAndCertificatesShowWhoCalls) {
+  const auto identities = ParseIdentities(
+      absl::StrCat("# all\n[alice]\n", LineOf("a"), "  # the old one\n", LineOf("b"),
+                   " until 2027-01-31T00:00:00Z\ntenants = one, two\nroles = solve\n\n"
+                   "[bob]\r\ncertificate = spiffe://example.org/bob\r\n",
+                   "certificate=Bob.Example.org\ntenants=*\nroles=factor,metrics\n"
+                   "[dan]\nsocket = unix\nroles = metrics"));
+  ASSERT_TRUE(identities.ok()) << identities.status();
+  const absl::Time before = absl::FromUnixSeconds(1801353599);  // 2027-01-30T23:59:59Z
+  EXPECT_EQ(NameOf(*identities, {HashToken("a"), {}}), "alice");
+  EXPECT_EQ(NameOf(*identities, {HashToken("b"), {}}, before), "alice");
+  const auto late = identities->Recognise({HashToken("b"), {}}, before + absl::Seconds(1));
+  EXPECT_EQ(late.identity, nullptr);
+  EXPECT_EQ(late.stranger, Stranger::kExpiredToken);
+  EXPECT_EQ(identities->Recognise({HashToken("c"), {}}, before).stranger, Stranger::kUnknownToken);
+  EXPECT_EQ(identities->Recognise({}, before).stranger, Stranger::kNoCredentials);
+  EXPECT_EQ(NameOf(*identities, {std::nullopt, {"spiffe://example.org/bob"}}), "bob");
+  EXPECT_EQ(NameOf(*identities, {std::nullopt, {"other.example.org", "bob.example.ORG"}}), "bob");
+  EXPECT_EQ(NameOf(*identities, {std::nullopt, {"spiffe://example.org/Bob"}}), "");
+  EXPECT_EQ(NameOf(*identities, {.on_unix_socket = true}), "dan");
+  EXPECT_EQ(NameOf(*identities, {.token = HashToken("c"), .on_unix_socket = true}), "");
+  EXPECT_EQ(NameOf(*identities, {HashToken("c"), {"bob.example.org"}}), "")
+      << "a wrong token is not made good by a certificate";
+
+  const Identity& alice = identities->all()[0];
+  EXPECT_THAT(alice.tenants, ElementsAre("one", "two"));
+  EXPECT_TRUE(alice.MayUse("two"));
+  EXPECT_FALSE(alice.MayUse("three"));
+  EXPECT_TRUE(alice.Has(Role::kSolve));
+  EXPECT_FALSE(alice.Has(Role::kFactor));
+  const Identity& bob = identities->all()[1];
+  EXPECT_TRUE(bob.MayUse("three"));
+  EXPECT_TRUE(bob.Has(Role::kSolve)) << "factor includes it";
+  EXPECT_TRUE(bob.Has(Role::kMetrics));
+  EXPECT_FALSE(bob.Has(Role::kAdmin));
+}
+
+TEST(IdentitiesTest, CertificatesOfTwoIdentitiesShowNobody) {
+  const auto identities = ParseIdentities(
+      "[a]\ncertificate = a.example\ntenants = a\nroles = solve\n"
+      "[b]\ncertificate = b.example\ntenants = b\nroles = admin\n");
+  ASSERT_TRUE(identities.ok()) << identities.status();
+  const auto both =
+      identities->Recognise({std::nullopt, {"a.example", "b.example"}}, absl::UnixEpoch());
+  EXPECT_EQ(both.identity, nullptr);
+  EXPECT_EQ(both.stranger, Stranger::kAmbiguousCertificate);
+}
+
+TEST(IdentitiesTest, MistakesAreToldWithTheirLine) {
+  const std::string token = LineOf("a");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"roles = solve", "line 1: this line comes before the first [NAME]"},
+      {"[a]\nroles", "line 2: 'roles' is neither"},
+      {"[a b]", "line 1: '[a b]' is not [NAME]"},
+      {"[]", "is not [NAME]"},
+      {"[a]\ncolour = red",
+       "line 2: 'colour' is not token, subject, certificate, socket, tenants or roles"},
+      {"[a]\ntenants = a\nroles = root", "line 3: 'root' is not a role"},
+      {"[a]\nroles = metrics\nroles = solve", "line 3: duplicate roles"},
+      {"[a]\ntenants = a, b c", "line 2: 'b c' is not a tenant"},
+      {"[a]\ntenants = a\ntenants = *", "line 3: duplicate tenants"},
+      {"[a]\ntenants = a,", "'' is not a tenant"},
+      {"[a]\ntenants = a\n[b]", "line 3: [a] has no line roles"},
+      {"[a]\nroles = solve", "line 2: [a] has no line tenants"},
+      {"[a]\ntenants = a\nroles = solve\n[a]", "line 4: duplicate section [a]"},
+      {"[a]\n" + token + "\n" + token, "line 3: duplicate token"},
+      {"[a]\n" + token + " until tomorrow", "line 2: 'tomorrow' is not a time"},
+      {"[a]\n" + token + " until infinite-future", "is not a time"},
+      {"[a]\n" + token + " for 3h", "line 2: token is not sha256:HASH"},
+      {"[a]\ncertificate = *.example.org", "line 2: '*.example.org' is neither a SPIFFE ID"},
+      {"[a]\nsocket = tcp", "line 2: 'tcp' is not a socket"},
+      {"[a]\nsocket = unix\nsocket = unix", "line 3: duplicate socket = unix"},
+      {"[a]\ncertificate = a.b\ncertificate = A.B", "line 3: duplicate certificate 'A.B'"}};
+  for (const auto& [text, message] : cases) EXPECT_THAT(Refusal(text), HasSubstr(message)) << text;
+  EXPECT_THAT(Refusal("[a]\ntoken = crout_secret"), Not(HasSubstr("secret")));
+  EXPECT_EQ(Refusal(""), "taken");
+  EXPECT_EQ(Refusal("[scraper]\nroles = metrics"), "taken");
+}
+
+class IdentityKeeperTest : public ::testing::Test {
+ protected:
+  ~IdentityKeeperTest() override { unlink(path_.c_str()); }
+  void Write(const std::string& text) const {
+    std::ofstream(path_) << text;
+    ASSERT_EQ(chmod(path_.c_str(), 0600), 0);
+  }
+  const std::string path_ = ::testing::TempDir() + "/crout_identities." + std::to_string(getpid());
+};
+
+TEST_F(IdentityKeeperTest, TakesWhatIsGoodAndKeepsItElse) {
+  Write("[a]\nroles = metrics\n" + LineOf("a") + "\n");
+  const auto keeper = IdentityKeeper::Create(path_, {});
+  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  const auto first = (*keeper)->current();
+  EXPECT_EQ(NameOf(*first, {HashToken("a"), {}}), "a");
+  (*keeper)->Refresh();
+  EXPECT_EQ((*keeper)->current(), first) << "nothing has changed";
+  Write("[a]\nroles = \n");
+  (*keeper)->Refresh();
+  EXPECT_EQ((*keeper)->current(), first);
+  unlink(path_.c_str());
+  (*keeper)->Refresh();
+  EXPECT_EQ((*keeper)->current(), first);
+  Write("[a]\nroles = metrics\n");
+  (*keeper)->Refresh();
+  EXPECT_EQ(NameOf(*(*keeper)->current(), {HashToken("a"), {}}), "");
+}
+
+// A truncated line can grant more than the whole line: a tenant with a shorter name, or a token
+// that never expires.
+TEST_F(IdentityKeeperTest, HalfALineIsNotTaken) {
+  const std::string whole =
+      "[a]\nroles = solve\ntenants = one-of-many\n" + LineOf("a") + " until 2027-01-31T00:00:00Z\n";
+  Write(whole);
+  const auto keeper = IdentityKeeper::Create(path_, {}).value();
+  for (size_t size = 1; size < whole.size(); ++size) {
+    Write(whole.substr(0, size));
+    keeper->Refresh();
+    const Identity& alice = keeper->current()->all()[0];
+    EXPECT_THAT(alice.tenants, ElementsAre("one-of-many")) << size;
+    const absl::Time late = absl::FromUnixSeconds(1801353600);
+    EXPECT_EQ(NameOf(*keeper->current(), {HashToken("a")}, late), "") << size;
+  }
+  Write(whole.substr(0, whole.size() - 1));
+  EXPECT_THAT(std::string(IdentityKeeper::Create(path_, {}).status().message()),
+              HasSubstr("may be incomplete"));
+}
+
+TEST_F(IdentityKeeperTest, OthersReachNoFileThatIsTaken) {
+  Write("[a]\nroles = metrics\n");
+  for (const mode_t bad : {0604, 0644, 0660, 0602}) {
+    ASSERT_EQ(chmod(path_.c_str(), bad), 0);
+    EXPECT_THAT(std::string(IdentityKeeper::Create(path_, {}).status().message()),
+                HasSubstr("--identities: " + path_ + " has mode"))
+        << bad;
+  }
+  ASSERT_EQ(chmod(path_.c_str(), 0640), 0);
+  EXPECT_TRUE(IdentityKeeper::Create(path_, {}).ok());
+  Write("[a]\nroles = x\n");
+  EXPECT_THAT(std::string(IdentityKeeper::Create(path_, {}).status().message()),
+              HasSubstr(path_ + " line 2: 'x' is not a role"));
+}
+
+}  // namespace
+}  // namespace crout

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/server/engine/cache/cache_fixture.h"
+
+#include <algorithm>
+#include <cstring>
+#include <latch>
+#include <memory>
+#include <utility>
+
+#include "kernels/util/status_macros.h"
+#include "server/engine/reason.h"
+#include "tests/server/scrape.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout {
+namespace {
+
+// Returns the byte that fills the LU part of `factor`, or '!' if its bytes differ.
+char FillOf(const Factorization& factor) {
+  const std::byte* data = factor.lu().data();
+  const bool even =
+      std::all_of(data, data + factor.lu().size(), [&](std::byte b) { return b == data[0]; });
+  return even ? static_cast<char>(data[0]) : '!';
+}
+
+}  // namespace
+
+absl::StatusOr<void*> HostMemoryProbe::DoAllocate(size_t bytes) {
+  gate_.Pass();
+  CROUT_ASSIGN_OR_RETURN(Buffer block, counting_.Allocate(bytes));
+  last_ = block.data();
+  void* const data = block.data();
+  MutexLock lock(&mutex_);
+  blocks_.emplace(data, std::move(block));
+  return data;
+}
+
+void HostMemoryProbe::DoDeallocate(void* data, size_t) {
+  MutexLock lock(&mutex_);
+  blocks_.erase(data);
+}
+
+void CacheTest::Start(const std::vector<DeviceKind>& kinds, size_t device_units,
+                      size_t host_units) {
+  MetricsOptions metrics;
+  metrics.cuda = "none";
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const DeviceKind kind : kinds) {
+    testing::FakeDeviceOptions options;
+    options.kind = kind;
+    options.name = kind == DeviceKind::kHost ? "host" : "cuda:" + std::to_string(devices.size());
+    auto device = std::make_unique<testing::FakeDevice>(options);
+    devices_.push_back(device.get());
+    devices.push_back(std::move(device));
+    metrics.devices.push_back({.name = options.name, .algorithms = {}, .solvers = {}});
+  }
+  metrics_ = std::make_unique<Metrics>(metrics);
+  DevicePoolOptions options;
+  options.scheduler.streams = 1;
+  options.device_budget_bytes = device_units * kUnit;
+  options.host_budget_bytes = host_units * kUnit;
+  auto pool = DevicePool::Create(std::move(devices), options);
+  ASSERT_OK(pool);
+  pool_ = *std::move(pool);
+  cache_ = std::make_unique<FactorCache>(pool_.get(), &host_memory_, metrics_.get(), &loads_);
+}
+
+absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_index) {
+  NewFactor factor;
+  factor.slot = &slot(slot_index);
+  CROUT_ASSIGN_OR_RETURN(factor.reservation, cache_->ReserveOnDevice(*factor.slot, bytes));
+  const size_t data = bytes - FactorCache::kEntryBytes;
+  CROUT_ASSIGN_OR_RETURN(Buffer lu, device(slot_index).memory().Allocate(data));
+  if (data > 0) std::memset(lu.data(), fill, data);
+  factor.factorization.parts.Add(kLuPart, PartKind::kFactor, std::move(lu));
+  factor.factorization.summary.n = fill;
+  return factor;
+}
+
+Handle CacheTest::Put(char fill, size_t bytes, size_t slot_index, InsertOptions options) {
+  auto factor = Make(fill, bytes, slot_index);
+  EXPECT_OK(factor);
+  if (!factor.ok()) return {};
+  if (options.tenant.empty()) options.tenant = kTenant;
+  if (options.lease == absl::ZeroDuration()) options.lease = absl::Hours(1);
+  return cache_->Insert(*std::move(factor), options).handle;
+}
+
+absl::StatusOr<char> CacheTest::Use(const Handle& handle, bool* promoted) {
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, cache_->Acquire(kTenant, handle));
+  return UsePinned(pin, promoted);
+}
+
+absl::StatusOr<char> CacheTest::UsePinned(FactorCache::Pin& pin, bool* promoted) {
+  Reservation room;
+  if (const size_t bytes = pin.promotion_bytes(); bytes > 0) {
+    CROUT_ASSIGN_OR_RETURN(room, cache_->ReserveOnDevice(pin.slot(), bytes));
+  }
+  CROUT_ASSIGN_OR_RETURN(const auto context, pin.slot().device->CreateContext());
+  bool moved = false;
+  CROUT_ASSIGN_OR_RETURN(const Factorization* factor,
+                         pin.OnDevice(*context, std::move(room), &moved));
+  if (promoted != nullptr) *promoted = moved;
+  return FillOf(*factor);
+}
+
+std::string CacheTest::ReasonGone(const Handle& handle, std::string_view tenant) {
+  const absl::Status status = cache_->Describe(tenant, handle).status();
+  if (status.ok()) return "";
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  return ReasonOf(status).value_or("none");
+}
+
+void CacheTest::Sweep() {
+  cache_->Sweep();
+  for (const auto& slot : pool_->slots()) {
+    // Each releasing thread reaches the latch after it has finished its earlier tasks.
+    auto all = std::make_shared<std::latch>(slot->releasing->thread_count() + 1);
+    for (int i = 0; i < slot->releasing->thread_count(); ++i) {
+      slot->releasing->Schedule([all] { all->arrive_and_wait(); });
+    }
+    all->arrive_and_wait();
+  }
+}
+
+double CacheTest::Metric(std::string_view series) {
+  const auto value = SampleOf(metrics_->Scrape(), series);
+  EXPECT_TRUE(value.has_value()) << series;
+  return value.value_or(-1);
+}
+
+}  // namespace crout

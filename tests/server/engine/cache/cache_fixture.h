@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Fixture for cache tests: fake devices, small budgets, observable host memory and failpoints.
+#ifndef CROUT_TESTS_SERVER_ENGINE_CACHE_CACHE_FIXTURE_H_
+#define CROUT_TESTS_SERVER_ENGINE_CACHE_CACHE_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/engine/cache/factor_cache.h"
+#include "server/engine/scheduling/device_pool.h"
+#include "server/observability/metrics/metrics.h"
+#include "tests/support/counting_resource.h"
+#include "tests/support/failpoints.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/gate.h"
+
+namespace crout {
+
+// Host memory whose allocations a test can block and whose last block it can corrupt. Thread-safe,
+// except for last().
+class HostMemoryProbe final : public MemoryResource {
+ public:
+  // Blocks allocations, and therefore demotions.
+  testing::Gate& gate() { return gate_; }
+  testing::CountingResource& counting() { return counting_; }
+  // The most recently allocated block. Call only while nothing allocates.
+  std::byte* last() const { return last_; }
+
+ protected:
+  absl::StatusOr<void*> DoAllocate(size_t bytes) override;
+  void DoDeallocate(void* data, size_t bytes) override;
+
+ private:
+  testing::Gate gate_;
+  testing::CountingResource counting_{size_t{1} << 30};
+  std::atomic<std::byte*> last_ = nullptr;
+  Mutex mutex_;
+  std::map<void*, Buffer> blocks_ ABSL_GUARDED_BY(mutex_);
+};
+
+class CacheTest : public ::testing::Test {
+ protected:
+  // Bytes charged for a typical test factor, and the part of them that holds its data.
+  static constexpr size_t kUnit = size_t{32} << 10;
+  static constexpr size_t kUnitData = kUnit - FactorCache::kEntryBytes;
+  static constexpr std::string_view kTenant = "alice";
+
+  // Creates one device per kind ("cuda:0", "cuda:1", "host") with budgets of that many units.
+  void Start(const std::vector<DeviceKind>& kinds, size_t device_units, size_t host_units);
+  void Start(size_t device_units, size_t host_units) {
+    Start({DeviceKind::kCuda}, device_units, host_units);
+  }
+
+  // Makes a factor that is charged `bytes`, including the entry's own bytes. `fill` fills all of
+  // its data. Reserves memory as the daemon's workers do.
+  absl::StatusOr<NewFactor> Make(char fill, size_t bytes = kUnit, size_t slot = 0);
+  // Makes and inserts a factor. Fails the test on error.
+  Handle Put(char fill, size_t bytes = kUnit, size_t slot = 0, InsertOptions options = {});
+
+  // Uses the factor and returns the byte that fills it, or '!' if its bytes differ. If needed,
+  // promotes the factor with memory reserved on its device.
+  absl::StatusOr<char> Use(const Handle& handle, bool* promoted = nullptr);
+  absl::StatusOr<char> UsePinned(FactorCache::Pin& pin, bool* promoted = nullptr);
+  absl::Status Touch(const Handle& handle) { return cache_->Acquire(kTenant, handle).status(); }
+
+  Tier TierOf(const Handle& handle) { return cache_->Describe(kTenant, handle)->tier; }
+  // Returns the reason why the handle is gone, or "" while it is valid.
+  std::string ReasonGone(const Handle& handle, std::string_view tenant = kTenant);
+
+  DeviceSlot& slot(size_t i = 0) { return *pool_->slots()[i]; }
+  testing::FakeDevice& device(size_t i = 0) { return *devices_[i]; }
+  size_t DeviceUnits(size_t i = 0) { return slot(i).budget->reserved() / kUnit; }
+  size_t HostUnits() { return pool_->host_budget().reserved() / kUnit; }
+  double Metric(std::string_view series);
+
+  // Sweeps the cache and waits until the memory of removed factors is free.
+  void Sweep();
+  void Advance(absl::Duration duration) { failpoints_.Advance(duration); }
+
+  testing::Failpoints failpoints_;
+  HostMemoryProbe host_memory_;
+  std::vector<testing::FakeDevice*> devices_;  // owned by pool_
+  std::unique_ptr<Metrics> metrics_;
+  TenantLoads loads_;
+  std::unique_ptr<DevicePool> pool_;
+  std::unique_ptr<FactorCache> cache_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_TESTS_SERVER_ENGINE_CACHE_CACHE_FIXTURE_H_

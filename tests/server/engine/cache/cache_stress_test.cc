@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Runs all cache operations concurrently: acquire, use, download, release, replace, eviction,
+// sweep. Each use must see one complete version, and no memory may leak. Written for
+// ThreadSanitizer.
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/util/mutex.h"
+#include "tests/server/engine/cache/cache_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout {
+namespace {
+
+constexpr int kSlots = 12;  // more factors than the device holds
+constexpr int kThreads = 6;
+constexpr int kSteps = 5000;
+
+class CacheStressTest : public CacheTest {
+ protected:
+  Handle HandleAt(int i) {
+    MutexLock lock(&mutex_);
+    return handles_[i];
+  }
+  void SetHandle(int i, const Handle& handle) {
+    MutexLock lock(&mutex_);
+    handles_[i] = handle;
+  }
+
+  // Makes a factor of one to three units. Returns nullopt if factors in use fill the device.
+  std::optional<NewFactor> TryMake(std::mt19937& random) {
+    auto factor = Make(static_cast<char>('a' + random() % 26), (1 + random() % 3) * kUnit);
+    if (factor.ok()) return *std::move(factor);
+    if (factor.status().code() != absl::StatusCode::kResourceExhausted) ++wrong_;
+    return std::nullopt;
+  }
+
+  void UseOne(const Handle& handle) {
+    auto pin = cache_->Acquire(kTenant, handle);
+    if (!pin.ok()) return;
+    const auto fill = UsePinned(*pin);
+    if (fill.ok()) {
+      ++uses_;
+      // n records the byte that the version was filled with.
+      if (*fill != static_cast<char>(pin->summary().n)) ++wrong_;
+    } else if (fill.status().code() != absl::StatusCode::kResourceExhausted) {
+      ++wrong_;
+    }
+  }
+
+  // Reads a factor in host memory as GetFactors does.
+  void ReadOne(const Handle& handle) {
+    auto pin = cache_->Acquire(kTenant, handle);
+    if (!pin.ok()) return;
+    const auto read = pin->ReadOnHost([&](const FactorParts& parts) {
+      if (parts[kLuPart].data()[0] != std::byte(pin->summary().n)) ++wrong_;
+      return absl::OkStatus();
+    });
+    if (!read.ok()) {
+      ++wrong_;
+    } else if (*read) {
+      ++reads_;
+    }
+  }
+
+  void Step(std::mt19937& random) {
+    const int i = static_cast<int>(random() % kSlots);
+    const Handle handle = HandleAt(i);
+    switch (random() % 8) {
+      case 0:
+        if (auto factor = TryMake(random)) {
+          SetHandle(i, cache_
+                           ->Insert(*std::move(factor), {.tenant = std::string(kTenant),
+                                                         .name = "",
+                                                         .request_id = "",
+                                                         .lease = absl::Hours(1)})
+                           .handle);
+          cache_->Release(kTenant, handle).IgnoreError();
+        }
+        return;
+      case 1:
+        if (auto factor = TryMake(random)) {
+          cache_->Replace(kTenant, handle, *std::move(factor)).status().IgnoreError();
+        }
+        return;
+      case 2: {
+        int64_t next = 0;
+        cache_->List(kTenant, "", 0, 5, &next);
+        cache_->Sweep();
+        cache_->tiers();
+        return;
+      }
+      case 3:
+        ReadOne(handle);
+        return;
+      default:
+        UseOne(handle);
+    }
+  }
+
+  std::atomic<int> wrong_ = 0;
+  std::atomic<int> uses_ = 0;
+  std::atomic<int> reads_ = 0;
+  Mutex mutex_;
+  std::vector<Handle> handles_ ABSL_GUARDED_BY(mutex_) = std::vector<Handle>(kSlots);
+};
+
+TEST_F(CacheStressTest, NothingIsTornOrLeft) {
+  Start(/*device_units=*/10, /*host_units=*/12);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([this, t] {
+      std::mt19937 random(t);
+      for (int i = 0; i < kSteps; ++i) Step(random);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong_, 0);
+  EXPECT_GT(uses_, kThreads * kSteps / 10);
+  EXPECT_GT(reads_, 0);
+  EXPECT_GT(Metric("crout_cache_promotions_total"), 0);
+
+  Sweep();  // wait until removed factors are freed
+  size_t charged = 0;
+  for (const TierState& tier : cache_->tiers()) charged += tier.bytes;
+  EXPECT_EQ(slot().budget->reserved() + pool_->host_budget().reserved(), charged);
+  Advance(absl::Hours(2));
+  Sweep();
+  EXPECT_EQ(cache_->size(), 0u);
+  EXPECT_EQ(slot().budget->reserved(), 0u);
+  EXPECT_EQ(pool_->host_budget().reserved(), 0u);
+  EXPECT_EQ(device().counting_memory().live_bytes(), 0u);
+  EXPECT_EQ(host_memory_.counting().live_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace crout

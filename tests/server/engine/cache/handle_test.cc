@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <set>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/engine/cache/handle.h"
+#include "server/engine/cache/tombstones.h"
+
+namespace crout {
+namespace {
+
+TEST(HandleTest, TextGoesBothWays) {
+  std::set<std::string> seen;
+  for (int i = 0; i < 1000; ++i) {
+    const Handle handle = Handle::Random();
+    const std::string text = handle.ToString();
+    EXPECT_EQ(text.size(), 26u);
+    EXPECT_EQ(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567"), std::string::npos);
+    EXPECT_EQ(Handle::Parse(text), handle);
+    EXPECT_TRUE(seen.insert(text).second);
+  }
+}
+
+TEST(HandleTest, KnowsItsBits) {
+  // Expected texts are from Python's base64.b32encode, lower-cased, without padding.
+  EXPECT_EQ(Handle().ToString(), "aaaaaaaaaaaaaaaaaaaaaaaaaa");
+  const auto ones = Handle::Parse("77777777777777777777777774");
+  ASSERT_TRUE(ones.has_value());
+  EXPECT_EQ(ones->ToString(), "77777777777777777777777774");
+  EXPECT_NE(*ones, Handle());
+}
+
+TEST(HandleTest, RefusesEverythingElse) {
+  const std::string good = Handle::Random().ToString();
+  EXPECT_FALSE(Handle::Parse("").has_value());
+  EXPECT_FALSE(Handle::Parse(good.substr(1)).has_value());
+  EXPECT_FALSE(Handle::Parse(good + "a").has_value());
+  for (const char bad : {'A', '0', '1', '8', '9', '=', ' ', '\0'}) {
+    std::string text = good;
+    text[5] = bad;
+    EXPECT_FALSE(Handle::Parse(text).has_value()) << bad;
+  }
+  // 26 characters hold 130 bits: the last two must be zero.
+  EXPECT_FALSE(Handle::Parse("aaaaaaaaaaaaaaaaaaaaaaaaab").has_value());
+  EXPECT_FALSE(Handle::Parse("aaaaaaaaaaaaaaaaaaaaaaaaac").has_value());
+  EXPECT_TRUE(Handle::Parse("aaaaaaaaaaaaaaaaaaaaaaaaae").has_value());
+}
+
+TEST(TombstonesTest, RemembersTheLatest) {
+  Tombstones tombstones(/*capacity=*/2);
+  const Handle handles[] = {Handle::Random(), Handle::Random(), Handle::Random()};
+  EXPECT_EQ(tombstones.Find(handles[0]), nullptr);
+  tombstones.Add(Tombstones::Of(handles[0], "a"), Departure::kEvicted);
+  tombstones.Add(Tombstones::Of(handles[1], "b"), Departure::kExpired);
+  ASSERT_NE(tombstones.Find(handles[0]), nullptr);
+  tombstones.Add(Tombstones::Of(handles[2], "c"), Departure::kReleased);
+  EXPECT_EQ(tombstones.Find(handles[0]), nullptr);
+  ASSERT_NE(tombstones.Find(handles[1]), nullptr);
+  EXPECT_EQ(tombstones.Find(handles[1])->tenant, "b");
+  EXPECT_EQ(tombstones.Find(handles[2])->departure, Departure::kReleased);
+}
+
+}  // namespace
+}  // namespace crout

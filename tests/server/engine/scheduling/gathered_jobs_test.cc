@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Batching of jobs: which jobs run together, when, and what ends a single one of them.
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/util/clock.h"
+#include "server/engine/scheduling/device_scheduler.h"
+#include "tests/server/event.h"
+#include "tests/support/fake_device.h"
+
+namespace crout {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::microseconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class NamedJob final : public Job {
+ public:
+  explicit NamedJob(std::string name, std::function<void()> work = nullptr)
+      : name_(std::move(name)), work_(std::move(work)) {}
+
+  void Run(ExecutionContext&) override {
+    started.Set();
+    if (work_) work_();
+    ended.Set();
+  }
+  void Drop(absl::Status status) override {
+    dropped = std::move(status);
+    ended.Set();
+  }
+  const std::string& name() const { return name_; }
+
+  Event started;
+  Event ended;
+  absl::Status dropped;
+
+ private:
+  const std::string name_;
+  const std::function<void()> work_;
+};
+
+using Names = std::vector<std::string>;
+
+// Records which jobs ran together.
+class Recorder final : public JobGatherer {
+ public:
+  void Run(ExecutionContext&, std::span<const std::shared_ptr<Job>> jobs,
+           Job::Clock::duration waited) override {
+    {
+      MutexLock lock(&mutex_);
+      batches_.emplace_back();
+      for (const auto& job : jobs) batches_.back().push_back(Named(*job).name());
+      waited_.push_back(waited);
+    }
+    for (const auto& job : jobs) Named(*job).ended.Set();
+  }
+  std::vector<Names> batches() const {
+    MutexLock lock(&mutex_);
+    return batches_;
+  }
+  std::vector<Job::Clock::duration> waited() const {
+    MutexLock lock(&mutex_);
+    return waited_;
+  }
+
+ private:
+  static NamedJob& Named(Job& job) { return static_cast<NamedJob&>(job); }
+
+  mutable Mutex mutex_;
+  std::vector<Names> batches_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Job::Clock::duration> waited_ ABSL_GUARDED_BY(mutex_);
+};
+
+class GatherTest : public ::testing::Test {
+ protected:
+  ~GatherTest() override { release_.Set(); }
+
+  void Start(int streams, size_t gather_jobs, microseconds window = microseconds(0)) {
+    auto scheduler = DeviceScheduler::Create(&device_, {.streams = streams,
+                                                        .queue_capacity = 16,
+                                                        .gather_jobs = gather_jobs,
+                                                        .gather_window = window});
+    ASSERT_TRUE(scheduler.ok());
+    scheduler_ = *std::move(scheduler);
+  }
+
+  // Keeps a stream busy until release_ is set.
+  std::shared_ptr<NamedJob> Block() {
+    auto job = std::make_shared<NamedJob>("blocker", [this] { release_.Wait(); });
+    EXPECT_TRUE(scheduler_->Submit(job).ok());
+    job->started.Wait();
+    return job;
+  }
+  std::shared_ptr<NamedJob> Submit(const std::string& name, int group = 0,
+                                   Job::Clock::time_point deadline = Job::Clock::time_point::max(),
+                                   std::string tenant = "") {
+    auto job = std::make_shared<NamedJob>(name);
+    job->gatherer = &recorder_;
+    job->group = group;
+    job->deadline = deadline;
+    job->tenant = std::move(tenant);
+    EXPECT_TRUE(scheduler_->Submit(job).ok());
+    return job;
+  }
+  std::shared_ptr<NamedJob> SubmitAlone(const std::string& name) {
+    auto job = std::make_shared<NamedJob>(name);
+    EXPECT_TRUE(scheduler_->Submit(job).ok());
+    return job;
+  }
+
+  testing::FakeDevice device_;
+  Event release_;
+  Recorder recorder_;
+  std::unique_ptr<DeviceScheduler> scheduler_;
+};
+
+TEST_F(GatherTest, AnIdleDeviceStartsAtOnce) {
+  Start(2, 8, hours(1));
+  Submit("a")->ended.Wait();
+  EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a")));
+  EXPECT_THAT(recorder_.waited(), ElementsAre(microseconds(0)));
+}
+
+TEST_F(GatherTest, WhatIsQueuedRunsTogetherByGroup) {
+  Start(1, 8);
+  Block();
+  Submit("a");
+  Submit("B", 1);
+  Submit("b");
+  SubmitAlone("x");
+  auto last = Submit("c");
+  auto other = Submit("C", 1);
+  release_.Set();
+  last->ended.Wait();
+  other->ended.Wait();
+  EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a", "b", "c"), ElementsAre("B", "C")));
+}
+
+TEST_F(GatherTest, TenantsTakeTurnsWhereTooManyWait) {
+  Start(1, 3);
+  Block();
+  const auto none = Job::Clock::time_point::max();
+  for (const char* name : {"a1", "a2", "a3", "a4"}) Submit(name, 0, none, "a");
+  Submit("b1", 0, none, "b");
+  auto last = Submit("c1", 0, none, "c");
+  release_.Set();
+  last->ended.Wait();
+  scheduler_->Stop();
+  ASSERT_THAT(recorder_.batches(), ::testing::Not(IsEmpty()));
+  EXPECT_THAT(recorder_.batches()[0], ElementsAre("a1", "b1", "c1"));
+}
+
+TEST_F(GatherTest, BesideARunningJobTheyWaitForCompany) {
+  Start(2, 3, hours(1));
+  Block();
+  auto first = Submit("a");
+  auto second = Submit("b");
+  // Other jobs do not wait behind them.
+  SubmitAlone("x")->ended.Wait();
+  EXPECT_THAT(recorder_.batches(), IsEmpty());
+  Submit("c")->ended.Wait();  // completes the batch
+  EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a", "b", "c")));
+  EXPECT_GT(recorder_.waited()[0], microseconds(0));
+}
+
+TEST_F(GatherTest, NobodyWaitsForAStreamThatIsIdle) {
+  Start(2, 8, hours(1));
+  Block();
+  auto first = Submit("a");
+  auto second = Submit("b");
+  release_.Set();
+  first->ended.Wait();
+  second->ended.Wait();
+  EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a", "b")));
+}
+
+TEST_F(GatherTest, TheWindowEndsByItself) {
+  Start(2, 8, microseconds(200));
+  Block();
+  Submit("a")->ended.Wait();
+  EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a")));
+}
+
+TEST_F(GatherTest, TheWindowEndsWhereAJobAheadWasTakenByTheOnlyOneAwake) {
+  Start(3, 8, microseconds(200));
+  Block();
+  for (int i = 0; i < 50; ++i) {
+    auto gathered = Submit("a");
+    auto alone = SubmitAlone("x");
+    gathered->ended.Wait();
+    alone->ended.Wait();
+  }
+}
+
+TEST_F(GatherTest, OneThatWaitsCanBeTakenBackOrComeTooLate) {
+  Start(2, 8, hours(1));
+  Block();
+  auto taken_back = Submit("a");
+  auto late = Submit("b", 0, SteadyNow() + std::chrono::milliseconds(20));
+  auto stays = Submit("c");
+  EXPECT_TRUE(scheduler_->Remove(taken_back.get()));
+  late->ended.Wait();
+  EXPECT_EQ(late->dropped.code(), absl::StatusCode::kDeadlineExceeded);
+  release_.Set();
+  stays->ended.Wait();
+  EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("c")));
+}
+
+TEST_F(GatherTest, OnAFencedDeviceEachIsDropped) {
+  Start(1, 8);
+  Block();
+  auto first = Submit("b");
+  auto second = Submit("c");
+  device_.BreakDown();
+  release_.Set();
+  first->ended.Wait();
+  second->ended.Wait();
+  EXPECT_EQ(first->dropped.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(second->dropped.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(recorder_.batches(), IsEmpty());
+}
+
+TEST_F(GatherTest, StoppingDropsThoseThatWait) {
+  Start(2, 8, hours(1));
+  Block();
+  auto waiting = Submit("a");
+  std::thread stop([&] { scheduler_->Stop(); });
+  waiting->ended.Wait();
+  EXPECT_EQ(waiting->dropped.code(), absl::StatusCode::kUnavailable);
+  release_.Set();
+  stop.join();
+}
+
+}  // namespace
+}  // namespace crout

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Task queues in which tenants take turns, and their threads: one tenant's load does not delay
+// another tenant's small task.
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/util/failpoint.h"
+#include "kernels/util/thread_pool.h"
+#include "server/engine/reason.h"
+#include "server/engine/scheduling/device_scheduler.h"
+#include "server/engine/scheduling/task_scheduler.h"
+#include "tests/server/event.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/gate.h"
+
+namespace crout {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::Gate;
+using ::testing::Optional;
+
+std::vector<std::string> TakeAll(TurnQueue<std::string>& queue) {
+  std::vector<std::string> taken;
+  while (const auto first = queue.Find([](const std::string&) { return true; })) {
+    taken.push_back(queue.Take(*first));
+  }
+  return taken;
+}
+
+TEST(TurnQueueTest, TenantsTakeTurnsAndEachHasItsOrder) {
+  TurnQueue<std::string> queue;
+  for (const char* item : {"a1", "a2", "a3"}) queue.Add("a", item);
+  queue.Add("b", "b1");
+  queue.Add("c", "c1");
+  queue.Add("c", "c2");
+  EXPECT_EQ(queue.size(), 6u);
+  EXPECT_THAT(TakeAll(queue), ElementsAre("a1", "b1", "c1", "a2", "c2", "a3"));
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(TurnQueueTest, ATurnIsTakenAlsoByAnItemFurtherBehind) {
+  TurnQueue<std::string> queue;
+  queue.Add("a", "large");
+  queue.Add("a", "small1");
+  queue.Add("a", "small2");
+  queue.Add("b", "small3");
+  const auto small = [](const std::string& item) { return item.starts_with("small"); };
+  EXPECT_EQ(queue.Take(*queue.Find(small)), "small1");
+  EXPECT_EQ(queue.Take(*queue.Find(small)), "small3");
+  EXPECT_THAT(TakeAll(queue), ElementsAre("large", "small2"));
+}
+
+TEST(TurnQueueTest, AnItemThatIsRemovedCostsNoTurn) {
+  TurnQueue<std::string> queue;
+  const auto removed = queue.Add("a", "a1");
+  queue.Add("a", "a2");
+  queue.Add("b", "b1");
+  EXPECT_EQ(queue.Remove(removed), "a1");
+  EXPECT_THAT(TakeAll(queue), ElementsAre("a2", "b1"));
+}
+
+TEST(TurnQueueTest, CountsWhatIsAheadByTurns) {
+  TurnQueue<std::string> queue;
+  queue.Add("a", "a1");
+  queue.Add("a", "a2");
+  const auto a3 = queue.Add("a", "a3");
+  const auto b1 = queue.Add("b", "b1");
+  const auto b2 = queue.Add("b", "b2");
+  EXPECT_EQ(queue.Ahead(b1), 1u);
+  EXPECT_EQ(queue.Ahead(b2), 3u);
+  EXPECT_EQ(queue.Ahead(a3), 4u);
+}
+
+TEST(TurnQueueTest, APlaceIsGivenUpByTheTenantWithTheMost) {
+  TurnQueue<std::string> queue;
+  for (const char* item : {"a1", "a2", "a3"}) queue.Add("a", item);
+  queue.Add("b", "b1");
+  EXPECT_FALSE(queue.Displaced("a").has_value());
+  ASSERT_TRUE(queue.Displaced("b").has_value());
+  EXPECT_EQ(*queue.Displaced("b")->item, "a3");
+  EXPECT_EQ(*queue.Displaced("new")->item, "a3");
+  queue.Add("b", "b2");
+  EXPECT_FALSE(queue.Displaced("b").has_value()) << "it would have more than the other then";
+}
+
+// A task that runs until its gate opens.
+class TestTask final : public Task {
+ public:
+  explicit TestTask(Gate& gate) : gate_(gate) {}
+  void Run() override {
+    gate_.Pass();
+    ran.Set();
+    ended.Set();
+  }
+  void Drop(absl::Status status) override {
+    dropped = std::move(status);
+    ended.Set();
+  }
+
+  Event ran;
+  Event ended;
+  absl::Status dropped;  // valid after `ended`
+
+ private:
+  Gate& gate_;
+};
+
+class TaskSchedulerTest : public ::testing::Test {
+ protected:
+  static constexpr size_t kThreads = 2;
+  static constexpr size_t kCapacity = 64;
+
+  TaskSchedulerTest() { gate_.Close(); }
+  ~TaskSchedulerTest() override { gate_.Open(); }
+
+  std::shared_ptr<TestTask> Make(const std::string& tenant, bool is_small, Gate& gate) {
+    auto task = std::make_shared<TestTask>(gate);
+    task->tenant = tenant;
+    task->is_small = is_small;
+    return task;
+  }
+  std::shared_ptr<TestTask> Submit(const std::string& tenant, bool is_small, Gate& gate) {
+    auto task = Make(tenant, is_small, gate);
+    EXPECT_TRUE(scheduler_.Submit(task).ok());
+    return task;
+  }
+  // Tenant A's large tasks hold every thread for large tasks and fill the queue.
+  std::vector<std::shared_ptr<TestTask>> FillWithLarge() {
+    std::vector<std::shared_ptr<TestTask>> tasks;
+    for (size_t i = 0; i < kThreads; ++i) tasks.push_back(Submit("A", false, gate_));
+    gate_.WaitUntilHeld(kThreads);
+    for (size_t i = 0; i < kCapacity; ++i) tasks.push_back(Submit("A", false, gate_));
+    return tasks;
+  }
+
+  Gate gate_;  // of A's tasks
+  Gate open_;
+  TaskScheduler scheduler_{{.name = "test", .threads = kThreads, .capacity = kCapacity}};
+};
+
+TEST_F(TaskSchedulerTest, ASmallTaskRunsWhileAnotherTenantsLargeOnesHoldAllElse) {
+  const auto large = FillWithLarge();
+  EXPECT_EQ(scheduler_.load().queue_depth, kCapacity);
+  Submit("B", true, open_)->ran.Wait();
+  EXPECT_EQ(gate_.held(), static_cast<int>(kThreads)) << "A's tasks go on";
+  EXPECT_EQ(gate_.arrivals(), static_cast<int>(kThreads)) << "the small thread took none of them";
+}
+
+TEST_F(TaskSchedulerTest, AFullQueueRefusesTheTenantThatFilledItAndServesOthers) {
+  const auto large = FillWithLarge();
+  const absl::Status refused = scheduler_.Submit(Make("A", false, gate_));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(ReasonOf(refused), Optional(std::string(kReasonQueueFull)));
+  EXPECT_TRUE(RetryAfterOf(refused).has_value());
+  // It displaces A's last task.
+  const auto other = Submit("B", false, open_);
+  large.back()->ended.Wait();
+  EXPECT_EQ(large.back()->dropped.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(ReasonOf(large.back()->dropped), Optional(std::string(kReasonQueueFull)));
+  EXPECT_EQ(scheduler_.load().queue_depth, kCapacity);
+  EXPECT_EQ(scheduler_.JobsAhead(other.get()), 1u) << "B's turn comes after one of A's";
+  gate_.Open();
+  other->ran.Wait();
+}
+
+TEST_F(TaskSchedulerTest, SmallTasksOfTwoTenantsTakeTurns) {
+  const auto large = FillWithLarge();
+  Gate small;
+  small.Close();
+  for (const auto& task : std::vector(large.begin() + kThreads, large.end())) {
+    EXPECT_TRUE(scheduler_.Remove(task.get()));
+  }
+  const auto first = Submit("A", true, small);
+  small.WaitUntilHeld();
+  std::vector<std::shared_ptr<TestTask>> queued;
+  for (int i = 0; i < 8; ++i) queued.push_back(Submit("A", true, small));
+  const auto other = Submit("B", true, open_);
+  EXPECT_EQ(scheduler_.JobsAhead(other.get()), 1u);
+  EXPECT_EQ(scheduler_.JobsAhead(queued[1].get()), 2u);
+  small.Open();
+}
+
+TEST_F(TaskSchedulerTest, AWaitingTaskIsDroppedAtItsDeadlineThoughAllThreadsAreBusy) {
+  const auto large = FillWithLarge();
+  EXPECT_TRUE(scheduler_.Remove(large.back().get()));
+  const auto late = Make("B", false, open_);
+  late->deadline = Task::Clock::now();
+  ASSERT_TRUE(scheduler_.Submit(late).ok());
+  late->ended.Wait();
+  EXPECT_EQ(late->dropped.code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(TaskSchedulerTest, StoppingDropsWhatWaits) {
+  const auto large = FillWithLarge();
+  std::thread stop([this] { scheduler_.Stop(); });
+  large.back()->ended.Wait();
+  EXPECT_THAT(ReasonOf(large.back()->dropped), Optional(std::string(kReasonDraining)));
+  gate_.Open();
+  stop.join();
+  EXPECT_EQ(scheduler_.Submit(Make("B", true, open_)).code(), absl::StatusCode::kUnavailable);
+}
+
+// While an instance exists, only the next `threads` thread starts succeed.
+class FewThreads final : public FailpointHandler {
+ public:
+  explicit FewThreads(int threads) : left_(threads) { failpoint_handler = this; }
+  ~FewThreads() override { failpoint_handler = nullptr; }
+  absl::Status Reach(std::string_view name, std::span<std::byte>) override {
+    if (name != "thread.start" || left_-- > 0) return absl::OkStatus();
+    return absl::ResourceExhaustedError("no thread left");
+  }
+
+ private:
+  std::atomic<int> left_;
+};
+
+TEST(FewThreadsTest, WhatLacksAThreadIsNotMadeAndLeavesNone) {
+  testing::FakeDevice device;
+  for (int threads = 0; threads < 3; ++threads) {
+    const FewThreads few(threads);
+    EXPECT_THROW(TaskScheduler({.name = "test", .threads = 3}), std::system_error);
+    EXPECT_THROW((void)DeviceScheduler::Create(&device, {.streams = 3}), std::system_error);
+    EXPECT_THROW(ThreadPool(4), std::system_error);
+  }
+  EXPECT_EQ(device.live_contexts(), 0);
+}
+
+// Turns of tenants on a device.
+class TurnJob final : public Job {
+ public:
+  explicit TurnJob(std::function<void()> work) : work_(std::move(work)) {}
+  void Run(ExecutionContext&) override { work_(); }
+  void Drop(absl::Status) override {}
+
+ private:
+  const std::function<void()> work_;
+};
+
+TEST(DeviceTurnsTest, TenantsTakeTurns) {
+  testing::FakeDevice device;
+  auto scheduler = DeviceScheduler::Create(&device, {.streams = 1, .queue_capacity = 16});
+  ASSERT_TRUE(scheduler.ok());
+  Gate gate;
+  gate.Close();
+  std::vector<std::string> order;
+  Event last;
+  const auto submit = [&](const std::string& tenant, std::function<void()> work) {
+    const auto job = std::make_shared<TurnJob>(std::move(work));
+    job->tenant = tenant;
+    EXPECT_TRUE((*scheduler)->Submit(job).ok());
+  };
+  submit("a", [&] { gate.Pass(); });
+  gate.WaitUntilHeld();
+  for (const char* name : {"a1", "a2", "a3"}) submit("a", [&, name] { order.emplace_back(name); });
+  submit("b", [&] { order.emplace_back("b1"); });
+  submit("a", [&] { last.Set(); });
+  gate.Open();
+  last.Wait();
+  EXPECT_THAT(order, ElementsAre("a1", "b1", "a2", "a3"));
+}
+
+}  // namespace
+}  // namespace crout

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Authentication and authorization of calls, before any of a call's payload is read.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "server/auth/token.h"
+#include "tests/server/rpc/fixture.h"
+#include "tests/server/scrape.h"
+
+namespace crout::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string LineOf(const std::string& token) {
+  return absl::StrCat("token = ", FormatTokenHash(HashToken(token)), "\n");
+}
+
+class IdentityTest : public RpcTest {
+ protected:
+  ~IdentityTest() override { unlink(path_.c_str()); }
+
+  void StartAsking(const std::string& identities, Config config = SmallConfig()) {
+    WriteIdentities(identities);
+    config.identities_file = path_;
+    StartServer({}, std::move(config));
+  }
+  // Replaces the file as operators should: by renaming.
+  void WriteIdentities(const std::string& text) const {
+    const std::string next = path_ + ".next";
+    std::ofstream(next) << text;
+    ASSERT_EQ(chmod(next.c_str(), 0600), 0);
+    ASSERT_EQ(std::rename(next.c_str(), path_.c_str()), 0);
+  }
+
+  // Makes a context with the caller's token and tenant. Empty strings are not sent.
+  static std::unique_ptr<grpc::ClientContext> As(const std::string& token,
+                                                 const std::string& tenant = "") {
+    auto context = std::make_unique<grpc::ClientContext>();
+    if (!token.empty()) context->AddMetadata("authorization", "Bearer " + token);
+    if (!tenant.empty()) context->AddMetadata("crout-tenant", tenant);
+    return context;
+  }
+  grpc::Status Info(grpc::ClientContext* context) {
+    v1::GetServerInfoResponse response;
+    return stub().GetServerInfo(context, {}, &response);
+  }
+  grpc::Status Release(grpc::ClientContext* context, const std::string& handle) {
+    v1::ReleaseFactorRequest request;
+    request.set_handle(handle);
+    v1::ReleaseFactorResponse response;
+    return stub().ReleaseFactor(context, request, &response);
+  }
+  grpc::Status FactorizeAs(grpc::ClientContext* context, v1::Factor* factor) {
+    const auto stream = stub().Factorize(context);
+    v1::FactorizeRequest request;
+    *request.mutable_header()->mutable_matrix() = Dense(4, 4);
+    request.set_data(Bytes(Matrix(4)));
+    stream->Write(request);
+    stream->WritesDone();
+    v1::FactorizeResponse response;
+    while (stream->Read(&response)) {
+      if (response.has_factor()) *factor = response.factor();
+    }
+    return stream->Finish();
+  }
+  static std::string ReasonIn(const grpc::Status& status) {
+    google::rpc::Status details;
+    google::rpc::ErrorInfo info;
+    const bool read = details.ParseFromString(status.error_details()) &&
+                      details.details_size() > 0 && details.details(0).UnpackTo(&info);
+    return read ? info.reason() : "";
+  }
+  std::optional<double> Refused(const std::string& reason) {
+    return SampleOf(core().metrics.Scrape(),
+                    "crout_callers_refused_total{reason=\"" + reason + "\"}");
+  }
+
+  const std::string path_ =
+      ::testing::TempDir() + "/crout_identity_test." + std::to_string(getpid());
+  const std::string both_ = "[alice]\n" + LineOf("a") + "tenants = one, two\nroles = factor\n" +
+                            "[bob]\n" + LineOf("b") + "tenants = two\nroles = solve\n";
+};
+
+TEST_F(IdentityTest, WhoShowsNothingHearsWhatToShow) {
+  StartAsking(both_);
+  const grpc::Status status = Info(As("").get());
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(status.error_message(), AllOf(HasSubstr("--token-file"), HasSubstr("certificate")));
+  EXPECT_EQ(ReasonIn(status), "NO_CREDENTIALS");
+  EXPECT_EQ(Refused("no_credentials"), 1);
+}
+
+TEST_F(IdentityTest, ACallNamesOneTenant) {
+  StartAsking(both_);
+  const auto two = As("a", "one");
+  two->AddMetadata("crout-tenant", "two");
+  EXPECT_EQ(Info(two.get()).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(IdentityTest, TokensComeAloneAndAsBearers) {
+  StartAsking(both_);
+  for (const std::string bad : {"Basic YTpi", "a", "Bearer"}) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", bad);
+    const grpc::Status status = Info(&context);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << bad;
+    EXPECT_EQ(ReasonIn(status), "BAD_CREDENTIALS") << bad;
+  }
+  const auto two = As("a");
+  two->AddMetadata("authorization", "Bearer b");
+  EXPECT_EQ(ReasonIn(Info(two.get())), "BAD_CREDENTIALS");
+  grpc::ClientContext lower;
+  lower.AddMetadata("authorization", "bearer a");
+  EXPECT_TRUE(Info(&lower).ok());
+}
+
+TEST_F(IdentityTest, UnknownTokensAreToldLate) {
+  StartAsking(both_);
+  grpc::CompletionQueue queue;
+  const auto context = As("guess");
+  const auto call = stub().AsyncGetServerInfo(context.get(), {}, &queue);
+  v1::GetServerInfoResponse response;
+  grpc::Status status;
+  call->Finish(&response, &status, &queue);
+  WaitUntil([&] { return core().refused_memory.reserved() > 0; }, "refused");
+  PassTime(absl::Seconds(2));
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(ReasonIn(status), "UNKNOWN_TOKEN");
+  EXPECT_THAT(status.error_message(), Not(HasSubstr("guess")));
+  EXPECT_EQ(Refused("unknown_token"), 1);
+  Idle();
+  EXPECT_EQ(core().refused_memory.reserved(), 0u);
+  queue.Shutdown();
+}
+
+TEST_F(IdentityTest, GuessesBeyondTheirMemoryAreToldAtOnce) {
+  StartAsking(both_);
+  const auto all = core().refused_memory.TryReserve(core().refused_memory.limit());
+  EXPECT_EQ(ReasonIn(Info(As("guess").get())), "UNKNOWN_TOKEN");
+  EXPECT_TRUE(Info(As("a").get()).ok());
+}
+
+// One identity's open calls fill the memory for calls; another identity is still served.
+TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
+  constexpr int kFit = 8;
+  Config config = SmallConfig();
+  config.call_memory_bytes = kFit * ServerCore::kCallBytes;
+  StartAsking(both_, config);
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<
+      std::unique_ptr<grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>>>
+      calls;
+  for (size_t i = 1; i <= kFit; ++i) {
+    contexts.push_back(As("a"));
+    calls.push_back(stub().Factorize(contexts.back().get()));
+    WaitUntil([&] { return core().call_memory.reserved() == i * ServerCore::kCallBytes; },
+              "alone, alice may hold all");
+  }
+  EXPECT_EQ(ReasonIn(Info(As("a").get())), "MEMORY_EXHAUSTED");
+  const grpc::Status other = Info(As("b").get());
+  EXPECT_TRUE(other.ok()) << other.error_message();
+  // Two calls end: one for bob's call, one for its reply.
+  for (int i = kFit - 2; i < kFit; ++i) {
+    const grpc::Status ended = calls[i]->Finish();
+    EXPECT_EQ(ended.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << i;
+    EXPECT_EQ(ReasonIn(ended), "MEMORY_EXHAUSTED") << i;
+    EXPECT_THAT(ended.error_message(), HasSubstr("another client's call")) << i;
+  }
+  for (int i = 0; i < kFit - 2; ++i) {
+    calls[i]->WritesDone();
+    EXPECT_EQ(calls[i]->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << i;
+  }
+  WaitUntil([&] { return core().call_memory.reserved() == 0; }, "given back");
+}
+
+TEST_F(IdentityTest, RolesSayWhatMayBeCalled) {
+  StartAsking(both_);
+  v1::Factor factor;
+  const grpc::Status denied = FactorizeAs(As("b").get(), &factor);
+  EXPECT_EQ(denied.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(denied.error_message(), HasSubstr("the role factor"));
+  EXPECT_EQ(ReasonIn(denied), "ROLE");
+  EXPECT_EQ(Refused("role"), 1);
+  ASSERT_TRUE(FactorizeAs(As("a").get(), &factor).ok());
+  EXPECT_EQ(Release(As("b", "two").get(), factor.handle()).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_TRUE(Release(As("a").get(), factor.handle()).ok());
+}
+
+TEST_F(IdentityTest, BatchesTakeTheRolesThatSingleMatricesTake) {
+  StartAsking(both_);
+  const auto refused_for_role = [&](const grpc::Status& status) {
+    return ReasonIn(status) == "ROLE";
+  };
+  const auto solve_alone = As("b");
+  auto both = stub().FactorizeAndSolveBatch(solve_alone.get());
+  EXPECT_TRUE(refused_for_role(both->Finish()));
+  const auto download = As("b");
+  auto members = stub().GetBatchFactors(download.get(), {});
+  EXPECT_EQ(members->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "no handle";
+}
+
+TEST_F(IdentityTest, WhoMayNotReleaseMayOnlyLengthenALease) {
+  StartAsking(both_);
+  v1::Factor factor;
+  ASSERT_TRUE(FactorizeAs(As("a", "two").get(), &factor).ok());
+  const auto renew = [&](const std::string& token, int64_t seconds) {
+    v1::RenewLeaseRequest request;
+    request.set_handle(factor.handle());
+    request.mutable_lease()->set_seconds(seconds);
+    v1::RenewLeaseResponse response;
+    EXPECT_TRUE(stub().RenewLease(As(token, "two").get(), request, &response).ok());
+    return response.lease_expire_time().seconds();
+  };
+  const int64_t end = factor.lease_expire_time().seconds();
+  EXPECT_EQ(renew("b", 1), end);
+  EXPECT_GT(renew("b", 10'000), end);
+  EXPECT_LT(renew("a", 100), end);
+}
+
+TEST_F(IdentityTest, LoadsOfOtherTenantsAreTheAdmins) {
+  StartAsking(both_ + "[root]\n" + LineOf("r") + "tenants = *\nroles = admin\n");
+  v1::Factor factor;
+  ASSERT_TRUE(FactorizeAs(As("a", "two").get(), &factor).ok());
+  ASSERT_TRUE(FactorizeAs(As("a", "one").get(), &factor).ok());
+  Idle();
+  const auto tenants = [&](const std::string& token, const std::string& tenant) {
+    v1::GetServerInfoResponse info;
+    EXPECT_TRUE(stub().GetServerInfo(As(token, tenant).get(), {}, &info).ok());
+    std::string seen;
+    for (const v1::TenantLoad& load : info.tenants()) {
+      absl::StrAppend(&seen, load.tenant(), ":", load.cached_factors(), ":",
+                      load.device_bytes() + load.host_bytes() > 0 ? "bytes" : "none", ":",
+                      load.calls(), " ");
+    }
+    return seen;
+  };
+  EXPECT_EQ(tenants("a", "one"), "one:1:bytes:1 ");
+  EXPECT_EQ(tenants("b", "two"), "two:1:bytes:1 ");
+  Idle();
+  EXPECT_EQ(tenants("r", "three"), "one:1:bytes:0 two:1:bytes:0 three:0:none:1 ");
+}
+
+TEST_F(IdentityTest, TenantsAreThoseOfTheIdentity) {
+  StartAsking(both_);
+  const grpc::Status denied = Info(As("b", "one").get());
+  EXPECT_EQ(denied.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(ReasonIn(denied), "TENANT");
+  EXPECT_THAT(denied.error_message(), HasSubstr("'one', but: two"));
+  EXPECT_EQ(Info(As("b", "a b").get()).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(Info(As("b", "two").get()).ok());
+
+  v1::Factor factor;
+  ASSERT_TRUE(FactorizeAs(As("a").get(), &factor).ok());
+  const grpc::Status other = Release(As("a", "two").get(), factor.handle());
+  const grpc::Status none = Release(As("a", "two").get(), std::string(26, 'y'));
+  EXPECT_EQ(other.error_code(), grpc::StatusCode::NOT_FOUND) << "its own tenant is the first";
+  EXPECT_EQ(other.error_message(), none.error_message());
+  EXPECT_EQ(ReasonIn(other), ReasonIn(none));
+  EXPECT_TRUE(Release(As("a", "one").get(), factor.handle()).ok());
+}
+
+TEST_F(IdentityTest, NothingIsReadOrReservedForWhoMayNotCall) {
+  StartAsking(both_);
+  const Holdings before = Held();
+  const auto context = As("b");
+  const auto stream = stub().Factorize(context.get());
+  v1::FactorizeRequest request;
+  *request.mutable_header()->mutable_matrix() = Dense(1024, 1024);
+  request.set_data(Bytes(Matrix(128)));
+  stream->Write(request);
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  Idle();
+  EXPECT_EQ(Held(), before);
+  EXPECT_EQ(SampleOf(core().metrics.Scrape(), "crout_received_bytes_total"), 0);
+}
+
+TEST_F(IdentityTest, WithdrawnTokensEndTheirStreams) {
+  StartAsking(both_);
+  const Holdings before = Held();
+  const auto context = As("a");
+  const auto stream = stub().Factorize(context.get());
+  v1::FactorizeRequest request;
+  *request.mutable_header()->mutable_matrix() = Dense(64, 64);
+  stream->Write(request);
+  WaitUntil([&] { return Held().uploads == 1; }, "the upload has begun");
+  stack().Housekeep();
+  EXPECT_EQ(Held().calls, 1u);
+
+  WriteIdentities(both_ + LineOf("another"));
+  stack().Housekeep();
+  EXPECT_EQ(Held().calls, 1u) << "others' tokens are not its own";
+  WriteIdentities("[alice]\ntenants = one\nroles = factor\n" + LineOf("new"));
+  stack().Housekeep();
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(status.error_message(), HasSubstr("withdrawn"));
+  Idle();
+  EXPECT_EQ(Held(), before);
+  EXPECT_TRUE(Info(As("new").get()).ok());
+}
+
+TEST_F(IdentityTest, TokensEndWithTheirTime) {
+  const std::string end =
+      absl::FormatTime(absl::RFC3339_sec, absl::Now() + absl::Hours(1), absl::UTCTimeZone());
+  std::string line = LineOf("a");
+  line.pop_back();
+  StartAsking("[alice]\n" + line + " until " + end + "\ntenants = one\nroles = factor\n");
+  const auto context = As("a");
+  const auto stream = stub().Factorize(context.get());
+  WaitUntil([&] { return Held().calls == 1; }, "the call has begun");
+  EXPECT_TRUE(Info(As("a").get()).ok());
+  PassTime(absl::Hours(2));
+  const grpc::Status status = Info(As("a").get());
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(ReasonIn(status), "EXPIRED_TOKEN");
+  EXPECT_NE(stream->Finish().error_code(), grpc::StatusCode::OK);
+}
+
+TEST_F(IdentityTest, WithoutIdentitiesNobodyIsAsked) {
+  StartServer();
+  EXPECT_TRUE(Info(As("").get()).ok());
+  EXPECT_TRUE(Info(As("whatever", "anybody").get()).ok());
+}
+
+}  // namespace
+}  // namespace crout::testing

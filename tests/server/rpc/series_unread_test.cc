@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// SolveSeries: clients that send steps without reading replies are stopped by flow control. The
+// channel accepts a reply only when the client reads it.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tests/server/rpc/series_fixture.h"
+#include "tests/server/scrape.h"
+
+namespace crout::testing {
+namespace {
+
+constexpr int kSteps = 8;
+
+class UnreadSeriesTest : public RpcSeriesTest {
+ protected:
+  void SetUp() override {
+    StartServer();
+    for (int step = 0; step < kSteps; ++step) matrices_.push_back(Changed(a_, 1e-7, step));
+  }
+
+  // A stream that sends all of its steps from its own thread and reads on demand.
+  class Sender : public Series {
+   public:
+    Sender(v1::FactorizationService::Stub& stub, const std::vector<std::vector<double>>& matrices,
+           const std::vector<double>& b, absl::Time deadline = absl::InfiniteFuture())
+        : Series(stub, "default", deadline), thread_([this, &matrices, &b] {
+            for (const std::vector<double>& a : matrices) {
+              if (!Send(a, b)) return;
+            }
+            HalfClose();
+          }) {}
+    ~Sender() {
+      Cancel();  // Otherwise a failed test would wait for the stream.
+      thread_.join();
+    }
+
+   private:
+    std::thread thread_;
+  };
+
+  int StepsBegun() { return failpoints().reached("series.step"); }
+
+  // Returns whether all of the second step has arrived and its job has not begun. Once the job
+  // begins, the call leaves the payload phase.
+  bool SecondStepIsHeld() {
+    const double both = 2.0 * static_cast<double>((a_.size() + b_.size()) * sizeof(double));
+    const std::vector<OpenCall> calls = core().calls.Oldest(1);
+    return !calls.empty() && calls.front().phase == "payload" &&
+           static_cast<double>(calls.front().received_bytes) >= both;
+  }
+  void AwaitSecondStep() {
+    WaitUntil([this] { return SecondStepIsHeld() || StepsBegun() > 1; }, "a second step");
+    EXPECT_EQ(StepsBegun(), 1);
+  }
+  double Ended(const std::string& code) {
+    return SampleOf(core().metrics.Scrape(),
+                    "crout_requests_total{code=\"" + code + "\",method=\"SolveSeries\"}")
+        .value_or(0);
+  }
+
+  std::vector<std::vector<double>> matrices_;
+};
+
+TEST_F(UnreadSeriesTest, TheNextStepWaitsUntilTheAnswerIsRead) {
+  Sender series(stub(), matrices_, b_);
+  AwaitSecondStep();
+  for (int step = 0; step < kSteps; ++step) {
+    Answer answer;
+    ASSERT_TRUE(series.Receive(&answer)) << step;
+    ExpectSolved(answer, matrices_[step], b_);
+    EXPECT_LE(StepsBegun(), step + 2);
+  }
+  EXPECT_TRUE(series.Status().ok());
+}
+
+// Replies to singular steps hold no reservation.
+TEST_F(UnreadSeriesTest, SoItDoesAfterASingularOne) {
+  for (std::vector<double>& a : matrices_) std::fill_n(a.begin(), kN, 0.0);
+  Sender series(stub(), matrices_, b_);
+  AwaitSecondStep();
+  for (int step = 0; step < kSteps; ++step) {
+    Answer answer;
+    ASSERT_TRUE(series.Receive(&answer)) << step;
+    EXPECT_FALSE(answer.result.solved());
+    EXPECT_LE(StepsBegun(), step + 2);
+  }
+  EXPECT_TRUE(series.Status().ok());
+}
+
+TEST_F(UnreadSeriesTest, WhoNeverReadsIsCutOff) {
+  Sender series(stub(), matrices_, b_);
+  AwaitSecondStep();
+  PassTime(absl::Seconds(15));
+  EXPECT_EQ(Held().calls, 1u);
+  PassTime(absl::Seconds(16));
+  EXPECT_EQ(series.Status().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(Idle().host_reserved, 0u);
+  EXPECT_EQ(Ended("DEADLINE_EXCEEDED"), 1);
+}
+
+TEST_F(UnreadSeriesTest, ACancellationEndsTheWaiting) {
+  Sender series(stub(), matrices_, b_);
+  AwaitSecondStep();
+  series.Cancel();
+  EXPECT_EQ(series.Status().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(Idle().host_reserved, 0u);
+  EXPECT_EQ(Ended("CANCELLED"), 1);
+}
+
+// The pending step's memory is freed; the factor of the first step stays.
+TEST_F(UnreadSeriesTest, ADeadlineEndsTheWaiting) {
+  constexpr absl::Duration kTime = absl::Milliseconds(300);
+  const auto refused = [this] { return CallsRefused(core().metrics.Scrape()); };
+  std::unique_ptr<Sender> series;
+  int begun = 0;  // before the attempt, like the next two
+  double before = 0;
+  double late = 0;
+  ASSERT_TRUE(SeenWithin(kTime, [&] {
+    series.reset();
+    Idle();
+    begun = StepsBegun();
+    before = refused();
+    late = Ended("DEADLINE_EXCEEDED");
+    const absl::Time deadline = absl::Now() + kTime;
+    series = std::make_unique<Sender>(stub(), matrices_, b_, deadline);
+    EXPECT_TRUE(Eventually([&] { return SecondStepIsHeld() || absl::Now() >= deadline; }));
+    if (!SecondStepIsHeld() || absl::Now() >= deadline) return false;
+    // Read nothing before the end: a read would let the step proceed.
+    WaitUntil([&] { return refused() == before + 1; }, "the server to end the call");
+    // Retry if the start of the call took so long to arrive that the server counts it as cancelled.
+    return Ended("DEADLINE_EXCEEDED") == late + 1;
+  }));
+  EXPECT_EQ(series->Status().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(Idle().host_reserved, 0u);
+  EXPECT_EQ(StepsBegun(), begun + 1);
+  const std::vector<v1::Factor> left = Listed();
+  ASSERT_FALSE(left.empty());
+  Solved solved;
+  EXPECT_TRUE(Solve(left.front().handle(), std::vector<double>(kN, 1.0), &solved).ok());
+}
+
+}  // namespace
+}  // namespace crout::testing

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/rpc/codec/status.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "grpcpp/support/server_callback.h"
+#include "gtest/gtest.h"
+#include "server/engine/reason.h"
+
+namespace crout {
+namespace {
+
+template <class Detail>
+bool Find(const grpc::Status& status, Detail* detail) {
+  google::rpc::Status details;
+  if (!details.ParseFromString(status.error_details())) return false;
+  for (const auto& any : details.details()) {
+    if (any.UnpackTo(detail)) return true;
+  }
+  return false;
+}
+
+TEST(ToGrpcStatusTest, CodesAgree) {
+  grpc::CallbackServerContext context;
+  EXPECT_TRUE(ToGrpcStatus(absl::OkStatus(), &context).ok());
+  for (int code = 1; code <= 16; ++code) {
+    const grpc::Status status =
+        ToGrpcStatus(absl::Status(static_cast<absl::StatusCode>(code), "why"), &context);
+    EXPECT_EQ(status.error_code(), code);
+    EXPECT_EQ(status.error_message(), "why");
+    google::rpc::ErrorInfo info;
+    ASSERT_TRUE(Find(status, &info));
+    EXPECT_EQ(info.reason(), CodeName(static_cast<grpc::StatusCode>(code)));
+    EXPECT_EQ(info.domain(), "crout");
+  }
+}
+
+TEST(ToGrpcStatusTest, ReasonAndRetryDelayTravel) {
+  grpc::CallbackServerContext context;
+  const absl::Status status =
+      WithRetryAfter(WithReason(absl::ResourceExhaustedError("full"), kReasonQueueFull), 2.25);
+  const grpc::Status mapped = ToGrpcStatus(status, &context);
+  google::rpc::ErrorInfo info;
+  ASSERT_TRUE(Find(mapped, &info));
+  EXPECT_EQ(info.reason(), "QUEUE_FULL");
+  google::rpc::RetryInfo retry;
+  ASSERT_TRUE(Find(mapped, &retry));
+  EXPECT_EQ(retry.retry_delay().seconds(), 2);
+  EXPECT_EQ(retry.retry_delay().nanos(), 250000000);
+}
+
+TEST(ToGrpcStatusTest, ABadFieldIsNamed) {
+  grpc::CallbackServerContext context;
+  const grpc::Status mapped = ToGrpcStatus(BadField("header.matrix", "not square"), &context);
+  google::rpc::BadRequest bad;
+  ASSERT_TRUE(Find(mapped, &bad));
+  ASSERT_EQ(bad.field_violations_size(), 1);
+  EXPECT_EQ(bad.field_violations(0).field(), "header.matrix");
+}
+
+TEST(ToGrpcStatusTest, AHugeMessageIsCut) {
+  grpc::CallbackServerContext context;
+  const grpc::Status mapped = ToGrpcStatus(BadField("f", std::string(100000, 'x')), &context);
+  EXPECT_LE(mapped.error_message().size(), 2048u);
+  EXPECT_LE(mapped.error_details().size(), 8192u);
+}
+
+}  // namespace
+}  // namespace crout
