@@ -46,6 +46,9 @@ class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}
 
+  // Lists the options that are added from now on under this heading of the help.
+  void BeginSection(const std::string& heading) { app_.option_defaults()->group(heading); }
+
   template <class T>
   CLI::Option* Add(const std::string& flag, T& value, const std::string& help) {
     return app_.add_option("--" + flag, value, help)
@@ -131,21 +134,23 @@ class Options {
 
 // Adds the options for TLS, identities and signed tokens.
 void AddTlsOptions(Options& options, CLI::App& app, Config& config) {
+  options.BeginSection("TLS");
   options.Add("tls-cert", config.tls.certificate,
               "PEM file of the server certificate and its chain; enables TLS on every TCP address. "
               "Reloaded when it changes");
   options.Add("tls-key", config.tls.key,
               "PEM file of the private key of --tls-cert; mode 600 or 640");
   options.Add("tls-client-ca", config.tls.client_ca,
-              "PEM file of the root certificates that verify client certificates. Default: no "
-              "client certificates");
+              "PEM file of the root certificates that verify client certificates [default: none]");
   const std::map<std::string, ClientCertificates> words = {
       {"optional", ClientCertificates::kOptional}, {"required", ClientCertificates::kRequired}};
   options.AddEnum("tls-client-certs", config.tls.client_certificates, words,
                   "Whether clients must present a certificate; used with --tls-client-ca");
-  options.Add("identities", config.identities_file,
-              "File of the callers (by token, certificate or socket) with their tenants and roles; "
-              "mode 600 or 640. Reloaded when it changes. Default: every client may do everything");
+  options.BeginSection("Callers");
+  options.Add(
+      "identities", config.identities_file,
+      "File of the callers (by token, certificate or socket) with their tenants and roles; "
+      "mode 600 or 640. Reloaded when it changes [default: every client may do everything]");
   options.Add("token-keys", config.signed_tokens.keys_file,
               "JWKS file of the public keys that verify signed tokens (JWT, RS256 or ES256). "
               "Reloaded when it changes");
@@ -153,13 +158,15 @@ void AddTlsOptions(Options& options, CLI::App& app, Config& config) {
               "Issuer (iss) required in signed tokens");
   options.Add("token-audience", config.signed_tokens.audience,
               "Audience (aud) required in signed tokens");
+  options.BeginSection("Listen addresses");
   app.add_flag("--insecure", config.insecure,
                "Accept connections from other machines without TLS; anyone on the network can read "
-               "the traffic")
+               "the traffic [default: off]")
       ->envname(EnvironmentName("insecure"));
 }
 
 void AddListenerOptions(Options& options, CLI::App& app, Config& config) {
+  options.BeginSection("Listen addresses");
   options
       .AddList("listen", config.listen,
                "Listen addresses, separated by commas: host:port (port 0 picks a free port) or "
@@ -167,14 +174,17 @@ void AddListenerOptions(Options& options, CLI::App& app, Config& config) {
       ->check([](const std::string& text) { return MistakeIn(CheckListenAddress(text)); });
   AddTlsOptions(options, app, config);
   options
-      .Add("unix-mode", config.unix_access.mode,
-           "Mode of Unix sockets, such as 660. Default: set by the umask, or 660 with --unix-group")
+      .Add(
+          "unix-mode", config.unix_access.mode,
+          "Mode of Unix sockets, such as 660 [default: set by the umask, or 660 with --unix-group]")
       ->check([](const std::string& text) { return MistakeIn(ParseSocketMode(text).status()); });
-  options.Add("unix-group", config.unix_access.group, "Group of Unix sockets");
+  options.Add("unix-group", config.unix_access.group,
+              "Group of Unix sockets [default: the group of the daemon]");
 }
 
 // Adds the options of the metrics port and of the health and reflection services.
 void AddPageOptions(Options& options, Config& config) {
+  options.BeginSection("Metrics, health and reflection");
   options
       .Add("metrics-listen", config.metrics_listen, "host:port of the metrics and the status page")
       ->check([](const std::string& text) { return MistakeIn(ParseHostPort(text).status()); });
@@ -194,6 +204,7 @@ void AddPageOptions(Options& options, Config& config) {
 }
 
 void AddDeviceOptions(Options& options, Config& config) {
+  options.BeginSection("Devices and jobs");
   options
       .AddList(
           "devices", config.devices,
@@ -209,6 +220,7 @@ void AddDeviceOptions(Options& options, Config& config) {
 }
 
 void AddLogOptions(Options& options, Config& config) {
+  options.BeginSection("Logs and traces");
   const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
                                                   {"info", LogLevel::kInfo},
                                                   {"warn", LogLevel::kWarn},
@@ -230,13 +242,14 @@ void AddLogOptions(Options& options, Config& config) {
   options
       .Add("otlp-endpoint", config.otlp_endpoint,
            "OTLP receiver of traces, http://host:port[/PATH]; gets the sampled calls as JSON at "
-           "/v1/traces. Default: no traces")
+           "/v1/traces [default: no traces]")
       ->check([](const std::string& text) {
         return text.empty() ? "" : MistakeIn(ParseHttpUrl(text).status());
       });
 }
 
 void AddJobOptions(Options& options, Config& config) {
+  options.BeginSection("Devices and jobs");
   options
       .Add("streams", config.pool.scheduler.streams,
            "Jobs that run concurrently on one device; 0: chosen by the device")
@@ -266,6 +279,7 @@ void AddJobOptions(Options& options, Config& config) {
 }
 
 void AddMemoryOptions(Options& options, Config& config) {
+  options.BeginSection("Memory");
   options.AddBytes("device-budget", config.pool.device_budget_bytes,
                    "Memory of each GPU for jobs and cached factors; 0: set by --memory-fraction");
   options
@@ -291,6 +305,7 @@ void AddMemoryOptions(Options& options, Config& config) {
 
 // Adds the limits of one client.
 void AddLimitOptions(Options& options, Config& config) {
+  options.BeginSection("Limits of clients");
   options
       .AddList("trusted-proxies", config.trusted_proxies,
                "Proxies that carry many clients: addresses, networks (10.0.0.0/8) or unix. One may "
@@ -318,6 +333,7 @@ void AddLimitOptions(Options& options, Config& config) {
         const bool good = absl::SimpleAtod(text, &share) && share >= 0 && share <= 1;
         return good ? "" : "'" + text + "' is not a number from 0 to 1";
       });
+  options.BeginSection("Matrices and leases");
   options
       .Add("max-n", config.limits.max_n,
            "Largest number of rows or columns of a matrix that is factored as a dense matrix")
@@ -335,6 +351,7 @@ void AddLimitOptions(Options& options, Config& config) {
 
 // Adds the time limits of transfers and of the shutdown.
 void AddPatienceOptions(Options& options, Config& config) {
+  options.BeginSection("Transfers and shutdown");
   TransferLimits& transfer = config.limits.transfer;
   options.AddTimeLimit(
       "upload-idle-timeout", transfer.idle_timeout,
@@ -454,7 +471,7 @@ void Config::ApplyGathering() {
 std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   Config config;
   config.state_dir = DefaultStateDir();
-  CLI::App app("croutd: a long-running LU factorization service", "croutd");
+  CLI::App app("Run the Crout server, a long-running LU factorization service.", "croutd");
   app.set_version_flag("--version", absl::StrCat(CROUT_VERSION, " (", CROUT_COMMIT, ")"));
   // CLI11 reads the configuration file before it reads environment variables.
   const char* const named = std::getenv("CROUT_CONFIG");  // NOLINT(concurrency-mt-unsafe): at start
@@ -467,6 +484,10 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   bool check = false;
   app.add_flag("--check-config", check, "Check the settings and exit")->configurable(false);
   AddOptions(app, config);
+  app.footer(
+      "Examples:\n  croutd --listen=0.0.0.0:50051 --tls-cert=server.crt --tls-key=server.key\n"
+      "  croutd --config=/etc/crout/croutd.toml --check-config\n\n"
+      "`croutd token create --help` describes tokens that authenticate callers.");
   try {
     app.parse(argc, argv);
     CheckListeners(config);

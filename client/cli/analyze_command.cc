@@ -173,8 +173,7 @@ absl::Status RunAnalyze(Session* session, const AnalyzeArguments& arguments) {
   const auto analysis =
       Analyze(packed->view(), options, [deadline] { return absl::Now() > deadline; });
   if (absl::IsCancelled(analysis.status())) {
-    return absl::DeadlineExceededError(
-        "the analysis took longer than --timeout: give a longer one");
+    return absl::DeadlineExceededError("the analysis took longer than --timeout. Raise --timeout");
   }
   if (!analysis.ok()) return analysis.status();
   Json json = Summary(*analysis, packed->view(), watch.Lap());
@@ -202,18 +201,21 @@ void AddAnalyzeCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<AnalyzeArguments>();
   CLI::App* analyze = session->AddCommand(
       app, "analyze",
-      "Ordering, fill-in, work, memory and fronts of a sparse matrix's LU, found here, without a "
+      "Predict the ordering, fill-in, work and memory of a sparse LU factorization, without a "
       "server",
       [=] { return RunAnalyze(session, *arguments); });
-  analyze->add_option("A", arguments->matrix, "Any file that a matrix can be in")
+  analyze
+      ->add_option("A", arguments->matrix,
+                   "File of the matrix: Matrix Market, .npy, .npz (F.npz:NAME) or text")
       ->required()
       ->check(InputFile());
+  BeginSection(analyze, "Method");
   AddChoiceOption<MatchingMode>(
       analyze, "--matching",
       {{"auto", MatchingMode::kAuto}, {"off", MatchingMode::kOff}, {"on", MatchingMode::kOn}},
       [=](MatchingMode mode) { arguments->matching = mode; },
-      "Whether columns are exchanged, and rows and columns scaled, for a large diagonal; auto, "
-      "unless given: where the diagonal asks for it");
+      "Permute columns and scale the matrix for a large diagonal; auto: if the diagonal requires "
+      "it [default: auto]");
   AddChoiceOption<OrderingMode>(
       analyze, "--ordering",
       {{"auto", OrderingMode::kAuto},
@@ -221,11 +223,10 @@ void AddAnalyzeCommand(CLI::App* app, Session* session) {
        {"metis", OrderingMode::kNestedDissection},
        {"natural", OrderingMode::kNatural}},
       [=](OrderingMode mode) { arguments->ordering = mode; },
-      "auto, unless given: minimum degree (amd) or nested dissection (metis), whichever predicts "
-      "less work");
-  analyze
-      ->add_option("--depth", arguments->depth,
-                   "Levels of the tree whose fronts are named one by one")
+      "Ordering: minimum degree (amd), nested dissection (metis), natural, or auto: amd or metis, "
+      "whichever predicts less work [default: auto]");
+  BeginSection(analyze, "Output");
+  analyze->add_option("--depth", arguments->depth, "Levels of the tree of fronts to list")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
 }

@@ -111,7 +111,7 @@ absl::StatusOr<Array> Array::As(v1::Dtype wanted) && {
   if (wanted == dtype) return std::move(*this);
   const Element from = ElementOf(dtype);
   if (IsComplex(from) && !IsComplex(ElementOf(wanted))) {
-    return absl::InvalidArgumentError("the matrix is complex: give --dtype=c64 or --dtype=c128");
+    return absl::InvalidArgumentError("the matrix is complex. Use --dtype=c64 or --dtype=c128");
   }
   switch (wanted) {
     case v1::DTYPE_FLOAT32:

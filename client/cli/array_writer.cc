@@ -29,7 +29,7 @@ class Output {
     if (path_ == "-") {
       if (begun_)
         return FileError(
-            "the call had to be tried again after part of X was printed: write X to a file with "
+            "the call was retried after part of X had been printed. Write X to a file with "
             "--output");
       begun_ = true;
       return absl::OkStatus();
@@ -251,7 +251,7 @@ ArrayFileSink::ArrayFileSink(const std::string& path, FileFormat format) {
 
 absl::Status ArrayFileSink::Begin(const v1::DenseSpec& spec) {
   if (spec.layout() == v1::LAYOUT_ROW_MAJOR) {
-    return absl::InternalError("the server answered in row-major order");
+    return absl::InternalError("the server sent a row-major matrix");
   }
   if (writer_ == nullptr) return absl::OkStatus();
   return writer_->Begin(ElementOf(spec.dtype()), spec.rows(), spec.cols());

@@ -59,14 +59,14 @@ absl::StatusOr<BackwardErrors> ComputeBackwardErrors(const LocalMatrix& a, Opera
                                                      const LocalMatrix& x, const LocalMatrix& b) {
   if (a.rows() != a.cols() || x.rows() != a.rows() || b.rows() != a.rows() ||
       x.cols() != b.cols()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("A is ", a.rows(), " x ", a.cols(), ", X ", x.rows(), " x ", x.cols(), ", B ",
-                     b.rows(), " x ", b.cols(),
-                     ": give a square A, and X and B with as many rows as A and the same columns"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "A is ", a.rows(), " x ", a.cols(), ", X ", x.rows(), " x ", x.cols(), ", B ", b.rows(),
+        " x ", b.cols(),
+        ". A must be square, and X and B must have the rows of A and equally many columns"));
   }
   if (x.dense() == nullptr) {
     return absl::InvalidArgumentError(
-        "X is given by coordinates: write all of its elements, as `array real general`");
+        "X is in coordinate format. Write it in a dense format, such as `array real general`");
   }
   BackwardErrors errors;
   if (a.rows() == 0 || x.cols() == 0) return errors;

@@ -154,8 +154,9 @@ absl::StatusOr<Sides> ReadSides(const Session& session, const SolveBatchArgument
     std::iota(sides.members.begin(), sides.members.end(), int64_t{0});
   }
   if (sides.members.size() != sides.files.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(sides.files.size(), " right-hand sides for ",
-                                                   sides.members.size(), " members"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(sides.files.size(), " right-hand sides for ", sides.members.size(),
+                     " members. Give one right-hand side for each member of --members"));
   }
   for (size_t k = 0; k < sides.files.size(); ++k) {
     AddTo(&sides.source, sides.files[k].matrix, sides.members[k]);
@@ -184,7 +185,9 @@ absl::StatusOr<Sides> MakeOnes(Session* session, const std::string& handle,
   }
   const int64_t elements = most_rows * arguments.nrhs;
   if (elements > kMostBatchBytes / static_cast<int64_t>(sizeof(std::complex<double>))) {
-    return absl::ResourceExhaustedError("--nrhs: so many ones for the largest member are too much");
+    return absl::ResourceExhaustedError(
+        absl::StrCat("--nrhs: right-hand sides of ones for the largest member exceed ",
+                     kMostBatchBytes, " bytes. Use fewer columns"));
   }
   const std::vector<double> values(static_cast<size_t>(elements), 1.0);
   const auto bytes = std::as_bytes(std::span(values));
@@ -256,50 +259,59 @@ CLI::Option* AddPaths(CLI::App* command, std::vector<std::string>* paths, const 
   return command
       ->add_option("files", *paths,
                    absl::StrCat(what,
-                                ": Matrix Market, .npy, .npz or text files; a directory, all of "
-                                "its .mtx, .npy, .npz, .txt and .csv files by name, plain or .gz; "
-                                "a tar of such files, plain or gzip, in its order; -, a file or "
-                                "tar on standard input"))
+                                ": Matrix Market, .npy, .npz or text files; directories, whose "
+                                ".mtx, .npy, .npz, .txt and .csv files (plain or .gz) are ordered "
+                                "by name; tar archives (plain or gzip), in their order; -: a file "
+                                "or tar on standard input"))
       ->check(InputPath());
 }
 
 void AddFactorBatch(CLI::App* app, Session* session) {
   const auto factoring = std::make_shared<FactorBatchArguments>();
   CLI::App* factor = session->AddCommand(
-      app, "factor-batch", "Factor many matrices of different sizes at once and keep the factors",
+      app, "factor-batch", "Factor many matrices in one batch and keep the factors in the cache",
       [=] { return RunFactorBatch(session, *factoring); });
-  AddPaths(factor, &factoring->paths, "Members of the batch, counted from 0")->required();
+  AddPaths(factor, &factoring->paths, "Matrices, the members of the batch, counted from 0")
+      ->required();
   factor->parse_complete_callback([=] { CheckOneStandardInput(factoring->paths); });
+  BeginSection(factor, "Input");
   AddEnumOption(factor, "--dtype", &factoring->dtype,
-                "Type of all members; the narrowest that holds them all unless given");
-  factor->add_option_function<std::string>(
-      "--device", [=](const std::string& name) { factoring->header.set_device(name); },
-      "host, cuda:0 ...; where it is done first unless given");
+                "Type of all members [default: the smallest type that holds all files]");
+  BeginSection(factor, "Method");
+  factor
+      ->add_option_function<std::string>(
+          "--device", [=](const std::string& name) { factoring->header.set_device(name); },
+          kDeviceHelp)
+      ->type_name("DEVICE");
+  BeginSection(factor, "Cache");
   factor->add_flag_function(
       "--drop-matrix", [=](int64_t) { factoring->header.set_drop_matrix(true); },
-      "Do not keep the matrices with their factors: solutions are not verified then");
+      "Discard the matrices after factoring; solves are then not verified");
   AddCacheOptions(factor, &factoring->cache);
   AddRequestIdOption(factor, &factoring->cache);
   CLI::Option* from =
       factor->add_option("--from", factoring->from,
-                         "Replace the batch of this handle or name, whose members have the same "
+                         "Handle or name of a batch to replace; its members must have the same "
                          "sizes");
   for (const char* kept : {"--lease", "--name", "--request-id"}) {
     from->excludes(factor->get_option(kept));  // these stay unchanged
   }
+  BeginSection(factor, "Output");
   factor->add_flag("--fail-singular", factoring->fail_singular,
                    absl::StrCat("Exit with ", kSingular, " if a member is singular"));
 }
 
 void AddSolveBatch(CLI::App* app, Session* session) {
   const auto solving = std::make_shared<SolveBatchArguments>();
-  CLI::App* solve = session->AddCommand(app, "solve-batch", "Solve with members of a batch",
-                                        [=] { return RunSolveBatch(session, *solving); });
+  CLI::App* solve =
+      session->AddCommand(app, "solve-batch", "Solve systems with members of a cached batch",
+                          [=] { return RunSolveBatch(session, *solving); });
   AddFactorArgument(solve, &solving->factor);
   CLI::Option* files = AddPaths(solve, &solving->paths, "Right-hand sides");
+  BeginSection(solve, "Input");
   CLI::Option* ones = solve
                           ->add_flag("--ones", solving->ones,
-                                     "Right-hand sides of ones, for all members or --members")
+                                     "Use right-hand sides of ones for all members or --members")
                           ->excludes(files);
   solve->add_option("--nrhs", solving->nrhs, "Columns of each right-hand side of ones")
       ->capture_default_str()
@@ -309,32 +321,37 @@ void AddSolveBatch(CLI::App* app, Session* session) {
     CheckOneStandardInput(solving->paths);
     if (files->count() + ones->count() == 0) throw CLI::RequiredError("files or --ones");
   });
-  AddEnumOption(solve, "--dtype", &solving->dtype, "Type of B and X; the batch's unless given");
+  AddEnumOption(solve, "--dtype", &solving->dtype,
+                "Type of right-hand sides and solutions [default: the batch's]");
   solve
       ->add_option_function<std::string>(
           "--members",
           [=](const std::string& text) {
             solving->members.clear();
             if (!ParseMembers(text, &solving->members)) {
-              throw CLI::ValidationError("--members",
-                                         "takes members counted from 0, such as 0,3,5-9");
+              throw CLI::ValidationError(
+                  "--members", "the list must be members counted from 0, such as 0,3,5-9");
             }
           },
-          "Members that the right-hand sides are for, such as 0,3,5-9; the first ones, in their "
-          "order, unless given; of --ones all")
+          "Members of the right-hand sides, such as 0,3,5-9 [default: the first ones in order; "
+          "with --ones all]")
       ->type_name("LIST");
+  BeginSection(solve, "Method");
   AddOperationFlags(solve, [=](v1::Operation op) { solving->header.set_operation(op); });
   solve->add_flag_function(
       "--no-verify", [=](int64_t) { solving->header.set_skip_verification(true); },
-      "Do not compute backward errors");
-  solve->add_option("-o,--output", solving->prefix,
-                    "Prefix of the files with X: PREFIX_0.mtx, PREFIX_1.mtx ..., by member. -: one "
-                    ".npz archive of x_0, x_1 ... on standard output; the report goes to standard "
-                    "error then");
+      "Skip the backward errors");
+  BeginSection(solve, "Output");
+  solve
+      ->add_option("-o,--output", solving->prefix,
+                   "Write the solutions to PREFIX_0.mtx, PREFIX_1.mtx, ..., by member; -: one .npz "
+                   "archive of x_0, x_1, ... to standard output, with the report on standard "
+                   "error")
+      ->type_name("PREFIX|-");
   AddFormatOption(
       solve, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kNpz, FileFormat::kText},
       [=](FileFormat format) { solving->format = format; },
-      "Of the files: mtx (Matrix Market), unless given, npy, npz (an array x) or txt");
+      "Format of the files: mtx (Matrix Market), npy, npz (one array x) or txt [default: mtx]");
 }
 
 }  // namespace

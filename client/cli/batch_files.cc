@@ -155,7 +155,7 @@ class BatchReader {
 
   static absl::Status NoMatrix(const std::string& path) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, " has no matrix: its name ends in .mtx, .npy, .npz, .txt or .csv"));
+        absl::StrCat(path, " has no matrix file (.mtx, .npy, .npz, .txt or .csv)"));
   }
 
   const v1::Dtype dtype_;

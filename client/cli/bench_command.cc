@@ -75,23 +75,26 @@ absl::Status Run(Session* session, const BenchArguments& arguments) {
 
 // Options for the rate and duration.
 void AddPaceOptions(CLI::App* bench, BenchArguments* arguments) {
+  BeginSection(bench, "Load");
   PaceOptions* pace = &arguments->options.pace;
   bench
-      ->add_option("--rate", arguments->rates,
-                   "Calls a second, begun on time whether or not others have ended, and measured "
-                   "from then; several runs: 100,200. 0: each worker's next call after its last")
+      ->add_option(
+          "--rate", arguments->rates,
+          "Calls per second, started on schedule; latency counts from the scheduled start. "
+          "A list makes several runs: 100,200. 0: each worker sends its next call when "
+          "the previous one ends")
       ->capture_default_str()
       ->delimiter(',')
       ->check(CLI::Range(0.0, 1e6));
   AddDurationOption(
       bench, "--duration", [=](absl::Duration value) { pace->duration = value; },
-      "Length of each run; 5s unless given");
+      "Length of each run [default: 5s]");
   AddDurationOption(
       bench, "--warm-up", [=](absl::Duration value) { pace->warm_up = value; },
-      "Time before that, whose calls do not count; none unless given");
+      "Time before each run whose calls are not counted [default: 0s]");
   bench
       ->add_option("--requests", pace->requests,
-                   "Length of each run in calls, instead of --duration")
+                   "Number of calls of each run, instead of --duration")
       ->check(CLI::PositiveNumber);
 }
 
@@ -100,13 +103,15 @@ void AddPaceOptions(CLI::App* bench, BenchArguments* arguments) {
 void AddBenchCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<BenchArguments>();
   BenchOptions* options = &arguments->options;
-  CLI::App* bench = session->AddCommand(app, "bench", "Load the server; percentiles and throughput",
-                                        [=] { return Run(session, *arguments); });
+  CLI::App* bench = session->AddCommand(
+      app, "bench", "Measure the latency and throughput of the server under load",
+      [=] { return Run(session, *arguments); });
+  BeginSection(bench, "Load");
   CLI::Option* mode = AddChoiceOption<BenchMode>(
       bench, "--mode",
       {{"solve", BenchMode::kSolve}, {"factor", BenchMode::kFactor}, {"mixed", BenchMode::kMixed}},
       [=](BenchMode chosen) { options->mode = chosen; },
-      "mixed: a factor and ten solves with it, in turn; solve unless given");
+      "Calls to send; mixed: one factorization and ten solves with it, in turn [default: solve]");
   bench
       ->add_option_function<double>(
           "--factor-share",
@@ -114,27 +119,33 @@ void AddBenchCommand(CLI::App* app, Session* session) {
             options->mode = BenchMode::kMix;
             options->factor_share = share;
           },
-          "A mix at random: so many of the calls factor, from 0 to 1, the others solve")
+          "Fraction of random calls that are factorizations, from 0 to 1; the others are solves")
       ->check(CLI::Range(0.0, 1.0))
       ->excludes(mode);
+  BeginSection(bench, "Input");
   bench->add_option("--n", options->n, "Order of the matrix")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
   bench->add_option("--nrhs", options->nrhs, "Columns of the right-hand side")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
-  bench->add_option("--concurrency", arguments->concurrency, "Workers; several runs: 1,4,16")
+  BeginSection(bench, "Load");
+  bench
+      ->add_option("--concurrency", arguments->concurrency,
+                   "Number of workers; a list makes several runs: 1,4,16")
       ->capture_default_str()
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
   AddPaceOptions(bench, arguments.get());
+  BeginSection(bench, "Output");
   bench
       ->add_option("--baseline", arguments->baseline,
-                   "What --json printed of an earlier run: the rows have ratios to it")
+                   "File with the --json output of an earlier run; adds ratios to it")
       ->type_name("FILE");
-  bench->add_option("--report", arguments->report, "Page of HTML with curves, besides")
+  bench->add_option("--report", arguments->report, "Write an HTML page with curves of the latency")
       ->type_name("FILE");
-  AddEnumOption(bench, "--dtype", &options->dtype, "Type of the matrix; f64 unless given");
+  BeginSection(bench, "Input");
+  AddEnumOption(bench, "--dtype", &options->dtype, "Type of the matrix [default: f64]");
   AddFactorizeOptions(bench, &options->factorize);
 }
 

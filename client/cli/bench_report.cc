@@ -200,7 +200,7 @@ absl::StatusOr<Json> ReadRun(const std::string& path) {
   };
   if (!run.is_object() || !run.contains("results") || !run["results"].is_array() ||
       !std::all_of(run["results"].begin(), run["results"].end(), is_row)) {
-    return FileError(absl::StrCat(path, " is not what `croutctl --json bench` prints"));
+    return FileError(absl::StrCat(path, " is not the output of `croutctl bench --json`"));
   }
   return run;
 }

@@ -54,7 +54,8 @@ absl::Status AwaitInput(int fd, absl::Time deadline) {
     if (ready > 0) return absl::OkStatus();
     if (ready < 0 && errno != EINTR) return FileErrnoError(errno, "cannot wait for the input");
     if (absl::Now() >= deadline) {
-      return absl::DeadlineExceededError("--timeout has passed, and the input gave nothing more");
+      return absl::DeadlineExceededError(
+          "the input sent nothing more before --timeout. Raise --timeout");
     }
   }
 }

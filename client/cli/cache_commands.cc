@@ -24,7 +24,9 @@ std::vector<std::string> KeysOf(const Json& object) {
 
 void AddFactorsArgument(CLI::App* command, std::vector<std::string>* factors) {
   command
-      ->add_option("factors", *factors, "Handles of factors, or names: the newest factor of each")
+      ->add_option("factors", *factors,
+                   "Handles or names of factors; a name selects the newest factor with that "
+                   "name")
       ->required();
 }
 
@@ -119,23 +121,24 @@ void AddCacheCommands(CLI::App* app, Session* session) {
   const auto name = std::make_shared<std::string>();
   const auto lease = std::make_shared<absl::Duration>();
 
-  session
-      ->AddCommand(app, "list", "List the tenant's factors, newest first",
-                   [=] { return RunList(session, *name); })
-      ->add_option("--name", *name, "Only factors of this name");
-  CLI::App* info = session->AddCommand(app, "info", "Describe a factor",
+  CLI::App* list = session->AddCommand(app, "list", "List the cached factors, newest first",
+                                       [=] { return RunList(session, *name); });
+  BeginSection(list, "Filter");
+  list->add_option("--name", *name, "List only the factors with this name")->type_name("NAME");
+  CLI::App* info = session->AddCommand(app, "info", "Show the properties of a factor",
                                        [=] { return RunInfo(session, *factor); });
   AddFactorArgument(info, factor.get());
-  CLI::App* iterations =
-      session->AddCommand(app, "iterations", "What an iterative method did, section by section",
-                          [=] { return RunIterations(session, *factor); });
+  CLI::App* iterations = session->AddCommand(
+      app, "iterations", "Show the sweeps of an iterative method for each section",
+      [=] { return RunIterations(session, *factor); });
   AddFactorArgument(iterations, factor.get());
-  CLI::App* renew = session->AddCommand(app, "renew", "Set a new end of factors' leases",
+  CLI::App* renew = session->AddCommand(app, "renew", "Renew the leases of factors",
                                         [=] { return RunRenew(session, *factors, *lease); });
   AddFactorsArgument(renew, factors.get());
+  BeginSection(renew, "Cache");
   AddLeaseOption(
-      renew, [=](absl::Duration value) { *lease = value; }, "From now");
-  CLI::App* release = session->AddCommand(app, "release", "Drop factors",
+      renew, [=](absl::Duration value) { *lease = value; }, "Length of the new lease, from now");
+  CLI::App* release = session->AddCommand(app, "release", "Remove factors from the cache",
                                           [=] { return RunRelease(session, *factors); });
   AddFactorsArgument(release, factors.get());
 }

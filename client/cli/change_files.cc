@@ -35,8 +35,9 @@ absl::StatusOr<MatrixChange> ReadValues(const std::string& path, v1::Dtype dtype
   const auto values = ReadRhs(path, dtype);
   if (!values.ok()) return values.status();
   if (values->rows != 1 && values->cols != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", values->rows, " x ", values->cols,
-                                                   ", but values are a vector: write one column"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", values->rows, " x ", values->cols,
+                     ", but changed values are a vector. Write one column"));
   }
   return WithType(dtype, [&](auto type) -> absl::StatusOr<MatrixChange> {
     return MatrixChange::Values(ElementsOf<decltype(type)>(*values), entry_digest);
@@ -60,7 +61,8 @@ absl::StatusOr<MatrixChange> ReadEntries(const std::string& path, v1::Dtype dtyp
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (matrix->dense() != nullptr || matrix->rows() > kMost || matrix->cols() > kMost) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, " is not a Matrix Market file with coordinates: write the changed entries as one"));
+        path,
+        " is not in Matrix Market coordinate format. Write the changed entries in that format"));
   }
   return WithType(dtype, [&](auto type) -> absl::StatusOr<MatrixChange> {
     std::vector<int32_t> rows, cols;
@@ -72,10 +74,10 @@ absl::StatusOr<MatrixChange> ReadEntries(const std::string& path, v1::Dtype dtyp
       fits &= Take(value, &values);
     });
     if (!fits)
-      return absl::InvalidArgumentError(
-          absl::StrCat(path,
-                       ": complex values, but the matrix is real: write real ones, or begin with a "
-                       "complex matrix"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          path,
+          ": the values are complex, the matrix is real. Write real values, or start with a "
+          "complex matrix"));
     return MatrixChange::Entries<decltype(type)>(rows, cols, values);
   });
 }
@@ -113,13 +115,13 @@ std::vector<std::string> ChangeFiles::paths() const {
 absl::Status CheckChange(const ChangeFiles& files) {
   if (files.u.empty() != files.v.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        files.u, files.v,
-        " is one of the two factors of a change: put the other one (U or V) beside it"));
+        files.u, files.v, ": a low-rank change needs both U and V. Add the other file"));
   }
   const int kinds = !files.values.empty() + !files.entries.empty() + !files.u.empty();
   if (kinds <= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(absl::StrJoin(files.paths(), " and "),
-                                                 " are two changes of one step: keep one of them"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(absl::StrJoin(files.paths(), " and "),
+                   " change the matrix of the same step. Keep one of them"));
 }
 
 absl::StatusOr<MatrixChange> ReadChange(const ChangeFiles& files, v1::Dtype dtype,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_codes.h"
+#include "client/cli/help_text.h"
 #include "client/cli/text.h"
 #include "crout_version.h"
 
@@ -74,7 +76,7 @@ std::string LikelyCommands(const CLI::App& app, const std::string& word) {
 std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
   if (absl::c_linear_search(app.remaining(), "help")) {
     return "there is no command 'help': `croutctl --help` lists the commands, `croutctl COMMAND "
-           "--help` says what one does";
+           "--help` describes one";
   }
   if (!app.get_subcommands().empty()) {
     const CLI::App* command = app.get_subcommands().front();
@@ -103,12 +105,27 @@ std::string WithoutValue(const std::vector<std::string>& words) {
   return "";
 }
 
+// Lists the commands that have no group yet under this heading of the help.
+void EndGroup(CLI::App* app, const std::string& heading) {
+  for (CLI::App* command : app->get_subcommands({})) {
+    if (command->get_group() == "Subcommands") command->group(heading);
+  }
+}
+
+// The parser adds -h before all other options.
+void MoveHelpToEnd(CLI::App* command) {
+  BeginSection(command, "Other");
+  command->set_help_flag("-h,--help", "Print this help and exit");
+}
+
 int Run(int argc, const char* const* argv) {
-  CLI::App app("Factors matrices on a Crout daemon and solves with the factors.", "croutctl");
-  app.set_version_flag("--version", "croutctl " CROUT_VERSION " (" CROUT_COMMIT ")");
+  CLI::App app("Factor matrices on a Crout server and solve linear systems with the factors",
+               "croutctl");
   app.require_subcommand(1);
   Session session(&app);
   AddCommands(&app, &session);
+  app.set_version_flag("--version", "croutctl " CROUT_VERSION " (" CROUT_COMMIT ")",
+                       "Print the version and exit");
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto refuse = [&](const std::string& message) {
     // The parser may have stopped before --json.
@@ -116,8 +133,7 @@ int Run(int argc, const char* const* argv) {
     return kBadUsage;
   };
   if (const std::string word = WithoutValue(words); !word.empty()) {
-    return refuse(
-        absl::StrCat(Printable(word), " has no value: leave the option out, or give one"));
+    return refuse(absl::StrCat(Printable(word), " has no value. Give a value or omit the option"));
   }
   try {
     app.parse(argc, argv);
@@ -144,28 +160,35 @@ std::string Nearest(const std::string& word, const std::vector<std::string>& wor
 }
 
 void AddCommands(CLI::App* app, Session* session) {
-  app->footer(ExitCodesHelp());  // commands inherit it when they are added
+  app->formatter(std::make_shared<HelpFormatter>());  // commands inherit it when they are added
   AddFactorCommands(app, session);
   AddSolveCommands(app, session);
   AddBatchCommands(app, session);
   AddSchurCommand(app, session);
   AddRrefCommand(app, session);
   AddSeriesCommand(app, session);
+  EndGroup(app, "Factor and solve");
   AddGetCommand(app, session);
+  AddCacheCommands(app, session);
+  EndGroup(app, "Cached factors");
   AddVerifyCommand(app, session);
   AddAnalyzeCommand(app, session);
-  AddCacheCommands(app, session);
+  EndGroup(app, "Without a server");
   AddServerCommands(app, session);
   AddTopCommand(app, session);
   AddBenchCommand(app, session);
+  EndGroup(app, "Server");
   AddManualCommands(app, session);
+  EndGroup(app, "croutctl itself");
+  MoveHelpToEnd(app);
+  for (CLI::App* command : app->get_subcommands({})) MoveHelpToEnd(command);
 }
 
 int RunCommandLine(int argc, const char* const* argv) {
   try {
     return Run(argc, argv);
   } catch (const std::bad_alloc&) {
-    PrintError(false, "OUT_OF_MEMORY", "this process has no memory left", kFailed);
+    PrintError(false, "OUT_OF_MEMORY", "out of memory", kFailed);
   } catch (const std::exception& error) {
     PrintError(false, "INTERNAL", error.what(), kFailed);
   }

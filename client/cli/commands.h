@@ -24,7 +24,7 @@ void AddTopCommand(CLI::App* app, Session* session);      // top
 void AddBenchCommand(CLI::App* app, Session* session);    // bench
 void AddManualCommands(CLI::App* app, Session* session);  // completion, man, version
 
-// Adds all commands, and the exit codes to every help.
+// Adds all commands and the format of their help.
 void AddCommands(CLI::App* app, Session* session);
 
 }  // namespace crout::cli

@@ -13,22 +13,23 @@ namespace crout::cli {
 namespace {
 
 constexpr ExitCode kExitCodes[] = {
-    {kFailed, "failed in a way that has no code of its own"},
-    {kBadUsage, "bad usage: the command line makes no sense"},
-    {kUnreachable, "no server answered"},
-    {kSingular, "the matrix is singular, where --fail-singular asked for it"},
-    {kNotFound, "NOT_FOUND: no such factor; its lease may have ended"},
-    {kInvalidArgument, "INVALID_ARGUMENT: the server refuses the input, whatever its state"},
-    {kFailedPrecondition, "FAILED_PRECONDITION: not with this factor, such as a singular one"},
-    {kResourceExhausted, "RESOURCE_EXHAUSTED: queue or memory is full; later again"},
-    {kUnavailable, "UNAVAILABLE: the server answers that it cannot serve now"},
-    {kDeadlineExceeded, "DEADLINE_EXCEEDED: --timeout, or the server's patience"},
-    {kUnimplemented, "UNIMPLEMENTED: this server or device does not offer that"},
-    {kAborted, "ABORTED: an iterative method came to its limit of sweeps"},
-    {kFile, "a file, or standard input or output, cannot be read or written"},
-    {kUnauthenticated, "UNAUTHENTICATED: the server does not know who calls; see --token-file"},
-    {kPermissionDenied, "PERMISSION_DENIED: who calls may not do that, or not as this tenant"},
-    {kNotAccurate, "X was written, but its backward error is not accepted or it is not finite"},
+    {kFailed, "any other failure"},
+    {kBadUsage, "invalid command line"},
+    {kUnreachable, "UNREACHABLE: no server answered at --server"},
+    {kSingular, "the matrix is singular, and --fail-singular was given"},
+    {kNotFound, "NOT_FOUND: no such factor; its lease may have expired"},
+    {kInvalidArgument, "INVALID_ARGUMENT: invalid input or option"},
+    {kFailedPrecondition,
+     "FAILED_PRECONDITION: not possible with this factor, such as a singular one"},
+    {kResourceExhausted, "RESOURCE_EXHAUSTED: the queue or the memory is full; retry later"},
+    {kUnavailable, "UNAVAILABLE: the server cannot serve the call now; retry later"},
+    {kDeadlineExceeded, "DEADLINE_EXCEEDED: --timeout or a time limit of the server has passed"},
+    {kUnimplemented, "UNIMPLEMENTED: the server or device does not support the operation"},
+    {kAborted, "ABORTED: --sweep-limit was reached, or the --request-id is in use"},
+    {kFile, "FILE: a file, standard input or standard output cannot be read or written"},
+    {kUnauthenticated, "UNAUTHENTICATED: no valid credentials; see --token-file"},
+    {kPermissionDenied, "PERMISSION_DENIED: the caller lacks the role, or may not use this tenant"},
+    {kNotAccurate, "X was written, but its backward error is too large or not finite"},
 };
 
 // Marks statuses about local files.
@@ -39,7 +40,7 @@ constexpr char kFileErrorUrl[] = "crout.cli.FileError";
 absl::Span<const ExitCode> ExitCodes() { return kExitCodes; }
 
 std::string ExitCodesHelp() {
-  std::string text = "Exit codes:\n   0  done\n";
+  std::string text = "Exit codes:\n   0  success\n";
   for (const ExitCode& code : kExitCodes) {
     absl::StrAppendFormat(&text, "  %2d  %s\n", code.code, code.meaning);
   }

@@ -36,7 +36,7 @@ struct ExitCode {
 // All codes except 0, in ascending order.
 absl::Span<const ExitCode> ExitCodes();
 
-// The last section of every help.
+// The last section of the help of croutctl.
 std::string ExitCodesHelp();
 
 // An error of a local file, or of standard input or output; exits with kFile.

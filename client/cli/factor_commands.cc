@@ -38,7 +38,7 @@ absl::StatusOr<SparseValues> ReadSparseValues(Session* session, const std::strin
   if (!matrix.ok()) return matrix.status();
   if (matrix->dense() != nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": --values-only takes a Matrix Market file with coordinates"));
+        absl::StrCat(path, ": --values-only requires a Matrix Market file in coordinate format"));
   }
   const auto packed = PackedMatrix::Pack(*matrix);
   if (!packed.ok()) return packed.status();
@@ -47,7 +47,7 @@ absl::StatusOr<SparseValues> ReadSparseValues(Session* session, const std::strin
   auto values = packed->Values().As(factor->matrix_dtype());
   if (values.ok()) return SparseValues{*std::move(values), packed->PatternDigest()};
   return absl::InvalidArgumentError(
-      absl::StrCat(path, ": complex, but the factor's matrix is real: leave --values-only out"));
+      absl::StrCat(path, ": the file is complex, the factor's matrix is real. Omit --values-only"));
 }
 
 absl::StatusOr<v1::Factor> SendValues(Session* session, const FactorArguments& arguments,
@@ -100,11 +100,13 @@ absl::Status RunFactor(Session* session, const FactorArguments& arguments) {
 }
 
 void AddFailSingular(CLI::App* command, FactorArguments* arguments) {
+  BeginSection(command, "Output");
   command->add_flag("--fail-singular", arguments->fail_singular,
                     absl::StrCat("Exit with ", kSingular, " if the factor is singular"));
 }
 
 CLI::Option* AddReplaceIfSingular(CLI::App* command, FactorArguments* arguments) {
+  BeginSection(command, "Cache");
   return command->add_flag("--replace-if-singular", arguments->replace_if_singular,
                            "Replace the factor even if the new one is singular");
 }
@@ -116,13 +118,13 @@ void AddFactorCommands(CLI::App* app, Session* session) {
   const auto run = [=] { return RunFactor(session, *arguments); };
 
   CLI::App* factor =
-      session->AddCommand(app, "factor", "Factor a matrix and keep the factors", run);
+      session->AddCommand(app, "factor", "Factor a matrix and keep the factor in the cache", run);
   AddMatrixArgument(factor, &arguments->matrix)->required();
   AddFactorizeOptions(factor, &arguments->options);
   AddCacheOptions(factor, &arguments->cache);
   AddRequestIdOption(factor, &arguments->cache);
-  CLI::Option* from = factor->add_option(
-      "--from", arguments->factor, "Replace the factor of this handle or name, as refactor does");
+  CLI::Option* from = factor->add_option("--from", arguments->factor,
+                                         "Handle or name of a factor to replace, as refactor does");
   for (const char* kept : {"--lease", "--name", "--request-id"}) {
     from->excludes(factor->get_option(kept));  // these stay unchanged
   }
@@ -130,14 +132,16 @@ void AddFactorCommands(CLI::App* app, Session* session) {
   AddFailSingular(factor, arguments.get());
 
   CLI::App* refactor = session->AddCommand(
-      app, "refactor", "Replace the factor of a handle by that of another matrix", run);
+      app, "refactor", "Replace a cached factor by the factor of another matrix", run);
   AddFactorArgument(refactor, &arguments->factor);
   AddMatrixArgument(refactor, &arguments->matrix)->required();
   AddFactorizeOptions(refactor, &arguments->options);
+  BeginSection(refactor, "Input");
   refactor
-      ->add_flag("--values-only", arguments->values_only,
-                 "Of a Matrix Market file whose entries are where those of the factor's sparse "
-                 "matrix are: send their values alone, in that one's type")
+      ->add_flag(
+          "--values-only", arguments->values_only,
+          "Send only the values of a Matrix Market file that has the pattern of the factor's "
+          "sparse matrix, in the type of that matrix")
       ->excludes(refactor->get_option("--dtype"));
   AddReplaceIfSingular(refactor, arguments.get());
   AddFailSingular(refactor, arguments.get());

@@ -71,55 +71,57 @@ void AddFactorDtype(CLI::App* app, v1::FactorizeOptions* options) {
           options->set_factor_dtype(static_cast<v1::Dtype>(ParseShortName(*types, name)));
         }
       },
-      "Type of L and U; the matrix's unless given. single or tf32: lower precision, and solves "
-      "corrected to the accuracy of the matrix's type; auto: where that is expected to gain time")
+      "Type of L and U. single, tf32: low-precision factor whose solves are corrected to the "
+      "accuracy of the matrix's type; auto: low precision if that is predicted to be faster "
+      "[default: the matrix's type]")
       ->check(CLI::IsMember(names));
 }
 
 void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
+  BeginSection(app, "Method parameters");
   const auto parameters = [options] { return options->mutable_parameters(); };
   AddEnum<v1::PivotRule>(
       app, "--pivoting", [=](auto value) { parameters()->set_pivot_rule(value); },
-      "When to pivot, for methods that leave it open");
+      "When to pivot, for methods with conditional pivoting");
   AddValue<std::pair<double, double>>(
       app, "--interval",
       [=](const auto& interval) {
         parameters()->set_interval_low(interval.first);
         parameters()->set_interval_high(interval.second);
       },
-      "Pivots of good magnitude: LOW HIGH, absolute; for --pivoting=interval; 1e-5 1e5 unless "
-      "given");
+      "Magnitudes of pivots that need no exchange, with --pivoting=interval [default: 1e-5 1e5]")
+      ->type_name("LOW HIGH");
   AddValue<double>(
       app, "--threshold", [=](double value) { parameters()->set_threshold(value); },
-      "Share of the column's largest that will do, in (0, 1]; for --pivoting=threshold; 0.1 unless "
-      "given");
+      "Smallest pivot that needs no exchange, as a fraction of the largest entry of its column, in "
+      "(0, 1]; with --pivoting=threshold [default: 0.1]");
   AddValue<double>(
       app, "--tolerance", [=](double value) { parameters()->set_tolerance(value); },
-      "Relative change at which an iterative method stops, in [0, 1); 0, the default: when nothing "
-      "changes");
+      "Relative change at which an iterative method stops, in [0, 1); 0: when nothing changes "
+      "[default: 0]");
   AddValue<double>(
       app, "--absolute-tolerance",
       [=](double value) { parameters()->set_absolute_tolerance(value); },
-      "Absolute change at which it stops, as published; added to the relative one; 0 unless given");
+      "Absolute change at which an iterative method stops, added to --tolerance [default: 0]");
   AddEnum<v1::MethodVariant>(
       app, "--variant", [=](auto value) { parameters()->set_variant(value); },
-      "Form of a method: fast, the default, or published, as its source defines it: icm and icmpp "
-      "in "
-      "sections of n / 10 within [256, 1024], pivoting by interval; block_lu on the host with the "
-      "source's priorities of tasks");
+      "Variant of the method. published: as in its source, so icm and icmpp use sections of n/10 "
+      "within [256, 1024] and pivoting by interval, and block_lu on the host the task priorities "
+      "of the source [default: fast]");
   AddValue<int64_t>(
       app, "--section-size", [=](int64_t value) { parameters()->set_section_size(value); },
-      "Rows and columns of a section of an iterative method; the method's choice unless given");
+      "Rows and columns of a section of an iterative method [default: set by the method]");
   AddValue<int32_t>(
       app, "--block-size", [=](int32_t value) { parameters()->set_block_size(value); },
-      "A power of two: of pcm and pcmpp columns of a panel's tile, 8 to 32; of block_lu on the "
-      "host "
-      "the order of its blocks, 32 to 1024; of icm and icmpp, published, threads of a block along "
-      "each dimension, 8 to 32; the method's choice unless given")
+      "Block size, a power of two. pcm, pcmpp: columns of a panel's tile, 8 to 32. block_lu on the "
+      "host: order of a block, 32 to 1024. icm, icmpp with --variant=published: threads of a CUDA "
+      "block along each dimension, 8 to 32 [default: set by the method]")
+      ->type_name("SIZE")
       ->check(CLI::IsMember({8, 16, 32, 64, 128, 256, 512, 1024}));
   AddValue<int64_t>(
       app, "--sweep-limit", [=](int64_t value) { parameters()->set_sweep_limit(value); },
-      "Sweeps of a section before an iterative method gives up; the method's choice unless given");
+      "Largest number of sweeps of a section; beyond it the call fails [default: set by the "
+      "method]");
 }
 
 }  // namespace
@@ -137,59 +139,66 @@ void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
 }
 
 void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* output) {
+  BeginSection(app, "Output");
   app->add_option("-o,--output", output->path,
                   absl::StrCat("Write ", what,
-                               " to this file, or to standard output: the report "
-                               "goes to standard error then"))
+                               " to this file; -: to standard output, with the report on standard "
+                               "error"))
       ->type_name("FILE|-");
   AddFormatOption(
       app, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kNpz, FileFormat::kText},
       [=](FileFormat format) { output->format = format; },
-      "Of the output: mtx (Matrix Market), npy, npz (an array x) or txt; as the name ends unless "
-      "given, and mtx for all other endings");
+      "Format of the output file: mtx (Matrix Market), npy, npz (one array x) or txt [default: by "
+      "the file name, otherwise mtx]");
 }
 
 CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix) {
+  BeginSection(app, "Input");
   AddEnumOption(app, "--dtype", &matrix->dtype,
-                "Type that the values are kept and computed in; as the file says unless given, and "
-                "f64, or c128 if it is complex, where it does not (Matrix Market, text); of Matrix "
-                "Market on a pipe only this option tells");
+                "Type of the matrix. Required for a complex Matrix Market file on a pipe [default: "
+                "the file's type; for Matrix Market and text f64 or c128]");
   return app
-      ->add_option("matrix", matrix->path,
-                   "Matrix Market, plain or gzip, .npy, .npz (F.npz:NAME) or text")
+      ->add_option(
+          "matrix", matrix->path,
+          "File of the matrix: Matrix Market (plain or gzip), .npy, .npz (F.npz:NAME) or text; -: "
+          "standard input")
       ->check(InputFile());
 }
 
 void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
+  BeginSection(app, "Method");
   const auto* algorithm = v1::Algorithm_descriptor();
   AddValue<std::string>(
       app, "--algorithm",
       [=](const std::string& name) {
         options->set_algorithm(static_cast<v1::Algorithm>(ParseShortName(*algorithm, name)));
       },
-      "LU method; the device must offer it (`croutctl algorithms`); auto unless given")
+      "LU method that the device supports, see `croutctl algorithms` [default: auto]")
       ->check(CLI::IsMember(OfferedAlgorithms()));
   AddValue<std::string>(
-      app, "--device", [=](const auto& value) { options->set_device(value); },
-      "host, cuda:0 ...; where it is done first unless given");
+      app, "--device", [=](const auto& value) { options->set_device(value); }, kDeviceHelp)
+      ->type_name("DEVICE");
+  BeginSection(app, "Accuracy");
   AddFactorDtype(app, options);
   AddEnum<v1::Equilibrate>(
       app, "--equilibrate", [=](auto value) { options->set_equilibrate(value); },
-      "Scale rows and columns; auto unless given");
+      "Scale the rows and columns of the matrix [default: auto]");
   AddValue<double>(
       app, "--pivot-threshold", [=](double value) { options->set_pivot_threshold(value); },
-      "Share of the largest entry of its column in a front that a pivot of multifrontal has at "
-      "least, in (0, 1]; 0.01 unless given")
+      "multifrontal: smallest pivot as a fraction of the largest entry of its column in the front, "
+      "in (0, 1] [default: 0.01]")
       ->check(CLI::Range(0.0, 1.0));
-  AddFlag(
-      app, "--drop-matrix", [=](bool on) { options->set_drop_matrix(on); },
-      "Keep the factors only: solves are neither verified nor refined");
+  BeginSection(app, "Output");
   AddFlag(
       app, "--condition", [=](bool on) { options->set_condition(on); },
-      "Estimate the reciprocal condition number");
+      "Report an estimate of the reciprocal condition number");
   AddFlag(
       app, "--determinant", [=](bool on) { options->set_determinant(on); },
       "Report the determinant");
+  BeginSection(app, "Cache");
+  AddFlag(
+      app, "--drop-matrix", [=](bool on) { options->set_drop_matrix(on); },
+      "Discard the matrix after factoring; solves are then neither verified nor refined");
   AddMethodParameters(app, options);
 }
 
@@ -198,69 +207,74 @@ void AddLeaseOption(CLI::App* app, std::function<void(absl::Duration)> set,
   const auto set_positive = [set = std::move(set)](absl::Duration lease) {
     // In the contract 0 selects the default, which is not what an explicit zero means.
     if (lease == absl::ZeroDuration()) {
-      throw CLI::ValidationError("--lease", "a lease lasts longer than 0; `release` ends one");
+      throw CLI::ValidationError(
+          "--lease", "the lease must be longer than 0; `croutctl release` removes a factor");
     }
     set(lease);
   };
-  AddDurationOption(
-      app, "--lease", set_positive,
-      absl::StrCat(description, "; the server's default (1h unless configured) unless given"));
+  AddDurationOption(app, "--lease", set_positive,
+                    absl::StrCat(description, " [default: set by the server, normally 1h]"));
 }
 
 void AddCacheOptions(CLI::App* app, v1::CacheOptions* options) {
+  BeginSection(app, "Cache");
   AddLeaseOption(
       app,
       [=](absl::Duration lease) { *options->mutable_lease() = client::ToProtoDuration(lease); },
-      "How long the factor is kept after its last use");
+      "Time that the factor stays cached after its last use");
   AddValue<std::string>(
       app, "--name", [=](const auto& value) { options->set_name(value); },
-      "Name of the factor, at most 128 bytes");
+      "Name of the factor, at most 128 bytes")
+      ->type_name("NAME");
 }
 
 void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options) {
   AddValue<std::string>(
       app, "--request-id", [=](const auto& value) { options->set_request_id(value); },
-      "Makes a repeated call return the same factor");
+      "Id of the request, at most 128 bytes; a repeated request returns the existing factor")
+      ->type_name("ID");
 }
 
 void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set) {
   AddEnum<v1::Solver>(app, "--solver", std::move(set),
-                      "Triangular solver; auto, the cheapest, unless given");
+                      "Triangular solver [default: auto, the fastest]");
 }
 
 void AddOperationFlags(CLI::App* app, std::function<void(v1::Operation)> set) {
   AddFlag(
       app, "--transpose", [=](bool) { set(v1::OPERATION_TRANSPOSE); },
-      "Solve with the transpose of A");
+      "Solve with the transpose of the matrix");
   AddFlag(
       app, "--conjugate-transpose", [=](bool) { set(v1::OPERATION_CONJUGATE_TRANSPOSE); },
-      "Solve with the conjugate transpose of A");
+      "Solve with the conjugate transpose of the matrix");
   app->get_option("--conjugate-transpose")->excludes(app->get_option("--transpose"));
 }
 
 void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
+  BeginSection(app, "Method");
   AddOperationFlags(app, [=](v1::Operation operation) { options->set_operation(operation); });
   AddSolverOption(app, [=](v1::Solver solver) { options->set_solver(solver); });
   AddValue<double>(
       app, "--solver-tolerance", [=](double value) { options->set_solver_tolerance(value); },
-      "Relative change at which the solver `is` stops, in [0, 1); 0, the default: when nothing "
-      "changes");
+      "Relative change at which --solver=is stops, in [0, 1); 0: when nothing changes "
+      "[default: 0]");
+  BeginSection(app, "Accuracy");
   AddFlag(
       app, "--no-verify", [=](bool on) { options->set_skip_verification(on); },
-      "Do not compute the backward error");
+      "Skip the backward error");
   AddFlag(
       app, "--componentwise-error", [=](bool on) { options->set_componentwise_error(on); },
-      "Report the componentwise backward error too");
+      "Also report the componentwise backward error");
   AddFlag(
       app, "--error-bound", [=](bool on) { options->set_error_bound(on); },
-      "Report a forward error bound");
+      "Report an estimated bound of the forward error");
   AddValue<int32_t>(
       app, "--refine", [=](int32_t steps) { options->set_max_refinement_steps(steps); },
-      "At most this many steps of iterative refinement; 0 unless given")
+      "Largest number of steps of iterative refinement, up to 100 [default: 0]")
       ->check(CLI::Range(0, 100));
   AddFlag(
       app, "--refine-componentwise", [=](bool on) { options->set_refine_componentwise(on); },
-      "Refine, and judge, each equation by its own size");
+      "Refine by the componentwise backward error; for matrices with rows of very different size");
 }
 
 }  // namespace crout::cli

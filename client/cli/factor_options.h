@@ -32,6 +32,10 @@ struct OutputArgument {
   ArrayFileSink Open(Session* session) const;
 };
 
+// Help of --device.
+inline constexpr char kDeviceHelp[] =
+    "Device: host, cuda:0, ... [default: the device that is expected to finish first]";
+
 // Each function adds its options to `app`. Parsing writes to the second argument.
 CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix);  // the file, and --dtype
 void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options);

@@ -57,8 +57,8 @@ absl::Status RunGet(Session* session, const GetArguments& arguments) {
   if (!factor.ok()) return factor.status();
   if (factor->has_batch()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("these are ", factor->batch().members(),
-                     " factors of a batch: name one with --member, from 0"));
+        absl::StrCat("the factor is a batch of ", factor->batch().members(),
+                     " members. Select one with --member, counted from 0"));
   }
   if (factor->has_sparse()) return RunGetSparse(session, &files, *handle);
   v1::GetFactorsRequest request;
@@ -85,24 +85,29 @@ absl::Status RunGet(Session* session, const GetArguments& arguments) {
 
 void AddGetCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<GetArguments>();
-  CLI::App* get = session->AddCommand(
-      app, "get", "Download L, U, the permutations and, where A was scaled, its scales",
-      [=] { return RunGet(session, *arguments); });
+  CLI::App* get =
+      session->AddCommand(app, "get", "Download L, U, the permutations and the scales of a factor",
+                          [=] { return RunGet(session, *arguments); });
   AddFactorArgument(get, &arguments->factor);
-  get->add_option("--member", arguments->member, "Of a batch: this member, counted from 0")
+  BeginSection(get, "Input");
+  get->add_option("--member", arguments->member, "Member of a batch, counted from 0")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+  BeginSection(get, "Output");
   get->add_option(
          "-o,--output", arguments->prefix,
-         "Prefix of the files: _L, _U, _p, _row_scales and _col_scales; of a sparse factor "
-         "also _q, of its columns. -: one .npz archive of L, U, p, ... on standard output, of a "
-         "sparse factor of L_data, L_indices, L_indptr, U_data, ..., which "
-         "scipy.sparse.csr_array takes; the report goes to standard error then")
+         "Prefix of the files PREFIX_L, PREFIX_U, PREFIX_p (row permutation), PREFIX_row_scales "
+         "and "
+         "PREFIX_col_scales (if the matrix was scaled), and PREFIX_q (column permutation of a "
+         "sparse factor). -: write one .npz archive to standard output, with the report on "
+         "standard error: L, U, p, ...; for a sparse factor L_data, L_indices, L_indptr, U_data, "
+         "..., the arguments of scipy.sparse.csr_array")
+      ->type_name("PREFIX|-")
       ->required();
   AddFormatOption(
       get, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kText},
       [=](FileFormat format) { arguments->format = format; },
-      "Of the files: mtx (Matrix Market; p from 1), npy or txt (p from 0; of a sparse factor the "
-      "vectors of compressed rows); mtx unless given");
+      "Format of the files: mtx (Matrix Market, permutations from 1), npy or txt (permutations "
+      "from 0, sparse factors as compressed rows) [default: mtx]");
 }
 
 }  // namespace crout::cli

@@ -39,7 +39,7 @@ class LineReader {
         int error = Z_OK;
         gzerror(file_.get(), &error);
         if (error != Z_OK && error != Z_STREAM_END) {
-          return Malformed("the file cannot be read, or is cut off");
+          return Malformed("the file is unreadable or truncated");
         }
         return Words();
       }
@@ -94,7 +94,7 @@ absl::StatusOr<Banner> ReadBanner(LineReader* lines) {
        lower[3] == "unsigned-integer" || banner.complex || (banner.pattern && banner.coordinate)) &&
       (lower[4] == "general" || lower[4] == "symmetric" || lower[4] == "skew-symmetric" ||
        (lower[4] == "hermitian" && banner.complex));
-  if (!known) return lines->Malformed("a matrix of another kind");
+  if (!known) return lines->Malformed("unsupported kind of matrix");
   return banner;
 }
 
@@ -134,7 +134,7 @@ absl::StatusOr<Coordinates> ReadCoordinates(const Banner& banner, int64_t count,
                         absl::SimpleAtoi((*words)[1], &col) && row >= 1 && row <= matrix.rows &&
                         col >= 1 && col <= matrix.cols;
     const auto value = placed ? Value(banner, *words, 2) : std::nullopt;
-    if (!value.has_value()) return lines->Malformed("no entry of this matrix");
+    if (!value.has_value()) return lines->Malformed("invalid entry");
     Add(banner, row - 1, col - 1, *value, &matrix);
   }
   return matrix;
@@ -155,7 +155,7 @@ absl::StatusOr<std::variant<Array, Coordinates>> ReadArray(const Banner& banner,
       const auto words = lines->Next(/*comments=*/false);
       if (!words.ok()) return words.status();
       const auto value = Value(banner, *words, 0);
-      if (!value.has_value()) return lines->Malformed("no element of this matrix");
+      if (!value.has_value()) return lines->Malformed("invalid element");
       if (general) {
         const auto* bytes = reinterpret_cast<const std::byte*>(&*value);
         array.bytes.insert(array.bytes.end(), bytes, bytes + sizeof *value);

@@ -75,22 +75,26 @@ void AddManualCommands(CLI::App* app, Session* session) {
   const auto output = std::make_shared<std::string>();
 
   CLI::App* completion =
-      session->AddCommand(app, "completion", "Print a shell's completion script",
+      session->AddCommand(app, "completion", "Print the completion script of a shell",
                           [=] { return RunCompletion(*app, *session, *word, *output); });
-  completion->add_option("shell", *word, "bash, zsh or fish")
+  completion->add_option("shell", *word, "Shell: bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  completion->add_option("-o,--output", *output, "Write it to this file")->type_name("FILE");
+  BeginSection(completion, "Output");
+  completion->add_option("-o,--output", *output, "Write the script to this file")
+      ->type_name("FILE");
 
-  CLI::App* man = session->AddCommand(app, "man", "Print a manual page: croutctl man | man -l -",
+  CLI::App* man = session->AddCommand(app, "man", "Print a manual page",
                                       [=] { return RunMan(*app, *session, *word, *output); });
-  man->add_option("command", *word, "Its page; that of croutctl unless given")
+  man->add_option("command", *word, "Command whose page is printed [default: croutctl]")
       ->check(
           CLI::Validator([=](const std::string& name) { return WhyNoCommand(*app, name); }, ""));
-  man->add_option("-o,--output", *output, "Write all pages into this directory")
+  BeginSection(man, "Output");
+  man->add_option("-o,--output", *output, "Write all pages to this directory")
+      ->type_name("DIR")
       ->check(CLI::ExistingDirectory);
 
-  session->AddCommand(app, "version", "The version of croutctl; `status` says the server's",
+  session->AddCommand(app, "version", "Show the version of croutctl",
                       [=] { return RunVersion(*session); });
 }
 

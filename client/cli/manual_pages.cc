@@ -22,27 +22,35 @@ std::string Heading(const std::string& title, const std::string& version) {
                       "\" \"Crout\"\n");
 }
 
+void AppendOption(const OptionEntry& option, std::string* page) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.names) names.push_back("\\fB" + Roff(name) + "\\fR");
+  absl::StrAppend(page, ".TP\n", absl::StrJoin(names, ", "));
+  if (!option.value.empty()) absl::StrAppend(page, " \\fI", Roff(option.value), "\\fR");
+  absl::StrAppend(page, "\n", Roff(absl::StrCat(option.description, Remarks(option))), "\n");
+}
+
+// With a heading for each section.
 void AppendOptions(const std::vector<OptionEntry>& options, std::string* page) {
+  std::string section;
   for (const OptionEntry& option : options) {
-    std::vector<std::string> names;
-    for (const std::string& name : option.names) names.push_back("\\fB" + Roff(name) + "\\fR");
-    absl::StrAppend(page, ".TP\n", absl::StrJoin(names, ", "));
-    if (!option.value.empty()) absl::StrAppend(page, " \\fI", Roff(option.value), "\\fR");
-    absl::StrAppend(page, "\n", Roff(option.description), "\n");
-    if (!option.default_text.empty()) {
-      absl::StrAppend(page, "(default: ", Roff(option.default_text), ")\n");
-    }
-    if (!option.environment.empty()) {
-      absl::StrAppend(page, "Also set by ", Roff(option.environment), " in the environment.\n");
-    }
+    if (option.section != section) absl::StrAppend(page, ".SS ", Roff(option.section), "\n");
+    section = option.section;
+    AppendOption(option, page);
   }
 }
 
 void AppendExitCodes(std::string* page) {
-  absl::StrAppend(page, ".SH EXIT STATUS\n.TP\n0\ndone\n");
+  absl::StrAppend(page, ".SH EXIT STATUS\n.TP\n0\nsuccess\n");
   for (const ExitCode& code : ExitCodes()) {
     absl::StrAppend(page, ".TP\n", code.code, "\n", Roff(code.meaning), "\n");
   }
+}
+
+void AppendExamples(const CommandEntry& command, std::string* page) {
+  absl::StrAppend(page, ".SH EXAMPLES\n.nf\n");
+  for (const std::string& example : command.examples) absl::StrAppend(page, Roff(example), "\n");
+  absl::StrAppend(page, ".fi\n");
 }
 
 }  // namespace
@@ -50,16 +58,17 @@ void AppendExitCodes(std::string* page) {
 std::string MainPage(const CommandEntry& program, const std::vector<CommandEntry>& commands,
                      const std::string& version) {
   std::string page = Heading("croutctl", version);
-  absl::StrAppend(&page, ".SH NAME\ncroutctl \\- client of a Crout daemon\n",
+  absl::StrAppend(&page, ".SH NAME\ncroutctl \\- command-line client of Crout\n",
                   ".SH SYNOPSIS\n\\fBcroutctl\\fR [\\fIOPTIONS\\fR] \\fICOMMAND\\fR "
                   "[\\fIARGUMENTS\\fR]\n.SH DESCRIPTION\n",
-                  Roff(program.description), "\n.SH COMMANDS\n");
+                  Roff(program.description), ".\n.SH COMMANDS\n");
   for (const CommandEntry& command : commands) {
     absl::StrAppend(&page, ".TP\n\\fB", Roff(command.name), "\\fR\n", Roff(command.description),
                     "; see \\fBcroutctl\\-", Roff(command.name), "\\fR(1)\n");
   }
-  absl::StrAppend(&page, ".SH OPTIONS\nThey may stand before the command and after it.\n");
+  absl::StrAppend(&page, ".SH OPTIONS\nOptions may precede or follow the command.\n");
   AppendOptions(program.options, &page);
+  AppendExamples(program, &page);
   AppendExitCodes(&page);
   return page;
 }
@@ -76,12 +85,13 @@ std::string CommandPage(const CommandEntry& program, const CommandEntry& command
   }
   absl::StrAppend(&page, "\n.SH DESCRIPTION\n", Roff(command.description), ".\n");
   if (!command.arguments.empty()) absl::StrAppend(&page, ".SH ARGUMENTS\n");
-  AppendOptions(command.arguments, &page);
+  for (const OptionEntry& argument : command.arguments) AppendOption(argument, &page);
   absl::StrAppend(&page, ".SH OPTIONS\n");
   AppendOptions(command.options, &page);
-  absl::StrAppend(&page, ".SS Of every command\n");
+  absl::StrAppend(&page, ".SH GLOBAL OPTIONS\n");
   AppendOptions(program.options, &page);
-  AppendExitCodes(&page);
+  AppendExamples(command, &page);
+  absl::StrAppend(&page, ".SH EXIT STATUS\nSee \\fBcroutctl\\fR(1).\n");
   absl::StrAppend(&page, ".SH SEE ALSO\n\\fBcroutctl\\fR(1)\n");
   return page;
 }

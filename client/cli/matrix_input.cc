@@ -199,8 +199,7 @@ CLI::Validator InputFile() {
 
 void CheckOneStandardInput(const std::vector<std::string>& paths) {
   if (std::count(paths.begin(), paths.end(), "-") > 1) {
-    throw CLI::ValidationError("-",
-                               "standard input can be one file only: write the others to files");
+    throw CLI::ValidationError("-", "- can be given once. Write the other inputs to files");
   }
 }
 

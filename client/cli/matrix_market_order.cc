@@ -39,10 +39,11 @@ absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path) {
   int error = Z_OK;
   gzerror(file.get(), &error);
   if (error == Z_OK && gztell(file.get()) == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " is empty: write a Matrix Market file"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " is empty. Write a Matrix Market file"));
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      path, " has no Matrix Market size line: write rows, columns and entries after the banner"));
+      path,
+      " has no Matrix Market size line. Write the rows, columns and entries after the banner"));
 }
 
 bool MatrixMarketIsComplex(const std::string& path) {

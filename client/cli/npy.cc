@@ -101,8 +101,8 @@ absl::StatusOr<Raw> ReadElements(ByteInput* input, NpyHeaderFields header) {
     elements *= size;
     // An int64_t must also hold the bytes of the widest converted form.
     if (elements > std::numeric_limits<int64_t>::max() / 16) {
-      return MalformedNpy(
-          absl::StrCat("no memory holds ", absl::StrJoin(*header.shape, " x "), " elements"));
+      return MalformedNpy(absl::StrCat("its ", absl::StrJoin(*header.shape, " x "),
+                                       " elements do not fit into memory"));
     }
   }
   const NpyDescr& descr = *header.descr;
@@ -112,7 +112,7 @@ absl::StatusOr<Raw> ReadElements(ByteInput* input, NpyHeaderFields header) {
   std::byte after;
   const auto more = input->Read(absl::MakeSpan(&after, 1));
   if (!more.ok()) return more.status();
-  if (*more > 0) return MalformedNpy("something follows its last element");
+  if (*more > 0) return MalformedNpy("it has data after the last element");
   const size_t part = descr.kind == 'U' ? 4 : descr.kind == 'c' ? descr.size / 2 : descr.size;
   if (descr.big_endian && part > 1 && descr.kind != 'S') ReverseParts(part, &*bytes);
   return Raw{std::move(header), *std::move(bytes)};
@@ -169,7 +169,7 @@ absl::StatusOr<Array> ReadNpy(ByteInput* input) {
   if (!header.ok()) return header.status();
   const size_t dimensions = header->shape->size();
   if (dimensions < 1 || dimensions > 2) {
-    return MalformedNpy(absl::StrCat("an array of ", dimensions, " dimensions is no matrix"));
+    return MalformedNpy(absl::StrCat("an array of ", dimensions, " dimensions is not a matrix"));
   }
   if (header->descr->IsText()) return NoNumbers(header->descr->text);
   auto raw = ReadElements(input, *std::move(header));
@@ -188,7 +188,7 @@ absl::StatusOr<std::vector<int64_t>> ReadNpyIntegers(ByteInput* input) {
   if (!header.ok()) return header.status();
   const char kind = header->descr->kind;
   if (header->shape->size() != 1 || (kind != 'i' && kind != 'u')) {
-    return MalformedNpy("it is no array of one dimension of integers");
+    return MalformedNpy("it is not a vector of integers");
   }
   const auto raw = ReadElements(input, *std::move(header));
   if (!raw.ok()) return raw.status();
@@ -201,14 +201,15 @@ absl::StatusOr<std::vector<int64_t>> ReadNpyIntegers(ByteInput* input) {
       integers.push_back(static_cast<int64_t>(value));
     });
   });
-  if (!fits) return MalformedNpy("it has an integer of 2^63 or more");
+  if (!fits) return MalformedNpy("it has an integer above 2^63 - 1");
   return integers;
 }
 
 absl::StatusOr<std::string> ReadNpyWord(ByteInput* input) {
   auto header = ReadNpyHeader(input);
   if (!header.ok()) return header.status();
-  if (!header->shape->empty() || !header->descr->IsText()) return MalformedNpy("it is no text");
+  if (!header->shape->empty() || !header->descr->IsText())
+    return MalformedNpy("it is not a string");
   const auto raw = ReadElements(input, *std::move(header));
   if (!raw.ok()) return raw.status();
   const size_t width = raw->descr().kind == 'U' ? 4 : 1;

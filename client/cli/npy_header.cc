@@ -23,7 +23,7 @@ absl::StatusOr<NpyDescr> ParseDescr(absl::string_view text) {
   NpyDescr descr;
   int size = 0;
   if (text.size() < 3 || !absl::SimpleAtoi(text.substr(2), &size)) {
-    return MalformedNpy(absl::StrCat("the type '", text, "' is no number"));
+    return MalformedNpy(absl::StrCat("the type '", text, "' is not a number"));
   }
   descr.kind = text[1];
   descr.size = static_cast<size_t>(size);
@@ -49,16 +49,15 @@ class HeaderParser {
 
   absl::StatusOr<NpyHeaderFields> Parse() {
     NpyHeaderFields header;
-    if (!Take("{")) return MalformedNpy("its header is no dictionary");
+    if (!Take("{")) return MalformedNpy("its header is not a dictionary");
     while (!Take("}")) {
       const auto key = String();
-      if (!key.has_value() || !Take(":"))
-        return MalformedNpy("its header has no key where one is due");
+      if (!key.has_value() || !Take(":")) return MalformedNpy("its header lacks a key");
       if (absl::Status status = Value(*key, &header); !status.ok()) return status;
       if (!Take(",") && !Peek("}")) return MalformedNpy("its header lacks a comma");
     }
     SkipSpaces();
-    if (!rest_.empty()) return MalformedNpy("something follows the dictionary in its header");
+    if (!rest_.empty()) return MalformedNpy("its header has text after the dictionary");
     if (!header.descr || !header.fortran_order || !header.shape) {
       return MalformedNpy("its header lacks descr, fortran_order or shape");
     }
@@ -69,7 +68,7 @@ class HeaderParser {
   absl::Status Value(absl::string_view key, NpyHeaderFields* header) {
     if (key == "descr" && !header->descr) {
       const auto text = String();
-      if (!text.has_value()) return MalformedNpy("its elements are no numbers, but records");
+      if (!text.has_value()) return MalformedNpy("its elements are records, not numbers");
       const auto descr = ParseDescr(*text);
       if (!descr.ok()) return descr.status();
       header->descr = *descr;
@@ -80,9 +79,9 @@ class HeaderParser {
       }
     } else if (key == "shape" && !header->shape) {
       header->shape = Shape();
-      if (!header->shape) return MalformedNpy("its shape is no tuple of sizes");
+      if (!header->shape) return MalformedNpy("its shape is not a tuple of sizes");
     } else {
-      return MalformedNpy("its header has a key twice, or one that is not known");
+      return MalformedNpy("its header has a duplicate or unknown key");
     }
     return absl::OkStatus();
   }
@@ -133,11 +132,11 @@ absl::string_view AsText(const std::vector<std::byte>& bytes) {
 }  // namespace
 
 absl::Status MalformedNpy(absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("not a usable .npy file: ", why));
+  return absl::InvalidArgumentError(absl::StrCat("invalid .npy file: ", why));
 }
 
 absl::Status NoNumbers(absl::string_view type) {
-  return MalformedNpy(absl::StrCat("no matrix has elements of type '", type, "'"));
+  return MalformedNpy(absl::StrCat("unsupported element type '", type, "'"));
 }
 
 absl::StatusOr<NpyHeaderFields> ReadNpyHeader(ByteInput* input) {
@@ -145,7 +144,7 @@ absl::StatusOr<NpyHeaderFields> ReadNpyHeader(ByteInput* input) {
   if (!start.ok()) return start.status();
   const auto version = std::to_integer<int>((*start)[6]);
   if (AsText(*start).substr(0, 6) != kNpyMagic || version < 1 || version > 3) {
-    return MalformedNpy("it does not begin as one of version 1, 2 or 3");
+    return MalformedNpy("it does not start as version 1, 2 or 3");
   }
   const auto length_bytes = ReadNpyBytes(input, version == 1 ? 2 : 4);
   if (!length_bytes.ok()) return length_bytes.status();
@@ -154,7 +153,8 @@ absl::StatusOr<NpyHeaderFields> ReadNpyHeader(ByteInput* input) {
     length = length * 256 + std::to_integer<int>((*length_bytes)[i]);
   }
   if (length > kLongestHeader) {
-    return MalformedNpy(absl::StrCat("its header of ", length, " bytes is longer than a matrix's"));
+    return MalformedNpy(absl::StrCat("its header of ", length, " bytes exceeds the limit of ",
+                                     kLongestHeader, " bytes"));
   }
   const auto text = ReadNpyBytes(input, length);
   if (!text.ok()) return text.status();

@@ -34,7 +34,7 @@ using Archive = std::unique_ptr<void, int (*)(unzFile)>;
 
 absl::Status Damaged() {
   return absl::InvalidArgumentError(
-      "the file is not a zip archive, or is damaged: write it with numpy.savez");
+      "the file is not a zip archive or is damaged. Write it with numpy.savez");
 }
 
 // Input of the member that is open in an archive.
@@ -77,9 +77,10 @@ absl::Status Choose(unzFile archive, const std::vector<std::string>& names,
                     const std::string& name) {
   if (name.empty() || !absl::c_linear_search(names, name)) {
     const std::string all = Printable(absl::StrJoin(names, ", "));
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the archive has ", names.empty() ? "no arrays" : all,
-        name.empty() ? "" : absl::StrCat(", but no ", Printable(name)), "; F.npz:NAME takes one"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the archive has ", names.empty() ? "no arrays" : all,
+                     name.empty() ? "" : absl::StrCat(", but no ", Printable(name)),
+                     ". Select one with F.npz:NAME"));
   }
   if (unzLocateFile(archive, absl::StrCat(name, ".npy").c_str(), 1) != UNZ_OK ||
       unzOpenCurrentFile(archive) != UNZ_OK) {

@@ -74,7 +74,7 @@ absl::StatusOr<PackedMatrix> PackedMatrix::Pack(const LocalMatrix& matrix) {
   if (matrix.rows() != matrix.cols()) {
     return absl::InvalidArgumentError(absl::StrCat("the matrix is ", matrix.rows(), " x ",
                                                    matrix.cols(),
-                                                   ", and only square matrices are factored"));
+                                                   ". Only square matrices can be factored"));
   }
   // Checked before memory is allocated for the order that a header declares.
   const absl::StatusOr<size_t> least = SparseBytes(matrix.rows(), 0, DType::kFloat64);

@@ -37,21 +37,23 @@ void AddRrefCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<RrefArguments>();
   v1::ReduceToEchelonFormHeader* header = &arguments->header;
   CLI::App* rref = session->AddCommand(
-      app, "rref", "Reduced row echelon form of a matrix of any shape: rank and pivot columns",
+      app, "rref", "Compute the reduced row echelon form, rank and pivot columns of a matrix",
       [=] { return RunRref(session, *arguments); });
   AddMatrixArgument(rref, &arguments->matrix)->required();
+  BeginSection(rref, "Method");
   rref->add_option_function<int64_t>(
           "--augmented", [=](int64_t columns) { header->set_augmented_columns(columns); },
-          "The last so many columns are right-hand sides, without pivots")
+          "Number of last columns that are right-hand sides and get no pivots [default: 0]")
       ->check(CLI::NonNegativeNumber);
   rref->add_option_function<double>(
           "--tolerance", [=](double tolerance) { header->set_tolerance(tolerance); },
-          "Absolute: what is no larger is no pivot; max(m, n) eps ||A||_inf unless given")
+          "Largest magnitude that is treated as zero, absolute [default: max(m, n) eps ||A||_inf, "
+          "adjusted for growth]")
       ->check(CLI::NonNegativeNumber);
   rref->add_option_function<std::string>(
-      "--device", [=](const std::string& name) { header->set_device(name); },
-      "host, cuda:0 ...; where it is done first unless given");
-  AddOutputOptions(rref, "the form", &arguments->output);
+          "--device", [=](const std::string& name) { header->set_device(name); }, kDeviceHelp)
+      ->type_name("DEVICE");
+  AddOutputOptions(rref, "the echelon form", &arguments->output);
 }
 
 }  // namespace crout::cli

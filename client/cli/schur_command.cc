@@ -39,15 +39,16 @@ void AddSchurCommand(CLI::App* app, Session* session) {
   v1::ComputeSchurComplementHeader* header = &arguments->header;
   CLI::App* schur = session->AddCommand(
       app, "schur",
-      "Schur complement of the leading block, whose factors are kept, or of chosen unknowns of a "
-      "sparse matrix",
+      "Compute a Schur complement: of the leading block, whose factor is cached, or of selected "
+      "unknowns of a sparse matrix",
       [=] { return RunSchur(session, *arguments); });
   AddMatrixArgument(schur, &arguments->matrix)->required();
+  BeginSection(schur, "Input");
   CLI::Option* const leading =
       schur
           ->add_option_function<int64_t>(
               "--leading", [=](int64_t order) { header->set_leading_order(order); },
-              "Order of the leading block")
+              "Order of the leading block, which is eliminated")
           ->check(CLI::NonNegativeNumber);
   CLI::Option* const keep =
       schur
@@ -56,15 +57,16 @@ void AddSchurCommand(CLI::App* app, Session* session) {
               [=](const std::vector<int32_t>& unknowns) {
                 header->mutable_keep()->Assign(unknowns.begin(), unknowns.end());
               },
-              "Unknowns of a sparse matrix that are not eliminated, from 0: K,L,... in the order "
-              "of the complement's rows")
+              "Unknowns of a sparse matrix that are not eliminated, counted from 0: K,L,... in the "
+              "order of the rows of the complement")
           ->delimiter(',')
           ->check(CLI::NonNegativeNumber)
           ->excludes(leading);
   schur->parse_complete_callback([=] {
     if (leading->count() + keep->count() == 0) throw CLI::RequiredError("--leading or --keep");
   });
-  AddOutputOptions(schur, "the complement", &arguments->output);
+  AddOutputOptions(schur, "the Schur complement", &arguments->output);
+  BeginSection(schur, "Method");
   AddSolverOption(schur, [=](v1::Solver solver) { header->set_solver(solver); });
   AddFactorizeOptions(schur, header->mutable_options());
   AddCacheOptions(schur, header->mutable_cache());

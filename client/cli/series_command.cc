@@ -20,27 +20,30 @@ void AddInputs(CLI::App* series, SeriesArguments* arguments) {
   series
       ->add_option(
           "steps", arguments->paths,
-          "Matrices, each a step, or directories or tars (plain or gzip) of steps, or -, a file or "
-          "a tar on standard input: files go by name, and b_003.npy "
-          "or rhs_003.mtx is the right-hand side to A_003.mtx; alone it is a step with the "
-          "matrix of the one before. That matrix changes by entries_003.mtx (coordinates of new "
-          "values), by U_003.npy and V_003.npy (U times V transposed is added), or by "
-          "values_003.npy (a value for each line of the last coordinate text). Iterations start at "
-          "x0_003.npy, if there is one, else at the last solution")
+          "Steps: matrix files, directories or tar archives (plain or gzip) of steps; -: a file or "
+          "tar on standard input. Steps are ordered by file name. The right-hand side of A_003.mtx "
+          "is b_003.npy or rhs_003.mtx; without a matrix it is a step with the previous matrix. "
+          "The previous matrix is changed by entries_003.mtx (coordinates of new values), by "
+          "U_003.npy and V_003.npy (adds U V^T), or by values_003.npy (a value for each line of "
+          "the last coordinate file). x0_003.npy is the initial guess; without it iterations start "
+          "at the previous solution")
       ->required()
       ->check(InputPath());
+  BeginSection(series, "Input");
   AddEnumOption(series, "--dtype", &arguments->dtype,
-                "Type of the matrices and right-hand sides; as their files say unless given");
-  CLI::Option* rhs =
-      series->add_option("--rhs", arguments->rhs, "B of all steps that have none of their own")
-          ->check(InputFile());
+                "Type of the matrices and right-hand sides [default: the types of the files]");
+  CLI::Option* rhs = series
+                         ->add_option("--rhs", arguments->rhs,
+                                      "File of the right-hand side of all steps without their own")
+                         ->check(InputFile());
   series
       ->add_flag("--ones", arguments->ones,
-                 "B is a column of ones in all steps that have none of their own")
+                 "Use a column of ones as the right-hand side of all steps without their own")
       ->excludes(rhs);
 }
 
 void AddSeriesOptions(CLI::App* series, SeriesArguments* arguments) {
+  BeginSection(series, "Method");
   v1::SolveSeriesHeader* header = &arguments->header;
   const auto* strategy = v1::SeriesStrategy_descriptor();
   series
@@ -49,13 +52,16 @@ void AddSeriesOptions(CLI::App* series, SeriesArguments* arguments) {
           [=](const std::string& name) {
             header->set_strategy(static_cast<v1::SeriesStrategy>(ParseShortName(*strategy, name)));
           },
-          "reuse: the factor that is there, as long as it serves; refactor: a new one in each "
-          "step; "
-          "auto, unless given: what is expected to cost less")
+          "reuse: GMRES with the current factor; refactor: a new factor for each matrix; update: "
+          "low-rank changes applied to the current factor; auto: the strategy with the least "
+          "expected cost [default: auto]")
       ->check(CLI::IsMember(ShortNames(*strategy)));
+  BeginSection(series, "Accuracy");
   series->add_option_function<double>(
       "--accuracy", [=](double accuracy) { header->set_accuracy(accuracy); },
-      "Backward error that X is to have, in [0, 1); sqrt(n) times the unit roundoff unless given");
+      "Largest backward error of a solution, in [0, 1) [default: sqrt(n) times the unit "
+      "roundoff]");
+  BeginSection(series, "Method");
   AddOperationFlags(series, [=](v1::Operation op) { header->set_operation(op); });
 }
 
@@ -64,7 +70,7 @@ void AddSeriesOptions(CLI::App* series, SeriesArguments* arguments) {
 void AddSeriesCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<SeriesArguments>();
   CLI::App* series = session->AddCommand(
-      app, "series", "Solve with one matrix after another, each near the one before",
+      app, "series", "Solve a series of systems whose matrices change little from step to step",
       [=] { return SeriesRun(session, *arguments).Run(); });
   AddInputs(series, arguments.get());
   series->parse_complete_callback([=] {
@@ -73,26 +79,30 @@ void AddSeriesCommand(CLI::App* app, Session* session) {
     CheckOneStandardInput(paths);
   });
   AddSeriesOptions(series, arguments.get());
+  BeginSection(series, "Cache");
   CLI::Option* start = series->add_option(
       "--start", arguments->start,
-      "Handle or name of a factor to begin with; it takes the series' new factors, and stays");
+      "Handle or name of the factor to start with. New factors of the series replace it, and it "
+      "stays cached");
   CLI::Option* keep =
-      series->add_flag("--keep", arguments->keep, "Keep the last factor")->excludes(start);
+      series->add_flag("--keep", arguments->keep, "Keep the last factor in the cache")
+          ->excludes(start);
   AddCacheOptions(series, arguments->header.mutable_cache());
   for (const char* option : {"--lease", "--name"}) series->get_option(option)->needs(keep);
+  BeginSection(series, "Output");
   series
       ->add_option("-o,--output", arguments->output,
-                   "Write each X to this directory, made if need be: x_000.mtx, x_001.mtx ... -: "
-                   "one .npz archive of x_000, x_001 ... on standard output; the reports go to "
-                   "standard error then")
+                   "Write the solutions to this directory: x_000.mtx, x_001.mtx, ... It is created "
+                   "if missing. -: write one .npz archive of x_000, x_001, ... to standard output, "
+                   "with the reports on standard error")
       ->type_name("DIR|-");
   AddFormatOption(
       series, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kNpz, FileFormat::kText},
       [=](FileFormat format) { arguments->format = format; },
-      "Of the output: mtx (Matrix Market), unless given, npy, npz (an array x) or txt");
+      "Format of the solutions: mtx (Matrix Market), npy, npz (one array x) or txt [default: mtx]");
   series->add_flag(
       "--fail-singular", arguments->fail_singular,
-      absl::StrCat("Exit with ", kSingular, ", after the last step, if one was singular"));
+      absl::StrCat("Exit with ", kSingular, " after the last step if a matrix was singular"));
   AddFactorizeOptions(series, arguments->header.mutable_options());
   // SolveSeries refuses these options.
   for (const char* option : {"--drop-matrix", "--condition", "--determinant"}) {

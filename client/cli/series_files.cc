@@ -61,8 +61,9 @@ std::pair<const char*, std::string*> PlaceOf(const std::string& word, StepFiles*
 absl::Status Check(const StepFiles& step) {
   const std::vector<std::string> changes = step.change.paths();
   if (!step.matrix.empty() && !changes.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(changes.front(), " is a change, and ",
-                                                   step.matrix, " the matrix, of one step"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(changes.front(), " and ", step.matrix,
+                     " are a change and the matrix of one step. Keep one of them"));
   }
   return CheckChange(step.change);
 }
@@ -98,7 +99,8 @@ absl::StatusOr<std::vector<StepFiles>> StepsIn(const std::string& directory) {
   }
   if (steps.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        directory, " has no file of a step: A_000.mtx, b_000.npy ... (`croutctl series --help`)"));
+        directory,
+        " has no step files such as A_000.mtx and b_000.npy (`croutctl series --help`)"));
   }
   std::vector<StepFiles> sorted;
   for (auto& [name, files_of_step] : steps) {
@@ -181,7 +183,7 @@ absl::Status SeriesSteps::AddTar(const std::string& path, const std::string& nam
     std::error_code error;
     if (fs::exists(to, error)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(to, " is in the archive twice: leave one of them out"));
+          absl::StrCat(to, " is in the archive twice. Remove one of them"));
     }
     std::ofstream file(to, std::ios::binary);
     absl::Status read = tar->Read([&](absl::string_view piece) {
@@ -206,14 +208,13 @@ absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype, absl::Ti
   if (input->array().has_value()) return *input->array();
   if (input->sparse().has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, ": a sparse matrix, but this file has to be dense: write it with numpy.save"));
+        path, ": the matrix is sparse, but this file must be dense. Write it with numpy.save"));
   }
   const auto text = LocalMatrix::Load(path);
   if (!text.ok()) return text.status();
   if (text->dense() == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path,
-        ": coordinates, but a right-hand side has to be dense: write it as `array real general`"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": a right-hand side must be dense. Write it as `array real general`"));
   }
   const bool real = input->dtype() == v1::DTYPE_FLOAT32 || input->dtype() == v1::DTYPE_FLOAT64;
   Array array = *text->dense();

@@ -26,14 +26,14 @@ absl::Status SeriesRun::CheckSteps() const {
   if (first.matrix.empty() && arguments_.start.empty()) {
     return absl::InvalidArgumentError(steps_.Shown(absl::StrCat(
         absl::StrJoin(first.change.paths(), ", "), first.rhs,
-        ": the first step has no matrix: add its file, or name a factor with --start")));
+        ": the first step has no matrix. Add its file, or give a factor with --start")));
   }
   if (!arguments_.rhs.empty() || arguments_.ones) return absl::OkStatus();
   for (const StepFiles& step : steps_.files()) {
     if (step.rhs.empty()) {
       return absl::InvalidArgumentError(steps_.Shown(absl::StrCat(
           step.matrix, absl::StrJoin(step.change.paths(), ", "), step.matrix.empty() ? step.x0 : "",
-          " has no right-hand side beside it: give --rhs or --ones")));
+          " has no right-hand side. Add its file, or give --rhs or --ones")));
     }
   }
   return absl::OkStatus();
@@ -57,7 +57,7 @@ absl::Status SeriesRun::Run() {
     std::error_code error;
     std::filesystem::create_directory(arguments_.output, error);
     if (error) {
-      return FileErrnoError(error.value(), absl::StrCat("cannot make ", arguments_.output));
+      return FileErrnoError(error.value(), absl::StrCat("cannot create ", arguments_.output));
     }
   }
   if (!arguments_.rhs.empty()) {
@@ -222,16 +222,16 @@ void SeriesRun::Report(size_t index, const SeriesStep& step, double seconds) {
                       result.solved() ? absl::StrFormat("%.2e", result.backward_error()) : "-",
                       FormatSeconds(seconds)));
   if (!result.solved()) {
-    session_->Warn(absl::StrCat("step ", index, ": the matrix is singular: there is no X"));
+    session_->Warn(absl::StrCat("step ", index, ": the matrix is singular, so X is missing"));
   } else if (absl::c_linear_search(result.warnings(), v1::WARNING_NEARLY_SINGULAR)) {
     session_->Warn(
-        absl::StrFormat("step %d: the matrix is as good as singular (its condition is at least "
-                        "%.3g): X may have no "
-                        "correct digit",
+        absl::StrFormat("step %d: the matrix is nearly singular (condition at least %.3g); X "
+                        "may have no correct digits",
                         index, result.amplification()));
   } else if (!result.accurate()) {
-    session_->Warn(absl::StrFormat("step %d: X is not as accurate as asked (%.3g instead of %.3g)",
-                                   index, result.backward_error(), result.accuracy()));
+    session_->Warn(
+        absl::StrFormat("step %d: the backward error of X is %.3g, above the limit of %.3g", index,
+                        result.backward_error(), result.accuracy()));
     session_->ExitWith(kNotAccurate);
   }
 }

@@ -84,30 +84,31 @@ absl::Status RunEstimate(Session* session, const std::string& factor,
 }  // namespace
 
 void AddServerCommands(CLI::App* app, Session* session) {
-  session->AddCommand(
-      app, "algorithms",
-      "Which LU methods, for sparse matrices and batches too, and solvers each device offers",
-      [=] { return RunAlgorithms(session); });
-  session->AddCommand(app, "devices", "The server's devices and their load",
+  session->AddCommand(app, "algorithms",
+                      "List the LU methods and solvers that each device supports",
+                      [=] { return RunAlgorithms(session); });
+  session->AddCommand(app, "devices", "List the devices of the server and their load",
                       [=] { return RunDevices(session); });
   session->AddCommand(
       app, "status",
-      "The server's version, limits and load; waits 5 s unless --timeout says otherwise",
+      "Show the version, limits and load of the server; the default of --timeout is 5s",
       [=] { return RunStatus(session); });
 
   const auto request = std::make_shared<v1::EstimateFactorizeRequest>();
   const auto factor = std::make_shared<std::string>();
   CLI::App* estimate =
-      session->AddCommand(app, "estimate", "Bytes and predicted seconds of a factorization",
+      session->AddCommand(app, "estimate", "Predict the memory and time of a factorization",
                           [=] { return RunEstimate(session, *factor, *request); });
   CLI::Option* n = estimate->add_option_function<int64_t>(
       "n", [=](const int64_t& n) { request->set_n(n); }, "Order of the matrix");
+  BeginSection(estimate, "Input");
   CLI::Option* nnz = estimate->add_option_function<int64_t>(
       "--nnz", [=](const int64_t& nnz) { request->set_nnz(nnz); },
-      "Entries of a coordinate text, symmetric ones counted twice; without: a dense matrix");
+      "Entries of a sparse matrix, both triangles of a symmetric one counted [default: a dense "
+      "matrix]");
   CLI::Option* from = estimate->add_option("--factor", *factor,
-                                           "Handle or name of a sparse factor, in place of n: of "
-                                           "another matrix with its pattern, exactly");
+                                           "Handle or name of a sparse factor: predict exactly for "
+                                           "another matrix with its pattern");
   from->excludes(n)->excludes(nnz);
   estimate->parse_complete_callback([=] {
     if (n->empty() && from->empty()) throw CLI::RequiredError("n, or --factor");
@@ -119,7 +120,7 @@ void AddServerCommands(CLI::App* app, Session* session) {
           [=](const std::string& name) {
             request->set_matrix_dtype(static_cast<v1::Dtype>(ParseShortName(*dtype, name)));
           },
-          "Type of the matrix; f64 unless given")
+          "Type of the matrix [default: f64]")
       ->check(CLI::IsMember(ShortNames(*dtype)));
   AddFactorizeOptions(estimate, request->mutable_options());
 }

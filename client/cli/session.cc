@@ -55,9 +55,15 @@ void PrintError(bool json, const std::string& name, const std::string& message, 
   std::cerr << Dump(Json{{"error", error}}, -1) << "\n";
 }
 
+void BeginSection(CLI::App* app, const std::string& heading) {
+  app->option_defaults()->group(heading);
+}
+
 CLI::Option* AddFactorArgument(CLI::App* app, std::string* factor) {
   return app
-      ->add_option("factor", *factor, "Handle of a factor, or a name: the newest factor of it")
+      ->add_option(
+          "factor", *factor,
+          "Handle of a factor, or its name; a name selects the newest factor with that name")
       ->required();
 }
 
@@ -67,8 +73,7 @@ CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
   const auto parse = [name, set](const std::string& text) {
     absl::Duration duration;
     if (!absl::ParseDuration(text, &duration) || duration < absl::ZeroDuration()) {
-      throw CLI::ValidationError(
-          name, "'" + text + "' is not a duration: write one such as 90s or 1h30m");
+      throw CLI::ValidationError(name, "'" + text + "' is not a duration, such as 90s or 1h30m");
     }
     set(duration);
   };
@@ -76,8 +81,10 @@ CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
 }
 
 Session::Session(CLI::App* app) : app_(app) {
+  BeginSection(app, "Connection");
   app->add_option("--server", server_,
-                  "host:port, unix:PATH, or a name in ~/.config/crout/servers.toml")
+                  "Server: host:port, unix:PATH, or a name in ~/.config/crout/servers.toml")
+      ->type_name("ADDRESS")
       ->envname("CROUT_SERVER")
       ->check([](const std::string& text) {
         client::ClientOptions options;
@@ -85,28 +92,32 @@ Session::Session(CLI::App* app) : app_(app) {
         return MessageOf(client::FindServer(std::move(options)).status());
       })
       ->capture_default_str();
-  app->add_option("--tenant", tenant_, "Whose handles to use; the server's default unless given")
+  app->add_option("--tenant", tenant_, "Tenant that owns the factors [default: set by the server]")
+      ->type_name("NAME")
       ->envname("CROUT_TENANT")
       ->check([](const std::string& text) { return MessageOf(client::CheckTenant(text)); });
-  app->add_flag("--tls", tls_, "The server speaks TLS; its certificate and name are checked")
+  app->add_flag("--tls", tls_, "Use TLS and verify the server's certificate and name")
       ->envname("CROUT_TLS");
   const auto add_file = [&](const char* name, const char* variable, std::string* file,
                             const char* description) {
     app->add_option(name, *file, description)->envname(variable)->type_name("FILE");
   };
   add_file("--ca", "CROUT_CA", &tls_options_.ca_file,
-           "PEM: who signs servers' certificates; the system's authorities unless given");
-  add_file("--cert", "CROUT_CERT", &tls_options_.cert_file,
-           "PEM: a certificate to show the server");
+           "PEM file of the root certificates that verify the server [default: the system's]");
+  add_file("--cert", "CROUT_CERT", &tls_options_.cert_file, "PEM file of the client certificate");
   add_file("--token-file", "CROUT_TOKEN_FILE", &token_file_,
-           "A bearer token, which others cannot read, for a server that asks who calls");
-  add_file("--key", "CROUT_KEY", &tls_options_.key_file, "PEM: its key, which others cannot read");
+           "File with a bearer token, not readable by other users");
+  add_file("--key", "CROUT_KEY", &tls_options_.key_file,
+           "PEM file of the private key of --cert, not readable by other users");
   AddDurationOption(
       app, "--timeout", [this](absl::Duration timeout) { timeout_ = timeout; },
-      "Give up after this long, retries included; 2h unless given; 0: never");
-  app->add_option("--traceparent", traceparent_, "W3C trace context")->envname("TRACEPARENT");
+      "Time limit of a command, retries included, such as 90s or 1h30m; 0: none [default: 2h]");
+  app->add_option("--traceparent", traceparent_, "W3C trace context of the calls")
+      ->envname("TRACEPARENT");
+  BeginSection(app, "Output");
   app->add_flag("--json", json_,
-                "Print one JSON object, series one a step; warnings and errors are objects too");
+                "Print results, warnings and errors as JSON; series prints one object a step");
+  BeginSection(app, "Options");
 }
 
 CLI::App* Session::AddCommand(CLI::App* app, const std::string& name,
@@ -150,7 +161,7 @@ absl::Status Session::CheckClient() const {
   for (const std::string* file :
        {&tls_options_.ca_file, &tls_options_.cert_file, &tls_options_.key_file}) {
     if (!tls_ && !file->empty() && !named->tls) {
-      return absl::InvalidArgumentError("--ca, --cert and --key need --tls: add it");
+      return absl::InvalidArgumentError("--ca, --cert and --key need --tls. Add --tls");
     }
   }
   if (!named->tls && named->token_file.empty()) return absl::OkStatus();
@@ -178,7 +189,7 @@ absl::StatusOr<std::string> Session::Handle(const std::string& factor) {
   if (IsHandle(factor)) return factor;
   if (factor.empty())
     return absl::InvalidArgumentError(
-        "the factor's handle or name is empty: `croutctl list` shows them");
+        "the handle or name of the factor is empty. `croutctl list` shows both");
   std::string newest;
   int64_t count = 0;
   const absl::Status listed = client().List(
@@ -193,11 +204,11 @@ absl::StatusOr<std::string> Session::Handle(const std::string& factor) {
     return absl::NotFoundError(
         absl::StrCat("no factor", tenant_.empty() ? "" : absl::StrCat(" of tenant ", tenant_),
                      " is named '", Printable(factor),
-                     "': it was never made, was released or evicted, its lease ended, or the "
-                     "server began anew"));
+                     "': it was never created, was released or evicted, its lease expired, or "
+                     "the server was restarted"));
   }
   if (count > 1) {
-    Warn(absl::StrCat(count, " factors are named '", Printable(factor), "': taking the newest, ",
+    Warn(absl::StrCat(count, " factors are named '", Printable(factor), "'; using the newest, ",
                       newest));
   }
   return newest;

@@ -27,7 +27,7 @@ class Session {
   Session(const Session&) = delete;  // The parser writes to its members.
   Session& operator=(const Session&) = delete;
 
-  // Adds a subcommand that runs `action`.
+  // Adds a subcommand that runs `action`. Its help is `description`, without a period.
   CLI::App* AddCommand(CLI::App* app, const std::string& name, const std::string& description,
                        std::function<absl::Status()> action);
 
@@ -87,6 +87,9 @@ class Session {
 // `json` an object {"error": {...}}. `name`: "NOT_FOUND", "USAGE".
 void PrintError(bool json, const std::string& name, const std::string& message, int exit_code,
                 const Json& details = Json::object());
+
+// Lists the options that are added to `app` from now on under this heading of the help.
+void BeginSection(CLI::App* app, const std::string& heading);
 
 // Adds the positional argument for a factor: its handle or name.
 CLI::Option* AddFactorArgument(CLI::App* app, std::string* factor);

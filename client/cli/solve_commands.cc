@@ -30,17 +30,19 @@ struct SolveArguments {
 };
 
 void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
+  BeginSection(command, "Input");
   CLI::Option* file = command
                           ->add_option("rhs", arguments->rhs_path,
-                                       "B: Matrix Market, .npy, .npz (F.npz:NAME) or text")
+                                       "File of the right-hand side: Matrix Market, .npy, .npz "
+                                       "(F.npz:NAME) or text; -: standard input")
                           ->check(InputFile());
-  CLI::Option* ones = command->add_flag("--ones", arguments->ones, "B is a matrix of ones");
+  CLI::Option* ones = command->add_flag("--ones", arguments->ones, "Use a right-hand side of ones");
   ones->excludes(file);
-  command->add_option("--nrhs", arguments->nrhs, "Columns of the matrix of ones")
+  command->add_option("--nrhs", arguments->nrhs, "Columns of the right-hand side of ones")
       ->capture_default_str()
       ->needs(ones)
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
-  AddOutputOptions(command, "X", &arguments->output);
+  AddOutputOptions(command, "the solution", &arguments->output);
   AddSolveOptions(command, &arguments->options);
   // B must be one or the other. CLI11 counts options only after parsing.
   command->parse_complete_callback([=] {
@@ -118,19 +120,24 @@ absl::Status RunLu(Session* session, const SolveArguments& arguments) {
 void AddSolveCommands(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<SolveArguments>();
 
-  CLI::App* solve = session->AddCommand(app, "solve", "Solve with a factor",
+  CLI::App* solve = session->AddCommand(app, "solve", "Solve a system with a cached factor",
                                         [=] { return RunSolve(session, *arguments); });
   AddFactorArgument(solve, &arguments->factor);
-  AddEnumOption(solve, "--dtype", &arguments->dtype,
-                "Type of B and X; as the file of B says unless given, of ones the matrix's");
+  BeginSection(solve, "Input");
+  AddEnumOption(
+      solve, "--dtype", &arguments->dtype,
+      "Type of the right-hand side and the solution [default: the file's type; with --ones "
+      "the matrix's]");
   AddRhsOptions(solve, arguments.get());
 
-  CLI::App* lu = session->AddCommand(app, "lu", "Factor and solve in one go",
-                                     [=] { return RunLu(session, *arguments); });
+  CLI::App* lu =
+      session->AddCommand(app, "lu", "Factor a matrix and solve a system with it in one call",
+                          [=] { return RunLu(session, *arguments); });
   AddMatrixArgument(lu, &arguments->matrix)->required();
   AddRhsOptions(lu, arguments.get());
   AddFactorizeOptions(lu, &arguments->factorize);
-  CLI::Option* keep = lu->add_flag("--keep", arguments->keep, "Keep the factors too");
+  BeginSection(lu, "Cache");
+  CLI::Option* keep = lu->add_flag("--keep", arguments->keep, "Keep the factor in the cache");
   AddCacheOptions(lu, &arguments->cache);
   for (const char* option : {"--lease", "--name"}) {
     lu->get_option(option)->needs(keep);

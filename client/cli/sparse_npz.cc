@@ -19,7 +19,7 @@ constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 
 absl::Status Malformed(absl::string_view why) {
   return absl::InvalidArgumentError(
-      absl::StrCat("not a usable archive of scipy.sparse.save_npz: ", why));
+      absl::StrCat("invalid archive of scipy.sparse.save_npz: ", why));
 }
 
 absl::Status OfMember(const std::string& name, const absl::Status& status) {
@@ -44,14 +44,14 @@ absl::Status ReadShape(NpzMember member, SparseArray* matrix) {
   if (!shape.ok()) return shape.status();
   if (shape->size() != 2) {
     return Malformed(absl::StrCat("its shape has ", shape->size(),
-                                  " dimensions, a matrix has two: save A.reshape(rows, columns)"));
+                                  " dimensions; a matrix has two. Save A.reshape(rows, columns)"));
   }
   matrix->rows = (*shape)[0];
   matrix->cols = (*shape)[1];
   if (std::min(matrix->rows, matrix->cols) < 0 ||
       std::max(matrix->rows, matrix->cols) > kMostRows) {
     return Malformed(absl::StrCat("its shape is ", matrix->rows, " x ", matrix->cols,
-                                  ", a matrix has 0 to ", kMostRows, " rows and columns"));
+                                  "; a matrix has 0 to ", kMostRows, " rows and columns"));
   }
   return absl::OkStatus();
 }
@@ -62,8 +62,7 @@ absl::Status ReadIndices(NpzMember member, const std::string& name, int64_t size
   const auto read = Read(member, name, ReadNpyIntegers);
   if (!read.ok()) return read.status();
   if (std::ssize(*read) < count) {
-    return Malformed(
-        absl::StrCat(name, " has ", read->size(), " indices, the matrix ", count, " entries"));
+    return Malformed(absl::StrCat(name, " has ", read->size(), " indices for ", count, " entries"));
   }
   indices->reserve(static_cast<size_t>(count));
   for (int64_t k = 0; k < count; ++k) {
@@ -82,12 +81,12 @@ absl::Status ReadLines(NpzMember member, int64_t lines, int64_t room, std::vecto
   const auto starts = Read(member, "indptr", ReadNpyIntegers);
   if (!starts.ok()) return starts.status();
   if (std::ssize(*starts) != lines + 1) {
-    return Malformed(absl::StrCat("indptr has ", starts->size(), " offsets, a matrix of ", lines,
-                                  " compressed lines has ", lines + 1));
+    return Malformed(absl::StrCat("indptr has ", starts->size(), " offsets; ", lines,
+                                  " compressed rows or columns need ", lines + 1));
   }
   if (starts->front() != 0 || starts->back() > room || !std::ranges::is_sorted(*starts)) {
-    return Malformed(
-        absl::StrCat("the offsets of indptr do not rise from 0 to at most the ", room, " values"));
+    return Malformed(absl::StrCat("the offsets of indptr do not increase from 0 to at most ", room,
+                                  ", the number of values"));
   }
   line->reserve(static_cast<size_t>(starts->back()));
   for (int64_t i = 0; i < lines; ++i) {
@@ -124,7 +123,7 @@ absl::StatusOr<SparseArray> ReadSparse(NpzMember member) {
   if (!format.ok()) return format.status();
   if (*format != "csr" && *format != "csc" && *format != "coo") {
     return Malformed(absl::StrCat("its format is '", Printable(*format),
-                                  "': save the matrix as A.tocsr(), A.tocsc() or A.tocoo()"));
+                                  "'. Save the matrix as A.tocsr(), A.tocsc() or A.tocoo()"));
   }
   SparseArray matrix;
   if (absl::Status status = ReadShape(member, &matrix); !status.ok()) return status;

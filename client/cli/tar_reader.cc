@@ -135,7 +135,7 @@ absl::StatusOr<absl::string_view> TarReader::ReadPiece(int64_t most) {
   if (gztell(file_.get()) > kMostRatio * (gzoffset(file_.get()) + kSmallArchive)) {
     return absl::ResourceExhaustedError(
         absl::StrCat(path_, ": the archive unpacks to more than ", kMostRatio,
-                     " times its bytes: unpack it, and give the directory"));
+                     " times its size. Unpack it and give the directory"));
   }
   return absl::string_view(buffer_.data(), static_cast<size_t>(got));
 }
@@ -146,8 +146,9 @@ absl::Status TarReader::Read(int64_t size, const std::string& name,
     const auto piece = ReadPiece(left);
     if (!piece.ok()) return piece.status();
     if (piece->empty()) {
-      return Malformed(absl::StrCat("the archive is cut off, or no archive: '", Printable(name),
-                                    "' has ", size, " bytes, and ", size - left, " follow"));
+      return Malformed(absl::StrCat("the file is truncated or not a tar archive: '",
+                                    Printable(name), "' has ", size, " bytes, of which ",
+                                    size - left, " are present"));
     }
     if (absl::Status status = take(*piece); !status.ok()) return status;
     left -= std::ssize(*piece);
@@ -186,7 +187,7 @@ absl::StatusOr<std::optional<std::string>> TarReader::Next() {
     const char type = block[kType];
     const bool names = type == 'x' || type == 'L';  // extension of the entry that follows
     if ((names || type == 'g') && *size > kMostNameBytes) {
-      return Malformed(absl::StrCat("a name of ", *size, " bytes"));
+      return Malformed(absl::StrCat("a name has ", *size, " bytes; the limit is ", kMostNameBytes));
     }
     if (type == '0' || type == '\0' || type == '7') {
       name_ = name;
@@ -194,7 +195,7 @@ absl::StatusOr<std::optional<std::string>> TarReader::Next() {
       return name;
     }
     if (!names && type != 'g' && type != '5') {
-      return Malformed(absl::StrCat("'", Printable(name), "' is a link, or no file"));
+      return Malformed(absl::StrCat("'", Printable(name), "' is not a regular file"));
     }
     if (type == '5') {
       if (absl::Status read = Read(*size, name, PassOver); !read.ok()) return read;

@@ -23,7 +23,7 @@ constexpr size_t kPiece = size_t{64} << 10;
 
 absl::StatusOr<TemporaryFile> NewTemporaryFile() {
   TemporaryFile file(std::tmpfile(), std::fclose);
-  if (file == nullptr) return FileErrnoError(errno, "cannot make a temporary file");
+  if (file == nullptr) return FileErrnoError(errno, "cannot create a temporary file");
   return file;
 }
 
@@ -68,9 +68,10 @@ absl::Status ReadAll(const TemporaryFile& file,
 absl::StatusOr<TemporaryDirectory> TemporaryDirectory::Make() {
   std::error_code error;
   const auto parent = std::filesystem::temp_directory_path(error);
-  if (error) return FileErrnoError(error.value(), "there is no directory for temporary files");
+  if (error) return FileErrnoError(error.value(), "no directory for temporary files");
   std::string path = (parent / "croutctl-XXXXXX").string();
-  if (mkdtemp(path.data()) == nullptr) return FileErrnoError(errno, "cannot make a directory");
+  if (mkdtemp(path.data()) == nullptr)
+    return FileErrnoError(errno, "cannot create a temporary directory");
   return TemporaryDirectory(std::move(path));
 }
 

@@ -77,7 +77,7 @@ class Parser {
     if (absl::Status status = EndLine(); !status.ok()) return status;
     if (rows_ == 0)
       return absl::InvalidArgumentError(
-          "the text has no numbers: write one row of the matrix a line");
+          "the text has no numbers. Write one row of the matrix on each line");
     Array array;
     array.layout = v1::LAYOUT_ROW_MAJOR;
     array.rows = rows_;
@@ -110,8 +110,8 @@ class Parser {
       const auto value = ParseNumber(word, &complex_);
       if (!value.has_value() && !IsText(word)) {
         return absl::InvalidArgumentError(
-            "this is none of Matrix Market, plain or gzip, .npy, .npz and text; what something "
-            "other than gzip has compressed is to be unpacked first");
+            "unknown format. Use Matrix Market (plain or gzip), .npy, .npz or text. Unpack a file "
+            "with another compression first");
       }
       if (!value.has_value()) {
         return absl::InvalidArgumentError(absl::StrCat(
@@ -122,8 +122,8 @@ class Parser {
     line_.clear();
     if (count == 0) return absl::OkStatus();
     if (rows_ > 0 && count != cols_) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "line ", number_, " has ", count, " numbers, but the lines before it have ", cols_));
+      return absl::InvalidArgumentError(absl::StrCat("line ", number_, " has ", count,
+                                                     " numbers; the previous lines have ", cols_));
     }
     cols_ = count;
     ++rows_;

@@ -45,9 +45,10 @@ absl::Status RunTop(Session* session, const TopArguments& arguments) {
 void AddTopCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<TopArguments>();
   CLI::App* top = session->AddCommand(
-      app, "top", "Devices, queues, cache and tenants, drawn anew every second until interrupted",
+      app, "top", "Show devices, queues, cache and tenants, updated every second until interrupted",
       [=] { return RunTop(session, *arguments); });
-  top->add_flag("--once", arguments->once, "Draw once");
+  BeginSection(top, "Output");
+  top->add_flag("--once", arguments->once, "Show one view and exit");
   AddDurationOption(
       top, "--interval",
       [=](absl::Duration value) {
@@ -57,7 +58,7 @@ void AddTopCommand(CLI::App* app, Session* session) {
         }
         arguments->interval = value;
       },
-      "Between two views, at least 100ms; 1s unless given");
+      "Time between two views, at least 100ms [default: 1s]");
 }
 
 }  // namespace crout::cli

@@ -36,21 +36,27 @@ absl::Status RunVerify(Session* session, const VerifyArguments& arguments) {
 void AddVerifyCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* verify = session->AddCommand(
-      app, "verify", "Backward errors of X for A X = B, computed here, without a server",
+      app, "verify", "Compute the backward errors of a solution X of A X = B, without a server",
       [=] { return RunVerify(session, *arguments); });
-  verify->add_option("A", arguments->a, "Any file that a matrix can be in")
+  verify
+      ->add_option("A", arguments->a,
+                   "File of the matrix: Matrix Market, .npy, .npz (F.npz:NAME) or text")
       ->required()
       ->check(InputFile());
-  verify->add_option("X", arguments->x, "The solution, all its elements")
+  verify->add_option("X", arguments->x, "File of the solution, in a dense format")
       ->required()
       ->check(InputFile());
-  verify->add_option("B", arguments->b, "The right-hand side")->required()->check(InputFile());
+  verify->add_option("B", arguments->b, "File of the right-hand side")
+      ->required()
+      ->check(InputFile());
+  BeginSection(verify, "Method");
   CLI::Option* transpose = verify->add_flag_callback(
-      "--transpose", [=] { arguments->operation = Operation::kTranspose; }, "X is that of A^T");
+      "--transpose", [=] { arguments->operation = Operation::kTranspose; },
+      "X solves the transposed system");
   verify
       ->add_flag_callback(
           "--conjugate-transpose", [=] { arguments->operation = Operation::kConjugateTranspose; },
-          "X is that of A^H")
+          "X solves the conjugate transposed system")
       ->excludes(transpose);
   verify->parse_complete_callback([=] {
     CheckOneStandardInput({arguments->a, arguments->x, arguments->b});

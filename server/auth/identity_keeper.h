@@ -56,7 +56,7 @@ class IdentityKeeper {
   const SignedTokenSettings signed_;
   Watched identities_;
   Watched keys_;
-  Identities listed_;                            // from the identities file
+  Identities listed_;                            // from the --identities file
   std::shared_ptr<const TokenKeys> token_keys_;  // null: signed tokens are not accepted
   mutable Mutex mutex_;
   std::shared_ptr<const Identities> current_ ABSL_GUARDED_BY(mutex_);

@@ -81,11 +81,14 @@ std::string CheckValidFor(const std::string& text) {
 }  // namespace
 
 int RunTokenCommand(int argc, char** argv) {
-  CLI::App app("croutd token: bearer tokens that authenticate callers", "croutd token");
+  CLI::App app("Create bearer tokens that authenticate callers.", "croutd token");
   app.require_subcommand(1);
   Options options;
   CLI::App* const create =
-      app.add_subcommand("create", "Create a token and the line for the --identities file");
+      app.add_subcommand("create", "Create a token and its line for the --identities file.");
+  create->footer(
+      "Examples:\n  croutd token create --identity=alice\n"
+      "  croutd token create --identity=alice --token-file=alice.token --valid-for=2160h");
   create
       ->add_option("--identity", options.identity,
                    "Identity of the token: 1 to 64 characters of [A-Za-z0-9_.-]")
@@ -95,7 +98,7 @@ int RunTokenCommand(int argc, char** argv) {
                      "Write the token to this new file (mode 600) instead of standard output");
   create
       ->add_option("--valid-for", options.valid_for,
-                   "Lifetime of the token, such as 2160h; inf: no limit")
+                   "Lifetime of the token, such as 2160h; inf: no end")
       ->capture_default_str()
       ->check(CheckValidFor);
   try {

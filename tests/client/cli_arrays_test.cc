@@ -152,32 +152,33 @@ TEST(NpyTest, HostileFilesAreRefused) {
   const std::string eight(8, 'x');
   const std::vector<std::pair<std::string, std::string>> hostile = {
       {"", "ends after 0"},
-      {std::string("\x93NUMPZ\x01\x00", 8), "does not begin"},
-      {std::string("\x93NUMPY\x04\x00", 8), "does not begin"},
+      {std::string("\x93NUMPZ\x01\x00", 8), "does not start"},
+      {std::string("\x93NUMPY\x04\x00", 8), "does not start"},
       {std::string("\x93NUMPY\x01\x00\xff", 9), "ends after 1 of 2"},
       {std::string("\x93NUMPY\x01\x00\x10\x00{", 11), "ends after 1 of 16"},
       {std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12), "header of 4294967295 bytes"},
-      {Npy("", eight), "no dictionary"},
-      {Npy("{", eight), "no key"},
+      {Npy("", eight), "not a dictionary"},
+      {Npy("{", eight), "lacks a key"},
       {Npy("{'descr': '<f8'", eight), "lacks a comma"},
-      {Npy("{'descr': '<f8', 'descr': '<f8'}", eight), "a key twice"},
-      {Npy("{'descr': '<f8', 'x': 1}", eight), "not known"},
+      {Npy("{'descr': '<f8', 'descr': '<f8'}", eight), "duplicate or unknown key"},
+      {Npy("{'descr': '<f8', 'x': 1}", eight), "duplicate or unknown key"},
       {Npy("{'descr': '<f8', 'shape': (1,)}", eight), "lacks descr, fortran_order or shape"},
       {Npy("{'descr': [('a', '<f8')], }", eight), "records"},
-      {Npy(Header("<f8", "(1,)") + "x", eight), "follows the dictionary"},
+      {Npy(Header("<f8", "(1,)") + "x", eight), "text after the dictionary"},
       {Npy("{'descr': '<f8', 'fortran_order': 1, 'shape': (1,)}", eight), "neither True nor False"},
-      {Npy(Header("<f8", "(-1,)"), eight), "no tuple of sizes"},
-      {Npy(Header("<f8", "1"), eight), "no tuple of sizes"},
-      {Npy(Header("<f8", "(1 2)"), eight), "no tuple of sizes"},
-      {Npy(Header("<f8", "(99999999999999999999, 1)"), eight), "no tuple of sizes"},
+      {Npy(Header("<f8", "(-1,)"), eight), "not a tuple of sizes"},
+      {Npy(Header("<f8", "1"), eight), "not a tuple of sizes"},
+      {Npy(Header("<f8", "(1 2)"), eight), "not a tuple of sizes"},
+      {Npy(Header("<f8", "(99999999999999999999, 1)"), eight), "not a tuple of sizes"},
       {Npy(Header("<f8", "()"), eight), "0 dimensions"},
       {Npy(Header("<f8", "(1, 1, 1)"), eight), "3 dimensions"},
-      {Npy(Header("<f8", "(9223372036854775807, 9223372036854775807)"), eight), "no memory holds"},
-      {Npy(Header("<f8", "(4294967296, 4294967296)"), eight), "no memory holds"},
+      {Npy(Header("<f8", "(9223372036854775807, 9223372036854775807)"), eight),
+       "do not fit into memory"},
+      {Npy(Header("<f8", "(4294967296, 4294967296)"), eight), "do not fit into memory"},
       {Npy(Header("<f8", "(2,)"), eight), "ends after 8 of 16"},
-      {Npy(Header("<f8", "(1,)"), eight + "x"), "follows its last element"},
+      {Npy(Header("<f8", "(1,)"), eight + "x"), "data after the last element"},
       {Npy(Header("<f16", "(1,)"), eight), "type '<f16'"},
-      {Npy(Header("|O", "(1,)"), eight), "is no number"},
+      {Npy(Header("|O", "(1,)"), eight), "is not a number"},
       {Npy(Header("<U2", "(1,)"), eight), "type '<U2'"},
       {Npy(Header("?f8", "(1,)"), eight), "type '?f8'"},
       {Npy(Header("<f-8", "(1,)"), eight), "type '<f-8'"},
@@ -234,9 +235,9 @@ TEST(TextMatrixTest, WhatIsNoMatrixIsRefusedWithItsLine) {
       {std::string("\xfd"
                    "7zXZ\0\0\x04",
                    8),
-       "unpacked first"},
-      {"\x1b[2J\n", "unpacked first"},
-      {"BZh91AY&SY\x8f\x01", "unpacked first"},
+       "Unpack a file"},
+      {"\x1b[2J\n", "Unpack a file"},
+      {"BZh91AY&SY\x8f\x01", "Unpack a file"},
       {"1+2jj\n", "'1+2jj'"},
   };
   for (const auto& [text, why] : wrong) {
@@ -272,9 +273,9 @@ TEST_F(NpzTest, ArraysAreChosenByName) {
   WriteTwo();
   EXPECT_EQ(std::get<Array>(*ReadNpz(path_, "A")).rows, 1);
   EXPECT_EQ(std::get<Array>(*ReadNpz(path_, "b")).rows, 2);
-  EXPECT_THAT(std::string(ReadNpz(path_, "").status().message()), HasSubstr("has A, b; "));
+  EXPECT_THAT(std::string(ReadNpz(path_, "").status().message()), HasSubstr("has A, b. "));
   EXPECT_THAT(std::string(ReadNpz(path_, "c").status().message()),
-              HasSubstr("has A, b, but no c; "));
+              HasSubstr("has A, b, but no c. "));
 }
 
 // A wrong or missing byte must give a status. Sanitizers check the memory accesses.

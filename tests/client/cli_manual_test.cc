@@ -14,6 +14,7 @@
 #include <string>
 
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/command_line.h"
 #include "client/cli/commands.h"
 #include "client/cli/manual.h"
@@ -32,7 +33,7 @@ class ManualTest : public testing::Test {
     commands_ = CommandsOf(app_);
   }
 
-  CLI::App app_{"Does things.", "croutctl"};
+  CLI::App app_{"Do things", "croutctl"};
   Session session_{&app_};
   CommandEntry program_;
   std::vector<CommandEntry> commands_;
@@ -51,6 +52,7 @@ TEST_F(ManualTest, TheTableHasWhatTheHelpHas) {
   ASSERT_GT(commands_.size(), 15u);
   for (const CommandEntry& command : commands_) {
     EXPECT_NE(command.description, "") << command.name;
+    EXPECT_EQ(command.examples.size(), 2u) << command.name;
     EXPECT_THAT(app_.get_subcommand(command.name)->help(), testing::Not(HasSubstr("->")))
         << "names stand for themselves";
   }
@@ -73,6 +75,22 @@ TEST_F(ManualTest, TheTableHasWhatTheHelpHas) {
   }
 }
 
+TEST_F(ManualTest, HelpHasASynopsisSectionsAndExamples) {
+  const std::string help = app_.get_subcommand("solve")->help();
+  EXPECT_THAT(help,
+              testing::StartsWith("Usage: croutctl solve [OPTIONS] FACTOR [RHS]\n\nSolve a "));
+  for (const char* const section : {"Arguments", "Input", "Method", "Accuracy", "Output"}) {
+    EXPECT_THAT(help, HasSubstr(std::string("\n\n") + section + ":\n  "));
+  }
+  EXPECT_THAT(help, HasSubstr("\n\nExamples:\n  croutctl solve demo "));
+  EXPECT_THAT(help, HasSubstr("[needs --ones]\n"));
+  EXPECT_THAT(help, testing::Not(HasSubstr("NOT_FOUND")));
+  for (const absl::string_view line : absl::StrSplit(app_.help(), '\n')) {
+    EXPECT_LE(line.size(), 80u) << line;
+  }
+  EXPECT_THAT(app_.help(), HasSubstr("\n\nExit codes:\n   0  success\n   1  any other failure\n"));
+}
+
 TEST_F(ManualTest, SparseMethodsAreOffered) {
   std::map<std::string, std::set<std::string>> offered;  // by option
   for (const CommandEntry& command : commands_) {
@@ -86,13 +104,15 @@ TEST_F(ManualTest, SparseMethodsAreOffered) {
   }
 }
 
-TEST_F(ManualTest, PagesNameEveryOptionAndExitCode) {
+TEST_F(ManualTest, PagesHaveOptionsExamplesAndExitCodes) {
   const std::string main_page = MainPage(program_, commands_, "1.2.3");
   EXPECT_THAT(main_page, testing::StartsWith(".TH CROUTCTL 1 \"\" \"Crout 1.2.3\""));
+  EXPECT_THAT(main_page, HasSubstr("\n.TP\n11\nNOT_FOUND: "));
   for (const CommandEntry& command : commands_) {
     const std::string name = absl::StrReplaceAll(command.name, {{"-", "\\-"}});
     EXPECT_THAT(main_page, HasSubstr("\\fBcroutctl\\-" + name + "\\fR(1)"));
     const std::string page = CommandPage(program_, command, "1.2.3");
+    EXPECT_THAT(page, HasSubstr("\n.SH EXAMPLES\n"));
     EXPECT_THAT(page, HasSubstr("\n.SH EXIT STATUS\n"));
     EXPECT_THAT(page, HasSubstr("CROUT_SERVER"));
     EXPECT_THAT(page, testing::Not(HasSubstr("\n'"))) << "a request of roff";
@@ -124,7 +144,7 @@ TEST_F(ManualTest, BashCompletesCommandsOptionsAndValues) {
 TEST_F(ManualTest, OtherShellsGetEveryOption) {
   const std::string zsh = ZshCompletion(program_, commands_);
   EXPECT_THAT(zsh, testing::StartsWith("#compdef croutctl\n"));
-  EXPECT_THAT(zsh, HasSubstr("'--format=[Of the output\\: mtx"));
+  EXPECT_THAT(zsh, HasSubstr("'--format=[Format of the output file\\: mtx"));
   const std::string fish = FishCompletion(program_, commands_);
   EXPECT_THAT(fish,
               HasSubstr("-n '__fish_seen_subcommand_from solve' -l dtype -x -a 'f32 f64 c64"));

@@ -133,29 +133,29 @@ TEST_F(SparseNpzTest, TypesAndSizesOfAnyKind) {
 
 TEST_F(SparseNpzTest, WhatIsNoMatrixIsRefused) {
   const int64_t huge = int64_t{1} << 40;
-  ExpectRefused(Csr(), "format", Word("bsr"), "its format is 'bsr': save the matrix as A.tocsr()");
+  ExpectRefused(Csr(), "format", Word("bsr"), "its format is 'bsr'. Save the matrix as A.tocsr()");
   ExpectRefused(Csr(), "format", Npy("|S99", "()", std::string(99, 'c')), "type '|S99'");
-  ExpectRefused(Csr(), "format", Int32({1}), "format.npy: not a usable .npy file: it is no text");
+  ExpectRefused(Csr(), "format", Int32({1}), "format.npy: invalid .npy file: it is not a string");
   ExpectRefused(Csr(), "format", Npy("|S3", "()", "\xff\xff\xff"), "not ASCII");
   ExpectRefused(Csr(), "shape", Int64({3}), "A.reshape(rows, columns)");
   ExpectRefused(Csr(), "shape", Int64({-1, 3}), "its shape is -1 x 3");
   ExpectRefused(Csr(), "shape", Int64({2, huge}), "0 to 2147483647 rows");
   ExpectRefused(Csr(), "shape", Float64({2, 3}), "integers");
   ExpectRefused(Csr(), "shape", Int64({3, 3}), "indptr has 3 offsets");
-  ExpectRefused(Csr(), "indptr", Int32({0, 2, 4}), "to at most the 3 values");
-  ExpectRefused(Csr(), "indptr", Int32({1, 2, 3}), "do not rise from 0");
-  ExpectRefused(Csr(), "indptr", Int32({0, 3, 2}), "do not rise from 0");
-  ExpectRefused(Csr(), "indptr", Int64({0, -huge, 3}), "do not rise from 0");
+  ExpectRefused(Csr(), "indptr", Int32({0, 2, 4}), "to at most 3, the number");
+  ExpectRefused(Csr(), "indptr", Int32({1, 2, 3}), "do not increase from 0");
+  ExpectRefused(Csr(), "indptr", Int32({0, 3, 2}), "do not increase from 0");
+  ExpectRefused(Csr(), "indptr", Int64({0, -huge, 3}), "do not increase from 0");
   ExpectRefused(Csr(), "indices", Int32({0, 3, 1}), "index 3 of entry 1 in indices");
   ExpectRefused(Csr(), "indices", Int32({0, -1, 1}), "index -1 of entry 1");
-  ExpectRefused(Csr(), "indices", Int32({0, 2}), "indices has 2 indices, the matrix 3 entries");
+  ExpectRefused(Csr(), "indices", Int32({0, 2}), "indices has 2 indices for 3 entries");
   ExpectRefused(Csr(), "indices", Float64({0, 2, 1}), "integers");
-  ExpectRefused(Csr(), "indices", Vector<uint64_t>("<u8", {0, ~uint64_t{0}, 1}), "2^63 or more");
+  ExpectRefused(Csr(), "indices", Vector<uint64_t>("<u8", {0, ~uint64_t{0}, 1}), "above 2^63 - 1");
   ExpectRefused(Csr(), "data", Npy("<f8", "(1, 3)", std::string(24, '\0')), "two dimensions");
   ExpectRefused(Csr(), "data", Word("abc"), "0 dimensions");
   ExpectRefused(Csr(), "data", Npy("<f16", "(3,)", std::string(48, '\0')), "type '<f16'");
   ExpectRefused(Csr(), "data", Npy("<f8", "(3,)", std::string(23, '\0')), "ends after 23 of 24");
-  ExpectRefused(Csr(), "data", Npy("<f8", "(9223372036854775807,)", ""), "no memory holds");
+  ExpectRefused(Csr(), "data", Npy("<f8", "(9223372036854775807,)", ""), "do not fit into memory");
   ExpectRefused(Coo(), "row", Int32({1, 2, 0}), "index 2 of entry 1 in row is not in [0, 2)");
   ExpectRefused(Coo(), "col", Int32({1, 0}), "col has 2 indices");
   for (const char* missing : {"shape", "data", "indices", "indptr"}) {

@@ -63,19 +63,19 @@ TEST_F(CliVerifyTest, HostileTextsAreRefusedWithTheirLine) {
   const std::string b = kBanner;
   const std::vector<std::pair<std::string, std::string>> hostile = {
       {"%\n", "line 1: no Matrix Market banner"},
-      {b + "array pattern general\n1 1\n", "line 1: a matrix of another kind"},
-      {b + "array real hermitian\n1 1\n1\n", "line 1: a matrix of another kind"},
+      {b + "array pattern general\n1 1\n", "line 1: unsupported kind of matrix"},
+      {b + "array real hermitian\n1 1\n1\n", "line 1: unsupported kind of matrix"},
       {b + "array real general\n", "no size line"},
       {b + "array real general\n-1 1\n", "line 2: no size line"},
       {b + "array real symmetric\n1 2\n", "line 2: no size line"},
       {b + "coordinate real general\n1 1 -1\n", "line 2: no size line"},
-      {b + "array real general\n1000000000000 1000000\n1\n", "line 4: no element"},
-      {b + "array real general\n9223372036854775807 9223372036854775807\n", "no element"},
-      {b + "coordinate real general\n1 1 9223372036854775807\n1 1 1\n", "line 4: no entry"},
-      {b + "coordinate real general\n1 1 1\n2 1 1\n", "line 3: no entry"},
-      {b + "coordinate real general\n1 1 1\n0 1 1\n", "line 3: no entry"},
-      {b + "coordinate real general\n1 1 1\n1 1 1 1\n", "line 3: no entry"},
-      {b + "array complex general\n1 1\n1\n", "line 3: no element"},
+      {b + "array real general\n1000000000000 1000000\n1\n", "line 4: invalid element"},
+      {b + "array real general\n9223372036854775807 9223372036854775807\n", "invalid element"},
+      {b + "coordinate real general\n1 1 9223372036854775807\n1 1 1\n", "line 4: invalid entry"},
+      {b + "coordinate real general\n1 1 1\n2 1 1\n", "line 3: invalid entry"},
+      {b + "coordinate real general\n1 1 1\n0 1 1\n", "line 3: invalid entry"},
+      {b + "coordinate real general\n1 1 1\n1 1 1 1\n", "line 3: invalid entry"},
+      {b + "array complex general\n1 1\n1\n", "line 3: invalid element"},
       {b + "array real general\n1 1\n" + std::string(5000, '1') + "\n", "line 3: the line is too"},
   };
   for (const auto& [text, why] : hostile) {

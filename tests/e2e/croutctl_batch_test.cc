@@ -148,7 +148,7 @@ TEST_F(CroutctlBatchTest, TakesDirectoriesAndTars) {
   WriteFile(tar, text.substr(0, 700));
   const Finished cut = daemon_.Ctl({"factor-batch", tar});
   EXPECT_EQ(cut.exit_code, 12);
-  EXPECT_THAT(cut.errors, ::testing::HasSubstr("cut off"));
+  EXPECT_THAT(cut.errors, ::testing::HasSubstr("truncated"));
 }
 
 TEST_F(CroutctlBatchTest, StandardInputIsATarOrAFileAndStandardOutputAnArchive) {
@@ -176,7 +176,7 @@ TEST_F(CroutctlBatchTest, StandardInputIsATarOrAFileAndStandardOutputAnArchive) 
   WriteFile(tar, ReadFile(tar).substr(0, 700));
   const Finished cut = RunPiped(tar, {"factor-batch", "-"});
   EXPECT_EQ(cut.exit_code, 12);
-  EXPECT_THAT(cut.errors, ::testing::HasSubstr("standard input: the archive is cut off"));
+  EXPECT_THAT(cut.errors, ::testing::HasSubstr("standard input: the file is truncated"));
 }
 
 TEST_F(CroutctlBatchTest, AnArchiveTakesMoreMembersThanFilesMayBeOpen) {

@@ -32,12 +32,12 @@ TEST_F(CroutctlTest, ANameStandsForTheNewestFactorOfIt) {
   const Finished info = daemon_.Ctl({"info", "demo", "--json"});
   EXPECT_EQ(Json::parse(info.output)["handle"], newer);
   EXPECT_EQ(Json::parse(info.errors)["warning"],
-            "2 factors are named 'demo': taking the newest, " + newer);
+            "2 factors are named 'demo'; using the newest, " + newer);
   EXPECT_EQ(Json::parse(daemon_.Ctl({"release", "demo", "--json"}).output)["handle"], newer);
   EXPECT_EQ(RunJson({"release", "demo"})["handle"], older);
   const Finished gone = daemon_.Ctl({"info", "demo"});
   EXPECT_EQ(gone.exit_code, 11);
-  EXPECT_THAT(gone.errors, ::testing::HasSubstr("no factor is named 'demo': it was never made"));
+  EXPECT_THAT(gone.errors, ::testing::HasSubstr("no factor is named 'demo': it was never created"));
   EXPECT_EQ(daemon_.Ctl({"info", ""}).exit_code, 12);
 }
 

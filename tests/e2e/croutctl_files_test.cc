@@ -125,7 +125,7 @@ TEST_F(CroutctlTest, APipeThatGivesNothingHoldsUpNoDeadline) {
     }
     const Finished finished = RunToEnd(command);
     EXPECT_EQ(finished.exit_code, 16) << finished.errors;
-    EXPECT_THAT(finished.errors, ::testing::HasSubstr("the input gave nothing more"));
+    EXPECT_THAT(finished.errors, ::testing::HasSubstr("the input sent nothing more"));
   }
 }
 

@@ -346,7 +346,7 @@ TEST_F(CroutctlSeriesTest, AMatrixAsGoodAsSingularIsWarnedOf) {
   const Json step = Json::parse(finished.output);
   EXPECT_EQ(step["accurate"], true);
   EXPECT_EQ(step["warnings"], Json::array({"nearly_singular"}));
-  EXPECT_THAT(finished.errors, HasSubstr("condition is at least 1e+17"));
+  EXPECT_THAT(finished.errors, HasSubstr("condition at least 1e+17"));
 }
 
 TEST_F(CroutctlSeriesTest, WhatIsWrongEndsItWithACode) {
@@ -359,11 +359,11 @@ TEST_F(CroutctlSeriesTest, WhatIsWrongEndsItWithACode) {
   const std::vector<std::tuple<std::vector<std::string>, int, std::string>> cases = {
       {{good, bad, "--ones"}, 12, "step 1: "},
       {{good}, 12, "give --rhs or --ones"},
-      {{empty, "--ones"}, 12, "has no file of a step"},
-      {{good, "--rhs=" + matrix_}, 12, "has to be dense"},
+      {{empty, "--ones"}, 12, "has no step files"},
+      {{good, "--rhs=" + matrix_}, 12, "must be dense"},
       {{good, "--ones", "--accuracy=1"}, 12, "--accuracy: 1 is not in [0, 1)"},
       {{good, "--ones", "--start=nobody"}, 11, "no factor is named 'nobody'"},
-      {{good, "--ones", "-o", good}, 19, "cannot make"},
+      {{good, "--ones", "-o", good}, 19, "cannot create"},
       {{good, "--ones", "--start=x", "--keep"}, 2, "--keep"},
       {{good, "--ones", "--name=x"}, 2, "--keep"},
       {{good, "--ones", "--condition"}, 2, "--condition"},

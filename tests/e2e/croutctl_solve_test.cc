@@ -234,12 +234,12 @@ TEST_F(CroutctlTest, RefactorsByValuesAlone) {
     EXPECT_THAT(finished.errors, ::testing::HasSubstr(why));
   };
   refused(matrix_, 13, "positions");
-  refused(b, 12, "with coordinates");
+  refused(b, 12, "in coordinate format");
   const std::string other = directory_.File("other.mtx");
   WriteFile(other, "%%MatrixMarket matrix coordinate complex general\n3 3 1\n1 1 1 2\n");
-  refused(other, 12, "complex, but the factor's matrix is real");
+  refused(other, 12, "the file is complex, the factor's matrix is real");
   WriteFile(other, "%%MatrixMarket matrix coordinate real general\n3 2 1\n1 1 1\n");
-  refused(other, 12, "only square matrices");
+  refused(other, 12, "Only square matrices");
   WriteFile(other,  // (1, 3) in place of (2, 3)
             "%%MatrixMarket matrix coordinate real general\n3 3 7\n3 3 10\n1 3 -2\n1 1 6\n"
             "2 1 -2\n3 2 -2\n2 2 8\n1 2 -2\n");

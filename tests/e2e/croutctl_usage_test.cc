@@ -102,13 +102,15 @@ TEST_F(CroutctlTest, MessagesMoveNoTerminal) {
   }
 }
 
-TEST_F(CroutctlTest, EveryHelpListsTheExitCodes) {
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"--help"}, {"solve", "--help"}, {"verify", "--help"}}) {
-    const Finished finished = daemon_.Ctl(arguments);
+TEST_F(CroutctlTest, TheHelpListsTheExitCodes) {
+  const Finished help = daemon_.Ctl({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.output, ::testing::HasSubstr("  11  NOT_FOUND: "));
+  EXPECT_THAT(help.output, ::testing::HasSubstr("  19  FILE: "));
+  for (const char* const command : {"solve", "verify"}) {
+    const Finished finished = daemon_.Ctl({command, "--help"});
     EXPECT_EQ(finished.exit_code, 0);
-    EXPECT_THAT(finished.output, ::testing::HasSubstr("  11  NOT_FOUND: "));
-    EXPECT_THAT(finished.output, ::testing::HasSubstr("  19  a file, "));
+    EXPECT_THAT(finished.output, ::testing::HasSubstr("\n`croutctl --help` lists "));
   }
   const std::string factor = daemon_.Ctl({"factor", "--help"}).output;
   EXPECT_THAT(factor, ::testing::HasSubstr("gauss_jordan"));

@@ -253,6 +253,22 @@ class Examples(unittest.TestCase):
                        "fish/vendor_completions.d/croutctl.fish"):
             self.assertIn("conjugate-transpose", (share / script).read_text(encoding="utf-8"))
 
+    def test_the_examples_in_the_help_run(self):
+        croutctl = self.prefix / "bin/croutctl"
+        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        shutil.copy(EXAMPLES / "convection_diffusion.mtx", directory)
+        env = dict(os.environ, CROUT_SERVER=self.address, PATH=f"{croutctl.parent}:{os.environ['PATH']}")
+        main_help = run(croutctl, "--help")
+        commands = re.search(r"^Factor and solve:\n.*?(?=^Connection:)", main_help, re.MULTILINE | re.DOTALL).group()
+        names = re.findall(r"^  ([a-z-]+)", commands, re.MULTILINE)
+        self.assertIn("version", names)
+        for help_text in [main_help] + [run(croutctl, name, "--help") for name in names]:
+            examples = re.search(r"^Examples:\n((?:  .*\n){2})", help_text, re.MULTILINE).group(1).splitlines()
+            for example in examples:
+                with self.subTest(example.strip()):
+                    if "--interval" not in example:  # runs until interrupted
+                        run("bash", "-c", example.split("|")[0], cwd=directory, env=env)
+
     @unittest.skipUnless(shutil.which("fish"), "no fish")
     def test_fish_completes(self):
         script = self.prefix / "share/fish/vendor_completions.d/croutctl.fish"
