@@ -39,8 +39,8 @@ std::vector<absl::string_view> NamesOf(const T& methods) {
   return names;
 }
 
-absl::Status NoSuchName(const Device& device, std::string_view what, std::string_view name,
-                        const std::vector<absl::string_view>& has) {
+absl::Status UnknownNameError(const Device& device, std::string_view what, std::string_view name,
+                              const std::vector<absl::string_view>& has) {
   std::string message =
       absl::StrCat(ToAbsl(what), " '", ToAbsl(name), "' is not available on device ",
                    device.info().name, "; available: ", absl::StrJoin(has, ", "));
@@ -50,7 +50,7 @@ absl::Status NoSuchName(const Device& device, std::string_view what, std::string
   return absl::UnimplementedError(message);
 }
 
-absl::Status DoesNotTake(const Device& device, std::string_view name, DType dtype) {
+absl::Status UnsupportedTypeError(const Device& device, std::string_view name, DType dtype) {
   return absl::UnimplementedError(
       absl::StrCat("algorithm '", ToAbsl(name), "' is not available in ", ToAbsl(NameOf(dtype)),
                    " on device ", device.info().name, ". Choose another type or algorithm"));
@@ -84,18 +84,18 @@ absl::StatusOr<const LuAlgorithm*> FindAlgorithm(const Device& device, std::stri
       std::vector<absl::string_view> has = NamesOf(device.algorithms());
       for (const auto& method : device.catalogue().sparse_lus)
         has.push_back(ToAbsl(method->name()));
-      return NoSuchName(device, kAlgorithm, name, has);
+      return UnknownNameError(device, kAlgorithm, name, has);
     }
-    if (!named->TakesDense(dtype)) return DoesNotTake(device, name, dtype);
+    if (!named->SupportsDense(dtype)) return UnsupportedTypeError(device, name, dtype);
     return named;
   }
   std::vector<const LuAlgorithm*> candidates;
   for (const auto& algorithm : device.algorithms()) {
     // "auto" must never select a method without pivoting.
     const bool pivots = algorithm->traits().pivoting != PivotRule::kNone;
-    if (pivots && algorithm->TakesDense(dtype)) candidates.push_back(algorithm.get());
+    if (pivots && algorithm->SupportsDense(dtype)) candidates.push_back(algorithm.get());
   }
-  if (candidates.empty()) return DoesNotTake(device, name, dtype);
+  if (candidates.empty()) return UnsupportedTypeError(device, name, dtype);
   return Cheapest(candidates, [&](const LuAlgorithm& a) { return a.PredictSeconds(dtype, n); });
 }
 
@@ -113,7 +113,7 @@ absl::StatusOr<const TriangularSolver*> FindSolver(const Device& device, std::st
                                                    const FactorSummary& factor, int64_t nrhs) {
   const TriangularSolver* named = name == kAuto ? nullptr : Named(device.solvers(), name);
   if (name != kAuto && named == nullptr) {
-    return NoSuchName(device, "solver", name, NamesOf(device.solvers()));
+    return UnknownNameError(device, "solver", name, NamesOf(device.solvers()));
   }
   if (named != nullptr && Obstacle(*named, factor).empty()) return named;
   std::vector<const TriangularSolver*> compatible;
@@ -136,7 +136,7 @@ const TriangularSolver* FindSolverToPrepare(const Device& device, UnitDiagonal u
                                             DType dtype) {
   for (const auto& solver : device.solvers()) {
     if (solver->needs_preparation() && solver->Supports(unit_diagonal) &&
-        solver->TakesDense(dtype)) {
+        solver->SupportsDense(dtype)) {
       return solver.get();
     }
   }
@@ -149,9 +149,9 @@ absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::
   if (named == nullptr) {
     std::vector<absl::string_view> names = NamesOf(device.algorithms());
     for (const auto& solver : device.direct_solvers()) names.push_back(ToAbsl(solver->name()));
-    return NoSuchName(device, kAlgorithm, name, names);
+    return UnknownNameError(device, kAlgorithm, name, names);
   }
-  if (!named->TakesDense(dtype)) return DoesNotTake(device, name, dtype);
+  if (!named->SupportsDense(dtype)) return UnsupportedTypeError(device, name, dtype);
   return named;
 }
 
@@ -159,7 +159,7 @@ std::vector<const SparseLu*> FindSparseLus(const Device& device, std::string_vie
                                            DType dtype) {
   std::vector<const SparseLu*> methods;
   for (const auto& method : device.catalogue().sparse_lus) {
-    const bool wanted = name == kAuto ? !method->traits().by_name_alone : method->name() == name;
+    const bool wanted = name == kAuto ? !method->traits().only_by_name : method->name() == name;
     if (wanted && method->FactorType(dtype)) methods.push_back(method.get());
   }
   return methods;

@@ -46,7 +46,7 @@ absl::StatusOr<const DirectSolver*> FindDirectSolver(const Device& device, std::
                                                      DType dtype);
 
 // Returns the sparse LU methods of that name that have a FactorType for `dtype`. For "auto",
-// returns all such methods except those with `by_name_alone`.
+// returns all such methods except those with `only_by_name`.
 std::vector<const SparseLu*> FindSparseLus(const Device& device, std::string_view name,
                                            DType dtype);
 // Returns the method with the smallest predicted factorization time for a factor requested in

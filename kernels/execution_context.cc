@@ -6,12 +6,12 @@
 
 namespace crout {
 
-void DeviceReport::TellColumns(int64_t columns) {
-  std::atomic_ref(columns_told).store(columns, std::memory_order_relaxed);
+void DeviceReport::ReportColumns(int64_t columns) {
+  std::atomic_ref(reported_columns).store(columns, std::memory_order_relaxed);
 }
 
 int64_t DeviceReport::ColumnsDone() {
-  return std::atomic_ref(columns_told).load(std::memory_order_relaxed);
+  return std::atomic_ref(reported_columns).load(std::memory_order_relaxed);
 }
 
 }  // namespace crout

@@ -34,10 +34,10 @@ struct DeviceReport {
   // Number of final columns of L and U in the current factorization. Factorize resets it to 0.
   // Stoppable methods report progress at their stop checks, CUDA methods from their kernels; other
   // methods leave it at 0. May be written and read from any thread.
-  void TellColumns(int64_t columns);
+  void ReportColumns(int64_t columns);
   int64_t ColumnsDone();
 
-  int64_t columns_told = 0;
+  int64_t reported_columns = 0;
 };
 
 // Used by one thread at a time. Calls that take a context enqueue work on its stream and may return

@@ -40,9 +40,9 @@ enum class SingularReason : uint8_t { kNone, kZeroPivot, kEmptyRow, kEmptyColumn
 
 // Precision of a factor, and the correction its solves need.
 enum class FactorPrecision : uint8_t {
-  kAsTyped,  // in the factor type; solves reach that accuracy
-  kSingle,   // single precision; solves are corrected to the accuracy of B's type
-  kTf32,     // same, with large products in TF32 (11-bit significands)
+  kFactorType,  // in the factor type; solves reach that accuracy
+  kSingle,      // single precision; solves are corrected to the accuracy of B's type
+  kTf32,        // same, with large products in TF32 (11-bit significands)
 };
 
 // Reason why a requested low-precision factor was replaced by one in the matrix's type.
@@ -77,7 +77,7 @@ struct BatchSummary {
 
 // The result of SparseLu::WorkspaceBytes for an analysis, cached because computing it may visit
 // every front.
-struct KnownWorkspace {
+struct CachedWorkspace {
   const SparseLu* lu = nullptr;  // null: unset
   DType dtype = DType::kFloat64;
   size_t bytes = 0;
@@ -86,7 +86,7 @@ struct KnownWorkspace {
 // Summary of a sparse factorization.
 struct SparseSummary {
   std::shared_ptr<const Analysis> analysis;  // not null; its memory is charged to its owner
-  KnownWorkspace workspace;                  // workspace for that analysis
+  CachedWorkspace workspace;                 // workspace for that analysis
   bool reused = false;                       // the analysis existed before this factorization
   // Number of refactorizations with postponed pivots. If positive, `analysis` depends on the values
   // of A. `numeric` describes the last factorization.
@@ -101,7 +101,7 @@ struct FactorSummary {
   int64_t n = 0;          // order; of a batch, the largest number of rows or columns
   DType factor_dtype = DType::kFloat64;
   DType matrix_dtype = DType::kFloat64;
-  FactorPrecision precision = FactorPrecision::kAsTyped;
+  FactorPrecision precision = FactorPrecision::kFactorType;
   PrecisionFallback precision_fallback = PrecisionFallback::kNone;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
   // LAPACK's info. If positive, the matrix is singular: the 1-based index of the first exactly zero
@@ -136,11 +136,11 @@ struct FactorSummary {
   bool col_scaled = false;
   // On request: estimate of the 1-norm reciprocal condition number of A as received. 0 if A is
   // singular, or if the factor or the estimate overflowed its type; 1 for n = 0. Unset if
-  // says_nothing() or pivot_replaced.
+  // is_inconclusive() or pivot_replaced.
   std::optional<double> rcond;
   // Same for the equilibrated matrix; set only if A was scaled.
   std::optional<double> rcond_scaled;
-  // On request: sign and log |det| of A as received. Unset if says_nothing(), if the factor
+  // On request: sign and log |det| of A as received. Unset if is_inconclusive(), if the factor
   // overflowed its type, and if the factor's determinant differs from det A: a low-precision
   // factor, or perturbed or replaced pivots.
   std::optional<double> det_sign;
@@ -159,7 +159,7 @@ struct FactorSummary {
   }
   // Returns true if a pivot was zero or too small, but this does not prove A singular: better
   // pivots may exist.
-  bool says_nothing() const { return singular == SingularReason::kZeroPivot && !pivots; }
+  bool is_inconclusive() const { return singular == SingularReason::kZeroPivot && !pivots; }
   // Returns true if |PA - LU| exceeds the limit of LAPACK's tests, or entries grew too much.
   bool is_poor() const {
     if (batch) return batch->poor > 0;
@@ -181,7 +181,7 @@ struct FactorSummary {
   }
   // Returns the type whose accuracy solves reach.
   DType reached_dtype() const {
-    return precision == FactorPrecision::kAsTyped ? factor_dtype : matrix_dtype;
+    return precision == FactorPrecision::kFactorType ? factor_dtype : matrix_dtype;
   }
 };
 
@@ -211,7 +211,7 @@ struct Factorization {
   // n x n, matrix type, column-major: A as received. Empty if A is not kept, or kept sparse.
   const Buffer& matrix() const { return parts[kMatrixPart]; }
   // AnySparse block, matrix type: A as received. Empty if A is not kept, or kept dense.
-  // KeptOperand() returns the form that exists.
+  // MakeKeptOperand() returns the form that exists.
   const Buffer& sparse_matrix() const { return parts[kSparseMatrixPart]; }
   bool has_matrix() const { return parts.Has(PartKind::kOperand); }
   // Filled by TriangularSolver::Prepare; empty if the factor was not prepared.

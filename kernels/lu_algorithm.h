@@ -69,7 +69,7 @@ constexpr double AcceptedBackwardError(DType factor_dtype, int64_t n) {
 }
 
 // Accuracy of solves with prepared data.
-enum class Trust : uint8_t {
+enum class Reliability : uint8_t {
   kNone,      // less accurate than substitution
   kMeasured,  // usually as accurate; only the backward error of each solve confirms it
   kFull,      // as accurate, by an error bound
@@ -126,9 +126,10 @@ class TriangularSolver : public NumericalMethod {
 
   // Returns whether solves with a factor of order n and this preparation are as accurate as
   // substitution, that is, within AcceptedBackwardError.
-  virtual Trust Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const {
+  virtual Reliability AssessPreparation(const PreparationStats& preparation, DType dtype, int64_t n,
+                                        Op op) const {
     (void)preparation, (void)dtype, (void)n, (void)op;
-    return Trust::kFull;
+    return Reliability::kFull;
   }
 
   // Scales of a sparse factor, which is the factor of diag(row) A diag(column). float64 in device

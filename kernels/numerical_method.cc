@@ -17,7 +17,7 @@ absl::Status Bad(std::string_view parameter, const absl::AlphaNum& value,
       absl::StrCat(ToAbsl(parameter), " is ", value, "; it must be ", ToAbsl(expected)));
 }
 
-absl::Status NotTaken(const MethodTraits& traits, std::string_view parameter) {
+absl::Status UnsupportedParameter(const MethodTraits& traits, std::string_view parameter) {
   return absl::InvalidArgumentError(
       absl::StrCat("algorithm '", ToAbsl(traits.name), "' takes no ", ToAbsl(parameter),
                    ". Omit it, or choose an algorithm that takes it"));
@@ -40,9 +40,9 @@ absl::Status CheckBlockSize(const MethodTraits& traits, const LuParameters& para
   const int block = parameters.block_size;
   const auto [least, most] = traits.block_sizes;
   if (block == 0) return absl::OkStatus();
-  if (least == 0) return NotTaken(traits, "block size");
+  if (least == 0) return UnsupportedParameter(traits, "block size");
   if (traits.iterative && parameters.variant != MethodVariant::kPublished) {
-    return NotTaken(traits, "block size except in variant 'published'");
+    return UnsupportedParameter(traits, "block size except in variant 'published'");
   }
   if (block >= least && block <= most && (block & (block - 1)) == 0) return absl::OkStatus();
   return Bad("the block size", block, absl::StrCat("a power of two from ", least, " to ", most));
@@ -53,7 +53,7 @@ absl::Status CheckBlockSize(const MethodTraits& traits, const LuParameters& para
 absl::Status CheckVariant(const MethodTraits& traits, const LuParameters& parameters) {
   const MethodVariant variant = parameters.variant;
   if (!traits.variants.contains(variant)) {
-    if (!traits.iterative) return NotTaken(traits, "variant");
+    if (!traits.iterative) return UnsupportedParameter(traits, "variant");
     return absl::UnimplementedError(absl::StrCat("algorithm '", ToAbsl(traits.name),
                                                  "' has no variant 'published' on this device; it "
                                                  "has 'fast'"));
@@ -69,23 +69,23 @@ absl::Status CheckVariant(const MethodTraits& traits, const LuParameters& parame
 
 absl::Status CheckParameters(const MethodTraits& traits, const LuParameters& parameters) {
   if (parameters.pivoting.has_value()) {
-    if (!traits.takes_pivoting) return NotTaken(traits, "pivoting rule");
+    if (!traits.supports_pivoting) return UnsupportedParameter(traits, "pivoting rule");
     CROUT_RETURN_IF_ERROR(CheckCriterion(*parameters.pivoting));
   }
   CROUT_RETURN_IF_ERROR(CheckBlockSize(traits, parameters));
-  if (parameters.tf32_products && !traits.takes_tf32_products) {
-    return NotTaken(traits, "choice of TF32 products");
+  if (parameters.tf32_products && !traits.supports_tf32_products) {
+    return UnsupportedParameter(traits, "choice of TF32 products");
   }
   CROUT_RETURN_IF_ERROR(CheckVariant(traits, parameters));
-  if (parameters.absolute_tolerance != 0 && !traits.takes_absolute_tolerance) {
-    return NotTaken(traits,
-                    traits.iterative ? "absolute tolerance on this device" : "absolute tolerance");
+  if (parameters.absolute_tolerance != 0 && !traits.supports_absolute_tolerance) {
+    return UnsupportedParameter(
+        traits, traits.iterative ? "absolute tolerance on this device" : "absolute tolerance");
   }
   if (!traits.iterative) {
-    if (parameters.tolerance != 0) return NotTaken(traits, "tolerance");
-    if (parameters.section_size != 0) return NotTaken(traits, "section size");
-    if (parameters.sweep_limit != 0) return NotTaken(traits, "sweep limit");
-    if (parameters.start.has_value()) return NotTaken(traits, "start");
+    if (parameters.tolerance != 0) return UnsupportedParameter(traits, "tolerance");
+    if (parameters.section_size != 0) return UnsupportedParameter(traits, "section size");
+    if (parameters.sweep_limit != 0) return UnsupportedParameter(traits, "sweep limit");
+    if (parameters.start.has_value()) return UnsupportedParameter(traits, "start");
   }
   if (!(parameters.tolerance >= 0 && parameters.tolerance < 1)) {
     return Bad("the tolerance", parameters.tolerance, "in [0, 1)");

@@ -40,14 +40,14 @@ struct MethodTraits {
   PivotRule pivoting = PivotRule::kPartial;
 
   // LuParameters that an LuAlgorithm accepts; all others are refused.
-  bool takes_pivoting = false;
+  bool supports_pivoting = false;
   // Iterative methods: accepted only with the published variant.
   BlockSizes block_sizes = {};
-  bool takes_tf32_products = false;
+  bool supports_tf32_products = false;
   // Accepts a tolerance. An iterative LuAlgorithm also accepts a section size, a sweep limit and a
   // start, and reports its iterations.
   bool iterative = false;
-  bool takes_absolute_tolerance = false;  // iterative methods only
+  bool supports_absolute_tolerance = false;  // iterative methods only
   EnumSet<MethodVariant> variants = {MethodVariant::kFast};
   // LuAlgorithm: between panels or sweeps, polls `stop` (host) or reads DeviceReport::stop, and
   // reports the number of final columns.
@@ -55,7 +55,7 @@ struct MethodTraits {
   // TriangularSolver: solves only with factors that went through its Prepare.
   bool needs_preparation = false;
   // Excluded from `auto`.
-  bool by_name_alone = false;
+  bool only_by_name = false;
   // Timed when a device measures its speed (costs/measure_costs.h). Other methods use the time of a
   // timed method.
   bool is_timed = false;
@@ -75,7 +75,7 @@ class NumericalMethod {
   virtual const MethodTraits& traits() const = 0;
   std::string_view name() const { return traits().name; }
   // Returns true if the method supports dense matrices of this type.
-  bool TakesDense(DType dtype) const {
+  bool SupportsDense(DType dtype) const {
     return traits().operands.contains(OperandKind::kDense) && traits().types.contains(dtype);
   }
 };

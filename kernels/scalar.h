@@ -69,7 +69,7 @@ template <class T>
 using WideType = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
 
 template <class T>
-WideType<T> Widen(T x) {
+WideType<T> ToFloat64(T x) {
   return ConvertTo<WideType<T>>(x);
 }
 

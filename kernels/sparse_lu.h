@@ -28,7 +28,7 @@ namespace crout {
 // own context. `dtype` is the factor's type, real or complex as the matrix is.
 class SparseLu : public NumericalMethod {
  public:
-  bool TakesSparse(DType dtype) const {
+  bool SupportsSparse(DType dtype) const {
     return traits().operands.contains(OperandKind::kSparse) && traits().types.contains(dtype);
   }
 
@@ -36,7 +36,7 @@ class SparseLu : public NumericalMethod {
   // counterpart if the method lacks `dtype`, or nullopt if it lacks both.
   std::optional<DType> FactorType(DType dtype) const {
     for (const DType type : {dtype, WideOf(dtype)}) {
-      if (TakesSparse(type)) return type;
+      if (SupportsSparse(type)) return type;
     }
     return std::nullopt;
   }
@@ -53,7 +53,7 @@ class SparseLu : public NumericalMethod {
   // Predicted seconds for Factor. Used by `auto`, admission and RetryInfo.
   virtual double PredictSeconds(const Analysis& analysis, DType dtype) const = 0;
   // Rough prediction before an analysis exists.
-  virtual double PredictRoughly(int64_t n, int64_t nonzeros, DType dtype) const = 0;
+  virtual double PredictWithoutAnalysis(int64_t n, int64_t nonzeros, DType dtype) const = 0;
 
   // Resource for factor blocks, which outlives them. Null: factors use the device's memory.
   virtual MemoryResource* factor_memory() const { return nullptr; }
@@ -64,14 +64,14 @@ class SparseLu : public NumericalMethod {
   }
 
   // Returns true if factors are laid out as MultifrontalLayout describes.
-  virtual bool LeavesFronts() const { return false; }
+  virtual bool ProvidesFronts() const { return false; }
   // Returns true if the method accepts analyses with kept unknowns, and its solver such factors.
   // With index 2 for the kept unknowns: x2 := b2 - A21 A11^-1 b1, x1 := A11^-1 (b1 - A12 x2).
-  virtual bool LeavesComplements() const { return false; }
+  virtual bool SupportsComplements() const { return false; }
   // Returns true if L and U can be read from a factor, through its fronts or WriteEntries.
-  virtual bool LeavesEntries() const { return LeavesFronts(); }
+  virtual bool ProvidesEntries() const { return ProvidesFronts(); }
 
-  virtual bool LeavesDeterminants() const { return true; }
+  virtual bool SupportsDeterminants() const { return true; }
 
   // Factors `a` into `factor`, a block of factor_memory(). `a` must have the analyzed pattern.
   // `workspace` has WorkspaceBytes for any `most`. Blocks until the device is done.
@@ -93,7 +93,7 @@ class SparseLu : public NumericalMethod {
   // Same as Factor, but may reuse data from `last` to run faster: the chosen pivots, or only index
   // structures. `last` is the nonsingular factor of another matrix with the same method, analysis,
   // type and device.
-  virtual absl::StatusOr<NumericSummary> FactorLike(
+  virtual absl::StatusOr<NumericSummary> FactorReusing(
       ExecutionContext& context, const Analysis& analysis, const AnySparse& a, DType dtype,
       std::span<const std::byte> /*last*/, std::span<std::byte> factor,
       std::span<std::byte> workspace, StopRequested stop, std::vector<int32_t>* postponable) const {

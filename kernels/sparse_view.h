@@ -89,11 +89,11 @@ struct AnySparse {
 // Returns the bytes of the block. INVALID_ARGUMENT if the order or the number of entries is
 // negative or above 2^31 - 1.
 inline absl::StatusOr<size_t> SparseBytes(int64_t n, int64_t nonzeros, DType dtype) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (n < 0 || n > kMost || nonzeros < 0 || nonzeros > kMost) {
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  if (n < 0 || n > kMax || nonzeros < 0 || nonzeros > kMax) {
     return absl::InvalidArgumentError(absl::StrCat("the sparse matrix has order ", n, " and ",
                                                    nonzeros, " entries; both must be from 0 to ",
-                                                   kMost));
+                                                   kMax));
   }
   return SparseLayout(n, nonzeros, dtype).bytes;
 }

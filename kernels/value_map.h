@@ -13,7 +13,7 @@ namespace crout {
 struct ValueMapShape {
   // Largest number of lines. A source then has two bits for flags besides its line, and there are
   // at most 2^31 - 2 sources.
-  static constexpr int64_t kMostLines = (int64_t{1} << 30) - 1;
+  static constexpr int64_t kMaxLines = (int64_t{1} << 30) - 1;
 
   int64_t lines = 0;
   int64_t elements = 0;  // stored elements of the matrix

@@ -310,7 +310,7 @@ void Daemon::HousekeepingLoop() {
   MutexLock lock(&mutex_);
   while (!stopping_) {
     mutex_.Unlock();
-    GoOnWithoutMemory([this] { Housekeep(); });
+    AbandonOnBadAlloc([this] { Housekeep(); });
     mutex_.Lock();
     if (!stopping_) wake_.WaitUntil(&mutex_, SteadyNow() + kHousekeepingPeriod);
   }

@@ -142,7 +142,7 @@ void Stack::ReturnMemory() {
 }
 
 void Stack::Housekeep() {
-  GoOnWithoutMemory([this] {
+  AbandonOnBadAlloc([this] {
     if (identities_ == nullptr) return;
     identities_->Refresh();
     const FileStanding standing = identities_->standing();
@@ -150,12 +150,12 @@ void Stack::Housekeep() {
     const std::optional<FileStanding> keys = identities_->keys_standing();
     if (keys) metrics_->SetWatchedFile(WatchedFile::kTokenKeys, keys->taken, keys->refused);
   });
-  GoOnWithoutMemory([this] { cache_->Sweep(); });
-  GoOnWithoutMemory([this] { calls_.EnforceLimits(SteadyNow()); });
+  AbandonOnBadAlloc([this] { cache_->Sweep(); });
+  AbandonOnBadAlloc([this] { calls_.EnforceLimits(SteadyNow()); });
   connections_.Housekeep(SteadyNow());
-  GoOnWithoutMemory([this] { memory_return_.Observe(CurrentActivity(), SteadyNow()); });
-  GoOnWithoutMemory([this] {
-    const uint64_t times = WorkWithoutMemory();
+  AbandonOnBadAlloc([this] { memory_return_.Observe(CurrentActivity(), SteadyNow()); });
+  AbandonOnBadAlloc([this] {
+    const uint64_t times = AbandonedTasks();
     if (times == times_without_memory_) return;
     Log(LogLevel::kError, "out_of_memory", {{"times", times - times_without_memory_}});
     times_without_memory_ = times;
@@ -197,7 +197,7 @@ ServerState Stack::State() const {
   state.parsing_depth = static_cast<int64_t>(parsers_->waiting());
   state.log_lines_dropped = DroppedLogLines();
   state.handshakes_failed = FailedHandshakes();
-  state.work_without_memory = WorkWithoutMemory();
+  state.abandoned_tasks = AbandonedTasks();
   if (traces_ != nullptr) {
     state.traces_exported = traces_->exported();
     for (size_t i = 0; i < state.traces_dropped.size(); ++i) {

@@ -175,15 +175,15 @@ absl::StatusOr<Sides> MakeOnes(Session* session, const std::string& handle,
     sides.members.resize(shapes->size());
     std::iota(sides.members.begin(), sides.members.end(), int64_t{0});
   }
-  int64_t most_rows = 0;
+  int64_t max_rows = 0;
   for (const int64_t member : sides.members) {
     if (member >= count) {
       return absl::InvalidArgumentError(
           absl::StrCat("member ", member, " is not in [0, ", count, ") of this batch"));
     }
-    most_rows = std::max(most_rows, (*shapes)[static_cast<size_t>(member)].rows);
+    max_rows = std::max(max_rows, (*shapes)[static_cast<size_t>(member)].rows);
   }
-  const int64_t elements = most_rows * arguments.nrhs;
+  const int64_t elements = max_rows * arguments.nrhs;
   if (elements > kMostBatchBytes / static_cast<int64_t>(sizeof(std::complex<double>))) {
     return absl::ResourceExhaustedError(
         absl::StrCat("--nrhs: right-hand sides of ones for the largest member exceed ",
@@ -192,7 +192,7 @@ absl::StatusOr<Sides> MakeOnes(Session* session, const std::string& handle,
   const std::vector<double> values(static_cast<size_t>(elements), 1.0);
   const auto bytes = std::as_bytes(std::span(values));
   auto ones = Array{.dtype = v1::DTYPE_FLOAT64,
-                    .rows = most_rows,
+                    .rows = max_rows,
                     .cols = arguments.nrhs,
                     .bytes = {bytes.begin(), bytes.end()}}
                   .As(dtype);

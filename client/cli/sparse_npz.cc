@@ -15,7 +15,7 @@
 namespace crout::cli {
 namespace {
 
-constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxRows = std::numeric_limits<int32_t>::max();
 
 absl::Status Malformed(absl::string_view why) {
   return absl::InvalidArgumentError(
@@ -48,10 +48,9 @@ absl::Status ReadShape(NpzMember member, SparseArray* matrix) {
   }
   matrix->rows = (*shape)[0];
   matrix->cols = (*shape)[1];
-  if (std::min(matrix->rows, matrix->cols) < 0 ||
-      std::max(matrix->rows, matrix->cols) > kMostRows) {
+  if (std::min(matrix->rows, matrix->cols) < 0 || std::max(matrix->rows, matrix->cols) > kMaxRows) {
     return Malformed(absl::StrCat("its shape is ", matrix->rows, " x ", matrix->cols,
-                                  "; a matrix has 0 to ", kMostRows, " rows and columns"));
+                                  "; a matrix has 0 to ", kMaxRows, " rows and columns"));
   }
   return absl::OkStatus();
 }

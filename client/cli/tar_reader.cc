@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kBlock = 512;
 // Largest length, in bytes, of a name that has a separate entry.
 constexpr int64_t kMostNameBytes = int64_t{64} << 10;
-// Size up to which kMostRatio does not apply: small archives consist mostly of padding.
+// Size up to which kMaxRatio does not apply: small archives consist mostly of padding.
 constexpr int64_t kSmallArchive = int64_t{64} << 10;
 
 struct Field {
@@ -132,9 +132,9 @@ absl::StatusOr<absl::string_view> TarReader::ReadPiece(int64_t most) {
     if (error == Z_ERRNO) return FileErrnoError(errno, absl::StrCat("cannot read ", path_));
     return Malformed("the archive is damaged: gzip cannot unpack it");
   }
-  if (gztell(file_.get()) > kMostRatio * (gzoffset(file_.get()) + kSmallArchive)) {
+  if (gztell(file_.get()) > kMaxRatio * (gzoffset(file_.get()) + kSmallArchive)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(path_, ": the archive unpacks to more than ", kMostRatio,
+        absl::StrCat(path_, ": the archive unpacks to more than ", kMaxRatio,
                      " times its size. Unpack it and give the directory"));
   }
   return absl::string_view(buffer_.data(), static_cast<size_t>(got));

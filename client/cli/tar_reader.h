@@ -28,7 +28,7 @@ bool IsTar(const std::string& path);
 class TarReader {
  public:
   // Limit of a gzip archive's unpacked size, as a multiple of its compressed size.
-  static constexpr int64_t kMostRatio = 200;
+  static constexpr int64_t kMaxRatio = 200;
 
   // FileError if the archive cannot be opened.
   static absl::StatusOr<TarReader> Open(const std::string& path);
@@ -36,7 +36,7 @@ class TarReader {
   // Returns the name of the next file as stored; no file is opened by this name. nullopt at the
   // end. INVALID_ARGUMENT if the file is not an archive, for truncated or damaged archives, and for
   // entries that are neither files nor directories, such as links. RESOURCE_EXHAUSTED beyond
-  // kMostRatio.
+  // kMaxRatio.
   absl::StatusOr<std::optional<std::string>> Next();
 
   // Passes the whole file to `take`, in pieces. Next() skips a file that was not read. Errors as

@@ -24,7 +24,7 @@ constexpr absl::string_view kChecksum = "checksum ";
 constexpr size_t kMaxMethodLength = 32;
 constexpr int64_t kMaxOrder = int64_t{1} << 31;
 // A working device gives no ratio beyond this.
-constexpr double kMostRatio = 1e4;
+constexpr double kMaxRatio = 1e4;
 
 bool IsMethod(absl::string_view name) {
   return !name.empty() && name.size() <= kMaxMethodLength &&
@@ -33,7 +33,7 @@ bool IsMethod(absl::string_view name) {
          });
 }
 
-bool IsRatio(double ratio) { return ratio >= 1 / kMostRatio && ratio <= kMostRatio; }
+bool IsRatio(double ratio) { return ratio >= 1 / kMaxRatio && ratio <= kMaxRatio; }
 
 // FNV-1a. Detects truncated or damaged files; no protection against forgery.
 uint64_t Checksum(absl::string_view text) {
@@ -85,10 +85,10 @@ std::optional<Line> ParseLine(absl::string_view text) {
 
 void CostRatios::Set(std::string_view method, DType dtype, int64_t n, double ratio) {
   if (std::isnan(ratio)) return;
-  ratios_[{std::string(method), dtype}][n] = std::clamp(ratio, 1 / kMostRatio, kMostRatio);
+  ratios_[{std::string(method), dtype}][n] = std::clamp(ratio, 1 / kMaxRatio, kMaxRatio);
 }
 
-double CostRatios::Of(std::string_view method, DType dtype, int64_t n) const {
+double CostRatios::Ratio(std::string_view method, DType dtype, int64_t n) const {
   const auto found = ratios_.find({std::string(method), dtype});
   if (found == ratios_.end()) return 1;
   const ByOrder& by_order = found->second;

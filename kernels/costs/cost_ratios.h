@@ -23,7 +23,7 @@ class CostRatios {
 
   // Returns the ratio, interpolated by a power law between measured orders and constant outside
   // them; 1 if nothing was measured for this method and type.
-  double Of(std::string_view method, DType dtype, int64_t n) const;
+  double Ratio(std::string_view method, DType dtype, int64_t n) const;
 
   bool empty() const { return ratios_.empty(); }
 

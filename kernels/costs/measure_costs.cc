@@ -22,9 +22,10 @@ template <class Method>
 std::vector<const Method*> Timed(const std::vector<std::unique_ptr<Method>>& methods) {
   std::vector<const Method*> timed;
   for (const auto& method : methods) {
-    const bool takes_all = std::all_of(std::begin(kTypes), std::end(kTypes),
-                                       [&](DType dtype) { return method->TakesDense(dtype); });
-    if (method->traits().is_timed && takes_all) timed.push_back(method.get());
+    const bool supports_all = std::all_of(std::begin(kTypes), std::end(kTypes), [&](DType dtype) {
+      return method->SupportsDense(dtype);
+    });
+    if (method->traits().is_timed && supports_all) timed.push_back(method.get());
   }
   return timed;
 }
@@ -109,7 +110,7 @@ absl::StatusOr<CostRatios> MeasureCosts(ExecutionContext& context, const CostTri
   for (const DType dtype : kTypes) {
     share += 1.0 / std::size(kTypes);
     CROUT_RETURN_IF_ERROR(
-        methods.Measure(dtype, trials.orders, start + trials.most_seconds * share, ratios));
+        methods.Measure(dtype, trials.orders, start + trials.max_seconds * share, ratios));
   }
   return ratios;
 }

@@ -16,7 +16,7 @@ namespace crout {
 
 struct CostTrials {
   std::vector<int64_t> orders;  // ascending
-  double most_seconds = 2;      // approximate limit for both real types together
+  double max_seconds = 2;       // approximate limit for both real types together
 };
 
 // Times the methods with MethodTraits::is_timed in both real types and divides by their

@@ -10,23 +10,23 @@ namespace crout {
 namespace {
 
 // Iteration limit of a step that continues with the old factor.
-constexpr int kMostIterations = 200;
+constexpr int kMaxIterations = 200;
 // Lower bound of the cost limit. A cheaper attempt is not informative.
-constexpr double kLeastCost = 4;
+constexpr double kMinCost = 4;
 // Lower bound of the cost limit while only predictions exist, which can be far off. A quarter of it
 // is the lower bound of the limit on the remaining cost.
-constexpr double kLeastUnmeasured = 32;
+constexpr double kMinUnmeasuredCost = 32;
 // A failed attempt is inconclusive if a factorization turns out to be worth this many times the
 // predicted cost.
 constexpr double kWrong = 1.5;
 // Cost limit of a step, in factorizations. Above 1, because the estimate of the remaining cost can
 // be wrong.
-constexpr double kMost = 2;
+constexpr double kMax = 2;
 // Limit, in factorizations, of the accumulated cost beyond the cheapest step. 1 would follow drift
 // best; a larger value keeps a factor that serves worse only for a while.
-constexpr double kMostBeyond = 1.4;
+constexpr double kMaxExcessCost = 1.4;
 // Fraction of the time of consecutive factorizations that one attempt with the old factor may take.
-constexpr double kShareOfTries = 0.02;
+constexpr double kTryTimeFraction = 0.02;
 // Weight of the newest step in the moving average.
 constexpr double kNewest = 0.5;
 
@@ -42,32 +42,34 @@ void RecentSeconds::Add(double seconds) {
 SeriesModel::SeriesModel(double factor_seconds, double iteration_seconds)
     : factor_(factor_seconds), cost_(iteration_seconds) {}
 
-bool SeriesModel::HasServed() const { return first_ >= 0 && std::isfinite(first_); }
+bool SeriesModel::LastReuseSucceeded() const { return first_ >= 0 && std::isfinite(first_); }
 
-bool SeriesModel::PaysToGoOn() const {
+bool SeriesModel::IsReuseCheaper() const {
   double next = recent_;
   if (age_ == 0) next = first_;
-  if (age_ > 0 && age_ <= kYoung && growth_ > 0) next = last_ + growth_;
-  if (last_ > least_ + Worth()) return false;
-  const double average = (Worth() + spent_) / static_cast<double>(age_ + 1);
-  return next <= average || (age_ > kYoung && beyond_ < kMostBeyond * Worth());
+  if (age_ > 0 && age_ <= kYoungAge && growth_ > 0) next = last_ + growth_;
+  if (last_ > least_ + FactorizationCost()) return false;
+  const double average = (FactorizationCost() + spent_) / static_cast<double>(age_ + 1);
+  return next <= average || (age_ > kYoungAge && beyond_ < kMaxExcessCost * FactorizationCost());
 }
 
 SeriesBudget SeriesModel::Budget() const {
   SeriesBudget budget;
-  budget.iterations = kMostIterations;
-  budget.most_cost = std::max(kMost * Worth(), cost_.measured() ? kLeastCost : kLeastUnmeasured);
-  budget.most_left = Worth();
-  if (!cost_.measured()) budget.most_left = std::max(Worth(), kLeastUnmeasured / 4);
-  budget.least = age_ > 0 ? last_iterations_ : HasServed() ? first_iterations_ : 0;
+  budget.iterations = kMaxIterations;
+  budget.max_cost =
+      std::max(kMax * FactorizationCost(), cost_.measured() ? kMinCost : kMinUnmeasuredCost);
+  budget.max_remaining = FactorizationCost();
+  if (!cost_.measured())
+    budget.max_remaining = std::max(FactorizationCost(), kMinUnmeasuredCost / 4);
+  budget.least = age_ > 0 ? last_iterations_ : LastReuseSucceeded() ? first_iterations_ : 0;
   if (first_ < 0) return budget;
   if (age_ > 0 || refactored_in_a_row_ < patience_) {
-    return PaysToGoOn() ? budget : SeriesBudget();
+    return IsReuseCheaper() ? budget : SeriesBudget();
   }
-  if (HasServed()) {
+  if (LastReuseSucceeded()) {
     const double again = 2 * first_;
-    budget.most_cost = std::max(budget.most_cost, again);
-    budget.most_left = std::max(budget.most_left, again);
+    budget.max_cost = std::max(budget.max_cost, again);
+    budget.max_remaining = std::max(budget.max_remaining, again);
   }
   return budget;
 }
@@ -76,7 +78,7 @@ void SeriesModel::MeasureCost(const SeriesTry& tried) {
   if (tried.cost > 0) cost_.Add(tried.seconds / tried.cost);
 }
 
-void SeriesModel::Reused(const SeriesTry& tried) {
+void SeriesModel::RecordReuse(const SeriesTry& tried) {
   MeasureCost(tried);
   if (age_ == 0) {
     first_ = tried.cost;
@@ -93,19 +95,19 @@ void SeriesModel::Reused(const SeriesTry& tried) {
   beyond_ = tried.cost > least_ ? beyond_ + tried.cost - least_ : 0;
   recent_ += (age_ == 1 ? 1 : kNewest) * (tried.cost - recent_);
   refactored_in_a_row_ = 0;
-  if (PaysToGoOn()) {
-    patience_ = kLeastPatience;
+  if (IsReuseCheaper()) {
+    patience_ = kMinPatience;
   } else if (age_ == 1) {
-    patience_ = std::min(2 * patience_, kLongestPatience);
+    patience_ = std::min(2 * patience_, kMaxPatience);
   }
 }
 
-void SeriesModel::Refactored(double seconds, const SeriesTry& tried) {
+void SeriesModel::RecordRefactorization(double seconds, const SeriesTry& tried) {
   const bool guessed = !cost_.measured();
-  const double guess = Budget().most_left;
+  const double guess = Budget().max_remaining;
   MeasureCost(tried);
   factor_.Add(seconds);
-  const bool was_wrong = guessed && Worth() > kWrong * guess;
+  const bool was_wrong = guessed && FactorizationCost() > kWrong * guess;
   if (age_ > 0) {
     refactored_in_a_row_ = 0;
   } else if (tried.iterations == 0) {
@@ -113,12 +115,12 @@ void SeriesModel::Refactored(double seconds, const SeriesTry& tried) {
   } else {
     // The attempt did not converge within its limit. If a factor has served before, this failure
     // may be an exception.
-    const bool exception = HasServed();
+    const bool exception = LastReuseSucceeded();
     first_ = std::numeric_limits<double>::infinity();
-    const double cheap = std::ceil(tried.seconds / (kShareOfTries * factor_.seconds()));
+    const double cheap = std::ceil(tried.seconds / (kTryTimeFraction * factor_.seconds()));
     const int least =
         exception ? 1 : static_cast<int>(std::min<double>(cheap, kPatienceAfterFailure));
-    patience_ = was_wrong ? kLeastPatience : std::clamp(2 * patience_, least, kLongestPatience);
+    patience_ = was_wrong ? kMinPatience : std::clamp(2 * patience_, least, kMaxPatience);
     refactored_in_a_row_ = 0;
   }
   age_ = 0;

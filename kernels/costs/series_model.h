@@ -34,11 +34,11 @@ class RecentSeconds {
 
 // Limits of a step with the old factor.
 struct SeriesBudget {
-  int iterations = 0;    // iteration limit; 0: make a new factor at once
-  double most_left = 0;  // give up if the estimated remaining cost exceeds this
-  int least = 0;         // but not before this many iterations
+  int iterations = 0;        // iteration limit; 0: make a new factor at once
+  double max_remaining = 0;  // give up if the estimated remaining cost exceeds this
+  int least = 0;             // but not before this many iterations
   // Limit of the total cost, whatever the remaining cost.
-  double most_cost = std::numeric_limits<double>::infinity();
+  double max_cost = std::numeric_limits<double>::infinity();
 };
 
 // An attempt with an old factor.
@@ -86,31 +86,31 @@ class SeriesModel {
   SeriesBudget Budget() const;
 
   // Records a step that was solved with the old factor.
-  void Reused(const SeriesTry& tried);
+  void RecordReuse(const SeriesTry& tried);
   // Records a new factor. `seconds` includes the solve with it. `tried` is the preceding attempt
   // with the old factor, if there was one.
-  void Refactored(double seconds, const SeriesTry& tried);
+  void RecordRefactorization(double seconds, const SeriesTry& tried);
   // Records a step without a solution: the new factor was singular and was dropped, and the old
   // one, which was `tried` before, remains. Does not affect the next step.
-  void Unsolved(const SeriesTry& tried) { MeasureCost(tried); }
+  void RecordFailure(const SeriesTry& tried) { MeasureCost(tried); }
 
   int64_t age() const { return age_; }
   double cost_seconds() const { return cost_.seconds(); }  // seconds per unit of cost
   double factor_seconds() const { return factor_.seconds(); }
 
  private:
-  static constexpr int kYoung = 3;  // steps
+  static constexpr int kYoungAge = 3;  // steps
   // Number of consecutive factorizations before reuse is retried: initial, after a failure,
   // maximum.
-  static constexpr int kLeastPatience = 1;
+  static constexpr int kMinPatience = 1;
   static constexpr int kPatienceAfterFailure = 16;  // upper bound after the first failure
-  static constexpr int kLongestPatience = 64;
+  static constexpr int kMaxPatience = 64;
 
   // Returns the cost of a factorization.
-  double Worth() const { return factor_.seconds() / cost_.seconds(); }
+  double FactorizationCost() const { return factor_.seconds() / cost_.seconds(); }
   // Returns true if an earlier factor served when it was last tried.
-  bool HasServed() const;
-  bool PaysToGoOn() const;
+  bool LastReuseSucceeded() const;
+  bool IsReuseCheaper() const;
   void MeasureCost(const SeriesTry& tried);
 
   RecentSeconds factor_;
@@ -131,7 +131,7 @@ class SeriesModel {
   double first_ = -1;
   int first_iterations_ = 0;  // valid if it converged
   int refactored_in_a_row_ = 0;
-  int patience_ = kLeastPatience;  // consecutive factorizations after which reuse is retried
+  int patience_ = kMinPatience;  // consecutive factorizations after which reuse is retried
 };
 
 }  // namespace crout

@@ -41,7 +41,7 @@ int64_t EntryReader::ItemsOf(Section section) const {
   return section == Section::kEnd ? 0 : format_.entries;
 }
 
-int64_t EntryReader::Came(Section section) const {
+int64_t EntryReader::ItemsReceived(Section section) const {
   switch (section) {
     case Section::kRows:
       return entries_.row.size();
@@ -60,7 +60,7 @@ size_t EntryReader::ItemBytes(Section section) const {
 }
 
 void EntryReader::SkipEmptySections() {
-  while (section_ != Section::kEnd && Came(section_) == ItemsOf(section_)) {
+  while (section_ != Section::kEnd && ItemsReceived(section_) == ItemsOf(section_)) {
     section_ = static_cast<Section>(static_cast<int>(section_) + 1);
   }
 }
@@ -72,9 +72,9 @@ size_t EntryReader::AppendBytes(size_t bytes) const {
     return section < section_ ? 0 : static_cast<int64_t>(bytes / ItemBytes(section) + 1);
   };
   const size_t most =
-      entries_.row.MostBytes(items(Section::kRows)) +
-      entries_.column.MostBytes(items(Section::kColumns)) +
-      std::visit([&](const auto& list) { return list.MostBytes(items(Section::kValues)); },
+      entries_.row.MaxBytes(items(Section::kRows)) +
+      entries_.column.MaxBytes(items(Section::kColumns)) +
+      std::visit([&](const auto& list) { return list.MaxBytes(items(Section::kValues)); },
                  entries_.value);
   return most - entries_.bytes() + kFixed;
 }
@@ -106,7 +106,7 @@ absl::Status EntryReader::Append(std::span<const char> bytes) {
     }
     const size_t size = ItemBytes(section_);
     if (partial_.empty() && bytes.size() >= size) {
-      const int64_t left = ItemsOf(section_) - Came(section_);
+      const int64_t left = ItemsOf(section_) - ItemsReceived(section_);
       const int64_t count = std::min(left, static_cast<int64_t>(bytes.size() / size));
       CROUT_RETURN_IF_ERROR(TakeItems(bytes.data(), count));
       bytes = bytes.subspan(count * size);
@@ -216,7 +216,7 @@ absl::Status EntryReader::Finish(StopRequested stop) {
     taken_.Add(bytes);
     return absl::OkStatus();
   };
-  const bool map = map_lines_ && header_.entries <= ValueMapShape::kMostLines;
+  const bool map = map_lines_ && header_.entries <= ValueMapShape::kMaxLines;
   CROUT_RETURN_IF_ERROR(claim(AssembledBytes(header_)));
   if (map) CROUT_RETURN_IF_ERROR(claim(LineMapBytes(header_)));
   CROUT_ASSIGN_OR_RETURN(

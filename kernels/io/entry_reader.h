@@ -65,7 +65,7 @@ class EntryReader final : public MatrixReader {
   enum class Section : uint8_t { kRows, kColumns, kValues, kEnd };
 
   int64_t ItemsOf(Section section) const;
-  int64_t Came(Section section) const;
+  int64_t ItemsReceived(Section section) const;
   size_t ItemBytes(Section section) const;
   // Advances to the next section that has items.
   void SkipEmptySections();

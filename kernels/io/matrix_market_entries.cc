@@ -181,7 +181,7 @@ void ParseArray(ParsedSegment* segment) {
 }
 
 // Upper bound on the number of entries in a segment.
-size_t MostEntries(const MatrixMarketHeader& header, const ParsedSegment& segment) {
+size_t MaxEntries(const MatrixMarketHeader& header, const ParsedSegment& segment) {
   // The shortest lines are "1 1\n" and "1\n". Counting lines alone would let blank lines claim
   // memory.
   return std::min<size_t>(segment.lines, segment.text.size() / (header.coordinate ? 4 : 2));
@@ -189,7 +189,7 @@ size_t MostEntries(const MatrixMarketHeader& header, const ParsedSegment& segmen
 
 template <Field kField>
 void ParseLines(const MatrixMarketHeader& header, ParsedSegment* segment) {
-  const size_t most = MostEntries(header, *segment);
+  const size_t most = MaxEntries(header, *segment);
   if (kField == Field::kComplex) segment->imaginary.reserve(most);
   if (header.coordinate) {
     segment->entries.reserve(most);
@@ -217,7 +217,7 @@ size_t ParseBytes(const MatrixMarketHeader& header, const ParsedSegment& segment
   // Twice, because entries are copied when their vectors shrink to fit.
   const size_t entry = header.coordinate ? sizeof(MatrixEntry) : sizeof(double);
   const size_t imaginary = header.complex() ? sizeof(double) : 0;
-  return 2 * MostEntries(header, segment) * (entry + imaginary);
+  return 2 * MaxEntries(header, segment) * (entry + imaginary);
 }
 
 void ParseSegment(const MatrixMarketHeader& header, ParsedSegment* segment) {

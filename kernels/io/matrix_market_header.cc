@@ -148,9 +148,9 @@ absl::Status MatrixMarketHeaderParser::ParseSize(absl::string_view line) {
 }
 
 absl::Status MatrixMarketHeaderParser::CheckSize() {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  const int64_t max_rows = std::min(limits_.max_rows, kMost);
-  const int64_t max_columns = std::min(limits_.max_columns, kMost);
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  const int64_t max_rows = std::min(limits_.max_rows, kMax);
+  const int64_t max_columns = std::min(limits_.max_columns, kMax);
   if (header_.rows > max_rows || header_.columns > max_columns) {
     return Invalid(absl::StrCat("the matrix is ", header_.rows, " by ", header_.columns,
                                 "; the limit is ", max_rows, " by ", max_columns));

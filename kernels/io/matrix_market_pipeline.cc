@@ -148,7 +148,7 @@ void MatrixMarketPipeline::EndText(absl::Status error) {
   if (error.ok()) {
     error = splitter_.Finish(&segments);
   } else {
-    splitter_.BreakOff(&segments);
+    splitter_.EndAfterError(&segments);
   }
   Publish(std::move(segments), std::move(error));
 }
@@ -365,7 +365,7 @@ void MatrixMarketPipeline::HoldResult(size_t bytes) {
   Settle(claims_);
 }
 
-void MatrixMarketPipeline::HandOver() {
+void MatrixMarketPipeline::ReleaseResult() {
   MutexLock lock(&mutex_);
   taken_.Forget(std::exchange(result_bytes_, 0));
 }

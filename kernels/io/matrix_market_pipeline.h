@@ -61,7 +61,7 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
   // Declares that only a result of this size is held. Gives back all other claims.
   void HoldResult(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Transfers the result, and the duty to give its memory back to the grant, to the caller.
-  void HandOver() ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReleaseResult() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   enum class Encoding { kUnknown, kPlain, kGzip };

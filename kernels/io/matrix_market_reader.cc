@@ -47,7 +47,7 @@ absl::Status MatrixMarketReader::Finish(StopRequested stop) {
     pipeline_->HoldResult((dense_.capacity() + dense_imaginary_.capacity()) * sizeof(double));
     return counter.status();
   }
-  const bool map = map_lines_ && header.entries <= ValueMapShape::kMostLines;
+  const bool map = map_lines_ && header.entries <= ValueMapShape::kMaxLines;
   if (map) {
     if (absl::Status status = pipeline_->Claim(LineMapBytes(header)); !status.ok()) return status;
   }
@@ -64,17 +64,17 @@ std::optional<MatrixMarketHeader> MatrixMarketReader::header() const { return pi
 size_t MatrixMarketReader::memory_bytes() const { return pipeline_->memory_bytes(); }
 
 SparseMatrix MatrixMarketReader::TakeSparse() {
-  pipeline_->HandOver();
+  pipeline_->ReleaseResult();
   return std::exchange(sparse_, SparseMatrix());
 }
 
 std::vector<double> MatrixMarketReader::TakeDense() {
-  pipeline_->HandOver();
+  pipeline_->ReleaseResult();
   return std::exchange(dense_, std::vector<double>());
 }
 
 std::vector<double> MatrixMarketReader::TakeDenseImaginary() {
-  pipeline_->HandOver();
+  pipeline_->ReleaseResult();
   return std::exchange(dense_imaginary_, std::vector<double>());
 }
 

@@ -88,7 +88,7 @@ absl::Status MatrixMarketSplitter::Finish(std::vector<std::string>* segments) {
   return absl::OkStatus();
 }
 
-void MatrixMarketSplitter::BreakOff(std::vector<std::string>* segments) {
+void MatrixMarketSplitter::EndAfterError(std::vector<std::string>* segments) {
   if (has_header()) Cut(segments);
   std::string().swap(partial_);
 }

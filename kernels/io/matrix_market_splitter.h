@@ -35,7 +35,7 @@ class MatrixMarketSplitter {
 
   // Ends the text after an error. Adds the complete lines, so that their own errors are found for
   // any split of the text.
-  void BreakOff(std::vector<std::string>* segments);
+  void EndAfterError(std::vector<std::string>* segments);
 
   // True once the size line was read. header_lines() is the number of lines up to it.
   bool has_header() const { return header_.done(); }

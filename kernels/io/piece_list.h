@@ -33,7 +33,7 @@ class PieceList {
   size_t bytes() const {
     return static_cast<size_t>(capacity_) * sizeof(T) + pieces_.capacity() * sizeof(Piece);
   }
-  size_t MostBytes(int64_t more) const {
+  size_t MaxBytes(int64_t more) const {
     const int64_t size = std::min(most_, size_ + more);
     const int64_t capacity = std::min(most_, size + std::clamp(size / 8, kLeast, kLargest));
     // Between kLeast and kLargest, pieces grow by an eighth each.

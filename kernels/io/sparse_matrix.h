@@ -62,7 +62,7 @@ inline size_t ResultBytes(const SparseMatrix& matrix, const LineMap& map) {
          (map.start.capacity() + map.source.capacity()) * sizeof(int32_t);
 }
 
-// Upper bound on the map's size, in bytes. The file has at most ValueMapShape::kMostLines lines.
+// Upper bound on the map's size, in bytes. The file has at most ValueMapShape::kMaxLines lines.
 size_t LineMapBytes(const MatrixMarketHeader& header);
 
 // An entry as in a file, but 0-based. For complex entries `value` is the real part.

@@ -68,7 +68,7 @@ absl::StatusOr<BatchDownload> DownloadMembers(ExecutionContext* context, const F
   std::vector<MatrixShape> shapes;
   shapes.reserve(members.size());
   for (const BatchMember& member : members) shapes.push_back({member.rows, member.cols});
-  CROUT_ASSIGN_OR_RETURN(const BatchLayout layout, LayOut(factor.dtype, shapes));
+  CROUT_ASSIGN_OR_RETURN(const BatchLayout layout, ComputeLayout(factor.dtype, shapes));
   download.extent = layout.extent;
   const size_t values_at = BatchValuesOffset(range.count);
   const size_t end = values_at + layout.extent.bytes;

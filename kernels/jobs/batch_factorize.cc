@@ -55,7 +55,7 @@ class BatchFactorizeJob {
 absl::Status BatchFactorizeJob::ReadLayout() {
   CROUT_ASSIGN_OR_RETURN(const std::vector<MatrixShape> shapes,
                          ReadShapes(context_, buffers_[plan_.upload].data(), plan_.extent.members));
-  CROUT_ASSIGN_OR_RETURN(layout_, LayOut(plan_.extent.dtype, shapes));
+  CROUT_ASSIGN_OR_RETURN(layout_, ComputeLayout(plan_.extent.dtype, shapes));
   return CheckAsDeclared(plan_.extent, layout_.extent);
 }
 
@@ -151,7 +151,7 @@ Factorization BatchFactorizeJob::TakeResult() {
 absl::StatusOr<Factorization> BatchFactorizeJob::Run(StopRequested stop, KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
-  context_.report().TellColumns(0);  // resets the previous job's count
+  context_.report().ReportColumns(0);  // resets the previous job's count
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(ReadLayout());
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
@@ -170,7 +170,7 @@ absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOption
                                                       BatchExtent extent) {
   if (options.method == nullptr) return absl::InvalidArgumentError("the options name no method");
   CROUT_ASSIGN_OR_RETURN(const size_t batch, BatchBytes(extent));
-  extent = WithMostDiagonals(extent);
+  extent = WithMaxDiagonals(extent);
   BatchFactorizePlan plan;
   plan.options = options;
   plan.extent = extent;
@@ -180,7 +180,7 @@ absl::StatusOr<BatchFactorizePlan> PlanBatchFactorize(const BatchFactorizeOption
   CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes workspace,
                          options.method->FactorWorkspaceBytes(extent));
   const size_t figures = BatchFigures::kBytesPerMember * static_cast<size_t>(extent.members);
-  constexpr Held kKept = {0, Held::kByResult};
+  constexpr Lifetime kKept = {0, Lifetime::kInResult};
   plan.upload = buffers.Add("upload", BufferKind::kUpload, batch, kKept);
   plan.lu = options.keep_matrix ? buffers.Add("factors", batch, kKept) : plan.upload;
   plan.ipiv = buffers.Add("ipiv", ipiv, kKept);

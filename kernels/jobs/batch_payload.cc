@@ -28,7 +28,7 @@ absl::StatusOr<size_t> BatchBytes(const BatchExtent& extent) {
   return ByteSum().Add(BatchValuesOffset(extent.members)).Add(extent.bytes).total();
 }
 
-BatchExtent WithMostDiagonals(BatchExtent extent) {
+BatchExtent WithMaxDiagonals(BatchExtent extent) {
   const auto elements = static_cast<int64_t>(extent.bytes / SizeOf(extent.dtype));
   int64_t most = std::min(extent.max_rows, extent.max_cols);
   int64_t sum = std::min(extent.total_rows, extent.total_cols);
@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<MatrixShape>> ReadShapes(ExecutionContext& context,
   return shapes;
 }
 
-absl::StatusOr<BatchLayout> LayOut(DType dtype, const std::vector<MatrixShape>& shapes) {
+absl::StatusOr<BatchLayout> ComputeLayout(DType dtype, const std::vector<MatrixShape>& shapes) {
   BatchLayout layout;
   layout.members.resize(shapes.size());
   CROUT_ASSIGN_OR_RETURN(layout.extent, PackMembers(dtype, shapes, layout.members));

@@ -29,7 +29,7 @@ absl::StatusOr<size_t> BatchBytes(const BatchExtent& extent);
 
 // Returns the extent with max_diagonal and diagonals set to upper bounds over all batches with the
 // other numbers. The extent must have passed BatchBytes().
-BatchExtent WithMostDiagonals(BatchExtent extent);
+BatchExtent WithMaxDiagonals(BatchExtent extent);
 
 // The layout of a block's members, as tables for device and host.
 struct BatchLayout {
@@ -37,7 +37,7 @@ struct BatchLayout {
   BatchExtent extent;
 };
 
-// Bytes of host memory that ReadShapes and LayOut use for this number of members.
+// Bytes of host memory that ReadShapes and ComputeLayout use for this number of members.
 constexpr size_t BatchLayoutBytes(int64_t members) {
   return static_cast<size_t>(members) * (sizeof(MatrixShape) + sizeof(BatchMember));
 }
@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<MatrixShape>> ReadShapes(ExecutionContext& context,
                                                     const std::byte* block, int64_t members);
 
 // Lays out members of these shapes. INVALID_ARGUMENT as in PackMembers.
-absl::StatusOr<BatchLayout> LayOut(DType dtype, const std::vector<MatrixShape>& shapes);
+absl::StatusOr<BatchLayout> ComputeLayout(DType dtype, const std::vector<MatrixShape>& shapes);
 
 // INVALID_ARGUMENT, naming the first difference, unless the received sizes equal the declared ones.
 absl::Status CheckAsDeclared(const BatchExtent& declared, const BatchExtent& arrived);

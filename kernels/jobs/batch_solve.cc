@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/jobs/assess_solution.h"
 #include "kernels/jobs/batch_factorize.h"
 #include "kernels/jobs/batch_payload.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/judge_solve.h"
 #include "kernels/stop_requested.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<MatrixShape>> BatchSolveJob::ShapesOf(
   const int64_t count = plan_.factor.members;
   CROUT_ASSIGN_OR_RETURN(const std::vector<MatrixShape> orders,
                          ReadShapes(context_, factor_block_, count));
-  CROUT_ASSIGN_OR_RETURN(factor_layout_, LayOut(plan_.factor.dtype, orders));
+  CROUT_ASSIGN_OR_RETURN(factor_layout_, ComputeLayout(plan_.factor.dtype, orders));
   std::vector<MatrixShape> shapes;
   shapes.reserve(pairs.size());
   int64_t last = -1;
@@ -113,7 +113,7 @@ absl::Status BatchSolveJob::ReadLayout() {
   CROUT_ASSIGN_OR_RETURN(const std::vector<MatrixShape> pairs,
                          ReadShapes(context_, buffers_[plan_.upload].data(), plan_.rhs.systems));
   CROUT_ASSIGN_OR_RETURN(const std::vector<MatrixShape> shapes, ShapesOf(pairs));
-  CROUT_ASSIGN_OR_RETURN(const BatchLayout layout, LayOut(plan_.factor.dtype, shapes));
+  CROUT_ASSIGN_OR_RETURN(const BatchLayout layout, ComputeLayout(plan_.factor.dtype, shapes));
   if (layout.extent.bytes != plan_.rhs.bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the right-hand sides of these systems have ", layout.extent.bytes,
@@ -200,9 +200,9 @@ BatchSolveSummary BatchSolveJob::Summarize(const BatchSolveFigures& figures,
     }
     if (!accepted && summary.inaccurate++ == 0) summary.first_inaccurate = k;
   }
-  summary.doubts.inaccurate = summary.inaccurate > 0;
-  summary.doubts.growth = !plan_.options.verify && factors_.is_poor();
-  summary.doubts.nearly_singular = factors_.is_nearly_singular();
+  summary.accuracy_warnings.inaccurate = summary.inaccurate > 0;
+  summary.accuracy_warnings.growth = !plan_.options.verify && factors_.is_poor();
+  summary.accuracy_warnings.nearly_singular = factors_.is_nearly_singular();
   return summary;
 }
 

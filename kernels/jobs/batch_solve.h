@@ -50,7 +50,7 @@ struct BatchSolveSummary {
   // the first one among the systems.
   int64_t inaccurate = 0;
   int64_t first_inaccurate = 0;
-  Doubts doubts;  // over all systems
+  AccuracyWarnings accuracy_warnings;  // over all systems
 };
 
 // The plan of a batch solve. Created by PlanBatchSolve, then constant.

@@ -28,9 +28,10 @@ absl::StatusOr<size_t> SumIf(std::span<const PlannedBuffer> buffers, Counts coun
 
 }  // namespace
 
-BufferPlan::Id BufferPlan::Add(std::string_view name, BufferKind kind, size_t bytes, Held held) {
+BufferPlan::Id BufferPlan::Add(std::string_view name, BufferKind kind, size_t bytes,
+                               Lifetime lifetime) {
   const bool rounded = kind != BufferKind::kPart && kind != BufferKind::kReport;
-  buffers_.push_back({name, kind, held, bytes, rounded ? BlockBytes(bytes) : bytes});
+  buffers_.push_back({name, kind, lifetime, bytes, rounded ? BlockBytes(bytes) : bytes});
   return buffers_.size() - 1;
 }
 
@@ -39,8 +40,8 @@ void BufferPlan::AddJob(const BufferPlan& job, int phase, std::optional<Id> give
     if (id == given) continue;
     PlannedBuffer buffer = job.buffers_[id];
     if (OnDevice(buffer.kind)) buffer.kind = BufferKind::kPart;
-    buffer.held.first = phase;
-    if (buffer.held.last != Held::kByResult) buffer.held.last = phase;
+    buffer.lifetime.first = phase;
+    if (buffer.lifetime.last != Lifetime::kInResult) buffer.lifetime.last = phase;
     buffers_.push_back(buffer);
   }
 }
@@ -53,15 +54,17 @@ absl::StatusOr<JobBytes> BufferPlan::Sum() const {
   CROUT_ASSIGN_OR_RETURN(bytes.report, of_kind(BufferKind::kReport));
   CROUT_ASSIGN_OR_RETURN(bytes.reply, of_kind(BufferKind::kReply));
   CROUT_ASSIGN_OR_RETURN(bytes.kept, SumIf(buffers_, [](const PlannedBuffer& buffer) {
-                           return OnDevice(buffer.kind) && buffer.held.last == Held::kByResult;
+                           return OnDevice(buffer.kind) &&
+                                  buffer.lifetime.last == Lifetime::kInResult;
                          }));
   // The peak is in a phase in which a buffer is allocated.
   for (const PlannedBuffer& added : buffers_) {
-    const int phase = added.held.first;
-    CROUT_ASSIGN_OR_RETURN(
-        const size_t in_use, SumIf(buffers_, [phase](const PlannedBuffer& buffer) {
-          return OnDevice(buffer.kind) && buffer.held.first <= phase && phase <= buffer.held.last;
-        }));
+    const int phase = added.lifetime.first;
+    CROUT_ASSIGN_OR_RETURN(const size_t in_use,
+                           SumIf(buffers_, [phase](const PlannedBuffer& buffer) {
+                             return OnDevice(buffer.kind) && buffer.lifetime.first <= phase &&
+                                    phase <= buffer.lifetime.last;
+                           }));
     bytes.peak = std::max(bytes.peak, in_use);
   }
   return bytes;
@@ -71,7 +74,7 @@ absl::Status JobBuffers::Allocate(MemoryResource& memory, int phase) {
   for (BufferPlan::Id id = 0; id < buffers_.size(); ++id) {
     const PlannedBuffer& planned = plan_.buffers()[id];
     const bool is_given = static_cast<bool>(buffers_[id]);
-    if (planned.kind != BufferKind::kOwn || planned.held.first != phase || is_given) continue;
+    if (planned.kind != BufferKind::kOwn || planned.lifetime.first != phase || is_given) continue;
     absl::StatusOr<Buffer> buffer = memory.Allocate(planned.bytes);
     if (!buffer.ok()) {
       return {buffer.status().code(),

@@ -27,17 +27,17 @@ enum class BufferKind : uint8_t {
 };
 
 // Range of the job's phases, counted from 0, in which a buffer is held.
-struct Held {
-  static constexpr int kByResult = std::numeric_limits<int>::max();
+struct Lifetime {
+  static constexpr int kInResult = std::numeric_limits<int>::max();
 
   int first = 0;
-  int last = 0;  // kByResult: the buffer becomes part of the result
+  int last = 0;  // kInResult: the buffer becomes part of the result
 };
 
 struct PlannedBuffer {
   std::string_view name;
   BufferKind kind = BufferKind::kOwn;
-  Held held;
+  Lifetime lifetime;
   size_t bytes = 0;    // as allocated; for a kPart as charged
   size_t charged = 0;  // as charged; rounded up to a block size, except kPart and kReport
 };
@@ -57,12 +57,12 @@ class BufferPlan {
   using Id = size_t;
 
   // `name` is a string literal. A buffer of 0 bytes is allowed and stays empty.
-  Id Add(std::string_view name, size_t bytes, Held held = {}) {
-    return Add(name, BufferKind::kOwn, bytes, held);
+  Id Add(std::string_view name, size_t bytes, Lifetime lifetime = {}) {
+    return Add(name, BufferKind::kOwn, bytes, lifetime);
   }
-  Id Add(std::string_view name, BufferKind kind, size_t bytes, Held held = {});
+  Id Add(std::string_view name, BufferKind kind, size_t bytes, Lifetime lifetime = {});
   // Makes the buffer part of the result.
-  void Keep(Id id) { buffers_[id].held.last = Held::kByResult; }
+  void Keep(Id id) { buffers_[id].lifetime.last = Lifetime::kInResult; }
 
   // Adds the buffers of another job that runs within phase `phase` of this one. They count only for
   // the bytes; that job allocates them. `given` is a buffer of that job which this job owns and

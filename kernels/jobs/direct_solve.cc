@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/jobs/assess_solution.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/judge_solve.h"
 #include "kernels/jobs/solution_shape.h"
 #include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/residual_check.h"
@@ -87,7 +87,7 @@ class DirectSolveJob {
   absl::Status Verify();
   absl::Status Deliver(std::byte* out);
   // Judges X as delivered.
-  void Judge(std::byte* out);
+  void Assess(std::byte* out);
 
   MatrixOps& ops() { return context_.ops(); }
   // Without right-hand sides, only A is checked.
@@ -180,7 +180,7 @@ absl::Status DirectSolveJob::Deliver(std::byte* out) {
   return context_.Synchronize();
 }
 
-void DirectSolveJob::Judge(std::byte* out) {
+void DirectSolveJob::Assess(std::byte* out) {
   SolveFigures figures;
   figures.backward_error = summary_.backward_error;
   figures.matrix_norm = summary_.norm_inf;
@@ -189,7 +189,7 @@ void DirectSolveJob::Judge(std::byte* out) {
   figures.accepted = AcceptedBackwardError(single ? rhs_.dtype : options_.dtype, n_);
   PackedMatrix delivered = plan_.delivered;
   delivered.data = out;
-  summary_.doubts = JudgeSolution(nullptr, figures, delivered);
+  summary_.accuracy_warnings = AssessSolution(nullptr, figures, delivered);
 }
 
 absl::StatusOr<DirectSolveSummary> DirectSolveJob::Run(std::byte* out, StopRequested stop,
@@ -210,7 +210,7 @@ absl::StatusOr<DirectSolveSummary> DirectSolveJob::Run(std::byte* out, StopReque
     timings.refine += watch.Lap();
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     if (has_rhs()) CROUT_RETURN_IF_ERROR(Deliver(out));
-    if (has_rhs()) Judge(out);
+    if (has_rhs()) Assess(out);
     timings.device_to_host += watch.Lap();
   }
   sync.Dismiss();

@@ -33,7 +33,7 @@ struct DirectSolveSummary {
   double norm_inf = 0;
   // Set if verified and A is not singular, as in SolveSummary.
   std::optional<double> backward_error;
-  Doubts doubts;
+  AccuracyWarnings accuracy_warnings;
 };
 
 // The plan of a solve without factors. Equal ids denote a shared buffer. Created by

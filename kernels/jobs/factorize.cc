@@ -51,7 +51,7 @@ class FactorizeJob {
   absl::Status Factor(StopRequested stop);  // second synchronization
   // Evaluates a zero pivot. If growth makes it inconclusive, replaces it, or marks info as
   // inconclusive.
-  absl::Status JudgeZeroPivot();
+  absl::Status AssessZeroPivot();
   absl::Status ReplaceZeroPivots();
   absl::Status ReplaceZeros(const AnyMatrix& row, double by);
   double LargestOfU() const {
@@ -171,7 +171,7 @@ absl::Status FactorizeJob::Factor(StopRequested stop) {
 
 // After a zero pivot, methods with the unit diagonal in U skip its row, and iterative methods skip
 // all following ones.
-absl::Status FactorizeJob::JudgeZeroPivot() {
+absl::Status FactorizeJob::AssessZeroPivot() {
   const DeviceReport& report = context_.report();
   const MethodTraits& traits = options_.algorithm->traits();
   if (scaling_.any()) factored_ = report.matrix;
@@ -212,7 +212,7 @@ absl::Status FactorizeJob::ReplaceZeros(const AnyMatrix& row, double by) {
 
 absl::Status FactorizeJob::ReplaceZeroPivots() {
   const DType dtype = options_.factor_dtype;
-  const double pivot = PivotInPlaceOfZero(LargestOfU(), dtype);
+  const double pivot = ZeroPivotReplacement(LargestOfU(), dtype);
   // The diagonal is a row with leading dimension n + 1. The probe has finished, so its memory is
   // reused.
   const AnyMatrix diagonal{Lu().data, dtype, 1, n_, n_ + 1};
@@ -277,7 +277,8 @@ absl::StatusOr<HostScales> FactorizeJob::DownloadScales(const Buffer& scales) {
 
 absl::Status FactorizeJob::FillDeterminant() {
   // If the factor is incomplete or not finite, the product of the pivots is meaningless.
-  if (summary_.says_nothing() || summary_.pivot_replaced || !std::isfinite(summary_.pivot_growth)) {
+  if (summary_.is_inconclusive() || summary_.pivot_replaced ||
+      !std::isfinite(summary_.pivot_growth)) {
     return absl::OkStatus();
   }
   const FactorStats& stats = context_.report().factor;
@@ -337,7 +338,7 @@ Factorization FactorizeJob::TakeResult() {
 absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
-  context_.report().TellColumns(0);  // resets the previous job's count
+  context_.report().ReportColumns(0);  // resets the previous job's count
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
   CROUT_RETURN_IF_ERROR(Inspect());
@@ -345,14 +346,14 @@ absl::StatusOr<Factorization> FactorizeJob::Run(StopRequested stop, KernelTiming
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(FillFactorInput());
   CROUT_RETURN_IF_ERROR(Factor(stop));
-  CROUT_RETURN_IF_ERROR(JudgeZeroPivot());
+  CROUT_RETURN_IF_ERROR(AssessZeroPivot());
   CROUT_RETURN_IF_ERROR(FillSummary());
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   const bool usable = IsUsable();
   if (usable && options_.prepare != nullptr) CROUT_RETURN_IF_ERROR(Prepare());
   sync.Dismiss();
   Factorization result = TakeResult();
-  if (options_.condition_solver != nullptr && !result.summary.says_nothing() &&
+  if (options_.condition_solver != nullptr && !result.summary.is_inconclusive() &&
       !result.summary.pivot_replaced) {
     result.summary.rcond = 0;
     if (scaling_.any()) result.summary.rcond_scaled = 0;

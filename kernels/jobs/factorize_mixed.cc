@@ -15,14 +15,14 @@ namespace {
 // A factor in single precision resolves condition numbers up to about 1 / u, with u its unit
 // roundoff, and corrected solves of random matrices of order 32768 still converge there. An
 // estimate below this threshold means that rounding made the matrix singular.
-constexpr double kHopeless = 0x1p-24 / 64;
+constexpr double kMinRcond = 0x1p-24 / 64;
 
-std::optional<PrecisionFallback> ReasonToWiden(const FactorSummary& low) {
+std::optional<PrecisionFallback> FallbackReason(const FactorSummary& low) {
   if (low.info > 0 || low.pivot_replaced || !std::isfinite(low.pivot_growth) ||
       !std::isfinite(low.quality.value_or(0))) {
     return PrecisionFallback::kUnusable;
   }
-  if (low.rcond && low.rcond_scaled.value_or(*low.rcond) < kHopeless) {
+  if (low.rcond && low.rcond_scaled.value_or(*low.rcond) < kMinRcond) {
     return PrecisionFallback::kCondition;
   }
   return std::nullopt;
@@ -33,8 +33,8 @@ std::optional<PrecisionFallback> ReasonToWiden(const FactorSummary& low) {
 FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& low,
                                 const FactorizeOptions& wide, int64_t n, double rcond) {
   // For smaller orders, float32 takes nearly as long as float64, because panels dominate.
-  constexpr int64_t kLeastOrder = 8192;
-  if (n < kLeastOrder) return FactorPrecision::kAsTyped;
+  constexpr int64_t kMinOrder = 8192;
+  if (n < kMinOrder) return FactorPrecision::kFactorType;
   const MethodTraits& traits = low.algorithm->traits();
   FactorSummary made;
   made.n = n;
@@ -45,11 +45,11 @@ FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& lo
   }
   const absl::StatusOr<const TriangularSolver*> solver =
       FindSolver(device, "auto", made, /*nrhs=*/1);
-  if (!solver.ok()) return FactorPrecision::kAsTyped;
+  if (!solver.ok()) return FactorPrecision::kFactorType;
   // For worse conditioned matrices, GMRES costs as much as the factor saves, if it converges at
   // all.
   constexpr double kMinRcondForMixed = 1e-6;
-  if (rcond > 0 && rcond < kMinRcondForMixed) return FactorPrecision::kAsTyped;
+  if (rcond > 0 && rcond < kMinRcondForMixed) return FactorPrecision::kFactorType;
   // Random matrices need 2 corrections at order 8192, 3 at 16384 and 4 at 32768 (gpu_mixed_bench).
   // Each is a solve with the factor and a product with A, which reads as much as a solve in A's
   // type.
@@ -59,11 +59,11 @@ FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& lo
   const double in_float64 = wide.algorithm->PredictSeconds(wide.factor_dtype, n);
   const double in_single = low.algorithm->PredictSeconds(low.factor_dtype, n);
   // An unsuitable matrix is factored twice, so a gain of a few percent is not worthwhile.
-  constexpr double kWorthwhile = 0.85;
-  if (in_single + corrections >= kWorthwhile * in_float64) return FactorPrecision::kAsTyped;
+  constexpr double kMaxTimeRatio = 0.85;
+  if (in_single + corrections >= kMaxTimeRatio * in_float64) return FactorPrecision::kFactorType;
   constexpr double kWellConditioned = 1e-3;
-  return rcond >= kWellConditioned && traits.takes_tf32_products ? FactorPrecision::kTf32
-                                                                 : FactorPrecision::kSingle;
+  return rcond >= kWellConditioned && traits.supports_tf32_products ? FactorPrecision::kTf32
+                                                                    : FactorPrecision::kSingle;
 }
 
 absl::StatusOr<MixedPlan> PlanMixed(FactorPrecision precision, const FactorizeOptions& low,
@@ -102,14 +102,14 @@ absl::StatusOr<Factorization> FactorizeMixed(ExecutionContext& context, const Mi
   low.summary.det_sign.reset();
   low.summary.det_log_abs.reset();
   low.summary.det_sign_imaginary = 0;
-  const std::optional<PrecisionFallback> why = ReasonToWiden(low.summary);
+  const std::optional<PrecisionFallback> why = FallbackReason(low.summary);
   if (!why) return low;
-  return Widen(context, plan, std::move(low), *why, stop, timings);
+  return RefactorInFloat64(context, plan, std::move(low), *why, stop, timings);
 }
 
-absl::StatusOr<Factorization> Widen(ExecutionContext& context, const MixedPlan& plan,
-                                    Factorization low, PrecisionFallback why, StopRequested stop,
-                                    KernelTimings& timings) {
+absl::StatusOr<Factorization> RefactorInFloat64(ExecutionContext& context, const MixedPlan& plan,
+                                                Factorization low, PrecisionFallback why,
+                                                StopRequested stop, KernelTimings& timings) {
   Buffer matrix = low.parts.Take(plan.low.nonzeros ? kSparseMatrixPart : kMatrixPart);
   low = {};  // frees the memory of its factor for the next one
   CROUT_ASSIGN_OR_RETURN(Factorization wide,

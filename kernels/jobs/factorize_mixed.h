@@ -13,8 +13,8 @@
 namespace crout {
 
 // Returns the precision that `auto` selects for order n: the one with the smallest predicted time
-// of a factorization and one corrected solve, or kAsTyped if a lower precision gains little. `low`
-// and `wide` are as in PlanMixed, with algorithms resolved.
+// of a factorization and one corrected solve, or kFactorType if a lower precision gains little.
+// `low` and `wide` are as in PlanMixed, with algorithms resolved.
 //
 // `rcond` is the reciprocal condition number of a nearby matrix, for example of the factor
 // being replaced; 0 if unknown. TF32 products are selected only if it shows a well-conditioned
@@ -41,18 +41,18 @@ absl::StatusOr<MixedPlan> PlanMixed(FactorPrecision precision, const FactorizeOp
                                     const FactorizeOptions& wide, PackedMatrix shape,
                                     std::optional<int64_t> nonzeros = std::nullopt);
 
-// Same as Factorize, with a factor in single precision. Falls back to Widen() if a pivot is zero,
-// the factorization overflows, or the condition estimate (if `low` requests one) is so small that
-// the factor gives no correct digit of the inverse.
+// Same as Factorize, with a factor in single precision. Falls back to RefactorInFloat64() if a
+// pivot is zero, the factorization overflows, or the condition estimate (if `low` requests one) is
+// so small that the factor gives no correct digit of the inverse.
 absl::StatusOr<Factorization> FactorizeMixed(ExecutionContext& context, const MixedPlan& plan,
                                              Buffer upload, StopRequested stop,
                                              KernelTimings& timings);
 
 // Factors the matrix kept with `low` by plan.wide; the matrix moves to the result without a copy.
 // The rest of `low` is freed first, also on an error. The result's summary reports `why`.
-absl::StatusOr<Factorization> Widen(ExecutionContext& context, const MixedPlan& plan,
-                                    Factorization low, PrecisionFallback why, StopRequested stop,
-                                    KernelTimings& timings);
+absl::StatusOr<Factorization> RefactorInFloat64(ExecutionContext& context, const MixedPlan& plan,
+                                                Factorization low, PrecisionFallback why,
+                                                StopRequested stop, KernelTimings& timings);
 
 }  // namespace crout
 

@@ -18,7 +18,7 @@ absl::Status AddSparse(FactorizePlan& plan) {
   CROUT_ASSIGN_OR_RETURN(const size_t lu, MatrixBytes(n, n, plan.options.factor_dtype));
   plan.upload = plan.buffers.Add("upload", BufferKind::kUpload, matrix);
   plan.matrix = plan.upload;
-  plan.lu = plan.buffers.Add("lu", lu, {0, Held::kByResult});
+  plan.lu = plan.buffers.Add("lu", lu, {0, Lifetime::kInResult});
   if (plan.options.keep_matrix) plan.buffers.Keep(plan.matrix);
   return absl::OkStatus();
 }
@@ -61,7 +61,7 @@ absl::Status AddRest(FactorizePlan& plan) {
   if (options.prepare != nullptr) {
     CROUT_ASSIGN_OR_RETURN(prepared, options.prepare->PreparedBytes(dtype, n));
   }
-  constexpr Held kKept = {0, Held::kByResult};
+  constexpr Lifetime kKept = {0, Lifetime::kInResult};
   plan.ipiv = buffers.Add("ipiv", ipiv, kKept);
   plan.scales = buffers.Add("scales", scales, kKept);
   plan.prepared = buffers.Add("prepared", prepared, kKept);

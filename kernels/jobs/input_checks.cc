@@ -72,7 +72,7 @@ absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_dia
                                                     "'. Use solver 'auto'"));
 }
 
-std::string WhySingular(const FactorSummary& factor) {
+std::string DescribeSingularity(const FactorSummary& factor) {
   switch (factor.singular) {
     case SingularReason::kEmptyRow:
       return absl::StrCat("row ", factor.empty_index, " (1-based) is empty");
@@ -91,7 +91,7 @@ std::string WhySingular(const FactorSummary& factor) {
 
 absl::Status CheckUsable(const FactorSummary& factor) {
   if (factor.info == 0) return absl::OkStatus();
-  if (factor.says_nothing()) {
+  if (factor.is_inconclusive()) {
     const bool grew = GrowthHidesSingularity(factor.pivot_growth, factor.factor_dtype);
     return absl::FailedPreconditionError(absl::StrCat(
         "pivot ", factor.info, " (1-based) is zero (or too small) and ", factor.algorithm,
@@ -99,7 +99,7 @@ absl::Status CheckUsable(const FactorSummary& factor) {
         ": the factor is unusable. Use another method"));
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("the matrix is singular: ", WhySingular(factor)));
+      absl::StrCat("the matrix is singular: ", DescribeSingularity(factor)));
 }
 
 absl::Status CheckTolerance(const TriangularSolver& solver, double tolerance) {

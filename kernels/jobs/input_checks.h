@@ -41,7 +41,7 @@ absl::Status CheckSupports(const TriangularSolver& solver, UnitDiagonal unit_dia
                            std::string_view algorithm);
 
 // Returns, for example, "pivot 3 (1-based) is exactly zero" for a singular factor.
-std::string WhySingular(const FactorSummary& factor);
+std::string DescribeSingularity(const FactorSummary& factor);
 
 // FAILED_PRECONDITION with the reason if info > 0.
 absl::Status CheckUsable(const FactorSummary& factor);

@@ -28,8 +28,8 @@ absl::Status AddBuffers(SchurPlan& plan) {
                          plan.options.solver->WorkspaceBytes(factor_dtype, k, n - k));
   CROUT_ASSIGN_OR_RETURN(const size_t probe,
                          MatrixBytes(n, kSchurProbeVectors, WideOf(shape.dtype)));
-  constexpr Held kBoth = {kFactoring, kUsing};
-  constexpr Held kLater = {kUsing, kUsing};
+  constexpr Lifetime kBoth = {kFactoring, kUsing};
+  constexpr Lifetime kLater = {kUsing, kUsing};
   const bool by_rows = shape.layout == Layout::kRowMajor;
   plan.upload = buffers.Add("upload", BufferKind::kUpload, matrix, kBoth);
   plan.matrix = by_rows ? buffers.Add("matrix", matrix, kBoth) : plan.upload;

@@ -89,13 +89,13 @@ class SeriesStepJob {
   absl::StatusOr<bool> TakeStart(ResidualCheck& check);
   // Measures X, the old factor applied to B, and returns the factor by which it reduced the
   // residual of 0. Returns 0 for several columns, whose gains do not predict the remaining errors.
-  absl::StatusOr<double> MeasureFromZeros(ResidualCheck& check);
+  absl::StatusOr<double> MeasureInitialGain(ResidualCheck& check);
   absl::StatusOr<SolverChoice> Choose(const SolverPair& pair, const Factorization& factor) const;
 
   absl::Status TryOldFactor(StopRequested stop);
   // Completes the old factor's update.
   absl::Status UpdateFactor(InverseOperator& factor, Correction* done);
-  absl::Status FactorAnew(StopRequested stop, KernelTimings& timings);
+  absl::Status FactorNewMatrix(StopRequested stop, KernelTimings& timings);
   absl::Status TryNewFactor(StopRequested stop);
   // Improves X with M, an approximate inverse of A, until it is accurate or further work does not
   // help.
@@ -106,12 +106,12 @@ class SeriesStepJob {
   absl::Status Settle(ResidualCheck& check, InverseOperator& inverse, GmresLimits limits,
                       Correction* done, StopRequested stop);
   // Fills the summary's figures of X.
-  absl::Status Judge(const ResidualCheck& check);
+  absl::Status Assess(const ResidualCheck& check);
   // Returns true if the current X is acceptable.
-  bool Suffices() const;
-  absl::Status RoundToDelivered();
+  bool IsSolutionAccepted() const;
+  absl::Status RoundToOutputType();
   absl::Status Deliver(std::byte* out);
-  void KeepForNext();
+  void StoreForNextStep();
 
   MatrixOps& ops() { return context_.ops(); }
   AnyMatrix Vectors(BufferPlan::Id id) const { return Columns(id, plan_.vector_type); }
@@ -164,8 +164,8 @@ absl::Status SeriesStepJob::ReadStart() {
 }
 
 std::unique_ptr<const Operand> SeriesStepJob::MakeOperand() const {
-  if (result_.factor) return KeptOperand(*result_.factor);
-  if (kept_ != nullptr) return KeptOperand(*kept_);
+  if (result_.factor) return MakeKeptOperand(*result_.factor);
+  if (kept_ != nullptr) return MakeKeptOperand(*kept_);
   std::byte* const data = buffers_[plan_.a].data();
   const DType dtype = matrix_.matrix_dtype;
   if (plan_.matrix.nonzeros) {
@@ -196,7 +196,7 @@ absl::Status SeriesStepJob::MeasureWithMaxima(ResidualCheck& check, std::vector<
   return context_.Synchronize();
 }
 
-absl::StatusOr<double> SeriesStepJob::MeasureFromZeros(ResidualCheck& check) {
+absl::StatusOr<double> SeriesStepJob::MeasureInitialGain(ResidualCheck& check) {
   std::vector<double> residual_max;
   CROUT_RETURN_IF_ERROR(MeasureWithMaxima(check, &residual_max));
   CROUT_RETURN_IF_ERROR(check.Read());
@@ -256,17 +256,17 @@ absl::Status SeriesStepJob::Improve(ResidualCheck& check, InverseOperator& inver
 
 absl::Status SeriesStepJob::Settle(ResidualCheck& check, InverseOperator& inverse,
                                    GmresLimits limits, Correction* done, StopRequested stop) {
-  CROUT_RETURN_IF_ERROR(Judge(check));
+  CROUT_RETURN_IF_ERROR(Assess(check));
   const double finest = std::sqrt(static_cast<double>(n_)) * UnitRoundoff(plan_.vector_type);
   const SeriesStepSummary& summary = result_.summary;
   const bool in_doubt = summary.nearly_singular && accurate(summary.backward_error);
   if (!in_doubt || plan_.accuracy <= finest) return absl::OkStatus();
-  limits.enough = finest;
+  limits.tolerance = finest;
   CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, done, stop));
-  return Judge(check);
+  return Assess(check);
 }
 
-absl::Status SeriesStepJob::Judge(const ResidualCheck& check) {
+absl::Status SeriesStepJob::Assess(const ResidualCheck& check) {
   const CheckedSystem& system = check.system();
   const GmresMemory memory = Krylov();
   std::vector<double> x(plan_.columns);
@@ -287,7 +287,7 @@ absl::Status SeriesStepJob::Judge(const ResidualCheck& check) {
   return absl::OkStatus();
 }
 
-bool SeriesStepJob::Suffices() const {
+bool SeriesStepJob::IsSolutionAccepted() const {
   const SeriesStepSummary& summary = result_.summary;
   return summary.solved && accurate(summary.backward_error) && !summary.nearly_singular;
 }
@@ -316,17 +316,17 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
   if (!started) {
     CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
     AddSolve(&done);
-    CROUT_ASSIGN_OR_RETURN(gain, MeasureFromZeros(check));
+    CROUT_ASSIGN_OR_RETURN(gain, MeasureInitialGain(check));
   }
   const auto left = [&] {
-    return GmresLimits{.max_iterations = options.most_iterations - done.iterations,
+    return GmresLimits{.max_iterations = options.max_iterations - done.iterations,
                        .restart = plan_.restart,
-                       .enough = plan_.accuracy,
-                       .most_cost = options.most_cost - done.cost};
+                       .tolerance = plan_.accuracy,
+                       .max_cost = options.max_cost - done.cost};
   };
   GmresLimits limits = left();
-  limits.most_left = options.most_left;
-  limits.least_iterations = options.least_iterations - done.iterations;
+  limits.max_remaining = options.max_remaining;
+  limits.min_iterations = options.min_iterations - done.iterations;
   limits.known_gain = gain;
   CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, &done, stop));
   CROUT_RETURN_IF_ERROR(Settle(check, inverse, left(), &done, stop));
@@ -348,7 +348,7 @@ absl::Status SeriesStepJob::UpdateFactor(InverseOperator& factor, Correction* do
       .status();
 }
 
-absl::Status SeriesStepJob::FactorAnew(StopRequested stop, KernelTimings& timings) {
+absl::Status SeriesStepJob::FactorNewMatrix(StopRequested stop, KernelTimings& timings) {
   if (kept_ != nullptr) {
     const FactorParts& kept = kept_->parts;
     const Buffer& a = plan_.matrix.nonzeros ? kept[kSparseMatrixPart] : kept[kMatrixPart];
@@ -380,7 +380,7 @@ absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
   CROUT_ASSIGN_OR_RETURN(const SolverChoice choice, Choose(solvers, factor));
   CROUT_ASSIGN_OR_RETURN(FactorSolver inverse,
                          FactorSolver::Create(context_, factor, *choice.solver, /*tolerance=*/0,
-                                              plan_.columns, choice.in_reserve));
+                                              plan_.columns, choice.fallback_solver));
   const std::unique_ptr<const Operand> a = MakeOperand();
   ResidualCheck check(context_, System(*a));
   SyncOnExit sync(context_);
@@ -391,7 +391,7 @@ absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
     AddSolve(&done);
     CROUT_RETURN_IF_ERROR(check.Measure());
     CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, &done, stop));
-    again = !accurate(check.errors().normwise) && choice.in_reserve != nullptr &&
+    again = !accurate(check.errors().normwise) && choice.fallback_solver != nullptr &&
             inverse.name() == choice.solver->traits().name;
     if (again) inverse.FallBack();
   }
@@ -403,7 +403,7 @@ absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
   return absl::OkStatus();
 }
 
-absl::Status SeriesStepJob::RoundToDelivered() {
+absl::Status SeriesStepJob::RoundToOutputType() {
   if (RealOf(plan_.rhs.dtype) == DType::kFloat64) return absl::OkStatus();
   const std::unique_ptr<const Operand> a = MakeOperand();
   ResidualCheck check(context_, System(*a));
@@ -418,14 +418,14 @@ absl::Status SeriesStepJob::RoundToDelivered() {
 }
 
 absl::Status SeriesStepJob::Deliver(std::byte* out) {
-  CROUT_RETURN_IF_ERROR(RoundToDelivered());
+  CROUT_RETURN_IF_ERROR(RoundToOutputType());
   std::byte* const delivered = buffers_[plan_.packed].data();
   CROUT_RETURN_IF_ERROR(ops().Export(Vectors(plan_.x), plan_.delivered, delivered));
   CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, plan_.delivered.bytes()));
   return context_.Synchronize();
 }
 
-void SeriesStepJob::KeepForNext() {
+void SeriesStepJob::StoreForNextStep() {
   const auto keep = [&](std::string_view name, PartKind kind, BufferPlan::Id id) {
     Factorization kept;
     kept.summary = matrix_;
@@ -459,21 +459,21 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   if (plan_.sparse) {
     SparseSummary& sparse = matrix_.sparse.emplace();
     sparse.analysis = plan_.sparse->analysis;
-    sparse.workspace = plan_.sparse->known_workspace();
+    sparse.workspace = plan_.sparse->cached_workspace();
   }
   CROUT_RETURN_IF_ERROR(ReadRhs());
   CROUT_RETURN_IF_ERROR(ReadStart());
   timings.solve += watch.Lap();
   SeriesStepSummary& summary = result_.summary;
-  if (start_.factor != nullptr && plan_.options.most_iterations > 0) {
+  if (start_.factor != nullptr && plan_.options.max_iterations > 0) {
     CROUT_RETURN_IF_ERROR(TryOldFactor(stop));
   }
   summary.old_seconds = watch.Lap();
   timings.solve += summary.old_seconds;
-  if (plan_.may_factor() && !Suffices()) {
+  if (plan_.may_factor() && !IsSolutionAccepted()) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory, /*phase=*/1));
-    CROUT_RETURN_IF_ERROR(FactorAnew(stop, timings));
+    CROUT_RETURN_IF_ERROR(FactorNewMatrix(stop, timings));
     summary.new_seconds = watch.Lap();  // not added to `timings`: Factorize adds its own time
     if (result_.factor->summary.info == 0) {
       CROUT_RETURN_IF_ERROR(TryNewFactor(stop));
@@ -490,7 +490,7 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   // A right-hand side without a component along A's null space hides the singularity.
   if (result_.factor) summary.nearly_singular |= result_.factor->summary.is_nearly_singular();
   timings.device_to_host += watch.Lap();
-  KeepForNext();
+  StoreForNextStep();
   sync.Dismiss();
   return std::move(result_);
 }

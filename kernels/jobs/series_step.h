@@ -49,20 +49,20 @@ struct SeriesStepOptions {
   double accuracy = 0;
   // Limits of the attempt with the old factor: applications, and their cost (as in Correction). 0
   // applications: make a new factor at once.
-  int most_iterations = 0;
-  double most_cost = std::numeric_limits<double>::infinity();
+  int max_iterations = 0;
+  double max_cost = std::numeric_limits<double>::infinity();
   // The attempt is given up earlier if its estimated remaining cost (as in Correction) exceeds
-  // `most_left`, typically the cost of a new factor, but not before `least_iterations`.
-  double most_left = std::numeric_limits<double>::infinity();
-  int least_iterations = 0;
+  // `max_remaining`, typically the cost of a new factor, but not before `min_iterations`.
+  double max_remaining = std::numeric_limits<double>::infinity();
+  int min_iterations = 0;
   // If true, the old factor is used with Woodbury's formula while all changes since it was made are
-  // of low rank, in total at most MostUpdateRank.
+  // of low rank, in total at most MaxUpdateRank.
   bool update = false;
 };
 
 // Returns the largest total rank of changes for order n. At this rank, a new factor is already
 // cheaper than the products and solve of each step.
-int64_t MostUpdateRank(int64_t n);
+int64_t MaxUpdateRank(int64_t n);
 
 // Returns the predicted seconds of an iteration with an old factor and `solver`, for use until one
 // was measured.
@@ -193,7 +193,7 @@ struct SeriesStepSummary {
 };
 
 // Returns the attempt with the old factor, for the model of the series.
-inline SeriesTry TriedIn(const SeriesStepSummary& summary) {
+inline SeriesTry SeriesTryOf(const SeriesStepSummary& summary) {
   return {summary.old_iterations, summary.old_cost, summary.old_seconds};
 }
 

@@ -22,11 +22,11 @@ namespace {
 constexpr int kOld = 0;
 constexpr int kFactoring = 1;
 constexpr int kNew = 2;
-constexpr Held kAlways = {kOld, kNew};
+constexpr Lifetime kAlways = {kOld, kNew};
 
 // At larger ranks, the products and the inversion of the core, on one host core, become
 // significant.
-constexpr int64_t kMostUpdateRank = 64;
+constexpr int64_t kMaxUpdateRank = 64;
 
 absl::Status CheckOld(const FactorSummary& old, const PackedMatrix& matrix) {
   if (old.n != matrix.rows) {
@@ -48,7 +48,7 @@ absl::Status AddChangedMatrix(SeriesStepPlan& plan, size_t bytes) {
   CROUT_ASSIGN_OR_RETURN(const size_t arriving,
                          ChangeBytes(*matrix.change, matrix.shape.rows, matrix.shape.dtype));
   plan.matrix_upload = buffers.Add("change", BufferKind::kUpload, arriving);
-  plan.a = buffers.Add("changed matrix", bytes, {kOld, Held::kByResult});
+  plan.a = buffers.Add("changed matrix", bytes, {kOld, Lifetime::kInResult});
   return absl::OkStatus();
 }
 
@@ -63,7 +63,7 @@ absl::Status AddUpdate(SeriesStepPlan& plan) {
     CROUT_ASSIGN_OR_RETURN(update,
                            LowRankUpdate::Bytes(plan.rhs.rows, plan.rank, plan.vector_type));
   }
-  plan.update = plan.buffers.Add("update", update, {kOld, Held::kByResult});
+  plan.update = plan.buffers.Add("update", update, {kOld, Lifetime::kInResult});
   plan.update_work = plan.buffers.Add("low-rank update", work);
   return absl::OkStatus();
 }
@@ -75,14 +75,14 @@ absl::Status AddMatrix(SeriesStepPlan& plan) {
   CROUT_ASSIGN_OR_RETURN(const size_t bytes,
                          matrix.nonzeros ? SparseBytes(shape.rows, *matrix.nonzeros, shape.dtype)
                                          : MatrixBytes(shape.rows, shape.cols, shape.dtype));
-  constexpr Held kKept = {kOld, Held::kByResult};
+  constexpr Lifetime kKept = {kOld, Lifetime::kInResult};
   if (matrix.change) {
     CROUT_RETURN_IF_ERROR(AddChangedMatrix(plan, bytes));
   } else if (matrix.source != SeriesSource::kUpload) {
     // The kept matrix is used in place until a new factor takes a copy.
     plan.matrix_upload = buffers.Add("matrix upload", BufferKind::kUpload, 0);
     plan.a = buffers.Add("copy of the matrix", plan.may_factor() ? bytes : 0,
-                         {kFactoring, Held::kByResult});
+                         {kFactoring, Lifetime::kInResult});
   } else if (!matrix.nonzeros && shape.layout == Layout::kRowMajor) {
     plan.matrix_upload = buffers.Add("matrix upload", BufferKind::kUpload, bytes);
     plan.a = buffers.Add("matrix", bytes, kKept);
@@ -97,7 +97,7 @@ absl::Status AddMatrix(SeriesStepPlan& plan) {
 
 // `bytes`: size of X as it is solved for.
 absl::Status AddSolution(SeriesStepPlan& plan, size_t bytes) {
-  constexpr Held kKept = {kOld, Held::kByResult};
+  constexpr Lifetime kKept = {kOld, Lifetime::kInResult};
   BufferPlan& buffers = plan.buffers;
   size_t upload = 0;
   if (plan.x0) {
@@ -105,8 +105,8 @@ absl::Status AddSolution(SeriesStepPlan& plan, size_t bytes) {
   }
   const bool as_it_is =
       plan.x0 && plan.x0->dtype == plan.vector_type && plan.x0->layout == Layout::kColumnMajor;
-  plan.x0_upload =
-      buffers.Add("initial guess upload", BufferKind::kUpload, upload, as_it_is ? kKept : Held());
+  plan.x0_upload = buffers.Add("initial guess upload", BufferKind::kUpload, upload,
+                               as_it_is ? kKept : Lifetime());
   plan.x = as_it_is ? plan.x0_upload : buffers.Add("solution", bytes, kKept);
   return absl::OkStatus();
 }
@@ -164,9 +164,9 @@ absl::Status CheckShapes(const SeriesStepOptions& options, const PackedMatrix& m
 // Returns the rank of the update that the plan needs, or 0.
 int64_t RankOf(const SeriesStepOptions& options, const FactorSummary* old,
                const SeriesMatrix& matrix) {
-  if (!options.update || options.most_iterations == 0 || old == nullptr) return 0;
+  if (!options.update || options.max_iterations == 0 || old == nullptr) return 0;
   const int64_t rank = ChangedRank(matrix);
-  return rank <= MostUpdateRank(old->n) ? rank : 0;
+  return rank <= MaxUpdateRank(old->n) ? rank : 0;
 }
 
 }  // namespace
@@ -177,7 +177,7 @@ double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs) {
   return std::sqrt(static_cast<double>(rhs.rows)) * u;
 }
 
-int64_t MostUpdateRank(int64_t n) { return std::min<int64_t>(kMostUpdateRank, n / 4); }
+int64_t MaxUpdateRank(int64_t n) { return std::min<int64_t>(kMaxUpdateRank, n / 4); }
 
 double PredictIterationSeconds(const TriangularSolver& solver, const FactorSummary& factor,
                                int64_t nrhs) {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/jobs/assess_solution.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/judge_solve.h"
 #include "kernels/jobs/solver_choice.h"
 #include "kernels/numerics/correction.h"
 #include "kernels/numerics/error_bound.h"
@@ -32,13 +32,13 @@ namespace {
 class SolveJob {
  public:
   SolveJob(ExecutionContext& context, const SolvePlan& plan, const Factorization& factor,
-           const SolverChoice& choice, const WiderFactor& wider, Buffer&& upload)
+           const SolverChoice& choice, const Float64FactorFunction& wider, Buffer&& upload)
       : context_(context),
         plan_(plan),
         options_(plan.options),
-        wider_(wider),
+        make_float64_factor_(wider),
         factor_(&factor),
-        matrix_(KeptOperand(factor)),
+        matrix_(MakeKeptOperand(factor)),
         choice_(choice),
         packed_(plan.shape),
         buffers_(plan.buffers) {
@@ -55,17 +55,17 @@ class SolveJob {
   absl::Status EnqueueScaledSolve();
   absl::Status CheckScaledRhs() const;
   // Solves again with the solver in reserve, if there is one and the answer is not accurate enough.
-  absl::Status MendFirstSolve();
+  absl::Status RetryFirstSolve();
   absl::Status Refine(StopRequested stop);
   // Corrects X until it is accurate, trying the available solvers and factors in turn.
   absl::Status CorrectSolution(StopRequested stop);
   absl::Status SolveAgain();
-  absl::Status TakeWiderFactor();
-  absl::Status RoundToDelivered();
+  absl::Status SwitchToFloat64Factor();
+  absl::Status RoundToOutputType();
   absl::Status Deliver(std::byte* out);
   SolveSummary Summary() const;
   // Judges X as delivered.
-  Doubts Judge(const SolveSummary& summary, std::byte* out) const;
+  AccuracyWarnings Assess(const SolveSummary& summary, std::byte* out) const;
 
   MatrixOps& ops() { return context_.ops(); }
   AnyMatrix Columns(BufferPlan::Id id, DType dtype) const {
@@ -79,7 +79,7 @@ class SolveJob {
   ExecutionContext& context_;
   const SolvePlan& plan_;
   const SolveOptions& options_;
-  const WiderFactor& wider_;
+  const Float64FactorFunction& make_float64_factor_;
   const Factorization* factor_;
   const std::unique_ptr<const Operand> matrix_;  // used only if the plan computes residuals
   SolverChoice choice_;
@@ -91,7 +91,7 @@ class SolveJob {
   SolverFallback fallback_ = choice_.fallback;
   int refinement_steps_ = 0;
   int corrections_ = 0;
-  double widening_seconds_ = 0;  // already counted by the callback that made the wider factor
+  double refactor_seconds_ = 0;  // already counted by the callback that made the wider factor
 };
 
 absl::Status SolveJob::AllocateBuffers() {
@@ -107,7 +107,7 @@ absl::Status SolveJob::CreateSolver() {
   CROUT_ASSIGN_OR_RETURN(
       solver_, FactorSolver::Create(context_, *factor_, *choice_.solver,
                                     lower ? plan_.lower_tolerance : options_.solver_tolerance,
-                                    plan_.columns, choice_.in_reserve));
+                                    plan_.columns, choice_.fallback_solver));
   return absl::OkStatus();
 }
 
@@ -134,12 +134,12 @@ absl::Status SolveJob::FirstSolve() {
   if (!scaled) rhs_max_abs_ = context_.report().matrix.max_abs;
   if (!check_) return absl::OkStatus();
   CROUT_RETURN_IF_ERROR(check_->Read());
-  return MendFirstSolve();
+  return RetryFirstSolve();
 }
 
-absl::Status SolveJob::MendFirstSolve() {
+absl::Status SolveJob::RetryFirstSolve() {
   // Corrected solutions are judged after their correction.
-  if (choice_.in_reserve == nullptr || options_.max_corrections > 0) return absl::OkStatus();
+  if (choice_.fallback_solver == nullptr || options_.max_corrections > 0) return absl::OkStatus();
   const FactorSummary& summary = factor_->summary;
   // The comparison is false for NaN.
   if (check_->errors().normwise <= AcceptedBackwardError(summary.factor_dtype, summary.n)) {
@@ -170,7 +170,7 @@ absl::Status SolveJob::CheckScaledRhs() const {
 
 absl::Status SolveJob::Refine(StopRequested stop) {
   const RefinementLimits limits{.max_steps = options_.max_refinement_steps,
-                                .enough = UnitRoundoff(packed_.dtype),
+                                .tolerance = UnitRoundoff(packed_.dtype),
                                 .componentwise = options_.refine_componentwise};
   CROUT_ASSIGN_OR_RETURN(const Refinement done, crout::Refine(context_, *check_, *solver_, limits,
                                                               Vectors(plan_.previous), stop));
@@ -183,12 +183,12 @@ absl::Status SolveJob::SolveAgain() {
   return check_->Measure();
 }
 
-absl::Status SolveJob::TakeWiderFactor() {
+absl::Status SolveJob::SwitchToFloat64Factor() {
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   solver_.reset();  // its buffers were reserved only once
   Stopwatch watch;
-  CROUT_ASSIGN_OR_RETURN(factor_, wider_());
-  widening_seconds_ = watch.Lap();
+  CROUT_ASSIGN_OR_RETURN(factor_, make_float64_factor_());
+  refactor_seconds_ = watch.Lap();
   CROUT_RETURN_IF_ERROR(CheckUsable(factor_->summary));
   CROUT_ASSIGN_OR_RETURN(choice_, ChooseSolver(factor_->summary, options_, /*measured=*/true));
   fallback_ = choice_.fallback;
@@ -206,12 +206,12 @@ absl::Status SolveJob::CorrectSolution(StopRequested stop) {
                            Correct(context_, *check_, *solver_, limits, memory, stop));
     corrections_ += correction.iterations;
     if (check_->errors().normwise <= plan_.accuracy) return absl::OkStatus();
-    if (choice_.in_reserve != nullptr && fallback_ == SolverFallback::kNone) {
+    if (choice_.fallback_solver != nullptr && fallback_ == SolverFallback::kNone) {
       solver_->FallBack();
       fallback_ = SolverFallback::kBackwardError;
-    } else if (wider_ != nullptr && !widened) {
+    } else if (make_float64_factor_ != nullptr && !widened) {
       widened = true;
-      CROUT_RETURN_IF_ERROR(TakeWiderFactor());
+      CROUT_RETURN_IF_ERROR(SwitchToFloat64Factor());
     } else {
       return absl::OkStatus();
     }
@@ -219,7 +219,7 @@ absl::Status SolveJob::CorrectSolution(StopRequested stop) {
   }
 }
 
-absl::Status SolveJob::RoundToDelivered() {
+absl::Status SolveJob::RoundToOutputType() {
   if (RealOf(packed_.dtype) == DType::kFloat64) return absl::OkStatus();
   // The upload is no longer needed, so the delivery buffer is free.
   const DType single = IsComplex(plan_.vector_type) ? DType::kComplex64 : DType::kFloat32;
@@ -246,11 +246,11 @@ SolveSummary SolveJob::Summary() const {
   summary.refinement_steps = refinement_steps_;
   if (options_.max_corrections > 0) summary.corrections = corrections_;
   if (options_.verify) summary.backward_error = check_->errors().normwise;
-  if (options_.wants_componentwise()) summary.componentwise_error = check_->errors().componentwise;
+  if (options_.needs_componentwise()) summary.componentwise_error = check_->errors().componentwise;
   return summary;
 }
 
-Doubts SolveJob::Judge(const SolveSummary& summary, std::byte* out) const {
+AccuracyWarnings SolveJob::Assess(const SolveSummary& summary, std::byte* out) const {
   const FactorSummary& factor = factor_->summary;
   SolveFigures figures;
   if (check_) {
@@ -267,7 +267,7 @@ Doubts SolveJob::Judge(const SolveSummary& summary, std::byte* out) const {
   figures.rhs_max_abs = rhs_max_abs_;
   PackedMatrix delivered = plan_.delivered;
   delivered.data = out;
-  return JudgeSolution(&factor, figures, delivered);
+  return AssessSolution(&factor, figures, delivered);
 }
 
 absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
@@ -282,7 +282,7 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
 
   if (check_) {
     CROUT_RETURN_IF_ERROR(options_.max_corrections > 0 ? CorrectSolution(stop) : Refine(stop));
-    CROUT_RETURN_IF_ERROR(RoundToDelivered());
+    CROUT_RETURN_IF_ERROR(RoundToOutputType());
   }
   SolveSummary summary = Summary();
   if (options_.error_bound) {
@@ -290,11 +290,11 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
         summary.forward_error_bound,
         BoundForwardError(context_, check_->system(), *solver_, solver_->Error(), stop));
   }
-  timings.refine += watch.Lap() - widening_seconds_;
+  timings.refine += watch.Lap() - refactor_seconds_;
 
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(Deliver(out));
-  summary.doubts = Judge(summary, out);
+  summary.accuracy_warnings = Assess(summary, out);
   timings.device_to_host += watch.Lap();
   sync.Dismiss();
   return summary;
@@ -321,7 +321,7 @@ SolveSummary EmptySolve(const SolverChoice& choice, const SolveOptions& options)
   summary.solver = std::string(choice.solver->name());
   summary.fallback = choice.fallback;
   if (options.verify) summary.backward_error = 0;
-  if (options.wants_componentwise()) summary.componentwise_error = 0;
+  if (options.needs_componentwise()) summary.componentwise_error = 0;
   if (options.error_bound) summary.forward_error_bound = 0;
   return summary;
 }
@@ -338,7 +338,7 @@ absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, boo
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,
                                    const Factorization& factor, Buffer upload, std::byte* out,
                                    StopRequested stop, KernelTimings& timings,
-                                   const WiderFactor& wider) {
+                                   const Float64FactorFunction& wider) {
   SyncOnExit sync(context);  // `upload` may still be arriving
   const SolveOptions& options = plan.options;
   // A singular factor is never prepared; report the singularity rather than missing preparation.

@@ -36,7 +36,7 @@ struct SolveOptions {
   // Refine by the componentwise backward error, which is then also reported.
   bool refine_componentwise = false;
 
-  bool wants_componentwise() const { return componentwise_error || refine_componentwise; }
+  bool needs_componentwise() const { return componentwise_error || refine_componentwise; }
 };
 
 // Reason why another solver than the requested one computed the answer.
@@ -61,7 +61,7 @@ struct SolveSummary {
   // Set with max_corrections: applications of the factor after the first solve, over all factors
   // that were tried.
   std::optional<int> corrections;
-  Doubts doubts;
+  AccuracyWarnings accuracy_warnings;
 };
 
 // The plan of a solve. Equal ids denote a shared buffer. Created by PlanSolve, then constant.
@@ -102,7 +102,7 @@ absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, boo
 // Called when corrections do not converge. Makes a factor of the same matrix in a wider type, with
 // the matrix at the same address, and frees the previous factor. The returned factor is owned by
 // the callback and outlives the solve. An error becomes the error of the solve.
-using WiderFactor = std::function<absl::StatusOr<const Factorization*>()>;
+using Float64FactorFunction = std::function<absl::StatusOr<const Factorization*>()>;
 
 // Solves op(A) X = B for the right-hand sides in `upload`, which is n x nrhs in device memory,
 // packed as planned. Writes X to `out`, host memory of plan.delivered.bytes(), in B's
@@ -119,7 +119,7 @@ using WiderFactor = std::function<absl::StatusOr<const Factorization*>()>;
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,
                                    const Factorization& factor, Buffer upload, std::byte* out,
                                    StopRequested stop, KernelTimings& timings,
-                                   const WiderFactor& wider = nullptr);
+                                   const Float64FactorFunction& wider = nullptr);
 
 // PlanSolve, followed by Solve with that plan.
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,

@@ -56,7 +56,7 @@ absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
   plan.packed = delivered == upload ? plan.upload : buffers.Add("packed solution", delivered);
   plan.residual = buffers.Add("residual", plan.needs_residual ? vectors : 0);
   CROUT_ASSIGN_OR_RETURN(const size_t scale, MatrixBytes(rhs.rows, plan.columns, DType::kFloat64));
-  plan.scale = buffers.Add("residual scale", options.wants_componentwise() ? scale : 0);
+  plan.scale = buffers.Add("residual scale", options.needs_componentwise() ? scale : 0);
   plan.previous = buffers.Add("previous solution", options.max_refinement_steps > 0 ? vectors : 0);
   buffers.Add("solver", BufferKind::kPart, std::max(solver, wider));
   if (options.max_corrections > 0 && rhs.rows > 0 && plan.columns > 0) {
@@ -90,7 +90,7 @@ absl::StatusOr<SolvePlan> PlanSolve(const SolveOptions& options, const FactorSum
   plan.columns = solution.columns;
   plan.vector_type = WideOf(factor.factor_dtype);
   plan.lower_tolerance = LowerTolerance(options);
-  plan.needs_residual = options.verify || options.wants_componentwise() || options.error_bound ||
+  plan.needs_residual = options.verify || options.needs_componentwise() || options.error_bound ||
                         options.max_refinement_steps > 0 || options.max_corrections > 0;
   CROUT_RETURN_IF_ERROR(AddBuffers(factor, plan));
   CROUT_ASSIGN_OR_RETURN(plan.bytes, plan.buffers.Sum());

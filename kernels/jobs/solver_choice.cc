@@ -12,10 +12,10 @@ namespace crout {
 namespace {
 
 // The error bound needs solves with the matrix and with its transpose.
-Trust TrustIn(const TriangularSolver& solver, const FactorSummary& factor,
-              const SolveOptions& options) {
+Reliability ReliabilityOf(const TriangularSolver& solver, const FactorSummary& factor,
+                          const SolveOptions& options) {
   const auto trust = [&](Op op) {
-    return solver.Trusts(*factor.preparation, factor.factor_dtype, factor.n, op);
+    return solver.AssessPreparation(*factor.preparation, factor.factor_dtype, factor.n, op);
   };
   if (options.error_bound) return std::min(trust(Op::kNone), trust(Op::kTranspose));
   return trust(options.op);
@@ -35,7 +35,8 @@ absl::StatusOr<SolverChoice> ChooseSolver(const FactorSummary& factor, const Sol
   }
   // The backward errors of the error bound's own solves are not measured.
   const bool judged = measured && !options.error_bound;
-  if (TrustIn(solver, factor, options) >= (judged ? Trust::kMeasured : Trust::kFull)) {
+  if (ReliabilityOf(solver, factor, options) >=
+      (judged ? Reliability::kMeasured : Reliability::kFull)) {
     return SolverChoice{&solver, options.fallback};
   }
   if (options.fallback != nullptr) {

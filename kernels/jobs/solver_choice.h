@@ -14,7 +14,7 @@ struct SolverChoice {
   const TriangularSolver* solver = nullptr;
   // Solves again if the measured backward error exceeds AcceptedBackwardError. Null if `solver`
   // needs no such check, or there is no other solver.
-  const TriangularSolver* in_reserve = nullptr;
+  const TriangularSolver* fallback_solver = nullptr;
   SolverFallback fallback = SolverFallback::kNone;
 };
 

@@ -47,8 +47,8 @@ absl::StatusOr<NumericSummary> SparseAttempt::RunMethod(StopRequested stop,
                                                         std::vector<int32_t>* postponable) {
   const SparseLu& lu = *options().method.lu;
   if (const std::span<const std::byte> last = LastFactor(); !last.empty()) {
-    return lu.FactorLike(context_, analysis(), Matrix(), options().factor_dtype, last,
-                         Memory(plan_.factor), Memory(plan_.workspace), stop, postponable);
+    return lu.FactorReusing(context_, analysis(), Matrix(), options().factor_dtype, last,
+                            Memory(plan_.factor), Memory(plan_.workspace), stop, postponable);
   }
   return lu.Factor(context_, analysis(), Matrix(), options().factor_dtype, Memory(plan_.factor),
                    Memory(plan_.workspace), stop, postponable);
@@ -65,7 +65,7 @@ absl::StatusOr<NumericSummary> SparseAttempt::Factor(StopRequested stop,
     const std::optional<size_t> bytes = options().method.lu->LargerFactor(Memory(plan_.factor));
     if (!bytes || *bytes <= Memory(plan_.factor).size()) break;
     SparseFactorizeOptions larger = options();
-    larger.least_factor_bytes = *bytes;
+    larger.min_factor_bytes = *bytes;
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     CROUT_ASSIGN_OR_RETURN(SparseFactorizePlan plan, PlanWith(larger, plan_.analysis));
     CROUT_RETURN_IF_ERROR(Replace(std::move(plan)));

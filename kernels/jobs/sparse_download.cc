@@ -56,7 +56,7 @@ absl::StatusOr<Buffer> DownloadSparse(ExecutionContext* context, const SparseLu&
   }
   if (analysis.n == 0) {
     download_internal::Store(int64_t{0}, out.data());  // two int32 row offsets, both 0
-  } else if (method.LeavesFronts()) {
+  } else if (method.ProvidesFronts()) {
     WriteFronts(analysis, block, factor.factor_dtype, layout, out.data());
   } else {
     CROUT_RETURN_IF_ERROR(

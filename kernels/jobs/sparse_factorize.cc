@@ -127,7 +127,7 @@ absl::Status SparseFactorizeJob::Measure(Factorization& result, StopRequested st
 absl::StatusOr<Factorization> SparseFactorizeJob::Run(StopRequested stop, KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
-  context_.report().TellColumns(0);  // clears the progress of the context's last job
+  context_.report().ReportColumns(0);  // clears the progress of the context's last job
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(attempt_.Allocate());
   CROUT_RETURN_IF_ERROR(Inspect());

@@ -25,7 +25,7 @@ struct SparseMethod {
 struct SparseFactorizeOptions {
   SparseMethod method;
   // A factor on this device that outlives the job. If it has the same analysis and method, its data
-  // is reused (SparseLu::FactorLike). May be null.
+  // is reused (SparseLu::FactorReusing). May be null.
   const Factorization* last = nullptr;
   // Replaces the method, with factors of the same type, if its numerical pivoting exceeds the
   // available memory, or if its factor is not reliable: entries grew by more than 1 / sqrt(u), or
@@ -33,12 +33,12 @@ struct SparseFactorizeOptions {
   std::optional<SparseMethod> otherwise;
   DType factor_dtype = DType::kFloat64;
   // Lower bound of the factor's block, if above the method's estimate.
-  size_t least_factor_bytes = 0;
+  size_t min_factor_bytes = 0;
   // Limit of the device memory that the job can ever have. A method that would use more works with
   // less if it can.
-  size_t most_bytes = std::numeric_limits<size_t>::max();
+  size_t max_bytes = std::numeric_limits<size_t>::max();
   // True if a factor of the same size, which this one replaces, exists during the job.
-  bool beside_another = false;
+  bool replaces_factor = false;
   bool keep_matrix = true;
   bool determinant = false;
   bool condition = false;
@@ -61,7 +61,7 @@ struct SparseFactorizePlan {
   JobBytes bytes;
   double seconds = 0;  // predicted
 
-  KnownWorkspace known_workspace() const {
+  CachedWorkspace cached_workspace() const {
     return {options.method.lu, options.factor_dtype, buffers.bytes(workspace)};
   }
 };
@@ -76,7 +76,7 @@ struct SparseFactorizePlan {
 absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOptions& options,
                                                         std::shared_ptr<const Analysis> analysis,
                                                         bool analysis_reused, DType matrix_dtype,
-                                                        const KnownWorkspace& known = {});
+                                                        const CachedWorkspace& known = {});
 
 // Obtains memory for a larger analysis or factor than planned, and for the job that uses it,
 // possibly with another method. If a factor already exists, RESOURCE_EXHAUSTED from these calls is
@@ -94,7 +94,7 @@ class SparseGrowth {
 };
 
 // Largest number of postponements in one job, for matrices too large for DelayPivots.
-inline constexpr int kMostPostponements = 8;
+inline constexpr int kMaxPostponements = 8;
 
 // Factors the matrix in `upload`, which is device memory with an AnySparse; it is kept if the plan
 // requires this. The upload is joined to `context` and may still be arriving. Blocks until the

@@ -36,7 +36,7 @@ absl::Status PlanBuffers(size_t workspace, SparseFactorizePlan& plan) {
   plan.matrix = buffers.Add("upload", BufferKind::kUpload, matrix);
   if (options.keep_matrix) buffers.Keep(plan.matrix);
   plan.factor =
-      buffers.Add("lu", std::max(factor, options.least_factor_bytes), {0, Held::kByResult});
+      buffers.Add("lu", std::max(factor, options.min_factor_bytes), {0, Lifetime::kInResult});
   plan.workspace = buffers.Add("workspace", workspace);
   plan.vectors = buffers.Add("probe", vectors);
   buffers.Add("probe: solver", BufferKind::kPart, solver);
@@ -54,16 +54,16 @@ absl::Status PlanBuffers(size_t workspace, SparseFactorizePlan& plan) {
 absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOptions& options,
                                                         std::shared_ptr<const Analysis> analysis,
                                                         bool analysis_reused, DType matrix_dtype,
-                                                        const KnownWorkspace& known) {
+                                                        const CachedWorkspace& known) {
   CROUT_RETURN_IF_ERROR(CheckSameField(matrix_dtype, options.factor_dtype));
   const DType dtype = options.factor_dtype;
   const SparseMethod& method = options.method;
-  if (!method.lu->TakesSparse(dtype)) {
+  if (!method.lu->SupportsSparse(dtype)) {
     return absl::UnimplementedError(absl::StrCat("algorithm '", ToAbsl(method.lu->name()),
                                                  "' is not available in ", ToAbsl(NameOf(dtype)),
                                                  ". Choose another type or algorithm"));
   }
-  if (options.determinant && !method.lu->LeavesDeterminants()) {
+  if (options.determinant && !method.lu->SupportsDeterminants()) {
     return absl::UnimplementedError(
         absl::StrCat("algorithm '", ToAbsl(method.lu->name()),
                      "' computes no determinant. Choose another algorithm"));
@@ -82,9 +82,9 @@ absl::StatusOr<SparseFactorizePlan> PlanSparseFactorize(const SparseFactorizeOpt
         method.lu->WorkspaceBytes(*plan.analysis, dtype, std::numeric_limits<size_t>::max()));
   }
   CROUT_RETURN_IF_ERROR(PlanBuffers(workspace, plan));
-  const size_t taken = plan.bytes.peak + (options.beside_another ? plan.bytes.kept : 0);
-  if (taken <= options.most_bytes) return plan;
-  const size_t beyond = taken - options.most_bytes;
+  const size_t taken = plan.bytes.peak + (options.replaces_factor ? plan.bytes.kept : 0);
+  if (taken <= options.max_bytes) return plan;
+  const size_t beyond = taken - options.max_bytes;
   CROUT_ASSIGN_OR_RETURN(
       workspace,
       method.lu->WorkspaceBytes(*plan.analysis, dtype, workspace - std::min(workspace, beyond)));

@@ -22,14 +22,14 @@ namespace {
 
 // DelayPivots factors on one core of the host. This is the limit for its time, about ten seconds.
 // Larger analyses postpone the pivots that failed, round by round.
-constexpr double kMostSearchFlops = 3e10;
+constexpr double kMaxSearchFlops = 3e10;
 // One search finds all delays, except those that a low-precision factor rounds otherwise.
-constexpr int kMostSearches = 2;
+constexpr int kMaxSearches = 2;
 // Longest predicted time of the method that replaces another one whose entries grew.
-constexpr double kMostRetrySeconds = 30;
+constexpr double kMaxRetrySeconds = 30;
 
 // Whether entries grew by more than 1 / sqrt(u).
-bool GrewFar(const NumericSummary& numeric, DType dtype) {
+bool HasLargeGrowth(const NumericSummary& numeric, DType dtype) {
   return !(numeric.pivot_growth * std::sqrt(UnitRoundoff(dtype)) <= 1);
 }
 
@@ -60,7 +60,7 @@ class Retries {
   MaybePlan PlanUnmatched(const NumericSummary& made);
   MaybePlan PlanOtherwise(const NumericSummary& made);
 
-  absl::Status TryOtherWays(SparseSummary& sparse);
+  absl::Status TryAlternatives(SparseSummary& sparse);
   // Factors by `other`. Returns to the current plan, and makes its factor again, unless the other
   // factor is better.
   absl::Status Try(SparseFactorizePlan other, SparseSummary& sparse);
@@ -68,12 +68,12 @@ class Retries {
   // Whether another factor may be better: entries grew far, or the method ended at a zero pivot and
   // measures no growth.
   bool IsDoubtful(const NumericSummary& numeric) const {
-    return GrewFar(numeric, options().factor_dtype) ||
-           (numeric.info > 0 && !options().method.lu->LeavesFronts());
+    return HasLargeGrowth(numeric, options().factor_dtype) ||
+           (numeric.info > 0 && !options().method.lu->ProvidesFronts());
   }
   absl::StatusOr<Analysis> PostponeOnce(const AnySparse& matrix,
                                         std::span<const int32_t> postponable);
-  bool Searches() const { return analysis().flops <= kMostSearchFlops; }
+  bool Searches() const { return analysis().flops <= kMaxSearchFlops; }
 
   const SparseFactorizeOptions& options() const { return attempt_.options(); }
   const Analysis& analysis() const { return attempt_.analysis(); }
@@ -97,7 +97,7 @@ Retries::MaybePlan Retries::PlanRescaled() {
   std::vector<std::byte> copy;
   CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, attempt_.MatrixForAnalysis(copy));
   StopCounter counter(stop_);
-  const bool suits = SuitsValues(analysis(), matrix, options().factor_dtype, counter);
+  const bool suits = IsSuitableForValues(analysis(), matrix, options().factor_dtype, counter);
   CROUT_RETURN_IF_ERROR(counter.status());
   if (suits) return std::nullopt;
   CROUT_ASSIGN_OR_RETURN(std::optional<Analysis> rescaled,
@@ -108,7 +108,7 @@ Retries::MaybePlan Retries::PlanRescaled() {
 
 absl::StatusOr<bool> Retries::RescaleFor(const NumericSummary& made) {
   const bool is_fine = made.info == 0 && made.perturbed_pivots == 0 &&
-                       !GrewFar(made, options().factor_dtype) &&
+                       !HasLargeGrowth(made, options().factor_dtype) &&
                        SafeRangeOf(options().factor_dtype).contains(made.max_abs);
   const bool can = attempt_.can_grow() && attempt_.plan().analysis_reused &&
                    options().matching != MatchingMode::kOff &&
@@ -154,7 +154,7 @@ absl::Status Retries::FactorWithDelays(SparseSummary& sparse) {
       if (again) continue;
     }
     // A factor that seems singular is tried too: only the perturbed matrix may be singular.
-    const int most = Searches() ? kMostSearches : kMostPostponements;
+    const int most = Searches() ? kMaxSearches : kMaxPostponements;
     again =
         attempt_.can_grow() && !postponable.empty() && IsUnstable(sparse.numeric) && delays < most;
     if (!again) break;
@@ -167,7 +167,7 @@ absl::Status Retries::FactorWithDelays(SparseSummary& sparse) {
 }
 
 Retries::MaybePlan Retries::PlanUnmatched(const NumericSummary& made) {
-  const bool applies = GrewFar(made, options().factor_dtype) && analysis().matched &&
+  const bool applies = HasLargeGrowth(made, options().factor_dtype) && analysis().matched &&
                        options().matching == MatchingMode::kAuto &&
                        SafeRangeOf(options().factor_dtype).contains(max_abs_);
   if (!applies) return std::nullopt;
@@ -186,16 +186,16 @@ Retries::MaybePlan Retries::PlanOtherwise(const NumericSummary&) {
   if (!options().otherwise) return std::nullopt;
   SparseFactorizeOptions other = options();
   other.method = *std::exchange(other.otherwise, std::nullopt);
-  other.least_factor_bytes = 0;
+  other.min_factor_bytes = 0;
   const double seconds = other.method.lu->PredictSeconds(*first_analysis_, other.factor_dtype);
-  if (seconds > kMostRetrySeconds) return std::nullopt;
+  if (seconds > kMaxRetrySeconds) return std::nullopt;
   return attempt_.PlanWith(other, first_analysis_);
 }
 
 bool Retries::IsBetter(const NumericSummary& other, const NumericSummary& made) const {
   if (other.info > 0) return false;
-  if (GrewFar(made, options().factor_dtype)) return other.pivot_growth < made.pivot_growth;
-  return other.perturbed_pivots == 0 && !GrewFar(other, options().factor_dtype);
+  if (HasLargeGrowth(made, options().factor_dtype)) return other.pivot_growth < made.pivot_growth;
+  return other.perturbed_pivots == 0 && !HasLargeGrowth(other, options().factor_dtype);
 }
 
 absl::Status Retries::Try(SparseFactorizePlan other, SparseSummary& sparse) {
@@ -214,7 +214,7 @@ absl::Status Retries::Try(SparseFactorizePlan other, SparseSummary& sparse) {
   return absl::OkStatus();
 }
 
-absl::Status Retries::TryOtherWays(SparseSummary& sparse) {
+absl::Status Retries::TryAlternatives(SparseSummary& sparse) {
   for (const auto plan_other : {&Retries::PlanUnmatched, &Retries::PlanOtherwise}) {
     if (!attempt_.can_grow() || !IsDoubtful(sparse.numeric)) return absl::OkStatus();
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
@@ -232,7 +232,7 @@ absl::StatusOr<SparseSummary> Retries::Run() {
   SparseSummary sparse;
   sparse.reused = attempt_.plan().analysis_reused;
   CROUT_RETURN_IF_ERROR(FactorWithDelays(sparse));
-  CROUT_RETURN_IF_ERROR(TryOtherWays(sparse));
+  CROUT_RETURN_IF_ERROR(TryAlternatives(sparse));
   NumericSummary& numeric = sparse.numeric;
   // A zero matrix has infinite growth, which comes from the pivots that replaced its zeros.
   if (numeric.info > 0 && numeric.max_abs > 0 &&
@@ -241,7 +241,7 @@ absl::StatusOr<SparseSummary> Retries::Run() {
     numeric.singular_column = -1;
   }
   sparse.analysis = attempt_.plan().analysis;
-  sparse.workspace = attempt_.plan().known_workspace();
+  sparse.workspace = attempt_.plan().cached_workspace();
   return sparse;
 }
 

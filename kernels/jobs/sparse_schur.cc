@@ -31,7 +31,7 @@ namespace {
 // Phases: factoring A11, then extracting and judging S.
 constexpr int kFactoring = 0;
 constexpr int kTaking = 1;
-constexpr Held kLater = {kTaking, kTaking};
+constexpr Lifetime kLater = {kTaking, kTaking};
 constexpr int kVectors = 3;
 
 // Extracts and judges S for one ComputeSparseSchur call, after A11 was factored.
@@ -47,7 +47,7 @@ class Complement {
         m_(plan.complement.rows) {}
 
   absl::Status Deliver(std::byte* out);
-  absl::StatusOr<SchurSummary> Judge(const std::byte* out);
+  absl::StatusOr<SchurSummary> Assess(const std::byte* out);
 
  private:
   AnyMatrix Vector(int i) const {
@@ -108,7 +108,7 @@ absl::StatusOr<double> Complement::BackwardError(const std::byte* out) {
     if constexpr (kIsComplex<T> == kIsComplex<W>) {
       const auto* const s = reinterpret_cast<const T*>(out);
       for (int64_t j = 0; j < m_; ++j) {
-        for (int64_t i = 0; i < m_; ++i) s_z[i] += W(Widen(s[i + j * m_])) * z[j];
+        for (int64_t i = 0; i < m_; ++i) s_z[i] += W(ToFloat64(s[i + j * m_])) * z[j];
       }
     }
   });
@@ -121,7 +121,7 @@ absl::StatusOr<double> Complement::BackwardError(const std::byte* out) {
   CROUT_RETURN_IF_ERROR(solver.Apply(Op::kNone, Vector(1), Vector(0)));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   CROUT_RETURN_IF_ERROR(Put(s_z, 1));
-  const auto a = KeptOperand(factor_);
+  const auto a = MakeKeptOperand(factor_);
   ResidualCheck check(context_,
                       {a.get(), Op::kNone, Vector(0), Vector(1), Vector(2), std::nullopt});
   CROUT_RETURN_IF_ERROR(check.Measure());
@@ -129,7 +129,7 @@ absl::StatusOr<double> Complement::BackwardError(const std::byte* out) {
   return check.errors().normwise;
 }
 
-absl::StatusOr<SchurSummary> Complement::Judge(const std::byte* out) {
+absl::StatusOr<SchurSummary> Complement::Assess(const std::byte* out) {
   const MatrixStats stats = context_.report().matrix;
   const FactorSummary& factor = factor_.summary;
   const double largest =
@@ -177,7 +177,7 @@ class SchurGrowth final : public SparseGrowth {
 absl::StatusOr<SparseSchurPlan> PlanSparseSchur(const SparseFactorizePlan& factor) {
   const SparseFactorizeOptions& options = factor.options;
   const Analysis& analysis = *factor.analysis;
-  if (!options.method.lu->LeavesComplements() || !options.keep_matrix || options.condition ||
+  if (!options.method.lu->SupportsComplements() || !options.keep_matrix || options.condition ||
       options.determinant) {
     return absl::InvalidArgumentError(
         absl::StrCat("algorithm '", ToAbsl(options.method.lu->name()),
@@ -228,7 +228,7 @@ absl::StatusOr<SchurResult> ComputeSparseSchur(ExecutionContext& context,
     Complement complement(context, plan, factor, buffers);
     CROUT_RETURN_IF_ERROR(complement.Deliver(out));
     timings.device_to_host += watch.Lap();
-    CROUT_ASSIGN_OR_RETURN(result.complement, complement.Judge(out));
+    CROUT_ASSIGN_OR_RETURN(result.complement, complement.Assess(out));
     timings.solve += watch.Lap();
     sync.Dismiss();
   }

@@ -70,7 +70,7 @@ bool CachingResource::Keep(void* block, size_t bytes) noexcept {
   const SizeClass id = SizeClassOf(bytes);
   MutexLock lock(&mutex_);
   stats_.bytes_in_use -= id.block_bytes;
-  if (id.block_bytes > MostCached(0)) return false;
+  if (id.block_bytes > MaxCachedBytes(0)) return false;
   FreeList& size_class = classes_[id.index];
   try {
     size_class.free.push_back(block);
@@ -82,7 +82,7 @@ bool CachingResource::Keep(void* block, size_t bytes) noexcept {
   return true;
 }
 
-size_t CachingResource::MostCached(size_t bytes) const {
+size_t CachingResource::MaxCachedBytes(size_t bytes) const {
   const size_t handed_out = std::min(stats_.bytes_in_use + bytes, max_held_bytes_);
   return std::min(max_cached_bytes_, max_held_bytes_ - handed_out);
 }
@@ -93,7 +93,7 @@ size_t CachingResource::GiveBack(size_t most, size_t bytes) noexcept {
     size_t block_bytes = 0;
     {
       MutexLock lock(&mutex_);
-      if (stats_.bytes_cached <= std::min(most, MostCached(bytes))) return stats_.bytes_cached;
+      if (stats_.bytes_cached <= std::min(most, MaxCachedBytes(bytes))) return stats_.bytes_cached;
       FreeList& size_class = *LeastRecentlyUsed();
       block = size_class.free.back();
       block_bytes = size_class.block_bytes;

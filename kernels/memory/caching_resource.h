@@ -69,7 +69,7 @@ class CachingResource final : public MemoryResource {
   // Adds a freed block to its free list. Returns false if it may not be cached.
   bool Keep(void* block, size_t bytes) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   // Bytes that may be cached while `bytes` more than now are allocated.
-  size_t MostCached(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t MaxCachedBytes(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Releases free blocks until at most `most` bytes are cached and there is room for `bytes` more
   // allocated bytes. Returns the bytes still cached. Allocates no memory.
   size_t GiveBack(size_t most, size_t bytes) noexcept ABSL_LOCKS_EXCLUDED(mutex_);

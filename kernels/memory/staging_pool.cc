@@ -68,7 +68,7 @@ void StagingPool::TakeBack(Block* block) {
 }
 
 void StagingPool::Notify(Grant grant) {
-  GoOnWithoutMemory([&] { grant.on_ready(); });  // on failure, the upload ends by its time limits
+  AbandonOnBadAlloc([&] { grant.on_ready(); });  // on failure, the upload ends by its time limits
   grant.on_ready = nullptr;  // destroyed before the destructor of the upload can continue
   MutexLock lock(&mutex_);
   notifying_ = nullptr;

@@ -17,17 +17,17 @@ namespace {
 // of refinement steps.
 constexpr double kRefinementGain = 300;
 // Lower bound of the GMRES iterations, as a fraction of the refinement steps that they replace.
-constexpr double kShareOfSteps = 2.0 / 3;
+constexpr double kMinIterationFraction = 2.0 / 3;
 // Beyond this many steps, the gain of one step predicts too little about later steps.
-constexpr double kMostSteps = 8;
+constexpr double kMaxSteps = 8;
 // Upper bound of the refinement steps that one GMRES iteration replaces if steps gain little.
-constexpr double kStepsOfAnIteration = 4;
+constexpr double kMaxStepsPerIteration = 4;
 // Smallest gain for which that bound holds. At smaller gains, a few directions in which the inverse
 // is inaccurate delay refinement, and GMRES resolves them in as many iterations.
-constexpr double kTellingGain = 1.5;
+constexpr double kSignificantGain = 1.5;
 
 // Cost of GMRES in refinement steps.
-struct GmresPrice {
+struct GmresCost {
   double cycle = 0;  // in addition to its iterations
   double iteration = 0;
 };
@@ -40,7 +40,7 @@ struct GmresPrice {
 // counts as a dense one of its order: the latency of its steps depends on the structure of its
 // factor and was not measured. The model uses fixed constants rather than timings of this machine,
 // because the same input must give the same bits.
-GmresPrice PriceOfGmres(ExecutionContext& context, int64_t n) {
+GmresCost PredictGmresCost(ExecutionContext& context, int64_t n) {
   constexpr double kProduct = 0.5;
   if (context.device().info().kind == DeviceKind::kHost) return {kProduct, 1};
   const auto order = static_cast<double>(n);
@@ -50,19 +50,20 @@ GmresPrice PriceOfGmres(ExecutionContext& context, int64_t n) {
 
 // Returns the smallest cost of reducing an error from `error` to `enough` if a refinement step
 // gains the factor `gain`. 0 if the goal is reached.
-double LeastLeft(double error, double enough, double gain, const GmresPrice& price) {
+double MinRemainingCost(double error, double enough, double gain, const GmresCost& price) {
   if (!(error > enough)) return 0;
   // A small gain predicts nothing: one iteration may suffice.
-  if (!(gain > kTellingGain)) return price.cycle + price.iteration;
-  const double iterations = IterationsLeft(error, enough, std::pow(gain, kStepsOfAnIteration));
+  if (!(gain > kSignificantGain)) return price.cycle + price.iteration;
+  const double iterations = IterationsLeft(error, enough, std::pow(gain, kMaxStepsPerIteration));
   return std::min(IterationsLeft(error, enough, gain),
                   price.cycle + std::max(iterations, 1.0) * price.iteration);
 }
 
 // Returns the largest number of refinement steps that is cheaper than GMRES in their place.
-double FewSteps(const GmresPrice& price) {
-  const double saved = 1 - kShareOfSteps * price.iteration;  // saved by GMRES per replaced step
-  return saved > 0 ? std::min(price.cycle / saved, kMostSteps) : kMostSteps;
+double MaxRefinementSteps(const GmresCost& price) {
+  const double saved =
+      1 - kMinIterationFraction * price.iteration;  // saved by GMRES per replaced step
+  return saved > 0 ? std::min(price.cycle / saved, kMaxSteps) : kMaxSteps;
 }
 
 }  // namespace
@@ -70,21 +71,23 @@ double FewSteps(const GmresPrice& price) {
 absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& check,
                                    InverseOperator& inverse, const GmresLimits& limits,
                                    const GmresMemory& memory, StopRequested stop) {
-  const GmresPrice price = PriceOfGmres(context, check.system().x.rows);
+  const GmresCost price = PredictGmresCost(context, check.system().x.rows);
   Correction done;
   // Refinement steps that the limits still allow.
   const auto steps = [&] {
     return static_cast<int>(
-        std::min<double>(limits.max_iterations - done.iterations, limits.most_cost - done.cost));
+        std::min<double>(limits.max_iterations - done.iterations, limits.max_cost - done.cost));
   };
-  // `few_steps` is capped by most_left, so that refinement does not continue a step to be given up.
-  RefinementLimits refinement{.max_steps = steps(),
-                              .enough = limits.enough,
-                              .least_gain = kRefinementGain,
-                              .few_steps = std::min(FewSteps(price), limits.most_left)};
+  // `few_steps` is capped by max_remaining, so that refinement does not continue a step to be given
+  // up.
+  RefinementLimits refinement{
+      .max_steps = steps(),
+      .tolerance = limits.tolerance,
+      .min_gain = kRefinementGain,
+      .few_steps = std::min(MaxRefinementSteps(price), limits.max_remaining)};
   const double begin = check.errors().normwise;
-  if (limits.known_gain > 0 && limits.least_iterations <= 0 &&
-      LeastLeft(begin, limits.enough, limits.known_gain, price) > limits.most_left) {
+  if (limits.known_gain > 0 && limits.min_iterations <= 0 &&
+      MinRemainingCost(begin, limits.tolerance, limits.known_gain, price) > limits.max_remaining) {
     return done;
   }
   CROUT_ASSIGN_OR_RETURN(const Refinement first,
@@ -92,17 +95,17 @@ absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& che
   done.iterations = first.applications;
   done.cost = first.applications;
   const double now = check.errors().normwise;
-  if (!(now > limits.enough)) return done;
+  if (!(now > limits.tolerance)) return done;
   const double gain = std::pow(begin / now, 1.0 / std::max(first.corrections, 1));
-  if (done.iterations >= limits.least_iterations &&
-      LeastLeft(now, limits.enough, gain, price) > limits.most_left) {
+  if (done.iterations >= limits.min_iterations &&
+      MinRemainingCost(now, limits.tolerance, gain, price) > limits.max_remaining) {
     return done;
   }
   GmresLimits left = limits;
   left.max_iterations -= done.iterations;
-  left.least_iterations -= done.iterations;
-  left.most_left /= price.iteration;
-  left.most_cost = (limits.most_cost - done.cost) / price.iteration;
+  left.min_iterations -= done.iterations;
+  left.max_remaining /= price.iteration;
+  left.max_cost = (limits.max_cost - done.cost) / price.iteration;
   left.cycle_cost = price.cycle / price.iteration;
   CROUT_ASSIGN_OR_RETURN(const GmresResult gmres,
                          Gmres(context, check, inverse, left, memory, stop));
@@ -110,7 +113,7 @@ absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& che
   done.cost += gmres.cycles * price.cycle + gmres.iterations * price.iteration;
   if (!check.wide_range() || gmres.given_up) return done;
   // Near the end of the range, only residuals are accurate enough.
-  refinement = {.max_steps = steps(), .enough = limits.enough};
+  refinement = {.max_steps = steps(), .tolerance = limits.tolerance};
   CROUT_ASSIGN_OR_RETURN(const Refinement last,
                          Refine(context, check, inverse, refinement, memory.previous, stop));
   done.iterations += last.applications;

@@ -21,18 +21,18 @@ struct Correction {
   double cost = 0;
 };
 
-// Improves X until its normwise backward error is at most limits.enough or further work does not
-// help. Gives up when the estimated remaining cost exceeds limits.most_left, after at least
-// limits.least_iterations.
+// Improves X until its normwise backward error is at most limits.tolerance or further work does not
+// help. Gives up when the estimated remaining cost exceeds limits.max_remaining, after at least
+// limits.min_iterations.
 //
 // Uses Refine() while a step gains as much as several GMRES iterations, or while the few remaining
 // steps seem cheaper than GMRES; then Gmres(); and refinement alone near the end of float64's
 // range.
 //
 // `check`, `inverse`, `memory` and `stop` are as in Gmres(). limits.max_iterations and
-// least_iterations count the steps of both methods. limits.most_left and most_cost are costs;
-// most_cost is never exceeded. limits.cycle_cost is ignored. Does nothing if limits.known_gain
-// predicts a remaining cost above most_left. Blocks.
+// min_iterations count the steps of both methods. limits.max_remaining and max_cost are costs;
+// max_cost is never exceeded. limits.cycle_cost is ignored. Does nothing if limits.known_gain
+// predicts a remaining cost above max_remaining. Blocks.
 absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& check,
                                    InverseOperator& inverse, const GmresLimits& limits,
                                    const GmresMemory& memory, StopRequested stop);

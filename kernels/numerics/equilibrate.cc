@@ -7,7 +7,7 @@
 namespace crout {
 namespace {
 
-constexpr double kWorthScaling = 0.1;
+constexpr double kScalingThreshold = 0.1;
 
 }  // namespace
 
@@ -15,7 +15,8 @@ ScaleDecision DecideScaling(EquilibrateMode mode, const ScaleStats& stats, DType
   if (mode == EquilibrateMode::kOff || stats.zero_line > 0) return {};
   if (mode == EquilibrateMode::kOn) return {true, true};
   const bool out_of_range = !SafeRangeOf(factor_dtype).contains(stats.max_abs);
-  return {stats.row_condition < kWorthScaling || out_of_range, stats.col_condition < kWorthScaling};
+  return {stats.row_condition < kScalingThreshold || out_of_range,
+          stats.col_condition < kScalingThreshold};
 }
 
 }  // namespace crout

@@ -20,7 +20,7 @@ constexpr int kFarthestExponent = 60;
 
 // Returns the smallest magnitude of a perturbed pivot in a front, however small its column. The
 // bound keeps the quotients finite.
-double LeastPivot(DType dtype) {
+double MinPerturbedPivot(DType dtype) {
   return 4 * (RealOf(dtype) == DType::kFloat64 ? double{std::numeric_limits<double>::min()}
                                                : double{std::numeric_limits<float>::min()});
 }
@@ -153,7 +153,7 @@ InverseError FactorSolver::Error() const {
     error.pivots = PivotPerturbation(dtype, /*bordered=*/true);
     error.scaled_pivots = !view_.analysis->row_scale.empty();
     // In a scaled matrix, all columns are far above it.
-    if (!error.scaled_pivots) error.least_pivot = LeastPivot(dtype);
+    if (!error.scaled_pivots) error.least_pivot = MinPerturbedPivot(dtype);
   }
   return error;
 }

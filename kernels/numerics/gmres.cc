@@ -27,7 +27,7 @@ constexpr double kMargin = 0.5;
 constexpr double kFirstShare = 2;
 constexpr double kLaterShare = 1.5;
 // Below this gain, the first iteration predicts nothing.
-constexpr double kTellingGain = 1.25;
+constexpr double kSignificantGain = 1.25;
 
 size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -56,7 +56,7 @@ class Run {
   absl::StatusOr<GmresResult> Solve() {
     int vectors = 0;
     while ((vectors = VectorsOfNextCycle()) > 0 && !check_.wide_range() &&
-           check_.errors().normwise > limits_.enough) {
+           check_.errors().normwise > limits_.tolerance) {
       const double before = check_.errors().normwise;
       ++result_.cycles;
       CROUT_RETURN_IF_ERROR(StartCycle());
@@ -64,7 +64,7 @@ class Run {
       while (used < vectors && AnyActive() && !result_.given_up) {
         CROUT_RETURN_IF_ERROR(Extend(used++));
         result_.given_up =
-            result_.iterations >= limits_.least_iterations && Left(used) > limits_.most_left;
+            result_.iterations >= limits_.min_iterations && Left(used) > limits_.max_remaining;
       }
       if (used == 0 || result_.given_up) break;
       CROUT_RETURN_IF_ERROR(Correct(used));
@@ -93,7 +93,7 @@ class Run {
 
   // Returns the largest number of vectors that the limits allow.
   int VectorsOfNextCycle() const {
-    const double cost = limits_.most_cost - (result_.cycles + 1) * limits_.cycle_cost;
+    const double cost = limits_.max_cost - (result_.cycles + 1) * limits_.cycle_cost;
     const auto vectors = std::min<double>(limits_.restart, cost - result_.iterations);
     return std::min(static_cast<int>(vectors), limits_.max_iterations - result_.iterations);
   }
@@ -113,7 +113,7 @@ class Run {
       const double mean = std::pow(column.begin / now, 1 / static_cast<double>(used));
       double gain = std::max(mean, column.before / now);
       // The first iteration alone often gains half as much as the next ones, and sometimes nothing.
-      if (used == 1 && gain < kTellingGain) continue;
+      if (used == 1 && gain < kSignificantGain) continue;
       gain = std::pow(gain, used == 1 ? kFirstShare : kLaterShare);
       left = std::max(left, IterationsLeft(now, column.target, gain));
     }
@@ -170,7 +170,7 @@ class Run {
     const double norm_a = system_.a->NormInf(system_.op);
     for (int64_t c = 0; c < nrhs_; ++c) {
       const double norm = std::sqrt(Modulus(square(c)));
-      const double enough = limits_.enough * (norm_a * solution[c] + rhs[c]);
+      const double enough = limits_.tolerance * (norm_a * solution[c] + rhs[c]);
       Column& column = columns_.emplace_back(norm);
       column.unit = residual[c];
       column.begin = norm;
@@ -267,8 +267,8 @@ double IterationsLeft(double error, double enough, double gain) {
 }
 
 int RestartFor(int64_t n, int64_t nrhs) {
-  constexpr int kMost = 30;
-  return static_cast<int>(std::clamp<int64_t>(n / nrhs / 2, 4, kMost));
+  constexpr int kMax = 30;
+  return static_cast<int>(std::clamp<int64_t>(n / nrhs / 2, 4, kMax));
 }
 
 absl::StatusOr<size_t> GmresMemory::Bytes(int64_t n, int64_t nrhs, DType vector_type, int restart) {

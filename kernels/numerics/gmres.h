@@ -20,13 +20,14 @@ namespace crout {
 struct GmresLimits {
   int max_iterations = 0;  // applications of the inverse to basis vectors, over all cycles
   int restart = 30;        // largest number of vectors in a cycle; at least 1
-  double enough = 0;       // normwise backward error that ends the iteration
-  // Gives up if more than `most_left` iterations seem to remain, but not before `least_iterations`.
-  double most_left = std::numeric_limits<double>::infinity();
-  int least_iterations = 0;
+  double tolerance = 0;    // normwise backward error that ends the iteration
+  // Gives up if more than `max_remaining` iterations seem to remain, but not before
+  // `min_iterations`.
+  double max_remaining = std::numeric_limits<double>::infinity();
+  int min_iterations = 0;
   // Limit of the total cost: each iteration costs 1, and the start of each cycle costs
   // `cycle_cost`.
-  double most_cost = std::numeric_limits<double>::infinity();
+  double max_cost = std::numeric_limits<double>::infinity();
   double cycle_cost = 0;
   // For Correct(): factor by which an application of the inverse reduced a residual before; 0:
   // unknown.
@@ -87,7 +88,8 @@ struct GmresResult {
 // Ends when
 // - a cycle no longer halves the error,
 // - the next iteration, or the cycle that it starts, would exceed the cost limit,
-// - more than limits.most_left iterations seem to remain; X is then as the last cycle left it, or
+// - more than limits.max_remaining iterations seem to remain; X is then as the last cycle left it,
+// or
 // - `check` switched to the wide range because of numbers near the end of float64's range; no
 //   further cycle starts then.
 //

@@ -17,7 +17,7 @@
 namespace crout {
 
 // Reasons to doubt a result.
-struct Doubts {
+struct AccuracyWarnings {
   bool inaccurate = false;       // the backward error is not accepted, or X is not finite
   bool growth = false;           // no error was measured, and entries grew too much
   bool nearly_singular = false;  // X may have no correct digit
@@ -26,8 +26,8 @@ struct Doubts {
 // Returns true if rounding errors of `dtype`, amplified by `growth`, may exceed 1e-4, or if growth
 // is NaN.
 inline bool IsGrowthHarmful(double growth, DType dtype) {
-  constexpr double kMost = 1e-4;
-  return !(growth * UnitRoundoff(dtype) <= kMost);
+  constexpr double kMax = 1e-4;
+  return !(growth * UnitRoundoff(dtype) <= kMax);
 }
 
 // Returns true if a measured error is acceptable. NaN is not.

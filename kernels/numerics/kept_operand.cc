@@ -7,7 +7,7 @@
 
 namespace crout {
 
-std::unique_ptr<const Operand> KeptOperand(const Factorization& factor) {
+std::unique_ptr<const Operand> MakeKeptOperand(const Factorization& factor) {
   const FactorSummary& summary = factor.summary;
   const int64_t n = summary.n;
   if (const Buffer& sparse = factor.sparse_matrix()) {

@@ -14,7 +14,7 @@ namespace crout {
 // Returns A as received, dense or sparse as it was kept. Callers use this function instead of
 // testing the form. Borrows the factorization. If no matrix was kept, only order() and NormInf()
 // are valid.
-std::unique_ptr<const Operand> KeptOperand(const Factorization& factor);
+std::unique_ptr<const Operand> MakeKeptOperand(const Factorization& factor);
 
 }  // namespace crout
 

@@ -66,7 +66,7 @@ template <class T, class Visit>
 void ForEach(const T* a, int64_t lines, int64_t length, Visit visit) {
   for (int64_t line = 0; line < lines; ++line) {
     for (int64_t k = 0; k < length; ++k) {
-      visit(line, k, static_cast<double>(LargestPart(Widen(a[line * length + k]))));
+      visit(line, k, static_cast<double>(LargestPart(ToFloat64(a[line * length + k]))));
     }
   }
 }

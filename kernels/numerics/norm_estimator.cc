@@ -47,7 +47,7 @@ T SignOf(T x) {
 
 // x := sign(x). Returns true if the result differs from `signs`, and stores it there.
 template <class T>
-bool TakeSigns(std::span<T> x, std::vector<T>& signs) {
+bool UpdateSigns(std::span<T> x, std::vector<T>& signs) {
   bool changed = false;
   for (size_t i = 0; i < x.size(); ++i) {
     x[i] = SignOf(x[i]);
@@ -94,7 +94,7 @@ template <class T>
 absl::StatusOr<double> Iterate(std::span<T> x, ApplyOperator<T> apply) {
   double estimate = SumAbs<T>(x);
   std::vector<T> signs(x.size(), T{0});
-  TakeSigns(x, signs);
+  UpdateSigns(x, signs);
   CROUT_RETURN_IF_ERROR(apply(true, x));
   size_t index = IndexOfMaxAbs<T>(x);
   for (int iteration = 2; iteration <= kMaxIterations; ++iteration) {
@@ -102,7 +102,7 @@ absl::StatusOr<double> Iterate(std::span<T> x, ApplyOperator<T> apply) {
     CROUT_RETURN_IF_ERROR(apply(false, x));
     const double previous = estimate;
     estimate = SumAbs<T>(x);
-    if (!TakeSigns(x, signs) || estimate <= previous) return std::max(estimate, previous);
+    if (!UpdateSigns(x, signs) || estimate <= previous) return std::max(estimate, previous);
     CROUT_RETURN_IF_ERROR(apply(true, x));
     const size_t last = index;
     index = IndexOfMaxAbs<T>(x);

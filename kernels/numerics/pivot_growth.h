@@ -38,7 +38,7 @@ CROUT_HOST_DEVICE inline bool GrowthHidesSingularity(double growth, DType dtype)
 
 // Returns the modulus of the pivot that replaces such a zero: the rounding error of U's largest
 // entry, which may have overflowed.
-CROUT_HOST_DEVICE inline double PivotInPlaceOfZero(double max_abs_u, DType dtype) {
+CROUT_HOST_DEVICE inline double ZeroPivotReplacement(double max_abs_u, DType dtype) {
   const double largest = LargestConvertible(dtype);
   return UnitRoundoff(dtype) * (max_abs_u <= largest ? max_abs_u : largest);
 }

@@ -33,7 +33,7 @@ absl::StatusOr<Refinement> Refine(ExecutionContext& context, ResidualCheck& chec
     return limits.componentwise ? check.errors().componentwise : check.errors().normwise;
   };
   Refinement done;
-  while (done.applications < limits.max_steps && error() > limits.enough) {
+  while (done.applications < limits.max_steps && error() > limits.tolerance) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     const double before = error();
     CROUT_RETURN_IF_ERROR(Correct(context, check, inverse, previous));
@@ -45,8 +45,8 @@ absl::StatusOr<Refinement> Refine(ExecutionContext& context, ResidualCheck& chec
     }
     ++done.corrections;
     const double gain = before / error();
-    if (gain < limits.least_gain &&
-        IterationsLeft(error(), limits.enough, gain) > limits.few_steps) {
+    if (gain < limits.min_gain &&
+        IterationsLeft(error(), limits.tolerance, gain) > limits.few_steps) {
       break;
     }
   }

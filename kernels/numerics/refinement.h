@@ -15,11 +15,11 @@ namespace crout {
 // Limits of a refinement.
 struct RefinementLimits {
   int max_steps = 0;
-  double enough = 0;           // stop when the error is at most this
+  double tolerance = 0;        // stop when the error is at most this
   bool componentwise = false;  // use the componentwise backward error instead of the normwise one
-  // A step that reduces the error by less than `least_gain` is the last one, unless at most
+  // A step that reduces the error by less than `min_gain` is the last one, unless at most
   // `few_steps` steps with the same gain seem to remain.
-  double least_gain = 2;
+  double min_gain = 2;
   double few_steps = 0;
 };
 

@@ -95,7 +95,7 @@ absl::StatusOr<Ordered> OrderNaturally(const Graph& graph, StopRequested stop) {
 }
 
 bool IsShort(const Graph& graph) {
-  return ShortMinimumDegree(graph.vertices(), graph.start.back());
+  return IsMinimumDegreeFast(graph.vertices(), graph.start.back());
 }
 
 // Orders by minimum degree: in this thread if that is short, otherwise in the program. Without a
@@ -127,8 +127,8 @@ absl::StatusOr<Ordered> OrderByDissection(const Graph& graph, const std::string&
 }
 
 // Runs both methods concurrently, each in its own process.
-absl::StatusOr<Ordered> OrderSideBySide(const Graph& graph, const std::string& program,
-                                        StopRequested stop) {
+absl::StatusOr<Ordered> OrderConcurrently(const Graph& graph, const std::string& program,
+                                          StopRequested stop) {
   absl::StatusOr<OrderingProcess> degree =
       OrderingProcess::Start(program, OrderingMethod::kMinimumDegree, graph, stop);
   if (absl::IsCancelled(degree.status())) return degree.status();
@@ -142,11 +142,11 @@ absl::StatusOr<Ordered> OrderSideBySide(const Graph& graph, const std::string& p
   return Better(await(), std::move(by_dissection));
 }
 
-absl::StatusOr<Ordered> OrderBothWays(const Graph& graph, const AnalysisOptions& options,
-                                      StopRequested stop) {
+absl::StatusOr<Ordered> OrderByBothMethods(const Graph& graph, const AnalysisOptions& options,
+                                           StopRequested stop) {
   const std::string& program = options.ordering_program;
   if (graph.vertices() > kManyVertices && !IsShort(graph)) {
-    return OrderSideBySide(graph, program, stop);
+    return OrderConcurrently(graph, program, stop);
   }
   absl::StatusOr<Ordered> by_degree = OrderByDegree(graph, program, stop);
   const auto little = options.dissection_work * static_cast<double>(graph.vertices());
@@ -156,7 +156,7 @@ absl::StatusOr<Ordered> OrderBothWays(const Graph& graph, const AnalysisOptions&
 }
 
 // True if nested dissection may be tried.
-bool TriesDissection(const Graph& graph, const AnalysisOptions& options) {
+bool MayTryDissection(const Graph& graph, const AnalysisOptions& options) {
   if (options.ordering_program.empty() || graph.neighbour.empty() ||
       !FitsOrderingProgram(OrderingMethod::kNestedDissection, graph.vertices(),
                            graph.start.back())) {
@@ -174,8 +174,8 @@ absl::StatusOr<Ordered> Order(const Graph& graph, const AnalysisOptions& options
     const std::optional<std::vector<int32_t>> forest = OrderForest(graph);
     if (forest) return MakeOrdered(graph, *forest, "amd", stop);
   }
-  if (!TriesDissection(graph, options)) return OrderByDegree(graph, program, stop);
-  if (options.ordering == OrderingMode::kAuto) return OrderBothWays(graph, options, stop);
+  if (!MayTryDissection(graph, options)) return OrderByDegree(graph, program, stop);
+  if (options.ordering == OrderingMode::kAuto) return OrderByBothMethods(graph, options, stop);
   absl::StatusOr<Ordered> ordered = OrderByDissection(graph, program, stop);
   if (ordered.ok() || absl::IsCancelled(ordered.status())) return ordered;
   return OrderByDegree(graph, program, stop);
@@ -188,7 +188,7 @@ size_t OrderingBytes(const Graph& graph, const AnalysisOptions& options) {
   const size_t by_degree =
       IsShort(graph) ? MinimumDegreeBytes(n, neighbours)
                      : OrderingProgramBytes(OrderingMethod::kMinimumDegree, n, neighbours);
-  return by_degree + (TriesDissection(graph, options) ? NestedDissectionBytes(n, neighbours) : 0);
+  return by_degree + (MayTryDissection(graph, options) ? NestedDissectionBytes(n, neighbours) : 0);
 }
 
 // Returns 1 for each vertex to keep, 0 for the others.
@@ -238,8 +238,8 @@ Graph Without(const Graph& graph, const std::vector<char>& kept,
 }
 
 // Claims the memory for the order, plus `held` bytes and the graph, and computes the order.
-absl::StatusOr<Ordered> OrderWithin(const Graph& graph, size_t held, const AnalysisOptions& options,
-                                    StopRequested stop) {
+absl::StatusOr<Ordered> ClaimAndOrder(const Graph& graph, size_t held,
+                                      const AnalysisOptions& options, StopRequested stop) {
   CROUT_RETURN_IF_ERROR(
       options.Claim(held + graph.neighbour_bytes() + OrderingBytes(graph, options)));
   return Order(graph, options, stop);
@@ -255,7 +255,7 @@ absl::StatusOr<FrontTree> MakeTreeBelow(const Graph& graph, const AnalysisOption
       options.Claim(2 * graph.neighbour_bytes()));  // the subgraph is at most as large
   CROUT_ASSIGN_OR_RETURN(
       const Ordered ordered,
-      OrderWithin(Without(graph, kept, vertex), graph.neighbour_bytes(), options, stop));
+      ClaimAndOrder(Without(graph, kept, vertex), graph.neighbour_bytes(), options, stop));
   ordering = ordered.name;
   CROUT_ASSIGN_OR_RETURN(FrontTree fronts, MakeFrontTree(ordered.tree, stop));
   fronts.counted = false;  // The kept vertices enlarge the borders.
@@ -274,7 +274,7 @@ absl::StatusOr<FrontTree> MakeTreeBelow(const Graph& graph, const AnalysisOption
 absl::StatusOr<FrontTree> MakeTree(const Graph& graph, const AnalysisOptions& options,
                                    StopRequested stop, std::string_view& ordering) {
   if (!options.keep.empty()) return MakeTreeBelow(graph, options, stop, ordering);
-  CROUT_ASSIGN_OR_RETURN(const Ordered ordered, OrderWithin(graph, 0, options, stop));
+  CROUT_ASSIGN_OR_RETURN(const Ordered ordered, ClaimAndOrder(graph, 0, options, stop));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   ordering = ordered.name;
   return MakeFrontTree(ordered.tree, stop);
@@ -285,13 +285,13 @@ absl::StatusOr<bool> NeedsMatching(const AnalysisOptions& options, const AnySpar
   if (options.matching == MatchingMode::kOff) return false;
   CROUT_RETURN_IF_ERROR(CheckFinite(a, counter));
   const bool needs = options.matching == MatchingMode::kOn ||
-                     AsksForMatching(a, options.factor_dtype.value_or(a.dtype), counter);
+                     ShouldUseMatching(a, options.factor_dtype.value_or(a.dtype), counter);
   CROUT_RETURN_IF_ERROR(counter.status());
   return needs;
 }
 
 absl::Status EndStep(int steps, const AnalysisOptions& options, StopRequested stop) {
-  if (options.tell) options.tell(steps);
+  if (options.report_steps) options.report_steps(steps);
   return CheckNotStopped(stop);
 }
 
@@ -341,7 +341,7 @@ absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& opti
     column_of_row = std::move(matching.column_of_row);
   }
   CROUT_RETURN_IF_ERROR(EndStep(1, options, stop));
-  CROUT_RETURN_IF_ERROR(options.Claim(MostNeighbourBytes(a.nonzeros)));
+  CROUT_RETURN_IF_ERROR(options.Claim(MaxNeighbourBytes(a.nonzeros)));
   CROUT_ASSIGN_OR_RETURN(
       const Graph graph,
       SymmetrizedGraph(a, column_of_row.empty() ? nullptr : column_of_row.data(), stop));
@@ -382,8 +382,8 @@ absl::StatusOr<std::optional<Analysis>> Rescale(const Analysis& analysis, const 
 
 size_t AnalysisBytes(int64_t n) {
   // Permutations, scales, and the arrays of the matching or of two trees.
-  constexpr size_t kOfVertex = 240;
-  return sizeof(Analysis) + static_cast<size_t>(n + 1) * kOfVertex;
+  constexpr size_t kBytesPerVertex = 240;
+  return sizeof(Analysis) + static_cast<size_t>(n + 1) * kBytesPerVertex;
 }
 
 }  // namespace crout

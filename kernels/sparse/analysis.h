@@ -23,7 +23,7 @@ namespace crout {
 class StopCounter;
 
 // Matching exchanges columns and scales rows and columns to make the diagonal large
-// (sparse/matching.h). kAuto: only if AsksForMatching().
+// (sparse/matching.h). kAuto: only if ShouldUseMatching().
 enum class MatchingMode : uint8_t { kAuto, kOff, kOn };
 
 // Ordering method. kAuto takes nested dissection or minimum degree, whichever predicts less
@@ -48,7 +48,7 @@ inline constexpr int kAnalysisSteps = 4;
 struct AnalysisOptions {
   MatchingMode matching = MatchingMode::kAuto;
   OrderingMode ordering = OrderingMode::kAuto;
-  // Path of crout-order, which runs METIS, and AMD for graphs beyond ShortMinimumDegree()
+  // Path of crout-order, which runs METIS, and AMD for graphs beyond IsMinimumDegreeFast()
   // (sparse/ordering_process.h). Empty: none.
   std::string ordering_program;
   // Operations per unknown, with minimum degree, from which kAuto tries nested dissection.
@@ -69,7 +69,7 @@ struct AnalysisOptions {
   absl::Status Claim(size_t bytes) const { return claim ? claim(bytes) : absl::OkStatus(); }
   // Called with the number of finished steps after each step, before `stop` is checked. May be
   // empty.
-  std::function<void(int steps)> tell;
+  std::function<void(int steps)> report_steps;
 };
 
 // Digest of n and the pattern, in two halves. Independent of the matrix's values and type. Not
@@ -95,7 +95,7 @@ PatternKey PatternDigest(const AnySparse& a, StopCounter& counter);
 // An analysis depends only on the pattern of A, with two exceptions. If `matched`, `column_order`
 // and the scales also depend on the values. After positions were postponed, the fronts do too. It
 // remains valid for other values on the same pattern, and is as good as their diagonal
-// (SuitsValues). Immutable once made; any number of threads may read it.
+// (IsSuitableForValues). Immutable once made; any number of threads may read it.
 struct Analysis {
   int64_t n = 0;
   int64_t nonzeros = 0;
@@ -177,11 +177,11 @@ struct Analysis {
 // Analyzes `a`. Reads only the pattern unless `options.matching` is kOn or kAuto, which needs the
 // values. Polls `stop` every StopCounter::kStepsBetweenStops steps of its loops, and about every 30
 // ms while a child process runs; a stop kills the child. A minimum degree ordering in this process
-// (ShortMinimumDegree) takes about 0.3 s and does not poll.
+// (IsMinimumDegreeFast) takes about 0.3 s and does not poll.
 //
 // INVALID_ARGUMENT: a NaN or Inf entry, with its position, if values are read; or indices out of
 // order or out of range. The error of options.claim. CANCELLED: `stop` returned true.
-// FAILED_PRECONDITION: no ordering program, and more work than ShortMinimumDegree().
+// FAILED_PRECONDITION: no ordering program, and more work than IsMinimumDegreeFast().
 // RESOURCE_EXHAUSTED: a factor beyond 2^62 bytes, or the ordering program failed for both methods.
 // If one method fails, the other is used; `ordering` names it.
 absl::StatusOr<Analysis> Analyze(const AnySparse& a, const AnalysisOptions& options,
@@ -200,9 +200,9 @@ absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,
                                   const AnalysisOptions& options, StopRequested stop);
 
 // Returns the same analysis with new scales, computed from the values of `a` by
-// MaximumProductMatching. For values that the analysis does not suit (SuitsValues). Orders and
-// fronts stay. Returns nullopt if `a` is structurally singular. Not for kept unknowns. `a` has the
-// analyzed pattern. Errors and `claim` are as for Analyze.
+// MaximumProductMatching. For values that the analysis does not suit (IsSuitableForValues). Orders
+// and fronts stay. Returns nullopt if `a` is structurally singular. Not for kept unknowns. `a` has
+// the analyzed pattern. Errors and `claim` are as for Analyze.
 absl::StatusOr<std::optional<Analysis>> Rescale(const Analysis& analysis, const AnySparse& a,
                                                 const AnalysisOptions& options, StopRequested stop);
 
@@ -213,14 +213,14 @@ size_t AnalysisBytes(int64_t n);
 // True if a diagonal entry is missing, zero, or less than a hundredth of the largest entry of its
 // row or column. Also true if the largest entries of rows or columns differ by more than 1e4, or
 // are outside the factor type's SafeRange.
-bool AsksForMatching(const AnySparse& a, DType factor_dtype);
-bool AsksForMatching(const AnySparse& a, DType factor_dtype, StopCounter& counter);
+bool ShouldUseMatching(const AnySparse& a, DType factor_dtype);
+bool ShouldUseMatching(const AnySparse& a, DType factor_dtype, StopCounter& counter);
 
 // True if the analysis suits the values of `a`, which has the analyzed pattern, for a factor of
-// this type: AsksForMatching would return false for B.
-bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype);
-bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype,
-                 StopCounter& counter);
+// this type: ShouldUseMatching would return false for B.
+bool IsSuitableForValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype);
+bool IsSuitableForValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype,
+                         StopCounter& counter);
 
 // True if `a` equals its transpose bit for bit, except for the sign of zeros.
 bool IsSymmetric(const AnySparse& a);

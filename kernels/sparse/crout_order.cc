@@ -35,7 +35,7 @@ namespace {
 static_assert(sizeof(idx_t) == sizeof(int32_t));
 
 constexpr idx_t kFewVertices = 12000;  // parts of at most this size are not divided
-constexpr int kMostDivisions = 5;
+constexpr int kMaxDivisions = 5;
 
 // A part of the input graph. vertex[v] is the number of v in the input graph.
 struct Part {
@@ -55,7 +55,7 @@ void SetOptions(idx_t* options) {
 
 // Returns a descriptor for the reply, and redirects standard output to standard error, because
 // METIS may print.
-int TakeOutput() {
+int RedirectOutput() {
   const int out = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   return out;
@@ -237,12 +237,12 @@ bool DissectTo(int out, Graph graph) {
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return false;
   auto* const order = static_cast<idx_t*>(shared);
-  return Order(std::move(part), order, kMostDivisions, Forks()) && Write(out, order, n);
+  return Order(std::move(part), order, kMaxDivisions, Forks()) && Write(out, order, n);
 }
 
 int Main() {
   DieWithParent();
-  const int out = TakeOutput();
+  const int out = RedirectOutput();
   std::vector<int64_t> header(3);
   if (!Read(header)) return 1;
   const auto method = static_cast<OrderingMethod>(header[0]);

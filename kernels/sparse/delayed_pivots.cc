@@ -45,7 +45,7 @@ class DelaySearch {
 
   absl::StatusOr<Regrouping> Run(StopRequested stop) {
     PlacePositions(analysis_, of_row_.data(), of_column_.data());
-    FindLeastPivots();
+    FindMinPivots();
     for (int64_t f = 0; f < analysis_.fronts(); ++f) {
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
       if (analysis_.is_kept(f)) {
@@ -65,13 +65,13 @@ class DelaySearch {
 
  private:
   T Scaled(int64_t entry, int32_t column) const {
-    const T value = Widen(a_.value[entry]);
+    const T value = ToFloat64(a_.value[entry]);
     if (analysis_.row_scale.empty()) return value;
     return value * analysis_.row_scale[a_.row[entry]] * analysis_.column_scale[column];
   }
 
   // Sets least_ to the sizes below which the factorization perturbs pivots.
-  void FindLeastPivots() {
+  void FindMinPivots() {
     const int64_t first_kept = analysis_.n - analysis_.kept;
     double largest = 0;
     for (int64_t k = 0; k < analysis_.n; ++k) {
@@ -218,7 +218,7 @@ class DelaySearch {
   absl::Status Leave(TrialFront<T>& front, int64_t done, TrialFront<T>& left) {
     constexpr double kFewEntries = 1e6;
     if (entries_ >
-        kMostDelayedFill * static_cast<double>(analysis_.factor_entries()) + kFewEntries) {
+        kMaxDelayedFill * static_cast<double>(analysis_.factor_entries()) + kFewEntries) {
       return absl::ResourceExhaustedError("delayed pivots cause more fill-in than the limit");
     }
     const int64_t size = front.size();

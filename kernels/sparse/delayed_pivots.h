@@ -21,11 +21,11 @@ namespace crout {
 //
 // Runs on the calling thread. Needs about as many operations as the numeric factorization, and the
 // memory of its contributions. Errors, `claim` and `stop` are as for Analyze. Also
-// RESOURCE_EXHAUSTED if the factor would have more than kMostDelayedFill times as many entries.
+// RESOURCE_EXHAUSTED if the factor would have more than kMaxDelayedFill times as many entries.
 absl::StatusOr<Analysis> DelayPivots(const Analysis& analysis, const AnySparse& a, DType dtype,
                                      const AnalysisOptions& options, StopRequested stop);
 
-inline constexpr double kMostDelayedFill = 16;
+inline constexpr double kMaxDelayedFill = 16;
 
 }  // namespace crout
 

@@ -30,7 +30,7 @@ struct Graph {
 
 // Upper bound on the size of Graph::neighbour, in bytes, for a matrix with this many entries. A
 // symmetric pattern needs half of it.
-inline size_t MostNeighbourBytes(int64_t nonzeros) {
+inline size_t MaxNeighbourBytes(int64_t nonzeros) {
   return 2 * static_cast<size_t>(nonzeros) * sizeof(int32_t);
 }
 

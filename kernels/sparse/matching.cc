@@ -39,7 +39,7 @@ class Assignment {
     StartDuals();
     StopCounter counter(stop);
     for (int64_t j = 0; j < n_; ++j) TakeFree(j);
-    for (int64_t j = 0; j < n_; ++j) CROUT_RETURN_IF_ERROR(TakeByOneExchange(j, counter));
+    for (int64_t j = 0; j < n_; ++j) CROUT_RETURN_IF_ERROR(MatchByOneExchange(j, counter));
     for (int64_t j = 0; j < n_; ++j) {
       if (entry_of_column_[j] >= 0) continue;
       CROUT_RETURN_IF_ERROR(Augment(static_cast<int32_t>(j), counter));
@@ -96,7 +96,7 @@ class Assignment {
   }
 
   // Matches column j with a row whose current column can move to a free row, at no cost.
-  absl::Status TakeByOneExchange(int64_t j, StopCounter& counter) {
+  absl::Status MatchByOneExchange(int64_t j, StopCounter& counter) {
     if (entry_of_column_[j] >= 0) return absl::OkStatus();
     for (int64_t e = start_[j]; e < start_[j + 1]; ++e) {
       if (cost_[e] == kInfinity || ReducedCost(e, j) > 0) continue;

@@ -70,7 +70,7 @@ std::optional<std::vector<int32_t>> OrderForest(const Graph& graph) {
 }
 
 size_t MinimumDegreeBytes(int64_t n, int64_t neighbours) {
-  const bool short_index = Fits32Bits(n, neighbours, kMostFor32Bits);
+  const bool short_index = Fits32Bits(n, neighbours, kMaxFor32Bits);
   const size_t index = short_index ? sizeof(int) : sizeof(SuiteSparse_long);
   return static_cast<size_t>(ListElements(n, neighbours)) * index;
 }

@@ -66,7 +66,7 @@ LogDeterminant DeterminantOf(const Analysis& analysis, const NumericSummary& sum
   for (int64_t f = 0; f < analysis.fronts(); ++f) {
     const int32_t first = analysis.first_position[f];
     for (int32_t k = first; k < analysis.first_position[f + 1]; ++k) {
-      const auto u = Widen(diagonal[k]);
+      const auto u = ToFloat64(diagonal[k]);
       const double modulus = Modulus(u);
       det.log_abs += std::log(modulus);
       det.sign *= std::complex<double>(u) / modulus;

@@ -24,10 +24,10 @@ enum class OrderingMethod : int64_t { kMinimumDegree, kNestedDissection };
 // True if the program can order a graph of this size. METIS's own arrays hold up to four times the
 // vertices and twice the neighbors in 32-bit indices. AMD also has 64-bit indices.
 constexpr bool FitsOrderingProgram(OrderingMethod method, int64_t n, int64_t neighbours) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (n < 0 || neighbours < 0 || n >= kMost) return false;
-  if (method == OrderingMethod::kMinimumDegree) return neighbours <= 2 * kMost;
-  return method == OrderingMethod::kNestedDissection && n < kMost / 4 && neighbours < kMost / 4;
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  if (n < 0 || neighbours < 0 || n >= kMax) return false;
+  if (method == OrderingMethod::kMinimumDegree) return neighbours <= 2 * kMax;
+  return method == OrderingMethod::kNestedDissection && n < kMax / 4 && neighbours < kMax / 4;
 }
 
 // Memory, in bytes, that nested dissection needs. METIS stores the graph and every coarser graph,
@@ -39,13 +39,14 @@ constexpr bool FitsOrderingProgram(OrderingMethod method, int64_t n, int64_t nei
 // piece.
 inline size_t NestedDissectionBytes(int64_t n, int64_t neighbours) {
   constexpr double kHeapPieces = 1 << 19;
-  constexpr double kOfVertex = 128;
-  constexpr double kOfNeighbour = 24;  // The graph, a part's copy, and graphs after the last level.
-  constexpr double kOfLevel = 8;
+  constexpr double kBytesPerVertex = 128;
+  constexpr double kBytesPerNeighbour =
+      24;  // The graph, a part's copy, and graphs after the last level.
+  constexpr double kBytesPerNeighbourAndLevel = 8;
   const auto z = static_cast<double>(std::max<int64_t>(neighbours, 1));
   const double levels = std::max(0.0, std::log2(static_cast<double>(n) / std::sqrt(z)));
-  return static_cast<size_t>(kHeapPieces + static_cast<double>(n) * kOfVertex +
-                             z * (kOfNeighbour + kOfLevel * levels));
+  return static_cast<size_t>(kHeapPieces + static_cast<double>(n) * kBytesPerVertex +
+                             z * (kBytesPerNeighbour + kBytesPerNeighbourAndLevel * levels));
 }
 
 // Memory limit, in bytes, of the program for a graph of this size, forks included.

@@ -23,14 +23,14 @@ uint64_t Scramble(uint64_t x) {
 
 constexpr auto kNeverStop = [] { return false; };
 constexpr double kSmallOnDiagonal = 0.01;
-constexpr double kFarApart = 1e4;
+constexpr double kMaxMagnitudeRatio = 1e4;
 
 // True if the largest entries of all lines are finite, in the range of the factor's type and of
 // similar size.
 bool AreAlike(const std::vector<double>& largest, SafeRange range) {
   if (largest.empty()) return true;
   const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
-  return range.contains(*most) && *most <= kFarApart * *least;
+  return range.contains(*most) && *most <= kMaxMagnitudeRatio * *least;
 }
 
 // True if no entry (i, column_of_row(i)) is small compared with the largest of its row and column,
@@ -82,12 +82,12 @@ PatternKey PatternDigest(const AnySparse& a, StopCounter& counter) {
 
 std::string PatternText(const PatternKey& key) { return DigestText(key.half[0]); }
 
-bool AsksForMatching(const AnySparse& a, DType factor_dtype) {
+bool ShouldUseMatching(const AnySparse& a, DType factor_dtype) {
   StopCounter counter(kNeverStop);
-  return AsksForMatching(a, factor_dtype, counter);
+  return ShouldUseMatching(a, factor_dtype, counter);
 }
 
-bool AsksForMatching(const AnySparse& a, DType factor_dtype, StopCounter& counter) {
+bool ShouldUseMatching(const AnySparse& a, DType factor_dtype, StopCounter& counter) {
   return DispatchDType(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return !DiagonalIsLarge(
@@ -96,14 +96,14 @@ bool AsksForMatching(const AnySparse& a, DType factor_dtype, StopCounter& counte
   });
 }
 
-bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype) {
+bool IsSuitableForValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype) {
   StopCounter counter(kNeverStop);
-  return SuitsValues(analysis, a, factor_dtype, counter);
+  return IsSuitableForValues(analysis, a, factor_dtype, counter);
 }
 
-bool SuitsValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype,
-                 StopCounter& counter) {
-  if (!analysis.matched) return !AsksForMatching(a, factor_dtype, counter);
+bool IsSuitableForValues(const Analysis& analysis, const AnySparse& a, DType factor_dtype,
+                         StopCounter& counter) {
+  if (!analysis.matched) return !ShouldUseMatching(a, factor_dtype, counter);
   if (analysis.unmatched_row >= 0 || analysis.n != a.n) return false;
   std::vector<int32_t> column_of_row(a.n);
   for (int64_t k = 0; k < a.n; ++k) column_of_row[analysis.row_order[k]] = analysis.column_order[k];

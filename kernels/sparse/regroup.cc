@@ -62,7 +62,7 @@ absl::StatusOr<Analysis> Regroup(const Analysis& analysis, const AnySparse& a,
   for (int64_t k = 0; k < analysis.n; ++k) {
     column_of_row[regrouped.row_order[k]] = regrouped.column_order[k];
   }
-  CROUT_RETURN_IF_ERROR(options.Claim(MostNeighbourBytes(a.nonzeros)));
+  CROUT_RETURN_IF_ERROR(options.Claim(MaxNeighbourBytes(a.nonzeros)));
   CROUT_ASSIGN_OR_RETURN(const Graph graph, SymmetrizedGraph(a, column_of_row.data(), stop));
   const auto claim = [&](size_t bytes) { return options.Claim(graph.neighbour_bytes() + bytes); };
   CROUT_RETURN_IF_ERROR(claim(SymbolicBytes(tree)));

@@ -18,8 +18,8 @@ using Claim = std::function<absl::Status(size_t bytes)>;
 
 // Size of the per-front arrays, in bytes.
 size_t FrontBytes(const FrontTree& tree) {
-  constexpr size_t kOfFront = 7 * sizeof(int32_t) + 4 * sizeof(int64_t);
-  return (tree.parent.size() + 1) * kOfFront;
+  constexpr size_t kBytesPerFront = 7 * sizeof(int32_t) + 4 * sizeof(int64_t);
+  return (tree.parent.size() + 1) * kBytesPerFront;
 }
 
 class Symbolic {
@@ -56,10 +56,10 @@ class Symbolic {
       if (out_.is_kept(f)) continue;
       out_.flops += 2.0 / 3.0 * d1 * d1 * d1 + 2 * d1 * d1 * d2 + 2 * d1 * d2 * d2;
     }
-    constexpr double kMostEntries = 0x1p58;  // 2^62 bytes of the largest type
-    if (entries > kMostEntries) {
-      return absl::ResourceExhaustedError(absl::StrCat("the factors would have ", entries,
-                                                       " entries; the limit is ", kMostEntries));
+    constexpr double kMaxEntries = 0x1p58;  // 2^62 bytes of the largest type
+    if (entries > kMaxEntries) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the factors would have ", entries, " entries; the limit is ", kMaxEntries));
     }
     for (int64_t f = 0; f < fronts_; ++f) {
       const int64_t d1 = out_.eliminated(f);

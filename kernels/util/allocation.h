@@ -36,18 +36,18 @@ absl::Status CatchBadAlloc(Work work) {
   }
 }
 
-// Number of tasks that GoOnWithoutMemory() abandoned since the process started.
-inline std::atomic<uint64_t> work_without_memory = 0;
-inline uint64_t WorkWithoutMemory() { return work_without_memory; }
+// Number of tasks that AbandonOnBadAlloc() abandoned since the process started.
+inline std::atomic<uint64_t> abandoned_tasks = 0;
+inline uint64_t AbandonedTasks() { return abandoned_tasks; }
 
 // Runs background work on a thread that must survive. std::bad_alloc ends only this work and is
 // counted. If a caller waits for the result, the work itself must report the failure.
 template <class Work>
-void GoOnWithoutMemory(Work work) {
+void AbandonOnBadAlloc(Work work) {
   try {
     work();
   } catch (const std::bad_alloc&) {
-    ++work_without_memory;
+    ++abandoned_tasks;
   }
 }
 

@@ -56,7 +56,7 @@ void ThreadPool::Work() {
       if (tasks_.empty()) return;
       task = tasks_.Take(*tasks_.Find([](const Task&) { return true; }));
     }
-    GoOnWithoutMemory([&] { std::move(task)(); });
+    AbandonOnBadAlloc([&] { std::move(task)(); });
   }
 }
 

@@ -21,7 +21,7 @@ namespace crout {
 // of one account at most one task of each other account starts. With more than one thread tasks may
 // finish in another order. A task may schedule tasks but must not wait for one, because that
 // deadlocks if every thread does so. A task that throws std::bad_alloc is abandoned and counted
-// (GoOnWithoutMemory()).
+// (AbandonOnBadAlloc()).
 class ThreadPool {
  public:
   using Task = absl::AnyInvocable<void() &&>;

@@ -276,7 +276,7 @@ void TcpListener::Run() {
     }
     if (polled.back().revents != 0) return;
     for (size_t i = 0; i < sockets_.size(); ++i) {
-      if (polled[i].revents != 0) GoOnWithoutMemory([&] { AcceptFrom(sockets_[i]); });
+      if (polled[i].revents != 0) AbandonOnBadAlloc([&] { AcceptFrom(sockets_[i]); });
     }
   }
 }
@@ -356,13 +356,13 @@ bool TcpListener::HasRoomFor(const Peer& peer) const {
 
 bool TcpListener::Disconnect(const TcpPeer& peer) {
   constexpr size_t kStep = size_t{1} << 20;
-  constexpr int kMostSteps = 64;  // more than a socket's buffer holds
+  constexpr int kMaxSteps = 64;  // more than a socket's buffer holds
   MutexLock lock(&mutex_);
   for (const Connection& connection : connections_) {
     if (connection.from != peer || CookieOf(connection.fd) != connection.cookie) continue;
     shutdown(connection.fd, SHUT_RDWR);
     // Discard received data, which gRPC would otherwise still read and answer.
-    for (int i = 0; i < kMostSteps; ++i) {
+    for (int i = 0; i < kMaxSteps; ++i) {
       if (recv(connection.fd, nullptr, kStep, MSG_TRUNC | MSG_DONTWAIT) <= 0) break;
     }
     return true;

@@ -117,7 +117,7 @@ v1::SolveBatchResult BatchSolveStep::Encode(const BatchSolution& solution, int64
   result.set_singular(solution.summary.singular);
   result.set_inaccurate(solution.summary.inaccurate);
   result.set_first_inaccurate(solution.summary.first_inaccurate);
-  AddWarnings(solution.summary.doubts, result.mutable_warnings());
+  AddWarnings(solution.summary.accuracy_warnings, result.mutable_warnings());
   result.set_factor_version(factor_version);
   result.set_device(device);
   return result;

@@ -44,7 +44,7 @@ OpenCall CallBase::Describe() {
 }
 
 void CallBase::GiveWay() {
-  GoOnWithoutMemory([this] {
+  AbandonOnBadAlloc([this] {
     core_.releasing.Schedule(tenant_, [self = shared_from_this(), this] {
       MutexLock lock(&mutex_);
       if (phase_ == CallPhase::kQueue || phase_ == CallPhase::kWork) return;
@@ -72,7 +72,7 @@ void CallBase::Done() {
     MutexLock lock(&mutex_);
     if (context_->IsCancelled()) arrival_.ClientLeft();
   }
-  GoOnWithoutMemory([this] { ObserveCall(core_, Observed()); });
+  AbandonOnBadAlloc([this] { ObserveCall(core_, Observed()); });
 }
 
 ObservedCall CallBase::Observed() {

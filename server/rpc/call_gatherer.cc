@@ -18,13 +18,13 @@ namespace {
 // A call's part of a batch.
 struct Part {
   CallJobBase* job = nullptr;
-  GatheredSystem system;
+  DynamicBatchSystem system;
   bool ended = false;  // the call ended before the batch ran
 };
 
 void RunParts(ExecutionContext& context, std::vector<Part>& parts, MemoryResource& host_memory,
-              GatheredTimings& timings) {
-  std::vector<GatheredSystem*> systems;
+              DynamicBatchTimings& timings) {
+  std::vector<DynamicBatchSystem*> systems;
   systems.reserve(parts.size());
   for (Part& part : parts) {
     part.ended = !part.job->Prepare(context, part.system);
@@ -35,8 +35,8 @@ void RunParts(ExecutionContext& context, std::vector<Part>& parts, MemoryResourc
     return std::all_of(parts.begin(), parts.end(),
                        [](const Part& part) { return part.job->stop_requested(); });
   };
-  RunGathered(context, *context.device().batch_lu(), parts.front().job->gathered().op, systems,
-              host_memory, nobody_wants_it, timings);
+  RunDynamicBatch(context, *context.device().batch_lu(), parts.front().job->gathered().op, systems,
+                  host_memory, nobody_wants_it, timings);
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ void RunParts(ExecutionContext& context, std::vector<Part>& parts, MemoryResourc
 void CallGatherer::Run(ExecutionContext& context, std::span<const std::shared_ptr<Job>> jobs,
                        Job::Clock::duration waited) {
   std::vector<Part> parts;
-  GoOnWithoutMemory([&] { parts.reserve(jobs.size()); });
+  AbandonOnBadAlloc([&] { parts.reserve(jobs.size()); });
   if (parts.capacity() < jobs.size()) {
     for (const auto& job : jobs) job->Drop(OutOfMemory());
     return;
@@ -56,7 +56,7 @@ void CallGatherer::Run(ExecutionContext& context, std::span<const std::shared_pt
   if (parts.empty()) return;
   metrics_.device(parts.front().job->gathered().device_index)
       .ObserveGathered(parts.size(), std::chrono::duration<double>(waited).count());
-  GatheredTimings timings;
+  DynamicBatchTimings timings;
   try {
     RunParts(context, parts, host_memory_, timings);
   } catch (const std::bad_alloc&) {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "kernels/jobs/gathered.h"
+#include "kernels/jobs/dynamic_batch.h"
 #include "server/engine/scheduling/device_scheduler.h"
 #include "server/observability/metrics/metrics.h"
 
@@ -22,10 +22,10 @@ struct GatheredWork {
   Op op = Op::kNone;
   size_t device_index = 0;  // index of the device in the pool
   // Fills in the system. An error ends this call only.
-  std::function<absl::Status(ExecutionContext& context, GatheredSystem& system)> prepare;
+  std::function<absl::Status(ExecutionContext& context, DynamicBatchSystem& system)> prepare;
   // Sends the answer. If the batch did not process the system, processes it alone first.
-  std::function<void(ExecutionContext& context, GatheredSystem& system,
-                     const GatheredTimings& timings)>
+  std::function<void(ExecutionContext& context, DynamicBatchSystem& system,
+                     const DynamicBatchTimings& timings)>
       finish;
 
   int group() const {
@@ -41,9 +41,9 @@ class CallJobBase : public Job {
   // Takes the job out of the queue. False if the call has ended; no other function is called then.
   virtual bool Begin() = 0;
   // False if this ended the call.
-  virtual bool Prepare(ExecutionContext& context, GatheredSystem& system) = 0;
-  virtual void Finish(ExecutionContext& context, GatheredSystem& system,
-                      const GatheredTimings& timings) = 0;
+  virtual bool Prepare(ExecutionContext& context, DynamicBatchSystem& system) = 0;
+  virtual void Finish(ExecutionContext& context, DynamicBatchSystem& system,
+                      const DynamicBatchTimings& timings) = 0;
   virtual void End() = 0;
   virtual bool stop_requested() const = 0;
   virtual const GatheredWork& gathered() const = 0;

@@ -32,14 +32,14 @@ class CallBase::CallJob final : public CallJobBase {
     call_->LeaveQueue();  // First: a call that has ended would otherwise keep itself alive.
     return call_->BeginWork();
   }
-  bool Prepare(ExecutionContext& context, GatheredSystem& system) override {
+  bool Prepare(ExecutionContext& context, DynamicBatchSystem& system) override {
     absl::Status status;
     call_->EndingOutOfMemory([&] { status = gathered_.prepare(context, system); });
     if (!status.ok()) call_->Abort(std::move(status));
     return !call_->stop_requested();
   }
-  void Finish(ExecutionContext& context, GatheredSystem& system,
-              const GatheredTimings& timings) override {
+  void Finish(ExecutionContext& context, DynamicBatchSystem& system,
+              const DynamicBatchTimings& timings) override {
     call_->EndingOutOfMemory([&] { gathered_.finish(context, system, timings); });
   }
   void End() override { call_->EndWork(); }

@@ -77,7 +77,7 @@ void CallRegistry::AbortAll(const absl::Status& status) {
 
 void CallRegistry::EnforceLimits(LiveCall::Clock::time_point now) {
   for (const auto& call : Snapshot()) {
-    GoOnWithoutMemory([&] { call->EnforceLimits(now); });  // continue with the other calls
+    AbandonOnBadAlloc([&] { call->EnforceLimits(now); });  // continue with the other calls
   }
 }
 

@@ -167,7 +167,7 @@ absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop
   answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeHost(), std::move(out)});
   answer.summary.solver = direct.solver;
   answer.summary.backward_error = direct.backward_error;
-  answer.summary.doubts = direct.doubts;
+  answer.summary.accuracy_warnings = direct.accuracy_warnings;
   return absl::OkStatus();
 }
 

@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<EchelonStep>> EchelonStep::Create(
   auto step = std::unique_ptr<EchelonStep>(new EchelonStep(core, spec, slot));
   EchelonOptions& options = step->options_;
   options.reducer = slot.device->echelon_reducer();
-  if (options.reducer == nullptr || !options.reducer->TakesDense(spec.shape.dtype)) {
+  if (options.reducer == nullptr || !options.reducer->SupportsDense(spec.shape.dtype)) {
     return absl::UnimplementedError(absl::StrCat("device '", slot.device->info().name,
                                                  "' has no method that reduces matrices of this "
                                                  "type to echelon form: choose another device"));

@@ -109,7 +109,7 @@ absl::Status FactorStep::CheckPrecision(const PackedMatrix& shape) const {
 }
 
 absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n) {
-  precision_ = FactorPrecision::kAsTyped;
+  precision_ = FactorPrecision::kFactorType;
   std::optional<FactorizeOptions> low;
   const DType wide = options_.factor_dtype;
   if (asked_ == v1::FACTOR_PRECISION_UNSPECIFIED || RealOf(wide) != DType::kFloat64 ||
@@ -126,8 +126,8 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
     precision_ =
         asked_ == v1::FACTOR_PRECISION_TF32 ? FactorPrecision::kTf32 : FactorPrecision::kSingle;
   }
-  if (precision_ == FactorPrecision::kAsTyped) return std::optional<FactorizeOptions>();
-  if (precision_ == FactorPrecision::kTf32 && !low->algorithm->traits().takes_tf32_products) {
+  if (precision_ == FactorPrecision::kFactorType) return std::optional<FactorizeOptions>();
+  if (precision_ == FactorPrecision::kTf32 && !low->algorithm->traits().supports_tf32_products) {
     return BadField(
         "header.options.precision",
         absl::StrCat("TF32 products are those of crout_lu on a GPU; device ",
@@ -161,7 +161,7 @@ void FactorStep::Gather() {
   upload_.HoldOnHost();
 }
 
-GatheredShape FactorStep::GatheredAs() const {
+DynamicBatchShape FactorStep::GatheredAs() const {
   return {.dtype = upload_.shape().dtype,
           .n = upload_.shape().rows,
           .factors = true,
@@ -169,14 +169,14 @@ GatheredShape FactorStep::GatheredAs() const {
           .keeps_matrix = options_.keep_matrix};
 }
 
-void FactorStep::PutIn(GatheredSystem& system) {
+void FactorStep::PutIn(DynamicBatchSystem& system) {
   system.shape = GatheredAs();
   system.matrix = upload_.held();
-  system.may_ask_for_scaling = !named_batch_ && options_.equilibrate == EquilibrateMode::kAuto;
+  system.may_require_scaling = !named_batch_ && options_.equilibrate == EquilibrateMode::kAuto;
   system.device_bytes += gathered_bytes_.device;
 }
 
-NewFactor FactorStep::TakeOut(GatheredSystem& system, double seconds) {
+NewFactor FactorStep::TakeOut(DynamicBatchSystem& system, double seconds) {
   NewFactor factor = TakeFactor(std::move(system.made), seconds);
   Settle(factor);
   return factor;
@@ -332,9 +332,9 @@ absl::StatusOr<std::optional<FactorStep::Outlook>> FactorStep::Guess(int64_t n, 
                                                                      DType matrix_dtype) {
   CROUT_RETURN_IF_ERROR(ResolveFor(n));
   const SparseChoice::Guess guess = sparse_.GuessFor(n, nonzeros, matrix_dtype, Wish());
-  constexpr int64_t kMostEntries = std::numeric_limits<int32_t>::max();
-  if (nonzeros > kMostEntries && (sparse_.named() || n > core_.limits.max_n)) {
-    return BadField("nnz", absl::StrCat(nonzeros, " is more than the ", kMostEntries,
+  constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
+  if (nonzeros > kMaxEntries && (sparse_.named() || n > core_.limits.max_n)) {
+    return BadField("nnz", absl::StrCat(nonzeros, " is more than the ", kMaxEntries,
                                         " entries of a matrix that stays sparse"));
   }
   if (guess.method == nullptr) return std::optional<Outlook>();
@@ -345,8 +345,8 @@ absl::StatusOr<std::optional<FactorStep::Outlook>> FactorStep::Guess(int64_t n, 
 
 absl::Status FactorStep::PlanForBatch(const PackedMatrix& shape, Outlook& outlook) {
   const BatchLu& method = *slot_.device->batch_lu();
-  CROUT_ASSIGN_OR_RETURN(gathered_bytes_, PlanGathered(method, GatheredAs()));
-  gathered_seconds_ = PredictGatheredSeconds(method, GatheredAs());
+  CROUT_ASSIGN_OR_RETURN(gathered_bytes_, PlanDynamicBatch(method, GatheredAs()));
+  gathered_seconds_ = PredictDynamicBatchSeconds(method, GatheredAs());
   // A matrix that needs scaling runs alone after the batch, so the peak must cover both cases.
   outlook.bytes.peak = std::max(outlook.bytes.peak, gathered_bytes_.device);
   outlook.bytes.kept = gathered_bytes_.kept;
@@ -464,12 +464,12 @@ absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequest
   return factor;
 }
 
-absl::Status FactorStep::Widen(ExecutionContext& context, StopRequested stop, CallTimings& timings,
-                               NewFactor& factor) {
+absl::Status FactorStep::RefactorInFloat64(ExecutionContext& context, StopRequested stop,
+                                           CallTimings& timings, NewFactor& factor) {
   KernelTimings kernel;
   CROUT_ASSIGN_OR_RETURN(factor.factorization,
-                         crout::Widen(context, *mixed_, std::move(factor.factorization),
-                                      PrecisionFallback::kStagnation, stop, kernel));
+                         crout::RefactorInFloat64(context, *mixed_, std::move(factor.factorization),
+                                                  PrecisionFallback::kStagnation, stop, kernel));
   timings.Add(kernel);
   ObserveFactor(core_, slot_, factor.factorization.summary, kernel.factor);
   return absl::OkStatus();

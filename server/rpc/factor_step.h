@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/jobs/dynamic_batch.h"
 #include "kernels/jobs/factorize_mixed.h"
-#include "kernels/jobs/gathered.h"
 #include "server/rpc/payload_step.h"
 #include "server/rpc/sparse_choice.h"
 
@@ -56,8 +56,8 @@ class FactorStep final : public PayloadStep {
   // Worker thread: PutIn() adds the matrix to a batch, and TakeOut() returns the factor. Do not
   // call TakeOut() for a system that has an error or needs scaling. A matrix that needs scaling is
   // factored alone by Run().
-  void PutIn(GatheredSystem& system);
-  NewFactor TakeOut(GatheredSystem& system, double seconds);
+  void PutIn(DynamicBatchSystem& system);
+  NewFactor TakeOut(DynamicBatchSystem& system, double seconds);
 
   absl::Status Analyze(StopRequested stop) override;
   absl::StatusOr<MemoryNeed> Plan() override;
@@ -67,7 +67,7 @@ class FactorStep final : public PayloadStep {
     JobBytes bytes;      // bytes to reserve; `kept` is for the expected factor
     double seconds = 0;  // predicted
     std::string_view algorithm;
-    FactorPrecision precision = FactorPrecision::kAsTyped;
+    FactorPrecision precision = FactorPrecision::kFactorType;
     bool rough = false;  // see EstimateFactorizeResponse.rough
   };
   // Plans for a matrix of this shape, which need not arrive. After Gather(), plans a batch of this
@@ -93,7 +93,7 @@ class FactorStep final : public PayloadStep {
     return mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0;
   }
 
-  // Lets the result of Run() keep the reservation that Widen() needs, until Settle().
+  // Lets the result of Run() keep the reservation that RefactorInFloat64() needs, until Settle().
   void MayWiden() { may_widen_ = true; }
 
   // Returns the result if the parsed text already shows that the matrix is singular. Requires that
@@ -107,8 +107,8 @@ class FactorStep final : public PayloadStep {
 
   // Worker thread, after Run(): replaces `factor`, a low-precision factor that is not accurate
   // enough, with a factor in the requested type.
-  absl::Status Widen(ExecutionContext& context, StopRequested stop, CallTimings& timings,
-                     NewFactor& factor);
+  absl::Status RefactorInFloat64(ExecutionContext& context, StopRequested stop,
+                                 CallTimings& timings, NewFactor& factor);
   // After Run(): whether the analysis or the method differs from the plan. Solves must then be
   // planned again.
   bool changed() const { return changed_; }
@@ -137,7 +137,7 @@ class FactorStep final : public PayloadStep {
   absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
                                       CallTimings& timings);
 
-  GatheredShape GatheredAs() const;
+  DynamicBatchShape GatheredAs() const;
   // Extends `outlook`, the estimate of a job that runs alone, to a job that may also run in a
   // batch.
   absl::Status PlanForBatch(const PackedMatrix& shape, Outlook& outlook);
@@ -155,7 +155,7 @@ class FactorStep final : public PayloadStep {
   // Dense factorization. If low_ is set, it is tried first, and `options_` are the options of the
   // fallback.
   FactorizeOptions options_;
-  FactorPrecision precision_ = FactorPrecision::kAsTyped;
+  FactorPrecision precision_ = FactorPrecision::kFactorType;
   std::optional<FactorizeOptions> low_;
   std::optional<MixedPlan> mixed_;  // if low_ is set: the plan of both factorizations
   bool may_widen_ = false;
@@ -169,7 +169,7 @@ class FactorStep final : public PayloadStep {
   // Dynamic batching.
   bool named_batch_ = false;  // the request names the batch method
   bool gathers_ = false;
-  GatheredBytes gathered_bytes_;
+  DynamicBatchBytes gathered_bytes_;
   double gathered_seconds_ = 0;
 };
 

@@ -70,15 +70,15 @@ std::optional<FactorizeAndSolveCall::Gathering> FactorizeAndSolveCall::CanGather
   return Gathering{factor_->upload().shape().dtype, solve_->op()};
 }
 
-absl::Status FactorizeAndSolveCall::PutIn(ExecutionContext& /*context*/, GatheredSystem& system,
+absl::Status FactorizeAndSolveCall::PutIn(ExecutionContext& /*context*/, DynamicBatchSystem& system,
                                           CallTimings& /*timings*/) {
   CROUT_RETURN_IF_ERROR(CheckRhs());
   factor_->PutIn(system);
   return solve_->PutIn(system);
 }
 
-absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::TakeOut(GatheredSystem& system,
-                                                                 const GatheredTimings& batch,
+absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::TakeOut(DynamicBatchSystem& system,
+                                                                 const DynamicBatchTimings& batch,
                                                                  CallTimings& timings) {
   timings.factor += batch.factor;
   timings.solve += batch.solve;
@@ -130,15 +130,15 @@ absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::Run(ExecutionContext& c
     Settle(answer.factor);
     return answer;
   }
-  const WiderFactor widen = [&]() -> absl::StatusOr<const Factorization*> {
-    CROUT_RETURN_IF_ERROR(factor_->Widen(
+  const Float64FactorFunction widen = [&]() -> absl::StatusOr<const Factorization*> {
+    CROUT_RETURN_IF_ERROR(factor_->RefactorInFloat64(
         context, [&] { return StopFactoring(context, n); }, timings, answer.factor));
     return &factorization;
   };
   if (factor_->changed()) CROUT_RETURN_IF_ERROR(solve_->PlanAgain());
-  const bool low = factorization.summary.precision != FactorPrecision::kAsTyped;
+  const bool low = factorization.summary.precision != FactorPrecision::kFactorType;
   CROUT_ASSIGN_OR_RETURN(answer.solution, solve_->Run(context, factorization, stop, timings,
-                                                      low ? widen : WiderFactor()));
+                                                      low ? widen : Float64FactorFunction()));
   Settle(answer.factor);
   return answer;
 }

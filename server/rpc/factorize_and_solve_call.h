@@ -36,9 +36,10 @@ class FactorizeAndSolveCall final : public JobCall<FactorAndSolution> {
   }
   absl::StatusOr<FactorAndSolution> Run(ExecutionContext& context, CallTimings& timings) override;
   std::optional<Gathering> CanGather() override;
-  absl::Status PutIn(ExecutionContext& context, GatheredSystem& system,
+  absl::Status PutIn(ExecutionContext& context, DynamicBatchSystem& system,
                      CallTimings& timings) override;
-  absl::StatusOr<FactorAndSolution> TakeOut(GatheredSystem& system, const GatheredTimings& batch,
+  absl::StatusOr<FactorAndSolution> TakeOut(DynamicBatchSystem& system,
+                                            const DynamicBatchTimings& batch,
                                             CallTimings& timings) override;
   absl::StatusOr<std::optional<FactorAndSolution>> FindSingular() override;
   void Reply(FactorAndSolution answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -23,14 +23,14 @@ absl::StatusOr<NewFactor> FactoringCall::Run(ExecutionContext& context, CallTimi
       context, [&] { return StopFactoring(context, n); }, timings);
 }
 
-absl::Status FactoringCall::PutIn(ExecutionContext& /*context*/, GatheredSystem& system,
+absl::Status FactoringCall::PutIn(ExecutionContext& /*context*/, DynamicBatchSystem& system,
                                   CallTimings& /*timings*/) {
   factor_->PutIn(system);
   return absl::OkStatus();
 }
 
-absl::StatusOr<NewFactor> FactoringCall::TakeOut(GatheredSystem& system,
-                                                 const GatheredTimings& batch,
+absl::StatusOr<NewFactor> FactoringCall::TakeOut(DynamicBatchSystem& system,
+                                                 const DynamicBatchTimings& batch,
                                                  CallTimings& timings) {
   timings.factor += batch.factor;
   return factor_->TakeOut(system, batch.factor);

@@ -37,8 +37,9 @@ class FactoringCall : public JobCall<NewFactor> {
     if (!factor_->gathers()) return std::nullopt;
     return Gathering{.dtype = factor_->upload().shape().dtype};
   }
-  absl::Status PutIn(ExecutionContext& context, GatheredSystem& system, CallTimings& timings) final;
-  absl::StatusOr<NewFactor> TakeOut(GatheredSystem& system, const GatheredTimings& batch,
+  absl::Status PutIn(ExecutionContext& context, DynamicBatchSystem& system,
+                     CallTimings& timings) final;
+  absl::StatusOr<NewFactor> TakeOut(DynamicBatchSystem& system, const DynamicBatchTimings& batch,
                                     CallTimings& timings) final;
   absl::StatusOr<NewFactor> Run(ExecutionContext& context, CallTimings& timings) final;
   absl::StatusOr<std::optional<NewFactor>> FindSingular() final { return factor_->FindSingular(); }

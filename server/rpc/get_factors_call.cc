@@ -46,7 +46,7 @@ absl::Status GetFactorsCall::FindMethod(const FactorCache::Pin& pin) {
   }
   const std::string& name = pin.summary().algorithm;
   for (const auto& method : pin.slot().device->catalogue().sparse_lus) {
-    if (method->name() == name && method->LeavesEntries()) method_ = method.get();
+    if (method->name() == name && method->ProvidesEntries()) method_ = method.get();
   }
   if (method_ != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -59,7 +59,7 @@ absl::StatusOr<FactorCache::Pin> GetFactorsCall::Acquire(const Handle& handle) {
   if (pin.summary().has_factors()) return pin;
   return WithReason(absl::FailedPreconditionError(
                         absl::StrCat("there are no factors to download: the matrix is singular, ",
-                                     WhySingular(pin.summary()))),
+                                     DescribeSingularity(pin.summary()))),
                     kReasonSingular);
 }
 

@@ -35,13 +35,13 @@ class JobCall : public UploadCall {
   }
   // As Run(), in two parts: what goes into the batch, and what came of it, which is no error and no
   // matrix that asks to be scaled; then Run() comes after all.
-  virtual absl::Status PutIn(ExecutionContext& context, GatheredSystem& system,
+  virtual absl::Status PutIn(ExecutionContext& context, DynamicBatchSystem& system,
                              CallTimings& timings) {
     (void)context, (void)system, (void)timings;
     return absl::OkStatus();
   }
-  virtual absl::StatusOr<Result> TakeOut(GatheredSystem& system, const GatheredTimings& batch,
-                                         CallTimings& timings) {
+  virtual absl::StatusOr<Result> TakeOut(DynamicBatchSystem& system,
+                                         const DynamicBatchTimings& batch, CallTimings& timings) {
     (void)system, (void)batch, (void)timings;
     return absl::InternalError("a call that is not gathered");
   }
@@ -61,13 +61,13 @@ class JobCall : public UploadCall {
     GatheredWork work;
     work.dtype = gathering->dtype;
     work.op = gathering->op;
-    work.prepare = [this, timings](ExecutionContext& context, GatheredSystem& system) {
+    work.prepare = [this, timings](ExecutionContext& context, DynamicBatchSystem& system) {
       *timings = StartJob(kFirstPhase);
       return PutIn(context, system, *timings);
     };
-    work.finish = [this, timings](ExecutionContext& context, GatheredSystem& system,
-                                  const GatheredTimings& batch) {
-      if (system.asks_for_scaling) {
+    work.finish = [this, timings](ExecutionContext& context, DynamicBatchSystem& system,
+                                  const DynamicBatchTimings& batch) {
+      if (system.needs_scaling) {
         absl::StatusOr<Result> result = Run(context, *timings);
         return Finish(std::move(result), *timings);
       }

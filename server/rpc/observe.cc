@@ -107,7 +107,7 @@ void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary
                                report.total_sweeps, report.sections * report.sections,
                                report.total_pivots);
   // The factor is worth more than its picture.
-  GoOnWithoutMemory([&] {
+  AbandonOnBadAlloc([&] {
     IterationRun run = PoolIterations(report);
     run.algorithm = factor.algorithm;
     run.device = slot.device->info().name;

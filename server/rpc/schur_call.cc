@@ -89,7 +89,7 @@ void SchurCall::ReplySingular(v1::ComputeSchurComplementResponse first,
                               const FactorSummary& summary) {
   const absl::Status status = WithReason(
       absl::FailedPreconditionError(absl::StrCat("the leading block (order ", schur_->leading(),
-                                                 ") is singular: ", WhySingular(summary))),
+                                                 ") is singular: ", DescribeSingularity(summary))),
       kReasonSingular);
   Send([first = std::move(first)] { return Serialize(first); });
   EndAfterReplies(status);

@@ -130,7 +130,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage&
         [this](double factor_seconds, double iteration_seconds) {
           if (!model_) {
             model_.emplace(factor_seconds, iteration_seconds);
-            model_->Refactored(first_seconds_, {});
+            model_->RecordRefactorization(first_seconds_, {});
           }
           return model_->Budget();
         },
@@ -163,11 +163,11 @@ void SeriesCall::Learn(const SeriesAnswer& answer) {
   if (!model_) {
     first_seconds_ = summary.new_seconds;
   } else if (answer.factor && answer.factor->factorization.summary.info > 0) {
-    model_->Unsolved(TriedIn(summary));
+    model_->RecordFailure(SeriesTryOf(summary));
   } else if (answer.factor) {
-    model_->Refactored(summary.new_seconds, TriedIn(summary));
+    model_->RecordRefactorization(summary.new_seconds, SeriesTryOf(summary));
   } else {
-    model_->Reused(TriedIn(summary));
+    model_->RecordReuse(SeriesTryOf(summary));
   }
 }
 
@@ -299,7 +299,7 @@ void SeriesCall::Reply(SeriesAnswer answer) {
 void SeriesCall::FinishRound() {
   // X is on its way: what sending it takes is the client's to say, who may send the next step
   // first.
-  GoOnWithoutMemory([&] {
+  AbandonOnBadAlloc([&] {
     mutex_.AssertHeld();
     ObserveStep(core_, observed_);
   });

@@ -259,7 +259,7 @@ SeriesBudget SeriesSteps::BudgetFor(const SeriesMatrix& matrix, double factor_se
     case v1::SERIES_STRATEGY_REUSE:
       return {kPatientIterations, kUnlimited};
     case v1::SERIES_STRATEGY_UPDATE:
-      if (ChangedRank(matrix) > MostUpdateRank(matrix.shape.rows)) return {};
+      if (ChangedRank(matrix) > MaxUpdateRank(matrix.shape.rows)) return {};
       return {kPatientIterations, kUnlimited};
     case v1::SERIES_STRATEGY_AUTO:
       return budget_(factor_seconds, iteration_seconds);
@@ -289,18 +289,18 @@ absl::Status SeriesSteps::Resolve(const SeriesMatrix& matrix, int64_t nrhs) {
   const double making = options_.sparse ? options_.sparse->seconds
                                         : factor.algorithm->PredictSeconds(factor.factor_dtype, n);
   seconds_ = making;
-  options_.most_iterations = 0;
+  options_.max_iterations = 0;
   if (!pins_.factor) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(options_.with_old, SolversFor(pins_.factor->summary(), nrhs));
   const double iteration =
       PredictIterationSeconds(*options_.with_old.solver, pins_.factor->summary(), nrhs);
   const SeriesBudget budget = BudgetFor(matrix, making, iteration);
-  options_.most_iterations = budget.iterations;
-  options_.most_left = budget.most_left;
-  options_.most_cost = budget.most_cost;
-  options_.least_iterations = budget.least;
+  options_.max_iterations = budget.iterations;
+  options_.max_remaining = budget.max_remaining;
+  options_.max_cost = budget.max_cost;
+  options_.min_iterations = budget.least;
   options_.update = setting_.strategy != v1::SERIES_STRATEGY_REUSE;
-  if (options_.most_iterations > 0) seconds_ = kUsualIterations * iteration;
+  if (options_.max_iterations > 0) seconds_ = kUsualIterations * iteration;
   return absl::OkStatus();
 }
 

@@ -133,7 +133,7 @@ absl::StatusOr<FactorStep::Outlook> OutlookFor(const Limits& limits, FactorStep&
 }
 
 // The sparse factor that the request says A is like; nullopt where it says none.
-absl::StatusOr<std::optional<FactorCache::Pin>> FactorLike(
+absl::StatusOr<std::optional<FactorCache::Pin>> FactorReusing(
     ServerCore& core, const Scope& scope, const v1::EstimateFactorizeRequest& request) {
   if (request.handle().empty()) return std::optional<FactorCache::Pin>();
   if (request.n() != 0 || request.has_nnz() || request.matrix_dtype() != v1::DTYPE_UNSPECIFIED) {
@@ -156,7 +156,7 @@ absl::Status EstimateFactorization(ServerCore& core, const Scope& scope,
                                    const v1::EstimateFactorizeRequest& request,
                                    v1::EstimateFactorizeResponse* response) {
   CROUT_ASSIGN_OR_RETURN(const std::optional<FactorCache::Pin> like,
-                         FactorLike(core, scope, request));
+                         FactorReusing(core, scope, request));
   CROUT_ASSIGN_OR_RETURN(const DType asked_dtype, DecodeProblem(request, core.limits));
   const DType matrix_dtype = like ? like->summary().matrix_dtype : asked_dtype;
   v1::MatrixSpec matrix = SpecOf(request);
@@ -177,7 +177,7 @@ absl::Status EstimateFactorization(ServerCore& core, const Scope& scope,
   const JobBytes& bytes = outlook.bytes;
   response->set_rough(outlook.rough);
   response->set_algorithm(AlgorithmFromName(outlook.algorithm));
-  if (outlook.precision != FactorPrecision::kAsTyped) {
+  if (outlook.precision != FactorPrecision::kFactorType) {
     response->set_precision(ToProto(outlook.precision));
   }
   response->set_device(slot->device->info().name);

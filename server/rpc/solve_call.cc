@@ -49,13 +49,14 @@ std::optional<SolveCall::Gathering> SolveCall::CanGather() {
   return Gathering{solve_->upload().shape().dtype, solve_->op()};
 }
 
-absl::Status SolveCall::PutIn(ExecutionContext& context, GatheredSystem& system,
+absl::Status SolveCall::PutIn(ExecutionContext& context, DynamicBatchSystem& system,
                               CallTimings& timings) {
   CROUT_ASSIGN_OR_RETURN(system.factor, Promote(context, timings));
   return solve_->PutIn(system);
 }
 
-absl::StatusOr<Solution> SolveCall::TakeOut(GatheredSystem& system, const GatheredTimings& batch,
+absl::StatusOr<Solution> SolveCall::TakeOut(DynamicBatchSystem& system,
+                                            const DynamicBatchTimings& batch,
                                             CallTimings& timings) {
   timings.solve += batch.solve;
   return solve_->TakeOut(system, system.factor->summary, batch.solve);

@@ -21,9 +21,9 @@ class SolveCall final : public SolvingCall<SolveStep, Solution> {
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Gathering> CanGather() override;
-  absl::Status PutIn(ExecutionContext& context, GatheredSystem& system,
+  absl::Status PutIn(ExecutionContext& context, DynamicBatchSystem& system,
                      CallTimings& timings) override;
-  absl::StatusOr<Solution> TakeOut(GatheredSystem& system, const GatheredTimings& batch,
+  absl::StatusOr<Solution> TakeOut(DynamicBatchSystem& system, const DynamicBatchTimings& batch,
                                    CallTimings& timings) override;
   void Reply(Solution solution) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 };

@@ -43,7 +43,7 @@ v1::SolveResult Encode(const Solution& solution, int64_t factor_version,
   if (summary.forward_error_bound) result.set_forward_error_bound(*summary.forward_error_bound);
   result.set_refinement_steps(summary.refinement_steps);
   if (summary.corrections) result.set_corrections(*summary.corrections);
-  AddWarnings(summary.doubts, result.mutable_warnings());
+  AddWarnings(summary.accuracy_warnings, result.mutable_warnings());
   result.set_solver(SolverFromName(summary.solver));
   result.set_fallback(ToProto(summary.fallback));
   result.set_factor_version(factor_version);
@@ -101,7 +101,7 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   if (!taken.ok()) return BadField(absl::StrCat(field_, ".solver_tolerance"), taken.message());
   SolveOptions options = options_;
   options.verify &= has_matrix;
-  if (factor.precision != FactorPrecision::kAsTyped) options.max_corrections = kMostCorrections;
+  if (factor.precision != FactorPrecision::kFactorType) options.max_corrections = kMostCorrections;
   if (factor.sparse && has_matrix) {
     // Refinement alone may not converge with perturbed pivots, or with entries that grew far.
     if (IsUnstable(factor.sparse->numeric)) {
@@ -114,8 +114,9 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   CROUT_RETURN_IF_ERROR(CheckMatrix(*plan_, factor, has_matrix));  // before the payload
   if (gathers_) {
     CROUT_ASSIGN_OR_RETURN(
-        gathered_bytes_, PlanGathered(*slot_.device->batch_lu(),
-                                      {.dtype = shape.dtype, .n = shape.rows, .nrhs = shape.cols}));
+        gathered_bytes_,
+        PlanDynamicBatch(*slot_.device->batch_lu(),
+                         {.dtype = shape.dtype, .n = shape.rows, .nrhs = shape.cols}));
     return MemoryNeed{
         .device = std::max(plan_->bytes.peak, gathered_bytes_.device) + promotion_bytes_,
         .host = plan_->bytes.reply + BlockBytes(shape.bytes()) + gathered_bytes_.host};
@@ -148,7 +149,7 @@ Op SolveStep::op() const {
   return real && options_.op == Op::kConjugateTranspose ? Op::kTranspose : options_.op;
 }
 
-absl::Status SolveStep::PutIn(GatheredSystem& system) {
+absl::Status SolveStep::PutIn(DynamicBatchSystem& system) {
   CROUT_ASSIGN_OR_RETURN(out_, core_.host_memory.Allocate(plan_->delivered.bytes()));
   system.shape.dtype = upload_.shape().dtype;
   system.shape.n = upload_.shape().rows;
@@ -160,7 +161,8 @@ absl::Status SolveStep::PutIn(GatheredSystem& system) {
   return absl::OkStatus();
 }
 
-Solution SolveStep::TakeOut(GatheredSystem& system, const FactorSummary& factor, double seconds) {
+Solution SolveStep::TakeOut(DynamicBatchSystem& system, const FactorSummary& factor,
+                            double seconds) {
   Solution solution;
   solution.shape = plan_->delivered;
   solution.summary = std::move(system.solved);
@@ -182,7 +184,7 @@ void SolveStep::Observe(const SolveSummary& summary, const FactorSummary& factor
 
 absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factorization& factor,
                                         StopRequested stop, CallTimings& timings,
-                                        const WiderFactor& wider) {
+                                        const Float64FactorFunction& wider) {
   Solution solution;
   solution.shape = plan_->delivered;
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(solution.shape.bytes()));

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/jobs/gathered.h"
+#include "kernels/jobs/dynamic_batch.h"
 #include "kernels/jobs/solve.h"
 #include "server/rpc/payload_step.h"
 
@@ -53,8 +53,8 @@ class SolveStep final : public PayloadStep {
   bool gathers() const { return gathers_; }
   Op op() const;
   // Worker thread: what goes into a batch, and the solution that came of it.
-  absl::Status PutIn(GatheredSystem& system);
-  Solution TakeOut(GatheredSystem& system, const FactorSummary& factor, double seconds);
+  absl::Status PutIn(DynamicBatchSystem& system);
+  Solution TakeOut(DynamicBatchSystem& system, const FactorSummary& factor, double seconds);
 
   absl::Status PlanAgain() override;
   absl::StatusOr<MemoryNeed> Plan() override;
@@ -70,7 +70,7 @@ class SolveStep final : public PayloadStep {
   // Worker thread. `wider`: as crout::Solve has it.
   absl::StatusOr<Solution> Run(ExecutionContext& context, const Factorization& factor,
                                StopRequested stop, CallTimings& timings,
-                               const WiderFactor& wider = nullptr);
+                               const Float64FactorFunction& wider = nullptr);
 
  private:
   SolveStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
@@ -89,7 +89,7 @@ class SolveStep final : public PayloadStep {
 
   bool gathers_ = false;
   bool provisional_ = false;  // the plan: made for a dense factor that was undecided
-  GatheredBytes gathered_bytes_;
+  DynamicBatchBytes gathered_bytes_;
   Buffer out_;  // X of a gathered one
 };
 

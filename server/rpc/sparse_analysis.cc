@@ -52,7 +52,7 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(ServerCore& core, const std::string
       kept.memory.Shrink(base + beyond);
       return GrowOnHost(core, base + beyond, kept.memory);
     };
-    options.tell = [&upload](int steps) { upload.TellAnalysis(steps); };
+    options.report_steps = [&upload](int steps) { upload.TellAnalysis(steps); };
     upload.BeginAnalysis();
     CROUT_RETURN_IF_ERROR(Failpoint("sparse.analyze"));
     CROUT_ASSIGN_OR_RETURN(kept.analysis, Analyze(matrix, options, stop));

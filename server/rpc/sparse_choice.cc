@@ -96,7 +96,7 @@ std::vector<const SparseLu*> SparseChoice::Methods(const FactorWish& wish) const
   std::erase_if(methods, [&](const SparseLu* method) {
     // Nobody is given another type than was asked for.
     const bool exact = wish.request->factor_dtype() != v1::DTYPE_UNSPECIFIED;
-    return exact && !method->TakesSparse(dtype);
+    return exact && !method->SupportsSparse(dtype);
   });
   return methods;
 }
@@ -114,7 +114,7 @@ bool SparseChoice::IsWorthAnalysing(int64_t n, int64_t nonzeros, const FactorWis
   const DType dtype = wish.dense->factor_dtype;
   const double dense = wish.DenseSeconds(n);
   return std::ranges::any_of(methods, [&](const SparseLu* method) {
-    return method->PredictRoughly(n, nonzeros, dtype) < kWorthwhile * dense;
+    return method->PredictWithoutAnalysis(n, nonzeros, dtype) < kWorthwhile * dense;
   });
 }
 
@@ -156,7 +156,7 @@ SparseChoice::Guess SparseChoice::GuessFor(int64_t n, int64_t nonzeros, DType ma
   if (!IsWorthAnalysing(n, nonzeros, wish, methods)) return guess;
   const DType dtype = wish.dense->factor_dtype;
   for (const SparseLu* method : methods) {
-    const double seconds = method->PredictRoughly(n, nonzeros, dtype);
+    const double seconds = method->PredictWithoutAnalysis(n, nonzeros, dtype);
     if (guess.method == nullptr || seconds < guess.seconds) guess = {method, {}, seconds};
   }
   // Of grids in the plane: each entry fills in about as many as there are halvings.
@@ -175,7 +175,7 @@ absl::Status SparseChoice::AnalyzeKeeping(MatrixUpload& upload, std::vector<int3
   plan_.reset();
   analysis_.reset();
   std::vector<const SparseLu*> methods = Methods(wish);
-  std::erase_if(methods, [](const SparseLu* method) { return !method->LeavesComplements(); });
+  std::erase_if(methods, [](const SparseLu* method) { return !method->SupportsComplements(); });
   if (methods.empty()) {
     return absl::UnimplementedError(absl::StrCat("device ", slot_.device->info().name, " has no ",
                                                  named() ? name_ : "sparse method",
@@ -214,7 +214,7 @@ absl::StatusOr<SparseMethod> SparseChoice::WithSolver(const SparseLu& method, DT
 
 absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, DType matrix_dtype,
                                   bool reused, bool must, const FactorWish& wish,
-                                  const KnownWorkspace& known) {
+                                  const CachedWorkspace& known) {
   if (unmatched_row() >= 0) return absl::OkStatus();  // FindSingular() says so.
   const DType asked = wish.dense->factor_dtype;
   const SparseLu& method = *CheapestSparseLu(methods, *analysis_, asked);
@@ -228,8 +228,8 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   CROUT_ASSIGN_OR_RETURN(options.method, WithSolver(method, dtype));
   // Fronts have room for every choice of pivots, and methods without them choose from all rows.
   for (const SparseLu* other : methods) {
-    if (method.LeavesFronts() != other->LeavesFronts() && other->LeavesEntries() &&
-        other->TakesSparse(dtype)) {
+    if (method.ProvidesFronts() != other->ProvidesFronts() && other->ProvidesEntries() &&
+        other->SupportsSparse(dtype)) {
       CROUT_ASSIGN_OR_RETURN(options.otherwise, WithSolver(*other, dtype));
     }
   }
@@ -238,8 +238,8 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   options.condition = wish.request->condition();
   options.matching = MatchingFor(wish.dense->equilibrate);
   const size_t limit = slot_.budget->limit();
-  options.most_bytes = limit - std::min(limit, FactorCache::kEntryBytes);
-  options.beside_another = known.lu != nullptr;
+  options.max_bytes = limit - std::min(limit, FactorCache::kEntryBytes);
+  options.replaces_factor = known.lu != nullptr;
   CROUT_ASSIGN_OR_RETURN(plan_,
                          PlanSparseFactorize(options, analysis_, reused, matrix_dtype, known));
   return absl::OkStatus();

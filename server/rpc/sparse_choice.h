@@ -99,7 +99,7 @@ class SparseChoice {
   // By the best of these; unless one of them is to be taken, only where it is better than the dense
   // one.
   absl::Status Choose(const std::vector<const SparseLu*>& methods, DType matrix_dtype, bool reused,
-                      bool must, const FactorWish& wish, const KnownWorkspace& known = {});
+                      bool must, const FactorWish& wish, const CachedWorkspace& known = {});
 
   ServerCore& core_;
   DeviceSlot& slot_;

@@ -49,7 +49,7 @@ absl::Status CudssSolver::Analyze() {
   const cuda::CudssMatrix matrix = {DType::kFloat64, n_,          nonzeros_, row_start_.get(),
                                     column_.get(),   value_.get()};
   const cuda::CudssOptions options = {.deterministic = deterministic_,
-                                      .matching = cuda::CudssMatching::kAsItThinks};
+                                      .matching = cuda::CudssMatching::kAutomatic};
   CROUT_ASSIGN_OR_RETURN(handle_, cuda::CudssHandle::Create(library_, cuda::CudssMemory::kDriver,
                                                             cuda::CudssThreads::kAllCores));
   CROUT_ASSIGN_OR_RETURN(system_, cuda::CudssSystem::Create(*handle_, matrix, Vectors(1), options));

@@ -112,7 +112,7 @@ class Fronts {
         traversal_(analysis, plan_, /*depth=*/0),
         block_(analysis, DType::kFloat64),
         factor_(factor.data()),
-        tree_(cuda::TreeIn(analysis, block_, factor_)),
+        tree_(cuda::FrontTreeOf(analysis, block_, factor_)),
         contributions_(traversal_.contribution_entries()),
         border_(analysis.border),
         of_row_(analysis.n),
@@ -124,7 +124,7 @@ class Fronts {
         least_(analysis.n),
         raised_(analysis.n),
         report_(1),
-        large_(plan_.OfColumns(analysis, cuda::kLargeForPermutations)),
+        large_(plan_.FrontsWithColumns(analysis, cuda::kLargeForPermutations)),
         large_on_device_(large_),
         f11_(analysis.fronts()),
         f21_(analysis.fronts()),
@@ -158,12 +158,12 @@ class Fronts {
     CheckCuda(cudaMemsetAsync(report_.get(), 0, sizeof(cuda::NumericReport), stream()));
     CheckCuda(cudaMemsetAsync(raised_.get(), 0, analysis_.n, stream()));
     CheckCuda(cudaMemsetAsync(factor_, 0, analysis_.factor_entries() * sizeof(double), stream()));
-    const cuda::FrontScales scales = cuda::ScalesIn(analysis_, block_, factor_);
+    const cuda::FrontScales scales = cuda::FrontScalesOf(analysis_, block_, factor_);
     CheckCuda(LaunchPutEntries(tree_, Positions(), border_.get(), a_, scales, values(), stream()));
     const cuda::PivotBounds bounds = {PivotPerturbation(DType::kFloat64, true),
                                       PivotPerturbation(DType::kFloat64, false)};
-    CheckCuda(cuda::LaunchLeastPivots<double>(tree_, a_, scales, Indices(block_.columns), {},
-                                              bounds, least_.get(), report_.get(), stream()));
+    CheckCuda(cuda::LaunchMinPivots<double>(tree_, a_, scales, Indices(block_.columns), {}, bounds,
+                                            least_.get(), report_.get(), stream()));
     CheckCuda(cudaStreamSynchronize(stream()));
   }
 

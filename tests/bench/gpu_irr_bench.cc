@@ -402,7 +402,7 @@ int Main(int argc, char** argv) {
   }
   if (wanted.empty()) wanted = {"32", "64", "128", "256", "512", "1024", "large"};
   const auto device = Check(cuda::MakeDevice(0, cuda::Options()));
-  const cuda::DeviceLimits limits = Check(cuda::DeviceLimits::OfCurrent());
+  const cuda::DeviceLimits limits = Check(cuda::DeviceLimits::ForCurrentDevice());
   const bool blocks = wanted[0] == "blocks";
   Json result = ResultHeader(blocks ? "gpu_irr_blocks" : "gpu_irr", device->info());
   for (const std::string_view what : wanted) {

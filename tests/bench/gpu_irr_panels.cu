@@ -10,9 +10,9 @@ cudaError_t LaunchGetf2ByColumns(const cuda::IrrLuBatch<double>& batch,
                                  const cuda::IrrMembers& members, cudaStream_t stream) {
   constexpr int kThreads = 512;  // like LaunchIrrGetf2
   if (members.count == 0) return cudaSuccess;
-  return cuda::LaunchBehind(cuda::Getf2Kernel<double, kThreads, /*kInRegisters=*/false>,
-                            dim3(static_cast<unsigned>(members.count)), kThreads, 0, false, stream,
-                            batch, 0, members.order);
+  return cuda::LaunchDependent(cuda::Getf2Kernel<double, kThreads, /*kInRegisters=*/false>,
+                               dim3(static_cast<unsigned>(members.count)), kThreads, 0, false,
+                               stream, batch, 0, members.order);
 }
 
 }  // namespace crout

@@ -125,9 +125,9 @@ int Main(int argc, char** argv) {
   auto owned = Check(device->CreateContext());
   cuda::Context& context = cuda::Context::From(*owned);
   const cuda::LuPanelKernels kernels =
-      Check(cuda::LuPanelKernels::Create(Check(cuda::DeviceLimits::OfCurrent())));
-  const cuda::LuPanelKernels portable = Check(
-      cuda::LuPanelKernels::Create(Check(cuda::DeviceLimits::OfCurrent({.cluster_blocks = 0}))));
+      Check(cuda::LuPanelKernels::Create(Check(cuda::DeviceLimits::ForCurrentDevice())));
+  const cuda::LuPanelKernels portable = Check(cuda::LuPanelKernels::Create(
+      Check(cuda::DeviceLimits::ForCurrentDevice({.cluster_blocks = 0}))));
   Json result = ResultHeader("gpu_lu", device->info());
   for (const int64_t n : orders) {
     result["square"].push_back(BenchShape<double>(context, kernels, portable, {n, n}));

@@ -149,7 +149,7 @@ int Main(int argc, char** argv) {
   auto device = Check(cuda::MakeDevice(0, cuda::Options()));
   auto owned = Check(device->CreateContext());
   const cuda::LuPanelKernels kernels =
-      Check(cuda::LuPanelKernels::Create(Check(cuda::DeviceLimits::OfCurrent())));
+      Check(cuda::LuPanelKernels::Create(Check(cuda::DeviceLimits::ForCurrentDevice())));
   Json result = ResultHeader("gpu_lu_profile", device->info());
   result["kernels"] = Json::array();
   const auto add = [&](Json rows) {

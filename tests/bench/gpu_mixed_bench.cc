@@ -156,13 +156,13 @@ FactorPrecision Bench::PrecisionOf(Way way) {
       return ChoosePrecision(device(), Options(low_type(), true, false),
                              Options(dtype_, false, false), n_, /*rcond=*/0);
     default:
-      return FactorPrecision::kAsTyped;
+      return FactorPrecision::kFactorType;
   }
 }
 
 Run Bench::Ours(Way way) {
   const FactorPrecision precision = PrecisionOf(way);
-  const bool wide = precision == FactorPrecision::kAsTyped;
+  const bool wide = precision == FactorPrecision::kFactorType;
   const bool prepare = !wide || way == Way::kWidePrepared;
   const FactorizeOptions in_float64 = Options(dtype_, prepare, false);
   KernelTimings timings;
@@ -194,7 +194,7 @@ Run Bench::Ours(Way way) {
   });
   run.error = *solved.backward_error;
   run.corrections = solved.corrections.value_or(0);
-  run.accurate = !solved.doubts.inaccurate;
+  run.accurate = !solved.accuracy_warnings.inaccurate;
   return run;
 }
 

@@ -46,7 +46,7 @@ nlohmann::json BenchSolvers(Device& device) {
     for (const int64_t nrhs : {1, 10, 64}) {
       nlohmann::json row = {{"n", n}, {"nrhs", nrhs}, {"first_factorization_ms", 1e3 * seconds}};
       for (const auto& solver : device.solvers()) {
-        if (!solver->TakesDense(DType::kFloat64)) continue;
+        if (!solver->SupportsDense(DType::kFloat64)) continue;
         row[std::string(solver->name()) + "_ms"] =
             1e3 * MedianSeconds(*context, *solver, view, nrhs);
       }

@@ -175,9 +175,9 @@ class Contestant {
   // Factors again with the previous factor, as in a step of a series.
   double FactorAgain() {
     return Time([&] {
-      Check(lu_->FactorLike(*context_, analysis, on_device(), on_host_.dtype,
-                            {factor_.data(), factor_.size()}, {next_.data(), next_.size()},
-                            {workspace_.data(), workspace_.size()}, kNeverStop, nullptr));
+      Check(lu_->FactorReusing(*context_, analysis, on_device(), on_host_.dtype,
+                               {factor_.data(), factor_.size()}, {next_.data(), next_.size()},
+                               {workspace_.data(), workspace_.size()}, kNeverStop, nullptr));
     });
   }
 

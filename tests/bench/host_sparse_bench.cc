@@ -37,7 +37,7 @@ constexpr auto kNeverStop = [] { return false; };
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 // A library whose first factorization takes longer than this multiple of ours is left out of the
 // rounds.
-constexpr double kHopeless = 10;
+constexpr double kMinRcond = 10;
 
 enum Phase { kFactor, kRefactor, kSolve, kPhases };
 constexpr std::array<const char*, kPhases> kPhaseNames = {"factor", "refactor", "solve"};
@@ -57,12 +57,12 @@ class Ours {
     const std::vector<const SparseLu*> methods = FindSparseLus(device_, "auto", a_.dtype);
     method_ = CheapestSparseLu(methods, analysis_, a_.dtype);
     if (FactorBy(*method_)) return;
-    method_ = *std::ranges::find_if(methods, &SparseLu::LeavesFronts);
+    method_ = *std::ranges::find_if(methods, &SparseLu::ProvidesFronts);
     if (!FactorBy(*method_)) Check(absl::InternalError("fronts have no room"));
   }
   void Refactor() {
-    summary_ = Check(method_->FactorLike(*context_, analysis_, a_, a_.dtype, Span(factor_),
-                                         Span(next_), Span(workspace_), kNeverStop, nullptr));
+    summary_ = Check(method_->FactorReusing(*context_, analysis_, a_, a_.dtype, Span(factor_),
+                                            Span(next_), Span(workspace_), kNeverStop, nullptr));
     std::swap(factor_, next_);
   }
   // Allocates memory for Refactor() and Solve(), which jobs reserve beforehand.
@@ -152,7 +152,7 @@ class Contest {
 
   void Run(int rounds) {
     RunOurs();
-    const double bound = kHopeless * ours_.rounds.back()[kFactor];
+    const double bound = kMinRcond * ours_.rounds.back()[kFactor];
     for (const SparseLibrary& library : SparseLibraries()) {
       RunLibrary(library);
       if (libraries_[library.name].rounds.back()[kFactor] > bound)

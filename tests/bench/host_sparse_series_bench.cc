@@ -119,8 +119,8 @@ void RunJobs(Device& device, const std::vector<testing::PackedSparse>& steps,
                 .status());
     } else {
       times.method.push_back(1e6 * Time([&] {
-                               Check(klu.FactorLike(*context, analysis, a, a.dtype, span(last),
-                                                    span(next), span(work), kNeverStop, nullptr)
+                               Check(klu.FactorReusing(*context, analysis, a, a.dtype, span(last),
+                                                       span(next), span(work), kNeverStop, nullptr)
                                          .status());
                              }));
       std::swap(last, next);

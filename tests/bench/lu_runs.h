@@ -137,7 +137,7 @@ class CroutLuRun {
 
   void operator()() {
     const AnyMatrix a = input_.a();
-    Check(cuda::EnqueueCroutLu(cuda::LuStreams::Of(context_), kernels_, blocking_,
+    Check(cuda::EnqueueCroutLu(cuda::LuStreams::ForContext(context_), kernels_, blocking_,
                                a.As<cuda::DeviceType<T>>(), input_.ipiv(),
                                {workspace_.data(), bytes_}, [] { return false; }));
   }

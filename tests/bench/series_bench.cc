@@ -169,10 +169,10 @@ class SeriesSubject final : public Subject {
           strategy_.iterations
               ? SeriesBudget{*strategy_.iterations, std::numeric_limits<double>::infinity()}
               : Budget(options);
-      options.most_iterations = budget.iterations;
-      options.most_left = budget.most_left;
-      options.most_cost = budget.most_cost;
-      options.least_iterations = budget.least;
+      options.max_iterations = budget.iterations;
+      options.max_remaining = budget.max_remaining;
+      options.max_cost = budget.max_cost;
+      options.min_iterations = budget.least;
       if (strategy_.warm) options.factor.parameters.start = factor_->view();
     }
     SeriesMatrix matrix;
@@ -182,8 +182,8 @@ class SeriesSubject final : public Subject {
       matrix.change = MatrixChange{MatrixChange::Kind::kLowRank, rank};
       matrix.update_rank = update_rank_;
       // The update-only strategy makes a new factor when the rank limit of updates is reached.
-      const bool at_end = strategy_.iterations && ChangedRank(matrix) > MostUpdateRank(n_);
-      if (strategy_.update && at_end) options.most_iterations = 0;
+      const bool at_end = strategy_.iterations && ChangedRank(matrix) > MaxUpdateRank(n_);
+      if (strategy_.update && at_end) options.max_iterations = 0;
     }
     const SeriesStepPlan plan =
         Check(PlanSeriesStep(options, factor_ ? &factor_->summary : nullptr, matrix, Shape(1)));
@@ -207,7 +207,7 @@ class SeriesSubject final : public Subject {
       factor.factor_dtype = dtype_;
       model_.emplace(options.factor.algorithm->PredictSeconds(dtype_, n_),
                      PredictIterationSeconds(*options.with_old.solver, factor, 1));
-      model_->Refactored(first_seconds_, {});
+      model_->RecordRefactorization(first_seconds_, {});
     }
     return model_->Budget();
   }
@@ -244,11 +244,11 @@ class SeriesSubject final : public Subject {
     if (!model_) {
       first_seconds_ = summary.new_seconds;
     } else if (singular) {
-      model_->Unsolved(TriedIn(summary));
+      model_->RecordFailure(SeriesTryOf(summary));
     } else if (made) {
-      model_->Refactored(summary.new_seconds, TriedIn(summary));
+      model_->RecordRefactorization(summary.new_seconds, SeriesTryOf(summary));
     } else {
-      model_->Reused(TriedIn(summary));
+      model_->RecordReuse(SeriesTryOf(summary));
     }
   }
 

@@ -181,7 +181,7 @@ TEST_F(StandardServicesTest, RequestsAreBoundedAndSmall) {
 
 // Open calls of any standard service do not lock out new ones.
 TEST_F(StandardServicesTest, TheOldestMakeRoom) {
-  constexpr int kMost = 1024;
+  constexpr int kMax = 1024;
   constexpr int kOfConnection = 200;
   const Daemon daemon;
   std::shared_ptr<grpc::Channel> channel = daemon.NewChannel();
@@ -190,7 +190,7 @@ TEST_F(StandardServicesTest, TheOldestMakeRoom) {
   calls.back().Ask("");
   ASSERT_TRUE(calls.back().Read());  // answered before the others start, so it is the oldest
   // Open one call more than allowed. The order of arrival over different connections is undefined.
-  for (int i = 1; i <= kMost; ++i) {
+  for (int i = 1; i <= kMax; ++i) {
     if (i % kOfConnection == 0) channel = daemon.NewChannel();
     calls.emplace_back(channel, i % 2 == 0 ? kWatch : kReflect);
     if (i % 4 == 0) calls.back().Ask("");  // the others have not sent a request yet

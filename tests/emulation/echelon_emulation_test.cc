@@ -54,7 +54,8 @@ Reduced<T> Reduce(std::vector<T> a, int64_t rows, int64_t cols, int64_t eligible
       RunEmulatedGrid(BlocksFor(rows), kThreads, [&] { EliminateColumn<kThreads>(panel, j); });
     }
     if (panel.end == cols) continue;
-    RunEmulatedGrid(BlocksFor(cols - panel.end), kThreads, [&] { TakePivotRows<kThreads>(panel); });
+    RunEmulatedGrid(BlocksFor(cols - panel.end), kThreads,
+                    [&] { ExtractPivotRows<kThreads>(panel); });
     for (int64_t j = panel.end; j < cols; ++j) {
       for (int64_t k = 0; k < kEchelonPanel; ++k) {
         for (int64_t i = 0; i < rows; ++i) {

@@ -37,7 +37,7 @@ struct Factored {
   Member<T> lu;
   std::vector<int64_t> ipiv;
   int32_t info = -1;
-  std::vector<uint8_t> raised;
+  std::vector<uint8_t> pivot_flags;
 };
 
 template <class T>
@@ -82,9 +82,9 @@ std::vector<Factored<T>> Run(const std::vector<Member<T>>& members, RealPart<T> 
   std::vector<int64_t> ipiv(diagonals, -1);
   std::vector<int32_t> info(members.size(), -1);
   const std::vector<RealPart<T>> bounds(diagonals, least);
-  std::vector<uint8_t> raised(diagonals);
+  std::vector<uint8_t> pivot_flags(diagonals);
   IrrLuBatch<T> batch{data.data(), places.data(), ipiv.data(), info.data(), {}};
-  if (least > 0) batch.least = {bounds.data(), raised.data()};
+  if (least > 0) batch.least = {bounds.data(), pivot_flags.data()};
   std::vector<int32_t> order(members.size());
   std::iota(order.rbegin(), order.rend(), 0);
   EXPECT_EQ(launch(batch, order), cudaSuccess);
@@ -99,7 +99,8 @@ std::vector<Factored<T>> Run(const std::vector<Member<T>>& members, RealPart<T> 
     }
     const int64_t first = place.first_diagonal;
     one.ipiv.assign(ipiv.begin() + first, ipiv.begin() + first + place.diagonal());
-    one.raised.assign(raised.begin() + first, raised.begin() + first + place.diagonal());
+    one.pivot_flags.assign(pivot_flags.begin() + first,
+                           pivot_flags.begin() + first + place.diagonal());
     factored.push_back(std::move(one));
   }
   return factored;
@@ -243,8 +244,9 @@ TYPED_TEST(IrrLuEmulationTest, PivotsThatAreTooSmallAreRaised) {
   a(1, 1) = TypeParam{Part{-0.0625}};
   for (const MemberTeam team : {MemberTeam::kWarp, MemberTeam::kBlock128}) {
     const auto factored = Factor<TypeParam>(team, {a}, kLeast)[0];
-    using Least = LeastPivots<TypeParam>;
-    EXPECT_EQ(factored.raised, (std::vector<uint8_t>{0, Least::kRaised, Least::kRaisedFromZero}));
+    using Least = MinPivots<TypeParam>;
+    EXPECT_EQ(factored.pivot_flags,
+              (std::vector<uint8_t>{0, Least::kPerturbed, Least::kPerturbedZero}));
     EXPECT_EQ(factored.info, 0);
     EXPECT_EQ(factored.lu(0, 0), TypeParam{1});
     EXPECT_EQ(factored.lu(1, 1), TypeParam{-kLeast});

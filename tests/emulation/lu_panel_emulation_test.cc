@@ -26,7 +26,7 @@ struct Factored {
   std::vector<int64_t> ipiv;
   int info = 0;
   int halt = 0;
-  int64_t columns_told = -1;
+  int64_t reported_columns = -1;
 };
 
 struct Asked {
@@ -48,7 +48,7 @@ Factored<T> Factor(Variant variant, const std::vector<T>& a, int64_t rows, int64
   panel.ipiv = factored.ipiv.data();
   panel.control = &control;
   panel.host.stop = &asked.stop;
-  panel.host.columns = &factored.columns_told;
+  panel.host.columns = &factored.reported_columns;
   EXPECT_LE(rows, Variant::kMaxBlocks * Variant::kBlockRows);
   EXPECT_EQ(LaunchVariant<T>(variant, panel, nullptr), cudaSuccess);
   factored.info = control.info;
@@ -95,7 +95,7 @@ void ExpectFactors(Variant variant, int64_t rows, int64_t columns) {
   const std::vector<T> a = Random<T>(rows, columns);
   const Factored<T> factored = Factor(variant, a, rows, columns);
   ExpectFactorOf(a, rows, columns, factored);
-  EXPECT_EQ(factored.columns_told, kBegin);
+  EXPECT_EQ(factored.reported_columns, kBegin);
   EXPECT_EQ(factored.halt, 0);
 }
 
@@ -171,7 +171,7 @@ TEST(LuPanelEmulationTest, NothingOnceHalted) {
   const std::vector<double> a = Random<double>(64, 8);
   const Factored<double> factored = Factor(LuPanelVariant<8, 1, 32>{}, a, 64, 8, {0, 1});
   EXPECT_EQ(factored.lu, a);
-  EXPECT_EQ(factored.columns_told, -1);
+  EXPECT_EQ(factored.reported_columns, -1);
 }
 
 TEST(LuPanelEmulationTest, HaltsWhenAskedTo) {

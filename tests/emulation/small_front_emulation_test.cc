@@ -102,7 +102,7 @@ template <class T>
 struct Factored {
   std::vector<T> factor;
   std::vector<int64_t> ipiv;
-  std::vector<uint8_t> raised;
+  std::vector<uint8_t> pivot_flags;
 };
 
 template <class T>
@@ -127,7 +127,7 @@ Factored<T> Factor(const Tree& tree, bool together) {
   const auto run = [&](const FrontArrivals& by) {
     EXPECT_EQ(LaunchSmallFronts<T>(tree.OnDevice(), order.data(), fronts, done.factor.data(),
                                    contributions.data(), done.ipiv.data(),
-                                   {least.data(), done.raised.data()}, by, nullptr),
+                                   {least.data(), done.pivot_flags.data()}, by, nullptr),
               cudaSuccess);
   };
   for (int32_t level = tree.levels() - 1; level >= 0; --level) {
@@ -170,8 +170,8 @@ class Check {
           std::max(largest, std::abs(a_[e] - Widened(done_.factor[e])) / (1 + std::abs(a_[e])));
     }
     EXPECT_LT(largest, 2e4 * std::numeric_limits<RealPart<T>>::epsilon());
-    EXPECT_EQ(std::ranges::count(done_.raised, LeastPivots<T>::kRaisedFromZero), 1);
-    EXPECT_EQ(done_.raised[tree_.front(tree_.deepest()).first], LeastPivots<T>::kRaisedFromZero);
+    EXPECT_EQ(std::ranges::count(done_.pivot_flags, MinPivots<T>::kPerturbedZero), 1);
+    EXPECT_EQ(done_.pivot_flags[tree_.front(tree_.deepest()).first], MinPivots<T>::kPerturbedZero);
   }
 
  private:
@@ -232,7 +232,7 @@ TYPED_TEST(SmallFrontEmulationTest, FactorsATreeInOneKernel) {
                         together.factor.size() * sizeof(TypeParam)),
             0);
   EXPECT_EQ(together.ipiv, by_levels.ipiv);
-  EXPECT_EQ(together.raised, by_levels.raised);
+  EXPECT_EQ(together.pivot_flags, by_levels.pivot_flags);
 }
 
 }  // namespace

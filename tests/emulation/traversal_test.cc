@@ -244,7 +244,7 @@ TEST(TraversalTest, DoesLevelsOfSmallFrontsTogether) {
     ExpectStagesApart(traversal);
     for (int64_t i = 0; i < traversal.stages(); ++i) {
       const std::span<const TraversalStep> stage = traversal.Stage(i);
-      EXPECT_LE(std::ssize(stage), SmallFronts::kMostBatches / 2);
+      EXPECT_LE(std::ssize(stage), SmallFronts::kMaxBatches / 2);
       if (stage.size() == 1) continue;
       for (const TraversalStep& step : stage) {
         for (int32_t k = step.begin; k < step.end; ++k) {
@@ -256,9 +256,9 @@ TEST(TraversalTest, DoesLevelsOfSmallFrontsTogether) {
     }
     if (one.name == "chain") {
       // Each stage has the largest permitted number of levels.
-      EXPECT_GT(analysis.levels(), SmallFronts::kMostBatches / 2);
-      EXPECT_EQ(traversal.stages(), (analysis.levels() + SmallFronts::kMostBatches / 2 - 1) /
-                                        (SmallFronts::kMostBatches / 2));
+      EXPECT_GT(analysis.levels(), SmallFronts::kMaxBatches / 2);
+      EXPECT_EQ(traversal.stages(), (analysis.levels() + SmallFronts::kMaxBatches / 2 - 1) /
+                                        (SmallFronts::kMaxBatches / 2));
     }
     if (one.name == "kept") {
       EXPECT_EQ(traversal.Stage(traversal.stages() - 1).size(), 1U);

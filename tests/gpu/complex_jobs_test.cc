@@ -71,7 +71,7 @@ class GpuComplexJobsTest : public GpuTest, public ::testing::WithParamInterface<
 
 TEST_P(GpuComplexJobsTest, EveryMethodFactorsAndSolves) {
   for (const auto& method : Gpu().algorithms()) {
-    if (!method->TakesDense(dtype_)) continue;
+    if (!method->SupportsDense(dtype_)) continue;
     const bool pivots = method->traits().pivoting != PivotRule::kNone;
     for (const ComplexGalleryKind& kind : ComplexGallery()) {
       if (RealOf(dtype_) == DType::kFloat32 && kind.name.find("_f64") != std::string::npos)

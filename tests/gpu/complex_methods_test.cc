@@ -52,7 +52,7 @@ class GpuComplexMethodsTest : public GpuTest, public ::testing::WithParamInterfa
   std::vector<std::string> Methods(bool pivoting) const {
     std::vector<std::string> names;
     for (const auto& method : Gpu().algorithms()) {
-      if (!method->TakesDense(dtype_)) continue;
+      if (!method->SupportsDense(dtype_)) continue;
       if ((method->traits().pivoting != PivotRule::kNone) == pivoting) {
         names.emplace_back(method->name());
       }
@@ -63,7 +63,7 @@ class GpuComplexMethodsTest : public GpuTest, public ::testing::WithParamInterfa
   std::vector<std::string> MethodsWithRules() const {
     std::vector<std::string> names;
     for (const auto& method : Gpu().algorithms()) {
-      if (method->TakesDense(dtype_) && method->traits().takes_pivoting) {
+      if (method->SupportsDense(dtype_) && method->traits().supports_pivoting) {
         names.emplace_back(method->name());
       }
     }
@@ -371,7 +371,7 @@ TEST_P(GpuComplexMethodsTest, SideBySideAsAlone) {
 TEST_P(GpuComplexMethodsTest, OfNothingInfoIsZero) {
   Bench bench(Gpu());
   for (const auto& method : Gpu().algorithms()) {
-    if (!method->TakesDense(dtype_)) continue;
+    if (!method->SupportsDense(dtype_)) continue;
     SCOPED_TRACE(std::string(method->name()));
     ASSERT_OK_AND_ASSIGN(const size_t bytes, method->WorkspaceBytes(dtype_, 0, {}));
     const Buffer workspace = bench.Allocate(bytes);

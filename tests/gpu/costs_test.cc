@@ -66,12 +66,12 @@ TEST_F(CostsTest, LowerPrecisionIsChosenWhereItGains) {
     low.factor_dtype = DType::kFloat32;
     return ChoosePrecision(*device, low, wide, n, rcond);
   };
-  EXPECT_EQ(chosen(4096, 0), FactorPrecision::kAsTyped);
+  EXPECT_EQ(chosen(4096, 0), FactorPrecision::kFactorType);
   for (const int64_t n : {16384, 32768}) {
     EXPECT_EQ(chosen(n, 0), FactorPrecision::kSingle) << n;
     EXPECT_EQ(chosen(n, 1e-4), FactorPrecision::kSingle) << n;
     EXPECT_EQ(chosen(n, 1e-2), FactorPrecision::kTf32) << n;
-    EXPECT_EQ(chosen(n, 1e-8), FactorPrecision::kAsTyped) << n;
+    EXPECT_EQ(chosen(n, 1e-8), FactorPrecision::kFactorType) << n;
   }
 }
 
@@ -92,7 +92,7 @@ TEST_F(CostsTest, EverySolverIsMeasured) {
   const std::unique_ptr<Device> device = Make(directory_);
   const std::string kept = Kept();
   for (const auto& solver : device->solvers()) {
-    if (!solver->TakesDense(DType::kFloat64)) continue;
+    if (!solver->SupportsDense(DType::kFloat64)) continue;
     for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
       EXPECT_THAT(kept, HasSubstr("\n" + std::string(solver->name()) + " " +
                                   std::string(NameOf(dtype)) + " 256 "));
@@ -130,7 +130,7 @@ TEST_F(CostsTest, PredictionsOfSolversToo) {
     const LuAlgorithm* algorithm = *FindAlgorithm(*device, "getrf", dtype, 1024);
     for (const int64_t n : {256, 700, 1024, 4096}) {
       for (const auto& solver : device->solvers()) {
-        if (!solver->TakesDense(dtype)) continue;
+        if (!solver->SupportsDense(dtype)) continue;
         auto problem = TrialProblem::Create(*device, dtype, n, {{algorithm}}, {{solver.get()}});
         ASSERT_TRUE(problem.ok()) << problem.status();
         ASSERT_TRUE(problem->TimeFactor(bench.context(), *algorithm).ok());

@@ -59,7 +59,9 @@ class CroutLuTest : public GpuTest {
 
   Context& context() { return Context::From(gpu_->context()); }
 
-  static DeviceLimits Limits(const CudaLimits& most) { return Must(DeviceLimits::OfCurrent(most)); }
+  static DeviceLimits Limits(const CudaLimits& most) {
+    return Must(DeviceLimits::ForCurrentDevice(most));
+  }
 
   // `enqueue` factors the given m x n matrix (column-major).
   template <class T, class Enqueue>
@@ -79,7 +81,7 @@ class CroutLuTest : public GpuTest {
     Must(context().ops().CopyToHost(ipiv.data(), factored.ipiv.data(), columns * sizeof(int64_t)));
     Must(context().Synchronize());
     factored.lu.resize(lu.size());
-    std::transform(lu.begin(), lu.end(), factored.lu.begin(), Widen<T>);
+    std::transform(lu.begin(), lu.end(), factored.lu.begin(), ToFloat64<T>);
     return factored;
   }
 
@@ -93,8 +95,8 @@ class CroutLuTest : public GpuTest {
       const size_t bytes = CroutLuWorkspaceBytes(kernels, blocking, kDTypeOf<T>, m, std::min(m, n));
       Buffer buffer = Must(Gpu().memory().Allocate(bytes));
       const std::span<std::byte> workspace(buffer.data(), bytes);
-      Must(EnqueueCroutLu(LuStreams::Of(context()), kernels, blocking, view, ipiv, workspace,
-                          kNever));
+      Must(EnqueueCroutLu(LuStreams::ForContext(context()), kernels, blocking, view, ipiv,
+                          workspace, kNever));
       Must(context().ops().CopyToHost(CroutLuInfo(kDTypeOf<T>, workspace), info, sizeof(int)));
       Must(context().Synchronize());
     });
@@ -166,7 +168,7 @@ class CroutLuTest : public GpuTest {
     WideMatrix<T> az(m, 0.0);
     WideMatrix<T> uz(columns, 0.0);
     for (int64_t j = 0; j < n; ++j) {
-      for (int64_t i = 0; i < m; ++i) az[i] += Widen(ConvertTo<T>(a[i + j * m])) * z[j];
+      for (int64_t i = 0; i < m; ++i) az[i] += ToFloat64(ConvertTo<T>(a[i + j * m])) * z[j];
       for (int64_t i = 0; i <= std::min(j, columns - 1); ++i)
         uz[i] += factored.lu[i + j * m] * z[j];
     }
@@ -356,7 +358,7 @@ void CroutLuTest::StopsInAnyPanel(const LuBlocking& blocking) {
         a, kOrder, kOrder, [&](const MatrixView<DeviceType<T>>& view, int64_t* ipiv, int*) {
           int asked = 0;
           const absl::Status status = EnqueueCroutLu(
-              LuStreams::Of(context()), kernels, blocking, view, ipiv,
+              LuStreams::ForContext(context()), kernels, blocking, view, ipiv,
               std::span<std::byte>(buffer.data(), bytes), [&] { return asked++ == leaves; });
           EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
           Must(context().Synchronize());
@@ -378,7 +380,7 @@ TEST_F(CroutLuTest, RefusesASmallWorkspace) {
   const LuPanelKernels kernels = Must(LuPanelKernels::Create(Limits({})));
   Buffer buffer = Must(Gpu().memory().Allocate(1024));
   const absl::Status status = EnqueueCroutLu<double>(
-      LuStreams::Of(context()), kernels, OneBlock(8), {buffer.as<double>(), 8, 8, 8},
+      LuStreams::ForContext(context()), kernels, OneBlock(8), {buffer.as<double>(), 8, 8, 8},
       buffer.as<int64_t>(), {buffer.data(), 16}, kNever);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
 }

@@ -132,7 +132,7 @@ TEST_F(GpuDeviceTest, PredictionsGrowWithTheWork) {
     }
   }
   for (const auto& solver : Gpu().solvers()) {
-    if (!solver->TakesDense(DType::kFloat64)) continue;
+    if (!solver->SupportsDense(DType::kFloat64)) continue;
     double last = 0;
     for (const int64_t n : {1, 100, 256, 1000, 5000, 20000, 60000}) {
       const double seconds = solver->PredictSeconds(DType::kFloat64, n, 1);

@@ -62,7 +62,7 @@ class InterchangesTest : public KernelTest {
   template <class T>
   void ExpectPermuted(int64_t rows, int64_t columns);
   template <class T>
-  void ExpectMovedBy(unsigned most_blocks, int64_t columns);
+  void ExpectMovedBy(unsigned max_blocks, int64_t columns);
   template <class T>
   void ExpectDeferred(const Shape& shape);
 };
@@ -144,7 +144,7 @@ TEST_F(InterchangesTest, RowsOfAPermutation) {
 }
 
 template <class T>
-void InterchangesTest::ExpectMovedBy(unsigned most_blocks, int64_t columns) {
+void InterchangesTest::ExpectMovedBy(unsigned max_blocks, int64_t columns) {
   constexpr int64_t kRows = 700;
   constexpr int64_t kCount = 100;  // enough for a plan
   constexpr int64_t kLd = kRows + 3;
@@ -160,12 +160,12 @@ void InterchangesTest::ExpectMovedBy(unsigned most_blocks, int64_t columns) {
                                      plan.get(), control.get(), nullptr),
             cudaSuccess);
   for (const bool halted : {false, true}) {
-    SCOPED_TRACE(::testing::Message() << columns << " columns by " << most_blocks << " blocks, "
+    SCOPED_TRACE(::testing::Message() << columns << " columns by " << max_blocks << " blocks, "
                                       << NameOf(kDTypeOf<T>) << ", halted " << halted);
     const auto matrix = Send(a);
     const auto now = halted ? Halted<T>() : Control<T>();
     ASSERT_EQ(LaunchInterchangeRows<T>({matrix.get(), kRows, columns, kLd}, plan.get(), kCount,
-                                       now.get(), nullptr, most_blocks),
+                                       now.get(), nullptr, max_blocks),
               cudaSuccess);
     EXPECT_TRUE(SameBits(Receive(matrix, a.size()), halted ? a : expected));
   }
@@ -173,12 +173,12 @@ void InterchangesTest::ExpectMovedBy(unsigned most_blocks, int64_t columns) {
 
 // Fewer columns than the blocks of threads move at once, the same number, and more.
 TEST_F(InterchangesTest, MovedByFewBlocks) {
-  for (const unsigned most_blocks : {1U, 3U, kAnyBlocks}) {
+  for (const unsigned max_blocks : {1U, 3U, kAnyBlocks}) {
     for (const int64_t columns : {1, 8, 23, 24, 25, 83}) {
-      ExpectMovedBy<double>(most_blocks, columns);
-      ExpectMovedBy<float>(most_blocks, columns);
-      ExpectMovedBy<Complex<double>>(most_blocks, columns);
-      ExpectMovedBy<Complex<float>>(most_blocks, columns);
+      ExpectMovedBy<double>(max_blocks, columns);
+      ExpectMovedBy<float>(max_blocks, columns);
+      ExpectMovedBy<Complex<double>>(max_blocks, columns);
+      ExpectMovedBy<Complex<float>>(max_blocks, columns);
     }
   }
 }

@@ -104,7 +104,7 @@ class InvertDiagonalTest : public KernelTest {
     const int64_t lu_ld = shape.n + kLuPadding;
     const int64_t inverse_ld = shape.n + kInversePadding;
     const MatrixView<const T> view = {factor.get(), shape.n, shape.n, lu_ld};
-    const auto limits = DeviceLimits::OfCurrent();
+    const auto limits = DeviceLimits::ForCurrentDevice();
     EXPECT_TRUE(limits.ok()) << limits.status();
     EXPECT_EQ(LaunchInvertDiagonal<T>(view, unit, {inverse.get(), shape.n, shape.block, inverse_ld},
                                       *limits, nullptr),

@@ -21,7 +21,7 @@ constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 
 template <class T>
 std::complex<double> ToComplex(const T& x) {
-  return Widen(x);
+  return ToFloat64(x);
 }
 
 // Element (i, j) of op(A), for A from element (row, col) of the member on.

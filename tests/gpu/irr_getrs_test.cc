@@ -22,7 +22,7 @@ constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 template <class T>
 testing::ComplexMatrix Elements(const Member<T>& member) {
   testing::ComplexMatrix elements;
-  for (const T& x : member.elements) elements.push_back(Widen(x));
+  for (const T& x : member.elements) elements.push_back(ToFloat64(x));
   return elements;
 }
 

@@ -122,7 +122,7 @@ class IrrLuTest : public KernelTest {
    private:
     BatchFactors view() const { return {ipiv_.get(), info_.get(), growth_.get(), quality_.get()}; }
     static DeviceLimits Limits() {
-      const auto limits = DeviceLimits::OfCurrent();
+      const auto limits = DeviceLimits::ForCurrentDevice();
       EXPECT_OK(limits);
       return *limits;
     }

@@ -30,12 +30,12 @@ void PrintIcm(const DeviceLimits& limits, const char* type) {
   }
   if (!IcmFits(kDTypeOf<T>, limits, true)) return;
   Print("PanelKernel", type, IcmPanelBytes<T>());
-  Print("ExchangeKernel", type, IcmExchangeBytes<T>(MostSearchedColumns(kDTypeOf<T>, limits)));
+  Print("ExchangeKernel", type, IcmExchangeBytes<T>(MaxSearchedColumns(kDTypeOf<T>, limits)));
 }
 
 template <class T>
 void PrintInverse(const DeviceLimits& limits, const char* type) {
-  Print("InvertDiagonalKernel", type, InvertDiagonalBytes(MostInvertedOrder(kDTypeOf<T>, limits)));
+  Print("InvertDiagonalKernel", type, InvertDiagonalBytes(MaxInvertedOrder(kDTypeOf<T>, limits)));
 }
 
 // BlockRowKernel<T, true> supports elements of at most 8 bytes. It is not launched if it does not

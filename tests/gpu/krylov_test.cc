@@ -132,7 +132,7 @@ TEST_P(GpuGmresTest, SolvesWithAnOldFactor) {
     ResidualCheck check(bench.context(), {&a, op, view(x, kColumns), view(b_sent, kColumns),
                                           view(r, kColumns), std::nullopt});
     ASSERT_TRUE(check.Measure().ok());
-    const GmresLimits limits{.max_iterations = 200, .restart = 40, .enough = 0x1p-50};
+    const GmresLimits limits{.max_iterations = 200, .restart = 40, .tolerance = 0x1p-50};
     const auto bytes = GmresMemory::Bytes(kN, kColumns, DType::kFloat64, limits.restart);
     ASSERT_TRUE(bytes.ok());
     const Buffer block = bench.Allocate(*bytes);
@@ -141,9 +141,9 @@ TEST_P(GpuGmresTest, SolvesWithAnOldFactor) {
         Gmres(bench.context(), check, *inverse, limits, memory, [] { return false; });
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_GE(result->cycles, 1);
-    EXPECT_LE(check.errors().normwise, limits.enough);
+    EXPECT_LE(check.errors().normwise, limits.tolerance);
     EXPECT_LE(testing::BackwardError(next, kN, op, bench.Get<double>(x), b, kColumns),
-              1.1 * limits.enough);
+              1.1 * limits.tolerance);
   }
 }
 

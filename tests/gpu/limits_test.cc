@@ -101,7 +101,7 @@ void LimitsTest::ExpectFactors(const LuAlgorithm& algorithm, int64_t n, DType dt
 void LimitsTest::ExpectSolves(const Factorization& factor) {
   const FactorSummary& summary = factor.summary;
   for (const auto& solver : device_->solvers()) {
-    if (!solver->TakesDense(summary.factor_dtype)) continue;
+    if (!solver->SupportsDense(summary.factor_dtype)) continue;
     if (!solver->Supports(summary.unit_diagonal)) continue;
     SolveOptions options;
     options.solver = solver.get();
@@ -178,28 +178,28 @@ INSTANTIATE_TEST_SUITE_P(Gpus, LimitsTest, ::testing::ValuesIn(kLesserGpus),
 TEST(DeviceLimitsTest, SizesFitWhatIsThere) {
   DeviceLimits limits;
   limits.shared_bytes = size_t{227} << 10;  // Hopper and Blackwell
-  EXPECT_EQ(MostInvertedOrder(DType::kFloat64, limits), kMaxInvertedOrder);
-  EXPECT_EQ(MostInvertedOrder(DType::kComplex128, limits), kMaxInvertedOrder);
-  EXPECT_EQ(MostSweptUnknowns(DType::kFloat64, limits), kIcmMaxSection);
-  EXPECT_EQ(MostSweptUnknowns(DType::kComplex64, limits), kIcmMaxSection);
-  EXPECT_GE(MostSweptUnknowns(DType::kComplex128, limits), kIcmMaxSection / 2);
+  EXPECT_EQ(MaxInvertedOrder(DType::kFloat64, limits), kMaxInvertedOrder);
+  EXPECT_EQ(MaxInvertedOrder(DType::kComplex128, limits), kMaxInvertedOrder);
+  EXPECT_EQ(MaxSweptUnknowns(DType::kFloat64, limits), kIcmMaxSection);
+  EXPECT_EQ(MaxSweptUnknowns(DType::kComplex64, limits), kIcmMaxSection);
+  EXPECT_GE(MaxSweptUnknowns(DType::kComplex128, limits), kIcmMaxSection / 2);
   EXPECT_TRUE(IcmFits(DType::kFloat64, limits, true));
   EXPECT_TRUE(IcmFits(DType::kComplex128, limits, true));
   limits.shared_bytes = kShared80;
-  EXPECT_LT(MostInvertedOrder(DType::kFloat64, limits), kMaxInvertedOrder);
-  EXPECT_GE(MostInvertedOrder(DType::kFloat64, limits), 512);
-  EXPECT_GE(MostInvertedOrder(DType::kComplex128, limits), 512);
-  EXPECT_EQ(MostSweptUnknowns(DType::kFloat64, limits), kIcmMaxSection);
+  EXPECT_LT(MaxInvertedOrder(DType::kFloat64, limits), kMaxInvertedOrder);
+  EXPECT_GE(MaxInvertedOrder(DType::kFloat64, limits), 512);
+  EXPECT_GE(MaxInvertedOrder(DType::kComplex128, limits), 512);
+  EXPECT_EQ(MaxSweptUnknowns(DType::kFloat64, limits), kIcmMaxSection);
   limits.shared_bytes = kShared86;
-  EXPECT_GE(MostInvertedOrder(DType::kComplex128, limits), 256);
-  EXPECT_LT(MostSweptUnknowns(DType::kFloat64, limits), kIcmMaxSection);
+  EXPECT_GE(MaxInvertedOrder(DType::kComplex128, limits), 256);
+  EXPECT_LT(MaxSweptUnknowns(DType::kFloat64, limits), kIcmMaxSection);
   EXPECT_TRUE(IcmFits(DType::kFloat64, limits, true));
   EXPECT_TRUE(IcmFits(DType::kComplex128, limits, false) &&
               !IcmFits(DType::kComplex128, limits, true));
   limits.shared_bytes = kShared75;
   EXPECT_TRUE(IcmFits(DType::kFloat64, limits, false) && !IcmFits(DType::kFloat64, limits, true));
   limits.shared_bytes = size_t{48} << 10;
-  EXPECT_GE(MostInvertedOrder(DType::kComplex128, limits), 32);
+  EXPECT_GE(MaxInvertedOrder(DType::kComplex128, limits), 32);
 }
 
 }  // namespace

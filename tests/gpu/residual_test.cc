@@ -106,7 +106,7 @@ void ResidualTest::ExpectProducts(const Shape& shape, Op op, int64_t columns) {
       V product = 0;
       double terms = 0;
       for (int64_t k = 0; k < depth; ++k) {
-        const V stored = Widen(plain ? a[i + k * a_ld] : a[k + i * a_ld]);
+        const V stored = ToFloat64(plain ? a[i + k * a_ld] : a[k + i * a_ld]);
         const V element = op == Op::kConjugateTranspose ? Conj(stored) : stored;
         product += element * x[k + j * x_ld];
         terms += Abs1(element) * Abs1(x[k + j * x_ld]);

@@ -40,7 +40,7 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
   const double good_enough = std::max(accepted, kWorse * substituted);
   const double condition =
       op == Op::kNone ? summary.preparation->condition : summary.preparation->transposed_condition;
-  const Trust trust = ours_->Trusts(*summary.preparation, dtype, n, op);
+  const Reliability trust = ours_->AssessPreparation(*summary.preparation, dtype, n, op);
 
   SolveOptions options;
   options.solver = ours_;
@@ -49,7 +49,7 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
     return gpu_->jobs().Solve(factor, b, 3, summary.matrix_dtype, Layout::kColumnMajor, options);
   };
   double own = NAN;  // error of crout_solve if it is trusted
-  if (trust != Trust::kNone) {
+  if (trust != Reliability::kNone) {
     const auto alone = solve();
     ASSERT_TRUE(alone.ok()) << alone.status();
     own = testing::BackwardError(a, n, op, alone->x, b, 3);
@@ -63,10 +63,10 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_LE(testing::BackwardError(a, n, op, measured->x, b, 3), good_enough);
   // Near the limit, the device's residual and this one may be on different sides of it.
-  if (trust == Trust::kNone || own < accepted / 2 || own > accepted * 2) {
-    const SolverFallback expected = trust == Trust::kNone ? SolverFallback::kCondition
-                                    : own <= accepted     ? SolverFallback::kNone
-                                                          : SolverFallback::kBackwardError;
+  if (trust == Reliability::kNone || own < accepted / 2 || own > accepted * 2) {
+    const SolverFallback expected = trust == Reliability::kNone ? SolverFallback::kCondition
+                                    : own <= accepted           ? SolverFallback::kNone
+                                                                : SolverFallback::kBackwardError;
     EXPECT_EQ(measured->summary.fallback, expected);
     EXPECT_EQ(measured->summary.solver,
               expected == SolverFallback::kNone ? ours_->name() : options.fallback->name());
@@ -77,7 +77,7 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
   ASSERT_TRUE(unmeasured.ok()) << unmeasured.status();
   EXPECT_LE(testing::BackwardError(a, n, op, unmeasured->x, b, 3), good_enough);
   EXPECT_EQ(unmeasured->summary.solver,
-            trust == Trust::kFull ? ours_->name() : options.fallback->name());
+            trust == Reliability::kFull ? ours_->name() : options.fallback->name());
 }
 
 struct BadTriangle {

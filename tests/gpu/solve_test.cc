@@ -85,7 +85,7 @@ class GpuComplexSolveTest : public GpuTest, public ::testing::WithParamInterface
   void Check(const ComplexMatrix& a, const Factorization& factor, int64_t nrhs) {
     const int64_t n = factor.summary.n;
     for (const auto& solver : Gpu().solvers()) {
-      if (!solver->TakesDense(GetParam()) || solver->needs_preparation()) continue;
+      if (!solver->SupportsDense(GetParam()) || solver->needs_preparation()) continue;
       if (!solver->Supports(factor.summary.unit_diagonal)) continue;
       for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
         SCOPED_TRACE(::testing::Message()

@@ -111,7 +111,7 @@ class ComplexSolveTest : public ComplexGalleryTest {
     ASSERT_OK_AND_ASSIGN(MethodFactor factor, runner_.Factor(method_, a, n, dtype_));
     for (const auto& solver : device_->solvers()) {
       if (!solver->traits().operands.contains(OperandKind::kDense)) continue;
-      EXPECT_TRUE(solver->TakesDense(dtype_));
+      EXPECT_TRUE(solver->SupportsDense(dtype_));
       if (!solver->Supports(factor.unit_diagonal)) continue;
       for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
         for (const int64_t nrhs : {1, 5}) CheckSolve(a, factor, *solver, op, nrhs);

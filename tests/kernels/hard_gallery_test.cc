@@ -104,7 +104,8 @@ void HardGalleryTest::CheckSolution(const Case& one, const FactorSummary& factor
   // The residual has one rounding more than the reference.
   EXPECT_LT(error, 2 * *solved.backward_error + 4 * unit());
   const bool unbounded = solved.forward_error_bound && !std::isfinite(*solved.forward_error_bound);
-  EXPECT_EQ(solved.doubts.inaccurate, unbounded || !(*solved.backward_error <= accepted(n)));
+  EXPECT_EQ(solved.accuracy_warnings.inaccurate,
+            unbounded || !(*solved.backward_error <= accepted(n)));
   if (!factor.is_poor()) {
     EXPECT_LT(error, 2 * accepted(n) * std::max(1.0, factor.pivot_growth));
   }
@@ -149,7 +150,7 @@ absl::StatusOr<Factorization> HardGalleryTest::FactorSparsely(const Case& one,
   wanted.method = MethodOf(*DeviceUnderTest(), method);
   wanted.factor_dtype = dtype();
   wanted.condition = true;
-  wanted.determinant = wanted.method.lu->LeavesDeterminants();
+  wanted.determinant = wanted.method.lu->SupportsDeterminants();
   CROUT_ASSIGN_OR_RETURN(
       const SparseFactorizePlan plan,
       PlanSparseFactorize(wanted, std::make_shared<const Analysis>(std::move(analysis)), false,
@@ -186,15 +187,15 @@ absl::StatusOr<ComplexSolution> HardGalleryTest::SolveSparsely(const Case& one,
 TEST_P(HardGalleryTest, SparseMethodsAreAsAccurateAsTheyReport) {
   for (const Case& one : Cases()) {
     for (const auto& lu : DeviceUnderTest()->catalogue().sparse_lus) {
-      if (!lu->TakesSparse(dtype())) continue;
+      if (!lu->SupportsSparse(dtype())) continue;
       SCOPED_TRACE(::testing::Message() << one.matrix.name << " " << lu->name());
       ASSERT_OK_AND_ASSIGN(const Factorization factor,
                            FactorSparsely(one, std::string(lu->name())));
-      CheckFactor(one, factor.summary, lu->LeavesDeterminants());
+      CheckFactor(one, factor.summary, lu->SupportsDeterminants());
       if (factor.summary.info > 0) continue;
       ASSERT_OK_AND_ASSIGN(const ComplexSolution solution, SolveSparsely(one, factor));
       CheckSolution(one, factor.summary, solution.x, solution.summary);
-      if (lu->LeavesFronts() && one.Sensitivity() < 1e-3) {
+      if (lu->ProvidesFronts() && one.Sensitivity() < 1e-3) {
         EXPECT_LE(*solution.summary.backward_error, accepted(one.matrix.n));
       }
     }
@@ -265,7 +266,7 @@ TEST_P(HardGalleryTest, GrowthMakesNoMatrixSingular) {
       const FactorSummary& summary = factor->summary;
       EXPECT_GE(summary.pivot_growth * unit(), 1);
       if (summary.info > 0) {
-        EXPECT_TRUE(summary.says_nothing());
+        EXPECT_TRUE(summary.is_inconclusive());
         EXPECT_EQ(traits.unit_diagonal, UnitDiagonal::kU);
         EXPECT_LT(summary.info, n);
         continue;
@@ -280,7 +281,7 @@ TEST_P(HardGalleryTest, GrowthMakesNoMatrixSingular) {
       solve.dtype = dtype();
       ASSERT_OK_AND_ASSIGN(const ComplexSolution solution,
                            runner_->SolveComplex(*factor, ComplexMatrix(n, 1.0), 1, solve));
-      EXPECT_TRUE(solution.summary.doubts.inaccurate);
+      EXPECT_TRUE(solution.summary.accuracy_warnings.inaccurate);
     }
   }
 }

@@ -75,7 +75,7 @@ class OperandTest : public ::testing::Test {
   }
   absl::StatusOr<Refinement> Refine(ResidualCheck& check, InverseOperator& inverse, Vectors& v,
                                     StopRequested stop = JobRunner::NeverStop()) {
-    const RefinementLimits limits{.max_steps = 100, .enough = kRoundoff};
+    const RefinementLimits limits{.max_steps = 100, .tolerance = kRoundoff};
     return crout::Refine(context_, check, inverse, limits, View(v.previous, inverse.order()), stop);
   }
 

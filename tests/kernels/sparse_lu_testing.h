@@ -40,7 +40,7 @@ ComplexMatrix Residual(const SparseView<T>& a, Op op, const ComplexMatrix& x,
     for (int64_t i = 0; i < a.n; ++i) {
       double sum = 0;
       a.ForRow(op, i, [&](int32_t l, T v) {
-        r[i + j * a.n] -= std::complex<double>(Widen(v)) * x[l + j * a.n];
+        r[i + j * a.n] -= std::complex<double>(ToFloat64(v)) * x[l + j * a.n];
         sum += Modulus(v);
       });
       norm_a = std::max(norm_a, sum);
@@ -76,7 +76,7 @@ double ErrorAfter(const SparseView<T>& a, DType factor_dtype, Op op, int64_t k, 
     DispatchDType(factor_dtype, [&](auto tag) {
       using F = typename decltype(tag)::type;
       const auto* const d = reinterpret_cast<const F*>(bytes.data());
-      for (int64_t e = 0; e < a.n * k; ++e) x[e] += std::complex<double>(Widen(d[e]));
+      for (int64_t e = 0; e < a.n * k; ++e) x[e] += std::complex<double>(ToFloat64(d[e]));
     });
     r = Residual(a, op, x, b, k, error);
   }

@@ -275,10 +275,10 @@ TEST(SparseBytesTest, AreThoseOfItsArrays) {
   EXPECT_EQ(PackSparse(RandomSparse(50, 0.3, 1), 50, DType::kFloat32).bytes.size(),
             *SparseBytes(50, PackSparse(RandomSparse(50, 0.3, 1), 50, DType::kFloat32).nonzeros,
                          DType::kFloat32));
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  EXPECT_OK(SparseBytes(kMost, kMost, DType::kFloat64));
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  EXPECT_OK(SparseBytes(kMax, kMax, DType::kFloat64));
   for (const auto& [n, nonzeros] :
-       {std::pair<int64_t, int64_t>(-1, 0), {0, -1}, {kMost + 1, 0}, {0, kMost + 1}}) {
+       {std::pair<int64_t, int64_t>(-1, 0), {0, -1}, {kMax + 1, 0}, {0, kMax + 1}}) {
     EXPECT_EQ(SparseBytes(n, nonzeros, DType::kFloat64).status().code(),
               absl::StatusCode::kInvalidArgument);
   }

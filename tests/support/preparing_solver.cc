@@ -60,11 +60,12 @@ absl::Status PreparingSolver::Solve(ExecutionContext& context, const FactorView&
   return status;
 }
 
-Trust PreparingSolver::Trusts(const PreparationStats& preparation, DType, int64_t, Op op) const {
+Reliability PreparingSolver::AssessPreparation(const PreparationStats& preparation, DType, int64_t,
+                                               Op op) const {
   const double condition =
       op == Op::kNone ? preparation.condition : preparation.transposed_condition;
-  if (!(condition <= kMeasured)) return Trust::kNone;
-  return condition <= kTrusted ? Trust::kFull : Trust::kMeasured;
+  if (!(condition <= kMeasured)) return Reliability::kNone;
+  return condition <= kTrusted ? Reliability::kFull : Reliability::kMeasured;
 }
 
 }  // namespace crout::testing

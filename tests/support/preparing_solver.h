@@ -12,8 +12,8 @@ namespace crout::testing {
 // that it prepared. Multiplies the last unknown by 1 + `error`. Predicts less time than any other
 // solver.
 //
-// Reports max |u_ii| / min |u_ii| as the condition, and 1 for the transpose. Trusts() returns kFull
-// up to kTrusted, kMeasured up to kMeasured, and kNone above.
+// Reports max |u_ii| / min |u_ii| as the condition, and 1 for the transpose. AssessPreparation()
+// returns kFull up to kTrusted, kMeasured up to kMeasured, and kNone above.
 class PreparingSolver final : public TriangularSolver {
  public:
   static constexpr double kTrusted = 1e3;
@@ -38,7 +38,8 @@ class PreparingSolver final : public TriangularSolver {
   absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const override;
   absl::Status Prepare(ExecutionContext& context, const FactorView& factor,
                        std::span<std::byte> prepared) const override;
-  Trust Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const override;
+  Reliability AssessPreparation(const PreparationStats& preparation, DType dtype, int64_t n,
+                                Op op) const override;
 
  private:
   const TriangularSolver& inner_;

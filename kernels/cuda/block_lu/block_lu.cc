@@ -26,7 +26,7 @@ class BlockLuSteps final : public RecursiveLu<T> {
     const cudaStream_t stream = this->context().stream();
     const MatrixView<T> tile = this->Block(begin, end, begin, end);
     CROUT_RETURN_IF_CUDA_ERROR(
-        LaunchLuTile(tile, begin, HostLine(this->context().report()), this->control(), stream));
+        LaunchLuTile(tile, begin, HostSignals(this->context().report()), this->control(), stream));
     CROUT_RETURN_IF_CUDA_ERROR(LaunchSolveTile(TileSolve::kUpperFromRight, tile,
                                                this->Block(end, this->a().rows, begin, end),
                                                this->control(), stream));

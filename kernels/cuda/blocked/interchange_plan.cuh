@@ -12,7 +12,7 @@
 namespace crout::cuda {
 
 // A hash table of the interchanged rows below the run.
-class RowsBehind {
+class RowsBelowRun {
  public:
   static constexpr int kPlaces = 2 * InterchangePlan::kMaxRows;
 
@@ -44,8 +44,8 @@ class RowsBehind {
 __device__ inline void FindInterchangePlan(const int64_t* ipiv, int64_t shift, int count,
                                            InterchangePlan* plan) {
   constexpr int kRows = InterchangePlan::kMaxRows;
-  constexpr int kSlots = kRows + RowsBehind::kPlaces;
-  __shared__ RowsBehind behind;
+  constexpr int kSlots = kRows + RowsBelowRun::kPlaces;
+  __shared__ RowsBelowRun behind;
   __shared__ int source[kSlots];  // initial slot of the content of each slot
   const auto i = static_cast<int>(threadIdx.x);
   const int chunk = i / kWarp * kWarp;

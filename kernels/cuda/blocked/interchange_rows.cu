@@ -94,9 +94,9 @@ unsigned BlocksFor(int64_t columns, int64_t each) {
 template <class T>
 cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const InterchangePlan* plan,
                                   int64_t count, const LuControl<T>* control, cudaStream_t stream,
-                                  unsigned most_blocks) {
+                                  unsigned max_blocks) {
   if (a.cols == 0 || count == 0) return cudaSuccess;
-  const unsigned blocks = std::min(most_blocks, BlocksFor(a.cols, kPlanColumns));
+  const unsigned blocks = std::min(max_blocks, BlocksFor(a.cols, kPlanColumns));
   const unsigned threads = BlocksFor(count, kWarp) * kWarp;
   MoveKernel<<<blocks, threads, 0, stream>>>(a, plan, control);
   return cudaGetLastError();

@@ -35,12 +35,12 @@ cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const int64_t* ipiv, i
 inline constexpr unsigned kAnyBlocks = std::numeric_limits<unsigned>::max();
 
 // Enqueues the interchanges of a plan of `count` rows, the first of which is row 0 of `a`. Uses at
-// most `most_blocks` blocks of threads: with few, kernels of other streams can run beside them.
+// most `max_blocks` blocks of threads: with few, kernels of other streams can run beside them.
 // No-op once `control` has halted.
 template <class T>
 cudaError_t LaunchInterchangeRows(const MatrixView<T>& a, const InterchangePlan* plan,
                                   int64_t count, const LuControl<T>* control, cudaStream_t stream,
-                                  unsigned most_blocks = kAnyBlocks);
+                                  unsigned max_blocks = kAnyBlocks);
 
 }  // namespace crout::cuda
 

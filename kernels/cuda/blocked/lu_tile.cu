@@ -18,7 +18,7 @@ constexpr int kThreads = 256;
 // row and column pass through shared memory.
 template <class T>
 __global__ void __launch_bounds__(kTile* kGroups)
-    LuTileKernel(MatrixView<T> a, int64_t first, HostLine host, LuControl<T>* control) {
+    LuTileKernel(MatrixView<T> a, int64_t first, HostSignals host, LuControl<T>* control) {
   __shared__ T pivot_row[2][kTile];  // double-buffered: one barrier per pivot
   __shared__ T pivot_column[2][kTile];
   if (control->halt != 0) return;
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads) IdentityPivotsKernel(int64_t* ipiv, 
 }  // namespace
 
 template <class T>
-cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const HostLine& host,
+cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const HostSignals& host,
                          LuControl<T>* control, cudaStream_t stream) {
   LuTileKernel<<<1, dim3(kTile, kGroups), 0, stream>>>(tile, first, host, control);
   return cudaGetLastError();
@@ -96,14 +96,14 @@ cudaError_t LaunchIdentityPivots(int64_t* ipiv, int64_t n, cudaStream_t stream) 
   return cudaGetLastError();
 }
 
-template cudaError_t LaunchLuTile(const MatrixView<float>&, int64_t, const HostLine&,
+template cudaError_t LaunchLuTile(const MatrixView<float>&, int64_t, const HostSignals&,
                                   LuControl<float>*, cudaStream_t);
-template cudaError_t LaunchLuTile(const MatrixView<double>&, int64_t, const HostLine&,
+template cudaError_t LaunchLuTile(const MatrixView<double>&, int64_t, const HostSignals&,
                                   LuControl<double>*, cudaStream_t);
 
-template cudaError_t LaunchLuTile(const MatrixView<Complex<float>>&, int64_t, const HostLine&,
+template cudaError_t LaunchLuTile(const MatrixView<Complex<float>>&, int64_t, const HostSignals&,
                                   LuControl<Complex<float>>*, cudaStream_t);
-template cudaError_t LaunchLuTile(const MatrixView<Complex<double>>&, int64_t, const HostLine&,
+template cudaError_t LaunchLuTile(const MatrixView<Complex<double>>&, int64_t, const HostSignals&,
                                   LuControl<Complex<double>>*, cudaStream_t);
 
 }  // namespace crout::cuda

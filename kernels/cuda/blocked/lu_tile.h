@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/blocked/lu_control.h"
-#include "kernels/cuda/device/host_line.h"
+#include "kernels/cuda/device/host_signals.h"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {
@@ -19,7 +19,7 @@ namespace crout::cuda {
 // 1-based index, the tile is not modified, and `control` halts. It also halts if the host requests
 // it.
 template <class T>
-cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const HostLine& host,
+cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const HostSignals& host,
                          LuControl<T>* control, cudaStream_t stream);
 
 // Enqueues ipiv[k] := k + 1 for k in [0, n).

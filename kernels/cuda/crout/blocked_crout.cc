@@ -55,7 +55,7 @@ absl::Status BlockedCrout<T>::FactorPanel(int64_t begin, int64_t end) {
   panel.ipiv = ipiv_;
   panel.pivoting = options_.pivoting;
   panel.control = this->control();
-  panel.host = HostLine(this->context().report());
+  panel.host = HostSignals(this->context().report());
   panel.scratch = scratch_;
   CROUT_RETURN_IF_CUDA_ERROR(kernels_.Launch(panel, options_.width, this->context().stream()));
   return absl::OkStatus();

@@ -97,7 +97,7 @@ absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakePcmpp(DeviceCore& core) {
                .types = kAllTypes,
                .unit_diagonal = UnitDiagonal::kU,
                .pivoting = PivotRule::kPartial,
-               .takes_pivoting = true,
+               .supports_pivoting = true,
                .block_sizes = {8, 32},
                .stoppable = true,
                .is_timed = true});

@@ -84,7 +84,7 @@ __device__ Pivot ChoosePivot(Team& team, int parity, int step, const PivotCriter
   int mine_block = 0;
   int diagonal_block = -1;
   for (int block = threadIdx.x; block < team.size(); block += kWarp) {
-    const PanelOffer offer = team.Of(parity, block).offer;
+    const PanelOffer offer = team.SlotOf(parity, block).offer;
     const Candidate other = {offer.best_key, offer.best_position};
     if (Better(other, mine)) {
       mine = other;
@@ -97,7 +97,7 @@ __device__ Pivot ChoosePivot(Team& team, int parity, int step, const PivotCriter
   const int best_block = __shfl_sync(kAllLanes, mine_block, __ffs(holder) - 1);
   if (pivoting.rule == PivotRule::kPartial) return {best_block, best.position, false};
   diagonal_block = __reduce_max_sync(kAllLanes, diagonal_block);
-  const double diagonal = double{Abs1(team.Of(parity, diagonal_block).diagonal_row[0])};
+  const double diagonal = double{Abs1(team.SlotOf(parity, diagonal_block).diagonal_row[0])};
   if (KeepsDiagonal(pivoting, diagonal, FromBits(best.key))) return {diagonal_block, step, true};
   return {best_block, best.position, false};
 }
@@ -123,8 +123,8 @@ struct PanelRow {
 };
 
 template <int kCount, class T, int kWidth>
-__device__ void Tell(PanelSlot<T, kWidth>& slot, const PanelRow<T, kWidth>& row,
-                     const Candidate& best, int step) {
+__device__ void Publish(PanelSlot<T, kWidth>& slot, const PanelRow<T, kWidth>& row,
+                        const Candidate& best, int step) {
   if (row.position == best.position) {
 #pragma unroll
     for (int j = 0; j < kCount; ++j) slot.best_row[j] = row.values[j];
@@ -145,7 +145,7 @@ template <int kCount, class T, int kWidth, class Team>
 __device__ void FinishPivotRow(Team& team, int parity, int step, const PcmPanel<T>& panel,
                                StepResult<T, kWidth>* result, int* first_zero) {
   const Pivot pivot = ChoosePivot(team, parity, step, panel.pivoting);
-  const auto& slot = team.Of(parity, pivot.block);
+  const auto& slot = team.SlotOf(parity, pivot.block);
   const T* row = pivot.diagonal ? slot.diagonal_row : slot.best_row;
   const int lane = threadIdx.x;
   const T mine = lane < kCount ? row[lane] : T{0};
@@ -185,7 +185,7 @@ __device__ void Eliminate(PanelRow<T, kWidth>& row, const StepResult<T, kWidth>&
 }
 
 template <int kCount, class T, int kWidth>
-__device__ void Turn(PanelRow<T, kWidth>& row) {
+__device__ void RotateRow(PanelRow<T, kWidth>& row) {
   const T first = row.values[0];
 #pragma unroll
   for (int j = 1; j < kCount; ++j) row.values[j - 1] = row.values[j];
@@ -203,15 +203,15 @@ __device__ void RunSteps(Team& team, PanelRow<T, kWidth>& row, const PcmPanel<T>
 #pragma unroll 1
     for (int step = kFrom; step < kFrom + kStride; ++step) {
       if (step >= width) {
-        Turn<kCount>(row);
+        RotateRow<kCount>(row);
         continue;
       }
       const int parity = step % 2;
       const bool open = row.position >= step;
       const Candidate best =
           BlockBest<kThreads>({open ? KeyOf(row.values[0]) : 0, open ? row.position : kNowhere});
-      Tell<kCount>(team.Own(parity), row, best, step);
-      team.Meet(parity, static_cast<unsigned>(2 * panel.begin + step + 1));
+      Publish<kCount>(team.Own(parity), row, best, step);
+      team.Sync(parity, static_cast<unsigned>(2 * panel.begin + step + 1));
       if (threadIdx.x < kWarp) {
         FinishPivotRow<kCount>(team, parity, step, panel, result, first_zero);
       }
@@ -251,7 +251,7 @@ __device__ void FactorPanel(Team team, const PcmPanel<T>& panel) {
   }
   int first_zero = 0;
   RunSteps<0, kThreads>(team, row, panel, &result, &first_zero);
-  // All blocks have read their rows: every row was needed before the last Meet().
+  // All blocks have read their rows: every row was needed before the last Sync().
 #pragma unroll
   for (int j = 0; j < kWidth; ++j) {
     if (exists && j < a.cols) a(row.position, j) = row.values[PanelRow<T, kWidth>::Finished(j)];

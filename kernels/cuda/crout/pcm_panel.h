@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/blocked/lu_control.h"
 #include "kernels/cuda/device/device_limits.h"
-#include "kernels/cuda/device/host_line.h"
+#include "kernels/cuda/device/host_signals.h"
 #include "kernels/lu_parameters.h"
 #include "kernels/matrix.h"
 
@@ -32,7 +32,7 @@ struct PcmPanel {
   PivotCriterion pivoting;
   UnitDiagonal unit_diagonal = UnitDiagonal::kU;
   LuControl<T>* control = nullptr;
-  HostLine host;
+  HostSignals host;
   std::byte* scratch = nullptr;  // ScratchBytes(), zeroed before the first panel
 };
 

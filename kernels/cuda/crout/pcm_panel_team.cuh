@@ -28,7 +28,7 @@ struct alignas(16) PanelSlot {
 };
 
 // Every team has two slots per block, used alternately. A block writes for step k + 2 only after
-// all blocks have published step k + 1, and so have read step k. Every thread calls Meet().
+// all blocks have published step k + 1, and so have read step k. Every thread calls Sync().
 // Afterwards, warp 0 of each block sees everything that the blocks wrote to their slots of that
 // parity before.
 
@@ -41,10 +41,10 @@ class GridTeam {
 
   __device__ int size() const { return static_cast<int>(gridDim.x); }
   __device__ Slot& Own(int parity) { return At(parity, static_cast<int>(blockIdx.x)); }
-  __device__ const Slot& Of(int parity, int block) { return At(parity, block); }
+  __device__ const Slot& SlotOf(int parity, int block) { return At(parity, block); }
 
   // `epoch` increases from call to call, across all panels of a factorization.
-  __device__ void Meet(int parity, unsigned epoch) {
+  __device__ void Sync(int parity, unsigned epoch) {
     __syncthreads();
     if (threadIdx.x >= kWarp) return;
     if (threadIdx.x == 0) Release(&Own(parity).epoch, epoch);
@@ -55,7 +55,7 @@ class GridTeam {
     __syncwarp();
   }
 
-  // Every thread calls it after the last Meet().
+  // Every thread calls it after the last Sync().
   __device__ void Leave() {}
 
  private:
@@ -83,15 +83,15 @@ class ClusterTeam {
   __device__ Slot& Own(int parity) { return slots_[parity]; }
 
 #if __CUDA_ARCH__ >= 900
-  __device__ const Slot& Of(int parity, int block) {
+  __device__ const Slot& SlotOf(int parity, int block) {
     return *cooperative_groups::this_cluster().map_shared_rank(&slots_[parity], block);
   }
-  __device__ void Meet(int, unsigned) { cooperative_groups::this_cluster().sync(); }
+  __device__ void Sync(int, unsigned) { cooperative_groups::this_cluster().sync(); }
   // Waits, because other blocks may still read this block's slots.
   __device__ void Leave() { cooperative_groups::this_cluster().sync(); }
 #else  // clusters are never launched on these architectures
-  __device__ const Slot& Of(int parity, int) { return slots_[parity]; }
-  __device__ void Meet(int, unsigned) { __trap(); }
+  __device__ const Slot& SlotOf(int parity, int) { return slots_[parity]; }
+  __device__ void Sync(int, unsigned) { __trap(); }
   __device__ void Leave() { __trap(); }
 #endif
 

@@ -17,7 +17,7 @@ constexpr int kMaxRows = BlockRowPlan<double>::kMaxRows;
 // Largest magnitude accepted in the inverse of a tile. With partial pivoting the elements usually
 // stay below about 3. If they are at most 1, multiplying by the inverse has the same error bound as
 // substitution.
-constexpr double kMostOfInverse = 16;
+constexpr double kMaxInverseElement = 16;
 
 // A lane holds its elements of a 32 x 32 left operand as kHalves x kSteps tiles of 16 x 8.
 constexpr int kHalves = kTile / 16;
@@ -48,7 +48,7 @@ __device__ void InvertTile(const T (&l)[kTile][kTile], TileInverse<T>* inverse) 
 #pragma unroll
   for (int j = 0; j < kTile; ++j) {
     inverse->elements[InverseIndex(lane, j)] = y[j];
-    large = large || !(Abs1(y[j]) <= kMostOfInverse);
+    large = large || !(Abs1(y[j]) <= kMaxInverseElement);
   }
   const bool any_large = __any_sync(kAllLanes, large);
   if (lane == 0) inverse->substitute = any_large ? 1 : 0;
@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(kMaxRows)
     PlanBlockRowKernel(MatrixView<T> block, const int64_t* ipiv, int64_t above,
                        BlockRowPlan<T>* plan, const LuControl<T>* control) {
   __shared__ __align__(16) T rows[kTile][kTile];
-  AwaitKernelBefore();
-  ReleaseKernelBehind();
+  AwaitPreviousKernel();
+  ReleaseDependentKernel();
   if (control->halt != 0) return;
   if (blockIdx.x == 0) {
     const int count = ipiv != nullptr ? static_cast<int>(block.cols) : 0;
@@ -324,8 +324,8 @@ __global__ void __launch_bounds__(BlockRowShape<T, kMoves>::kRows, kMoves ? 1 : 
                    MatrixView<T> b, const LuControl<T>* control) {
   using Warp = BlockRowWarp<T, kMoves>;
   extern __shared__ __align__(16) unsigned char memory[];
-  AwaitKernelBefore();
-  ReleaseKernelBehind();
+  AwaitPreviousKernel();
+  ReleaseDependentKernel();
   if (BlockHalted(control)) return;
   const TileInverse<T>& tile = tiles[threadIdx.x / kWarp];
   Warp warp(block, b, *reinterpret_cast<typename Warp::Memory*>(memory));
@@ -352,9 +352,9 @@ cudaError_t Launch(const MatrixView<T>& block, const InterchangePlan* moves,
       error != cudaSuccess) {
     return error;
   }
-  return LaunchBehind(BlockRowKernel<T, kMoves>, dim3(Blocks(b.cols, Shape::kColumns)),
-                      Blocks(block.cols, kWarp) * kWarp, kBytes, overlap, stream, block, moves,
-                      tiles, b, control);
+  return LaunchDependent(BlockRowKernel<T, kMoves>, dim3(Blocks(b.cols, Shape::kColumns)),
+                         Blocks(block.cols, kWarp) * kWarp, kBytes, overlap, stream, block, moves,
+                         tiles, b, control);
 }
 
 }  // namespace
@@ -364,8 +364,8 @@ cudaError_t LaunchPlanBlockRow(const MatrixView<T>& block, const int64_t* ipiv, 
                                BlockRowPlan<T>* plan, const LuControl<T>* control, bool overlap,
                                cudaStream_t stream) {
   if (block.cols == 0) return cudaSuccess;
-  return LaunchBehind(PlanBlockRowKernel<T>, dim3(1 + Blocks(block.cols, kTile)), kMaxRows, 0,
-                      overlap, stream, block, ipiv, above, plan, control);
+  return LaunchDependent(PlanBlockRowKernel<T>, dim3(1 + Blocks(block.cols, kTile)), kMaxRows, 0,
+                         overlap, stream, block, ipiv, above, plan, control);
 }
 
 template <class T>

@@ -23,12 +23,12 @@ namespace crout::cuda {
 namespace {
 
 constexpr int64_t kMaxBlock = BlockRowPlan<double>::kMaxRows;
-// Block row plans: those of the blocks of two consecutive panels, because one lane may lag behind
+// Block row plans: those of the blocks of two consecutive panels, because one queue may lag behind
 // the other, and one for blocks within a panel.
-constexpr int kPlansOfPanels = 2 * PanelLayout::kMostBlocks;
+constexpr int kPlansOfPanels = 2 * PanelLayout::kMaxBlocks;
 constexpr int kPlans = kPlansOfPanels + 1;
 // Blocks of threads that interchange rows while a product runs: one for each multiprocessor that
-// the trailing lane leaves free. More would take bandwidth that the product needs.
+// the trailing queue leaves free. More would take bandwidth that the product needs.
 constexpr unsigned kMovingBlocks = LookAhead::kSparedMultiprocessors;
 
 size_t PlanBytes(DType dtype) {
@@ -42,7 +42,7 @@ struct Workspace {
   static constexpr size_t kAlignment = 256;
 
   size_t plans = kAlignment;
-  // Workspace of the urgent lane; it and `deferred` are used only with look-ahead.
+  // Workspace of the urgent queue; it and `deferred` are used only with look-ahead.
   size_t cublas = 0;
   size_t deferred = 0;
   size_t split = 0;  // TF32 parts of a panel; this and the next two are used only with `tf32`
@@ -100,13 +100,13 @@ class CroutLu final : public PanelwiseLu {
       done_ = true;  // holds if Begin() fails
       CROUT_RETURN_IF_ERROR(Begin());
     }
-    if (!blocking_.look_ahead || panels_.EndOf(0) >= columns_) return FactorAtOnce();
+    if (!blocking_.look_ahead || panels_.EndOf(0) >= columns_) return FactorWithoutLookAhead();
     const absl::Status status = AdvanceAhead();
     begun_ = true;
     done_ = !status.ok() || panel_.begin >= columns_;
     if (!done_) return absl::OkStatus();
-    // On success and on error, later work on the main lane follows everything enqueued on the other
-    // lanes.
+    // On success and on error, later work on the main queue follows everything enqueued on the
+    // other queues.
     const absl::Status joined = streams_.ahead.Join();
     CROUT_RETURN_IF_ERROR(status);
     CROUT_RETURN_IF_ERROR(joined);
@@ -153,19 +153,19 @@ class CroutLu final : public PanelwiseLu {
     return absl::OkStatus();
   }
 
-  absl::Status FactorAtOnce() {
-    const Lane& lane = streams_.main;
-    CROUT_RETURN_IF_ERROR(lane.Bind());
-    const DeviceScalars scalars(lane.cublas);
-    CROUT_RETURN_IF_ERROR(Factor(lane, {0, columns_}, {0, columns_}));
+  absl::Status FactorWithoutLookAhead() {
+    const Queue& queue = streams_.main;
+    CROUT_RETURN_IF_ERROR(queue.Bind());
+    const DeviceScalars scalars(queue.cublas);
+    CROUT_RETURN_IF_ERROR(Factor(queue, {0, columns_}, {0, columns_}));
     if (columns_ == a_.cols) return absl::OkStatus();
     CROUT_RETURN_IF_CUDA_ERROR(LaunchInterchangeRows(Columns({columns_, a_.cols}), ipiv_, 0,
                                                      columns_, &PlanWithin()->interchanges,
-                                                     control_, lane.stream));
-    return Update(lane, {0, columns_}, {columns_, a_.cols});
+                                                     control_, queue.stream));
+    return Update(queue, {0, columns_}, {columns_, a_.cols});
   }
 
-  // Enqueues the update by the current panel and, beside it on the urgent lane, the factorization
+  // Enqueues the update by the current panel and, beside it on the urgent queue, the factorization
   // of the next one.
   absl::Status AdvanceAhead() {
     LookAhead& ahead = streams_.ahead;
@@ -178,7 +178,7 @@ class CroutLu final : public PanelwiseLu {
       CROUT_RETURN_IF_ERROR(FactorPanel(ahead, panel_));
     }
     // The panel is factored; the columns of the next panel lack only this panel's update.
-    CROUT_RETURN_IF_ERROR(ahead.Meet());
+    CROUT_RETURN_IF_ERROR(ahead.SyncQueues());
     CROUT_RETURN_IF_ERROR(Split(ahead, panel_));
     CROUT_RETURN_IF_ERROR(OverlapsSwaps(panel_) ? UpdateOverlapped(ahead, panel_)
                                                 : UpdateAtOnce(ahead, panel_));
@@ -201,9 +201,9 @@ class CroutLu final : public PanelwiseLu {
   }
   Range LeftOf(Range panel) const { return {TrailingOf(panel).begin, RightOf(panel).begin}; }
 
-  // Factors the panel on the urgent lane and plans its block rows for the trailing lane.
+  // Factors the panel on the urgent queue and plans its block rows for the trailing queue.
   absl::Status FactorPanel(LookAhead& ahead, Range panel) {
-    const Lane urgent = ahead.urgent();
+    const Queue urgent = ahead.urgent();
     CROUT_RETURN_IF_ERROR(Factor(urgent, panel, panel));
     CROUT_RETURN_IF_ERROR(ForBlocks(panel, [&](Range block) {
       return Plan(urgent, block, ipiv_ + block.begin, PlanOf(block.begin));
@@ -215,7 +215,7 @@ class CroutLu final : public PanelwiseLu {
     return MoveRows(urgent, panel, RightOf(panel), alone ? kAnyBlocks : kMovingBlocks);
   }
 
-  // Splits the part of L below the panel for the products on both lanes.
+  // Splits the part of L below the panel for the products on both queues.
   absl::Status Split(LookAhead& ahead, Range panel) {
     if constexpr (kIsSingle) {
       if (blocking_.tf32) {
@@ -237,10 +237,10 @@ class CroutLu final : public PanelwiseLu {
     return FactorPanel(ahead, NextOf(panel));
   }
 
-  // Like UpdateAtOnce, but the urgent lane also interchanges the rows of the trailing matrix, each
+  // Like UpdateAtOnce, but the urgent queue also interchanges the rows of the trailing matrix, each
   // half during the product of the other half. The left half moves here. The right half moves in
-  // FactorPanel, during the product of the previous panel's left half. A lane waits only for the
-  // work enqueued on the other lane before the wait, so the order of these calls matters.
+  // FactorPanel, during the product of the previous panel's left half. A queue waits only for the
+  // work enqueued on the other queue before the wait, so the order of these calls matters.
   absl::Status UpdateOverlapped(LookAhead& ahead, Range panel) {
     CROUT_RETURN_IF_ERROR(MoveRows(ahead.urgent(), panel, LeftOf(panel), kMovingBlocks));
     CROUT_RETURN_IF_ERROR(UpdateMoved(ahead.trailing(), panel, RightOf(panel)));
@@ -255,9 +255,9 @@ class CroutLu final : public PanelwiseLu {
     return SubtractFast(ahead.urgent(), panel, NextOf(panel), layout_.split_next);
   }
 
-  absl::Status UpdateMoved(const Lane& lane, Range panel, Range columns) {
-    CROUT_RETURN_IF_ERROR(SolveLower(lane, panel, columns));
-    return SubtractFast(lane, panel, columns, layout_.split_trailing);
+  absl::Status UpdateMoved(const Queue& queue, Range panel, Range columns) {
+    CROUT_RETURN_IF_ERROR(SolveLower(queue, panel, columns));
+    return SubtractFast(queue, panel, columns, layout_.split_trailing);
   }
 
   // Calls f(block) for each block of the panel until a call fails.
@@ -271,16 +271,16 @@ class CroutLu final : public PanelwiseLu {
 
   // Factors `columns`, which belong to `block`, in the rows from the first of these columns on.
   // Applies the interchanges to the whole block.
-  absl::Status Factor(const Lane& lane, Range columns, Range block) {
+  absl::Status Factor(const Queue& queue, Range columns, Range block) {
     const auto [begin, end] = columns;
     if (begin == end) return absl::OkStatus();
     const int64_t inner = RightLookingColumns(begin);
-    if (end - begin <= inner) return FactorInner(lane, columns, block);
+    if (end - begin <= inner) return FactorInner(queue, columns, block);
     const int64_t pieces = (end - begin + inner - 1) / inner;
     const int64_t middle = begin + pieces / 2 * inner;
-    CROUT_RETURN_IF_ERROR(Factor(lane, {begin, middle}, block));
-    CROUT_RETURN_IF_ERROR(Update(lane, {begin, middle}, {middle, end}));
-    return Factor(lane, {middle, end}, block);
+    CROUT_RETURN_IF_ERROR(Factor(queue, {begin, middle}, block));
+    CROUT_RETURN_IF_ERROR(Update(queue, {begin, middle}, {middle, end}));
+    return Factor(queue, {middle, end}, block);
   }
 
   // The number of columns that are updated after each leaf. Every leaf reads and writes all of them
@@ -290,7 +290,7 @@ class CroutLu final : public PanelwiseLu {
     return std::max(kUnit, blocking_.right_looking / (a_.rows - begin) / kUnit * kUnit);
   }
 
-  absl::Status FactorInner(const Lane& lane, Range columns, Range block) {
+  absl::Status FactorInner(const Queue& queue, Range columns, Range block) {
     for (int64_t leaf = columns.begin; leaf < columns.end;) {
       if (const absl::Status status = CheckNotStopped(stop_); !status.ok()) {
         streams_.report.stop = 1;
@@ -300,13 +300,13 @@ class CroutLu final : public PanelwiseLu {
       const int64_t behind = std::min(leaf + width, columns.end);
       const LuPanel<T> panel = Panel(leaf, behind);
       const Range rows = {leaf, a_.rows};
-      CROUT_RETURN_IF_CUDA_ERROR(kernels_.Launch(panel, lane.stream));
+      CROUT_RETURN_IF_CUDA_ERROR(kernels_.Launch(panel, queue.stream));
       const MatrixView<T> right = Block(rows, {behind, columns.end});
       CROUT_RETURN_IF_CUDA_ERROR(LaunchSwapAndSolve(panel, Block(rows, {block.begin, leaf}), right,
                                                     Block(rows, {columns.end, block.end}),
-                                                    kernels_.clusters(), lane.stream));
+                                                    kernels_.clusters(), queue.stream));
       CROUT_RETURN_IF_CUDA_ERROR(
-          LaunchSubtractPanel(panel, right, kernels_.clusters(), lane.stream));
+          LaunchSubtractPanel(panel, right, kernels_.clusters(), queue.stream));
       leaf = behind;
     }
     return absl::OkStatus();
@@ -314,116 +314,117 @@ class CroutLu final : public PanelwiseLu {
 
   // Updates `columns` after the columns `factored`. The interchanges are already applied to
   // `columns`.
-  absl::Status Update(const Lane& lane, Range factored, Range columns) {
+  absl::Status Update(const Queue& queue, Range factored, Range columns) {
     for (int64_t begin = factored.begin; begin < factored.end;) {
       const Range block = {begin, std::min(begin + kMaxBlock, factored.end)};
-      CROUT_RETURN_IF_ERROR(Plan(lane, block, nullptr, PlanWithin()));
+      CROUT_RETURN_IF_ERROR(Plan(queue, block, nullptr, PlanWithin()));
       CROUT_RETURN_IF_ERROR(moves_by_products_
-                                ? BlockRow(lane, block, PlanWithin(), columns)
-                                : SolveLower(lane, block, columns, {PlanWithin(), begin}));
-      CROUT_RETURN_IF_ERROR(Subtract(lane, block, columns));
+                                ? BlockRow(queue, block, PlanWithin(), columns)
+                                : SolveLower(queue, block, columns, {PlanWithin(), begin}));
+      CROUT_RETURN_IF_ERROR(Subtract(queue, block, columns));
       begin = block.end;
     }
     return absl::OkStatus();
   }
 
-  absl::Status Plan(const Lane& lane, Range block, const int64_t* ipiv, BlockRowPlan<T>* plan) {
+  absl::Status Plan(const Queue& queue, Range block, const int64_t* ipiv, BlockRowPlan<T>* plan) {
     CROUT_RETURN_IF_CUDA_ERROR(LaunchPlanBlockRow(Block(block, block), ipiv, block.begin, plan,
-                                                  control_, kernels_.clusters(), lane.stream));
+                                                  control_, kernels_.clusters(), queue.stream));
     return absl::OkStatus();
   }
 
   // Applies the interchanges of `block` to `columns` and computes the block's rows of U there.
-  absl::Status BlockRow(const Lane& lane, Range block, const BlockRowPlan<T>* plan, Range columns) {
+  absl::Status BlockRow(const Queue& queue, Range block, const BlockRowPlan<T>* plan,
+                        Range columns) {
     if constexpr (kHasMovingKernel) {
       if (moves_by_products_) {
         CROUT_RETURN_IF_CUDA_ERROR(LaunchBlockRow(Block(block, block), plan,
                                                   Block({block.begin, a_.rows}, columns), control_,
-                                                  true, lane.stream));
+                                                  true, queue.stream));
         return absl::OkStatus();
       }
     }
     // The GPU lacks the shared memory for the fused kernel, or the elements are too large for it.
-    CROUT_RETURN_IF_ERROR(Interchange(lane, block, plan, columns, kAnyBlocks));
-    return SolveLower(lane, block, columns, {plan, block.begin});
+    CROUT_RETURN_IF_ERROR(Interchange(queue, block, plan, columns, kAnyBlocks));
+    return SolveLower(queue, block, columns, {plan, block.begin});
   }
 
   // BlockRow for a whole panel.
-  absl::Status BlockRows(const Lane& lane, Range panel, Range columns) {
+  absl::Status BlockRows(const Queue& queue, Range panel, Range columns) {
     if (panel.end - panel.begin <= blocking_.block) {
-      return BlockRow(lane, panel, PlanOf(panel.begin), columns);
+      return BlockRow(queue, panel, PlanOf(panel.begin), columns);
     }
-    CROUT_RETURN_IF_ERROR(MoveRows(lane, panel, columns, kAnyBlocks));
-    return SolveLower(lane, panel, columns);
+    CROUT_RETURN_IF_ERROR(MoveRows(queue, panel, columns, kAnyBlocks));
+    return SolveLower(queue, panel, columns);
   }
 
-  absl::Status MoveRows(const Lane& lane, Range panel, Range columns, unsigned most_blocks) {
+  absl::Status MoveRows(const Queue& queue, Range panel, Range columns, unsigned max_blocks) {
     return ForBlocks(panel, [&](Range block) {
-      return Interchange(lane, block, PlanOf(block.begin), columns, most_blocks);
+      return Interchange(queue, block, PlanOf(block.begin), columns, max_blocks);
     });
   }
 
-  absl::Status Interchange(const Lane& lane, Range block, const BlockRowPlan<T>* plan,
-                           Range columns, unsigned most_blocks) {
+  absl::Status Interchange(const Queue& queue, Range block, const BlockRowPlan<T>* plan,
+                           Range columns, unsigned max_blocks) {
     CROUT_RETURN_IF_CUDA_ERROR(LaunchInterchangeRows(Block({block.begin, a_.rows}, columns),
                                                      &plan->interchanges, block.end - block.begin,
-                                                     control_, lane.stream, most_blocks));
+                                                     control_, queue.stream, max_blocks));
     return absl::OkStatus();
   }
 
   // Computes the rows `block` of U, by products if the panel has plans. The recursion halves the
   // rows, because most operations are in the products between the halves. It cuts at the borders of
   // plans first.
-  absl::Status SolveLower(const Lane& lane, Range block, Range columns, PlanFrom plan = {}) {
+  absl::Status SolveLower(const Queue& queue, Range block, Range columns, PlanFrom plan = {}) {
     const int64_t order = block.end - block.begin;
     const int64_t most = !by_products_             ? kMaxSolveTile<T>
                          : order > blocking_.block ? blocking_.block
                                                    : kSolvedRows;
-    if (order <= most) return SolvePiece(lane, block, columns, plan);
+    if (order <= most) return SolvePiece(queue, block, columns, plan);
     const int64_t pieces = (order + most - 1) / most;
     const Range upper = {block.begin, block.begin + pieces / 2 * most};
     const Range lower = {upper.end, block.end};
-    CROUT_RETURN_IF_ERROR(SolveLower(lane, upper, columns, plan));
-    CROUT_RETURN_IF_ERROR(Subtract(lane, lower, upper, columns));
-    return SolveLower(lane, lower, columns, plan);
+    CROUT_RETURN_IF_ERROR(SolveLower(queue, upper, columns, plan));
+    CROUT_RETURN_IF_ERROR(Subtract(queue, lower, upper, columns));
+    return SolveLower(queue, lower, columns, plan);
   }
-  absl::Status SolvePiece(const Lane& lane, Range piece, Range columns, PlanFrom plan) {
+  absl::Status SolvePiece(const Queue& queue, Range piece, Range columns, PlanFrom plan) {
     const MatrixView<T> triangle = Block(piece, piece);
     const MatrixView<T> b = Block(piece, columns);
     if (by_products_) {
       CROUT_RETURN_IF_CUDA_ERROR(
-          LaunchSolveRows(triangle, TilesOf(piece.begin, plan), b, control_, true, lane.stream));
+          LaunchSolveRows(triangle, TilesOf(piece.begin, plan), b, control_, true, queue.stream));
     } else {
       CROUT_RETURN_IF_CUDA_ERROR(
-          LaunchSolveTile(TileSolve::kUnitLower, triangle, b, control_, lane.stream));
+          LaunchSolveTile(TileSolve::kUnitLower, triangle, b, control_, queue.stream));
     }
     return absl::OkStatus();
   }
 
   // Subtracts the product of (rows, block) and (block, columns) from (rows, columns).
-  absl::Status Subtract(const Lane& lane, Range rows, Range block, Range columns) {
-    return SubtractLuProduct(lane.cublas, *control_, Block(rows, block), Block(block, columns),
+  absl::Status Subtract(const Queue& queue, Range rows, Range block, Range columns) {
+    return SubtractLuProduct(queue.cublas, *control_, Block(rows, block), Block(block, columns),
                              Block(rows, columns));
   }
-  absl::Status Subtract(const Lane& lane, Range block, Range columns) {
-    return Subtract(lane, {block.end, a_.rows}, block, columns);
+  absl::Status Subtract(const Queue& queue, Range block, Range columns) {
+    return Subtract(queue, {block.end, a_.rows}, block, columns);
   }
 
   // Subtracts the same product by the fastest kernel for the type. Requires Split(). `right` is the
-  // workspace offset of the lane's TF32 parts of its right factor.
-  absl::Status SubtractFast(const Lane& lane, Range block, Range columns, size_t right) {
+  // workspace offset of the queue's TF32 parts of its right factor.
+  absl::Status SubtractFast(const Queue& queue, Range block, Range columns, size_t right) {
     const Range rows = {block.end, a_.rows};
     if constexpr (kIsSingle) {
       if (blocking_.one_tf32_product) {
-        return SubtractOneTf32Product(lane, *control_, Block(rows, block), Block(block, columns),
+        return SubtractOneTf32Product(queue, *control_, Block(rows, block), Block(block, columns),
                                       Block(rows, columns));
       }
       if (blocking_.tf32) {
-        return SubtractTf32Product(lane, *control_, workspace_ + layout_.split,
+        return SubtractTf32Product(queue, *control_, workspace_ + layout_.split,
                                    Block(block, columns), Block(rows, columns), workspace_ + right);
       }
     }
-    return Subtract(lane, rows, block, columns);
+    return Subtract(queue, rows, block, columns);
   }
 
   BlockRowPlan<T>* Plans() const {
@@ -447,8 +448,8 @@ class CroutLu final : public PanelwiseLu {
     panel.begin = begin;
     panel.ipiv = ipiv_;
     panel.control = control_;
-    panel.host = HostLine(streams_.report);
-    if (!streams_.tells_columns) panel.host.columns = nullptr;
+    panel.host = HostSignals(streams_.report);
+    if (!streams_.reports_columns) panel.host.columns = nullptr;
     panel.scratch = workspace_ + layout_.scratch;
     return panel;
   }
@@ -481,8 +482,8 @@ size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& bl
   return Workspace::For(kernels, blocking, dtype, m, columns).bytes;
 }
 
-size_t MostCroutLuWorkspaceBytes(const LuPanelKernels& kernels, DType dtype, int64_t m,
-                                 int64_t columns) {
+size_t MaxCroutLuWorkspaceBytes(const LuPanelKernels& kernels, DType dtype, int64_t m,
+                                int64_t columns) {
   // Every bound in LuBlocking is a multiple of kUnit, and between two bounds the workspace grows
   // with the number of columns.
   constexpr int64_t kUnit = 256;

@@ -18,20 +18,20 @@
 
 namespace crout::cuda {
 
-// The lanes that a factorization is enqueued on, and the report through which the host stops it.
+// The queues that a factorization is enqueued on, and the report through which the host stops it.
 struct LuStreams {
-  static LuStreams Of(Context& context) {
-    return {context.lane(), context.look_ahead(), context.report(), true};
+  static LuStreams ForContext(Context& context) {
+    return {context.queue(), context.look_ahead(), context.report(), true};
   }
   // For one of several factorizations of a job: its columns do not measure the job's progress.
-  static LuStreams OfOneOfSeveral(Context& context) {
-    return {context.lane(), context.look_ahead(), context.report(), false};
+  static LuStreams WithoutProgress(Context& context) {
+    return {context.queue(), context.look_ahead(), context.report(), false};
   }
 
-  Lane main;
+  Queue main;
   LookAhead& ahead;  // belongs to `main`
   DeviceReport& report;
-  bool tells_columns;  // whether the kernels report finished columns
+  bool reports_columns;  // whether the kernels report finished columns
 };
 
 // Enqueues PA = LU of the m x n matrix `a` in place, like LAPACK's getrf: unit diagonal in L,
@@ -81,8 +81,8 @@ size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& bl
 
 // The largest CroutLuWorkspaceBytes() of any matrix with up to m rows and `columns` columns to
 // factor, each blocked by its own LuBlocking::For.
-size_t MostCroutLuWorkspaceBytes(const LuPanelKernels& kernels, DType dtype, int64_t m,
-                                 int64_t columns);
+size_t MaxCroutLuWorkspaceBytes(const LuPanelKernels& kernels, DType dtype, int64_t m,
+                                int64_t columns);
 
 // The location of info, in device memory.
 const int* CroutLuInfo(DType dtype, std::span<const std::byte> workspace);

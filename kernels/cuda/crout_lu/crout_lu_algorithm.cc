@@ -43,8 +43,8 @@ class CudaCroutLu final : public LuAlgorithm {
                        const StopRequested& stop) const {
     CROUT_RETURN_IF_ERROR(DispatchDevice(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      return EnqueueCroutLu(LuStreams::Of(context), kernels_, blocking, a.As<T>(), ipiv, workspace,
-                            stop);
+      return EnqueueCroutLu(LuStreams::ForContext(context), kernels_, blocking, a.As<T>(), ipiv,
+                            workspace, stop);
     }));
     CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(&context.report().info,
                                                CroutLuInfo(a.dtype, workspace), sizeof(int),
@@ -60,7 +60,7 @@ class CudaCroutLu final : public LuAlgorithm {
       .types = kAllTypes,
       .unit_diagonal = UnitDiagonal::kL,
       .pivoting = PivotRule::kPartial,
-      .takes_tf32_products = true,
+      .supports_tf32_products = true,
       .stoppable = true,
       .is_timed = true};
 };

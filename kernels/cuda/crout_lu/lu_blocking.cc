@@ -30,7 +30,7 @@ LuBlocking LuBlocking::For(DType dtype, int64_t columns, bool tf32_products) {
 }
 
 PanelLayout LuBlocking::panels(int64_t columns) const {
-  const int64_t width = PanelLayout::kMostBlocks * block;
+  const int64_t width = PanelLayout::kMaxBlocks * block;
   const int64_t end =
       columns < two_blocks_left ? 0 : ((columns - two_blocks_left) / width + 1) * width;
   return {columns, block, std::min(end, columns / width * width)};

@@ -16,7 +16,7 @@ absl::StatusOr<LuPanelKernels> LuPanelKernels::Create(const DeviceLimits& limits
   if (!kernels.clusters()) return kernels;
   for (const DType dtype : kDTypes) {
     kernels.heights_[static_cast<int>(dtype)] = DispatchDevice(
-        dtype, [&](auto tag) { return AskLuPanelHeights<typename decltype(tag)::type>(limits); });
+        dtype, [&](auto tag) { return QueryLuPanelHeights<typename decltype(tag)::type>(limits); });
   }
   return kernels;
 }

@@ -41,7 +41,7 @@ cudaError_t LaunchVariant(V variant, const LuPanel<T>& panel, cudaStream_t strea
 }
 
 template <class T>
-LuPanelHeights AskLuPanelHeights(const DeviceLimits& limits) {
+LuPanelHeights QueryLuPanelHeights(const DeviceLimits& limits) {
   LuPanelHeights heights;
   int v = 0;
   LuPanelVariants<T>::Any([&](auto variant) {

@@ -14,7 +14,7 @@
 #include "kernels/cuda/blocked/lu_control.h"
 #include "kernels/cuda/crout/pcm_panel.h"
 #include "kernels/cuda/device/device_limits.h"
-#include "kernels/cuda/device/host_line.h"
+#include "kernels/cuda/device/host_signals.h"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {
@@ -27,7 +27,7 @@ struct LuPanel {
   int64_t begin = 0;
   int64_t* ipiv = nullptr;  // pivots of the whole matrix
   LuControl<T>* control = nullptr;
-  HostLine host;
+  HostSignals host;
   std::byte* scratch = nullptr;  // ScratchBytes(), zeroed before the first panel
 };
 

@@ -4,7 +4,7 @@
 
 namespace crout::cuda {
 
-template LuPanelHeights AskLuPanelHeights<Complex<double>>(const DeviceLimits&);
+template LuPanelHeights QueryLuPanelHeights<Complex<double>>(const DeviceLimits&);
 template cudaError_t LaunchLuPanelCluster(const LuPanel<Complex<double>>&, const LuPanelHeights&,
                                           cudaStream_t);
 

@@ -4,7 +4,7 @@
 
 namespace crout::cuda {
 
-template LuPanelHeights AskLuPanelHeights<Complex<float>>(const DeviceLimits&);
+template LuPanelHeights QueryLuPanelHeights<Complex<float>>(const DeviceLimits&);
 template cudaError_t LaunchLuPanelCluster(const LuPanel<Complex<float>>&, const LuPanelHeights&,
                                           cudaStream_t);
 

@@ -4,7 +4,7 @@
 
 namespace crout::cuda {
 
-template LuPanelHeights AskLuPanelHeights<float>(const DeviceLimits&);
+template LuPanelHeights QueryLuPanelHeights<float>(const DeviceLimits&);
 template cudaError_t LaunchLuPanelCluster(const LuPanel<float>&, const LuPanelHeights&,
                                           cudaStream_t);
 

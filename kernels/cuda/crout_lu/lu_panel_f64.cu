@@ -4,7 +4,7 @@
 
 namespace crout::cuda {
 
-template LuPanelHeights AskLuPanelHeights<double>(const DeviceLimits&);
+template LuPanelHeights QueryLuPanelHeights<double>(const DeviceLimits&);
 template cudaError_t LaunchLuPanelCluster(const LuPanel<double>&, const LuPanelHeights&,
                                           cudaStream_t);
 

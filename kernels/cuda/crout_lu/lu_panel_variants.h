@@ -80,7 +80,7 @@ struct LuPanelVariants<Complex<double>> {
 // The largest number of rows that each variant of the type accepts on the current device. Also
 // allows its kernels clusters of that size, which may exceed the portable size.
 template <class T>
-LuPanelHeights AskLuPanelHeights(const DeviceLimits& limits);
+LuPanelHeights QueryLuPanelHeights(const DeviceLimits& limits);
 
 // Enqueues the first variant that is high enough for the panel's rows. At least one variant must
 // be.

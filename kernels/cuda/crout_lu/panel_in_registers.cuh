@@ -53,14 +53,14 @@ class PanelInRegisters {
 
   __device__ void Run() {
     Connect();
-    AwaitKernelBefore();
-    ReleaseKernelBehind();
+    AwaitPreviousKernel();
+    ReleaseDependentKernel();
     const int halt = panel_.control->halt;  // set between kernels: all blocks read the same value
     const bool keeper = blockIdx.x == 0 && threadIdx.x == 0;
     // The load starts here; its value is used at the end.
     const uint32_t stop = keeper ? *panel_.host.stop : 0;
     Load();  // while the load of `halt` is in flight
-    if (halt != 0) return LeavePivots();
+    if (halt != 0) return StoreIdentityPivots();
     if (keeper && panel_.host.columns != nullptr) *panel_.host.columns = panel_.begin;
     Factor<kWidth>();
     Store();
@@ -93,7 +93,7 @@ class PanelInRegisters {
 
   // Sets identity pivots for a panel that is not factored: kernels enqueued behind it may still use
   // them as row indices.
-  __device__ void LeavePivots() {
+  __device__ void StoreIdentityPivots() {
     if (blockIdx.x != 0 || threadIdx.x >= kWarp || Lane() >= panel_.a.cols) return;
     panel_.ipiv[panel_.begin + threadIdx.x] = panel_.begin + threadIdx.x + 1;
   }
@@ -105,13 +105,13 @@ class PanelInRegisters {
       if (threadIdx.x == 0) {
         Barrier(0).Start();
         Barrier(1).Start();
-        ByteBarrier::FenceStarts();
+        TransactionBarrier::FenceInit();
       }
       const unsigned to = Lane() & (blocks_ - 1);
       share_ = static_cast<int>(threadIdx.x) >> log_blocks_;
       remote_row_ = ClusterAddress(rows_ + blockIdx.x * uint32_t{sizeof(Row)}, to) + share_ * 16;
       remote_barriers_ = ClusterAddress(barriers_, to);
-      MeetCluster();
+      SyncCluster();
     }
   }
 
@@ -282,8 +282,8 @@ class PanelInRegisters {
     origin = static_cast<int32_t>(LoadShared64(from + sizeof(T)));
   }
 
-  __device__ ByteBarrier Barrier(uint32_t parity) const {
-    return ByteBarrier(barriers_ + parity * 8);
+  __device__ TransactionBarrier Barrier(uint32_t parity) const {
+    return TransactionBarrier(barriers_ + parity * 8);
   }
 
   // In step k a row is sent from its 16-byte piece FirstPiece(k) on.
@@ -296,7 +296,7 @@ class PanelInRegisters {
   // Copies the row to all blocks. All warps share the copies, because one warp alone would take
   // longer than the barrier does.
   template <int kWindow>
-  __device__ void Tell(int k) {
+  __device__ void Broadcast(int k) {
     const uint32_t parity = k % 2;
     const uint32_t from = own_ + parity * uint32_t{sizeof(Row)} + (share_ + FirstPiece(k)) * 16;
     const uint32_t to =
@@ -359,7 +359,7 @@ class PanelInRegisters {
     const uint32_t keys = keys_ + parity * uint32_t{sizeof(Shared::keys[0])};
     if (leads) StoreShared64(keys + warp_ * 8, key);
     if constexpr (kCluster) {
-      if (threadIdx.x == 0) Barrier(parity).Announce(blocks_ * Pieces<kWindow>(k) * 16);
+      if (threadIdx.x == 0) Barrier(parity).ExpectBytes(blocks_ * Pieces<kWindow>(k) * 16);
     }
     StartCatchUp<kWindow>(k);
     T candidate = value_[0][Place(k)];
@@ -372,7 +372,7 @@ class PanelInRegisters {
     const bool wins = IsLargestWarp(keys, [&] { EndCatchUp<kWindow>(k); });
     if (wins && leads) StoreRow<kWindow>(own, best, k, key, candidate, reciprocal);
     if constexpr (kCluster) {
-      Tell<kWindow>(k);
+      Broadcast<kWindow>(k);
       row += LargestBlock(row, k) * uint32_t{sizeof(Row)};
     } else {
       __syncthreads();

@@ -12,7 +12,7 @@ namespace crout::cuda {
 // multiple of that width, and one block wide from there on. The last panel may be narrower.
 // constexpr, so that device code may call it too.
 struct PanelLayout {
-  static constexpr int kMostBlocks = 2;  // in a panel
+  static constexpr int kMaxBlocks = 2;  // in a panel
 
   int64_t columns;
   int64_t block;  // columns of a block
@@ -20,7 +20,7 @@ struct PanelLayout {
 
   // The end of the panel that contains column `j`; `columns` if there is none.
   constexpr int64_t EndOf(int64_t j) const {
-    const int64_t width = j < two_blocks_end ? kMostBlocks * block : block;
+    const int64_t width = j < two_blocks_end ? kMaxBlocks * block : block;
     const int64_t end = (j / width + 1) * width;
     return end < columns ? end : columns;
   }

@@ -22,8 +22,8 @@ template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp)
     SwapAndSolveKernel(const LuPanel<T> panel, MatrixView<T> left, MatrixView<T> right,
                        MatrixView<T> beyond) {
-  AwaitKernelBefore();
-  ReleaseKernelBehind();
+  AwaitPreviousKernel();
+  ReleaseDependentKernel();
   const int halt = panel.control->halt;
   const int lane = threadIdx.x % kWarp;
   const auto width = static_cast<int>(panel.a.cols);
@@ -196,8 +196,8 @@ __global__ void __launch_bounds__(kTileThreads)
     const int k = e * (kTileThreads / kTile) + threadIdx.x / kTile;
     left[k][i] = k < width && i < rows ? panel.a(row + i, k) : T{0};
   }
-  AwaitKernelBefore();
-  ReleaseKernelBehind();
+  AwaitPreviousKernel();
+  ReleaseDependentKernel();
   const int halt = panel.control->halt;
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
@@ -225,8 +225,8 @@ cudaError_t LaunchSwapAndSolve(const LuPanel<T>& panel, const MatrixView<T>& lef
   const unsigned warps = Blocks(left.cols, kColumns<T>) + Blocks(right.cols, kColumns<T>) +
                          Blocks(beyond.cols, kColumns<T>);
   if (warps == 0) return cudaSuccess;
-  return LaunchBehind(SwapAndSolveKernel<T>, dim3(Blocks(warps, kWarps)), kWarps * kWarp, 0,
-                      overlap, stream, panel, left, right, beyond);
+  return LaunchDependent(SwapAndSolveKernel<T>, dim3(Blocks(warps, kWarps)), kWarps * kWarp, 0,
+                         overlap, stream, panel, left, right, beyond);
 }
 
 template <class T>
@@ -234,7 +234,8 @@ cudaError_t LaunchSubtractPanel(const LuPanel<T>& panel, const MatrixView<T>& ri
                                 cudaStream_t stream) {
   const dim3 grid(Blocks(right.rows - panel.a.cols, kTile), Blocks(right.cols, kTile));
   if (grid.x == 0 || grid.y == 0) return cudaSuccess;
-  return LaunchBehind(SubtractPanelKernel<T>, grid, kTileThreads, 0, overlap, stream, panel, right);
+  return LaunchDependent(SubtractPanelKernel<T>, grid, kTileThreads, 0, overlap, stream, panel,
+                         right);
 }
 
 template cudaError_t LaunchSwapAndSolve(const LuPanel<float>&, const MatrixView<float>&,

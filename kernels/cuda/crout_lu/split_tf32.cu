@@ -87,8 +87,8 @@ cudaError_t Launch(const Matrix& a, const Tf32Parts& parts, const LuControl<T>* 
   const auto tiles = [](int64_t count) { return (count + kTile - 1) / kTile; };
   const dim3 grid(static_cast<unsigned>(tiles(rows)),
                   static_cast<unsigned>(std::min(tiles(columns), kMaxGridY)));
-  return LaunchBehind(SplitTf32Kernel<Matrix, T>, grid, kTile * kLines, 0, false, stream, a, parts,
-                      control);
+  return LaunchDependent(SplitTf32Kernel<Matrix, T>, grid, kTile * kLines, 0, false, stream, a,
+                         parts, control);
 }
 
 }  // namespace

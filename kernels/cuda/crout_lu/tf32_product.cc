@@ -44,14 +44,14 @@ MatrixView<float> PartsOfLeft(std::byte* left, DType dtype, int64_t rows, int64_
 // being factored. `control`'s constants serve both, because a complex scalar begins with its real
 // part.
 template <class T, class Factored>
-absl::Status SubtractByTf32(const Lane& lane, const LuControl<Factored>& control,
+absl::Status SubtractByTf32(const Queue& queue, const LuControl<Factored>& control,
                             cublasOperation_t op, const MatrixView<T>& a, const MatrixView<T>& b,
                             const MatrixView<T>& c) {
   constexpr cudaDataType_t kType = std::is_same_v<T, float> ? CUDA_R_32F : CUDA_C_32F;
   const int64_t depth = op == CUBLAS_OP_N ? a.cols : a.rows;
   return CublasStatus(
-      cublasGemmEx_64(lane.cublas, op, op, c.rows, c.cols, depth, &control.minus_one, a.data, kType,
-                      a.ld, b.data, kType, b.ld, &control.one, c.data, kType, c.ld,
+      cublasGemmEx_64(queue.cublas, op, op, c.rows, c.cols, depth, &control.minus_one, a.data,
+                      kType, a.ld, b.data, kType, b.ld, &control.one, c.data, kType, c.ld,
                       CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT),
       "cublasGemmEx");
 }
@@ -72,7 +72,7 @@ size_t Tf32RightBytes(DType dtype, int64_t rows, int64_t depth, int64_t columns)
 // Both factors are stored transposed: cuBLAS's products of transposes are the fastest TF32
 // products, by a quarter.
 template <class T>
-absl::Status SplitLeft(const Lane& lane, const LuControl<T>& control, const MatrixView<T>& a,
+absl::Status SplitLeft(const Queue& queue, const LuControl<T>& control, const MatrixView<T>& a,
                        std::byte* left) {
   const MatrixView<float> parts = PartsOfLeft(left, kDTypeOf<T>, a.rows, a.cols);
   const int64_t depth = parts.rows / kParts;
@@ -80,12 +80,12 @@ absl::Status SplitLeft(const Lane& lane, const LuControl<T>& control, const Matr
     return MatrixView<float>{parts.data + index * depth, depth, parts.cols, parts.ld};
   };
   CROUT_RETURN_IF_CUDA_ERROR(
-      LaunchSplitTf32(a, {part(0), part(1), part(2)}, &control, lane.stream));
+      LaunchSplitTf32(a, {part(0), part(1), part(2)}, &control, queue.stream));
   return absl::OkStatus();
 }
 
 template <class T>
-absl::Status SubtractTf32Product(const Lane& lane, const LuControl<T>& control, std::byte* left,
+absl::Status SubtractTf32Product(const Queue& queue, const LuControl<T>& control, std::byte* left,
                                  const MatrixView<T>& b, const MatrixView<T>& c, std::byte* right) {
   if (c.rows == 0 || c.cols == 0 || b.rows == 0) return absl::OkStatus();
   const MatrixView<float> of_a = PartsOfLeft(left, kDTypeOf<T>, c.rows, b.rows);
@@ -103,36 +103,36 @@ absl::Status SubtractTf32Product(const Lane& lane, const LuControl<T>& control, 
     const MatrixView<float> some_b = {&reals_b(0, first), depth, columns, reals_b.ld};
     // high * high + high * low + low * high
     CROUT_RETURN_IF_CUDA_ERROR(
-        LaunchSplitTf32(some_b, {of_b(0), of_b(2), of_b(1)}, &control, lane.stream));
+        LaunchSplitTf32(some_b, {of_b(0), of_b(2), of_b(1)}, &control, queue.stream));
     CROUT_RETURN_IF_ERROR(SubtractByTf32<float>(
-        lane, control, CUBLAS_OP_T, of_a, {parts_of_b, columns, of_a.rows, right_ld},
+        queue, control, CUBLAS_OP_T, of_a, {parts_of_b, columns, of_a.rows, right_ld},
         {&reals_c(0, first), reals_c.rows, columns, reals_c.ld}));
   }
   return absl::OkStatus();
 }
 
 template <class T>
-absl::Status SubtractOneTf32Product(const Lane& lane, const LuControl<T>& control,
+absl::Status SubtractOneTf32Product(const Queue& queue, const LuControl<T>& control,
                                     const MatrixView<T>& a, const MatrixView<T>& b,
                                     const MatrixView<T>& c) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return absl::OkStatus();
-  return SubtractByTf32<T>(lane, control, CUBLAS_OP_N, a, b, c);
+  return SubtractByTf32<T>(queue, control, CUBLAS_OP_N, a, b, c);
 }
 
-template absl::Status SplitLeft(const Lane&, const LuControl<float>&, const MatrixView<float>&,
+template absl::Status SplitLeft(const Queue&, const LuControl<float>&, const MatrixView<float>&,
                                 std::byte*);
-template absl::Status SplitLeft(const Lane&, const LuControl<Complex<float>>&,
+template absl::Status SplitLeft(const Queue&, const LuControl<Complex<float>>&,
                                 const MatrixView<Complex<float>>&, std::byte*);
-template absl::Status SubtractTf32Product(const Lane&, const LuControl<float>&, std::byte*,
+template absl::Status SubtractTf32Product(const Queue&, const LuControl<float>&, std::byte*,
                                           const MatrixView<float>&, const MatrixView<float>&,
                                           std::byte*);
-template absl::Status SubtractTf32Product(const Lane&, const LuControl<Complex<float>>&, std::byte*,
-                                          const MatrixView<Complex<float>>&,
+template absl::Status SubtractTf32Product(const Queue&, const LuControl<Complex<float>>&,
+                                          std::byte*, const MatrixView<Complex<float>>&,
                                           const MatrixView<Complex<float>>&, std::byte*);
-template absl::Status SubtractOneTf32Product(const Lane&, const LuControl<float>&,
+template absl::Status SubtractOneTf32Product(const Queue&, const LuControl<float>&,
                                              const MatrixView<float>&, const MatrixView<float>&,
                                              const MatrixView<float>&);
-template absl::Status SubtractOneTf32Product(const Lane&, const LuControl<Complex<float>>&,
+template absl::Status SubtractOneTf32Product(const Queue&, const LuControl<Complex<float>>&,
                                              const MatrixView<Complex<float>>&,
                                              const MatrixView<Complex<float>>&,
                                              const MatrixView<Complex<float>>&);

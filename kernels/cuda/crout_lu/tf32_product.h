@@ -19,10 +19,10 @@ namespace crout::cuda {
 size_t Tf32LeftBytes(DType dtype, int64_t rows, int64_t depth);
 size_t Tf32RightBytes(DType dtype, int64_t rows, int64_t depth, int64_t columns);
 
-// Enqueues the split of a left factor a, for products on any lane that waits for it. `left`:
+// Enqueues the split of a left factor a, for products on any queue that waits for it. `left`:
 // Tf32LeftBytes of device memory.
 template <class T>
-absl::Status SplitLeft(const Lane& lane, const LuControl<T>& control, const MatrixView<T>& a,
+absl::Status SplitLeft(const Queue& queue, const LuControl<T>& control, const MatrixView<T>& a,
                        std::byte* left);
 
 // Enqueues c := c - a b. No-op once `control` has halted. Each factor is split into a high and a
@@ -35,13 +35,13 @@ absl::Status SplitLeft(const Lane& lane, const LuControl<T>& control, const Matr
 // their left factor needs four times the space of a real one. `right`: Tf32RightBytes(T, c.rows or
 // more, b.rows, b.cols) of device memory.
 template <class T>
-absl::Status SubtractTf32Product(const Lane& lane, const LuControl<T>& control, std::byte* left,
+absl::Status SubtractTf32Product(const Queue& queue, const LuControl<T>& control, std::byte* left,
                                  const MatrixView<T>& b, const MatrixView<T>& c, std::byte* right);
 
 // The same by one product of the factors as TF32 numbers. Each factor keeps 11 bits, so a product
 // the size of c has a relative error of 2^-11. Needs no split.
 template <class T>
-absl::Status SubtractOneTf32Product(const Lane& lane, const LuControl<T>& control,
+absl::Status SubtractOneTf32Product(const Queue& queue, const LuControl<T>& control,
                                     const MatrixView<T>& a, const MatrixView<T>& b,
                                     const MatrixView<T>& c);
 

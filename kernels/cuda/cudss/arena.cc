@@ -88,7 +88,7 @@ bool CudssArena::Free(void* piece) {
   return true;
 }
 
-bool CudssArena::TakeRefused() {
+bool CudssArena::ConsumeRefusal() {
   MutexLock lock(&mutex_);
   return std::exchange(refused_, false);
 }

@@ -33,7 +33,7 @@ class CudssArena {
 
   size_t bytes() const { return memory_.size(); }
   // Returns whether Allocate has returned null since the last call.
-  bool TakeRefused();
+  bool ConsumeRefusal();
 
  private:
   using Pieces = std::map<size_t, size_t>;  // maps the offset of each piece to its size in bytes

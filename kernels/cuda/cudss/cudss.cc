@@ -36,20 +36,21 @@ struct Layout {
 
 // Prediction of cuDSS's own memory, fitted to the estimates of version 1.0.0 on an H100 for grids,
 // a full matrix and all four types; includes the margin of ArenaFor. It counts numbers for the
-// factor (kOfFactor per entry), for the buffer in which the deterministic mode sums before it adds
-// to the largest front, and a constant. It also counts bytes of indices per row and per entry of A.
-constexpr double kOfFactor = 1.25;
-constexpr double kOfLargestFront = 55;  // per squared number of its eliminated unknowns
+// factor (kPerFactorEntry per entry), for the buffer in which the deterministic mode sums before it
+// adds to the largest front, and a constant. It also counts bytes of indices per row and per entry
+// of A.
+constexpr double kPerFactorEntry = 1.25;
+constexpr double kPerSquaredFrontOrder = 55;  // per squared number of its eliminated unknowns
 constexpr double kAlways = 4.2e6;
-constexpr size_t kOfRow = 256;
-constexpr size_t kOfEntry = 160;
+constexpr size_t kBytesPerRow = 256;
+constexpr size_t kBytesPerEntry = 160;
 // Margin on an estimate, for rounded pieces and the gaps between them: one byte in kGaps, and at
-// least kLeastGaps.
+// least kMinGaps.
 constexpr size_t kGaps = 16;
-constexpr size_t kLeastGaps = size_t{1} << 20;
+constexpr size_t kMinGaps = size_t{1} << 20;
 
 // The arena size for the memory that the library expects to use.
-size_t ArenaFor(size_t bytes) { return RoundUp(bytes + bytes / kGaps + kLeastGaps); }
+size_t ArenaFor(size_t bytes) { return RoundUp(bytes + bytes / kGaps + kMinGaps); }
 
 // One factorization.
 class Numeric {
@@ -69,7 +70,7 @@ class Numeric {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
     CROUT_RETURN_IF_ERROR(Analyze());
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
-    CROUT_RETURN_IF_ERROR(NoteRoom(factor_.system->Factor(context_.stream())));
+    CROUT_RETURN_IF_ERROR(CheckArenaStatus(factor_.system->Factor(context_.stream())));
     CROUT_RETURN_IF_ERROR(context_.Synchronize());
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
     CROUT_ASSIGN_OR_RETURN(const CudssFindings found, factor_.system->Findings());
@@ -127,12 +128,12 @@ class Numeric {
   }
 
   absl::Status Analyze() {
-    CROUT_RETURN_IF_ERROR(NoteRoom(factor_.system->Analyze(context_.stream())));
+    CROUT_RETURN_IF_ERROR(CheckArenaStatus(factor_.system->Analyze(context_.stream())));
     CROUT_RETURN_IF_ERROR(context_.Synchronize());
     CROUT_ASSIGN_OR_RETURN(const size_t expected, factor_.system->DeviceBytes());
     const size_t arena = ArenaFor(expected);
     if (arena <= factor_.arena->bytes()) return absl::OkStatus();
-    factor_.wanted = layout_.arena + arena;
+    factor_.sufficient_bytes = layout_.arena + arena;
     return TooSmall();
   }
 
@@ -140,21 +141,21 @@ class Numeric {
   // the phase exceeded it, requests a block with twice the arena. Only the arena's own record
   // decides this: the library also reports other failures as failed allocations, and may report
   // this one differently.
-  absl::Status NoteRoom(const absl::Status& status) {
+  absl::Status CheckArenaStatus(const absl::Status& status) {
     // Always reset: a refusal that the library recovered from must not count against a later phase.
-    const bool refused = factor_.arena->TakeRefused();
+    const bool refused = factor_.arena->ConsumeRefusal();
     if (status.ok() || absl::IsUnavailable(status)) return status;
     if (!refused) {
       return absl::IsResourceExhausted(status) ? absl::InternalError(status.message()) : status;
     }
-    factor_.wanted = layout_.arena + 2 * factor_.arena->bytes();
+    factor_.sufficient_bytes = layout_.arena + 2 * factor_.arena->bytes();
     return TooSmall();
   }
 
   absl::Status TooSmall() const {
-    return absl::ResourceExhaustedError(absl::StrCat("cuDSS needs about ", *factor_.wanted,
-                                                     " bytes of device memory for this factor; ",
-                                                     factor_.block.size(), " bytes were reserved"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cuDSS needs about ", *factor_.sufficient_bytes,
+        " bytes of device memory for this factor; ", factor_.block.size(), " bytes were reserved"));
   }
 
   std::byte* At(size_t offset) const { return factor_.block.data() + offset; }
@@ -174,11 +175,11 @@ size_t CudssFactorBytes(const Analysis& analysis, DType dtype) {
   for (int64_t f = 0; f < analysis.fronts(); ++f) {
     largest = std::max(largest, analysis.eliminated(f));
   }
-  const double numbers = kOfFactor * static_cast<double>(analysis.factor_entries()) +
-                         kOfLargestFront * static_cast<double>(largest * largest) + kAlways;
+  const double numbers = kPerFactorEntry * static_cast<double>(analysis.factor_entries()) +
+                         kPerSquaredFrontOrder * static_cast<double>(largest * largest) + kAlways;
   return Layout(analysis.n, analysis.nonzeros, dtype).arena +
          RoundUp(static_cast<size_t>(numbers * static_cast<double>(SizeOf(dtype))) +
-                 kOfRow * analysis.n + kOfEntry * analysis.nonzeros);
+                 kBytesPerRow * analysis.n + kBytesPerEntry * analysis.nonzeros);
 }
 
 absl::StatusOr<NumericSummary> FactorCudss(Context& context, CudssHandle& handle,

@@ -31,7 +31,7 @@ size_t CudssFactorBytes(const Analysis& analysis, DType dtype);
 // cuDSS uses lies in the block. `stop` is checked between phases. Blocks until the device is done.
 //
 // Returns the statuses of SparseLu::Factor. RESOURCE_EXHAUSTED: the block is too small, and
-// factor.wanted is a sufficient size. UNIMPLEMENTED: cuDSS does not support the request.
+// factor.sufficient_bytes is a sufficient size. UNIMPLEMENTED: cuDSS does not support the request.
 //
 // Pivots that are too small, including those of a singular matrix, are perturbed and counted. cuDSS
 // reports neither pivot growth (returned as 0) nor interchanges, nor which pivots it perturbed.

@@ -30,7 +30,7 @@ struct CudssFactor {
   std::unique_ptr<CudssArena> arena;
   std::unique_ptr<CudssSystem> system;
   // Bytes of a sufficiently large block, if this block was too small.
-  std::optional<size_t> wanted;
+  std::optional<size_t> sufficient_bytes;
 };
 
 // The memory of cuDSS factors: blocks of device memory, each with the library's objects, which are

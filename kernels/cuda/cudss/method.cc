@@ -45,14 +45,14 @@ class CudaCudss final : public SparseLu {
   MemoryResource* factor_memory() const override { return factors_.get(); }
   std::optional<size_t> LargerFactor(std::span<const std::byte> factor) const override {
     const CudssFactor* const made = factors_->At(factor.data());
-    return made == nullptr ? std::nullopt : made->wanted;
+    return made == nullptr ? std::nullopt : made->sufficient_bytes;
   }
 
   double PredictSeconds(const Analysis& analysis, DType dtype) const override {
-    return PredictRoughly(analysis.n, analysis.nonzeros, dtype) +
+    return PredictWithoutAnalysis(analysis.n, analysis.nonzeros, dtype) +
            cuda::FactorBytes(analysis, dtype) / kBytesPerSecond;
   }
-  double PredictRoughly(int64_t n, int64_t nonzeros, DType) const override {
+  double PredictWithoutAnalysis(int64_t n, int64_t nonzeros, DType) const override {
     return kCallSeconds + kAnalysisSeconds * static_cast<double>(n + nonzeros);
   }
 
@@ -61,15 +61,15 @@ class CudaCudss final : public SparseLu {
                                         std::span<std::byte> factor, std::span<std::byte> workspace,
                                         StopRequested stop,
                                         std::vector<int32_t>* postponable) const override {
-    return FactorLike(context, analysis, a, dtype, {}, factor, workspace, stop, postponable);
+    return FactorReusing(context, analysis, a, dtype, {}, factor, workspace, stop, postponable);
   }
 
-  absl::StatusOr<NumericSummary> FactorLike(ExecutionContext& context, const Analysis& analysis,
-                                            const AnySparse& a, DType dtype,
-                                            std::span<const std::byte> last,
-                                            std::span<std::byte> factor, std::span<std::byte>,
-                                            StopRequested stop,
-                                            std::vector<int32_t>* postponable) const override {
+  absl::StatusOr<NumericSummary> FactorReusing(ExecutionContext& context, const Analysis& analysis,
+                                               const AnySparse& a, DType dtype,
+                                               std::span<const std::byte> last,
+                                               std::span<std::byte> factor, std::span<std::byte>,
+                                               StopRequested stop,
+                                               std::vector<int32_t>* postponable) const override {
     if (postponable != nullptr) postponable->clear();
     CudssFactor* const made = factors_->At(factor.data());
     if (made == nullptr)
@@ -83,7 +83,7 @@ class CudaCudss final : public SparseLu {
   }
 
   bool AppliesScales() const override { return false; }
-  bool LeavesDeterminants() const override { return false; }
+  bool SupportsDeterminants() const override { return false; }
   absl::StatusOr<LogDeterminant> Determinant(ExecutionContext&, const Analysis&,
                                              const NumericSummary&, std::span<const std::byte>,
                                              DType) const override {
@@ -100,7 +100,7 @@ class CudaCudss final : public SparseLu {
                              .types = kAllTypes,
                              .unit_diagonal = UnitDiagonal::kL,
                              .pivoting = PivotRule::kPartial,
-                             .by_name_alone = true};
+                             .only_by_name = true};
 };
 
 class CudaCudssSolver final : public SparseSolver {

@@ -154,10 +154,10 @@ absl::StatusOr<int> CudssSystem::PartitionLevels() {
   CROUT_RETURN_IF_CUDSS_ERROR(
       f_.config_get(config_, kConfigPartitionLevels, &levels, sizeof(levels), &written),
       "cudssConfigGet");
-  constexpr int kMostLevels = 30;
-  if (levels < 0 || levels > kMostLevels)
-    return absl::InternalError(absl::StrCat(
-        "cuDSS returned ", levels, " levels of the ordering; expected 0 to ", kMostLevels));
+  constexpr int kMaxLevels = 30;
+  if (levels < 0 || levels > kMaxLevels)
+    return absl::InternalError(absl::StrCat("cuDSS returned ", levels,
+                                            " levels of the ordering; expected 0 to ", kMaxLevels));
   return levels;
 }
 

@@ -24,7 +24,7 @@ namespace crout::cuda {
 
 // cudssMatchingAlg_t: whether columns are exchanged, and rows and columns scaled, to make the
 // diagonal large.
-enum class CudssMatching : int { kNone = 0, kLargestProduct = 5, kAsItThinks = 6 };
+enum class CudssMatching : int { kNone = 0, kLargestProduct = 5, kAutomatic = 6 };
 
 struct CudssOptions {
   // Results have the same bits on GPUs of one kind. Solves then accept one right-hand side.

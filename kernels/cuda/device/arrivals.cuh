@@ -11,7 +11,7 @@ namespace crout::cuda {
 
 // Called by one thread of a team after the team has synchronized. Everything that the team wrote
 // before is visible to every thread that observes the count.
-__device__ inline void TellArrival(int32_t* count) {
+__device__ inline void SignalArrival(int32_t* count) {
   asm volatile("red.release.gpu.global.add.s32 [%0], 1;" ::"l"(count) : "memory");
 }
 

@@ -36,8 +36,8 @@ absl::Status Context::Initialize() {
   CROUT_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream()));
   CROUT_ASSIGN_OR_RETURN(cublas_workspace_, device_.memory().Allocate(kCublasWorkspaceBytes));
   CROUT_ASSIGN_OR_RETURN(cublas_, MakeCublasHandle(stream()));
-  CROUT_RETURN_IF_ERROR(lane().Bind());
-  CROUT_ASSIGN_OR_RETURN(look_ahead_, LookAhead::Create(lane(), core_.limits()));
+  CROUT_RETURN_IF_ERROR(queue().Bind());
+  CROUT_ASSIGN_OR_RETURN(look_ahead_, LookAhead::Create(queue(), core_.limits()));
   CROUT_ASSIGN_OR_RETURN(cusolver_, MakeCusolverHandle(stream()));
   CROUT_ASSIGN_OR_RETURN(getrf_params_, MakeGetrfParams());
   ops_ = std::make_unique<CudaMatrixOps>(*this);
@@ -58,8 +58,8 @@ Context::~Context() {
   }
 }
 
-absl::Status Context::BindLanes() {
-  CROUT_RETURN_IF_ERROR(lane().Bind());
+absl::Status Context::BindQueues() {
+  CROUT_RETURN_IF_ERROR(queue().Bind());
   return look_ahead_->Bind({});
 }
 

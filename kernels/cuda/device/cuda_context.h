@@ -55,12 +55,12 @@ class Context final : public ExecutionContext {
   DeviceCore& core() { return core_; }
   cudaStream_t stream() { return stream_.get(); }
   cublasHandle_t cublas() { return cublas_.get(); }
-  Lane lane() { return {stream(), cublas(), {cublas_workspace_.data(), kCublasWorkspaceBytes}}; }
-  // The streams that methods with look-ahead use beside lane(). The urgent lane has no cuBLAS
+  Queue queue() { return {stream(), cublas(), {cublas_workspace_.data(), kCublasWorkspaceBytes}}; }
+  // The streams that methods with look-ahead use beside queue(). The urgent queue has no cuBLAS
   // workspace; Bind() supplies one.
   LookAhead& look_ahead() { return *look_ahead_; }
-  // Rebinds the cuBLAS handles to these lanes after they were lent.
-  absl::Status BindLanes();
+  // Rebinds the cuBLAS handles to these queues after they were lent.
+  absl::Status BindQueues();
   cusolverDnHandle_t cusolver() { return cusolver_.get(); }
   cusolverDnParams_t getrf_params() { return getrf_params_.get(); }
 

@@ -58,17 +58,17 @@ absl::StatusOr<Identity> Identify(Context& context) {
 
 }  // namespace
 
-KeptCosts CalibrateCosts(Context& context, const std::string& directory) {
+StoredCosts CalibrateCosts(Context& context, const std::string& directory) {
   const absl::StatusOr<Identity> identity = Identify(context);
   if (!identity.ok()) {
     return {{},
             absl::StrCat("built-in estimates; the device could not be identified: ",
                          identity.status().message())};
   }
-  return KeepCosts(directory.empty() ? "" : absl::StrCat(directory, "/", identity->file),
-                   identity->key, [&] {
-                     return MeasureCosts(context, {.orders = {256, 1024, 4096}, .most_seconds = 2});
-                   });
+  return LoadOrMeasureCosts(
+      directory.empty() ? "" : absl::StrCat(directory, "/", identity->file), identity->key, [&] {
+        return MeasureCosts(context, {.orders = {256, 1024, 4096}, .max_seconds = 2});
+      });
 }
 
 }  // namespace crout::cuda

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "kernels/costs/kept_costs.h"
+#include "kernels/costs/stored_costs.h"
 #include "kernels/cuda/device/cuda_context.h"
 
 namespace crout::cuda {
@@ -15,7 +15,7 @@ namespace crout::cuda {
 // Reads them from a file in `directory`, one file per GPU, if that file belongs to the same GPU,
 // driver and libraries. Otherwise measures them on the warm context, in at most about two seconds,
 // and stores them there. An empty `directory` disables the file.
-KeptCosts CalibrateCosts(Context& context, const std::string& directory);
+StoredCosts CalibrateCosts(Context& context, const std::string& directory);
 
 }  // namespace crout::cuda
 

@@ -92,7 +92,7 @@ absl::Status CudaDevice::Describe() {
 
 absl::Status CudaDevice::Initialize() {
   CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-  CROUT_RETURN_IF_ERROR(core_.AskLimits(options_.limits));
+  CROUT_RETURN_IF_ERROR(core_.QueryLimits(options_.limits));
   CROUT_RETURN_IF_ERROR(Describe());
   CROUT_ASSIGN_OR_RETURN(auto getrf, CudaGetrf::Create(core_));
   catalogue_.algorithms.push_back(std::move(getrf));
@@ -140,7 +140,7 @@ absl::StatusOr<std::unique_ptr<ExecutionContext>> CudaDevice::CreateContext() {
 }
 
 void CudaDevice::Calibrate(Context& context) {
-  KeptCosts costs = CalibrateCosts(context, options_.state_directory);
+  StoredCosts costs = CalibrateCosts(context, options_.state_directory);
   core_.SetCosts(std::move(costs.ratios));
   if (options_.log) options_.log(costs.report);
 }

@@ -20,20 +20,20 @@ absl::Status DeviceCore::MakeCurrent() {
   return Observe(CudaStatus(cudaSetDevice(ordinal_), "cudaSetDevice"));
 }
 
-absl::Status DeviceCore::AskLimits(const CudaLimits& most) {
-  CROUT_ASSIGN_OR_RETURN(limits_, DeviceLimits::OfCurrent(most));
+absl::Status DeviceCore::QueryLimits(const CudaLimits& most) {
+  CROUT_ASSIGN_OR_RETURN(limits_, DeviceLimits::ForCurrentDevice(most));
   return absl::OkStatus();
 }
 
 void DeviceCore::SetCosts(CostRatios ratios) {
-  kept_costs_ = std::make_unique<const CostRatios>(std::move(ratios));
-  costs_.store(kept_costs_.get(), std::memory_order_release);
+  owned_costs_ = std::make_unique<const CostRatios>(std::move(ratios));
+  costs_.store(owned_costs_.get(), std::memory_order_release);
 }
 
 double DeviceCore::Calibrated(std::string_view method, DType dtype, int64_t n,
                               double seconds) const {
   const CostRatios* const costs = costs_.load(std::memory_order_acquire);
-  return costs == nullptr ? seconds : costs->Of(method, RealOf(dtype), n) * seconds;
+  return costs == nullptr ? seconds : costs->Ratio(method, RealOf(dtype), n) * seconds;
 }
 
 absl::Status DeviceCore::Observe(absl::Status status) {

@@ -34,7 +34,7 @@ class DeviceCore {
 
   // Queries limits() from the driver, bounded by `most`. Called while the device is constructed,
   // before anything reads limits(), with the GPU current.
-  absl::Status AskLimits(const CudaLimits& most);
+  absl::Status QueryLimits(const CudaLimits& most);
   const DeviceLimits& limits() const { return limits_; }
 
   // Call at most once. From then on, Calibrated() multiplies by these ratios.
@@ -46,10 +46,10 @@ class DeviceCore {
 
  private:
   const int ordinal_;
-  DeviceLimits limits_;  // constant after AskLimits
+  DeviceLimits limits_;  // constant after QueryLimits
   std::atomic<bool> healthy_{true};
-  std::unique_ptr<const CostRatios> kept_costs_;
-  std::atomic<const CostRatios*> costs_{nullptr};  // kept_costs_, once that is set
+  std::unique_ptr<const CostRatios> owned_costs_;
+  std::atomic<const CostRatios*> costs_{nullptr};  // owned_costs_, once that is set
 };
 
 }  // namespace crout::cuda

@@ -12,25 +12,25 @@
 namespace crout::cuda {
 
 // Waits for the previous kernel. Its writes are visible afterwards.
-__device__ inline void AwaitKernelBefore() {
+__device__ inline void AwaitPreviousKernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
 // Lets the next kernel start.
-__device__ inline void ReleaseKernelBehind() {
+__device__ inline void ReleaseDependentKernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-// Enqueues a kernel that calls AwaitKernelBefore(). `overlap`: it may start while the previous
+// Enqueues a kernel that calls AwaitPreviousKernel(). `overlap`: it may start while the previous
 // kernel ends.
 template <class... Parameters, class... Arguments>
-cudaError_t LaunchBehind(void (*kernel)(Parameters...), dim3 grid, unsigned threads,
-                         size_t shared_bytes, bool overlap, cudaStream_t stream,
-                         Arguments&&... arguments) {
+cudaError_t LaunchDependent(void (*kernel)(Parameters...), dim3 grid, unsigned threads,
+                            size_t shared_bytes, bool overlap, cudaStream_t stream,
+                            Arguments&&... arguments) {
   cudaLaunchAttribute attribute;
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;

@@ -23,7 +23,7 @@ absl::StatusOr<int> Attribute(cudaDeviceAttr attribute, int device) {
 
 }  // namespace
 
-absl::StatusOr<DeviceLimits> DeviceLimits::OfCurrent(const CudaLimits& most) {
+absl::StatusOr<DeviceLimits> DeviceLimits::ForCurrentDevice(const CudaLimits& most) {
   int device = 0;
   CROUT_RETURN_IF_CUDA_ERROR(cudaGetDevice(&device));
   CROUT_ASSIGN_OR_RETURN(const int multiprocessors,

@@ -21,7 +21,7 @@ struct DeviceLimits {
   bool dependent_launch = false;
 
   // Returns the limits of the current device, bounded by `most`.
-  static absl::StatusOr<DeviceLimits> OfCurrent(const CudaLimits& most = {});
+  static absl::StatusOr<DeviceLimits> ForCurrentDevice(const CudaLimits& most = {});
 
   // The dynamic shared memory available to a kernel with `static_bytes` of static shared memory.
   size_t DynamicBytes(size_t static_bytes) const;

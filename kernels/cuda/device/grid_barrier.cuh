@@ -10,7 +10,7 @@ namespace crout::cuda {
 
 // Everything that any thread wrote before the barrier is visible after it to reads that bypass the
 // L1 cache (LoadFresh).
-__device__ inline void MeetGrid() { cooperative_groups::this_grid().sync(); }
+__device__ inline void SyncGrid() { cooperative_groups::this_grid().sync(); }
 
 }  // namespace crout::cuda
 

@@ -10,23 +10,23 @@
 namespace crout::cuda {
 namespace {
 
-// On a smaller GPU, the trailing lane would lose more than a quarter of the multiprocessors.
-constexpr int kLeastMultiprocessors = 4 * LookAhead::kSparedMultiprocessors;
+// On a smaller GPU, the trailing queue would lose more than a quarter of the multiprocessors.
+constexpr int kMinMultiprocessors = 4 * LookAhead::kSparedMultiprocessors;
 
-absl::Status Record(const Event& event, const Lane& lane) {
-  return CudaStatus(cudaEventRecord(event.get(), lane.stream), "cudaEventRecord");
+absl::Status Record(const Event& event, const Queue& queue) {
+  return CudaStatus(cudaEventRecord(event.get(), queue.stream), "cudaEventRecord");
 }
 
-absl::Status Await(const Event& event, std::initializer_list<Lane> lanes) {
-  for (const Lane& lane : lanes) {
-    CROUT_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(lane.stream, event.get(), 0));
+absl::Status Await(const Event& event, std::initializer_list<Queue> queues) {
+  for (const Queue& queue : queues) {
+    CROUT_RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(queue.stream, event.get(), 0));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status Lane::Bind() const {
+absl::Status Queue::Bind() const {
   // Set the stream first, because that resets cuBLAS to its own workspace.
   CROUT_RETURN_IF_CUBLAS_ERROR(cublasSetStream(cublas, stream));
   if (workspace.empty()) return absl::OkStatus();
@@ -39,25 +39,25 @@ absl::StatusOr<LookAhead> LookAhead::CreateBorrower(cudaStream_t main, const Dev
   ahead.main_.stream = main;
   CROUT_ASSIGN_OR_RETURN(ahead.stream_, MakeUrgentCudaStream());
   ahead.urgent_.stream = ahead.stream_.get();
-  if (limits.multiprocessors >= kLeastMultiprocessors) {
+  if (limits.multiprocessors >= kMinMultiprocessors) {
     CROUT_ASSIGN_OR_RETURN(ahead.confined_, ConfinedStream::Create(kSparedMultiprocessors));
   }
-  if (ahead.confined_) ahead.confined_lane_.stream = ahead.confined_->get();
+  if (ahead.confined_) ahead.confined_queue_.stream = ahead.confined_->get();
   CROUT_ASSIGN_OR_RETURN(ahead.of_main_, MakeEvent());
   CROUT_ASSIGN_OR_RETURN(ahead.of_urgent_, MakeEvent());
   CROUT_ASSIGN_OR_RETURN(ahead.of_trailing_, MakeEvent());
   return ahead;
 }
 
-absl::StatusOr<LookAhead> LookAhead::Create(const Lane& main, const DeviceLimits& limits) {
+absl::StatusOr<LookAhead> LookAhead::Create(const Queue& main, const DeviceLimits& limits) {
   CROUT_ASSIGN_OR_RETURN(LookAhead ahead, CreateBorrower(main.stream, limits));
   ahead.main_ = main;
   CROUT_ASSIGN_OR_RETURN(ahead.cublas_, MakeCublasHandle(ahead.urgent_.stream));
   ahead.urgent_.cublas = ahead.cublas_.get();
   if (ahead.confined_) {
-    CROUT_ASSIGN_OR_RETURN(ahead.confined_cublas_, MakeCublasHandle(ahead.confined_lane_.stream));
-    ahead.confined_lane_.cublas = ahead.confined_cublas_.get();
-    ahead.confined_lane_.workspace = main.workspace;
+    CROUT_ASSIGN_OR_RETURN(ahead.confined_cublas_, MakeCublasHandle(ahead.confined_queue_.stream));
+    ahead.confined_queue_.cublas = ahead.confined_cublas_.get();
+    ahead.confined_queue_.workspace = main.workspace;
   }
   CROUT_RETURN_IF_ERROR(ahead.trailing().Bind());
   return ahead;
@@ -67,12 +67,12 @@ void LookAhead::Borrow(const LookAhead& lender, std::span<std::byte> workspace) 
   main_.cublas = lender.main_.cublas;
   main_.workspace = workspace;
   urgent_.cublas = lender.urgent_.cublas;
-  confined_lane_.cublas = lender.trailing().cublas;
-  confined_lane_.workspace = workspace;
+  confined_queue_.cublas = lender.trailing().cublas;
+  confined_queue_.workspace = workspace;
 }
 
 absl::Status LookAhead::Bind(std::span<std::byte> urgent_workspace) const {
-  Lane with_workspace = urgent_;
+  Queue with_workspace = urgent_;
   with_workspace.workspace = urgent_workspace;
   CROUT_RETURN_IF_ERROR(with_workspace.Bind());
   return trailing().Bind();
@@ -90,9 +90,9 @@ absl::Status LookAhead::Join() {
   return Await(of_trailing_, {main_});
 }
 
-absl::Status LookAhead::Meet() {
-  // Record both events before either lane waits. Otherwise the second event would follow the first
-  // lane's wait, and the other lane would wait for that too, which takes time.
+absl::Status LookAhead::SyncQueues() {
+  // Record both events before either queue waits. Otherwise the second event would follow the first
+  // queue's wait, and the other queue would wait for that too, which takes time.
   CROUT_RETURN_IF_ERROR(Record(of_urgent_, urgent()));
   CROUT_RETURN_IF_ERROR(Record(of_trailing_, trailing()));
   CROUT_RETURN_IF_ERROR(Await(of_urgent_, {trailing()}));

@@ -20,51 +20,51 @@ namespace crout::cuda {
 
 // A stream, the cuBLAS handle for products on it, and their device memory, aligned to 256 bytes. If
 // the workspace is empty, products use the memory that cuBLAS allocates for the handle.
-struct Lane {
+struct Queue {
   cudaStream_t stream = nullptr;
   cublasHandle_t cublas = nullptr;
   std::span<std::byte> workspace;
 
-  // Directs the handle's products to this lane. If lanes share a handle, bind a lane before each
+  // Directs the handle's products to this queue. If queues share a handle, bind a queue before each
   // use.
   absl::Status Bind() const;
 };
 
-// Two lanes beside a context's own. The kernels of the urgent lane take precedence. The trailing
-// lane is for the trailing matrix. On a large GPU that can be partitioned, it leaves
-// multiprocessors for a cluster of 16 blocks of the urgent lane; otherwise it is the context's own
-// lane. Not thread-safe.
+// Two queues beside a context's own. The kernels of the urgent queue take precedence. The trailing
+// queue is for the trailing matrix. On a large GPU that can be partitioned, it leaves
+// multiprocessors for a cluster of 16 blocks of the urgent queue; otherwise it is the context's own
+// queue. Not thread-safe.
 class LookAhead {
  public:
   static constexpr unsigned kSparedMultiprocessors = 16;
 
-  // Creates lanes with their own handles. `main` outlives them; the trailing lane shares its
+  // Creates queues with their own handles. `main` outlives them; the trailing queue shares its
   // workspace.
-  static absl::StatusOr<LookAhead> Create(const Lane& main, const DeviceLimits& limits);
-  // Creates lanes without handles, because cuBLAS keeps memory for each handle (32 MiB on Hopper).
+  static absl::StatusOr<LookAhead> Create(const Queue& main, const DeviceLimits& limits);
+  // Creates queues without handles, because cuBLAS keeps memory for each handle (32 MiB on Hopper).
   // Call Borrow() before any other use. `main` outlives them.
   static absl::StatusOr<LookAhead> CreateBorrower(cudaStream_t main, const DeviceLimits& limits);
 
   // From now on, uses the handles of `lender`, which outlives the work enqueued through them. Only
-  // one thread may use both, and it must bind a lane before each use. `workspace` serves the main
-  // and the trailing lane.
+  // one thread may use both, and it must bind a queue before each use. `workspace` serves the main
+  // and the trailing queue.
   void Borrow(const LookAhead& lender, std::span<std::byte> workspace);
 
-  // Binds the urgent lane with this workspace, and the trailing lane with its own.
+  // Binds the urgent queue with this workspace, and the trailing queue with its own.
   absl::Status Bind(std::span<std::byte> urgent_workspace) const;
 
-  Lane main() const { return main_; }
-  Lane urgent() const { return urgent_; }
-  Lane trailing() const { return confined_ ? confined_lane_ : main_; }
+  Queue main() const { return main_; }
+  Queue urgent() const { return urgent_; }
+  Queue trailing() const { return confined_ ? confined_queue_ : main_; }
 
-  // Later work on the urgent and trailing lanes follows everything enqueued on the main lane.
+  // Later work on the urgent and trailing queues follows everything enqueued on the main queue.
   absl::Status Fork();
-  // Later work on the main lane follows everything enqueued on the urgent and trailing lanes.
+  // Later work on the main queue follows everything enqueued on the urgent and trailing queues.
   absl::Status Join();
-  // Later work on the urgent and the trailing lane follows everything enqueued on the other of the
+  // Later work on the urgent and the trailing queue follows everything enqueued on the other of the
   // two.
-  absl::Status Meet();
-  // The one-sided version: the lane named first waits for the other.
+  absl::Status SyncQueues();
+  // The one-sided version: the queue named first waits for the other.
   absl::Status UrgentAwaitsTrailing();
   absl::Status TrailingAwaitsUrgent();
 
@@ -75,10 +75,10 @@ class LookAhead {
   std::optional<ConfinedStream> confined_;
   CublasHandle cublas_;  // null in a borrower, like confined_cublas_
   CublasHandle confined_cublas_;
-  Lane main_;
-  Lane urgent_;  // on stream_
-  Lane confined_lane_;
-  // Recorded again for every wait. One event per lane is enough: a stream waits for the recording
+  Queue main_;
+  Queue urgent_;  // on stream_
+  Queue confined_queue_;
+  // Recorded again for every wait. One event per queue is enough: a stream waits for the recording
   // that was the last one when the wait was enqueued.
   Event of_main_;
   Event of_urgent_;

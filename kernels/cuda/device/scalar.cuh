@@ -34,7 +34,7 @@ __device__ bool IsFinite(T x) {
 
 // Converts x to float64, exactly.
 template <class T>
-__device__ WideType<T> Widen(T x) {
+__device__ WideType<T> ToFloat64(T x) {
   return static_cast<WideType<T>>(x);
 }
 

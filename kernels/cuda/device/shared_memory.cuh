@@ -104,19 +104,19 @@ __device__ inline uint32_t ClusterAddress(uint32_t own, uint32_t rank) {
 
 // A barrier in shared memory. A phase ends once one thread has arrived and all bytes that it
 // announced have arrived. Bytes of a phase may arrive before the announcement.
-class ByteBarrier {
+class TransactionBarrier {
  public:
-  __device__ explicit ByteBarrier(uint32_t address) : address_(address) {}
+  __device__ explicit TransactionBarrier(uint32_t address) : address_(address) {}
 
-  // Called by one thread. Call FenceStarts() and MeetCluster() before other threads use the
+  // Called by one thread. Call FenceInit() and SyncCluster() before other threads use the
   // barrier.
   __device__ void Start() const {
     CROUT_CLUSTER_ASM("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address_) : "memory");
   }
-  __device__ static void FenceStarts() {
+  __device__ static void FenceInit() {
     CROUT_CLUSTER_ASM("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  __device__ void Announce(uint32_t bytes) const {
+  __device__ void ExpectBytes(uint32_t bytes) const {
     CROUT_CLUSTER_ASM(
         "{.reg .b64 state;\n"
         "mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;}" ::"r"(address_),
@@ -141,7 +141,7 @@ class ByteBarrier {
 };
 
 // Called by every thread of the cluster. Orders only the initialization of barriers.
-__device__ inline void MeetCluster() {
+__device__ inline void SyncCluster() {
   CROUT_CLUSTER_ASM("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   CROUT_CLUSTER_ASM("barrier.cluster.wait.aligned;" ::: "memory");
 }

@@ -29,12 +29,12 @@ absl::StatusOr<WarmUpBuffers> Allocate(Context& context, DType dtype, int64_t n)
   size_t workspace = 2 * n * sizeof(double);  // for the scales
   size_t prepared = 0;
   for (const auto& algorithm : device.algorithms()) {
-    if (!algorithm->TakesDense(dtype)) continue;
+    if (!algorithm->SupportsDense(dtype)) continue;
     CROUT_ASSIGN_OR_RETURN(const size_t bytes, algorithm->WorkspaceBytes(dtype, n, {}));
     workspace = std::max(workspace, bytes);
   }
   for (const auto& solver : device.solvers()) {
-    if (!solver->TakesDense(dtype)) continue;
+    if (!solver->SupportsDense(dtype)) continue;
     CROUT_ASSIGN_OR_RETURN(const size_t bytes, solver->WorkspaceBytes(dtype, n, 1));
     workspace = std::max(workspace, bytes);
     CROUT_ASSIGN_OR_RETURN(const size_t beside, solver->PreparedBytes(dtype, n));
@@ -55,7 +55,8 @@ absl::Status Solve(Context& context, const WarmUpBuffers& buffers, const FactorV
   const int64_t n = factor.lu.rows;
   const AnyMatrix b = {buffers.rhs.data(), factor.lu.dtype, n, 1, n};
   for (const auto& solver : context.device().solvers()) {
-    if (!solver->TakesDense(factor.lu.dtype) || !solver->Supports(factor.unit_diagonal)) continue;
+    if (!solver->SupportsDense(factor.lu.dtype) || !solver->Supports(factor.unit_diagonal))
+      continue;
     CROUT_RETURN_IF_ERROR(
         solver->Prepare(context, factor, {buffers.prepared.data(), buffers.prepared.size()}));
     CROUT_RETURN_IF_ERROR(solver->Solve(context, factor, Op::kNone, 0, b,
@@ -81,7 +82,7 @@ absl::Status Run(Context& context, const WarmUpBuffers& buffers, DType dtype, in
   const FactorProbe probe = {n, 1, buffers.probe.as<double>()};
   CROUT_RETURN_IF_ERROR(context.ops().StartProbe(a, probe));
   for (const auto& algorithm : context.device().algorithms()) {
-    if (!algorithm->TakesDense(dtype)) continue;
+    if (!algorithm->SupportsDense(dtype)) continue;
     CROUT_RETURN_IF_ERROR(algorithm->Factor(context, a, ipiv,
                                             {buffers.workspace.data(), buffers.workspace.size()},
                                             {}, [] { return false; }));

@@ -31,7 +31,7 @@ struct Layout {
   size_t bytes = 0;
 };
 
-absl::StatusOr<Layout> LayOut(DType dtype, int64_t rows, int64_t cols) {
+absl::StatusOr<Layout> ComputeLayout(DType dtype, int64_t rows, int64_t cols) {
   Layout layout;
   ByteSum sum;
   const auto take = [&](int64_t height, int64_t width, DType type) -> absl::StatusOr<size_t> {
@@ -64,7 +64,7 @@ absl::Status Enqueue(Context& context, const MatrixView<T>& a, int64_t eligible,
   panel.rows = reinterpret_cast<T*>(workspace + layout.rows);
   panel.pivot_columns = reinterpret_cast<int64_t*>(workspace + layout.pivot_columns);
   panel.state = reinterpret_cast<EchelonState*>(workspace + layout.state);
-  panel.host = HostLine(context.report());
+  panel.host = HostSignals(context.report());
   CROUT_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(panel.state, 0, sizeof(EchelonState), stream));
   for (panel.begin = 0; panel.begin < eligible; panel.begin = panel.end) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
@@ -96,7 +96,7 @@ class CudaEchelonReducer final : public EchelonReducer {
   }
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t rows, int64_t cols) const override {
-    CROUT_ASSIGN_OR_RETURN(const Layout layout, LayOut(dtype, rows, cols));
+    CROUT_ASSIGN_OR_RETURN(const Layout layout, ComputeLayout(dtype, rows, cols));
     return layout.bytes;
   }
 
@@ -111,7 +111,7 @@ class CudaEchelonReducer final : public EchelonReducer {
                                      std::span<std::byte> workspace,
                                      StopRequested stop) const override {
     Context& cuda = Context::From(context);
-    CROUT_ASSIGN_OR_RETURN(const Layout layout, LayOut(a.dtype, a.rows, a.cols));
+    CROUT_ASSIGN_OR_RETURN(const Layout layout, ComputeLayout(a.dtype, a.rows, a.cols));
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
     cuda.report().stop = 0;
     CROUT_RETURN_IF_ERROR(core_.Observe(DispatchDevice(a.dtype, [&](auto tag) {

@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kEchelonThreads)
 template <class T>
 __global__ void __launch_bounds__(kEchelonThreads)
     RowsKernel(const __grid_constant__ EchelonPanel<T> panel) {
-  TakePivotRows<kEchelonThreads>(panel);
+  ExtractPivotRows<kEchelonThreads>(panel);
 }
 
 unsigned BlocksFor(int64_t threads) {

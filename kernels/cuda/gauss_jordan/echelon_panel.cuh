@@ -86,7 +86,7 @@ __device__ void EliminateColumn(const EchelonPanel<T>& panel, int64_t j) {
 
 // One thread per column, from column `end` on.
 template <int kThreads, class T>
-__device__ void TakePivotRows(const EchelonPanel<T>& panel) {
+__device__ void ExtractPivotRows(const EchelonPanel<T>& panel) {
   const EchelonState& state = *panel.state;
   const MatrixView<T>& a = panel.a;
   const int64_t j = panel.end + static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;

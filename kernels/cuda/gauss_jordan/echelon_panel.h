@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/device/host_line.h"
+#include "kernels/cuda/device/host_signals.h"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {
@@ -43,7 +43,7 @@ struct EchelonPanel {
   T* rows = nullptr;       // kEchelonPanel x a.cols: -x[E] of the columns from `end` on
   int64_t* pivot_columns = nullptr;
   EchelonState* state = nullptr;
-  HostLine host;
+  HostSignals host;
 };
 
 // Enqueues the reduction of the panel's own columns.

@@ -45,7 +45,7 @@ absl::Status Enqueue(Context& context, const AnyMatrix& a, int64_t* ipiv,
   CROUT_RETURN_IF_CUSOLVER_ERROR(cusolverDnXgetrf(
       context.cusolver(), context.getrf_params(), a.rows, a.cols, type, a.data, a.ld, ipiv, type,
       workspace.data(), needed.device_bytes, host, needed.host_bytes, context.info()));
-  CROUT_RETURN_IF_CUDA_ERROR(LaunchForgiveNanPivot(a, context.info(), context.stream()));
+  CROUT_RETURN_IF_CUDA_ERROR(LaunchClearNanPivotInfo(a, context.info(), context.stream()));
   CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(&context.report().info, context.info(), sizeof(int),
                                              cudaMemcpyDeviceToHost, context.stream()));
   return absl::OkStatus();

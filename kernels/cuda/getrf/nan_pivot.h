@@ -13,7 +13,7 @@ namespace crout::cuda {
 // Enqueues info := 0 if `info`, in device memory as cusolverDnXgetrf set it, names a pivot of `lu`
 // that is NaN. LAPACK's info names only zero pivots; a factor that is not finite is reported by its
 // growth.
-cudaError_t LaunchForgiveNanPivot(const AnyMatrix& lu, int* info, cudaStream_t stream);
+cudaError_t LaunchClearNanPivotInfo(const AnyMatrix& lu, int* info, cudaStream_t stream);
 
 }  // namespace crout::cuda
 

@@ -35,7 +35,7 @@ constexpr MethodTraits kIcm = {
     .pivoting = PivotRule::kNone,
     .block_sizes = {8, 32},
     .iterative = true,
-    .takes_absolute_tolerance = true,
+    .supports_absolute_tolerance = true,
     .variants = {MethodVariant::kFast, MethodVariant::kPublished},
     .stoppable = true};
 constexpr MethodTraits kIcmpp = {
@@ -44,10 +44,10 @@ constexpr MethodTraits kIcmpp = {
     .types = kAllTypes,
     .unit_diagonal = UnitDiagonal::kU,
     .pivoting = PivotRule::kPartial,
-    .takes_pivoting = true,
+    .supports_pivoting = true,
     .block_sizes = {8, 32},
     .iterative = true,
-    .takes_absolute_tolerance = true,
+    .supports_absolute_tolerance = true,
     .variants = {MethodVariant::kFast, MethodVariant::kPublished},
     .stoppable = true};
 
@@ -68,7 +68,7 @@ IcmRun MakeRun(Context& context, const IcmPlan& plan, std::span<std::byte> works
                const LuParameters& parameters) {
   IcmRun run;
   run.state = At<IcmState>(workspace, plan.state);
-  run.host = HostLine(context.report());
+  run.host = HostSignals(context.report());
   run.sweeps = At<int32_t>(workspace, plan.sweeps);
   run.pivots = At<int32_t>(workspace, plan.pivots);
   run.sections = plan.sections;
@@ -308,16 +308,16 @@ absl::StatusOr<IcmPlan> CudaIcm::Plan(DType dtype, int64_t n,
   return PlanIcm(dtype, n, parameters, traits_.pivoting, core_.limits());
 }
 
-absl::StatusOr<PublishedPlan> CudaIcm::PlanAsPublished(DType dtype, int64_t n,
-                                                       const LuParameters& parameters) const {
-  return PlanPublished(dtype, n, parameters, traits_.takes_pivoting,
+absl::StatusOr<PublishedPlan> CudaIcm::PlanPublishedVariant(DType dtype, int64_t n,
+                                                            const LuParameters& parameters) const {
+  return PlanPublished(dtype, n, parameters, traits_.supports_pivoting,
                        core_.limits().multiprocessors);
 }
 
 absl::StatusOr<size_t> CudaIcm::WorkspaceBytes(DType dtype, int64_t n,
                                                const LuParameters& parameters) const {
   if (parameters.variant == MethodVariant::kPublished) {
-    CROUT_ASSIGN_OR_RETURN(const PublishedPlan plan, PlanAsPublished(dtype, n, parameters));
+    CROUT_ASSIGN_OR_RETURN(const PublishedPlan plan, PlanPublishedVariant(dtype, n, parameters));
     return plan.bytes;
   }
   CROUT_ASSIGN_OR_RETURN(const IcmPlan plan, Plan(dtype, n, parameters));
@@ -328,7 +328,7 @@ absl::StatusOr<size_t> CudaIcm::ReportBytes(DType dtype, int64_t n,
                                             const LuParameters& parameters) const {
   int64_t sections = 0;
   if (parameters.variant == MethodVariant::kPublished) {
-    CROUT_ASSIGN_OR_RETURN(const PublishedPlan plan, PlanAsPublished(dtype, n, parameters));
+    CROUT_ASSIGN_OR_RETURN(const PublishedPlan plan, PlanPublishedVariant(dtype, n, parameters));
     sections = plan.sections;
   } else {
     CROUT_ASSIGN_OR_RETURN(const IcmPlan plan, Plan(dtype, n, parameters));
@@ -356,7 +356,8 @@ absl::Status CudaIcm::Factor(ExecutionContext& context, const AnyMatrix& a, int6
   CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
   cuda.report().stop = 0;
   if (parameters.variant == MethodVariant::kPublished) {
-    CROUT_ASSIGN_OR_RETURN(const PublishedPlan plan, PlanAsPublished(a.dtype, a.rows, parameters));
+    CROUT_ASSIGN_OR_RETURN(const PublishedPlan plan,
+                           PlanPublishedVariant(a.dtype, a.rows, parameters));
     CROUT_RETURN_IF_ERROR(CheckWorkspace(workspace, plan.bytes));
     return core_.Observe(DispatchDevice(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;

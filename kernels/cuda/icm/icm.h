@@ -48,8 +48,8 @@ class CudaIcm final : public LuAlgorithm {
 
  private:
   absl::StatusOr<IcmPlan> Plan(DType dtype, int64_t n, const LuParameters& parameters) const;
-  absl::StatusOr<PublishedPlan> PlanAsPublished(DType dtype, int64_t n,
-                                                const LuParameters& parameters) const;
+  absl::StatusOr<PublishedPlan> PlanPublishedVariant(DType dtype, int64_t n,
+                                                     const LuParameters& parameters) const;
   absl::Status CheckWorkspace(std::span<std::byte> workspace, size_t needed) const;
 
   DeviceCore& core_;

@@ -16,7 +16,7 @@ __device__ inline bool Halted(const IcmState* state) {
 
 // Like IsBad, for a column whose largest candidate is known: under the partial rule, a pivot that
 // is a largest candidate is accepted.
-__device__ inline bool GivesWay(const PivotCriterion& rule, double pivot, double largest) {
+__device__ inline bool IsPivotRejected(const PivotCriterion& rule, double pivot, double largest) {
   if (rule.rule == PivotRule::kPartial) return !(pivot >= largest);
   return IsBad(rule, pivot, largest);
 }

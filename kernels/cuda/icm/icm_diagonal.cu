@@ -296,7 +296,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   bool bad = false;
   for (int64_t j = threadIdx.x; j < work.width; j += kBlockThreads) {
     const double pivot = double{Abs1(result[j + j * ld])};
-    bad |= GivesWay(run.criterion, pivot, FromBits(work.largest[j]));
+    bad |= IsPivotRejected(run.criterion, pivot, FromBits(work.largest[j]));
     if (blockIdx.x == 0 && pivot == 0) {
       atomicMin(&state->info, static_cast<int32_t>(work.begin + j + 1));
     }

@@ -215,7 +215,7 @@ __device__ void Panel<T>::ChoosePivot(int j) {
     const IcmCandidate best = BestOfAll(j, own);
     if (lane_ == 0) {
       const bool moves =
-          best.value != 0 && GivesWay(run_.criterion, double{Abs1(own)}, fabs(best.value));
+          best.value != 0 && IsPivotRejected(run_.criterion, double{Abs1(own)}, fabs(best.value));
       shared_.pivot = moves ? ElementOf(best, j) : own;
       shared_.pivot_row = moves ? best.row : shared_.places.at[j];
       Place(j, shared_.pivot_row);
@@ -369,15 +369,15 @@ size_t IcmExchangeBytes(int64_t columns) {
 }
 
 template <class T>
-static int64_t MostColumns(const DeviceLimits& limits) {
+static int64_t MaxColumns(const DeviceLimits& limits) {
   if (IcmPanelBytes<T>() > limits.DynamicBytes(sizeof(PanelShared<T>))) return 0;
   const size_t tiles = limits.DynamicBytes(0) / IcmExchangeBytes<T>(kIcmTile);
   return std::min(static_cast<int64_t>(tiles) * kIcmTile, kIcmMaxSection);
 }
 
-int64_t MostSearchedColumns(DType dtype, const DeviceLimits& limits) {
-  if (SizeOf(dtype) <= sizeof(double)) return MostColumns<double>(limits);
-  return MostColumns<Complex<double>>(limits);
+int64_t MaxSearchedColumns(DType dtype, const DeviceLimits& limits) {
+  if (SizeOf(dtype) <= sizeof(double)) return MaxColumns<double>(limits);
+  return MaxColumns<Complex<double>>(limits);
 }
 
 template <class T>
@@ -406,7 +406,7 @@ cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work,
   const size_t bytes = IcmExchangeBytes<T>(work.width);
   const cudaError_t error = cudaFuncSetAttribute(
       ExchangeKernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-      static_cast<int>(IcmExchangeBytes<T>(MostSearchedColumns(kDTypeOf<T>, limits))));
+      static_cast<int>(IcmExchangeBytes<T>(MaxSearchedColumns(kDTypeOf<T>, limits))));
   if (error != cudaSuccess) return error;
   ExchangeKernel<<<blocks, kBlockThreads, bytes, stream>>>(run, work);
   return cudaGetLastError();

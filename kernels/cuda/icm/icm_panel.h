@@ -60,7 +60,7 @@ cudaError_t LaunchIcmExchange(const IcmRun& run, const IcmPanel<T>& work,
 // The widest panel, in columns, for which the GPU has enough shared memory: a multiple of kIcmTile
 // up to kIcmMaxSection, or 0 if none fits. The same for float32, float64 and complex64; it may be
 // smaller for complex128.
-int64_t MostSearchedColumns(DType dtype, const DeviceLimits& limits);
+int64_t MaxSearchedColumns(DType dtype, const DeviceLimits& limits);
 
 // Dynamic shared memory in bytes: of the kernel that searches, and of the kernel that exchanges
 // rows after a panel of `columns` columns.

@@ -31,9 +31,9 @@ int64_t DefaultSection(DType dtype, int64_t n, bool sweeps_first) {
   return large ? kSweptSectionOfLarge : kSweptSection;
 }
 
-int64_t MostSection(DType dtype, const DeviceLimits& limits, bool searches) {
-  const int64_t swept = MostSweptUnknowns(dtype, limits);
-  return searches ? std::min(swept, MostSearchedColumns(dtype, limits)) : swept;
+int64_t MaxSection(DType dtype, const DeviceLimits& limits, bool searches) {
+  const int64_t swept = MaxSweptUnknowns(dtype, limits);
+  return searches ? std::min(swept, MaxSearchedColumns(dtype, limits)) : swept;
 }
 
 int64_t SectionSize(DType dtype, int64_t n, const LuParameters& parameters, bool sweeps_first,
@@ -43,7 +43,7 @@ int64_t SectionSize(DType dtype, int64_t n, const LuParameters& parameters, bool
   return std::min(RoundedUp(std::min(wanted, most), kIcmTile), most);
 }
 
-void LayOut(DType dtype, int multiprocessors, IcmPlan& plan) {
+void ComputeLayout(DType dtype, int multiprocessors, IcmPlan& plan) {
   WorkspaceLayout layout;
   const size_t element = SizeOf(dtype);
   plan.state = layout.Take(1, sizeof(IcmState));
@@ -65,7 +65,7 @@ void LayOut(DType dtype, int multiprocessors, IcmPlan& plan) {
 }  // namespace
 
 bool IcmFits(DType dtype, const DeviceLimits& limits, bool pivoting) {
-  return MostSection(dtype, limits, pivoting) >= kSweptSection;
+  return MaxSection(dtype, limits, pivoting) >= kSweptSection;
 }
 
 absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& parameters,
@@ -86,10 +86,10 @@ absl::StatusOr<IcmPlan> PlanIcm(DType dtype, int64_t n, const LuParameters& para
   plan.sweeps_first = plan.warm || plan.criterion.rule == PivotRule::kNone ||
                       plan.criterion.rule == PivotRule::kInterval;
   plan.section = SectionSize(dtype, n, parameters, plan.sweeps_first,
-                             MostSection(dtype, limits, plan.searches));
+                             MaxSection(dtype, limits, plan.searches));
   plan.block = std::max(plan.section, RoundedUp(kBlock, plan.section));
   plan.sections = (n + plan.section - 1) / plan.section;
-  LayOut(dtype, limits.multiprocessors, plan);
+  ComputeLayout(dtype, limits.multiprocessors, plan);
   return plan;
 }
 

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/device/host_line.h"
+#include "kernels/cuda/device/host_signals.h"
 #include "kernels/lu_parameters.h"
 #include "kernels/matrix.h"
 
@@ -79,7 +79,7 @@ struct IcmTolerances {
 // The same for every kernel of a run.
 struct IcmRun {
   IcmState* state = nullptr;
-  HostLine host;
+  HostSignals host;
   int32_t* sweeps = nullptr;  // sections x sections
   int32_t* pivots = nullptr;  // sections
   int64_t sections = 0;

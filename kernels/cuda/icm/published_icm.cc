@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kDefaultBlock = 32;  // the fastest of the block sizes in the source
 
-void LayOut(DType dtype, int multiprocessors, PublishedPlan& plan) {
+void ComputeLayout(DType dtype, int multiprocessors, PublishedPlan& plan) {
   WorkspaceLayout layout;
   const size_t n = plan.n;
   const size_t sections = plan.sections;
@@ -51,7 +51,7 @@ IcmRun RunOf(const PublishedPlan& plan, std::span<std::byte> workspace,
   At(workspace, plan.sweeps, run.sweeps);
   At(workspace, plan.pivots, run.pivots);
   At(workspace, plan.bad_elements, run.bad_elements);
-  run.host = HostLine(report);
+  run.host = HostSignals(report);
   run.sections = plan.sections;
   run.section_size = plan.section;
   run.variant = MethodVariant::kPublished;
@@ -82,7 +82,7 @@ absl::StatusOr<PublishedPlan> PlanPublished(DType dtype, int64_t n, const LuPara
   plan.sections = SectionGrid{n, plan.section}.count();
   plan.criterion.rule = pivoting ? PivotRule::kInterval : PivotRule::kNone;
   if (parameters.pivoting.has_value()) plan.criterion = *parameters.pivoting;
-  LayOut(dtype, multiprocessors, plan);
+  ComputeLayout(dtype, multiprocessors, plan);
   return plan;
 }
 

@@ -148,7 +148,7 @@ template <class T, int kTile>
 __device__ void PublishedSection<T, kTile>::Run() {
   if (leads_) *run_.host.columns = begin_;
   if (blockIdx.x == 0) Forget();
-  MeetGrid();
+  SyncGrid();
   if (!Iterate()) return;
   const int64_t zero = First(Source(0), begin_, [](T x) { return x == T{0}; });
   if (zero < end_) return EndWith(zero + 1);
@@ -183,7 +183,7 @@ __device__ bool PublishedSection<T, kTile>::Sweep(Part part, int64_t start, int6
     ++sweep_;
     mask = bad;
     SweepOnce(part, mask, first);
-    MeetGrid();
+    SyncGrid();
     if (__ldcg(&work_.flags->ended) == sweep_) {
       if (leads_ && run_.state->end == static_cast<int32_t>(IcmEnd::kDone)) run_.state->stopped = 1;
       return false;
@@ -200,11 +200,11 @@ __device__ bool PublishedSection<T, kTile>::Sweep(Part part, int64_t start, int6
     const int32_t changed = __ldcg(&work_.section_changed[s]);
     const int32_t last = changed < first ? first : changed + 1;
     if (__ldcg(&work_.section_nan[s]) != last) continue;
-    if (finite) MeetGrid();  // wait for Settle()
+    if (finite) SyncGrid();  // wait for Settle()
     finite = false;
     if (blockIdx.x == 0) ConcludeNotFinite(RegionOf(part, s, mask), diagonal);
   }
-  MeetGrid();
+  SyncGrid();
   return finite;
 }
 
@@ -380,7 +380,7 @@ template <class T, int kTile>
 __device__ bool PublishedSection<T, kTile>::Pivot(int64_t bad) {
   FindLargest(&work_.lu(0, bad), bad, n_, shared_.candidates);
   const int64_t from = shared_.candidates.row[0];
-  MeetGrid();  // all blocks have read the candidates before rows move
+  SyncGrid();  // all blocks have read the candidates before rows move
   if (from == n_) {
     EndWith(bad + 1);
     return false;
@@ -405,7 +405,7 @@ __device__ bool PublishedSection<T, kTile>::Pivot(int64_t bad) {
     ++run_.pivots[index_];
     ++run_.state->interchanges;
   }
-  MeetGrid();
+  SyncGrid();
   return true;
 }
 

@@ -13,8 +13,8 @@ constexpr int kTile = kIcmTile;
 constexpr int kTileLd = kTile + 4;
 constexpr size_t kMaxSharedBytes = size_t{168} << 10;
 constexpr size_t kStaticBytes = 4 * sizeof(int);
-constexpr int kLeastColumns = 8;
-constexpr int64_t kEnoughColumns = 2048;  // enough for strips of 32 to fill half of the device
+constexpr int kMinColumns = 8;
+constexpr int64_t kMinStripColumns = 2048;  // enough for strips of 32 to fill half of the device
 // Tiles per side of m, up to which all of them stay in shared memory.
 constexpr int kResidentTiles = 4;
 
@@ -302,11 +302,11 @@ size_t SectionSweepsBytes(const DeviceLimits& limits) {
   return std::min(limits.DynamicBytes(kStaticBytes), kMaxSharedBytes);
 }
 
-int64_t MostSweptUnknowns(DType dtype, const DeviceLimits& limits) {
+int64_t MaxSweptUnknowns(DType dtype, const DeviceLimits& limits) {
   const size_t element = std::max(sizeof(double), SizeOf(dtype));
   int64_t unknowns = kIcmMaxSection;
   while (unknowns > 0 &&
-         StripBytes(element, unknowns, kLeastColumns, false) > SectionSweepsBytes(limits)) {
+         StripBytes(element, unknowns, kMinColumns, false) > SectionSweepsBytes(limits)) {
     unknowns -= kTile;
   }
   return unknowns < 2 * kTile ? 0 : unknowns;
@@ -322,18 +322,18 @@ cudaError_t LaunchSectionSweeps(const IcmRun& run, const SectionSweeps<T>& work,
   // Wide strips need the least work. But they fit in shared memory only for short sections, and
   // they leave most of the device idle if there are few columns.
   const bool short_section = work.unknowns <= kTile * kResidentTiles;
-  const auto will_do = [&](int columns, int64_t most_unknowns, int64_t least_columns) {
-    return work.unknowns <= most_unknowns && work.columns >= least_columns &&
+  const auto will_do = [&](int columns, int64_t max_unknowns, int64_t min_columns) {
+    return work.unknowns <= max_unknowns && work.columns >= min_columns &&
            fits(columns, short_section);
   };
-  if (will_do(32, 256, kEnoughColumns)) {
+  if (will_do(32, 256, kMinStripColumns)) {
     return Launch<T, 32>(run, work, short_section, limits, stream);
   }
-  if (will_do(16, 512, kEnoughColumns / 2)) {
+  if (will_do(16, 512, kMinStripColumns / 2)) {
     return Launch<T, 16>(run, work, short_section, limits, stream);
   }
-  const bool resident = short_section && fits(kLeastColumns, true);
-  return Launch<T, kLeastColumns>(run, work, resident, limits, stream);
+  const bool resident = short_section && fits(kMinColumns, true);
+  return Launch<T, kMinColumns>(run, work, resident, limits, stream);
 }
 
 template cudaError_t LaunchSectionSweeps(const IcmRun&, const SectionSweeps<float>&,

@@ -48,11 +48,11 @@ struct SectionSweeps {
 // The largest number of unknowns for which the GPU has enough shared memory: a multiple of kIcmTile
 // up to kIcmMaxSection, or 0 if not even two tiles fit. The same for float32, float64 and
 // complex64; it may be smaller for complex128.
-int64_t MostSweptUnknowns(DType dtype, const DeviceLimits& limits);
+int64_t MaxSweptUnknowns(DType dtype, const DeviceLimits& limits);
 size_t SectionSweepsBytes(const DeviceLimits& limits);  // maximum dynamic shared memory
 
 // Enqueues synchronous sweeps of each column until every element has converged. Each column has at
-// most MostSweptUnknowns() unknowns. If `run.state` is null, nothing is reported, and non-finite
+// most MaxSweptUnknowns() unknowns. If `run.state` is null, nothing is reported, and non-finite
 // elements are left as they are once everything that they depend on is final.
 template <class T>
 cudaError_t LaunchSectionSweeps(const IcmRun& run, const SectionSweeps<T>& work,

@@ -18,7 +18,7 @@ class ColumnPanel {
       : a_(a), slots_(slots) {}
 
   // Same contract as MemberPanel::Factor.
-  __device__ int Factor(int first_row, int64_t* ipiv, const LeastPivots<T>& least) {
+  __device__ int Factor(int first_row, int64_t* ipiv, const MinPivots<T>& least) {
     int singular = 0;
     PivotCandidate best;  // this thread's candidate in the next column
     for (int64_t i = threadIdx.x; i < a_.rows; i += kThreads) {
@@ -35,7 +35,7 @@ class ColumnPanel {
         a_(k, c) = row[c];
       }
       __syncthreads();
-      const T pivot = RaisePivot(row[k], least, k, threadIdx.x == 0);
+      const T pivot = PerturbPivot(row[k], least, k, threadIdx.x == 0);
       if (pivot == T{0} && singular == 0) singular = k + 1;
       if (threadIdx.x == 0) a_(k, k) = pivot;
       best = Eliminate(k, pivot, row);

@@ -24,11 +24,11 @@ __device__ void SubtractRows(const MatrixView<const T>& a, const T* x, const T* 
                              Norms& norms) {
   using Wide = WideType<T>;
   for (int64_t i = threadIdx.x; i < a.rows; i += kBlockThreads) {
-    Wide residual = Widen(b[i]);
+    Wide residual = ToFloat64(b[i]);
     double sum = 0;
     for (int64_t k = 0; k < a.cols; ++k) {
       const T entry = a(i, k);
-      residual = MinusProduct(residual, Widen(entry), Widen(x[k]));
+      residual = MinusProduct(residual, ToFloat64(entry), ToFloat64(x[k]));
       if (first) sum += Modulus(entry);
     }
     norms.residual = MaxKeepingNan(norms.residual, Modulus<Wide>(residual));
@@ -47,14 +47,14 @@ __device__ void SubtractColumns(const MatrixView<const T>& a, bool conjugate, co
     double sum = 0;
     for (int64_t i = lane; i < a.rows; i += kWarp) {
       const T entry = a(i, j);
-      const Wide wide = Widen(entry);
-      product = PlusProduct(product, conjugate ? Conjugate(wide) : wide, Widen(x[i]));
+      const Wide wide = ToFloat64(entry);
+      product = PlusProduct(product, conjugate ? Conjugate(wide) : wide, ToFloat64(x[i]));
       if (first) sum += Modulus(entry);
     }
     product = WarpReduce(product, Sum());
     sum = WarpReduce(sum, Sum());
     if (lane != 0) continue;
-    norms.residual = MaxKeepingNan(norms.residual, Modulus<Wide>(Widen(b[j]) - product));
+    norms.residual = MaxKeepingNan(norms.residual, Modulus<Wide>(ToFloat64(b[j]) - product));
     norms.matrix = MaxKeepingNan(norms.matrix, sum);
   }
 }

@@ -205,7 +205,7 @@ cudaError_t LaunchIrrGemm(const IrrGemm<T>& gemm, const IrrMembers& members, cud
   if (gemm.m <= 0 || gemm.n <= 0 || members.count == 0) return cudaSuccess;
   const dim3 grid(static_cast<unsigned>(members.count), BlocksOf(gemm.m, Tile::kRows),
                   BlocksOf(gemm.n, Tile::kColumns));
-  return LaunchBehind(IrrGemmKernel<T>, grid, kThreads, 0, false, stream, gemm, members.order);
+  return LaunchDependent(IrrGemmKernel<T>, grid, kThreads, 0, false, stream, gemm, members.order);
 }
 
 template cudaError_t LaunchIrrGemm(const IrrGemm<float>&, const IrrMembers&, cudaStream_t);

@@ -57,8 +57,8 @@ cudaError_t LaunchIrrLaswp(const IrrLaswp<T>& laswp, const IrrMembers& members,
                            cudaStream_t stream) {
   if (laswp.begin >= laswp.end || laswp.n <= 0 || members.count == 0) return cudaSuccess;
   const dim3 grid(static_cast<unsigned>(members.count), BlocksOf(laswp.n, kColumns));
-  return LaunchBehind(laswp.backward ? LaswpKernel<true, T> : LaswpKernel<false, T>, grid, kThreads,
-                      0, false, stream, laswp, members.order);
+  return LaunchDependent(laswp.backward ? LaswpKernel<true, T> : LaswpKernel<false, T>, grid,
+                         kThreads, 0, false, stream, laswp, members.order);
 }
 
 template cudaError_t LaunchIrrLaswp(const IrrLaswp<float>&, const IrrMembers&, cudaStream_t);

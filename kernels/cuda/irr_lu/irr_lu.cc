@@ -46,10 +46,10 @@ struct Tables {
 };
 
 // Bytes of the probe's workspace, for any members of this extent.
-size_t MostProbeBytes(const BatchExtent& a) {
-  constexpr size_t kOfEach = 32;  // two numbers, and the rounding to a multiple of 16
+size_t MaxProbeBytes(const BatchExtent& a) {
+  constexpr size_t kProbeBytesPerMember = 32;  // two numbers, and the rounding to a multiple of 16
   const size_t wide = SizeOf(WideOf(a.dtype));
-  return static_cast<size_t>(a.members) * kOfEach +
+  return static_cast<size_t>(a.members) * kProbeBytesPerMember +
          wide * static_cast<size_t>(a.total_cols + a.diagonals) +
          sizeof(int32_t) * static_cast<size_t>(a.total_rows);
 }
@@ -67,7 +67,7 @@ class CudaIrrLu final : public BatchLu {
     const size_t tables = Tables::Bytes(a.members);
     const size_t large = large_members_->WorkspaceBytes(a);
     return WorkspaceBytes{
-        .device = tables + MostProbeBytes(a) + (large == 0 ? 0 : kAlignment) + large,
+        .device = tables + MaxProbeBytes(a) + (large == 0 ? 0 : kAlignment) + large,
         .host = tables};
   }
   absl::StatusOr<WorkspaceBytes> SolveWorkspaceBytes(const BatchExtent& lu) const override {

@@ -48,9 +48,9 @@ struct IrrMembers {
 // third dimension. Those dimensions are limited to 65535; beyond that, a block handles several
 // parts.
 constexpr unsigned BlocksOf(int count, int each) {
-  constexpr int kMost = 65535;
+  constexpr int kMax = 65535;
   const int parts = (count - 1) / each + 1;
-  return static_cast<unsigned>(parts < kMost ? parts : kMost);
+  return static_cast<unsigned>(parts < kMax ? parts : kMax);
 }
 
 }  // namespace crout::cuda

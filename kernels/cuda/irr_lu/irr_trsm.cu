@@ -99,7 +99,7 @@ template <class T>
 cudaError_t SolveLeaf(const IrrTrsm<T>& trsm, const IrrMembers& members, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(members.count),
                   BlocksOf(trsm.n, MemberBlocking<T>::kChunk));
-  return LaunchBehind(SolveLeafKernel<T>, grid, kThreads, 0, false, stream, trsm, members.order);
+  return LaunchDependent(SolveLeafKernel<T>, grid, kThreads, 0, false, stream, trsm, members.order);
 }
 
 }  // namespace
@@ -143,8 +143,8 @@ cudaError_t LaunchIrrTrsmFromRight(const IrrTrsmFromRight<T>& trsm, const IrrMem
   if (trsm.m <= 0 || trsm.n <= 0 || members.count == 0) return cudaSuccess;
   if (trsm.n <= kLeaf) {
     const dim3 grid(static_cast<unsigned>(members.count), BlocksOf(trsm.m, kThreads));
-    return LaunchBehind(SolveLeafFromRightKernel<T>, grid, kThreads, 0, false, stream, trsm,
-                        members.order);
+    return LaunchDependent(SolveLeafFromRightKernel<T>, grid, kThreads, 0, false, stream, trsm,
+                           members.order);
   }
   const int cut = CutOf(trsm.n, kLeaf);
   IrrTrsmFromRight<T> left = trsm;

@@ -18,7 +18,7 @@ namespace {
 constexpr int32_t kSmallest = 2048;
 // Measured on an H100: with 4 streams, 16 members of order 4096 to 6144 take 1.04 times as long as
 // with 16, and 64 members of order 2048 to 3072 take 1.25 times as long.
-constexpr size_t kMostAtOnce = 8;
+constexpr size_t kMaxConcurrent = 8;
 constexpr size_t kAlignment = 256;
 
 size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -30,15 +30,15 @@ double OperationsOf(const BatchMember& member) {
   return n * n * (std::max(member.rows, member.cols) - n / 3);
 }
 
-// The work of one lane: some of the members, one after the other.
-class LargeMembersLane {
+// The work of one queue: some of the members, one after the other.
+class LargeMembersQueue {
  public:
-  LargeMembersLane(const LuStreams& streams, const LuPanelKernels& kernels,
-                   const LargeMembersBatch& batch, std::span<std::byte> workspace,
-                   const StopRequested& stop)
+  LargeMembersQueue(const LuStreams& streams, const LuPanelKernels& kernels,
+                    const LargeMembersBatch& batch, std::span<std::byte> workspace,
+                    const StopRequested& stop)
       : streams_(streams), kernels_(kernels), batch_(batch), workspace_(workspace), stop_(stop) {}
 
-  // Appends member order[k] to the lane's work.
+  // Appends member order[k] to the queue's work.
   void Add(size_t k) {
     members_.push_back(k);
     operations_ += OperationsOf(Member(k));
@@ -52,7 +52,7 @@ class LargeMembersLane {
     CROUT_RETURN_IF_ERROR(lu_->Advance());
     return lu_->done() ? Finish() : absl::OkStatus();
   }
-  // Later work on the lane's main stream follows everything enqueued so far.
+  // Later work on the queue's main stream follows everything enqueued so far.
   absl::Status Join() { return streams_.ahead.Join(); }
 
  private:
@@ -94,23 +94,23 @@ class LargeMembersLane {
   std::unique_ptr<PanelwiseLu> lu_;  // factorization of that member, once begun
 };
 
-// Assigns the members in descending size, each to the lane with the least work.
-void Distribute(size_t members, std::span<LargeMembersLane> lanes) {
+// Assigns the members in descending size, each to the queue with the least work.
+void Distribute(size_t members, std::span<LargeMembersQueue> queues) {
   for (size_t k = 0; k < members; ++k) {
-    std::min_element(lanes.begin(), lanes.end(), [](const auto& a, const auto& b) {
+    std::min_element(queues.begin(), queues.end(), [](const auto& a, const auto& b) {
       return a.operations() < b.operations();
     })->Add(k);
   }
 }
 
-// Round-robin, so that the lanes' queues fill evenly even if each holds few launches.
-absl::Status AdvanceAll(std::span<LargeMembersLane> lanes) {
+// Round-robin, so that their launch buffers fill evenly even if each holds few launches.
+absl::Status AdvanceAll(std::span<LargeMembersQueue> queues) {
   for (bool any = true; any;) {
     any = false;
-    for (LargeMembersLane& lane : lanes) {
-      if (lane.done()) continue;
+    for (LargeMembersQueue& queue : queues) {
+      if (queue.done()) continue;
       any = true;
-      CROUT_RETURN_IF_ERROR(lane.Advance());
+      CROUT_RETURN_IF_ERROR(queue.Advance());
     }
   }
   return absl::OkStatus();
@@ -121,7 +121,7 @@ absl::Status AdvanceAll(std::span<LargeMembersLane> lanes) {
 absl::StatusOr<std::unique_ptr<LargeMembers>> LargeMembers::Create(const DeviceLimits& limits) {
   CROUT_ASSIGN_OR_RETURN(const LuPanelKernels kernels, LuPanelKernels::Create(limits));
   auto members = std::unique_ptr<LargeMembers>(new LargeMembers(kernels));
-  CROUT_ASSIGN_OR_RETURN(members->side_lanes_, SideLanes::Create(kMostAtOnce - 1, limits));
+  CROUT_ASSIGN_OR_RETURN(members->side_queues_, SideQueues::Create(kMaxConcurrent - 1, limits));
   return members;
 }
 
@@ -131,23 +131,23 @@ bool LargeMembers::Has(DType dtype, const BatchMember& member) const {
 
 size_t LargeMembers::LuBytes(const BatchExtent& a) const {
   // The most rows of a member with at least kSmallest columns.
-  const int64_t most_rows = std::max<int64_t>(kSmallest, ElementsOf(a) / kSmallest);
-  return Aligned(MostCroutLuWorkspaceBytes(
-      kernels_, a.dtype, std::min<int64_t>({a.max_rows, kernels_.MaxRows(a.dtype), most_rows}),
+  const int64_t max_rows = std::max<int64_t>(kSmallest, ElementsOf(a) / kSmallest);
+  return Aligned(MaxCroutLuWorkspaceBytes(
+      kernels_, a.dtype, std::min<int64_t>({a.max_rows, kernels_.MaxRows(a.dtype), max_rows}),
       a.max_diagonal));
 }
 
-int64_t LargeMembers::MostAtOnce(const BatchExtent& a) const {
+int64_t LargeMembers::MaxConcurrent(const BatchExtent& a) const {
   if (a.max_diagonal < kSmallest) return 0;
   const int64_t fit = std::min(a.diagonals, ElementsOf(a) / kSmallest) / kSmallest;
   const int64_t large = std::min(a.members, std::max<int64_t>(1, fit));
-  // The additional lanes use at most half as much memory as the batch itself.
+  // The additional queues use at most half as much memory as the batch itself.
   const size_t beside = a.bytes / 2 / (LuBytes(a) + Context::kCublasWorkspaceBytes);
-  return std::min(large, 1 + static_cast<int64_t>(std::min(beside, kMostAtOnce - 1)));
+  return std::min(large, 1 + static_cast<int64_t>(std::min(beside, kMaxConcurrent - 1)));
 }
 
 size_t LargeMembers::WorkspaceBytes(const BatchExtent& a) const {
-  const auto at_once = static_cast<size_t>(MostAtOnce(a));
+  const auto at_once = static_cast<size_t>(MaxConcurrent(a));
   if (at_once == 0) return 0;
   return at_once * LuBytes(a) + (at_once - 1) * Context::kCublasWorkspaceBytes;
 }
@@ -160,31 +160,31 @@ absl::Status LargeMembers::Factor(Context& context, const LargeMembersBatch& bat
     return absl::InternalError(absl::StrCat("the large members of the batch need ", lu_bytes,
                                             " bytes of workspace, got ", workspace.size()));
   }
-  // The workspace determines the number of lanes, not this extent: the workspace may have been
+  // The workspace determines the number of queues, not this extent: the workspace may have been
   // sized for a less exact extent, which overestimates the members and so leaves memory for fewer
-  // lanes.
+  // queues.
   const size_t beside = (workspace.size() - lu_bytes) / (lu_bytes + Context::kCublasWorkspaceBytes);
-  const SideLanes::Taken taken =
-      side_lanes_->Take(std::min({batch.order.size() - 1, kMostAtOnce - 1, beside}));
+  const SideQueues::Taken taken =
+      side_queues_->Take(std::min({batch.order.size() - 1, kMaxConcurrent - 1, beside}));
   const auto take = [&](size_t bytes) {
     const std::span<std::byte> part = workspace.first(bytes);
     workspace = workspace.subspan(bytes);
     return part;
   };
-  std::vector<LargeMembersLane> lanes;
-  lanes.emplace_back(LuStreams::OfOneOfSeveral(context), kernels_, batch, take(lu_bytes), stop);
+  std::vector<LargeMembersQueue> queues;
+  queues.emplace_back(LuStreams::WithoutProgress(context), kernels_, batch, take(lu_bytes), stop);
   for (size_t k = 0; k < taken.size(); ++k) {
     CROUT_RETURN_IF_ERROR(taken[k].Fork(context, take(Context::kCublasWorkspaceBytes)));
-    lanes.emplace_back(LuStreams{taken[k].main(), taken[k].ahead(), context.report(), false},
-                       kernels_, batch, take(lu_bytes), stop);
+    queues.emplace_back(LuStreams{taken[k].main(), taken[k].ahead(), context.report(), false},
+                        kernels_, batch, take(lu_bytes), stop);
   }
-  Distribute(batch.order.size(), lanes);
+  Distribute(batch.order.size(), queues);
   context.report().stop = 0;
-  absl::Status status = AdvanceAll(lanes);
-  // Join on errors as well: a lane may be in the middle of a member.
-  for (LargeMembersLane& lane : lanes) status.Update(lane.Join());
+  absl::Status status = AdvanceAll(queues);
+  // Join on errors as well: a queue may be in the middle of a member.
+  for (LargeMembersQueue& queue : queues) status.Update(queue.Join());
   for (size_t k = 0; k < taken.size(); ++k) status.Update(taken[k].Join(context));
-  status.Update(context.BindLanes());
+  status.Update(context.BindQueues());
   return status;
 }
 

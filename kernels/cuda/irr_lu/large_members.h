@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/crout_lu/lu_panel.h"
 #include "kernels/cuda/device/cuda_context.h"
-#include "kernels/cuda/irr_lu/side_lanes.h"
+#include "kernels/cuda/irr_lu/side_queues.h"
 #include "kernels/irr_lu.h"
 #include "kernels/irregular_batch.h"
 #include "kernels/stop_requested.h"
@@ -53,11 +53,11 @@ class LargeMembers {
   explicit LargeMembers(const LuPanelKernels& kernels) : kernels_(kernels) {}
 
   // The number of concurrent factorizations for which a batch of this extent gets workspace.
-  int64_t MostAtOnce(const BatchExtent& a) const;
+  int64_t MaxConcurrent(const BatchExtent& a) const;
   size_t LuBytes(const BatchExtent& a) const;
 
   const LuPanelKernels kernels_;
-  std::unique_ptr<SideLanes> side_lanes_;
+  std::unique_ptr<SideQueues> side_queues_;
 };
 
 }  // namespace crout::cuda

@@ -19,7 +19,7 @@ template <class T, int kThreads>
 __global__ void __launch_bounds__(kThreads, 512 / kThreads)
     MemberLuKernel(IrrLuBatch<T> batch, const int32_t* order) {
   using Lu = MemberLu<T, kThreads>;
-  ReleaseKernelBehind();
+  ReleaseDependentKernel();
   const int32_t i = order[blockIdx.x];
   const BatchMember member = batch.members[i];
   const MatrixView<T> a = {batch.data + member.offset, member.rows, member.cols, member.ld};
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads, 512 / kThreads)
         SharedByBlock<typename Lu::Shared>());
   const int info = lu.Factor();
   if (threadIdx.x == 0) batch.info[i] = info;
-  AwaitKernelBefore();
+  AwaitPreviousKernel();
 }
 
 // If a block has fewer than MemberBlocking::kBlock columns, this kernel also updates the columns up
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads, 512 / kThreads)
 template <class T>
 __global__ void __launch_bounds__(kWarpsOfBlock* kWarp)
     WarpLuKernel(IrrLuBatch<T> batch, const int32_t* order, int count) {
-  ReleaseKernelBehind();
+  ReleaseDependentKernel();
   const int k =
       static_cast<int>(blockIdx.x) * kWarpsOfBlock + static_cast<int>(threadIdx.x) / kWarp;
   if (k < count) {
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kWarpsOfBlock* kWarp)
     const BatchMember member = batch.members[i];
     const MatrixView<T> a = {batch.data + member.offset, member.rows, member.cols, member.ld};
     int64_t* const ipiv = batch.ipiv + member.first_diagonal;
-    const LeastPivots<T> least = batch.least.From(member.first_diagonal);
+    const MinPivots<T> least = batch.least.From(member.first_diagonal);
     if (member.cols <= 8) {
       FactorByWarp<8>(a, ipiv, batch.info + i, least);
     } else if (member.cols <= 16) {
@@ -71,15 +71,15 @@ __global__ void __launch_bounds__(kWarpsOfBlock* kWarp)
       FactorByWarp<32>(a, ipiv, batch.info + i, least);
     }
   }
-  AwaitKernelBefore();
+  AwaitPreviousKernel();
 }
 
 template <class T>
 cudaError_t LaunchMemberLu(const IrrLuBatch<T>& batch, MemberTeam team, const int32_t* order,
                            int count, bool overlap, cudaStream_t stream) {
   const auto blocks = [&](auto kernel, unsigned threads) {
-    return LaunchBehind(kernel, dim3(static_cast<unsigned>(count)), threads, 0, overlap, stream,
-                        batch, order);
+    return LaunchDependent(kernel, dim3(static_cast<unsigned>(count)), threads, 0, overlap, stream,
+                           batch, order);
   };
   switch (team) {
     case MemberTeam::kBlock512:
@@ -89,8 +89,8 @@ cudaError_t LaunchMemberLu(const IrrLuBatch<T>& batch, MemberTeam team, const in
     case MemberTeam::kBlock128:
       return blocks(MemberLuKernel<T, 128>, 128);
     case MemberTeam::kWarp:
-      return LaunchBehind(WarpLuKernel<T>, dim3((count + kWarpsOfBlock - 1) / kWarpsOfBlock),
-                          kWarpsOfBlock * kWarp, 0, overlap, stream, batch, order, count);
+      return LaunchDependent(WarpLuKernel<T>, dim3((count + kWarpsOfBlock - 1) / kWarpsOfBlock),
+                             kWarpsOfBlock * kWarp, 0, overlap, stream, batch, order, count);
     case MemberTeam::kGrid:
       break;
   }
@@ -102,8 +102,8 @@ cudaError_t LaunchIrrGetf2(const IrrLuBatch<T>& batch, int begin, const IrrMembe
                            cudaStream_t stream) {
   constexpr int kThreads = 512;
   if (members.count == 0) return cudaSuccess;
-  return LaunchBehind(Getf2Kernel<T, kThreads>, dim3(static_cast<unsigned>(members.count)),
-                      kThreads, 0, false, stream, batch, begin, members.order);
+  return LaunchDependent(Getf2Kernel<T, kThreads>, dim3(static_cast<unsigned>(members.count)),
+                         kThreads, 0, false, stream, batch, begin, members.order);
 }
 
 }  // namespace crout::cuda

@@ -20,16 +20,16 @@ namespace crout::cuda {
 // and its sign stays; a zero becomes positive. The arrays cover all members, indexed by
 // `first_diagonal`.
 template <class T>
-struct LeastPivots {
+struct MinPivots {
   const RealPart<T>* least = nullptr;  // > 0
-  // Set to kRaised or kRaisedFromZero for a perturbed pivot; otherwise not modified.
-  uint8_t* raised = nullptr;
+  // Set to kPerturbed or kPerturbedZero for a perturbed pivot; otherwise not modified.
+  uint8_t* pivot_flags = nullptr;
 
-  static constexpr uint8_t kRaised = 1;
-  static constexpr uint8_t kRaisedFromZero = 2;
+  static constexpr uint8_t kPerturbed = 1;
+  static constexpr uint8_t kPerturbedZero = 2;
 
-  constexpr LeastPivots From(int64_t first) const {
-    return least == nullptr ? *this : LeastPivots{least + first, raised + first};
+  constexpr MinPivots From(int64_t first) const {
+    return least == nullptr ? *this : MinPivots{least + first, pivot_flags + first};
   }
 };
 
@@ -41,7 +41,7 @@ struct IrrLuBatch {
   const BatchMember* members = nullptr;
   int64_t* ipiv = nullptr;
   int32_t* info = nullptr;
-  LeastPivots<T> least;
+  MinPivots<T> least;
 };
 
 // Enqueues the factorization of a block of columns of the members, from each member's element

@@ -13,12 +13,12 @@ namespace crout::cuda {
 template <class T, int kThreads>
 struct MemberLuShared {
   static constexpr int kRows = 2;  // per thread, at most
-  static constexpr int kMostRows = kRows * kThreads;
+  static constexpr int kMaxRows = kRows * kThreads;
 
   union {
     PanelSlots<T, kThreads> slots;
     UpdateTiles<T> tiles;
-    int source[kMostRows];
+    int source[kMaxRows];
   };
   Moves moves[kWarp];
 };
@@ -33,7 +33,7 @@ class MemberLu {
   using Shared = MemberLuShared<T, kThreads>;
 
   // `least`: the bounds of this member's pivots.
-  __device__ MemberLu(const MatrixView<T>& a, int64_t* ipiv, const LeastPivots<T>& least,
+  __device__ MemberLu(const MatrixView<T>& a, int64_t* ipiv, const MinPivots<T>& least,
                       Shared& shared)
       : a_(a),
         rows_(static_cast<int>(a.rows)),
@@ -42,7 +42,7 @@ class MemberLu {
         least_(least),
         shared_(shared) {}
 
-  // Factors a member of at most Shared::kMostRows rows. Returns LAPACK's info, the same in all
+  // Factors a member of at most Shared::kMaxRows rows. Returns LAPACK's info, the same in all
   // threads of the block.
   __device__ int Factor() {
     const int diagonal = min(rows_, cols_);
@@ -113,7 +113,7 @@ class MemberLu {
     int info;
     if (kInRegisters && rows <= kThreads) {
       info = FactorPanel<1>(panel, begin);
-    } else if (kInRegisters && rows <= Shared::kMostRows) {
+    } else if (kInRegisters && rows <= Shared::kMaxRows) {
       info = FactorPanel<Shared::kRows>(panel, begin);
     } else {
       info = ColumnPanel<T, kThreads>(panel, shared_.slots)
@@ -192,7 +192,7 @@ class MemberLu {
   const int rows_;
   const int cols_;
   int64_t* const ipiv_;
-  const LeastPivots<T> least_;
+  const MinPivots<T> least_;
   Shared& shared_;
 };
 

@@ -7,8 +7,8 @@
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/irr_lu/divide_by.cuh"
 #include "kernels/cuda/irr_lu/member_blocking.h"
+#include "kernels/cuda/irr_lu/perturb_pivot.cuh"
 #include "kernels/cuda/irr_lu/pivot_candidate.cuh"
-#include "kernels/cuda/irr_lu/raise_pivot.cuh"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {
@@ -47,7 +47,7 @@ class MemberPanel {
   // Writes ipiv[0, columns), 1-based and counted from the row `first_row` rows above the panel's
   // first. `least`: bounds from the panel's first column on. Returns 0, or the 1-based index of the
   // first column without a pivot, the same in all threads.
-  __device__ int Factor(int first_row, int64_t* ipiv, const LeastPivots<T>& least) {
+  __device__ int Factor(int first_row, int64_t* ipiv, const MinPivots<T>& least) {
     int singular = 0;
 #pragma unroll
     for (int k = 0; k < kColumns; ++k) {
@@ -56,7 +56,7 @@ class MemberPanel {
       const T* const row = slots_.rows[k % 2][warp];
       const int p = slots_.places[k % 2][warp];
       if (threadIdx.x == 0) ipiv[k] = first_row + p + 1;
-      const T pivot = RaisePivot(row[k], least, k, threadIdx.x == 0);
+      const T pivot = PerturbPivot(row[k], least, k, threadIdx.x == 0);
       Exchange(k, p);
       if (pivot == T{0}) {
         if (singular == 0) singular = k + 1;

@@ -83,7 +83,7 @@ __device__ void MultiplyMatrix(const Probed<T>& a, double scale) {
   for (int j = FirstColumn(); j < a.member.cols; j += ColumnStep()) {
     const T* const column = &a.matrix(0, j);
     const Wide product = WarpSum<Wide>(
-        0, a.member.rows, [&](int i) { return Widen(column[i]) * (ProbeWeight(i) * scale); });
+        0, a.member.rows, [&](int i) { return ToFloat64(column[i]) * (ProbeWeight(i) * scale); });
     if (Lane() == 0) a.part.matrix_products()[j] = product;
   }
 }
@@ -109,7 +109,7 @@ __device__ void WriteCondition(const Probed<T>& lu, float* condition) {
   double least = INFINITY;
   double most = 0;
   for (int k = Lane(); k < lu.member.diagonal(); k += kWarp) {
-    const double pivot = Modulus(Widen(lu.matrix(k, k)));
+    const double pivot = Modulus(ToFloat64(lu.matrix(k, k)));
     least = fmin(least, pivot);
     most = fmax(most, pivot);
   }
@@ -129,7 +129,7 @@ __device__ void MultiplyLower(const Probed<T>& lu) {
   for (int k = FirstColumn(); k < lu.member.diagonal(); k += ColumnStep()) {
     const T* const column = &lu.matrix(0, k);
     const Wide below = WarpSum<Wide>(k + 1, lu.member.rows, [&](int i) {
-      return Widen(column[i]) * (ProbeWeight(rows[i]) * scale);
+      return ToFloat64(column[i]) * (ProbeWeight(rows[i]) * scale);
     });
     if (Lane() == 0) lu.part.lower_products()[k] = Wide(ProbeWeight(rows[k]) * scale) + below;
   }
@@ -148,7 +148,7 @@ __device__ void MultiplyUpper(const Probed<T>& lu, double* difference, double* m
     const Wide product = WarpSum<Wide>(0, count, [&](int k) {
       const T u = column[k];
       largest = fmax(largest, Modulus(u));
-      return Widen(u) * lower[k];
+      return ToFloat64(u) * lower[k];
     });
     if (Lane() == 0) {
       probe = MaxKeepingNan(probe, Modulus<Wide>(lu.part.matrix_products()[j] - product));
@@ -181,18 +181,18 @@ __device__ void WriteFigures(const Probed<T>& lu, double probe, double max_abs_u
 // Replaces the zero pivots of member `index` if pivot growth makes them meaningless. The growth
 // must already be stored. Runs in one thread, because few members have zero pivots.
 template <class T>
-__device__ void JudgeZeroPivots(const ProbedBatch<T>& batch, const ProbedFactors& factors,
-                                int32_t index) {
+__device__ void AssessZeroPivots(const ProbedBatch<T>& batch, const ProbedFactors& factors,
+                                 int32_t index) {
   if (factors.info[index] == 0) return;
   const double growth = factors.pivot_growth[index];
   if (!GrowthHidesSingularity(growth, kDTypeOnHost<T>)) return;
   const Probed<T> lu(batch, index);
   const double max_abs_u = growth * *lu.part.max_abs();
-  const T pivot(static_cast<RealPart<T>>(PivotInPlaceOfZero(max_abs_u, kDTypeOnHost<T>)));
+  const T pivot(static_cast<RealPart<T>>(ZeroPivotReplacement(max_abs_u, kDTypeOnHost<T>)));
   T* const data = batch.data + lu.member.offset;
   for (int64_t k = 0; k < lu.member.diagonal(); ++k) {
     T& u = data[k + k * lu.member.ld];
-    if (Modulus(Widen(u)) == 0) u = pivot;
+    if (Modulus(ToFloat64(u)) == 0) u = pivot;
   }
   factors.info[index] = 0;
 }
@@ -234,7 +234,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (threadIdx.x != 0) return;
   WriteFigures(lu, probe, max_abs_u, factors.pivot_growth + blockIdx.x,
                factors.quality + blockIdx.x);
-  JudgeZeroPivots(batch, factors, static_cast<int32_t>(blockIdx.x));
+  AssessZeroPivots(batch, factors, static_cast<int32_t>(blockIdx.x));
 }
 
 // The same in several kernels for large members, with kSlices blocks each. Maxima compare the bits
@@ -304,14 +304,14 @@ __global__ void FiguresKernel(ProbedBatch<T> batch, ProbedFactors factors, IrrMe
   double* const growth = factors.pivot_growth + index;
   double* const quality = factors.quality + index;
   WriteFigures(Probed<T>(batch, index), *quality, *growth, growth, quality);
-  JudgeZeroPivots(batch, factors, index);
+  AssessZeroPivots(batch, factors, index);
 }
 
 template <class... Parameters, class... Arguments>
 cudaError_t LaunchEach(void (*kernel)(Parameters...), const IrrMembers& members, unsigned slices,
                        unsigned threads, cudaStream_t stream, Arguments&&... arguments) {
-  return LaunchBehind(kernel, dim3(static_cast<unsigned>(members.count), slices), threads, 0, false,
-                      stream, std::forward<Arguments>(arguments)..., members);
+  return LaunchDependent(kernel, dim3(static_cast<unsigned>(members.count), slices), threads, 0,
+                         false, stream, std::forward<Arguments>(arguments)..., members);
 }
 
 }  // namespace
@@ -321,8 +321,8 @@ cudaError_t LaunchProbeStart(const ProbedBatch<T>& batch, int64_t members, const
                              cudaStream_t stream) {
   cudaError_t code = cudaSuccess;
   if (large.count < members) {
-    code = LaunchBehind(StartKernel<T>, dim3(static_cast<unsigned>(members)), kBlockThreads, 0,
-                        false, stream, batch);
+    code = LaunchDependent(StartKernel<T>, dim3(static_cast<unsigned>(members)), kBlockThreads, 0,
+                           false, stream, batch);
   }
   if (large.count == 0 || code != cudaSuccess) return code;
   code = LaunchEach(ClearNormsKernel<T>, large, 1, 1, stream, batch);
@@ -337,8 +337,8 @@ cudaError_t LaunchProbeFinish(const ProbedBatch<T>& batch, const ProbedFactors& 
                               int64_t members, const IrrMembers& large, cudaStream_t stream) {
   cudaError_t code = cudaSuccess;
   if (large.count < members) {
-    code = LaunchBehind(FinishKernel<T>, dim3(static_cast<unsigned>(members)), kBlockThreads, 0,
-                        false, stream, batch, factors);
+    code = LaunchDependent(FinishKernel<T>, dim3(static_cast<unsigned>(members)), kBlockThreads, 0,
+                           false, stream, batch, factors);
   }
   if (large.count == 0 || code != cudaSuccess) return code;
   code = LaunchEach(RowsKernel<T>, large, 1, kWarp, stream, batch, factors);

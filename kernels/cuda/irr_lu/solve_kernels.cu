@@ -44,20 +44,20 @@ __device__ void FillWithNan(const MatrixView<T>& b, unsigned thread, unsigned th
 template <class T, int kThreads>
 __global__ void __launch_bounds__(kThreads, 512 / kThreads)
     MemberSolveKernel(IrrSolveBatch<T> batch, Op op, const int32_t* order) {
-  ReleaseKernelBehind();
+  ReleaseDependentKernel();
   const Solve<T> solve = SolveOf(batch, order[blockIdx.x]);
   if (solve.singular) {
     FillWithNan(solve.b, threadIdx.x, kThreads);
   } else {
     MemberSolve<T>(solve.lu, solve.ipiv, op, SharedByBlock<MemberSolveShared<T>>()).Solve(solve.b);
   }
-  AwaitKernelBefore();
+  AwaitPreviousKernel();
 }
 
 template <class T>
 __global__ void __launch_bounds__(kWarpsOfBlock* kWarp)
     WarpSolveKernel(IrrSolveBatch<T> batch, Op op, const int32_t* order, int count) {
-  ReleaseKernelBehind();
+  ReleaseDependentKernel();
   const int k =
       static_cast<int>(blockIdx.x) * kWarpsOfBlock + static_cast<int>(threadIdx.x) / kWarp;
   if (k < count) {
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kWarpsOfBlock* kWarp)
       SolveByWarp<32>(solve.lu, solve.ipiv, op, solve.b);
     }
   }
-  AwaitKernelBefore();
+  AwaitPreviousKernel();
 }
 
 constexpr int kFillThreads = 256;
@@ -92,8 +92,8 @@ template <class T>
 cudaError_t LaunchMemberSolve(const IrrSolveBatch<T>& batch, Op op, MemberTeam team,
                               const int32_t* order, int count, bool overlap, cudaStream_t stream) {
   const auto blocks = [&](auto kernel, unsigned threads) {
-    return LaunchBehind(kernel, dim3(static_cast<unsigned>(count)), threads, 0, overlap, stream,
-                        batch, op, order);
+    return LaunchDependent(kernel, dim3(static_cast<unsigned>(count)), threads, 0, overlap, stream,
+                           batch, op, order);
   };
   switch (team) {
     case MemberTeam::kBlock512:
@@ -103,8 +103,8 @@ cudaError_t LaunchMemberSolve(const IrrSolveBatch<T>& batch, Op op, MemberTeam t
     case MemberTeam::kBlock128:
       return blocks(MemberSolveKernel<T, 128>, 128);
     case MemberTeam::kWarp:
-      return LaunchBehind(WarpSolveKernel<T>, dim3((count + kWarpsOfBlock - 1) / kWarpsOfBlock),
-                          kWarpsOfBlock * kWarp, 0, overlap, stream, batch, op, order, count);
+      return LaunchDependent(WarpSolveKernel<T>, dim3((count + kWarpsOfBlock - 1) / kWarpsOfBlock),
+                             kWarpsOfBlock * kWarp, 0, overlap, stream, batch, op, order, count);
     case MemberTeam::kGrid:
       break;
   }
@@ -115,8 +115,8 @@ template <class T>
 cudaError_t LaunchFillSingular(const IrrSolveBatch<T>& batch, const IrrMembers& members,
                                cudaStream_t stream) {
   if (members.count == 0) return cudaSuccess;
-  return LaunchBehind(FillSingularKernel<T>, dim3(static_cast<unsigned>(members.count)),
-                      kFillThreads, 0, false, stream, batch, members.order);
+  return LaunchDependent(FillSingularKernel<T>, dim3(static_cast<unsigned>(members.count)),
+                         kFillThreads, 0, false, stream, batch, members.order);
 }
 
 template cudaError_t LaunchMemberSolve(const IrrSolveBatch<float>&, Op, MemberTeam, const int32_t*,

@@ -6,8 +6,8 @@
 
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/irr_lu/divide_by.cuh"
+#include "kernels/cuda/irr_lu/perturb_pivot.cuh"
 #include "kernels/cuda/irr_lu/pivot_candidate.cuh"
-#include "kernels/cuda/irr_lu/raise_pivot.cuh"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {
@@ -17,7 +17,7 @@ namespace crout::cuda {
 // `least`: the bounds of the member's pivots. Called by a whole warp.
 template <int kColumns, class T>
 __device__ void FactorByWarp(const MatrixView<T>& a, int64_t* ipiv, int32_t* info,
-                             const LeastPivots<T>& least) {
+                             const MinPivots<T>& least) {
   const auto lane = static_cast<int>(threadIdx.x) % kWarp;
   const auto rows = static_cast<int>(a.rows);
   const auto cols = static_cast<int>(a.cols);
@@ -40,7 +40,7 @@ __device__ void FactorByWarp(const MatrixView<T>& a, int64_t* ipiv, int32_t* inf
     } else if (lane == best) {
       place = k;
     }
-    const T pivot = RaisePivot(Shuffle(row[k], best), least, k, lane == 0);
+    const T pivot = PerturbPivot(Shuffle(row[k], best), least, k, lane == 0);
     if (lane == best) row[k] = pivot;
     if (pivot == T{0}) {
       if (singular == 0) singular = k + 1;

@@ -27,7 +27,7 @@ __device__ T Scaled(const SparseView<Source>& a, const FrontScales& scales, int6
                     int64_t column) {
   const Source value = a.value[e];
   if (scales.row == nullptr) return static_cast<T>(value);
-  const auto wide = Widen(value);
+  const auto wide = ToFloat64(value);
   const EntryScales by = InOrder(LargestPart(wide), scales.row[a.row[e]], scales.column[column]);
   return static_cast<T>(wide * by.first * by.second);
 }
@@ -141,8 +141,8 @@ __global__ void __launch_bounds__(kThreads)
 // On entry, `least` holds the largest entries.
 template <class Real>
 __global__ void __launch_bounds__(kThreads)
-    LeastPivotsKernel(FrontTree tree, int64_t n, double with_border, double without,
-                      const NumericReport* report, Real* least) {
+    MinPivotsKernel(FrontTree tree, int64_t n, double with_border, double without,
+                    const NumericReport* report, Real* least) {
   const int64_t k = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   if (k >= n) return;
   const double largest = FromBits(report->max_abs);
@@ -274,7 +274,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int s = 0; s < kTogether; ++s) {
         row[s] = -1;
         if (having == 0) continue;
-        child[s] = of_lane.Of(__ffs(static_cast<int>(having)) - 1);
+        child[s] = of_lane.FromLane(__ffs(static_cast<int>(having)) - 1);
         having &= having - 1;
         if (lane < child[s].d2) {
           row[s] = child[s].place[lane];
@@ -344,9 +344,9 @@ cudaError_t LaunchPutEntries(const FrontTree& tree, const FrontPositions& positi
 }
 
 template <class T>
-cudaError_t LaunchLeastPivots(const FrontTree& tree, const AnySparse& a, const FrontScales& scales,
-                              const int32_t* column_order, const KeptRows& kept, PivotBounds bounds,
-                              RealPart<T>* least, NumericReport* report, cudaStream_t stream) {
+cudaError_t LaunchMinPivots(const FrontTree& tree, const AnySparse& a, const FrontScales& scales,
+                            const int32_t* column_order, const KeptRows& kept, PivotBounds bounds,
+                            RealPart<T>* least, NumericReport* report, cudaStream_t stream) {
   if (a.n == 0) return cudaSuccess;
   const cudaError_t code = DispatchDevice(a.dtype, [&](auto tag) {
     using Source = typename decltype(tag)::type;
@@ -359,8 +359,8 @@ cudaError_t LaunchLeastPivots(const FrontTree& tree, const AnySparse& a, const F
     }
   });
   if (code != cudaSuccess) return code;
-  LeastPivotsKernel<<<BlocksFor(a.n, kThreads), kThreads, 0, stream>>>(
-      tree, a.n, bounds.with_border, bounds.without, report, least);
+  MinPivotsKernel<<<BlocksFor(a.n, kThreads), kThreads, 0, stream>>>(tree, a.n, bounds.with_border,
+                                                                     bounds.without, report, least);
   return cudaGetLastError();
 }
 
@@ -376,9 +376,9 @@ cudaError_t LaunchExtendAdd(const FrontTree& tree, const FrontSet& set, T* facto
                             cudaStream_t stream) {
   if (set.count == 0) return cudaSuccess;
   constexpr int kWarps = kThreads / kWarp;
-  constexpr size_t kMostShared = 48 << 10;
+  constexpr size_t kMaxSharedBytes = 48 << 10;
   const size_t shared_bytes = sizeof(T) * kWarps * set.size;
-  if (set.children >= kManyToAdd && shared_bytes <= kMostShared) {
+  if (set.children >= kManyToAdd && shared_bytes <= kMaxSharedBytes) {
     const dim3 of_columns(static_cast<unsigned>(set.count), BlocksOf(set.size, kWarps));
     ExtendAddOfManyKernel<<<of_columns, kThreads, shared_bytes, stream>>>(tree, set.order, set.size,
                                                                           factor, contributions);
@@ -389,12 +389,12 @@ cudaError_t LaunchExtendAdd(const FrontTree& tree, const FrontSet& set, T* facto
   return cudaGetLastError();
 }
 
-#define CROUT_INSTANTIATE(T)                                                                     \
-  template cudaError_t LaunchPutEntries(const FrontTree&, const FrontPositions&, const int32_t*, \
-                                        const AnySparse&, const FrontScales&, T*, cudaStream_t); \
-  template cudaError_t LaunchLeastPivots<T>(                                                     \
-      const FrontTree&, const AnySparse&, const FrontScales&, const int32_t*, const KeptRows&,   \
-      PivotBounds, RealPart<T>*, NumericReport*, cudaStream_t);                                  \
+#define CROUT_INSTANTIATE(T)                                                                      \
+  template cudaError_t LaunchPutEntries(const FrontTree&, const FrontPositions&, const int32_t*,  \
+                                        const AnySparse&, const FrontScales&, T*, cudaStream_t);  \
+  template cudaError_t LaunchMinPivots<T>(const FrontTree&, const AnySparse&, const FrontScales&, \
+                                          const int32_t*, const KeptRows&, PivotBounds,           \
+                                          RealPart<T>*, NumericReport*, cudaStream_t);            \
   template cudaError_t LaunchExtendAdd(const FrontTree&, const FrontSet&, T*, T*, cudaStream_t);
 CROUT_INSTANTIATE(float)
 CROUT_INSTANTIATE(double)

@@ -78,9 +78,9 @@ struct KeptRows {
 
 // Enqueues least[k] := the lower bound of position k's pivot, and report->max_abs.
 template <class T>
-cudaError_t LaunchLeastPivots(const FrontTree& tree, const AnySparse& a, const FrontScales& scales,
-                              const int32_t* column_order, const KeptRows& kept, PivotBounds bounds,
-                              RealPart<T>* least, NumericReport* report, cudaStream_t stream);
+cudaError_t LaunchMinPivots(const FrontTree& tree, const AnySparse& a, const FrontScales& scales,
+                            const int32_t* column_order, const KeptRows& kept, PivotBounds bounds,
+                            RealPart<T>* least, NumericReport* report, cudaStream_t stream);
 
 // The arrays of an Analysis that describe its fronts, and the arrays of a Traversal that place
 // their contributions. In device memory.

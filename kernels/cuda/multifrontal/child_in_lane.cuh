@@ -17,7 +17,7 @@ struct ChildInLane {
   int32_t d2 = 0;
 
   // Returns the child of lane `lane` in every lane. Called by the whole warp.
-  __device__ ChildInLane Of(int lane) const {
+  __device__ ChildInLane FromLane(int lane) const {
     return {Given(from, lane), Given(place, lane), __shfl_sync(kAllLanes, d2, lane)};
   }
 

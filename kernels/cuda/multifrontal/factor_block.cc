@@ -16,7 +16,7 @@ FactorBlock::FactorBlock(const Analysis& analysis, DType dtype) {
   fronts = plan.Add(analysis.fronts() * sizeof(Front));
   order = plan.Add((analysis.fronts() + 1) * sizeof(int32_t));
   depth = order + analysis.fronts() * sizeof(int32_t);
-  batches = plan.Add(LevelPlan::MostBatches(analysis) * sizeof(FrontBatch));
+  batches = plan.Add(LevelPlan::MaxBatches(analysis) * sizeof(FrontBatch));
   child = plan.Add(analysis.child.size() * sizeof(int32_t));
   place = plan.Add(analysis.place_in_parent.size() * sizeof(int32_t));
   rows = plan.Add(analysis.n * sizeof(int32_t));
@@ -39,11 +39,11 @@ Front MakeFront(const Analysis& analysis, int64_t f, int64_t shift) {
           analysis.child_start[f + 1]};
 }
 
-absl::StatusOr<LevelBatches> BatchesIn(Context& context, const Analysis& analysis,
-                                       const FactorBlock& block, const std::byte* factor) {
+absl::StatusOr<LevelBatches> ReadLevelBatches(Context& context, const Analysis& analysis,
+                                              const FactorBlock& block, const std::byte* factor) {
   // Reads few batches first, because the host waits for them; they suffice for most trees.
   constexpr int64_t kFirst = 256;
-  const int64_t most = LevelPlan::MostBatches(analysis);
+  const int64_t most = LevelPlan::MaxBatches(analysis);
   std::vector<FrontBatch> batches;
   for (int64_t count = std::min(kFirst, most);; count = std::min(8 * count, most)) {
     batches.resize(count);
@@ -58,27 +58,28 @@ absl::StatusOr<LevelBatches> BatchesIn(Context& context, const Analysis& analysi
   }
 }
 
-absl::StatusOr<PlanInFactor> PlanIn(Context& context, const Analysis& analysis,
-                                    const FactorBlock& block, const std::byte* factor) {
-  PlanInFactor plan;
+absl::StatusOr<StoredLevelPlan> ReadLevelPlan(Context& context, const Analysis& analysis,
+                                              const FactorBlock& block, const std::byte* factor) {
+  StoredLevelPlan plan;
   std::vector<int32_t>& order = plan.levels.order;
   order.resize(analysis.fronts() + 1);
   CROUT_RETURN_IF_ERROR(
       context.ops().CopyToHost(factor + block.order, order.data(), order.size() * sizeof(int32_t)));
-  CROUT_ASSIGN_OR_RETURN(plan.levels.batches, BatchesIn(context, analysis, block, factor));
+  CROUT_ASSIGN_OR_RETURN(plan.levels.batches, ReadLevelBatches(context, analysis, block, factor));
   plan.depth = order.back();
   order.pop_back();
   return plan;
 }
 
-FrontTree TreeIn(const Analysis& analysis, const FactorBlock& block, const std::byte* factor) {
+FrontTree FrontTreeOf(const Analysis& analysis, const FactorBlock& block, const std::byte* factor) {
   return {reinterpret_cast<const Front*>(factor + block.fronts),
           static_cast<int>(analysis.fronts()),
           reinterpret_cast<const int32_t*>(factor + block.child),
           reinterpret_cast<const int32_t*>(factor + block.place)};
 }
 
-FrontScales ScalesIn(const Analysis& analysis, const FactorBlock& block, const std::byte* factor) {
+FrontScales FrontScalesOf(const Analysis& analysis, const FactorBlock& block,
+                          const std::byte* factor) {
   if (block.scales == 0) return {};
   const auto* const scales = reinterpret_cast<const double*>(factor + block.scales);
   return {scales, scales + analysis.n};

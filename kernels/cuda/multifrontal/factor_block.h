@@ -49,7 +49,7 @@ struct FactorBlock {
   size_t order;   // int32[fronts]: LevelPlan::order
   // int32, right behind `order`: depth of the Traversal that placed the contributions in `fronts`.
   size_t depth;
-  // FrontBatch[LevelPlan::MostBatches]: LevelBatches::all, terminated by a batch without fronts.
+  // FrontBatch[LevelPlan::MaxBatches]: LevelBatches::all, terminated by a batch without fronts.
   size_t batches;
   size_t child;        // int32: Analysis::child
   size_t place;        // int32: Analysis::place_in_parent
@@ -67,17 +67,18 @@ Front MakeFront(const Analysis& analysis, int64_t f, int64_t shift);
 // Read the parts of a factor in device memory that hold its analysis' LevelPlan. This takes the
 // host less time than computing them again. Both block until the work enqueued on the context has
 // ended.
-absl::StatusOr<LevelBatches> BatchesIn(Context& context, const Analysis& analysis,
-                                       const FactorBlock& block, const std::byte* factor);
-struct PlanInFactor {
+absl::StatusOr<LevelBatches> ReadLevelBatches(Context& context, const Analysis& analysis,
+                                              const FactorBlock& block, const std::byte* factor);
+struct StoredLevelPlan {
   LevelPlan levels;
   int32_t depth = 0;
 };
-absl::StatusOr<PlanInFactor> PlanIn(Context& context, const Analysis& analysis,
-                                    const FactorBlock& block, const std::byte* factor);
+absl::StatusOr<StoredLevelPlan> ReadLevelPlan(Context& context, const Analysis& analysis,
+                                              const FactorBlock& block, const std::byte* factor);
 
-FrontTree TreeIn(const Analysis& analysis, const FactorBlock& block, const std::byte* factor);
-FrontScales ScalesIn(const Analysis& analysis, const FactorBlock& block, const std::byte* factor);
+FrontTree FrontTreeOf(const Analysis& analysis, const FactorBlock& block, const std::byte* factor);
+FrontScales FrontScalesOf(const Analysis& analysis, const FactorBlock& block,
+                          const std::byte* factor);
 
 }  // namespace crout::cuda
 

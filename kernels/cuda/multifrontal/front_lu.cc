@@ -18,32 +18,30 @@
 namespace crout::cuda {
 namespace {
 
-// A batch of at most kMostAlone fronts with F11 of at least this order is factored faster one by
-// one.
+// A batch of at most kMaxFrontsOneByOne fronts with F11 of at least this order is factored faster
+// one by one.
 constexpr int32_t kSmallestAlone = 512;
-constexpr int32_t kMostAlone = 4;
+constexpr int32_t kMaxFrontsOneByOne = 4;
 // In a batch that leaves multiprocessors idle, each F11 above this order is factored by many
 // blocks.
 constexpr int32_t kSmallestOnGrid = 128;
-constexpr int32_t kMostOnGrid = 64;
+constexpr int32_t kMaxFrontsOnGrid = 64;
 // Products of at least this order use cuBLAS, front by front, if they have at least kLeaf terms.
 constexpr int32_t kSmallestByBlas = 384;
 // Order of the triangles whose solves are not split further into cuBLAS products.
 constexpr int kLeaf = 128;
 
-bool GoesOnGrid(const FrontBatch& batch) {
+bool UsesGridKernel(const FrontBatch& batch) {
   return batch.d1 > LargestOf(MemberTeam::kBlock512) ||
-         (batch.d1 > kSmallestOnGrid && batch.alike <= kMostOnGrid);
+         (batch.d1 > kSmallestOnGrid && batch.alike <= kMaxFrontsOnGrid);
 }
 
-bool GoesAlone(const LuPanelKernels& kernels, const FrontBatch& batch, DType dtype) {
-  return batch.d1 >= kSmallestAlone && batch.alike <= kMostAlone &&
+bool IsFactoredOneByOne(const LuPanelKernels& kernels, const FrontBatch& batch, DType dtype) {
+  return batch.d1 >= kSmallestAlone && batch.alike <= kMaxFrontsOneByOne &&
          batch.d1 <= kernels.MaxRows(dtype);
 }
 
-bool GoesByBlas(const FrontBatch& batch) {
-  return batch.d2 >= kSmallestByBlas && batch.d1 >= kLeaf;
-}
+bool UsesBlas(const FrontBatch& batch) { return batch.d2 >= kSmallestByBlas && batch.d1 >= kLeaf; }
 
 template <class T>
 class FrontLu {
@@ -58,13 +56,13 @@ class FrontLu {
         stop_(stop) {}
 
   absl::Status Run(bool careful) {
-    const bool alone = GoesAlone(kernels_, batch_, kDTypeOf<T>) && !careful;
+    const bool alone = IsFactoredOneByOne(kernels_, batch_, kDTypeOf<T>) && !careful;
     CROUT_RETURN_IF_ERROR(alone ? FactorOneByOne() : FactorF11());
     if (batch_.d2 == 0) return absl::OkStatus();
     CROUT_RETURN_IF_CUDA_ERROR(ExchangeRows());
     if (!ByBlas()) {
-      CROUT_RETURN_IF_ERROR(SolveLower(context_.lane(), 0, batch_.d1, batch_.d1));
-      CROUT_RETURN_IF_ERROR(SolveUpper(context_.lane(), 0, batch_.d1, batch_.d1));
+      CROUT_RETURN_IF_ERROR(SolveLower(context_.queue(), 0, batch_.d1, batch_.d1));
+      CROUT_RETURN_IF_ERROR(SolveUpper(context_.queue(), 0, batch_.d1, batch_.d1));
       return SubtractAll();
     }
     CROUT_RETURN_IF_ERROR(SolveBoth());
@@ -72,12 +70,12 @@ class FrontLu {
   }
 
  private:
-  bool ByBlas() const { return GoesByBlas(batch_); }
+  bool ByBlas() const { return UsesBlas(batch_); }
 
   absl::Status FactorF11() {
     const IrrLuBatch<T> lu = {memory_.factor, memory_.members.f11, memory_.ipiv, memory_.info,
                               memory_.least};
-    if (!GoesOnGrid(batch_)) {
+    if (!UsesGridKernel(batch_)) {
       CROUT_RETURN_IF_CUDA_ERROR(LaunchMemberLu(lu, TeamOf(batch_.d1, batch_.d1), Order(),
                                                 batch_.count(), false, context_.stream()));
       return absl::OkStatus();
@@ -92,7 +90,7 @@ class FrontLu {
   absl::Status FactorOneByOne() {
     return ForFronts(0, [this](const Front& front) {
       const MatrixView<T> panel = front.Panel(memory_.factor);
-      return EnqueueCroutLu(LuStreams::OfOneOfSeveral(context_), kernels_,
+      return EnqueueCroutLu(LuStreams::WithoutProgress(context_), kernels_,
                             LuBlocking::For(kDTypeOf<T>, front.d1),
                             Block(panel, 0, 0, front.d1, front.d1), memory_.ipiv + front.first,
                             memory_.workspace, stop_);
@@ -118,78 +116,78 @@ class FrontLu {
     LookAhead& ahead = context_.look_ahead();
     CROUT_RETURN_IF_ERROR(ahead.Fork());
     absl::Status status = SolveUpperOn(ahead.urgent());
-    if (status.ok()) status = SolveLower(context_.lane(), 0, batch_.d1, kLeaf);
-    // Join after an error too, so that a wait for the context covers both lanes.
+    if (status.ok()) status = SolveLower(context_.queue(), 0, batch_.d1, kLeaf);
+    // Join after an error too, so that a wait for the context covers both queues.
     const absl::Status joined = ahead.Join();
     return status.ok() ? joined : status;
   }
-  absl::Status SolveUpperOn(const Lane& lane) {
+  absl::Status SolveUpperOn(const Queue& queue) {
     // Set again, because crout_lu sets the handle's workspace to its own.
     CROUT_RETURN_IF_CUBLAS_ERROR(
-        cublasSetWorkspace(lane.cublas, memory_.cublas.data(), memory_.cublas.size()));
-    return SolveUpper(lane, 0, batch_.d1, kLeaf);
+        cublasSetWorkspace(queue.cublas, memory_.cublas.data(), memory_.cublas.size()));
+    return SolveUpper(queue, 0, batch_.d1, kLeaf);
   }
 
   // U12 := L11^-1 U12 in rows [begin, end), from which the product with the rows above is already
   // subtracted. More than `most` rows are halved, with a cuBLAS product between the halves.
-  absl::Status SolveLower(const Lane& lane, int begin, int end, int most) {
+  absl::Status SolveLower(const Queue& queue, int begin, int end, int most) {
     if (end - begin <= most) {
       IrrTrsm<T> leaf;
       leaf.m = end - begin;
       leaf.n = batch_.d2;
       leaf.t = F11().At(begin, begin);
       leaf.b = F12().At(begin, 0);
-      CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrTrsm(leaf, Reaching(begin), lane.stream));
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrTrsm(leaf, Reaching(begin), queue.stream));
       return absl::OkStatus();
     }
     const int middle = begin + CutOf(end - begin, kLeaf);
-    CROUT_RETURN_IF_ERROR(SolveLower(lane, begin, middle, most));
+    CROUT_RETURN_IF_ERROR(SolveLower(queue, begin, middle, most));
     CROUT_RETURN_IF_ERROR(ForFronts(middle, [&](const Front& front) {
       const MatrixView<T> u12 = front.U12(memory_.factor);
       const int64_t below = std::min<int64_t>(end, front.d1) - middle;
       return Multiply(
-          lane, Block(front.Panel(memory_.factor), middle, begin, below, middle - begin),
+          queue, Block(front.Panel(memory_.factor), middle, begin, below, middle - begin),
           Block(u12, begin, 0, middle - begin, u12.cols), Block(u12, middle, 0, below, u12.cols));
     }));
-    return SolveLower(lane, middle, end, most);
+    return SolveLower(queue, middle, end, most);
   }
 
   // L21 := L21 U11^-1 in columns [begin, end), by the same recursion.
-  absl::Status SolveUpper(const Lane& lane, int begin, int end, int most) {
+  absl::Status SolveUpper(const Queue& queue, int begin, int end, int most) {
     if (end - begin <= most) {
       IrrTrsmFromRight<T> leaf;
       leaf.m = batch_.d2;
       leaf.n = end - begin;
       leaf.u = F11().At(begin, begin);
       leaf.b = F21().At(0, begin);
-      CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrTrsmFromRight(leaf, Reaching(begin), lane.stream));
+      CROUT_RETURN_IF_CUDA_ERROR(LaunchIrrTrsmFromRight(leaf, Reaching(begin), queue.stream));
       return absl::OkStatus();
     }
     const int middle = begin + CutOf(end - begin, kLeaf);
-    CROUT_RETURN_IF_ERROR(SolveUpper(lane, begin, middle, most));
+    CROUT_RETURN_IF_ERROR(SolveUpper(queue, begin, middle, most));
     CROUT_RETURN_IF_ERROR(ForFronts(middle, [&](const Front& front) {
       const MatrixView<T> panel = front.Panel(memory_.factor);
       const int64_t right = std::min<int64_t>(end, front.d1) - middle;
-      return Multiply(lane, Block(panel, front.d1, begin, front.d2, middle - begin),
+      return Multiply(queue, Block(panel, front.d1, begin, front.d2, middle - begin),
                       Block(panel, begin, middle, middle - begin, right),
                       Block(panel, front.d1, middle, front.d2, right));
     }));
-    return SolveUpper(lane, middle, end, most);
+    return SolveUpper(queue, middle, end, most);
   }
 
   // F22 := F22 - L21 U12.
   absl::Status Subtract(const Front& front) {
-    return Multiply(context_.lane(),
+    return Multiply(context_.queue(),
                     Block(front.Panel(memory_.factor), front.d1, 0, front.d2, front.d1),
                     front.U12(memory_.factor), front.Contribution(memory_.contributions));
   }
 
   // c := c - a b.
-  absl::Status Multiply(const Lane& lane, const MatrixView<T>& a, const MatrixView<T>& b,
+  absl::Status Multiply(const Queue& queue, const MatrixView<T>& a, const MatrixView<T>& b,
                         const MatrixView<T>& c) {
     const T minus_one{-1};
     const T one{1};
-    return CublasStatus(Gemm<T>(lane.cublas, Op::kNone, &minus_one, {a.data, a.rows, a.cols, a.ld},
+    return CublasStatus(Gemm<T>(queue.cublas, Op::kNone, &minus_one, {a.data, a.rows, a.cols, a.ld},
                                 {b.data, b.rows, b.cols, b.ld}, &one, c),
                         "cublasXgemm");
   }
@@ -251,17 +249,16 @@ size_t FrontLuWorkspaceBytes(const LuPanelKernels& kernels, const Analysis& anal
                              const LevelPlan& plan, DType dtype) {
   size_t bytes = 0;
   for (const FrontBatch& batch : plan.batches.all()) {
-    if (!GoesAlone(kernels, batch, dtype)) continue;
+    if (!IsFactoredOneByOne(kernels, batch, dtype)) continue;
     if (batch.level == 0 && analysis.kept > 0) continue;  // assembled but not factored
-    bytes = std::max(bytes, MostCroutLuWorkspaceBytes(kernels, dtype, batch.d1, batch.d1));
+    bytes = std::max(bytes, MaxCroutLuWorkspaceBytes(kernels, dtype, batch.d1, batch.d1));
   }
   return bytes;
 }
 
 size_t FrontLuCublasBytes(const LevelPlan& plan) {
   const std::vector<FrontBatch>& batches = plan.batches.all();
-  return std::any_of(batches.begin(), batches.end(), GoesByBlas) ? Context::kCublasWorkspaceBytes
-                                                                 : 0;
+  return std::any_of(batches.begin(), batches.end(), UsesBlas) ? Context::kCublasWorkspaceBytes : 0;
 }
 
 template <class T>

@@ -32,13 +32,13 @@ struct FrontMemory {
   const int32_t* order = nullptr;  // batches are ranges of it
   int64_t* ipiv = nullptr;         // by position; 1-based within a front, like LAPACK's
   int32_t* info = nullptr;         // by front; the values are not used
-  LeastPivots<T> least;            // by position
+  MinPivots<T> least;              // by position
   std::span<std::byte> workspace;  // FrontLuWorkspaceBytes()
   std::span<std::byte> cublas;     // FrontLuCublasBytes()
 };
 
 // Bytes of device memory for all batches of the plan that are factored. FrontLuCublasBytes is for
-// cuBLAS on a lane beside the context's.
+// cuBLAS on a queue beside the context's.
 size_t FrontLuWorkspaceBytes(const LuPanelKernels& kernels, const Analysis& analysis,
                              const LevelPlan& plan, DType dtype);
 

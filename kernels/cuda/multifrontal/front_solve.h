@@ -16,7 +16,7 @@ namespace crout::cuda {
 
 // The largest number of right-hand sides that pass through the factor together.
 template <class T>
-inline constexpr int kMostTogether = sizeof(T) > 8 ? 8 : 16;
+inline constexpr int kMaxColumnsPerPass = sizeof(T) > 8 ? 8 : 16;
 // Columns of a front that one step eliminates.
 template <class T>
 inline constexpr int kSolveTile = sizeof(T) > 8 ? 32 : 64;
@@ -64,9 +64,9 @@ template <class T>
 cudaError_t LaunchStartUp(const FrontSolve<T>& solve, const FrontSet& set, bool interchanges,
                           cudaStream_t stream);
 // LaunchStartUp for fronts with many children, most of which have few rows; the results have the
-// same bits. Launches one block per row, at most kMostRowsOfMany in all.
+// same bits. Launches one block per row, at most kMaxRowBlocks in all.
 inline constexpr int32_t kManyChildren = 64;
-inline constexpr int64_t kMostRowsOfMany = 4096;
+inline constexpr int64_t kMaxRowBlocks = 4096;
 template <class T>
 cudaError_t LaunchStartUpOfMany(const FrontSolve<T>& solve, const FrontSet& set, bool interchanges,
                                 cudaStream_t stream);

@@ -23,7 +23,7 @@ inline unsigned BlocksFor(int64_t count, int64_t each) {
 
 template <class T>
 __device__ T Times(T x, double scale) {
-  return static_cast<T>(Widen(x) * scale);
+  return static_cast<T>(ToFloat64(x) * scale);
 }
 
 // to(i_to, j) := from(i_from, j) for all columns, times *scale if it is not null. Does kAtOnce
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class T, class F>
 cudaError_t ForColumns(int columns, F f) {
   if (columns == 1) return f(std::integral_constant<int, 1>());
-  return f(std::integral_constant<int, kMostTogether<T>>());
+  return f(std::integral_constant<int, kMaxColumnsPerPass<T>>());
 }
 
 template <bool kUp, class T>
@@ -88,9 +88,9 @@ cudaError_t LaunchStep(const FrontSolve<T>& solve, const FrontSet& set, int step
                   BlocksOf(lines > 0 ? static_cast<int>(lines) : 1, kStepLines));
   return ForColumns<T>(solve.columns, [&](auto columns) {
     constexpr int kColumns = decltype(columns)::value;
-    return LaunchBehind(solve.op == Op::kNone ? StepKernel<T, kColumns, kUp, false>
-                                              : StepKernel<T, kColumns, kUp, true>,
-                        grid, kStepThreads, 0, solve.overlap, stream, solve, set.order, step);
+    return LaunchDependent(solve.op == Op::kNone ? StepKernel<T, kColumns, kUp, false>
+                                                 : StepKernel<T, kColumns, kUp, true>,
+                           grid, kStepThreads, 0, solve.overlap, stream, solve, set.order, step);
   });
 }
 
@@ -99,17 +99,17 @@ cudaError_t LaunchStep(const FrontSolve<T>& solve, const FrontSet& set, int step
 template <class T>
 cudaError_t LaunchGather(const FrontSolve<T>& solve, int64_t n, const int32_t* index,
                          const double* scale, const MatrixView<const T>& rhs, cudaStream_t stream) {
-  return LaunchBehind(front_solve::GatherKernel<T>,
-                      front_solve::BlocksFor(n, front_solve::kThreads), front_solve::kThreads, 0,
-                      /*overlap=*/false, stream, solve, n, index, scale, rhs);
+  return LaunchDependent(front_solve::GatherKernel<T>,
+                         front_solve::BlocksFor(n, front_solve::kThreads), front_solve::kThreads, 0,
+                         /*overlap=*/false, stream, solve, n, index, scale, rhs);
 }
 
 template <class T>
 cudaError_t LaunchScatter(const FrontSolve<T>& solve, int64_t n, const int32_t* index,
                           const double* scale, const MatrixView<T>& solution, cudaStream_t stream) {
-  return LaunchBehind(front_solve::ScatterKernel<T>,
-                      front_solve::BlocksFor(n, front_solve::kThreads), front_solve::kThreads, 0,
-                      /*overlap=*/false, stream, solve, n, index, scale, solution);
+  return LaunchDependent(front_solve::ScatterKernel<T>,
+                         front_solve::BlocksFor(n, front_solve::kThreads), front_solve::kThreads, 0,
+                         /*overlap=*/false, stream, solve, n, index, scale, solution);
 }
 
 template <class T>
@@ -117,13 +117,13 @@ cudaError_t LaunchStartUp(const FrontSolve<T>& solve, const FrontSet& set, bool 
                           cudaStream_t stream) {
   if (set.count == 0) return cudaSuccess;
   int threads = kWarp;
-  while (threads < set.size && threads < front_solve::kMostUpThreads) threads *= 2;
+  while (threads < set.size && threads < front_solve::kMaxUpThreads) threads *= 2;
   const bool one = solve.columns == 1;
   const dim3 grid(static_cast<unsigned>(set.count),
-                  one ? 1 : front_solve::BlocksFor(solve.columns, front_solve::kUpTogether));
-  return LaunchBehind(one ? front_solve::StartUpKernel<T, 1>
-                          : front_solve::StartUpKernel<T, front_solve::kUpTogether>,
-                      grid, threads, 0, solve.overlap, stream, solve, set.order, interchanges);
+                  one ? 1 : front_solve::BlocksFor(solve.columns, front_solve::kColumnsPerBlock));
+  return LaunchDependent(one ? front_solve::StartUpKernel<T, 1>
+                             : front_solve::StartUpKernel<T, front_solve::kColumnsPerBlock>,
+                         grid, threads, 0, solve.overlap, stream, solve, set.order, interchanges);
 }
 
 template <class T>
@@ -140,9 +140,9 @@ cudaError_t LaunchStartDown(const FrontSolve<T>& solve, const FrontSet& set, cud
     const bool plain = solve.op == Op::kNone;
     const dim3 grid(static_cast<unsigned>(set.count),
                     BlocksOf(set.d1, plain ? front_solve::kDownRows : front_solve::kDownColumns));
-    return LaunchBehind(plain ? front_solve::StartDownKernel<T, kColumns>
-                              : front_solve::StartDownTransposedKernel<T, kColumns>,
-                        grid, front_solve::kThreads, 0, solve.overlap, stream, solve, set.order);
+    return LaunchDependent(plain ? front_solve::StartDownKernel<T, kColumns>
+                                 : front_solve::StartDownTransposedKernel<T, kColumns>,
+                           grid, front_solve::kThreads, 0, solve.overlap, stream, solve, set.order);
   });
 }
 

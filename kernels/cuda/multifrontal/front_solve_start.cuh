@@ -24,24 +24,24 @@ inline constexpr int kDownColumns = kThreads / kWarp;
 template <int kColumns>
 inline constexpr int kBorderChunk = kColumns == 1 ? 256 : 64;
 // Largest block size at the start of the way up.
-inline constexpr int kMostUpThreads = 1024;
+inline constexpr int kMaxUpThreads = 1024;
 
 // Right-hand sides that a block handles at a time, if there are more than one.
-inline constexpr int kUpTogether = 4;
+inline constexpr int kColumnsPerBlock = 4;
 
 // One block per front and kColumns right-hand sides. Each group of loads precedes its stores,
 // because a load behind a store would wait for it.
 template <class T, int kColumns>
-__global__ void __launch_bounds__(kMostUpThreads)
+__global__ void __launch_bounds__(kMaxUpThreads)
     StartUpKernel(FrontSolve<T> solve, const int32_t* order, bool interchanges) {
   constexpr int kRows = kColumns == 1 ? 4 : 2;  // at a time
-  ReleaseKernelBehind();
+  ReleaseDependentKernel();
   const Front front = solve.tree.fronts[order[blockIdx.x]];
   const int begin = static_cast<int>(blockIdx.y) * kColumns;
   const int columns = min(kColumns, solve.columns - begin);
   const MatrixView<T> own = solve.Own(solve.b, front);
   const MatrixView<T> left = solve.Left(front);
-  AwaitKernelBefore();
+  AwaitPreviousKernel();
   for (int c = 0; c < columns; ++c) {
     for (int64_t i = threadIdx.x; i < front.d2; i += blockDim.x) left(i, begin + c) = T{0};
   }
@@ -125,7 +125,7 @@ class BorderChunks {
   }
 
   // Loads the chunk whose first row is `first`. Chunks must be loaded in order, the first one after
-  // AwaitKernelBefore().
+  // AwaitPreviousKernel().
   __device__ void Load(int64_t first) {
     const bool inside = first + line_ < front_.d2;
 #pragma unroll
@@ -181,13 +181,13 @@ __global__ void __launch_bounds__(kThreads)
   constexpr int kWarps = kThreads / kWarp;
   constexpr int kChunk = kBorderChunk<kColumns>;
   constexpr int kEach = kChunk / kWarps;
-  ReleaseKernelBehind();
+  ReleaseDependentKernel();
   auto& shared = SharedByBlock<DownShared<T, kColumns>>();
   const Front front = solve.tree.fronts[order[blockIdx.x]];
   const int64_t first = blockIdx.y * int64_t{kDownRows};
   if (front.d2 == 0 || first >= front.d1) {
     // Otherwise this kernel could end before the previous one, and the next one start too early.
-    AwaitKernelBefore();
+    AwaitPreviousKernel();
     return;
   }
   const MatrixView<const T> u12 = front.U12<const T>(solve.factor);
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int s = 0; s < kEach; ++s) values[s] = of_u12(0, s);
   BorderChunks<T, kColumns> chunks(solve, front);
-  AwaitKernelBefore();
+  AwaitPreviousKernel();
   chunks.Load(0);
   T sums[kColumns];
 #pragma unroll
@@ -240,12 +240,12 @@ template <class T, int kColumns>
 __global__ void __launch_bounds__(kThreads)
     StartDownTransposedKernel(FrontSolve<T> solve, const int32_t* order) {
   constexpr int kChunk = kBorderChunk<kColumns>;
-  ReleaseKernelBehind();
+  ReleaseDependentKernel();
   auto& border = SharedByBlock<DownShared<T, kColumns>>().border;
   const Front front = solve.tree.fronts[order[blockIdx.x]];
   const int64_t first = blockIdx.y * int64_t{kDownColumns};
   if (front.d2 == 0 || first >= front.d1) {
-    AwaitKernelBefore();
+    AwaitPreviousKernel();
     return;
   }
   const bool conjugate = solve.op == Op::kConjugateTranspose;
@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t column = first + threadIdx.x / kWarp;
   const T* const l21 = &front.Panel<const T>(solve.factor)(front.d1, column);
   BorderChunks<T, kColumns> chunks(solve, front);
-  AwaitKernelBefore();
+  AwaitPreviousKernel();
   chunks.Load(0);
   T sums[kColumns];
 #pragma unroll

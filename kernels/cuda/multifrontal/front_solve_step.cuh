@@ -44,7 +44,7 @@ class FrontStep {
     LoadTile();
     if constexpr (kTransposed) {
       Invert();
-      AwaitKernelBefore();
+      AwaitPreviousKernel();
       Solve(stores);
       TakeOffColumns(first_line);
     } else {
@@ -54,7 +54,7 @@ class FrontStep {
       T values[kTile];
       Invert();
       LoadRow(inside, row, values);
-      AwaitKernelBefore();
+      AwaitPreviousKernel();
       T rest[kColumns];
       LoadRest(inside, row, rest);
       Solve(stores);
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kStepThreads)
     StepKernel(FrontSolve<T> solve, const int32_t* order, int step) {
   using OfFront = FrontStep<T, kColumns, kUp, kTransposed>;
   constexpr int kTile = kSolveTile<T>;
-  ReleaseKernelBehind();
+  ReleaseDependentKernel();
   const Front front = solve.tree.fronts[order[blockIdx.x]];
   const int steps = (front.d1 + kTile - 1) / kTile;
   const int begin = (kUp ? step : steps - 1 - step) * kTile;
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(kStepThreads)
   const int64_t first = blockIdx.y * int64_t{kStepLines};
   if (step >= steps || (blockIdx.y > 0 && first >= of_front.Lines())) {
     // Otherwise this kernel could end before the previous one, and the next one start too early.
-    AwaitKernelBefore();
+    AwaitPreviousKernel();
     return;
   }
   of_front.Run(first, blockIdx.y == 0);

@@ -24,7 +24,7 @@ inline constexpr int kInverted = kWarp / 2;
 // product with the inverse grows with the condition, while that of substitution does not. The
 // componentwise backward error may be large if the solution's elements differ greatly in size;
 // refinement corrects it.
-inline constexpr int kMostColumnSum = 6;
+inline constexpr int kMaxColumnSum = 6;
 
 template <class T, int kColumns>
 struct StepShared {
@@ -39,7 +39,7 @@ struct StepShared {
 // Replaces the diagonal block from `first` on by its inverse, so that a product replaces a chain of
 // dependent steps. For a block with a non-unit diagonal D, inverts S := block times D^-1, so that
 // no reciprocal of a tiny or huge pivot enters. If a column sum of S or of the inverse exceeds
-// kMostColumnSum, leaves the block unmodified and returns false. kForward: the block is lower
+// kMaxColumnSum, leaves the block unmodified and returns false. kForward: the block is lower
 // triangular. Called by a warp; each lane handles one column.
 template <bool kForward, bool kUnit, class T, int kColumns>
 __device__ bool InvertBlock(int first, StepShared<T, kColumns>& shared) {
@@ -69,7 +69,7 @@ __device__ bool InvertBlock(int first, StepShared<T, kColumns>& shared) {
   }
   if constexpr (!kUnit) of_block = Abs1(shared.diagonal[own](T{of_block}));
   // False for NaN.
-  const bool small = of_block <= kMostColumnSum - 1 && of_inverse <= kMostColumnSum;
+  const bool small = of_block <= kMaxColumnSum - 1 && of_inverse <= kMaxColumnSum;
   if (__ballot_sync(kAllLanes, small) != kAllLanes) return false;
   if (lane < kInverted) {
 #pragma unroll

@@ -38,7 +38,7 @@ __device__ int64_t EliminatedRows(const Front& front, const int32_t* border, int
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     InspectPivotsKernel(FrontTree tree, int64_t positions, const int32_t* border, const T* factor,
-                        LeastPivots<T> bounds, PivotRecord<T> record, NumericReport* report) {
+                        MinPivots<T> bounds, PivotRecord<T> record, NumericReport* report) {
   const int64_t position = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   int perturbed = 0;
   int interchanges = 0;
@@ -52,11 +52,11 @@ __global__ void __launch_bounds__(kThreads)
     record.interchanges[position] = from;
     record.diagonal[position] = u;
     interchanges = from != k;
-    const uint8_t raised = bounds.raised[position];
-    perturbed = raised != 0;
+    const uint8_t pivot_flags = bounds.pivot_flags[position];
+    perturbed = pivot_flags != 0;
     if constexpr (!kIsComplex<T>) negative = u < 0;
-    if (raised == 0 && Abs1(u) < bounds.least[position]) report->too_small = 1;
-    if (raised == LeastPivots<T>::kRaisedFromZero &&
+    if (pivot_flags == 0 && Abs1(u) < bounds.least[position]) report->too_small = 1;
+    if (pivot_flags == MinPivots<T>::kPerturbedZero &&
         IsEmptyBelow<T>(panel, k, EliminatedRows(front, border, positions))) {
       atomicMax(&report->least_inverse, ~static_cast<uint32_t>(position + 1));
     }
@@ -106,15 +106,15 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // One warp per large front, in shared memory if the front fits.
-constexpr int kMostShared = 8192;
+constexpr int kMaxSharedElements = 8192;
 
 __global__ void __launch_bounds__(kWarp)
     LargePermutationKernel(FrontTree tree, const int32_t* fronts, const int64_t* made,
                            int32_t* permutation) {
-  __shared__ int32_t shared[kMostShared];
+  __shared__ int32_t shared[kMaxSharedElements];
   const Front front = tree.fronts[fronts[blockIdx.x]];
   int32_t* const out = permutation + front.first;
-  int32_t* const rows = front.d1 <= kMostShared ? shared : out;
+  int32_t* const rows = front.d1 <= kMaxSharedElements ? shared : out;
   const auto lane = static_cast<int>(threadIdx.x);
   for (int i = lane; i < front.d1; i += kWarp) rows[i] = i;
   __syncwarp();
@@ -139,7 +139,7 @@ __device__ void MarkColumn(const Front& front, int64_t row, int64_t column,
                            const AcceptableColumns& acceptable, NumericReport* report) {
   if (acceptable.border[front.border + row - front.d1] >= acceptable.positions) return;
   report->unacceptable = 1;
-  uint8_t& mark = acceptable.raised[front.first + column];
+  uint8_t& mark = acceptable.pivot_flags[front.first + column];
   if (mark == 0) mark = kUnacceptable;
 }
 
@@ -195,9 +195,9 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T>
 cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t positions,
-                                const int32_t* border, const T* factor,
-                                const LeastPivots<T>& bounds, const PivotRecord<T>& record,
-                                NumericReport* report, cudaStream_t stream) {
+                                const int32_t* border, const T* factor, const MinPivots<T>& bounds,
+                                const PivotRecord<T>& record, NumericReport* report,
+                                cudaStream_t stream) {
   if (fronts == 0 || positions == 0) return cudaSuccess;
   InspectPivotsKernel<<<BlocksFor(positions, kThreads), kThreads, 0, stream>>>(
       tree, positions, border, factor, bounds, record, report);
@@ -219,9 +219,9 @@ cudaError_t LaunchInspectFronts(const FrontTree& tree, const T* factor, int64_t 
   // fronts, and enough that a warp does not spend longer on the search for its first front than on
   // reading.
   constexpr int64_t kFewest = 256;
-  constexpr int64_t kMost = 8192;
+  constexpr int64_t kMax = 8192;
   constexpr int64_t kWarps = 8192;
-  const int64_t each = std::clamp(entries / kWarps, kFewest, kMost);
+  const int64_t each = std::clamp(entries / kWarps, kFewest, kMax);
   InspectFrontsKernel<<<BlocksFor(entries, each * (kThreads / kWarp)), kThreads, 0, stream>>>(
       tree, factor, entries, each, acceptable, report);
   return cudaGetLastError();
@@ -239,12 +239,12 @@ cudaError_t LaunchCompareTransposed(const AnySparse& a, NumericReport* report,
   });
 }
 
-#define CROUT_INSTANTIATE(T)                                                                       \
-  template cudaError_t LaunchInspectPivots(const FrontTree&, int, int64_t, const int32_t*,         \
-                                           const T*, const LeastPivots<T>&, const PivotRecord<T>&, \
-                                           NumericReport*, cudaStream_t);                          \
-  template cudaError_t LaunchInspectFronts(const FrontTree&, const T*, int64_t,                    \
-                                           const AcceptableColumns&, NumericReport*,               \
+#define CROUT_INSTANTIATE(T)                                                                     \
+  template cudaError_t LaunchInspectPivots(const FrontTree&, int, int64_t, const int32_t*,       \
+                                           const T*, const MinPivots<T>&, const PivotRecord<T>&, \
+                                           NumericReport*, cudaStream_t);                        \
+  template cudaError_t LaunchInspectFronts(const FrontTree&, const T*, int64_t,                  \
+                                           const AcceptableColumns&, NumericReport*,             \
                                            cudaStream_t);
 CROUT_INSTANTIATE(float)
 CROUT_INSTANTIATE(double)

@@ -36,20 +36,20 @@ struct PivotRecord {
 // kept unknowns. `border`: Analysis::border.
 template <class T>
 cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t positions,
-                                const int32_t* border, const T* factor,
-                                const LeastPivots<T>& bounds, const PivotRecord<T>& record,
-                                NumericReport* report, cudaStream_t stream);
+                                const int32_t* border, const T* factor, const MinPivots<T>& bounds,
+                                const PivotRecord<T>& record, NumericReport* report,
+                                cudaStream_t stream);
 
-// Columns of L21 with an entry of modulus above `most` are marked in `raised`, by position, unless
-// they already have a mark. Only rows that are eliminated count: the first `positions`. `border`:
-// Analysis::border.
+// Columns of L21 with an entry of modulus above `most` are marked in `pivot_flags`, by position,
+// unless they already have a mark. Only rows that are eliminated count: the first `positions`.
+// `border`: Analysis::border.
 struct AcceptableColumns {
   double most;
   int64_t positions;
   const int32_t* border;
-  uint8_t* raised;
+  uint8_t* pivot_flags;
 };
-inline constexpr uint8_t kUnacceptable = 3;  // in addition to LeastPivots' two values
+inline constexpr uint8_t kUnacceptable = 3;  // in addition to MinPivots' two values
 
 // Enqueues report->largest, unacceptable and not_finite, for the first `entries` elements of the
 // factor.

@@ -101,7 +101,7 @@ LevelPlan::LevelPlan(const Analysis& analysis) : order(analysis.fronts()) {
   batches = LevelBatches(std::move(all), analysis.levels());
 }
 
-std::vector<int32_t> LevelPlan::OfColumns(const Analysis& analysis, int32_t d1) const {
+std::vector<int32_t> LevelPlan::FrontsWithColumns(const Analysis& analysis, int32_t d1) const {
   std::vector<int32_t> fronts;
   for (const FrontBatch& batch : batches.all()) {
     if (batch.d1 < d1) continue;
@@ -111,7 +111,7 @@ std::vector<int32_t> LevelPlan::OfColumns(const Analysis& analysis, int32_t d1) 
   return fronts;
 }
 
-int64_t LevelPlan::MostBatches(const Analysis& analysis) {
+int64_t LevelPlan::MaxBatches(const Analysis& analysis) {
   return 1 + std::min<int64_t>(analysis.fronts(), analysis.levels() * kClasses * kClasses);
 }
 

@@ -58,10 +58,10 @@ struct LevelPlan {
   LevelBatches batches;
 
   // The fronts with at least `d1` columns.
-  std::vector<int32_t> OfColumns(const Analysis& analysis, int32_t d1) const;
+  std::vector<int32_t> FrontsWithColumns(const Analysis& analysis, int32_t d1) const;
 
   // An upper bound on the number of batches for this analysis; greater than that of any plan.
-  static int64_t MostBatches(const Analysis& analysis);
+  static int64_t MaxBatches(const Analysis& analysis);
 };
 
 // Combines successive batches into one set; empty for no batches. `order`: LevelPlan::order in

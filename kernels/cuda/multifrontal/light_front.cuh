@@ -58,7 +58,7 @@ class LightFront {
     Child of_lane = ChildOf(front_.child_begin);
     Group group;
     Find(of_lane, 0, front_.child_begin, group);
-    AwaitKernelBefore();
+    AwaitPreviousKernel();
     const MatrixView<T> b = solve_.Own(solve_.b, front_);
     for (int i = lane_; i < front_.size(); i += kWarp) {
       T values[kColumns];
@@ -124,7 +124,7 @@ class LightFront {
     const int32_t* const place = solve_.tree.place + front_.border;
     int32_t at = lane_ < front_.d2 ? place[lane_] : 0;
     const Front parent = front_.parent >= 0 ? solve_.tree.fronts[front_.parent] : front_;
-    AwaitKernelBefore();
+    AwaitPreviousKernel();
     const MatrixView<T> b = solve_.Own(solve_.b, front_);
     T own[kColumns];
 #pragma unroll
@@ -282,7 +282,7 @@ class LightFront {
       group.child[s] = {};
       group.at[s] = -1;
       if (begin + first + s >= front_.child_end) continue;
-      group.child[s] = of_lane.Of(first + s);
+      group.child[s] = of_lane.FromLane(first + s);
       if (lane_ < group.child[s].d2) group.at[s] = group.child[s].place[lane_];
     }
   }
@@ -333,13 +333,13 @@ class LightFront {
 template <class T, int kColumns, bool kUp, bool kTransposed>
 __global__ void __launch_bounds__(kThreads)
     LightFrontKernel(FrontSolve<T> solve, const int32_t* order, int count) {
-  ReleaseKernelBehind();
+  ReleaseDependentKernel();
   auto& shared = SharedByBlock<Shared<T, kColumns>>();
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int64_t i = blockIdx.x * int64_t{kWarps} + warp;
   if (i >= count) {
     // Otherwise this kernel could end before the previous one, and the next one start too early.
-    AwaitKernelBefore();
+    AwaitPreviousKernel();
     return;
   }
   const Front front = solve.tree.fronts[order[i]];
@@ -357,9 +357,9 @@ template <bool kUp, int kColumns, class T>
 cudaError_t LaunchFor(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t stream) {
   const dim3 grid((static_cast<unsigned>(set.count) + kWarps - 1) / kWarps,
                   (static_cast<unsigned>(solve.columns) + kColumns - 1) / kColumns);
-  return LaunchBehind(solve.op == Op::kNone ? LightFrontKernel<T, kColumns, kUp, false>
-                                            : LightFrontKernel<T, kColumns, kUp, true>,
-                      grid, kThreads, 0, solve.overlap, stream, solve, set.order, set.count);
+  return LaunchDependent(solve.op == Op::kNone ? LightFrontKernel<T, kColumns, kUp, false>
+                                               : LightFrontKernel<T, kColumns, kUp, true>,
+                         grid, kThreads, 0, solve.overlap, stream, solve, set.order, set.count);
 }
 
 template <bool kUp, class T>

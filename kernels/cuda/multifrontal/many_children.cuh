@@ -19,7 +19,7 @@ inline constexpr int kWarps = kThreads / kWarp;
 
 template <class T>
 struct Shared {
-  T value[kMostTogether<T>][kThreads + 1];  // of the children that have the row, in order
+  T value[kMaxColumnsPerPass<T>][kThreads + 1];  // of the children that have the row, in order
   int count[kWarps];
   int to;  // the row of x that receives this row of b
 };
@@ -28,13 +28,13 @@ struct Shared {
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     StartUpOfManyKernel(FrontSolve<T> solve, const int32_t* order, bool interchanges) {
-  ReleaseKernelBehind();
+  ReleaseDependentKernel();
   auto& shared = SharedByBlock<Shared<T>>();
   const Front front = solve.tree.fronts[order[blockIdx.x]];
   const auto row = static_cast<int>(blockIdx.y);
   const auto thread = static_cast<int>(threadIdx.x);
   const int warp = thread / kWarp;
-  AwaitKernelBefore();
+  AwaitPreviousKernel();
   if (row >= front.size()) return;
   const bool is_own = row < front.d1;
   for (int i = thread; i < front.d1; i += kThreads) {
@@ -88,8 +88,8 @@ template <class T>
 cudaError_t LaunchStartUpOfMany(const FrontSolve<T>& solve, const FrontSet& set, bool interchanges,
                                 cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(set.count), BlocksOf(set.size, 1));
-  return LaunchBehind(many_children::StartUpOfManyKernel<T>, grid, many_children::kThreads, 0,
-                      solve.overlap, stream, solve, set.order, interchanges);
+  return LaunchDependent(many_children::StartUpOfManyKernel<T>, grid, many_children::kThreads, 0,
+                         solve.overlap, stream, solve, set.order, interchanges);
 }
 
 }  // namespace crout::cuda

@@ -54,8 +54,8 @@ class CudaMultifrontal final : public SparseLu {
 
   const MethodTraits& traits() const override { return traits_; }
 
-  bool LeavesFronts() const override { return true; }
-  bool LeavesComplements() const override { return true; }
+  bool ProvidesFronts() const override { return true; }
+  bool SupportsComplements() const override { return true; }
 
   absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
     return MultifrontalFactorBytes(analysis, dtype);
@@ -74,7 +74,7 @@ class CudaMultifrontal final : public SparseLu {
   }
 
   // Predicts the time of the analysis, which usually dominates.
-  double PredictRoughly(int64_t n, int64_t nonzeros, DType) const override {
+  double PredictWithoutAnalysis(int64_t n, int64_t nonzeros, DType) const override {
     constexpr double kPerEntry = 1e-6;
     return kCallSeconds + kPerEntry * static_cast<double>(n + nonzeros);
   }
@@ -84,15 +84,15 @@ class CudaMultifrontal final : public SparseLu {
                                         std::span<std::byte> factor, std::span<std::byte> workspace,
                                         StopRequested stop,
                                         std::vector<int32_t>* postponable) const override {
-    return FactorLike(context, analysis, a, dtype, {}, factor, workspace, stop, postponable);
+    return FactorReusing(context, analysis, a, dtype, {}, factor, workspace, stop, postponable);
   }
 
-  absl::StatusOr<NumericSummary> FactorLike(ExecutionContext& context, const Analysis& analysis,
-                                            const AnySparse& a, DType dtype,
-                                            std::span<const std::byte> last,
-                                            std::span<std::byte> factor,
-                                            std::span<std::byte> workspace, StopRequested stop,
-                                            std::vector<int32_t>* postponable) const override {
+  absl::StatusOr<NumericSummary> FactorReusing(ExecutionContext& context, const Analysis& analysis,
+                                               const AnySparse& a, DType dtype,
+                                               std::span<const std::byte> last,
+                                               std::span<std::byte> factor,
+                                               std::span<std::byte> workspace, StopRequested stop,
+                                               std::vector<int32_t>* postponable) const override {
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
     absl::StatusOr<NumericSummary> summary =
         FactorMultifrontal(Context::From(context), kernels_, analysis, a, dtype, last.data(),
@@ -150,7 +150,7 @@ class CudaMultifrontalSolver final : public SparseSolver {
 
   LineScales ScalesOf(const FactorView& factor) const override {
     const FactorBlock block(*factor.analysis, factor.lu.dtype);
-    const FrontScales scales = ScalesIn(*factor.analysis, block, factor.lu.data);
+    const FrontScales scales = FrontScalesOf(*factor.analysis, block, factor.lu.data);
     return {scales.row, scales.column};
   }
 

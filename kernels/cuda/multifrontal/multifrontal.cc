@@ -38,7 +38,7 @@ struct Workspace {
     const size_t n = analysis.n;
     const size_t members = analysis.fronts() * sizeof(BatchMember);
     report = plan.Add(sizeof(NumericReport));
-    raised = plan.Add(n);
+    pivot_flags = plan.Add(n);
     const auto stages = static_cast<size_t>(traversal.stages());
     arrivals = plan.Add((analysis.fronts() + stages) * sizeof(int32_t));
     zero_bytes = plan.end() - report;
@@ -73,9 +73,9 @@ struct Workspace {
     bytes = plan.end();
   }
 
-  size_t report, raised;  // adjacent, like `arrivals`; initially zero
-  size_t arrivals;        // FrontArrivals: by front, then by stage
-  size_t zero_bytes;      // of these three arrays
+  size_t report, pivot_flags;  // adjacent, like `arrivals`; initially zero
+  size_t arrivals;             // FrontArrivals: by front, then by stage
+  size_t zero_bytes;           // of these three arrays
   size_t factor_start, contribution_start, border_start, shift;  // FrontArrays
   size_t step_start, first_position, parent, child_start;
   size_t order;  // the traversal's order, if it differs from the level plan's
@@ -115,13 +115,13 @@ class Numeric {
         levels_(levels),
         traversal_(traversal),
         depth_(static_cast<int32_t>(traversal.depth())),
-        large_(levels_.OfColumns(analysis, kLargeForPermutations)),
+        large_(levels_.FrontsWithColumns(analysis, kLargeForPermutations)),
         terminated_(levels_.batches.all()),
         block_(analysis, kDTypeOf<T>),
         factor_(factor),
         layout_(kernels, analysis, levels_, traversal, kDTypeOf<T>),
         workspace_(workspace),
-        tree_(TreeIn(analysis, block_, factor)),
+        tree_(FrontTreeOf(analysis, block_, factor)),
         stop_(stop),
         columns_(analysis, traversal.order()) {
     terminated_.push_back({});
@@ -141,7 +141,7 @@ class Numeric {
     }
     memory_.ipiv = At<int64_t>(layout_.ipiv);
     memory_.info = At<int32_t>(layout_.info);
-    memory_.least = {At<RealPart<T>>(layout_.least), At<uint8_t>(layout_.raised)};
+    memory_.least = {At<RealPart<T>>(layout_.least), At<uint8_t>(layout_.pivot_flags)};
     memory_.workspace = {workspace + layout_.front_lu, layout_.front_lu_bytes};
     memory_.cublas = {workspace + layout_.cublas, layout_.cublas_bytes};
   }
@@ -258,12 +258,12 @@ class Numeric {
     CROUT_RETURN_IF_ERROR(Start());
     marked_[0] = marked_[1] = false;
     columns_.Restart();
-    context_.report().TellColumns(0);
+    context_.report().ReportColumns(0);
     flops_ = 0;
     for (int64_t i = 0; i < traversal_.stages(); ++i) {
       const std::span<const TraversalStep> stage = traversal_.Stage(i);
       if (kHasSmallFronts<T> && stage.size() > 1) {
-        CROUT_RETURN_IF_ERROR(FactorTogether(stage, i));
+        CROUT_RETURN_IF_ERROR(FactorStage(stage, i));
         continue;
       }
       for (const TraversalStep& step : stage) CROUT_RETURN_IF_ERROR(FactorStep(step, careful));
@@ -282,7 +282,7 @@ class Numeric {
       columns_.Enqueue(batch);
       flops_ += FlopsOf(batch);
       if (flops_ < kFlopsAhead) continue;
-      CROUT_RETURN_IF_ERROR(KeepPace());
+      CROUT_RETURN_IF_ERROR(LimitWorkInFlight());
       flops_ = 0;
     }
     return absl::OkStatus();
@@ -296,11 +296,11 @@ class Numeric {
 
   // Waits for the work enqueued before the second-to-last call, then reports its columns. This
   // limits the work in flight, so that a stop takes effect and progress is reported.
-  absl::Status KeepPace() {
+  absl::Status LimitWorkInFlight() {
     const Event& event = marks_[next_mark_];
     if (marked_[next_mark_]) {
       CROUT_RETURN_IF_CUDA_ERROR(cudaEventSynchronize(event.get()));
-      context_.report().TellColumns(columns_at_[next_mark_]);
+      context_.report().ReportColumns(columns_at_[next_mark_]);
     }
     CROUT_RETURN_IF_CUDA_ERROR(cudaEventRecord(event.get(), context_.stream()));
     columns_at_[next_mark_] = columns_.Enqueued();
@@ -315,16 +315,16 @@ class Numeric {
         cudaMemsetAsync(workspace_ + layout_.report, 0, layout_.zero_bytes, stream));
     CROUT_RETURN_IF_CUDA_ERROR(
         cudaMemsetAsync(factor_, 0, analysis_.factor_entries() * sizeof(T), stream));
-    const FrontScales scales = ScalesIn(analysis_, block_, factor_);
+    const FrontScales scales = FrontScalesOf(analysis_, block_, factor_);
     CROUT_RETURN_IF_CUDA_ERROR(LaunchPutEntries(tree_, Positions(), At<int32_t>(layout_.border), a_,
                                                 scales, memory_.factor, stream));
     const PivotBounds bounds = {PivotPerturbation(kDTypeOf<T>, !analysis_.delayed),
                                 PivotPerturbation(kDTypeOf<T>, false)};
     KeptRows kept;
     if (analysis_.kept > 0) kept = {Positions().of_row, analysis_.n - analysis_.kept};
-    CROUT_RETURN_IF_CUDA_ERROR(LaunchLeastPivots<T>(tree_, a_, scales, Order(block_.columns), kept,
-                                                    bounds, At<RealPart<T>>(layout_.least),
-                                                    report(), stream));
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchMinPivots<T>(tree_, a_, scales, Order(block_.columns), kept,
+                                                  bounds, At<RealPart<T>>(layout_.least), report(),
+                                                  stream));
     return absl::OkStatus();
   }
 
@@ -352,7 +352,7 @@ class Numeric {
   }
 
   // Factors all steps of a stage of small fronts.
-  absl::Status FactorTogether(std::span<const TraversalStep> stage, int64_t index) {
+  absl::Status FactorStage(std::span<const TraversalStep> stage, int64_t index) {
     SmallFronts fronts;
     for (const TraversalStep& step : stage) {
       AddTo(fronts, traversal_.Batches(step), /*awaits=*/&step != stage.data());
@@ -408,7 +408,7 @@ class Numeric {
       CROUT_RETURN_IF_CUDA_ERROR(
           LaunchInspectFronts(tree_, memory_.factor, analysis_.factor_start[whole],
                               {LargestMultiplier(analysis_), analysis_.first_position[whole],
-                               At<int32_t>(layout_.border), memory_.least.raised},
+                               At<int32_t>(layout_.border), memory_.least.pivot_flags},
                               report(), stream));
     }
     CROUT_RETURN_IF_CUDA_ERROR(LaunchCompareTransposed(a_, report(), stream));
@@ -422,14 +422,14 @@ class Numeric {
   // Finds the positions of pivots that were perturbed or unacceptable and that another front could
   // have eliminated.
   absl::Status FindPostponable(std::vector<int32_t>& positions) {
-    std::vector<uint8_t> raised(analysis_.n);
-    CROUT_RETURN_IF_ERROR(
-        context_.ops().CopyToHost(memory_.least.raised, raised.data(), raised.size()));
+    std::vector<uint8_t> pivot_flags(analysis_.n);
+    CROUT_RETURN_IF_ERROR(context_.ops().CopyToHost(memory_.least.pivot_flags, pivot_flags.data(),
+                                                    pivot_flags.size()));
     CROUT_RETURN_IF_ERROR(context_.Synchronize());
     for (int64_t f = 0; f < analysis_.fronts(); ++f) {
       if (analysis_.parent[f] == -1) continue;
       for (int32_t k = analysis_.first_position[f]; k < analysis_.first_position[f + 1]; ++k) {
-        if (raised[k] != 0) positions.push_back(k);
+        if (pivot_flags[k] != 0) positions.push_back(k);
       }
     }
     return absl::OkStatus();
@@ -480,11 +480,12 @@ absl::StatusOr<NumericSummary> FactorMultifrontal(
     DType dtype, const std::byte* last, std::span<std::byte> factor, std::span<std::byte> workspace,
     StopRequested stop, std::vector<int32_t>* postponable) {
   CROUT_RETURN_IF_ERROR(CheckFits(analysis, a, dtype));
-  PlanInFactor plan;
+  StoredLevelPlan plan;
   if (last == nullptr) {
     plan.levels = LevelPlan(analysis);
   } else {
-    CROUT_ASSIGN_OR_RETURN(plan, PlanIn(context, analysis, FactorBlock(analysis, dtype), last));
+    CROUT_ASSIGN_OR_RETURN(plan,
+                           ReadLevelPlan(context, analysis, FactorBlock(analysis, dtype), last));
   }
   const Traversal traversal =
       TraversalWithin(kernels, analysis, plan.levels, dtype, workspace.size());

@@ -31,9 +31,9 @@ struct Workspace {
   size_t bytes;
 };
 
-int64_t Together(DType dtype, int64_t k) {
+int64_t ColumnsPerPass(DType dtype, int64_t k) {
   return DispatchDevice(dtype, [&](auto tag) -> int64_t {
-    return std::min<int64_t>(k, kMostTogether<typename decltype(tag)::type>);
+    return std::min<int64_t>(k, kMaxColumnsPerPass<typename decltype(tag)::type>);
   });
 }
 
@@ -48,11 +48,11 @@ class Solver {
         block_(analysis, kDTypeOf<T>),
         factor_(factor),
         order_(reinterpret_cast<const int32_t*>(factor + block_.order)),
-        together_(Together(kDTypeOf<T>, b.cols)),
+        columns_per_pass_(ColumnsPerPass(kDTypeOf<T>, b.cols)),
         b_(b),
-        scales_(scale ? ScalesIn(analysis, block_, factor) : FrontScales()) {
-    const Workspace layout(analysis, kDTypeOf<T>, together_);
-    solve_.tree = TreeIn(analysis, block_, factor);
+        scales_(scale ? FrontScalesOf(analysis, block_, factor) : FrontScales()) {
+    const Workspace layout(analysis, kDTypeOf<T>, columns_per_pass_);
+    solve_.tree = FrontTreeOf(analysis, block_, factor);
     solve_.op = op;
     solve_.overlap = context.core().limits().dependent_launch;
     solve_.factor = reinterpret_cast<const T*>(factor);
@@ -63,9 +63,9 @@ class Solver {
   }
 
   absl::Status Run() {
-    CROUT_ASSIGN_OR_RETURN(levels_, BatchesIn(context_, analysis_, block_, factor_));
-    for (int64_t j = 0; j < b_.cols; j += together_) {
-      solve_.columns = static_cast<int>(std::min(together_, b_.cols - j));
+    CROUT_ASSIGN_OR_RETURN(levels_, ReadLevelBatches(context_, analysis_, block_, factor_));
+    for (int64_t j = 0; j < b_.cols; j += columns_per_pass_) {
+      solve_.columns = static_cast<int>(std::min(columns_per_pass_, b_.cols - j));
       CROUT_RETURN_IF_ERROR(RunFor({&b_(0, j), b_.rows, solve_.columns, b_.ld}));
     }
     return absl::OkStatus();
@@ -104,7 +104,7 @@ class Solver {
   absl::Status StartUp(std::span<const FrontBatch> batches, bool interchanges) {
     const auto of_many = [](const FrontBatch& batch) {
       return batch.children >= kManyChildren &&
-             int64_t{batch.count()} * batch.size <= kMostRowsOfMany;
+             int64_t{batch.count()} * batch.size <= kMaxRowBlocks;
     };
     while (!batches.empty()) {
       const bool many = of_many(batches.front());
@@ -162,7 +162,7 @@ class Solver {
   const FactorBlock block_;
   const std::byte* const factor_;
   const int32_t* const order_;
-  const int64_t together_;
+  const int64_t columns_per_pass_;
   const MatrixView<T> b_;
   const FrontScales scales_;
   FrontSolve<T> solve_;
@@ -171,7 +171,7 @@ class Solver {
 }  // namespace
 
 size_t MultifrontalSolveWorkspaceBytes(const Analysis& analysis, DType dtype, int64_t k) {
-  return Workspace(analysis, dtype, Together(dtype, k)).bytes;
+  return Workspace(analysis, dtype, ColumnsPerPass(dtype, k)).bytes;
 }
 
 absl::Status SolveMultifrontal(Context& context, const Analysis& analysis, const std::byte* factor,

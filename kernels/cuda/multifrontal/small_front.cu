@@ -7,8 +7,8 @@
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
 #include "kernels/cuda/irr_lu/divide_by.cuh"
+#include "kernels/cuda/irr_lu/perturb_pivot.cuh"
 #include "kernels/cuda/irr_lu/pivot_candidate.cuh"
-#include "kernels/cuda/irr_lu/raise_pivot.cuh"
 #include "kernels/cuda/multifrontal/child_in_lane.cuh"
 #include "kernels/cuda/multifrontal/front_search.cuh"
 
@@ -73,7 +73,7 @@ class Lu {
         }
       });
     }
-    Meet();
+    Sync();
   }
 
   // Adds the children one after the other, in order. `arrivals`: the count of this front's finished
@@ -89,7 +89,7 @@ class Lu {
       }
       if (first == front_.child_begin && arrivals != nullptr) {
         if (thread_ == 0) AwaitArrivals(arrivals, front_.child_end - front_.child_begin);
-        Meet();
+        Sync();
       }
       // The first elements of several children are loaded at once.
       for (int c = 0; c < count; c += kTogether) {
@@ -99,7 +99,7 @@ class Lu {
 #pragma unroll
         for (int s = 0; s < kTogether; ++s) {
           if (c + s >= count) break;
-          child[s] = own.Of(c + s);
+          child[s] = own.FromLane(c + s);
           to[s] = Find(child[s], thread_, value[s]);
         }
 #pragma unroll
@@ -107,14 +107,14 @@ class Lu {
           if (c + s >= count) break;
           if (to[s] != nullptr) *to[s] += value[s];
           AddFrom(child[s], kTeam);
-          Meet();
+          Sync();
         }
       }
     }
   }
 
-  __device__ void Factor(int64_t* ipiv, uint8_t* raised) const {
-    const LeastPivots<T> bounds = {least_, raised};
+  __device__ void Factor(int64_t* ipiv, uint8_t* pivot_flags) const {
+    const MinPivots<T> bounds = {least_, pivot_flags};
     for (int k = 0; k < front_.d1; ++k) {
       // Every warp computes the same pivot and multipliers. Column k is not modified until all
       // warps have synchronized.
@@ -129,7 +129,7 @@ class Lu {
       const int lane_of_pivot = __ffs(static_cast<int>(BestLane(best))) - 1;
       const int p = __shfl_sync(kAllLanes, best.place, lane_of_pivot);
       const T of_row_k = f_[k][k];
-      const T pivot = RaisePivot(f_[k][p], bounds, k, thread_ == 0);
+      const T pivot = PerturbPivot(f_[k][p], bounds, k, thread_ == 0);
       if (thread_ == 0) ipiv[k] = p + 1;
       const DivideBy<T> divide(pivot);
 #pragma unroll
@@ -139,7 +139,7 @@ class Lu {
       for (int first = warp_; first < size_; first += kTogether * kWarps) {
         ExchangeAndSubtract(first, k, p, l);
       }
-      Meet();
+      Sync();
       if (warp_ == k % kWarps) {
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
@@ -149,7 +149,7 @@ class Lu {
         __syncwarp();
       }
     }
-    Meet();
+    Sync();
   }
 
   // Stores the contribution first, because the parent waits for it.
@@ -161,9 +161,9 @@ class Lu {
       }
     }
   }
-  __device__ void TellParent(int32_t* arrivals) const {
-    Meet();
-    if (thread_ == 0) TellArrival(arrivals);
+  __device__ void SignalParent(int32_t* arrivals) const {
+    Sync();
+    if (thread_ == 0) SignalArrival(arrivals);
   }
   __device__ void StoreFactor(T* factor) const {
     const auto panel = front_.Panel(factor);
@@ -180,7 +180,7 @@ class Lu {
   static constexpr int kWarps = kTeam / kWarp;
   static constexpr int kRows = kSize / kWarp;  // per lane
 
-  static __device__ void Meet() {
+  static __device__ void Sync() {
     if constexpr (kTeam == kWarp) {
       __syncwarp();
     } else {
@@ -268,7 +268,7 @@ struct Work {
   T* factor;
   T* contributions;
   int64_t* ipiv;
-  LeastPivots<T> least;
+  MinPivots<T> least;
   FrontArrivals arrivals;
 };
 
@@ -280,9 +280,9 @@ __device__ void FactorFront(const Work<T>& work, int32_t f, bool awaits,
   const Lu<T, kSize, kTeam> lu(work.tree, front, shared);
   lu.Load(work.factor, work.least.least + front.first);
   lu.AddChildren(work.contributions, awaits ? arrivals + f : nullptr);
-  lu.Factor(work.ipiv + front.first, work.least.raised + front.first);
+  lu.Factor(work.ipiv + front.first, work.least.pivot_flags + front.first);
   lu.StoreContribution(work.contributions);
-  if (arrivals != nullptr && front.parent >= 0) lu.TellParent(arrivals + front.parent);
+  if (arrivals != nullptr && front.parent >= 0) lu.SignalParent(arrivals + front.parent);
   lu.StoreFactor(work.factor);
 }
 
@@ -326,20 +326,20 @@ void SmallFronts::Add(int32_t begin, int32_t end, int32_t size, bool awaits) {
 template <class T>
 cudaError_t LaunchSmallFronts(const FrontTree& tree, const int32_t* order,
                               const SmallFronts& fronts, T* factor, T* contributions, int64_t* ipiv,
-                              const LeastPivots<T>& least, const FrontArrivals& arrivals,
+                              const MinPivots<T>& least, const FrontArrivals& arrivals,
                               cudaStream_t stream) {
   if (fronts.blocks() == 0) return cudaSuccess;
   const small_front::Work<T> work = {tree,          order, fronts, factor,
                                      contributions, ipiv,  least,  arrivals};
-  return LaunchBehind(small_front::SmallFrontsKernel<T>,
-                      dim3(static_cast<unsigned>(fronts.blocks())), small_front::kThreads, 0,
-                      /*overlap=*/false, stream, work);
+  return LaunchDependent(small_front::SmallFrontsKernel<T>,
+                         dim3(static_cast<unsigned>(fronts.blocks())), small_front::kThreads, 0,
+                         /*overlap=*/false, stream, work);
 }
 
 #define CROUT_INSTANTIATE(T)                                                                       \
   template cudaError_t LaunchSmallFronts(const FrontTree&, const int32_t*, const SmallFronts&, T*, \
-                                         T*, int64_t*, const LeastPivots<T>&,                      \
-                                         const FrontArrivals&, cudaStream_t);
+                                         T*, int64_t*, const MinPivots<T>&, const FrontArrivals&,  \
+                                         cudaStream_t);
 CROUT_INSTANTIATE(float)
 CROUT_INSTANTIATE(double)
 CROUT_INSTANTIATE(Complex<float>)

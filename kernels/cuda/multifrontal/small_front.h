@@ -26,7 +26,7 @@ inline constexpr bool kHasSmallFronts = sizeof(T) <= 8;
 // kernel parameter.
 class SmallFronts {
  public:
-  static constexpr int kMostBatches = 64;
+  static constexpr int kMaxBatches = 64;
 
   struct Batch {
     int32_t first_block;  // of the kernel's blocks of threads
@@ -39,7 +39,7 @@ class SmallFronts {
   };
 
   // Adds a batch. Batches are added in the order of the levels from the leaves, at most
-  // kMostBatches. `size`: of the largest front.
+  // kMaxBatches. `size`: of the largest front.
   void Add(int32_t begin, int32_t end, int32_t size, bool awaits);
 
   // constexpr, so that device code may call these functions.
@@ -50,7 +50,7 @@ class SmallFronts {
  private:
   int32_t count_ = 0;
   int32_t blocks_ = 0;
-  Batch batch_[kMostBatches] = {};
+  Batch batch_[kMaxBatches] = {};
 };
 
 // Counters through which fronts wait for others in the same kernel. In device memory, zero before
@@ -68,7 +68,7 @@ struct FrontArrivals {
 template <class T>
 cudaError_t LaunchSmallFronts(const FrontTree& tree, const int32_t* order,
                               const SmallFronts& fronts, T* factor, T* contributions, int64_t* ipiv,
-                              const LeastPivots<T>& least, const FrontArrivals& arrivals,
+                              const MinPivots<T>& least, const FrontArrivals& arrivals,
                               cudaStream_t stream);
 
 }  // namespace crout::cuda

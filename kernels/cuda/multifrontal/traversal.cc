@@ -12,8 +12,8 @@ namespace {
 
 // Limits of a stage with several steps: as many elements as fit in a GPU's L2 cache, and as many
 // levels as one kernel handles.
-constexpr int64_t kMostEntriesTogether = int64_t{1} << 20;
-constexpr int64_t kMostTogether = SmallFronts::kMostBatches / 2;
+constexpr int64_t kMaxStageEntries = int64_t{1} << 20;
+constexpr int64_t kMaxColumnsPerPass = SmallFronts::kMaxBatches / 2;
 
 int64_t EntriesOf(const Analysis& analysis, int64_t f) {
   return analysis.bordered(f) * analysis.bordered(f);
@@ -24,9 +24,9 @@ int64_t EntriesOf(const Analysis& analysis, int64_t f) {
 Traversal::Traversal(const Analysis& analysis, const LevelPlan& levels, int64_t depth)
     : levels_(levels), depth_(depth) {
   if (depth == 0) {
-    GoByLevels(analysis);
+    OrderByLevels(analysis);
   } else {
-    GoDepthFirst(analysis);
+    OrderDepthFirst(analysis);
   }
   FindStages(analysis);
   if (depth == 0) {
@@ -37,7 +37,7 @@ Traversal::Traversal(const Analysis& analysis, const LevelPlan& levels, int64_t 
 }
 
 // Does not read individual fronts, because there are many.
-void Traversal::GoByLevels(const Analysis& analysis) {
+void Traversal::OrderByLevels(const Analysis& analysis) {
   const FrontBatch* const all = levels_.batches.all().data();
   for (int64_t level = analysis.levels() - 1; level >= 0; --level) {
     const std::span<const FrontBatch> batches = levels_.batches.Level(level);
@@ -51,7 +51,7 @@ void Traversal::GoByLevels(const Analysis& analysis) {
   }
 }
 
-void Traversal::GoDepthFirst(const Analysis& analysis) {
+void Traversal::OrderDepthFirst(const Analysis& analysis) {
   const std::vector<int32_t> step_of = StepsDepthFirst(analysis);
   Order(step_of);
   FindBatches();
@@ -130,8 +130,8 @@ void Traversal::FindStages(const Analysis& analysis) {
   int64_t steps = 0;
   for (size_t s = 0; s < steps_.size(); ++s) {
     const bool small = has_small_alone(steps_[s]);
-    if (together && small && steps < kMostTogether &&
-        entries + steps_[s].entries <= kMostEntriesTogether) {
+    if (together && small && steps < kMaxColumnsPerPass &&
+        entries + steps_[s].entries <= kMaxStageEntries) {
       stage_end_.back() = static_cast<int32_t>(s + 1);
       entries += steps_[s].entries;
       ++steps;

@@ -70,8 +70,8 @@ class Traversal {
   int64_t contribution_entries() const { return contribution_entries_; }
 
  private:
-  void GoByLevels(const Analysis& analysis);
-  void GoDepthFirst(const Analysis& analysis);
+  void OrderByLevels(const Analysis& analysis);
+  void OrderDepthFirst(const Analysis& analysis);
   // Creates the steps, with only their levels set, and returns the step of each front.
   std::vector<int32_t> StepsDepthFirst(const Analysis& analysis);
   void Order(const std::vector<int32_t>& step_of);

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
     CopyScaledKernel(In in, int64_t rows, int64_t cols, const double* row, const double* col,
                      Out out) {
   ForEachElement(rows, cols, [&](int64_t i, int64_t j) {
-    auto value = Widen(in.Get(i, j));
+    auto value = ToFloat64(in.Get(i, j));
     if (row != nullptr) value = value * row[i];
     if (col != nullptr) value = value * col[j];
     out.Set(i, j, value);
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   const int64_t j = RowOfWarp();
   if (j >= columns.n) return;
   columns.ForEach(j, LaneOfWarp(), kWarp, [&](int64_t i, In v) {
-    auto value = Widen(v);
+    auto value = ToFloat64(v);
     if (row != nullptr) value = value * row[i];
     if (col != nullptr) value = value * col[j];
     out(i, j) = static_cast<Out>(value);
@@ -212,7 +212,7 @@ cudaError_t LaunchDensify(const AnySparse& in, const double* row, const double* 
       using Out = typename decltype(out_tag)::type;
       if constexpr (kIsComplex<In> == kIsComplex<Out>) {
         ScatterKernel<<<BlocksOfWarps(in.n), kBlockThreads, 0, stream>>>(
-            SparseRows<In>::Of(in, Op::kTranspose), row, col, out.As<Out>());
+            SparseRows<In>::ForOp(in, Op::kTranspose), row, col, out.As<Out>());
       }
     });
   });

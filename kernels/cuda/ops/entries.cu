@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 template <class T>
 __device__ WideType<T> Take(const ValueMapShape& shape, uint32_t source, T read) {
-  const WideType<T> value = Widen(read);
+  const WideType<T> value = ToFloat64(read);
   if ((source & ValueMap::kMirrored) == 0) return value;
   if constexpr (kIsComplex<T>) {
     return {shape.mirror_sign * value.re, shape.imaginary_mirror_sign * value.im};

@@ -45,11 +45,11 @@ __global__ void __launch_bounds__(kBlockThreads)
       for (int u = 0; u < kUnroll; ++u) values[u] = a(i, j + u * kColumns);
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        largest = fmax(largest, LargestPart(Widen(values[u])));
+        largest = fmax(largest, LargestPart(ToFloat64(values[u])));
       }
     }
     for (; j < a.cols; j += kColumns) {
-      largest = fmax(largest, LargestPart(Widen(a(i, j))));
+      largest = fmax(largest, LargestPart(ToFloat64(a(i, j))));
     }
   }
   __shared__ double partial[kColumns][kTile];
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     double largest = 0;
 #pragma unroll 4
     for (int64_t i = threadIdx.x; i < a.rows; i += kBlockThreads) {
-      largest = fmax(largest, LargestPart(Widen(a(i, j))) * row[i]);
+      largest = fmax(largest, LargestPart(ToFloat64(a(i, j))) * row[i]);
     }
     largest = BlockReduce(largest, Max());
     if (threadIdx.x == 0) col[j] = ScaleOf(largest, j, kColMin, kColMax, kZeroCol, scratch);
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (i >= rows.n) return;
   double largest = 0;
   rows.ForEach(i, LaneOfWarp(), kWarp,
-               [&](int64_t, T v) { largest = fmax(largest, LargestPart(Widen(v))); });
+               [&](int64_t, T v) { largest = fmax(largest, LargestPart(ToFloat64(v))); });
   largest = WarpReduce(largest, Max());
   if (LaneOfWarp() == 0) row[i] = ScaleOf(largest, i, kRowMin, kRowMax, kZeroRow, scratch);
 }
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (j < columns.n) {
     double largest = 0;
     columns.ForEach(j, LaneOfWarp(), kWarp, [&](int64_t i, T v) {
-      largest = fmax(largest, LargestPart(Widen(v)) * row[i]);
+      largest = fmax(largest, LargestPart(ToFloat64(v)) * row[i]);
     });
     largest = WarpReduce(largest, Max());
     if (LaneOfWarp() == 0) col[j] = ScaleOf(largest, j, kColMin, kColMax, kZeroCol, scratch);
@@ -187,10 +187,10 @@ cudaError_t LaunchEquilibrationScales(const AnySparse& a, double* row, double* c
   const unsigned blocks = BlocksOfWarps(a.n);
   DispatchDevice(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    SparseRowScalesKernel<<<blocks, kBlockThreads, 0, stream>>>(SparseRows<T>::Of(a, Op::kNone),
+    SparseRowScalesKernel<<<blocks, kBlockThreads, 0, stream>>>(SparseRows<T>::ForOp(a, Op::kNone),
                                                                 row, scratch);
     SparseColScalesKernel<<<blocks, kBlockThreads, 0, stream>>>(
-        SparseRows<T>::Of(a, Op::kTranspose), row, col, scratch, report);
+        SparseRows<T>::ForOp(a, Op::kTranspose), row, col, scratch, report);
   });
   return cudaGetLastError();
 }

@@ -27,7 +27,7 @@ __device__ ColumnFacts<WideType<T>> Inspect(const MatrixView<const T>& lu, int64
   double& largest = facts.largest;
 #pragma unroll 4
   for (int64_t i = threadIdx.x; i < lu.rows; i += kBlockThreads) {
-    const Wide value = Widen(lu(i, j));
+    const Wide value = ToFloat64(lu(i, j));
     if (lower != nullptr && i <= j) {
       facts.product = PlusProduct(facts.product, unit_in_u && i == j ? Wide{1} : value, lower[i]);
     }
@@ -36,7 +36,7 @@ __device__ ColumnFacts<WideType<T>> Inspect(const MatrixView<const T>& lu, int64
     } else if (i > j) {
       continue;
     } else if (unit_in_u && i < j) {
-      largest = MaxKeepingNan(largest, Modulus(value * Widen(lu(i, i))));
+      largest = MaxKeepingNan(largest, Modulus(value * ToFloat64(lu(i, i))));
     } else {
       largest = MaxKeepingNan(largest, Modulus(value));
     }
@@ -67,7 +67,7 @@ __device__ void Determinant(const MatrixView<const T>& lu, const int64_t* ipiv,
   double least = INFINITY;
   double most = 0;
   for (int64_t i = threadIdx.x; i < lu.rows; i += kBlockThreads) {
-    WideType<T> pivot = Widen(lu(i, i));
+    WideType<T> pivot = ToFloat64(lu(i, i));
     least = fmin(least, Modulus(pivot));
     most = fmax(most, Modulus(pivot));
     if constexpr (kIsComplex<T>) {

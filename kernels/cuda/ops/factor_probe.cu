@@ -16,7 +16,7 @@ __device__ WideType<T> WeightedSum(const T* column, int64_t begin, int64_t end, 
   WideType<T> sum = 0;
 #pragma unroll 4
   for (int64_t i = begin + threadIdx.x; i < end; i += kBlockThreads) {
-    sum += Widen(column[i]) * (ProbeWeight(p == nullptr ? i : p[i]) * scale);
+    sum += ToFloat64(column[i]) * (ProbeWeight(p == nullptr ? i : p[i]) * scale);
   }
   return BlockReduce(sum, Sum());
 }
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   const WideType<T> below = WeightedSum(&lu(0, k), k + 1, lu.rows, p, scale);
   if (threadIdx.x != 0) return;
   const double z = ProbeWeight(p == nullptr ? k : p[k]) * scale;
-  products[k] = (unit_in_u ? Widen(lu(k, k)) * z : WideType<T>(z)) + below;
+  products[k] = (unit_in_u ? ToFloat64(lu(k, k)) * z : WideType<T>(z)) + below;
 }
 
 }  // namespace

@@ -241,7 +241,7 @@ cudaError_t LaunchMatrixStats(const AnySparse& in, DType target, ReductionScratc
   DispatchDevice(in.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     SparseStatsKernel<<<blocks, kBlockThreads, 0, stream>>>(
-        SparseRows<T>::Of(in, Op::kNone), SparseRows<T>::Of(in, Op::kTranspose),
+        SparseRows<T>::ForOp(in, Op::kNone), SparseRows<T>::ForOp(in, Op::kTranspose),
         RealOf(target) == DType::kFloat32, tiles, scratch, report);
   });
   return cudaGetLastError();

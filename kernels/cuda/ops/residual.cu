@@ -45,7 +45,7 @@ __device__ void Product(const MatrixView<const T>& a, const MatrixView<V>& x,
   if (i < a.rows) {
 #pragma unroll 4
     for (int64_t k = lane; k < a.cols; k += kLanes) {
-      const V value = Widen(a(i, k));
+      const V value = ToFloat64(a(i, k));
 #pragma unroll
       for (int c = 0; c < kGroup; ++c) {
         if (c < group) sums[c] = Terms::Add(sums[c], value, x(k, c0 + c));
@@ -77,7 +77,7 @@ __device__ void TransposedProduct(const MatrixView<const T>& a, bool conjugate,
   Sum sums[kGroup] = {};
 #pragma unroll 4
   for (int64_t k = threadIdx.x; k < a.rows; k += kBlockThreads) {
-    const V stored = Widen(a(k, j));
+    const V stored = ToFloat64(a(k, j));
     const V value = conjugate ? Conjugate(stored) : stored;
 #pragma unroll
     for (int c = 0; c < kGroup; ++c) {
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     const int group = static_cast<int>(min(static_cast<int64_t>(kGroup), x.cols - c0));
     Sum sums[kGroup] = {};
     rows.ForEach(i, LaneOfWarp(), kWarp, [&](int64_t k, T v) {
-      const V value = Widen(v);
+      const V value = ToFloat64(v);
 #pragma unroll
       for (int c = 0; c < kGroup; ++c) {
         if (c < group) sums[c] = Terms::Add(sums[c], value, x(k, c0 + c));
@@ -244,7 +244,7 @@ cudaError_t Launch(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatri
     using T = typename decltype(tag)::type;
     using V = WideType<T>;
     SparseProductKernel<Terms<V>><<<grid, kBlockThreads, 0, stream>>>(
-        SparseRows<T>::Of(a, op), x.As<V>(), b.As<V>(), w.As<typename Terms<V>::Sum>());
+        SparseRows<T>::ForOp(a, op), x.As<V>(), b.As<V>(), w.As<typename Terms<V>::Sum>());
   });
   return cudaGetLastError();
 }

@@ -16,7 +16,7 @@ namespace crout::cuda {
 template <class T>
 struct SparseRows {
   // With kTranspose, the rows are the columns of A.
-  static SparseRows Of(const AnySparse& a, Op op) {
+  static SparseRows ForOp(const AnySparse& a, Op op) {
     const auto view = a.As<T>();
     if (op == Op::kNone) {
       return {view.n, view.row_start, view.column, view.position, view.value, false};

@@ -38,16 +38,16 @@ struct Ranged {
 
 template <class V>
 __device__ Ranged<V> Range(V x) {
-  constexpr int kOfZero = -10000;
+  constexpr int kZeroExponent = -10000;
   Ranged<V> ranged;
   if constexpr (kIsComplex<V>) {
     const double largest = LargestPart(x);
     (void)frexp(largest, &ranged.exponent);
     ranged.significand = Scale(x, -ranged.exponent);
-    if (largest == 0) ranged.exponent = kOfZero;
+    if (largest == 0) ranged.exponent = kZeroExponent;
   } else {
     ranged.significand = frexp(x, &ranged.exponent);
-    if (x == 0) ranged.exponent = kOfZero;
+    if (x == 0) ranged.exponent = kZeroExponent;
   }
   return ranged;
 }
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     ScaledNormKernel(Rows rows, ReductionScratch* scratch) {
   double sum = 0;
   rows.ForEach(blockIdx.x, threadIdx.x, kBlockThreads, [&](int64_t, auto element) {
-    sum += Modulus(Scale(Widen(element), -kNormExponent));
+    sum += Modulus(Scale(ToFloat64(element), -kNormExponent));
   });
   sum = BlockReduce(sum, Sum());
   if (threadIdx.x == 0) atomicMax(&scratch->greatest[kNorm], AbsBits(sum));
@@ -130,7 +130,7 @@ template <class Rows, class V>
 __device__ int UnitOf(const Rows& rows, int64_t i, const MatrixView<V>& x, int64_t c, V b) {
   int unit = Range(b).exponent;
   rows.ForEach(i, threadIdx.x, kBlockThreads, [&](int64_t k, auto element) {
-    unit = max(unit, Range(Widen(element)).exponent + Range(x(k, c)).exponent);
+    unit = max(unit, Range(ToFloat64(element)).exponent + Range(x(k, c)).exponent);
   });
   return Broadcast(BlockReduce(unit, [](int one, int other) { return max(one, other); }));
 }
@@ -171,7 +171,7 @@ __device__ void MeasureRow(const Rows& rows, int64_t i, const MatrixView<V>& x,
   V product = 0;
   double scale = 0;
   rows.ForEach(i, threadIdx.x, kBlockThreads, [&](int64_t k, auto stored) {
-    const Ranged<V> element = Range(Widen(stored));
+    const Ranged<V> element = Range(ToFloat64(stored));
     const Ranged<V> factor = Range(x(k, c));
     product += (element * factor).In(unit);
     scale += AbsTerm(element, factor, unit);
@@ -237,7 +237,7 @@ cudaError_t LaunchWideRangeResidual(const AnySparse& a, Op op, const AnyMatrix& 
                                     cudaStream_t stream) {
   return DispatchDevice(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return Launch<WideType<T>>(SparseRows<T>::Of(a, op), x, b, r, scratch, report, stream);
+    return Launch<WideType<T>>(SparseRows<T>::ForOp(a, op), x, b, r, scratch, report, stream);
   });
 }
 

@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads) BlockProductKernel(BlockProduct<T> p
   constexpr int kColumns = kTiles * kTileColumns;
   constexpr int kTile = kTileRows * kColumns;
   __shared__ double partial[kHalf][kTile];
-  ReleaseKernelBehind();
+  ReleaseDependentKernel();
   const int i0 = static_cast<int>(blockIdx.x) * kTileRows;
   const int c0 = static_cast<int>(blockIdx.y) * (kColumns / kEach);
   const int depth = static_cast<int>(p.x.rows) * kEach;
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads) BlockProductKernel(BlockProduct<T> p
             LoadSharedIf(k < end && columns[j] != nullptr, PartsOf(x) + PartOfX<T>(k, column)));
       },
       [&] {
-        AwaitKernelBefore();
+        AwaitPreviousKernel();
         before = LoadSharedIf(stores && p.c.data != nullptr, PartsOf(&p.c(i, c)) + part);
         sum = LoadSharedIf(stores && p.unit, PartsOf(&p.x(i, c)) + part);
       },
@@ -101,8 +101,8 @@ cudaError_t Launch(const BlockProduct<T>& p, ProductStart start, cudaStream_t st
   constexpr int kColumns = kTiles * kTileColumns / kParts<T>;
   const dim3 grid(static_cast<unsigned>((p.out.rows + kTileRows - 1) / kTileRows),
                   static_cast<unsigned>((p.out.cols + kColumns - 1) / kColumns));
-  return LaunchBehind(BlockProductKernel<T, kTiles>, grid, kThreads, 0,
-                      start == ProductStart::kEarly, stream, p);
+  return LaunchDependent(BlockProductKernel<T, kTiles>, grid, kThreads, 0,
+                         start == ProductStart::kEarly, stream, p);
 }
 
 }  // namespace

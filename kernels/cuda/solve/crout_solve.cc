@@ -29,8 +29,8 @@ constexpr int64_t kGemmElementsOfMany = int64_t{1} << 20;
 // are about as accurate as substitution. Beyond the other limits, even the corrected result can be
 // worse.
 constexpr double kAccurate = 4;
-constexpr double kTrusted64 = 1e12;
-constexpr double kTrusted32 = 1e7;
+constexpr double kMaxCondition64 = 1e12;
+constexpr double kMaxCondition32 = 1e7;
 
 double ConditionFor(Op op, const PreparationStats& preparation) {
   return op == Op::kNone ? preparation.condition : preparation.transposed_condition;
@@ -47,7 +47,7 @@ bool NeedsCorrection(double condition, double tolerance) {
 // which should stay short compared with the factorization.
 int64_t BlockOrder(DType dtype, int64_t n, const DeviceLimits& limits) {
   const int64_t order = n <= 512 ? 256 : n < 4096 ? 512 : kMaxInvertedOrder;
-  return std::min({n, order, MostInvertedOrder(dtype, limits)});
+  return std::min({n, order, MaxInvertedOrder(dtype, limits)});
 }
 
 // Elements of the row permutation's memory, rounded up to an even number so that the following data
@@ -251,14 +251,16 @@ absl::Status CroutSolve::Prepare(ExecutionContext& context, const FactorView& fa
   }));
 }
 
-Trust CroutSolve::Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const {
+Reliability CroutSolve::AssessPreparation(const PreparationStats& preparation, DType dtype,
+                                          int64_t n, Op op) const {
   const double condition = ConditionFor(op, preparation);
   // Also false for NaN.
-  if (!(condition < (RealOf(dtype) == DType::kFloat64 ? kTrusted64 : kTrusted32)))
-    return Trust::kNone;
+  if (!(condition < (RealOf(dtype) == DType::kFloat64 ? kMaxCondition64 : kMaxCondition32)))
+    return Reliability::kNone;
   // One correction reduces an error of kappa u to its square.
   const double left = condition * UnitRoundoff(dtype);
-  return left * left <= AcceptedBackwardError(dtype, n) ? Trust::kFull : Trust::kMeasured;
+  return left * left <= AcceptedBackwardError(dtype, n) ? Reliability::kFull
+                                                        : Reliability::kMeasured;
 }
 
 absl::Status CroutSolve::Solve(ExecutionContext& context, const FactorView& factor, Op op,

@@ -45,7 +45,8 @@ class CroutSolve final : public TriangularSolver {
   absl::StatusOr<size_t> PreparedBytes(DType dtype, int64_t n) const override;
   absl::Status Prepare(ExecutionContext& context, const FactorView& factor,
                        std::span<std::byte> prepared) const override;
-  Trust Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const override;
+  Reliability AssessPreparation(const PreparationStats& preparation, DType dtype, int64_t n,
+                                Op op) const override;
 
  private:
   const DeviceCore& core_;

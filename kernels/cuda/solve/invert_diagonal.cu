@@ -247,7 +247,7 @@ size_t InvertDiagonalBytes(int64_t order) {
   return static_cast<size_t>((order + kLeaf - 1) / kLeaf) * kLeaf * kRowBytes;
 }
 
-int64_t MostInvertedOrder(DType dtype, const DeviceLimits& limits) {
+int64_t MaxInvertedOrder(DType dtype, const DeviceLimits& limits) {
   constexpr int64_t kUnit = 64;
   const size_t beside = IsComplex(dtype) ? sizeof(Shared<Complex<double>>) : sizeof(Shared<double>);
   const auto rows = static_cast<int64_t>(limits.DynamicBytes(beside) / kRowBytes);
@@ -261,7 +261,7 @@ cudaError_t LaunchInvertDiagonal(const MatrixView<const T>& lu, UnitDiagonal uni
   if (lu.rows == 0) return cudaSuccess;
   const size_t shared_bytes = InvertDiagonalBytes(inverse.cols);
   // The same value for every size, because other threads may be about to launch with theirs.
-  const auto most = static_cast<int>(InvertDiagonalBytes(MostInvertedOrder(kDTypeOf<T>, limits)));
+  const auto most = static_cast<int>(InvertDiagonalBytes(MaxInvertedOrder(kDTypeOf<T>, limits)));
   const cudaError_t code = cudaFuncSetAttribute(InvertDiagonalKernel<T>,
                                                 cudaFuncAttributeMaxDynamicSharedMemorySize, most);
   if (code != cudaSuccess) return code;

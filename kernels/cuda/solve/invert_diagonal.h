@@ -20,14 +20,14 @@ inline constexpr int64_t kMaxInvertedOrder = 1024;
 
 // The largest order of blocks for which the GPU has enough shared memory, up to kMaxInvertedOrder.
 // The same for both real types, and for both complex types.
-int64_t MostInvertedOrder(DType dtype, const DeviceLimits& limits);
+int64_t MaxInvertedOrder(DType dtype, const DeviceLimits& limits);
 size_t InvertDiagonalBytes(int64_t order);  // of dynamic shared memory
 
 // Enqueues inverse[k : k + nb, 0 : nb] := the inverses of the lower and the upper triangle of lu[k
 // : k + nb, k : k + nb], for k = 0, nb, 2 nb and so on. Both share one square in getrf's storage,
 // like the block itself; the unit diagonal, L's or U's, is not stored. lu is n x n and inverse n x
 // nb. In a last block of fewer rows, the columns beyond them are not modified. nb is at most
-// MostInvertedOrder for T, which is real or Complex. Each inverse is computed column by column by
+// MaxInvertedOrder for T, which is real or Complex. Each inverse is computed column by column by
 // substitution in float64. Blocks of a singular factor become non-finite.
 template <class T>
 cudaError_t LaunchInvertDiagonal(const MatrixView<const T>& lu, UnitDiagonal unit_diagonal,

@@ -33,7 +33,7 @@ class TriangleJob {
         unit_(lower == (factor.unit_diagonal == UnitDiagonal::kL)),
         forward_(lower == (op == Op::kNone)),
         b_(b),
-        section_(std::min(kSection, MostSweptUnknowns(kDTypeOf<T>, context.core().limits()))) {
+        section_(std::min(kSection, MaxSweptUnknowns(kDTypeOf<T>, context.core().limits()))) {
     run_.tolerances.relative = tolerance;
   }
 

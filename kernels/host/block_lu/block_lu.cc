@@ -29,7 +29,7 @@ struct Priorities {
   // Published variant: decreases with the distance from the diagonal. Otherwise: 2 for the diagonal
   // tile of step k, 1 for tiles in block rows or columns up to k + 1, which step k + 1 needs first,
   // and 0 for the rest.
-  int Of(int64_t k, int64_t i, int64_t j) const {
+  int ForTile(int64_t k, int64_t i, int64_t j) const {
     if (published) return static_cast<int>(std::clamp<int64_t>(most - (j - i), 0, most));
     if (i == k && j == k) return 2;
     return i <= k + 1 || j <= k + 1 ? 1 : 0;
@@ -78,7 +78,7 @@ class BlockLu {
 
   void SpawnStep(int64_t k) {
     [[maybe_unused]] char* const diagonal = Token(k, k);
-    [[maybe_unused]] const int priority = priorities_.Of(k, k, k);
+    [[maybe_unused]] const int priority = priorities_.ForTile(k, k, k);
 #pragma omp task depend(inout : diagonal[0]) priority(priority)
     FactorDiagonal(k);
     for (int64_t m = k + 1; m < tiles_; ++m) SpawnRowAndColumn(k, m, diagonal);
@@ -91,8 +91,8 @@ class BlockLu {
   void SpawnRowAndColumn(int64_t k, int64_t m, [[maybe_unused]] const char* diagonal) {
     [[maybe_unused]] char* const row = Token(k, m);
     [[maybe_unused]] char* const column = Token(m, k);
-    [[maybe_unused]] const int of_column = priorities_.Of(k, m, k);
-    [[maybe_unused]] const int of_row = priorities_.Of(k, k, m);
+    [[maybe_unused]] const int of_column = priorities_.ForTile(k, m, k);
+    [[maybe_unused]] const int of_row = priorities_.ForTile(k, k, m);
 #pragma omp task depend(in : diagonal[0]) depend(inout : column[0]) priority(of_column)
     if (Takes(k)) Inverses(k).SolveRight(Tile(m, k));
 #pragma omp task depend(in : diagonal[0]) depend(inout : row[0]) priority(of_row)
@@ -103,14 +103,14 @@ class BlockLu {
     [[maybe_unused]] char* const left = Token(i, k);
     [[maybe_unused]] char* const top = Token(k, j);
     [[maybe_unused]] char* const tile = Token(i, j);
-    [[maybe_unused]] const int priority = priorities_.Of(k, i, j);
+    [[maybe_unused]] const int priority = priorities_.ForTile(k, i, j);
 #pragma omp task depend(in : left[0], top[0]) depend(inout : tile[0]) priority(priority)
     if (Takes(k)) SubtractProduct(Tile(i, k), Tile(k, j), Tile(i, j));
   }
 
   void FactorDiagonal(int64_t k) {
     if (!Takes(k)) return;
-    report_.TellColumns(k * tile_);
+    report_.ReportColumns(k * tile_);
     if (Stops()) {
       stopped_ = true;
       return;

@@ -55,7 +55,7 @@ class CroutMethod {
   absl::Status Run(DeviceReport& report, StopRequested stop) {
     for (int64_t k = 0; k < a_.rows; ++k) ipiv_[k] = k + 1;
     for (int64_t begin = 0; begin < a_.rows && !ended_; begin += kBlock) {
-      report.TellColumns(begin);
+      report.ReportColumns(begin);
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
       FinishBlock(begin, std::min(begin + kBlock, a_.rows));
     }
@@ -209,7 +209,7 @@ std::unique_ptr<LuAlgorithm> MakeCmpp(Executor& executor) {
                    .types = kAllTypes,
                    .unit_diagonal = UnitDiagonal::kU,
                    .pivoting = PivotRule::kPartial,
-                   .takes_pivoting = true,
+                   .supports_pivoting = true,
                    .stoppable = true});
 }
 

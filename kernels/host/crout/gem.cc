@@ -23,7 +23,7 @@ class Gem {
 
   absl::Status Run(DeviceReport& report, StopRequested stop) {
     for (int64_t begin = 0; begin < a_.rows; begin += kBlock) {
-      report.TellColumns(begin);
+      report.ReportColumns(begin);
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
       const int64_t end = std::min(begin + kBlock, a_.rows);
       const int64_t info = EliminatePanel(a_, begin, end, ipiv_);

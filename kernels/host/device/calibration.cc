@@ -95,7 +95,7 @@ absl::Status Measure(ExecutionContext& context, DType dtype,
                      const std::vector<const LuAlgorithm*>& all, MeasuredMethods& measured) {
   std::vector<const LuAlgorithm*> methods;
   std::copy_if(all.begin(), all.end(), std::back_inserter(methods),
-               [dtype](const LuAlgorithm* method) { return method->TakesDense(dtype); });
+               [dtype](const LuAlgorithm* method) { return method->SupportsDense(dtype); });
   for (size_t o = 0; o < kOrders.size(); ++o) {
     CROUT_ASSIGN_OR_RETURN(TrialProblem problem,
                            TrialProblem::Create(context.device(), dtype, kOrders[o], methods));

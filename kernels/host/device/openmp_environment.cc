@@ -14,9 +14,9 @@ void UsePassiveOpenMpWaits(char** argv) {
   constexpr char kWaits[] = "OMP_WAIT_POLICY";
   constexpr const char* kStacks[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE", "KMP_STACKSIZE"};
   // NOLINTBEGIN(concurrency-mt-unsafe): one thread, as the header demands.
-  bool as_wanted = getenv(kWaits) != nullptr;
-  for (const char* stack : kStacks) as_wanted = as_wanted && getenv(stack) == nullptr;
-  if (as_wanted) {
+  bool is_default = getenv(kWaits) != nullptr;
+  for (const char* stack : kStacks) is_default = is_default && getenv(stack) == nullptr;
+  if (is_default) {
     // execv() sets the process name to "exe", which hides the program in ps and top.
     prctl(PR_SET_NAME, program_invocation_short_name);
     return;

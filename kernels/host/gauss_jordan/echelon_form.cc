@@ -30,7 +30,7 @@ struct Sizes {
   size_t upper = 0;
 };
 
-absl::StatusOr<Sizes> LayOut(DType dtype, int64_t rows) {
+absl::StatusOr<Sizes> ComputeLayout(DType dtype, int64_t rows) {
   Sizes sizes;
   CROUT_ASSIGN_OR_RETURN(sizes.columns, MatrixBytes(std::max<int64_t>(1, rows), kBlock, dtype));
   CROUT_ASSIGN_OR_RETURN(sizes.upper, MatrixBytes(kBlock, kBlock, dtype));
@@ -184,7 +184,7 @@ class HostEchelonReducer final : public EchelonReducer {
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t rows, int64_t cols) const override {
     CROUT_RETURN_IF_ERROR(MatrixBytes(rows, cols, dtype).status());
-    CROUT_ASSIGN_OR_RETURN(const Sizes sizes, LayOut(dtype, rows));
+    CROUT_ASSIGN_OR_RETURN(const Sizes sizes, ComputeLayout(dtype, rows));
     ByteSum sum;
     return sum.Add(sizes.columns).Add(sizes.multipliers).Add(sizes.upper).total();
   }
@@ -201,7 +201,7 @@ class HostEchelonReducer final : public EchelonReducer {
   absl::StatusOr<EchelonForm> Reduce(ExecutionContext&, const AnyMatrix& a, int64_t eligible,
                                      PivotTolerance tolerance, std::span<std::byte> workspace,
                                      StopRequested stop) const override {
-    CROUT_ASSIGN_OR_RETURN(const Sizes sizes, LayOut(a.dtype, a.rows));
+    CROUT_ASSIGN_OR_RETURN(const Sizes sizes, ComputeLayout(a.dtype, a.rows));
     EchelonForm form;
     form.tolerance = tolerance.absolute;
     absl::Status status;

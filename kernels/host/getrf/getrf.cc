@@ -35,7 +35,7 @@ class PanelGetrf {
 
   absl::Status Run() {
     for (int64_t j = 0; j < a_.cols; j += kPanelColumns) {
-      report_.TellColumns(j);
+      report_.ReportColumns(j);
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
       const int64_t width = std::min(kPanelColumns, a_.cols - j);
       if (!FactorPanel(j, width)) return absl::OkStatus();

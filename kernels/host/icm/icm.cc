@@ -51,8 +51,8 @@ struct Sizes {
   size_t strips = 0;
 };
 
-absl::StatusOr<Sizes> LayOut(DType dtype, const SectionGrid& grid, const LuParameters& parameters,
-                             int cores) {
+absl::StatusOr<Sizes> ComputeLayout(DType dtype, const SectionGrid& grid,
+                                    const LuParameters& parameters, int cores) {
   Sizes layout;
   CROUT_ASSIGN_OR_RETURN(layout.a, MatrixBytes(grid.n, grid.n, dtype));
   CROUT_ASSIGN_OR_RETURN(layout.next, MatrixBytes(grid.size, grid.size, dtype));
@@ -72,8 +72,9 @@ class HostIcm final : public LuAlgorithm {
 
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
                                         const LuParameters& parameters) const override {
-    CROUT_ASSIGN_OR_RETURN(const Sizes layout, LayOut(dtype, GridFor(n, parameters), parameters,
-                                                      executor_.budget().total()));
+    CROUT_ASSIGN_OR_RETURN(
+        const Sizes layout,
+        ComputeLayout(dtype, GridFor(n, parameters), parameters, executor_.budget().total()));
     ByteSum sum;
     sum.Add(layout.record).Add(layout.a).Add(layout.sums);
     return sum.Add(layout.next).Add(layout.strips).total();
@@ -106,7 +107,7 @@ class HostIcm final : public LuAlgorithm {
     std::fill_n(record->section_sweeps(), record->counts(), 0);
     record->warm = parameters.start.has_value() ? 1 : 0;
     CROUT_ASSIGN_OR_RETURN(const Sizes layout,
-                           LayOut(a.dtype, grid, parameters, executor_.budget().total()));
+                           ComputeLayout(a.dtype, grid, parameters, executor_.budget().total()));
     executor_.Run(WidthFor(a.rows * a.cols), [&](int cores) {
       DispatchDType(a.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
@@ -145,10 +146,10 @@ class HostIcm final : public LuAlgorithm {
   // The published variant uses the interval rule. A warm start keeps its pivots as long as the
   // threshold rule accepts them.
   PivotCriterion DefaultCriterion(const LuParameters& parameters) const {
-    if (parameters.variant == MethodVariant::kPublished && traits_.takes_pivoting) {
+    if (parameters.variant == MethodVariant::kPublished && traits_.supports_pivoting) {
       return {.rule = PivotRule::kInterval};
     }
-    const bool keeps = traits_.takes_pivoting && parameters.start.has_value();
+    const bool keeps = traits_.supports_pivoting && parameters.start.has_value();
     return {.rule = keeps ? PivotRule::kThreshold : traits_.pivoting};
   }
 
@@ -198,7 +199,7 @@ std::unique_ptr<LuAlgorithm> MakeIcm(Executor& executor) {
                              .pivoting = PivotRule::kNone,
                              .block_sizes = {8, 32},
                              .iterative = true,
-                             .takes_absolute_tolerance = true,
+                             .supports_absolute_tolerance = true,
                              .variants = {MethodVariant::kFast, MethodVariant::kPublished},
                              .stoppable = true});
 }
@@ -210,10 +211,10 @@ std::unique_ptr<LuAlgorithm> MakeIcmpp(Executor& executor) {
                              .types = kAllTypes,
                              .unit_diagonal = UnitDiagonal::kU,
                              .pivoting = PivotRule::kPartial,
-                             .takes_pivoting = true,
+                             .supports_pivoting = true,
                              .block_sizes = {8, 32},
                              .iterative = true,
-                             .takes_absolute_tolerance = true,
+                             .supports_absolute_tolerance = true,
                              .variants = {MethodVariant::kFast, MethodVariant::kPublished},
                              .stoppable = true});
 }

@@ -67,7 +67,7 @@ class IcmRun {
   int64_t RunSection(int64_t d) {
     const int64_t begin = grid_.begin(d);
     const int64_t end = grid_.end(d);
-    report_.TellColumns(begin);
+    report_.ReportColumns(begin);
     int64_t final = begin;      // rows of U and columns of L before this are final
     int64_t undecided = begin;  // no pivot before this is bad
     while (true) {

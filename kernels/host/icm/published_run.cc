@@ -123,7 +123,7 @@ class PublishedRun {
   int64_t RunSection(int64_t d) {
     const int64_t begin = grid_.begin(d);
     const int64_t end = grid_.end(d);
-    report_.TellColumns(begin);
+    report_.ReportColumns(begin);
     int64_t final = begin;  // steps before this are in `sums_`
     int64_t start = begin;  // the search for bad elements starts here
     while (true) {

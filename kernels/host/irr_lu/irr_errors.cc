@@ -16,7 +16,7 @@ namespace crout::host {
 namespace {
 
 // Members a thread takes at a time.
-constexpr int64_t kMembersTogether = 32;
+constexpr int64_t kMembersPerTask = 32;
 
 Width WidthOf(const BatchExtent& a) {
   return WidthFor(static_cast<int64_t>(a.bytes / SizeOf(a.dtype)));
@@ -34,11 +34,11 @@ void Subtract(Op op, const MatrixView<T>& a, const T* x, const T* b, WideType<T>
               double* sums) {
   using Wide = WideType<T>;
   if (op == Op::kNone) {
-    for (int64_t i = 0; i < a.rows; ++i) residual[i] = Widen(b[i]);
+    for (int64_t i = 0; i < a.rows; ++i) residual[i] = ToFloat64(b[i]);
     if (sums != nullptr) std::fill_n(sums, a.rows, 0.0);
     for (int64_t j = 0; j < a.cols; ++j) {
-      const Wide factor = Widen(x[j]);
-      for (int64_t i = 0; i < a.rows; ++i) residual[i] -= Widen(a(i, j)) * factor;
+      const Wide factor = ToFloat64(x[j]);
+      for (int64_t i = 0; i < a.rows; ++i) residual[i] -= ToFloat64(a(i, j)) * factor;
       if (sums == nullptr) continue;
       for (int64_t i = 0; i < a.rows; ++i) sums[i] += Modulus(a(i, j));
     }
@@ -49,11 +49,11 @@ void Subtract(Op op, const MatrixView<T>& a, const T* x, const T* b, WideType<T>
     Wide product = 0;
     double sum = 0;
     for (int64_t i = 0; i < a.rows; ++i) {
-      const Wide entry = Widen(a(i, j));
-      product += (conjugate ? Conj(entry) : entry) * Widen(x[i]);
+      const Wide entry = ToFloat64(a(i, j));
+      product += (conjugate ? Conj(entry) : entry) * ToFloat64(x[i]);
       sum += Modulus(entry);
     }
-    residual[j] = Widen(b[j]) - product;
+    residual[j] = ToFloat64(b[j]) - product;
     if (sums != nullptr) sums[j] = sum;
   }
 }
@@ -94,16 +94,16 @@ double MemberError(Op op, const MatrixView<T>& a, const MatrixView<T>& x, const 
 }
 
 template <class T>
-void TakeErrors(int cores, Op op, const IrregularBatch& a, const IrregularBatch& x,
-                const IrregularBatch& b, double* errors, std::byte* workspace) {
+void ComputeErrors(int cores, Op op, const IrregularBatch& a, const IrregularBatch& x,
+                   const IrregularBatch& b, double* errors, std::byte* workspace) {
   const int64_t members = a.extent.members;
   const size_t thread_bytes = ThreadBytes(a.extent);
   std::atomic<int64_t> next = 0;
   ParallelFor(cores, cores, [&](int64_t thread) {
     while (true) {
-      const int64_t begin = next.fetch_add(kMembersTogether);
+      const int64_t begin = next.fetch_add(kMembersPerTask);
       if (begin >= members) return;
-      for (int64_t i = begin; i < std::min(members, begin + kMembersTogether); ++i) {
+      for (int64_t i = begin; i < std::min(members, begin + kMembersPerTask); ++i) {
         const bool empty = x.members[i].cols == 0 || x.members[i].rows == 0;
         errors[i] = empty ? 0
                           : MemberError(op, a.Member<T>(i), x.Member<T>(i), b.Member<T>(i),
@@ -125,7 +125,7 @@ void IrrErrors(Executor& executor, Op op, const IrregularBatch& a, const Irregul
   assert(workspace.size() >= IrrErrorsWorkspaceBytes(executor, a.extent));
   executor.Run(WidthOf(a.extent), [&](int cores) {
     DispatchDType(a.extent.dtype, [&](auto tag) {
-      TakeErrors<typename decltype(tag)::type>(cores, op, a, x, b, errors, workspace.data());
+      ComputeErrors<typename decltype(tag)::type>(cores, op, a, x, b, errors, workspace.data());
     });
   });
 }

@@ -38,12 +38,12 @@ struct WorkspaceLayout {
   size_t thread_bytes;  // probe_bytes included
 };
 
-// Operations for a member, up to a constant factor. The probe adds kOfEachElement per element.
+// Operations for a member, up to a constant factor. The probe adds kProbeOpsPerElement per element.
 int64_t WorkOf(const BatchMember& member) {
   const int64_t elements = int64_t{member.rows} * member.cols;
   if (WidthFor(elements) == Width::kAllCores) return MemberQueue::kAllCores;
-  constexpr int64_t kOfEachElement = 8;
-  return elements * (member.diagonal() + kOfEachElement);
+  constexpr int64_t kProbeOpsPerElement = 8;
+  return elements * (member.diagonal() + kProbeOpsPerElement);
 }
 
 // Power of two that scales a matrix with entries up to max_abs into the safe range, in which only
@@ -58,7 +58,7 @@ template <class T>
 void Multiply(const MatrixView<T>& a, double scale, bool upper) {
   for (int64_t j = 0; j < a.cols; ++j) {
     const int64_t rows = upper ? std::min(a.rows, j + 1) : a.rows;
-    for (int64_t i = 0; i < rows; ++i) a(i, j) = ConvertTo<T>(Widen(a(i, j)) * scale);
+    for (int64_t i = 0; i < rows; ++i) a(i, j) = ConvertTo<T>(ToFloat64(a(i, j)) * scale);
   }
 }
 
@@ -114,7 +114,7 @@ class BatchGetrf {
   }
 
   static void ReplaceZeroPivots(const MatrixView<T>& a, double max_abs_u) {
-    const T pivot = ConvertTo<T>(WideType<T>(PivotInPlaceOfZero(max_abs_u, kDTypeOf<T>)));
+    const T pivot = ConvertTo<T>(WideType<T>(ZeroPivotReplacement(max_abs_u, kDTypeOf<T>)));
     for (int64_t k = 0; k < std::min(a.rows, a.cols); ++k) {
       if (a(k, k) == T{0}) a(k, k) = pivot;
     }

@@ -22,10 +22,10 @@ struct Norms {
 };
 
 template <class T>
-CROUT_VECTOR_CLONES Norms TakeNorms(const MatrixView<T>& a) {
+CROUT_VECTOR_CLONES Norms ComputeNorms(const MatrixView<T>& a) {
   Norms norms;
   for (int64_t j = 0; j < a.cols; ++j) {
-    const Moduli column = TakeModuli(&a(0, j), a.rows);
+    const Moduli column = ComputeModuli(&a(0, j), a.rows);
     norms.max_abs = std::max(norms.max_abs, column.max);
     norms.one = std::max(norms.one, column.sum);
   }
@@ -70,7 +70,7 @@ double ConditionOf(const MatrixView<T>& lu, double max_abs) {
   double least = std::numeric_limits<double>::infinity();
   double most = 0;
   for (int64_t k = 0; k < std::min(lu.rows, lu.cols); ++k) {
-    const double pivot = Modulus(Widen(lu(k, k)));
+    const double pivot = Modulus(ToFloat64(lu(k, k)));
     least = std::min(least, pivot);
     most = std::max(most, pivot);
   }
@@ -81,7 +81,7 @@ double ConditionOf(const MatrixView<T>& lu, double max_abs) {
 
 template <class T>
 void MemberProbe<T>::Start(const MatrixView<T>& a) {
-  const Norms norms = TakeNorms(a);
+  const Norms norms = ComputeNorms(a);
   max_abs_ = norms.max_abs;
   norm_one_ = norms.one;
   Multiply(a, ProbeScale(max_abs_), weights_, products_);

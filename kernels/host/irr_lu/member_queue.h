@@ -55,7 +55,7 @@ class MemberQueue {
     int64_t end;
     do {
       end = begin;
-      for (int64_t sum = 0; end < count() && sum < kWorkTogether; ++end) sum += work_(order_[end]);
+      for (int64_t sum = 0; end < count() && sum < kWorkPerTask; ++end) sum += work_(order_[end]);
     } while (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed));
     return order_.subspan(begin, end - begin);
   }
@@ -63,7 +63,7 @@ class MemberQueue {
  private:
   static constexpr int kClasses = 64;  // one per power of two
   // Some tens of microseconds: long enough to amortize Take(), short enough to notice a stop soon.
-  static constexpr int64_t kWorkTogether = 50'000;
+  static constexpr int64_t kWorkPerTask = 50'000;
 
   int64_t count() const { return std::ssize(order_); }
   // kAllCores falls into class 0.

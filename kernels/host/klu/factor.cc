@@ -79,7 +79,7 @@ class ScaledMatrix {
       const double of_column = analysis.row_scale.empty() ? 1 : analysis.column_scale[j];
       for (int64_t e = a.column_start[j]; e < a.column_start[j + 1]; ++e) {
         const double of_row = analysis.row_scale.empty() ? 1 : analysis.row_scale[a.row[e]];
-        const T value = Widen(a.value[e]);
+        const T value = ToFloat64(a.value[e]);
         const EntryScales by = InOrder(LargestPart(value), of_row, of_column);
         values[e] = value * by.first * by.second;
         max_abs_ = std::max(max_abs_, Modulus(values[e]));
@@ -233,11 +233,11 @@ absl::StatusOr<std::optional<NumericSummary>> Refactor(const Analysis& analysis,
   summary.max_abs = b.max_abs();
   summary.interchanges = header.interchanges;
   Measure<T>(*numeric.numeric(), summary);
-  if (!(summary.pivot_growth <= std::max(kMostKluGrowth, 10 * header.growth))) return std::nullopt;
+  if (!(summary.pivot_growth <= std::max(kMaxKluGrowth, 10 * header.growth))) return std::nullopt;
   return summary;
 }
 
-absl::Status CheckTakes(const Analysis& analysis, const AnySparse& a, DType dtype) {
+absl::Status CheckSupported(const Analysis& analysis, const AnySparse& a, DType dtype) {
   CROUT_RETURN_IF_ERROR(CheckFits(analysis, a, dtype));
   if (analysis.kept > 0)
     return absl::InvalidArgumentError(
@@ -277,7 +277,7 @@ size_t KluWorkspaceBytes(const Analysis& analysis, DType dtype) {
 absl::StatusOr<NumericSummary> FactorKlu(const Analysis& analysis, const AnySparse& a, DType dtype,
                                          std::span<std::byte> factor,
                                          std::span<std::byte> workspace, StopRequested stop) {
-  CROUT_RETURN_IF_ERROR(CheckTakes(analysis, a, dtype));
+  CROUT_RETURN_IF_ERROR(CheckSupported(analysis, a, dtype));
   return IsComplex(dtype)
              ? Factor<std::complex<double>>(analysis, a, factor, workspace.data(), stop)
              : Factor<double>(analysis, a, factor, workspace.data(), stop);
@@ -286,7 +286,7 @@ absl::StatusOr<NumericSummary> FactorKlu(const Analysis& analysis, const AnySpar
 absl::StatusOr<std::optional<NumericSummary>> RefactorKlu(
     const Analysis& analysis, const AnySparse& a, DType dtype, std::span<const std::byte> last,
     std::span<std::byte> factor, std::span<std::byte> workspace, StopRequested stop) {
-  CROUT_RETURN_IF_ERROR(CheckTakes(analysis, a, dtype));
+  CROUT_RETURN_IF_ERROR(CheckSupported(analysis, a, dtype));
   if (analysis.n == 0 || last.size() != factor.size()) return std::nullopt;
   return IsComplex(dtype)
              ? Refactor<std::complex<double>>(analysis, a, last, factor, workspace.data(), stop)

@@ -45,9 +45,9 @@ absl::StatusOr<NumericSummary> FactorKlu(const Analysis& analysis, const AnySpar
 
 // Factors with the pivots and pattern of `last`, a factor of another matrix with the same analysis
 // and type. Does only the arithmetic of the elimination. Returns nullopt if there is no such factor
-// or it is unsuitable: a pivot is zero, or pivot growth exceeds both kMostKluGrowth and ten times
+// or it is unsuitable: a pivot is zero, or pivot growth exceeds both kMaxKluGrowth and ten times
 // the previous growth. `factor` is then undefined. CANCELLED by `stop`.
-inline constexpr double kMostKluGrowth = 1e6;
+inline constexpr double kMaxKluGrowth = 1e6;
 absl::StatusOr<std::optional<NumericSummary>> RefactorKlu(
     const Analysis& analysis, const AnySparse& a, DType dtype, std::span<const std::byte> last,
     std::span<std::byte> factor, std::span<std::byte> workspace, StopRequested stop);

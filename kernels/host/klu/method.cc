@@ -46,7 +46,7 @@ class HostKlu final : public SparseLu {
            analysis.flops / (kFlopsPerSecond * RateFactor(dtype));
   }
   // Predicts the analysis, which is the same as multifrontal's.
-  double PredictRoughly(int64_t n, int64_t nonzeros, DType) const override {
+  double PredictWithoutAnalysis(int64_t n, int64_t nonzeros, DType) const override {
     constexpr double kPerEntry = 1e-6;
     return kCallSeconds + kPerEntry * static_cast<double>(n + nonzeros);
   }
@@ -64,12 +64,12 @@ class HostKlu final : public SparseLu {
     return summary;
   }
 
-  absl::StatusOr<NumericSummary> FactorLike(ExecutionContext& context, const Analysis& analysis,
-                                            const AnySparse& a, DType dtype,
-                                            std::span<const std::byte> last,
-                                            std::span<std::byte> factor,
-                                            std::span<std::byte> workspace, StopRequested stop,
-                                            std::vector<int32_t>* postponable) const override {
+  absl::StatusOr<NumericSummary> FactorReusing(ExecutionContext& context, const Analysis& analysis,
+                                               const AnySparse& a, DType dtype,
+                                               std::span<const std::byte> last,
+                                               std::span<std::byte> factor,
+                                               std::span<std::byte> workspace, StopRequested stop,
+                                               std::vector<int32_t>* postponable) const override {
     absl::StatusOr<std::optional<NumericSummary>> summary = std::nullopt;
     executor_.Run(Width::kOneCore, [&](int) {
       summary = RefactorKlu(analysis, a, dtype, last, factor, workspace, stop);
@@ -80,7 +80,7 @@ class HostKlu final : public SparseLu {
     return **summary;
   }
 
-  bool LeavesEntries() const override { return true; }
+  bool ProvidesEntries() const override { return true; }
   absl::Status WriteEntries(const Analysis& analysis, std::span<const std::byte> factor,
                             DType dtype, const SparseDownloadLayout& layout,
                             std::byte* out) const override {

@@ -61,12 +61,12 @@ struct WorkspaceLayout {
 
 // Limits OpenBLAS to one thread on the calling thread while in scope, as in parallel regions, so
 // that the bits do not depend on the number of threads.
-class OneThreadOfBlas {
+class SingleThreadedBlas {
  public:
-  OneThreadOfBlas() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneThreadOfBlas() { omp_set_num_threads(before_); }
-  OneThreadOfBlas(const OneThreadOfBlas&) = delete;  // Bound to one scope.
-  OneThreadOfBlas& operator=(const OneThreadOfBlas&) = delete;
+  SingleThreadedBlas() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~SingleThreadedBlas() { omp_set_num_threads(before_); }
+  SingleThreadedBlas(const SingleThreadedBlas&) = delete;  // Bound to one scope.
+  SingleThreadedBlas& operator=(const SingleThreadedBlas&) = delete;
 
  private:
   const int before_;
@@ -109,7 +109,7 @@ class Numeric {
         report_(report) {}
 
   absl::StatusOr<NumericFindings> Run(std::vector<int32_t>* postponable) {
-    const OneThreadOfBlas one_thread;
+    const SingleThreadedBlas one_thread;
     auto* const of_row = reinterpret_cast<int32_t*>(workspace_ + layout_.positions);
     positions_ = PlacePositions(analysis_, of_row, of_row + analysis_.n);
     FindSmallestPivots();
@@ -122,13 +122,13 @@ class Numeric {
       } else {
         DoFront(f, 0, found[0]);
       }
-      TellDone(f, f + 1);
+      ReportDone(f, f + 1);
     }
     if (stopped_) return absl::CancelledError("the job was stopped during the factorization");
     Findings all;
     for (const Findings& one : found) Join(one, all);
     if (postponable != nullptr) *postponable = Postponable();
-    return AsFound(all);
+    return ToNumericFindings(all);
   }
 
  private:
@@ -140,17 +140,19 @@ class Numeric {
   }
 
   // Reports the columns of the fronts [begin, end) as final.
-  void TellDone(int32_t begin, int32_t end) {
+  void ReportDone(int32_t begin, int32_t end) {
     if (report_ == nullptr) return;
-    report_->TellColumns(done_ += analysis_.first_position[end] - analysis_.first_position[begin]);
+    report_->ReportColumns(done_ +=
+                           analysis_.first_position[end] - analysis_.first_position[begin]);
   }
 
   T Scaled(int64_t entry, int32_t column) const {
     const Source value = a_.value[entry];
     if (analysis_.row_scale.empty()) return ConvertTo<T>(value);
-    const EntryScales by = InOrder(LargestPart(Widen(value)), analysis_.row_scale[a_.row[entry]],
-                                   analysis_.column_scale[column]);
-    return ConvertTo<T>(Widen(value) * by.first * by.second);
+    const EntryScales by =
+        InOrder(LargestPart(ToFloat64(value)), analysis_.row_scale[a_.row[entry]],
+                analysis_.column_scale[column]);
+    return ConvertTo<T>(ToFloat64(value) * by.first * by.second);
   }
 
   // Sets smallest_ for every position, and max_abs_ to the largest entry of the scaled matrix.
@@ -236,7 +238,7 @@ class Numeric {
           if (stopped_) return;
           DoFront(f, thread, found[thread]);
         }
-        TellDone(subtree.begin, subtree.end);
+        ReportDone(subtree.begin, subtree.end);
         if (Stopped()) return;
       }
     });
@@ -456,7 +458,7 @@ class Numeric {
            (std::lower_bound(begin, end, analysis_.n - analysis_.kept) - begin);
   }
 
-  NumericFindings AsFound(const Findings& all) const {
+  NumericFindings ToNumericFindings(const Findings& all) const {
     return {.info = all.info,
             .perturbed = all.count.perturbed,
             .interchanges = all.count.interchanges,

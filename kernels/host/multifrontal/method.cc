@@ -26,8 +26,8 @@ class HostMultifrontal final : public SparseLu {
 
   const MethodTraits& traits() const override { return traits_; }
 
-  bool LeavesFronts() const override { return true; }
-  bool LeavesComplements() const override { return true; }
+  bool ProvidesFronts() const override { return true; }
+  bool SupportsComplements() const override { return true; }
 
   absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
     return MultifrontalFactorBytes(analysis, dtype);
@@ -45,7 +45,7 @@ class HostMultifrontal final : public SparseLu {
   }
 
   // Predicts the analysis, which usually takes longer than the factorization.
-  double PredictRoughly(int64_t n, int64_t nonzeros, DType) const override {
+  double PredictWithoutAnalysis(int64_t n, int64_t nonzeros, DType) const override {
     constexpr double kPerEntry = 1e-6;
     return kCallSeconds + kPerEntry * static_cast<double>(n + nonzeros);
   }

@@ -10,9 +10,9 @@ namespace crout::host {
 namespace {
 
 // A unit has at most 1/32 of the total work: enough units to balance the load of many cores.
-constexpr double kUnitsAtLeast = 32;
+constexpr double kMinUnits = 32;
 // Least work, in operations, for which units and tiles pay off.
-constexpr double kLeastSharedWork = 2e6;
+constexpr double kMinSharedWork = 2e6;
 
 // Operations of a front, plus an overhead per front and per element.
 double WorkOf(const Analysis& analysis, int64_t f) {
@@ -81,12 +81,12 @@ void Schedule::Divide(const Analysis& analysis) {
     work[p] += work[f];
     if (begin[p] < 0) begin[p] = begin[f];
   }
-  const double most = std::max(kLeastSharedWork, all / kUnitsAtLeast);
+  const double most = std::max(kMinSharedWork, all / kMinUnits);
   for (int64_t f = 0; f < fronts; ++f) {
     if (work[f] > most) {
       upper_fronts_.push_back(static_cast<int32_t>(f));
       shared_[f] = true;
-      tiled_[f] = WorkOf(analysis, f) > kLeastSharedWork;
+      tiled_[f] = WorkOf(analysis, f) > kMinSharedWork;
       continue;
     }
     const int32_t p = analysis.parent[f];
@@ -151,8 +151,8 @@ void Schedule::PlaceShared(const Analysis& analysis) {
 }
 
 size_t Schedule::Bytes(const Analysis& analysis) {
-  constexpr size_t kOfFront = 2 * sizeof(int64_t) + sizeof(Subtree) + sizeof(Unit) + 64;
-  return static_cast<size_t>(analysis.fronts()) * kOfFront;
+  constexpr size_t kBytesPerFront = 2 * sizeof(int64_t) + sizeof(Subtree) + sizeof(Unit) + 64;
+  return static_cast<size_t>(analysis.fronts()) * kBytesPerFront;
 }
 
 }  // namespace crout::host

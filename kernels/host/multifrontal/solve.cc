@@ -52,8 +52,8 @@ class SmallFront {
 
   // True if the front is small for this number of columns.
   static bool Is(const FrontFactor<const T>& front, int64_t columns) {
-    constexpr int64_t kMostElements = 1500;
-    return (front.panel.rows + front.u12.cols) * front.panel.cols * columns <= kMostElements;
+    constexpr int64_t kMaxElements = 1500;
+    return (front.panel.rows + front.u12.cols) * front.panel.cols * columns <= kMaxElements;
   }
 
   // x := L11^-1 x, y := y - L21 x.
@@ -200,14 +200,14 @@ class Solver {
     ForPositions([&](int64_t k, T* at, int64_t ld) {
       const int32_t i = Into(k);
       const double scale = ScaleInto(i);
-      for (int64_t j = 0; j < columns_; ++j) at[j * ld] = ConvertTo<T>(Widen(b(i, j)) * scale);
+      for (int64_t j = 0; j < columns_; ++j) at[j * ld] = ConvertTo<T>(ToFloat64(b(i, j)) * scale);
     });
   }
   void Scatter(const MatrixView<T>& b) {
     ForPositions([&](int64_t k, T* at, int64_t ld) {
       const int32_t i = OutOf(k);
       const double scale = ScaleOutOf(i);
-      for (int64_t j = 0; j < columns_; ++j) b(i, j) = ConvertTo<T>(Widen(at[j * ld]) * scale);
+      for (int64_t j = 0; j < columns_; ++j) b(i, j) = ConvertTo<T>(ToFloat64(at[j * ld]) * scale);
     });
   }
   template <class F>

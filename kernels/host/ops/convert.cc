@@ -121,7 +121,7 @@ void ScaleInto(int cores, const AnySparse& in, const double* row, const double* 
           const double c = col == nullptr ? 1.0 : col[j];
           a.ForRow(Op::kTranspose, j, [&](int64_t i, From v) {
             const double r = row == nullptr ? 1.0 : row[i];
-            full(i, j) = ConvertTo<To>(Widen(v) * r * c);
+            full(i, j) = ConvertTo<To>(ToFloat64(v) * r * c);
           });
         });
       }
@@ -142,7 +142,7 @@ void ScaleInto(int cores, const AnyMatrix& in, const double* row, const double* 
             const double c = col == nullptr ? 1.0 : col[j];
             for (int64_t i = 0; i < from.rows; ++i) {
               const double r = row == nullptr ? 1.0 : row[i];
-              to(i, j) = ConvertTo<To>(Widen(from(i, j)) * r * c);
+              to(i, j) = ConvertTo<To>(ToFloat64(from(i, j)) * r * c);
             }
           });
         }

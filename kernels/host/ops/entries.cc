@@ -23,7 +23,7 @@ constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 // Value of a source of the map: the entry itself or its mirror image.
 template <class T>
 WideType<T> Take(const ValueMapShape& shape, uint32_t source, const T* values) {
-  const WideType<T> value = Widen(values[source & ValueMap::kLine]);
+  const WideType<T> value = ToFloat64(values[source & ValueMap::kLine]);
   if ((source & ValueMap::kMirrored) == 0) return value;
   if constexpr (kIsComplex<T>) {
     return {shape.mirror_sign * value.real(), shape.imaginary_mirror_sign * value.imag()};

@@ -21,16 +21,16 @@ double Larger(double a, double b) { return a > b ? a : b; }
 
 // largest[i] := max(largest[i], |column[i]|)
 template <class T>
-CROUT_VECTOR_CLONES void RaiseToMagnitudes(const T* column, int64_t count, double* largest) {
+CROUT_VECTOR_CLONES void UpdateMaxima(const T* column, int64_t count, double* largest) {
   for (int64_t i = 0; i < count; ++i) {
-    largest[i] = Larger(LargestPart(Widen(column[i])), largest[i]);
+    largest[i] = Larger(LargestPart(ToFloat64(column[i])), largest[i]);
   }
 }
 
 template <class T>
 CROUT_VECTOR_CLONES double LargestScaled(const T* column, const double* scales, int64_t count) {
   return MaxInLanes<double>(
-      count, [column, scales](int64_t i) { return LargestPart(Widen(column[i])) * scales[i]; });
+      count, [column, scales](int64_t i) { return LargestPart(ToFloat64(column[i])) * scales[i]; });
 }
 
 template <class T>
@@ -41,7 +41,7 @@ void RowMaxima(int cores, const MatrixView<T>& a, double* largest) {
     const int64_t end = std::min(begin + kRowBlock, a.rows);
     std::fill(largest + begin, largest + end, 0.0);
     for (int64_t j = 0; j < a.cols; ++j) {
-      RaiseToMagnitudes(&a(begin, j), end - begin, largest + begin);
+      UpdateMaxima(&a(begin, j), end - begin, largest + begin);
     }
   });
 }
@@ -55,7 +55,7 @@ template <class T>
 void RowMaxima(int cores, const SparseView<T>& a, double* largest) {
   ParallelFor(cores, a.n, [&](int64_t i) {
     double max = 0;
-    a.ForRow(Op::kNone, i, [&](int64_t, T v) { max = Larger(LargestPart(Widen(v)), max); });
+    a.ForRow(Op::kNone, i, [&](int64_t, T v) { max = Larger(LargestPart(ToFloat64(v)), max); });
     largest[i] = max;
   });
 }
@@ -65,7 +65,7 @@ void ColumnMaxima(int cores, const SparseView<T>& a, const double* row, double* 
   ParallelFor(cores, a.n, [&](int64_t j) {
     double max = 0;
     a.ForRow(Op::kTranspose, j,
-             [&](int64_t i, T v) { max = Larger(LargestPart(Widen(v)) * row[i], max); });
+             [&](int64_t i, T v) { max = Larger(LargestPart(ToFloat64(v)) * row[i], max); });
     largest[j] = max;
   });
 }

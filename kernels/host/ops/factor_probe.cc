@@ -33,7 +33,7 @@ double LargestDifference(int cores, const MatrixView<T>& lu, bool unit_in_u,
   const Wide* const lower = probe.lower_products<Wide>();
   Wide* const difference = probe.matrix_products<Wide>();
   ParallelFor(cores, lu.cols, [&](int64_t j) {
-    const Wide diagonal = unit_in_u ? Wide{1} : Widen(lu(j, j));
+    const Wide diagonal = unit_in_u ? Wide{1} : ToFloat64(lu(j, j));
     difference[j] -= Dot(&lu(0, j), lower, j) + diagonal * lower[j];
   });
   double largest = 0;
@@ -68,7 +68,7 @@ double FinishFactorProbe(int cores, const AnyMatrix& lu, bool unit_in_u, const i
     const auto view = lu.As<T>();
     Wide* const lower = probe.lower_products<Wide>();
     ParallelFor(cores, lu.cols, [&](int64_t k) {
-      const Wide diagonal = unit_in_u ? Widen(view(k, k)) : Wide{1};
+      const Wide diagonal = unit_in_u ? ToFloat64(view(k, k)) : Wide{1};
       const int64_t below = lu.rows - k - 1;
       lower[k] = diagonal * z[k] + (below > 0 ? Dot(&view(k, k) + 1, z + k + 1, below) : Wide{0});
     });

@@ -40,7 +40,7 @@ CROUT_VECTOR_CLONES double ColumnMax(const MatrixView<T>& lu, bool unit_in_u, in
   if (!unit_in_u) return MaxAbs(column, j + 1);
   double max = Modulus(lu(j, j));
   for (int64_t i = 0; i < j; ++i) {
-    max = std::max(max, Modulus(Widen(lu(i, i)) * Widen(column[i])));
+    max = std::max(max, Modulus(ToFloat64(lu(i, i)) * ToFloat64(column[i])));
   }
   return max;
 }
@@ -53,12 +53,12 @@ double PivotScale(T pivot) {
 }
 
 template <class T>
-void TakeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& stats) {
+void ComputeDeterminant(const MatrixView<T>& lu, const int64_t* ipiv, FactorStats& stats) {
   bool negative = false;  // an odd number of interchanges
   int64_t exponent = 0;   // sum over all scales
   WideType<T> sign = 1;
   for (int64_t j = 0; j < lu.rows; ++j) {
-    const WideType<T> pivot = Widen(lu(j, j));
+    const WideType<T> pivot = ToFloat64(lu(j, j));
     const double scale = PivotScale(pivot);
     const WideType<T> d = pivot * scale;
     const double modulus = Modulus(d);
@@ -83,7 +83,7 @@ template <class T>
 void TakePivots(const MatrixView<T>& lu, FactorStats& stats) {
   stats.min_pivot = std::numeric_limits<double>::infinity();
   for (int64_t j = 0; j < lu.rows; ++j) {
-    const double modulus = Modulus(Widen(lu(j, j)));
+    const double modulus = Modulus(ToFloat64(lu(j, j)));
     stats.min_pivot = std::min(stats.min_pivot, modulus);
     stats.max_pivot = std::max(stats.max_pivot, modulus);
   }
@@ -103,7 +103,7 @@ FactorStats Compute(int cores, const MatrixView<T>& lu, bool unit_in_u, const in
     }
   }
   TakePivots(lu, stats);
-  TakeDeterminant(lu, ipiv, stats);
+  ComputeDeterminant(lu, ipiv, stats);
   return stats;
 }
 

@@ -103,7 +103,7 @@ absl::Status HostOps::ComponentwiseError(const AnyMatrix& r, const MatrixView<do
 absl::Status HostOps::AbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                                  const MatrixView<double>& w) {
   executor_.Run(WidthFor(Elements(a)), [&](int cores) {
-    TakeMagnitudes(cores, b, w);
+    ComputeMagnitudes(cores, b, w);
     AddAbsProduct(cores, a, op, x, w, scratch_);
   });
   return absl::OkStatus();

@@ -83,7 +83,7 @@ CROUT_PART_OF_CLONES double SquareOf(const T* x) {
 constexpr bool IsInRange(double square) { return square > 0x1p-860 && square < 0x1p1020; }
 
 template <class T>
-CROUT_PART_OF_CLONES Moduli TakeModuli(const T* x, int64_t count) {
+CROUT_PART_OF_CLONES Moduli ComputeModuli(const T* x, int64_t count) {
   if constexpr (kIsComplex<T>) {
     const auto square = MaxInLanes<double>(count, [x](int64_t i) { return SquareOf(x + i); });
     if (IsInRange(square)) {

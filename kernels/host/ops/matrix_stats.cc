@@ -81,7 +81,7 @@ struct Norms {
 // The first half of `scratch` holds the sums across lines, for up to kBlocks blocks. The second
 // half holds the sums along lines, for each block and as many lines as fit.
 template <class T>
-Norms TakeNorms(int cores, const Lines<T>& in, Scratch& scratch) {
+Norms ComputeNorms(int cores, const Lines<T>& in, Scratch& scratch) {
   auto* const cross_sums = scratch.first<double>();
   auto* const line_sums = scratch.second<double>();  // blocks x lines
   // For longer lines, keeps the sums along lines between groups of blocks. Such matrices have so
@@ -118,7 +118,7 @@ Norms TakeNorms(int cores, const Lines<T>& in, Scratch& scratch) {
 template <class T>
 MatrixStats Compute(int cores, const Lines<T>& in, bool row_major, DType converted_to,
                     Scratch& scratch) {
-  const Norms norms = TakeNorms(cores, in, scratch);
+  const Norms norms = ComputeNorms(cores, in, scratch);
   MatrixStats stats;
   stats.norm_one = row_major ? norms.cross : norms.line;
   stats.norm_inf = row_major ? norms.line : norms.cross;
@@ -130,7 +130,7 @@ MatrixStats Compute(int cores, const Lines<T>& in, bool row_major, DType convert
   const double limit = LargestConvertible(converted_to);
   if (stats.max_abs > limit) {
     stats.first_overflow =
-        FirstWhere(in, [limit](T v) { return IsFinite(v) && LargestPart(Widen(v)) > limit; });
+        FirstWhere(in, [limit](T v) { return IsFinite(v) && LargestPart(ToFloat64(v)) > limit; });
   }
   return stats;
 }
@@ -215,7 +215,7 @@ MatrixStats Compute(int cores, const SparseView<T>& a, DType converted_to) {
   const double limit = LargestConvertible(converted_to);
   if (stats.max_abs > limit) {
     stats.first_overflow =
-        FirstWhere(a, [limit](T v) { return IsFinite(v) && LargestPart(Widen(v)) > limit; });
+        FirstWhere(a, [limit](T v) { return IsFinite(v) && LargestPart(ToFloat64(v)) > limit; });
   }
   return stats;
 }

@@ -73,7 +73,7 @@ void SumRows(int cores, const AnySparse& a, Op op, const MatrixView<T>& x, const
         const auto sum_columns = [&]<int kCount>(int64_t j, std::integral_constant<int, kCount>) {
           Out sum[kCount] = {};
           view.ForRow(op, i, [&](int64_t k, Entry v) {
-            for (int c = 0; c < kCount; ++c) sum[c] += term(Widen(v), x(k, j + c));
+            for (int c = 0; c < kCount; ++c) sum[c] += term(ToFloat64(v), x(k, j + c));
           });
           for (int c = 0; c < kCount; ++c) out(i, j + c) = combine(b(i, j + c), sum[c]);
         };
@@ -168,11 +168,11 @@ void ComputeAbsProduct(int cores, const AnySparse& a, Op op, const AnyMatrix& x,
                      : AddAbsSparse<double>(cores, a, op, x, b, w);
 }
 
-void TakeMagnitudes(int cores, const AnyMatrix& in, const MatrixView<double>& out) {
+void ComputeMagnitudes(int cores, const AnyMatrix& in, const MatrixView<double>& out) {
   DispatchDType(in.dtype, [&](auto tag) {
     const auto view = in.As<typename decltype(tag)::type>();
     ParallelFor(cores, in.cols, [&](int64_t j) {
-      for (int64_t i = 0; i < in.rows; ++i) out(i, j) = Abs1(Widen(view(i, j)));
+      for (int64_t i = 0; i < in.rows; ++i) out(i, j) = Abs1(ToFloat64(view(i, j)));
     });
   });
 }
@@ -182,7 +182,7 @@ void AddAbsProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
   ForTiles<double>(
       a, op, scratch,
       [&](const AnyMatrix& part, const MatrixView<double>& tile) {
-        TakeMagnitudes(cores, part, tile);
+        ComputeMagnitudes(cores, part, tile);
       },
       [&](const MatrixView<double>& tile, Range from, Range to) {
         // |x| for as many columns as fit into the other half.
@@ -192,7 +192,7 @@ void AddAbsProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
           const AnyMatrix part{x.data + (from.begin + j * x.ld) * SizeOf(x.dtype), x.dtype,
                                from.count, width, x.ld};
           const MatrixView<double> abs_x{scratch.second<double>(), from.count, width, from.count};
-          TakeMagnitudes(cores, part, abs_x);
+          ComputeMagnitudes(cores, part, abs_x);
           AddProduct(1.0, op, tile, abs_x, Block(w, to.begin, j, to.count, width));
         }
       });

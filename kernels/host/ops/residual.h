@@ -17,9 +17,9 @@ void SubtractProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x, c
                      Scratch& scratch);
 
 // out_ij := |in_ij|; for complex numbers |Re| + |Im|.
-void TakeMagnitudes(int cores, const AnyMatrix& in, const MatrixView<double>& out);
+void ComputeMagnitudes(int cores, const AnyMatrix& in, const MatrixView<double>& out);
 
-// w := w + |op(a)| |x|, with the magnitudes of TakeMagnitudes.
+// w := w + |op(a)| |x|, with the magnitudes of ComputeMagnitudes.
 void AddAbsProduct(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
                    const MatrixView<double>& w, Scratch& scratch);
 

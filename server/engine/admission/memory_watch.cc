@@ -42,7 +42,7 @@ void MemoryWatch::Work() {
     if (stopping_) return;
     Answer answer = last_;
     mutex_.Unlock();
-    GoOnWithoutMemory([&] { answer = Ask(device_); });
+    AbandonOnBadAlloc([&] { answer = Ask(device_); });
     mutex_.Lock();
     last_ = answer;
   }

@@ -30,8 +30,8 @@ std::shared_ptr<const Analysis> AnalysisStore::Find(const std::string& tenant, c
       found->pivot_threshold == requested.pivot_threshold &&
       (matching == MatchingMode::kAuto || found->matched == (matching == MatchingMode::kOn));
   // With matching off there are no scales that could overflow.
-  const bool suits =
-      matching == MatchingMode::kOff || SuitsValues(*found, a, requested.factor_dtype, counter);
+  const bool suits = matching == MatchingMode::kOff ||
+                     IsSuitableForValues(*found, a, requested.factor_dtype, counter);
   return as_requested && suits ? found : nullptr;
 }
 

@@ -233,7 +233,7 @@ void JobScheduler::Reap() {
   while (true) {
     const Dropped dropped = WaitForDropped();
     if (dropped.job == nullptr) return;
-    GoOnWithoutMemory([&] { dropped.job->Drop(dropped.status); });
+    AbandonOnBadAlloc([&] { dropped.job->Drop(dropped.status); });
   }
 }
 

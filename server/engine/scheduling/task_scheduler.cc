@@ -32,7 +32,7 @@ std::optional<TaskScheduler::Clock::time_point> TaskScheduler::Choose(size_t str
 }
 
 void TaskScheduler::Run(size_t /*stream*/, Taken& taken) {
-  GoOnWithoutMemory([&] { static_cast<Task&>(*taken.jobs.front()).Run(); });
+  AbandonOnBadAlloc([&] { static_cast<Task&>(*taken.jobs.front()).Run(); });
 }
 
 }  // namespace crout

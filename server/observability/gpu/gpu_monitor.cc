@@ -57,7 +57,7 @@ std::vector<std::optional<GpuReading>> GpuMonitor::last() const {
 void GpuMonitor::Work() {
   std::unique_ptr<Nvml> nvml;
   std::vector<Watched> all;
-  GoOnWithoutMemory([&] {
+  AbandonOnBadAlloc([&] {
     auto loaded = Nvml::Load(library_);
     if (!loaded.ok()) return LogAbsence("all", loaded.status());
     nvml = *std::move(loaded);
@@ -67,8 +67,8 @@ void GpuMonitor::Work() {
   Clock::time_point next;
   do {
     next = SteadyNow() + kPeriod;
-    GoOnWithoutMemory([&] { Sample(*nvml, all); });
-    GoOnWithoutMemory([&] { WatchXids(next, *nvml, &all); });
+    AbandonOnBadAlloc([&] { Sample(*nvml, all); });
+    AbandonOnBadAlloc([&] { WatchXids(next, *nvml, &all); });
   } while (!StoppingBy(next));
 }
 

@@ -64,7 +64,7 @@ void Forward(gpr_log_func_args* args) {
   if (message.starts_with("Handshake failed")) ++failed_handshakes;
   const std::optional<int> skipped = AdmitLine();
   if (!skipped) return;
-  GoOnWithoutMemory([&] {
+  AbandonOnBadAlloc([&] {
     nlohmann::ordered_json fields = {{"source", file.substr(file.rfind('/') + 1)},
                                      {"message", message}};
     if (*skipped > 0) fields["skipped"] = *skipped;

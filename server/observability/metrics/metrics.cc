@@ -401,7 +401,7 @@ std::vector<NamedGpu> Metrics::RefreshGauges() const {
   parsing_depth_->Set(static_cast<double>(state.parsing_depth));
   Raise(log_dropped_, state.log_lines_dropped);
   Raise(handshakes_failed_, state.handshakes_failed);
-  Raise(out_of_memory_, state.work_without_memory);
+  Raise(out_of_memory_, state.abandoned_tasks);
   Raise(traces_exported_, state.traces_exported);
   for (size_t i = 0; i < traces_dropped_.size(); ++i) {
     Raise(traces_dropped_[i], state.traces_dropped[i]);

@@ -45,7 +45,7 @@ struct ServerState {
   int64_t parsing_depth = 0;         // text segments waiting to be parsed
   uint64_t log_lines_dropped = 0;    // since the process started
   uint64_t handshakes_failed = 0;    // TLS handshakes of gRPC, since the process started
-  uint64_t work_without_memory = 0;  // since the process started
+  uint64_t abandoned_tasks = 0;      // since the process started
   uint64_t traces_exported = 0;      // calls, since the process started
   std::array<uint64_t, kTraceDropNames.size()> traces_dropped = {};  // calls, by TraceDrop
 };

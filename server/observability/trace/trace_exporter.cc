@@ -83,7 +83,7 @@ void TraceExporter::Work() {
     const std::vector<TracedCall> calls = Next();
     if (calls.empty()) break;  // stopping, and the queue is empty
     bool sent = false;
-    GoOnWithoutMemory([&] { sent = Send(calls); });
+    AbandonOnBadAlloc([&] { sent = Send(calls); });
     if (sent) {
       exported_ += calls.size();
       continue;

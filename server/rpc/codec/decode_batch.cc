@@ -47,7 +47,7 @@ absl::StatusOr<BatchExtent> DecodeBatch(const v1::BatchSpec& spec, absl::string_
     return absl::UnimplementedError(
         absl::StrCat(field, ": device ", device.info().name, " takes no batches"));
   }
-  CROUT_RETURN_IF_ERROR(CheckTakes(device, extent.dtype, field));
+  CROUT_RETURN_IF_ERROR(CheckSupported(device, extent.dtype, field));
   const absl::StatusOr<size_t> members = BatchMembersBytes(spec.members());
   if (!members.ok()) return BadField(path("members"), members.status().message());
   CROUT_RETURN_IF_ERROR(CheckDimension(spec.max_rows(), path("max_rows"), limits));

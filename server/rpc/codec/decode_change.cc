@@ -25,7 +25,7 @@ absl::Status NoEntries(SeriesEntries::Form form) {
     default:
       return WithReason(
           absl::FailedPreconditionError(absl::StrCat(
-              kField, ": this stream's last matrix has more than ", ValueMapShape::kMostLines,
+              kField, ": this stream's last matrix has more than ", ValueMapShape::kMaxLines,
               " entries, whose positions are not kept: send the matrix in full")),
           kReasonMatrixGone);
   }

@@ -25,7 +25,7 @@ absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::stri
   }
 }
 
-absl::Status CheckTakes(const Device& device, DType dtype, absl::string_view field) {
+absl::Status CheckSupported(const Device& device, DType dtype, absl::string_view field) {
   if (device.info().types.contains(dtype)) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(field, ": device ", device.info().name,
                                                " does not take ", ToAbsl(NameOf(dtype))));

@@ -106,7 +106,7 @@ absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::stri
     case v1::MatrixSpec::kDense: {
       CROUT_ASSIGN_OR_RETURN(
           payload.shape, DecodeDense(spec.dense(), absl::StrCat(field, ".dense"), most, limits));
-      CROUT_RETURN_IF_ERROR(CheckTakes(device, payload.shape.dtype, field));
+      CROUT_RETURN_IF_ERROR(CheckSupported(device, payload.shape.dtype, field));
       return payload;
     }
     case v1::MatrixSpec::kMatrixMarket: {
@@ -114,7 +114,7 @@ absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::stri
       CROUT_ASSIGN_OR_RETURN(payload.shape.dtype,
                              DecodeDtype(spec.matrix_market().dtype(), DType::kFloat64,
                                          absl::StrCat(field, ".matrix_market.dtype")));
-      CROUT_RETURN_IF_ERROR(CheckTakes(device, payload.shape.dtype, field));
+      CROUT_RETURN_IF_ERROR(CheckSupported(device, payload.shape.dtype, field));
       return payload;
     }
     case v1::MatrixSpec::kSparse: {
@@ -122,7 +122,7 @@ absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::stri
           payload.entries,
           DecodeSparse(spec.sparse(), absl::StrCat(field, ".sparse"), most, limits));
       payload.shape.dtype = payload.entries->dtype;
-      CROUT_RETURN_IF_ERROR(CheckTakes(device, payload.shape.dtype, field));
+      CROUT_RETURN_IF_ERROR(CheckSupported(device, payload.shape.dtype, field));
       return payload;
     }
     case v1::MatrixSpec::kValues: {
@@ -134,7 +134,7 @@ absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::stri
       payload.values = true;
       CROUT_ASSIGN_OR_RETURN(payload.shape,
                              DecodeValues(spec.values(), absl::StrCat(field, ".values")));
-      CROUT_RETURN_IF_ERROR(CheckTakes(device, payload.shape.dtype, field));
+      CROUT_RETURN_IF_ERROR(CheckSupported(device, payload.shape.dtype, field));
       return payload;
     }
     case v1::MatrixSpec::FORMAT_NOT_SET:

@@ -154,7 +154,7 @@ v1::Factor Encode(const FactorInfo& info) {
   if (summary.rcond && summary.info == 0 && summary.is_perturbed()) {
     factor.add_warnings(v1::WARNING_PERTURBED_RCOND);
   }
-  if (summary.precision != FactorPrecision::kAsTyped) {
+  if (summary.precision != FactorPrecision::kFactorType) {
     factor.set_precision(ToProto(summary.precision));
   }
   if (summary.precision_fallback != PrecisionFallback::kNone) {
@@ -182,10 +182,11 @@ v1::Factor Encode(const FactorInfo& info) {
   return factor;
 }
 
-void AddWarnings(const Doubts& doubts, google::protobuf::RepeatedField<int>* warnings) {
-  if (doubts.growth) warnings->Add(v1::WARNING_POOR_FACTOR);
-  if (doubts.inaccurate) warnings->Add(v1::WARNING_NOT_ACCURATE);
-  if (doubts.nearly_singular) warnings->Add(v1::WARNING_NEARLY_SINGULAR);
+void AddWarnings(const AccuracyWarnings& accuracy_warnings,
+                 google::protobuf::RepeatedField<int>* warnings) {
+  if (accuracy_warnings.growth) warnings->Add(v1::WARNING_POOR_FACTOR);
+  if (accuracy_warnings.inaccurate) warnings->Add(v1::WARNING_NOT_ACCURATE);
+  if (accuracy_warnings.nearly_singular) warnings->Add(v1::WARNING_NEARLY_SINGULAR);
 }
 
 v1::Factor EncodeWithCounts(const FactorInfo& info) {

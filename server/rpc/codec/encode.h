@@ -18,7 +18,8 @@ v1::Factor Encode(const FactorInfo& info);
 v1::Factor EncodeWithCounts(const FactorInfo& info);
 v1::Timings Encode(const CallTimings& timings);
 // Appends the warnings for a solution.
-void AddWarnings(const Doubts& doubts, google::protobuf::RepeatedField<int>* warnings);
+void AddWarnings(const AccuracyWarnings& accuracy_warnings,
+                 google::protobuf::RepeatedField<int>* warnings);
 v1::BatchSpec EncodeBatch(const BatchExtent& extent);
 v1::DenseSpec EncodeDense(const PackedMatrix& shape);
 google::protobuf::Timestamp EncodeTime(absl::Time time);

@@ -110,7 +110,7 @@ v1::SolverFallback ToProto(SolverFallback fallback) {
 
 v1::FactorPrecision ToProto(FactorPrecision precision) {
   switch (precision) {
-    case FactorPrecision::kAsTyped:
+    case FactorPrecision::kFactorType:
       break;
     case FactorPrecision::kSingle:
       return v1::FACTOR_PRECISION_SINGLE;

@@ -50,11 +50,12 @@ std::vector<int> BlocksFor(const BlockSizes& taken, const std::vector<int>& want
 std::vector<Case> CasesOf(const LuAlgorithm& algorithm, const Options& options, int64_t n) {
   const MethodTraits& traits = algorithm.traits();
   const Options defaults;
-  const auto& pivotings = traits.takes_pivoting ? options.pivotings : defaults.pivotings;
+  const auto& pivotings = traits.supports_pivoting ? options.pivotings : defaults.pivotings;
   const auto& sections = traits.iterative ? options.section_sizes : defaults.section_sizes;
   const auto& tolerances = traits.iterative ? options.tolerances : defaults.tolerances;
-  const auto& absolute_tolerances =
-      traits.takes_absolute_tolerance ? options.absolute_tolerances : defaults.absolute_tolerances;
+  const auto& absolute_tolerances = traits.supports_absolute_tolerance
+                                        ? options.absolute_tolerances
+                                        : defaults.absolute_tolerances;
   std::vector<Case> cases;
   for (const MethodVariant variant : options.variants) {
     if (!traits.variants.contains(variant)) continue;

@@ -140,7 +140,7 @@ absl::Status RunSolvers(Workbench& bench, const Problem& problem, const Options&
       RightHandSides::Create(bench, kSolverRhs, Ones(bench.dtype(), bench.n() * kSolverRhs)));
   std::vector<Peer> peers;
   for (const auto& solver : bench.context().device().solvers()) {
-    if (!solver->TakesDense(bench.dtype())) continue;
+    if (!solver->SupportsDense(bench.dtype())) continue;
     const auto& factors = solver->Supports(UnitDiagonal::kU) ? unit_u : unit_l;
     Peer peer;
     peer.json = {{"matrix", problem.name},

@@ -15,8 +15,8 @@
 #include "gmock/gmock.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/costs/cost_ratios.h"
-#include "kernels/costs/kept_costs.h"
 #include "kernels/costs/measure_costs.h"
+#include "kernels/costs/stored_costs.h"
 #include "kernels/host/device/host_device.h"
 #include "tests/support/status_matchers.h"
 
@@ -48,7 +48,7 @@ class TimedAlgorithm final : public LuAlgorithm {
     return 0;
   }
   double PredictSeconds(DType dtype, int64_t n) const override {
-    return Table(n) * ratios_.Of(traits_.name, dtype, n);
+    return Table(n) * ratios_.Ratio(traits_.name, dtype, n);
   }
   absl::Status Factor(ExecutionContext&, const AnyMatrix& a, int64_t*, std::span<std::byte>,
                       const LuParameters&, StopRequested) const override {
@@ -134,7 +134,7 @@ class TimedDevice final : public Device {
   Catalogue catalogue_;
 };
 
-CostTrials Trials(double most_seconds = 10) { return {{16, 64, 128}, most_seconds}; }
+CostTrials Trials(double max_seconds = 10) { return {{16, 64, 128}, max_seconds}; }
 
 TEST(MeasureCostsTest, RatiosAreOfWhatWasMeasured) {
   TimedDevice device;
@@ -144,14 +144,14 @@ TEST(MeasureCostsTest, RatiosAreOfWhatWasMeasured) {
   device.AddSolver([](DType, int64_t n) { return 3 * Table(n); });
   ASSERT_OK_AND_ASSIGN(const CostRatios ratios, device.Measure(Trials()));
   for (const int64_t n : {1, 16, 40, 64, 128, 5000}) {
-    EXPECT_NEAR(ratios.Of("slow", DType::kFloat64, n), 64, 1e-6);
-    EXPECT_NEAR(ratios.Of("slow", DType::kFloat32, n), 2, 1e-6);
-    EXPECT_NEAR(ratios.Of("solver", DType::kFloat32, n), 3, 1e-6);
-    EXPECT_EQ(ratios.Of("absent", DType::kFloat32, n), 1);
+    EXPECT_NEAR(ratios.Ratio("slow", DType::kFloat64, n), 64, 1e-6);
+    EXPECT_NEAR(ratios.Ratio("slow", DType::kFloat32, n), 2, 1e-6);
+    EXPECT_NEAR(ratios.Ratio("solver", DType::kFloat32, n), 3, 1e-6);
+    EXPECT_EQ(ratios.Ratio("absent", DType::kFloat32, n), 1);
   }
-  EXPECT_NEAR(ratios.Of("fast", DType::kFloat64, 64), 4, 1e-6);
-  EXPECT_NEAR(ratios.Of("fast", DType::kFloat64, 90), 1, 0.03);  // interpolated by a power law
-  EXPECT_NEAR(ratios.Of("fast", DType::kFloat64, 1000), 0.25, 1e-6);
+  EXPECT_NEAR(ratios.Ratio("fast", DType::kFloat64, 64), 4, 1e-6);
+  EXPECT_NEAR(ratios.Ratio("fast", DType::kFloat64, 90), 1, 0.03);  // interpolated by a power law
+  EXPECT_NEAR(ratios.Ratio("fast", DType::kFloat64, 1000), 0.25, 1e-6);
 }
 
 TEST(MeasureCostsTest, AutoAndEstimatesFollowThem) {
@@ -193,7 +193,7 @@ TEST(MeasureCostsTest, LargeOrdersAreLeftOutWhereTheyTakeTooLong) {
   });
   ASSERT_OK_AND_ASSIGN(const CostRatios ratios, device.Measure(Trials(2)));
   EXPECT_EQ(largest, 16);
-  EXPECT_NEAR(ratios.Of("slow", DType::kFloat64, 128), 1e-5 * 16 * 16 * 16 / Table(16), 1e-3);
+  EXPECT_NEAR(ratios.Ratio("slow", DType::kFloat64, 128), 1e-5 * 16 * 16 * 16 / Table(16), 1e-3);
 }
 
 TEST(MeasureCostsTest, ADisturbedTurnDoesNotCount) {
@@ -201,7 +201,7 @@ TEST(MeasureCostsTest, ADisturbedTurnDoesNotCount) {
   int call = 0;
   device.Add("slow", [&](DType, int64_t n) { return (call++ % 3 == 1 ? 500 : 2) * Table(n); });
   ASSERT_OK_AND_ASSIGN(const CostRatios ratios, device.Measure(Trials()));
-  EXPECT_NEAR(ratios.Of("slow", DType::kFloat64, 64), 2, 1e-6);
+  EXPECT_NEAR(ratios.Ratio("slow", DType::kFloat64, 64), 2, 1e-6);
 }
 
 TEST(MeasureCostsTest, AMethodThatFailsIsAnError) {
@@ -224,7 +224,7 @@ TEST(CostRatiosTest, ReadAsWritten) {
   for (const DType dtype : kTypes) {
     for (const int64_t n : {10, 256, 1000, 4096, 10000}) {
       for (const char* method : {"getrf", "crout_lu", "other"}) {
-        EXPECT_EQ(read.Of(method, dtype, n), Some().Of(method, dtype, n));
+        EXPECT_EQ(read.Ratio(method, dtype, n), Some().Ratio(method, dtype, n));
       }
     }
   }
@@ -293,8 +293,8 @@ class KeptCostsTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::string Path(const std::string& name = "costs.txt") const { return directory_ / name; }
-  KeptCosts Keep(const std::string& path, const std::string& key = "key") {
-    return KeepCosts(path, key, [this]() -> absl::StatusOr<CostRatios> {
+  StoredCosts Keep(const std::string& path, const std::string& key = "key") {
+    return LoadOrMeasureCosts(path, key, [this]() -> absl::StatusOr<CostRatios> {
       ++measured_;
       return Some();
     });
@@ -310,10 +310,10 @@ class KeptCostsTest : public ::testing::Test {
 TEST_F(KeptCostsTest, MeasuredOnce) {
   const std::string path = Path("a/b/costs.txt");
   EXPECT_THAT(Keep(path).report, HasSubstr("stored in"));
-  const KeptCosts again = Keep(path);
+  const StoredCosts again = Keep(path);
   EXPECT_THAT(again.report, HasSubstr("read from"));
   EXPECT_EQ(measured_, 1);
-  EXPECT_EQ(again.ratios.Of("getrf", DType::kFloat64, 256), 12.25);
+  EXPECT_EQ(again.ratios.Ratio("getrf", DType::kFloat64, 256), 12.25);
   struct stat about;
   ASSERT_EQ(stat(path.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
@@ -326,7 +326,7 @@ TEST_F(KeptCostsTest, MeasuredOnce) {
 // Equal bit by bit: `auto` must make the same choices after the second start.
 TEST_F(KeptCostsTest, TheFirstStartGoesByWhatIsRead) {
   const auto keep = [this] {
-    return KeepCosts(Path(), "key", []() -> absl::StatusOr<CostRatios> {
+    return LoadOrMeasureCosts(Path(), "key", []() -> absl::StatusOr<CostRatios> {
       CostRatios ratios;
       ratios.Set("getrf", DType::kFloat64, 256, 100.0 / 3);
       ratios.Set("getrf", DType::kFloat64, 1024, 1e-4 / 0.7);
@@ -334,12 +334,12 @@ TEST_F(KeptCostsTest, TheFirstStartGoesByWhatIsRead) {
       return ratios;
     });
   };
-  const KeptCosts measured = keep();
-  const KeptCosts read = keep();
+  const StoredCosts measured = keep();
+  const StoredCosts read = keep();
   EXPECT_THAT(read.report, HasSubstr("read from"));
   for (const int64_t n : {100, 256, 500, 1024, 3000, 4096}) {
-    EXPECT_EQ(read.ratios.Of("getrf", DType::kFloat64, n),
-              measured.ratios.Of("getrf", DType::kFloat64, n))
+    EXPECT_EQ(read.ratios.Ratio("getrf", DType::kFloat64, n),
+              measured.ratios.Ratio("getrf", DType::kFloat64, n))
         << n;
   }
 }
@@ -363,7 +363,7 @@ TEST_F(KeptCostsTest, WhereNothingCanBeKeptItIsMeasuredAgain) {
   for (const std::string& path : {std::string(), Path("file") + "/costs.txt", Path("directory")}) {
     measured_ = 0;
     for (int run = 0; run < 2; ++run) {
-      const KeptCosts costs = Keep(path);
+      const StoredCosts costs = Keep(path);
       EXPECT_THAT(costs.report, HasSubstr("measured in")) << path;
       EXPECT_FALSE(costs.ratios.empty());
     }
@@ -381,7 +381,7 @@ TEST_F(KeptCostsTest, LinksAreNotFollowed) {
 }
 
 TEST_F(KeptCostsTest, WhereMeasuringFailsTheTablesStay) {
-  const KeptCosts costs = KeepCosts(Path(), "key", []() -> absl::StatusOr<CostRatios> {
+  const StoredCosts costs = LoadOrMeasureCosts(Path(), "key", []() -> absl::StatusOr<CostRatios> {
     return absl::InternalError("no such kernel");
   });
   EXPECT_TRUE(costs.ratios.empty());

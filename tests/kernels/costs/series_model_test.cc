@@ -25,8 +25,8 @@ using Iterations = std::function<int(int age, int step)>;
 // iterations if too many are left.
 int SpentOf(int needed, const SeriesBudget& budget, int seen = 2) {
   seen = std::max(seen, budget.least);
-  const int most = static_cast<int>(std::min<double>(budget.iterations, budget.most_cost));
-  return std::min(needed - seen > budget.most_left ? seen : needed, most);
+  const int most = static_cast<int>(std::min<double>(budget.iterations, budget.max_cost));
+  return std::min(needed - seen > budget.max_remaining ? seen : needed, most);
 }
 
 // A try whose iterations cost 1 each.
@@ -38,16 +38,16 @@ double SecondsOfModel(const Iterations& iterations) {
   SeriesModel model(/*factor_seconds=*/10, /*iteration_seconds=*/0.1);  // wrong at first
   double sum = 0;
   int age = 0;
-  model.Refactored(kFactor, {});
+  model.RecordRefactorization(kFactor, {});
   for (int step = 1; step < kSteps; ++step) {
     const int needed = iterations(age + 1, step);
     const int spent = SpentOf(needed, model.Budget());
     sum += spent;
     if (spent == needed) {
-      model.Reused(Tried(needed, needed));
+      model.RecordReuse(Tried(needed, needed));
       ++age;
     } else {
-      model.Refactored(kFactor, Tried(spent, spent));
+      model.RecordRefactorization(kFactor, Tried(spent, spent));
       sum += kFactor;
       age = 0;
     }
@@ -131,7 +131,7 @@ const Recorded kRecorded[] = {
 TEST(SeriesModelTest, FewStepsOfRealSeries) {
   for (const Recorded& recorded : kRecorded) {
     SeriesModel model(recorded.factor / 2, recorded.iteration / 2);  // wrong at first
-    model.Refactored(recorded.factor, {});
+    model.RecordRefactorization(recorded.factor, {});
     double by_model = 0, refactor = 0, reuse = 0;
     size_t factored = 0;
     for (size_t step = 0; step < recorded.iterations.size(); ++step) {
@@ -142,10 +142,10 @@ TEST(SeriesModelTest, FewStepsOfRealSeries) {
       const double seconds = spent > 0 ? recorded.Reused(spent) : 0;
       by_model += seconds;
       if (spent == needed[factored]) {
-        model.Reused(Tried(spent, seconds));
+        model.RecordReuse(Tried(spent, seconds));
         continue;
       }
-      model.Refactored(recorded.factor, Tried(spent, seconds));
+      model.RecordRefactorization(recorded.factor, Tried(spent, seconds));
       by_model += recorded.factor;
       factored = step + 1;
     }
@@ -170,12 +170,12 @@ TEST(SeriesModelTest, AJumpCostsAtMostAFactorizationMore) {
 TEST(SeriesModelTest, StepsAreNotGivenUpBeforeWhatTheLastOneTook) {
   SeriesModel model(kFactor, 1);
   EXPECT_EQ(model.Budget().least, 0);
-  model.Refactored(kFactor, {});
-  model.Reused(Tried(7, 7));
+  model.RecordRefactorization(kFactor, {});
+  model.RecordReuse(Tried(7, 7));
   EXPECT_EQ(model.Budget().least, 7);
-  model.Reused(Tried(9, 9));
+  model.RecordReuse(Tried(9, 9));
   EXPECT_EQ(model.Budget().least, 9);
-  model.Refactored(kFactor, {});
+  model.RecordRefactorization(kFactor, {});
   EXPECT_EQ(model.Budget().least, 7);  // as with a new factor
 }
 
@@ -184,9 +184,9 @@ TEST(SeriesModelTest, WhatCostsMoreThanAFactorizationIsNotTakenTwice) {
   constexpr double kLittle = 3;
   for (const double much : {0.9 * kFactor, kFactor + 1.1 * kLittle}) {
     SeriesModel model(kFactor, 1);
-    model.Refactored(kFactor, {});
-    for (int step = 0; step < 5; ++step) model.Reused({3, kLittle, kLittle});
-    model.Reused({12, much, much});  // the number of GMRES iterations
+    model.RecordRefactorization(kFactor, {});
+    for (int step = 0; step < 5; ++step) model.RecordReuse({3, kLittle, kLittle});
+    model.RecordReuse({12, much, much});  // the number of GMRES iterations
     EXPECT_EQ(model.Budget().iterations > 0, much < kFactor) << much;
   }
 }
@@ -197,46 +197,46 @@ TEST(SeriesModelTest, AStepEndsAtTwiceWhatAFactorizationIsWorth) {
   constexpr double kCost = 12;  // cost of five iterations
   for (const double worth : {1.5, 5.0, 20.0}) {
     SeriesModel model(worth, 1);
-    model.Refactored(worth, {});
-    model.Reused({5, kCost, kCost});
-    model.Refactored(worth, {});
+    model.RecordRefactorization(worth, {});
+    model.RecordReuse({5, kCost, kCost});
+    model.RecordRefactorization(worth, {});
     if (worth > kCost) {
-      EXPECT_EQ(model.Budget().most_cost, 2 * worth);
+      EXPECT_EQ(model.Budget().max_cost, 2 * worth);
       continue;
     }
     // A factor that was useful is tried again after some time, with a limit of twice its cost.
     for (int step = 0; step < 64 && model.Budget().iterations == 0; ++step) {
-      model.Refactored(worth, {});
+      model.RecordRefactorization(worth, {});
     }
-    EXPECT_EQ(model.Budget().most_cost, 2 * kCost) << worth;
-    EXPECT_EQ(model.Budget().most_left, 2 * kCost) << worth;
+    EXPECT_EQ(model.Budget().max_cost, 2 * kCost) << worth;
+    EXPECT_EQ(model.Budget().max_remaining, 2 * kCost) << worth;
     // After a failure, only the cost of a factorization determines the limit.
-    model.Refactored(worth, {5, kCost, kCost});
+    model.RecordRefactorization(worth, {5, kCost, kCost});
     for (int step = 0; step < 64 && model.Budget().iterations == 0; ++step) {
-      model.Refactored(worth, {});
+      model.RecordRefactorization(worth, {});
     }
-    EXPECT_EQ(model.Budget().most_cost, std::max(2 * worth, 4.0)) << worth;
-    EXPECT_EQ(model.Budget().most_left, worth) << worth;
+    EXPECT_EQ(model.Budget().max_cost, std::max(2 * worth, 4.0)) << worth;
+    EXPECT_EQ(model.Budget().max_remaining, worth) << worth;
   }
 }
 
 // If one factor fails after others were useful, the next ones may be useful again.
 TEST(SeriesModelTest, OneFactorThatFailsAfterOthersServedIsAnException) {
   SeriesModel model(kFactor, 1);
-  model.Refactored(kFactor, {});
-  for (int step = 0; step < 10; ++step) model.Reused(Tried(5, 5));
-  model.Refactored(kFactor, {});
-  model.Refactored(kFactor, Tried(32, 32));
+  model.RecordRefactorization(kFactor, {});
+  for (int step = 0; step < 10; ++step) model.RecordReuse(Tried(5, 5));
+  model.RecordRefactorization(kFactor, {});
+  model.RecordRefactorization(kFactor, Tried(32, 32));
   int factorizations = 0;
   while (model.Budget().iterations == 0) {
-    model.Refactored(kFactor, {});
+    model.RecordRefactorization(kFactor, {});
     ++factorizations;
     ASSERT_LE(factorizations, 2);
   }
   // A second failure is no exception.
-  model.Refactored(kFactor, Tried(32, 32));
+  model.RecordRefactorization(kFactor, Tried(32, 32));
   while (model.Budget().iterations == 0) {
-    model.Refactored(kFactor, {});
+    model.RecordRefactorization(kFactor, {});
     ++factorizations;
     ASSERT_LE(factorizations, 64);
   }
@@ -248,15 +248,15 @@ TEST(SeriesModelTest, StepsThatHadToWaitDecideNothing) {
   constexpr double kWaited = 60;  // factor of the delay
   for (const int every : {4, 7, kSteps}) {
     SeriesModel model(10, 0.1);
-    model.Refactored(kFactor, {});
+    model.RecordRefactorization(kFactor, {});
     int factorizations = 0;
     for (int step = 1; step < kSteps; ++step) {
       const double seconds = step % every == 1 ? kWaited : 1;  // seconds per iteration
       constexpr int kNeeded = 12;
       if (kNeeded == SpentOf(kNeeded, model.Budget())) {
-        model.Reused(Tried(kNeeded, kNeeded * seconds));
+        model.RecordReuse(Tried(kNeeded, kNeeded * seconds));
       } else {
-        model.Refactored(kFactor * seconds, {});
+        model.RecordRefactorization(kFactor * seconds, {});
         ++factorizations;
       }
     }
@@ -280,9 +280,9 @@ TEST(SeriesModelTest, WhatIsTriedCheaplyIsTriedAgainSoon) {
 
 TEST(SeriesModelTest, SecondsThatWereNotMeasuredAreLeftOut) {
   SeriesModel model(2, 0.5);
-  model.Refactored(0, {});
+  model.RecordRefactorization(0, {});
   EXPECT_EQ(model.factor_seconds(), 2);
-  model.Reused(Tried(0, 0));  // already solved
+  model.RecordReuse(Tried(0, 0));  // already solved
   EXPECT_EQ(model.cost_seconds(), 0.5);
   EXPECT_EQ(model.age(), 1);
   EXPECT_GT(model.Budget().iterations, 0);
@@ -292,14 +292,14 @@ TEST(SeriesModelTest, SecondsThatWereNotMeasuredAreLeftOut) {
 TEST(SeriesModelTest, WhatIsPredictedOfIterationsIsForgottenOnceTheyAreMeasured) {
   for (const int needed : {7, 18}) {
     SeriesModel model(kFactor, kFactor / 3);
-    model.Refactored(kFactor, {});
+    model.RecordRefactorization(kFactor, {});
     int factorizations = 0;
     for (int step = 0; step < 6; ++step) {
       const int spent = SpentOf(needed, model.Budget());
       if (spent == needed) {
-        model.Reused(Tried(spent, spent * kFactor / 20));
+        model.RecordReuse(Tried(spent, spent * kFactor / 20));
       } else {
-        model.Refactored(kFactor, Tried(spent, spent * kFactor / 20));
+        model.RecordRefactorization(kFactor, Tried(spent, spent * kFactor / 20));
         ++factorizations;
       }
     }
@@ -309,13 +309,13 @@ TEST(SeriesModelTest, WhatIsPredictedOfIterationsIsForgottenOnceTheyAreMeasured)
 
 TEST(SeriesModelTest, AStepWithoutASolutionSaysNothingOfTheNext) {
   SeriesModel model(kFactor, 1);
-  model.Refactored(kFactor, {});
-  for (int step = 0; step < 5; ++step) model.Reused(Tried(3, 3));
+  model.RecordRefactorization(kFactor, {});
+  for (int step = 0; step < 5; ++step) model.RecordReuse(Tried(3, 3));
   const SeriesBudget before = model.Budget();
-  model.Unsolved(Tried(11, 11));
+  model.RecordFailure(Tried(11, 11));
   EXPECT_EQ(model.age(), 5);
   EXPECT_EQ(model.Budget().iterations, before.iterations);
-  EXPECT_EQ(model.Budget().most_left, before.most_left);
+  EXPECT_EQ(model.Budget().max_remaining, before.max_remaining);
 }
 
 }  // namespace

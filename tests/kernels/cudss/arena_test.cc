@@ -30,17 +30,17 @@ TEST_F(CudssArenaTest, GivesOutAlignedPiecesUntilNothingIsLeft) {
   for (size_t k = 0; k < 8; ++k) {
     EXPECT_EQ(At(arena_.Allocate(kPiece - k)), k * kPiece);
   }
-  EXPECT_FALSE(arena_.TakeRefused());
+  EXPECT_FALSE(arena_.ConsumeRefusal());
   EXPECT_EQ(arena_.Allocate(1), nullptr);
-  EXPECT_TRUE(arena_.TakeRefused());
+  EXPECT_TRUE(arena_.ConsumeRefusal());
 }
 
 TEST_F(CudssArenaTest, RefusesWhatIsLargerThanItIs) {
   EXPECT_EQ(arena_.Allocate(8 * kPiece + 1), nullptr);
   EXPECT_EQ(arena_.Allocate(SIZE_MAX), nullptr);
-  EXPECT_TRUE(arena_.TakeRefused());
+  EXPECT_TRUE(arena_.ConsumeRefusal());
   EXPECT_NE(arena_.Allocate(8 * kPiece), nullptr);
-  EXPECT_FALSE(arena_.TakeRefused()) << "since then";
+  EXPECT_FALSE(arena_.ConsumeRefusal()) << "since then";
   CudssArena empty({});
   EXPECT_EQ(empty.Allocate(1), nullptr);
 }
@@ -82,7 +82,7 @@ TEST_F(CudssArenaTest, TheHandlerGivesNothingForNoBytes) {
   EXPECT_EQ(handler.allocate(handler.context, &piece, 0, nullptr), 0);
   EXPECT_EQ(piece, nullptr) << "an address of no bytes is one that it cannot give back";
   EXPECT_EQ(handler.free(handler.context, nullptr, 0, nullptr), 0);
-  EXPECT_FALSE(arena_.TakeRefused());
+  EXPECT_FALSE(arena_.ConsumeRefusal());
   EXPECT_EQ(handler.allocate(handler.context, &piece, 8 * kPiece, nullptr), 0);
   EXPECT_EQ(piece, memory_.data());
   void* another = memory_.data();

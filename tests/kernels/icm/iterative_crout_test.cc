@@ -146,7 +146,7 @@ TEST(CheckParametersTest, IterativeMethodsTakeWhatOthersRefuse) {
   parameters.pivoting = PivotCriterion{};
   EXPECT_THAT(CheckParameters(traits, parameters),
               FailsWith(absl::StatusCode::kInvalidArgument, "takes no pivoting rule"));
-  traits.takes_pivoting = true;
+  traits.supports_pivoting = true;
   EXPECT_OK(CheckParameters(traits, parameters));
   for (const double wrong : {-1e-300, 1.0, double{NAN}}) {
     parameters.tolerance = wrong;
@@ -158,7 +158,7 @@ TEST(CheckParametersTest, IterativeMethodsTakeWhatOthersRefuse) {
   EXPECT_THAT(
       CheckParameters(traits, parameters),
       FailsWith(absl::StatusCode::kInvalidArgument, "no absolute tolerance on this device"));
-  traits.takes_absolute_tolerance = true;
+  traits.supports_absolute_tolerance = true;
   EXPECT_OK(CheckParameters(traits, parameters));
   parameters.variant = MethodVariant::kPublished;
   EXPECT_THAT(CheckParameters(traits, parameters),

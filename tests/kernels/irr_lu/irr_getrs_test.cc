@@ -75,7 +75,7 @@ std::vector<Member<T>> Parts(const std::vector<System<T>>& systems, Part part) {
 template <class T>
 ComplexMatrix Elements(const Member<T>& member) {
   ComplexMatrix elements;
-  for (const T& x : member.elements) elements.push_back(Widen(x));
+  for (const T& x : member.elements) elements.push_back(ToFloat64(x));
   return elements;
 }
 

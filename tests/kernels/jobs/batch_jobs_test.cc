@@ -21,11 +21,11 @@ double ErrorOf(Op op, const Member<T>& a, const Member<T>& x, const Member<T>& b
   for (int64_t j = 0; j < x.cols; ++j) {
     double residual = 0, norm_a = 0, norm_x = 0, norm_b = 0;
     for (int64_t i = 0; i < a.rows; ++i) {
-      WideType<T> r = Widen(b(i, j));
+      WideType<T> r = ToFloat64(b(i, j));
       double sum = 0;
       for (int64_t k = 0; k < a.rows; ++k) {
-        const auto entry = Widen(op == Op::kNone ? a(i, k) : a(k, i));
-        r -= (op == Op::kConjugateTranspose ? Conj(entry) : entry) * Widen(x(k, j));
+        const auto entry = ToFloat64(op == Op::kNone ? a(i, k) : a(k, i));
+        r -= (op == Op::kConjugateTranspose ? Conj(entry) : entry) * ToFloat64(x(k, j));
         sum += Modulus(entry);
       }
       residual = std::max(residual, Modulus(r));

@@ -66,7 +66,7 @@ BatchExtent Planned(const std::vector<MatrixShape>& shapes, BatchExtent* exact) 
   declared.max_diagonal = 0;
   declared.diagonals = 0;
   EXPECT_OK(BatchBytes(declared));
-  return WithMostDiagonals(declared);
+  return WithMaxDiagonals(declared);
 }
 
 TEST_F(BatchPlanTest, DiagonalsArePlannedAsLongAsTheyCanBe) {

@@ -16,7 +16,7 @@
 namespace crout::testing {
 namespace {
 
-constexpr Held kKept = {0, Held::kByResult};
+constexpr Lifetime kKept = {0, Lifetime::kInResult};
 
 class BufferPlanTest : public ::testing::Test {
  protected:

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/jobs/gathered.h"
+#include "kernels/jobs/dynamic_batch.h"
 #include "kernels/memory.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/gallery.h"
@@ -23,7 +23,7 @@ namespace {
 
 // A caller's system in host memory. It must not move because the job points into it.
 struct Caller {
-  GatheredSystem system;
+  DynamicBatchSystem system;
   std::vector<std::byte> a;
   std::vector<std::byte> b;
   std::vector<std::byte> x;
@@ -49,7 +49,7 @@ class GatheredTest : public OnDeviceUnderTest<JobRunner> {
     auto caller = std::make_unique<Caller>();
     caller->matrix = std::move(a);
     caller->rhs = std::move(b);
-    GatheredSystem& system = caller->system;
+    DynamicBatchSystem& system = caller->system;
     system.shape = {.dtype = dtype,
                     .n = wish.n,
                     .factors = true,
@@ -62,14 +62,14 @@ class GatheredTest : public OnDeviceUnderTest<JobRunner> {
     return caller;
   }
   static void AddRhs(Caller& caller, const Wish& wish) {
-    GatheredSystem& system = caller.system;
+    DynamicBatchSystem& system = caller.system;
     const DType dtype = system.shape.dtype;
     caller.b = Packed(caller.rhs, wish.n, wish.nrhs, dtype, wish.layout);
     caller.x.resize(caller.b.size());
     system.rhs = {caller.b.data(), dtype, wish.layout, wish.n, wish.nrhs};
     system.x = caller.x.data();
     system.verify = wish.verify;
-    system.device_bytes = PlanGathered(Method(), system.shape)->device;
+    system.device_bytes = PlanDynamicBatch(Method(), system.shape)->device;
   }
   static std::unique_ptr<Caller> Random(const Wish& wish, uint64_t seed,
                                         DType dtype = DType::kFloat64) {
@@ -90,10 +90,10 @@ class GatheredTest : public OnDeviceUnderTest<JobRunner> {
   static const BatchLu& Method() { return *DeviceUnderTest()->batch_lu(); }
 
   void Run(const Callers& callers, Op op = Op::kNone) {
-    std::vector<GatheredSystem*> systems;
+    std::vector<DynamicBatchSystem*> systems;
     for (const auto& caller : callers) systems.push_back(&caller->system);
-    RunGathered(runner_->context(), Method(), op, systems, DeviceUnderTest()->staging_memory(),
-                JobRunner::NeverStop(), timings_);
+    RunDynamicBatch(runner_->context(), Method(), op, systems, DeviceUnderTest()->staging_memory(),
+                    JobRunner::NeverStop(), timings_);
   }
 
   static double Error(const Caller& caller, Op op = Op::kNone) {
@@ -101,7 +101,7 @@ class GatheredTest : public OnDeviceUnderTest<JobRunner> {
                          caller.system.shape.nrhs);
   }
 
-  GatheredTimings timings_;
+  DynamicBatchTimings timings_;
 };
 
 TEST_F(GatheredTest, EachHasTheBitsThatItHasAlone) {
@@ -124,8 +124,8 @@ TEST_F(GatheredTest, EachHasTheBitsThatItHasAlone) {
     Run(together);
     for (size_t k = 0; k < wishes.size(); ++k) {
       SCOPED_TRACE(k);
-      const GatheredSystem& a = alone[k]->system;
-      const GatheredSystem& b = together[k]->system;
+      const DynamicBatchSystem& a = alone[k]->system;
+      const DynamicBatchSystem& b = together[k]->system;
       ASSERT_OK(a.status);
       ASSERT_OK(b.status);
       EXPECT_EQ(alone[k]->x, together[k]->x);
@@ -202,7 +202,7 @@ TEST_F(GatheredTest, ErrorsHaveAnOwner) {
   EXPECT_EQ(callers[1]->system.status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(callers[2]->system.status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(callers[2]->system.status.message().find("right-hand side"), std::string::npos);
-  const GatheredSystem& singular = callers[3]->system;
+  const DynamicBatchSystem& singular = callers[3]->system;
   ASSERT_OK(singular.status);
   EXPECT_EQ(singular.made.summary.info, 2);
   EXPECT_EQ(singular.made.summary.singular, SingularReason::kZeroPivot);
@@ -214,11 +214,11 @@ TEST_F(GatheredTest, WhatAsksForScalingIsLeftToItsCaller) {
   Callers callers;
   callers.push_back(Make({.n = 2, .nrhs = 1}, badly_scaled, {1, 1}));
   callers.push_back(Make({.n = 2, .nrhs = 1}, badly_scaled, {1, 1}));
-  callers.back()->system.may_ask_for_scaling = false;
+  callers.back()->system.may_require_scaling = false;
   Run(callers);
-  EXPECT_TRUE(callers[0]->system.asks_for_scaling);
+  EXPECT_TRUE(callers[0]->system.needs_scaling);
   EXPECT_EQ(callers[0]->system.solved.solver, "");
-  EXPECT_FALSE(callers[1]->system.asks_for_scaling);
+  EXPECT_FALSE(callers[1]->system.needs_scaling);
   EXPECT_LT(Error(*callers[1]), 1e-14);
 }
 
@@ -241,9 +241,9 @@ TEST_F(GatheredTest, StoppingEndsAll) {
   Callers callers;
   callers.push_back(Random({.n = 9, .nrhs = 1}, 1));
   callers.push_back(Random({.n = 9, .nrhs = 1, .keep = true}, 2));
-  std::vector<GatheredSystem*> systems;
+  std::vector<DynamicBatchSystem*> systems;
   for (const auto& caller : callers) systems.push_back(&caller->system);
-  RunGathered(
+  RunDynamicBatch(
       runner_->context(), Method(), Op::kNone, systems, DeviceUnderTest()->staging_memory(),
       [] { return true; }, timings_);
   for (const auto* system : systems) {

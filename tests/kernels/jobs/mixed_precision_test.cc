@@ -57,7 +57,7 @@ class MixedPrecisionTest : public OnDeviceUnderTest<JobRunner> {
   template <class T>
   absl::StatusOr<SolveSummary> Solve(const Factorization& factor, const std::vector<T>& b, Op op,
                                      int most, std::vector<T>* x,
-                                     const WiderFactor& wider = nullptr) {
+                                     const Float64FactorFunction& wider = nullptr) {
     SolveRequest request;
     request.op = op;
     CROUT_ASSIGN_OR_RETURN(SolveOptions options, runner_->Options(request, factor.summary, kNrhs));
@@ -67,7 +67,7 @@ class MixedPrecisionTest : public OnDeviceUnderTest<JobRunner> {
   template <class T>
   absl::StatusOr<SolveSummary> Solve(const Factorization& factor, const std::vector<T>& b,
                                      const SolveOptions& options, std::vector<T>* x,
-                                     const WiderFactor& wider = nullptr) {
+                                     const Float64FactorFunction& wider = nullptr) {
     const PackedMatrix shape{nullptr, kDTypeOf<T>, Layout::kColumnMajor, kN, kNrhs};
     CROUT_ASSIGN_OR_RETURN(const SolvePlan plan, PlanSolve(options, factor.summary, shape));
     CROUT_ASSIGN_OR_RETURN(Buffer upload,
@@ -101,8 +101,9 @@ class AskedSolver final : public TriangularSolver {
     tolerance_ = tolerance;
     return inner_.Solve(context, factor, op, tolerance, b, workspace);
   }
-  Trust Trusts(const PreparationStats& preparation, DType dtype, int64_t n, Op op) const override {
-    return inner_.Trusts(preparation, dtype, n, op);
+  Reliability AssessPreparation(const PreparationStats& preparation, DType dtype, int64_t n,
+                                Op op) const override {
+    return inner_.AssessPreparation(preparation, dtype, n, op);
   }
 
  private:
@@ -153,7 +154,7 @@ TEST_F(MixedPrecisionTest, SolvesToFloat64AccuracyWithHalfTheBytes) {
       for (const Op op : {Op::kNone, Op::kTranspose}) {
         HostMatrix x;
         ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, op, 100, &x));
-        EXPECT_FALSE(solved.doubts.inaccurate);
+        EXPECT_FALSE(solved.accuracy_warnings.inaccurate);
         EXPECT_GE(solved.corrections.value_or(0), 1);
         EXPECT_LE(*solved.backward_error, kAccuracy);
         EXPECT_LE(BackwardError(a, kN, op, x, b, kNrhs), 2 * kAccuracy);
@@ -173,7 +174,7 @@ TEST_F(MixedPrecisionTest, SolvesComplexSystems) {
   for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
     ComplexMatrix x;
     ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, op, 100, &x));
-    EXPECT_FALSE(solved.doubts.inaccurate);
+    EXPECT_FALSE(solved.accuracy_warnings.inaccurate);
     EXPECT_LE(BackwardError(a, kN, op, x, b, kNrhs), 2 * kAccuracy);
   }
 }
@@ -193,7 +194,7 @@ TEST_F(MixedPrecisionTest, SolvesWithEquilibratedFactors) {
   EXPECT_EQ(factor.summary.factor_dtype, DType::kFloat32);
   HostMatrix x;
   ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 100, &x));
-  EXPECT_FALSE(solved.doubts.inaccurate);
+  EXPECT_FALSE(solved.accuracy_warnings.inaccurate);
   EXPECT_LE(*solved.backward_error, kAccuracy);
 }
 
@@ -214,12 +215,13 @@ TEST_F(MixedPrecisionTest, SolvesWithTheKeptSparseMatrix) {
   EXPECT_TRUE(factor.sparse_matrix());
   HostMatrix x;
   ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 100, &x));
-  EXPECT_FALSE(solved.doubts.inaccurate);
+  EXPECT_FALSE(solved.accuracy_warnings.inaccurate);
   EXPECT_LE(BackwardError(a, kN, Op::kNone, x, b, kNrhs), 2 * kAccuracy);
   // The float64 factor is of the same matrix.
-  ASSERT_OK_AND_ASSIGN(const Factorization wide, Widen(runner_->context(), plan, std::move(factor),
-                                                       PrecisionFallback::kStagnation,
-                                                       JobRunner::NeverStop(), runner_->timings()));
+  ASSERT_OK_AND_ASSIGN(
+      const Factorization wide,
+      RefactorInFloat64(runner_->context(), plan, std::move(factor), PrecisionFallback::kStagnation,
+                        JobRunner::NeverStop(), runner_->timings()));
   EXPECT_TRUE(wide.sparse_matrix());
   ASSERT_OK_AND_ASSIGN(const SolveSummary again, Solve(wide, b, Op::kNone, 0, &x));
   EXPECT_LE(*again.backward_error, kAccuracy);
@@ -233,7 +235,7 @@ TEST_F(MixedPrecisionTest, SaysThatItIsNotAccurate) {
   ASSERT_EQ(factor.summary.factor_dtype, DType::kFloat32);
   HostMatrix x;
   ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 3, &x));
-  EXPECT_TRUE(solved.doubts.inaccurate);
+  EXPECT_TRUE(solved.accuracy_warnings.inaccurate);
   EXPECT_GT(*solved.backward_error, kAccuracy);
   EXPECT_NEAR(*solved.backward_error, BackwardError(a, kN, Op::kNone, x, b, kNrhs),
               0.1 * *solved.backward_error);
@@ -247,18 +249,18 @@ TEST_F(MixedPrecisionTest, StagnationTakesTheWiderFactor) {
     request.layout = layout;
     ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request));
     ASSERT_OK_AND_ASSIGN(Factorization factor, Factor(plan, a));
-    const WiderFactor widen = [&]() -> absl::StatusOr<const Factorization*> {
-      CROUT_ASSIGN_OR_RETURN(
-          factor, Widen(runner_->context(), plan, std::move(factor), PrecisionFallback::kStagnation,
-                        JobRunner::NeverStop(), runner_->timings()));
+    const Float64FactorFunction widen = [&]() -> absl::StatusOr<const Factorization*> {
+      CROUT_ASSIGN_OR_RETURN(factor, RefactorInFloat64(runner_->context(), plan, std::move(factor),
+                                                       PrecisionFallback::kStagnation,
+                                                       JobRunner::NeverStop(), runner_->timings()));
       return &factor;
     };
     HostMatrix x;
     ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 3, &x, widen));
-    EXPECT_FALSE(solved.doubts.inaccurate);
+    EXPECT_FALSE(solved.accuracy_warnings.inaccurate);
     EXPECT_LE(BackwardError(a, kN, Op::kNone, x, b, kNrhs), 2 * kAccuracy);
     EXPECT_EQ(factor.summary.factor_dtype, DType::kFloat64);
-    EXPECT_EQ(factor.summary.precision, FactorPrecision::kAsTyped);
+    EXPECT_EQ(factor.summary.precision, FactorPrecision::kFactorType);
     EXPECT_EQ(factor.summary.precision_fallback, PrecisionFallback::kStagnation);
     EXPECT_TRUE(factor.has_matrix());
   }
@@ -277,18 +279,18 @@ TEST_F(MixedPrecisionTest, SolversMayLeaveOutWhatIsCorrected) {
   options.max_corrections = 100;
   HostMatrix x;
   ASSERT_OK_AND_ASSIGN(SolveSummary solved, Solve(factor, b, options, &x));
-  EXPECT_FALSE(solved.doubts.inaccurate);
+  EXPECT_FALSE(solved.accuracy_warnings.inaccurate);
   EXPECT_EQ(solver.tolerance(), 0.01);
   options.error_bound = true;
   ASSERT_OK_AND_ASSIGN(solved, Solve(factor, b, options, &x));
-  EXPECT_FALSE(solved.doubts.inaccurate);
+  EXPECT_FALSE(solved.accuracy_warnings.inaccurate);
   EXPECT_EQ(solver.tolerance(), 0);
   options.error_bound = false;
-  ASSERT_OK_AND_ASSIGN(
-      factor, Widen(runner_->context(), plan, std::move(factor), PrecisionFallback::kStagnation,
-                    JobRunner::NeverStop(), runner_->timings()));
+  ASSERT_OK_AND_ASSIGN(factor, RefactorInFloat64(runner_->context(), plan, std::move(factor),
+                                                 PrecisionFallback::kStagnation,
+                                                 JobRunner::NeverStop(), runner_->timings()));
   ASSERT_OK_AND_ASSIGN(solved, Solve(factor, b, options, &x));
-  EXPECT_FALSE(solved.doubts.inaccurate);
+  EXPECT_FALSE(solved.accuracy_warnings.inaccurate);
   EXPECT_EQ(solver.tolerance(), 0);
 }
 

@@ -445,7 +445,7 @@ TEST_F(SchurTest, TellsNoColumnsOfTheJobBefore) {
   SchurRequest request;
   request.leading = 3;
   DeviceReport& report = runner_.context().report();
-  report.TellColumns(4000);
+  report.ReportColumns(4000);
   int64_t most = 0;
   const auto ask = [&] {
     most = std::max(most, report.ColumnsDone());

@@ -58,7 +58,7 @@ TYPED_TEST(SeriesChangeTest, ChangesArriveInPlaceOfTheMatrix) {
 TYPED_TEST(SeriesChangeTest, LowRankChangesUpdateTheFactorUntilTheirRankIsTooLarge) {
   using T = TypeParam;
   constexpr int64_t kRank = 3;
-  ASSERT_EQ(MostUpdateRank(kN), 5 * kRank);
+  ASSERT_EQ(MaxUpdateRank(kN), 5 * kRank);
   for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
     StepRequest request = this->Request();
     request.op = op;
@@ -90,7 +90,7 @@ TYPED_TEST(SeriesChangeTest, LowRankChangesUpdateTheFactorUntilTheirRankIsTooLar
     const auto v = Random<T>(1, kN, 8);
     AddProduct(a, u, v);
     const auto b = Random<T>(kN, kNrhs, 20);
-    request.most_iterations = 5;
+    request.max_iterations = 5;
     ASSERT_OK_AND_ASSIGN(
         const SeriesStepSummary beyond,
         series.ChangedStep({MatrixChange::Kind::kLowRank, 1}, PackTogether(u, v), b, request));
@@ -202,7 +202,7 @@ TYPED_TEST(SeriesChangeTest, AKeptMatrixIsFactoredWhereTheOldFactorDoesNotServe)
                        this->series_->Step(changed, Random<TypeParam>(kN, 1, 6), request));
   EXPECT_EQ(reused.new_iterations, 0);
   ASSERT_TRUE(this->series_->matrix());
-  request.most_iterations = 1;
+  request.max_iterations = 1;
   const auto b = Random<TypeParam>(kN, 1, 7);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
                        this->series_->Step(std::nullopt, b, request));
@@ -279,7 +279,7 @@ TYPED_TEST(SeriesChangeTest, ValuesOnAPatternAreTheMatrixOfItsText) {
     ASSERT_OK(by_values.KeepMap(PackTogether(lines.start, lines.source)));
     // With the old factor, with a new one, and from the matrix stored with the new one.
     for (const int iterations : {50, 0, 50}) {
-      request.most_iterations = iterations;
+      request.max_iterations = iterations;
       const std::vector<T> random = Random<T>(kN, kN, 70 + iterations);
       for (size_t p = 0; p < a.size(); ++p) a[p] += a[p] * 1e-4 * random[p];
       ASSERT_OK_AND_ASSIGN(

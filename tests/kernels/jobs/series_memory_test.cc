@@ -33,7 +33,7 @@ TEST_F(SeriesMemoryTest, StepsStayWithinTheirDeclarations) {
         const HostMatrix b = Rounded(RandomMatrix(kN, kNrhs, 5), request.rhs_dtype);
         for (int step = 0; step < 6; ++step) {
           const bool kept = step % 3 == 2;
-          request.most_iterations = step == 3 ? 0 : 50;
+          request.max_iterations = step == 3 ? 0 : 50;
           const size_t before = series.kept_bytes();
           ASSERT_EQ(memory_.live_bytes(), before);
           memory_.ResetPeak();

@@ -146,7 +146,7 @@ TYPED_TEST(SeriesStartTest, WhatIsNotFiniteIsRefusedAlsoWhereNoStartIsNeeded) {
 
 TYPED_TEST(SeriesStartTest, AStepThatFactorsAnewHasTheBitsThatItHasWithoutAStart) {
   StepRequest request = this->Request();
-  request.most_iterations = 0;
+  request.max_iterations = 0;
   Series<TypeParam> without(*DeviceUnderTest());
   ASSERT_OK(without.Step(this->a_, this->b_, request));
   ASSERT_OK_AND_ASSIGN(

@@ -88,10 +88,10 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   const auto a = Random<TypeParam>(kN, kN, 3);
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
   StepRequest request = this->Request();
-  const auto step = [&](double change, double most_left) {
-    request.most_left = std::numeric_limits<double>::infinity();
+  const auto step = [&](double change, double max_remaining) {
+    request.max_remaining = std::numeric_limits<double>::infinity();
     EXPECT_OK(this->series_->Step(a, b, request));
-    request.most_left = most_left;
+    request.max_remaining = max_remaining;
     return this->series_->Step(Changed(a, change, 4), b, request);
   };
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary near, step(1e-6, 5));
@@ -107,12 +107,12 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   // no initial guess.
   const auto other = Random<TypeParam>(kN, 1, 6);
   EXPECT_OK(this->series_->Step(a, b, request));
-  request.most_left = 1.4;
+  request.max_remaining = 1.4;
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary begun,
                        this->series_->Step(Changed(a, 0.02, 4), other, request));
   EXPECT_GE(begun.new_iterations, 1);
   EXPECT_EQ(begun.old_iterations, 1);
-  request.least_iterations = 6;
+  request.min_iterations = 6;
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary later, step(-0.02, 0.5));
   EXPECT_GE(later.new_iterations, 1);
   EXPECT_EQ(later.old_iterations, 6);
@@ -130,7 +130,7 @@ TYPED_TEST(SeriesStepTest, AStepThatIsTakenBackCounts) {
   // A correction increases the error of x_0 by a fourth of its residual. The initial guess is the
   // last X.
   a[0] = -1;
-  request.most_left = 1.4;
+  request.max_remaining = 1.4;
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
   EXPECT_EQ(summary.old_iterations, 1);
   EXPECT_EQ(summary.old_cost, 1);
@@ -155,17 +155,17 @@ TYPED_TEST(SeriesStepTest, AFactorThatServesNoStepIsTriedMoreAndMoreRarely) {
       a[i + i * kN] += other ? -4 - static_cast<double>(i) / 2 : 4;
     }
     const SeriesBudget budget = model.Budget();
-    request.most_iterations = budget.iterations;
-    request.most_left = budget.most_left;
-    request.most_cost = budget.most_cost;
-    request.least_iterations = budget.least;
+    request.max_iterations = budget.iterations;
+    request.max_remaining = budget.max_remaining;
+    request.max_cost = budget.max_cost;
+    request.min_iterations = budget.least;
     ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
     if (step > 0 && budget.iterations > 0) ++tries;
     const SeriesTry tried{summary.old_iterations, summary.old_cost, summary.old_cost};
     if (summary.new_iterations > 0) {
-      model.Refactored(kFactorSeconds, tried);
+      model.RecordRefactorization(kFactorSeconds, tried);
     } else {
-      model.Reused(tried);
+      model.RecordReuse(tried);
     }
   }
   EXPECT_GE(tries, 2);
@@ -176,7 +176,7 @@ TYPED_TEST(SeriesStepTest, AnOldFactorCostsNoMoreThanItMay) {
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
   StepRequest request = this->Request();
   ASSERT_OK(this->series_->Step(Random<TypeParam>(kN, kN, 3), b, request));
-  request.most_cost = 12;
+  request.max_cost = 12;
   const auto other = Random<TypeParam>(kN, kN, 4);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(other, b, request));
   EXPECT_LE(summary.old_cost, 12);
@@ -200,7 +200,7 @@ TYPED_TEST(SeriesStepTest, WhatIsGainedOnOneColumnSaysNothingOfAnother) {
   a[kN * kN - 1] *= 1 + 1.0 / 200;
   b.resize(2 * kN);  // so that the last X is no initial guess
   b[2 * kN - 1] = 1;
-  request.most_left = 1.1;
+  request.max_remaining = 1.1;
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
   EXPECT_EQ(summary.new_iterations, 0);
   EXPECT_EQ(summary.old_iterations, 2);
@@ -211,7 +211,7 @@ TYPED_TEST(SeriesStepTest, AMatrixTooFarIsFactoredAnew) {
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
   StepRequest request = this->Request();
   ASSERT_OK(this->series_->Step(Random<TypeParam>(kN, kN, 3), b, request));
-  request.most_iterations = 10;
+  request.max_iterations = 10;
   const auto other = Random<TypeParam>(kN, kN, 4);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(other, b, request));
   EXPECT_EQ(summary.old_iterations, 10);
@@ -349,7 +349,7 @@ TYPED_TEST(SeriesStepTest, AnAnswerThatIsNotAccurateSaysSo) {
   StepRequest request = this->Request();
   const auto a = Random<TypeParam>(kN, kN, 3);
   ASSERT_OK(this->series_->Step(a, Random<TypeParam>(kN, 1, 5), request));
-  request.most_iterations = 1;
+  request.max_iterations = 1;
   request.accuracy = kRoundoff / 1024;  // counts as roundoff, which one solve may not reach
   const auto b = Random<TypeParam>(kN, 1, 6);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,

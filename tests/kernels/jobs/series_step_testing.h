@@ -37,10 +37,10 @@ struct StepRequest {
   bool sparse = false;
   Op op = Op::kNone;
   double accuracy = 0;
-  int most_iterations = 100;
-  double most_left = std::numeric_limits<double>::infinity();
-  int least_iterations = 0;
-  double most_cost = std::numeric_limits<double>::infinity();
+  int max_iterations = 100;
+  double max_remaining = std::numeric_limits<double>::infinity();
+  int min_iterations = 0;
+  double max_cost = std::numeric_limits<double>::infinity();
   bool update = false;
   Layout x0_layout = Layout::kColumnMajor;
 };
@@ -160,10 +160,10 @@ class Series {
     options.with_old = options.with_new = *solver;
     options.op = request.op;
     options.accuracy = request.accuracy;
-    options.most_iterations = request.most_iterations;
-    options.most_left = request.most_left;
-    options.most_cost = request.most_cost;
-    options.least_iterations = request.least_iterations;
+    options.max_iterations = request.max_iterations;
+    options.max_remaining = request.max_remaining;
+    options.max_cost = request.max_cost;
+    options.min_iterations = request.min_iterations;
     options.update = request.update;
     SeriesMatrix matrix{a ? SeriesSource::kUpload : Source(),
                         {nullptr, request.matrix_dtype, request.layout, kN, kN},

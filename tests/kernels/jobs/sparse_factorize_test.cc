@@ -200,7 +200,7 @@ TEST_F(SparseFactorizeTest, TheKeptOperandIsTheOneThatWasKept) {
   HostMatrix x = RandomMatrix(kN, 1, 1), b(kN), of_sparse(kN), of_dense(kN);
   const auto view = [](HostMatrix& m) { return MatrixView<double>{m.data(), kN, 1, kN}; };
   const auto multiply = [&](const Factorization& of, HostMatrix& w) {
-    const auto kept = KeptOperand(of);
+    const auto kept = MakeKeptOperand(of);
     EXPECT_EQ(kept->order(), kN);
     EXPECT_EQ(kept->NormInf(Op::kNone), of.summary.norm_inf);
     EXPECT_EQ(kept->NormInf(Op::kTranspose), of.summary.norm_one);

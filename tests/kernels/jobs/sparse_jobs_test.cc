@@ -65,13 +65,13 @@ class Cramped final : public SparseLu {
     return lu_.WorkspaceBytes(analysis, dtype, most);
   }
   double PredictSeconds(const Analysis&, DType) const override { return 0; }
-  double PredictRoughly(int64_t, int64_t, DType) const override { return 0; }
+  double PredictWithoutAnalysis(int64_t, int64_t, DType) const override { return 0; }
   MemoryResource* factor_memory() const override { return &memory_; }
   std::optional<size_t> LargerFactor(std::span<const std::byte> factor) const override {
     if (times_ == 0) return std::nullopt;
     return 2 * factor.size();
   }
-  bool LeavesDeterminants() const override { return false; }
+  bool SupportsDeterminants() const override { return false; }
   absl::StatusOr<NumericSummary> Factor(ExecutionContext& context, const Analysis& analysis,
                                         const AnySparse& a, DType dtype,
                                         std::span<std::byte> factor, std::span<std::byte> workspace,
@@ -109,13 +109,13 @@ class SparseJobsTest : public DeviceUnderTestFixture {
  protected:
   static absl::StatusOr<SparseFactorizePlan> Plan(const AnySparse& a,
                                                   std::shared_ptr<const Analysis> analysis,
-                                                  size_t most_bytes,
+                                                  size_t max_bytes,
                                                   const SparseLu* method = nullptr,
                                                   bool determinant = true,
                                                   std::optional<DType> factor_dtype = {}) {
     Device& device = *DeviceUnderTest();
     SparseFactorizeOptions wanted;
-    wanted.most_bytes = most_bytes;
+    wanted.max_bytes = max_bytes;
     wanted.method = MethodOf(device, "multifrontal");
     if (method != nullptr) wanted.method.lu = method;  // its factors have the same format
     wanted.factor_dtype = factor_dtype.value_or(a.dtype);
@@ -161,7 +161,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     std::vector<std::string_view> names;
     for (const std::string_view name : {"multifrontal", "klu"}) {
       const SparseMethod method = MethodOf(*DeviceUnderTest(), name);
-      if (method.lu != nullptr && method.lu->TakesSparse(dtype)) names.push_back(name);
+      if (method.lu != nullptr && method.lu->SupportsSparse(dtype)) names.push_back(name);
     }
     return names;
   }
@@ -396,7 +396,8 @@ TEST_P(SparseJobsTest, LeavesTheMatchingOutWhereEntriesGrowWithIt) {
 TEST_P(SparseJobsTest, GoesOnByAnotherMethodWhereEntriesGrow) {
   const DType dtype = GetParam();
   const SparseMethod klu = MethodOf(*DeviceUnderTest(), "klu");
-  if (klu.lu == nullptr || !klu.lu->TakesSparse(dtype)) GTEST_SKIP() << "there is no other method";
+  if (klu.lu == nullptr || !klu.lu->SupportsSparse(dtype))
+    GTEST_SKIP() << "there is no other method";
   std::vector<SparseEntry> entries = GridEntries(20, 2);
   for (SparseEntry& entry : entries)
     entry.value = entry.row == entry.column ? 2e-8 : entry.row < entry.column ? 1 : -1;

@@ -56,7 +56,7 @@ ComplexMatrix Eliminated(const PackedSparse& a, const std::vector<int32_t>& keep
     using T = typename decltype(tag)::type;
     for (int64_t i = 0; i < n; ++i) {
       a.view().As<T>().ForRow(Op::kNone, i, [&](int32_t j, T v) {
-        full[place[i] + place[j] * n] = std::complex<double>(Widen(v));
+        full[place[i] + place[j] * n] = std::complex<double>(ToFloat64(v));
       });
     }
   });
@@ -147,7 +147,7 @@ class SparseSchurTest : public DeviceUnderTestFixture {
       using T = typename decltype(tag)::type;
       const auto* const s = reinterpret_cast<const T*>(out.data());
       for (int64_t e = 0; e < plan.complement.rows * plan.complement.cols; ++e) {
-        complement.s.push_back(std::complex<double>(Widen(s[e])));
+        complement.s.push_back(std::complex<double>(ToFloat64(s[e])));
       }
     });
     return complement;

@@ -155,7 +155,7 @@ TEST(KluPivotsTest, LeavesThoseThatDoNotServe) {
     // For corner 1 the second pivot is zero. Which entry is the other pivot depends on the order of
     // the analysis.
     EXPECT_FALSE(summary && corner == 1);
-    EXPECT_FALSE(summary && summary->pivot_growth > host::kMostKluGrowth);
+    EXPECT_FALSE(summary && summary->pivot_growth > host::kMaxKluGrowth);
   }
 }
 

@@ -58,7 +58,7 @@ class MultifrontalTest
           WideType<T> sum = i == k ? -1 : 0;
           double size = 1;
           for (int64_t j = 0; j < kept; ++j) {
-            const WideType<T> product = Widen(s(i, j)) * Widen(x[keep[j]]);
+            const WideType<T> product = ToFloat64(s(i, j)) * ToFloat64(x[keep[j]]);
             sum += product;
             size += std::abs(product);
           }
@@ -126,18 +126,18 @@ TEST_P(MultifrontalTest, GivesLAndU) {
           a.view().As<T>().ForRow(Op::kNone, i, [&](int32_t j, T v) {
             const double scale =
                 analysis.row_scale.empty() ? 1 : analysis.row_scale[i] * analysis.column_scale[j];
-            rest[position[i] + column_position[j] * n] = std::complex<double>(Widen(v)) * scale;
+            rest[position[i] + column_position[j] * n] = std::complex<double>(ToFloat64(v)) * scale;
           });
         }
         int64_t lower = 0, upper = 0;
         entries.VisitLower([&](int64_t i, int64_t j, T v) {
           EXPECT_GT(i, j);
-          l[i + j * n] = std::complex<double>(Widen(v));
+          l[i + j * n] = std::complex<double>(ToFloat64(v));
           ++lower;
         });
         entries.VisitUpper([&](int64_t i, int64_t j, T v) {
           EXPECT_LE(i, j);
-          u[i + j * n] = std::complex<double>(Widen(v));
+          u[i + j * n] = std::complex<double>(ToFloat64(v));
           ++upper;
         });
         EXPECT_EQ(lower, entries.lower_entries());
@@ -172,7 +172,7 @@ TEST_P(MultifrontalTest, KnowsTheDeterminant) {
       using T = typename decltype(tag)::type;
       for (int64_t i = 0; i < kN; ++i) {
         a.view().As<T>().ForRow(Op::kNone, i, [&](int32_t j, T v) {
-          dense[i + j * kN] = std::complex<double>(Widen(v));
+          dense[i + j * kN] = std::complex<double>(ToFloat64(v));
         });
       }
     });
@@ -248,7 +248,7 @@ TEST_P(MultifrontalTest, SolvesBesideKeptUnknowns) {
           double largest = 0;
           for (int64_t e = 0; e < kN * columns; ++e) {
             const double x = static_cast<double>(e / kN) + 1;
-            largest = std::max(largest, std::abs(Widen(b[e]) - x));
+            largest = std::max(largest, std::abs(ToFloat64(b[e]) - x));
           }
           EXPECT_LT(largest, 1e4 * UnitRoundoff(GetParam()));
         });

@@ -79,9 +79,9 @@ class MultifrontalRunner {
                             {workspace.data(), beside}, stop, postponable);
     } else {
       CROUT_ASSIGN_OR_RETURN(const Buffer there, Put(last->block.data(), last->block.size()));
-      summary = lu_->FactorLike(*context_, analysis, on_device, factor.dtype,
-                                {there.data(), there.size()}, {block.data(), bytes},
-                                {workspace.data(), beside}, stop, postponable);
+      summary = lu_->FactorReusing(*context_, analysis, on_device, factor.dtype,
+                                   {there.data(), there.size()}, {block.data(), bytes},
+                                   {workspace.data(), beside}, stop, postponable);
     }
     CROUT_RETURN_IF_ERROR(summary.status());
     factor.block.resize(bytes);

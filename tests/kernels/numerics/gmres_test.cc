@@ -118,7 +118,7 @@ class GmresTest : public ::testing::Test {
     ResidualCheck check(context_, {&a, op, View(v.x, n), View(v.b, n), View(v.r, n), {}});
     EXPECT_OK(check.Measure());
     Matrix previous(v.b.size());
-    EXPECT_OK(Refine(context_, check, inverse, {.max_steps = 100, .enough = kRoundoff},
+    EXPECT_OK(Refine(context_, check, inverse, {.max_steps = 100, .tolerance = kRoundoff},
                      View(previous, n), JobRunner::NeverStop()));
     return check.errors().normwise;
   }
@@ -143,7 +143,7 @@ TYPED_TEST(GmresTest, SolvesWithTheFactorOfAMatrixTooFarForRefinement) {
   for (const Op op : kOps) {
     Vectors<TypeParam> v(this->Random(kN, kColumns, 5));
     EXPECT_GT(this->RefinedError(a, op, inverse, v), 1e-3);
-    const GmresLimits limits{.max_iterations = 500, .restart = kN, .enough = 10 * kRoundoff};
+    const GmresLimits limits{.max_iterations = 500, .restart = kN, .tolerance = 10 * kRoundoff};
     ASSERT_OK_AND_ASSIGN(const GmresResult result, this->Solve(a, op, inverse, limits, v));
     EXPECT_LE(result.iterations, kN + 5);
     EXPECT_GE(result.cycles, 1);
@@ -161,7 +161,7 @@ TYPED_TEST(GmresTest, SolvesWithAFactorInSinglePrecisionOfAnIllConditionedMatrix
   const DenseOperand a = this->Dense(matrix, kN);
   Vectors<TypeParam> v(this->Random(kN, 1, 5));
   EXPECT_GT(this->RefinedError(a, Op::kNone, inverse, v), 1e-13);
-  const GmresLimits limits{.max_iterations = 200, .restart = 40, .enough = 10 * kRoundoff};
+  const GmresLimits limits{.max_iterations = 200, .restart = 40, .tolerance = 10 * kRoundoff};
   ASSERT_OK(this->Solve(a, Op::kNone, inverse, limits, v));
   EXPECT_LE(BackwardError(matrix, kN, Op::kNone, v.x, v.b, 1), 11 * kRoundoff);
 }
@@ -174,7 +174,7 @@ TYPED_TEST(GmresTest, AFewVectorsAtATime) {
   ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 2));
   const DenseOperand a = this->Dense(near, kN);
   Vectors<TypeParam> v(this->Random(kN, 2, 5));
-  const GmresLimits limits{.max_iterations = 500, .restart = 6, .enough = 4 * kRoundoff};
+  const GmresLimits limits{.max_iterations = 500, .restart = 6, .tolerance = 4 * kRoundoff};
   ASSERT_OK_AND_ASSIGN(const GmresResult result, this->Solve(a, Op::kNone, inverse, limits, v));
   EXPECT_GT(result.cycles, 1);
   EXPECT_LE(this->error_, 4 * kRoundoff);
@@ -196,7 +196,7 @@ TYPED_TEST(GmresTest, RightHandSidesEndByThemselves) {
   std::copy(other.begin(), other.end(), b.begin() + 2 * kN);
   Vectors<TypeParam> v(b);
   std::copy(known.begin(), known.end(), v.x.begin());  // solved from the start
-  const GmresLimits limits{.max_iterations = 200, .restart = 50, .enough = 10 * kRoundoff};
+  const GmresLimits limits{.max_iterations = 200, .restart = 50, .tolerance = 10 * kRoundoff};
   ASSERT_OK(this->Solve(a, Op::kNone, inverse, limits, v));
   EXPECT_LE(this->error_, 10 * kRoundoff);
   for (int64_t i = 0; i < kN; ++i) {
@@ -218,7 +218,7 @@ TYPED_TEST(GmresTest, SizesOfRightHandSidesDoNotMatter) {
     b[kN + i] *= 1e280;
   }
   Vectors<TypeParam> v(b);
-  const GmresLimits limits{.max_iterations = 200, .restart = 40, .enough = 10 * kRoundoff};
+  const GmresLimits limits{.max_iterations = 200, .restart = 40, .tolerance = 10 * kRoundoff};
   ASSERT_OK(this->Solve(a, Op::kNone, inverse, limits, v));
   EXPECT_LE(this->error_, 10 * kRoundoff);
   EXPECT_LE(BackwardError(near, kN, Op::kNone, v.x, v.b, 3), 11 * kRoundoff);
@@ -233,7 +233,7 @@ TYPED_TEST(GmresTest, KeepsItsLimitAndNeverMakesItWorse) {
   const DenseOperand a = this->Dense(unrelated, kN);
   Vectors<TypeParam> v(this->Random(kN, 2, 5));
   for (const int iterations : {0, 1, 7}) {
-    const GmresLimits limits{.max_iterations = iterations, .restart = 5, .enough = kRoundoff};
+    const GmresLimits limits{.max_iterations = iterations, .restart = 5, .tolerance = kRoundoff};
     const double before = BackwardError(unrelated, kN, Op::kNone, v.x, v.b, 2);
     ASSERT_OK_AND_ASSIGN(const GmresResult result, this->Solve(a, Op::kNone, inverse, limits, v));
     EXPECT_LE(result.iterations, iterations);
@@ -247,36 +247,36 @@ TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
   const auto old = this->Random(kN, kN, 3);
   ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(old, kN, false));
   ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, kColumns));
-  GmresLimits limits{.max_iterations = 500, .restart = kN, .enough = 10 * kRoundoff};
+  GmresLimits limits{.max_iterations = 500, .restart = kN, .tolerance = 10 * kRoundoff};
   for (const double change : {0.01, 1e-3}) {
     auto matrix = this->Near(old, kN, change);
     const DenseOperand a = this->Dense(matrix, kN);
     const Vectors<TypeParam> begin(this->Random(kN, kColumns, 5));
     Vectors<TypeParam> v = begin;
-    limits.most_left = std::numeric_limits<double>::infinity();
+    limits.max_remaining = std::numeric_limits<double>::infinity();
     ASSERT_OK_AND_ASSIGN(const GmresResult all, this->Solve(a, Op::kNone, inverse, limits, v));
     EXPECT_FALSE(all.given_up);
-    // With `most_left` equal to the iterations needed, GMRES runs to the end.
+    // With `max_remaining` equal to the iterations needed, GMRES runs to the end.
     v = begin;
-    limits.most_left = all.iterations;
+    limits.max_remaining = all.iterations;
     ASSERT_OK_AND_ASSIGN(const GmresResult worth, this->Solve(a, Op::kNone, inverse, limits, v));
     EXPECT_FALSE(worth.given_up) << change;
     EXPECT_EQ(worth.iterations, all.iterations);
-    EXPECT_LE(this->error_, limits.enough);
+    EXPECT_LE(this->error_, limits.tolerance);
     v = begin;
-    limits.most_left = all.iterations / 3.0;
+    limits.max_remaining = all.iterations / 3.0;
     ASSERT_OK_AND_ASSIGN(const GmresResult left, this->Solve(a, Op::kNone, inverse, limits, v));
     EXPECT_TRUE(left.given_up) << change;
     EXPECT_LE(left.iterations, 3) << change;
     EXPECT_EQ(left.cycles, 1) << change;
     EXPECT_EQ(v.x, begin.x);
-    // GMRES gives up only after `least_iterations`.
-    limits.least_iterations = 4;
-    limits.most_left = 0;
+    // GMRES gives up only after `min_iterations`.
+    limits.min_iterations = 4;
+    limits.max_remaining = 0;
     ASSERT_OK_AND_ASSIGN(const GmresResult later, this->Solve(a, Op::kNone, inverse, limits, v));
     EXPECT_TRUE(later.given_up) << change;
     EXPECT_EQ(later.iterations, 4) << change;
-    limits.least_iterations = 0;
+    limits.min_iterations = 0;
   }
 }
 
@@ -289,11 +289,11 @@ TYPED_TEST(GmresTest, CostsNoMoreThanItMay) {
   ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 1));
   const DenseOperand a = this->Dense(far, kN);
   const Vectors<TypeParam> begin(this->Random(kN, 1, 5));
-  GmresLimits limits{.max_iterations = 500, .restart = 5, .enough = 10 * kRoundoff};
+  GmresLimits limits{.max_iterations = 500, .restart = 5, .tolerance = 10 * kRoundoff};
   limits.cycle_cost = 2.5;
   for (const auto& [cost, iterations, cycles] :
        {std::tuple(3.4, 0, 0), {3.6, 1, 1}, {7.5, 5, 1}, {10.9, 5, 1}, {12.1, 7, 2}}) {
-    limits.most_cost = cost;
+    limits.max_cost = cost;
     Vectors<TypeParam> v = begin;
     ASSERT_OK_AND_ASSIGN(const GmresResult result, this->Solve(a, Op::kNone, inverse, limits, v));
     EXPECT_EQ(result.iterations, iterations) << cost;
@@ -301,7 +301,7 @@ TYPED_TEST(GmresTest, CostsNoMoreThanItMay) {
   }
   limits.restart = 4;
   for (const double cost : {0.9, 10.0, 12.4}) {
-    limits.most_cost = cost;
+    limits.max_cost = cost;
     Vectors<TypeParam> v = begin;
     ASSERT_OK_AND_ASSIGN(const Correction done, this->CorrectIt(a, inverse, limits, v));
     EXPECT_LE(done.cost, cost);
@@ -321,9 +321,9 @@ TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
   const DenseOperand a = this->Dense(matrix, kN);
   Vectors<TypeParam> v(this->Random(kN, 1, 5));
   const GmresLimits limits{
-      .max_iterations = 50, .restart = 20, .enough = 10 * kRoundoff, .most_left = 8};
+      .max_iterations = 50, .restart = 20, .tolerance = 10 * kRoundoff, .max_remaining = 8};
   ASSERT_OK_AND_ASSIGN(const Correction done, this->CorrectIt(a, inverse, limits, v));
-  EXPECT_LE(this->error_, limits.enough);
+  EXPECT_LE(this->error_, limits.tolerance);
   EXPECT_LE(done.iterations, 8);
   EXPECT_GT(this->RefinedError(a, Op::kNone, inverse, Vectors<TypeParam>(v.b)), 1e-6);
 }
@@ -338,14 +338,14 @@ TYPED_TEST(GmresTest, CorrectionDoesNotBeginWhatIsKnownToCostTooMuch) {
   auto matrix = this->Near(old, kN, 1e-3);
   const DenseOperand a = this->Dense(matrix, kN);
   const Vectors<TypeParam> begin(this->Random(kN, 1, 5));
-  GmresLimits limits{.max_iterations = 50, .restart = 30, .enough = 10 * kRoundoff};
+  GmresLimits limits{.max_iterations = 50, .restart = 30, .tolerance = 10 * kRoundoff};
   Vectors<TypeParam> v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction all, this->CorrectIt(a, inverse, limits, v));
-  EXPECT_LE(this->error_, limits.enough);
+  EXPECT_LE(this->error_, limits.tolerance);
   // The cost consists of the GMRES iterations and half a refinement step.
   EXPECT_GE(all.cost, all.iterations);
   EXPECT_LE(all.cost, all.iterations + 1);
-  limits.most_left = 2;
+  limits.max_remaining = 2;
   for (const double gain : {0.0, 1.2, 4.0}) {
     v = begin;
     limits.known_gain = gain;
@@ -354,24 +354,24 @@ TYPED_TEST(GmresTest, CorrectionDoesNotBeginWhatIsKnownToCostTooMuch) {
     EXPECT_LE(done.iterations, all.iterations) << gain;
   }
   // The minimum number of iterations is executed in any case.
-  limits.least_iterations = 3;
+  limits.min_iterations = 3;
   v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction least, this->CorrectIt(a, inverse, limits, v));
   EXPECT_GE(least.iterations, 3);
   // With an unknown gain, one step of refinement may be enough.
-  limits = {.max_iterations = 50, .restart = 30, .enough = 10 * kRoundoff, .most_left = 1.4};
+  limits = {.max_iterations = 50, .restart = 30, .tolerance = 10 * kRoundoff, .max_remaining = 1.4};
   v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction one,
                        this->CorrectIt(this->Dense(old, kN), inverse, limits, v));
   EXPECT_EQ(one.iterations, 1);
-  EXPECT_LE(this->error_, limits.enough);
+  EXPECT_LE(this->error_, limits.tolerance);
   // If it is not, no iteration of GMRES with a higher cost is executed.
   for (int64_t i = 0; i < kN; ++i) matrix[i] *= TypeParam(20);
   v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction none,
                        this->CorrectIt(this->Dense(matrix, kN), inverse, limits, v));
   EXPECT_LE(none.iterations, 1);
-  EXPECT_GT(this->error_, limits.enough);
+  EXPECT_GT(this->error_, limits.tolerance);
 }
 
 // The inverse of a matrix that differs by one percent, so that each step reduces the error by a
@@ -390,7 +390,7 @@ TYPED_TEST(GmresTest, RefinementGoesOnWhereFewStepsAreLeft) {
         a, Op::kNone, {}, v, [&](ResidualCheck& check, const GmresMemory& memory) {
           return Refine(
               this->context_, check, inverse,
-              {.max_steps = 20, .enough = kEnough, .least_gain = 1e6, .few_steps = few_steps},
+              {.max_steps = 20, .tolerance = kEnough, .min_gain = 1e6, .few_steps = few_steps},
               memory.previous, JobRunner::NeverStop());
         });
   };
@@ -412,7 +412,7 @@ TYPED_TEST(GmresTest, StopsBetweenIterations) {
   const DenseOperand a = this->Dense(matrix, kN);
   Vectors<TypeParam> v(this->Random(kN, 1, 5));
   int asked = 0;
-  const GmresLimits limits{.max_iterations = 20, .restart = 20, .enough = 0};
+  const GmresLimits limits{.max_iterations = 20, .restart = 20, .tolerance = 0};
   EXPECT_THAT(this->Solve(a, Op::kNone, inverse, limits, v, [&] { return ++asked == 3; }),
               FailsWith(absl::StatusCode::kCancelled, ""));
   EXPECT_EQ(asked, 3);
@@ -425,7 +425,7 @@ TYPED_TEST(GmresTest, SmallOrdersAndExactInverses) {
     ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 1));
     const DenseOperand a = this->Dense(matrix, n);
     Vectors<TypeParam> v(this->Random(n, 1, 5));
-    const GmresLimits limits{.max_iterations = 10, .restart = 10, .enough = 2 * kRoundoff};
+    const GmresLimits limits{.max_iterations = 10, .restart = 10, .tolerance = 2 * kRoundoff};
     ASSERT_OK_AND_ASSIGN(const GmresResult result, this->Solve(a, Op::kNone, inverse, limits, v));
     EXPECT_LE(result.iterations, 2);
     EXPECT_LE(this->error_, 2 * kRoundoff);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "kernels/jobs/judge_solve.h"
+#include "kernels/jobs/assess_solution.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/gallery.h"
 #include "tests/support/job_runner.h"
@@ -54,21 +54,22 @@ TEST(JudgmentTest, AMeasuredErrorDecidesAndGrowthWhereThereIsNone) {
                          Layout::kColumnMajor, 2, 1};
   SolveFigures figures;
   figures.accepted = 1e-15;
-  EXPECT_TRUE(JudgeSolution(&factor, figures, delivered).growth);
+  EXPECT_TRUE(AssessSolution(&factor, figures, delivered).growth);
   figures.backward_error = 1e-16;
-  Doubts doubts = JudgeSolution(&factor, figures, delivered);
-  EXPECT_FALSE(doubts.growth || doubts.inaccurate || doubts.nearly_singular);
+  AccuracyWarnings accuracy_warnings = AssessSolution(&factor, figures, delivered);
+  EXPECT_FALSE(accuracy_warnings.growth || accuracy_warnings.inaccurate ||
+               accuracy_warnings.nearly_singular);
   for (const double error : {1e-14, static_cast<double>(NAN)}) {
     figures.backward_error = error;
-    EXPECT_TRUE(JudgeSolution(&factor, figures, delivered).inaccurate);
+    EXPECT_TRUE(AssessSolution(&factor, figures, delivered).inaccurate);
   }
   figures.backward_error = 1e-16;
   figures.finite = false;
-  EXPECT_TRUE(JudgeSolution(&factor, figures, delivered).inaccurate);
+  EXPECT_TRUE(AssessSolution(&factor, figures, delivered).inaccurate);
   // Without a factor and an error, only the elements of X can be checked.
   const std::vector<double> lost = {1, kInfinity};
   delivered.data = reinterpret_cast<const std::byte*>(lost.data());
-  EXPECT_TRUE(JudgeSolution(nullptr, {}, delivered).inaccurate);
+  EXPECT_TRUE(AssessSolution(nullptr, {}, delivered).inaccurate);
 }
 
 TEST(JudgmentTest, ALargeSolutionIsASignal) {
@@ -83,17 +84,17 @@ TEST(JudgmentTest, ALargeSolutionIsASignal) {
   figures.backward_error = 0;
   figures.rhs_max_abs = 1;
   figures.matrix_norm = 1;
-  EXPECT_TRUE(JudgeSolution(&factor, figures, delivered).nearly_singular);
+  EXPECT_TRUE(AssessSolution(&factor, figures, delivered).nearly_singular);
   figures.matrix_norm = 1e-4;
-  EXPECT_FALSE(JudgeSolution(&factor, figures, delivered).nearly_singular);
+  EXPECT_FALSE(AssessSolution(&factor, figures, delivered).nearly_singular);
 }
 
 class JudgedSolvesTest : public ::testing::Test {
  protected:
   // Factors A and solves for the right-hand side A e, with e all ones. The right-hand side has no
   // component that would reveal A's null space.
-  std::pair<FactorSummary, Doubts> Judge(const HostMatrix& a, int64_t n, DType dtype,
-                                         EquilibrateMode mode = EquilibrateMode::kAuto) {
+  std::pair<FactorSummary, AccuracyWarnings> Judge(const HostMatrix& a, int64_t n, DType dtype,
+                                                   EquilibrateMode mode = EquilibrateMode::kAuto) {
     FactorRequest request;
     request.matrix_dtype = dtype;
     request.factor_dtype = dtype;
@@ -110,7 +111,7 @@ class JudgedSolvesTest : public ::testing::Test {
     const auto solved = runner_.Solve(*factor, b, 1, solve);
     EXPECT_OK(solved.status());
     if (!solved.ok()) return {};
-    return {factor->summary, solved->summary.doubts};
+    return {factor->summary, solved->summary.accuracy_warnings};
   }
 
   FakeDevice device_;
@@ -149,11 +150,11 @@ TEST_F(JudgedSolvesTest, SingularMatricesInAllButRoundingAreSeen) {
   for (size_t k = 0; k < matrices.size(); ++k) {
     SCOPED_TRACE(k);
     const auto& [a, n] = matrices[k];
-    const auto [factor, doubts] = Judge(a, n, DType::kFloat64);
+    const auto [factor, accuracy_warnings] = Judge(a, n, DType::kFloat64);
     if (factor.n == 0) continue;  // An exactly zero pivot is an error of the solve.
     EXPECT_TRUE(factor.is_nearly_singular()) << factor.condition_signal;
-    EXPECT_TRUE(doubts.nearly_singular);
-    EXPECT_FALSE(doubts.inaccurate);
+    EXPECT_TRUE(accuracy_warnings.nearly_singular);
+    EXPECT_FALSE(accuracy_warnings.inaccurate);
   }
 }
 
@@ -167,10 +168,12 @@ TEST_F(JudgedSolvesTest, WellConditionedMatricesAreNot) {
     for (const auto& [matrix, dtype] :
          {std::pair(a, DType::kFloat64), std::pair(a, DType::kFloat32),
           std::pair(rows, DType::kFloat64), std::pair(rows, DType::kFloat32)}) {
-      const auto [factor, doubts] = Judge(matrix, kN, dtype);
+      const auto [factor, accuracy_warnings] = Judge(matrix, kN, dtype);
       ASSERT_FALSE(factor.is_nearly_singular()) << seed << " " << factor.condition_signal;
       ASSERT_FALSE(factor.is_poor());
-      ASSERT_FALSE(doubts.nearly_singular || doubts.inaccurate || doubts.growth) << seed;
+      ASSERT_FALSE(accuracy_warnings.nearly_singular || accuracy_warnings.inaccurate ||
+                   accuracy_warnings.growth)
+          << seed;
     }
   }
 }
@@ -190,10 +193,10 @@ TEST_F(JudgedSolvesTest, GrowthOfPartialPivotingIsNoSmallPivot) {
     for (int64_t i = j + 1; i < kN; ++i) a[i + j * kN] = -1;
     a[j + (kN - 1) * kN] = 1;
   }
-  const auto [factor, doubts] = Judge(a, kN, DType::kFloat64);
+  const auto [factor, accuracy_warnings] = Judge(a, kN, DType::kFloat64);
   EXPECT_TRUE(factor.is_poor());
   EXPECT_FALSE(factor.is_nearly_singular());
-  EXPECT_FALSE(doubts.growth);  // because the error was measured
+  EXPECT_FALSE(accuracy_warnings.growth);  // because the error was measured
 }
 
 }  // namespace

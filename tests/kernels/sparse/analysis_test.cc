@@ -238,16 +238,16 @@ TEST_F(SparseAnalysisTest, MatchedToo) {
   for (int64_t e = 0; e < kN * kN; ++e) sparse[e] = std::abs(a[e]) > 0.95 ? a[e] : 0;
   for (int64_t i = 0; i < kN; ++i) sparse[i + (i + 5) % kN * kN] = 3;
   const PackedSparse packed = PackSparse(sparse, kN, DType::kFloat64);
-  EXPECT_TRUE(AsksForMatching(packed.view(), DType::kFloat64));
+  EXPECT_TRUE(ShouldUseMatching(packed.view(), DType::kFloat64));
   ASSERT_OK_AND_ASSIGN(const Analysis analysis,
                        Analyze(packed.view(), Ordered(OrderingMode::kAuto), kNeverStop));
   EXPECT_TRUE(analysis.matched);
-  EXPECT_TRUE(SuitsValues(analysis, packed.view(), DType::kFloat64));
+  EXPECT_TRUE(IsSuitableForValues(analysis, packed.view(), DType::kFloat64));
   CheckAnalysis(packed.view(), analysis);
   CheckEntries(packed.view(), analysis);
   for (int64_t i = 0; i < kN; ++i) sparse[i + (i + 5) % kN * kN] = 3e-5;
-  EXPECT_FALSE(
-      SuitsValues(analysis, PackSparse(sparse, kN, DType::kFloat64).view(), DType::kFloat64));
+  EXPECT_FALSE(IsSuitableForValues(analysis, PackSparse(sparse, kN, DType::kFloat64).view(),
+                                   DType::kFloat64));
 }
 
 TEST_F(SparseAnalysisTest, SuitsNoValuesOfAnotherMagnitude) {
@@ -259,15 +259,15 @@ TEST_F(SparseAnalysisTest, SuitsNoValuesOfAnotherMagnitude) {
   const PackedSparse small = times(1e-200);
   ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(small.view(), {}, kNeverStop));
   ASSERT_TRUE(analysis.matched);
-  EXPECT_TRUE(SuitsValues(analysis, small.view(), DType::kFloat64));
+  EXPECT_TRUE(IsSuitableForValues(analysis, small.view(), DType::kFloat64));
   // The scaled entries are about 1e300 and Inf.
   for (const double factor : {1e100, 1e200}) {
-    EXPECT_FALSE(SuitsValues(analysis, times(factor).view(), DType::kFloat64)) << factor;
+    EXPECT_FALSE(IsSuitableForValues(analysis, times(factor).view(), DType::kFloat64)) << factor;
   }
   ASSERT_OK_AND_ASSIGN(const std::optional<Analysis> rescaled,
                        Rescale(analysis, times(1e200).view(), {}, kNeverStop));
   ASSERT_TRUE(rescaled.has_value());
-  EXPECT_TRUE(SuitsValues(*rescaled, times(1e200).view(), DType::kFloat64));
+  EXPECT_TRUE(IsSuitableForValues(*rescaled, times(1e200).view(), DType::kFloat64));
   EXPECT_EQ(rescaled->row_order, analysis.row_order);
 }
 
@@ -325,7 +325,7 @@ TEST_F(SparseAnalysisTest, OrdersByDegreeBeyond32Bits) {
   EXPECT_TRUE(IsPermutation(order));
   EXPECT_EQ(OrderByMinimumDegree(graph, /*most=*/0), order);
   // A graph too large to be created here; it is not sent to the program.
-  const Graph large = {.start = {0, kMostFor32Bits}, .neighbour = {}};
+  const Graph large = {.start = {0, kMaxFor32Bits}, .neighbour = {}};
   EXPECT_THAT(
       OrderInProcess(OrderingProgram(), OrderingMethod::kNestedDissection, large, kNeverStop),
       FailsWith(absl::StatusCode::kResourceExhausted, "indices"));
@@ -375,7 +375,7 @@ TEST_F(SparseAnalysisTest, OrdersNoGraphWithACycleAsAForest) {
 // AMD may take long for a star of this size, so the program would be used.
 TEST_F(SparseAnalysisTest, StartsNoProgramForAForest) {
   const PackedSparse arrow = Arrow(50000);
-  ASSERT_FALSE(ShortMinimumDegree(50000, 2 * 49999));
+  ASSERT_FALSE(IsMinimumDegreeFast(50000, 2 * 49999));
   Failpoints failpoints;
   ASSERT_OK_AND_ASSIGN(const Analysis analysis,
                        Analyze(arrow.view(), Ordered(OrderingMode::kAuto), kNeverStop));
@@ -467,7 +467,7 @@ TEST_F(SparseAnalysisTest, DoesWithoutTheProgram) {
 PackedSparse LongGrid() {
   constexpr int32_t kSide = 120;
   PackedSparse grid = PackEntries(GridEntries(kSide, 2), kSide * kSide, DType::kFloat64);
-  EXPECT_FALSE(ShortMinimumDegree(grid.n, grid.nonzeros - grid.n));
+  EXPECT_FALSE(IsMinimumDegreeFast(grid.n, grid.nonzeros - grid.n));
   return grid;
 }
 
@@ -534,7 +534,7 @@ TEST_F(SparseAnalysisTest, StopsEveryOrdering) {
     options.ordering_program = program;
     int asked_since = 0;
     bool ordering_began = false;
-    options.tell = [&](int steps) { ordering_began = steps == 2; };
+    options.report_steps = [&](int steps) { ordering_began = steps == 2; };
     // The first polls occur while the graph is sent.
     EXPECT_THAT(
         Analyze(grid.view(), options, [&] { return ordering_began && ++asked_since == 40; }),
@@ -561,7 +561,7 @@ TEST_F(SparseAnalysisTest, StopsInEveryPart) {
   };
   EXPECT_THAT(counted([&](StopCounter& counter) { PatternDigest(a.view(), counter); }), stopped);
   EXPECT_THAT(
-      counted([&](StopCounter& counter) { AsksForMatching(a.view(), DType::kFloat64, counter); }),
+      counted([&](StopCounter& counter) { ShouldUseMatching(a.view(), DType::kFloat64, counter); }),
       stopped);
   EXPECT_THAT(SymmetrizedGraph(a.view(), nullptr, stop), stopped);
   ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(a.view(), nullptr, kNeverStop));
@@ -601,7 +601,7 @@ TEST_F(SparseAnalysisTest, StopsAtEveryQuestion) {
 TEST_F(SparseAnalysisTest, TellsItsSteps) {
   AnalysisOptions options = Ordered(OrderingMode::kAuto);
   std::vector<int> told;
-  options.tell = [&](int steps) { told.push_back(steps); };
+  options.report_steps = [&](int steps) { told.push_back(steps); };
   const PackedSparse grid = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
   for (const MatchingMode matching : {MatchingMode::kOff, MatchingMode::kOn}) {
     told.clear();
@@ -696,8 +696,8 @@ TEST_F(SparseAnalysisTest, ADigestIsTheContracts) {
 
 TEST_F(SparseAnalysisTest, KnowsWhatAsksForMatching) {
   const auto asks = [](std::vector<SparseEntry> entries) {
-    return AsksForMatching(PackEntries(std::move(entries), 2, DType::kFloat64).view(),
-                           DType::kFloat64);
+    return ShouldUseMatching(PackEntries(std::move(entries), 2, DType::kFloat64).view(),
+                             DType::kFloat64);
   };
   EXPECT_FALSE(asks({{0, 0, 1.0}, {1, 1, 2.0}, {0, 1, 50.0}}));
   EXPECT_TRUE(asks({{0, 0, 1.0}, {1, 1, 2.0}, {0, 1, 500.0}}));
@@ -707,9 +707,9 @@ TEST_F(SparseAnalysisTest, KnowsWhatAsksForMatching) {
   EXPECT_TRUE(asks({{0, 0, 1e-300}, {1, 1, 1e-300}}));
   EXPECT_TRUE(asks({{0, 0, 1e300}, {1, 1, 1e300}}));
   const PackedSparse tiny = PackEntries({{0, 0, 1e-60}, {1, 1, 1e-60}}, 2, DType::kFloat64);
-  EXPECT_FALSE(AsksForMatching(tiny.view(), DType::kFloat64));
-  EXPECT_TRUE(AsksForMatching(tiny.view(), DType::kFloat32));
-  EXPECT_FALSE(AsksForMatching(PackEntries({}, 0, DType::kFloat64).view(), DType::kFloat64));
+  EXPECT_FALSE(ShouldUseMatching(tiny.view(), DType::kFloat64));
+  EXPECT_TRUE(ShouldUseMatching(tiny.view(), DType::kFloat32));
+  EXPECT_FALSE(ShouldUseMatching(PackEntries({}, 0, DType::kFloat64).view(), DType::kFloat64));
 }
 
 TEST_F(SparseAnalysisTest, KnowsSymmetry) {

@@ -95,7 +95,7 @@ TEST(ThreadPoolTest, TakesMoveOnlyTasks) {
 }
 
 TEST(ThreadPoolTest, ATaskWithoutMemoryEndsAloneAndIsCounted) {
-  const uint64_t before = WorkWithoutMemory();
+  const uint64_t before = AbandonedTasks();
   int runs = 0;
   {
     ThreadPool pool(1);
@@ -103,7 +103,7 @@ TEST(ThreadPoolTest, ATaskWithoutMemoryEndsAloneAndIsCounted) {
     pool.Schedule([&runs] { ++runs; });
   }
   EXPECT_EQ(runs, 1);
-  EXPECT_EQ(WorkWithoutMemory() - before, 1u);
+  EXPECT_EQ(AbandonedTasks() - before, 1u);
 }
 
 }  // namespace

@@ -274,7 +274,7 @@ TEST(MetricsTest, GaugesMirrorTheSourceAtEveryScrape) {
   state.call_memory_limit = 4096;
   state.call_memory_reserved = 1024;
   state.log_lines_dropped = 7;
-  state.work_without_memory = 3;
+  state.abandoned_tasks = 3;
   std::string text = metrics.Scrape();
   EXPECT_THAT(SampleOf(text, "crout_device_memory_bytes{device=\"cuda:0\",kind=\"reserved\"}"),
               Optional(1 << 20));

@@ -56,14 +56,14 @@ class ConnectionCallsTest : public ::testing::Test {
   ConnectionCalls calls_{{.calls = 1000, .share = 0.9}};
 };
 
-constexpr int kMost = ConnectionCalls::kMostPendingOfOne;
+constexpr int kMax = ConnectionCalls::kMostPendingOfOne;
 
 TEST_F(ConnectionCallsTest, AConnectionHasSoManyPendingCalls) {
   const uint64_t one = calls_.NewConnection();
   const uint64_t other = calls_.NewConnection();
-  EXPECT_EQ(Arrive(one, 10000), kMost);
-  EXPECT_EQ(Arrive(other, 10000), kMost);
-  Entries begun = Begin(one, kMost);
+  EXPECT_EQ(Arrive(one, 10000), kMax);
+  EXPECT_EQ(Arrive(other, 10000), kMax);
+  Entries begun = Begin(one, kMax);
   EXPECT_FALSE(calls_.Arrive(one)) << "those that began are not charged yet";
   for (int i = 0; i < 5; ++i) begun[i].Charged();
   begun.erase(begun.begin() + 5, begun.begin() + 8);
@@ -71,7 +71,7 @@ TEST_F(ConnectionCallsTest, AConnectionHasSoManyPendingCalls) {
 }
 
 TEST_F(ConnectionCallsTest, AllConnectionsTogetherHaveSoMany) {
-  constexpr int kFull = ConnectionCalls::kMostPending / kMost + 1;
+  constexpr int kFull = ConnectionCalls::kMostPending / kMax + 1;
   for (int i = 0; i < kFull; ++i) Arrive(calls_.NewConnection(), 10000);
   EXPECT_EQ(Arrive(calls_.NewConnection(), 10000), ConnectionCalls::kAlwaysPending)
       << "a connection without pending calls is always served";
@@ -89,7 +89,7 @@ TEST_F(ConnectionCallsTest, AConnectionOfAbandonedCallsIsClosed) {
 
 TEST_F(ConnectionCallsTest, CallsBeyondTheBoundOfAConnectionAreAbandoned) {
   const uint64_t one = calls_.NewConnection();
-  Arrive(one, kMost);
+  Arrive(one, kMax);
   const Entries begun = Begin(one, 1);
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(calls_.Arrive(one));
   EXPECT_TRUE(closed_.empty());
@@ -131,7 +131,7 @@ TEST_F(ConnectionCallsTest, AQuietConnectionIsForgotten) {
   const uint64_t quiet = calls_.NewConnection();
   const uint64_t pending = calls_.NewConnection();
   for (int i = 0; i < 1000; ++i) Abandon(quiet);
-  Arrive(pending, kMost);
+  Arrive(pending, kMax);
   clock_.Advance(absl::Minutes(1));
   calls_.Housekeep(SteadyNow());
   Abandon(quiet);

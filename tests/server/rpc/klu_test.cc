@@ -161,7 +161,7 @@ class FullKlu final : public SparseLu {
     return klu_->WorkspaceBytes(analysis, dtype, most);
   }
   double PredictSeconds(const Analysis&, DType) const override { return 0; }
-  double PredictRoughly(int64_t, int64_t, DType) const override { return 0; }
+  double PredictWithoutAnalysis(int64_t, int64_t, DType) const override { return 0; }
   absl::StatusOr<NumericSummary> Factor(ExecutionContext&, const Analysis&, const AnySparse&, DType,
                                         std::span<std::byte>, std::span<std::byte>, StopRequested,
                                         std::vector<int32_t>*) const override {

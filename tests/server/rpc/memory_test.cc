@@ -146,13 +146,13 @@ TEST_F(RpcMemoryTest, OnTheThreadThatGoesOnAfterAnother) {
 TEST_F(RpcMemoryTest, OnTheThreadThatKeepsHouse) {
   StartServer();
   constexpr int kAllocations = 20;  // more than housekeeping makes
-  const uint64_t before = WorkWithoutMemory();
+  const uint64_t before = AbandonedTasks();
   for (int i = 0; i < kAllocations; ++i) {
     RefuseAfter(i, Threads::kThis);
     EXPECT_NO_THROW(stack().Housekeep());
     StopRefusing();
   }
-  EXPECT_GT(WorkWithoutMemory(), before);
+  EXPECT_GT(AbandonedTasks(), before);
 }
 
 // The release of a call is scheduled like this task.

@@ -104,7 +104,7 @@ TEST_F(ReplyTest, AReaderThatStoppedDoesNotOutliveTheServersEnd) {
 TEST_F(ReplyTest, ChunksAreAsLargeAsTheSlowestReaderCanTake) {
   v1::Factor factor;
   constexpr int64_t kLarge = 256;
-  constexpr size_t kMost = (size_t{16} << 10) * 30 / 2;
+  constexpr size_t kMax = (size_t{16} << 10) * 30 / 2;
   ASSERT_TRUE(Factorize(kLarge, &factor).ok());
   core().limits.reply_chunk_bytes = Limits().reply_chunk_bytes;
   core().limits.transfer = {.idle_timeout = absl::Seconds(30), .min_rate = size_t{16} << 10};
@@ -115,7 +115,7 @@ TEST_F(ReplyTest, ChunksAreAsLargeAsTheSlowestReaderCanTake) {
   v1::GetFactorsResponse response;
   size_t read = 0;
   while (stream->Read(&response)) {
-    EXPECT_LE(response.data().size(), kMost);
+    EXPECT_LE(response.data().size(), kMax);
     read += response.data().size();
   }
   EXPECT_TRUE(stream->Finish().ok());

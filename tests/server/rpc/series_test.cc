@@ -120,7 +120,7 @@ TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
   header.set_handle(factor.handle());
   v1::SolveSeriesRequest request;
   request.set_rhs_data(Bytes(b));
-  const int64_t most = MostUpdateRank(kN);
+  const int64_t most = MaxUpdateRank(kN);
   const auto step = [&](int number, Answer* answer) {
     *request.mutable_header() = header;
     header.Clear();

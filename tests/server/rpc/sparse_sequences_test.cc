@@ -16,14 +16,14 @@
 namespace crout::testing {
 namespace {
 
-constexpr size_t kMostSteps = kSanitized ? 4 : 100;
+constexpr size_t kMaxSteps = kSanitized ? 4 : 100;
 
 // Returns the files below `folder` in the order of the index.
 std::vector<RealMatrix> FilesBelow(const std::string& folder) {
   std::vector<RealMatrix> files;
   for (const RealMatrix& file : RealMatrixIndex()) {
     const bool is_jacobian = file.file.rfind(folder + "/J_", 0) == 0;
-    if (is_jacobian && files.size() < kMostSteps) files.push_back(file);
+    if (is_jacobian && files.size() < kMaxSteps) files.push_back(file);
   }
   return files;
 }

@@ -27,8 +27,8 @@ class CountingFronts final : public SparseLu {
       : fronts_(std::move(fronts)), beyond_(beyond), asked_(asked) {}
 
   const MethodTraits& traits() const override { return fronts_->traits(); }
-  bool LeavesFronts() const override { return true; }
-  bool LeavesComplements() const override { return true; }
+  bool ProvidesFronts() const override { return true; }
+  bool SupportsComplements() const override { return true; }
   absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
     return fronts_->FactorBytes(analysis, dtype);
   }
@@ -41,8 +41,8 @@ class CountingFronts final : public SparseLu {
   double PredictSeconds(const Analysis& analysis, DType dtype) const override {
     return fronts_->PredictSeconds(analysis, dtype);
   }
-  double PredictRoughly(int64_t n, int64_t nonzeros, DType dtype) const override {
-    return fronts_->PredictRoughly(n, nonzeros, dtype);
+  double PredictWithoutAnalysis(int64_t n, int64_t nonzeros, DType dtype) const override {
+    return fronts_->PredictWithoutAnalysis(n, nonzeros, dtype);
   }
   absl::StatusOr<NumericSummary> Factor(ExecutionContext& context, const Analysis& analysis,
                                         const AnySparse& a, DType dtype,

@@ -10,7 +10,7 @@
 
 namespace crout::cuda {
 
-inline void TellArrival(int32_t* count) { std::atomic_ref<int32_t>(*count).fetch_add(1); }
+inline void SignalArrival(int32_t* count) { std::atomic_ref<int32_t>(*count).fetch_add(1); }
 
 // Blocks run one after the other here, so a missing arrival will never come.
 inline void AwaitArrivals(const int32_t* count, int32_t expected) {

@@ -8,7 +8,7 @@
 
 namespace crout::cuda {
 
-inline void MeetGrid() { EmulatedThread::Grid().Meet(); }
+inline void SyncGrid() { EmulatedThread::Grid().Meet(); }
 
 }  // namespace crout::cuda
 

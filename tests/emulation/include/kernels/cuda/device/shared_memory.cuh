@@ -54,16 +54,16 @@ inline void StoreShared64(uint32_t to, uint64_t x) { std::memcpy(At(to, 8), &x, 
 inline uint32_t ClusterAddress(uint32_t own, uint32_t rank) {
   return rank << kRankShift | (own & ((1U << kRankShift) - 1));
 }
-inline void MeetCluster() { EmulatedThread::Grid().Meet(); }
+inline void SyncCluster() { EmulatedThread::Grid().Meet(); }
 
 // A phase ends after one arrival and the bytes that it announces. The bytes may arrive first.
-class ByteBarrier {
+class TransactionBarrier {
  public:
-  explicit ByteBarrier(uint32_t address) : address_(address) {}
+  explicit TransactionBarrier(uint32_t address) : address_(address) {}
 
   void Start() const { EmulatedThread::Grid().Attach(address_, std::make_shared<State>()); }
-  static void FenceStarts() {}
-  void Announce(uint32_t bytes) const {
+  static void FenceInit() {}
+  void ExpectBytes(uint32_t bytes) const {
     Change([&](State& state) {
       state.bytes += bytes;
       --state.arrivals;
@@ -106,7 +106,7 @@ class ByteBarrier {
 
 inline void CopyToCluster(uint32_t from, uint32_t to, uint32_t at) {
   std::memcpy(At(to, 16), At(from, 16), 16);
-  ByteBarrier(at).Count(16);
+  TransactionBarrier(at).Count(16);
 }
 
 }  // namespace crout::cuda

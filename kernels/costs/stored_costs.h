@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Measured costs stored between runs of a program.
-#ifndef CROUT_KERNELS_COSTS_KEPT_COSTS_H_
-#define CROUT_KERNELS_COSTS_KEPT_COSTS_H_
+#ifndef CROUT_KERNELS_COSTS_STORED_COSTS_H_
+#define CROUT_KERNELS_COSTS_STORED_COSTS_H_
 
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@
 
 namespace crout {
 
-struct KeptCosts {
+struct StoredCosts {
   CostRatios ratios;   // empty if they were neither stored nor measurable
   std::string report;  // their source, for a log
 };
@@ -21,9 +21,9 @@ struct KeptCosts {
 // Returns the costs stored in the file `path` for `key`. If the file has none that match, calls
 // `measure` and stores the result there. With an empty path, nothing is stored. A failure to read
 // or write the file is not an error; it appears in the report.
-KeptCosts KeepCosts(const std::string& path, std::string_view key,
-                    absl::FunctionRef<absl::StatusOr<CostRatios>()> measure);
+StoredCosts LoadOrMeasureCosts(const std::string& path, std::string_view key,
+                               absl::FunctionRef<absl::StatusOr<CostRatios>()> measure);
 
 }  // namespace crout
 
-#endif  // CROUT_KERNELS_COSTS_KEPT_COSTS_H_
+#endif  // CROUT_KERNELS_COSTS_STORED_COSTS_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Applies the rule of numerics/judgment.h to delivered solutions.
-#ifndef CROUT_KERNELS_JOBS_JUDGE_SOLVE_H_
-#define CROUT_KERNELS_JOBS_JUDGE_SOLVE_H_
+#ifndef CROUT_KERNELS_JOBS_ASSESS_SOLUTION_H_
+#define CROUT_KERNELS_JOBS_ASSESS_SOLUTION_H_
 
 #include <optional>
 
@@ -25,11 +25,11 @@ struct SolveFigures {
 // any number is NaN or Inf.
 double LargestOnHost(const PackedMatrix& matrix);
 
-// Returns the doubts about X, which is in host memory. `factor` is the factor that was used, or
+// Returns the warnings about X, which is in host memory. `factor` is the factor that was used, or
 // null if there was none.
-Doubts JudgeSolution(const FactorSummary* factor, const SolveFigures& figures,
-                     const PackedMatrix& x);
+AccuracyWarnings AssessSolution(const FactorSummary* factor, const SolveFigures& figures,
+                                const PackedMatrix& x);
 
 }  // namespace crout
 
-#endif  // CROUT_KERNELS_JOBS_JUDGE_SOLVE_H_
+#endif  // CROUT_KERNELS_JOBS_ASSESS_SOLUTION_H_

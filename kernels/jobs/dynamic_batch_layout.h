@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Memory layout and byte counts of a dynamic batch, for both plan and job.
-#ifndef CROUT_KERNELS_JOBS_GATHERED_LAYOUT_H_
-#define CROUT_KERNELS_JOBS_GATHERED_LAYOUT_H_
+#ifndef CROUT_KERNELS_JOBS_DYNAMIC_BATCH_LAYOUT_H_
+#define CROUT_KERNELS_JOBS_DYNAMIC_BATCH_LAYOUT_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include "kernels/batch_lu.h"
 #include "kernels/irregular_batch.h"
 #include "kernels/jobs/batch_factorize.h"
-#include "kernels/jobs/gathered.h"
+#include "kernels/jobs/dynamic_batch.h"
 
 namespace crout {
 
@@ -22,18 +22,18 @@ inline size_t AlignedToMember(size_t bytes) {
 }
 
 // Rounds up an empty block, which serves as a base address even if nothing is stored in it.
-inline size_t NotNone(size_t bytes) { return std::max(bytes, kMemberAlignment); }
+inline size_t NonEmpty(size_t bytes) { return std::max(bytes, kMemberAlignment); }
 
-inline size_t MatrixBytesOf(const GatheredShape& s) {
+inline size_t MatrixBytesOf(const DynamicBatchShape& s) {
   return static_cast<size_t>(s.n) * static_cast<size_t>(s.n) * SizeOf(s.dtype);
 }
-inline size_t RhsBytesOf(const GatheredShape& s) {
+inline size_t RhsBytesOf(const DynamicBatchShape& s) {
   return static_cast<size_t>(s.n) * static_cast<size_t>(s.nrhs) * SizeOf(s.dtype);
 }
 
 // Offsets in the block that is copied to the device. The end of this block (figures, errors and
 // right-hand sides, which become solutions) is the block that is copied back.
-struct GatheredPlaces {
+struct DynamicBatchLayout {
   size_t matrices = 0;  // follows the kTables tables of members
   size_t figures = 0;   // start of the part that is copied back
   size_t errors = 0;
@@ -45,7 +45,7 @@ struct GatheredPlaces {
   // errors are measured.
   enum Table : size_t { kLu, kMatrix, kRhs, kVerified };
 
-  GatheredPlaces(size_t systems, size_t matrix_bytes, size_t rhs_bytes) {
+  DynamicBatchLayout(size_t systems, size_t matrix_bytes, size_t rhs_bytes) {
     matrices = AlignedToMember(kTables * systems * sizeof(BatchMember));
     figures = matrices + matrix_bytes;
     errors = figures + AlignedToMember(systems * BatchFigures::kBytesPerMember);
@@ -70,9 +70,9 @@ absl::StatusOr<BatchLu::WorkspaceBytes> WorkspaceOf(const BatchLu& method,
 
 // Returns the device bytes of these systems together, as charged. `shapes` must not be empty.
 // INVALID_ARGUMENT if a size overflows.
-absl::StatusOr<size_t> GatheredDeviceBytes(const BatchLu& method,
-                                           std::span<const GatheredShape> shapes);
+absl::StatusOr<size_t> DynamicBatchDeviceBytes(const BatchLu& method,
+                                               std::span<const DynamicBatchShape> shapes);
 
 }  // namespace crout
 
-#endif  // CROUT_KERNELS_JOBS_GATHERED_LAYOUT_H_
+#endif  // CROUT_KERNELS_JOBS_DYNAMIC_BATCH_LAYOUT_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Communication between the host and the kernels of a stoppable method while it runs.
-#ifndef CROUT_KERNELS_CUDA_DEVICE_HOST_LINE_H_
-#define CROUT_KERNELS_CUDA_DEVICE_HOST_LINE_H_
+#ifndef CROUT_KERNELS_CUDA_DEVICE_HOST_SIGNALS_H_
+#define CROUT_KERNELS_CUDA_DEVICE_HOST_SIGNALS_H_
 
 #include <cstdint>
 
@@ -15,9 +15,10 @@ namespace crout::cuda {
 // kernel's access relaxed and of system scope: it is not torn, becomes visible soon, and has no
 // order relative to other accesses. Reading `stop` takes about a microsecond; writing `columns`
 // does not wait.
-struct HostLine {
-  HostLine() = default;
-  explicit HostLine(DeviceReport& report) : stop(&report.stop), columns(&report.columns_told) {}
+struct HostSignals {
+  HostSignals() = default;
+  explicit HostSignals(DeviceReport& report)
+      : stop(&report.stop), columns(&report.reported_columns) {}
 
   const volatile uint32_t* stop = nullptr;
   volatile int64_t* columns = nullptr;  // null in panels that do not report progress
@@ -25,4 +26,4 @@ struct HostLine {
 
 }  // namespace crout::cuda
 
-#endif  // CROUT_KERNELS_CUDA_DEVICE_HOST_LINE_H_
+#endif  // CROUT_KERNELS_CUDA_DEVICE_HOST_SIGNALS_H_

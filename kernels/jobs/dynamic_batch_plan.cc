@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/jobs/gathered.h"
-#include "kernels/jobs/gathered_layout.h"
+#include "kernels/jobs/dynamic_batch.h"
+#include "kernels/jobs/dynamic_batch_layout.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/size_class.h"
 #include "kernels/util/status_macros.h"
@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-size_t KeptBytesOf(const GatheredShape& shape) {
+size_t KeptBytesOf(const DynamicBatchShape& shape) {
   if (!shape.factors || !shape.keeps_factor) return 0;
   const size_t matrix = BlockBytes(MatrixBytesOf(shape));
   const size_t ipiv = BlockBytes(static_cast<size_t>(shape.n) * sizeof(int64_t));
@@ -48,14 +48,14 @@ absl::StatusOr<BatchLu::WorkspaceBytes> WorkspaceOf(const BatchLu& method,
   return most;
 }
 
-absl::StatusOr<size_t> GatheredDeviceBytes(const BatchLu& method,
-                                           std::span<const GatheredShape> shapes) {
+absl::StatusOr<size_t> DynamicBatchDeviceBytes(const BatchLu& method,
+                                               std::span<const DynamicBatchShape> shapes) {
   std::vector<BatchMember> members;
   size_t matrices = 0;
   size_t rhs = 0;
   size_t pivots = 0;
   size_t kept = 0;
-  for (const GatheredShape& shape : shapes) {
+  for (const DynamicBatchShape& shape : shapes) {
     CROUT_RETURN_IF_ERROR(
         MatrixBytes(shape.n, std::max(shape.n, shape.nrhs), shape.dtype).status());
     members.push_back(SquareMember(shape.n));
@@ -65,33 +65,34 @@ absl::StatusOr<size_t> GatheredDeviceBytes(const BatchLu& method,
     pivots += static_cast<size_t>(shape.n) * sizeof(int64_t);
     kept += KeptBytesOf(shape);
   }
-  const GatheredPlaces places(shapes.size(), matrices, rhs);
+  const DynamicBatchLayout places(shapes.size(), matrices, rhs);
   CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes workspace,
                          WorkspaceOf(method, ExtentOf(shapes.front().dtype, members)));
   return ByteSum()
       .AddBuffer(places.end)
-      .AddBuffer(NotNone(matrices))
+      .AddBuffer(NonEmpty(matrices))
       .AddBuffer(places.back())
-      .AddBuffer(NotNone(pivots))
+      .AddBuffer(NonEmpty(pivots))
       .AddBuffer(workspace.device)
       .Add(kept)
       .total();
 }
 
-absl::StatusOr<GatheredBytes> PlanGathered(const BatchLu& method, const GatheredShape& shape) {
-  CROUT_ASSIGN_OR_RETURN(const size_t device, GatheredDeviceBytes(method, {&shape, 1}));
-  const GatheredPlaces places(1, shape.factors ? AlignedToMember(MatrixBytesOf(shape)) : 0,
-                              AlignedToMember(RhsBytesOf(shape)));
+absl::StatusOr<DynamicBatchBytes> PlanDynamicBatch(const BatchLu& method,
+                                                   const DynamicBatchShape& shape) {
+  CROUT_ASSIGN_OR_RETURN(const size_t device, DynamicBatchDeviceBytes(method, {&shape, 1}));
+  const DynamicBatchLayout places(1, shape.factors ? AlignedToMember(MatrixBytesOf(shape)) : 0,
+                                  AlignedToMember(RhsBytesOf(shape)));
   const BatchMember member = SquareMember(shape.n);
   CROUT_ASSIGN_OR_RETURN(const BatchLu::WorkspaceBytes workspace,
                          WorkspaceOf(method, ExtentOf(shape.dtype, {&member, 1})));
-  return GatheredBytes{
+  return DynamicBatchBytes{
       .device = device,
       .host = BlockBytes(places.end) + BlockBytes(places.back()) + BlockBytes(workspace.host),
       .kept = KeptBytesOf(shape)};
 }
 
-double PredictGatheredSeconds(const BatchLu& method, const GatheredShape& shape) {
+double PredictDynamicBatchSeconds(const BatchLu& method, const DynamicBatchShape& shape) {
   const BatchMember member = SquareMember(shape.n);
   return method.PredictFactorSeconds(ExtentOf(shape.dtype, {&member, 1}));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Perturbs pivots that are too small.
-#ifndef CROUT_KERNELS_CUDA_IRR_LU_RAISE_PIVOT_CUH_
-#define CROUT_KERNELS_CUDA_IRR_LU_RAISE_PIVOT_CUH_
+#ifndef CROUT_KERNELS_CUDA_IRR_LU_PERTURB_PIVOT_CUH_
+#define CROUT_KERNELS_CUDA_IRR_LU_PERTURB_PIVOT_CUH_
 
 #include <limits>
 
@@ -15,14 +15,14 @@ namespace crout::cuda {
 // returned unchanged. `tells`: this thread records the perturbation; set it in one of the threads
 // that call.
 template <class T>
-__device__ T RaisePivot(T pivot, const LeastPivots<T>& bounds, int k, bool tells) {
+__device__ T PerturbPivot(T pivot, const MinPivots<T>& bounds, int k, bool tells) {
   if (bounds.least == nullptr) return pivot;
   const RealPart<T> least = bounds.least[k];
   const RealPart<T> size = Abs1(pivot);
   if (!(size < least)) return pivot;
   const bool zero = size == 0;
   if (tells) {
-    bounds.raised[k] = zero ? LeastPivots<T>::kRaisedFromZero : LeastPivots<T>::kRaised;
+    bounds.pivot_flags[k] = zero ? MinPivots<T>::kPerturbedZero : MinPivots<T>::kPerturbed;
   }
   if (zero) return T{least};
   if constexpr (kIsComplex<T>) {
@@ -36,4 +36,4 @@ __device__ T RaisePivot(T pivot, const LeastPivots<T>& bounds, int k, bool tells
 
 }  // namespace crout::cuda
 
-#endif  // CROUT_KERNELS_CUDA_IRR_LU_RAISE_PIVOT_CUH_
+#endif  // CROUT_KERNELS_CUDA_IRR_LU_PERTURB_PIVOT_CUH_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/jobs/judge_solve.h"
+#include "kernels/jobs/assess_solution.h"
 
 #include <cmath>
 #include <cstdint>
@@ -27,17 +27,17 @@ double LargestOnHost(const PackedMatrix& matrix) {
   });
 }
 
-Doubts JudgeSolution(const FactorSummary* factor, const SolveFigures& figures,
-                     const PackedMatrix& x) {
+AccuracyWarnings AssessSolution(const FactorSummary* factor, const SolveFigures& figures,
+                                const PackedMatrix& x) {
   const double x_max = LargestOnHost(x);
-  Doubts doubts;
-  doubts.inaccurate = !figures.finite || !std::isfinite(x_max);
+  AccuracyWarnings accuracy_warnings;
+  accuracy_warnings.inaccurate = !figures.finite || !std::isfinite(x_max);
   if (figures.backward_error) {
-    doubts.inaccurate |= !IsAccepted(*figures.backward_error, figures.accepted);
+    accuracy_warnings.inaccurate |= !IsAccepted(*figures.backward_error, figures.accepted);
   } else if (factor != nullptr) {
-    doubts.growth = factor->is_poor();
+    accuracy_warnings.growth = factor->is_poor();
   }
-  if (factor != nullptr) doubts.nearly_singular = factor->is_nearly_singular();
+  if (factor != nullptr) accuracy_warnings.nearly_singular = factor->is_nearly_singular();
   // With scales, the norms of A, X and B reflect the scales rather than conditioning.
   const bool scaled =
       factor != nullptr && (factor->row_scaled || factor->col_scaled || factor->sparse);
@@ -45,9 +45,9 @@ Doubts JudgeSolution(const FactorSummary* factor, const SolveFigures& figures,
     // Divides first, because the product may overflow.
     const double amplification = x_max / figures.rhs_max_abs * figures.matrix_norm;
     const DType reached = factor != nullptr ? factor->reached_dtype() : x.dtype;
-    doubts.nearly_singular |= IsNearlySingular(amplification, reached, x.rows);
+    accuracy_warnings.nearly_singular |= IsNearlySingular(amplification, reached, x.rows);
   }
-  return doubts;
+  return accuracy_warnings;
 }
 
 }  // namespace crout

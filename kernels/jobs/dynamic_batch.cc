@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/jobs/gathered.h"
+#include "kernels/jobs/dynamic_batch.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "kernels/device.h"
-#include "kernels/jobs/gathered_layout.h"
+#include "kernels/jobs/assess_solution.h"
+#include "kernels/jobs/dynamic_batch_layout.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/judge_solve.h"
 #include "kernels/numerics/equilibrate.h"
 #include "kernels/numerics/matrix_scan.h"
 #include "kernels/stop_requested.h"
@@ -54,11 +54,11 @@ void CopyPacked(const PackedMatrix& shape, const std::byte* from, bool to_column
 }
 
 // One batch. Owns the buffers that enqueued work uses.
-class GatheredJob {
+class DynamicBatchJob {
  public:
   // `systems` begins with the `factored` systems that are to be factored.
-  GatheredJob(ExecutionContext& context, const BatchLu& method, Op op,
-              std::vector<GatheredSystem*> systems, size_t factored, MemoryResource& host)
+  DynamicBatchJob(ExecutionContext& context, const BatchLu& method, Op op,
+                  std::vector<DynamicBatchSystem*> systems, size_t factored, MemoryResource& host)
       : context_(context),
         method_(method),
         op_(op),
@@ -68,7 +68,7 @@ class GatheredJob {
         host_memory_(host),
         places_(systems_.size(), MatrixBytes(), RhsBytes()) {}
 
-  absl::Status Run(StopRequested stop, GatheredTimings& timings);
+  absl::Status Run(StopRequested stop, DynamicBatchTimings& timings);
 
  private:
   size_t MatrixBytes() const {
@@ -79,7 +79,7 @@ class GatheredJob {
   }
   size_t RhsBytes() const {
     size_t bytes = 0;
-    for (const GatheredSystem* system : systems_)
+    for (const DynamicBatchSystem* system : systems_)
       bytes += AlignedToMember(RhsBytesOf(system->shape));
     return bytes;
   }
@@ -92,17 +92,17 @@ class GatheredJob {
   absl::Status Solve(StopRequested stop);
   absl::Status KeepParts();
   absl::Status Download();
-  void TellFactor(size_t k);
-  void TellSolution(size_t k);
+  void ReportFactor(size_t k);
+  void ReportSolution(size_t k);
 
-  BatchMember* Table(GatheredPlaces::Table table, std::byte* block) const {
+  BatchMember* Table(DynamicBatchLayout::Table table, std::byte* block) const {
     return reinterpret_cast<BatchMember*>(block) + table * systems_.size();
   }
-  std::span<const BatchMember> OnHost(GatheredPlaces::Table table, size_t count) const {
+  std::span<const BatchMember> OnHost(DynamicBatchLayout::Table table, size_t count) const {
     return {Table(table, up_.data()), count};
   }
   // Returns the first `count` members of a table as a device batch, relative to `data`.
-  IrregularBatch Batch(GatheredPlaces::Table table, std::byte* data, size_t count) const {
+  IrregularBatch Batch(DynamicBatchLayout::Table table, std::byte* data, size_t count) const {
     return {data, ExtentOf(dtype_, OnHost(table, count)), Table(table, block_.data())};
   }
   std::byte* Back(size_t place) const { return back_.data() + (place - places_.figures); }
@@ -124,11 +124,11 @@ class GatheredJob {
   ExecutionContext& context_;
   const BatchLu& method_;
   const Op op_;
-  const std::vector<GatheredSystem*> systems_;
+  const std::vector<DynamicBatchSystem*> systems_;
   const size_t factored_;
   const DType dtype_;
   MemoryResource& host_memory_;
-  const GatheredPlaces places_;
+  const DynamicBatchLayout places_;
   Buffer up_;    // host: data for the device
   Buffer down_;  // host: data from the device
   Buffer host_workspace_;
@@ -140,23 +140,23 @@ class GatheredJob {
 };
 
 // Prefers staging memory: from other memory, a copy to the device may wait for enqueued work.
-absl::StatusOr<Buffer> GatheredJob::HostBlock(size_t bytes) {
+absl::StatusOr<Buffer> DynamicBatchJob::HostBlock(size_t bytes) {
   absl::StatusOr<Buffer> staged = context_.device().staging_memory().Allocate(bytes);
   return staged.ok() ? std::move(staged) : host_memory_.Allocate(bytes);
 }
 
-absl::Status GatheredJob::Allocate() {
+absl::Status DynamicBatchJob::Allocate() {
   CROUT_ASSIGN_OR_RETURN(up_, HostBlock(places_.end));
   CROUT_ASSIGN_OR_RETURN(down_, HostBlock(places_.back()));
   MemoryResource& memory = context_.device().memory();
   int64_t pivots = 0;
   for (size_t k = 0; k < factored_; ++k) pivots += systems_[k]->shape.n;
   CROUT_ASSIGN_OR_RETURN(block_, memory.Allocate(places_.end));
-  CROUT_ASSIGN_OR_RETURN(lu_, memory.Allocate(NotNone(places_.figures - places_.matrices)));
+  CROUT_ASSIGN_OR_RETURN(lu_, memory.Allocate(NonEmpty(places_.figures - places_.matrices)));
   CROUT_ASSIGN_OR_RETURN(back_, memory.Allocate(places_.back()));
   CROUT_ASSIGN_OR_RETURN(ipiv_,
-                         memory.Allocate(NotNone(static_cast<size_t>(pivots) * sizeof(int64_t))));
-  for (GatheredSystem* system : systems_) {
+                         memory.Allocate(NonEmpty(static_cast<size_t>(pivots) * sizeof(int64_t))));
+  for (DynamicBatchSystem* system : systems_) {
     if (!system->shape.keeps_factor) continue;
     FactorParts& parts = system->made.parts;
     const auto add = [&](std::string_view name, PartKind kind, size_t bytes) -> absl::Status {
@@ -176,8 +176,8 @@ absl::Status GatheredJob::Allocate() {
 
 // `matrix` and `rhs` are byte offsets from the first matrix and right-hand side; `pivots` is an
 // offset in elements.
-void GatheredJob::PlaceMembers(size_t k, int64_t matrix, int64_t rhs, int64_t pivots) {
-  const GatheredSystem& system = *systems_[k];
+void DynamicBatchJob::PlaceMembers(size_t k, int64_t matrix, int64_t rhs, int64_t pivots) {
+  const DynamicBatchSystem& system = *systems_[k];
   const auto size = static_cast<int64_t>(SizeOf(dtype_));
   BatchMember lu = SquareMember(system.shape.n);
   BatchMember a = lu;
@@ -194,21 +194,21 @@ void GatheredJob::PlaceMembers(size_t k, int64_t matrix, int64_t rhs, int64_t pi
   b.cols = static_cast<int32_t>(system.shape.nrhs);
   b.offset = rhs / size;
   const BatchMember none;  // has no columns
-  Table(GatheredPlaces::kLu, up_.data())[k] = lu;
-  Table(GatheredPlaces::kMatrix, up_.data())[k] = a;
-  Table(GatheredPlaces::kRhs, up_.data())[k] = system.shape.nrhs > 0 ? b : none;
-  Table(GatheredPlaces::kVerified, up_.data())[k] =
+  Table(DynamicBatchLayout::kLu, up_.data())[k] = lu;
+  Table(DynamicBatchLayout::kMatrix, up_.data())[k] = a;
+  Table(DynamicBatchLayout::kRhs, up_.data())[k] = system.shape.nrhs > 0 ? b : none;
+  Table(DynamicBatchLayout::kVerified, up_.data())[k] =
       system.shape.nrhs > 0 && system.verify ? b : none;
 }
 
-void GatheredJob::Pack() {
+void DynamicBatchJob::Pack() {
   std::byte* const up = up_.data();
   std::memset(up + places_.figures, 0, places_.rhs - places_.figures);
   int64_t matrix = 0;
   int64_t rhs = 0;
   int64_t pivots = 0;
   for (size_t k = 0; k < systems_.size(); ++k) {
-    const GatheredSystem& system = *systems_[k];
+    const DynamicBatchSystem& system = *systems_[k];
     PlaceMembers(k, matrix, rhs, pivots);
     if (k < factored_) {
       CopyPacked(system.matrix, system.matrix.data, true, up + places_.matrices + matrix);
@@ -221,7 +221,7 @@ void GatheredJob::Pack() {
   }
 }
 
-absl::Status GatheredJob::Upload() {
+absl::Status DynamicBatchJob::Upload() {
   MatrixOps& ops = context_.ops();
   CROUT_RETURN_IF_ERROR(ops.CopyToDevice(up_.data(), block_.data(), places_.end));
   CROUT_RETURN_IF_ERROR(
@@ -231,38 +231,38 @@ absl::Status GatheredJob::Upload() {
                           places_.figures - places_.matrices);
 }
 
-absl::Status GatheredJob::Factor(StopRequested stop) {
+absl::Status DynamicBatchJob::Factor(StopRequested stop) {
   if (factored_ == 0) return absl::OkStatus();
   // Each figure is an array over all systems, so the factored ones are its first elements.
-  return method_.Factor(context_, Batch(GatheredPlaces::kLu, lu_.data(), factored_),
-                        OnHost(GatheredPlaces::kLu, factored_), Factors(), Workspace(), stop);
+  return method_.Factor(context_, Batch(DynamicBatchLayout::kLu, lu_.data(), factored_),
+                        OnHost(DynamicBatchLayout::kLu, factored_), Factors(), Workspace(), stop);
 }
 
-absl::Status GatheredJob::Solve(StopRequested stop) {
+absl::Status DynamicBatchJob::Solve(StopRequested stop) {
   const size_t count = systems_.size();
   const bool solves = std::any_of(systems_.begin(), systems_.end(),
                                   [](const auto* system) { return system->shape.nrhs > 0; });
   if (!solves) return absl::OkStatus();
   const BatchLu::Workspace workspace = Workspace();
-  CROUT_RETURN_IF_ERROR(method_.Solve(context_, op_, Batch(GatheredPlaces::kLu, lu_.data(), count),
-                                      OnHost(GatheredPlaces::kLu, count), Factors(),
-                                      Batch(GatheredPlaces::kRhs, Back(places_.rhs), count),
-                                      workspace, stop));
-  if (ExtentOf(dtype_, OnHost(GatheredPlaces::kVerified, count)).total_cols == 0)
+  CROUT_RETURN_IF_ERROR(
+      method_.Solve(context_, op_, Batch(DynamicBatchLayout::kLu, lu_.data(), count),
+                    OnHost(DynamicBatchLayout::kLu, count), Factors(),
+                    Batch(DynamicBatchLayout::kRhs, Back(places_.rhs), count), workspace, stop));
+  if (ExtentOf(dtype_, OnHost(DynamicBatchLayout::kVerified, count)).total_cols == 0)
     return absl::OkStatus();
   return method_.BackwardErrors(
-      context_, op_, Batch(GatheredPlaces::kMatrix, block_.data() + places_.matrices, count),
-      Batch(GatheredPlaces::kVerified, Back(places_.rhs), count),
-      Batch(GatheredPlaces::kVerified, block_.data() + places_.rhs, count),
+      context_, op_, Batch(DynamicBatchLayout::kMatrix, block_.data() + places_.matrices, count),
+      Batch(DynamicBatchLayout::kVerified, Back(places_.rhs), count),
+      Batch(DynamicBatchLayout::kVerified, block_.data() + places_.rhs, count),
       reinterpret_cast<double*>(Back(places_.errors)), workspace);
 }
 
-absl::Status GatheredJob::KeepParts() {
+absl::Status DynamicBatchJob::KeepParts() {
   MatrixOps& ops = context_.ops();
   for (size_t k = 0; k < factored_; ++k) {
-    GatheredSystem& system = *systems_[k];
+    DynamicBatchSystem& system = *systems_[k];
     if (!system.shape.keeps_factor) continue;
-    const BatchMember& lu = OnHost(GatheredPlaces::kLu, factored_)[k];
+    const BatchMember& lu = OnHost(DynamicBatchLayout::kLu, factored_)[k];
     const size_t offset = static_cast<size_t>(lu.offset) * SizeOf(dtype_);
     for (const FactorPart& part : system.made.parts) {
       const std::byte* from = lu_.data() + offset;
@@ -276,17 +276,17 @@ absl::Status GatheredJob::KeepParts() {
   return absl::OkStatus();
 }
 
-absl::Status GatheredJob::Download() {
+absl::Status DynamicBatchJob::Download() {
   CROUT_RETURN_IF_ERROR(context_.ops().CopyToHost(back_.data(), down_.data(), places_.back()));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   for (size_t k = 0; k < systems_.size(); ++k) {
-    if (k < factored_) TellFactor(k);
-    if (systems_[k]->shape.nrhs > 0) TellSolution(k);
+    if (k < factored_) ReportFactor(k);
+    if (systems_[k]->shape.nrhs > 0) ReportSolution(k);
   }
   return absl::OkStatus();
 }
 
-void GatheredJob::TellFactor(size_t k) {
+void DynamicBatchJob::ReportFactor(size_t k) {
   const BatchFigures figures(down_.data(), std::ssize(systems_));
   FactorSummary& summary = systems_[k]->made.summary;
   const MethodTraits& traits = method_.traits();
@@ -303,10 +303,10 @@ void GatheredJob::TellFactor(size_t k) {
   summary.condition_signal = figures.pivot_condition[k];
 }
 
-void GatheredJob::TellSolution(size_t k) {
-  GatheredSystem& system = *systems_[k];
+void DynamicBatchJob::ReportSolution(size_t k) {
+  DynamicBatchSystem& system = *systems_[k];
   if (k < factored_ && system.made.summary.info > 0) return;
-  const BatchMember& place = OnHost(GatheredPlaces::kRhs, systems_.size())[k];
+  const BatchMember& place = OnHost(DynamicBatchLayout::kRhs, systems_.size())[k];
   const std::byte* const back = down_.data() - places_.figures;
   const std::byte* const x =
       back + places_.rhs + static_cast<size_t>(place.offset) * SizeOf(dtype_);
@@ -324,20 +324,20 @@ void GatheredJob::TellSolution(size_t k) {
   }
   PackedMatrix delivered = system.rhs;
   delivered.data = system.x;
-  system.solved.doubts = JudgeSolution(&factor, figures, delivered);
+  system.solved.accuracy_warnings = AssessSolution(&factor, figures, delivered);
 }
 
-absl::Status GatheredJob::Run(StopRequested stop, GatheredTimings& timings) {
+absl::Status DynamicBatchJob::Run(StopRequested stop, DynamicBatchTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
-  context_.report().TellColumns(0);  // resets the previous job's count
+  context_.report().ReportColumns(0);  // resets the previous job's count
   CROUT_RETURN_IF_ERROR(Failpoint("gathered.run"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(Allocate());
   Pack();
   CROUT_ASSIGN_OR_RETURN(
       const BatchLu::WorkspaceBytes workspace,
-      WorkspaceOf(method_, ExtentOf(dtype_, OnHost(GatheredPlaces::kLu, systems_.size()))));
+      WorkspaceOf(method_, ExtentOf(dtype_, OnHost(DynamicBatchLayout::kLu, systems_.size()))));
   CROUT_ASSIGN_OR_RETURN(workspace_, context_.device().memory().Allocate(workspace.device));
   CROUT_ASSIGN_OR_RETURN(host_workspace_, HostBlock(workspace.host));
   CROUT_RETURN_IF_ERROR(Upload());
@@ -358,16 +358,16 @@ absl::Status GatheredJob::Run(StopRequested stop, GatheredTimings& timings) {
 }
 
 // Checks the numbers of a system. Returns true if it can be processed.
-bool Inspect(GatheredSystem& system) {
+bool Inspect(DynamicBatchSystem& system) {
   if (system.factor == nullptr) {
     const MatrixScan scan = ScanMatrix(system.matrix);
     system.status = CheckFinite(scan.stats, system.matrix, "matrix");
     if (!system.status.ok()) return false;
-    if (system.may_ask_for_scaling) {
-      system.asks_for_scaling =
+    if (system.may_require_scaling) {
+      system.needs_scaling =
           DecideScaling(EquilibrateMode::kAuto, scan.scale, system.shape.dtype).any();
     }
-    if (system.asks_for_scaling) return false;
+    if (system.needs_scaling) return false;
     system.made.summary.norm_one = scan.stats.norm_one;
     system.made.summary.norm_inf = scan.stats.norm_inf;
   }
@@ -379,31 +379,31 @@ bool Inspect(GatheredSystem& system) {
 }
 
 void RunBatch(ExecutionContext& context, const BatchLu& method, Op op,
-              std::span<GatheredSystem* const> systems, size_t factored, MemoryResource& host,
-              StopRequested stop, GatheredTimings& timings) {
-  GatheredJob job(context, method, op, {systems.begin(), systems.end()}, factored, host);
+              std::span<DynamicBatchSystem* const> systems, size_t factored, MemoryResource& host,
+              StopRequested stop, DynamicBatchTimings& timings) {
+  DynamicBatchJob job(context, method, op, {systems.begin(), systems.end()}, factored, host);
   const absl::Status status = job.Run(stop, timings);
   if (status.ok()) return;
-  for (GatheredSystem* system : systems) {
+  for (DynamicBatchSystem* system : systems) {
     system->status = status;
     system->made = {};
   }
 }
 
-bool Fits(const BatchLu& method, std::span<GatheredSystem* const> systems) {
-  std::vector<GatheredShape> shapes;
+bool Fits(const BatchLu& method, std::span<DynamicBatchSystem* const> systems) {
+  std::vector<DynamicBatchShape> shapes;
   size_t reserved = 0;
-  for (const GatheredSystem* system : systems) {
+  for (const DynamicBatchSystem* system : systems) {
     shapes.push_back(system->shape);
     reserved += system->device_bytes;
   }
-  const absl::StatusOr<size_t> bytes = GatheredDeviceBytes(method, shapes);
+  const absl::StatusOr<size_t> bytes = DynamicBatchDeviceBytes(method, shapes);
   return bytes.ok() && *bytes <= reserved;
 }
 
 void RunInParts(ExecutionContext& context, const BatchLu& method, Op op,
-                std::span<GatheredSystem* const> systems, MemoryResource& host, StopRequested stop,
-                GatheredTimings& timings) {
+                std::span<DynamicBatchSystem* const> systems, MemoryResource& host,
+                StopRequested stop, DynamicBatchTimings& timings) {
   if (systems.empty()) return;
   const auto first_given = std::partition_point(
       systems.begin(), systems.end(), [](const auto* system) { return system->shape.factors; });
@@ -418,12 +418,12 @@ void RunInParts(ExecutionContext& context, const BatchLu& method, Op op,
 
 }  // namespace
 
-void RunGathered(ExecutionContext& context, const BatchLu& method, Op op,
-                 std::span<GatheredSystem* const> systems, MemoryResource& host, StopRequested stop,
-                 GatheredTimings& timings) {
-  std::vector<GatheredSystem*> ready;
+void RunDynamicBatch(ExecutionContext& context, const BatchLu& method, Op op,
+                     std::span<DynamicBatchSystem* const> systems, MemoryResource& host,
+                     StopRequested stop, DynamicBatchTimings& timings) {
+  std::vector<DynamicBatchSystem*> ready;
   ready.reserve(systems.size());
-  for (GatheredSystem* system : systems) {
+  for (DynamicBatchSystem* system : systems) {
     if (Inspect(*system)) ready.push_back(system);
   }
   std::stable_partition(ready.begin(), ready.end(),

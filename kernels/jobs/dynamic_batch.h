@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Dynamic batching: factors and solves small systems of several callers together, for any device.
-#ifndef CROUT_KERNELS_JOBS_GATHERED_H_
-#define CROUT_KERNELS_JOBS_GATHERED_H_
+#ifndef CROUT_KERNELS_JOBS_DYNAMIC_BATCH_H_
+#define CROUT_KERNELS_JOBS_DYNAMIC_BATCH_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace crout {
 
 // Properties of a system that are known before its payload arrives.
-struct GatheredShape {
+struct DynamicBatchShape {
   DType dtype = DType::kFloat64;  // type of A, its factors and B
   int64_t n = 0;                  // at least 1
   bool factors = false;           // factor A; otherwise a factor is given
@@ -27,25 +27,26 @@ struct GatheredShape {
 };
 
 // Bytes of a system that runs alone, as charged. In a batch it needs less.
-struct GatheredBytes {
+struct DynamicBatchBytes {
   size_t device = 0;  // including what stays with the factor
   size_t host = 0;    // for transfers to and from the device, without the answer
   size_t kept = 0;    // part of `device` that stays with the factor
 };
-absl::StatusOr<GatheredBytes> PlanGathered(const BatchLu& method, const GatheredShape& shape);
+absl::StatusOr<DynamicBatchBytes> PlanDynamicBatch(const BatchLu& method,
+                                                   const DynamicBatchShape& shape);
 // Predicted seconds of one system that runs alone.
-double PredictGatheredSeconds(const BatchLu& method, const GatheredShape& shape);
+double PredictDynamicBatchSeconds(const BatchLu& method, const DynamicBatchShape& shape);
 
 // The system of one caller, and its results.
-struct GatheredSystem {
-  GatheredShape shape;
+struct DynamicBatchSystem {
+  DynamicBatchShape shape;
   // A in host memory, n x n, if it is to be factored. Otherwise `factor`: a nonsingular factor in
-  // device memory, made by RunGathered.
+  // device memory, made by RunDynamicBatch.
   PackedMatrix matrix;
   const Factorization* factor = nullptr;
-  // If true, a matrix that LAPACK's criteria would equilibrate is not factored; `asks_for_scaling`
+  // If true, a matrix that LAPACK's criteria would equilibrate is not factored; `needs_scaling`
   // is set instead.
-  bool may_ask_for_scaling = true;
+  bool may_require_scaling = true;
   // B in host memory, n x nrhs, if there is one.
   PackedMatrix rhs;
   bool verify = true;       // measure the backward error; requires the factor's dense matrix
@@ -55,12 +56,12 @@ struct GatheredSystem {
   // INVALID_ARGUMENT for NaN or Inf in A or B, with the first position; otherwise the batch's
   // status.
   absl::Status status;
-  bool asks_for_scaling = false;  // the system was not processed
-  Factorization made;             // factor of A; has parts only if they are kept
-  SolveSummary solved;            // unless A is singular
+  bool needs_scaling = false;  // the system was not processed
+  Factorization made;          // factor of A; has parts only if they are kept
+  SolveSummary solved;         // unless A is singular
 };
 
-struct GatheredTimings {
+struct DynamicBatchTimings {
   double host_to_device = 0;
   double factor = 0;
   double solve = 0;
@@ -74,10 +75,10 @@ struct GatheredTimings {
 // Uses at most the device memory that the systems have reserved in total; splits the batch if it
 // would need more. `host` supplies memory for transfers. Blocks until the device is done. A true
 // `stop` ends all systems. The outcome of each system is in its `status`.
-void RunGathered(ExecutionContext& context, const BatchLu& method, Op op,
-                 std::span<GatheredSystem* const> systems, MemoryResource& host, StopRequested stop,
-                 GatheredTimings& timings);
+void RunDynamicBatch(ExecutionContext& context, const BatchLu& method, Op op,
+                     std::span<DynamicBatchSystem* const> systems, MemoryResource& host,
+                     StopRequested stop, DynamicBatchTimings& timings);
 
 }  // namespace crout
 
-#endif  // CROUT_KERNELS_JOBS_GATHERED_H_
+#endif  // CROUT_KERNELS_JOBS_DYNAMIC_BATCH_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/costs/kept_costs.h"
+#include "kernels/costs/stored_costs.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -18,8 +18,8 @@ absl::StatusOr<CostRatios> Read(const std::string& path, std::string_view key) {
 
 }  // namespace
 
-KeptCosts KeepCosts(const std::string& path, std::string_view key,
-                    absl::FunctionRef<absl::StatusOr<CostRatios>()> measure) {
+StoredCosts LoadOrMeasureCosts(const std::string& path, std::string_view key,
+                               absl::FunctionRef<absl::StatusOr<CostRatios>()> measure) {
   std::string why = "no state directory";
   if (!path.empty()) {
     absl::StatusOr<CostRatios> kept = Read(path, key);
