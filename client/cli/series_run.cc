@@ -7,8 +7,10 @@
 #include <memory>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -105,8 +107,9 @@ absl::Status SeriesRun::RunStep(size_t index) {
   }
   if (!step.ok()) {
     // Keeps the code and details.
+    const std::string message = steps_.Shown(step.status().message());
     absl::Status status(step.status().code(),
-                        absl::StrCat("step ", index, ": ", steps_.Shown(step.status().message())));
+                        absl::StrCat("step ", index, NamesOf(index, message), ": ", message));
     step.status().ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
       status.SetPayload(type, payload);
     });
@@ -122,6 +125,18 @@ absl::Status SeriesRun::RunStep(size_t index) {
   }
   Report(index, *step, absl::ToDoubleSeconds(absl::Now() - begin));
   return absl::OkStatus();
+}
+
+std::string SeriesRun::NamesOf(size_t index, absl::string_view message) const {
+  const StepFiles& files = steps_.files()[index];
+  std::vector<std::string> names;
+  for (const std::string& path : {files.matrix, files.rhs, files.x0}) {
+    if (!path.empty()) names.push_back(steps_.Shown(path));
+  }
+  for (const std::string& path : files.change.paths()) names.push_back(steps_.Shown(path));
+  const bool is_named = absl::c_any_of(
+      names, [&](const std::string& name) { return absl::StrContains(message, name); });
+  return names.empty() || is_named ? "" : absl::StrCat(" (", absl::StrJoin(names, ", "), ")");
 }
 
 absl::StatusOr<SeriesStep> SeriesRun::Solve(const StepFiles& step, client::MatrixSink* x) {

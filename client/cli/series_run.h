@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/array.h"
 #include "client/cli/array_files.h"
 #include "client/cli/progress_bar.h"
@@ -48,6 +49,8 @@ class SeriesRun {
   absl::Status CheckSteps() const;
   absl::Status RunSteps();
   absl::Status RunStep(size_t index);
+  // Returns the step's files in parentheses, unless `message` names one of them.
+  std::string NamesOf(size_t index, absl::string_view message) const;
   absl::StatusOr<SeriesStep> Solve(const StepFiles& step, client::MatrixSink* x);
   // Solves with the matrix of an earlier step, or at first with that of --start.
   absl::StatusOr<SeriesStep> SolveAgain(const client::MatrixSource& rhs,

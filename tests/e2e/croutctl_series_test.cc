@@ -133,7 +133,8 @@ TEST_F(CroutctlSeriesTest, AStepThatFailsLeavesTheSolutionsBeforeIt) {
   ASSERT_EQ(RunToEnd({"/bin/tar", "-C", directory_.File(""), "-cf", tar, "steps"}).exit_code, 0);
   const Finished failed = daemon_.Ctl({"series", tar, "--ones", "-o", "-"});
   EXPECT_EQ(failed.exit_code, 12);
-  EXPECT_THAT(failed.errors, HasSubstr("step 1: "));
+  EXPECT_THAT(failed.errors, HasSubstr("step 1 ("));
+  EXPECT_THAT(failed.errors, HasSubstr("A_1.txt): "));
   EXPECT_THAT(failed.errors, ::testing::Not(HasSubstr("/croutctl-")));
   WriteFile(archive, failed.output);
   RunJson({"lu", steps_ + "/A_0.txt", archive + ":x_000"});
@@ -298,7 +299,7 @@ TEST_F(CroutctlSeriesTest, ValuesOfASparseMatrixBelongToItsEntries) {
   copy("archive_csc.npz", "values_1.npz");
   const Finished refused = daemon_.Ctl({"series", steps_, "--ones"});
   EXPECT_EQ(refused.exit_code, 13);
-  EXPECT_THAT(refused.errors, HasSubstr("step 1: "));
+  EXPECT_THAT(refused.errors, HasSubstr("step 1 (" + steps_ + "/values_1.npz): "));
   EXPECT_THAT(refused.errors, HasSubstr("other positions, or another order of them"));
 }
 
@@ -357,7 +358,7 @@ TEST_F(CroutctlSeriesTest, WhatIsWrongEndsItWithACode) {
   const std::string empty = directory_.File("empty");
   std::filesystem::create_directory(empty);
   const std::vector<std::tuple<std::vector<std::string>, int, std::string>> cases = {
-      {{good, bad, "--ones"}, 12, "step 1: "},
+      {{good, bad, "--ones"}, 12, "step 1 (" + bad + "): "},
       {{good}, 12, "give --rhs or --ones"},
       {{empty, "--ones"}, 12, "has no step files"},
       {{good, "--rhs=" + matrix_}, 12, "must be dense"},
