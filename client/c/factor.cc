@@ -40,17 +40,6 @@ absl::Status ReadOptions(const crout_factorize_options& given, v1::FactorizeOpti
   return absl::OkStatus();
 }
 
-// The bits of crout_warning are numbered as v1::Warning.
-int32_t BitsOf(const google::protobuf::RepeatedField<int>& warnings) {
-  constexpr uint32_t kKnown = CROUT_WARNING_POOR_FACTOR | CROUT_WARNING_NOT_ACCURATE |
-                              CROUT_WARNING_NEARLY_SINGULAR | CROUT_WARNING_PERTURBED_RCOND;
-  uint32_t bits = 0;
-  for (const int warning : warnings) {
-    if (warning > 0 && warning < 31) bits |= uint32_t{1} << warning;
-  }
-  return static_cast<int32_t>(bits & kKnown);
-}
-
 crout_description Describe(const v1::Factor& factor) {
   crout_description description = {};
   description.n = factor.n();
@@ -115,6 +104,17 @@ absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
 }
 
 }  // namespace
+
+// The bits of crout_warning are numbered as v1::Warning.
+int32_t BitsOf(const google::protobuf::RepeatedField<int>& warnings) {
+  constexpr uint32_t kKnown = CROUT_WARNING_POOR_FACTOR | CROUT_WARNING_NOT_ACCURATE |
+                              CROUT_WARNING_NEARLY_SINGULAR | CROUT_WARNING_PERTURBED_RCOND;
+  uint32_t bits = 0;
+  for (const int warning : warnings) {
+    if (warning > 0 && warning < 31) bits |= uint32_t{1} << warning;
+  }
+  return static_cast<int32_t>(bits & kKnown);
+}
 
 absl::Status MakeFactor(const crout_connection& connection, const MatrixSource& a,
                         const v1::FactorizeOptions& options, const v1::CacheOptions& cache,

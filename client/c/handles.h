@@ -5,6 +5,7 @@
 #define CROUT_CLIENT_C_HANDLES_H_
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -32,6 +33,9 @@ struct crout_series {
 };
 
 namespace crout::c {
+
+// Bits of crout_warning.
+int32_t BitsOf(const google::protobuf::RepeatedField<int>& warnings);
 
 // Factors and makes the handle, which is null unless the status is OK.
 absl::Status MakeFactor(const crout_connection& connection, const client::MatrixSource& a,

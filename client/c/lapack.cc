@@ -2,6 +2,7 @@
 
 // crout_?getrf and crout_?getrs.
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <new>
@@ -14,6 +15,8 @@ namespace crout::c {
 namespace {
 
 using client::MatrixSource;
+
+thread_local int32_t last_warnings = 0;
 
 // Whether `columns` columns of T, `stride` elements apart, exceed the address space. Both sizes are
 // at least 0.
@@ -39,7 +42,9 @@ int64_t Getrf(const crout_connection* connection, int64_t n, const T* a, int64_t
     const auto status =
         MakeFactor(*connection, MatrixSource::Strided(a, n, n, lda), {}, {}, factor);
     if (!status.ok()) return ToCode(status);
-    return (*factor)->factor.description().info();
+    const v1::Factor& made = (*factor)->factor.description();
+    last_warnings = BitsOf(made.warnings());
+    return made.info();
   });
 }
 
@@ -87,6 +92,7 @@ int64_t Getrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, T
     const auto result =
         factor->factor.Solve(MatrixSource::Strided(b, n, nrhs, ldb), options, &sink);
     if (!result.ok()) return ToCode(result.status());
+    last_warnings = BitsOf(result->warnings());
     for (int64_t j = 0; j < nrhs && n > 0; ++j) std::copy_n(x.get() + j * n, n, b + j * ldb);
     return CROUT_OK;
   });
@@ -134,3 +140,5 @@ int64_t crout_zgetrs(const crout_factor* factor, char trans, int64_t n, int64_t 
                      crout_complex_double* b, int64_t ldb) {
   return crout::c::Getrs(factor, trans, n, nrhs, b, ldb);
 }
+
+int32_t crout_last_warnings(void) { return crout::c::last_warnings; }

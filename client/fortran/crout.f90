@@ -28,7 +28,15 @@ module crout
   public :: crout_connection, crout_factor, crout_description
   public :: crout_connect, crout_disconnect, crout_getrf, crout_getrs, crout_refactor
   public :: crout_factorize_sparse, crout_refactor_values
-  public :: crout_describe, crout_release, crout_last_error, crout_version
+  public :: crout_describe, crout_release, crout_last_error, crout_last_warnings, crout_version
+
+  !> Bits of description%warnings and crout_last_warnings(): crout_warning of crout.h.
+  enum, bind(C)
+    enumerator :: crout_warning_poor_factor = 2
+    enumerator :: crout_warning_not_accurate = 8
+    enumerator :: crout_warning_nearly_singular = 16
+    enumerator :: crout_warning_perturbed_rcond = 32
+  end enum
 
   !> Error codes of crout.h.
   enum, bind(C)
@@ -49,6 +57,8 @@ module crout
     enumerator :: crout_unauthenticated = -114
     enumerator :: crout_permission_denied = -115
   end enum
+  public :: crout_warning_poor_factor, crout_warning_not_accurate
+  public :: crout_warning_nearly_singular, crout_warning_perturbed_rcond
   public :: crout_ok, crout_invalid_argument, crout_not_found, crout_singular
   public :: crout_failed_precondition, crout_unreachable, crout_unavailable
   public :: crout_resource_exhausted, crout_deadline_exceeded, crout_cancelled
@@ -273,6 +283,11 @@ module crout
     function c_last_error() result(text) bind(C, name="crout_last_error")
       import
       type(c_ptr) :: text
+    end function
+    !> Bits of crout.h's crout_warning about the thread's last crout_getrf or crout_getrs that succeeded.
+    function crout_last_warnings() result(bits) bind(C, name="crout_last_warnings")
+      import
+      integer(c_int32_t) :: bits
     end function
     function c_version() result(text) bind(C, name="crout_version")
       import

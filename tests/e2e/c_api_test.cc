@@ -107,6 +107,22 @@ TEST_F(CApiTest, EmptyMatricesAndRightHandSides) {
   crout_release(factor);
 }
 
+TEST_F(CApiTest, LapackFunctionsReportWarningsOfTheThread) {
+  const std::vector<double> singular = {1, 0, 0, 1e-17};
+  crout_factor* factor = nullptr;
+  ASSERT_EQ(crout_dgetrf(connection_, 2, singular.data(), 2, &factor), 0) << crout_last_error();
+  std::vector<double> b = {1, 1};
+  ASSERT_EQ(crout_dgetrs(factor, 'N', 2, 1, b.data(), 2), 0) << crout_last_error();
+  EXPECT_EQ(crout_last_warnings(), CROUT_WARNING_NEARLY_SINGULAR);
+  std::thread([] { EXPECT_EQ(crout_last_warnings(), 0); }).join();
+  crout_release(factor);
+  factor = Factor();
+  b = {1, 1};
+  ASSERT_EQ(crout_dgetrs(factor, 'N', 2, 1, b.data(), 2), 0) << crout_last_error();
+  EXPECT_EQ(crout_last_warnings(), 0);
+  crout_release(factor);
+}
+
 TEST_F(CApiTest, IllegalArgumentsAreNumbered) {
   const std::vector<double> a = {4, 1, 1, 3};
   crout_factor* none = nullptr;

@@ -248,6 +248,11 @@ contains
     call expect("the second pivot", info == 2)
     call crout_getrs(lu, "N", 2, 1, b, 2, info)
     call expect("no solve", info == crout_singular)
+    singular = reshape([1.0_real64, 0.0_real64, 0.0_real64, 1e-17_real64], [2, 2])
+    b = 1
+    call crout_getrf(server, 2, singular, 2, lu, info)
+    call crout_getrs(lu, "N", 2, 1, b, 2, info)
+    call expect("a warning", info == 0 .and. crout_last_warnings() == crout_warning_nearly_singular)
     call crout_refactor_values(lu, 2, b, info)
     call expect("values of a dense matrix", info == crout_failed_precondition)
     call crout_factorize_sparse(server, 2, 1, [3], [1], b, lu, info)

@@ -152,7 +152,8 @@ CROUT_API int64_t crout_zgetrf(crout_connection* connection, int64_t n,
  * nrhs, column-major, ldb >= max(1, n). On exit B is X; on failure it is unchanged. A real A
  * accepts a complex B. With a complex A and a real B, X would be complex: CROUT_INVALID_ARGUMENT. X
  * takes additional memory of the size of B. The server measures the backward error and replaces
- * inaccurate results of a fast solver; crout_solve reports the error.
+ * inaccurate results of a fast solver. crout_last_warnings() reports an X that may be
+ * inaccurate; crout_solve also reports the error.
  * Argument numbers for -i: 1 factor, 2 trans, 3 n, 4 nrhs, 5 b, 6 ldb. */
 CROUT_API int64_t crout_sgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
                                float* b, int64_t ldb);
@@ -162,6 +163,10 @@ CROUT_API int64_t crout_cgetrs(const crout_factor* factor, char trans, int64_t n
                                crout_complex_float* b, int64_t ldb);
 CROUT_API int64_t crout_zgetrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs,
                                crout_complex_double* b, int64_t ldb);
+
+/* Bits of crout_warning about the result of the calling thread's last crout_?getrf or crout_?getrs
+ * that succeeded; 0: none. */
+CROUT_API int32_t crout_last_warnings(void);
 
 typedef enum crout_dtype {
   CROUT_FLOAT32 = 1,
@@ -245,7 +250,7 @@ typedef enum crout_operation {
   CROUT_CONJUGATE_TRANSPOSE = 2 /* A^H; A^T if A is real */
 } crout_operation;
 
-/* Bits of `warnings`: reasons to check a result before relying on it. */
+/* Bits of `warnings` and crout_last_warnings(): reasons to check a result before relying on it. */
 typedef enum crout_warning {
   CROUT_WARNING_POOR_FACTOR = 2,      /* quality above 30, or too much growth if the backward
                                        * error was not measured */
