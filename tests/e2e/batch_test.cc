@@ -288,7 +288,7 @@ TEST_F(BatchTest, ARequestIdFindsTheFactorsAgain) {
   EXPECT_EQ(other.status().code(), absl::StatusCode::kInternal) << other.status();
 }
 
-TEST_F(BatchTest, WhatCannotBeSentIsToldWithItsIndex) {
+TEST_F(BatchTest, UnsupportedMembersAreReportedWithTheirIndex) {
   const std::vector<double> values(25, 1.0);
   const std::vector<float> singles(25, 1.0F);
   const auto refused = [&](const BatchSource& source, const char* text) {

@@ -98,7 +98,7 @@ TEST(CacheTest, DefaultLeaseIsTheServers) {
             StatusCode::kInvalidArgument);
 }
 
-TEST(CacheTest, ReasonIsToldOnlyToTheOwner) {
+TEST(CacheTest, OnlyTheOwnerGetsTheReason) {
   Daemon daemon;
   const auto owner = daemon.NewClient("owner");
   const auto other = daemon.NewClient("other");

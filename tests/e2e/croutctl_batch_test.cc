@@ -121,7 +121,7 @@ TEST_F(CroutctlBatchTest, ReplacesABatchByOneOfTheSameSizes) {
   EXPECT_EQ(daemon_.Ctl({"factor-batch", one_, "--from", handle, "--name=a"}).exit_code, 2);
 }
 
-TEST_F(CroutctlBatchTest, TellsOfSingularMembers) {
+TEST_F(CroutctlBatchTest, ReportsSingularMembers) {
   const Finished warned = daemon_.Ctl({"factor-batch", matrix_, singular_, "--name=s"});
   EXPECT_EQ(warned.exit_code, 0) << warned.errors;
   EXPECT_THAT(warned.errors, ::testing::HasSubstr("1 of the members are singular"));

@@ -132,7 +132,7 @@ TEST_F(CroutctlTest, OnesTakeNoMemory) {
   EXPECT_DOUBLE_EQ(values[0], 0.4375);
 }
 
-TEST_F(CroutctlTest, OnesAreOfTheTypeThatIsAskedFor) {
+TEST_F(CroutctlTest, OnesHaveTheRequestedType) {
   const std::string three = directory_.File("three.mtx");
   const std::string x = directory_.File("x.mtx");
   WriteFile(three, "%%MatrixMarket matrix array real general\n1 1\n3\n");
@@ -153,7 +153,7 @@ TEST_F(CroutctlTest, GaussJordanSolvesWithoutFactors) {
 }
 
 // The method's name, parameters and iteration record pass through the server.
-TEST_F(CroutctlTest, IterativeMethodsTellWhatTheyDidAndStartFromTheFactorThatTheyReplace) {
+TEST_F(CroutctlTest, IterativeMethodsReportTheirWorkAndStartFromTheReplacedFactor) {
   const Json cold = RunJson({"factor", matrix_, "--algorithm=icmpp", "--section-size=32"});
   EXPECT_EQ(cold["iterations"]["warm"], false);
   EXPECT_EQ(cold["iterations"]["sections"], 1);
@@ -172,7 +172,7 @@ TEST_F(CroutctlTest, IterativeMethodsTellWhatTheyDidAndStartFromTheFactorThatThe
   EXPECT_LT(solved["backward_error"], 1e-9);
 }
 
-TEST_F(CroutctlTest, SingularMatricesWarnAndFailWhereAsked) {
+TEST_F(CroutctlTest, SingularMatricesWarnAndFailOnRequest) {
   const std::string handle = Factor();
   const auto expect = [&](std::vector<std::string> arguments, int exit_code,
                           const std::string& errors) {

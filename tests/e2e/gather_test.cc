@@ -99,7 +99,7 @@ TEST(GatherTest, ManyClientsGetTheBitsThatEachGetsAlone) {
   EXPECT_LE(SampleOf(daemon, "crout_gathered_calls_count"), kClients + 2 + kClients * (kCalls - 1));
 }
 
-TEST(GatherTest, TurnedOffNothingIsGathered) {
+TEST(GatherTest, TurnedOffNoBatchIsMade) {
   Daemon daemon({"--gather=off", "--log-calls=none"});
   const Answer answer = FactorAndSolve(*daemon.NewClient(), 1);
   ASSERT_TRUE(answer.status.ok()) << answer.status;

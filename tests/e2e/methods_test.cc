@@ -164,7 +164,7 @@ TEST_F(MethodsTest, FactorsAndSolutionsOverTheWire) {
   EXPECT_EQ(compared, 2 * static_cast<int>(device_->algorithms().size()));
 }
 
-TEST_F(MethodsTest, LongFactorizationsTellHowFarTheyAre) {
+TEST_F(MethodsTest, LongFactorizationsReportProgress) {
   constexpr int64_t kLarge = 2048;
   const HostMatrix a = crout::testing::GalleryNamed("diagonally_dominant").make(kLarge);
   for (const v1::Algorithm algorithm :

@@ -138,7 +138,7 @@ TEST_F(PagesTlsTest, WithoutTheSettingThePortStaysPlain) {
   EXPECT_EQ(Curl(daemon, Trusting()).exit_code, kHandshakeError);
 }
 
-TEST_F(PagesTlsTest, TokensSayWhoAsks) {
+TEST_F(PagesTlsTest, TokensIdentifyTheCaller) {
   const std::string now = absl::FormatTime("%s", absl::Now(), absl::UTCTimeZone());
   const std::string later =
       absl::FormatTime("%s", absl::Now() + absl::Hours(1), absl::UTCTimeZone());

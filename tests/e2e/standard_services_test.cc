@@ -135,7 +135,7 @@ TEST_F(StandardServicesTest, RolesSayWhoMayUseThem) {
       << daemon.process().Errors();
 }
 
-TEST_F(StandardServicesTest, GuessesAreToldLate) {
+TEST_F(StandardServicesTest, RefusalsOfGuessesAreDelayed) {
   const Daemon daemon(Asking());
   for (const char* const method : {kCheck, kReflect}) {
     const absl::Time begin = absl::Now();

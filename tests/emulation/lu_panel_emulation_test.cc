@@ -174,7 +174,7 @@ TEST(LuPanelEmulationTest, NothingOnceHalted) {
   EXPECT_EQ(factored.reported_columns, -1);
 }
 
-TEST(LuPanelEmulationTest, HaltsWhenAskedTo) {
+TEST(LuPanelEmulationTest, HaltsOnRequest) {
   const std::vector<double> a = Random<double>(64, 8);
   EXPECT_NE(Factor(LuPanelVariant<8, 1, 32>{}, a, 64, 8, {1, 0}).halt, 0);
 }

@@ -135,7 +135,7 @@ TEST_P(GpuComplexJobsTest, AWarmStartFromAnyFactor) {
   }
 }
 
-TEST_P(GpuComplexJobsTest, IterationsTellHowFarTheyAreAndStop) {
+TEST_P(GpuComplexJobsTest, IterationsReportProgressAndStop) {
   constexpr int64_t kN = 1500;
   const ComplexMatrix a = Rounded(RandomComplex(kN, kN, 9), dtype_);
   int64_t columns = 0;

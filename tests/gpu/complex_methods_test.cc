@@ -382,13 +382,13 @@ TEST_P(GpuComplexMethodsTest, OfNothingInfoIsZero) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, TellHowFarTheyAre) {
+TEST_P(GpuComplexMethodsTest, ReportProgress) {
   constexpr int64_t kN = 2000;
   Bench bench(Gpu());
   const ComplexMatrix a = GalleryMatrix("diagonally_dominant", kN, dtype_);
   for (const char* method : {"crout_lu", "pcm", "pcmpp", "block_lu"}) {
     SCOPED_TRACE(method);
-    ExpectColumnsTold(bench, a, kN, OptionsOf(Gpu(), dtype_, method));
+    ExpectColumnsReported(bench, a, kN, OptionsOf(Gpu(), dtype_, method));
   }
 }
 

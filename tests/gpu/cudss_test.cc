@@ -248,7 +248,7 @@ TEST_F(CudssTest, FactorsOtherValuesByTheOrderOfTheLast) {
   EXPECT_EQ(runner_->Solution(last), x) << "the last one is as it was";
 }
 
-TEST_F(CudssTest, SolvesWhatAsksForMatching) {
+TEST_F(CudssTest, SolvesMatricesThatNeedMatching) {
   std::vector<SparseEntry> entries = GridEntries(15, 2);
   for (SparseEntry& entry : entries) entry.column = (entry.column + 7) % 225;
   const PackedSparse a = OfType(entries, 225, DType::kFloat64);

@@ -340,12 +340,12 @@ TEST_F(DirectMethodsTest, OfNothingInfoIsZero) {
   }
 }
 
-TEST_F(DirectMethodsTest, TellHowFarTheyAre) {
+TEST_F(DirectMethodsTest, ReportProgress) {
   constexpr int64_t kN = 3000;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
   for (const char* algorithm : {"crout_lu", "pcm", "pcmpp", "block_lu"}) {
     SCOPED_TRACE(algorithm);
-    ExpectColumnsTold(*gpu_, a, kN, Options(algorithm, DType::kFloat64));
+    ExpectColumnsReported(*gpu_, a, kN, Options(algorithm, DType::kFloat64));
   }
 }
 

@@ -108,7 +108,7 @@ TEST_F(GpuFactorizeTest, RatioRejectsAPerturbedFactor) {
   EXPECT_GT(FactorRatioOf(*gpu_, *factor, other), kThreshold);
 }
 
-TEST_F(GpuFactorizeTest, NarrowsAndWidens) {
+TEST_F(GpuFactorizeTest, ConvertsBetweenTypes) {
   constexpr int64_t kN = 129;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
   auto narrow = gpu_->jobs().Factor(a, kN, DType::kFloat64, Layout::kRowMajor,

@@ -387,27 +387,27 @@ TEST_F(GpuIcmWarmTest, TheStartsPermutationComesFirst) {
   }
 }
 
-TEST_F(GpuIcmTest, TellsHowFarItIs) {
+TEST_F(GpuIcmTest, ReportsProgress) {
   constexpr int64_t kN = 2048;
   const HostMatrix a = Dominant(kN);
-  ExpectColumnsTold(*gpu_, a, kN, Options(DType::kFloat64, "icm"));
+  ExpectColumnsReported(*gpu_, a, kN, Options(DType::kFloat64, "icm"));
   for (const PivotRule rule : {PivotRule::kPartial, PivotRule::kThreshold, PivotRule::kInterval}) {
     SCOPED_TRACE(static_cast<int>(rule));
-    ExpectColumnsTold(*gpu_, a, kN, Options(DType::kFloat64, rule));
+    ExpectColumnsReported(*gpu_, a, kN, Options(DType::kFloat64, rule));
   }
 }
 
-TEST_F(GpuIcmWarmTest, TellsHowFarItIs) {
+TEST_F(GpuIcmWarmTest, ReportsProgress) {
   constexpr int64_t kN = 2048;
   auto start = Factor(Dominant(kN), kN, Options(DType::kFloat64, "getrf"));
   ASSERT_TRUE(start.ok()) << start.status();
   // The first matrix is only swept. In the second, every section is also searched by columns.
   for (const HostMatrix& next : {Dominant(kN, 1, 1e-5), Cejka(kN)}) {
-    ExpectColumnsTold(*gpu_, next, kN, Warm(*start, Options(DType::kFloat64), 0));
+    ExpectColumnsReported(*gpu_, next, kN, Warm(*start, Options(DType::kFloat64), 0));
   }
 }
 
-TEST_F(GpuIcmTest, StopsWhenTold) {
+TEST_F(GpuIcmTest, StopsOnRequest) {
   constexpr int64_t kN = 2048;
   const HostMatrix a = Cejka(kN);
   FactorizeOptions options = Options(DType::kFloat64);

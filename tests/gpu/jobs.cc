@@ -49,8 +49,8 @@ const TriangularSolver* SolverOf(Device& device, std::string_view name) {
   return *found;
 }
 
-void ExpectColumnsTold(Bench& bench, const std::vector<std::byte>& packed, int64_t n,
-                       const FactorizeOptions& options) {
+void ExpectColumnsReported(Bench& bench, const std::vector<std::byte>& packed, int64_t n,
+                           const FactorizeOptions& options) {
   std::vector<int64_t> told;
   const auto note = [&] {
     told.push_back(bench.context().report().ColumnsDone());

@@ -30,13 +30,13 @@ const TriangularSolver* SolverOf(Device& device, std::string_view name);
 // Factors `packed` (n x n, column-major, of the factor's type) and checks the progress that the
 // method reports: the number of finished columns starts at 0, is above 0 while the method runs, and
 // never decreases.
-void ExpectColumnsTold(Bench& bench, const std::vector<std::byte>& packed, int64_t n,
-                       const FactorizeOptions& options);
+void ExpectColumnsReported(Bench& bench, const std::vector<std::byte>& packed, int64_t n,
+                           const FactorizeOptions& options);
 template <class Scalar>
-void ExpectColumnsTold(Bench& bench, const std::vector<Scalar>& a, int64_t n,
-                       const FactorizeOptions& options) {
-  ExpectColumnsTold(bench, testing::Packed(a, n, n, options.factor_dtype, Layout::kColumnMajor), n,
-                    options);
+void ExpectColumnsReported(Bench& bench, const std::vector<Scalar>& a, int64_t n,
+                           const FactorizeOptions& options) {
+  ExpectColumnsReported(bench, testing::Packed(a, n, n, options.factor_dtype, Layout::kColumnMajor),
+                        n, options);
 }
 
 // Returns a stored factor with the L and U in `lu`, without interchanges and without a matrix.

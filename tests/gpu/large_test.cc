@@ -110,7 +110,7 @@ TEST_F(GpuLargeTest, FactorsAndSolvesAPermutation) {
 }
 
 // The pool also keeps blocks over 8 GiB.
-TEST_F(GpuLargeTest, TheSecondFactorizationAsksTheDriverForNothing) {
+TEST_F(GpuLargeTest, TheSecondFactorizationAllocatesNothing) {
   constexpr int64_t kOrder = 40'000;
   testing::Failpoints failpoints;
   const std::vector<double> ones(kOrder, 1.0);

@@ -18,7 +18,7 @@ TEST(NearTest, RejectsWhatIsFurtherAway) {
   EXPECT_THAT(kNan, ::testing::Not(Near(1)));
 }
 
-TEST(SameBitsTest, TellsOneBitApart) {
+TEST(SameBitsTest, DistinguishesOneBit) {
   EXPECT_FALSE(SameBits<double>({1, 2}, {1, std::nextafter(2, 3)}));
   EXPECT_FALSE(SameBits<double>({0.0}, {-0.0}));
   EXPECT_TRUE(SameBits<double>({1, kNan}, {1, kNan}));

@@ -197,8 +197,8 @@ TEST_F(GpuSolveTest, MultiplesOfRightHandSidesSolveAlike) {
   testing::ExpectMultiplesOfRightHandSidesSolveAlike(Gpu());
 }
 
-TEST_F(GpuSolveTest, ComponentwiseRefinementMends) {
-  testing::ExpectComponentwiseRefinementMends(Gpu());
+TEST_F(GpuSolveTest, ComponentwiseRefinementCorrects) {
+  testing::ExpectComponentwiseRefinementCorrects(Gpu());
 }
 
 TEST_F(GpuSolveTest, ErrorsAtTheEndOfTheRange) { testing::ExpectErrorsAtTheEndOfTheRange(Gpu()); }

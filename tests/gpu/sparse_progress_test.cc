@@ -16,7 +16,7 @@ namespace {
 
 class SparseProgressTest : public GpuTest {};
 
-TEST_F(SparseProgressTest, TellsHowManyColumnsAreFinal) {
+TEST_F(SparseProgressTest, ReportsTheNumberOfFinalColumns) {
   constexpr int64_t kM = 56, kN = kM * kM * kM;
   const testing::PackedSparse a = testing::OfType(testing::GridEntries(kM, 3), kN, DType::kFloat64);
   AnalysisOptions options;

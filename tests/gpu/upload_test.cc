@@ -152,7 +152,7 @@ TEST_F(UploadTest, AbandonedUploadsGiveTheirBlocksBack) {
   }
 }
 
-TEST_F(UploadTest, AskingAgainWhileWaitingLosesNoBlock) {
+TEST_F(UploadTest, ReservingAgainWhileWaitingLosesNoBlock) {
   cuda::Options options;
   options.upload_block_bytes = 64 << 10;
   options.upload_blocks = 4;

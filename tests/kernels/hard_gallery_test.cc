@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests every method with pivoting, in every type, on matrices for which elimination loses
-// accuracy. Results must be as accurate as reported, and doubts must agree with the reference
+// accuracy. Results must be as accurate as reported, and warnings must agree with the reference
 // solver.
 #include <algorithm>
 #include <cmath>
 #include <complex>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/algorithm_registry.h"
+#include "kernels/jobs/direct_solve.h"
 #include "kernels/sparse/ordering_process.h"
 #include "tests/kernels/jobs/batch_jobs_testing.h"
 #include "tests/kernels/jobs/sparse_job_testing.h"
@@ -65,7 +67,7 @@ class HardGalleryTest : public OnDeviceUnderTest<JobRunner, ::testing::TestWithP
   absl::StatusOr<ComplexSolution> SolveSparsely(const Case& one, const Factorization& factor);
 };
 
-// Checks `info`, the condition estimate, the determinant and the doubts of a factor.
+// Checks `info`, the condition estimate, the determinant and the warnings of a factor.
 void HardGalleryTest::CheckFactor(const Case& one, const FactorSummary& summary,
                                   bool leaves_determinants) const {
   const double n = static_cast<double>(one.matrix.n);
@@ -197,6 +199,41 @@ TEST_P(HardGalleryTest, SparseMethodsAreAsAccurateAsTheyReport) {
       CheckSolution(one, factor.summary, solution.x, solution.summary);
       if (lu->ProvidesFronts() && one.Sensitivity() < 1e-3) {
         EXPECT_LE(*solution.summary.backward_error, accepted(one.matrix.n));
+      }
+    }
+  }
+}
+
+TEST_P(HardGalleryTest, DirectSolversAreAsAccurateAsTheyReport) {
+  for (const Case& one : Cases()) {
+    const int64_t n = one.matrix.n;
+    const PackedMatrix matrix{nullptr, dtype(), Layout::kColumnMajor, n, n};
+    const PackedMatrix rhs{nullptr, dtype(), Layout::kColumnMajor, n, 1};
+    for (const auto& solver : DeviceUnderTest()->catalogue().direct_solvers) {
+      if (!solver->traits().types.contains(dtype())) continue;
+      SCOPED_TRACE(::testing::Message() << one.matrix.name << " " << solver->name());
+      ASSERT_OK_AND_ASSIGN(
+          const DirectSolvePlan plan,
+          PlanDirectSolve({.solver = solver.get(), .dtype = dtype()}, matrix, rhs));
+      ASSERT_OK_AND_ASSIGN(Buffer a, runner_->Upload(Packed(one.matrix.a, n, n, dtype())));
+      ASSERT_OK_AND_ASSIGN(Buffer b, runner_->Upload(Packed(one.b, n, 1, dtype())));
+      std::vector<std::byte> out(plan.delivered.bytes());
+      ASSERT_OK_AND_ASSIGN(const DirectSolveSummary summary,
+                           SolveDirectly(runner_->context(), plan, std::move(a), std::move(b),
+                                         out.data(), kNeverStop, runner_->timings()));
+      if (summary.info > 0) {
+        EXPECT_GT(static_cast<double>(n) * one.Sensitivity(), 1) << "info " << summary.info;
+        continue;
+      }
+      const auto x = Unpacked<std::complex<double>>(out.data(), plan.delivered);
+      ASSERT_TRUE(summary.backward_error.has_value());
+      EXPECT_LT(BackwardError(one.matrix.a, n, Op::kNone, x, one.b, 1),
+                2 * *summary.backward_error + 4 * unit());
+      EXPECT_EQ(summary.accuracy_warnings.inaccurate, !(*summary.backward_error <= accepted(n)));
+      if (one.Sensitivity() > 10) {
+        EXPECT_TRUE(summary.accuracy_warnings.inaccurate ||
+                    summary.accuracy_warnings.nearly_singular)
+            << "condition " << 1 / one.oracle.rcond();
       }
     }
   }

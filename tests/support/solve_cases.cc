@@ -115,7 +115,7 @@ void ExpectMultiplesOfRightHandSidesSolveAlike(Device& device) {
   }
 }
 
-void ExpectComponentwiseRefinementMends(Device& device) {
+void ExpectComponentwiseRefinementCorrects(Device& device) {
   constexpr int64_t kN = 40;
   JobRunner runner(device);
   const HostMatrix a = WithALargeFirstRow(RandomMatrix(kN, kN, 1), kN);

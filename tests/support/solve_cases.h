@@ -16,7 +16,7 @@ void ExpectMultiplesOfRightHandSidesSolveAlike(Device& device);
 // One small equation is wrong while the normwise backward error is at roundoff, so the
 // componentwise error is large. Refinement by the componentwise error corrects it. Refinement by
 // the normwise error does nothing.
-void ExpectComponentwiseRefinementMends(Device& device);
+void ExpectComponentwiseRefinementCorrects(Device& device);
 
 // Both backward errors are correct if the norms of A or the terms of A x overflow.
 void ExpectErrorsAtTheEndOfTheRange(Device& device);

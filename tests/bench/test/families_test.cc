@@ -210,7 +210,7 @@ TEST(FamiliesTest, AComplexMatrixHasItsTransposeForImaginaryParts) {
   }
 }
 
-TEST(FamiliesTest, RefusesWhatItDoesNotKnow) {
+TEST(FamiliesTest, RefusesUnknownFamiliesAndOrders) {
   EXPECT_THAT(Generate("thesiss", 3),
               FailsWith(absl::StatusCode::kInvalidArgument, "thesis, dominant, random"));
   EXPECT_THAT(Generate("thesis", 0), FailsWith(absl::StatusCode::kInvalidArgument, "order 0"));

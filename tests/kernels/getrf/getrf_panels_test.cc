@@ -45,7 +45,7 @@ TEST_F(GetrfPanelsTest, NamesTheFirstZeroPivot) {
   EXPECT_EQ(factor.summary.info, 3001);
 }
 
-TEST_F(GetrfPanelsTest, StopsBetweenPanelsAndTellsHowFarItIs) {
+TEST_F(GetrfPanelsTest, StopsBetweenPanelsAndReportsProgress) {
   DeviceReport& report = runner_.context().report();
   std::vector<int64_t> told;
   const auto stop = [&] {

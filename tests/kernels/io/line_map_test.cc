@@ -171,7 +171,7 @@ TEST(LineMapReaderTest, DigestsTheLinesInTheirOrder) {
   EXPECT_EQ(digest("1 1 1\n2 1 3\n1 1 1\n3 3 2\n"), "d7b3feee057e4dc9");
 }
 
-TEST(LineMapReaderTest, NoMapWhereNoneIsAskedForAndOfArrays) {
+TEST(LineMapReaderTest, NoMapWithoutARequestOrForArrays) {
   const std::string coordinate = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 3\n";
   const std::string array = "%%MatrixMarket matrix array real general\n1 1\n3\n";
   MatrixMarketLimits limits;

@@ -230,7 +230,7 @@ TEST_F(ComplexJobsTest, NumbersNearTheEndOfTheRangeHaveBackwardErrors) {
 
 // 1 / (3e38 (1 + i)) is within float32's range, but its computation overflows. If this makes X
 // wrong, the results must show it.
-TEST_F(ComplexJobsTest, PivotsThatCannotBeDividedByAreTold) {
+TEST_F(ComplexJobsTest, PivotsWithoutAReciprocalAreReported) {
   const ComplexMatrix a = {{3e38, 3e38}, 0, 0, 1};
   const ComplexMatrix b = {1e38, 1};
   FactorRequest request = Request(DType::kComplex64, DType::kComplex64);

@@ -215,7 +215,7 @@ TEST_F(DirectSolveTest, RefusesShapesThatDoNotFit) {
   EXPECT_THAT(solve(square, square), FailsWith(kInvalid, "no solver"));
 }
 
-TEST_F(DirectSolveTest, StopsWhereverItIsAsked) {
+TEST_F(DirectSolveTest, StopsAtEveryPoll) {
   const HostMatrix a = RandomMatrix(5, 5, 1);
   const HostMatrix b = RandomMatrix(5, 1, 2);
   int asked = 0;

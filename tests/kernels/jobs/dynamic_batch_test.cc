@@ -209,7 +209,7 @@ TEST_F(GatheredTest, ErrorsHaveAnOwner) {
   EXPECT_EQ(singular.solved.solver, "");
 }
 
-TEST_F(GatheredTest, WhatAsksForScalingIsLeftToItsCaller) {
+TEST_F(GatheredTest, MembersThatNeedScalingAreLeftToTheCaller) {
   const HostMatrix badly_scaled = {1e-12, 2e3, 2e-12, 1e3};
   Callers callers;
   callers.push_back(Make({.n = 2, .nrhs = 1}, badly_scaled, {1, 1}));

@@ -440,7 +440,7 @@ TEST_F(SchurTest, StopsBetweenPhases) {
   EXPECT_GE(allowed, 4);
 }
 
-TEST_F(SchurTest, TellsNoColumnsOfTheJobBefore) {
+TEST_F(SchurTest, ReportsNoColumnsOfTheLastJob) {
   const HostMatrix a = RandomMatrix(6, 6, 1);
   SchurRequest request;
   request.leading = 3;

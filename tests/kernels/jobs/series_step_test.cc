@@ -292,7 +292,7 @@ TYPED_TEST(SeriesStepTest, NoAnswerOfASingularMatrixGoesOutWithoutAWord) {
 }
 
 // A requested accuracy that is too low to determine X must not cause a new factorization.
-TYPED_TEST(SeriesStepTest, WhatIsAskedIsRaisedWhereItLeavesXInDoubt) {
+TYPED_TEST(SeriesStepTest, TheAccuracyIsTightenedIfXMayBeInaccurate) {
   auto a = Random<TypeParam>(kN, kN, 3);
   for (int64_t i = 0; i < kN; ++i) a[i] = a[i + kN] + 1e-7 * a[i];  // condition above 1e8
   StepRequest request = this->Request();

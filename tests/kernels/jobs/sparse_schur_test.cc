@@ -275,7 +275,7 @@ TEST_F(SparseSchurTest, AreMadeInLowerPrecision) {
 }
 
 // Compute() checks the memory at every end.
-TEST_F(SparseSchurTest, StopWhereverTheyAreAsked) {
+TEST_F(SparseSchurTest, StopAtEveryPoll) {
   const PackedSparse a = OfType(GridEntries(10, 3), 1000, DType::kFloat64);
   const std::vector<int32_t> keep = Spread(1000, 50);
   // The total number of polls depends on threads and clocks.

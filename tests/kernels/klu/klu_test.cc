@@ -220,7 +220,7 @@ TEST_P(KluTest, HasTheSameBitsWhateverElseIsSolved) {
   EXPECT_EQ(apart, together);
 }
 
-TEST_P(KluTest, SaysWhatIsSingular) {
+TEST_P(KluTest, ReportsSingularMatrices) {
   // The last row is twice the first row.
   std::vector<SparseEntry> entries = {{0, 0, 1.0}, {0, 2, 3.0}, {1, 1, 5.0},
                                       {2, 0, 2.0}, {2, 2, 6.0}, {1, 2, 1.0}};

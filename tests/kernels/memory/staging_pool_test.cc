@@ -93,7 +93,7 @@ TEST_F(StagingPoolTest, TheBlockAtHandStaysUntilItIsSent) {
   EXPECT_GE(upload->block(), 0);
 }
 
-TEST_F(StagingPoolTest, AskingAgainWhileWaitingLosesNoBlock) {
+TEST_F(StagingPoolTest, ReservingAgainWhileWaitingLosesNoBlock) {
   Make(4, 4);
   auto sender = NewUpload();
   Exhaust(*sender, 4);

@@ -154,7 +154,7 @@ TEST_F(HostMultifrontalTest, DoesSmallFrontsOfAChainByOneThread) {
   EXPECT_LT(predict(eight, of_grid), 0.5 * predict(one, of_grid));
 }
 
-TEST_F(HostMultifrontalTest, TellsHowManyColumnsAreFinal) {
+TEST_F(HostMultifrontalTest, ReportsTheNumberOfFinalColumns) {
   Executor one(1);
   const PackedSparse a = OfType(GridEntries(14, 3), 2744, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(Factor factor, MakeFactor(one, a.view(), DType::kFloat64));

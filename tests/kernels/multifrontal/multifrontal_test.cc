@@ -162,7 +162,7 @@ TEST_P(MultifrontalTest, GivesLAndU) {
   }
 }
 
-TEST_P(MultifrontalTest, KnowsTheDeterminant) {
+TEST_P(MultifrontalTest, ComputesTheDeterminant) {
   constexpr int64_t kN = 9;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const PackedSparse a = OfType(EntriesOf(RandomSparse(kN, 0.4, seed), kN), kN, GetParam());
@@ -274,7 +274,7 @@ TEST_P(MultifrontalTest, FactorsLargeFronts) {
   }
 }
 
-TEST_F(MultifrontalTest, KeepsEverythingOrNothingOfSmallMatrices) {
+TEST_F(MultifrontalTest, SchurComplementsOfAllOrNoUnknowns) {
   const PackedSparse a = OfType(GridEntries(3, 2), 9, DType::kFloat64);
   AnalysisOptions options;
   options.keep = {8, 0, 1, 2, 3, 4, 5, 6, 7};
@@ -611,7 +611,7 @@ TEST_P(MultifrontalTest, GivesTheSameBitsInLessMemory) {
   }
 }
 
-TEST_F(MultifrontalTest, SaysWhatIsSingular) {
+TEST_F(MultifrontalTest, ReportsSingularMatrices) {
   // Rows 3 and 7 are equal, which the pattern does not show.
   constexpr int64_t kN = 12;
   HostMatrix a(kN * kN);
@@ -637,7 +637,7 @@ TEST_F(MultifrontalTest, SaysWhatIsSingular) {
   EXPECT_EQ(none.summary.info, 1);
 }
 
-TEST_F(MultifrontalTest, ReportsWhatIsNotFinite) {
+TEST_F(MultifrontalTest, ReportsNonFiniteFactors) {
   PackedSparse a = OfType(GridEntries(12, 2), 144, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(Factor factor, runner_->Make(a.view(), DType::kFloat64));
   EXPECT_LT(factor.summary.pivot_growth, 2);
@@ -672,7 +672,7 @@ TEST_F(MultifrontalTest, FactorsOtherValuesWithOneAnalysis) {
   EXPECT_LT(runner_->ErrorOf(factor, b.view(), Op::kNone, 1, 1), 4e-16);
 }
 
-TEST_F(MultifrontalTest, StopsAtEveryQuestion) {
+TEST_F(MultifrontalTest, StopsAtEveryPoll) {
   const PackedSparse a = OfType(GridEntries(14, 3), 2744, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(Factor factor, runner_->Make(a.view(), DType::kFloat64));
   std::atomic<int> asked = 0;

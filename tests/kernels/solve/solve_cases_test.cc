@@ -18,8 +18,8 @@ TEST_F(SolveCasesTest, MultiplesOfRightHandSidesSolveAlike) {
   ExpectMultiplesOfRightHandSidesSolveAlike(*device_);
 }
 
-TEST_F(SolveCasesTest, ComponentwiseRefinementMends) {
-  ExpectComponentwiseRefinementMends(*device_);
+TEST_F(SolveCasesTest, ComponentwiseRefinementCorrects) {
+  ExpectComponentwiseRefinementCorrects(*device_);
 }
 
 TEST_F(SolveCasesTest, ErrorsAtTheEndOfTheRange) { ExpectErrorsAtTheEndOfTheRange(*device_); }

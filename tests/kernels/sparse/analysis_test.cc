@@ -301,7 +301,7 @@ TEST_F(SparseAnalysisTest, CountsColumnsLikeElimination) {
   }
 }
 
-TEST_F(SparseAnalysisTest, TakesTheOrderingOfLessWork) {
+TEST_F(SparseAnalysisTest, ChoosesTheOrderingOfLessWork) {
   const PackedSparse grid = PackEntries(GridEntries(14, 3), 2744, DType::kFloat64);
   double flops[3];
   int i = 0;
@@ -450,7 +450,7 @@ TEST_F(SparseAnalysisTest, DissectsFromTheGivenWorkOn) {
   EXPECT_EQ(for_gpu.ordering, "metis");
 }
 
-TEST_F(SparseAnalysisTest, DoesWithoutTheProgram) {
+TEST_F(SparseAnalysisTest, OrdersWithoutTheProgram) {
   const PackedSparse grid = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
   // A missing program, one that fails, and one with a wrong answer.
   for (const char* program : {"", "/nonexistent/crout-order", "/bin/false", "/bin/cat"}) {
@@ -471,7 +471,7 @@ PackedSparse LongGrid() {
   return grid;
 }
 
-TEST_F(SparseAnalysisTest, OrdersByDegreeInTheProgramAsHere) {
+TEST_F(SparseAnalysisTest, TheProgramOrdersByDegreeLikeTheLibrary) {
   const PackedSparse grid = LongGrid();
   ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(grid.view(), nullptr, kNeverStop));
   ASSERT_OK_AND_ASSIGN(
@@ -480,7 +480,7 @@ TEST_F(SparseAnalysisTest, OrdersByDegreeInTheProgramAsHere) {
   EXPECT_EQ(order, OrderByMinimumDegree(graph));
 }
 
-TEST_F(SparseAnalysisTest, TakesTheOrderOfLessWorkForLargeGraphs) {
+TEST_F(SparseAnalysisTest, ChoosesTheOrderingOfLessWorkForLargeGraphs) {
   constexpr int64_t kSide = 320;  // above 100,000 unknowns both methods run concurrently
   const PackedSparse grid = PackEntries(GridEntries(kSide, 2), kSide * kSide, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Analysis both,
@@ -581,7 +581,7 @@ TEST_F(SparseAnalysisTest, StopsInEveryPart) {
               stopped);
 }
 
-TEST_F(SparseAnalysisTest, StopsAtEveryQuestion) {
+TEST_F(SparseAnalysisTest, StopsAtEveryPoll) {
   const PackedSparse grid = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
   AnalysisOptions options = Ordered(OrderingMode::kNestedDissection);
   options.matching = MatchingMode::kOn;
@@ -598,7 +598,7 @@ TEST_F(SparseAnalysisTest, StopsAtEveryQuestion) {
   }
 }
 
-TEST_F(SparseAnalysisTest, TellsItsSteps) {
+TEST_F(SparseAnalysisTest, ReportsItsSteps) {
   AnalysisOptions options = Ordered(OrderingMode::kAuto);
   std::vector<int> told;
   options.report_steps = [&](int steps) { told.push_back(steps); };
@@ -618,7 +618,7 @@ TEST_F(SparseAnalysisTest, TellsItsSteps) {
   }
 }
 
-TEST_F(SparseAnalysisTest, AsksForMemory) {
+TEST_F(SparseAnalysisTest, ClaimsMemory) {
   const PackedSparse grid = PackEntries(GridEntries(30, 2), 900, DType::kFloat64);
   AnalysisOptions options;
   size_t claimed = 0;
@@ -633,7 +633,7 @@ TEST_F(SparseAnalysisTest, AsksForMemory) {
               FailsWith(absl::StatusCode::kResourceExhausted, "no room"));
 }
 
-TEST_F(SparseAnalysisTest, NamesWhatIsStructurallySingular) {
+TEST_F(SparseAnalysisTest, DetectsStructuralSingularity) {
   const PackedSparse a = PackEntries(
       {{0, 0, 1.0}, {0, 1, 2.0}, {0, 2, 2.0}, {1, 2, 1.0}, {2, 2, 1.0}}, 3, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(a.view(), {}, kNeverStop));
@@ -659,7 +659,7 @@ TEST_F(SparseAnalysisTest, RefusesIndicesThatAreOutOfOrder) {
   EXPECT_EQ(broken(at.row_start + 8, int64_t{-5}).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(SparseAnalysisTest, RefusesWhatIsNotFinite) {
+TEST_F(SparseAnalysisTest, RefusesNonFiniteValues) {
   const PackedSparse a =
       PackEntries({{0, 0, 1.0}, {1, 0, std::nan("")}, {1, 1, 1.0}}, 2, DType::kFloat64);
   EXPECT_THAT(Analyze(a.view(), {}, kNeverStop),
@@ -684,7 +684,7 @@ TEST_F(SparseAnalysisTest, DigestsThePatternAlone) {
 }
 
 // The expected digests follow the definition in factor.proto, evaluated in Python.
-TEST_F(SparseAnalysisTest, ADigestIsTheContracts) {
+TEST_F(SparseAnalysisTest, TheDigestMatchesTheContract) {
   const auto text = [](std::vector<SparseEntry> entries, int64_t n) {
     return PatternText(PatternDigest(PackEntries(std::move(entries), n, DType::kFloat64).view()));
   };
@@ -694,7 +694,7 @@ TEST_F(SparseAnalysisTest, ADigestIsTheContracts) {
             "5a64c6085eda5b5d");
 }
 
-TEST_F(SparseAnalysisTest, KnowsWhatAsksForMatching) {
+TEST_F(SparseAnalysisTest, DetectsMatricesThatNeedMatching) {
   const auto asks = [](std::vector<SparseEntry> entries) {
     return ShouldUseMatching(PackEntries(std::move(entries), 2, DType::kFloat64).view(),
                              DType::kFloat64);
@@ -712,7 +712,7 @@ TEST_F(SparseAnalysisTest, KnowsWhatAsksForMatching) {
   EXPECT_FALSE(ShouldUseMatching(PackEntries({}, 0, DType::kFloat64).view(), DType::kFloat64));
 }
 
-TEST_F(SparseAnalysisTest, KnowsSymmetry) {
+TEST_F(SparseAnalysisTest, DetectsSymmetry) {
   const auto symmetric = [](std::vector<SparseEntry> entries) {
     return IsSymmetric(PackEntries(std::move(entries), 3, DType::kComplex128).view());
   };

@@ -150,7 +150,7 @@ TEST_F(MatchingTest, KeepsADiagonalThatIsBest) {
   for (int32_t i = 0; i < 400; ++i) EXPECT_EQ(matching.column_of_row[i], i);
 }
 
-TEST_F(MatchingTest, RefusesWhatIsNotFinite) {
+TEST_F(MatchingTest, RefusesNonFiniteValues) {
   for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     const PackedSparse a = PackEntries({{0, 0, 1.0}, {1, 1, bad}}, 2, DType::kFloat64);
     EXPECT_THAT(MaximumProductMatching(a.view(), kNeverStop),

@@ -52,7 +52,7 @@ TEST(FailpointsTest, LeavesNobodyHeldBehind) {
   held.join();
 }
 
-TEST(FailpointsTest, FailsAsOftenAsAsked) {
+TEST(FailpointsTest, FailsTheRequestedNumberOfTimes) {
   Failpoints failpoints;
   failpoints.Fail("test.place", absl::ResourceExhaustedError("no more"), 2);
   EXPECT_THAT(Failpoint("test.place"), FailsWith(absl::StatusCode::kResourceExhausted, "no more"));

@@ -107,7 +107,7 @@ TEST(IdentitiesTest, CertificatesOfTwoIdentitiesShowNobody) {
   EXPECT_EQ(both.stranger, Stranger::kAmbiguousCertificate);
 }
 
-TEST(IdentitiesTest, MistakesAreToldWithTheirLine) {
+TEST(IdentitiesTest, MistakesAreReportedWithTheirLine) {
   const std::string token = LineOf("a");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"roles = solve", "line 1: this line comes before the first [NAME]"},

@@ -155,7 +155,7 @@ TEST_F(TokenKeysTest, HugeTokensAreNotRead) {
   EXPECT_FALSE(Takes(Ec().Sign(std::string(3000, '['))));
 }
 
-TEST(TokenKeySetTest, MistakesAreTold) {
+TEST(TokenKeySetTest, MistakesAreReported) {
   const std::string rsa = Rsa().Jwk();
   const std::string ec = Ec().Jwk();
   const std::string small = TokenAuthority("small", "RS256", 1024).Jwk();

@@ -79,7 +79,7 @@ TEST_F(GpuMonitorTest, ReadsWhatTheDriverSaysInPlainUnits) {
   EXPECT_GE(reading.age_seconds, 0);
 }
 
-TEST_F(GpuMonitorTest, WhatAGpuDoesNotTellIsLeftOut) {
+TEST_F(GpuMonitorTest, MissingReadingsAreOmitted) {
   Set({.tells_power = false, .tells_events = false});
   const GpuMonitor monitor({{"cuda:0", kPciBusId}}, CROUT_FAKE_NVML);
   const GpuReading reading = First(monitor);

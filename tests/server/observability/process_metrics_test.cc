@@ -41,7 +41,7 @@ TEST(ProcessStatTest, WhatIsNoSuchLineIsNothing) {
 
 double Sample(const std::string& name) { return SampleOf(Metrics({}).Scrape(), name).value_or(-1); }
 
-TEST(ProcessMetricsTest, TellsOfThisProcess) {
+TEST(ProcessMetricsTest, DescribesThisProcess) {
   EXPECT_GT(Sample("process_resident_memory_bytes"), 1 << 20);
   EXPECT_GT(Sample("process_virtual_memory_bytes"), Sample("process_resident_memory_bytes"));
   EXPECT_GT(Sample("process_virtual_memory_max_bytes"), 0);

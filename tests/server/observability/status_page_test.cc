@@ -82,7 +82,7 @@ TEST(StatusPageTest, DevicesQueueAndCache) {
   EXPECT_THAT(page, HasSubstr("No iterative method has run yet."));
 }
 
-TEST(StatusPageTest, WhatADriverTellsOfItsGpu) {
+TEST(StatusPageTest, ReadingsOfTheDriver) {
   StatusView view = SmallView();
   EXPECT_THAT(RenderStatusPage(view), Not(HasSubstr("GPU: ")));
   GpuReading& gpu = view.state.devices[0].gpu.emplace();

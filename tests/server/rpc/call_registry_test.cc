@@ -30,7 +30,7 @@ class NumberedCall : public LiveCall {
   const uint64_t number_;
 };
 
-TEST(CallRegistryTest, TellsTheOldestCallsInOrder) {
+TEST(CallRegistryTest, ListsTheOldestCallsInOrder) {
   CallRegistry registry;
   std::vector<std::shared_ptr<LiveCall>> calls;
   std::vector<CallRegistry::Ticket> tickets;

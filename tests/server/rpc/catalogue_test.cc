@@ -106,7 +106,7 @@ TEST_F(RpcCatalogueTest, ItIsListedEstimatedAndCounted) {
   EXPECT_EQ(Sample("crout_sections_total{algorithm=\"irr_lu\",start=\"cold\"}"), 1);
 }
 
-TEST_F(RpcCatalogueTest, WhatItCannotDoIsNotAskedOfIt) {
+TEST_F(RpcCatalogueTest, UnsupportedParametersAreRefused) {
   StartServer({.register_more = RegisterToys});
   v1::FactorizeHeader header = Header(v1::ALGORITHM_IRR_LU);
   header.mutable_options()->mutable_parameters()->set_block_size(8);

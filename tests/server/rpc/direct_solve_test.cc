@@ -152,7 +152,7 @@ TEST_F(RpcDirectSolveTest, RefusesShapesAndNumbersAsEverywhere) {
   EXPECT_THAT(answer.status.error_message(), HasSubstr("row 1, column 0"));
 }
 
-TEST_F(RpcDirectSolveTest, WhereFactorsAreWantedItIsRefused) {
+TEST_F(RpcDirectSolveTest, ARequestForFactorsIsRefused) {
   StartServer();
   v1::FactorizeOptions options;
   options.set_algorithm(v1::ALGORITHM_GAUSS_JORDAN);

@@ -253,7 +253,7 @@ TEST_F(RpcGatherTest, AFailureOfTheBatchIsEverybodys) {
   ExpectHeldSoon(before_);
 }
 
-TEST_F(RpcGatherTest, WhatAsksToBeScaledGoesByItself) {
+TEST_F(RpcGatherTest, MatricesThatNeedScalingAreFactoredAlone) {
   const std::vector<double> badly_scaled = {1e-12, 2e3, 2e-12, 1e3};
   auto scaled = Begin(Both(2, badly_scaled, {1, 1}));
   Join(*scaled);
@@ -281,7 +281,7 @@ TEST_F(RpcGatherTest, OneByNameMayBeOfAnyOrderButTakesNoOptions) {
   ExpectRefused(RpcTest::Factorize(text, "", &factor), StatusCode::INVALID_ARGUMENT, "irr_lu");
 }
 
-TEST_F(RpcGatherTest, LargerMatricesAndOtherWishesAreChosenForAsEver) {
+TEST_F(RpcGatherTest, LargerMatricesAndOtherOptionsKeepTheirMethod) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(65, &factor).ok());
   EXPECT_NE(factor.algorithm(), v1::ALGORITHM_IRR_LU);
@@ -370,7 +370,7 @@ class RpcGatherWindowTest : public RpcGatherTest {
   }
 };
 
-TEST_F(RpcGatherWindowTest, WhatIsNotGatheredPassesThoseThatWaitForCompany) {
+TEST_F(RpcGatherWindowTest, OtherJobsPassThoseThatWaitForABatch) {
   HoldTheStream();
   auto first = Begin(Factor(8, 1));
   auto second = Begin(Factor(8, 2));
@@ -405,7 +405,7 @@ class RpcGatherOffTest : public RpcGatherTest {
   }
 };
 
-TEST_F(RpcGatherOffTest, NothingIsGatheredButOneByNameRuns) {
+TEST_F(RpcGatherOffTest, NoBatchIsMadeButOneByNameRuns) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(8, &factor).ok());
   EXPECT_NE(factor.algorithm(), v1::ALGORITHM_IRR_LU);

@@ -35,7 +35,7 @@ class IdentityTest : public RpcTest {
  protected:
   ~IdentityTest() override { unlink(path_.c_str()); }
 
-  void StartAsking(const std::string& identities, Config config = SmallConfig()) {
+  void StartWithIdentities(const std::string& identities, Config config = SmallConfig()) {
     WriteIdentities(identities);
     config.identities_file = path_;
     StartServer({}, std::move(config));
@@ -98,7 +98,7 @@ class IdentityTest : public RpcTest {
 };
 
 TEST_F(IdentityTest, WhoShowsNothingHearsWhatToShow) {
-  StartAsking(both_);
+  StartWithIdentities(both_);
   const grpc::Status status = Info(As("").get());
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(status.error_message(), AllOf(HasSubstr("--token-file"), HasSubstr("certificate")));
@@ -107,14 +107,14 @@ TEST_F(IdentityTest, WhoShowsNothingHearsWhatToShow) {
 }
 
 TEST_F(IdentityTest, ACallNamesOneTenant) {
-  StartAsking(both_);
+  StartWithIdentities(both_);
   const auto two = As("a", "one");
   two->AddMetadata("crout-tenant", "two");
   EXPECT_EQ(Info(two.get()).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(IdentityTest, TokensComeAloneAndAsBearers) {
-  StartAsking(both_);
+  StartWithIdentities(both_);
   for (const std::string bad : {"Basic YTpi", "a", "Bearer"}) {
     grpc::ClientContext context;
     context.AddMetadata("authorization", bad);
@@ -130,8 +130,8 @@ TEST_F(IdentityTest, TokensComeAloneAndAsBearers) {
   EXPECT_TRUE(Info(&lower).ok());
 }
 
-TEST_F(IdentityTest, UnknownTokensAreToldLate) {
-  StartAsking(both_);
+TEST_F(IdentityTest, RefusalsOfUnknownTokensAreDelayed) {
+  StartWithIdentities(both_);
   grpc::CompletionQueue queue;
   const auto context = As("guess");
   const auto call = stub().AsyncGetServerInfo(context.get(), {}, &queue);
@@ -152,8 +152,8 @@ TEST_F(IdentityTest, UnknownTokensAreToldLate) {
   queue.Shutdown();
 }
 
-TEST_F(IdentityTest, GuessesBeyondTheirMemoryAreToldAtOnce) {
-  StartAsking(both_);
+TEST_F(IdentityTest, RefusalsBeyondTheirMemoryAreNotDelayed) {
+  StartWithIdentities(both_);
   const auto all = core().refused_memory.TryReserve(core().refused_memory.limit());
   EXPECT_EQ(ReasonIn(Info(As("guess").get())), "UNKNOWN_TOKEN");
   EXPECT_TRUE(Info(As("a").get()).ok());
@@ -164,7 +164,7 @@ TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
   constexpr int kFit = 8;
   Config config = SmallConfig();
   config.call_memory_bytes = kFit * ServerCore::kCallBytes;
-  StartAsking(both_, config);
+  StartWithIdentities(both_, config);
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<
       std::unique_ptr<grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>>>
@@ -193,7 +193,7 @@ TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
 }
 
 TEST_F(IdentityTest, RolesSayWhatMayBeCalled) {
-  StartAsking(both_);
+  StartWithIdentities(both_);
   v1::Factor factor;
   const grpc::Status denied = FactorizeAs(As("b").get(), &factor);
   EXPECT_EQ(denied.error_code(), grpc::StatusCode::PERMISSION_DENIED);
@@ -207,7 +207,7 @@ TEST_F(IdentityTest, RolesSayWhatMayBeCalled) {
 }
 
 TEST_F(IdentityTest, BatchesTakeTheRolesThatSingleMatricesTake) {
-  StartAsking(both_);
+  StartWithIdentities(both_);
   const auto refused_for_role = [&](const grpc::Status& status) {
     return ReasonIn(status) == "ROLE";
   };
@@ -220,7 +220,7 @@ TEST_F(IdentityTest, BatchesTakeTheRolesThatSingleMatricesTake) {
 }
 
 TEST_F(IdentityTest, WhoMayNotReleaseMayOnlyLengthenALease) {
-  StartAsking(both_);
+  StartWithIdentities(both_);
   v1::Factor factor;
   ASSERT_TRUE(FactorizeAs(As("a", "two").get(), &factor).ok());
   const auto renew = [&](const std::string& token, int64_t seconds) {
@@ -238,7 +238,7 @@ TEST_F(IdentityTest, WhoMayNotReleaseMayOnlyLengthenALease) {
 }
 
 TEST_F(IdentityTest, LoadsOfOtherTenantsAreTheAdmins) {
-  StartAsking(both_ + "[root]\n" + LineOf("r") + "tenants = *\nroles = admin\n");
+  StartWithIdentities(both_ + "[root]\n" + LineOf("r") + "tenants = *\nroles = admin\n");
   v1::Factor factor;
   ASSERT_TRUE(FactorizeAs(As("a", "two").get(), &factor).ok());
   ASSERT_TRUE(FactorizeAs(As("a", "one").get(), &factor).ok());
@@ -261,7 +261,7 @@ TEST_F(IdentityTest, LoadsOfOtherTenantsAreTheAdmins) {
 }
 
 TEST_F(IdentityTest, TenantsAreThoseOfTheIdentity) {
-  StartAsking(both_);
+  StartWithIdentities(both_);
   const grpc::Status denied = Info(As("b", "one").get());
   EXPECT_EQ(denied.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(ReasonIn(denied), "TENANT");
@@ -280,7 +280,7 @@ TEST_F(IdentityTest, TenantsAreThoseOfTheIdentity) {
 }
 
 TEST_F(IdentityTest, NothingIsReadOrReservedForWhoMayNotCall) {
-  StartAsking(both_);
+  StartWithIdentities(both_);
   const Holdings before = Held();
   const auto context = As("b");
   const auto stream = stub().Factorize(context.get());
@@ -295,7 +295,7 @@ TEST_F(IdentityTest, NothingIsReadOrReservedForWhoMayNotCall) {
 }
 
 TEST_F(IdentityTest, WithdrawnTokensEndTheirStreams) {
-  StartAsking(both_);
+  StartWithIdentities(both_);
   const Holdings before = Held();
   const auto context = As("a");
   const auto stream = stub().Factorize(context.get());
@@ -324,7 +324,7 @@ TEST_F(IdentityTest, TokensEndWithTheirTime) {
       absl::FormatTime(absl::RFC3339_sec, absl::Now() + absl::Hours(1), absl::UTCTimeZone());
   std::string line = LineOf("a");
   line.pop_back();
-  StartAsking("[alice]\n" + line + " until " + end + "\ntenants = one\nroles = factor\n");
+  StartWithIdentities("[alice]\n" + line + " until " + end + "\ntenants = one\nroles = factor\n");
   const auto context = As("a");
   const auto stream = stub().Factorize(context.get());
   WaitUntil([&] { return Held().calls == 1; }, "the call has begun");
@@ -336,7 +336,7 @@ TEST_F(IdentityTest, TokensEndWithTheirTime) {
   EXPECT_NE(stream->Finish().error_code(), grpc::StatusCode::OK);
 }
 
-TEST_F(IdentityTest, WithoutIdentitiesNobodyIsAsked) {
+TEST_F(IdentityTest, WithoutIdentitiesEveryCallerIsAdmitted) {
   StartServer();
   EXPECT_TRUE(Info(As("").get()).ok());
   EXPECT_TRUE(Info(As("whatever", "anybody").get()).ok());

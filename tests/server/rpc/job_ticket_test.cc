@@ -89,7 +89,7 @@ TEST_F(JobTicketTest, CountsWhatIsWorkedForNobodyUntilTheLastPieceIsOver) {
   EXPECT_FALSE(ticket_.working());
 }
 
-TEST_F(JobTicketTest, WorkThatIsWantedIsNotWasted) {
+TEST_F(JobTicketTest, WorkForAClientIsNotCountedAsWasted) {
   ticket_.BeginWork();
   EXPECT_EQ(ticket_.EndWork(start_ + seconds(5)), 0);
   ticket_.Abandon(start_ + seconds(6));

@@ -51,7 +51,7 @@ TEST_F(RpcKluTest, FactorsAndSolvesByName) {
             2);
 }
 
-TEST_F(RpcKluTest, SolvesAfterATripToHostMemory) {
+TEST_F(RpcKluTest, SolvesAfterEvictionToHostMemory) {
   Start();
   const Triplets a = Grid(kM), next = Grid(kM, 1);
   v1::Factor factor = MustFactor(Header(kN, a), a);

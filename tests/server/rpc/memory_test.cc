@@ -143,7 +143,7 @@ TEST_F(RpcMemoryTest, OnTheThreadThatGoesOnAfterAnother) {
   ExpectHeldSoon(before);
 }
 
-TEST_F(RpcMemoryTest, OnTheThreadThatKeepsHouse) {
+TEST_F(RpcMemoryTest, OnTheHousekeepingThread) {
   StartServer();
   constexpr int kAllocations = 20;  // more than housekeeping makes
   const uint64_t before = AbandonedTasks();

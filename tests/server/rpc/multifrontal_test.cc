@@ -26,7 +26,7 @@ class RpcMultifrontalTest : public RpcSparseTest {
   RpcMultifrontalTest() : RpcSparseTest({v1::ALGORITHM_MULTIFRONTAL}) {}
 };
 
-TEST_F(RpcMultifrontalTest, SaysWhatItDidAndSolvesToRoundoff) {
+TEST_F(RpcMultifrontalTest, ReportsItsMethodAndSolvesToRoundoff) {
   Start();
   constexpr int64_t kM = 20;
   const Triplets a = Grid(kM);
@@ -111,7 +111,7 @@ TEST_F(RpcMultifrontalTest, TakesAPivotThreshold) {
   EXPECT_THAT(dense.error_message(), HasSubstr("'getrf' takes none"));
 }
 
-TEST_F(RpcMultifrontalTest, HoldsTheFactorTheMatrixAndTheAnalysisUntilTheEnd) {
+TEST_F(RpcMultifrontalTest, ReservesFactorMatrixAndAnalysisUntilTheEnd) {
   Start();
   constexpr int64_t kM = 15;
   const Triplets a = Grid(kM);
@@ -131,7 +131,7 @@ TEST_F(RpcMultifrontalTest, HoldsTheFactorTheMatrixAndTheAnalysisUntilTheEnd) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RpcMultifrontalTest, AutoTakesItWhereTheDenseMethodWouldTakeLonger) {
+TEST_F(RpcMultifrontalTest, AutoChoosesItWhereTheDenseMethodTakesLonger) {
   Start(/*max_n=*/8192);
   constexpr int64_t kM = 40;
   const Triplets large = Grid(kM);
@@ -217,7 +217,7 @@ TEST_F(RpcMultifrontalTest, SolvesTransposedAndManyColumns) {
 
 // The second row has a different scale. Its pivot is so small relative to its column that it is
 // perturbed unless the matrix is equilibrated.
-TEST_F(RpcMultifrontalTest, PromisesNothingOfAMatrixWhosePivotsWereMadeLarger) {
+TEST_F(RpcMultifrontalTest, NoErrorBoundForPerturbedPivots) {
   Start();
   const Triplets a = {{0, 0, 1}, {0, 1, 1}, {1, 0, 1e-20}, {1, 1, 2e-20}};
   v1::FactorizeAndSolveHeader header;
@@ -248,7 +248,7 @@ TEST_F(RpcMultifrontalTest, PromisesNothingOfAMatrixWhosePivotsWereMadeLarger) {
 }
 
 // Perturbed pivots are larger than every entry of the matrix.
-TEST_F(RpcMultifrontalTest, PromisesNothingOfAMatrixOfDenormalNumbers) {
+TEST_F(RpcMultifrontalTest, NoErrorBoundForSubnormalMatrices) {
   Start();
   constexpr double kUnit = 0x1p-1040;
   const Triplets a = {{0, 0, 2 * kUnit}, {0, 1, kUnit}, {1, 0, kUnit}, {1, 1, 3 * kUnit}};
@@ -274,7 +274,7 @@ TEST_F(RpcMultifrontalTest, PromisesNothingOfAMatrixOfDenormalNumbers) {
   }
 }
 
-TEST_F(RpcMultifrontalTest, SolvesAfterATripToHostMemory) {
+TEST_F(RpcMultifrontalTest, SolvesAfterEvictionToHostMemory) {
   Start();
   constexpr int64_t kM = 15;
   const Triplets a = Grid(kM);
@@ -421,7 +421,7 @@ TEST_F(RpcPostponedTest, AnAnalysisForSomeValuesIsNotFoundForOthers) {
   EXPECT_EQ(again.sparse().flops(), postponed.sparse().flops());
 }
 
-TEST_F(RpcPostponedTest, HoldsWhatItGrewToUntilTheEnd) {
+TEST_F(RpcPostponedTest, HoldsTheLargerReservationUntilTheEnd) {
   Start();
   const Triplets zero = Star(0);
   const v1::Factor factor = MustFactor(Unmatched(zero), zero);
@@ -435,13 +435,13 @@ TEST_F(RpcPostponedTest, HoldsWhatItGrewToUntilTheEnd) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RpcPostponedTest, WithoutMemoryOfTheDeviceTheyAreCountedAndCorrected) {
+TEST_F(RpcPostponedTest, WithoutDeviceMemoryTheyArePerturbedAndCorrected) {
   Start();
   TakeAllElse(/*on_host=*/false);
   ExpectCorrected(Star(0));
 }
 
-TEST_F(RpcPostponedTest, WithoutMemoryOfTheHostTheyAreCountedAndCorrected) {
+TEST_F(RpcPostponedTest, WithoutHostMemoryTheyArePerturbedAndCorrected) {
   Start();
   TakeAllElse(/*on_host=*/true);
   ExpectCorrected(Star(0));
@@ -465,7 +465,7 @@ TEST_F(RpcPostponedTest, InOneCallToo) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RpcMultifrontalTest, NamesTheRowThatNoMatchingHasAnEntryFor) {
+TEST_F(RpcMultifrontalTest, ReportsTheRowWithoutAMatching) {
   Start();
   // Rows 3 to 5 have entries in the same two columns only.
   Triplets a = {{10, 5, 1}};
@@ -501,7 +501,7 @@ TEST_F(RpcMultifrontalTest, SingularMatricesAreResults) {
             grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-TEST_F(RpcMultifrontalTest, TakesWhatIsSparseAlone) {
+TEST_F(RpcMultifrontalTest, AcceptsSparseMatricesOnly) {
   Start();
   v1::FactorizeHeader dense;
   *dense.mutable_matrix() = Dense(3, 3);

@@ -191,7 +191,7 @@ TEST_F(RequestIdTest, ACallWithALargeFirstMessageDoesNotWait) {
   EXPECT_EQ(factor.n(), kOrder);
 }
 
-TEST_F(RequestIdTest, WorkThatNobodyAsksForIsDroppedAfterAMinute) {
+TEST_F(RequestIdTest, WorkWithoutAClientIsDroppedAfterAMinute) {
   StartServer();
   const auto lost = Running();
   Leave(*lost);

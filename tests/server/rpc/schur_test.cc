@@ -147,7 +147,7 @@ TEST_F(RpcSchurTest, ASingularLeadingBlockIsKeptAndRefused) {
 }
 
 // Iterations are reported in the reply and in the metrics, as for Factorize.
-TEST_F(RpcSchurTest, TellsOfTheIterationsOfItsMethod) {
+TEST_F(RpcSchurTest, ReportsTheIterationsOfItsMethod) {
   constexpr int64_t kLeading = 4;
   StartServer();
   auto header = Header(2 * kLeading, kLeading);

@@ -78,7 +78,7 @@ TEST_F(RpcSingularTest, EmptyMatrixCostsAnEntryAlone) {
   EXPECT_EQ(described.factor().singular_reason(), v1::SINGULAR_REASON_EMPTY_ROW);
 }
 
-TEST_F(RpcSingularTest, RowsAndColumnsAreToldApart) {
+TEST_F(RpcSingularTest, RowsAndColumnsAreDistinguished) {
   v1::Factor factor;
   ASSERT_TRUE(FactorizeText(absl::StrCat(kBanner, "3 3 3\n1 1 1\n2 1 1\n3 3 2\n"), &factor).ok());
   ExpectSingular(factor, 3, v1::SINGULAR_REASON_EMPTY_COLUMN, 2);

@@ -164,7 +164,7 @@ TEST_P(RpcSparseDownloadTest, FromHostMemoryTooAndHoldsNothingAfterwards) {
   ExpectHeldSoon(held);
 }
 
-TEST_P(RpcSparseDownloadTest, IsRefusedToThoseWhoDoNotKnowIt) {
+TEST_P(RpcSparseDownloadTest, IsRefusedUnlessTheClientAcceptsSparseFactors) {
   Start();
   const Triplets a = Grid(10);
   const v1::Factor factor = MustFactor(Header(100, a), a);

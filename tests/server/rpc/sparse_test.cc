@@ -205,7 +205,7 @@ TEST_F(RpcSparseTest, VersionsMayArriveEitherWay) {
   EXPECT_EQ(Download(from_dense.handle()), Download(from_text.handle()));
 }
 
-TEST_F(RpcSparseTest, SolvesAfterATripToHostMemory) {
+TEST_F(RpcSparseTest, SolvesAfterEvictionToHostMemory) {
   Start();
   v1::Factor factor;
   ASSERT_TRUE(FactorizeText(text_, &factor).ok());

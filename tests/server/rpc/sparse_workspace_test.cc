@@ -77,7 +77,7 @@ class RpcSparseWorkspaceTest : public RpcSparseStreamTest {
   std::atomic<int> asked_ = 0;
 };
 
-TEST_F(RpcSparseWorkspaceTest, ValuesAloneAskNobody) {
+TEST_F(RpcSparseWorkspaceTest, ValuesAloneNeedNoWorkspaceRequest) {
   Start();
   const Triplets a = Grid(kM);
   const v1::Factor factor = MustFactor(Header(kN, a), a);

@@ -96,7 +96,7 @@ TEST_F(FactorCacheTest, AcquireFindsTheFactorAndCounts) {
   EXPECT_EQ(Hits("host"), 0);
 }
 
-TEST_F(FactorCacheTest, TellsOnlyTheOwnerWhatBecameOfAHandle) {
+TEST_F(FactorCacheTest, OnlyTheOwnerGetsTheCauseOfARemoval) {
   const Handle living = Put('a');
   EXPECT_EQ(ReasonGone(living, "bob"), kReasonHandleUnknown);
   EXPECT_EQ(ReasonGone(Handle::Random()), kReasonHandleUnknown);

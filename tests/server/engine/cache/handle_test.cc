@@ -23,7 +23,7 @@ TEST(HandleTest, TextGoesBothWays) {
   }
 }
 
-TEST(HandleTest, KnowsItsBits) {
+TEST(HandleTest, ConvertsToAndFromText) {
   // Expected texts are from Python's base64.b32encode, lower-cased, without padding.
   EXPECT_EQ(Handle().ToString(), "aaaaaaaaaaaaaaaaaaaaaaaaaa");
   const auto ones = Handle::Parse("77777777777777777777777774");

@@ -173,7 +173,7 @@ TEST_F(DevicePoolTest, PassesOverDevicesThatCannot) {
   EXPECT_EQ(pool_->Choose("", nowhere).status().message(), "nowhere");
 }
 
-TEST_F(DevicePoolTest, NamesItsDevicesToWhoAsksForAnother) {
+TEST_F(DevicePoolTest, ARefusalNamesTheDevices) {
   Add(DeviceKind::kHost, "host");
   Add(DeviceKind::kCuda, "cuda:0");
   Create();
