@@ -133,7 +133,8 @@ class DevicePool {
 
   bool any_healthy() const;
 
-  // Stops every scheduler. The `releasing` threads finish their queued tasks first.
+  // Stops every scheduler, then joins the `releasing` threads, which first finish their queued
+  // tasks.
   void Stop();
 
  private:
