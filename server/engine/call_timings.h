@@ -8,7 +8,8 @@
 
 namespace crout {
 
-// Seconds. The fields are those of the protocol's Timings message, which defines each phase.
+// Times in seconds. The fields are those of the protocol's Timings message, which defines the
+// phases.
 struct CallTimings {
   double receive = 0;
   double queue = 0;

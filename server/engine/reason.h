@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a status says to programs: a stable reason and, where it helps, when to try again. The RPC
-// layer turns both into google.rpc details.
+// Machine-readable payloads of a status: a stable reason and, for some errors, a retry delay. The
+// RPC layer converts them to google.rpc details.
 #ifndef CROUT_SERVER_ENGINE_REASON_H_
 #define CROUT_SERVER_ENGINE_REASON_H_
 
@@ -24,12 +24,14 @@ inline constexpr std::string_view kReasonRequestInProgress = "REQUEST_IN_PROGRES
 inline constexpr std::string_view kReasonDraining = "DRAINING";
 inline constexpr std::string_view kReasonDataLoss = "DATA_LOSS";
 
-// `status`, not OK, with the reason attached; an earlier one is replaced.
+// Attaches a reason to `status`, replacing an earlier one. `status` must not be OK.
 absl::Status WithReason(absl::Status status, std::string_view reason);
+// Returns the attached reason, or nothing.
 std::optional<std::string> ReasonOf(const absl::Status& status);
 
-// `status`, not OK, with the advice to try again after that many seconds.
+// Attaches a retry delay in seconds to `status`, which must not be OK.
 absl::Status WithRetryAfter(absl::Status status, double seconds);
+// Returns the attached retry delay in seconds, or nothing.
 std::optional<double> RetryAfterOf(const absl::Status& status);
 
 }  // namespace crout

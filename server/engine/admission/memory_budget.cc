@@ -47,7 +47,7 @@ bool MemoryBudget::Take(size_t bytes) {
   size_t free = 0;
   {
     MutexLock lock(&mutex_);
-    // reserved_ <= limit_ always: the difference cannot wrap, the sum could.
+    // The difference cannot wrap, because reserved_ <= limit_. The sum reserved_ + bytes could.
     if (bytes > limit_ - reserved_) return false;
     reserved_ += bytes;
     free = limit_ - reserved_;

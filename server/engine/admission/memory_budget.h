@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Bytes that may be used, and who holds them.
+// Memory budgets and reservations.
 #ifndef CROUT_SERVER_ENGINE_ADMISSION_MEMORY_BUDGET_H_
 #define CROUT_SERVER_ENGINE_ADMISSION_MEMORY_BUDGET_H_
 
@@ -16,7 +16,7 @@ namespace crout {
 
 class MemoryBudget;
 
-// Move-only share of a budget, given back on destruction. Not thread-safe.
+// Bytes reserved from a budget. Returns them on destruction. Move-only, not thread-safe.
 class Reservation {
  public:
   Reservation() = default;
@@ -26,11 +26,11 @@ class Reservation {
   Reservation& operator=(Reservation&& other) noexcept;
 
   size_t bytes() const { return bytes_; }
-  // Gives back all but `bytes`; no effect if less is held.
+  // Returns all but `bytes` to the budget. No effect if at most `bytes` are held.
   void Shrink(size_t bytes);
-  // Takes over `other`, which is of the same budget.
+  // Adds the bytes of `other`, a reservation of the same budget, to this one.
   void Absorb(Reservation other);
-  // Moves `bytes` (at most what is held) into a reservation of their own.
+  // Moves `bytes`, or all bytes held if these are fewer, into a new reservation.
   Reservation Split(size_t bytes);
   void Release() { Shrink(0); }
 
@@ -42,19 +42,20 @@ class Reservation {
   size_t bytes_ = 0;
 };
 
-// Thread-safe. Outlives its reservations.
+// A limit on reserved bytes. Thread-safe. Outlives its reservations.
 class MemoryBudget {
  public:
   explicit MemoryBudget(size_t limit) : limit_(limit) {}
   MemoryBudget(const MemoryBudget&) = delete;  // Reservations point to it.
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
-  // `trim` is told how much of the budget is free after each reservation: memory that is kept for
-  // later, charged to nobody, has to fit into that. Called by the reserving thread, without a lock;
-  // set before the first.
+  // Sets a function that is called after each successful reservation with the free bytes of the
+  // budget. It must shrink caches of free memory, which hold no reservation, to this size. It is
+  // called on the reserving thread without locks of the budget. Call SetTrim before the first
+  // reservation.
   void SetTrim(std::function<void(size_t free)> trim) { trim_ = std::move(trim); }
 
-  // All of `bytes` or nothing; never waits.
+  // Reserves all of `bytes`, or returns nothing. Never waits.
   std::optional<Reservation> TryReserve(size_t bytes);
 
   size_t limit() const { return limit_; }

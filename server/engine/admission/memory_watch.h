@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a device says of its memory, for those who must not wait for it.
+// Periodic readings of a device's memory statistics, available without waiting for the device.
 #ifndef CROUT_SERVER_ENGINE_ADMISSION_MEMORY_WATCH_H_
 #define CROUT_SERVER_ENGINE_ADMISSION_MEMORY_WATCH_H_
 
@@ -13,22 +13,23 @@
 
 namespace crout {
 
-// Asks the device every second, on a thread of its own: one that hangs holds up that alone.
-// Thread-safe.
+// Reads the memory statistics of a device every second, on its own thread. A device that hangs
+// blocks only this thread. Thread-safe.
 class MemoryWatch {
  public:
   struct Answer {
     DeviceMemoryStats stats;
-    std::chrono::steady_clock::time_point asked;
+    std::chrono::steady_clock::time_point asked;  // time at which the reading started
   };
 
-  // Asks for the first time. `device` outlives the watch.
+  // Takes the first reading before it returns. `device` outlives the watch.
   explicit MemoryWatch(const Device& device);
-  // Waits for the device's answer.
+  // Waits until a reading in progress ends.
   ~MemoryWatch();
   MemoryWatch(const MemoryWatch&) = delete;  // Its thread points to it.
   MemoryWatch& operator=(const MemoryWatch&) = delete;
 
+  // Returns the last completed reading.
   Answer last() const;
 
  private:

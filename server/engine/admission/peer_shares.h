@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The memory of calls, by the peer that makes them.
+// Shares of the memory for calls, by peer.
 #ifndef CROUT_SERVER_ENGINE_ADMISSION_PEER_SHARES_H_
 #define CROUT_SERVER_ENGINE_ADMISSION_PEER_SHARES_H_
 
@@ -20,18 +20,23 @@
 
 namespace crout {
 
-// Divides a budget among peers. A peer alone may hold all of it. When the budget is full and a peer
-// asks that holds less than a quarter, the peer that holds most beyond its quarter gives way: its
-// newest holders end, and the asking peer gets the bytes at once. Until an ended holder is gone its
-// bytes are charged to a budget of their own, a quarter of the first. Thread-safe; outlives its
-// charges.
+// Divides a budget among peers. One peer may hold the whole budget while no other peer needs it.
+//
+// If the budget is full, a peer whose share stays within a quarter of the budget gets its bytes
+// from the peer with the largest share above a quarter. That peer loses its newest charges, one by
+// one: TryCharge calls GiveWay on their holders and moves their bytes to a second budget, a quarter
+// of the size of the first. The bytes stay there until the holders release them. The request is
+// refused if the second budget has no room, or if no peer is above a quarter.
+//
+// Thread-safe. Outlives its charges.
 class PeerShares {
  public:
-  // Owns charges, and can be ended for another peer's sake.
+  // An owner of charges, such as a call, that can be ended to free memory for another peer.
   class Holder {
    public:
     virtual ~Holder() = default;
-    // Ends the holder later, on another thread. The caller may hold any lock.
+    // Requests that the holder ends and releases its charges. The holder must do so on another
+    // thread, because the caller may hold any lock.
     virtual void GiveWay() = 0;
   };
 
@@ -42,13 +47,13 @@ class PeerShares {
     bool leaving = false;  // charged to `leaving_`
   };
   struct Share {
-    size_t bytes = 0;      // without those that leave
-    std::list<Held> held;  // the oldest first
+    size_t bytes = 0;      // without charges that are leaving
+    std::list<Held> held;  // oldest first
   };
   using Shares = std::map<std::string, Share, std::less<>>;
 
  public:
-  // Bytes of one peer, given back on destruction. Move-only, not thread-safe.
+  // Bytes charged to one peer. Returns them on destruction. Move-only, not thread-safe.
   class Charge {
    public:
     Charge() = default;
@@ -72,17 +77,20 @@ class PeerShares {
   PeerShares(const PeerShares&) = delete;  // Charges point to it.
   PeerShares& operator=(const PeerShares&) = delete;
 
-  // All of `bytes` or nothing; never waits. `peer` is "" for one that is exempt: it never gives
-  // way.
+  // Charges all of `bytes` to `peer`, or returns nothing. Never waits. An empty `peer` stands for
+  // all exempt peers: their charges are never ended, and they never end the charges of others.
   std::optional<Charge> TryCharge(std::string_view peer, size_t bytes,
                                   std::weak_ptr<Holder> holder);
 
  private:
   using Ended = std::vector<std::shared_ptr<Holder>>;
 
+  // Reserves `bytes`, ending charges of other peers if necessary. Appends their holders to `ended`;
+  // the caller calls GiveWay on them after releasing the lock.
   std::optional<Reservation> Reserve(std::string_view peer, size_t bytes, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes the peer with most beyond its quarter give way with one charge; false where none can.
+  // Moves the newest charge of the peer with the largest share above a quarter to `leaving_`.
+  // Returns false if no peer is above a quarter or `leaving_` has no room.
   bool MakeOneGiveWay(Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Give(Shares::iterator share, std::list<Held>::iterator held);
 
@@ -90,7 +98,7 @@ class PeerShares {
   const size_t quarter_;
   MemoryBudget leaving_;
   Mutex mutex_;
-  Shares shares_ ABSL_GUARDED_BY(mutex_);  // of peers that hold something
+  Shares shares_ ABSL_GUARDED_BY(mutex_);  // only peers that have charges
 };
 
 }  // namespace crout

@@ -17,18 +17,21 @@
 namespace crout {
 namespace {
 
-// Threads of each device, in addition to one for small tasks of each TaskScheduler.
-// docs/internals.md lists their work.
+// Threads of each device. Each TaskScheduler has one more thread, for small tasks.
+// docs/internals.md lists the work of each kind.
 constexpr int kAdmittingThreads = 4;
 constexpr int kPreparingThreads = 2;
 constexpr int kReleasingThreads = 2;
 
-// Bytes a second that leave a device when factors are evicted: PCI Express, roughly.
+// Assumed rate of copies from a device when factors are evicted, in bytes per second; roughly that
+// of PCI Express.
 constexpr double kEvictionRate = 10e9;
 
+// Whether a device can hold a job. Rank orders devices by these values, the smallest first.
 enum class Room : uint8_t { kYes, kNotNow, kNever };
 
-// Of what can be given to a job of `bytes`, how much is free, how much would have to be evicted.
+// Returns whether the device's budget has room for a job of `bytes`, counting idle cached factors
+// as available. Sets `evicted` to the bytes that are not free and would have to be evicted.
 Room RoomFor(const DeviceSlot& slot, size_t bytes, size_t* evicted) {
   const size_t limit = slot.budget->limit();
   const size_t taken = slot.budget->reserved() + slot.expected.sum().bytes;
@@ -38,6 +41,7 @@ Room RoomFor(const DeviceSlot& slot, size_t bytes, size_t* evicted) {
   return *evicted > slot.idle_bytes ? Room::kNotNow : Room::kYes;
 }
 
+// Key for comparing devices for a job of this demand: the smallest is the best.
 auto Rank(const DeviceSlot& slot, const JobDemand& demand) {
   const DeviceScheduler::Load load = slot.scheduler->load();
   const ExpectedJobs::Sum expected = slot.expected.sum();
@@ -73,7 +77,7 @@ ExpectedJobs::Job::~Job() {
   Sum& sum = jobs_.sum_;
   --sum.jobs;
   sum.bytes -= bytes_;
-  // Exactly zero again once empty: sums of doubles drift.
+  // Reset to exactly zero when no job is left, because rounding errors accumulate in the sum.
   sum.seconds = sum.jobs == 0 ? 0 : sum.seconds - seconds_;
 }
 
@@ -185,7 +189,7 @@ void DevicePool::Stop() {
     slot->preparing->Stop();
     slot->admitting->Stop();
   }
-  // Last: the others give it work.
+  // Last, because the schedulers submit tasks to it.
   for (const auto& slot : slots_) slot->releasing.reset();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The daemon's devices: each with its scheduler, its memory budget and its threads.
+// The daemon's devices, each with a scheduler, a memory budget and threads.
 #ifndef CROUT_SERVER_ENGINE_SCHEDULING_DEVICE_POOL_H_
 #define CROUT_SERVER_ENGINE_SCHEDULING_DEVICE_POOL_H_
 
@@ -27,17 +27,18 @@
 
 namespace crout {
 
-// Jobs that are on their way to a device: those whose payload is still arriving. Thread-safe.
+// Counts the jobs that were placed on a device and are not queued there yet, for example because
+// their payload is still arriving. Thread-safe.
 class ExpectedJobs {
  public:
   struct Sum {
     int jobs = 0;
     double seconds = 0;
-    size_t bytes = 0;  // not reserved yet
+    size_t bytes = 0;  // not yet reserved from the device's budget
   };
   Sum sum() const;
 
-  // Counts a job while it lives.
+  // Counts one job from construction to destruction.
   class Job {
    public:
     Job(ExpectedJobs& jobs, double seconds, size_t bytes);
@@ -45,7 +46,7 @@ class ExpectedJobs {
     Job(const Job&) = delete;  // One job counts once.
     Job& operator=(const Job&) = delete;
 
-    // The budget counts its bytes from now on.
+    // Removes the job's bytes from the sum. Call it once the budget has reserved them.
     void Reserved();
 
    private:
@@ -59,29 +60,30 @@ class ExpectedJobs {
   Sum sum_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One device as the server sees it. Constant after construction, its parts are thread-safe or
-// guarded as they say.
+// One device and the server components that belong to it. Pointers are constant after construction,
+// except that DevicePool::Stop resets `releasing`. The components are thread-safe or have a mutex.
 struct DeviceSlot {
   std::unique_ptr<Device> device;
   std::unique_ptr<DeviceScheduler> scheduler;
   std::unique_ptr<MemoryWatch> memory_watch;
-  // The host device's budget is the host budget itself, since both are the same memory.
+  // The pool owns the budget. The host device uses the pool's host budget, because its device
+  // memory is host memory.
   MemoryBudget* budget = nullptr;
-  // Runs copies from the device to host memory beside the jobs.
+  // `transfer_context` copies data from the device to host memory while jobs run.
   Mutex transfer_mutex;
   std::unique_ptr<ExecutionContext> transfer_context ABSL_PT_GUARDED_BY(transfer_mutex);
   int index = 0;  // position in the pool
 
-  // Of the budget: what idle cached factors hold, and would give up. The cache keeps it.
+  // Bytes of the budget held by idle cached factors, which can be evicted. Updated by the cache.
   std::atomic<size_t> idle_bytes = 0;
   ExpectedJobs expected;
-  std::atomic<int64_t> chosen_at = 0;  // the pool's count of choices
+  std::atomic<int64_t> chosen_at = 0;  // the pool's choice count when last chosen
 
-  // Whatever may wait for the device runs on threads of its own, so that no device waits for
-  // another.
+  // Work that may block on the device runs on the device's own threads, so that a slow device does
+  // not delay the others.
   std::unique_ptr<TaskScheduler> admitting;  // evictions, large allocations, copies of factors
-  std::unique_ptr<TaskScheduler> preparing;  // the ends of uploads that are parsed, and analyses
-  // Gives back memory; waits for copies in flight at most. Null once the pool was stopped.
+  std::unique_ptr<TaskScheduler> preparing;  // completion of parsed uploads, analyses
+  // Frees memory. A task waits for copies in flight at most. Null after DevicePool::Stop.
   std::unique_ptr<ThreadPool> releasing;
 
   bool on_host() const { return device->info().kind == DeviceKind::kHost; }
@@ -89,21 +91,21 @@ struct DeviceSlot {
 
 struct DevicePoolOptions {
   SchedulerOptions scheduler;
-  double memory_fraction = 0.9;    // of a CUDA device's memory, for its budget
-  size_t device_budget_bytes = 0;  // 0: by memory_fraction
-  size_t host_budget_bytes = 0;    // 0: half of the machine's memory, or of the cgroup's limit
+  double memory_fraction = 0.9;    // budget of a CUDA device, as a share of its memory
+  size_t device_budget_bytes = 0;  // budget of each CUDA device; 0: use memory_fraction
+  size_t host_budget_bytes = 0;    // 0: half of the machine's memory or of the cgroup's limit
 };
 
-// What a job would take on one device.
+// Estimated demand of a job on one device.
 struct JobDemand {
   double seconds = 0;
-  size_t bytes = 0;
+  size_t bytes = 0;  // of the device's budget
 };
 
 // Thread-safe.
 class DevicePool {
  public:
-  // Makes every device's contexts; the first error ends it.
+  // Creates the contexts and schedulers of all devices. Returns the first error.
   static absl::StatusOr<std::unique_ptr<DevicePool>> Create(
       std::vector<std::unique_ptr<Device>> devices, const DevicePoolOptions& options);
 
@@ -113,20 +115,27 @@ class DevicePool {
   }
   MemoryBudget& host_budget() { return *host_budget_; }
 
-  // The healthy device of that name, or, for "", the healthy one that is expected to be done first
-  // with a job of that demand, behind those that run, wait and are on their way, all that must be
-  // evicted for it moved out before. One with room for it goes before one without; among equals a
-  // GPU before the host, then the one with the fewest jobs, then the one chosen longest ago.
-  // INVALID_ARGUMENT for an unknown name (the message lists them), UNAVAILABLE (reason DEVICE_LOST)
-  // when fenced. A demand that is an error excludes its device, and is returned where it excludes
-  // the last; where there is no choice it is not asked for.
+  // Returns the device `name` if it is healthy. For an empty name, returns the healthy device that
+  // is predicted to finish the job first. The prediction includes running, queued and expected jobs
+  // and the time to evict factors for this job. A device that can free enough memory now precedes
+  // one that cannot, and a device whose budget is smaller than the job comes last. Ties prefer a
+  // GPU to the host, then the device with the fewest jobs, then the one chosen longest ago.
+  //
+  // `demand` returns the demand of the job on a device. It is not called if a name is given or only
+  // one device is healthy. If it returns an error for a device, that device is excluded; if it does
+  // so for every healthy device, Choose returns the first error.
+  //
+  // INVALID_ARGUMENT: no device has this name; the message lists the names. UNAVAILABLE (reason
+  // DEVICE_LOST): the named device, or every device, is fenced.
   using DemandOn = absl::FunctionRef<absl::StatusOr<JobDemand>(DeviceSlot&)>;
   absl::StatusOr<DeviceSlot*> Choose(std::string_view name, DemandOn demand) const;
   absl::StatusOr<DeviceSlot*> Choose(std::string_view name) const;
 
   bool any_healthy() const;
 
-  void Stop();  // every scheduler, and the threads, which finish what they were given
+  // Stops every scheduler, then joins the `releasing` threads, which first finish their queued
+  // tasks.
+  void Stop();
 
  private:
   DevicePool() = default;

@@ -17,7 +17,7 @@ absl::Status FencedStatus(const Device& device) {
                     kReasonDeviceLost);
 }
 
-// Every job that a DeviceScheduler has was given to it by Submit.
+// The cast is safe: jobs enter a DeviceScheduler only through Submit, which takes a Job.
 const Job& AsJob(const std::shared_ptr<QueuedJob>& job) { return static_cast<const Job&>(*job); }
 
 }  // namespace

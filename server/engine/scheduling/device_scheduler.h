@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs jobs on one device, several at once and small ones together.
+// Runs jobs on one device: several concurrently, and small ones in dynamic batches.
 #ifndef CROUT_SERVER_ENGINE_SCHEDULING_DEVICE_SCHEDULER_H_
 #define CROUT_SERVER_ENGINE_SCHEDULING_DEVICE_SCHEDULER_H_
 
@@ -22,50 +22,53 @@ namespace crout {
 
 class JobGatherer;
 
-// A job of a device. Its gatherer may run it in place of Run.
+// A job for a device. It runs either alone, by Run, or in a batch, by its JobGatherer.
 class Job : public QueuedJob {
  public:
-  // On a worker thread, with a context that nothing else uses until it returns.
+  // Called on a worker thread if `gatherer` is null. `context` is exclusive to the job until Run
+  // returns.
   virtual void Run(ExecutionContext& context) = 0;
 
-  // Constant once submitted. Set: the gatherer runs the job, together with others of the same
-  // gatherer and group that are queued when its turn comes.
+  // Constant once submitted. If set, the gatherer runs the job in one batch with queued jobs of the
+  // same gatherer and group.
   JobGatherer* gatherer = nullptr;
   int group = 0;
 };
 
-// Runs jobs together. Thread-safe; outlives them.
+// Runs batches of jobs. Thread-safe. Outlives its jobs.
 class JobGatherer {
  public:
   virtual ~JobGatherer() = default;
 
-  // In place of Job::Run, for each of them once: one or more, of one group, in the order in which
-  // they were submitted if one tenant's. `waited`: how long a stream was there and they waited for
-  // company.
+  // Called in place of Job::Run. `jobs` has at least one job; all are of one group. Jobs of the
+  // same tenant are in the order of their submission. `waited` is the time for which an idle stream
+  // held jobs back so that the batch could grow.
   virtual void Run(ExecutionContext& context, std::span<const std::shared_ptr<Job>> jobs,
                    Job::Clock::duration waited) = 0;
 };
 
 struct SchedulerOptions {
-  // Contexts, each with its worker thread, made at start; 0: the device's parallelism.
+  // Number of streams. Each is an execution context with a worker thread, created at the start.
+  // 0: DeviceInfo::parallelism.
   int streams = 0;
   size_t queue_capacity = 256;
-  // Most jobs that a gatherer gets at once. At least 1.
+  // Largest number of jobs in a batch. 0 counts as 1.
   size_t gather_jobs = 1;
-  // For so long from its submission a job waits for company, while another stream runs; not where
-  // none does.
+  // A job with a gatherer waits at most this long from its submission for its batch to fill. It
+  // waits only while another stream is busy.
   std::chrono::microseconds gather_window{0};
 };
 
-// The jobs of one device, each on a context that is made at the start. Thread-safe.
+// Runs the jobs of one device on a fixed set of contexts. Thread-safe.
 class DeviceScheduler final : public JobScheduler {
  public:
-  // Makes `options.streams` contexts; the first error ends it.
+  // Creates the contexts and starts the threads. Returns the first error. `device` outlives the
+  // scheduler.
   static absl::StatusOr<std::unique_ptr<DeviceScheduler>> Create(Device* device,
                                                                  const SchedulerOptions& options);
   ~DeviceScheduler() override;  // Stop()
 
-  // As Enqueue; UNAVAILABLE (reason DEVICE_LOST) when the device is fenced.
+  // Queues a job; see Enqueue. UNAVAILABLE (reason DEVICE_LOST): the device is fenced.
   absl::Status Submit(std::shared_ptr<Job> job) { return Enqueue(std::move(job)); }
 
   Device& device() const { return *device_; }
@@ -74,33 +77,36 @@ class DeviceScheduler final : public JobScheduler {
   DeviceScheduler(Device* device, const SchedulerOptions& options,
                   std::vector<std::unique_ptr<ExecutionContext>> contexts);
 
-  // Takes a job, and what is gathered with it.
+  // Takes a job and the rest of its batch.
   std::optional<Clock::time_point> Choose(size_t stream, Taken& taken) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(size_t stream, Taken& taken) override;
   absl::Status Refusal() const override;
 
-  // The job to start now: the first that does not wait for company.
+  // Returns the job to start now: the first in turn, or, while that waits for its batch to fill,
+  // the first that does not wait.
   std::optional<Queue::Position> Startable(Clock::time_point now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the first job does.
+  // Whether `first`, the first job in turn, still waits for its batch to fill.
   bool AwaitsCompany(const Job& first, Clock::time_point now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes the job, and others with it, by turns of their tenants.
+  // Takes `first` and, up to the size limit, queued jobs of its batch; tenants take turns.
   void TakeTogether(Queue::Position first, Taken& taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // When the first of the jobs that wait for company is to start without it.
+  // Returns the earliest time at which the window of a queued job ends, or nothing if the queue is
+  // empty.
   std::optional<Clock::time_point> EndOfWindow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Constant after construction; each context is its worker's own.
+  // Constant after construction. Only its worker thread uses a context.
   Device* const device_;
   const std::chrono::microseconds gather_window_;
-  // Made while there is memory for it.
+  // Built at construction, so that reporting it allocates no memory.
   const absl::Status fenced_;
   const std::vector<std::unique_ptr<ExecutionContext>> contexts_;
-  // Each stream's own: what its gatherer gets, with room for the most that it may get.
+  // For each stream, the batch that it passes to a gatherer. Only the stream's thread uses it.
+  // Capacity for the largest batch is reserved at construction.
   std::vector<std::vector<std::shared_ptr<Job>>> gathered_;
 
-  // Since when a stream has let jobs wait for company.
+  // Time since which a stream has held back jobs for a batch to fill.
   std::optional<Clock::time_point> awaiting_since_ ABSL_GUARDED_BY(mutex_);
 };
 

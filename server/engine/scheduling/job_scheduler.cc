@@ -16,8 +16,8 @@
 namespace crout {
 namespace {
 
-constexpr std::chrono::hours kLongestWait{
-    1};  // Far deadlines would overflow the clock's arithmetic.
+// Limits one wait, because a far deadline would overflow the clock's arithmetic.
+constexpr std::chrono::hours kLongestWait{1};
 constexpr double kShortestRetrySeconds = 0.01;
 constexpr double kDisplacedRetrySeconds = 1;
 
@@ -63,7 +63,7 @@ void JobScheduler::Start() {
 
 absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
   if (absl::Status refusal = Refusal(); !refusal.ok()) return refusal;
-  // What the indexes are to hold, made before the first of them changes.
+  // Allocate the entries of the indexes before any index changes.
   job->submitted_ = SteadyNow();
   const QueuedJob& added = *job;
   Deadlines deadlines;
@@ -86,7 +86,7 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
       positions_.erase(entry);
       throw;
     }
-    // From here on nothing can fail.
+    // Nothing below this line can fail.
     if (victim) {
       displaced.front() = TakeOut(*victim);
       displaced_.splice(displaced_.end(), displaced);
@@ -108,7 +108,8 @@ absl::Status JobScheduler::FullStatus() const {
                         std::max(kShortestRetrySeconds, BacklogSeconds()));
 }
 
-// A stream that may not take the job would sleep on: then all of them look.
+// If streams differ, a single signal could wake a stream that may not run the job. All streams are
+// woken then.
 void JobScheduler::WakeStream() {
   if (options_.streams_are_alike) {
     work_.Signal();
@@ -118,7 +119,8 @@ void JobScheduler::WakeStream() {
 }
 
 bool JobScheduler::Remove(const QueuedJob* job) {
-  std::shared_ptr<QueuedJob> taken;  // Its last reference may go here: outside the lock.
+  // Declared before the lock: if this is the last reference, the job is destroyed without the lock.
+  std::shared_ptr<QueuedJob> taken;
   MutexLock lock(&mutex_);
   const auto position = positions_.find(job);
   if (position == positions_.end()) return false;
@@ -181,14 +183,14 @@ void JobScheduler::Work(size_t stream) {
   taken.jobs.reserve(options_.most_together);
   while (Next(stream, taken)) {
     RunOrDrop(stream, taken);
-    taken.jobs.clear();  // What they hold is free before their stream counts as idle.
+    taken.jobs.clear();  // Frees the resources of the jobs before the stream counts as idle.
     MutexLock lock(&mutex_);
     streams_[stream].busy = false;
     --streams_busy_;
   }
 }
 
-// On a fenced device the threads drop one queued job after the other.
+// If the device is fenced, the threads take and drop all queued jobs in this way.
 void JobScheduler::RunOrDrop(size_t stream, Taken& taken) {
   absl::Status refusal = Failpoint(options_.failpoint);
   if (refusal.ok()) refusal = Refusal();
@@ -218,7 +220,7 @@ bool JobScheduler::Next(size_t stream, Taken& taken) {
   for (const auto& job : taken.jobs) predicted_seconds += job->predicted_seconds;
   streams_[stream] = {.busy = true, .start = SteadyNow(), .predicted_seconds = predicted_seconds};
   ++streams_busy_;
-  // The stream that was woken for the rest may be the one that takes these jobs.
+  // This stream may have consumed the signal that was sent for the jobs still queued.
   if (!queue_.empty()) WakeStream();
   return true;
 }
@@ -269,7 +271,7 @@ std::shared_ptr<QueuedJob> JobScheduler::TakeOut(Queue::Position position) noexc
 void JobScheduler::Forget(const QueuedJob& job) noexcept {
   positions_.erase(&job);
   deadlines_.erase({job.deadline, &job});
-  // Exactly zero again once empty: sums of doubles drift.
+  // Reset to exactly zero when the queue is empty, because rounding errors accumulate in the sum.
   queued_seconds_ = queue_.empty() ? 0 : queued_seconds_ - job.predicted_seconds;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A bounded queue of jobs whose tenants take turns, and the threads that run them.
+// A bounded queue of jobs, in which tenants take turns, and the threads that run the jobs.
 #ifndef CROUT_SERVER_ENGINE_SCHEDULING_JOB_SCHEDULER_H_
 #define CROUT_SERVER_ENGINE_SCHEDULING_JOB_SCHEDULER_H_
 
@@ -24,25 +24,28 @@
 
 namespace crout {
 
-// A submitted job runs once, or Drop is called once, unless Remove took it back.
+// A job for a JobScheduler. After a successful submission, exactly one of three things happens: the
+// job runs once, Drop is called once, or Remove returns true.
 class QueuedJob {
  public:
   using Clock = std::chrono::steady_clock;
 
   virtual ~QueuedJob() = default;
 
-  // Instead of running it: DEADLINE_EXCEEDED when the deadline passed in the queue (dropped then,
-  // not when its turn comes), RESOURCE_EXHAUSTED when another tenant got its place (QUEUE_FULL),
-  // UNAVAILABLE when the device was fenced (reason DEVICE_LOST) or the scheduler stopped
-  // (DRAINING). From a thread of the scheduler or the one that stops it, no lock held; must not
-  // block.
+  // Called in place of running the job. `status` is the reason:
+  // - DEADLINE_EXCEEDED: the deadline passed in the queue. The call comes when the deadline passes,
+  //   without waiting for the job's turn.
+  // - RESOURCE_EXHAUSTED (reason QUEUE_FULL): another tenant took the job's place in a full queue.
+  // - UNAVAILABLE (reason DEVICE_LOST): the device was fenced.
+  // - UNAVAILABLE (reason DRAINING): the scheduler stopped.
+  // Called by a thread of the scheduler or by the thread in Stop(), without locks. Must not block.
   virtual void Drop(absl::Status status) = 0;
 
   Clock::time_point submitted() const { return submitted_; }
 
   // Constant once submitted.
   Clock::time_point deadline = Clock::time_point::max();
-  double predicted_seconds = 0;  // for RetryInfo and least-loaded choice
+  double predicted_seconds = 0;  // for retry delays and the choice of a device
   std::string tenant;
 
  private:
@@ -50,7 +53,7 @@ class QueuedJob {
   Clock::time_point submitted_;
 };
 
-// What DeviceScheduler and TaskScheduler have in common. Thread-safe.
+// Base class of DeviceScheduler and TaskScheduler. Thread-safe.
 class JobScheduler {
  public:
   using Clock = QueuedJob::Clock;
@@ -59,10 +62,10 @@ class JobScheduler {
     int streams = 0;
     int streams_busy = 0;
     size_t queue_depth = 0;
-    // Predicted seconds until a job submitted now would start: 0 while a stream is idle, else what
-    // is left of the running and queued jobs, spread over the streams.
+    // Predicted seconds until a job submitted now starts: 0 if a stream is idle and the queue is
+    // empty, otherwise `work_seconds`.
     double backlog_seconds = 0;
-    // Predicted seconds that are left of the running and queued jobs, spread over the streams.
+    // Predicted remaining seconds of all running and queued jobs, divided by the number of streams.
     double work_seconds = 0;
   };
 
@@ -70,16 +73,16 @@ class JobScheduler {
   JobScheduler(const JobScheduler&) = delete;  // Its threads point to it.
   JobScheduler& operator=(const JobScheduler&) = delete;
 
-  // Takes a job out of the queue; false if it has started, ended, or was never there. After true
-  // it does not run and Drop is not called.
+  // Removes a job from the queue. Returns false if the job is not queued, for example because it
+  // has started. After true the job does not run, and Drop is not called.
   bool Remove(const QueuedJob* job);
 
-  // Jobs ahead of this one, by turns; 0 if it is not queued.
+  // Returns the number of queued jobs whose turn comes before this job's; 0 if it is not queued.
   size_t JobsAhead(const QueuedJob* job) const;
 
   Load load() const;
 
-  // Refuses new jobs, drops those queued, waits for those that run.
+  // Refuses new jobs, drops the queued jobs, and waits for the running jobs.
   void Stop();
 
  protected:
@@ -89,40 +92,43 @@ class JobScheduler {
     std::string name;    // for messages: "the queue of NAME is full"
     size_t streams = 1;  // threads that run jobs, at least 1
     size_t queue_capacity = 256;
-    size_t most_together = 1;       // jobs that one thread takes at once
-    bool streams_are_alike = true;  // false: not every stream may take every job
-    std::string_view failpoint;     // reached before jobs run; an error drops them
+    size_t most_together = 1;       // largest number of jobs that a thread takes at once
+    bool streams_are_alike = true;  // false: some streams may not run every job
+    std::string_view failpoint;     // evaluated before jobs run; an error drops them
   };
 
-  // What a thread has taken: one or more jobs.
+  // The jobs that a thread has taken to run.
   struct Taken {
     std::vector<std::shared_ptr<QueuedJob>> jobs;
-    Clock::duration waited{0};  // for company, while a stream was idle
+    Clock::duration waited{0};  // time an idle stream held jobs back to fill a batch
   };
 
   explicit JobScheduler(Options options);
 
-  // Starts the threads: once, when the derived object is complete. Its destructor calls Stop().
-  // std::system_error: there are not that many threads.
+  // Starts the threads. A derived class calls it once, when its object is complete, and calls
+  // Stop() in its destructor. Throws std::system_error if the system refuses a thread.
   void Start();
 
-  // Queues a job behind those of its tenant; tenants take turns. In a full queue a tenant gets the
-  // place of the last job of the tenant with the most jobs, if that has at least two more.
-  // RESOURCE_EXHAUSTED (reason QUEUE_FULL, with a retry delay) when the queue is full, UNAVAILABLE
-  // when stopped (DRAINING), and Refusal(); then the job was not taken. The scheduler's reference
-  // to the job ends as it ran, was dropped or removed.
+  // Queues a job behind the other jobs of its tenant; tenants take turns. If the queue is full, the
+  // job displaces the last job of the tenant with the most jobs, provided that this tenant has at
+  // least two jobs more than the job's own tenant. Otherwise the job is refused. The scheduler
+  // releases its reference to the job after the job has run, or was dropped or removed.
+  //
+  // RESOURCE_EXHAUSTED (reason QUEUE_FULL, with a retry delay): the queue is full. UNAVAILABLE
+  // (reason DRAINING): the scheduler is stopped. An error of Refusal() is returned as it is. After
+  // an error the job is not queued, and Drop is not called.
   absl::Status Enqueue(std::shared_ptr<QueuedJob> job);
 
-  // Takes what stream number `stream` is to run now, by Take(). Where it takes nothing: when to
-  // look again, or nothing to wait until something changes.
+  // Takes the jobs that `stream` runs next, by calls of Take(). If it takes none, it returns the
+  // time at which the stream calls again, or nothing to wait for a signal.
   virtual std::optional<Clock::time_point> Choose(size_t stream, Taken& taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // Runs what was taken.
+  // Runs the jobs in `taken`, which has at least one.
   virtual void Run(size_t stream, Taken& taken) = 0;
-  // An error, if no job may run any more.
+  // Returns an error if no job may run any more.
   virtual absl::Status Refusal() const { return absl::OkStatus(); }
 
-  // Takes a job as its tenant's turn.
+  // Moves a job from the queue to `taken`. This uses the tenant's turn.
   void Take(Queue::Position position, Taken& taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -145,23 +151,25 @@ class JobScheduler {
 
   void Work(size_t stream);
   void RunOrDrop(size_t stream, Taken& taken);
-  // Waits for jobs, takes them and marks the stream busy; false when stopping.
+  // Waits for jobs, takes them and marks the stream busy. Returns false when stopping.
   bool Next(size_t stream, Taken& taken) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Drops jobs as their deadlines pass, and displaced ones, however busy the other threads are.
+  // Drops displaced jobs, and jobs whose deadlines pass. Runs on its own thread, so that busy
+  // streams do not delay it.
   void Reap();
-  // Without a job when stopping.
+  // Returns the next job to drop, or a null job when stopping.
   Dropped WaitForDropped() ABSL_LOCKS_EXCLUDED(mutex_);
   void WakeStream();
 
-  // Of a job that leaves the queue.
+  // Removes a job that left the queue from the indexes and the sum of seconds.
   void Forget(const QueuedJob& job) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes a job from the queue and the indexes; its tenant keeps its turn.
   std::shared_ptr<QueuedJob> TakeOut(Queue::Position position) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status FullStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double BacklogSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double WorkSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Statuses of dropped jobs, made while there is memory for them.
+  // Statuses of dropped jobs, built at construction so that dropping a job allocates no memory.
   const absl::Status late_;
   const absl::Status displaced_status_;
 
@@ -169,11 +177,11 @@ class JobScheduler {
   CondVar reap_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::unordered_map<const QueuedJob*, Queue::Position> positions_ ABSL_GUARDED_BY(mutex_);
-  // Of the queued jobs that have one.
+  // Deadlines of the queued jobs that have one.
   Deadlines deadlines_ ABSL_GUARDED_BY(mutex_);
-  // Jobs that lost their places and are still to be dropped.
+  // Jobs that were displaced from the queue and are not dropped yet.
   std::list<std::shared_ptr<QueuedJob>> displaced_ ABSL_GUARDED_BY(mutex_);
-  // The reaper looks again at this time without being woken.
+  // Time at which Reap() next wakes without a signal.
   Clock::time_point reap_at_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
   double queued_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Stream> streams_ ABSL_GUARDED_BY(mutex_);

@@ -7,7 +7,7 @@
 namespace crout {
 namespace {
 
-// The stream for small tasks alone.
+// The stream that runs only small tasks.
 constexpr size_t kSmallStream = 0;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the parts of calls that need no context of a device and may block.
+// Runs parts of calls that may block and need no stream of a device.
 #ifndef CROUT_SERVER_ENGINE_SCHEDULING_TASK_SCHEDULER_H_
 #define CROUT_SERVER_ENGINE_SCHEDULING_TASK_SCHEDULER_H_
 
@@ -17,27 +17,27 @@ namespace crout {
 
 class Task : public QueuedJob {
  public:
-  // On a thread of the scheduler.
+  // Called on a thread of the scheduler.
   virtual void Run() = 0;
 
-  // Constant once submitted: whether it takes no longer than a fraction of a second at worst.
+  // Constant once submitted. True if the task takes at most a fraction of a second.
   bool is_small = false;
 };
 
-// Tenants take turns. One thread is for small tasks alone, so that they do not wait for large ones;
-// the others run any. Thread-safe.
+// Runs tasks on a fixed set of threads; tenants take turns. One thread runs only small tasks, so
+// that these do not wait for large ones. The other threads run all tasks. Thread-safe.
 class TaskScheduler final : public JobScheduler {
  public:
   struct Options {
     std::string name;       // for messages: "the queue of NAME is full"
-    size_t threads = 1;     // for any task, beside the one for small tasks
+    size_t threads = 1;     // for all tasks, in addition to the thread for small tasks
     size_t capacity = 256;  // of the queue
   };
 
   explicit TaskScheduler(const Options& options);
   ~TaskScheduler() override;  // Stop()
 
-  // As Enqueue.
+  // Queues a task; see Enqueue.
   absl::Status Submit(std::shared_ptr<Task> task) { return Enqueue(std::move(task)); }
 
  private:
