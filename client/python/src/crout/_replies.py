@@ -337,7 +337,7 @@ def warn_of_step(step: results.SeriesStep) -> None:
         warn("the matrix of a step is singular: it has no solution, and the series goes on without it")
     elif "nearly_singular" in step.warnings:
         warn(
-            f"the matrix of a step is as good as singular (its condition is at least "
+            f"the matrix of a step is nearly singular (its condition is at least "
             f"{step.amplification:.3g}): the solution may have no correct digit"
         )
     elif not step.accurate:

@@ -183,7 +183,7 @@ TEST_F(FactorCacheTest, ARequestIdNamesOneFactor) {
   EXPECT_FALSE(others.has_value()) << "ids are the tenant's own";
 
   const Handle handle = Put('a', kUnit, 0, options);
-  cache_->AbandonRequest("alice", "r1");  // Already completed: no effect.
+  cache_->request_ids().Abandon("alice", "r1");  // Already completed: no effect.
   ASSERT_OK_AND_ASSIGN(auto again, cache_->ClaimRequest("alice", "r1"));
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->handle, handle);
@@ -193,7 +193,7 @@ TEST_F(FactorCacheTest, ARequestIdNamesOneFactor) {
   EXPECT_FALSE(after.has_value());
   Sweep();
   EXPECT_FALSE(cache_->ClaimRequest("alice", "r1").ok()) << "the old factor's end ended the claim";
-  cache_->AbandonRequest("alice", "r1");
+  cache_->request_ids().Abandon("alice", "r1");
   ASSERT_OK_AND_ASSIGN(auto free_again, cache_->ClaimRequest("alice", "r1"));
   EXPECT_FALSE(free_again.has_value());
 }
