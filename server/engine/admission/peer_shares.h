@@ -78,7 +78,8 @@ class PeerShares {
   PeerShares& operator=(const PeerShares&) = delete;
 
   // Charges all of `bytes` to `peer`, or returns nothing. Never waits. An empty `peer` stands for
-  // all exempt peers: their charges are never ended, and they never end the charges of others.
+  // all exempt peers: their charges are never ended, and they get the bytes of peers above a
+  // quarter whatever their own share is.
   std::optional<Charge> TryCharge(std::string_view peer, size_t bytes,
                                   std::weak_ptr<Holder> holder);
 
