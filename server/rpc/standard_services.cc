@@ -209,7 +209,7 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
   std::optional<Clock::time_point> ended_;
 };
 
-// A call of an unknown method; ends with UNIMPLEMENTED.
+// A call of an unknown method or of a disabled service; ends with UNIMPLEMENTED.
 class StandardServices::Stray final : public grpc::ServerGenericBidiReactor {
  public:
   Stray(StandardServices& services, grpc::GenericCallbackServerContext* context)
