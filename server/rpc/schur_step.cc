@@ -100,8 +100,8 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
   step->options_.leading = header.leading_order();
   step->options_.layout = spec.shape.layout;
   step->solver_ = SolverName(header.solver());
-  // Refuse a method that the device lacks before the payload arrives; the order of A is not yet
-  // known.
+  // Refuse a method that the device lacks before the payload arrives. The order of A is unknown
+  // here.
   CROUT_RETURN_IF_ERROR(step->ResolveFor(header.leading_order()));
   if (step->sparse() && step->request_.algorithm() > v1::ALGORITHM_AUTO) {
     return BadField("header.options.algorithm",

@@ -43,8 +43,8 @@ class SchurStep final : public PayloadStep {
   // Whether A is factored as a sparse matrix. The factor of A11 is then not cached.
   bool sparse() const { return sparse_.named() || !keep_.empty(); }
 
-  // Returns a factor that reports A11 as singular if the structure of A shows this without a job.
-  // Call after the text is parsed.
+  // Returns a factor without data if an empty row or column shows A11 to be singular; else nullopt.
+  // Returns nullopt for a matrix factored as sparse. Call after the text is parsed.
   absl::StatusOr<std::optional<NewFactor>> FindSingular();
 
   // Runs on a worker thread. Returns the factor of A11; its reservation has been shrunk to the

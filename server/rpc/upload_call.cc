@@ -200,7 +200,7 @@ void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
   });
 }
 
-// Requires payloads in order, each in its own field.
+// Returns the step for a payload field. Payloads must arrive in order, each in its own field.
 absl::StatusOr<PayloadStep*> UploadCall::StepFor(int field) {
   const auto wanted = static_cast<size_t>(field - kFirstDataField);
   if (wanted >= steps_.size()) {
@@ -349,8 +349,7 @@ void UploadCall::Complete() {
 }
 
 UploadCall::TaskSize UploadCall::PreparationSize() const {
-  // Seconds to parse and analyze one row, one column or one received byte. Assumes the fill of a
-  // grid.
+  // Seconds to parse and analyze one row, column or received byte, for the pattern of a grid.
   constexpr double kSecondsOfElement = 1e-7;
   // Limit for small tasks, about 0.3 s. Matching and ordering take up to order x elements steps.
   constexpr double kMostSmallSteps = 1e8;

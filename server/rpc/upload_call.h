@@ -88,8 +88,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // eviction, the caller must call Pump(). Otherwise another thread reserves the memory and then
   // calls Pump().
   void Proceed(std::vector<PayloadStep*> steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Consumes the received bytes. Then reads more or, at the end of the payload, completes the
-  // upload.
+  // Consumes the received bytes. Then reads more, or completes the upload after the last byte.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Keeps the first message of a call that waits before Proceed(). Returns the charge for it, which
   // the caller holds until then. ABORTED (reason REQUEST_IN_PROGRESS) if the message is larger than
@@ -141,7 +140,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // Reserves memory for text on a thread that may block, then calls Pump().
   void ReserveSlowly(PayloadStep* step, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Whether free host memory for the dense payloads is available without blocking.
+  // Whether device memory for the dense payloads can be allocated from cached memory, without
+  // blocking.
   bool IsMemoryAtHand() const;
   // Plan and admit the steps whose payloads need parsing, or the other steps. Steps without parsing
   // are planned and admitted before the first byte, steps with parsing after their text is parsed.
@@ -156,8 +156,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // Estimates the size of the CompleteParsed() task from the headers of the payloads.
   TaskSize PreparationSize() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteParsed();
-  // Parses, analyzes and assembles the payloads. Returns false if the call is answered without a
-  // job.
+  // Parses, analyzes and assembles the payloads. Returns false if this answers the call.
   absl::StatusOr<bool> FinishParsed();
   // Returns whether a running analysis should stop. After kLongSeconds of analysis, also sends each
   // finished step to the client. `told` is the last reported step.
@@ -169,11 +168,10 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
 
   const EncodeProgress encode_;
   RequestReader reader_ ABSL_GUARDED_BY(mutex_);
-  StreamMessage* first_ ABSL_GUARDED_BY(mutex_) =
-      nullptr;                                        // owned by reader_; valid until consumed
-  bool making_room_ ABSL_GUARDED_BY(mutex_) = false;  // ReserveSlowly() is running
-  size_t step_ ABSL_GUARDED_BY(mutex_) = 0;           // index of the step now receiving
-  int64_t rounds_ ABSL_GUARDED_BY(mutex_) = 0;        // number of finished rounds
+  StreamMessage* first_ ABSL_GUARDED_BY(mutex_) = nullptr;  // in reader_; valid until consumed
+  bool making_room_ ABSL_GUARDED_BY(mutex_) = false;        // ReserveSlowly() is running
+  size_t step_ ABSL_GUARDED_BY(mutex_) = 0;                 // index of the step now receiving
+  int64_t rounds_ ABSL_GUARDED_BY(mutex_) = 0;              // number of finished rounds
   Clock::time_point next_telling_ ABSL_GUARDED_BY(mutex_);  // earliest next report of columns
   std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);         // last byte
   std::optional<Metrics::UploadInFlight> in_flight_ ABSL_GUARDED_BY(mutex_);  // header to last byte

@@ -41,8 +41,8 @@ absl::Status UnknownValue(absl::string_view field, Enum value) {
 
 // Converts the code and the message of `status` and adds google.rpc details:
 // - ErrorInfo with the reason set by WithReason; by default the name of the code.
-// - RetryInfo if WithRetryAfter was used. The grpc-retry-pushback-ms trailer of `context` is also
-// set.
+// - RetryInfo if WithRetryAfter was used; `context` then also gets the trailer
+//   grpc-retry-pushback-ms.
 // - BadRequest for BadField.
 // Messages are cut at 2 KiB; details stay under 8 KiB.
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);

@@ -70,8 +70,7 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
   message.size_ = buffer.Length();
   message.buffer_ = buffer;
   if (!buffer.Dump(&message.slices_).ok()) return Malformed();
-  // Copy a message with many small slices into one: each slice would need more memory than its
-  // bytes.
+  // Copy a message of many small slices into one slice. A small slice costs more than its bytes.
   if (message.slices_.size() > kFewSlices + message.size_ / kSliceBytes) {
     grpc::Slice whole;
     if (!buffer.DumpToSingleSlice(&whole).ok()) return Malformed();
@@ -120,8 +119,7 @@ StreamMessage::StreamMessage(StreamMessage&& other) noexcept
       slices_(std::move(other.slices_)),
       header_(std::move(other.header_)),
       segments_(std::move(other.segments_)) {
-  buffer_.Swap(
-      &other.buffer_);  // ByteBuffer has no move; a copy would add a reference to each slice
+  buffer_.Swap(&other.buffer_);  // ByteBuffer has no move, and a copy adds references to the slices
 }
 
 void StreamMessage::Detach() {
