@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// SolveSeries: solves a sequence of systems. Each step reuses the factor, the matrix and the
+// SolveSeries: solves a sequence of systems. Each step can reuse the factor, the matrix and the
 // solution of the previous step.
 #ifndef CROUT_SERVER_RPC_SERIES_CALL_H_
 #define CROUT_SERVER_RPC_SERIES_CALL_H_
@@ -41,7 +41,7 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
 
   absl::Status BeginSeries(const v1::SolveSeriesHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Pins the factor `factor_`. If a factor of an earlier step is gone, resets factor_ instead.
+  // Pins the factor factor_. If the factor of an earlier step is gone, resets factor_ instead.
   absl::Status TakeFactor() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Pins the cache entries that the step starts from.
   absl::Status TakePins(const v1::SolveSeriesHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

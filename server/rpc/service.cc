@@ -104,8 +104,7 @@ absl::Status Release(ServerCore& core, const Scope& scope, const v1::ReleaseFact
   return core.cache.Release(scope.tenant, handle);
 }
 
-// Returns the releasing threads of the factor's device, or core.releasing if the factor is not
-// found.
+// Returns the releasing threads of the factor's device; core.releasing if there is no such factor.
 ThreadPool& ReleasingThreads(ServerCore& core, const std::string& tenant,
                              const v1::ReleaseFactorRequest& request) {
   const absl::StatusOr<Handle> handle = DecodeHandle(request.handle());

@@ -21,8 +21,7 @@ namespace crout {
 
 namespace {
 
-// Limit on the corrections of a solve. On every device a float64 factorization costs less than
-// this.
+// Limit on the corrections of a solve. On every device, a float64 factorization costs less.
 constexpr int kMostCorrections = 100;
 
 // Refinement steps that reduce the error of a solution by a sparse factor to roundoff.
@@ -112,8 +111,7 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
     }
   }
   CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options, factor, shape));
-  CROUT_RETURN_IF_ERROR(
-      CheckMatrix(*plan_, factor, has_matrix));  // refuses before the payload arrives
+  CROUT_RETURN_IF_ERROR(CheckMatrix(*plan_, factor, has_matrix));  // before the payload arrives
   if (gathers_) {
     CROUT_ASSIGN_OR_RETURN(
         gathered_bytes_,

@@ -64,7 +64,7 @@ class SolveStep final : public PayloadStep {
   // 0 before Plan().
   double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
 
-  // Adds the device bytes needed to copy the factor back from host memory. They are reserved
+  // Sets the device bytes needed to copy the factor back from host memory. They are reserved
   // together with the memory of the solve. Call before Plan().
   void AddPromotion(size_t bytes) { promotion_bytes_ = bytes; }
   Reservation TakePromotion() { return memory_.device.Split(promotion_bytes_); }

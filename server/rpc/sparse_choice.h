@@ -63,9 +63,8 @@ class SparseChoice {
   // with later calls. Call on a thread that may block.
   absl::Status AnalyzeKeeping(MatrixUpload& upload, std::vector<int32_t> keep,
                               const FactorWish& wish, StopRequested stop);
-  // Plans the factorization of a matrix whose pattern is already analyzed, by the method predicted
-  // to be the fastest. If this is the method of `known`, the call is fast enough for a gRPC
-  // reaction.
+  // Plans the factorization of a matrix with the analyzed pattern `known`, by the method predicted
+  // to be the fastest. With the method of `known`, the call is fast enough for a gRPC reaction.
   absl::Status PlanKnown(const SparseSummary& known, DType matrix_dtype, const FactorWish& wish);
 
   // A rough estimate without the pattern. `method` is the sparse method that would be tried first;
