@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// ComputeSchurComplement: factors the leading block, keeps its factors and sends what is left.
+// ComputeSchurComplement: factors the leading block A11, caches its factor if A is dense, and sends
+// the Schur complement.
 #ifndef CROUT_SERVER_RPC_SCHUR_CALL_H_
 #define CROUT_SERVER_RPC_SCHUR_CALL_H_
 
@@ -14,8 +15,8 @@
 namespace crout {
 
 struct FactorAndComplement {
-  NewFactor factor;       // of the leading block
-  Complement complement;  // nothing where that is singular
+  NewFactor factor;       // factor of the leading block A11
+  Complement complement;  // empty if A11 is singular
 };
 
 class SchurCall final : public JobCall<FactorAndComplement> {
@@ -33,9 +34,10 @@ class SchurCall final : public JobCall<FactorAndComplement> {
   void Reply(FactorAndComplement answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
-  // Keeps the factor and says what it is.
+  // Inserts the factor into the cache and returns its description. A sparse factor is only
+  // described: it is dropped.
   v1::ComputeSchurComplementResponse Store(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Answers that A11 is singular, and ends the call.
+  // Sends `first` and ends the call with FAILED_PRECONDITION: A11 is singular.
   void ReplySingular(v1::ComputeSchurComplementResponse first, const FactorSummary& summary)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -20,7 +20,7 @@
 namespace crout {
 namespace {
 
-// What has no meaning where A stays sparse.
+// Refuses the header fields that do not apply when A is factored as a sparse matrix.
 absl::Status CheckSparse(const v1::ComputeSchurComplementHeader& header, const PayloadSpec& spec) {
   if (!spec.needs_parsing()) {
     return BadField(
@@ -58,7 +58,7 @@ absl::Status CheckSparse(const v1::ComputeSchurComplementHeader& header, const P
   return absl::OkStatus();
 }
 
-// Each is one of the n unknowns, and named once.
+// Checks that each unknown is in [0, n) and occurs once.
 absl::Status CheckKept(std::vector<int32_t> keep, int64_t n) {
   std::ranges::sort(keep);
   for (size_t i = 0; i < keep.size(); ++i) {
@@ -100,7 +100,8 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
   step->options_.leading = header.leading_order();
   step->options_.layout = spec.shape.layout;
   step->solver_ = SolverName(header.solver());
-  // A name that the device lacks is refused before the payload, whatever the order will be.
+  // Refuse a method that the device lacks before the payload arrives. The order of A is unknown
+  // here.
   CROUT_RETURN_IF_ERROR(step->ResolveFor(header.leading_order()));
   if (step->sparse() && step->request_.algorithm() > v1::ALGORITHM_AUTO) {
     return BadField("header.options.algorithm",
@@ -174,8 +175,8 @@ absl::StatusOr<MemoryNeed> SchurStep::Plan() {
 }
 
 absl::StatusOr<std::optional<NewFactor>> SchurStep::FindSingular() {
-  CROUT_RETURN_IF_ERROR(Plan().status());           // its checks
-  if (sparse()) return std::optional<NewFactor>();  // The job says so.
+  CROUT_RETURN_IF_ERROR(Plan().status());           // validates the matrix
+  if (sparse()) return std::optional<NewFactor>();  // the job reports singularity
   return crout::FindSingular(core_, slot_, upload_, options_.factor, options_.leading);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The matrix of a call, the factorization of its leading block and its Schur complement.
+// Uploads the matrix of a call, factors its leading block and computes the Schur complement.
 #ifndef CROUT_SERVER_RPC_SCHUR_STEP_H_
 #define CROUT_SERVER_RPC_SCHUR_STEP_H_
 
@@ -20,34 +20,36 @@ struct Complement {
   PackedMatrix shape;
   std::shared_ptr<const ReplyData> s;
   std::string solver;
-  std::optional<SchurSummary> summary;  // unset where S is empty
+  std::optional<SchurSummary> summary;  // unset if S is empty
 };
 
 class SchurStep final : public PayloadStep {
  public:
-  // Checks what can be checked before the payload.
+  // Validates the header before the payload arrives.
   static absl::StatusOr<std::unique_ptr<SchurStep>> Create(
       ServerCore& core, const v1::ComputeSchurComplementHeader& header, DeviceSlot& slot);
 
   absl::StatusOr<MemoryNeed> Plan() override;
 
-  // Of a matrix that stays sparse.
+  // Analyzes A if it is factored as a sparse matrix.
   absl::Status Analyze(StopRequested stop) override;
 
   double PredictSeconds() const {
     if (sparse_plan_) return sparse_plan_->seconds;
     return plan_ ? plan_->seconds : 0;
   }
-  // Of A11.
+  // Order of A11.
   int64_t leading() { return sparse() ? upload_.shape().rows - kept() : options_.leading; }
-  // Whether A stays sparse: then there is no factor of A11 to keep.
+  // Whether A is factored as a sparse matrix. The factor of A11 is then not cached.
   bool sparse() const { return sparse_.named() || !keep_.empty(); }
 
-  // After the text was parsed: the factor of A11, where a job would only find that singular.
+  // Returns a factor without data if an empty row or column shows A11 to be singular; else nullopt.
+  // Returns nullopt for a matrix factored as sparse. Call after the text is parsed.
   absl::StatusOr<std::optional<NewFactor>> FindSingular();
 
-  // Worker thread. Fills the phases it runs and, unless A11 is singular, `complement`. The factor
-  // is A11's; its reservation has shrunk to what it keeps.
+  // Runs on a worker thread. Returns the factor of A11; its reservation has been shrunk to the
+  // memory that the factor keeps. Fills the timings of the phases it runs and, unless A11 is
+  // singular, `complement`.
   absl::StatusOr<NewFactor> Run(ExecutionContext& context, StopRequested stop, CallTimings& timings,
                                 Complement* complement);
 
@@ -56,17 +58,17 @@ class SchurStep final : public PayloadStep {
       : PayloadStep(core, spec, "header.matrix", slot), sparse_(core, slot) {}
 
   FactorWish Wish() const { return {.request = &request_, .dense = &options_.factor}; }
-  // The unknowns that stay: those of the set, or all behind the leading block.
+  // Unknowns of the Schur complement: header.keep, or all unknowns after the leading block.
   std::vector<int32_t> Kept();
   int64_t kept();
   absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
                                       CallTimings& timings, Complement* complement);
-  // Of either kind.
+  // Shared by dense and sparse matrices.
   NewFactor Finish(SchurResult result, const KernelTimings& kernel, const JobBytes& bytes,
                    const PackedMatrix& shape, std::string solver, Buffer out, CallTimings& timings,
                    Complement* complement);
 
-  // Finds the methods by name: they may depend on the order of A.
+  // Selects the algorithm and the solver by name. The selection may depend on n, the order of A.
   absl::Status ResolveFor(int64_t n);
 
   v1::FactorizeOptions request_;

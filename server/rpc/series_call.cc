@@ -53,7 +53,8 @@ absl::Status SeriesCall::TakeFactor() {
   const bool with_matrix = last_matrix_ == LastMatrix::kWithFactor;
   absl::StatusOr<FactorCache::Pin> pin = AcquireDense(core_, tenant_, *factor_);
   if (!pin.ok()) {
-    // The one to begin with has to be there. Without a later one the next step makes its own.
+    // The factor named by the first header must exist. If a later one is gone, the step makes a new
+    // factor.
     if (version_ == 0 || !absl::IsNotFound(pin.status())) return pin.status();
     factor_.reset();
     version_ = 0;
@@ -61,10 +62,10 @@ absl::Status SeriesCall::TakeFactor() {
     return absl::OkStatus();
   }
   ReleaseOn(pin->slot());
-  // Another call may have replaced it, and its matrix with it.
+  // Another call may have replaced the factor together with its matrix.
   const bool replaced = version_ != 0 && pin->version() != version_;
   if (with_matrix && (replaced || !pin->has_matrix())) last_matrix_ = LastMatrix::kGone;
-  if (replaced) update_rank_ = 0;  // It leads from the factor that was there.
+  if (replaced) update_rank_ = 0;  // the update applied to the replaced factor
   version_ = pin->version();
   const bool solves = CheckSolvable(pin->summary()).ok();
   (solves ? pins_.factor : pins_.singular).emplace(*std::move(pin));
@@ -87,7 +88,7 @@ absl::Status SeriesCall::TakeMatrix() {
 
 absl::Status SeriesCall::TakeMap() {
   pins_.entries = entries_;
-  // The step refuses values without entries.
+  // SeriesSteps refuses new values if the last matrix has no list of entries.
   if (entries_.form != SeriesEntries::Form::kSparse) return absl::OkStatus();
   if (!kept_map_) return MatrixGone();
   absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_map_);
@@ -99,7 +100,7 @@ absl::Status SeriesCall::TakeMap() {
 absl::Status SeriesCall::TakePins(const v1::SolveSeriesHeader& header) {
   if (factor_) CROUT_RETURN_IF_ERROR(TakeFactor());
   if (kept_solution_) {
-    // Without it the step takes some iterations more.
+    // The previous solution is optional: without it the step needs more iterations.
     absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_solution_);
     if (pin.ok()) pins_.solution.emplace(*std::move(pin));
   }
@@ -177,7 +178,7 @@ absl::StatusOr<FactorInfo> SeriesCall::StoreFactor(NewFactor factor) {
     dropped.version = 0;
     return dropped;
   }
-  // Where it was released while the step ran, this is a factor of its own.
+  // If the old factor was released while the step ran, insert the new factor under a new handle.
   if (factor_ && core_.cache.Describe(tenant_, *factor_).ok()) {
     return core_.cache.Replace(tenant_, *factor_, std::move(factor));
   }
@@ -190,7 +191,7 @@ absl::StatusOr<FactorInfo> SeriesCall::StoreFactor(NewFactor factor) {
 
 void SeriesCall::Keep(std::optional<Handle>& handle, NewFactor part) {
   if (handle && core_.cache.Describe(tenant_, *handle).ok()) {
-    // Evicted in between, which is as if it were evicted right after.
+    // Replace() fails if the entry was just evicted. Treat the part as evicted.
     if (!core_.cache.Replace(tenant_, *handle, std::move(part)).ok()) handle.reset();
     return;
   }
@@ -202,7 +203,7 @@ void SeriesCall::Keep(std::optional<Handle>& handle, NewFactor part) {
 }
 
 void SeriesCall::Forget(std::optional<Handle>& handle) {
-  // It may be gone by itself.
+  // Ignore an error: the entry may already be evicted.
   if (handle) core_.cache.Release(tenant_, *handle).IgnoreError();
   handle.reset();
 }
@@ -297,8 +298,7 @@ void SeriesCall::Reply(SeriesAnswer answer) {
 }
 
 void SeriesCall::FinishRound() {
-  // X is on its way: what sending it takes is the client's to say, who may send the next step
-  // first.
+  // Record the step now. Sending X depends on the client, which may send the next step first.
   AbandonOnBadAlloc([&] {
     mutex_.AssertHeld();
     ObserveStep(core_, observed_);

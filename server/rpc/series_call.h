@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// SolveSeries: systems one after the other, each from what is there of the last one.
+// SolveSeries: solves a sequence of systems. Each step can reuse the factor, the matrix and the
+// solution of the previous step.
 #ifndef CROUT_SERVER_RPC_SERIES_CALL_H_
 #define CROUT_SERVER_RPC_SERIES_CALL_H_
 
@@ -14,15 +15,17 @@
 
 namespace crout {
 
-// A step is a round of the call. Between rounds it has handles alone: what the next step starts
-// from is in the cache, under the budgets of the cache, and can be evicted from there.
+// Each step of the series is one round of the call. Between rounds the call holds only handles. The
+// factor, matrix, solution and map for the next step are cache entries: they count against the
+// budgets of the cache and may be evicted.
 class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
  public:
   SeriesCall(ServerCore& core, grpc::CallbackServerContext* context)
       : JobCall(core, context, Method::kSolveSeries, ProgressEvent<v1::SolveSeriesResponse>) {}
 
  private:
-  // Where A of the last step is.
+  // Location of the previous step's matrix: not available, cached with the factor, or cached as
+  // kept_matrix_.
   enum class LastMatrix { kGone, kWithFactor, kKept };
 
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
@@ -38,20 +41,21 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
 
   absl::Status BeginSeries(const v1::SolveSeriesHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Holds the factor, if there is one.
+  // Pins the factor factor_. If the factor of an earlier step is gone, resets factor_ instead.
   absl::Status TakeFactor() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Holds what the step starts from.
+  // Pins the cache entries that the step starts from.
   absl::Status TakePins(const v1::SolveSeriesHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Holds the last matrix, where the step needs it, and the map of its text.
+  // TakeMatrix() pins the matrix of the previous step; TakeMap() pins the map of its entries.
   absl::Status TakeMatrix() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakeMap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // That of what the step starts from; null where it starts from nothing.
+  // Returns the device of the pinned factor or matrix; null if neither is pinned.
   DeviceSlot* DeviceThere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The answer's parts to the cache; the new factor's description, if one was made.
+  // Inserts the parts of the answer into the cache. Returns the description of the new factor, if
+  // the step computed one.
   absl::StatusOr<std::optional<v1::Factor>> Store(SeriesAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<FactorInfo> StoreFactor(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Keeps a part for the next step, unlisted, in place of the one before.
+  // Caches a part for the next step as an unlisted entry; replaces the entry of `handle`, if any.
   void Keep(std::optional<Handle>& handle, NewFactor part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(std::optional<Handle>& handle);
   void Learn(const SeriesAnswer& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -60,19 +64,19 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
 
   std::optional<SeriesSetting> setting_;  // from the first header on
   InsertOptions insert_;
-  std::optional<SeriesModel> model_;  // from the second step on
-  double first_seconds_ = 0;          // on a new factor, in the first; 0: there was a factor
+  std::optional<SeriesModel> model_;  // created when a step first asks for an iteration budget
+  double first_seconds_ = 0;  // seconds for a new factor before model_ exists; 0: no new one
   std::optional<Handle> factor_;
   std::optional<Handle> kept_matrix_;
   std::optional<Handle> kept_solution_;
   std::optional<Handle> kept_map_;
-  SeriesEntries entries_;  // of the last matrix that a step brought
+  SeriesEntries entries_;  // of the last uploaded matrix
   LastMatrix last_matrix_ = LastMatrix::kWithFactor;
-  int64_t update_rank_ = 0;  // of the update of `factor_` beside kept_matrix_; 0: there is none
-  int64_t version_ = 0;      // of the factor, as last seen; 0: none was
+  int64_t update_rank_ = 0;  // rank of the update from `factor_` kept with kept_matrix_; 0: none
+  int64_t version_ = 0;      // last seen version of the factor; 0: no factor was pinned yet
   int64_t age_ = 0;
 
-  // Of a round; constant from Start() to Reply() or ReleaseResources().
+  // State of one round; constant from Start() to Reply() or ReleaseResources().
   SeriesPins pins_;
   std::unique_ptr<SeriesSteps> round_;
 };

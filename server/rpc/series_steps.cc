@@ -26,14 +26,14 @@
 namespace crout {
 namespace {
 
-// The factor serves as long as GMRES makes headway.
+// Iteration limit with a forced strategy: GMRES runs as long as it makes progress.
 constexpr int kPatientIterations = 300;
-// With the factor of the matrix itself.
+// Iteration limit with the factor of the matrix itself.
 constexpr int kOwnIterations = 20;
-// What a step with the factor that is there is expected to take, for queues and progress.
+// Assumed iterations of a step with the existing factor, for queue and progress estimates.
 constexpr int kUsualIterations = 5;
 
-// Of a step without a matrix of its own.
+// Payload of a step that uploads no matrix.
 PayloadSpec NoMatrix(DType dtype) {
   PayloadSpec spec;
   spec.shape.dtype = dtype;
@@ -133,7 +133,7 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
   if (header.has_x0()) CROUT_RETURN_IF_ERROR(steps->TakeStart(header.x0()));
   steps->options_.accuracy = setting.accuracy;
   steps->options_.op = setting.op;
-  // A name that the device lacks is refused before the payload, whatever the order will be.
+  // Refuse a method that the device lacks before the payload arrives; the order is not yet known.
   CROUT_RETURN_IF_ERROR(
       crout::Resolve(steps->request_, *slot.device, /*n=*/0, &steps->options_.factor));
   return steps;
@@ -214,7 +214,8 @@ absl::Status SeriesSteps::AnalyzeMatrix(StopRequested stop) {
 
 absl::StatusOr<std::optional<SeriesAnswer>> SeriesSteps::FindSingular() {
   const bool is_singular = sparse_.unmatched_row() >= 0 || sparse_.has_empty_line();
-  // A dense method finds it out, and keeps the matrix; but there may be none of that order.
+  // A dense job detects the singularity and keeps the matrix. Answer here only if the request names
+  // a sparse method or the order exceeds the limit of dense matrices.
   if (!is_singular || (!sparse_.named() && n() <= core_.limits.max_n)) {
     return std::optional<SeriesAnswer>();
   }
@@ -285,7 +286,7 @@ absl::Status SeriesSteps::Resolve(const SeriesMatrix& matrix, int64_t nrhs) {
   }
   CROUT_ASSIGN_OR_RETURN(options_.with_new, SolversFor(made, nrhs));
   factor.parameters.start.reset();
-  if (StartsWarm()) factor.parameters.start.emplace();  // The view is known when the job runs.
+  if (StartsWarm()) factor.parameters.start.emplace();  // Run() sets the view
   const double making = options_.sparse ? options_.sparse->seconds
                                         : factor.algorithm->PredictSeconds(factor.factor_dtype, n);
   seconds_ = making;
@@ -395,7 +396,7 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopReq
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(answer.shape.bytes()));
   Factorization map;
   SeriesUploads uploads;
-  SyncOnExit sync(context);  // They may still be arriving.
+  SyncOnExit sync(context);  // the uploads may still be in progress
   CROUT_ASSIGN_OR_RETURN(Buffer map_block, matrix_.upload().TakeMap(context, timings));
   map.summary.n = n();
   map.parts.Add(kValueMapPart, PartKind::kOperand, std::move(map_block));

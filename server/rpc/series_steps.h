@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The payload steps (payload_step.h) of one step of a series: a matrix, unless it is that of the
-// step before, right-hand sides, and a start, where the client has one.
+// The payload steps (payload_step.h) of one step of a series: right-hand sides, a matrix unless the
+// previous one is reused, and an optional initial guess.
 #ifndef CROUT_SERVER_RPC_SERIES_STEPS_H_
 #define CROUT_SERVER_RPC_SERIES_STEPS_H_
 
@@ -18,7 +18,7 @@
 
 namespace crout {
 
-// What all steps of a stream share, as the first header has it.
+// Options from the first header, shared by all steps of the stream.
 struct SeriesSetting {
   v1::FactorizeOptions factorize;
   v1::SeriesStrategy strategy = v1::SERIES_STRATEGY_AUTO;
@@ -26,41 +26,42 @@ struct SeriesSetting {
   Op op = Op::kNone;
 };
 
-// INVALID_ARGUMENT as the contract says.
+// Decodes the options of the first header. Returns INVALID_ARGUMENT as documented for SolveSeries.
 absl::StatusOr<SeriesSetting> DecodeSeries(const v1::SolveSeriesHeader& header);
 
-// What a step starts from, held in its place. All are on one device.
+// Pinned cache entries that a step starts from. All are on one device.
 struct SeriesPins {
-  std::optional<FactorCache::Pin> factor;    // not singular
-  std::optional<FactorCache::Pin> singular;  // in its place: A has its order, field and device
-  std::optional<FactorCache::Pin> matrix;    // of the last step, where it is not the factor's
-  std::optional<FactorCache::Pin> solution;  // of the last step
-  int64_t update_rank = 0;                   // as SeriesMatrix has it, of `matrix`
-  std::optional<FactorCache::Pin> map;       // of `entries`, where the step brings their values
-  SeriesEntries entries;                     // likewise
+  std::optional<FactorCache::Pin> factor;    // can solve systems
+  std::optional<FactorCache::Pin> singular;  // set instead of `factor` if it cannot solve systems
+  std::optional<FactorCache::Pin> matrix;    // previous matrix, if not cached with the factor
+  std::optional<FactorCache::Pin> solution;  // of the previous step
+  int64_t update_rank = 0;                   // of `matrix`; see SeriesMatrix::update_rank
+  // Set only if the step sends new values for the entries of the last uploaded matrix.
+  std::optional<FactorCache::Pin> map;
+  SeriesEntries entries;
 };
 
 struct SeriesAnswer {
-  // As in SeriesStepResult, each with its share of the reservation.
+  // The parts of SeriesStepResult, each with its share of the reservation.
   std::optional<NewFactor> factor;
   std::optional<NewFactor> matrix;
   std::optional<NewFactor> solution;
   bool brought_matrix = false;
-  SeriesEntries entries;         // of that matrix
-  std::optional<NewFactor> map;  // of them
+  SeriesEntries entries;         // of the uploaded matrix
+  std::optional<NewFactor> map;  // of `entries`
   SeriesStepSummary summary;
-  double accuracy = 0;  // as it was asked
+  double accuracy = 0;  // requested accuracy
   PackedMatrix shape;   // of X
   std::shared_ptr<const ReplyData> x;
 };
 
 class SeriesSteps final : public StepPair {
  public:
-  // How many iterations the factor that is there is good for, given the seconds that a new one is
-  // predicted to take and those of an iteration.
+  // Returns the iteration limits for the existing factor. The arguments are the predicted seconds
+  // of a new factorization and of one iteration.
   using Budget = std::function<SeriesBudget(double factor_seconds, double iteration_seconds)>;
 
-  // Checks what can be checked before the payloads. `pins` outlive the steps.
+  // Validates the header before the payloads arrive. `pins` must outlive the returned steps.
   static absl::StatusOr<std::unique_ptr<SeriesSteps>> Create(ServerCore& core,
                                                              const v1::SolveSeriesHeader& header,
                                                              const SeriesSetting& setting,
@@ -71,10 +72,10 @@ class SeriesSteps final : public StepPair {
   double PredictSeconds() const { return seconds_; }
   int64_t n() { return rhs_.upload().shape().rows; }
 
-  // After the payloads were parsed: the answer, where their matrix is found to be singular without
-  // a job. May block.
+  // Returns the answer if the matrix is found to be singular without a job, else nullopt. Call
+  // after the payloads are parsed. May block.
   absl::StatusOr<std::optional<SeriesAnswer>> FindSingular();
-  // Worker thread. Fills the phases it runs.
+  // Runs on a worker thread. Fills the timings of the phases it runs.
   absl::StatusOr<SeriesAnswer> Run(ExecutionContext& context, StopRequested stop,
                                    CallTimings& timings);
 
@@ -83,30 +84,30 @@ class SeriesSteps final : public StepPair {
               std::optional<MatrixChange> change, const PayloadSpec& rhs,
               const SeriesSetting& setting, SeriesPins& pins, Budget budget);
 
-  // INVALID_ARGUMENT unless it has the shape and type of X.
+  // Adds the initial guess. INVALID_ARGUMENT unless it is dense and has the shape and type of X.
   absl::Status TakeStart(const v1::MatrixSpec& x0);
-  // The right-hand sides reserve what they arrive in and what is answered with, a start what it
-  // arrives in, the matrix the rest of the job.
+  // The right-hand sides reserve the memory for their upload and for the reply. The initial guess
+  // reserves the memory for its upload. The matrix reserves the rest of the job's memory.
   absl::StatusOr<MemoryNeed> PlanMatrix() override;
   absl::StatusOr<MemoryNeed> PlanRhs() override;
   size_t StartBytes() { return x0_ ? BlockBytes(x0_->upload().shape().bytes()) : 0; }
   absl::Status AnalyzeMatrix(StopRequested stop) override;
-  // Of a matrix that is kept, sparse, by the analysis that is kept with it.
+  // Plans a cached sparse matrix with its cached analysis. Does nothing for a dense matrix.
   absl::Status PlanKept();
   FactorWish Wish() const { return {.request = &request_, .dense = &options_.factor}; }
   SeriesMatrix Matrix();
   absl::Status CheckOrders(const PackedMatrix& matrix);
-  // The methods of this order, and what they are predicted to cost.
+  // Selects the methods for the order of the matrix and predicts their costs.
   absl::Status Resolve(const SeriesMatrix& matrix, int64_t nrhs);
   SeriesBudget BudgetFor(const SeriesMatrix& matrix, double factor_seconds,
                          double iteration_seconds) const;
   absl::StatusOr<SolverPair> SolversFor(const FactorSummary& factor, int64_t nrhs) const;
   bool StartsWarm() const;
-  // Stored positions of the text that the matrix is of.
+  // Returns the number of entries in the coordinates that the matrix was sent with, if known.
   std::optional<int64_t> TextEntries();
-  // Of the matrix that arrived.
+  // Describes the entries of the uploaded matrix.
   SeriesEntries ArrivedEntries();
-  // Bytes for what has to come back from host memory.
+  // Device bytes needed to copy the pinned entries back from host memory.
   size_t PromotionBytes() const;
   absl::StatusOr<const Factorization*> Promote(std::optional<FactorCache::Pin>& pin,
                                                ExecutionContext& context, Reservation& memory);
@@ -115,9 +116,9 @@ class SeriesSteps final : public StepPair {
   const SeriesSetting& setting_;
   SeriesPins& pins_;
   const Budget budget_;
-  const std::optional<MatrixChange> change_;  // what arrives in the matrix's place
+  const std::optional<MatrixChange> change_;  // arrives instead of a matrix
   const bool brings_matrix_;
-  std::optional<ValueMapShape> map_;  // of the text that arrived, from its Plan() on
+  std::optional<ValueMapShape> map_;  // of the uploaded coordinates; set by PlanMatrix()
   v1::FactorizeOptions request_;
   std::optional<PlannedStep> x0_;
   SparseChoice sparse_;

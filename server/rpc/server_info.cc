@@ -50,7 +50,7 @@ void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
   status->set_queue_depth(static_cast<int32_t>(load.queue_depth));
 }
 
-// The matrix as it would arrive.
+// Builds the MatrixSpec that a Factorize call for this matrix would send.
 v1::MatrixSpec SpecOf(const v1::EstimateFactorizeRequest& request) {
   v1::MatrixSpec matrix;
   if (request.has_nnz()) {
@@ -114,7 +114,7 @@ void DescribeServer(ServerCore& core, const Scope& scope, v1::GetServerInfoRespo
 
 namespace {
 
-// Of a matrix of which these are the order and the number of entries.
+// Estimates the factorization of a matrix from its order and, if given, its number of entries.
 absl::StatusOr<FactorStep::Outlook> OutlookFor(const Limits& limits, FactorStep& step,
                                                const v1::EstimateFactorizeRequest& request,
                                                DType matrix_dtype) {
@@ -125,14 +125,15 @@ absl::StatusOr<FactorStep::Outlook> OutlookFor(const Limits& limits, FactorStep&
     if (guess) return *guess;
   }
   CROUT_RETURN_IF_ERROR(CheckDimension(n, "n", limits));
-  // The layout of a dense one is not known yet: by rows it takes the most.
+  // The layout of a dense matrix is unknown here. Assume row-major, which needs the most memory.
   const PackedMatrix shape{nullptr, matrix_dtype, text ? Layout::kColumnMajor : Layout::kRowMajor,
                            n, n};
   const bool sparse = text && ArrivesSparse(*step.slot().device, n, request.nnz(), matrix_dtype);
   return step.PlanFor(shape, sparse ? std::optional(request.nnz()) : std::nullopt);
 }
 
-// The sparse factor that the request says A is like; nullopt where it says none.
+// Pins the sparse factor named by request.handle, whose pattern A shares. Returns nullopt if the
+// request has no handle.
 absl::StatusOr<std::optional<FactorCache::Pin>> FactorReusing(
     ServerCore& core, const Scope& scope, const v1::EstimateFactorizeRequest& request) {
   if (request.handle().empty()) return std::optional<FactorCache::Pin>();
@@ -186,7 +187,7 @@ absl::Status EstimateFactorization(ServerCore& core, const Scope& scope,
   response->set_cached_bytes(static_cast<int64_t>(FactorCache::Charge(bytes.kept)));
   response->set_predicted_seconds(outlook.seconds);
   response->set_predicted_queue_seconds(slot->scheduler->load().backlog_seconds);
-  // Two readings, not one: a factor may come between them.
+  // These two reads are not atomic: a factor may be inserted in between, hence the std::min.
   const size_t reserved = slot->budget->reserved();
   const size_t busy = reserved - std::min(reserved, core.cache.EvictableBytes(*slot));
   const size_t need = slot->on_host() ? peak + bytes.report : peak;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the server can do, and what a factorization would take.
+// GetServerInfo and EstimateFactorize.
 #ifndef CROUT_SERVER_RPC_SERVER_INFO_H_
 #define CROUT_SERVER_RPC_SERVER_INFO_H_
 
@@ -11,10 +11,11 @@
 
 namespace crout {
 
-// Tenants as far as `scope` has them.
+// Describes the server, its devices and its limits. Lists the load of the largest tenants for an
+// admin and only the caller's own load for other scopes.
 void DescribeServer(ServerCore& core, const Scope& scope, v1::GetServerInfoResponse* response);
 
-// The statuses of EstimateFactorize.
+// Returns the statuses documented for the EstimateFactorize method.
 absl::Status EstimateFactorization(ServerCore& core, const Scope& scope,
                                    const v1::EstimateFactorizeRequest& request,
                                    v1::EstimateFactorizeResponse* response);

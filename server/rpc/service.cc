@@ -33,7 +33,7 @@ constexpr int kMaxPageSize = 1000;
 template <class Call>
 Call* BeginUpload(ServerCore& core, grpc::CallbackServerContext* context) {
   auto call = std::make_shared<Call>(core, context);
-  call->Begin();  // from here on it keeps itself alive until gRPC is done with it
+  call->Begin();  // the call now owns itself until gRPC is done with it
   return call.get();
 }
 
@@ -90,7 +90,7 @@ absl::Status Renew(ServerCore& core, const Scope& scope, const v1::RenewLeaseReq
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   CROUT_ASSIGN_OR_RETURN(const absl::Duration lease,
                          DecodeLease(request.lease(), "lease", core.limits));
-  // Who may not release a factor may not end it by a short lease either.
+  // A caller that may not release a factor may not shorten its lease either.
   const Renewal renewal = scope.has(Role::kFactor) ? Renewal::kReplace : Renewal::kLengthen;
   CROUT_ASSIGN_OR_RETURN(const FactorInfo info,
                          core.cache.Renew(scope.tenant, handle, lease, renewal));
@@ -104,7 +104,7 @@ absl::Status Release(ServerCore& core, const Scope& scope, const v1::ReleaseFact
   return core.cache.Release(scope.tenant, handle);
 }
 
-// Those of the factor's device, if there is such a factor.
+// Returns the releasing threads of the factor's device; core.releasing if there is no such factor.
 ThreadPool& ReleasingThreads(ServerCore& core, const std::string& tenant,
                              const v1::ReleaseFactorRequest& request) {
   const absl::StatusOr<Handle> handle = DecodeHandle(request.handle());
@@ -217,7 +217,8 @@ FactorizationService::Unary* FactorizationService::RenewLease(grpc::CallbackServ
 FactorizationService::Unary* FactorizationService::ReleaseFactor(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
     grpc::ByteBuffer* reply) {
-  // Giving gigabytes back to the system takes a while: not in a reaction.
+  // Returning gigabytes to the system is slow, so a thread pool releases the factor instead of the
+  // gRPC reaction.
   return BeginUnary<v1::ReleaseFactorRequest, v1::ReleaseFactorResponse>(
       core_, context, Method::kReleaseFactor, *request, reply, Release, ReleasingThreads);
 }

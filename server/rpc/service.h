@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// crout.v1.FactorizationService: thin handlers over the core.
+// Implements crout.v1.FactorizationService with thin handlers over ServerCore.
 #ifndef CROUT_SERVER_RPC_SERVICE_H_
 #define CROUT_SERVER_RPC_SERVICE_H_
 
@@ -10,8 +10,8 @@
 
 namespace crout {
 
-// All methods see raw bytes: payload is copied once, and requests are bounded before they are
-// parsed.
+// All methods receive raw bytes, so that payloads are copied only once and the size of a request is
+// checked before it is parsed.
 using FactorizationServiceBase = v1::FactorizationService::WithRawCallbackMethod_Factorize<
     v1::FactorizationService::WithRawCallbackMethod_Refactorize<v1::FactorizationService::WithRawCallbackMethod_Solve<
         v1::FactorizationService::WithRawCallbackMethod_FactorizeAndSolve<v1::FactorizationService::WithRawCallbackMethod_ComputeSchurComplement<
@@ -34,7 +34,7 @@ using FactorizationServiceBase = v1::FactorizationService::WithRawCallbackMethod
                                                                             v1::FactorizationService::
                                                                                 Service>>>>>>>>>>>>>>>>>>>;
 
-// Thread-safe. The core outlives it and its calls.
+// Thread-safe. The core must outlive the service and its calls.
 class FactorizationService final : public FactorizationServiceBase {
  public:
   explicit FactorizationService(ServerCore& core) : core_(core) {}

@@ -41,14 +41,14 @@ absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSl
     factor->factorization = SingularFactorization(
         options, upload.shape().dtype, n, SingularReason::kStructure, sparse.unmatched_row() + 1);
     CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block, upload.InspectLeadingBlock(n));
-    // Where there is none, a sum is beyond the range.
+    // InspectLeadingBlock() returns nullopt if a sum overflows; the norms are then infinite.
     constexpr double kBeyond = std::numeric_limits<double>::infinity();
     factor->factorization.summary.norm_one = block ? block->norm_one : kBeyond;
     factor->factorization.summary.norm_inf = block ? block->norm_inf : kBeyond;
     factor->slot = &slot;
   }
   if (!factor) return factor;
-  // Not the dense method of that order, which nobody asked for.
+  // Report the sparse method that the request names instead of the dense method.
   if (sparse.named()) factor->factorization.summary.algorithm = sparse.name();
   factor->nnz = upload.nnz();
   return factor;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Matrices whose text alone shows that they are singular: answered without a job.
+// Detects matrices that their parsed entries or their pattern show to be singular. The call is then
+// answered without a job.
 #ifndef CROUT_SERVER_RPC_SINGULAR_MATRIX_H_
 #define CROUT_SERVER_RPC_SINGULAR_MATRIX_H_
 
@@ -16,14 +17,14 @@
 
 namespace crout {
 
-// A factor of the leading block of order n of a matrix whose text was parsed, if an empty row or
-// column shows that block to be singular: it holds nothing, and its reservation is that of an
-// entry. May block.
+// Checks the leading block of order n of a parsed matrix for an empty row or column. Returns
+// nullopt if there is none. Otherwise returns a singular factor without data, whose reservation
+// covers only the cache entry. May block.
 absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSlot& slot,
                                                       MatrixUpload& upload,
                                                       const FactorizeOptions& options, int64_t n);
-// Likewise of all of it; also where the analysis of its pattern has found that. `options`: as it
-// would be factored in full.
+// Checks the whole matrix in the same way. Also detects a structural singularity found by the
+// analysis of the pattern. `options` are those of the full factorization. May block.
 absl::StatusOr<std::optional<NewFactor>> FindSingular(ServerCore& core, DeviceSlot& slot,
                                                       MatrixUpload& upload,
                                                       const FactorizeOptions& options,

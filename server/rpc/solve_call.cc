@@ -13,7 +13,8 @@ namespace crout {
 
 namespace {
 
-// Whether the factor is what a gathered call left: L U of the matrix as it was.
+// Returns true if the factor is a dense LU factorization by the device's batch method in the type
+// of the matrix, as dynamic batching produces. Only such a factor can be used in a dynamic batch.
 bool IsOfBatches(const FactorCache::Pin& factor) {
   const BatchLu* const method = factor.slot().device->batch_lu();
   const FactorSummary& summary = factor.summary();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Solve: a right-hand side against a cached factor.
+// Solve: solves systems with a cached factor.
 #ifndef CROUT_SERVER_RPC_SOLVE_CALL_H_
 #define CROUT_SERVER_RPC_SOLVE_CALL_H_
 

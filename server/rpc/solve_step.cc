@@ -21,10 +21,10 @@ namespace crout {
 
 namespace {
 
-// By then a factor in float64 has cost less, on every device.
+// Limit on the corrections of a solve. On every device, a float64 factorization costs less.
 constexpr int kMostCorrections = 100;
 
-// Steps that bring a sparse factor's solutions to roundoff.
+// Refinement steps that reduce the error of a solution by a sparse factor to roundoff.
 constexpr int kSparseRefinement = 2;
 
 }  // namespace
@@ -88,7 +88,7 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   const auto [factor, has_matrix, undecided] = expected_();
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckRows(shape, factor.n, upload_.field(), mismatch_));
-  // The solver that was asked for may be one of sparse factors alone.
+  // The requested solver may accept only sparse factors. Use "auto" until the matrix is analyzed.
   provisional_ = undecided;
   CROUT_ASSIGN_OR_RETURN(
       options_.solver, FindSolver(*slot_.device, undecided ? "auto" : solver_, factor, shape.cols));
@@ -103,7 +103,7 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   options.verify &= has_matrix;
   if (factor.precision != FactorPrecision::kFactorType) options.max_corrections = kMostCorrections;
   if (factor.sparse && has_matrix) {
-    // Refinement alone may not converge with perturbed pivots, or with entries that grew far.
+    // Refinement alone may not converge after perturbed pivots or large growth of the entries.
     if (IsUnstable(factor.sparse->numeric)) {
       options.max_corrections = kMostCorrections;
     } else {
@@ -111,7 +111,7 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
     }
   }
   CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options, factor, shape));
-  CROUT_RETURN_IF_ERROR(CheckMatrix(*plan_, factor, has_matrix));  // before the payload
+  CROUT_RETURN_IF_ERROR(CheckMatrix(*plan_, factor, has_matrix));  // before the payload arrives
   if (gathers_) {
     CROUT_ASSIGN_OR_RETURN(
         gathered_bytes_,
@@ -144,7 +144,7 @@ void SolveStep::Gather() {
 }
 
 Op SolveStep::op() const {
-  // Of a real matrix the two are one.
+  // For a real matrix, transpose and conjugate transpose are the same.
   const bool real = !IsComplex(upload_.shape().dtype);
   return real && options_.op == Op::kConjugateTranspose ? Op::kTranspose : options_.op;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The right-hand side of a call and its solution.
+// Uploads the right-hand side of a call and solves the system.
 #ifndef CROUT_SERVER_RPC_SOLVE_STEP_H_
 #define CROUT_SERVER_RPC_SOLVE_STEP_H_
 
@@ -20,39 +20,41 @@ struct Solution {
   SolveSummary summary;
 };
 
-// A factor, or what is known of one that does not exist yet.
+// Describes an existing factor, or predicts a factor that does not exist yet.
 struct ExpectedFactor {
   FactorSummary summary;
-  bool has_matrix = false;  // kept, for backward errors
-  // Whether the factor may yet become another than a dense one, once its matrix was analysed.
+  bool has_matrix = false;  // the matrix is kept, so backward errors can be computed
+  // The matrix is not yet analyzed: `summary` assumes a dense factor, which may become sparse.
   bool undecided = false;
 };
 
-// FAILED_PRECONDITION, saying why, if no system can be solved with the factor.
+// Returns FAILED_PRECONDITION with the reason if the factor cannot be used to solve systems.
 absl::Status CheckSolvable(const FactorSummary& factor);
 
-// What the contract says of a solve; its timings and whether the factor was promoted aside.
+// Encodes a solution as a SolveResult, except for `timings` and `promoted`.
 v1::SolveResult Encode(const Solution& solution, int64_t factor_version, const std::string& device);
 
 class SolveStep final : public PayloadStep {
  public:
-  // `expected` is called when the job is planned. Where the factor has no matrix there is nothing
-  // to verify against, and the reply has no backward error. `field`: of the options, for errors.
-  // `mismatch`: the code for a right-hand side of the wrong height.
+  // `expected` is called each time the job is planned. If the factor's matrix is not kept, the
+  // solution is not verified and the reply has no backward error. `field` is the path of the
+  // options in error messages. `mismatch` is the status code for a right-hand side with the wrong
+  // number of rows.
   static absl::StatusOr<std::unique_ptr<SolveStep>> Create(
       ServerCore& core, const v1::MatrixSpec& rhs, const v1::SolveOptions& options,
       absl::string_view field, DeviceSlot& slot, std::function<ExpectedFactor()> expected,
       absl::StatusCode mismatch);
 
-  // Whether the system may be solved together with those of other calls, in `dtype`, as far as the
-  // request says. `any_size`: not bound by Limits::gather_max_order.
+  // Whether the request permits solving the system in `dtype` in a dynamic batch with other calls.
+  // `any_size` ignores Limits::gather_max_order.
   static bool CanGather(const Limits& limits, const v1::MatrixSpec& rhs,
                         const v1::SolveOptions& options, DType dtype, bool any_size);
-  // From now on it is. Before Plan().
+  // Selects dynamic batching for this step. Call before Plan().
   void Gather();
   bool gathers() const { return gathers_; }
   Op op() const;
-  // Worker thread: what goes into a batch, and the solution that came of it.
+  // PutIn() adds the right-hand side to a dynamic batch; TakeOut() returns its solution. Both run
+  // on a worker thread.
   absl::Status PutIn(DynamicBatchSystem& system);
   Solution TakeOut(DynamicBatchSystem& system, const FactorSummary& factor, double seconds);
 
@@ -62,12 +64,12 @@ class SolveStep final : public PayloadStep {
   // 0 before Plan().
   double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
 
-  // Device bytes that the factor needs to come back from host memory, reserved together with the
-  // solve's own. To be set before Plan().
+  // Sets the device bytes needed to copy the factor back from host memory. They are reserved
+  // together with the memory of the solve. Call before Plan().
   void AddPromotion(size_t bytes) { promotion_bytes_ = bytes; }
   Reservation TakePromotion() { return memory_.device.Split(promotion_bytes_); }
 
-  // Worker thread. `wider`: as crout::Solve has it.
+  // Runs on a worker thread. See crout::Solve for `wider`.
   absl::StatusOr<Solution> Run(ExecutionContext& context, const Factorization& factor,
                                StopRequested stop, CallTimings& timings,
                                const Float64FactorFunction& wider = nullptr);
@@ -78,19 +80,19 @@ class SolveStep final : public PayloadStep {
 
   std::function<ExpectedFactor()> expected_;
   absl::StatusCode mismatch_ = absl::StatusCode::kInvalidArgument;
-  std::string field_;  // of the options
+  std::string field_;  // path of the options in error messages
   std::string solver_;
   SolveOptions options_;
   std::optional<SolvePlan> plan_;
   size_t promotion_bytes_ = 0;
 
-  // Counts the solve, and says what came of it.
+  // Records the metrics of the solve.
   void Observe(const SolveSummary& summary, const FactorSummary& factor, double seconds);
 
   bool gathers_ = false;
-  bool provisional_ = false;  // the plan: made for a dense factor that was undecided
+  bool provisional_ = false;  // plan_ assumes a dense factor, but the matrix is not yet analyzed
   DynamicBatchBytes gathered_bytes_;
-  Buffer out_;  // X of a gathered one
+  Buffer out_;  // X of a dynamic batch member
 };
 
 }  // namespace crout

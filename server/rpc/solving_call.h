@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A call that solves with a cached factor, of one matrix or of a batch.
+// Base of the calls that solve with a cached factor of one matrix or of a batch.
 #ifndef CROUT_SERVER_RPC_SOLVING_CALL_H_
 #define CROUT_SERVER_RPC_SOLVING_CALL_H_
 
@@ -13,15 +13,15 @@
 
 namespace crout {
 
-// Holds the factor, brings it back to its device where it was in host memory, and solves. `Step`
-// takes the right-hand sides and gives a `Solution` (SolveStep, BatchSolveStep); the calls fill in
-// Start() and Reply().
+// Pins the factor, copies it back to its device if it is in host memory, and solves. `Step`
+// (SolveStep or BatchSolveStep) receives the right-hand sides and produces a `Solution`. Derived
+// calls implement Start() and Reply().
 template <class Step, class Solution>
 class SolvingCall : public JobCall<Solution, v1::PHASE_SOLVE> {
  protected:
   using JobCall<Solution, v1::PHASE_SOLVE>::JobCall;
 
-  // Worker thread.
+  // Copies the factor to its device if necessary. Runs on a worker thread.
   absl::StatusOr<const Factorization*> Promote(ExecutionContext& context, CallTimings& timings) {
     Stopwatch watch;
     CROUT_ASSIGN_OR_RETURN(const Factorization* factor,
@@ -39,7 +39,7 @@ class SolvingCall : public JobCall<Solution, v1::PHASE_SOLVE> {
   // Constant from Start() to ReleaseResources().
   std::optional<FactorCache::Pin> pin_;
   std::unique_ptr<Step> solve_;
-  bool promoted_ = false;  // the factor, to its device, by Promote()
+  bool promoted_ = false;  // Promote() copied the factor back to its device
 
  private:
   double PredictSeconds() final { return solve_->PredictSeconds(); }

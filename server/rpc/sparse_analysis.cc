@@ -13,7 +13,7 @@
 namespace crout {
 namespace {
 
-// Reserves what `held` lacks.
+// Grows `held` to at least `bytes` of host memory.
 absl::Status GrowOnHost(ServerCore& core, size_t bytes, Reservation& held) {
   if (bytes <= held.bytes()) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(Reservation more, core.cache.ReserveOnHost(bytes - held.bytes()));

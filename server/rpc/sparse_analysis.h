@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The analysis of a sparse matrix that was uploaded, within the memory that is reserved for it.
+// Analyzes uploaded sparse matrices and reserves the memory of the analyses.
 #ifndef CROUT_SERVER_RPC_SPARSE_ANALYSIS_H_
 #define CROUT_SERVER_RPC_SPARSE_ANALYSIS_H_
 
@@ -29,23 +29,23 @@ struct AnalysisRequest {
   MatchingMode matching = MatchingMode::kAuto;
   DType factor_dtype = DType::kFloat64;
   double pivot_threshold = kPivotThreshold;
-  std::vector<int32_t> keep = {};  // as AnalysisOptions::keep; then nothing is shared
+  std::vector<int32_t> keep = {};  // see AnalysisOptions::keep; if set, the analysis is not shared
 };
 
-// Of a sparse matrix that was parsed: one of the same tenant's and the same pattern, where there is
-// one, or a new one, which later calls find. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) where the
-// host's memory does not suffice, CANCELLED by `stop`. Takes as long as it takes: not for
-// reactions.
+// Returns an analysis of a parsed sparse matrix. Reuses the tenant's cached analysis of the same
+// pattern, or creates one and caches it for later calls. With AnalysisRequest::keep the analysis is
+// neither reused nor cached. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) if the host budget is too
+// small, CANCELLED by `stop`. The run time is unbounded: never call this from a gRPC reaction.
 absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(ServerCore& core, const std::string& tenant,
                                              MatrixUpload& upload, AnalysisRequest request,
                                              StopRequested stop);
 
-// The memory of a factorization whose pivots are postponed: idle factors are evicted for it. Such
-// an analysis is for these values alone, and no later call finds it.
+// Reserves the additional memory of a factorization that postpones pivots, and evicts idle factors
+// for it. The new analysis applies only to the values of this matrix; later calls cannot reuse it.
 class ReservedGrowth final : public SparseGrowth {
  public:
-  // `memory` is the job's, of `slot`; both outlive this. `base`: the analysis of the pattern.
-  // `other_bytes`: what the job has of the device's memory apart from the factorization.
+  // `memory` is the job's reservation on `slot`; both must outlive this object. `base` is the
+  // analysis of the pattern. `other_bytes` is the job's device memory outside the factorization.
   ReservedGrowth(ServerCore& core, DeviceSlot& slot, std::shared_ptr<const Analysis> base,
                  JobMemory& memory, size_t other_bytes = 0)
       : core_(core),
@@ -64,7 +64,7 @@ class ReservedGrowth final : public SparseGrowth {
   const std::shared_ptr<const Analysis> base_;
   JobMemory& memory_;
   const size_t other_bytes_;
-  Reservation claimed_;  // of the analysis that is being made
+  Reservation claimed_;  // host memory of the analysis under construction
 };
 
 }  // namespace crout

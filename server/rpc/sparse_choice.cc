@@ -94,7 +94,7 @@ std::vector<const SparseLu*> SparseChoice::Methods(const FactorWish& wish) const
   std::vector<const SparseLu*> methods =
       FindSparseLus(*slot_.device, asked.empty() ? "auto" : asked, dtype);
   std::erase_if(methods, [&](const SparseLu* method) {
-    // Nobody is given another type than was asked for.
+    // A type that the request names is never replaced by another type.
     const bool exact = wish.request->factor_dtype() != v1::DTYPE_UNSPECIFIED;
     return exact && !method->SupportsSparse(dtype);
   });
@@ -109,7 +109,8 @@ bool SparseChoice::IsWorthAnalysing(int64_t n, int64_t nonzeros, const FactorWis
   const bool by_default = asked == v1::ALGORITHM_UNSPECIFIED || asked == v1::ALGORITHM_AUTO;
   if (!by_default || !wish.sparse_will_do || wish.request->has_parameters()) return false;
   if (n > core_.limits.max_n || !solved_by_.empty()) return true;
-  // An analysis that may be in vain has to cost little beside what it may save.
+  // An analysis may be wasted. Analyze only if the rough sparse prediction is well below the
+  // predicted dense time.
   constexpr double kWorthwhile = 0.25;
   const DType dtype = wish.dense->factor_dtype;
   const double dense = wish.DenseSeconds(n);
@@ -159,7 +160,8 @@ SparseChoice::Guess SparseChoice::GuessFor(int64_t n, int64_t nonzeros, DType ma
     const double seconds = method->PredictWithoutAnalysis(n, nonzeros, dtype);
     if (guess.method == nullptr || seconds < guess.seconds) guess = {method, {}, seconds};
   }
-  // Of grids in the plane: each entry fills in about as many as there are halvings.
+  // Fill of a planar grid under nested dissection: about log2(n) entries of L and U for each entry
+  // of A.
   const double halvings = std::max(1.0, std::log2(static_cast<double>(n)));
   const DType made = guess.method->FactorType(dtype).value_or(dtype);
   const double factor =
@@ -215,7 +217,7 @@ absl::StatusOr<SparseMethod> SparseChoice::WithSolver(const SparseLu& method, DT
 absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, DType matrix_dtype,
                                   bool reused, bool must, const FactorWish& wish,
                                   const CachedWorkspace& known) {
-  if (unmatched_row() >= 0) return absl::OkStatus();  // FindSingular() says so.
+  if (unmatched_row() >= 0) return absl::OkStatus();  // FindSingular() reports it
   const DType asked = wish.dense->factor_dtype;
   const SparseLu& method = *CheapestSparseLu(methods, *analysis_, asked);
   const DType dtype = method.FactorType(asked).value_or(asked);
@@ -226,7 +228,8 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   SparseFactorizeOptions options;
   options.factor_dtype = dtype;
   CROUT_ASSIGN_OR_RETURN(options.method, WithSolver(method, dtype));
-  // Fronts have room for every choice of pivots, and methods without them choose from all rows.
+  // Plan a fallback of the other kind. Fronts have room for every choice of pivots; methods without
+  // fronts choose pivots from all rows.
   for (const SparseLu* other : methods) {
     if (method.ProvidesFronts() != other->ProvidesFronts() && other->ProvidesEntries() &&
         other->SupportsSparse(dtype)) {

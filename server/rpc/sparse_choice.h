@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether the matrix of a call stays sparse, and by which method it is factored then.
+// Chooses whether the matrix of a call is factored as a sparse matrix, and by which method.
 #ifndef CROUT_SERVER_RPC_SPARSE_CHOICE_H_
 #define CROUT_SERVER_RPC_SPARSE_CHOICE_H_
 
@@ -17,14 +17,14 @@
 
 namespace crout {
 
-// What a call asks of its factorization, as far as the choice goes by it.
+// The part of a factorization request that the choice depends on.
 struct FactorWish {
   const v1::FactorizeOptions* request = nullptr;
-  // As decoded, with the dense method of the matrix's order.
+  // Decoded options, with the dense method selected for the order of the matrix.
   const FactorizeOptions* dense = nullptr;
-  // The dense factorization in lower precision that `auto` would take in its place; may be null.
+  // Low-precision dense factorization that `auto` would use instead of `dense`; may be null.
   const FactorizeOptions* low = nullptr;
-  // Nothing that only dense methods have.
+  // The request needs no feature that only dense methods have.
   bool sparse_will_do = true;
 
   // Predicted seconds of the dense factorization of a matrix of order n.
@@ -34,40 +34,41 @@ struct FactorWish {
   }
 };
 
-// Of one call on one device.
+// The choice of one call on one device.
 class SparseChoice {
  public:
   SparseChoice(ServerCore& core, DeviceSlot& slot) : core_(core), slot_(slot) {}
 
-  // Takes the algorithm out of the request where that is a sparse method's name, which is what the
-  // choice goes by then. INVALID_ARGUMENT for a matrix that is known not to be sparse, and for
-  // options that such methods do not take.
+  // If the request's algorithm is a sparse method, stores its name and clears the field. The matrix
+  // is then factored by this method. INVALID_ARGUMENT if the matrix cannot be sparse or an option
+  // does not apply to the algorithm.
   absl::Status TakeName(bool may_be_sparse, v1::FactorizeOptions* request);
-  // UNIMPLEMENTED where that method has not the type that is asked for.
+  // Returns UNIMPLEMENTED if the named method does not support the requested type.
   absl::Status CheckType(const FactorWish& wish) const;
   bool named() const { return !name_.empty(); }
   const std::string& name() const { return name_; }
 
-  // The matrix may stay sparse. Patterns are shared among `tenant`'s calls. `solver`: that it will
-  // be solved with; one for dense factors alone keeps the matrix from staying sparse, and one of a
-  // sparse method leaves no other to `auto`.
+  // Allows factoring the matrix as sparse. Analyses are shared among the calls of `tenant`.
+  // `solver` is the requested solver: a solver for dense factors only disallows sparse factoring,
+  // and the solver of a sparse method restricts `auto` to that method.
   void Allow(std::string tenant, std::string_view solver = "auto");
   bool allowed() const { return allowed_; }
 
-  // Of a matrix that was parsed: analyses it where that is worth its time, and plans the
-  // factorization where a sparse method is named or expected to be the fastest. On a thread that
-  // may block.
+  // Analyzes a parsed matrix if sparse factoring is allowed and may pay off. Plans a sparse
+  // factorization if the request, the solver or the order requires one or if it is predicted to be
+  // faster than the dense one. Call on a thread that may block.
   absl::Status Analyze(MatrixUpload& upload, const FactorWish& wish, StopRequested stop);
-  // Analyses and plans one of whose unknowns these are kept for a Schur complement. UNIMPLEMENTED
-  // where no method leaves such. No later call finds the analysis.
+  // Analyzes a matrix and plans a factorization that keeps the unknowns `keep` for a Schur
+  // complement. UNIMPLEMENTED if no method computes Schur complements. The analysis is not shared
+  // with later calls. Call on a thread that may block.
   absl::Status AnalyzeKeeping(MatrixUpload& upload, std::vector<int32_t> keep,
                               const FactorWish& wish, StopRequested stop);
-  // Plans that of a matrix of the pattern of one that was factored, or is to be, by the method that
-  // is expected to be the fastest. By that one's method it takes no time: for reactions.
+  // Plans the factorization of a matrix with the analyzed pattern `known`, by the method predicted
+  // to be the fastest. With the method of `known`, the call is fast enough for a gRPC reaction.
   absl::Status PlanKnown(const SparseSummary& known, DType matrix_dtype, const FactorWish& wish);
 
-  // Before anything is known of the pattern: the method that would be tried, null for none, and
-  // what it would come to, very roughly.
+  // A rough estimate without the pattern. `method` is the sparse method that would be tried first;
+  // null if the matrix would not be analyzed.
   struct Guess {
     const SparseLu* method = nullptr;
     JobBytes bytes;
@@ -75,29 +76,31 @@ class SparseChoice {
   };
   Guess GuessFor(int64_t n, int64_t nonzeros, DType matrix_dtype, const FactorWish& wish) const;
 
-  // Null where the matrix is not to stay sparse. A job changes it into what it came to.
+  // Null if the matrix is not factored as sparse. Take() updates the plan after the job.
   const SparseFactorizePlan* plan() const { return plan_ ? &*plan_ : nullptr; }
-  // After the job: whether the analysis or the method is another than was planned for.
+  // Updates the plan with the analysis and the method that the job used. Returns true if either
+  // differs from the plan. Call after the job.
   bool Take(const FactorSummary& made);
-  // What will be known of the factor before it exists, with the most that a solve could need.
+  // Predicts the summary of the factor. Assumes a perturbed pivot, so that a solve reserves the
+  // most memory that it could need.
   FactorSummary Expected() const;
 
-  // The row that no matching has an entry for, from 0; -1: none.
+  // 0-based index of a row that no matching covers; -1 if the matching is complete.
   int64_t unmatched_row() const { return analysis_ == nullptr ? -1 : analysis_->unmatched_row; }
-  // Whether a row or a column had no entry but zeros: then nothing was analysed.
+  // True if a row or column has no nonzero entry. The matrix is then not analyzed.
   bool has_empty_line() const { return has_empty_line_; }
   const std::shared_ptr<const Analysis>& analysis() const { return analysis_; }
-  double seconds() const { return seconds_; }  // that the analysis took
+  double seconds() const { return seconds_; }  // of the analysis
 
  private:
-  // Those that the request leaves to choose from.
+  // Returns the sparse methods that the request permits.
   std::vector<const SparseLu*> Methods(const FactorWish& wish) const;
-  // Whether one of them is to be tried.
+  // Returns true if the matrix should be analyzed for one of `methods`.
   bool IsWorthAnalysing(int64_t n, int64_t nonzeros, const FactorWish& wish,
                         const std::vector<const SparseLu*>& methods) const;
   absl::StatusOr<SparseMethod> WithSolver(const SparseLu& method, DType dtype) const;
-  // By the best of these; unless one of them is to be taken, only where it is better than the dense
-  // one.
+  // Plans the factorization by the fastest of `methods`. Unless `must`, plans nothing if the dense
+  // factorization is predicted to be at least as fast.
   absl::Status Choose(const std::vector<const SparseLu*>& methods, DType matrix_dtype, bool reused,
                       bool must, const FactorWish& wish, const CachedWorkspace& known = {});
 
@@ -107,7 +110,7 @@ class SparseChoice {
   bool allowed_ = false;
   std::string tenant_;
   std::string solved_by_;  // the sparse method whose solver is named
-  // Of a matrix whose structure is singular there is nothing but this.
+  // If the matrix is structurally singular, only the analysis is set and plan_ is empty.
   std::shared_ptr<const Analysis> analysis_;
   std::optional<SparseFactorizePlan> plan_;
   double seconds_ = 0;

@@ -29,13 +29,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kHealth[] = "grpc.health.v1.Health";
 constexpr char kReflection[] = "grpc.reflection.v1alpha.ServerReflection";
-// How long a peer that was told of its end may take to hear it.
+// Time for a client to read the final status of its call before the call is cancelled.
 constexpr Clock::duration kLeaveTime = std::chrono::seconds(1);
 
 }  // namespace
 
-// A call, from its beginning until gRPC is done with it; deletes itself. gRPC runs no reaction
-// inside a Start* or Finish call, so those are made with the mutex held.
+// A health or reflection call. Deletes itself when gRPC is done with it. gRPC runs no reaction
+// inside a Start* or Finish call, so these calls are safe with the mutex held.
 class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
  public:
   Visit(StandardServices& services, Method method, grpc::GenericCallbackServerContext* context)
@@ -59,12 +59,12 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
     StartRead(&request_);
   }
 
-  // That the status has changed, to who watches.
-  // For whoever holds that lock by another name.
+  // For callers that hold the same mutex through another expression.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK(services_.mutex_) {
     services_.mutex_.AssertHeld();
   }
 
+  // Sends the current status to a Watch call if it has changed.
   void Tell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(services_.mutex_) {
     if (!watched_ || writing_ || ended_) return;
     const auto status =
@@ -132,7 +132,7 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
   }
 
  private:
-  // The oldest that has not ended yet makes room.
+  // Ends the oldest call that has not ended yet.
   static void MakeRoom(const std::list<Visit*>& visits) {
     for (Visit* const visit : visits) {
       visit->AssertHeld();
@@ -148,7 +148,8 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
             .peer = peer_};
   }
 
-  // Who tries tokens hears so late, by EnforceLimits().
+  // Ends the call with `status`. Delays the refusal of an unknown token until EnforceLimits(),
+  // which slows down guessing.
   void Refuse(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(services_.mutex_) {
     if (ReasonOf(status) != kReasonUnknownToken) return End(status);
     refusal_ = std::move(status);
@@ -196,19 +197,19 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
   const std::string name_;
   const std::string peer_;
   // Guarded by services_.mutex_.
-  ConnectionCalls::Entry arrival_;  // never charged: kMostVisits are far fewer than may be pending
+  ConnectionCalls::Entry arrival_;  // not charged: kMostVisits is far below the pending limit
   Caller caller_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer reply_;
   bool writing_ = false;
-  absl::Status refusal_;  // not OK: what it will be told
+  absl::Status refusal_;  // if not OK, the delayed final status
   Clock::time_point refused_;
-  std::optional<std::string> watched_;  // the service, once it is known
+  std::optional<std::string> watched_;  // service of a Watch call, once its request is read
   std::optional<HealthCheckResponse::ServingStatus> told_;
   std::optional<Clock::time_point> ended_;
 };
 
-// A call of a service that is not there.
+// A call of an unknown method or of a disabled service; ends with UNIMPLEMENTED.
 class StandardServices::Stray final : public grpc::ServerGenericBidiReactor {
  public:
   Stray(StandardServices& services, grpc::GenericCallbackServerContext* context)

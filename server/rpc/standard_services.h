@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// gRPC's standard services beside ours: health (grpc.health.v1) and reflection
-// (grpc.reflection.v1alpha). Why they are not gRPC's own: decision 0050.
+// The standard gRPC services for health (grpc.health.v1) and reflection (grpc.reflection.v1alpha).
+// Decision 0050 explains why gRPC's own implementations are not used.
 #ifndef CROUT_SERVER_RPC_STANDARD_SERVICES_H_
 #define CROUT_SERVER_RPC_STANDARD_SERVICES_H_
 
@@ -20,24 +20,24 @@
 
 namespace crout {
 
-// Takes every call that is for no registered service: UNIMPLEMENTED unless it is for one of these.
-// With Access::kRoles health takes the role metrics and the reflection the role solve, as calls of
-// FactorizationService take theirs. Its calls hold no thread and are bounded: beyond kMostVisits
-// the oldest ends, RESOURCE_EXHAUSTED, so that nobody keeps others out. Thread-safe.
+// Receives all calls to services that are not registered. Answers health and reflection calls, and
+// refuses all others with UNIMPLEMENTED. With Access::kRoles, health requires the role `metrics`
+// and reflection the role `solve`. Open calls hold no thread. At most kMostVisits calls are open: a
+// new call ends the oldest one with RESOURCE_EXHAUSTED. Thread-safe.
 class StandardServices final : public grpc::CallbackGenericService {
  public:
   static constexpr size_t kMostVisits = 1024;
 
-  // `core`: Access::kRoles needs its identities. Health is NOT_SERVING at first.
+  // Access::kRoles checks callers against the identities of `core`. Health starts as NOT_SERVING.
   StandardServices(ServerCore& core, Access health, Access reflection);
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
 
-  // What health says from now on, of "" and of FactorizationService; those who watch are told.
+  // Sets the health status of "" and of FactorizationService, and sends it to all Watch calls.
   void SetServing(bool serving);
-  // Ends calls whose callers may no longer make them, tells those who tried tokens, and cuts off
-  // who does not read; every second or so.
+  // Ends calls whose callers have lost access, sends delayed refusals of unknown tokens, and
+  // cancels ended calls whose clients do not read. Call about every second.
   void EnforceLimits(std::chrono::steady_clock::time_point now);
 
  private:
@@ -45,17 +45,17 @@ class StandardServices final : public grpc::CallbackGenericService {
   class Visit;
   enum class Method { kCheck, kWatch, kReflect };
 
-  // Of "" and of FactorizationService; none of others.
+  // Returns the status of "" and of FactorizationService; nullopt for other services.
   std::optional<grpc::health::v1::HealthCheckResponse::ServingStatus> StatusOf(
       std::string_view service) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ServerCore& core_;
   const Access health_;
   const Access reflection_;
-  std::vector<std::string> names_;  // of the services that are there, ours included
-  Mutex mutex_;                     // of every Visit, too
+  std::vector<std::string> names_;  // services listed by reflection
+  Mutex mutex_;                     // also guards the state of every Visit
   bool serving_ ABSL_GUARDED_BY(mutex_) = false;
-  std::list<Visit*> visits_ ABSL_GUARDED_BY(mutex_);  // in the order in which they came
+  std::list<Visit*> visits_ ABSL_GUARDED_BY(mutex_);  // oldest first
 };
 
 }  // namespace crout

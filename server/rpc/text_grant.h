@@ -14,9 +14,9 @@
 
 namespace crout {
 
-// Reserves on the host budget. Take() drops idle factors of the host tier where it must, which
-// waits neither for jobs nor for copies: RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) if that does
-// not suffice. Thread-safe.
+// Reserves memory from the host budget. TryTake() uses only free memory. Take() evicts idle factors
+// of the host tier if necessary, without waiting for jobs or copies. It returns RESOURCE_EXHAUSTED
+// (reason MEMORY_EXHAUSTED) if this is not enough. Thread-safe.
 class TextGrant final : public MemoryGrant {
  public:
   TextGrant(FactorCache& cache, MemoryBudget& budget) : cache_(cache), budget_(budget) {}
@@ -24,7 +24,7 @@ class TextGrant final : public MemoryGrant {
   bool TryTake(size_t bytes) override;
   absl::Status Take(size_t bytes) override;
   void Give(size_t bytes) override;
-  // Gives back all that was taken.
+  // Releases all memory taken so far.
   void Release();
 
  private:

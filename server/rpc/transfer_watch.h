@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether the peer of a transfer, an upload or a reply, keeps within the server's limits.
+// Checks that the peer of an upload or a reply keeps within the server's transfer limits.
 #ifndef CROUT_SERVER_RPC_TRANSFER_WATCH_H_
 #define CROUT_SERVER_RPC_TRANSFER_WATCH_H_
 
@@ -12,24 +12,25 @@
 
 namespace crout {
 
-// What one transfer may take.
+// Limits of one transfer. The peer's turn is the time in which the server waits for the peer.
 struct TransferLimits {
-  // Without a byte of payload, while the peer's turn lasts. Infinite: no limit.
+  // Longest time without a payload byte during the peer's turn. Infinite: no limit.
   absl::Duration idle_timeout = absl::Seconds(30);
-  // Bytes for each second of the peer's turns together, the first idle_timeout of them not counted
-  // (or TransferWatch::kGrace, without one): a pause that is not too long does no harm. 0: no
-  // limit.
+  // Minimum average rate in bytes per second over all turns of the peer. The first idle_timeout of
+  // that time is not counted, to tolerate short pauses (TransferWatch::kGrace if idle_timeout is
+  // infinite). 0: no limit.
   size_t min_rate = size_t{64} << 10;
-  // From first to last. Infinite: no limit.
+  // Longest duration of the whole transfer, including the server's turns. Infinite: no limit.
   absl::Duration max_time = absl::Hours(1);
 };
 
-// The most bytes that a peer at the least rate moves within the idle timeout: a message counts when
-// it is whole, so that a larger one comes too late. All there are where one of them is no limit.
+// Returns the number of bytes that a peer at min_rate moves within idle_timeout. A message counts
+// only when it is complete, so a larger message at this rate would time out. Returns the largest
+// size_t if either limit is off.
 size_t LargestMessage(const TransferLimits& limits);
 
-// One upload, or one reply; a stream that stays open between them has a watch for each. Time in
-// which the server is busy is not the peer's: it counts for max_time alone. Not thread-safe.
+// Watches one upload or one reply. A stream with several transfers has one watch for each. The time
+// in which the server is busy counts only toward max_time. Not thread-safe.
 class TransferWatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -37,26 +38,26 @@ class TransferWatch {
 
   static constexpr absl::Duration kGrace = absl::Seconds(30);
 
-  // Begins at `now`, with the server's turn.
+  // Starts the transfer at `now`, in the server's turn.
   TransferWatch(const TransferLimits& limits, Clock::time_point now)
       : limits_(limits), start_(now) {}
 
-  // It is the peer's turn from now on, or the server's. No effect if it was already.
+  // Await() starts the peer's turn, Rest() the server's. No effect if that turn is already running.
   void Await(Clock::time_point now);
   void Rest(Clock::time_point now);
 
-  // Payload moved: nothing else keeps a transfer alive.
+  // Records that `bytes` of payload moved. Only payload resets the idle timeout.
   void Moved(size_t bytes, Clock::time_point now);
 
-  // The limit that is not kept as of `now`.
+  // Returns the limit that the transfer exceeds at `now`.
   Fault Check(Clock::time_point now) const;
 
  private:
   const TransferLimits limits_;
   const Clock::time_point start_;
-  std::optional<Clock::time_point> turn_;    // start of the peer's, if it is that
-  std::optional<Clock::time_point> silent_;  // since the turn began or a byte came
-  Clock::duration before_{};                 // the peer's turns that are over
+  std::optional<Clock::time_point> turn_;    // start of the peer's current turn, if any
+  std::optional<Clock::time_point> silent_;  // when the turn began or the last byte moved
+  Clock::duration before_{};                 // total of the peer's finished turns
   size_t bytes_ = 0;
 };
 

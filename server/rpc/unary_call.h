@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Calls of one message each way.
+// Unary calls: one request and one response.
 #ifndef CROUT_SERVER_RPC_UNARY_CALL_H_
 #define CROUT_SERVER_RPC_UNARY_CALL_H_
 
@@ -14,7 +14,7 @@
 
 namespace crout {
 
-// A unary reactor as Call sees it: the reply leaves with the end.
+// Adapts a unary reactor to the interface that Call expects. The reply is sent with the status.
 class UnaryReactor : public grpc::ServerUnaryReactor {
  public:
   virtual void OnWriteDone(bool /*ok*/) {}
@@ -25,26 +25,27 @@ class UnaryReactor : public grpc::ServerUnaryReactor {
     *reply_ = *message;
     Finish(std::move(status));
   }
-  void StartWrite(const grpc::ByteBuffer* /*message*/) {}  // There is none before the end.
+  void StartWrite(const grpc::ByteBuffer* /*message*/) {}  // unary calls stream no messages
 
-  grpc::ByteBuffer* reply_ = nullptr;  // gRPC's
+  grpc::ByteBuffer* reply_ = nullptr;  // owned by gRPC
 };
 
-// Answers a Request with what a handler makes of it. Both messages are charged until gRPC is done
-// with the call. The client's end does not end the work, which is short.
+// Answers a Request with the Response of a handler. Both messages are charged until gRPC is done
+// with the call. The handler is short, so it is not stopped when the client leaves.
 template <class Request, class Response>
 class UnaryCall final : public Call<UnaryReactor> {
  public:
   using Handler = absl::Status (*)(ServerCore& core, const Scope& scope, const Request& request,
                                    Response* response);
-  // The threads for a handler that takes its time.
+  // Selects the thread pool that runs a slow handler.
   using Threads = ThreadPool& (*)(ServerCore& core, const std::string& tenant,
                                   const Request& request);
 
   UnaryCall(ServerCore& core, grpc::CallbackServerContext* context, Method method, Handler handler)
       : Call(core, context, method), handler_(handler) {}
 
-  // After construction; without `threads`, answers at once.
+  // Starts the call; call once after construction. If `threads` is null, runs the handler at once
+  // on the current thread.
   void Begin(const grpc::ByteBuffer& request, grpc::ByteBuffer* reply, Threads threads) {
     reply_ = reply;
     DoWork([&] {

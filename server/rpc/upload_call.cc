@@ -17,7 +17,7 @@
 namespace crout {
 namespace {
 
-// Those of payloads, the first of which has the number 2.
+// Field numbers and names of the payloads, which are numbered from 2.
 constexpr int kFirstDataField = 2;
 constexpr const char* kDataFields[] = {"data", "rhs_data", "x0_data"};
 
@@ -61,11 +61,11 @@ void UploadCall::TakeMessage(bool ok) {
   MutexLock lock(&mutex_);
   const grpc::ByteBuffer buffer = reader_.EndRead();
   if (!wanted()) return;
-  if (!ok && context_->IsCancelled()) return;  // The stream broke off: OnCancel says why.
+  if (!ok && context_->IsCancelled()) return;  // the stream broke; OnCancel() ends the call
   absl::Status status;
   if (ok) {
-    // Copying holds the mutex: the reaction to the message read ahead waits for it, at most for
-    // the time of one copy, and the order stays.
+    // Read the next message while this one is copied. The copy holds the mutex, so the reaction to
+    // the next message waits for at most one copy, and the messages stay in order.
     if (phase() == CallPhase::kPayload) ReadAhead();
     status = HandleMessage(buffer);
   } else {
@@ -98,7 +98,7 @@ absl::Status UploadCall::HandleHeader(StreamMessage& message) {
     if (!BetweenRounds()) {
       return BadField("header", "missing: the first message carries the header");
     }
-    // As within a payload, an empty one is nothing.
+    // Ignore an empty message, as within a payload.
     if (reader_.NextMessage() != nullptr) return TooManyBytes();
     ReadAhead();
     return absl::OkStatus();
@@ -123,7 +123,7 @@ void UploadCall::Advance() {
   if (phase() != CallPhase::kPayload || making_room_) return;
   const absl::StatusOr<bool> consumed = Consume();
   if (!consumed.ok()) return End(consumed.status());
-  if (!*consumed) return;  // Resume() comes.
+  if (!*consumed) return;  // Resume() or ReserveSlowly() continues
   if (reader_.half_closed() || RoundIsFull()) return Complete();
   ReadAhead();
 }
@@ -200,7 +200,7 @@ void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
   });
 }
 
-// Payloads arrive one after the other, each in its own field.
+// Returns the step for a payload field. Payloads must arrive in order, each in its own field.
 absl::StatusOr<PayloadStep*> UploadCall::StepFor(int field) {
   const auto wanted = static_cast<size_t>(field - kFirstDataField);
   if (wanted >= steps_.size()) {
@@ -227,7 +227,7 @@ void UploadCall::Resume() {
 void UploadCall::EnforceLimits(Clock::time_point now) {
   Call::EnforceLimits(now);
   MutexLock lock(&mutex_);
-  if (!wanted()) return;  // The steps may be gone.
+  if (!wanted()) return;  // the steps may be destroyed
   if (BetweenRounds() && core_.draining) {
     return End(WithReason(absl::UnavailableError("the server is draining: take the series up again "
                                                  "on another one"),
@@ -236,7 +236,7 @@ void UploadCall::EnforceLimits(Clock::time_point now) {
   for (PayloadStep* step : steps_) {
     const auto awaited_since = step->upload().staging_awaited_since();
     if (!awaited_since) continue;
-    // The client is not to blame for this pause.
+    // The upload waits for a staging buffer of the server, not for the client.
     if (absl::FromChrono(now - *awaited_since) > core_.limits.transfer.idle_timeout) {
       return End(StagingTimeout());
     }
@@ -262,7 +262,7 @@ absl::StatusOr<MemoryNeed> UploadCall::PlanSteps(bool need_parsing) {
   return need;
 }
 
-// The steps of one call share a device, so that one reservation serves them all.
+// Splits one reservation among the steps, which share a device.
 absl::Status UploadCall::AdmitSteps(bool need_parsing, JobMemory memory) {
   for (PayloadStep* step : steps_) {
     if (step->upload().needs_parsing() != need_parsing) continue;
@@ -290,7 +290,7 @@ void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
              [this, need = *need] { AdmitDenseSlowly(need); });
 }
 
-// A reaction may not wait for a driver or the system.
+// A gRPC reaction must not wait for the driver or the system to allocate memory.
 bool UploadCall::IsMemoryAtHand() const {
   return std::all_of(steps_.begin(), steps_.end(), [](PayloadStep* step) {
     const size_t bytes = step->upload().needs_parsing() ? 0 : step->upload().shape().bytes();
@@ -333,7 +333,7 @@ void UploadCall::BeginUpload() {
 void UploadCall::Complete() {
   in_flight_.reset();
   reader_.StopWatch();
-  if (!AllSent()) return;  // OnAllSent() comes, or the end of a client that does not read.
+  if (!AllSent()) return;  // OnAllSent() continues, or the call ends if the client does not read
   MoveTo(CallPhase::kQueue);
   for (; step_ < steps_.size(); ++step_) {
     const absl::Status status = steps_[step_]->upload().Close();
@@ -349,9 +349,9 @@ void UploadCall::Complete() {
 }
 
 UploadCall::TaskSize UploadCall::PreparationSize() const {
-  // Of a row, a column, an entry or a byte that is parsed, and analysed as a grid is.
+  // Seconds to parse and analyze one row, column or received byte, for the pattern of a grid.
   constexpr double kSecondsOfElement = 1e-7;
-  // About 0.3 s. Matching and ordering take up to the order times the elements.
+  // Limit for small tasks, about 0.3 s. Matching and ordering take up to order x elements steps.
   constexpr double kMostSmallSteps = 1e8;
   double elements = 0;
   double steps = 0;
@@ -413,7 +413,7 @@ void UploadCall::SubmitJob() {
     Submit(*slot.scheduler, predicted, [this](ExecutionContext& context) { RunJob(context); });
   }
   expected_.reset();
-  if (!wanted()) return;  // Refused: the steps may be gone.
+  if (!wanted()) return;  // refused; the steps may be destroyed
   const size_t ahead = JobsAhead();
   if (!IsLong() && ahead == 0) return;
   v1::Progress progress;
@@ -437,7 +437,7 @@ bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
   const int64_t done = context.report().ColumnsDone();
   if (done == 0) return false;
   MutexLock lock(&mutex_);
-  // A client that reads slowly is spared, and told as soon as it has read.
+  // Skip the report until the client has read the earlier messages.
   if (SteadyNow() < next_telling_ || !IsLong() || !AllSent()) return false;
   next_telling_ = SteadyNow() + kTellEvery;
   v1::Progress progress;
@@ -452,7 +452,7 @@ bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
 bool UploadCall::StopAnalysing(const MatrixUpload& upload, int& told) {
   if (stop_requested()) return true;
   const std::optional<MatrixUpload::AnalysisUnderWay>& analysis = upload.analysis();
-  // No cost model knows how long it takes: it is long once it has been.
+  // No cost model predicts the time of an analysis. Report only after it has run for kLong.
   constexpr std::chrono::duration<double> kLong(kLongSeconds);
   if (!analysis || analysis->steps == told || SteadyNow() - analysis->since < kLong) return false;
   MutexLock lock(&mutex_);

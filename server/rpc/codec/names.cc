@@ -18,7 +18,7 @@ constexpr std::string_view kSolverPrefix = "SOLVER_";
 std::string AlgorithmName(v1::Algorithm algorithm) {
   if (algorithm == v1::ALGORITHM_UNSPECIFIED) return "auto";
   const std::string name = v1::Algorithm_Name(algorithm);
-  // A number that this build does not know keeps the number, so that the refusal can name it.
+  // Return an undefined value as a number, so that the error message can include it.
   if (name.empty()) return absl::StrCat(static_cast<int>(algorithm));
   return absl::AsciiStrToLower(name.substr(kAlgorithmPrefix.size()));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Algorithms, solvers and types: between the contract's enums and the kernels' names.
+// Converts algorithms, solvers and types between the protobuf enums and the kernels' names.
 #ifndef CROUT_SERVER_RPC_CODEC_NAMES_H_
 #define CROUT_SERVER_RPC_CODEC_NAMES_H_
 
@@ -18,16 +18,16 @@
 
 namespace crout {
 
-// "auto" for unspecified; the enum's name without its prefix, in lower case, for the others.
+// Returns the enum value's name in lower case without its prefix; "auto" for UNSPECIFIED.
 std::string AlgorithmName(v1::Algorithm algorithm);
 std::string SolverName(v1::Solver solver);
 
-// The reverse; UNSPECIFIED for a name that the contract lacks.
+// Returns the enum value for a name; UNSPECIFIED if the enum has no such value.
 v1::Algorithm AlgorithmFromName(std::string_view name);
 v1::Solver SolverFromName(std::string_view name);
 
-// INTERNAL where the contract lacks a name of the catalogue: such a method could not be asked for,
-// nor named in a reply.
+// Returns INTERNAL if a method of the catalogue has no enum value. A request could not select such
+// a method, and a reply could not name it.
 absl::Status CheckNames(const Catalogue& catalogue);
 
 v1::Dtype ToProto(DType dtype);

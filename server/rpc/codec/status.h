@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The one place where an absl::Status becomes a grpc::Status.
+// Converts absl::Status to grpc::Status. No other code makes this conversion.
 #ifndef CROUT_SERVER_RPC_CODEC_STATUS_H_
 #define CROUT_SERVER_RPC_CODEC_STATUS_H_
 
@@ -15,8 +15,8 @@
 
 namespace crout {
 
-// Reasons that arise at this edge; those of the queue, the budgets and the cache stand in
-// server/engine/reason.h.
+// Error reasons of the RPC layer. server/engine/reason.h defines the reasons of the queue, the
+// budgets and the cache.
 inline constexpr std::string_view kReasonShapeMismatch = "SHAPE_MISMATCH";
 inline constexpr std::string_view kReasonSingular = "SINGULAR_MATRIX";
 inline constexpr std::string_view kReasonUploadIdle = "UPLOAD_IDLE";
@@ -25,12 +25,13 @@ inline constexpr std::string_view kReasonSeriesIdle = "SERIES_IDLE";
 inline constexpr std::string_view kReasonMatrixGone = "MATRIX_GONE";
 inline constexpr std::string_view kReasonPatternMismatch = "PATTERN_MISMATCH";
 
-// INVALID_ARGUMENT for one field of a request: the wire carries it as google.rpc.BadRequest.
-// `field` is the path, as in "header.matrix.dense.rows"; the message says what is wrong and what
-// would be right.
+// Returns INVALID_ARGUMENT for one field of a request, sent as google.rpc.BadRequest. `field` is
+// the path of the field, for example "header.matrix.dense.rows". `description` states the error and
+// the expected value.
 absl::Status BadField(absl::string_view field, absl::string_view description);
 
-// Refuses a number that the enum of `field` does not define, and lists the defined values.
+// Returns INVALID_ARGUMENT for a number that the enum of `field` does not define. The message lists
+// the defined values.
 absl::Status UnknownValue(absl::string_view field, int value,
                           const google::protobuf::EnumDescriptor& type);
 template <class Enum>
@@ -38,16 +39,18 @@ absl::Status UnknownValue(absl::string_view field, Enum value) {
   return UnknownValue(field, static_cast<int>(value), *google::protobuf::GetEnumDescriptor<Enum>());
 }
 
-// The code and message of `status`, with google.rpc details: ErrorInfo with the reason (that of
-// WithReason, else a general one for the code), RetryInfo where WithRetryAfter was used (also as
-// the grpc-retry-pushback-ms trailer of `context`), BadRequest for BadField. Messages are cut at
-// 2 KiB, details stay under 8 KiB.
+// Converts the code and the message of `status` and adds google.rpc details:
+// - ErrorInfo with the reason set by WithReason; by default the name of the code.
+// - RetryInfo if WithRetryAfter was used; `context` then also gets the trailer
+//   grpc-retry-pushback-ms.
+// - BadRequest for BadField.
+// Messages are cut at 2 KiB; details stay under 8 KiB.
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
 
-// RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED): the system, not a budget, has no memory left.
+// Returns RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED): the system is out of memory, not a budget.
 absl::Status OutOfMemory();
 
-// "OK", "NOT_FOUND", ...: the label value and the log's word.
+// Returns the name of the code, such as "OK" or "NOT_FOUND", for metric labels and logs.
 std::string_view CodeName(grpc::StatusCode code);
 
 }  // namespace crout

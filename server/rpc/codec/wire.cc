@@ -27,9 +27,11 @@ using google::protobuf::io::ZeroCopyInputStream;
 constexpr int kHeaderField = 1;
 constexpr int kLastDataField = 4;  // `data` is 2
 
-// Far more than any client writes: a message may not cost more than its bytes.
-constexpr size_t kMaxFields = 64;  // of data, in one message
-// Slices of a message that came as clients send it: gRPC makes one for each frame, of 16 KiB.
+// Limit of data fields in one message. Real clients send far fewer. The limit bounds the memory for
+// segments, so that a message cannot use much more memory than its size.
+constexpr size_t kMaxFields = 64;
+// A message may have kFewSlices slices, plus one per kSliceBytes, before it is copied into one
+// slice. gRPC normally makes one slice for each frame of 16 KiB.
 constexpr size_t kFewSlices = 256;
 constexpr size_t kSliceBytes = 1024;
 
@@ -44,7 +46,8 @@ absl::Status Malformed() {
       "server speak the same crout.v1");
 }
 
-// Collects `length` bytes as segments, at most `most` in all, that point into the slices.
+// Appends segments for the next `length` bytes, which point into the slices. Returns false if the
+// input ends early or `segments` would exceed `most` segments.
 bool TakeSegments(CodedInputStream* in, int field, uint32_t length, size_t most,
                   std::vector<DataSegment>* segments) {
   while (length > 0) {
@@ -67,14 +70,14 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
   message.size_ = buffer.Length();
   message.buffer_ = buffer;
   if (!buffer.Dump(&message.slices_).ok()) return Malformed();
-  // A message that came in crumbs is copied together: each of them would cost more than it holds.
+  // Copy a message of many small slices into one slice. A small slice costs more than its bytes.
   if (message.slices_.size() > kFewSlices + message.size_ / kSliceBytes) {
     grpc::Slice whole;
     if (!buffer.DumpToSingleSlice(&whole).ok()) return Malformed();
     message.slices_.assign(1, std::move(whole));
     message.buffer_.Clear();
   }
-  std::deque<ArrayInputStream> arrays;  // they cannot move
+  std::deque<ArrayInputStream> arrays;  // a deque, because they cannot be moved
   std::vector<ZeroCopyInputStream*> streams;
   for (const grpc::Slice& slice : message.slices_) {
     arrays.emplace_back(slice.begin(), static_cast<int>(slice.size()));
@@ -82,7 +85,7 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
   }
   ConcatenatingInputStream joined(streams.data(), static_cast<int>(streams.size()));
   CodedInputStream in(&joined);
-  // Fields and slices cut the data, each once.
+  // Each slice boundary and each field can start one segment.
   const size_t most_segments = message.slices_.size() + kMaxFields;
 
   while (const uint32_t tag = in.ReadTag()) {
@@ -96,7 +99,8 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
     uint32_t length = 0;
     if (!in.ReadVarint32(&length)) return Malformed();
     if (field == kHeaderField) {
-      // Repeated occurrences of a message field merge: so does concatenating their bytes.
+      // Protobuf merges repeated occurrences of a message field. Concatenating their bytes is
+      // equivalent.
       std::string bytes;
       if (!message.header_) message.header_.emplace();
       if (length > kMaxRequestBytes - message.header_->size()) return TooMuch("header");
@@ -115,12 +119,12 @@ StreamMessage::StreamMessage(StreamMessage&& other) noexcept
       slices_(std::move(other.slices_)),
       header_(std::move(other.header_)),
       segments_(std::move(other.segments_)) {
-  buffer_.Swap(&other.buffer_);  // A buffer has no move; its copy refers to each slice again.
+  buffer_.Swap(&other.buffer_);  // ByteBuffer has no move, and a copy adds references to the slices
 }
 
 void StreamMessage::Detach() {
   std::vector<grpc::Slice> slices;
-  slices.reserve(segments_.size());  // A short slice holds its bytes itself: it may not move.
+  slices.reserve(segments_.size());  // a short slice stores its bytes inline, so it must not move
   for (DataSegment& segment : segments_) {
     const grpc::Slice& copy = slices.emplace_back(segment.bytes.data(), segment.bytes.size());
     segment.bytes = {reinterpret_cast<const std::byte*>(copy.begin()), copy.size()};
@@ -162,7 +166,7 @@ grpc::ByteBuffer SerializeWithData(const google::protobuf::Message& message, int
   const grpc::Slice payload(
       const_cast<std::byte*>(data.data()), data.size(),
       [](void* held) { delete static_cast<Owner*>(held); }, holder.get());
-  (void)holder.release();  // the slice's, now that there is one
+  (void)holder.release();  // now owned by the slice
   const grpc::Slice slices[2] = {grpc::Slice(head), payload};
   return {slices, 2};
 }

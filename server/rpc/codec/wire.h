@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Messages of the matrix streams, read and written as raw bytes: their `data` fields are copied
-// once, from gRPC's slices to where the matrix belongs, instead of through a protobuf message.
+// Reads and writes the messages of the matrix streams as raw bytes. Their `data` fields are copied
+// once, from gRPC's slices to the matrix, and never through a protobuf message.
 #ifndef CROUT_SERVER_RPC_CODEC_WIRE_H_
 #define CROUT_SERVER_RPC_CODEC_WIRE_H_
 
@@ -26,54 +26,53 @@ struct DataSegment {
   std::span<const std::byte> bytes;
 };
 
-// A streamed request: `header` (field 1, a message) and bytes fields 2 to 4, each optional.
-// Movable; owns what its segments point into.
+// A streamed request: `header` (field 1, a message) and the bytes fields 2 to 4, all optional.
+// Movable. Owns the memory that its segments refer to.
 class StreamMessage {
  public:
   StreamMessage(StreamMessage&& other) noexcept;
-  StreamMessage& operator=(StreamMessage&&) = delete;  // would let go of buffer_ before slices_
+  StreamMessage& operator=(StreamMessage&&) = delete;  // would release buffer_ before slices_
 
-  // INVALID_ARGUMENT if the bytes are not such a message. Unknown fields are skipped, as protobuf
-  // does.
+  // Parses a message. INVALID_ARGUMENT if it is malformed. Skips unknown fields, as protobuf does.
   static absl::StatusOr<StreamMessage> Parse(const grpc::ByteBuffer& buffer);
 
   bool has_header() const { return header_.has_value(); }
   // Parses the header into `message`; INVALID_ARGUMENT if it is malformed.
   absl::Status ParseHeader(google::protobuf::Message* message) const;
 
-  // In the order of the wire.
+  // The payload in the order of the message.
   const std::vector<DataSegment>& segments() const { return segments_; }
 
-  // Bytes of the message, all of them.
+  // Size of the whole message in bytes.
   size_t size() const { return size_; }
-  // For a message that is kept for long: copies the payload out of gRPC's buffers, which may be far
-  // larger than what a message has of them.
+  // Copies the payload out of gRPC's buffers, which may be far larger than the message. Use it for
+  // a message that is kept for a long time.
   void Detach();
 
  private:
   StreamMessage() = default;
 
   size_t size_ = 0;
-  // Outlives the slices: the last reference to memory that gRPC received into has to be a buffer's.
-  // Where its quota is full, that memory's end schedules work of gRPC's, for which destroying a
-  // buffer prepares, and destroying a slice (in gRPC 1.51) does not: it would end the daemon.
+  // Must outlive slices_: the last reference to gRPC's receive memory must be held by a ByteBuffer.
+  // If gRPC's quota is full, releasing that memory schedules gRPC work. Destroying a ByteBuffer
+  // prepares for this work; destroying a Slice (in gRPC 1.51) does not and crashes the daemon.
   grpc::ByteBuffer buffer_;
   std::vector<grpc::Slice> slices_;
   std::optional<std::string> header_;
   std::vector<DataSegment> segments_;
 };
 
-// The most bytes of a header, or of a request that is one message: far more than any client writes.
+// Size limit of a header and of a unary request. Real clients send far less.
 inline constexpr size_t kMaxRequestBytes = size_t{64} << 10;
 
-// INVALID_ARGUMENT if `buffer` is not such a message, or has more than kMaxRequestBytes. Unknown
-// fields are dropped.
+// Parses `buffer` into `message` and drops unknown fields. INVALID_ARGUMENT if it is malformed or
+// larger than kMaxRequestBytes.
 absl::Status ParseMessage(const grpc::ByteBuffer& buffer, google::protobuf::Message* message);
 
 grpc::ByteBuffer Serialize(const google::protobuf::Message& message);
 
-// As Serialize, followed by `data` as the bytes field `field`, without copying: gRPC holds `owner`,
-// which keeps the bytes alive, until it has sent them.
+// Serializes `message` and appends `data` as the bytes field `field` without copying it. gRPC holds
+// `owner`, which must keep the bytes alive, until it has sent them.
 grpc::ByteBuffer SerializeWithData(const google::protobuf::Message& message, int field,
                                    std::span<const std::byte> data,
                                    std::shared_ptr<const void> owner);
