@@ -72,7 +72,7 @@ struct SeriesTry {
 //
 // If reuse does not pay at any age, it is retried at growing intervals. The first retry comes once
 // the cost of the last attempt is small against the factorizations since. If reuse has converged
-// but measured seconds say that it does not pay, it is retried soon, with twice its previous cost
+// but was slower by measurement, it is retried soon, with twice its previous cost
 // as the limit. Those measurements may be wrong, and only a retry gives new ones.
 //
 // Not thread-safe.

@@ -14,8 +14,8 @@
 
 namespace crout {
 
-// Vectors of n elements in the widened factor type that the probe works in, on the device and again
-// in host memory.
+// Vectors of n elements of the probe, in the factor type as float64 or complex128, on the device
+// and again in host memory.
 inline constexpr int kSparseProbeVectors = 3;
 
 // Solves with A z for the fixed random z of factor_probe.h, and sets summary.quality and

@@ -29,8 +29,8 @@ struct FileStanding {
   bool refused = false;  // the file is no longer valid; the contents in use are older
 };
 
-// Who may read a file: anyone, or only its owner and its group. In both cases only the owner may
-// write the file, because writing decides who is trusted.
+// Readers of a file: anyone, or only its owner and its group. In both cases only the owner may
+// write the file, because its contents decide which callers are trusted.
 enum class FileAccess { kPublic, kPrivate };
 
 // Returns the contents of `file`. Returns FAILED_PRECONDITION, with the fix, unless it is a

@@ -47,7 +47,7 @@ Block Cipher(const Block& in, bool encrypt) {
       EVP_CIPHER_CTX_set_padding(context.get(), 0) != 1 ||
       EVP_CipherUpdate(context.get(), out.data(), &written, in.data(), sizeof in) != 1 ||
       written != static_cast<int>(sizeof out)) {
-    throw std::bad_alloc();  // Without padding a block fails for want of memory alone.
+    throw std::bad_alloc();  // Without padding a block fails only if memory is exhausted.
   }
   return out;
 }

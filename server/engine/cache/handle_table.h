@@ -80,7 +80,7 @@ class HandleTable {
   // returns NOT_FOUND and sets `*miss` to the cause.
   absl::StatusOr<Entry*> Find(std::string_view tenant, const Handle& handle, absl::Time now,
                               CacheMiss* miss) const;
-  // Null if there is none, whoever owns it.
+  // Returns the entry of any tenant; null if there is none.
   Entry* Find(const Handle& handle) const;
   // Returns at most `limit` listed entries, newest first, that were created before the position
   // `before` (0: from the newest). `*next` is the value of `before` that continues the list, or 0

@@ -276,7 +276,7 @@ TEST_F(RpcBatchSolveTest, CancelledBetweenFactorsAndSolutionItLeavesNothing) {
 }
 
 // A batch has one handle. Each use of any member extends its lease. The handle is renewed, expires
-// and is released like that of a single matrix, and the memory of all members is freed with it.
+// and is released like the handle of one matrix. Its release frees the memory of all members.
 TEST_F(RpcBatchSolveTest, LeasesAreAsThoseOfOneMatrix) {
   const Encoded batch = Encode(Mixed());
   v1::FactorizeBatchHeader header;
