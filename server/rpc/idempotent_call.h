@@ -22,7 +22,7 @@ namespace crout {
 // called.
 class RequestClaim {
  public:
-  // `tenant` and `request_id` must outlive the claim. It does not copy them, because nothing may
+  // `tenant` and `request_id` must outlive the claim. They are not copied, because nothing may
   // fail between claiming the id and constructing this object.
   RequestClaim(FactorCache* cache, std::string_view tenant, std::string_view request_id)
       : cache_(cache), tenant_(tenant), request_id_(request_id) {}

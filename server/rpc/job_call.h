@@ -13,9 +13,9 @@
 
 namespace crout {
 
-// Reports the job's start to the client, runs the job and replies with its Result. Also replies
-// with a Result that needed no job. Subclasses define the job and the reply. kFirstPhase is the
-// phase in which the job starts.
+// Reports the start of a long job to the client, runs the job and replies with its Result. Also
+// replies with a Result that needed no job. Subclasses define the job and the reply. kFirstPhase is
+// the phase in which the job starts.
 template <class Result, v1::Phase kFirstPhase = v1::PHASE_FACTOR>
 class JobCall : public UploadCall {
  protected:

@@ -78,7 +78,7 @@ void ObserveStep(ServerCore& core, ObservedCall& call);
 
 // Reports a call that has ended. Counts the request and any rejection; reports the duration, phases
 // and spans, except those of steps already observed; writes the call log and the audit. Spans are
-// recorded only if the caller samples the trace.
+// recorded only if the server collects traces and the caller samples this trace.
 void ObserveCall(ServerCore& core, const ObservedCall& call);
 
 }  // namespace crout

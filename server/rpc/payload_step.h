@@ -104,7 +104,7 @@ class PlannedStep final : public PayloadStep {
   }
   absl::StatusOr<MemoryNeed> Plan() override { return plan_(); }
 
-  // Release the reservations passed to Admit() to the job. They include the upload's memory.
+  // Transfer the reservations passed to Admit() to the job. They include the upload's memory.
   Reservation TakeDevice() { return std::move(memory_.device); }
   Reservation TakeHost() { return std::move(memory_.host); }
 

@@ -59,8 +59,8 @@ class RequestReader {
   // Uses `limits` in place of the constructor's.
   void StartWatch(Clock::time_point now, const TransferLimits& limits);
   void StopWatch() { watch_.reset(); }
-  // Starts or pauses the client's time, depending on whether the reader waits for the client. Call
-  // it after every change.
+  // Counts time against the client while the reader waits for it, and stops counting otherwise.
+  // Call it after every change.
   void UpdateTurn(Clock::time_point now);
   // DEADLINE_EXCEEDED (reason UPLOAD_IDLE or UPLOAD_SLOW) if the client violates the limits.
   absl::Status Check(Clock::time_point now) const;
