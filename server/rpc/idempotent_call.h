@@ -18,19 +18,21 @@
 
 namespace crout {
 
-// Holds a request_id while its call runs, and lets go of it unless the factor was inserted.
+// Holds a request_id while its call runs. The destructor abandons the id unless Complete() was
+// called.
 class RequestClaim {
  public:
-  // The names outlive it: once the id is claimed, nothing may fail before this holds it.
+  // `tenant` and `request_id` must outlive the claim. They are not copied, because nothing may
+  // fail between claiming the id and constructing this object.
   RequestClaim(FactorCache* cache, std::string_view tenant, std::string_view request_id)
       : cache_(cache), tenant_(tenant), request_id_(request_id) {}
   ~RequestClaim() {
     if (cache_ != nullptr) cache_->request_ids().Abandon(tenant_, request_id_);
   }
-  RequestClaim(const RequestClaim&) = delete;  // One claim, one holder.
+  RequestClaim(const RequestClaim&) = delete;  // An id has one claim.
   RequestClaim& operator=(const RequestClaim&) = delete;
 
-  // Insert has taken it over.
+  // Ends the claim after FactorCache::Insert() has taken over the id.
   void Complete() { cache_ = nullptr; }
 
  private:
@@ -39,9 +41,10 @@ class RequestClaim {
   const std::string_view request_id_;
 };
 
-// With a request_id, a call whose payload has arrived outlives its client: the factor is kept for
-// who asks again. A later call with the id waits for the one that holds it, with no more than a
-// small first message, charged. Base: a JobCall.
+// Adds request_ids to `Base`, a JobCall. A call with a request_id continues after its client has
+// left, once its payload has arrived: a retry with the same id then gets the factor. A later call
+// with the id waits for the call that holds it. While it waits, it keeps only its first message,
+// which must be small and is charged to its peer.
 template <class Base>
 class IdempotentCall : public Base, public RequestWaiter {
  public:
@@ -70,15 +73,16 @@ class IdempotentCall : public Base, public RequestWaiter {
  protected:
   using Base::Base;
 
-  // What a call does once the id is its own, or where it has none.
+  // Returns the steps of a call that has claimed its id or has no id.
   virtual std::vector<PayloadStep*> Steps() ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) = 0;
-  // The id has this factor: answers with it, now or later. An error, if it is none of this call's
-  // kind; NOT_FOUND, if it is gone meanwhile and the call shall ask again.
+  // Answers, now or later, with the factor that the id already has. Returns an error if the factor
+  // is not of this call's kind, and NOT_FOUND if it was removed meanwhile: Claim() then claims the
+  // id again.
   virtual absl::Status AnswerWith(const FactorInfo& living)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) = 0;
 
-  // The steps, once the id is this call's, if `insert_` has one. None where the call has been
-  // answered with the id's factor, or waits for it: then OnRequestSettled() comes.
+  // Claims the id in `insert_`, if any, and returns the steps. Returns no steps if AnswerWith()
+  // handled the call or if the call waits for the id. OnRequestSettled() ends the wait.
   absl::StatusOr<std::vector<PayloadStep*>> Claim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) {
     if (insert_.request_id.empty()) return Steps();
     FactorCache& cache = this->core_.cache;
@@ -104,7 +108,7 @@ class IdempotentCall : public Base, public RequestWaiter {
     }
   }
 
-  // The new factor into the cache, and for whoever waits.
+  // Inserts the new factor into the cache and completes the claim.
   FactorInfo InsertFactor(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) {
     FactorInfo info = this->core_.cache.Insert(std::move(factor), insert_);
     if (claim_) claim_->Complete();
@@ -126,10 +130,10 @@ class IdempotentCall : public Base, public RequestWaiter {
   InsertOptions insert_;  // constant from Claim() on
 
  private:
-  // How long the work goes on for nobody.
+  // How long the call continues after its client has left while no other call awaits the id.
   static constexpr typename Clock::duration kKeepForRetry = std::chrono::minutes(1);
 
-  // Claims again, and goes on or answers.
+  // Claims the id again after a wait; then starts the steps or answers.
   void GoOn() {
     this->DoWork([this] {
       MutexLock lock(&this->mutex_);
@@ -144,7 +148,7 @@ class IdempotentCall : public Base, public RequestWaiter {
 
   std::optional<RequestClaim> claim_;
   PeerShares::Charge waiting_;  // for the first message, while the call waits
-  // OnRequestSettled() could not tell: EnforceLimits() does.
+  // OnRequestSettled() failed to allocate its task; EnforceLimits() calls it again.
   std::atomic<bool> settled_ = false;
 };
 

@@ -19,9 +19,9 @@ namespace {
 
 constexpr int64_t kMaxPageSize = 65536;
 
-// Where a page begins: the number of its first count, and the version that it is of.
+// The start of a page: the factor's version and the index of the page's first count.
 struct Place {
-  int64_t version = 0;  // 0: whichever there is
+  int64_t version = 0;  // 0: the current version
   int64_t first = 0;
 };
 
@@ -38,7 +38,8 @@ absl::StatusOr<Place> DecodeToken(const std::string& token) {
   return place;
 }
 
-// Of the counts [first, end) those that `counts` has, the first of which is number `base`.
+// Adds to `field` the counts of `counts` whose record indices are in [first, end). The record index
+// of counts[0] is `base`.
 template <class Field>
 void AddRange(const std::vector<int64_t>& counts, int64_t base, int64_t first, int64_t end,
               Field* field) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// GetIterations: the record of an iterative method, in pages.
+// Implements GetIterations: returns the iteration counts of a factor in pages.
 #ifndef CROUT_SERVER_RPC_ITERATIONS_H_
 #define CROUT_SERVER_RPC_ITERATIONS_H_
 
@@ -13,7 +13,7 @@
 
 namespace crout {
 
-// The statuses of GetIterations.
+// Fills `response` with one page. Returns the status of the RPC.
 absl::Status GetIterations(ServerCore& core, const Scope& scope,
                            const v1::GetIterationsRequest& request,
                            v1::GetIterationsResponse* response);

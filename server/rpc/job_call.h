@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The one shape of a job that follows an upload, whatever it computes.
+// Base class of the calls that run one job after an upload.
 #ifndef CROUT_SERVER_RPC_JOB_CALL_H_
 #define CROUT_SERVER_RPC_JOB_CALL_H_
 
@@ -13,28 +13,32 @@
 
 namespace crout {
 
-// Tells the client of the job's start, runs it, and answers with its Result; with one that needed
-// no job too. The calls fill in what the job is and what the answer says. kFirstPhase: of the job.
+// Reports the start of a long job to the client, runs the job and replies with its Result. Also
+// replies with a Result that needed no job. Subclasses define the job and the reply. kFirstPhase is
+// the phase in which the job starts.
 template <class Result, v1::Phase kFirstPhase = v1::PHASE_FACTOR>
 class JobCall : public UploadCall {
  protected:
   using UploadCall::UploadCall;
 
-  // The job's work, on a worker's thread without the mutex. Fills the phases that it runs.
+  // Runs the job on a worker thread, without the mutex. Adds the times of its phases to `timings`.
   virtual absl::StatusOr<Result> Run(ExecutionContext& context, CallTimings& timings) = 0;
-  // The text has been parsed, and nothing reserved for its dense form: the result, where an empty
-  // row or column shows the matrix to be singular. On a thread that may block, without the mutex.
+  // Returns the result if an empty row or column proves the parsed matrix singular, else nullopt.
+  // Called before memory for the dense form is reserved, on a thread that may block, without the
+  // mutex.
   virtual absl::StatusOr<std::optional<Result>> FindSingular() { return std::optional<Result>(); }
-  // Of a call whose job may run together with others': of what batch; nullopt, a job by itself.
+  // Identifies the dynamic batch that a job may join.
   struct Gathering {
     DType dtype = DType::kFloat64;
     Op op = Op::kNone;
   };
+  // Returns the batch that this call's job may join; nullopt if the job must run alone.
   virtual std::optional<Gathering> CanGather() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::nullopt;
   }
-  // As Run(), in two parts: what goes into the batch, and what came of it, which is no error and no
-  // matrix that asks to be scaled; then Run() comes after all.
+  // PutIn() and TakeOut() replace Run() for a job in a batch. PutIn() adds the job's system to the
+  // batch; TakeOut() returns the result of a system that succeeded. TakeOut() is not called for a
+  // system with an error status, nor for a matrix that needs scaling: Run() handles the latter.
   virtual absl::Status PutIn(ExecutionContext& context, DynamicBatchSystem& system,
                              CallTimings& timings) {
     (void)context, (void)system, (void)timings;
@@ -45,7 +49,7 @@ class JobCall : public UploadCall {
     (void)system, (void)batch, (void)timings;
     return absl::InternalError("a call that is not gathered");
   }
-  // Observes and stores the result, answers with it and ends the call.
+  // Observes and stores the result, replies with it and ends the call.
   virtual void Reply(Result result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
  private:
@@ -85,7 +89,7 @@ class JobCall : public UploadCall {
     Finish(*std::move(result), ArrivalTimings());
     return true;
   }
-  // What nobody wants is destroyed after the mutex was left: it may be large.
+  // An unwanted result may be large, so it is destroyed after the mutex is released.
   void Finish(absl::StatusOr<Result> result, const CallTimings& timings) {
     MutexLock lock(&mutex_);
     StartReply(timings);

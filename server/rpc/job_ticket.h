@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A call's job or task in a queue, and the work done for the call.
+// Tracks a call's queued job and the work that runs for the call.
 #ifndef CROUT_SERVER_RPC_JOB_TICKET_H_
 #define CROUT_SERVER_RPC_JOB_TICKET_H_
 
@@ -16,13 +16,13 @@
 
 namespace crout {
 
-// Not thread-safe. Work is whatever is done outside of reactions, the job's among it: several
-// pieces may overlap, for a job can start before the task that queued it ends.
+// Not thread-safe. Work is everything that runs outside of gRPC reactions, including the job.
+// Pieces of work may overlap, because a job can start before the task that queued it ends.
 class JobTicket {
  public:
   using Clock = QueuedJob::Clock;
 
-  // Queues a job, while none is queued; the statuses of the scheduler's Submit.
+  // Queues a job. Requires that no job is queued. Returns the status of the scheduler's Submit().
   template <class Scheduler, class QueuedJobType>
   absl::Status Submit(Scheduler& scheduler, std::shared_ptr<QueuedJobType> job) {
     CROUT_RETURN_IF_ERROR(scheduler.Submit(job));
@@ -30,23 +30,25 @@ class JobTicket {
     job_ = std::move(job);
     return absl::OkStatus();
   }
-  // The job has left the queue: it runs, or was dropped. A job refers to its call, which has the
-  // ticket; this breaks the cycle.
+  // Releases the job after it has left the queue, because it runs or was dropped. The job refers to
+  // its call, which owns the ticket: releasing it breaks the cycle.
   void Redeem() { job_.reset(); }
-  // Jobs ahead of it; 0 if it is not queued.
+  // Number of jobs ahead of the queued job; 0 if none is queued.
   size_t JobsAhead() const { return job_ == nullptr ? 0 : scheduler_->JobsAhead(job_.get()); }
 
   void BeginWork() { ++working_; }
-  // Seconds that have been worked for nobody, once the last piece is over; else 0.
+  // Ends one piece of work. When this was the last piece and the work was abandoned, returns the
+  // seconds since Abandon(); else returns 0.
   double EndWork(Clock::time_point now);
   bool working() const { return working_ > 0; }
 
-  // Nobody wants the work: takes the job back, if it is still queued; what goes on is for nobody.
+  // Marks the work as wasted, because its result will not be used. Removes the job if it is still
+  // queued; work that is running counts as wasted from `now` on.
   void Abandon(Clock::time_point now);
 
  private:
   JobScheduler* scheduler_ = nullptr;
-  std::shared_ptr<QueuedJob> job_;  // while it is queued
+  std::shared_ptr<QueuedJob> job_;  // null while no job is queued
   int working_ = 0;
   std::optional<Clock::time_point> wasting_since_;
 };

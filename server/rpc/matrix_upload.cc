@@ -30,9 +30,9 @@
 namespace crout {
 namespace {
 
-// How often a wait for staging memory looks whether the call still wants it.
+// Interval at which a wait for staging memory checks `stop`.
 constexpr auto kStopPoll = std::chrono::milliseconds(50);
-// Bytes that are written between two polls of `stop`: about 1 ms.
+// Maximum number of bytes written between two checks of `stop`: about 1 ms of copying.
 constexpr size_t kWrittenBetweenStops = size_t{4} << 20;
 
 MatrixMarketLimits TextLimits(const ServerCore& core, const PayloadSpec& spec) {
@@ -79,7 +79,7 @@ absl::Status MatrixUpload::Open(DeviceSlot& slot) {
     return absl::OkStatus();
   }
   if (keep_sparse_ && packed_ && slot.on_host()) {
-    destination_ = std::move(packed_);  // It is where it is to be.
+    destination_ = std::move(packed_);  // The block is already in the memory of the host device.
   } else {
     CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(bytes + around_));
     if (bytes == 0) return absl::OkStatus();
@@ -230,7 +230,7 @@ absl::StatusOr<AnySparse> MatrixUpload::PackSparse(StopRequested stop) {
       WriteSparseBlock(std::exchange(sparse_, SparseMatrix()), shape_.dtype, packed_.data(), stop);
   grant_->Give(read);
   if (!beyond.ok()) {
-    packed_.reset();  // Half of it is written.
+    packed_.reset();  // It may be partly written.
     return beyond.status();
   }
   if (const std::optional<EntryPlace> place = *beyond) {
@@ -243,7 +243,7 @@ absl::StatusOr<AnySparse> MatrixUpload::PackSparse(StopRequested stop) {
 
 MatrixUpload::Places MatrixUpload::places() const {
   if (!packed_) return {sparse_.column_start.data(), sparse_.row.data()};
-  const auto view = packed().As<float>();  // whose indices are any type's
+  const auto view = packed().As<float>();  // The indices do not depend on the value type.
   return {view.column_start, view.row};
 }
 
@@ -285,7 +285,7 @@ template <class T, class Fill>
 absl::Status MatrixUpload::WriteTo(Uploader& uploader, int64_t count, StopRequested stop,
                                    Fill fill) {
   for (int64_t done = 0; done < count;) {
-    // Shared: the callback may come after this gave up waiting for it.
+    // Shared, because the callback may run after this function has stopped waiting.
     const auto ready = std::make_shared<std::binary_semaphore>(0);
     const std::span<std::byte> block = uploader.Reserve([ready] { ready->release(); });
     if (block.empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One matrix on its way from the wire into the memory of a device.
+// Receives one matrix and writes it to the memory of a device.
 #ifndef CROUT_SERVER_RPC_MATRIX_UPLOAD_H_
 #define CROUT_SERVER_RPC_MATRIX_UPLOAD_H_
 
@@ -27,35 +27,38 @@
 
 namespace crout {
 
-// RESOURCE_EXHAUSTED: the end of an upload that no staging block became free for.
+// The RESOURCE_EXHAUSTED status of an upload that waited too long for a free staging block.
 absl::Status StagingTimeout();
 
-// Dense: Open, Append..., Close, Take. Its bytes go straight to the device.
-// Parsed, as text and sparse matrices in binary are: Append..., Close, Parse, [KeepSparse], Open,
-//        Assemble, Take. They are parsed while they arrive; what the device gets is made only when
-//        its size is known and reserved.
-// One thread at a time. Parse, Assemble and the destructor may block: not for RPC reactions.
+// Order of calls:
+// - Dense payload: Open, Append..., Close, Take. The bytes go straight to the device.
+// - Parsed payload (text, or a sparse matrix in binary): Append..., Close, Parse, [KeepSparse],
+//   Open, Assemble, Take. It is parsed while it arrives. The device data is assembled after its
+//   size is known and reserved.
+//
+// Not thread-safe. Parse, Assemble and the destructor may block: do not call them in gRPC
+// reactions.
 class MatrixUpload {
  public:
-  // `field`: the payload's path in the request, for messages.
+  // `field` is the payload's path in the request, for error messages.
   MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::string field);
 
-  // As PayloadSpec has it: before Parse() and after.
+  // Whether the payload is parsed (PayloadSpec::needs_parsing()). Constant.
   bool needs_parsing() const { return reader_ != nullptr; }
-  // Complete from the start (dense) or after Parse.
+  // Complete from the start for a dense payload, and after Parse() for a parsed one.
   const PackedMatrix& shape() const { return shape_; }
   const std::string& field() const { return field_; }
   size_t bytes_received() const { return received_; }
-  // Whether all bytes of a dense payload are here; not known of others.
+  // Whether all bytes of a dense payload have arrived. Always false for a parsed payload.
   bool full() const { return !needs_parsing() && received_ == shape_.bytes(); }
-  // Of a payload that is parsed, before Parse(): its size as the sender claims it, where enough of
-  // it has been read.
+  // The size that a parsed payload declares, or nullopt until enough of it has been read. Requires
+  // needs_parsing(). Call it before Parse().
   std::optional<MatrixMarketHeader> declared() const { return reader_->header(); }
-  // Stored positions of a sparse matrix; after Parse.
+  // Number of stored entries of a sparse matrix, after Parse(); else nullopt.
   std::optional<int64_t> nnz() const { return nnz_; }
 
-  // Before Open(), of a dense payload: its bytes wait in host memory, which the caller has
-  // reserved, until they are read there, as `held`, or taken.
+  // Makes a dense payload stay in host memory until Take(). The caller must have reserved that
+  // memory. held() gives access to it. Call HoldOnHost() before Open().
   void HoldOnHost() { holds_ = true; }
   PackedMatrix held() const {
     PackedMatrix matrix = shape_;
@@ -65,62 +68,66 @@ class MatrixUpload {
 
   void FreeHeld() { destination_.reset(); }
 
-  // Before Open(), of a dense payload: what is taken is a block of so many bytes, of which it is
-  // the part from byte `offset` on, and the rest is undefined.
+  // Places a dense payload at byte `offset` of a block of `bytes` bytes, which Take() returns. The
+  // other bytes are undefined. Call it before Open().
   void ArriveWithin(size_t bytes, size_t offset) {
     around_ = bytes - shape_.bytes();
     offset_ = offset;
   }
 
-  // Which lines of the text, or entries, make up which element that the device gets; after Parse(),
-  // and after KeepSparse() where that is called. Nothing where it was not asked for, where the
-  // matrix is not sparse, and where it has more of them than a map may have.
+  // Shape of the map from the lines of the text, or the entries, to the elements on the device.
+  // Call it after Parse(), and after KeepSparse() if that is called. Returns nullopt if no map was
+  // requested, the matrix is not sparse, or it exceeds the size limit of a map.
   std::optional<ValueMapShape> map_shape() const;
-  // SeriesResult.entry_digest, where there is a map; after Parse().
+  // Value of SeriesResult.entry_digest after Parse(); 0 without a map.
   uint64_t entry_digest() const { return entry_digest_; }
 
-  // Allocates the destination, and the map's, on `slot`'s device, whose bytes the caller has
-  // reserved.
+  // Allocates the destinations of the matrix and the map on the device of `slot`. The caller must
+  // have reserved their bytes.
   absl::Status Open(DeviceSlot& slot);
 
-  // Charges what appending `bytes` bytes may take; nothing to do for dense payloads. What
-  // inflating and parsing take is charged as they go. TryReserve is false where memory must be made
-  // free first: then Reserve, which may block.
+  // Charges the host memory that appending `bytes` bytes may need. Inflating and parsing are
+  // charged as they proceed. TryReserve() returns false if memory must be freed first: then call
+  // Reserve(), which may block. A dense payload needs no charge: TryReserve() returns true.
   bool TryReserve(size_t bytes);
   absl::Status Reserve(size_t bytes);
 
-  // Takes bytes; fewer than given when the device's staging blocks are all in flight: then
-  // `on_ready` is called once when the rest can be given again. INVALID_ARGUMENT for more bytes
-  // than declared or malformed ones. What is parsed was reserved before.
+  // Appends bytes and returns how many it accepted. It accepts fewer if all staging blocks of the
+  // device are in flight: `on_ready` is then called once when the rest can be appended. Returns
+  // INVALID_ARGUMENT for malformed bytes or more bytes than declared. For a parsed payload, reserve
+  // the bytes first.
   absl::StatusOr<size_t> Append(std::span<const std::byte> bytes,
                                 const std::function<void()>& on_ready);
 
-  // Since when Append has waited for staging memory; nothing while it does not.
+  // Time at which the current wait of Append() for staging memory began; nullopt if it does not
+  // wait.
   std::optional<std::chrono::steady_clock::time_point> staging_awaited_since() const {
     return staging_awaited_since_;
   }
 
-  // Nothing more is at hand for now.
+  // Call when no more bytes are available for now.
   absl::Status Pause();
 
-  // No more bytes come: INVALID_ARGUMENT if a dense payload is short.
+  // Ends the payload. Returns INVALID_ARGUMENT if a dense payload is too short.
   absl::Status Close();
 
-  // CANCELLED by `stop`, as every method with this parameter.
+  // Completes the parsing. Every method with a `stop` parameter returns CANCELLED when `stop`
+  // returns true.
   absl::Status Parse(StopRequested stop);
-  // Of a sparse matrix, after Parse(): its leading block of order n. None of other payloads, and
-  // where a value overflows the type: Assemble() says so.
+  // Inspects the leading block of order n of a sparse matrix, after Parse(). Returns nullopt for
+  // other payloads, and if a value overflows the type: Assemble() reports that error.
   absl::StatusOr<std::optional<LeadingBlock>> InspectLeadingBlock(int64_t n);
-  // Of a sparse matrix with fewer than 2^31 entries, between Parse() and Open(): the device gets
-  // the block of an AnySparse, and not the packed matrix.
+  // Makes the device receive the block of an AnySparse in place of the dense packed matrix. For a
+  // sparse matrix with fewer than 2^31 entries. Call it between Parse() and Open().
   void KeepSparse() { keep_sparse_ = true; }
-  // Makes the same block in host memory, which is charged, and out of which the matrix is read from
-  // now on: between Parse() and Assemble(), which does it where it must. The block is there until
-  // Open(). INVALID_ARGUMENT where a value overflows the type, or for another matrix.
+  // Builds the block of the AnySparse in charged host memory; it replaces the parsed entries. Call
+  // it between Parse() and Assemble(); Assemble() calls it if necessary. The result is valid until
+  // Open(). Returns INVALID_ARGUMENT if a value overflows the type or the matrix is not a square
+  // sparse one.
   absl::StatusOr<AnySparse> PackSparse(StopRequested stop);
 
-  // The analysis of it that is being made, as who makes it tells: since when, and how many of
-  // kAnalysisSteps have ended. Nothing before one begins.
+  // Progress of the analysis of this matrix, as its owner reports it: the start time and how many
+  // of kAnalysisSteps have ended. nullopt before an analysis begins.
   struct AnalysisUnderWay {
     std::chrono::steady_clock::time_point since;
     int steps = 0;
@@ -129,14 +136,15 @@ class MatrixUpload {
   void BeginAnalysis() { analysis_ = {SteadyNow(), 0}; }
   void TellAnalysis(int steps) { analysis_->steps = steps; }
 
-  // `stop` is asked while staging memory is awaited; true ends with CANCELLED. Awaited for longer
-  // than Limits::transfer.idle_timeout, it ends with StagingTimeout().
+  // Writes the parsed matrix and the map to the device, then frees the parsed data. Checks `stop`
+  // also while it waits for staging memory. Returns StagingTimeout() if the wait exceeds
+  // Limits::transfer.idle_timeout.
   absl::Status Assemble(StopRequested stop);
 
-  // The packed matrix, or the sparse one, in device memory, for work enqueued on `context` from now
-  // on. Waits for what of the copy the receive did not hide, and adds that to `timings`.
+  // Returns the packed or sparse matrix in device memory, for work enqueued on `context` from now
+  // on. Waits for the rest of the copy and adds the waiting time to `timings`.
   absl::StatusOr<Buffer> Take(ExecutionContext& context, CallTimings& timings);
-  // The block of the ValueMap, likewise; empty where there is none.
+  // Returns the block of the ValueMap in the same way; empty without a map.
   absl::StatusOr<Buffer> TakeMap(ExecutionContext& context, CallTimings& timings);
 
  private:
@@ -145,27 +153,29 @@ class MatrixUpload {
   absl::Status AppendToReader(std::span<const std::byte> bytes);
   absl::Status MoveToDevice(ExecutionContext& context);
   absl::Status NamingField(const absl::Status& status) const;
-  // Of what the device gets.
+  // Bytes of the matrix on the device.
   size_t DestinationBytes() const;
   void FreeParsed();
   AnySparse packed() const { return {packed_.data(), shape_.dtype, shape_.rows, *nnz_}; }
-  // Where the entries of a sparse matrix are, by columns.
+  // Positions of the entries of a sparse matrix, by columns.
   struct Places {
     const int64_t* column_start;
     const int32_t* row;
   };
   Places places() const;
-  // The parsed matrix: sparse as it is, in full from sparse, and in full from an array.
+  // Write the parsed matrix: as a sparse block, as dense from a sparse matrix, and as dense from an
+  // array.
   absl::Status SendSparse(StopRequested stop);
   template <class T>
   absl::Status AssembleSparse(StopRequested stop);
   template <class T>
   absl::Status AssembleDense(StopRequested stop);
   absl::Status SendMap(StopRequested stop);
-  // Of an element in full: how many entries come before it.
+  // Writes the map's start offsets when the sparse matrix becomes dense: one offset per dense
+  // element.
   absl::Status SendDenseStarts(StopRequested stop);
-  // Writes the next `count` elements of a destination, block by block: fill(offset from the first
-  // of them, block).
+  // Writes the next `count` elements of a destination block by block with fill(offset, block),
+  // where `offset` counts from the first of these elements.
   template <class T, class Fill>
   absl::Status WriteTo(Uploader& uploader, int64_t count, StopRequested stop, Fill fill);
   template <class T>
@@ -182,25 +192,25 @@ class MatrixUpload {
   std::optional<std::chrono::steady_clock::time_point> staging_awaited_since_;
 
   Buffer destination_;
-  std::unique_ptr<Uploader> uploader_;  // null while closed, and for an empty matrix
+  std::unique_ptr<Uploader> uploader_;  // null before Open() and if Open() had nothing to upload
   Buffer map_destination_;
-  std::unique_ptr<Uploader> map_uploader_;  // null where there is no map
+  std::unique_ptr<Uploader> map_uploader_;  // null without a map
 
-  // Of what is parsed; the grant is charged for the reader and for what it made, and goes after
-  // both.
+  // Members of a parsed payload. The grant is charged for the reader and its results and must
+  // outlive them.
   std::shared_ptr<TextGrant> grant_;
   std::unique_ptr<MatrixReader> reader_;
-  SparseMatrix sparse_;  // until there is `packed_`
+  SparseMatrix sparse_;  // empty once `packed_` is set
   Buffer packed_;
   LineMap map_;
   uint64_t entry_digest_ = 0;
   std::vector<double> dense_values_;
-  std::vector<double> dense_imaginary_;  // of complex values, else empty
+  std::vector<double> dense_imaginary_;  // imaginary parts of complex values, else empty
   std::optional<int64_t> nnz_;
   std::optional<AnalysisUnderWay> analysis_;
   bool keep_sparse_ = false;
   bool holds_ = false;
-  size_t around_ = 0;  // bytes of the destination before and behind the payload
+  size_t around_ = 0;  // bytes of the destination outside the payload
   size_t offset_ = 0;
 };
 

@@ -106,7 +106,7 @@ void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary
   core.metrics.CountIterations(factor.algorithm, report.warm ? Start::kWarm : Start::kCold,
                                report.total_sweeps, report.sections * report.sections,
                                report.total_pivots);
-  // The factor is worth more than its picture.
+  // A failed allocation here must not fail the call: the factor is more important than this record.
   AbandonOnBadAlloc([&] {
     IterationRun run = PoolIterations(report);
     run.algorithm = factor.algorithm;

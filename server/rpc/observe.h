@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is known of a call when it has ended, and the one place that reports it: metrics and log.
+// Collects the facts of a call and reports them to the metrics, the log, the audit and the traces.
 #ifndef CROUT_SERVER_RPC_OBSERVE_H_
 #define CROUT_SERVER_RPC_OBSERVE_H_
 
@@ -21,63 +21,64 @@
 namespace crout {
 
 struct ObservedCall {
-  // Numbers the call and tells the client its number, as the crout-call-id initial metadata.
+  // Assigns the call's id and sends it to the client in the initial metadata "crout-call-id".
   ObservedCall(Method method, grpc::ServerContextBase* context);
 
   // Seconds since the call began.
   double Seconds() const;
-  // Seconds since the step that is under way began; without steps, since the call did. 0 between
-  // steps: whoever waits then, it is not the client.
+  // Seconds since the current step began, or since the call began if the call has no steps. 0
+  // between steps, because the client is not waiting then.
   double StepSeconds() const;
-  // A step begins, and is the one that is under way.
+  // Starts a step, which becomes the current step.
   void BeginStep();
 
-  // Names the factor that the call is about, for the log, by the first characters of its handle:
-  // enough to find it in a list, too little to use it. No effect for what is no handle.
+  // Records a prefix of the factor's handle for the log. The prefix is long enough to find the
+  // factor in a list and too short to use as a handle. No effect if `handle` is malformed.
   void Concerns(std::string_view handle);
 
   const uint64_t id;
   const Method method;
   const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   const std::string peer;
-  const std::optional<TraceContext> trace;  // of its traceparent
+  const std::optional<TraceContext> trace;  // from the "traceparent" metadata
   absl::Status status;
   std::string tenant;
-  std::string identity;       // of the caller, empty where nobody is asked
-  std::string request_id;     // the caller's, empty without one
+  std::string identity;       // the caller's; empty without authentication
+  std::string request_id;     // the caller's; empty if none was sent
   std::string handle_prefix;  // empty: the call concerned no factor
   std::string algorithm;      // the method or solver that ran
   std::string device;
-  int64_t n = -1;               // -1: not known
-  uint64_t received_bytes = 0;  // of messages; unary requests are not counted
+  int64_t n = -1;               // matrix order; -1: unknown
+  uint64_t received_bytes = 0;  // of stream messages; unary requests are not counted
   uint64_t sent_bytes = 0;
-  uint64_t factor_bytes = 0;  // of the factor that was kept last, in the cache
-  CallTimings timings;        // of a call with steps, those of the one under way
-  // Of a call that is answered step by step, as a series is.
-  int64_t steps = 0;      // answered and observed
-  bool in_step = true;    // one is under way, or there are none
+  uint64_t factor_bytes = 0;  // of the factor that the call cached last
+  CallTimings timings;        // of the current step if the call has steps
+  // For a call that is answered step by step, such as a series.
+  int64_t steps = 0;      // steps that were answered and observed
+  bool in_step = true;    // a step is running, or the call has no steps
   double step_start = 0;  // seconds after `start`
 };
 
-// The seconds of each phase, in the order of JobPhase.
+// Returns the seconds of each phase, in the order of JobPhase.
 std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings);
 
-// Counts a factor that a job made in so many seconds, and the iterations of its method, whose
-// counts the factor still has: they are the last run's from now on.
+// Counts a factor that a job computed in `seconds`. For an iterative method, also counts the
+// iterations and records them as the latest run.
 void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary& factor,
                    double seconds);
 
-// Counts and logs a factor, or a Schur complement of a matrix of order `n`, that its reply warns
-// of.
+// Counts and logs a poor factor or Schur complement: one that the reply warns about. No effect
+// otherwise.
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor);
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
                     const SchurSummary& complement);
 
-// What the step under way took, and its phases; whether it was slow. It ends so.
+// Ends the current step: reports its duration and phases, and logs it if it was slow.
 void ObserveStep(ServerCore& core, ObservedCall& call);
 
-// Requests, duration, phases and rejections, those of answered steps aside; what CallLog and the
-// audit say of it; whether it was slow; its spans, where its caller records the trace.
+// Reports a call that has ended. Counts the request and any rejection; reports the duration, phases
+// and spans, except those of steps already observed; writes the call log and the audit. Spans are
+// recorded only if the server collects traces and the caller samples this trace.
 void ObserveCall(ServerCore& core, const ObservedCall& call);
 
 }  // namespace crout

@@ -34,7 +34,7 @@ Block DrawKey() {
   return key;
 }
 
-// One block of AES-128 under the process's key, encrypted or decrypted.
+// Encrypts or decrypts one AES-128 block under the process's key.
 Block Cipher(const Block& in, bool encrypt) {
   static const Block key = DrawKey();
   const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context(
@@ -47,7 +47,7 @@ Block Cipher(const Block& in, bool encrypt) {
       EVP_CIPHER_CTX_set_padding(context.get(), 0) != 1 ||
       EVP_CipherUpdate(context.get(), out.data(), &written, in.data(), sizeof in) != 1 ||
       written != static_cast<int>(sizeof out)) {
-    throw std::bad_alloc();  // Without padding a block fails only if memory is exhausted.
+    throw std::bad_alloc();  // Without padding, only a failed allocation can cause this.
   }
   return out;
 }
@@ -83,7 +83,7 @@ absl::StatusOr<int64_t> DecodePageToken(std::string_view tenant, std::string_vie
     block = Cipher(block, /*encrypt=*/false);
     int64_t position = 0;
     std::memcpy(&position, block.data(), kPositionBytes);
-    // The text too is compared: it may hold characters that are no hexadecimal digits.
+    // Compares the text, because `token` may contain characters that are not hexadecimal digits.
     if (position > 0 && EncodePageToken(tenant, name, position) == token) return position;
   }
   return BadField("page_token",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Page tokens of lists: positions that only this process can read.
+// Page tokens: encrypted list positions that only this process can read.
 #ifndef CROUT_SERVER_RPC_PAGE_TOKEN_H_
 #define CROUT_SERVER_RPC_PAGE_TOKEN_H_
 
@@ -12,13 +12,14 @@
 
 namespace crout {
 
-// The token for `position` in the list of `tenant`'s factors of that name: one block of AES-128
-// under a key that the process draws at its first use. The block holds the position and a hash of
-// the list, so that a token reveals nothing about other tenants, whose factors positions count.
+// Returns the token for `position` in the list of the factors of `tenant` with the name `name`. The
+// token is one AES-128 block under a random key that the process draws at first use. The block
+// holds the position and a hash of tenant and name. It is encrypted because positions also count
+// the factors of other tenants.
 std::string EncodePageToken(std::string_view tenant, std::string_view name, int64_t position);
 
-// The position. INVALID_ARGUMENT for every text that EncodePageToken() has not returned for this
-// list: an altered token passes with a probability of 2^-64.
+// Returns the position in `token`. Returns INVALID_ARGUMENT if EncodePageToken() did not create the
+// token for this list. An altered token passes with probability 2^-64.
 absl::StatusOr<int64_t> DecodePageToken(std::string_view tenant, std::string_view name,
                                         std::string_view token);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A payload of a call, and the part of the job that needs it: in these files a step. (The steps of
-// a series, SeriesSteps, have up to three of them each.)
+// A step is one payload of a call together with the part of the job that uses it. (Each step of a
+// series, see SeriesSteps, has up to three of these steps.)
 #ifndef CROUT_SERVER_RPC_PAYLOAD_STEP_H_
 #define CROUT_SERVER_RPC_PAYLOAD_STEP_H_
 
@@ -21,7 +21,7 @@
 namespace crout {
 
 // Implemented by FactorStep, SolveStep, SchurStep, EchelonStep, BatchFactorStep, BatchSolveStep,
-// and by PlannedStep for the two of a StepPair.
+// and by PlannedStep for the two steps of a StepPair.
 class PayloadStep {
  public:
   virtual ~PayloadStep() = default;
@@ -30,45 +30,46 @@ class PayloadStep {
 
   MatrixUpload& upload() { return upload_; }
   DeviceSlot& slot() { return slot_; }
-  // Of the job's matrix, for metrics and logs.
+  // Order of the job's matrix, for metrics and logs.
   virtual int64_t order() { return upload_.shape().rows; }
-  // After a payload was parsed, and before Plan(): what takes long and is known of it alone. On a
-  // thread that may block.
+  // Performs the expensive analysis that depends on this payload alone. Called between parsing and
+  // Plan(), on a thread that may block.
   virtual absl::Status Analyze(StopRequested stop) {
     (void)stop;
     return absl::OkStatus();
   }
-  // After another payload of the call was analysed, of a dense one that was admitted before: plans
-  // anew, and reserves what that takes beyond.
+  // Plans a dense payload again after another payload of the call was analyzed. The dense payload
+  // is already admitted; reserves the additional memory that the new plan needs.
   virtual absl::Status PlanAgain() { return absl::OkStatus(); }
-  // Checks the shape, now known, against the request, plans the job and says what it takes.
+  // Checks the payload's shape against the request, plans the job and returns the memory it needs.
+  // Requires that the shape is known.
   virtual absl::StatusOr<MemoryNeed> Plan() = 0;
-  // Takes the reservations of that size and opens the upload.
+  // Takes the reservations that Plan() requires and opens the upload.
   absl::Status Admit(JobMemory memory) {
     memory_ = std::move(memory);
     return upload_.Open(slot_);
   }
 
  protected:
-  // `field`: of the payload in the header, for errors.
+  // `field` is the payload's field path, for error messages.
   PayloadStep(ServerCore& core, const PayloadSpec& spec, const char* field, DeviceSlot& slot)
       : core_(core), slot_(slot), upload_(core, spec, field) {}
 
-  // The factor that the job made in so many seconds, counted, with all that is reserved on the
-  // device.
+  // Counts the factor that the job computed in `seconds` and returns it. The factor takes over the
+  // whole device reservation.
   NewFactor TakeFactor(Factorization made, double seconds);
-  // What the job answers with, charged as `bytes`; the rest of what is reserved on the host is
-  // given back.
+  // Returns the reply data in `out`. Shrinks the host reservation to `bytes` and moves it into the
+  // reply.
   std::shared_ptr<const ReplyData> TakeReply(Buffer out, size_t bytes);
 
   ServerCore& core_;
   DeviceSlot& slot_;
-  JobMemory memory_;  // the upload's included: given back after it
+  JobMemory memory_;  // includes the upload's memory; declared first, so released after the upload
   MatrixUpload upload_;
 };
 
-// What a step would take on its device, as far as it is known before the payload: nothing of a
-// text.
+// Returns the memory and the predicted seconds that `step` needs on its device. Returns zeros for a
+// payload that needs parsing, because its size is unknown before it arrives.
 template <class Step>
 absl::StatusOr<JobDemand> DemandOf(Step& step) {
   JobDemand demand;
@@ -79,16 +80,16 @@ absl::StatusOr<JobDemand> DemandOf(Step& step) {
   return demand;
 }
 
-// Gives back what is reserved for `factor` beyond what it keeps.
+// Shrinks the factor's reservation to the bytes that the finished factor occupies.
 void Settle(NewFactor& factor);
 
-// What is said of a factor that is not kept: nothing that concerns the cache.
+// Describes a factor that is not cached. Cache-related fields keep their defaults.
 FactorInfo DescribeDropped(NewFactor factor);
 
-// A payload of a job that has several: the job plans for them.
+// A step of a job with several payloads. The job supplies the functions that plan and analyze.
 class PlannedStep final : public PayloadStep {
  public:
-  // What Plan() does, and what Analyze() does.
+  // The implementations of Plan() and Analyze().
   using Planner = std::function<absl::StatusOr<MemoryNeed>()>;
   using Analyst = std::function<absl::Status(StopRequested)>;
 
@@ -103,7 +104,7 @@ class PlannedStep final : public PayloadStep {
   }
   absl::StatusOr<MemoryNeed> Plan() override { return plan_(); }
 
-  // What Admit() was given, for the job to share out: the upload's memory is part of it.
+  // Transfer the reservations passed to Admit() to the job. They include the upload's memory.
   Reservation TakeDevice() { return std::move(memory_.device); }
   Reservation TakeHost() { return std::move(memory_.host); }
 
@@ -112,7 +113,7 @@ class PlannedStep final : public PayloadStep {
   const Analyst analyze_;
 };
 
-// A matrix and right-hand sides that one job takes, which plans for both.
+// The two steps of a job that takes a matrix and right-hand sides. The job plans both.
 class StepPair {
  public:
   virtual ~StepPair() = default;
@@ -121,12 +122,12 @@ class StepPair {
 
   std::vector<PayloadStep*> steps() { return {&matrix_, &rhs_}; }
   DeviceSlot& slot() { return slot_; }
-  // Of the matrix, which takes the most.
+  // The upload of the matrix, the larger payload.
   MatrixUpload& upload() { return matrix_.upload(); }
   absl::StatusOr<MemoryNeed> Plan() { return matrix_.Plan(); }
 
  protected:
-  // `field`: of the matrix.
+  // `field` is the field path of the matrix.
   StepPair(ServerCore& core, DeviceSlot& slot, const PayloadSpec& matrix, const char* field,
            const PayloadSpec& rhs)
       : core_(core),
@@ -136,10 +137,10 @@ class StepPair {
             [this](StopRequested stop) { return AnalyzeMatrix(stop); }),
         rhs_(core, rhs, "header.rhs", slot, [this] { return PlanRhs(); }) {}
 
-  // Which of them reserves what of the job.
+  // Return the part of the job's memory that each step reserves.
   virtual absl::StatusOr<MemoryNeed> PlanMatrix() = 0;
   virtual absl::StatusOr<MemoryNeed> PlanRhs() = 0;
-  // As PayloadStep::Analyze(), of a matrix that was parsed.
+  // Implements PayloadStep::Analyze() for the matrix.
   virtual absl::Status AnalyzeMatrix(StopRequested stop) {
     (void)stop;
     return absl::OkStatus();

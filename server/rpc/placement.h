@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Chooses the device of a job.
+// Chooses the device for a job.
 #ifndef CROUT_SERVER_RPC_PLACEMENT_H_
 #define CROUT_SERVER_RPC_PLACEMENT_H_
 
@@ -11,9 +11,10 @@
 
 namespace crout {
 
-// make(DeviceSlot&), an absl::StatusOr<std::unique_ptr<Step>>, gives the job's part as it would be
-// on a device. Its result on the device that is named, or, for "", on the one where
-// the job is expected to be done first (DevicePool::Choose).
+// Creates a job's step on the device named `device`. If `device` is empty, chooses the device that
+// is expected to finish the job first (DevicePool::Choose). make(DeviceSlot&) creates the step for
+// one device and returns an absl::StatusOr<std::unique_ptr<Step>>; it may be called for several
+// devices.
 template <class Make>
 auto PlaceStep(ServerCore& core, const std::string& device, Make make)
     -> decltype(make(std::declval<DeviceSlot&>())) {

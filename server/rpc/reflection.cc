@@ -23,7 +23,7 @@ void Refuse(grpc::StatusCode code, const char* message, ServerReflectionResponse
   response.mutable_error_response()->set_error_message(message);
 }
 
-// The file and those that it imports, each once.
+// Adds the file and its transitive imports, each once.
 void AddFiles(const FileDescriptor& file, std::set<const FileDescriptor*>& seen,
               ServerReflectionResponse& response) {
   if (!seen.insert(&file).second) return;

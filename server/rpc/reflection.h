@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the daemon says of its services to those who do not have their .proto files.
+// Server reflection: describes the daemon's services to clients without their .proto files.
 #ifndef CROUT_SERVER_RPC_REFLECTION_H_
 #define CROUT_SERVER_RPC_REFLECTION_H_
 
@@ -11,9 +11,9 @@
 
 namespace crout {
 
-// The answer to one request of grpc.reflection.v1alpha, by the descriptors that are linked to the
-// program; `services` are what it lists. What there is not is a response of its own (NOT_FOUND), as
-// a request of none of the protocol's kinds is (INVALID_ARGUMENT). Thread-safe.
+// Answers one grpc.reflection.v1alpha request from the descriptors linked into the program.
+// `services` are the names that ListServices returns. The response is an error response with the
+// code NOT_FOUND for an unknown name, and INVALID_ARGUMENT if the request is not set. Thread-safe.
 grpc::reflection::v1alpha::ServerReflectionResponse Reflect(
     const grpc::reflection::v1alpha::ServerReflectionRequest& request,
     const std::vector<std::string>& services);

@@ -14,7 +14,7 @@ ReplyWriter::Step ReplyWriter::Next(Clock::time_point now) {
   if (in_flight_ || finished_) return Step::kNone;
   const bool last = closed_ && replies_.size() <= 1;
   if (replies_.empty() && !last) {
-    watch_.reset();  // What comes later is another transfer.
+    watch_.reset();  // A later reply is a new transfer.
     return Step::kNone;
   }
   if (!watch_) watch_.emplace(limits_, now);
@@ -23,7 +23,7 @@ ReplyWriter::Step ReplyWriter::Next(Clock::time_point now) {
     finished_ = true;
     return Step::kFinish;
   }
-  message_ = replies_.front()();  // may lack memory: then nothing has changed
+  message_ = replies_.front()();  // may throw std::bad_alloc; nothing has changed then
   message_bytes_ = message_.Length();
   replies_.pop_front();
   finished_ = last;
@@ -35,7 +35,7 @@ void ReplyWriter::Written(Clock::time_point now) {
   in_flight_ = false;
   watch_->Moved(message_bytes_, now);
   watch_->Rest(now);
-  message_.Clear();  // Its bytes are charged while it holds them.
+  message_.Clear();  // The message's bytes stay charged until it is cleared.
 }
 
 }  // namespace crout

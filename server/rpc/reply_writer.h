@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a call sends: one message after the other, and its end with the last.
+// Sends a call's messages in order and the final status with the last message.
 #ifndef CROUT_SERVER_RPC_REPLY_WRITER_H_
 #define CROUT_SERVER_RPC_REPLY_WRITER_H_
 
@@ -14,42 +14,45 @@
 
 namespace crout {
 
-// Says what gRPC is to be given, and when; the call gives it. Never more than one write is in
-// flight. What gRPC was given is watched until it is gone, the end until Done(): a client that does
-// not read its reply is told from one that does. Not thread-safe.
+// Decides what to send next; the call passes it to gRPC. At most one write is in flight. Each write
+// is watched until gRPC has completed it, and the end of the call until Done(), so that a client
+// that does not read its reply is detected. Not thread-safe.
 class ReplyWriter {
  public:
   using Clock = TransferWatch::Clock;
-  // A reply, made when its turn comes: so that the last one can tell how long sending took.
+  // Creates a reply. It is called just before the reply is sent, so that the last reply can report
+  // how long sending took.
   using Message = std::function<grpc::ByteBuffer()>;
 
-  // What gRPC is to be given now: message(), message() and the end together, the end, or nothing.
+  // The next operation: nothing, write message(), write message() together with the end of the
+  // call, or only end the call.
   enum class Step { kNone, kWrite, kWriteLast, kFinish };
 
-  // `limits` are read when a transfer begins; they outlive the writer.
+  // `limits` are read when a transfer begins; they must outlive the writer.
   explicit ReplyWriter(const TransferLimits& limits) : limits_(limits) {}
 
-  // To be sent after what was pushed before. No effect once closed.
+  // Queues a message behind those already queued. No effect after Close().
   void Push(Message message);
-  // Forgets what gRPC was not given yet.
+  // Discards the queued messages that were not passed to gRPC yet.
   void Drop() { replies_.clear(); }
-  // Nothing is pushed from now on: the end leaves with what is there.
+  // Ends the queue: the end of the call is sent with the last queued message, or alone if the queue
+  // is empty.
   void Close() { closed_ = true; }
   bool closed() const { return closed_; }
 
-  // After every change: what to do about it. May throw what a message throws when it is made; then
-  // the next call makes it again.
+  // Returns the next operation. Call it after every change. Throws the exception of a Message that
+  // fails; the next call then retries that message.
   Step Next(Clock::time_point now);
-  // gRPC's until Written(), or, with the last one, until it is done with the call.
+  // gRPC uses the message until Written(), and the last message until gRPC is done with the call.
   const grpc::ByteBuffer& message() const { return message_; }
-  // The write in flight is over.
+  // The write in flight has completed.
   void Written(Clock::time_point now);
   // gRPC is done with the call.
   void Done() { watch_.reset(); }
 
-  // Whether gRPC has taken all that was pushed.
+  // Whether no message is queued and no write is in flight.
   bool empty() const { return replies_.empty() && !in_flight_; }
-  // Whether gRPC has something that is not gone yet, and whether the client takes it in time.
+  // Whether a transfer is being watched. Check() requires it and reports a client that is too slow.
   bool sending() const { return watch_.has_value(); }
   TransferWatch::Fault Check(Clock::time_point now) const { return watch_->Check(now); }
 
@@ -58,10 +61,10 @@ class ReplyWriter {
   std::deque<Message> replies_;
   grpc::ByteBuffer message_;
   size_t message_bytes_ = 0;
-  std::optional<TransferWatch> watch_;  // while gRPC has some of the reply
+  std::optional<TransferWatch> watch_;  // while gRPC is sending the reply
   bool in_flight_ = false;
   bool closed_ = false;
-  bool finished_ = false;  // gRPC has the end
+  bool finished_ = false;  // Next() has returned the end of the call
 };
 
 }  // namespace crout

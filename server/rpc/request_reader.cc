@@ -36,7 +36,7 @@ grpc::ByteBuffer RequestReader::EndRead() {
 absl::StatusOr<StreamMessage*> RequestReader::Add(const grpc::ByteBuffer& buffer,
                                                   Clock::time_point now) {
   CROUT_ASSIGN_OR_RETURN(StreamMessage message, StreamMessage::Parse(buffer));
-  // Nothing else counts: a client that sends empty messages is idle.
+  // Only payload bytes count: a client that sends empty messages is idle.
   if (watch_) watch_->Moved(PayloadBytes(message), now);
   inbox_.push_back(std::move(message));
   return &inbox_.back();
@@ -63,7 +63,7 @@ void RequestReader::Consume(size_t bytes) {
 }
 
 StreamMessage* RequestReader::NextMessage() {
-  // One with a header is there until that was taken, whether it has payload or not.
+  // A message with a header stays until TakeHeader(), even if it has no payload.
   while (!inbox_.empty() && segment_ == inbox_.front().segments().size() && !AtHeader()) {
     inbox_.pop_front();
     segment_ = 0;

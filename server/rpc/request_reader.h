@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a call receives: the messages of its stream, and the runs of payload bytes inside them.
+// Receives the messages of a call's stream and yields the runs of payload bytes in them.
 #ifndef CROUT_SERVER_RPC_REQUEST_READER_H_
 #define CROUT_SERVER_RPC_REQUEST_READER_H_
 
@@ -16,62 +16,64 @@
 
 namespace crout {
 
-// Says where gRPC is to read to, and when; the call has it read. One read at most is in flight, and
-// messages are read ahead by one, so that gRPC receives the next while this one is copied. While a
-// transfer is watched, the first wait for the header or an upload, the client has to keep within
-// the limits whenever the reader waits for it. Not thread-safe.
+// Provides the buffer for the next read; the call starts the read. At most one read is in flight.
+// The reader reads ahead by one message, so that gRPC receives the next message while the current
+// one is copied. A watched transfer is the wait for the header or an upload: the client must keep
+// the transfer limits while the reader waits for it. Not thread-safe.
 class RequestReader {
  public:
   using Clock = TransferWatch::Clock;
 
-  // `limits` are read when a transfer begins; they outlive the reader.
+  // `limits` are read when a transfer begins; they must outlive the reader.
   explicit RequestReader(const TransferLimits& limits) : limits_(limits) {}
 
-  // Where the next message is to go, gRPC's until EndRead(). Null where none is to be read now: a
-  // read is in flight, the stream is at its end, or there is enough to consume.
+  // Returns the buffer for the next message, which gRPC uses until EndRead(). Returns null if a
+  // read is in flight, the stream has ended, or two messages are waiting to be consumed.
   grpc::ByteBuffer* StartRead();
-  // The read is over; what it brought.
+  // Ends the read and returns the received message.
   grpc::ByteBuffer EndRead();
-  // It was the last: there was no message any more.
+  // The client has half-closed the stream: no more messages follow.
   void HalfClose() { half_closed_ = true; }
   bool half_closed() const { return half_closed_; }
 
-  // Takes a message in, behind those that are there. INVALID_ARGUMENT if it is not one. The result
-  // stays while there is something of the message, or of those before it, to consume.
+  // Parses a message and queues it. Returns INVALID_ARGUMENT if the message is malformed. The
+  // pointer is valid until this message and all earlier ones are consumed.
   absl::StatusOr<StreamMessage*> Add(const grpc::ByteBuffer& buffer, Clock::time_point now);
 
-  // What is to be consumed next: the rest of a run of payload bytes, which may be empty. None where
-  // all that came is consumed. An empty one before a header that was not taken.
+  // Returns the rest of the next run of payload bytes, which may be empty, or nullopt if everything
+  // received is consumed. Returns an empty run for a message that has no payload left but a header
+  // that was not taken.
   std::optional<DataSegment> Next();
-  // So many bytes of Next() are consumed.
+  // Consumes `bytes` bytes of the run that Next() returns.
   void Consume(size_t bytes);
 
-  // The first message that is not consumed; null if there is none.
+  // Returns the first message that is not consumed, or null.
   StreamMessage* NextMessage();
-  // The header of the first message that is there has been read.
+  // Marks the header of the first queued message as read.
   void TakeHeader() { header_taken_ = true; }
-  // Whether what Next() gives belongs to a message with a header that was not.
+  // Whether the first queued message has a header that was not taken. Requires a queued message.
   bool AtHeader() const { return inbox_.front().has_header() && !header_taken_; }
 
-  // A transfer begins; what is there to consume counts as its first bytes.
+  // Starts watching a transfer. The payload of the queued messages counts as its first bytes.
   void StartWatch(Clock::time_point now) { StartWatch(now, limits_); }
-  // With limits of its own.
+  // Uses `limits` in place of the constructor's.
   void StartWatch(Clock::time_point now, const TransferLimits& limits);
   void StopWatch() { watch_.reset(); }
-  // After every change: whose turn it is, as of now.
+  // Counts time against the client while the reader waits for it, and stops counting otherwise.
+  // Call it after every change.
   void UpdateTurn(Clock::time_point now);
-  // DEADLINE_EXCEEDED (reason UPLOAD_IDLE or UPLOAD_SLOW) if the client does not keep the limits.
+  // DEADLINE_EXCEEDED (reason UPLOAD_IDLE or UPLOAD_SLOW) if the client violates the limits.
   absl::Status Check(Clock::time_point now) const;
 
  private:
   const TransferLimits& limits_;
-  grpc::ByteBuffer incoming_;  // gRPC's while a read is in flight
+  grpc::ByteBuffer incoming_;  // used by gRPC while a read is in flight
   bool reading_ = false;
   bool half_closed_ = false;
   std::deque<StreamMessage> inbox_;
-  size_t segment_ = 0;         // of inbox_.front(), next to consume
-  size_t offset_ = 0;          // within it
-  bool header_taken_ = false;  // that of inbox_.front()
+  size_t segment_ = 0;         // index in inbox_.front() of the segment to consume next
+  size_t offset_ = 0;          // of the first unconsumed byte in that segment
+  bool header_taken_ = false;  // the header of inbox_.front()
   std::optional<TransferWatch> watch_;
 };
 
