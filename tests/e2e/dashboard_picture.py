@@ -29,7 +29,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the backend was chosen)
 from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, PercentFormatter  # noqa: E402
 
-from dashboard_test import Daemon, Loads  # noqa: E402
+from dashboard_loads import Daemon, Loads  # noqa: E402
 from prometheus_server import Dashboard, PrometheusServer, wait_until  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
