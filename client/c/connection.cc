@@ -20,21 +20,21 @@ namespace {
 
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
-int Connect(const crout_options& said, crout_connection** connection) {
-  if (std::isnan(said.timeout)) return Fail(CROUT_INVALID_ARGUMENT, "the timeout is NaN");
+int Connect(const crout_options& given, crout_connection** connection) {
+  if (std::isnan(given.timeout)) return Fail(CROUT_INVALID_ARGUMENT, "the timeout is NaN");
   crout::client::ClientOptions options;
-  options.server = TextOf(said.server);
-  options.tenant = TextOf(said.tenant);
-  options.token_file = TextOf(said.token_file);
-  if (said.timeout != 0) options.timeout = absl::Seconds(said.timeout);
+  options.server = TextOf(given.server);
+  options.tenant = TextOf(given.tenant);
+  options.token_file = TextOf(given.token_file);
+  if (given.timeout != 0) options.timeout = absl::Seconds(given.timeout);
   crout::client::TlsOptions tls;
-  tls.ca_file = TextOf(said.ca_file);
-  tls.cert_file = TextOf(said.cert_file);
-  tls.key_file = TextOf(said.key_file);
-  tls.server_name = TextOf(said.server_name);
+  tls.ca_file = TextOf(given.ca_file);
+  tls.cert_file = TextOf(given.cert_file);
+  tls.key_file = TextOf(given.key_file);
+  tls.server_name = TextOf(given.server_name);
   const bool implied = !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.key_file.empty() ||
                        !tls.server_name.empty();
-  if (said.tls != 0 || implied) options.tls = std::move(tls);
+  if (given.tls != 0 || implied) options.tls = std::move(tls);
   auto whole = crout::client::WithEnvironment(std::move(options));
   if (!whole.ok()) return ToCode(whole.status());
   auto client = crout::client::Client::Connect(*std::move(whole));
@@ -66,7 +66,7 @@ int crout_connect_with(const crout_options* options, crout_connection** connecti
   return Guarded([&]() -> int {
     if (connection == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "connection is null");
     *connection = nullptr;
-    const auto known = crout::c::Known(options);
+    const auto known = crout::c::ReadStruct(options);
     if (!known.ok()) return ToCode(known.status());
     return Connect(*known, connection);
   });

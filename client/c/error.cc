@@ -16,7 +16,7 @@ struct LastError {
   char text[1024] = "";
 };
 
-LastError& OfThisThread() {
+LastError& ThreadLastError() {
   thread_local LastError last;
   return last;
 }
@@ -57,7 +57,7 @@ crout_code CodeOf(const absl::Status& status) {
 }  // namespace
 
 crout_code Fail(crout_code code, absl::string_view text) noexcept {
-  LastError& last = OfThisThread();
+  LastError& last = ThreadLastError();
   last.code = code;
   const size_t length = std::min(text.size(), sizeof last.text - 1);
   // `text` may be the last error's own text.
@@ -80,5 +80,5 @@ int64_t IllegalArgument(int position, absl::string_view text) noexcept {
 
 }  // namespace crout::c
 
-crout_code crout_last_error_code(void) { return crout::c::OfThisThread().code; }
-const char* crout_last_error(void) { return crout::c::OfThisThread().text; }
+crout_code crout_last_error_code(void) { return crout::c::ThreadLastError().code; }
+const char* crout_last_error(void) { return crout::c::ThreadLastError().text; }

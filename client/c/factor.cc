@@ -61,11 +61,11 @@ int Factorize(crout_connection* connection, const absl::StatusOr<MatrixSource>& 
   *factor = nullptr;
   if (connection == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "connection is null");
   if (!a.ok()) return ToCode(a.status());
-  const auto wanted = Known(options);
-  if (!wanted.ok()) return ToCode(wanted.status());
+  const auto copy = ReadStruct(options);
+  if (!copy.ok()) return ToCode(copy.status());
   v1::FactorizeOptions how;
   v1::CacheOptions cache;
-  if (absl::Status status = ReadOptions(*wanted, &how, &cache); !status.ok()) return ToCode(status);
+  if (absl::Status status = ReadOptions(*copy, &how, &cache); !status.ok()) return ToCode(status);
   return ToCode(MakeFactor(*connection, *a, how, cache, factor));
 }
 
@@ -78,17 +78,17 @@ int Refactorize(crout_factor* factor, const absl::StatusOr<MatrixSource>& a) {
 absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
                    const crout_solve_options* given, void* x, int64_t ldx,
                    crout_solve_result* out) {
-  const auto wanted = Known(given);
-  if (!wanted.ok()) return wanted.status();
-  if (const auto known = Known(out); !known.ok()) return known.status();
+  const auto copy = ReadStruct(given);
+  if (!copy.ok()) return copy.status();
+  if (const auto known = ReadStruct(out); !known.ok()) return known.status();
   if (absl::Status place = CheckPlace(b, x, ldx); !place.ok()) return place;
   v1::SolveOptions options;
-  options.set_operation(OperationOf(wanted->transpose));
+  options.set_operation(OperationOf(copy->transpose));
   if (options.operation() == v1::OPERATION_UNSPECIFIED) {
-    return absl::InvalidArgumentError(absl::StrCat("no operation is ", wanted->transpose));
+    return absl::InvalidArgumentError(absl::StrCat("no operation is ", copy->transpose));
   }
-  options.set_max_refinement_steps(wanted->max_refinement_steps);
-  options.set_error_bound(wanted->error_bound != 0);
+  options.set_max_refinement_steps(copy->max_refinement_steps);
+  options.set_error_bound(copy->error_bound != 0);
   StridedSink sink = SinkLike(b, x, ldx);
   const auto solved = factor.factor.Solve(SourceOf(b), options, &sink);
   if (!solved.ok()) return solved.status();
@@ -99,7 +99,7 @@ absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
   result.factor_version = solved->factor_version();
   result.refinement_steps = solved->refinement_steps();
   result.warnings = BitsOf(solved->warnings());
-  if (out != nullptr) Give(result, out);
+  if (out != nullptr) WriteStruct(result, out);
   return absl::OkStatus();
 }
 
@@ -174,9 +174,9 @@ int crout_describe(const crout_factor* factor, crout_description* description) {
   return Guarded([&]() -> int {
     if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");
     if (description == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "description is null");
-    const auto known = crout::c::Known(description);
+    const auto known = crout::c::ReadStruct(description);
     if (!known.ok()) return ToCode(known.status());
-    crout::c::Give(crout::c::Describe(factor->factor.description()), description);
+    crout::c::WriteStruct(crout::c::Describe(factor->factor.description()), description);
     return CROUT_OK;
   });
 }

@@ -45,7 +45,7 @@ absl::Status MakeFactor(const crout_connection& connection, const client::Matrix
 // Reads the fields of a structure that the caller's version has; the others are zero. Empty for a
 // size that no version of the structure had.
 template <class Struct>
-absl::StatusOr<Struct> Known(const Struct* given) {
+absl::StatusOr<Struct> ReadStruct(const Struct* given) {
   Struct known = {};
   if (given == nullptr) return known;
   if (given->struct_size < sizeof given->struct_size) {
@@ -58,7 +58,7 @@ absl::StatusOr<Struct> Known(const Struct* given) {
 
 // Writes the fields of `out` that the caller's version has.
 template <class Struct>
-void Give(Struct values, Struct* out) {
+void WriteStruct(Struct values, Struct* out) {
   values.struct_size = out->struct_size;
   std::memcpy(out, &values, std::min(out->struct_size, sizeof values));
 }

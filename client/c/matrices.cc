@@ -43,8 +43,8 @@ bool Overlap(const crout_matrix& b, const void* x, int64_t ldx) {
 // `count` elements at `at`. Empty for an impossible size and for a null pointer.
 template <class T>
 std::optional<absl::Span<const T>> ArrayAt(const void* at, int64_t count) {
-  constexpr auto kMost = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(T));
-  if (count < 0 || count > kMost || (at == nullptr && count > 0)) return std::nullopt;
+  constexpr auto kMaxCount = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(T));
+  if (count < 0 || count > kMaxCount || (at == nullptr && count > 0)) return std::nullopt;
   return absl::Span<const T>(static_cast<const T*>(at), static_cast<size_t>(count));
 }
 
@@ -95,7 +95,7 @@ absl::StatusOr<MatrixSource> SourceOf(const crout_matrix* m) {
 
 absl::StatusOr<MatrixSource> SourceOf(const crout_sparse* given) {
   if (given == nullptr) return absl::InvalidArgumentError("the matrix is null");
-  const auto known = Known(given);
+  const auto known = ReadStruct(given);
   if (!known.ok()) return known.status();
   const crout_sparse& a = *known;
   if (absl::Status status = CheckType(a.dtype); !status.ok()) return status;

@@ -68,7 +68,7 @@ std::vector<T> ByRows(const T* v, int64_t n, int64_t rank) {
 // `last_digest` applies to values without a digest.
 absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given, const std::string& last_digest) {
   if (given == nullptr) return absl::InvalidArgumentError("the change is null");
-  const auto known = Known(given);
+  const auto known = ReadStruct(given);
   if (!known.ok()) return known.status();
   const crout_change& change = *known;
   if (absl::Status status = CheckType(change.dtype); !status.ok()) return status;
@@ -122,7 +122,7 @@ int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
           crout_series_result* out, Step step) {
   if (series == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "series is null");
   if (absl::Status status = CheckMatrix(b); !status.ok()) return ToCode(status);
-  if (const auto known = Known(out); !known.ok()) return ToCode(known.status());
+  if (const auto known = ReadStruct(out); !known.ok()) return ToCode(known.status());
   if (absl::Status status = CheckPlace(*b, x, ldx); !status.ok()) return ToCode(status);
   client::StridedSink sink = SinkLike(*b, x, ldx);
   // The server receives the whole initial guess before it sends X.
@@ -139,7 +139,7 @@ int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
   if (!solved->result.solved()) {
     return Fail(CROUT_SINGULAR, "the matrix of the step is singular: there is no X");
   }
-  if (out != nullptr) Give(Describe(*solved, series->series.factor()), out);
+  if (out != nullptr) WriteStruct(Describe(*solved, series->series.factor()), out);
   return CROUT_OK;
 }
 
@@ -157,13 +157,13 @@ int crout_series_open(crout_connection* connection, const crout_series_options* 
     if (series == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "series is null");
     *series = nullptr;
     if (connection == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "connection is null");
-    const auto wanted = crout::c::Known(options);
-    if (!wanted.ok()) return ToCode(wanted.status());
-    auto header = crout::c::HeaderOf(*wanted);
+    const auto copy = crout::c::ReadStruct(options);
+    if (!copy.ok()) return ToCode(copy.status());
+    auto header = crout::c::HeaderOf(*copy);
     if (!header.ok()) return ToCode(header.status());
     *series = new crout_series{crout::Series(connection->client, *std::move(header)),
-                               wanted->starts_at_x != 0, ""};
-    if (wanted->keep_factor != 0) (*series)->series.KeepFactor();
+                               copy->starts_at_x != 0, ""};
+    if (copy->keep_factor != 0) (*series)->series.KeepFactor();
     return CROUT_OK;
   });
 }

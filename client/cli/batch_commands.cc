@@ -49,13 +49,13 @@ struct SolveBatchArguments {
 
 // Parses members such as "0,3,5-9". False for invalid text.
 bool ParseMembers(const std::string& text, std::vector<int64_t>* members) {
-  constexpr int64_t kMost = int64_t{1} << 31;
+  constexpr int64_t kLimit = int64_t{1} << 31;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     const std::vector<absl::string_view> ends = absl::StrSplit(part, '-');
     int64_t first = 0, last = 0;
     if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &first) ||
-        !absl::SimpleAtoi(ends.back(), &last) || first < 0 || last < first || last >= kMost ||
-        static_cast<int64_t>(members->size()) + last - first >= kMost / 16) {
+        !absl::SimpleAtoi(ends.back(), &last) || first < 0 || last < first || last >= kLimit ||
+        static_cast<int64_t>(members->size()) + last - first >= kLimit / 16) {
       return false;
     }
     for (int64_t member = first; member <= last; ++member) members->push_back(member);
@@ -184,10 +184,10 @@ absl::StatusOr<Sides> MakeOnes(Session* session, const std::string& handle,
     max_rows = std::max(max_rows, (*shapes)[static_cast<size_t>(member)].rows);
   }
   const int64_t elements = max_rows * arguments.nrhs;
-  if (elements > kMostBatchBytes / static_cast<int64_t>(sizeof(std::complex<double>))) {
+  if (elements > kMaxBatchBytes / static_cast<int64_t>(sizeof(std::complex<double>))) {
     return absl::ResourceExhaustedError(
         absl::StrCat("--nrhs: right-hand sides of ones for the largest member exceed ",
-                     kMostBatchBytes, " bytes. Use fewer columns"));
+                     kMaxBatchBytes, " bytes. Use fewer columns"));
   }
   const std::vector<double> values(static_cast<size_t>(elements), 1.0);
   const auto bytes = std::as_bytes(std::span(values));

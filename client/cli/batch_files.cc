@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 bool HasMatrixName(absl::string_view name) { return StripMatrixEnding(&name); }
 
 // Memory that is left for matrices.
-class Room {
+class MatrixQuota {
  public:
   absl::Status Take(int64_t rows, int64_t cols, size_t element, const std::string& name) {
     // The product of two 64-bit sizes fits 128 bits; with the element size it may not.
@@ -34,14 +34,14 @@ class Room {
     if (elements > left_ / size) {
       return absl::ResourceExhaustedError(absl::StrCat(
           Printable(name), " is ", rows, " x ", cols,
-          ": with this matrix the batch exceeds the limit of ", FormatBytes(kMostBatchBytes)));
+          ": with this matrix the batch exceeds the limit of ", FormatBytes(kMaxBatchBytes)));
     }
     left_ -= static_cast<int64_t>(elements) * size;
     return absl::OkStatus();
   }
 
  private:
-  int64_t left_ = kMostBatchBytes;
+  int64_t left_ = kMaxBatchBytes;
 };
 
 template <class T>
@@ -59,12 +59,12 @@ void Fill(const LocalMatrix& matrix, Array* dense) {
 }
 
 absl::StatusOr<Array> ReadMatrix(const std::string& path, const std::string& name, v1::Dtype dtype,
-                                 Room* room) {
+                                 MatrixQuota* quota) {
   const auto input = MatrixInput::OpenByColumns(path, dtype, absl::InfiniteFuture());
   if (!input.ok()) return input.status();
   if (const auto& array = input->array()) {
     absl::Status fits =
-        room->Take(array->rows, array->cols, client::ElementSize(array->dtype), name);
+        quota->Take(array->rows, array->cols, client::ElementSize(array->dtype), name);
     if (!fits.ok()) return fits;
     return *array;
   }
@@ -77,7 +77,7 @@ absl::StatusOr<Array> ReadMatrix(const std::string& path, const std::string& nam
   dense.cols = text->cols();
   dense.dtype = complex ? v1::DTYPE_COMPLEX128 : v1::DTYPE_FLOAT64;
   if (absl::Status fits =
-          room->Take(dense.rows, dense.cols, client::ElementSize(dense.dtype), name);
+          quota->Take(dense.rows, dense.cols, client::ElementSize(dense.dtype), name);
       !fits.ok()) {
     return fits;
   }
@@ -110,7 +110,7 @@ class BatchReader {
   }
 
   absl::Status ReadFile(const std::string& path, const std::string& name) {
-    auto matrix = ReadMatrix(path, name, dtype_, &room_);
+    auto matrix = ReadMatrix(path, name, dtype_, &quota_);
     if (!matrix.ok()) return Named(matrix.status(), path, name);
     files_.push_back({name, *std::move(matrix)});
     return absl::OkStatus();
@@ -160,7 +160,7 @@ class BatchReader {
 
   const v1::Dtype dtype_;
   const absl::Time deadline_;
-  Room room_;
+  MatrixQuota quota_;
   std::vector<BatchFile> files_;
 };
 

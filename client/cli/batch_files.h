@@ -28,12 +28,12 @@ struct BatchFile {
 //
 // FileError if a file cannot be read. INVALID_ARGUMENT for invalid contents, for a directory or tar
 // without matrices, and for complex matrices with a real `dtype`. RESOURCE_EXHAUSTED beyond
-// kMostBatchBytes, and as from TarReader. `deadline` is that of OpenInput.
+// kMaxBatchBytes, and as from TarReader. `deadline` is that of OpenInput.
 absl::StatusOr<std::vector<BatchFile>> ReadBatch(const std::vector<std::string>& paths,
                                                  v1::Dtype dtype,
                                                  absl::Time deadline = absl::InfiniteFuture());
 // Limit of all matrices together in dense form, because a line of text can declare any size.
-inline constexpr int64_t kMostBatchBytes = int64_t{16} << 30;
+inline constexpr int64_t kMaxBatchBytes = int64_t{16} << 30;
 
 // Adds a matrix to `source`, which refers to it; a right-hand side is for `member`.
 void AddTo(client::BatchSource* source, const Array& matrix, int64_t member);

@@ -58,8 +58,8 @@ bool Take(std::complex<double> value, std::vector<T>* values) {
 absl::StatusOr<MatrixChange> ReadEntries(const std::string& path, v1::Dtype dtype) {
   const auto matrix = LocalMatrix::Load(path);
   if (!matrix.ok()) return matrix.status();
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (matrix->dense() != nullptr || matrix->rows() > kMost || matrix->cols() > kMost) {
+  constexpr int64_t kMaxOrder = std::numeric_limits<int32_t>::max();
+  if (matrix->dense() != nullptr || matrix->rows() > kMaxOrder || matrix->cols() > kMaxOrder) {
     return absl::InvalidArgumentError(absl::StrCat(
         path,
         " is not in Matrix Market coordinate format. Write the changed entries in that format"));

@@ -43,7 +43,7 @@ size_t Distance(const std::string& a, const std::string& b) {
   return d[a.size()][b.size()];
 }
 
-std::string AsNearest(const std::string& nearest) {
+std::string NearestHint(const std::string& nearest) {
   return nearest.empty() ? "" : absl::StrCat("; the nearest is ", nearest);
 }
 
@@ -67,8 +67,8 @@ std::string LikelyCommands(const CLI::App& app, const std::string& word) {
     names.push_back(command->get_name());
     if (absl::StrContains(names.back(), word)) longer.push_back(names.back());
   }
-  constexpr size_t kTelling = 4;  // minimal length; shorter words occur in many names
-  if (word.size() < kTelling || longer.empty()) return AsNearest(Nearest(word, names));
+  constexpr size_t kMinSearchLength = 4;  // shorter words occur in many names
+  if (word.size() < kMinSearchLength || longer.empty()) return NearestHint(Nearest(word, names));
   return absl::StrCat("; there is ", absl::StrJoin(longer, ", "));
 }
 
@@ -82,7 +82,7 @@ std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
     const CLI::App* command = app.get_subcommands().front();
     const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
     return absl::StrCat(error.what(),
-                        unknown ? AsNearest(NearestOption(*command, app.remaining())) : "",
+                        unknown ? NearestHint(NearestOption(*command, app.remaining())) : "",
                         " (`croutctl ", command->get_name(), " --help`)");
   }
   for (const std::string& word : app.remaining()) {

@@ -15,8 +15,8 @@ namespace crout::cli {
 namespace {
 
 constexpr size_t kWidth = 80;
-constexpr size_t kIndent = 26;          // column of the descriptions
-constexpr size_t kLongestChoices = 24;  // longer lists of values move to the description
+constexpr size_t kIndent = 26;            // column of the descriptions
+constexpr size_t kMaxChoicesLength = 24;  // longer lists of values move to the description
 
 // Appends `text` to the last line of `help`, broken between words and indented by `indent`.
 void AppendWrapped(absl::string_view text, size_t indent, std::string* help) {
@@ -50,7 +50,7 @@ void AppendEntry(const std::string& name, const std::string& description, std::s
 void AppendOption(const OptionEntry& option, std::string* help) {
   std::string name = absl::StrJoin(option.names, ", ");
   std::string description = absl::StrCat(option.description, Remarks(option));
-  if (option.value.size() > kLongestChoices && !option.choices.empty()) {
+  if (option.value.size() > kMaxChoicesLength && !option.choices.empty()) {
     absl::StrAppend(&name, " ", option.type == "TEXT" ? "NAME" : option.type);
     absl::StrAppend(&description, ". Values: ", absl::StrJoin(option.choices, ", "));
   } else if (!option.value.empty()) {

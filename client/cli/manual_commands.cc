@@ -55,7 +55,7 @@ absl::Status RunMan(const CLI::App& app, const Session& session, const std::stri
 }
 
 // Empty if there is a command of that name; otherwise the error.
-std::string WhyNoCommand(const CLI::App& app, const std::string& name) {
+std::string UnknownCommandError(const CLI::App& app, const std::string& name) {
   for (const CommandEntry& command : CommandsOf(app)) {
     if (command.name == name) return "";
   }
@@ -87,8 +87,8 @@ void AddManualCommands(CLI::App* app, Session* session) {
   CLI::App* man = session->AddCommand(app, "man", "Print a manual page",
                                       [=] { return RunMan(*app, *session, *word, *output); });
   man->add_option("command", *word, "Command whose page is printed [default: croutctl]")
-      ->check(
-          CLI::Validator([=](const std::string& name) { return WhyNoCommand(*app, name); }, ""));
+      ->check(CLI::Validator(
+          [=](const std::string& name) { return UnknownCommandError(*app, name); }, ""));
   BeginSection(man, "Output");
   man->add_option("-o,--output", *output, "Write all pages to this directory")
       ->type_name("DIR")

@@ -15,9 +15,9 @@ namespace crout::cli {
 namespace {
 
 // NumPy's own limit for headers of untrusted files.
-constexpr int64_t kLongestHeader = 10'000;
+constexpr int64_t kMaxHeaderBytes = 10'000;
 
-constexpr int kLongestWord = 16;  // characters
+constexpr int kMaxWordLength = 16;  // characters
 
 absl::StatusOr<NpyDescr> ParseDescr(absl::string_view text) {
   NpyDescr descr;
@@ -30,7 +30,7 @@ absl::StatusOr<NpyDescr> ParseDescr(absl::string_view text) {
   descr.big_endian = text[0] == '>';
   const absl::string_view known[] = {"f2", "f4", "f8", "c8", "c16", "i1", "i2",
                                      "i4", "i8", "u1", "u2", "u4",  "u8", "b1"};
-  const bool is_word = descr.IsText() && size >= 0 && size <= kLongestWord;
+  const bool is_word = descr.IsText() && size >= 0 && size <= kMaxWordLength;
   const bool is_known =
       std::find(std::begin(known), std::end(known), text.substr(1)) != std::end(known);
   if (!absl::StrContains("<>|=", text.substr(0, 1)) || !(is_known || is_word)) {
@@ -152,9 +152,9 @@ absl::StatusOr<NpyHeaderFields> ReadNpyHeader(ByteInput* input) {
   for (size_t i = length_bytes->size(); i-- > 0;) {
     length = length * 256 + std::to_integer<int>((*length_bytes)[i]);
   }
-  if (length > kLongestHeader) {
+  if (length > kMaxHeaderBytes) {
     return MalformedNpy(absl::StrCat("its header of ", length, " bytes exceeds the limit of ",
-                                     kLongestHeader, " bytes"));
+                                     kMaxHeaderBytes, " bytes"));
   }
   const auto text = ReadNpyBytes(input, length);
   if (!text.ok()) return text.status();

@@ -63,7 +63,7 @@ std::string Named(const CLI::App& command, absl::string_view word) {
 
 }  // namespace
 
-std::string InOptions(const CLI::App& command, absl::string_view message) {
+std::string WithOptionNames(const CLI::App& command, absl::string_view message) {
   std::string result;
   for (const absl::string_view argument : {"matrix", "matrices", "rhs", "x0"}) {
     if (!absl::StartsWith(message, absl::StrCat(argument, ":"))) continue;

@@ -14,7 +14,7 @@ namespace crout::cli {
 // A message of crout::client about a call that `command`, which was parsed, has made: with
 // "--factor-dtype" in place of "options.factor_dtype", and the file's path in place of the argument
 // "matrix" or "rhs" at the begin of the message. Words that are no option of the command stay.
-std::string InOptions(const CLI::App& command, absl::string_view message);
+std::string WithOptionNames(const CLI::App& command, absl::string_view message);
 
 }  // namespace crout::cli
 

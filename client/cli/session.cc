@@ -137,7 +137,7 @@ int Session::Run() {
   const bool ours = client::IsUnreachable(status) || IsFileError(status);
   const int exit_code = ours ? ExitCodeOf(status) : exit_code_.value_or(ExitCodeOf(status));
   std::string message(status.message());
-  if (!IsFileError(status)) message = InOptions(*app_->get_subcommands().front(), message);
+  if (!IsFileError(status)) message = WithOptionNames(*app_->get_subcommands().front(), message);
   PrintError(json_, ErrorName(status), message, exit_code, DetailsOf(status));
   return exit_code;
 }

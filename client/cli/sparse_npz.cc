@@ -22,7 +22,7 @@ absl::Status Malformed(absl::string_view why) {
       absl::StrCat("invalid archive of scipy.sparse.save_npz: ", why));
 }
 
-absl::Status OfMember(const std::string& name, const absl::Status& status) {
+absl::Status MemberError(const std::string& name, const absl::Status& status) {
   return {status.code(), absl::StrCat(name, ".npy: ", status.message())};
 }
 
@@ -33,7 +33,7 @@ absl::StatusOr<T> Read(NpzMember member, const std::string& name,
   absl::StatusOr<T> result;
   absl::Status status = member(name, [&](ByteInput* input) {
     result = read(input);
-    return result.ok() ? absl::OkStatus() : OfMember(name, result.status());
+    return result.ok() ? absl::OkStatus() : MemberError(name, result.status());
   });
   if (!status.ok()) return status;
   return result;
@@ -75,17 +75,18 @@ absl::Status ReadIndices(NpzMember member, const std::string& name, int64_t size
   return absl::OkStatus();
 }
 
-// Computes the line of every entry of a compressed matrix with `lines` lines and `room` values.
-absl::Status ReadLines(NpzMember member, int64_t lines, int64_t room, std::vector<int32_t>* line) {
+// Computes the line of every entry of a compressed matrix with `lines` lines and `capacity` values.
+absl::Status ReadLines(NpzMember member, int64_t lines, int64_t capacity,
+                       std::vector<int32_t>* line) {
   const auto starts = Read(member, "indptr", ReadNpyIntegers);
   if (!starts.ok()) return starts.status();
   if (std::ssize(*starts) != lines + 1) {
     return Malformed(absl::StrCat("indptr has ", starts->size(), " offsets; ", lines,
                                   " compressed rows or columns need ", lines + 1));
   }
-  if (starts->front() != 0 || starts->back() > room || !std::ranges::is_sorted(*starts)) {
-    return Malformed(absl::StrCat("the offsets of indptr do not increase from 0 to at most ", room,
-                                  ", the number of values"));
+  if (starts->front() != 0 || starts->back() > capacity || !std::ranges::is_sorted(*starts)) {
+    return Malformed(absl::StrCat("the offsets of indptr do not increase from 0 to at most ",
+                                  capacity, ", the number of values"));
   }
   line->reserve(static_cast<size_t>(starts->back()));
   for (int64_t i = 0; i < lines; ++i) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kBlock = 512;
 // Largest length, in bytes, of a name that has a separate entry.
-constexpr int64_t kMostNameBytes = int64_t{64} << 10;
+constexpr int64_t kMaxNameBytes = int64_t{64} << 10;
 // Size up to which kMaxRatio does not apply: small archives consist mostly of padding.
 constexpr int64_t kSmallArchive = int64_t{64} << 10;
 
@@ -123,8 +123,8 @@ absl::Status TarReader::Malformed(const std::string& why) const {
   return absl::InvalidArgumentError(absl::StrCat(path_, ": ", why));
 }
 
-absl::StatusOr<absl::string_view> TarReader::ReadPiece(int64_t most) {
-  const auto size = static_cast<unsigned>(std::min<int64_t>(most, std::ssize(buffer_)));
+absl::StatusOr<absl::string_view> TarReader::ReadPiece(int64_t max_bytes) {
+  const auto size = static_cast<unsigned>(std::min<int64_t>(max_bytes, std::ssize(buffer_)));
   const int got = gzread(file_.get(), buffer_.data(), size);
   if (got < 0) {
     int error = Z_OK;
@@ -186,8 +186,8 @@ absl::StatusOr<std::optional<std::string>> TarReader::Next() {
     const std::string name = long_name.value_or(NameOf(block));
     const char type = block[kType];
     const bool names = type == 'x' || type == 'L';  // extension of the entry that follows
-    if ((names || type == 'g') && *size > kMostNameBytes) {
-      return Malformed(absl::StrCat("a name has ", *size, " bytes; the limit is ", kMostNameBytes));
+    if ((names || type == 'g') && *size > kMaxNameBytes) {
+      return Malformed(absl::StrCat("a name has ", *size, " bytes; the limit is ", kMaxNameBytes));
     }
     if (type == '0' || type == '\0' || type == '7') {
       name_ = name;

@@ -55,7 +55,7 @@ class TarReader {
                     absl::FunctionRef<absl::Status(absl::string_view)> take);
   absl::StatusOr<std::string> ReadText(int64_t size, const std::string& name);
   // At most buffer_.size() bytes; fewer only at the end.
-  absl::StatusOr<absl::string_view> ReadPiece(int64_t most);
+  absl::StatusOr<absl::string_view> ReadPiece(int64_t max_bytes);
 
   std::string path_;
   File file_;

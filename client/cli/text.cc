@@ -85,8 +85,8 @@ std::string FormatValue(const std::string& key, const Json& value) {
   if (value.is_number_float()) return absl::StrFormat("%.6g", value.get<double>());
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   // Longer lists, such as the scales of a matrix, are printed only with --json.
-  constexpr size_t kLongestList = 16;
-  if (value.is_array() && value.size() > kLongestList) {
+  constexpr size_t kMaxListLength = 16;
+  if (value.is_array() && value.size() > kMaxListLength) {
     return absl::StrCat(value.size(), " values (see --json)");
   }
   if (value.is_array()) {

@@ -122,8 +122,8 @@ absl::StatusOr<v1::BatchSpec> BatchSource::Spec() const {
   for (size_t k = 0; k < items_.size(); ++k) {
     const Item& item = items_[k];
     const bool empty = item.rows == 0 || item.cols == 0;
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-    if (item.rows < 0 || item.cols < 0 || item.rows > kMost || item.cols > kMost ||
+    constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
+    if (item.rows < 0 || item.cols < 0 || item.rows > kMaxExtent || item.cols > kMaxExtent ||
         (!empty && (item.values == nullptr || item.stride < item.rows))) {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot send matrix ", k, ", which is ", item.rows, " x ", item.cols,
@@ -138,8 +138,8 @@ absl::StatusOr<v1::BatchSpec> BatchSource::Spec() const {
     end = begin + bytes;
     begin = end + (kBatchAlignment - static_cast<int64_t>(end % kBatchAlignment)) % kBatchAlignment;
   }
-  constexpr auto kMostBytes = std::numeric_limits<int64_t>::max() / 2;
-  if (rows > kMostBytes || cols > kMostBytes || end > kMostBytes) {
+  constexpr auto kMaxBytes = std::numeric_limits<int64_t>::max() / 2;
+  if (rows > kMaxBytes || cols > kMaxBytes || end > kMaxBytes) {
     return absl::InvalidArgumentError(
         "the batch has more than 2^63 - 1 bytes: send fewer matrices");
   }

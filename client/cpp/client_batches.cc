@@ -20,7 +20,7 @@ namespace crout::client {
 namespace {
 
 // Bytes of a reply whose number is known in advance.
-class KnownBytes {
+class SizedBytes {
  public:
   void Expect(int64_t bytes) {
     bytes_.clear();
@@ -50,7 +50,7 @@ class KnownBytes {
 };
 
 // The pairs of int64 at the start of a payload.
-class SizesOfMembers {
+class MemberSizes {
  public:
   void Expect(int64_t members) { missing_ = members * 2 * static_cast<int64_t>(sizeof(int64_t)); }
   // Whether all pairs arrived after Expect().
@@ -120,7 +120,7 @@ class FactorReply {
   const int64_t members_;
   FactoredBatch* const factored_;
   bool made_ = false;
-  KnownBytes figures_;
+  SizedBytes figures_;
 };
 
 // Solutions and their figures, read from a reply.
@@ -147,7 +147,7 @@ class SolutionReply {
   v1::SolveBatchResult TakeResult() { return *std::move(result_); }
 
  private:
-  KnownBytes data_;
+  SizedBytes data_;
   std::optional<v1::SolveBatchResult> result_;
 };
 
@@ -387,7 +387,7 @@ absl::StatusOr<std::vector<BatchShape>> Client::GetBatchShapes(const std::string
   if (!stream.ok()) return stream.status();
   std::vector<BatchShape> shapes;
   const absl::Status status = RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
-    SizesOfMembers sizes;
+    MemberSizes sizes;
     auto on_response = [&](grpc::ByteBuffer* buffer) {
       constexpr int kData = v1::GetBatchFactorsResponse::kDataFieldNumber;
       v1::GetBatchFactorsResponse response;

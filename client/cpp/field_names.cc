@@ -43,7 +43,7 @@ std::string ArgumentOf(absl::string_view path) {
 
 }  // namespace
 
-std::string InArguments(absl::string_view message) {
+std::string WithArgumentNames(absl::string_view message) {
   std::string result;
   while (!message.empty()) {
     const bool begins_word = result.empty() || !(IsPart(result.back()) || result.back() == '.');
@@ -63,7 +63,7 @@ std::string InArguments(absl::string_view message) {
 absl::Status ServerStatus(const grpc::Status& status) {
   const absl::Status as_sent = ToAbslStatus(status);
   if (as_sent.ok()) return as_sent;
-  absl::Status named(as_sent.code(), InArguments(as_sent.message()));
+  absl::Status named(as_sent.code(), WithArgumentNames(as_sent.message()));
   as_sent.ForEachPayload(
       [&](absl::string_view url, const absl::Cord& payload) { named.SetPayload(url, payload); });
   return named;

@@ -17,9 +17,10 @@ namespace crout::client {
 // "header.matrix.dense.rows", "options.factor_dtype" for "header.options.factor_dtype",
 // "cache.lease" for "header.cache.lease". Paths of other members of a header that callers fill in
 // stay as they are.
-std::string InArguments(absl::string_view message);
+std::string WithArgumentNames(absl::string_view message);
 
-// ToAbslStatus() with InArguments() of the message: the end of a call, for callers of the library.
+// ToAbslStatus() with WithArgumentNames() of the message: the end of a call, for callers of the
+// library.
 absl::Status ServerStatus(const grpc::Status& status);
 
 }  // namespace crout::client

@@ -17,18 +17,18 @@ namespace {
 constexpr int kRenewAfter = 2;
 constexpr int kRetryAfter = 16;
 // Limits for very short and very long leases, so that an unreachable server gets few requests.
-constexpr absl::Duration kShortestPause = absl::Milliseconds(20);
-constexpr absl::Duration kLongestPause = absl::Hours(24);
+constexpr absl::Duration kMinPause = absl::Milliseconds(20);
+constexpr absl::Duration kMaxPause = absl::Hours(24);
 // A renewal may take a quarter of the lease, within these limits.
-constexpr absl::Duration kShortestTimeout = absl::Seconds(5);
-constexpr absl::Duration kLongestTimeout = absl::Minutes(1);
+constexpr absl::Duration kMinTimeout = absl::Seconds(5);
+constexpr absl::Duration kMaxTimeout = absl::Minutes(1);
 
 // Whether another attempt cannot succeed.
 bool IsFinal(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsInvalidArgument(status);
 }
 
-absl::Status OfRenewal(const absl::Status& status) {
+absl::Status RenewalError(const absl::Status& status) {
   absl::Status result(status.code(),
                       absl::StrCat("the factor's lease was not renewed: ", status.message()));
   status.ForEachPayload([&](absl::string_view type_url, const absl::Cord& payload) {
@@ -96,7 +96,7 @@ absl::Status LeaseKeeper::RenewNow(const Lease& lease, const CallOptions& call) 
   // An exception must not leave the thread; only a failed allocation throws below.
   try {
     const absl::Status status = renew_(lease.handle, lease.length, call);
-    return status.ok() ? status : OfRenewal(status);
+    return status.ok() ? status : RenewalError(status);
   } catch (const std::exception&) {
     return absl::ResourceExhaustedError("");
   }
@@ -109,8 +109,7 @@ void LeaseKeeper::Settle(const std::shared_ptr<Lease>& lease, Clock::time_point 
   lease->status = std::move(status);
   if (IsFinal(lease->status)) return;
   const absl::Duration pause = lease->length / (lease->status.ok() ? kRenewAfter : kRetryAfter);
-  Enqueue(lease,
-          begin + absl::ToChronoNanoseconds(std::clamp(pause, kShortestPause, kLongestPause)));
+  Enqueue(lease, begin + absl::ToChronoNanoseconds(std::clamp(pause, kMinPause, kMaxPause)));
 }
 
 void LeaseKeeper::Enqueue(const std::shared_ptr<Lease>& lease, Clock::time_point due) {
@@ -120,7 +119,7 @@ void LeaseKeeper::Enqueue(const std::shared_ptr<Lease>& lease, Clock::time_point
     try {
       thread_ = std::thread([this] { Run(); });
     } catch (const std::system_error& error) {
-      lease->status = OfRenewal(absl::ResourceExhaustedError(error.what()));
+      lease->status = RenewalError(absl::ResourceExhaustedError(error.what()));
     }
   }
   wake_.notify_all();
@@ -142,7 +141,7 @@ void LeaseKeeper::Run() {
     queue_.erase(queue_.begin());
     lock.unlock();
     CallOptions call;
-    call.timeout = std::clamp(lease->length / 4, kShortestTimeout, kLongestTimeout);
+    call.timeout = std::clamp(lease->length / 4, kMinTimeout, kMaxTimeout);
     call.cancellation = &stop_;
     const absl::Status status = RenewNow(*lease, call);
     lock.lock();

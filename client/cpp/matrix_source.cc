@@ -112,8 +112,8 @@ class OnesReader : public ChunkReader {
 
   template <class T>
   static grpc::Slice Block(int64_t size) {
-    constexpr int64_t kMost = int64_t{1} << 20;  // one field, one message
-    const std::vector<T> ones(static_cast<size_t>(std::min(size, kMost)) / sizeof(T), T{1});
+    constexpr int64_t kMaxChunk = int64_t{1} << 20;  // one field, one message
+    const std::vector<T> ones(static_cast<size_t>(std::min(size, kMaxChunk)) / sizeof(T), T{1});
     return {ones.data(), ones.size() * sizeof(T)};
   }
 

@@ -31,14 +31,14 @@ absl::Status MessageWriter::Advance(size_t limit, absl::FunctionRef<absl::Status
 
 absl::StatusOr<MessageWriter::Message> MessageWriter::Next(
     absl::FunctionRef<absl::Status()> while_silent) {
-  size_t most = kChunkBytes;
+  size_t max_bytes = kChunkBytes;
   if (!primed_) {
     primed_ = true;
-    most = kFirstChunkBytes;
-    if (absl::Status status = Advance(most, while_silent); !status.ok()) return status;
+    max_bytes = kFirstChunkBytes;
+    if (absl::Status status = Advance(max_bytes, while_silent); !status.ok()) return status;
   }
   size_t filled = 0;
-  while (ahead_.size() > 0 && filled + ahead_.size() <= most) {
+  while (ahead_.size() > 0 && filled + ahead_.size() <= max_bytes) {
     filled += ahead_.size();
     const int number = payloads_[current_].number;
     AppendBytesField(number, std::move(ahead_), &message_);

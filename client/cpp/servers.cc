@@ -37,7 +37,7 @@ constexpr size_t kMaxFileBytes = 32768;
 // toml++ parses dotted keys recursively, and limits the depth of arrays and inline tables only.
 constexpr int64_t kMaxDotsInLine = 256;
 // Limit of a message, which may quote the file.
-constexpr size_t kMaxWhyLength = 400;
+constexpr size_t kMaxReasonLength = 400;
 
 std::string Variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -97,7 +97,7 @@ class Reader {
 
  private:
   absl::Status Refuse(int64_t line, absl::string_view why) const {
-    std::string shown(why.substr(0, kMaxWhyLength));
+    std::string shown(why.substr(0, kMaxReasonLength));
     std::replace_if(
         shown.begin(), shown.end(), [](unsigned char c) { return !absl::ascii_isprint(c); }, '?');
     return absl::InvalidArgumentError(absl::StrCat(path_, " line ", line, ": ", shown));
@@ -261,9 +261,9 @@ absl::StatusOr<ClientOptions> FindServer(ClientOptions options) {
 absl::StatusOr<ClientOptions> WithEnvironment(ClientOptions options) {
   if (options.server.empty()) options.server = Variable("CROUT_SERVER");
   if (options.server.empty()) options.server = ClientOptions().server;
-  ClientOptions said;
-  said.tenant = Variable("CROUT_TENANT");
-  said.token_file = Variable("CROUT_TOKEN_FILE");
+  ClientOptions environment;
+  environment.tenant = Variable("CROUT_TENANT");
+  environment.token_file = Variable("CROUT_TOKEN_FILE");
   TlsOptions tls;
   tls.ca_file = Variable("CROUT_CA");
   tls.cert_file = Variable("CROUT_CERT");
@@ -271,9 +271,9 @@ absl::StatusOr<ClientOptions> WithEnvironment(ClientOptions options) {
   const absl::StatusOr<bool> on = ReadSwitch("CROUT_TLS");
   if (!on.ok()) return on.status();
   if (*on || !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.key_file.empty()) {
-    said.tls = std::move(tls);
+    environment.tls = std::move(tls);
   }
-  FillUnset(said, &options);
+  FillUnset(environment, &options);
   return options;
 }
 

@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<PayloadField>> OpenAll(
   return fields;
 }
 
-std::chrono::system_clock::time_point InAMillisecond() {
+std::chrono::system_clock::time_point OneMillisecondFromNow() {
   return std::chrono::system_clock::now() + std::chrono::milliseconds(1);
 }
 
@@ -158,7 +158,8 @@ void StreamCall::OnWritten(bool ok) {
     round_->on_sent(writer_->payload_bytes_produced(), writer_->payload_bytes_total());
   }
   if (sent_all_ || read_all_) return;
-  absl::StatusOr<MessageWriter::Message> message = writer_->Next([this] { return WhileSilent(); });
+  absl::StatusOr<MessageWriter::Message> message =
+      writer_->Next([this] { return PollWhileSilent(); });
   if (read_all_ || !local_error_.ok()) return;
   message.ok() ? StartWrite(*std::move(message)) : Abandon(message.status());
 }
@@ -173,10 +174,10 @@ absl::Status StreamCall::CheckBefore() const {
   return status.ok() ? scope_->Check() : status;
 }
 
-absl::Status StreamCall::WhileSilent() {
+absl::Status StreamCall::PollWhileSilent() {
   void* tag = nullptr;
   bool ok = false;
-  const auto at_once = InAMillisecond();
+  const auto at_once = OneMillisecondFromNow();
   while (!finished_ && cq_.AsyncNext(&tag, &ok, at_once) == grpc::CompletionQueue::GOT_EVENT) {
     OnCompletion(tag, ok);
   }
@@ -228,7 +229,7 @@ void StreamCall::AwaitReturn() {
   void* tag;
   bool ok;
   while (borrowed_.load(std::memory_order_acquire) > 0) {
-    cq_.AsyncNext(&tag, &ok, InAMillisecond());
+    cq_.AsyncNext(&tag, &ok, OneMillisecondFromNow());
   }
 }
 

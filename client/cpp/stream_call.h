@@ -120,7 +120,7 @@ class StreamCall {
   void OnWritten(bool ok);
   // Called while a pipe has no data. Nothing is written meanwhile, but the call may end. An error
   // ends the wait.
-  absl::Status WhileSilent();
+  absl::Status PollWhileSilent();
   absl::Status CheckDeadline() const;
   // Check before anything is sent.
   absl::Status CheckBefore() const;

@@ -8,7 +8,7 @@
 namespace crout::client {
 namespace {
 
-std::string OfFactor(const v1::Factor& factor, int warning) {
+std::string FactorWarning(const v1::Factor& factor, int warning) {
   const v1::BatchInfo& batch = factor.batch();
   switch (warning) {
     case v1::WARNING_POOR_FACTOR:
@@ -39,7 +39,7 @@ std::string OfFactor(const v1::Factor& factor, int warning) {
 }
 
 // Text of a warning about a solution. `error` describes the size of the backward error.
-std::string OfSolution(int warning, const std::string& error) {
+std::string SolutionWarning(int warning, const std::string& error) {
   switch (warning) {
     case v1::WARNING_POOR_FACTOR:
       return "the backward error was not measured, and the factor is poor: solve with verification";
@@ -69,19 +69,19 @@ std::vector<std::string> Texts(const Message& message, F&& text) {
 }  // namespace
 
 std::vector<std::string> WarningTexts(const v1::Factor& factor) {
-  return Texts(factor, [&](int warning) { return OfFactor(factor, warning); });
+  return Texts(factor, [&](int warning) { return FactorWarning(factor, warning); });
 }
 
 std::vector<std::string> WarningTexts(const v1::SolveResult& result) {
   const std::string error = ErrorText(result.has_backward_error(), result.backward_error());
-  return Texts(result, [&](int warning) { return OfSolution(warning, error); });
+  return Texts(result, [&](int warning) { return SolutionWarning(warning, error); });
 }
 
 std::vector<std::string> WarningTexts(const v1::SolveBatchResult& result) {
   const std::string error = absl::StrFormat(
       "%d systems, the first of them number %d; %s", result.inaccurate(), result.first_inaccurate(),
       ErrorText(result.has_backward_error(), result.backward_error()));
-  return Texts(result, [&](int warning) { return OfSolution(warning, error); });
+  return Texts(result, [&](int warning) { return SolutionWarning(warning, error); });
 }
 
 std::vector<std::string> WarningTexts(const v1::ComplementResult& result) {

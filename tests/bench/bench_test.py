@@ -213,7 +213,7 @@ class StudyTest(unittest.TestCase):
         self.assertEqual(table.header[2:-1], ["block_lu, host (1 core)", "block_lu, host (4 cores)"])
         self.assertEqual([row[1:4] for row in table.rows], [[32, "32000", "8000"], [64, "64000", "16000"]])
 
-    def test_seconds_of_a_busy_machine_say_so(self):
+    def test_seconds_of_a_busy_machine_are_marked(self):
         for load, said in ((1.5, False), (2.5, True)):
             busy = {"cubes": [], "load": load, "cores": 2}
             self.assertEqual("other work" in poisson.tables(busy)[0].note, said)
@@ -331,7 +331,7 @@ class TableTest(unittest.TestCase):
         self.assertEqual(met(dict(row, of_empty_calls=0.4, alone_extra_us=30.0))[5:7], ["no", "no"])
         self.assertIsNone(irregular_targets.table({}, lambda some: None))
 
-    def test_gathered_calls_have_ratios_by_rounds_and_costs(self):
+    def test_dynamic_batching_has_ratios_by_rounds_and_costs(self):
         made = service.tables({"gathering": [{"n": 64, "gain": 3.0}], "call_costs": [{"call": "nothing", "daemon_cpu_us": 12.0}]})
         self.assertEqual([(table.header, table.rows) for table in made],
                          [(["n", "gain"], [["64", "3.00"]]), (["call", "daemon cpu, µs"], [["nothing", "12.0"]])])

@@ -24,15 +24,15 @@ using Json = nlohmann::ordered_json;
 
 // Processor seconds of the daemon and of this process, and voluntary context switches of the
 // daemon's threads.
-struct Spent {
+struct ProcessorUsage {
   double daemon = 0;
   double daemon_switches = 0;
   double clients = 0;
 };
 
-Spent SpentBy(pid_t daemon) {
+ProcessorUsage ProcessorUsageOf(pid_t daemon) {
   const std::filesystem::path process = "/proc/" + std::to_string(daemon);
-  Spent spent;
+  ProcessorUsage spent;
   std::ifstream stat(process / "stat");
   const std::string text(std::istreambuf_iterator<char>(stat), {});
   // Skip the name, which may contain any character. The next field is the third one.
@@ -62,7 +62,7 @@ Spent SpentBy(pid_t daemon) {
 
 // `call(client)` returns the timings of the server's reply, if it has any.
 template <class F>
-Json CostOf(SmallCalls& crowd, const char* what, int64_t n, F call) {
+Json CostOf(SmallRequests& requests, const char* what, int64_t n, F call) {
   std::atomic<int64_t> calls = 0;
   // Sums over all calls, in nanoseconds.
   std::atomic<int64_t> waited = 0;
@@ -70,8 +70,8 @@ Json CostOf(SmallCalls& crowd, const char* what, int64_t n, F call) {
   const auto add = [](std::atomic<int64_t>& sum, double seconds) {
     sum += static_cast<int64_t>(1e9 * seconds);
   };
-  const Spent before = SpentBy(crowd.daemon());
-  const double rate = crowd.Throughput([&](client::Client& client) {
+  const ProcessorUsage before = ProcessorUsageOf(requests.daemon());
+  const double rate = requests.Throughput([&](client::Client& client) {
     std::optional<v1::Timings> timings;
     add(waited, Time([&] { timings = call(client); }));
     ++calls;
@@ -79,12 +79,12 @@ Json CostOf(SmallCalls& crowd, const char* what, int64_t n, F call) {
     for (size_t i = 0; i < std::size(kServerPhases); ++i)
       add(phases[i], kServerPhases[i].seconds(*timings));
   });
-  const Spent after = SpentBy(crowd.daemon());
+  const ProcessorUsage after = ProcessorUsageOf(requests.daemon());
   const auto each = [&](double sum) { return sum / static_cast<double>(calls); };
   Json row = {{"call", what},
               {"n", n},
-              {"gather", crowd.gather()},
-              {"clients", crowd.clients()},
+              {"gather", requests.gather()},
+              {"clients", requests.clients()},
               {"calls_per_second", rate},
               {"daemon_cpu_us", 1e6 * each(after.daemon - before.daemon)},
               {"clients_cpu_us", 1e6 * each(after.clients - before.clients)},
@@ -99,7 +99,7 @@ Json CostOf(SmallCalls& crowd, const char* what, int64_t n, F call) {
 
 }  // namespace
 
-void AddCallCosts(SmallCalls& calls, Json& rows) {
+void AddCallCosts(SmallRequests& calls, Json& rows) {
   const SmallProblem tiny(1);
   const int64_t n = calls.problem().n;
   rows.push_back(CostOf(calls, "nothing", 0, [&](client::Client& client) {
@@ -107,13 +107,13 @@ void AddCallCosts(SmallCalls& calls, Json& rows) {
     return std::optional<v1::Timings>();
   }));
   rows.push_back(CostOf(calls, "factorize and solve", 1, [&](client::Client& client) {
-    return std::optional(SmallCalls::FactorAndSolve(client, tiny));
+    return std::optional(SmallRequests::FactorAndSolve(client, tiny));
   }));
   rows.push_back(CostOf(calls, "solve", n, [&](client::Client& client) {
     return std::optional(calls.Solve(client));
   }));
   rows.push_back(CostOf(calls, "factorize and solve", n, [&](client::Client& client) {
-    return std::optional(SmallCalls::FactorAndSolve(client, calls.problem()));
+    return std::optional(SmallRequests::FactorAndSolve(client, calls.problem()));
   }));
 }
 

@@ -6,13 +6,13 @@
 #define CROUT_TESTS_BENCH_CALL_COSTS_H_
 
 #include "nlohmann/json.hpp"
-#include "tests/bench/small_calls.h"
+#include "tests/bench/small_requests.h"
 
 namespace crout {
 
 // Appends a record for each kind of call, made by all clients: processor time of the daemon and of
 // this process, how often the daemon's threads slept, and the server's phase timings.
-void AddCallCosts(SmallCalls& calls, nlohmann::ordered_json& rows);
+void AddCallCosts(SmallRequests& calls, nlohmann::ordered_json& rows);
 
 }  // namespace crout
 

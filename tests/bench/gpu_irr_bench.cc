@@ -246,41 +246,41 @@ class CroutLuInStreams {
       bytes = std::max(bytes, Check(method_->WorkspaceBytes(DType::kFloat64, member.rows, {})));
     }
     for (const auto& context : contexts) {
-      lanes_.push_back({context.get(), Check(device.memory().Allocate(bytes)),
-                        DeviceArray<int64_t>(static_cast<size_t>(largest))});
+      workers_.push_back({context.get(), Check(device.memory().Allocate(bytes)),
+                          DeviceArray<int64_t>(static_cast<size_t>(largest))});
     }
   }
 
   void Factor() {
     std::vector<std::jthread> threads;
-    for (size_t first = 0; first < lanes_.size(); ++first) {
+    for (size_t first = 0; first < workers_.size(); ++first) {
       threads.emplace_back([this, first] { FactorFrom(first); });
     }
   }
 
  private:
-  struct Lane {
+  struct Worker {
     ExecutionContext* context;
     Buffer workspace;
     DeviceArray<int64_t> ipiv;
   };
 
-  // Factors every lanes_.size()-th member, starting at `first`, in its lane.
+  // Factors every workers_.size()-th member, starting at `first`, with its worker.
   void FactorFrom(size_t first) {
-    const Lane& lane = lanes_[first];
-    for (size_t i = first; i < a_.members().size(); i += lanes_.size()) {
+    const Worker& worker = workers_[first];
+    for (size_t i = first; i < a_.members().size(); i += workers_.size()) {
       const int64_t n = a_.members()[i].rows;
-      Check(method_->Factor(*lane.context,
+      Check(method_->Factor(*worker.context,
                             {reinterpret_cast<std::byte*>(a_.Member(i)), DType::kFloat64, n, n, n},
-                            lane.ipiv.get(), {lane.workspace.data(), lane.workspace.size()}, {},
-                            [] { return false; }));
+                            worker.ipiv.get(), {worker.workspace.data(), worker.workspace.size()},
+                            {}, [] { return false; }));
     }
-    Check(lane.context->Synchronize());
+    Check(worker.context->Synchronize());
   }
 
   const Batch& a_;
   const LuAlgorithm* method_ = nullptr;
-  std::vector<Lane> lanes_;
+  std::vector<Worker> workers_;
 };
 
 double GetrfFlops(const std::vector<BatchMember>& members) {
@@ -307,15 +307,15 @@ void BenchCase(const std::vector<MatrixShape>& shapes, const char* sizes, int la
             {"nrhs", nrhs}};
   };
   Json row = row_of("getrf", 0);
-  Compete({{"irr", [&] { a.Reset(); }, [&] { irr.Factor(); }},
-           {"cublas_padded",
-            [&] {
-              a_of_vendor.Reset();
-              cublas.Reset();
-            },
-            [&] { cublas.Factor(); }},
-           {"cusolver_streams", [&] { a_of_vendor.Reset(); }, [&] { cusolver.Factor(); }}},
-          rounds, row);
+  CompareRunners({{"irr", [&] { a.Reset(); }, [&] { irr.Factor(); }},
+                  {"cublas_padded",
+                   [&] {
+                     a_of_vendor.Reset();
+                     cublas.Reset();
+                   },
+                   [&] { cublas.Factor(); }},
+                  {"cusolver_streams", [&] { a_of_vendor.Reset(); }, [&] { cusolver.Factor(); }}},
+                 rounds, row);
   row["irr_gflops"] = GetrfFlops(a.members()) / row["irr_ms"].get<double>() * 1e-6;
   rows.push_back(row);
   for (const int nrhs : {1, 16}) {
@@ -324,7 +324,7 @@ void BenchCase(const std::vector<MatrixShape>& shapes, const char* sizes, int la
     Batch b(of_b, 2);
     Batch b_of_vendor(b);
     Json solve = row_of("getrs", nrhs);
-    Compete(
+    CompareRunners(
         {{"irr", [&] { b.Reset(); }, [&] { irr.Solve(b); }},
          {"cusolver_streams", [&] { b_of_vendor.Reset(); }, [&] { cusolver.Solve(b_of_vendor); }}},
         rounds, solve);
@@ -346,13 +346,13 @@ Json BenchFewLarge(const std::vector<MatrixShape>& shapes, int least, int larges
   CusolverStreams cusolver(a);
   const auto reset = [&] { a.Reset(); };
   Json row = {{"members", shapes.size()}, {"least", least}, {"largest", largest}};
-  Compete({{"irr", reset, [&] { offered.Factor(); }},
-           {"crout_lu_1_stream", reset, [&] { one_stream.Factor(); }},
-           {"crout_lu_4_streams", reset, [&] { four_streams.Factor(); }},
-           {"crout_lu_16_streams", reset, [&] { all_streams.Factor(); }},
-           {"teams", reset, [&] { teams.Factor(); }},
-           {"cusolver_streams", reset, [&] { cusolver.Factor(); }}},
-          /*rounds=*/5, row);
+  CompareRunners({{"irr", reset, [&] { offered.Factor(); }},
+                  {"crout_lu_1_stream", reset, [&] { one_stream.Factor(); }},
+                  {"crout_lu_4_streams", reset, [&] { four_streams.Factor(); }},
+                  {"crout_lu_16_streams", reset, [&] { all_streams.Factor(); }},
+                  {"teams", reset, [&] { teams.Factor(); }},
+                  {"cusolver_streams", reset, [&] { cusolver.Factor(); }}},
+                 /*rounds=*/5, row);
   row["irr_gflops"] = GetrfFlops(a.members()) / row["irr_ms"].get<double>() * 1e-6;
   return row;
 }

@@ -117,7 +117,7 @@ struct Runner {
 };
 
 // Times the runners in turn. Compares the first with each of the others, round by round.
-inline void Compete(const std::vector<Runner>& runners, int rounds, Json& row) {
+inline void CompareRunners(const std::vector<Runner>& runners, int rounds, Json& row) {
   std::vector<std::vector<double>> seconds(runners.size());
   for (int round = -1; round < rounds; ++round) {  // the first is a warm-up
     for (size_t r = 0; r < runners.size(); ++r) {

@@ -164,11 +164,11 @@ Json BenchTrsm() {
                          b_of_vendor.Member(i), x.ld);
     };
     Json row = {{"members", kMembers}, {"largest", kLargest}, {"nrhs", nrhs}};
-    Compete({{"irr", [&] { b.Reset(); },
-              [&] { stream.Await(cuda::LaunchIrrTrsm(trsm, members.get(), stream.get())); }},
-             {"cublas_streams", [&] { b_of_vendor.Reset(); },
-              [&] { cublas.ForEach(of_b.size(), call); }}},
-            kRounds, row);
+    CompareRunners({{"irr", [&] { b.Reset(); },
+                     [&] { stream.Await(cuda::LaunchIrrTrsm(trsm, members.get(), stream.get())); }},
+                    {"cublas_streams", [&] { b_of_vendor.Reset(); },
+                     [&] { cublas.ForEach(of_b.size(), call); }}},
+                   kRounds, row);
     AddRate("irr", Sum(flops), row);
     AddRate("cublas_streams", Sum(flops), row);
     row["irr_error"] = LargestError(t, b, t_values, b_values, b.Download());
@@ -199,11 +199,12 @@ Json BenchPanels() {
         a.Member(0), a.view().members, ipiv.get(), info.get(), {}};
     const auto reset = [&] { a.Reset(); };
     Json row = {{"members", kMembers}, {"width", kWidth}, {"tallest", tallest}};
-    Compete({{"in_registers", reset,
-              [&] { stream.Await(cuda::LaunchIrrGetf2(batch, 0, members.get(), stream.get())); }},
-             {"by_columns", reset,
-              [&] { stream.Await(LaunchGetf2ByColumns(batch, members.get(), stream.get())); }}},
-            kRounds, row);
+    CompareRunners(
+        {{"in_registers", reset,
+          [&] { stream.Await(cuda::LaunchIrrGetf2(batch, 0, members.get(), stream.get())); }},
+         {"by_columns", reset,
+          [&] { stream.Await(LaunchGetf2ByColumns(batch, members.get(), stream.get())); }}},
+        kRounds, row);
     AddRate("in_registers", Sum(flops), row);
     AddRate("by_columns", Sum(flops), row);
     rows.push_back(row);
@@ -258,10 +259,11 @@ Json BenchLaswp() {
       Json row = {{"members", shapes.size()},
                   {"largest", largest},
                   {"pivots", on_diagonal ? "on the diagonal" : "anywhere"}};
-      Compete({{"rehearsed", reset,
-                [&] { stream.Await(cuda::LaunchIrrLaswp(laswp, members.get(), stream.get())); }},
-               {"row_by_row", reset, by_rows}},
-              kRounds, row);
+      CompareRunners(
+          {{"rehearsed", reset,
+            [&] { stream.Await(cuda::LaunchIrrLaswp(laswp, members.get(), stream.get())); }},
+           {"row_by_row", reset, by_rows}},
+          kRounds, row);
       rows.push_back(row);
     }
   }
@@ -308,10 +310,10 @@ Json BenchGemm() {
     };
     const auto reset = [] {};
     Json row = {{"members", count}, {"largest", largest}};
-    Compete({{"irr", reset,
-              [&] { stream.Await(cuda::LaunchIrrGemm(gemm, members.get(), stream.get())); }},
-             {"cublas_streams", reset, [&] { cublas.ForEach(of_c.size(), call); }}},
-            kRounds, row);
+    CompareRunners({{"irr", reset,
+                     [&] { stream.Await(cuda::LaunchIrrGemm(gemm, members.get(), stream.get())); }},
+                    {"cublas_streams", reset, [&] { cublas.ForEach(of_c.size(), call); }}},
+                   kRounds, row);
     AddRate("irr", Sum(flops), row);
     AddRate("cublas_streams", Sum(flops), row);
     rows.push_back(row);

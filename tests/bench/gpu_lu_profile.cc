@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLeastShare = 0.01;  // least share of the time for a kernel to be listed
+constexpr double kMinShare = 0.01;  // least share of the time for a kernel to be listed
 constexpr int64_t kOrders[] = {512, 1024, 2048, 4096, 8192, 16384};
 
 void CheckCupti(CUptiResult result) {
@@ -101,14 +101,14 @@ Json Profile(cuda::Context& context, const cuda::LuPanelKernels& kernels, int64_
     int64_t launches = 0;
     double seconds = 0;
   };
-  struct Lane {
+  struct StreamActivity {
     double until = 0;
     double busy = 0;
     std::map<std::string, Cost> kernels;
   };
-  std::map<uint32_t, Lane> lanes;
+  std::map<uint32_t, StreamActivity> lanes;
   for (const Kernel& kernel : all) {
-    Lane& lane = lanes[kernel.stream];
+    StreamActivity& lane = lanes[kernel.stream];
     const double own = std::max(0.0, kernel.end - std::max(kernel.begin, lane.until));
     lane.until = std::max(lane.until, kernel.end);
     lane.busy += own;
@@ -130,7 +130,7 @@ Json Profile(cuda::Context& context, const cuda::LuPanelKernels& kernels, int64_
                       {"of_all", busy / seconds}});
     };
     for (const auto& [name, cost] : lane.kernels) {
-      if (cost.seconds >= kLeastShare * seconds) add(name, cost.launches, cost.seconds);
+      if (cost.seconds >= kMinShare * seconds) add(name, cost.launches, cost.seconds);
     }
     add("all", static_cast<int64_t>(0), lane.busy);
   }

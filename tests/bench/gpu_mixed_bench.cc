@@ -28,7 +28,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kOrders[] = {8192, 16384, 32768};
-constexpr int kMostCorrections = 100;
+constexpr int kMaxCorrections = 100;
 
 struct Family {
   const char* name;
@@ -37,9 +37,9 @@ struct Family {
 // The condition number is about n without a shift, and some tens with this one.
 constexpr Family kFamilies[] = {{"random", 0}, {"shifted", 1.2}};
 
-enum class Way : uint8_t { kVendor, kWide, kWidePrepared, kSingle, kTf32, kAuto };
-constexpr Way kWays[] = {Way::kVendor, Way::kWide, Way::kWidePrepared,
-                         Way::kSingle, Way::kTf32, Way::kAuto};
+enum class Variant : uint8_t { kVendor, kWide, kWidePrepared, kSingle, kTf32, kAuto };
+constexpr Variant kVariants[] = {Variant::kVendor, Variant::kWide, Variant::kWidePrepared,
+                                 Variant::kSingle, Variant::kTf32, Variant::kAuto};
 constexpr const char* kNames[] = {"cusolver", "float64", "float64_prepared",
                                   "single",   "tf32",    "auto"};
 
@@ -72,7 +72,7 @@ class Bench {
     Check(context.Synchronize());
   }
 
-  Run Once(Way way) { return way == Way::kVendor ? Vendor() : Ours(way); }
+  Run Once(Variant way) { return way == Variant::kVendor ? Vendor() : Ours(way); }
 
  private:
   Device& device() { return context_.device(); }
@@ -96,10 +96,10 @@ class Bench {
   // Runs the routines alone: no residual, and nothing is kept.
   Run Vendor();
   // Runs the jobs as the daemon does: statistics, probe, residual, X to the host.
-  Run Ours(Way way);
+  Run Ours(Variant way);
   FactorizeOptions Options(DType dtype, bool prepare, bool tf32);
   DType low_type() const { return IsComplex(dtype_) ? DType::kComplex64 : DType::kFloat32; }
-  FactorPrecision PrecisionOf(Way way);
+  FactorPrecision PrecisionOf(Variant way);
 
   ExecutionContext& context_;
   const DType dtype_;
@@ -146,13 +146,13 @@ Run Bench::Vendor() {
 }
 
 // Returns the precision of the factor.
-FactorPrecision Bench::PrecisionOf(Way way) {
+FactorPrecision Bench::PrecisionOf(Variant way) {
   switch (way) {
-    case Way::kSingle:
+    case Variant::kSingle:
       return FactorPrecision::kSingle;
-    case Way::kTf32:
+    case Variant::kTf32:
       return FactorPrecision::kTf32;
-    case Way::kAuto:
+    case Variant::kAuto:
       return ChoosePrecision(device(), Options(low_type(), true, false),
                              Options(dtype_, false, false), n_, /*rcond=*/0);
     default:
@@ -160,10 +160,10 @@ FactorPrecision Bench::PrecisionOf(Way way) {
   }
 }
 
-Run Bench::Ours(Way way) {
+Run Bench::Ours(Variant way) {
   const FactorPrecision precision = PrecisionOf(way);
   const bool wide = precision == FactorPrecision::kFactorType;
-  const bool prepare = !wide || way == Way::kWidePrepared;
+  const bool prepare = !wide || way == Variant::kWidePrepared;
   const FactorizeOptions in_float64 = Options(dtype_, prepare, false);
   KernelTimings timings;
   Run run;
@@ -185,7 +185,7 @@ Run Bench::Ours(Way way) {
     options.fallback =
         Check(FindSolver(device(), "auto", UnitDiagonal::kL, factor.summary.factor_dtype, n_, 1));
   }
-  options.max_corrections = wide ? 0 : kMostCorrections;
+  options.max_corrections = wide ? 0 : kMaxCorrections;
   Buffer rhs = CopyOfB();
   SolveSummary solved;
   run.solve = Time([&] {
@@ -201,15 +201,15 @@ Run Bench::Ours(Way way) {
 Json Measure(ExecutionContext& context, DType dtype, int64_t n, const Family& family) {
   Bench bench(context, dtype, n, family);
   const int rounds = n <= 16384 ? 5 : 3;
-  std::vector<std::vector<Run>> runs(std::size(kWays));
+  std::vector<std::vector<Run>> runs(std::size(kVariants));
   for (int round = -1; round < rounds; ++round) {
-    for (const Way way : kWays) {
+    for (const Variant way : kVariants) {
       const Run run = bench.Once(way);
       if (round >= 0) runs[static_cast<int>(way)].push_back(run);
     }
   }
   Json row = {{"n", n}, {"dtype", NameOf(dtype)}, {"family", family.name}, {"rounds", rounds}};
-  for (const Way way : kWays) {
+  for (const Variant way : kVariants) {
     const std::vector<Run>& of = runs[static_cast<int>(way)];
     std::vector<double> factor, solve, all;
     for (const Run& run : of) {

@@ -130,9 +130,9 @@ double BackwardErrors(const AnySparse& a, const std::vector<double>& x,
 }
 
 // One matrix on the device and the operations on it.
-class Contestant {
+class DeviceSubject {
  public:
-  Contestant(Device& device, const AnySparse& a) : device_(device), on_host_(a) {
+  DeviceSubject(Device& device, const AnySparse& a) : device_(device), on_host_(a) {
     context_ = Check(device.CreateContext());
     for (const auto& lu : device.catalogue().sparse_lus) {
       if (lu->name() == "multifrontal") lu_ = lu.get();
@@ -464,7 +464,7 @@ class Case {
   const AnySparse a_;
   const std::vector<double> b_;
   const bool is_maxwell_;
-  Contestant ours_;
+  DeviceSubject ours_;
   bool measured_ = false;
   std::vector<double> maxwell_rhs_;
   Json& result_;

@@ -29,13 +29,13 @@ find_library(CROUT_SUPERLU_LIBRARY superlu)
 find_path(CROUT_SUPERLU_INCLUDE slu_ddefs.h PATH_SUFFIXES superlu)
 if(CROUT_UMFPACK_LIBRARY AND CROUT_UMFPACK_INCLUDE)
   add_executable(host_sparse_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_sparse_bench.cc"
-    "${PROJECT_SOURCE_DIR}/tests/bench/sparse_rivals.cc")
+    "${PROJECT_SOURCE_DIR}/tests/bench/sparse_libraries.cc")
   target_include_directories(host_sparse_bench SYSTEM PRIVATE "${CROUT_UMFPACK_INCLUDE}")
   target_link_libraries(host_sparse_bench
     PRIVATE crout::host crout::test_support crout_blas crout_klu crout_version crout_flags
     nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX "${CROUT_UMFPACK_LIBRARY}")
   if(CROUT_SUPERLU_LIBRARY AND CROUT_SUPERLU_INCLUDE)
-    target_sources(host_sparse_bench PRIVATE "${PROJECT_SOURCE_DIR}/tests/bench/superlu_rival.cc")
+    target_sources(host_sparse_bench PRIVATE "${PROJECT_SOURCE_DIR}/tests/bench/superlu_library.cc")
     target_include_directories(host_sparse_bench SYSTEM PRIVATE "${CROUT_SUPERLU_INCLUDE}")
     target_compile_definitions(host_sparse_bench PRIVATE CROUT_BENCH_SUPERLU)
     target_link_libraries(host_sparse_bench PRIVATE "${CROUT_SUPERLU_LIBRARY}")

@@ -61,7 +61,7 @@ class Batch {
 };
 
 // Seconds of each round.
-struct Contest {
+struct RoundTimes {
   std::vector<double> ours;      // on all cores
   std::vector<double> one_core;  // ours
   std::vector<double> loop;      // the loop of LAPACK
@@ -82,17 +82,17 @@ class Subject {
                                host::IrrGetrsWorkspaceBytes(all_, extent)));
   }
 
-  Contest Factorizations(int rounds) {
+  RoundTimes Factorizations(int rounds) {
     const auto ours = [this](host::Executor& executor) {
       Check(host::IrrGetrf(executor, a_.view(), factors(), workspace_, kNeverStop));
     };
-    return Compete(rounds, a_, ours, [this](int64_t i) {
+    return TimeRounds(rounds, a_, ours, [this](int64_t i) {
       host::Getrf(a_.view().template Member<T>(i), PivotsOf(i));
     });
   }
 
   // Uses the factors from Factorizations().
-  Contest Solves(int rounds, int64_t nrhs) {
+  RoundTimes Solves(int rounds, int64_t nrhs) {
     std::vector<MatrixShape> shapes = shapes_;
     for (MatrixShape& shape : shapes) shape.cols = nrhs;
     Batch<T> b(shapes, 2);
@@ -100,7 +100,7 @@ class Subject {
       Check(host::IrrGetrs(executor, Op::kNone, a_.view(), factors(), b.view(), workspace_,
                            kNeverStop));
     };
-    return Compete(rounds, b, ours, [&](int64_t i) {
+    return TimeRounds(rounds, b, ours, [&](int64_t i) {
       host::Getrs(Op::kNone, a_.view().template Member<T>(i), PivotsOf(i),
                   b.view().template Member<T>(i));
     });
@@ -118,9 +118,10 @@ class Subject {
   BatchFactors factors() { return {ipiv_.data(), info_.data(), growth_.data(), quality_.data()}; }
   lapack_int* PivotsOf(int64_t i) { return pivots_.data() + a_.view().members[i].first_diagonal; }
 
-  Contest Compete(int rounds, Batch<T>& batch, const std::function<void(host::Executor&)>& ours,
-                  const std::function<void(int64_t)>& lapack) {
-    Contest contest;
+  RoundTimes TimeRounds(int rounds, Batch<T>& batch,
+                        const std::function<void(host::Executor&)>& ours,
+                        const std::function<void(int64_t)>& lapack) {
+    RoundTimes round_times;
     omp_set_num_threads(1);                          // for LAPACK in this thread
     for (int round = -1; round < rounds; ++round) {  // the first is a warm-up
       const auto take = [&](std::vector<double>& seconds, const std::function<void()>& run) {
@@ -128,13 +129,13 @@ class Subject {
         const double spent = Time(run);
         if (round >= 0) seconds.push_back(spent);
       };
-      take(contest.loop, [&] {
+      take(round_times.loop, [&] {
         for (int64_t i = 0; i < kMembers; ++i) lapack(i);
       });
-      take(contest.one_core, [&] { ours(one_); });
-      take(contest.ours, [&] { ours(all_); });
+      take(round_times.one_core, [&] { ours(one_); });
+      take(round_times.ours, [&] { ours(all_); });
     }
-    return contest;
+    return round_times;
   }
 
   host::Executor& all_;
@@ -156,24 +157,24 @@ std::vector<double> Ratios(const std::vector<double>& of, const std::vector<doub
 }
 
 nlohmann::ordered_json Describe(const char* what, DType dtype, int64_t largest, int64_t nrhs,
-                                const Contest& contest) {
-  const std::vector<double> gain = Ratios(contest.loop, contest.ours);
+                                const RoundTimes& round_times) {
+  const std::vector<double> gain = Ratios(round_times.loop, round_times.ours);
   const auto [least, most] = std::minmax_element(gain.begin(), gain.end());
-  const double one_core = Median(Ratios(contest.loop, contest.one_core));
+  const double one_core = Median(Ratios(round_times.loop, round_times.one_core));
   std::fprintf(stderr,
                "%s %4s N=%4lld nrhs=%2lld: loop %8.3f ms, ours %8.3f ms; %.2f [%.2f, %.2f] times "
                "as fast, %.2f on one core\n",
                what, NameOf(dtype).data(), static_cast<long long>(largest),
-               static_cast<long long>(nrhs), 1e3 * Median(contest.loop), 1e3 * Median(contest.ours),
-               Median(gain), *least, *most, one_core);
+               static_cast<long long>(nrhs), 1e3 * Median(round_times.loop),
+               1e3 * Median(round_times.ours), Median(gain), *least, *most, one_core);
   return {{"operation", what},
           {"dtype", NameOf(dtype)},
           {"members", kMembers},
           {"largest", largest},
           {"nrhs", nrhs},
-          {"loop_ms", 1e3 * Median(contest.loop)},
-          {"irr_ms", 1e3 * Median(contest.ours)},
-          {"irr_one_core_ms", 1e3 * Median(contest.one_core)},
+          {"loop_ms", 1e3 * Median(round_times.loop)},
+          {"irr_ms", 1e3 * Median(round_times.ours)},
+          {"irr_one_core_ms", 1e3 * Median(round_times.one_core)},
           {"gain", Median(gain)},
           {"least_gain", *least},
           {"most_gain", *most},

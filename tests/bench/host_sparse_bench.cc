@@ -27,7 +27,7 @@
 #include "kernels/sparse/ordering_process.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/sparse_cases.h"
-#include "tests/bench/sparse_rivals.h"
+#include "tests/bench/sparse_libraries.h"
 #include "tests/support/sparse_families.h"
 
 namespace crout {
@@ -134,7 +134,7 @@ Seconds RunOnce(Solver& solver, const std::vector<double>& b, std::vector<double
   return seconds;
 }
 
-struct Contestant {
+struct SolverTimes {
   std::vector<Seconds> rounds;
   double error = 0;  // backward error of the last solve
 
@@ -145,9 +145,9 @@ struct Contestant {
   }
 };
 
-class Contest {
+class Comparison {
  public:
-  Contest(Device& device, std::string name, const testing::PackedSparse& a)
+  Comparison(Device& device, std::string name, const testing::PackedSparse& a)
       : device_(device), name_(std::move(name)), a_(a), b_(a.n, 1.0) {}
 
   void Run(int rounds) {
@@ -159,8 +159,8 @@ class Contest {
         hopeless_.push_back(library.name);
     }
     ours_.rounds.clear();  // these were warm-up
-    for (auto& [library, contestant] : libraries_) {
-      if (!std::ranges::count(hopeless_, library)) contestant.rounds.clear();
+    for (auto& [library, times] : libraries_) {
+      if (!std::ranges::count(hopeless_, library)) times.rounds.clear();
     }
     for (int round = 0; round < rounds; ++round) {
       RunOurs();
@@ -176,8 +176,8 @@ class Contest {
     nlohmann::ordered_json factor = {{"matrix", name_}};
     factor.update(described_);
     factor["backward_error"] = ours_.error;
-    for (const auto& [library, contestant] : libraries_) {
-      factor[std::string(library) + "_error"] = contestant.error;
+    for (const auto& [library, times] : libraries_) {
+      factor[std::string(library) + "_error"] = times.error;
     }
     factors.push_back(factor);
   }
@@ -193,11 +193,11 @@ class Contest {
   void RunLibrary(const SparseLibrary& library) {
     omp_set_num_threads(host::AvailableCores());
     const SparseView<double> view = a_.view().As<double>();
-    const std::unique_ptr<SparseRival> solver = library.make(view, a_.nonzeros);
+    const std::unique_ptr<LibrarySolver> solver = library.make(view, a_.nonzeros);
     std::vector<double> x;
-    Contestant& contestant = libraries_[library.name];
-    contestant.rounds.push_back(RunOnce(*solver, b_, x, [] {}));
-    contestant.error = BackwardError(view, x, b_);
+    SolverTimes& times = libraries_[library.name];
+    times.rounds.push_back(RunOnce(*solver, b_, x, [] {}));
+    times.error = BackwardError(view, x, b_);
   }
 
   // Returns the ratio of our time to the fastest library's, round by round.
@@ -205,9 +205,9 @@ class Contest {
     std::vector<double> ratios;
     for (size_t round = 0; round < ours_.rounds.size(); ++round) {
       double best = std::numeric_limits<double>::infinity();
-      for (const auto& [library, contestant] : libraries_) {
-        const size_t of_library = std::min(round, contestant.rounds.size() - 1);
-        best = std::min(best, contestant.rounds[of_library][phase]);
+      for (const auto& [library, times] : libraries_) {
+        const size_t of_library = std::min(round, times.rounds.size() - 1);
+        best = std::min(best, times.rounds[of_library][phase]);
       }
       ratios.push_back(ours_.rounds[round][phase] / best);
     }
@@ -224,10 +224,9 @@ class Contest {
                                      {"auto_ms", 1e3 * ours_.MedianOf(phase)}};
     std::fprintf(stderr, "%-18s %-8s %-12s %9.2f ms;", name_.c_str(), kPhaseNames[phase],
                  record["method"].get<std::string>().c_str(), 1e3 * ours_.MedianOf(phase));
-    for (const auto& [library, contestant] : libraries_) {
-      record[std::string(library) + "_ms"] = 1e3 * contestant.MedianOf(phase);
-      std::fprintf(stderr, " %s %9.2f", std::string(library).c_str(),
-                   1e3 * contestant.MedianOf(phase));
+    for (const auto& [library, times] : libraries_) {
+      record[std::string(library) + "_ms"] = 1e3 * times.MedianOf(phase);
+      std::fprintf(stderr, " %s %9.2f", std::string(library).c_str(), 1e3 * times.MedianOf(phase));
     }
     record["ratio"] = Median(ratios);
     record["ratio_least"] = *std::ranges::min_element(ratios);
@@ -240,8 +239,8 @@ class Contest {
   const std::string name_;
   const testing::PackedSparse& a_;
   const std::vector<double> b_;
-  Contestant ours_;
-  std::map<std::string_view, Contestant> libraries_;
+  SolverTimes ours_;
+  std::map<std::string_view, SolverTimes> libraries_;
   std::vector<std::string_view> hopeless_;
   nlohmann::ordered_json described_;
 };
@@ -256,9 +255,9 @@ int Main(int argc, char** argv) {
   result["rounds"] = rounds;
   for (const std::string& name : names) {
     const testing::PackedSparse a = Check(testing::SparseFamily(name, DType::kFloat64));
-    Contest contest(*device, name, a);
-    contest.Run(rounds);
-    contest.Describe(result["beside_libraries"], result["factors_beside_libraries"]);
+    Comparison comparison(*device, name, a);
+    comparison.Run(rounds);
+    comparison.Describe(result["beside_libraries"], result["factors_beside_libraries"]);
   }
   std::fputs(FormatResult(result).c_str(), stdout);
   return 0;

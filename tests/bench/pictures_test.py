@@ -120,7 +120,7 @@ class PicturesTest(unittest.TestCase):
         self.assertEqual({name.split(".")[0].split("_")[0] for name in self.drawn},
                          {"times", "speed", "profile", "accuracy", "auto", "warm", "sections", "series"})
 
-    def test_each_says_on_which_device_and_when(self):
+    def test_each_names_its_device_and_date(self):
         for name in self.drawn:
             self.assertIn(ORIGIN, self.good[name], name)
         self.assertGreaterEqual(self.good["report.html"].count(ORIGIN), 6)
@@ -135,7 +135,7 @@ class PicturesTest(unittest.TestCase):
             if name.endswith(".svg"):
                 self.assertIn(MARK, text, name)
 
-    def test_each_limit_has_its_words(self):
+    def test_each_limit_has_a_label(self):
         for name, words in {"speed_up_f64": "as fast as getrf", "accuracy_f64": "accepted: below 30",
                             "auto": "asked: at most 1.1", "warm_starts": "as fast as a new getrf",
                             "series_random_0.01": "asked: √n u"}.items():

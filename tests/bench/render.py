@@ -22,7 +22,7 @@ except ModuleNotFoundError as error:
         raise
     sys.exit(f"render.py needs {error.name}: apt-get install python3-matplotlib, or pip install matplotlib")
 
-MOST_HEAT_MAPS = 24
+MAX_HEAT_MAPS = 24
 
 
 def heat_maps(all_results, cases):
@@ -30,7 +30,7 @@ def heat_maps(all_results, cases):
     patterns = {(p["matrix"], p["dtype"]): p for x in all_results for p in x["patterns"]}
     iterative = [c for c in cases if "sweeps" in c.get("iterations", {}) and results.timed(c)]
     iterative.sort(key=lambda c: (c.get("sequence", {}).get("step", 0), c["n"]))
-    for case in iterative[:MOST_HEAT_MAPS]:
+    for case in iterative[:MAX_HEAT_MAPS]:
         pattern = patterns.get((case["matrix"], case["dtype"]))
         step = "_step{step}_{delta:g}".format(**case["sequence"]) if "sequence" in case else ""
         name = f"sections_{case['matrix']}_{case['series']}_{case['dtype']}{step}"

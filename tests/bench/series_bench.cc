@@ -392,7 +392,7 @@ class Comparison {
 };
 
 // Returns whether the command line selects the family. No names: all. `change` 0: any.
-bool IsAsked(const SeriesFamily& family, const std::vector<std::string>& names, double change) {
+bool IsSelected(const SeriesFamily& family, const std::vector<std::string>& names, double change) {
   if (change != 0 && family.change != change) return false;
   return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
            return name == family.name || (name == "files" && family.of_files);
@@ -414,7 +414,7 @@ int RunSeriesBench(Device& device, const std::string& name, int argc, char** arg
   for (size_t i = 0; i < orders.size(); ++i) {
     for (const SeriesFamily& family : AllSeriesFamilies(matrices == nullptr ? "" : matrices)) {
       // Series from files have a fixed order.
-      if (!IsAsked(family, only, change) || (family.of_files && i > 0)) continue;
+      if (!IsSelected(family, only, change) || (family.of_files && i > 0)) continue;
       Comparison comparison(*context, family, std::stoll(orders[i]), steps);
       for (int round = 0; round < rounds; ++round) comparison.Round(round + 1 == rounds);
       // Traces of all families would be too large. Two kinds of drift suffice for a picture.

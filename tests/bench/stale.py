@@ -47,16 +47,16 @@ CODE = {
 }
 
 
-ROOMS = {"pcm": "crout", "pcmpp": "crout", "cm": "crout", "cmpp": "crout", "gem": "crout", "icmpp": "icm", "getrf+getrs": "getrf"}
+FOLDERS = {"pcm": "crout", "pcmpp": "crout", "cm": "crout", "cmpp": "crout", "gem": "crout", "icmpp": "icm", "getrf+getrs": "getrf"}
 
 
 def paths(result):
     kernels = f"kernels/{'cuda' if context(result)[0].startswith('NVIDIA') else 'host'}"
     if kind(result) == "crout":
         methods = {case["algorithm"] for case in result["cases"]}
-        found = sorted({ROOMS.get(method, method) for method in methods} | {"solve"})
+        found = sorted({FOLDERS.get(method, method) for method in methods} | {"solve"})
         # All solvers share a folder, and the plain loops belong to the benchmark itself.
-        return [f"{kernels}/{room}" for room in found if (HERE.parents[1] / kernels / room).is_dir()]
+        return [f"{kernels}/{folder}" for folder in found if (HERE.parents[1] / kernels / folder).is_dir()]
     return [path if "/" in path else f"{kernels}/{path}" for path in CODE[kind(result)]]
 
 

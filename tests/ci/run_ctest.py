@@ -20,7 +20,7 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 
 REPEATS = 3
-MOST_FLAKY = 1
+MAX_FLAKY = 1
 
 SANITIZER = re.compile(
     r"(Address|Leak|Memory|Thread|UndefinedBehavior)Sanitizer|\.(cc|h|cu|cuh):\d+:\d+: runtime error:"
@@ -135,9 +135,9 @@ def main(preset, arguments):
             flaky += found
     for label, text in flaky:
         print(f"\nFLAKY: {label} failed once and passed {REPEATS} times alone. Its first failure:\n{text}")
-    if len(flaky) > MOST_FLAKY:
-        print(f"\n{len(flaky)} FLAKY cases; at most {MOST_FLAKY} is accepted")
-    return 1 if stands or len(flaky) > MOST_FLAKY else 0
+    if len(flaky) > MAX_FLAKY:
+        print(f"\n{len(flaky)} FLAKY cases; at most {MAX_FLAKY} is accepted")
+    return 1 if stands or len(flaky) > MAX_FLAKY else 0
 
 
 if __name__ == "__main__":

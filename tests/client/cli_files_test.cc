@@ -135,7 +135,7 @@ TEST_F(CliFilesTest, RowsAreReadFromPlainAndGzipFiles) {
   EXPECT_EQ(*MatrixMarketRows(path_), 42);
 }
 
-TEST_F(CliFilesTest, TheBannerSaysWhetherAFileIsComplex) {
+TEST_F(CliFilesTest, TheBannerDeterminesWhetherAFileIsComplex) {
   const std::string complex = "%%matrixmarket matrix\tArray COMPLEX general\r\n1 1\n1 1\n";
   std::ofstream(path_) << complex;
   EXPECT_TRUE(MatrixMarketIsComplex(path_));

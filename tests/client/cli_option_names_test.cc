@@ -14,14 +14,14 @@
 namespace crout::cli {
 namespace {
 
-// Returns `message` as InOptions() rewrites it for the command line `words`.
+// Returns `message` as WithOptionNames() rewrites it for the command line `words`.
 std::string Shown(std::vector<std::string> words, const std::string& message) {
   CLI::App app;
   Session session(&app);
   AddCommands(&app, &session);
   std::reverse(words.begin(), words.end());  // the parser expects the last word first
   app.parse(words);
-  return InOptions(*app.get_subcommands().front(), message);
+  return WithOptionNames(*app.get_subcommands().front(), message);
 }
 
 TEST(OptionNamesTest, FilesTakeThePlaceOfArguments) {

@@ -125,7 +125,7 @@ TEST(LatencyHistogramTest, ExtremesDoNotOverflow) {
   EXPECT_EQ(histogram.Quantile(1), absl::Hours(24 * 365));
 }
 
-TEST(ProgressLineTest, SaysWhatIsGoingOn) {
+TEST(ProgressLineTest, ShowsThePhaseAndItsProgress) {
   client::ProgressUpdate update{512 << 20, int64_t{1} << 30, std::nullopt};
   EXPECT_EQ(ProgressLine(update, absl::Seconds(1)),
             "upload  [===============               ]  50 %  512.0 MiB/s");

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "tests/client/fake_service.h"
+#include "tests/support/eventually.h"
 #include "tests/support/gate.h"
-#include "tests/support/patience.h"
 
 namespace crout {
 namespace {
@@ -124,7 +124,7 @@ TEST_F(FactorTest, IsRenewedByItsOwnLengthAndReleasedOnce) {
   EXPECT_EQ(releases_, 1);
 }
 
-TEST_F(FactorTest, AWantedLeaseIsTheOneRenewed) {
+TEST_F(FactorTest, RenewsWithTheRequestedLease) {
   v1::CacheOptions cache;
   cache.mutable_lease()->set_nanos(80'000'000);
   auto factor = NewFactor(cache);

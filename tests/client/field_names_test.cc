@@ -35,7 +35,7 @@ TEST(FieldNamesTest, ArgumentsTakeThePlaceOfPaths) {
            {"a.header.matrix", "a.header.matrix"},
            {"", ""},
        }) {
-    EXPECT_EQ(InArguments(sent), shown);
+    EXPECT_EQ(WithArgumentNames(sent), shown);
   }
 }
 

@@ -26,7 +26,7 @@ TEST(ClientOptionsTest, TakesEveryFormOfAnAddress) {
   }
 }
 
-TEST(ClientOptionsTest, SaysWhatAnAddressLacks) {
+TEST(ClientOptionsTest, ReportsTheMissingPartOfAnAddress) {
   const struct {
     const char* server;
     const char* message;
@@ -53,7 +53,7 @@ TEST(ClientOptionsTest, SaysWhatAnAddressLacks) {
   }
 }
 
-TEST(ClientOptionsTest, TokensGoWhereNobodyReadsAlong) {
+TEST(ClientOptionsTest, TokensAreSentOverSecureConnectionsOnly) {
   const auto with_token = [](const std::string& server) {
     return Client::Connect({.server = server, .token = "crout_t"}).status();
   };

@@ -100,12 +100,13 @@ TEST_F(RetryCallsTest, LostConnectionIsRetriedOnlyWhereItIsSafe) {
 
 TEST_F(RetryCallsTest, TheServersDelayIsCapped) {
   const RetryPolicy policy{.max_server_delay = absl::Milliseconds(100)};
-  for (const absl::Duration asked : {absl::Hours(5), absl::Milliseconds(100), absl::Seconds(-7)}) {
-    const absl::Status refused =
-        ToAbslStatus(ServerStatus(grpc::StatusCode::RESOURCE_EXHAUSTED, "QUEUE_FULL", asked));
+  for (const absl::Duration server_delay :
+       {absl::Hours(5), absl::Milliseconds(100), absl::Seconds(-7)}) {
+    const absl::Status refused = ToAbslStatus(
+        ServerStatus(grpc::StatusCode::RESOURCE_EXHAUSTED, "QUEUE_FULL", server_delay));
     const auto delay = DelayBeforeRetry(policy, RetryClass::kRefusedOnly, 1, refused);
     ASSERT_TRUE(delay.has_value());
-    EXPECT_GE(*delay, std::clamp(asked, absl::ZeroDuration(), policy.max_server_delay));
+    EXPECT_GE(*delay, std::clamp(server_delay, absl::ZeroDuration(), policy.max_server_delay));
     EXPECT_LE(*delay, 1.2 * policy.max_server_delay);
   }
 }
@@ -142,7 +143,7 @@ TEST_F(RetryCallsTest, DelayBeyondTheDeadlineIsNotWaitedFor) {
   EXPECT_EQ(patient->Describe("h", call).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST_F(RetryCallsTest, NobodyListensIsUnreachable) {
+TEST_F(RetryCallsTest, AServerThatDoesNotListenIsUnreachable) {
   const auto client =
       *Client::Connect({.server = "127.0.0.1:1",
                         .retry = {.max_attempts = 2, .initial_backoff = absl::Milliseconds(1)}});

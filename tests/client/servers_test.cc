@@ -26,7 +26,7 @@ absl::StatusOr<ClientOptions> Read(const std::string& text, const std::string& n
   return ReadServer(text, kPath, name);
 }
 
-TEST(ServersTest, ReadsWhatIsSaidOfAServer) {
+TEST(ServersTest, ReadsTheSettingsOfAServer) {
   const auto lab = Read(
       "# mine\n\n[home] # here\naddress = \"unix:/run/crout.sock\"\n\r\n[lab]\n"
       "address = \"solver.example:50051\"  # far\ntls = true\nca = 'ca.crt'\n"
@@ -48,7 +48,7 @@ TEST(ServersTest, ReadsWhatIsSaidOfAServer) {
   EXPECT_TRUE(absl::IsNotFound(Read("[home]\naddress = \"h:1\"").status()));
 }
 
-TEST(ServersTest, SaysWhichLineIsWrong) {
+TEST(ServersTest, ErrorsNameTheirLine) {
   const struct {
     const char* text;
     const char* message;
@@ -173,28 +173,28 @@ TEST_F(EnvironmentTest, TokensAreReadFromFilesOfTheirOwn) {
   unlink(token.c_str());
 }
 
-TEST_F(EnvironmentTest, TheEnvironmentSaysWhatOptionsLeaveOut) {
+TEST_F(EnvironmentTest, TheEnvironmentSuppliesUnsetOptions) {
   setenv("CROUT_SERVER", "h:1", 1);
   setenv("CROUT_TENANT", "a", 1);
   setenv("CROUT_CA", "ca.crt", 1);
   setenv("CROUT_CERT", "c.crt", 1);
   setenv("CROUT_KEY", "c.key", 1);
   setenv("CROUT_TOKEN_FILE", "t", 1);
-  auto said = WithEnvironment({.server = ""});
-  ASSERT_TRUE(said.ok());
-  EXPECT_EQ(said->server, "h:1");
-  EXPECT_EQ(said->tenant, "a");
-  EXPECT_EQ(said->token_file, "t");
-  ASSERT_TRUE(said->tls.has_value());
-  EXPECT_EQ(said->tls->ca_file, "ca.crt");
-  EXPECT_EQ(said->tls->key_file, "c.key");
+  auto completed = WithEnvironment({.server = ""});
+  ASSERT_TRUE(completed.ok());
+  EXPECT_EQ(completed->server, "h:1");
+  EXPECT_EQ(completed->tenant, "a");
+  EXPECT_EQ(completed->token_file, "t");
+  ASSERT_TRUE(completed->tls.has_value());
+  EXPECT_EQ(completed->tls->ca_file, "ca.crt");
+  EXPECT_EQ(completed->tls->key_file, "c.key");
   TlsOptions own;
   own.cert_file = "own.crt";
-  said = WithEnvironment({.server = "g:1", .tls = own, .token = "crout_own"});
-  EXPECT_EQ(said->server, "g:1");
-  EXPECT_EQ(said->tls->cert_file, "own.crt");
-  EXPECT_EQ(said->tls->key_file, "") << "a certificate and its key are of one place";
-  EXPECT_EQ(said->token_file, "");
+  completed = WithEnvironment({.server = "g:1", .tls = own, .token = "crout_own"});
+  EXPECT_EQ(completed->server, "g:1");
+  EXPECT_EQ(completed->tls->cert_file, "own.crt");
+  EXPECT_EQ(completed->tls->key_file, "") << "a certificate and its key are of one place";
+  EXPECT_EQ(completed->token_file, "");
   setenv("CROUT_TLS", "maybe", 1);
   EXPECT_THAT(MessageOf(WithEnvironment({}).status()), HasSubstr("CROUT_TLS"));
 }

@@ -128,7 +128,7 @@ TEST_F(SolveTest, ServerThatSendsMoreOrLessThanAnnouncedIsInternal) {
   EXPECT_EQ(Solve(int64_t{1} << 62, &sink).code(), absl::StatusCode::kInternal);
 }
 
-TEST_F(SolveTest, WhereNothingCanBePutNothingIsAsked) {
+TEST_F(SolveTest, MissingOutputsAreRefusedBeforeTheCall) {
   const auto one = MatrixSource::Dense(absl::MakeConstSpan(b_).first(1), 1, 1);
   v1::Factor factor;
   v1::GetFactorsHeader header;

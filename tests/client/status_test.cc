@@ -61,10 +61,10 @@ TEST(RetryTest, DelayFollowsTheServersWordAndThePolicy) {
   };
   using enum RetryClass;
   for (const RetryClass any : {kRefusedOnly, kIdempotent}) {
-    const auto told = delay(any, 1, StatusCode::RESOURCE_EXHAUSTED, 250);
-    ASSERT_TRUE(told.has_value());
-    EXPECT_GE(*told, absl::Milliseconds(250));
-    EXPECT_LE(*told, absl::Milliseconds(300));
+    const auto server_delay = delay(any, 1, StatusCode::RESOURCE_EXHAUSTED, 250);
+    ASSERT_TRUE(server_delay.has_value());
+    EXPECT_GE(*server_delay, absl::Milliseconds(250));
+    EXPECT_LE(*server_delay, absl::Milliseconds(300));
     EXPECT_TRUE(delay(any, 1, StatusCode::ABORTED, 250).has_value());
     // Without RetryInfo, the server gives no indication that a retry would help.
     EXPECT_FALSE(delay(any, 1, StatusCode::RESOURCE_EXHAUSTED, 0).has_value());

@@ -37,7 +37,7 @@ constexpr int64_t kHostBudget = 256 * kMiB;
 constexpr int64_t kReceiveBuffers = 64 * kMiB;
 constexpr int64_t kCallMemory = 160 * kMiB;
 constexpr int64_t kConstant = 256 * kMiB;
-constexpr int64_t kMostResident =
+constexpr int64_t kMaxResident =
     (kHostBudget + kReceiveBuffers + kCallMemory) / 10 * 11 + kConstant;
 
 // A client that factors, solves and releases in a loop through the client library.
@@ -47,7 +47,7 @@ class HonestClient {
     client::ClientOptions options;
     options.server = daemon.address();
     options.tenant = "honest";
-    options.timeout = kPatience;
+    options.timeout = kTestTimeout;
     client_ = *client::Client::Connect(options);
     thread_ = std::thread([this] { Run(); });
   }
@@ -123,7 +123,7 @@ class AttackTest : public ::testing::Test {
     EXPECT_OK(honest.Stop());
     EXPECT_TRUE(daemon_.process().running());
     const int64_t most = StatusBytes(daemon_.process().pid(), "VmHWM");
-    EXPECT_LE(most, kMostResident);
+    EXPECT_LE(most, kMaxResident);
     RecordProperty("most_resident_mib", absl::StrCat(most / kMiB));
     RecordProperty("rounds_of_the_honest_client", honest.served());
     EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_) == Holdings{}; }))

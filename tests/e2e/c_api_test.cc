@@ -219,7 +219,7 @@ TEST_F(CApiTest, ASingularMatrixIsAnAnswer) {
   crout_release(factor);
 }
 
-TEST_F(CApiTest, DescribesWhatItsCallerKnows) {
+TEST_F(CApiTest, FillsTheFieldsOfTheCallersVersion) {
   const std::vector<double> a = {4, 1, 1, 3};
   const crout_matrix matrix = Matrix(a, 2, 2);
   auto options = Sized<crout_factorize_options>();
@@ -251,7 +251,7 @@ TEST_F(CApiTest, DescribesWhatItsCallerKnows) {
   crout_release(factor);
 }
 
-TEST_F(CApiTest, SolvesByRowsAndSaysHowWell) {
+TEST_F(CApiTest, SolvesByRowsAndReportsErrors) {
   crout_factor* factor = Factor({4, 2, 1, 3});         // (4 1; 2 3)
   const std::vector<double> b = {6, 4, -1, 8, 6, -1};  // rows (6 4), (8 6)
   const crout_matrix rhs = {b.data(), CROUT_FLOAT64, CROUT_ROW_MAJOR, 2, 2, 3};

@@ -141,7 +141,7 @@ class CallersTest : public ::testing::Test {
     crout_options options = {};
     options.struct_size = sizeof options;
     options.server = address.c_str();
-    options.timeout = absl::ToDoubleSeconds(kPatience);
+    options.timeout = absl::ToDoubleSeconds(kTestTimeout);
     options.ca_file = ca.c_str();
     options.cert_file = certificate.c_str();
     options.key_file = key.c_str();
@@ -220,7 +220,7 @@ class CallersTest : public ::testing::Test {
   const std::string subject_ = "subject = alice@sso\n";
 };
 
-TEST_F(CallersTest, EachHearsWhatIsWrong) {
+TEST_F(CallersTest, EachCallerGetsTheReasonOfItsRefusal) {
   constexpr auto kOk = absl::StatusCode::kOk;
   constexpr auto kNobody = absl::StatusCode::kUnauthenticated;
   constexpr auto kNoConnection = absl::StatusCode::kUnavailable;

@@ -41,7 +41,7 @@ TEST_F(CroutctlTest, ANameStandsForTheNewestFactorOfIt) {
   EXPECT_EQ(daemon_.Ctl({"info", ""}).exit_code, 12);
 }
 
-TEST_F(CroutctlTest, AHandleGoesBeforeAName) {
+TEST_F(CroutctlTest, AHandleTakesPrecedenceOverAName) {
   const std::string handle = Factor();
   const std::string other = RunJson({"factor", matrix_, "--name=" + handle})["handle"];
   EXPECT_EQ(RunJson({"info", handle})["handle"], handle);

@@ -94,7 +94,7 @@ TEST_F(CroutctlTest, ComplexDeterminantsAndFactorsAreWritten) {
   }
 }
 
-TEST_F(CroutctlTest, AComplexFileAskedForInARealTypeIsRefused) {
+TEST_F(CroutctlTest, AComplexFileOfARealTypeIsRefused) {
   const std::string hermitian = directory_.File("hermitian.mtx");
   WriteFile(hermitian, kHermitian);
   const Finished finished = daemon_.Ctl({"factor", hermitian, "--dtype=f64"});

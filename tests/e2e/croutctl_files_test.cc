@@ -7,7 +7,7 @@
 namespace crout::e2e {
 namespace {
 
-TEST_F(CroutctlTest, SaysThatStandardOutputCannotBeWritten) {
+TEST_F(CroutctlTest, ReportsThatStandardOutputCannotBeWritten) {
   for (const char* to : {">/dev/full", ">&-"}) {
     for (const std::vector<std::string>& arguments : {std::vector<std::string>{"list", "--json"},
                                                       {"status", "--timeout=1m"},
@@ -191,7 +191,7 @@ TEST_F(CroutctlTest, VerifyNeedsNoServer) {
   EXPECT_EQ(verify(matrix_).exit_code, 12);
 }
 
-TEST_F(CroutctlTest, SparseMatricesStaySparse) {
+TEST_F(CroutctlTest, SparseMatricesAreFactoredAsSparse) {
   const Json factor = RunJson({"factor", matrix_, "--algorithm=multifrontal"});
   EXPECT_EQ(factor["algorithm"], "multifrontal");
   EXPECT_GT(factor["sparse"]["lu_entries"], 0);

@@ -29,7 +29,7 @@ TEST_F(CroutctlTest, SchurWritesTheComplementAndKeepsTheFactor) {
   RunJson({"schur", matrix_, "--leading=3"});
 }
 
-TEST_F(CroutctlTest, RrefWritesTheFormAndSaysItsRank) {
+TEST_F(CroutctlTest, RrefWritesTheFormAndReportsItsRank) {
   const std::string path = directory_.File("wide.mtx");
   std::ofstream(path) << "%%MatrixMarket matrix array real general\n2 3\n1\n2\n2\n4\n3\n5\n";
   const std::string r = directory_.File("r.mtx");

@@ -99,7 +99,7 @@ TEST_F(CroutctlTest, UnreachableServerExitsWith3) {
   }
 }
 
-TEST_F(CroutctlTest, TheMetricsPortInPlaceOfTheServiceIsSaid) {
+TEST_F(CroutctlTest, ACallOfTheMetricsPortIsReportedAsSuch) {
   const Finished finished =
       RunToEnd({ProgramPath("croutctl"), "--server=" + daemon_.metrics_address(), "list"});
   EXPECT_EQ(finished.exit_code, 3) << finished.errors;

@@ -13,12 +13,12 @@
 #include "crout/client.h"
 #include "tests/e2e/failpoint_channel.h"
 #include "tests/e2e/process.h"
-#include "tests/support/patience.h"
+#include "tests/support/eventually.h"
 
 namespace crout::e2e {
 
 using crout::testing::Eventually;
-using crout::testing::kPatience;
+using crout::testing::kTestTimeout;
 using crout::testing::SeenWithin;
 
 class Daemon {

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import urllib.request
 
-from prometheus_server import PATIENCE, wait_until
+from prometheus_server import TIMEOUT, wait_until
 
 # Made-up metrics of a GPU. The names are those of gpu_metrics.cc.
 GPU_METRICS = """
@@ -55,14 +55,14 @@ class Daemon:
     def stop(self):
         if self._process.poll() is None:
             self._process.terminate()
-            self._process.wait(PATIENCE)
+            self._process.wait(TIMEOUT)
         self._process.stdout.close()
         self._log.close()
 
     def ctl(self, *arguments, stdin=None):
         """Runs croutctl and returns (exit code, standard output)."""
         done = subprocess.run([self._croutctl, f"--server={self.listen}", *arguments],
-                              stdin=stdin, capture_output=True, text=True, timeout=PATIENCE)
+                              stdin=stdin, capture_output=True, text=True, timeout=TIMEOUT)
         return done.returncode, done.stdout
 
     def failpoint(self, command):
@@ -74,7 +74,7 @@ class Daemon:
 
     def scrape(self):
         url = f"http://{self.metrics}/metrics"
-        with urllib.request.urlopen(url, timeout=PATIENCE) as reply:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as reply:
             return reply.read().decode()
 
     def factor(self, matrix):

@@ -34,7 +34,7 @@ from prometheus_server import Dashboard, PrometheusServer, wait_until  # noqa: E
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNIT_INCHES = (0.8, 0.42)  # a cell of the grid, which has 24 columns and any number of rows
-MOST_LEGENDS = 8
+MAX_LEGENDS = 8
 FEW_SERIES = 2
 FORMATS = {"s": EngFormatter("s"), "bytes": EngFormatter("B"), "Bps": EngFormatter("B/s"),
            "watt": EngFormatter("W"), "hertz": EngFormatter("Hz"), "celsius": EngFormatter("°C"),
@@ -106,7 +106,7 @@ def draw(panel, axes, series, begin):
     axes.grid(linewidth=0.3)
     handles, names = axes.get_legend_handles_labels()
     if handles:
-        axes.legend(handles[:MOST_LEGENDS], names[:MOST_LEGENDS], fontsize=7, loc="upper left", framealpha=0.6)
+        axes.legend(handles[:MAX_LEGENDS], names[:MAX_LEGENDS], fontsize=7, loc="upper left", framealpha=0.6)
 
 
 def rows_of(dashboard):

@@ -37,7 +37,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = ROOT / "client" / "examples"
 PYTHON_EXAMPLES = ROOT / "client" / "python" / "examples"
-PATIENCE = 300  # seconds, for all sessions of a page
+TIMEOUT = 300  # seconds, for all sessions of a page
 BLOCK = re.compile(r"(<!-- (example|output|session): (\S+) -->\n```\w*\n)(.*?)(```\n)", re.DOTALL)
 # Output that varies between runs: times, handles, and numbers that depend on rounding.
 VARYING = [(re.compile(pattern, re.MULTILINE), text) for pattern, text in (
@@ -121,7 +121,7 @@ class Session:
             env["PATH"] = f"{test.prefix / 'bin'}:{env['PATH']}"
         self.process = subprocess.Popen(["bash"], cwd=directory, env=env, text=True, start_new_session=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.timer = threading.Timer(PATIENCE, self.kill)
+        self.timer = threading.Timer(TIMEOUT, self.kill)
         self.timer.start()
         test.addCleanup(self.close)
         if "$ croutd" not in text:
@@ -145,7 +145,7 @@ class Session:
     def line(self):
         line = self.process.stdout.readline()
         if not line:
-            raise AssertionError(f"bash ended, or the page took over {PATIENCE} s")
+            raise AssertionError(f"bash ended, or the page took over {TIMEOUT} s")
         return line
 
     def run(self, command):
@@ -364,7 +364,7 @@ class Examples(unittest.TestCase):
         self.assertEqual(header, module)
         self.assertIn("crout_singular", header)
 
-    def test_without_a_server_every_program_says_so(self):
+    def test_programs_report_a_missing_server(self):
         for name in self.outputs():
             with self.subTest(name):
                 self.assertIn("failed to connect", run(self.programs / name, "127.0.0.1:1", status=1))

@@ -94,7 +94,7 @@ void ServeFailpoints(const std::string& path, testing::Failpoints& failpoints) {
   }).detach();
 }
 
-std::string RemoteFailpoints::Ask(const std::string& line) const {
+std::string RemoteFailpoints::Query(const std::string& line) const {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_un address = AddressOf(path_);
   std::string answer = "no answer";
@@ -107,7 +107,7 @@ std::string RemoteFailpoints::Ask(const std::string& line) const {
 }
 
 void RemoteFailpoints::Command(const std::string& line) const {
-  EXPECT_EQ(Ask(line), "ok") << line;
+  EXPECT_EQ(Query(line), "ok") << line;
 }
 
 void RemoteFailpoints::Hold(std::string_view name) const { Command("hold " + std::string(name)); }
@@ -126,7 +126,7 @@ void RemoteFailpoints::AwaitReached(std::string_view name, int count) const {
 }
 int RemoteFailpoints::reached(std::string_view name) const {
   int count = 0;
-  EXPECT_TRUE(absl::SimpleAtoi(Ask("reached " + std::string(name)), &count)) << name;
+  EXPECT_TRUE(absl::SimpleAtoi(Query("reached " + std::string(name)), &count)) << name;
   return count;
 }
 void RemoteFailpoints::Advance(absl::Duration duration) const {

@@ -37,7 +37,7 @@ class RemoteFailpoints {
   void Advance(absl::Duration duration) const;
 
  private:
-  std::string Ask(const std::string& line) const;
+  std::string Query(const std::string& line) const;
   void Command(const std::string& line) const;
 
   std::string path_;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "tests/support/patience.h"
+#include "tests/support/eventually.h"
 
 namespace crout::e2e {
 namespace {
@@ -40,7 +40,7 @@ Health ParseHealth(const grpc::ByteBuffer& buffer) {
                          : Health::kUnknownService;
 }
 
-auto Deadline() { return absl::ToChronoTime(absl::Now() + testing::kPatience); }
+auto Deadline() { return absl::ToChronoTime(absl::Now() + testing::kTestTimeout); }
 
 bool Await(grpc::CompletionQueue* queue) {
   void* tag;

@@ -114,7 +114,7 @@ double FuzzSeconds() {
   return seconds == nullptr ? 3 : std::atof(seconds);
 }
 
-TEST(HttpFuzzTest, MalformedRequestsHarmNobody) {
+TEST(HttpFuzzTest, MalformedRequestsDoNoHarm) {
   Daemon daemon;
   const pid_t pid = daemon.process().pid();
   EXPECT_THAT(daemon.ScrapeMetrics(), StartsWith("HTTP/1.1 200"));

@@ -91,7 +91,7 @@ class IdentityTest : public ::testing::Test {
     const auto stub = v1::FactorizationService::NewStub(
         grpc::CreateCustomChannel(address, grpc::SslCredentials(options), arguments));
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kTestTimeout));
     if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
     v1::GetServerInfoResponse info;
     return stub->GetServerInfo(&context, {}, &info);
@@ -100,7 +100,7 @@ class IdentityTest : public ::testing::Test {
   const TempDir files_;
 };
 
-TEST_F(IdentityTest, TokensAndCertificatesShowWhoCalls) {
+TEST_F(IdentityTest, TokensAndCertificatesIdentifyTheCaller) {
   const Token token = MakeToken();
   MakeCertificate(files_, "spiffe", "ca", 2, "URI:spiffe://example.org/bob,DNS:alice.example.org");
   MakeCertificate(files_, "dns", "ca", 2, "DNS:carol.example.org");
@@ -201,7 +201,7 @@ TEST_F(IdentityTest, AWithdrawnTokenEndsACallInProgress) {
                  "--upload-max-time=0"});
   const auto stub = daemon.NewStub();
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kTestTimeout));
   context.AddMetadata("authorization", "Bearer " + token.text);
   const auto stream = stub->Factorize(&context);
   v1::FactorizeRequest request;
@@ -336,7 +336,7 @@ TEST_F(IdentityTest, SecretsStayOutOfCoreFiles) {
   EXPECT_FALSE(leaves_core({Flag("tls-cert", "server.crt"), Flag("tls-key", "server.key")}));
 }
 
-TEST_F(IdentityTest, FilesThatSayNothingGoodAreRefusedAtTheStart) {
+TEST_F(IdentityTest, InvalidIdentityFilesAreRefusedAtTheStart) {
   const auto refusal = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {ProgramPath("croutd"), "--check-config"});
     const Finished finished = RunToEnd(flags);

@@ -67,7 +67,7 @@ void FillTheLog(const Daemon& daemon) {
   EXPECT_GT(Dropped(daemon), 0);
 }
 
-TEST(LogTest, NobodyReadsIt) {
+TEST(LogTest, ItsReaderDoesNotRead) {
   const Fifo fifo;
   Daemon daemon({"--log-calls=all"}, "croutd", fifo.path());
   FillTheLog(daemon);
@@ -102,7 +102,7 @@ TEST(LogTest, LibrariesDoNotWriteThemselves) {
   }
 }
 
-TEST(LogTest, SaysWhatItServesWithAndWhatCallsDid) {
+TEST(LogTest, LogsTheSettingsAndTheCalls) {
   Daemon daemon({"--devices=auto", "--max-n=777"});
   const auto client = daemon.NewClient("alice");
   const std::vector<double> a = {4, 1, 1, 3};

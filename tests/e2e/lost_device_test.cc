@@ -22,7 +22,7 @@ absl::StatusOr<v1::Factor> FactorSmall(client::Client& client) {
   return client.Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
 }
 
-TEST(LostDeviceTest, TheDaemonSaysSoDrainsAndExitsWithAFailure) {
+TEST(LostDeviceTest, TheDaemonReportsItDrainsAndExitsWithAFailure) {
   Daemon daemon({"--fake-device", "--drain-grace=1h"}, "croutd_test");
   const auto client = daemon.NewClient();
   const auto factor = FactorSmall(*client);

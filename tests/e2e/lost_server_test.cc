@@ -50,9 +50,9 @@ class LostServerTest : public ::testing::Test {
 };
 
 // A sink that runs an action when the first bytes arrive.
-class SinkThatActs : public MatrixSink {
+class CallbackSink : public MatrixSink {
  public:
-  explicit SinkThatActs(std::function<void()> action) : action_(std::move(action)) {}
+  explicit CallbackSink(std::function<void()> action) : action_(std::move(action)) {}
   absl::Status Begin(const v1::DenseSpec&) override { return absl::OkStatus(); }
   absl::Status Append(absl::Span<const std::byte>) override {
     if (action_) std::exchange(action_, nullptr)();
@@ -94,7 +94,7 @@ TEST_F(LostServerTest, DuringAnUpload) {
 TEST_F(LostServerTest, DuringAReply) {
   ASSERT_OK_AND_ASSIGN(const Factor factor, Factorize());
   bool killed = false;
-  SinkThatActs x([&] {
+  CallbackSink x([&] {
     Kill();
     killed = true;
   });

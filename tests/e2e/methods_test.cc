@@ -57,7 +57,7 @@ class MethodsTest : public ::testing::Test {
 
   // Runs `factor`, a call that expects progress reports. Each phase begins only when the report of
   // the previous one has been sent, because reports are skipped while the client reads slowly.
-  void ToldInTime(const std::function<void()>& factor);
+  void RunAwaitingReports(const std::function<void()>& factor);
   HostFactor Download(const std::string& handle, DType dtype);
   void ExpectSameFactors(v1::Algorithm algorithm, DType dtype);
   void ExpectSameSolutions(const std::string& handle, const Factorization& factor);
@@ -73,7 +73,7 @@ class MethodsTest : public ::testing::Test {
   std::vector<v1::Solver> solvers_;
 };
 
-void MethodsTest::ToldInTime(const std::function<void()>& factor) {
+void MethodsTest::RunAwaitingReports(const std::function<void()>& factor) {
   const RemoteFailpoints& failpoints = daemon_.failpoints();
   daemon_.AwaitRest();
   const int sent = failpoints.reached("call.sent");
@@ -172,51 +172,51 @@ TEST_F(MethodsTest, LongFactorizationsReportProgress) {
     SCOPED_TRACE(v1::Algorithm_Name(algorithm));
     v1::FactorizeOptions options;
     options.set_algorithm(algorithm);
-    std::vector<int64_t> told;
+    std::vector<int64_t> reported;
     client::CallOptions call;
     call.on_progress = [&](const client::ProgressUpdate& update) {
       if (!update.phase || update.phase->columns_done() == 0) return;
       EXPECT_EQ(update.phase->phase(), v1::PHASE_FACTOR);
       EXPECT_EQ(update.phase->columns(), kLarge);
-      told.push_back(update.phase->columns_done());
+      reported.push_back(update.phase->columns_done());
     };
-    ToldInTime([&] {
+    RunAwaitingReports([&] {
       EXPECT_THAT(
           client_->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), kLarge, kLarge),
                              options, {}, call),
           crout::testing::IsOk());
     });
-    ASSERT_THAT(told, ::testing::SizeIs(::testing::Ge(1u)));
-    EXPECT_GT(told.front(), 0);
-    EXPECT_LT(told.back(), kLarge);
-    EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+    ASSERT_THAT(reported, ::testing::SizeIs(::testing::Ge(1u)));
+    EXPECT_GT(reported.front(), 0);
+    EXPECT_LT(reported.back(), kLarge);
+    EXPECT_TRUE(std::is_sorted(reported.begin(), reported.end()));
   }
 }
 
-TEST_F(MethodsTest, ASchurComplementTellsHowFarItsLeadingBlockIs) {
+TEST_F(MethodsTest, ASchurComplementReportsTheProgressOfItsLeadingBlock) {
   constexpr int64_t kLarge = 2048;
   constexpr int64_t kLeading = 2000;
   const HostMatrix a = crout::testing::GalleryNamed("diagonally_dominant").make(kLarge);
   v1::ComputeSchurComplementHeader header;
   header.set_leading_order(kLeading);
   header.mutable_options()->set_algorithm(v1::ALGORITHM_CMPP);
-  int64_t told = 0;
+  int64_t reported = 0;
   client::CallOptions call;
   call.on_progress = [&](const client::ProgressUpdate& update) {
     if (!update.phase || update.phase->columns_done() == 0) return;
     EXPECT_EQ(update.phase->columns(), kLeading);
-    told = update.phase->columns_done();
+    reported = update.phase->columns_done();
   };
   v1::Factor factor;
   client::BufferSink s;
-  ToldInTime([&] {
+  RunAwaitingReports([&] {
     EXPECT_THAT(client_->ComputeSchurComplement(
                     client::MatrixSource::Dense(absl::MakeConstSpan(a), kLarge, kLarge), header,
                     &factor, &s, call),
                 crout::testing::IsOk());
   });
-  EXPECT_GT(told, 0);
-  EXPECT_LE(told, kLeading);
+  EXPECT_GT(reported, 0);
+  EXPECT_LE(reported, kLeading);
 }
 
 TEST_F(MethodsTest, GaussJordanOverTheWire) {

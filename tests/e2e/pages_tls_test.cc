@@ -71,7 +71,7 @@ class PagesTlsTest : public ::testing::Test {
                              Flag("tls-key", "server.key")});
     return more;
   }
-  std::vector<std::string> Asking(std::vector<std::string> more = {}) const {
+  std::vector<std::string> RoleFlags(std::vector<std::string> more = {}) const {
     more.insert(more.end(),
                 {"--metrics-access=roles", Flag("identities", "identities"),
                  Flag("token-keys", "keys"), "--token-issuer=sso", "--token-audience=crout"});
@@ -85,15 +85,16 @@ class PagesTlsTest : public ::testing::Test {
     options.push_back(absl::StrCat(scheme, "://", daemon.metrics_address(), path));
     return RunToEnd(options);
   }
-  std::vector<std::string> Trusting(std::vector<std::string> more = {}) const {
+  std::vector<std::string> AuthorityOptions(std::vector<std::string> more = {}) const {
     more.insert(more.end(), {"--cacert", files_.File("ca.crt")});
     return more;
   }
-  std::vector<std::string> Showing(const std::string& name) const {
-    return Trusting({"--cert", files_.File(name + ".crt"), "--key", files_.File(name + ".key")});
+  std::vector<std::string> CertificateOptions(const std::string& name) const {
+    return AuthorityOptions(
+        {"--cert", files_.File(name + ".crt"), "--key", files_.File(name + ".key")});
   }
-  std::vector<std::string> Bearing(const std::string& token) const {
-    return Trusting({"--header", "Authorization: Bearer " + token});
+  std::vector<std::string> TokenOptions(const std::string& token) const {
+    return AuthorityOptions({"--header", "Authorization: Bearer " + token});
   }
 
   const TempDir files_;
@@ -101,13 +102,13 @@ class PagesTlsTest : public ::testing::Test {
   const std::string scraper_ = "crout_scraper";
 };
 
-TEST_F(PagesTlsTest, ServesThoseWhoTrustItsAuthority) {
+TEST_F(PagesTlsTest, ServesClientsThatTrustItsAuthority) {
   Daemon daemon(Tls());
-  const Finished served = Curl(daemon, Trusting());
+  const Finished served = Curl(daemon, AuthorityOptions());
   EXPECT_EQ(served.exit_code, 0) << served.errors;
   EXPECT_THAT(served.output, AllOf(HasSubstr("HTTP/1.1 200"), HasSubstr("crout_build_info")));
-  EXPECT_THAT(Curl(daemon, Trusting(), "/").output, HasSubstr("</html>"));
-  EXPECT_THAT(Curl(daemon, Trusting(), "/readyz").output, HasSubstr("ready\n"));
+  EXPECT_THAT(Curl(daemon, AuthorityOptions(), "/").output, HasSubstr("</html>"));
+  EXPECT_THAT(Curl(daemon, AuthorityOptions(), "/readyz").output, HasSubstr("ready\n"));
 
   const Finished wrong = Curl(daemon, {"--cacert", files_.File("other.crt")});
   EXPECT_EQ(wrong.exit_code, kBadPeerCertificate);
@@ -119,13 +120,14 @@ TEST_F(PagesTlsTest, ServesThoseWhoTrustItsAuthority) {
                 absl::StrCat("https://elsewhere.example:", port, "/metrics")});
   EXPECT_EQ(name.exit_code, kBadPeerCertificate);
   EXPECT_THAT(name.errors, HasSubstr("elsewhere.example"));
-  const Finished old = Curl(daemon, Trusting({"--tls-max", "1.1", "--ciphers", "ALL:@SECLEVEL=0"}));
+  const Finished old =
+      Curl(daemon, AuthorityOptions({"--tls-max", "1.1", "--ciphers", "ALL:@SECLEVEL=0"}));
   EXPECT_EQ(old.exit_code, kHandshakeError);
   EXPECT_THAT(old.errors, HasSubstr("protocol version"));
-  EXPECT_EQ(Curl(daemon, Trusting({"--tls-max", "1.2"})).exit_code, 0);
+  EXPECT_EQ(Curl(daemon, AuthorityOptions({"--tls-max", "1.2"})).exit_code, 0);
 }
 
-TEST_F(PagesTlsTest, PlainRequestsHearWhatToSay) {
+TEST_F(PagesTlsTest, PlainRequestsAreRefusedWithTheHttpsUrl) {
   Daemon daemon(Tls());
   const Finished plain = Curl(daemon, {}, "/metrics", "http");
   EXPECT_THAT(plain.output, AllOf(HasSubstr("HTTP/1.1 400"), HasSubstr("https://")));
@@ -135,7 +137,7 @@ TEST_F(PagesTlsTest, PlainRequestsHearWhatToSay) {
 TEST_F(PagesTlsTest, WithoutTheSettingThePortStaysPlain) {
   Daemon daemon({Flag("tls-cert", "server.crt"), Flag("tls-key", "server.key")});
   EXPECT_THAT(Curl(daemon, {}, "/metrics", "http").output, HasSubstr("HTTP/1.1 200"));
-  EXPECT_EQ(Curl(daemon, Trusting()).exit_code, kHandshakeError);
+  EXPECT_EQ(Curl(daemon, AuthorityOptions()).exit_code, kHandshakeError);
 }
 
 TEST_F(PagesTlsTest, TokensIdentifyTheCaller) {
@@ -146,7 +148,7 @@ TEST_F(PagesTlsTest, TokensIdentifyTheCaller) {
     return absl::StrCat(R"({"iss":"sso","sub":"grafana","aud":")", audience, R"(","exp":)", end,
                         "}");
   };
-  Daemon daemon(Asking());
+  Daemon daemon(RoleFlags());
   const struct {
     const char* what;
     std::string token;
@@ -170,54 +172,54 @@ TEST_F(PagesTlsTest, TokensIdentifyTheCaller) {
       {"admin", "crout_root", 200, "crout_build_info"},
   };
   for (const auto& [what, token, status, message] : cases) {
-    const Finished got = Curl(daemon, token.empty() ? Trusting() : Bearing(token));
+    const Finished got = Curl(daemon, token.empty() ? AuthorityOptions() : TokenOptions(token));
     EXPECT_THAT(got.output, HasSubstr(absl::StrCat("HTTP/1.1 ", status))) << what;
     EXPECT_THAT(got.output, HasSubstr(message)) << what;
     if (!token.empty()) {
       EXPECT_THAT(got.output, Not(HasSubstr(token))) << what;
     }
   }
-  EXPECT_THAT(Curl(daemon, Bearing(scraper_), "/").output,
+  EXPECT_THAT(Curl(daemon, TokenOptions(scraper_), "/").output,
               AllOf(HasSubstr("HTTP/1.1 403"), HasSubstr("the role admin")));
-  EXPECT_THAT(Curl(daemon, Trusting(), "/readyz").output, HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(Curl(daemon, AuthorityOptions(), "/readyz").output, HasSubstr("HTTP/1.1 200"));
 
   WriteIdentities("");
   EXPECT_TRUE(Eventually([&] {
-    return Curl(daemon, Bearing(scraper_)).output.find("HTTP/1.1 401") != std::string::npos;
+    return Curl(daemon, TokenOptions(scraper_)).output.find("HTTP/1.1 401") != std::string::npos;
   })) << "revoked";
 }
 
-TEST_F(PagesTlsTest, CertificatesSayWhoAsks) {
+TEST_F(PagesTlsTest, CertificatesIdentifyTheCaller) {
   for (const bool required : {true, false}) {
     Daemon daemon(
-        Asking({Flag("tls-client-ca", "ca.crt"),
-                required ? "--tls-client-certs=required" : "--tls-client-certs=optional"}));
-    const Finished served = Curl(daemon, Showing("client"));
+        RoleFlags({Flag("tls-client-ca", "ca.crt"),
+                   required ? "--tls-client-certs=required" : "--tls-client-certs=optional"}));
+    const Finished served = Curl(daemon, CertificateOptions("client"));
     EXPECT_THAT(served.output, AllOf(HasSubstr("HTTP/1.1 200"), HasSubstr("crout_build_info")))
         << served.errors;
-    const Finished none = Curl(daemon, Trusting());
+    const Finished none = Curl(daemon, AuthorityOptions());
     if (required) {
       EXPECT_EQ(none.exit_code, kReceiveError);
       EXPECT_THAT(none.errors, HasSubstr("certificate required"));
     } else {
       EXPECT_THAT(none.output, HasSubstr("HTTP/1.1 401"));
     }
-    const Finished stranger = Curl(daemon, Showing("stranger"));
+    const Finished stranger = Curl(daemon, CertificateOptions("stranger"));
     EXPECT_EQ(stranger.exit_code, kReceiveError);
     EXPECT_THAT(stranger.errors, HasSubstr("unknown ca"));
-    const Finished late = Curl(daemon, Showing("late"));
+    const Finished late = Curl(daemon, CertificateOptions("late"));
     EXPECT_EQ(late.exit_code, kReceiveError);
     EXPECT_THAT(late.errors, HasSubstr("certificate expired"));
   }
 }
 
 TEST_F(PagesTlsTest, ACertificateWithoutItsLineIsRefused) {
-  Daemon daemon(Asking({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=optional"}));
-  ASSERT_THAT(Curl(daemon, Showing("client")).output, HasSubstr("HTTP/1.1 200"));
+  Daemon daemon(RoleFlags({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=optional"}));
+  ASSERT_THAT(Curl(daemon, CertificateOptions("client")).output, HasSubstr("HTTP/1.1 200"));
   Replace("identities", "[scraper]\nroles = metrics\n" + Line(scraper_));
   Finished refused;
   EXPECT_TRUE(Eventually([&] {
-    refused = Curl(daemon, Showing("client"));
+    refused = Curl(daemon, CertificateOptions("client"));
     return refused.output.find("HTTP/1.1 200") == std::string::npos;
   }));
   EXPECT_EQ(refused.exit_code, 0) << "the connection is there: " << refused.errors;
@@ -225,17 +227,17 @@ TEST_F(PagesTlsTest, ACertificateWithoutItsLineIsRefused) {
                                     HasSubstr("no identity has a name of the client's certificate "
                                               "(grafana.example.org)"),
                                     Not(HasSubstr("crout_build_info"))));
-  EXPECT_THAT(Curl(daemon, Bearing(scraper_)).output, HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(Curl(daemon, TokenOptions(scraper_)).output, HasSubstr("HTTP/1.1 200"));
 }
 
 // croutd refuses an expired certificate at start, but a certificate may expire while croutd runs.
 TEST_F(PagesTlsTest, AnExpiredCertificateIsRefusedByTheReader) {
   Daemon daemon(Tls());
-  ASSERT_EQ(Curl(daemon, Trusting()).exit_code, 0);
+  ASSERT_EQ(Curl(daemon, AuthorityOptions()).exit_code, 0);
   constexpr absl::Duration kLeft = absl::Seconds(4);
   absl::Time end;
   const auto is_taken = [&] {
-    return SampleOf(Curl(daemon, Trusting()).output,
+    return SampleOf(Curl(daemon, AuthorityOptions()).output,
                     "crout_tls_certificate_timestamp_seconds{kind=\"end\"}") ==
            static_cast<double>(absl::ToUnixSeconds(end));
   };
@@ -250,7 +252,7 @@ TEST_F(PagesTlsTest, AnExpiredCertificateIsRefusedByTheReader) {
     return taken;
   }));
   EXPECT_TRUE(Eventually([&] { return absl::Now() > end + absl::Seconds(1); }));
-  const Finished refused = Curl(daemon, Trusting());
+  const Finished refused = Curl(daemon, AuthorityOptions());
   EXPECT_EQ(refused.exit_code, kBadPeerCertificate);
   EXPECT_THAT(refused.errors, HasSubstr("certificate has expired"));
   EXPECT_EQ(refused.output, "");
@@ -278,7 +280,7 @@ TEST_F(PagesTlsTest, SettingsThatMakeNoSenseAreRefused) {
     return finished.exit_code == 2 ? finished.errors : "taken";
   };
   EXPECT_THAT(refusal({"--metrics-tls=on"}), HasSubstr("needs --tls-cert and --tls-key"));
-  EXPECT_EQ(refusal(Asking({"--metrics-listen=0.0.0.0:0"})), "taken");
+  EXPECT_EQ(refusal(RoleFlags({"--metrics-listen=0.0.0.0:0"})), "taken");
 }
 
 }  // namespace

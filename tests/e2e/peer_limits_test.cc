@@ -79,10 +79,10 @@ class OpenCall {
 };
 
 // Calls GetServerInfo with `filler` bytes of metadata.
-absl::Status ServerInfo(v1::FactorizationService::Stub& stub, absl::Duration patience,
+absl::Status ServerInfo(v1::FactorizationService::Stub& stub, absl::Duration timeout,
                         size_t filler = 0) {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + patience));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   if (filler > 0) context.AddMetadata("x-filler", std::string(filler, 'x'));
   v1::GetServerInfoResponse response;
   return client::ToAbslStatus(stub.GetServerInfo(&context, {}, &response));
@@ -91,17 +91,17 @@ absl::Status ServerInfo(v1::FactorizationService::Stub& stub, absl::Duration pat
 TEST(PeerLimitsTest, LargeHeadersAreRefused) {
   Daemon daemon;
   const auto stub = daemon.NewStub();
-  EXPECT_OK(ServerInfo(*stub, kPatience, 6000));
+  EXPECT_OK(ServerInfo(*stub, kTestTimeout, 6000));
   OpenCall beside(*stub);
   const auto other_stub = daemon.NewStub();
   OpenCall elsewhere(*other_stub);
   ASSERT_TRUE(Eventually([&] { return UploadsInFlight(daemon) == 2; }));
-  EXPECT_EQ(ServerInfo(*stub, kPatience, 9000).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ServerInfo(*stub, kTestTimeout, 9000).code(), absl::StatusCode::kResourceExhausted);
   // gRPC also closes the connection and with it all of its calls, including one that has just
   // begun.
   EXPECT_THAT(beside.Complete().code(),
               AnyOf(absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnavailable));
-  EXPECT_TRUE(Eventually([&] { return ServerInfo(*stub, kPatience).ok(); }));
+  EXPECT_TRUE(Eventually([&] { return ServerInfo(*stub, kTestTimeout).ok(); }));
   EXPECT_OK(elsewhere.Complete());
 }
 
@@ -117,7 +117,7 @@ TEST(PeerLimitsTest, StreamsOfAConnectionAreBounded) {
   EXPECT_OK(daemon.NewClient()->ServerInfo()) << "another connection has its own";
   EXPECT_OK(calls.back()->Complete());
   calls.pop_back();
-  EXPECT_OK(ServerInfo(*stub, kPatience));
+  EXPECT_OK(ServerInfo(*stub, kTestTimeout));
   for (const auto& call : calls) EXPECT_OK(call->Complete());
 }
 
@@ -136,7 +136,7 @@ TEST(PeerLimitsTest, TooManyPingsEndTheConnection) {
 }
 
 // Takes ten seconds, the limit.
-TEST(PeerLimitsTest, ConnectionsThatSayNothingAreClosed) {
+TEST(PeerLimitsTest, SilentConnectionsAreClosed) {
   Daemon daemon;
   HttpPeer silent(daemon.address());
   HttpPeer half(daemon.address());
@@ -171,8 +171,8 @@ TEST(PeerLimitsTest, ResetStreamsLeaveNothing) {
 }
 
 // Returns whether the channel becomes idle, that is, stops using its connection for new calls.
-bool LeavesItsConnection(grpc::Channel& channel) {
-  const auto deadline = absl::ToChronoTime(absl::Now() + kPatience);
+bool BecomesIdle(grpc::Channel& channel) {
+  const auto deadline = absl::ToChronoTime(absl::Now() + kTestTimeout);
   return channel.WaitForStateChange(GRPC_CHANNEL_READY, deadline) &&
          channel.GetState(false) == GRPC_CHANNEL_IDLE;
 }
@@ -183,10 +183,10 @@ TEST(PeerLimitsTest, AgeOfAConnectionCutsNoCall) {
   const auto stub = v1::FactorizationService::NewStub(channel);
   OpenCall open(*stub);
   ASSERT_TRUE(Eventually([&] { return UploadsInFlight(daemon) == 1; }));
-  EXPECT_TRUE(LeavesItsConnection(*channel));
+  EXPECT_TRUE(BecomesIdle(*channel));
   OpenCall next(*stub);
   EXPECT_TRUE(Eventually([&] { return UploadsInFlight(daemon) == 2; })) << "on a new connection";
-  EXPECT_TRUE(LeavesItsConnection(*channel));
+  EXPECT_TRUE(BecomesIdle(*channel));
   EXPECT_OK(open.Complete());
   EXPECT_OK(next.Complete());
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "tests/support/patience.h"
+#include "tests/support/eventually.h"
 
 namespace crout::e2e {
 
@@ -53,7 +53,7 @@ class Process {
   void Signal(int signal) const;
   // Returns the exit code, or 128 + signal as in a shell, or nullopt if it still runs after
   // `timeout`.
-  std::optional<int> Wait(absl::Duration timeout = testing::kPatience);
+  std::optional<int> Wait(absl::Duration timeout = testing::kTestTimeout);
   bool running() { return !Wait(absl::ZeroDuration()).has_value(); }
 
   std::string Output() const { return ReadFile(directory_.File("stdout")); }

@@ -16,18 +16,18 @@ import urllib.request
 
 
 # Seconds to wait for any event: far more than it takes even on a busy machine.
-PATIENCE = 120
+TIMEOUT = 120
 
 
 def wait_until(condition, what):
-    """Polls until condition() is true and returns its value; raises after PATIENCE."""
-    deadline = time.monotonic() + PATIENCE
+    """Polls until condition() is true and returns its value; raises after TIMEOUT."""
+    deadline = time.monotonic() + TIMEOUT
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {PATIENCE} s: {what}")
+            raise AssertionError(f"not within {TIMEOUT} s: {what}")
         time.sleep(0.2)
 
 
@@ -68,19 +68,19 @@ class PrometheusServer:
         if self._process.poll() is not None:
             raise AssertionError("Prometheus ended at start")
         try:
-            return urllib.request.urlopen(self._url + "/-/ready", timeout=PATIENCE).status == 200
+            return urllib.request.urlopen(self._url + "/-/ready", timeout=TIMEOUT).status == 200
         except (urllib.error.URLError, ConnectionError):
             return False
 
     def stop(self):
         self._process.terminate()
-        self._process.wait(PATIENCE)
+        self._process.wait(TIMEOUT)
         self._log.close()
 
     def _get(self, path, **parameters):
         url = f"{self._url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
-            with urllib.request.urlopen(url, timeout=PATIENCE) as reply:
+            with urllib.request.urlopen(url, timeout=TIMEOUT) as reply:
                 return json.load(reply)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error

@@ -121,7 +121,7 @@ TEST_F(RealMatricesTest, SeqPeleAsOneBatch) {
   }
 }
 
-TEST_F(RealMatricesTest, MalformedFilesAreRefusedOrReadButNeverHurt) {
+TEST_F(RealMatricesTest, MalformedFilesAreRefusedOrReadWithoutHarm) {
   Daemon daemon;
   const auto client = daemon.NewClient();
   int refused = 0;

@@ -98,7 +98,7 @@ TEST(RefactorizeTest, FailureKeepsTheOldVersion) {
 }
 
 // Without permission to replace, the call fails and reports which version stays.
-TEST(RefactorizeTest, ASingularMatrixReplacesTheFactorOnlyIfAsked) {
+TEST(RefactorizeTest, ASingularMatrixReplacesTheFactorOnlyOnRequest) {
   Daemon daemon;
   const auto client = daemon.NewClient();
   const auto a = MatrixOf(2);

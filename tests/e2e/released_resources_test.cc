@@ -147,7 +147,7 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
     return nullptr;
   }
 
-  // Blocks calls in `phase` until LetPass().
+  // Blocks calls in `phase` until ReleaseCalls().
   void HoldIn(Phase phase) {
     if (phase == Phase::kRunning) {
       for (const char* place : kWork) daemon_->failpoints().Hold(place);
@@ -159,7 +159,7 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
     blocker_->SendAll();
     EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_).streams_busy == 1; }));
   }
-  void LetPass() {
+  void ReleaseCalls() {
     for (const char* place : kWork) daemon_->failpoints().Release(place);
     daemon_->failpoints().Release("scheduler.job");
     if (blocker_ != nullptr) {
@@ -239,7 +239,7 @@ TEST_P(ReleasedResourcesTest, HoldsWhatItHeld) {
       << status;
   // A running job keeps its resources until it ends; a waiting job returns them at once.
   if (phase != Phase::kRunning) ExpectSoon(held);
-  LetPass();
+  ReleaseCalls();
   ExpectSoon(before);
   EXPECT_EQ(client_->Describe(*handle_)->version(), 1);
 }

@@ -37,7 +37,7 @@ constexpr int64_t kHostBudget = 512 * kMiB;
 constexpr int64_t kReceiveBuffers = 64 * kMiB;
 constexpr int64_t kCallMemory = 32 * kMiB;
 // The limit on resident memory stated in docs/operations/sizing.md.
-constexpr int64_t kMostResident =
+constexpr int64_t kMaxResident =
     (kHostBudget + kReceiveBuffers + kCallMemory) / 10 * 11 + 256 * kMiB;
 
 // An HPACK literal (RFC 7541) that is added to the dynamic table.
@@ -102,7 +102,7 @@ void Flooded(Daemon& daemon, client::Client& honest, const Attack& attack) {
   over = true;
   client.join();
   EXPECT_OK(honest.ServerInfo());
-  EXPECT_LE(StatusBytes(daemon.process().pid(), "VmHWM"), kMostResident);
+  EXPECT_LE(StatusBytes(daemon.process().pid(), "VmHWM"), kMaxResident);
   // All other calls were dropped, or were refused before the server counted them.
   EXPECT_LE(CallsSeen(daemon.ScrapeMetrics()) - answered, kConnections * kCallsOfEach / 4);
   EXPECT_TRUE(daemon.Logs({"connection_closed"}));

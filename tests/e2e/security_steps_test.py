@@ -21,7 +21,7 @@ import unittest
 from prometheus_server import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE = 60
+TIMEOUT = 60
 PROGRAMS = []
 
 
@@ -77,7 +77,7 @@ class Shell:
         self.process.stdin.close()
         self.process.stdout.read()
         self.process.stdout.close()
-        self.process.wait(timeout=PATIENCE)
+        self.process.wait(timeout=TIMEOUT)
 
 
 class SecuritySteps(unittest.TestCase):
@@ -92,7 +92,7 @@ class SecuritySteps(unittest.TestCase):
         return shell
 
     def eventually(self, condition, what):
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not condition():
             self.assertLess(time.monotonic(), deadline, what)
             time.sleep(0.05)

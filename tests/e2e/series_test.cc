@@ -277,7 +277,7 @@ TEST_F(SeriesTest, NothingIsLeftBehind) {
 }
 
 // The connection's flow control window is smaller than a reply.
-TEST_F(SeriesTest, WhoDoesNotReadIsAnsweredNoFurther) {
+TEST_F(SeriesTest, AClientThatDoesNotReadGetsNoFurtherReplies) {
   constexpr int kSteps = 6;
   constexpr int64_t kColumns = (int64_t{4} << 20) / (kOrder * sizeof(double));
   const size_t rhs_bytes = kOrder * kColumns * sizeof(double);

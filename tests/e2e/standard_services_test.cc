@@ -39,7 +39,7 @@ class RawCall {
   RawCall(const std::shared_ptr<grpc::Channel>& channel, const char* method,
           const std::string& token = "")
       : stub_(channel) {
-    context_.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + kTestTimeout));
     if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
     call_ = stub_.PrepareCall(&context_, method, &queue_);
     call_->StartCall(nullptr);
@@ -52,7 +52,7 @@ class RawCall {
   RawCall(const RawCall&) = delete;  // the call refers to it
   RawCall& operator=(const RawCall&) = delete;
 
-  void Ask(const std::string& message) {
+  void Query(const std::string& message) {
     const grpc::Slice slice(message);
     call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
     Await();
@@ -103,29 +103,29 @@ class StandardServicesTest : public ::testing::Test {
     ASSERT_EQ(chmod(next.c_str(), 0600), 0);
     ASSERT_EQ(std::rename(next.c_str(), files_.File("identities").c_str()), 0);
   }
-  std::vector<std::string> Asking() const {
+  std::vector<std::string> RoleFlags() const {
     return {"--identities=" + files_.File("identities"), "--health=roles", "--reflection=roles",
             "--metrics-access=off"};
   }
-  static absl::Status Ask(const Daemon& daemon, const char* method, const std::string& token) {
+  static absl::Status Query(const Daemon& daemon, const char* method, const std::string& token) {
     RawCall call(daemon.NewChannel(), method, token);
-    call.Ask(method == kReflect ? kListServices : "");
+    call.Query(method == kReflect ? kListServices : "");
     return call.Refusal();
   }
 
   const TempDir files_;
 };
 
-TEST_F(StandardServicesTest, RolesSayWhoMayUseThem) {
-  Daemon daemon(Asking());
+TEST_F(StandardServicesTest, RolesDetermineAccess) {
+  Daemon daemon(RoleFlags());
   for (const char* const method : {kCheck, kWatch, kReflect}) {
     SCOPED_TRACE(method);
     const bool health = method != kReflect;
-    EXPECT_TRUE(Ask(daemon, method, health ? "probe" : "solver").ok());
-    const absl::Status nobody = Ask(daemon, method, "");
+    EXPECT_TRUE(Query(daemon, method, health ? "probe" : "solver").ok());
+    const absl::Status nobody = Query(daemon, method, "");
     EXPECT_TRUE(absl::IsUnauthenticated(nobody)) << nobody;
     EXPECT_THAT(std::string(nobody.message()), HasSubstr("send a token"));
-    const absl::Status other = Ask(daemon, method, health ? "solver" : "probe");
+    const absl::Status other = Query(daemon, method, health ? "solver" : "probe");
     EXPECT_TRUE(absl::IsPermissionDenied(other)) << other;
     EXPECT_THAT(std::string(other.message()),
                 HasSubstr(absl::StrCat("may not call ", std::string(method).substr(1),
@@ -136,19 +136,19 @@ TEST_F(StandardServicesTest, RolesSayWhoMayUseThem) {
 }
 
 TEST_F(StandardServicesTest, RefusalsOfGuessesAreDelayed) {
-  const Daemon daemon(Asking());
+  const Daemon daemon(RoleFlags());
   for (const char* const method : {kCheck, kReflect}) {
     const absl::Time begin = absl::Now();
-    EXPECT_TRUE(absl::IsUnauthenticated(Ask(daemon, method, "guess")));
+    EXPECT_TRUE(absl::IsUnauthenticated(Query(daemon, method, "guess")));
     EXPECT_GE(absl::Now() - begin, absl::Milliseconds(950)) << method;
   }
 }
 
 TEST_F(StandardServicesTest, AWithdrawnTokenEndsItsCalls) {
-  const Daemon daemon(Asking());
+  const Daemon daemon(RoleFlags());
   const auto channel = daemon.NewChannel();
   RawCall watch(channel, kWatch, "probe");
-  watch.Ask("");
+  watch.Query("");
   ASSERT_TRUE(watch.Read());
   RawCall reflect(channel, kReflect, "solver");
   Write(Line("other", "admin"));
@@ -159,7 +159,7 @@ TEST_F(StandardServicesTest, AWithdrawnTokenEndsItsCalls) {
 TEST_F(StandardServicesTest, WhatIsOffIsNotThere) {
   const Daemon daemon({"--health=off", "--reflection=off", "--metrics-access=off"});
   for (const char* const method : {kCheck, kWatch, kReflect, "/crout.v1.None/None"}) {
-    EXPECT_TRUE(absl::IsUnimplemented(Ask(daemon, method, ""))) << method;
+    EXPECT_TRUE(absl::IsUnimplemented(Query(daemon, method, ""))) << method;
   }
   EXPECT_THAT(daemon.Get("/metrics"), StartsWith("HTTP/1.1 404"));
   EXPECT_THAT(daemon.Get("/"), StartsWith("HTTP/1.1 404"));
@@ -169,31 +169,31 @@ TEST_F(StandardServicesTest, WhatIsOffIsNotThere) {
 TEST_F(StandardServicesTest, RequestsAreBoundedAndSmall) {
   const Daemon daemon;
   RawCall large(daemon.NewChannel(), kCheck);
-  large.Ask("\x0a\xff\xff\x07" + std::string((8 << 14) - 1, 's'));
+  large.Query("\x0a\xff\xff\x07" + std::string((8 << 14) - 1, 's'));
   const absl::Status refused = large.Refusal();
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("64 KiB"));
   RawCall torn(daemon.NewChannel(), kReflect);
-  torn.Ask("\x3a\x05*");
+  torn.Query("\x3a\x05*");
   EXPECT_TRUE(absl::IsInvalidArgument(torn.Refusal()));
   EXPECT_EQ(CheckHealth(daemon.NewChannel(), "none"), Health::kUnknownService);
 }
 
 // Open calls of any standard service do not lock out new ones.
-TEST_F(StandardServicesTest, TheOldestMakeRoom) {
+TEST_F(StandardServicesTest, TheOldestCallsAreEvicted) {
   constexpr int kMax = 1024;
   constexpr int kOfConnection = 200;
   const Daemon daemon;
   std::shared_ptr<grpc::Channel> channel = daemon.NewChannel();
   std::deque<RawCall> calls;
   calls.emplace_back(channel, kWatch);
-  calls.back().Ask("");
+  calls.back().Query("");
   ASSERT_TRUE(calls.back().Read());  // answered before the others start, so it is the oldest
   // Open one call more than allowed. The order of arrival over different connections is undefined.
   for (int i = 1; i <= kMax; ++i) {
     if (i % kOfConnection == 0) channel = daemon.NewChannel();
     calls.emplace_back(channel, i % 2 == 0 ? kWatch : kReflect);
-    if (i % 4 == 0) calls.back().Ask("");  // the others have not sent a request yet
+    if (i % 4 == 0) calls.back().Query("");  // the others have not sent a request yet
   }
   const auto is_over = [&](RawCall& call) {
     while (call.Read()) {
@@ -203,7 +203,7 @@ TEST_F(StandardServicesTest, TheOldestMakeRoom) {
   EXPECT_TRUE(is_over(calls.front()));
   calls.pop_front();
   EXPECT_NE(ListServices(daemon.NewChannel()).find("crout.v1"), std::string::npos);
-  calls.back().Ask(kListServices);
+  calls.back().Query(kListServices);
   EXPECT_TRUE(calls.back().Read()) << "the newest goes on";
   EXPECT_TRUE(daemon.NewClient()->ServerInfo().ok());
 }

@@ -20,10 +20,10 @@ using ::testing::Optional;
 TEST(StartTest, WithTooFewThreadsEndsWithAMessage) {
   if (kSanitized) GTEST_SKIP() << "the sanitizers' runtimes do not let others in before them";
   if (access(CROUT_FEW_THREADS, R_OK) != 0) GTEST_SKIP() << "not installed: " CROUT_FEW_THREADS;
-  constexpr int kMostThreads = 200;
+  constexpr int kMaxThreads = 200;
   bool ready = false;
   int threads = 0;
-  for (; threads < kMostThreads && !ready && !HasFailure(); ++threads) {
+  for (; threads < kMaxThreads && !ready && !HasFailure(); ++threads) {
     SCOPED_TRACE(absl::StrCat(threads, " threads"));
     Process croutd({"/usr/bin/env", absl::StrCat("LD_PRELOAD=", CROUT_FEW_THREADS),
                     absl::StrCat("CROUT_TEST_THREADS=", threads), ProgramPath("croutd"),

@@ -18,7 +18,7 @@ import unittest
 import urllib.request
 import xml.etree.ElementTree
 
-PATIENCE = 60  # seconds
+TIMEOUT = 60  # seconds
 NAME = "name-of-a-factor"
 TENANT = "some-tenant"
 ORDER = 40
@@ -54,7 +54,7 @@ class StatusPageTest(unittest.TestCase):
 
     def _stop(self):
         self._daemon.send_signal(signal.SIGTERM)
-        self._daemon.wait(PATIENCE)
+        self._daemon.wait(TIMEOUT)
         self._daemon.stdout.close()
 
     def _command(self, *arguments):
@@ -63,13 +63,13 @@ class StatusPageTest(unittest.TestCase):
     def _factor(self, *arguments):
         """Factors the matrix and returns the handle."""
         done = subprocess.run(self._command("--json", "factor", "-", f"--name={NAME}", *arguments),
-                              input=matrix(), text=True, stdout=subprocess.PIPE, timeout=PATIENCE,
+                              input=matrix(), text=True, stdout=subprocess.PIPE, timeout=TIMEOUT,
                               check=True)
         return json.loads(done.stdout)["handle"]
 
     def _get(self):
         """Returns the page's text and its tree. Fails if the page is not well-formed."""
-        with urllib.request.urlopen(f"http://{self._metrics}/", timeout=PATIENCE) as reply:
+        with urllib.request.urlopen(f"http://{self._metrics}/", timeout=TIMEOUT) as reply:
             self.assertEqual(reply.headers["Content-Type"], "text/html; charset=utf-8")
             text = reply.read().decode("utf-8")
         return text, xml.etree.ElementTree.fromstring(text)
@@ -78,7 +78,7 @@ class StatusPageTest(unittest.TestCase):
         """Returns the page once it satisfies the condition. A client sees the end of a call before the page
         shows it.
         """
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while True:
             text, page = self._get()
             if condition(page):
@@ -101,7 +101,7 @@ class StatusPageTest(unittest.TestCase):
         shown = subprocess.run(
             ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
              f"--user-data-dir={self.enterContext(tempfile.TemporaryDirectory())}", "--dump-dom",
-             f"http://{self._metrics}/"], text=True, capture_output=True, timeout=PATIENCE, check=True)
+             f"http://{self._metrics}/"], text=True, capture_output=True, timeout=TIMEOUT, check=True)
         for heading in ("Devices", "Slowest calls of the last hour", "Latency by phase"):
             self.assertIn(f"<h2>{heading}</h2>", shown.stdout)
         self.assertEqual(shown.stdout.count("<rect"), self._get()[0].count("<rect"))
@@ -140,7 +140,7 @@ class StatusPageTest(unittest.TestCase):
         self.assertEqual(call[4], TENANT)
         upload.stdin.write(rest)
         upload.stdin.close()
-        self.assertEqual(upload.wait(PATIENCE), 0)
+        self.assertEqual(upload.wait(TIMEOUT), 0)
         self._wait(lambda page: "payload" not in {cell.text for cell in page.iter("td")})
 
 

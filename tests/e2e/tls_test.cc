@@ -48,8 +48,8 @@ class TlsTest : public ::testing::Test {
   }
 
   // Returns credentials that trust `authority` and present the certificate `name`, or none.
-  std::shared_ptr<grpc::ChannelCredentials> Trusting(const std::string& authority,
-                                                     const std::string& name = "") const {
+  std::shared_ptr<grpc::ChannelCredentials> Credentials(const std::string& authority,
+                                                        const std::string& name = "") const {
     grpc::SslCredentialsOptions options;
     options.pem_root_certs = ReadFile(files_.File(authority + ".crt"));
     if (!name.empty()) {
@@ -77,7 +77,7 @@ grpc::Status Call(const std::string& address,
   const auto stub =
       v1::FactorizationService::NewStub(grpc::CreateCustomChannel(address, credentials, arguments));
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kTestTimeout));
   v1::GetServerInfoResponse info;
   return stub->GetServerInfo(&context, {}, &info);
 }
@@ -90,15 +90,16 @@ std::string Handshake(const std::string& address, const std::string& options) {
   return finished.output;
 }
 
-TEST_F(TlsTest, ServesThoseWhoTrustItsAuthority) {
+TEST_F(TlsTest, ServesClientsThatTrustItsAuthority) {
   MakeAuthority(files_, "other");
   Daemon daemon(ServerFlags());
-  const grpc::Status served = Call(daemon.address(), Trusting("ca"));
+  const grpc::Status served = Call(daemon.address(), Credentials("ca"));
   EXPECT_TRUE(served.ok()) << served.error_message();
-  EXPECT_EQ(Call(daemon.address(), Trusting("other")).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Call(daemon.address(), Credentials("other")).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(Call(daemon.address(), grpc::InsecureChannelCredentials()).error_code(),
             grpc::StatusCode::UNAVAILABLE);
-  EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok()) << "the others did no harm";
+  EXPECT_TRUE(Call(daemon.address(), Credentials("ca")).ok()) << "the others did no harm";
 }
 
 TEST_F(TlsTest, ClientsSpeakIt) {
@@ -169,17 +170,17 @@ TEST_F(TlsTest, ClientsShowCertificatesWhereTheyAreRequired) {
     Daemon daemon(
         ServerFlags({Flag("tls-client-ca", "ca.crt"),
                      required ? "--tls-client-certs=required" : "--tls-client-certs=optional"}));
-    EXPECT_TRUE(Call(daemon.address(), Trusting("ca", "client")).ok());
-    EXPECT_EQ(Call(daemon.address(), Trusting("ca")).ok(), !required);
-    EXPECT_FALSE(Call(daemon.address(), Trusting("ca", "stranger")).ok());
-    EXPECT_FALSE(Call(daemon.address(), Trusting("ca", "late")).ok());
+    EXPECT_TRUE(Call(daemon.address(), Credentials("ca", "client")).ok());
+    EXPECT_EQ(Call(daemon.address(), Credentials("ca")).ok(), !required);
+    EXPECT_FALSE(Call(daemon.address(), Credentials("ca", "stranger")).ok());
+    EXPECT_FALSE(Call(daemon.address(), Credentials("ca", "late")).ok());
   }
 }
 
 TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
   Daemon daemon(ServerFlags());
   const auto old =
-      v1::FactorizationService::NewStub(grpc::CreateChannel(daemon.address(), Trusting("ca")));
+      v1::FactorizationService::NewStub(grpc::CreateChannel(daemon.address(), Credentials("ca")));
   const auto call_old = [&] {
     grpc::ClientContext context;
     v1::GetServerInfoResponse info;
@@ -187,10 +188,10 @@ TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
   };
   ASSERT_TRUE(call_old());
   MakeAuthority(files_, "next");
-  ASSERT_FALSE(Call(daemon.address(), Trusting("next")).ok());
+  ASSERT_FALSE(Call(daemon.address(), Credentials("next")).ok());
   MakeCertificate(files_, "server", "next");
-  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("next")).ok(); }));
-  EXPECT_FALSE(Call(daemon.address(), Trusting("ca")).ok());
+  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Credentials("next")).ok(); }));
+  EXPECT_FALSE(Call(daemon.address(), Credentials("ca")).ok());
   EXPECT_TRUE(call_old()) << "its connection goes on";
 }
 
@@ -213,14 +214,14 @@ TEST_F(TlsTest, ADirectoryMayBeExchangedUnderItsName) {
         .value_or(0);
   };
   ASSERT_TRUE(Eventually([&] { return taken() > 0; }));
-  ASSERT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
-  ASSERT_FALSE(Call(daemon.address(), Trusting("next")).ok());
+  ASSERT_TRUE(Call(daemon.address(), Credentials("ca")).ok());
+  ASSERT_FALSE(Call(daemon.address(), Credentials("next")).ok());
 
   const double exchange = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   EXPECT_LE(taken(), exchange);
   issue("second", "next");
-  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("next")).ok(); }));
-  EXPECT_FALSE(Call(daemon.address(), Trusting("ca")).ok());
+  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Credentials("next")).ok(); }));
+  EXPECT_FALSE(Call(daemon.address(), Credentials("ca")).ok());
   EXPECT_TRUE(Eventually([&] { return taken() >= exchange; })) << taken() << " " << exchange;
 }
 
@@ -231,7 +232,7 @@ TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
     return Eventually([&] { return daemon.process().Errors().find(reason) != std::string::npos; });
   };
   const auto expect_served = [&] {
-    const grpc::Status status = Call(daemon.address(), Trusting("ca"));
+    const grpc::Status status = Call(daemon.address(), Credentials("ca"));
     EXPECT_TRUE(status.ok()) << status.error_message();
   };
   const std::string good = ReadFile(files_.File("server.crt"));
@@ -257,7 +258,7 @@ TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
   EXPECT_TRUE(told("contains no PEM certificate"));
   MakeAuthority(files_, "ca");
   MakeCertificate(files_, "server", "ca");
-  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("ca")).ok(); }));
+  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Credentials("ca")).ok(); }));
   EXPECT_TRUE(told("tls_files_taken"));
   EXPECT_TRUE(scraped("crout_file_refused{file=\"tls\"} 0"));
 }
@@ -306,12 +307,12 @@ double Connections(const Daemon& daemon) {
   return SampleOf(daemon.ScrapeMetrics(), "crout_connections{kind=\"open\"}").value_or(-1);
 }
 
-TEST_F(TlsTest, HandshakesThatNeverEndShutNobodyOut) {
+TEST_F(TlsTest, UnfinishedHandshakesDoNotBlockClients) {
   constexpr int kMany = 1000;
   constexpr int64_t kMemory = int64_t{256} << 20;
   constexpr absl::Duration kHandshakeTime = absl::Seconds(10);  // handshake timeout of the daemon
   Daemon daemon(ServerFlags());
-  ASSERT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
+  ASSERT_TRUE(Call(daemon.address(), Credentials("ca")).ok());
   const int64_t before = StatusBytes(daemon.process().pid(), "VmRSS");
   // An honest client is served while all these connections are open.
   std::vector<std::unique_ptr<Silent>> silent;
@@ -320,14 +321,14 @@ TEST_F(TlsTest, HandshakesThatNeverEndShutNobodyOut) {
     silent = Unfinished(daemon.address(), kMany);
     EXPECT_TRUE(
         Eventually([&] { return Connections(daemon) >= kMany || !silent.front()->open(); }));
-    EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
+    EXPECT_TRUE(Call(daemon.address(), Credentials("ca")).ok());
     return silent.front()->open();
   })) << "an honest client meanwhile";
   EXPECT_LT(StatusBytes(daemon.process().pid(), "VmRSS") - before, kMemory);
   EXPECT_TRUE(Eventually([&] { return Connections(daemon) < kMany / 10; }))
       << "their time is over after a while";
   EXPECT_EQ(SampleOf(daemon.ScrapeMetrics(), "crout_connections_refused_total"), 0);
-  EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
+  EXPECT_TRUE(Call(daemon.address(), Credentials("ca")).ok());
 }
 
 // Anyone can cause failed handshakes, so their log lines must not displace others.
@@ -350,11 +351,11 @@ TEST_F(TlsTest, HandshakesThatFailAreCountedAndDoNotFillTheLog) {
       absl::StrSplit(daemon.process().Errors(), "Handshake failed");
   const auto lines = static_cast<double>(pieces.size() - 1);
   EXPECT_LE(lines, kLinesPerSecond * (seconds + 2));
-  EXPECT_TRUE(Call(daemon.address(), Trusting("ca")).ok());
+  EXPECT_TRUE(Call(daemon.address(), Credentials("ca")).ok());
 }
 
 // gRPC's own listener would stop permanently when descriptors run out.
-TEST_F(TlsTest, MoreConnectionsThanThereIsRoomForEndNothing) {
+TEST_F(TlsTest, ConnectionsBeyondTheLimitDoNotStopTheListener) {
   Daemon daemon(ServerFlags({"--max-connections=50"}));
   const auto silent = Unfinished(daemon.address(), 200);
   const auto refused = [&] {
@@ -362,7 +363,7 @@ TEST_F(TlsTest, MoreConnectionsThanThereIsRoomForEndNothing) {
   };
   EXPECT_TRUE(Eventually([&] { return refused() >= 150; }));
   EXPECT_LE(Connections(daemon), 50);
-  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Trusting("ca")).ok(); }))
+  EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Credentials("ca")).ok(); }))
       << "as soon as the time of some is over";
 }
 
@@ -370,10 +371,10 @@ TEST_F(TlsTest, UnixSocketsStayPlain) {
   const std::string socket = "unix:" + files_.File("socket");
   Daemon daemon(ServerFlags({"--listen=" + socket + ",127.0.0.1:0"}));
   EXPECT_TRUE(Call(socket, grpc::InsecureChannelCredentials()).ok());
-  EXPECT_TRUE(Call(daemon.addresses()[1], Trusting("ca")).ok());
+  EXPECT_TRUE(Call(daemon.addresses()[1], Credentials("ca")).ok());
 }
 
-TEST_F(TlsTest, OtherMachinesNeedTlsOrTheWord) {
+TEST_F(TlsTest, OtherMachinesNeedTlsOrTheInsecureFlag) {
   for (const char* open : {"0.0.0.0:0", "[::]:0", "192.0.2.1:1", "127.0.0.1:0,example.org:1"}) {
     EXPECT_THAT(Refusal({std::string("--listen=") + open}), HasSubstr("--insecure")) << open;
     EXPECT_EQ(Refusal({std::string("--listen=") + open, "--insecure"}), "taken");

@@ -20,7 +20,7 @@ import urllib.request
 
 from prometheus_server import free_port
 
-PATIENCE = 120  # seconds
+TIMEOUT = 120  # seconds
 TRACE_ID, PARENT_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CROUTD = CROUTCTL = None
 
@@ -73,17 +73,17 @@ class TracesTest(unittest.TestCase):
         begin = time.monotonic()
         if self._daemon.poll() is None:
             self._daemon.send_signal(signal.SIGTERM)
-            self.assertEqual(self._daemon.wait(PATIENCE), 0)
+            self.assertEqual(self._daemon.wait(TIMEOUT), 0)
         return time.monotonic() - begin
 
     def factor(self, flags=None):
         trace = [] if flags is None else [f"--traceparent=00-{TRACE_ID}-{PARENT_ID}-{flags}"]
         subprocess.run([CROUTCTL, f"--server={self._listen}", *trace, "factor", "-"],
-                       input="4 1\n1 4\n", text=True, stdout=subprocess.DEVNULL, timeout=PATIENCE,
+                       input="4 1\n1 4\n", text=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT,
                        check=True)
 
     def counters(self):
-        with urllib.request.urlopen(f"http://{self._metrics}/metrics", timeout=PATIENCE) as reply:
+        with urllib.request.urlopen(f"http://{self._metrics}/metrics", timeout=TIMEOUT) as reply:
             text = reply.read().decode()
         return tuple(int(float(re.search(rf"^{re.escape(name)} (\S+)$", text, re.M).group(1)))
                      for name in ("crout_traces_exported_total",
@@ -91,7 +91,7 @@ class TracesTest(unittest.TestCase):
                                   'crout_traces_dropped_total{reason="queue_full"}'))
 
     def wait(self, condition, what):
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while not condition():
             self.assertLess(time.monotonic(), end, what)
             time.sleep(0.05)
@@ -114,7 +114,7 @@ class TracesTest(unittest.TestCase):
         for phase in phases:
             self.assertLessEqual(int(call["startTimeUnixNano"]), int(phase["startTimeUnixNano"]))
             self.assertLessEqual(int(phase["endTimeUnixNano"]), int(call["endTimeUnixNano"]))
-        self.assertLess(abs(int(call["endTimeUnixNano"]) * 1e-9 - time.time()), PATIENCE)
+        self.assertLess(abs(int(call["endTimeUnixNano"]) * 1e-9 - time.time()), TIMEOUT)
         attributes = {entry["key"]: entry["value"] for entry in call["attributes"]}
         self.assertEqual(attributes["crout.n"], {"intValue": "2"})
 
@@ -146,7 +146,7 @@ class TracesTest(unittest.TestCase):
             with silent.accept()[0]:  # the request is in flight
                 self.factor("01")
                 self.assertEqual(self.counters()[0], 0)
-                self.assertLess(self.stop(), PATIENCE / 2)
+                self.assertLess(self.stop(), TIMEOUT / 2)
 
     def test_a_receiver_that_is_slow(self):
         """The receiver sends two bytes a second; the request has a total time limit."""

@@ -17,9 +17,9 @@ namespace crout::cuda {
 // The float64 counterpart of T.
 template <class T>
 using Wide = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
-inline double Widened(double x) { return x; }
+inline double ToHostFloat64(double x) { return x; }
 template <class Part>
-std::complex<double> Widened(const Complex<Part>& x) {
+std::complex<double> ToHostFloat64(const Complex<Part>& x) {
   return {x.re, x.im};
 }
 

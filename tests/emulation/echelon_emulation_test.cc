@@ -171,7 +171,7 @@ TYPED_TEST(EchelonEmulationTest, FindsTheRankOfProductsOfIntegers) {
   }
 }
 
-TYPED_TEST(EchelonEmulationTest, StopsWhereTheHostSaysSo) {
+TYPED_TEST(EchelonEmulationTest, StopsOnTheHostsRequest) {
   using T = TypeParam;
   const std::vector<T> a{1, 0, 0, 1};
   EXPECT_TRUE(Reduce(a, 2, 2, 2, 0, 1).pivot_columns.empty());

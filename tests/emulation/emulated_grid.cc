@@ -26,14 +26,14 @@ EmulatedBlock::EmulatedBlock(unsigned threads) : all_(threads), slots_(threads) 
   }
 }
 
-void EmulatedBlock::MeetWarp() { warps_[self.thread / kWarp]->arrive_and_wait(); }
+void EmulatedBlock::SyncWarp() { warps_[self.thread / kWarp]->arrive_and_wait(); }
 
-bool EmulatedBlock::MeetAndAsk(bool says) {
-  slots_[OwnSlot()] = says ? 1 : 0;
-  Meet();
+bool EmulatedBlock::SyncOr(bool predicate) {
+  slots_[OwnSlot()] = predicate ? 1 : 0;
+  Sync();
   const bool any =
       std::any_of(slots_.begin(), slots_.end(), [](uint64_t slot) { return slot != 0; });
-  Meet();  // before the slots are reused
+  Sync();  // before the slots are reused
   return any;
 }
 

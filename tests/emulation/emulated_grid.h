@@ -26,10 +26,10 @@ class EmulatedBlock {
   // `threads` must be a multiple of the warp size.
   explicit EmulatedBlock(unsigned threads);
 
-  void Meet() { all_.arrive_and_wait(); }
-  void MeetWarp();
-  // Synchronizes the block and returns whether `says` is true for any thread.
-  bool MeetAndAsk(bool says);
+  void Sync() { all_.arrive_and_wait(); }
+  void SyncWarp();
+  // Synchronizes the block and returns whether `predicate` is true for any thread.
+  bool SyncOr(bool predicate);
   unsigned threads() const { return static_cast<unsigned>(slots_.size()); }
   // Removes a returning thread from later synchronizations.
   void Leave();
@@ -42,14 +42,14 @@ class EmulatedBlock {
     static_assert(sizeof(V) <= sizeof(uint64_t));
     const unsigned first = OwnSlot() / kWarp * kWarp;
     std::memcpy(&slots_[OwnSlot()], &value, sizeof(V));
-    MeetWarp();
+    SyncWarp();
     V result = start;
     for (int lane = 0; lane < kWarp; ++lane) {
       V other;
       std::memcpy(&other, &slots_[first + lane], sizeof(V));
       result = f(result, other, lane);
     }
-    MeetWarp();  // before the slots are reused
+    SyncWarp();  // before the slots are reused
     return result;
   }
 
@@ -69,7 +69,7 @@ class EmulatedGrid {
 
   EmulatedBlock& block(unsigned rank) { return *blocks_[rank]; }
   unsigned blocks() const { return static_cast<unsigned>(blocks_.size()); }
-  void Meet() { all_.arrive_and_wait(); }
+  void Sync() { all_.arrive_and_wait(); }
 
   // Associates an object with an address in the blocks' memory. The object is stored outside this
   // memory.

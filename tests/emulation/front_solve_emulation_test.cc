@@ -111,7 +111,7 @@ class Tree {
     const std::vector<Wide<T>> scale = Product<true>(op, columns, x);
     double largest = 0;
     for (size_t e = 0; e < b.size(); ++e) {
-      const double error = std::abs(product[e] - Widened(b[e])) / std::abs(scale[e]);
+      const double error = std::abs(product[e] - ToHostFloat64(b[e])) / std::abs(scale[e]);
       if (!(error <= largest)) largest = error;
     }
     return largest / std::numeric_limits<RealPart<T>>::epsilon();
@@ -144,7 +144,7 @@ class Tree {
     for (int j = 0; j < columns; ++j) {
       std::vector<Wide<T>> v(kOrder);
       for (int64_t i = 0; i < kOrder; ++i) {
-        v[i] = Widened(x[i + int64_t{j} * kOrder]);
+        v[i] = ToHostFloat64(x[i + int64_t{j} * kOrder]);
         if (kAbsolute) v[i] = std::abs(v[i]);
       }
       if (op == Op::kNone) {
@@ -181,13 +181,14 @@ class Tree {
     const Front& child = fronts_[0];
     const Front& parent = fronts_[1];
     const int64_t d1 = kChildColumns;
-    if (std::min(i, j) >= d1) return Widened(parent.Panel(factor)(i - d1, j - d1));
-    if (std::max(i, j) < d1) return Widened(child.Panel(factor)(i, j));
+    if (std::min(i, j) >= d1) return ToHostFloat64(parent.Panel(factor)(i - d1, j - d1));
+    if (std::max(i, j) < d1) return ToHostFloat64(child.Panel(factor)(i, j));
     // The child's contribution is subtracted from the parent's rows before the parent exchanges
     // them.
     const int64_t border = (upper ? j - d1 : permutation_[i]) - kBefore;
     if (border < 0 || border >= kBorder) return 0;
-    return Widened(upper ? child.U12(factor)(i, border) : child.Panel(factor)(d1 + border, j));
+    return ToHostFloat64(upper ? child.U12(factor)(i, border)
+                               : child.Panel(factor)(d1 + border, j));
   }
   template <bool kAbsolute>
   std::vector<Wide<T>> Times(bool upper, const std::vector<Wide<T>>& v, Op op) const {

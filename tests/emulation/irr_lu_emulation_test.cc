@@ -128,19 +128,19 @@ void ExpectFactorOf(const Member<T>& a, const Factored<T>& factored, int32_t inf
     for (int64_t j = 0; j < a.cols; ++j) std::swap(moved(k, j), moved(pivot, j));
   }
   constexpr double kRoundings = 50 * double{std::numeric_limits<RealPart<T>>::epsilon()};
-  const double most_l = (kIsComplex<T> ? std::sqrt(2.0) : 1) + kRoundings;
+  const double max_l = (kIsComplex<T> ? std::sqrt(2.0) : 1) + kRoundings;
   double most = 0;
-  for (const T& x : a.a) most = std::max(most, std::abs(Widened(x)));
+  for (const T& x : a.a) most = std::max(most, std::abs(ToHostFloat64(x)));
   const double tolerance = kRoundings * a.diagonal() * most;
   for (int64_t j = 0; j < a.cols; ++j) {
     for (int64_t i = 0; i < a.rows; ++i) {
-      Wide<T> sum = i <= j && i < a.diagonal() ? Widened(factored.lu(i, j)) : Wide<T>{0};
+      Wide<T> sum = i <= j && i < a.diagonal() ? ToHostFloat64(factored.lu(i, j)) : Wide<T>{0};
       for (int64_t k = 0; k < std::min<int64_t>({i, j + 1, a.diagonal()}); ++k) {
-        sum += Widened(factored.lu(i, k)) * Widened(factored.lu(k, j));
+        sum += ToHostFloat64(factored.lu(i, k)) * ToHostFloat64(factored.lu(k, j));
       }
-      ASSERT_LE(std::abs(sum - Widened(moved(i, j))), tolerance) << i << ", " << j;
+      ASSERT_LE(std::abs(sum - ToHostFloat64(moved(i, j))), tolerance) << i << ", " << j;
       if (i <= j) continue;
-      ASSERT_LE(std::abs(Widened(factored.lu(i, j))), most_l) << i << ", " << j;
+      ASSERT_LE(std::abs(ToHostFloat64(factored.lu(i, j))), max_l) << i << ", " << j;
     }
   }
 }
@@ -177,12 +177,13 @@ TYPED_TEST(IrrLuEmulationTest, AWarpSolvesWithAMember) {
     const MatrixView<TypeParam> view = {x.a.data(), kOrder, kColumns, kOrder};
     RunEmulatedGrid(1, kWarp, [&] { SolveByWarp<32>(lu, factored.ipiv.data(), op, view); });
     double most = 0;
-    for (const TypeParam& element : x.a) most = std::max(most, std::abs(Widened(element)));
+    for (const TypeParam& element : x.a) most = std::max(most, std::abs(ToHostFloat64(element)));
     const StridedMatrix<TypeParam> of_a = OpOf<TypeParam>({a.a.data(), kOrder, kOrder, kOrder}, op);
     for (int64_t j = 0; j < kColumns; ++j) {
       for (int64_t i = 0; i < kOrder; ++i) {
-        Wide<TypeParam> residual = -Widened(b(i, j));
-        for (int64_t k = 0; k < kOrder; ++k) residual += Widened(of_a(i, k)) * Widened(x(k, j));
+        Wide<TypeParam> residual = -ToHostFloat64(b(i, j));
+        for (int64_t k = 0; k < kOrder; ++k)
+          residual += ToHostFloat64(of_a(i, k)) * ToHostFloat64(x(k, j));
         const double eps = std::numeric_limits<RealPart<TypeParam>>::epsilon();
         ASSERT_LE(std::abs(residual), 50 * kOrder * eps * most) << i << ", " << j;
       }
@@ -238,19 +239,19 @@ TYPED_TEST(IrrLuEmulationTest, TheFirstOfEqualsIsThePivot) {
 
 TYPED_TEST(IrrLuEmulationTest, PivotsThatAreTooSmallAreRaised) {
   using Part = RealPart<TypeParam>;
-  constexpr auto kLeast = Part{0.125};
+  constexpr auto kMinPivot = Part{0.125};
   Member<TypeParam> a{3, 3, std::vector<TypeParam>(9, TypeParam{0})};
   a(0, 0) = TypeParam{1};
   a(1, 1) = TypeParam{Part{-0.0625}};
   for (const MemberTeam team : {MemberTeam::kWarp, MemberTeam::kBlock128}) {
-    const auto factored = Factor<TypeParam>(team, {a}, kLeast)[0];
+    const auto factored = Factor<TypeParam>(team, {a}, kMinPivot)[0];
     using Least = MinPivots<TypeParam>;
     EXPECT_EQ(factored.pivot_flags,
               (std::vector<uint8_t>{0, Least::kPerturbed, Least::kPerturbedZero}));
     EXPECT_EQ(factored.info, 0);
     EXPECT_EQ(factored.lu(0, 0), TypeParam{1});
-    EXPECT_EQ(factored.lu(1, 1), TypeParam{-kLeast});
-    EXPECT_EQ(factored.lu(2, 2), TypeParam{kLeast});
+    EXPECT_EQ(factored.lu(1, 1), TypeParam{-kMinPivot});
+    EXPECT_EQ(factored.lu(2, 2), TypeParam{kMinPivot});
   }
 }
 

@@ -73,7 +73,7 @@ constexpr int kBlock = MemberBlocking<DeviceType<T>>::kBlock;
 
 TYPED_TEST(Getf2EmulationTest, AtOffsets) { ExpectGetf2From<OnHost, TypeParam>(kBlock<TypeParam>); }
 
-TYPED_TEST(Getf2EmulationTest, BadMembersDisturbNobody) {
+TYPED_TEST(Getf2EmulationTest, BadMembersDoNotAffectOthers) {
   ExpectGetf2OfBadMembersFrom<OnHost, TypeParam>(kBlock<TypeParam>);
 }
 

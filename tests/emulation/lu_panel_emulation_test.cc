@@ -29,7 +29,7 @@ struct Factored {
   int64_t reported_columns = -1;
 };
 
-struct Asked {
+struct HostFlags {
   uint32_t stop = 0;
   int halt = 0;
 };
@@ -39,15 +39,15 @@ constexpr int64_t kBegin = 7;  // first column of the panel in the matrix
 // `a` is rows x columns, column-major.
 template <class T, class Variant>
 Factored<T> Factor(Variant variant, const std::vector<T>& a, int64_t rows, int64_t columns,
-                   Asked asked = {}) {
+                   HostFlags flags = {}) {
   Factored<T> factored = {a, std::vector<int64_t>(kBegin + columns, -1)};
-  LuControl<T> control = {T{-1}, T{1}, 0, asked.halt};
+  LuControl<T> control = {T{-1}, T{1}, 0, flags.halt};
   LuPanel<T> panel;
   panel.a = {factored.lu.data(), rows, columns, rows};
   panel.begin = kBegin;
   panel.ipiv = factored.ipiv.data();
   panel.control = &control;
-  panel.host.stop = &asked.stop;
+  panel.host.stop = &flags.stop;
   panel.host.columns = &factored.reported_columns;
   EXPECT_LE(rows, Variant::kMaxBlocks * Variant::kBlockRows);
   EXPECT_EQ(LaunchVariant<T>(variant, panel, nullptr), cudaSuccess);
@@ -61,7 +61,7 @@ template <class T>
 void ExpectFactorOf(const std::vector<T>& a, int64_t rows, int64_t columns,
                     const Factored<T>& factored) {
   std::vector<Wide<T>> lu;
-  for (const T& x : a) lu.push_back(Widened(x));
+  for (const T& x : a) lu.push_back(ToHostFloat64(x));
   const auto at = [&](int64_t i, int64_t j) -> Wide<T>& { return lu[i + j * rows]; };
   const double tolerance = 1e3 * std::numeric_limits<RealPart<T>>::epsilon();
   int info = 0;
@@ -83,7 +83,7 @@ void ExpectFactorOf(const std::vector<T>& a, int64_t rows, int64_t columns,
   }
   EXPECT_EQ(factored.info, info);
   for (size_t e = 0; e < lu.size(); ++e) {
-    ASSERT_LE(std::abs(Widened(factored.lu[e]) - lu[e]), tolerance * (1 + std::abs(lu[e])))
+    ASSERT_LE(std::abs(ToHostFloat64(factored.lu[e]) - lu[e]), tolerance * (1 + std::abs(lu[e])))
         << "element " << e;
   }
 }

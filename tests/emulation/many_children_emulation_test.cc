@@ -29,7 +29,7 @@ struct Vectors {
 
 template <class T>
 void ExpectEqual(const Vectors<T>& made, const Vectors<T>& expected) {
-  const auto equal = [](const T& a, const T& b) { return Widened(a) == Widened(b); };
+  const auto equal = [](const T& a, const T& b) { return ToHostFloat64(a) == ToHostFloat64(b); };
   EXPECT_TRUE(std::ranges::equal(made.b, expected.b, equal));
   EXPECT_TRUE(std::ranges::equal(made.x, expected.x, equal));
   EXPECT_TRUE(std::ranges::equal(made.left, expected.left, equal));
@@ -126,11 +126,12 @@ TYPED_TEST(ManyChildrenEmulationTest, SolvesTheSameByAWarp) {
       ExpectEqual(made, one_by_one);
       double largest = 0;
       for (size_t e = 0; e < made.b.size(); ++e) {
-        largest = std::max<double>(largest, std::abs(Widened(made.b[e]) - Widened(expected.b[e])));
+        largest = std::max<double>(
+            largest, std::abs(ToHostFloat64(made.b[e]) - ToHostFloat64(expected.b[e])));
       }
       for (size_t e = 0; e < made.left.size(); ++e) {
-        largest =
-            std::max<double>(largest, std::abs(Widened(made.left[e]) - Widened(expected.left[e])));
+        largest = std::max<double>(
+            largest, std::abs(ToHostFloat64(made.left[e]) - ToHostFloat64(expected.left[e])));
       }
       EXPECT_LT(largest, 1e-13) << "op " << static_cast<int>(op) << ", " << columns << " columns";
     }

@@ -22,7 +22,7 @@ namespace {
 constexpr int kTile = 8;
 constexpr unsigned kBlocks = 2;
 
-struct Asked {
+struct FactorOptions {
   int64_t section = 8;
   PivotCriterion criterion{.rule = PivotRule::kInterval};
   double absolute_tolerance = 0;
@@ -44,8 +44,8 @@ struct Outcome {
 };
 
 template <class T>
-Outcome<T> OnDevice(const std::vector<T>& matrix, int64_t n, const Asked& asked) {
-  const int64_t sections = SectionGrid{n, asked.section}.count();
+Outcome<T> OnDevice(const std::vector<T>& matrix, int64_t n, const FactorOptions& requested) {
+  const int64_t sections = SectionGrid{n, requested.section}.count();
   Outcome<T> outcome;
   outcome.lu = matrix;
   outcome.rows.resize(n);
@@ -63,7 +63,7 @@ Outcome<T> OnDevice(const std::vector<T>& matrix, int64_t n, const Asked& asked)
   state.info = kNoIndex;
   state.position = kNoPosition;
   int64_t columns = 0;
-  uint32_t stop = asked.stop;
+  uint32_t stop = requested.stop;
   IcmRun run;
   run.state = &state;
   run.host.stop = &stop;
@@ -72,10 +72,10 @@ Outcome<T> OnDevice(const std::vector<T>& matrix, int64_t n, const Asked& asked)
   run.pivots = pivots.data();
   run.bad_elements = bad.data();
   run.sections = sections;
-  run.section_size = asked.section;
-  run.criterion = asked.criterion;
-  run.tolerances.absolute = asked.absolute_tolerance;
-  run.sweep_limit = asked.sweep_limit;
+  run.section_size = requested.section;
+  run.criterion = requested.criterion;
+  run.tolerances.absolute = requested.absolute_tolerance;
+  run.sweep_limit = requested.sweep_limit;
   const PublishedRun<T> work{{outcome.lu.data(), n, n, n}, a.data(),       sums.data(), next.data(),
                              outcome.rows.data(),          changed.data(), nan.data(),  &flags};
   for (int64_t index = 0; index < sections; ++index) {
@@ -98,10 +98,10 @@ template <class T>
 using HostType = std::conditional_t<kIsComplex<T>, std::complex<RealPart<T>>, T>;
 
 template <class T>
-Outcome<T> OnHost(const std::vector<T>& matrix, int64_t n, const Asked& asked) {
+Outcome<T> OnHost(const std::vector<T>& matrix, int64_t n, const FactorOptions& requested) {
   using H = HostType<T>;
   const auto as_host = [](const T* x) { return reinterpret_cast<const H*>(x); };
-  const SectionGrid grid{n, asked.section};
+  const SectionGrid grid{n, requested.section};
   std::vector<H> lu(as_host(matrix.data()), as_host(matrix.data()) + n * n);
   std::vector<H> a = lu;
   std::vector<H> sums(n * n, H{0});
@@ -116,15 +116,15 @@ Outcome<T> OnHost(const std::vector<T>& matrix, int64_t n, const Asked& asked) {
                                           {next.data(), grid.size, grid.size, grid.size},
                                           strips.data()};
   LuParameters parameters;
-  parameters.absolute_tolerance = asked.absolute_tolerance;
+  parameters.absolute_tolerance = requested.absolute_tolerance;
   DeviceReport report;
   Outcome<T> outcome;
   outcome.rows.resize(n);
   std::iota(outcome.rows.begin(), outcome.rows.end(), 0);
-  const host::PublishedOptions<H> options{asked.criterion, Tolerances<RealPart<H>>(parameters),
-                                          asked.sweep_limit, 1};
+  const host::PublishedOptions<H> options{requested.criterion, Tolerances<RealPart<H>>(parameters),
+                                          requested.sweep_limit, 1};
   outcome.info = host::RunPublished(
-      buffers, outcome.rows, options, report, [&] { return asked.stop != 0; }, *record);
+      buffers, outcome.rows, options, report, [&] { return requested.stop != 0; }, *record);
   const auto* const bits = reinterpret_cast<const T*>(lu.data());
   outcome.lu.assign(bits, bits + n * n);
   const int64_t count = grid.count();
@@ -184,14 +184,14 @@ TYPED_TEST(PublishedIcmEmulationTest, HasTheHostsCountsAndBits) {
   constexpr int64_t kOrder = 21;  // sections of 8, 8 and 5
   const std::vector<T> a = Dense<T>(kOrder, 5);
   for (const PivotRule rule : {PivotRule::kInterval, PivotRule::kPartial}) {
-    Asked asked;
-    asked.criterion.rule = rule;
-    asked.criterion.low = 300;
-    const Outcome<T> host = OnHost(a, kOrder, asked);
+    FactorOptions requested;
+    requested.criterion.rule = rule;
+    requested.criterion.low = 300;
+    const Outcome<T> host = OnHost(a, kOrder, requested);
     EXPECT_GT(std::accumulate(host.pivots.begin(), host.pivots.end(), 0), 1);
     EXPECT_FALSE(host.not_finite);
     // The device rounds complex quotients differently.
-    ExpectSame(OnDevice(a, kOrder, asked), host, !kIsComplex<T>);
+    ExpectSame(OnDevice(a, kOrder, requested), host, !kIsComplex<T>);
   }
 }
 
@@ -200,39 +200,39 @@ TYPED_TEST(PublishedIcmEmulationTest, TolerancesEndSweepsWhereTheyDoOnTheHost) {
   constexpr int64_t kOrder = 12;
   std::vector<T> a = Dense<T>(kOrder, 8);
   for (int64_t i = 0; i < kOrder; ++i) a[i + i * kOrder] = T(20000);
-  Asked asked;
-  asked.criterion.rule = PivotRule::kNone;
-  const Outcome<T> exact = OnHost(a, kOrder, asked);
-  asked.absolute_tolerance = 1;
-  const Outcome<T> host = OnHost(a, kOrder, asked);
+  FactorOptions requested;
+  requested.criterion.rule = PivotRule::kNone;
+  const Outcome<T> exact = OnHost(a, kOrder, requested);
+  requested.absolute_tolerance = 1;
+  const Outcome<T> host = OnHost(a, kOrder, requested);
   EXPECT_LT(host.sweeps[0], exact.sweeps[0]);
-  ExpectSame(OnDevice(a, kOrder, asked), host, !kIsComplex<T>);
+  ExpectSame(OnDevice(a, kOrder, requested), host, !kIsComplex<T>);
 }
 
 TYPED_TEST(PublishedIcmEmulationTest, EndsAsTheHostDoes) {
   using T = TypeParam;
   constexpr int64_t kOrder = 10;
-  Asked asked;
+  FactorOptions requested;
   const std::vector<T> regular = Dense<T>(kOrder, 3);
   std::vector<T> singular = regular;
   for (int64_t i = 0; i < kOrder; ++i) singular[i + 6 * kOrder] = T{0};
-  EXPECT_EQ(OnHost(singular, kOrder, asked).info, 7);
-  ExpectSame(OnDevice(singular, kOrder, asked), OnHost(singular, kOrder, asked), false);
+  EXPECT_EQ(OnHost(singular, kOrder, requested).info, 7);
+  ExpectSame(OnDevice(singular, kOrder, requested), OnHost(singular, kOrder, requested), false);
   std::vector<T> large = regular;
   const RealPart<T> most = std::numeric_limits<RealPart<T>>::max();
   for (int64_t i = 0; i < kOrder; ++i) large[i + i * kOrder] = T(RealPart<T>(1e-3));
   large[3] = large[3 * kOrder] = T(most / 4);
-  EXPECT_TRUE(OnHost(large, kOrder, asked).not_finite);
-  ExpectSame(OnDevice(large, kOrder, asked), OnHost(large, kOrder, asked), false);
-  asked.sweep_limit = 3;
-  ExpectSame(OnDevice(regular, kOrder, asked), OnHost(regular, kOrder, asked), false);
-  EXPECT_TRUE(OnDevice(regular, kOrder, asked).sweep_limit);
-  asked.stop = 1;
-  ExpectSame(OnDevice(regular, kOrder, asked), OnHost(regular, kOrder, asked), false);
+  EXPECT_TRUE(OnHost(large, kOrder, requested).not_finite);
+  ExpectSame(OnDevice(large, kOrder, requested), OnHost(large, kOrder, requested), false);
+  requested.sweep_limit = 3;
+  ExpectSame(OnDevice(regular, kOrder, requested), OnHost(regular, kOrder, requested), false);
+  EXPECT_TRUE(OnDevice(regular, kOrder, requested).sweep_limit);
+  requested.stop = 1;
+  ExpectSame(OnDevice(regular, kOrder, requested), OnHost(regular, kOrder, requested), false);
   // Without pivoting, a zero diagonal entry causes a division by zero, which info reports.
   std::vector<T> zero = regular;
   zero[0] = T{0};
-  Asked plain;
+  FactorOptions plain;
   plain.criterion.rule = PivotRule::kNone;
   EXPECT_EQ(OnHost(zero, kOrder, plain).info, 1);
   ExpectSame(OnDevice(zero, kOrder, plain), OnHost(zero, kOrder, plain), false);

@@ -21,7 +21,7 @@
 namespace crout::cuda {
 namespace {
 
-constexpr double kLeast = 1e-3;
+constexpr double kMinPivot = 1e-3;
 
 class Tree {
  public:
@@ -119,7 +119,7 @@ Factored<T> Factor(const Tree& tree, bool together) {
                       std::vector<uint8_t>(tree.positions())};
   std::vector<T> contributions(tree.contribution_entries(),
                                T{std::numeric_limits<RealPart<T>>::quiet_NaN()});
-  const std::vector<RealPart<T>> least(tree.positions(), static_cast<RealPart<T>>(kLeast));
+  const std::vector<RealPart<T>> least(tree.positions(), static_cast<RealPart<T>>(kMinPivot));
   std::vector<int32_t> arrivals(tree.fronts());
   int32_t block = 0;
   std::vector<int32_t> order;
@@ -154,7 +154,7 @@ template <class T>
 class Check {
  public:
   Check(const Tree& tree, const Factored<T>& done) : tree_(tree), done_(done) {
-    for (const T& entry : EntriesOf<T>(tree)) a_.push_back(Widened(entry));
+    for (const T& entry : EntriesOf<T>(tree)) a_.push_back(ToHostFloat64(entry));
     rest_.resize(tree.contribution_entries());
   }
 
@@ -166,8 +166,8 @@ class Check {
     }
     double largest = 0;
     for (size_t e = 0; e < a_.size(); ++e) {
-      largest =
-          std::max(largest, std::abs(a_[e] - Widened(done_.factor[e])) / (1 + std::abs(a_[e])));
+      largest = std::max(largest,
+                         std::abs(a_[e] - ToHostFloat64(done_.factor[e])) / (1 + std::abs(a_[e])));
     }
     EXPECT_LT(largest, 2e4 * std::numeric_limits<RealPart<T>>::epsilon());
     EXPECT_EQ(std::ranges::count(done_.pivot_flags, MinPivots<T>::kPerturbedZero), 1);
@@ -205,7 +205,8 @@ class Check {
       }
       for (int64_t j = 0; j < size; ++j) std::swap(At(front, k, j), At(front, p, j));
       Value& pivot = At(front, k, k);
-      if (Size(pivot) < kLeast) pivot = pivot == Value{0} ? kLeast : pivot * (kLeast / Size(pivot));
+      if (Size(pivot) < kMinPivot)
+        pivot = pivot == Value{0} ? kMinPivot : pivot * (kMinPivot / Size(pivot));
       for (int64_t i = k + 1; i < size; ++i) At(front, i, k) /= pivot;
       for (int64_t j = k + 1; j < size; ++j) {
         for (int64_t i = k + 1; i < size; ++i) At(front, i, j) -= At(front, i, k) * At(front, k, j);

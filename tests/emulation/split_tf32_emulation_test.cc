@@ -87,7 +87,7 @@ TEST(SplitTf32EmulationTest, PartsOfComplexFactorsMultiplyToTheirProduct) {
       for (int64_t j = 0; j < columns; ++j) {
         std::complex<double> exact = 0;
         for (int64_t k = 0; k < depth; ++k) {
-          exact += Widened(a[i + k * rows]) * Widened(b[k + j * depth]);
+          exact += ToHostFloat64(a[i + k * rows]) * ToHostFloat64(b[k + j * depth]);
         }
         const std::complex<double> got = {Product(left, right, 2 * depth, 2 * i, j),
                                           Product(left, right, 2 * depth, 2 * i + 1, j)};

@@ -32,8 +32,8 @@
 #include "server/rpc/codec/wire.h"
 #include "server/rpc/matrix_upload.h"
 #include "server/stack.h"
+#include "tests/support/eventually.h"
 #include "tests/support/fake_device.h"
-#include "tests/support/patience.h"
 
 namespace crout {
 namespace {

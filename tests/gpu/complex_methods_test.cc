@@ -396,8 +396,8 @@ TEST_P(GpuComplexMethodsTest, StoppableMethodsStop) {
   const int64_t n = 600;
   const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
   for (const char* method : {"pcm", "pcmpp"}) {
-    int asked = 0;
-    EXPECT_THAT(runner_->Factor(method, a, n, dtype_, {}, [&] { return ++asked > 2; }),
+    int polls = 0;
+    EXPECT_THAT(runner_->Factor(method, a, n, dtype_, {}, [&] { return ++polls > 2; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"))
         << method;
     Check(method, ComplexGalleryNamed("diagonally_dominant"), 257);  // the context is still usable

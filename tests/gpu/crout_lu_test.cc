@@ -356,10 +356,10 @@ void CroutLuTest::StopsInAnyPanel(const LuBlocking& blocking) {
   for (const int leaves : {0, 1, 3, 8, 20}) {
     (void)Run<T>(
         a, kOrder, kOrder, [&](const MatrixView<DeviceType<T>>& view, int64_t* ipiv, int*) {
-          int asked = 0;
+          int polls = 0;
           const absl::Status status = EnqueueCroutLu(
               LuStreams::ForContext(context()), kernels, blocking, view, ipiv,
-              std::span<std::byte>(buffer.data(), bytes), [&] { return asked++ == leaves; });
+              std::span<std::byte>(buffer.data(), bytes), [&] { return polls++ == leaves; });
           EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
           Must(context().Synchronize());
         });

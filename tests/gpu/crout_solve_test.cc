@@ -213,7 +213,7 @@ TEST_F(GpuCroutSolveTest, IsAccurateForAsLongAsItIsTrusted) {
   }
 }
 
-TEST_F(GpuCroutSolveTest, SameBitsTwiceAndAfterATripThroughHostMemory) {
+TEST_F(GpuCroutSolveTest, SameBitsTwiceAndAfterEvictionToHostMemory) {
   constexpr int64_t kN = 700;
   const auto factor = Prepared(GalleryNamed("random").make(kN), kN, DType::kFloat64);
   ASSERT_TRUE(factor.ok()) << factor.status();

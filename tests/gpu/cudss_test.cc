@@ -27,7 +27,7 @@ namespace {
 constexpr auto kNeverStop = [] { return false; };
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 
-struct Wish {
+struct FactorizeSpec {
   std::string_view method = "cudss";
   const Factorization* last = nullptr;
   std::shared_ptr<const Analysis> analysis = nullptr;
@@ -62,17 +62,17 @@ class Runner {
     return buffer;
   }
 
-  absl::StatusOr<Factorization> Make(const AnySparse& a, const Wish& wish = {},
+  absl::StatusOr<Factorization> Make(const AnySparse& a, const FactorizeSpec& spec = {},
                                      StopRequested stop = kNeverStop) {
     SparseFactorizeOptions options;
-    options.method = MethodOf(Gpu(), wish.method);
-    options.last = wish.last;
+    options.method = MethodOf(Gpu(), spec.method);
+    options.last = spec.last;
     options.factor_dtype = a.dtype;
-    options.determinant = wish.determinant;
-    options.condition = wish.condition;
+    options.determinant = spec.determinant;
+    options.condition = spec.condition;
     CROUT_ASSIGN_OR_RETURN(
         const SparseFactorizePlan plan,
-        PlanSparseFactorize(options, wish.analysis ? wish.analysis : Analyzed(a), false, a.dtype));
+        PlanSparseFactorize(options, spec.analysis ? spec.analysis : Analyzed(a), false, a.dtype));
     CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(a.n, a.nonzeros, a.dtype));
     CROUT_ASSIGN_OR_RETURN(Buffer upload, Put(a.data, bytes));
     KernelTimings timings;
@@ -111,7 +111,7 @@ class Runner {
 
  private:
   std::unique_ptr<ExecutionContext> context_;
-  Generous growth_;
+  GrantingGrowth growth_;
 };
 
 class CudssTest : public GpuTest {
@@ -281,7 +281,7 @@ TEST_F(CudssTest, StaysWhereItIs) {
               FailsWith(absl::StatusCode::kUnimplemented, "computes no determinant"));
 }
 
-TEST_F(CudssTest, ABlockThatIsTooSmallSaysWhatWouldDo) {
+TEST_F(CudssTest, ATooSmallBlockReportsTheRequiredSize) {
   const PackedSparse a = OfType(GridEntries(16, 3), 4096, DType::kFloat64);
   const std::shared_ptr<const Analysis> analysis = Runner::Analyzed(a.view());
   const SparseLu& lu = *MethodOf(Gpu(), "cudss").lu;
@@ -318,8 +318,8 @@ TEST_F(CudssTest, StopsBetweenPhasesAndGivesEverythingBack) {
   bool done = false;
   int cancelled = 0;
   for (int k = 0; !done && k < 50; ++k) {
-    int asked = 0;
-    const auto made = runner_->Make(a.view(), {.analysis = analysis}, [&] { return asked++ == k; });
+    int polls = 0;
+    const auto made = runner_->Make(a.view(), {.analysis = analysis}, [&] { return polls++ == k; });
     done = made.ok();
     if (!done) {
       EXPECT_EQ(made.status().code(), absl::StatusCode::kCancelled) << made.status();

@@ -97,7 +97,7 @@ bool Same(const Outcome& a, const Outcome& b) {
          a.backward_error == b.backward_error;
 }
 
-TEST_F(GpuDeviceTest, SameBitsWhoeverElseIsServed) {
+TEST_F(GpuDeviceTest, SameBitsUnderConcurrentWork) {
   for (const int64_t n : {200, 700}) {
     const HostMatrix a = GalleryNamed("random").make(n);
     for (const char* solver : {"getrs", "trsm"}) {

@@ -356,13 +356,13 @@ TEST_F(DirectMethodsTest, StopsBetweenPanels) {
     SCOPED_TRACE(algorithm);
     const FactorizeOptions options = Options(algorithm, DType::kFloat64);
     for (const int allowed : {4, 20, 40}) {
-      int asked = 0;
+      int polls = 0;
       Buffer upload = gpu_->Put(a);
       KernelTimings timings;
       auto factor = Factorize(
           gpu_->context(), std::move(upload),
           {nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN}, options,
-          [&] { return ++asked > allowed; }, timings);
+          [&] { return ++polls > allowed; }, timings);
       EXPECT_EQ(factor.status().code(), absl::StatusCode::kCancelled) << factor.status();
     }
     Check(GalleryNamed("diagonally_dominant"), 257, options);  // the context is still usable

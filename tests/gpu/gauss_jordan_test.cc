@@ -153,9 +153,9 @@ TEST_F(GaussJordanTest, StopsBetweenPanels) {
   constexpr int64_t kN = 2000;
   const HostMatrix a = RandomMatrix(kN, kN, 1);
   for (const int allowed : {0, 5, 40}) {
-    int asked = 0;
+    int polls = 0;
     const Result result =
-        Solve(a, kN, RandomMatrix(kN, 3, 2), 3, DType::kFloat64, [&] { return ++asked > allowed; });
+        Solve(a, kN, RandomMatrix(kN, 3, 2), 3, DType::kFloat64, [&] { return ++polls > allowed; });
     EXPECT_EQ(result.status.code(), absl::StatusCode::kCancelled) << result.status;
   }
   Check("random", 257, 3, DType::kFloat64);

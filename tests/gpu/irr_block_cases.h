@@ -238,7 +238,7 @@ struct TrsmCase {
     return std::clamp<int64_t>(b[id].cols - kColumnOfB, 0, kColumnsOfB);
   }
   // Element (i, k) of op(T), for i and k in its triangle or on its diagonal.
-  std::complex<double> OfT(size_t id, int64_t i, int64_t k) const {
+  std::complex<double> ElementOfT(size_t id, int64_t i, int64_t k) const {
     if (i == k && unit) return 1;
     if (op != Op::kNone) std::swap(i, k);
     const std::complex<double> x = crout::ToFloat64(t[id](kRowOfT + i, kColumnOfT + k));
@@ -282,8 +282,8 @@ void ExpectTrsmSolves(const TrsmCase<T>& of, const std::vector<Member<T>>& x) {
         std::complex<double> product = 0;
         for (int64_t k = 0; k < order; ++k) {
           if (k != i && (k < i) != lower_of_op) continue;
-          product +=
-              of.OfT(id, i, k) * std::complex<double>(crout::ToFloat64(x[id](kRowOfB + k, j)));
+          product += of.ElementOfT(id, i, k) *
+                     std::complex<double>(crout::ToFloat64(x[id](kRowOfB + k, j)));
         }
         const std::complex<double> b = crout::ToFloat64(of.b[id](kRowOfB + i, j));
         ASSERT_LE(std::abs(product - b), 16 * roundings)

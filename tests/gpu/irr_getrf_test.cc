@@ -167,7 +167,7 @@ TEST_F(IrrGetrfTest, AMemberHasTheSameBitsInAnyBatch) {
   });
 }
 
-TEST_F(IrrGetrfTest, SingularMembersAreWholeAndDisturbNobody) {
+TEST_F(IrrGetrfTest, SingularMembersAreFactoredAndDoNotAffectOthers) {
   ForTypes([](auto x) {
     using T = decltype(x);
     std::vector<int64_t> orders = {1, 6, 17, 32, 80, 130};
@@ -225,7 +225,7 @@ TEST_F(IrrGetrfTest, PivotsWithoutAReciprocal) {
   }
 }
 
-TEST_F(IrrGetrfTest, NanAndInfStayAndDisturbNobody) {
+TEST_F(IrrGetrfTest, NanAndInfStayAndDoNotAffectOthers) {
   ForTypes([](auto x) {
     using T = decltype(x);
     using Limits = std::numeric_limits<RealPart<T>>;

@@ -51,9 +51,9 @@ const TriangularSolver* SolverOf(Device& device, std::string_view name) {
 
 void ExpectColumnsReported(Bench& bench, const std::vector<std::byte>& packed, int64_t n,
                            const FactorizeOptions& options) {
-  std::vector<int64_t> told;
+  std::vector<int64_t> reported;
   const auto note = [&] {
-    told.push_back(bench.context().report().ColumnsDone());
+    reported.push_back(bench.context().report().ColumnsDone());
     return false;
   };
   KernelTimings timings;
@@ -61,12 +61,12 @@ void ExpectColumnsReported(Bench& bench, const std::vector<std::byte>& packed, i
                                 {nullptr, options.factor_dtype, Layout::kColumnMajor, n, n},
                                 options, note, timings);
   ASSERT_TRUE(factor.ok()) << factor.status();
-  ASSERT_FALSE(told.empty());
-  EXPECT_EQ(told.front(), 0);  // reset after the previous job of the context
-  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
-  EXPECT_GT(told.back(), n / 2);
-  EXPECT_LT(told.back(), n);
-  const std::set<int64_t> distinct(told.begin(), told.end());
+  ASSERT_FALSE(reported.empty());
+  EXPECT_EQ(reported.front(), 0);  // reset after the previous job of the context
+  EXPECT_TRUE(std::is_sorted(reported.begin(), reported.end()));
+  EXPECT_GT(reported.back(), n / 2);
+  EXPECT_LT(reported.back(), n);
+  const std::set<int64_t> distinct(reported.begin(), reported.end());
   EXPECT_GT(distinct.size(), 2u);  // first, last and some in between
 }
 

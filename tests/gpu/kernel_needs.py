@@ -72,7 +72,7 @@ def dynamic_bytes(program, architecture):
   return {name: int(count) for name, count in (line.split("\t") for line in lines)}
 
 
-def most_cluster(name):
+def max_cluster(name):
   """The cluster size of the variants in lu_panel_variants.h and pcm_panel.h; 0 for other kernels."""
   if not name.startswith(("PcmPanelClusterKernel", "LuPanelKernel")) or name.endswith("false>"):
     return 0
@@ -145,7 +145,7 @@ def main():
   for source, name in sorted(set().union(*found.values())):
     family = families.setdefault((source, name.partition("<")[0]), Family())
     family.instances += 1
-    family.cluster = max(family.cluster, most_cluster(name))
+    family.cluster = max(family.cluster, max_cluster(name))
     for architecture in architectures:
       need = found[architecture].get((source, name))
       known = any(name in by_name for by_name in dynamic.values())

@@ -74,7 +74,7 @@ TEST_F(LargeMembersTest, HaveTheirOwnBitsInAnyBatch) {
   ExpectOwnBits<std::complex<float>>();
 }
 
-TEST_F(LargeMembersTest, ASingularOneIsItsOwnAffair) {
+TEST_F(LargeMembersTest, ASingularMemberDoesNotAffectOthers) {
   BatchJobs jobs(Gpu(), Gpu().batch_lu());
   Member<double> singular = RandomMember<double>(2100, 2100, 1);
   constexpr int64_t kColumn = 7;
@@ -98,10 +98,10 @@ TEST_F(LargeMembersTest, AStopAmidstThemGivesAllBack) {
   ASSERT_OK_AND_ASSIGN(const SolvedBatch<double> solved, jobs.Solve(undisturbed, systems));
   const size_t before = Gpu().memory_stats().pool_used_bytes;
   for (const int leaves : {3, 40, 200}) {
-    int asked = 0;
-    const auto stopped = jobs.Factor(members, [&] { return asked++ >= leaves; });
+    int polls = 0;
+    const auto stopped = jobs.Factor(members, [&] { return polls++ >= leaves; });
     EXPECT_EQ(stopped.status().code(), absl::StatusCode::kCancelled) << stopped.status();
-    EXPECT_GT(asked, leaves);
+    EXPECT_GT(polls, leaves);
     EXPECT_EQ(Gpu().memory_stats().pool_used_bytes, before);
   }
   ASSERT_OK_AND_ASSIGN(const FactoredBatch again, jobs.Factor(members));

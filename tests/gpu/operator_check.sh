@@ -35,7 +35,7 @@ import time
 import urllib.request
 
 croutctl, server, metrics, work = sys.argv[1:]
-PATIENCE = 60
+TIMEOUT = 60
 
 
 def scrape():
@@ -80,7 +80,7 @@ FAMILIES = {
     "crout_gpu_last_xid": (("",), lambda v: v == 0),
     "crout_gpu_reading_age_seconds": (("",), lambda v: 0 <= v < 10),
 }
-deadline = time.monotonic() + PATIENCE
+deadline = time.monotonic() + TIMEOUT
 while not of_gpu(scrape(), "crout_gpu_reading_age_seconds"):
     check(time.monotonic() < deadline, "no reading of the GPU came")
 before = scrape()
@@ -106,7 +106,7 @@ for name in ("first", "second"):
     check(error < 1e-14, f"the backward error is {error:g}")
 subprocess.run([croutctl, f"--server={server}", "bench", "--mode=factor", "--n=4096", "--requests=24"], check=True,
                stdout=subprocess.DEVNULL)
-deadline = time.monotonic() + PATIENCE
+deadline = time.monotonic() + TIMEOUT
 while of_gpu(scrape(), "crout_gpu_energy_joules_total")[""] <= of_gpu(before, "crout_gpu_energy_joules_total")[""]:
     check(time.monotonic() < deadline, "the GPU worked, and drew no energy")
 after = scrape()

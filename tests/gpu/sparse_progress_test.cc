@@ -33,20 +33,20 @@ TEST_F(SparseProgressTest, ReportsTheNumberOfFinalColumns) {
   const Buffer matrix = bench.Put(std::vector<std::byte>(bytes, bytes + of_matrix));
   const Buffer factor = bench.Allocate(of_factor);
   const Buffer workspace = bench.Allocate(beside);
-  std::vector<int64_t> told;
+  std::vector<int64_t> reported;
   const auto note = [&] {
-    told.push_back(bench.context().report().ColumnsDone());
+    reported.push_back(bench.context().report().ColumnsDone());
     return false;
   };
   ASSERT_OK(lu->Factor(bench.context(), analysis, {matrix.data(), DType::kFloat64, kN, a.nonzeros},
                        DType::kFloat64, {factor.data(), of_factor}, {workspace.data(), beside},
                        note, nullptr));
-  ASSERT_FALSE(told.empty());
-  EXPECT_EQ(told.front(), 0);
-  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
-  EXPECT_GT(told.back(), kN / 2);
-  EXPECT_LT(told.back(), kN);
-  EXPECT_GT(std::set<int64_t>(told.begin(), told.end()).size(), 3u);
+  ASSERT_FALSE(reported.empty());
+  EXPECT_EQ(reported.front(), 0);
+  EXPECT_TRUE(std::is_sorted(reported.begin(), reported.end()));
+  EXPECT_GT(reported.back(), kN / 2);
+  EXPECT_LT(reported.back(), kN);
+  EXPECT_GT(std::set<int64_t>(reported.begin(), reported.end()).size(), 3u);
 }
 
 }  // namespace

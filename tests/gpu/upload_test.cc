@@ -15,7 +15,7 @@ class UploadTest : public GpuTest {};
 
 // Requests room when there is none. The future is set once there is room. The callback owns the
 // promise, because the callback may return after the wait for the future.
-std::future<void> AwaitRoom(Uploader& uploader) {
+std::future<void> RequestSpace(Uploader& uploader) {
   const auto ready = std::make_shared<std::promise<void>>();
   EXPECT_TRUE(uploader.Reserve([ready] { ready->set_value(); }).empty());
   return ready->get_future();
@@ -141,7 +141,7 @@ TEST_F(UploadTest, AbandonedUploadsGiveTheirBlocksBack) {
     ASSERT_FALSE((*second)->Reserve([] {}).empty());
     auto third = (*device)->StartUpload(to);
     ASSERT_TRUE(third.ok());
-    const std::future<void> ready = AwaitRoom(**third);
+    const std::future<void> ready = RequestSpace(**third);
     if (round % 2 == 0) {
       third->reset();  // destroyed while it waits: its callback may never run
       continue;
@@ -172,7 +172,7 @@ TEST_F(UploadTest, ReservingAgainWhileWaitingLosesNoBlock) {
     auto waiting = (*device)->StartUpload(to);
     ASSERT_TRUE(waiting.ok());
     for (int i = 0; i < 3; ++i) ASSERT_TRUE((*waiting)->Reserve([] {}).empty());
-    const std::future<void> ready = AwaitRoom(**waiting);
+    const std::future<void> ready = RequestSpace(**waiting);
     holding.clear();
     ready.wait();
     EXPECT_FALSE((*waiting)->Reserve([] {}).empty());

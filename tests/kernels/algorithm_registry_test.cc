@@ -90,7 +90,7 @@ TEST_F(RegistryTest, DirectSolversAreApart) {
   EXPECT_FALSE(SolvesDirectly(fake, "getrf"));
 }
 
-TEST_F(RegistryTest, EveryMethodSaysWhatItIs) {
+TEST_F(RegistryTest, EveryMethodHasADescription) {
   const Catalogue& catalogue = device_->catalogue();
   std::vector<std::string> names;
   for (const auto& list : {catalogue.algorithm_traits(), catalogue.solver_traits()}) {
@@ -148,7 +148,7 @@ TEST_F(RegistryTest, TheSparseMethodIsChosenByTheAnalysis) {
   EXPECT_EQ(klu->FactorType(DType::kComplex64), DType::kComplex128);
 }
 
-TEST_F(RegistryTest, AMethodThatIsAbsentSaysWhy) {
+TEST_F(RegistryTest, AnAbsentMethodReportsTheReason) {
   const FakeDevice fake({.register_more = [](Catalogue& catalogue) {
     catalogue.absent.push_back({"cudss", "install it"});
   }});

@@ -72,8 +72,8 @@ TEST_P(ComplexMethodsTest, EveryStoppableMethodStopsBetweenPanels) {
   const int64_t n = 600;
   const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
   for (const char* method : {"gem", "cmpp", "cm", "icm", "icmpp", "block_lu"}) {
-    int asked = 0;
-    EXPECT_THAT(runner_.Factor(method, a, n, dtype_, {}, [&] { return ++asked > 2; }),
+    int polls = 0;
+    EXPECT_THAT(runner_.Factor(method, a, n, dtype_, {}, [&] { return ++polls > 2; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"))
         << method;
   }
@@ -259,8 +259,8 @@ TEST(ComplexGetrfPanelsTest, FactorsNamesTheZeroPivotAndStops) {
   const std::unique_ptr<Device> device = host::MakeDevice({});
   MethodRunner runner(*device);
   ComplexMatrix a = Rounded(RandomComplex(kN, kN, 1), DType::kComplex64);
-  int asked = 0;
-  EXPECT_THAT(runner.Factor("getrf", a, kN, DType::kComplex64, {}, [&] { return ++asked > 1; }),
+  int polls = 0;
+  EXPECT_THAT(runner.Factor("getrf", a, kN, DType::kComplex64, {}, [&] { return ++polls > 1; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
   std::fill_n(a.begin() + 3000 * kN, kN, 0);
   ASSERT_OK_AND_ASSIGN(const MethodFactor factor, runner.Factor("getrf", a, kN, DType::kComplex64));

@@ -158,7 +158,7 @@ absl::StatusOr<Factorization> HardGalleryTest::FactorSparsely(const Case& one,
       PlanSparseFactorize(wanted, std::make_shared<const Analysis>(std::move(analysis)), false,
                           dtype()));
   CROUT_ASSIGN_OR_RETURN(Buffer upload, Uploaded(runner_->context(), a.view()));
-  Generous growth;
+  GrantingGrowth growth;
   return FactorizeSparse(runner_->context(), plan, std::move(upload), kNeverStop,
                          runner_->timings(), &growth);
 }

@@ -275,7 +275,7 @@ TEST_F(SparseOperandTest, NeedsNoFactor) {
   }
 }
 
-TEST_F(OperandTest, ResidualsBeyondTheRangeAreTakenInAWiderOne) {
+TEST_F(OperandTest, ResidualsBeyondTheRangeAreComputedWithAnExtendedRange) {
   for (const auto& [large, x] : {std::pair(0x1p1022, 8.0), {0x1p1023, 1.0}}) {
     // The products or the norm of the first row overflow, but its residual is 0.
     const Triplets a(2, {{0, 0, large}, {0, 1, -large}, {1, 1, 1}});

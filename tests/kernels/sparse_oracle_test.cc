@@ -110,7 +110,7 @@ class SparseOracleTest : public ::testing::Test {
     CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(a.n, a.nonzeros, a.dtype));
     CROUT_ASSIGN_OR_RETURN(Buffer upload, device_->memory().Allocate(bytes));
     std::copy_n(a.data, bytes, upload.data());
-    Generous growth;
+    GrantingGrowth growth;
     return FactorizeSparse(runner_.context(), plan, std::move(upload), kNeverStop,
                            runner_.timings(), &growth);
   }

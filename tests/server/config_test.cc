@@ -41,7 +41,7 @@ TEST(ConfigTest, ZeroAndInfAreNoTimeLimit) {
   EXPECT_EQ(Transfer({"--upload-min-rate=128KiB"}).min_rate, size_t{128} << 10);
 }
 
-TEST(ConfigTest, StateGoesWhereTheEnvironmentSays) {
+TEST(ConfigTest, TheEnvironmentDeterminesTheStateDirectory) {
   const auto with = [](const char* service, const char* state, const char* home) {
     setenv("STATE_DIRECTORY", service, 1);
     setenv("XDG_STATE_HOME", state, 1);
@@ -155,7 +155,7 @@ TEST(ConfigTest, SettingsAreCheckedWithoutAServer) {
               ::testing::HasSubstr("--max-lease"));
 }
 
-TEST(ConfigTest, GatheringReachesLimitsAndSchedulers) {
+TEST(ConfigTest, DynamicBatchingSetsLimitsAndSchedulers) {
   const Config usual = std::get<Config>(Parse({}));
   EXPECT_EQ(usual.limits.gather_max_order, 128);
   EXPECT_EQ(usual.pool.scheduler.gather_jobs, 128);

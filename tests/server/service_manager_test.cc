@@ -45,7 +45,7 @@ class Manager {
   int socket_;
 };
 
-TEST(ServiceManagerTest, HearsOnAPathAndOnAnAbstractName) {
+TEST(ServiceManagerTest, NotifiesAPathAndAnAbstractName) {
   const std::string path = ::testing::TempDir() + "/crout_notify." + std::to_string(getpid());
   for (const std::string& name : {path, "@crout_notify." + std::to_string(getpid())}) {
     Manager manager(name);
@@ -57,7 +57,7 @@ TEST(ServiceManagerTest, HearsOnAPathAndOnAnAbstractName) {
   unlink(path.c_str());
 }
 
-TEST(ServiceManagerTest, NothingHappensWithoutOne) {
+TEST(ServiceManagerTest, DoesNothingWithoutAServiceManager) {
   unsetenv("NOTIFY_SOCKET");
   EXPECT_FALSE(NotifyServiceManager("READY=1"));
   setenv("NOTIFY_SOCKET", std::string(200, 'x').c_str(), 1);

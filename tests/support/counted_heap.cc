@@ -63,6 +63,6 @@ void CountedHeap::Grant(size_t bytes) { excess_bytes -= static_cast<int64_t>(byt
 
 void CountedHeap::Withdraw(size_t bytes) { excess_bytes += static_cast<int64_t>(bytes); }
 
-int64_t CountedHeap::MostExcess() { return ::worst_excess.load(); }
+int64_t CountedHeap::MaxExcess() { return ::worst_excess.load(); }
 
 }  // namespace crout::testing

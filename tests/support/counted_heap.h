@@ -19,7 +19,7 @@ class CountedHeap {
   static void Grant(size_t bytes);
   static void Withdraw(size_t bytes);
   // Returns the maximum of allocated minus granted bytes since Restart().
-  static int64_t MostExcess();
+  static int64_t MaxExcess();
 };
 
 }  // namespace crout::testing

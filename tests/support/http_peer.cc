@@ -27,7 +27,7 @@ size_t ContentLength(std::string_view header) {
 
 }  // namespace
 
-HttpPeer::HttpPeer(const std::string& address, std::chrono::milliseconds patience)
+HttpPeer::HttpPeer(const std::string& address, std::chrono::milliseconds timeout)
     : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   const size_t colon = address.rfind(':');
   int port = 0;
@@ -36,7 +36,7 @@ HttpPeer::HttpPeer(const std::string& address, std::chrono::milliseconds patienc
   peer.sin_family = AF_INET;
   peer.sin_port = htons(static_cast<uint16_t>(port));
   inet_pton(AF_INET, address.substr(0, colon).c_str(), &peer.sin_addr);
-  const timeval wait = {patience.count() / 1000, (patience.count() % 1000) * 1000};
+  const timeval wait = {timeout.count() / 1000, (timeout.count() % 1000) * 1000};
   setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
   setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
   connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) == 0;

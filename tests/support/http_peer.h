@@ -8,15 +8,15 @@
 #include <string>
 #include <string_view>
 
-#include "tests/support/patience.h"
+#include "tests/support/eventually.h"
 
 namespace crout::testing {
 
 class HttpPeer {
  public:
-  // Connects to "127.0.0.1:port". Waits at most `patience` for each reply.
+  // Connects to "127.0.0.1:port". Waits at most `timeout` for each reply.
   explicit HttpPeer(const std::string& address,
-                    std::chrono::milliseconds patience = absl::ToChronoMilliseconds(kPatience));
+                    std::chrono::milliseconds timeout = absl::ToChronoMilliseconds(kTestTimeout));
   ~HttpPeer();
   HttpPeer(const HttpPeer&) = delete;  // It owns a socket.
   HttpPeer& operator=(const HttpPeer&) = delete;
@@ -33,7 +33,7 @@ class HttpPeer {
   std::string ReadReply(bool head = false);
   // Reads until the server closes the connection.
   std::string ReadToEnd();
-  // True if the server closes the connection within the patience without sending anything.
+  // True if the server closes the connection within the timeout without sending anything.
   bool Closed() { return ReadToEnd().empty() && ended_; }
 
  private:

@@ -19,7 +19,7 @@ namespace {
 constexpr double kLoss = 0.05;
 constexpr double kWave2 = 0.4;  // ten points per wavelength
 constexpr int64_t kHalfBandwidth = 10;
-constexpr int kMostUnknowns = 10'000'000;
+constexpr int kMaxUnknowns = 10'000'000;
 
 struct SparseClass {
   const char* prefix;
@@ -31,15 +31,15 @@ struct SparseClass {
 constexpr SparseClass kClasses[] = {
     {"poisson2d_", 4096, [](int64_t m) { return Laplacian(m, 2, 0); }, 200},
     {"poisson3d_", 256, [](int64_t m) { return Laplacian(m, 3, 0); }, 25},
-    {"circuit_", kMostUnknowns, Circuit, 20000},
-    {"arrow_", kMostUnknowns, Arrow, 50000},
-    {"banded_", kMostUnknowns, [](int64_t n) { return Banded(n, kHalfBandwidth); }, 20000},
-    {"power_", kMostUnknowns, PowerGrid, 10000},
-    {"kkt_", kMostUnknowns, Kkt, 20000},
+    {"circuit_", kMaxUnknowns, Circuit, 20000},
+    {"arrow_", kMaxUnknowns, Arrow, 50000},
+    {"banded_", kMaxUnknowns, [](int64_t n) { return Banded(n, kHalfBandwidth); }, 20000},
+    {"power_", kMaxUnknowns, PowerGrid, 10000},
+    {"kkt_", kMaxUnknowns, Kkt, 20000},
     {"stokes_", 2048, Stokes, 80},
     {"blocks_", 2048, Blocks, 70},
-    {"random_", kMostUnknowns, Scattered, 3000},
-    {"tridiagonal_", kMostUnknowns, [](int64_t n) { return Banded(n, 1); }, 100000},
+    {"random_", kMaxUnknowns, Scattered, 3000},
+    {"tridiagonal_", kMaxUnknowns, [](int64_t n) { return Banded(n, 1); }, 100000},
     {"helmholtz_", 4096, [](int64_t m) { return Laplacian(m, 2, kWave2); }, 150},
 };
 

@@ -8,13 +8,13 @@ import time
 import urllib.request
 from pathlib import Path
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Seconds for what must happen at last, on any machine."""
 
 
 def eventually(condition):
     """Return whether `condition()` becomes true."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not condition():
         if time.monotonic() > deadline:
             return False
@@ -51,7 +51,7 @@ class Daemon:
 
     def stop(self) -> None:
         self._process.terminate()
-        self._process.wait(PATIENCE)
+        self._process.wait(TIMEOUT)
         self._process.stdout.close()
         self._log.close()
 
@@ -60,7 +60,7 @@ class Daemon:
         assert eventually(lambda: any(self._ended(method, code) for code in codes))
 
     def _ended(self, method: str, code: str) -> bool:
-        with urllib.request.urlopen(self._metrics, timeout=PATIENCE) as page:
+        with urllib.request.urlopen(self._metrics, timeout=TIMEOUT) as page:
             text = page.read().decode()
         series = f'crout_requests_total{{code="{code}",method="{method}"}} '
         return any(line.startswith(series) and not line.endswith(" 0") for line in text.splitlines())
@@ -88,7 +88,7 @@ class Daemon:
 
     def _ask(self, line: str) -> str:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(PATIENCE)
+            connection.settimeout(TIMEOUT)
             connection.connect(str(self._socket))
             connection.sendall(f"{line}\n".encode())
             with connection.makefile() as answers:

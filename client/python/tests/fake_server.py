@@ -49,14 +49,14 @@ class FakeServer(grpc.GenericRpcHandler):
 
 
 class Silence:
-    """A reply that is withheld until it is `released`; `asked` is set once a call waits for it."""
+    """A reply that is withheld until it is `released`; `requested` is set once a call waits for it."""
 
     def __init__(self):
-        self.asked = threading.Event()
+        self.requested = threading.Event()
         self.released = threading.Event()
 
     def __iter__(self):
-        self.asked.set()
+        self.requested.set()
         self.released.wait()
         return iter([])
 

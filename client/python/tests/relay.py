@@ -40,10 +40,10 @@ class Relay:
                     one.shutdown(socket.SHUT_RDWR)
                 one.close()
 
-    def await_pings(self, count, patience):
+    def await_pings(self, count, timeout):
         """Return whether the client has sent `count` pings."""
         with self._pinged:
-            return self._pinged.wait_for(lambda: self._pings >= count, patience)
+            return self._pinged.wait_for(lambda: self._pings >= count, timeout)
 
     def fall_silent(self):
         """Stop relaying, as if the server had stopped."""

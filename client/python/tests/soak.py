@@ -57,7 +57,7 @@ class Problem:
         raise AssertionError(f"n={self.n} {self.dtype}: error {error:.1e}, cond(A) {self.cond:.1e}")
 
 
-def doubted_call(function, *args, **options):
+def call_with_warnings(function, *args, **options):
     """Return the result of a call, and whether it warned."""
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always")
@@ -67,13 +67,13 @@ def doubted_call(function, *args, **options):
 
 def dense(client, rng, dtype):
     problem = Problem(rng, dtype)
-    f, first = doubted_call(client.lu_factor, problem.A)
+    f, first = call_with_warnings(client.lu_factor, problem.A)
     with f:
         if f.info:
             assert problem.cond * problem.u > 1e-4
             return
         for _ in range(3):
-            x, doubted = doubted_call(f.solve, problem.b)
+            x, doubted = call_with_warnings(f.solve, problem.b)
             problem.check(x, first or doubted)
         again = Problem(rng, dtype, problem.n)
         if again.cond * again.u < 1e-6:
@@ -83,19 +83,19 @@ def dense(client, rng, dtype):
 
 def sparse(client, rng, dtype):
     problem = Problem(rng, dtype)
-    f, first = doubted_call(client.lu_factor, scipy.sparse.csr_matrix(problem.A))
+    f, first = call_with_warnings(client.lu_factor, scipy.sparse.csr_matrix(problem.A))
     with f:
         if f.info:
             assert problem.cond * problem.u > 1e-4
             return
-        x, doubted = doubted_call(f.solve, problem.b)
+        x, doubted = call_with_warnings(f.solve, problem.b)
         problem.check(x, first or doubted)
 
 
 def once(client, rng, dtype):
     problem = Problem(rng, dtype)
     try:
-        x, doubted = doubted_call(client.solve, problem.A, problem.b)
+        x, doubted = call_with_warnings(client.solve, problem.A, problem.b)
     except crout.Singular:
         assert problem.cond * problem.u > 1e-4
         return

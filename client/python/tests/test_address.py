@@ -44,7 +44,7 @@ def test_takes_every_form_of_an_address(address):
         ("s\u00f6lver:5", "no printable ASCII"),
     ],
 )
-def test_says_what_an_address_lacks(address, message):
+def test_reports_the_missing_part_of_an_address(address, message):
     with pytest.raises(ValueError, match=message):
         crout.connect(address)
 

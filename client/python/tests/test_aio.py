@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from accuracy import assert_close, assert_solves
-from daemon import PATIENCE
+from daemon import TIMEOUT
 
 import crout
 import crout.aio
@@ -20,7 +20,7 @@ def run(test):
 
     @functools.wraps(test)
     def wrapped(*args, **kwargs):
-        asyncio.run(asyncio.wait_for(test(*args, **kwargs), PATIENCE))
+        asyncio.run(asyncio.wait_for(test(*args, **kwargs), TIMEOUT))
 
     return wrapped
 
@@ -127,7 +127,7 @@ async def test_cancellation_ends_the_call_on_the_server(daemon, n):
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="a task does not say who cancelled it")
 @pytest.mark.parametrize("n", [3, 600], ids=["one message", "many"])
 @run
-async def test_a_call_under_way_says_that_its_client_was_closed(daemon, n):
+async def test_a_running_call_reports_that_its_client_was_closed(daemon, n):
     c = crout.aio.connect(daemon.address)
     daemon.hold("scheduler.job")
     task = asyncio.create_task(c.lu_factor(np.eye(n)))
@@ -174,13 +174,13 @@ async def test_a_cancelled_series_releases_its_factor(daemon):
 
 
 @run
-async def test_what_goes_wrong_in_a_series_is_told(daemon, regular):
+async def test_errors_end_a_series_and_are_raised(daemon, regular):
     def matrices():
         yield regular(5)
         daemon.stop()
         raise RuntimeError("assembly failed")
 
-    async with crout.aio.connect(daemon.address, timeout=PATIENCE) as c:
+    async with crout.aio.connect(daemon.address, timeout=TIMEOUT) as c:
         with pytest.raises(RuntimeError, match="assembly failed"):
             async for _ in c.series(matrices(), np.ones(5)):
                 pass
@@ -246,7 +246,7 @@ def test_a_client_belongs_to_the_loop_of_its_first_call(address):
 
 @pytest.mark.parametrize("n", [2, 600], ids=["one message", "many"])
 @run
-async def test_a_closed_client_says_so(address, n):
+async def test_calls_of_a_closed_client_raise(address, n):
     async with crout.aio.connect(address) as c:
         f = await c.lu_factor(np.eye(n))
     for call in (c.lu_factor, f.solve):

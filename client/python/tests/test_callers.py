@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from daemon import PATIENCE, Daemon, eventually
+from daemon import TIMEOUT, Daemon, eventually
 from test_tls import openssl
 
 import crout
@@ -134,10 +134,10 @@ def daemons(start, place):
 
 
 def connect(daemon, **options):
-    return crout.connect(daemon.address, retry=ONCE, timeout=PATIENCE, **options)
+    return crout.connect(daemon.address, retry=ONCE, timeout=TIMEOUT, **options)
 
 
-def test_those_who_are_known_are_served(daemons, place, authority):
+def test_authenticated_callers_are_served(daemons, place, authority):
     ca = {"tls": True, "ca": place / "ca.crt"}
     shown = {"cert": place / "client.crt", "key": place / "client.key"}
     for server, options in (
@@ -153,7 +153,7 @@ def test_those_who_are_known_are_served(daemons, place, authority):
             assert c.solve(2 * np.eye(2), np.ones(2)).tolist() == [0.5] * 2
 
 
-def test_strangers_hear_what_to_do(daemons, authority, place, tmp_path):
+def test_unauthenticated_callers_get_advice(daemons, authority, place, tmp_path):
     ca = {"tls": True, "ca": place / "ca.crt"}
     for server, options, reason, why in (
         ("plain", {}, "NO_CREDENTIALS", "send a token"),
@@ -169,7 +169,7 @@ def test_strangers_hear_what_to_do(daemons, authority, place, tmp_path):
         assert (caught.value.code, caught.value.reason) == ("UNAUTHENTICATED", reason)
 
 
-def test_what_keeps_a_connection_from_coming_about_is_said(daemons, place):
+def test_connection_errors_name_the_cause(daemons, place):
     ca = {"tls": True, "ca": place / "ca.crt"}
     late = {"cert": place / "late.crt", "key": place / "late.key"}
     for server, options, why in (
@@ -198,7 +198,7 @@ def test_servers_of_the_past_are_refused(place, certificate, options, why):
         try:
             address = next(line.split()[1] for line in server.stdout if line.startswith("ACCEPT"))
             with (
-                crout.connect(address, retry=ONCE, timeout=PATIENCE, tls=True, ca=place / "ca.crt") as c,
+                crout.connect(address, retry=ONCE, timeout=TIMEOUT, tls=True, ca=place / "ca.crt") as c,
                 pytest.raises(crout.Unavailable, match=why),
             ):
                 c.server_info()

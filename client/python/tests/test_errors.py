@@ -80,7 +80,7 @@ def test_details_that_cannot_be_read_do_not_hide_the_status(packed):
 
 
 @pytest.mark.parametrize(
-    ("said", "in_python"),
+    ("text", "in_python"),
     [
         ("header.options.precision: leave factor_dtype out", "precision=: leave dtype= out"),
         ("header.options.drop_matrix: needs A", "keep_matrix=: needs A"),
@@ -97,11 +97,11 @@ def test_details_that_cannot_be_read_do_not_hide_the_status(packed):
         ("a header of 5 bytes", "a header of 5 bytes"),
     ],
 )
-def test_messages_name_keywords_and_no_fields_of_the_contract(said, in_python):
-    packed = status_details("INVALID_ARGUMENT", bad_field=said.partition(":")[0])
-    error = error_from("INVALID_ARGUMENT", said, [("grpc-status-details-bin", packed)], "here:1")
+def test_messages_name_keywords_and_no_fields_of_the_contract(text, in_python):
+    packed = status_details("INVALID_ARGUMENT", bad_field=text.partition(":")[0])
+    error = error_from("INVALID_ARGUMENT", text, [("grpc-status-details-bin", packed)], "here:1")
     assert str(error) == in_python
-    assert error.details["field"] == said.partition(":")[0]
+    assert error.details["field"] == text.partition(":")[0]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_next_step_fits_the_reason(code, reason, step):
 
 
 @pytest.mark.parametrize("reason", ["HANDLE_EXPIRED", "HANDLE_RELEASED", "HANDLE_UNKNOWN", "HANDLE_EVICTED"])
-def test_nobody_is_sent_to_a_with_block_that_is_there(reason):
+def test_errors_of_lost_factors_advise_no_with_block(reason):
     error = error_from("NOT_FOUND", "gone", [("grpc-status-details-bin", status_details(reason))], "here:1")
     assert "use `with" not in str(error)
 
@@ -151,11 +151,11 @@ def test_what_helps_against_overflow_was_not_done_already(how, step):
 
 
 def test_a_server_that_does_not_answer_is_not_looked_for_elsewhere():
-    for said in (
+    for text in (
         "Stream removed (ping timeout)",
         "connection attempt timed out before receiving SETTINGS frame",
     ):
-        error = error_from("UNAVAILABLE", said, [], "here:1")
+        error = error_from("UNAVAILABLE", text, [], "here:1")
         assert "stopped or overloaded" in str(error)
         assert "Is croutd running" not in str(error)
 
@@ -168,7 +168,7 @@ def test_the_servers_delay_is_obeyed():
         assert server.requests[0] == server.requests[1] == server.requests[2]
 
 
-def test_patience_ends():
+def test_retries_end():
     with FakeServer(*[FULL] * 4) as server, connect(server) as c:
         with pytest.raises(crout.Overloaded, match=r"Try again in 0\.02 s") as caught:
             c.lu_factor(np.eye(2))
@@ -199,12 +199,12 @@ def test_after_a_lost_connection_only_what_is_safe_is_repeated():
 
 
 def test_delays():
-    asked = crout.Overloaded("no", retry_delay=1e9)
+    requested = crout.Overloaded("no", retry_delay=1e9)
     attempts = Attempts(crout.RetryPolicy(3), RetryClass.REFUSED_ONLY, None)
     attempts.begin()
-    assert 30 <= attempts.delay_after(asked, True) <= 36
+    assert 30 <= attempts.delay_after(requested, True) <= 36
     with pytest.raises(crout.Overloaded):
-        attempts.delay_after(asked, False)
+        attempts.delay_after(requested, False)
     lost = crout.Unavailable("no")
     attempts = Attempts(crout.RetryPolicy(3), RetryClass.IDEMPOTENT, None)
     for most in (0.05, 0.1):
@@ -340,13 +340,13 @@ def test_hostile_downloads(messages):
             f.to_lu()
 
 
-def test_unavailable_says_where(address):
+def test_unavailable_names_the_address(address):
     with pytest.raises(crout.Unavailable, match=r"Is croutd running at 127\.0\.0\.1:1\?") as caught:
         crout.connect("127.0.0.1:1", retry=crout.RetryPolicy(1)).lu_factor(np.eye(2))
     assert isinstance(caught.value, ConnectionError)
 
 
-def test_the_metrics_port_in_place_of_the_service_is_said(daemon):
+def test_a_call_of_the_metrics_port_is_reported_as_such(daemon):
     c = crout.connect(daemon.metrics_address, retry=crout.RetryPolicy(1))
     with c, pytest.raises(crout.Unavailable, match="call the port of --listen"):
         c.server_info()

@@ -56,10 +56,10 @@ def test_scaled_factors_are_those_of_the_matrix_itself(client, rng):
 @pytest.mark.parametrize("n", [1, 2, 25])
 def test_rcond_on_demand_is_the_servers(client, rng, n):
     A = rng.standard_normal((n, n))
-    asked = client.lu_factor(A, rcond=True)
+    requested = client.lu_factor(A, rcond=True)
     later = client.lu_factor(A)
     assert later.record.rcond is None
-    assert later.rcond == pytest.approx(asked.rcond, rel=1e-6)
+    assert later.rcond == pytest.approx(requested.rcond, rel=1e-6)
     assert later.record.rcond == later.rcond
     assert 1 / np.linalg.cond(A, 1) <= later.rcond * (1 + 1e-9)
     assert later.rcond <= 3 / np.linalg.cond(A, 1)
@@ -117,9 +117,9 @@ def test_rcond_does_not_take_a_refactor_back(client, regular, monkeypatch):
 def test_determinants(client, rng, algorithm):
     A = rng.standard_normal((15, 15))
     expected = np.linalg.slogdet(A)
-    asked = client.lu_factor(A, determinant=True, algorithm=algorithm)
+    requested = client.lu_factor(A, determinant=True, algorithm=algorithm)
     later = client.lu_factor(A, algorithm=algorithm)
-    for slogdet in (asked.slogdet(), later.slogdet(), client.slogdet(A, algorithm=algorithm)):
+    for slogdet in (requested.slogdet(), later.slogdet(), client.slogdet(A, algorithm=algorithm)):
         assert tuple(slogdet) == pytest.approx(tuple(expected), rel=1e-12)
     for determinant in (later.det(), client.det(A)):
         assert isinstance(determinant, float)

@@ -13,7 +13,7 @@ import grpc
 import numpy as np
 import pytest
 from accuracy import assert_solves
-from daemon import PATIENCE, eventually
+from daemon import TIMEOUT, eventually
 from fake_server import FakeServer, Silence, Status
 
 import crout
@@ -36,7 +36,7 @@ def test_a_released_factor_ends_its_block_quietly(client):
         f.release()
 
 
-def test_an_expired_lease_says_so(daemon):
+def test_an_expired_lease_is_reported(daemon):
     with crout.connect(daemon.address) as c:
         f = c.lu_factor(np.eye(3), lease="1m")
         daemon.advance(30)
@@ -92,7 +92,7 @@ def test_renewals_go_on_until_the_lease_is_dropped():
 
     renewals = Renewals(renew)
     renewals.hold("a", 0.003)
-    assert third.wait(PATIENCE)
+    assert third.wait(TIMEOUT)
     renewals.drop("a")
     renewals.close()
     assert set(calls) == {("a", 0.003)}
@@ -110,7 +110,7 @@ def test_the_nearest_lease_is_renewed_first():
     renewals = Renewals(renew)
     renewals.hold("late", 3600)
     renewals.hold("soon", 0.003)
-    assert done.wait(PATIENCE)
+    assert done.wait(TIMEOUT)
     renewals.close()
     assert order == ["soon"]
 
@@ -137,7 +137,7 @@ def test_a_pickled_factor_solves_in_another_process(client, regular, tmp_path):
         "f = pickle.load(open(sys.argv[1] + '/factor', 'rb'))\n"
         "numpy.save(sys.argv[1] + '/x.npy', f.solve(numpy.ones(10)))\n"
     )
-    subprocess.run([sys.executable, "-c", script, tmp_path], check=True, timeout=PATIENCE)
+    subprocess.run([sys.executable, "-c", script, tmp_path], check=True, timeout=TIMEOUT)
     assert_solves(A, np.load(tmp_path / "x.npy"), np.ones(10))
     copies = [pickle.loads(pickle.dumps(f)) for _ in range(2)]
     assert copies[0].record == f.record
@@ -157,7 +157,7 @@ with c._renewals._changed:  # As the thread may hold it.
         os._exit(0 if c._renewals.holds("a") and c._renewals._thread.is_alive() else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    subprocess.run([sys.executable, "-c", script, daemon.address], check=True, timeout=PATIENCE)
+    subprocess.run([sys.executable, "-c", script, daemon.address], check=True, timeout=TIMEOUT)
 
 
 def test_closing_does_not_wait_for_a_server_that_does_not_answer():
@@ -165,10 +165,10 @@ def test_closing_does_not_wait_for_a_server_that_does_not_answer():
     with FakeServer(silence) as server:
         c = crout.connect(server.address)
         c._renewals.hold("a", 0.003)
-        assert silence.asked.wait(PATIENCE)
+        assert silence.requested.wait(TIMEOUT)
         closing = threading.Thread(target=c.close)
         closing.start()
-        closing.join(PATIENCE)
+        closing.join(TIMEOUT)
         assert not closing.is_alive()
         silence.released.set()
 
@@ -181,14 +181,14 @@ def test_a_copy_that_is_closed_does_not_close_those_to_come(address):
     c.close()
 
 
-def test_what_goes_wrong_in_a_series_is_told(daemon, regular):
+def test_errors_end_a_series_and_are_raised(daemon, regular):
     def matrices():
         yield regular(5)
         daemon.stop()
         raise RuntimeError("assembly failed")
 
     with (
-        crout.connect(daemon.address, timeout=PATIENCE) as c,
+        crout.connect(daemon.address, timeout=TIMEOUT) as c,
         pytest.raises(RuntimeError, match="assembly failed"),
     ):
         list(c.series(matrices(), np.ones(5)))
@@ -269,7 +269,7 @@ def test_a_call_may_have_all_the_time_of_the_world(client):
 
 
 @pytest.mark.parametrize("n", [2, 600], ids=["one message", "many"])
-def test_a_closed_client_says_so(address, n):
+def test_calls_of_a_closed_client_raise(address, n):
     client = crout.connect(address)
     f = client.lu_factor(np.eye(n))
     client.close()
@@ -280,14 +280,14 @@ def test_a_closed_client_says_so(address, n):
 
 
 @pytest.mark.parametrize("n", [3, 600], ids=["one message", "many"])
-def test_a_call_under_way_says_that_its_client_was_closed(daemon, n):
+def test_a_running_call_reports_that_its_client_was_closed(daemon, n):
     with crout.connect(daemon.address) as c, concurrent.futures.ThreadPoolExecutor(1) as pool:
         daemon.hold("scheduler.job")
         call = pool.submit(c.lu_factor, np.eye(n))
         daemon.await_reached("scheduler.job", 1)
         c.close()
         with pytest.raises(crout.Cancelled, match="connect anew"):
-            call.result(PATIENCE)
+            call.result(TIMEOUT)
         daemon.release("scheduler.job")
 
 
@@ -319,7 +319,7 @@ def test_ctrl_c_ends_the_call_on_the_server(daemon, n):
     )
     daemon.await_reached("scheduler.job", 1)
     child.send_signal(signal.SIGINT)
-    errors = child.communicate(timeout=PATIENCE)[1]
+    errors = child.communicate(timeout=TIMEOUT)[1]
     assert errors.rstrip().endswith("KeyboardInterrupt")
     daemon.await_ended("Factorize", "CANCELLED")
     daemon.release("scheduler.job")

@@ -203,7 +203,7 @@ def test_a_sparse_vector_is_no_matrix():
         _payload.matrix(vector)
 
 
-def test_small_calls_are_one_message(rng):
+def test_small_requests_are_one_message(rng):
     def messages(n, **options):
         payload = _payload.matrix(rng.random((n, n)))
         return list(Call("M", b"head", lambda: None, payloads=((2, payload.open),), **options).messages())

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from accuracy import assert_solves
-from daemon import PATIENCE
+from daemon import TIMEOUT
 
 import crout
 import crout.aio
@@ -74,7 +74,7 @@ def test_right_hand_sides_alone(client, regular):
         next(client.series([None], np.ones(3)))
 
 
-def test_a_step_starts_where_it_is_told_to(client, regular, rng):
+def test_a_step_starts_at_the_given_x0(client, regular, rng):
     for scale, columns in ((1.0, None), (1.0 + 0.5j, 2)):
         A = scale * regular(20)
         near = A * (1 + 1e-6)
@@ -272,14 +272,14 @@ def test_a_program_may_end_in_the_middle_of_a_series(daemon):
         "print(next(steps).x)\n"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", program, daemon.address], capture_output=True, text=True, timeout=PATIENCE
+        [sys.executable, "-c", program, daemon.address], capture_output=True, text=True, timeout=TIMEOUT
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[0.5 0.5 0.5]\n", "")
     with crout.connect(daemon.address) as c:
         assert not list(c.factors())
 
 
-def test_a_singular_step_is_told_and_the_series_goes_on(client, regular):
+def test_a_singular_step_is_reported_and_the_series_goes_on(client, regular):
     A = regular(10)
     hole = A.copy()
     hole[:, 3] = 0
@@ -291,7 +291,7 @@ def test_a_singular_step_is_told_and_the_series_goes_on(client, regular):
     assert_solves(1.001 * A, next(series).x, np.ones(10))
 
 
-def test_a_factor_whose_step_breaks_off_is_known(regular):
+def test_the_factor_of_a_broken_step_is_recorded(regular):
     series = _requests.Series(None, {})
     reply = series.step(regular(3), np.ones(3)).reply()
     made = factor_pb2.Factor(handle="h", version=1, n=3, factor_dtype=2, matrix_dtype=2, unit_diagonal=1)
@@ -300,7 +300,7 @@ def test_a_factor_whose_step_breaks_off_is_known(regular):
     assert series.factor.handle == "h"
 
 
-def test_doubtful_solutions_are_told(client, regular):
+def test_inaccurate_solutions_are_warned_of(client, regular):
     A = regular(10)
     A[:, 1] = A[:, 0] * (1 + 1e-15 * np.arange(10))  # barely regular
     with pytest.warns(crout.LinAlgWarning, match="nearly singular"):
@@ -318,7 +318,7 @@ def test_a_series_that_was_cut_off_is_taken_up_by_its_handle(daemon, regular, mo
         cut = c.series([A, A], np.ones(12), start=f, strategy="reuse")
         next(cut)  # without a time limit
         daemon.hold("series.step")
-        monkeypatch.setattr("crout._transport.Server.patience", lambda server, call: 0.5)
+        monkeypatch.setattr("crout._transport.Server.time_limit", lambda server, call: 0.5)
         with pytest.raises(crout.DeadlineExceeded):
             next(cut)
         monkeypatch.undo()
@@ -327,7 +327,7 @@ def test_a_series_that_was_cut_off_is_taken_up_by_its_handle(daemon, regular, mo
         assert [step.strategy for step in again] == ["reuse", "reuse"]
 
 
-def test_what_cannot_be_asked_is_refused(client, regular):
+def test_invalid_requests_are_refused(client, regular):
     for options in ({"strategy": "guess"}, {"accuracy": 1.5}, {"rcond": True}, {"determinant": True}):
         with pytest.raises(crout.InvalidRequest):
             next(client.series([regular(4)], np.ones(4), **options))
@@ -347,7 +347,7 @@ def test_a_step_has_the_timeout(daemon, regular):
         with pytest.raises(crout.DeadlineExceeded, match="step"):
             next(c.series([regular(4)], np.ones(4), timeout=0.5))
         daemon.release("series.step")
-        step = next(c.series([regular(4)], np.ones(4), timeout=PATIENCE))
+        step = next(c.series([regular(4)], np.ones(4), timeout=TIMEOUT))
         assert step.accurate
 
 

@@ -9,7 +9,7 @@ from test_tls import pki, secure  # noqa: F401
 
 import crout
 import crout.aio
-from crout._servers import Said, _Reader
+from crout._servers import Settings, _Reader
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def test_a_name_stands_for_its_server(secure, pki, servers):  # noqa: F811
     asyncio.run(work())
 
 
-def test_the_environment_says_what_is_not_given(secure, pki, monkeypatch):  # noqa: F811
+def test_the_environment_supplies_unset_options(secure, pki, monkeypatch):  # noqa: F811
     monkeypatch.setenv("CROUT_SERVER", secure.address)
     monkeypatch.setenv("CROUT_TLS", "true")
     monkeypatch.setenv("CROUT_CA", str(pki / "ca.crt"))
@@ -50,11 +50,11 @@ def test_the_environment_says_what_is_not_given(secure, pki, monkeypatch):  # no
         crout.connect()
 
 
-def test_what_is_given_goes_before_the_file(servers, tmp_path):
+def test_options_take_precedence_over_the_file(servers, tmp_path):
     servers.write_text('[lab]\naddress = "h:1"\ntenant = "a"\nca = "ca.crt"\ncert = "c"\nkey = "k"\n')
-    said = Said("lab", tenant="b", cert="own.crt").whole()
-    assert (said.address, said.tenant, said.tls) == ("h:1", "b", True)
-    assert (said.ca, said.cert, said.key) == (str(tmp_path / "ca.crt"), "own.crt", None)
+    found = Settings("lab", tenant="b", cert="own.crt").complete()
+    assert (found.address, found.tenant, found.tls) == ("h:1", "b", True)
+    assert (found.ca, found.cert, found.key) == (str(tmp_path / "ca.crt"), "own.crt", None)
 
 
 def test_names_that_are_not_there(servers):
@@ -105,7 +105,7 @@ def test_a_token_is_in_a_file_of_its_own(servers, tmp_path):
         ("[" + "a." * 8000 + "a]", "1 to 64"),
     ],
 )
-def test_says_which_line_is_wrong(servers, text, why):
+def test_errors_name_the_line(servers, text, why):
     with pytest.raises(ValueError, match=why) as caught:
         _Reader(servers).read(text)
     assert "secret" not in str(caught.value)
@@ -114,10 +114,10 @@ def test_says_which_line_is_wrong(servers, text, why):
 def test_reads_toml(servers):
     text = '[a.b.c]\naddress = """\nh:1""" # dots\n[home]\naddress = "h\\u003a2"\r\n'
     read = _Reader(servers).read(text)
-    assert {name: said.address for name, said in read.items()} == {"a.b.c": "h:1", "home": "h:2"}
+    assert {name: found.address for name, found in read.items()} == {"a.b.c": "h:1", "home": "h:2"}
 
 
-def test_a_file_that_is_no_text_is_told_with_its_line(servers):
+def test_an_invalid_file_is_reported_with_its_line(servers):
     servers.write_bytes(b'[lab]\naddress = "h:1"\ntenant = "J\xe4ger"\n')
     with pytest.raises(crout.InvalidRequest, match=r"servers\.toml line 3: not UTF-8: save the file as such"):
         crout.connect("lab")

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from daemon import PATIENCE
+from daemon import TIMEOUT
 from fake_server import FakeServer, Silence
 from relay import Relay
 
@@ -49,11 +49,11 @@ def test_a_call_outlasts_many_pings_and_ends_where_they_are_not_answered(monkeyp
 
         caller = threading.Thread(target=run)
         caller.start()
-        assert computing.asked.wait(PATIENCE)
+        assert computing.requested.wait(TIMEOUT)
         # By default, gRPC sends only two pings, and a server that stops later is not noticed.
-        assert relay.await_pings(6, PATIENCE / 2)
+        assert relay.await_pings(6, TIMEOUT / 2)
         assert not ended
         relay.fall_silent()
-        caller.join(PATIENCE)
+        caller.join(TIMEOUT)
         assert ended
         computing.released.set()

@@ -119,7 +119,7 @@ def test_right_hand_sides_of_every_make(client, regular, tmp_path):
         assert_close(f.solve(source), np.linalg.solve(A, b))
 
 
-def test_types_are_widened_as_in_scipy(client, regular):
+def test_types_are_promoted_as_in_scipy(client, regular):
     A = regular(10)
     assert client.lu_factor(A).solve(np.ones(10, np.float32)).dtype == np.float64
     single = client.lu_factor(A.astype(np.float32))
@@ -179,7 +179,7 @@ def test_solves_with_a_factor_in_lower_precision_are_corrected(client, regular):
         client.lu_factor(A, precision="half")
 
 
-def test_progress_tells_what_is_sent(client, regular):
+def test_progress_reports_the_bytes_sent(client, regular):
     steps = []
     client.lu_factor(regular(500), progress=steps.append)
     assert steps[-1].bytes_sent == 500 * 500 * 8
@@ -221,7 +221,7 @@ def test_a_progress_bar(client, regular, monkeypatch):
     client.lu_factor(regular(50), progress=True)
 
 
-def test_a_progress_bar_says_how_far_a_phase_is(monkeypatch):
+def test_a_progress_bar_shows_the_progress_of_a_phase(monkeypatch):
     bar = FakeTqdm()
     monkeypatch.setitem(sys.modules, "tqdm", bar)
     show = ProgressBar()
@@ -305,7 +305,7 @@ def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
         (lambda c: c.solve(np.eye(2), np.ones(2), solver="getrs", tolerance=0.1), "use solver 'is'"),
     ],
 )
-def test_refusals_say_what_is_wrong(client, call, message):
+def test_refusals_name_the_problem(client, call, message):
     with pytest.raises(crout.InvalidRequest, match=message) as caught:
         call(client)
     assert isinstance(caught.value, ValueError)

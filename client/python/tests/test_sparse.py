@@ -41,7 +41,7 @@ def error(A, x, b):
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
-def test_stays_sparse_and_solves(client, grid, rng, dtype, form):
+def test_is_factored_as_sparse_and_solves(client, grid, rng, dtype, form):
     A = grid(dtype).asformat(form)
     f = client.lu_factor(A)
     assert f.record.nnz == A.nnz
@@ -122,10 +122,10 @@ def test_a_determinant_from_downloaded_factors(client, grid, dtype, algorithm, o
     A = grid(dtype)
     if odd:  # swap two rows, which changes the sign and requires matching
         A = A[[1, 0, *range(2, M * M)]]
-    asked = client.lu_factor(A, algorithm=algorithm, determinant=True).slogdet()
+    requested = client.lu_factor(A, algorithm=algorithm, determinant=True).slogdet()
     later = client.lu_factor(A, algorithm=algorithm).slogdet()
-    assert later.logabsdet == pytest.approx(asked.logabsdet, rel=1e-12)
-    assert abs(later.sign - asked.sign) < 1e-9
+    assert later.logabsdet == pytest.approx(requested.logabsdet, rel=1e-12)
+    assert abs(later.sign - requested.sign) < 1e-9
 
 
 @pytest.mark.filterwarnings("ignore::crout.LinAlgWarning")
@@ -139,7 +139,7 @@ def test_a_determinant_of_perturbed_pivots_is_refused(client):
     assert scaled.logabsdet == pytest.approx(np.log(1e-20), rel=1e-12)
 
 
-def test_a_file_with_coordinates_stays_sparse(client, grid, tmp_path):
+def test_a_file_with_coordinates_is_factored_as_sparse(client, grid, tmp_path):
     path = tmp_path / "a.mtx"
     scipy.io.mmwrite(path, grid(), precision=17)
     f = client.lu_factor(path)
@@ -273,7 +273,7 @@ def test_small_and_full_matrices_are_dense(client, regular):
     assert_close(f.solve(np.ones(12)), np.linalg.solve(A.toarray(), np.ones(12)))
 
 
-def test_the_server_says_what_it_has(client):
+def test_the_server_lists_its_sparse_methods(client):
     info = client.server_info()
     assert "multifrontal" in info.devices[0].sparse_algorithms
     assert info.max_sparse_n > info.max_n

@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from daemon import PATIENCE, Daemon
+from daemon import TIMEOUT, Daemon
 
 import crout
 import crout.aio
@@ -76,7 +76,7 @@ def test_strangers_are_not_served(secure, pki):
         {**good, "ca": pki / "other.crt"},
     ):
         with (
-            crout.connect(secure.address, retry=once, timeout=PATIENCE, **options) as c,
+            crout.connect(secure.address, retry=once, timeout=TIMEOUT, **options) as c,
             pytest.raises(crout.Unavailable),
         ):
             c.server_info()

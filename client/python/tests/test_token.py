@@ -34,7 +34,7 @@ def asking(program, place, tmp_path_factory):
     daemon.stop()
 
 
-def test_tokens_say_who_calls(asking, place):
+def test_tokens_identify_the_caller(asking, place):
     for shown in ({"token": TOKEN}, {"token_file": place / "alice.token"}):
         with crout.connect(asking.address, **shown) as c:
             assert c.server_info()
@@ -51,7 +51,7 @@ def test_tokens_say_who_calls(asking, place):
         assert TOKEN.encode() not in pickle.dumps(c)
 
 
-def test_who_may_not_call_hears_why(asking, place):
+def test_refused_callers_get_the_reason(asking, place):
     with crout.connect(asking.address) as c, pytest.raises(crout.NotPermitted) as caught:
         c.server_info()
     assert caught.value.code == "UNAUTHENTICATED"
@@ -70,7 +70,7 @@ def test_who_may_not_call_hears_why(asking, place):
         c.server_info()
 
 
-def test_tokens_are_checked_and_never_told(place, tmp_path):
+def test_tokens_are_checked_and_never_shown(place, tmp_path):
     for options, wrong in (
         ({"token": TOKEN, "token_file": place / "alice.token"}, "leave one of them out"),
         ({"token": "a secret"}, "not 1 to 4096"),
@@ -91,7 +91,7 @@ def test_tokens_are_checked_and_never_told(place, tmp_path):
         crout.connect("localhost:1", token_file=readable)
 
 
-def test_tokens_go_where_nobody_reads_along():
+def test_tokens_are_sent_over_secure_connections_only():
     for address in ("example.org:1", "192.0.2.1:1", "[2001:db8::1]:1", "dns:localhost:1"):
         with pytest.raises(ValueError, match="tls=True"):
             crout.connect(address, token=TOKEN)

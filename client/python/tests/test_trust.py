@@ -80,7 +80,7 @@ def test_well_conditioned_ones_are_not(client, rng, dtype):
 
 
 @pytest.mark.parametrize(("dtype", "n"), [(np.float32, 30), (np.float64, 56), (np.complex64, 30)])
-def test_batches_are_judged_by_their_errors_and_by_growth(client, regular, dtype, n):
+def test_batches_are_assessed_by_their_errors_and_by_growth(client, regular, dtype, n):
     matrices = [regular(n, dtype), wilkinson(n, dtype), regular(n, dtype)]
     rng = np.random.default_rng(1)
     b = [rng.standard_normal(n).astype(dtype) for _ in matrices]
@@ -98,7 +98,7 @@ def test_batches_are_judged_by_their_errors_and_by_growth(client, regular, dtype
         client.solve(matrices[1], b[1])
 
 
-def test_a_complement_is_judged_by_growth(client):
+def test_a_complement_is_assessed_by_growth(client):
     k, n = 9, 14
     A = np.random.default_rng(4).standard_normal((n, n))
     A[:k, :k] -= A[:k, :k].T  # skew-symmetric of odd order: singular

@@ -18,7 +18,7 @@ bool Never() { return false; }
 
 // Largest number of sections per side for which a map of the sweeps is printed; pictures show no
 // more.
-constexpr int64_t kMostSections = 64;
+constexpr int64_t kMaxSections = 64;
 
 Json SweepsByRows(const IterationReport& report) {
   const int64_t sections = report.sections;
@@ -44,7 +44,7 @@ Json IterationsJson(const IterationReport& report) {
                {"total_pivots", total(report.pivots)},
                {"first_sweeps", report.sweeps.front()}};
   if (!report.bad_elements.empty()) json["total_bad_elements"] = total(report.bad_elements);
-  if (report.sections <= kMostSections) {
+  if (report.sections <= kMaxSections) {
     json["sweeps"] = SweepsByRows(report);
     json["pivots"] = report.pivots;
     json["bad_elements"] = report.bad_elements;

@@ -8,7 +8,7 @@ namespace crout::bench {
 namespace {
 
 constexpr double kTimeStep = 0.1;  // divided by h^2
-constexpr int kMostSweeps = 1000;
+constexpr int kMaxSweeps = 1000;
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void MeanCurvatureFlow::Advance() {
   }
   std::vector<double> next = u_;
   bool changed = true;
-  for (int sweep = 0; changed && sweep < kMostSweeps; ++sweep) {
+  for (int sweep = 0; changed && sweep < kMaxSweeps; ++sweep) {
     changed = false;
     for (int64_t y = 1; y + 1 < grid_; ++y) {
       for (int64_t x = 1; x + 1 < grid_; ++x) {

@@ -12,7 +12,7 @@ from report.style import ALARM, plt
 MAGNITUDES = LinearSegmentedColormap.from_list("magnitudes", ["#ffd9a0", "#7fbf7b", "#2b7bba", "#000000"])
 SIDE = 3.3  # inches of a panel, and below it
 BOTTOM = 1.65
-MOST_LABELS = 16  # sections per side up to which each section shows its number of sweeps
+MAX_LABELS = 16  # sections per side up to which each section shows its number of sweeps
 
 
 def _pattern(axes, pattern, title):
@@ -52,7 +52,7 @@ def _sweeps(axes, iterations):
     axes.set(title="Sweeps by section", ylabel="section row", xticks=[])
     axes.yaxis.set_major_locator(_sections(count))
     axes.grid(False)
-    if count > MOST_LABELS:
+    if count > MAX_LABELS:
         return
     for i in range(count):
         for j in range(count):
@@ -69,7 +69,7 @@ def _pivots(axes, iterations):
     pivots = bad or iterations["pivots"]
     below = axes.inset_axes([0, -0.29, 1, 0.25])
     bars = below.bar(range(len(pivots)), pivots, color="#D55E00", width=0.8)
-    if len(pivots) <= MOST_LABELS:
+    if len(pivots) <= MAX_LABELS:
         below.bar_label(bars, fontsize=7)
     below.set(xlabel="section column", ylabel="bad elements" if bad else "pivots", xlim=(-0.5, len(pivots) - 0.5))
     below.set_ylim(0, max(1, 1.35 * max(pivots, default=0)))

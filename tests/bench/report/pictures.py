@@ -9,7 +9,7 @@ import numpy as np
 from report import results as r
 from report.style import ALARM, TITLE_PAD, legend_beside, limit, looks, plain_numbers, plt, ring
 
-MOST_SEQUENCES = 12
+MAX_SEQUENCES = 12
 AUTO_LIMIT = 1.1  # times the time of the fastest method
 INACCURATE = f"inaccurate: factor ratio\nof {r.ACCEPTED_RATIO} or more"
 
@@ -157,7 +157,7 @@ def warm_starts(cases):
     points = _warm_speed_ups(cases)
     if not points:
         return None
-    shown = sorted(points, reverse=True)[:MOST_SEQUENCES]
+    shown = sorted(points, reverse=True)[:MAX_SEQUENCES]
     figure, axes = plt.subplots(figsize=(10, 4.4), layout="constrained")
     limit(axes, 1, f"as fast as a new {r.REFERENCE}")
     doubtful = []

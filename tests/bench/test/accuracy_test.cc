@@ -100,7 +100,7 @@ TEST(AccuracyTest, PatternsHaveTheLargestMagnitudeOfEachCell) {
   EXPECT_THAT(CoarsePattern({7}, 1, DType::kFloat64, 3).rows, ElementsAre("a"));
 }
 
-TEST(AccuracyTest, PatternsSayWhereNothingIsAndWhatIsNotFinite) {
+TEST(AccuracyTest, PatternsMarkZeroAndNonFiniteCells) {
   const double nan = std::nan("");
   const double inf = std::numeric_limits<double>::infinity();
   EXPECT_THAT(CoarsePattern({0, 0, 0, 0}, 2, DType::kFloat64, 2).rows, ElementsAre("..", ".."));

@@ -57,7 +57,7 @@ class RunnerTest : public ::testing::Test {
 
 constexpr char kTwoByTwo[] = "coordinate real general\n2 2 3\n1 1 4\n1 2 1\n2 2 2\n";
 
-TEST_F(RunnerTest, ACaseSaysAllThereIsToKnow) {
+TEST_F(RunnerTest, ACaseHasAllItsFields) {
   options_.generate = {{"thesis", {64}}};
   options_.dtypes = {DType::kFloat64, DType::kFloat32};
   const Json result = Run();
@@ -237,7 +237,7 @@ TEST_F(RunnerTest, ASingularMatrixIsAResultAndARefusalAMessage) {
   EXPECT_EQ(result["unavailable"][0]["algorithm"], "nothing");
 }
 
-TEST_F(RunnerTest, AccuracyOfLargeMatricesIsLeftOutAndSaysSo) {
+TEST_F(RunnerTest, AccuracyOfLargeMatricesIsOmittedWithAReason) {
   Write("a.mtx", kTwoByTwo);
   options_.algorithms = {"getrf"};
   options_.accuracy_limit = 1;

@@ -109,11 +109,11 @@ inline constexpr EmulatedIndex<& crout::EmulatedThread::Threads> blockDim = {};
 inline constexpr EmulatedBlocksIndex<& crout::EmulatedThread::BlockIndex> blockIdx = {};
 inline constexpr EmulatedBlocksIndex<& crout::EmulatedThread::Blocks> gridDim = {};
 
-inline void __syncthreads() { crout::EmulatedThread::Block().Meet(); }
+inline void __syncthreads() { crout::EmulatedThread::Block().Sync(); }
 inline int __syncthreads_or(int vote) {
-  return crout::EmulatedThread::Block().MeetAndAsk(vote != 0) ? 1 : 0;
+  return crout::EmulatedThread::Block().SyncOr(vote != 0) ? 1 : 0;
 }
-inline void __syncwarp() { crout::EmulatedThread::Block().MeetWarp(); }
+inline void __syncwarp() { crout::EmulatedThread::Block().SyncWarp(); }
 template <class V>
 V __shfl_sync(unsigned, V value, int from) {
   return crout::EmulatedThread::Block().OverWarp(

@@ -117,11 +117,11 @@ TEST(BlockLuTest, StopsBetweenTiles) {
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
   const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
-  int asked = 0;
-  ASSERT_OK(runner.Factor(a, n, Request(), [&] { return ++asked < 0; }));
-  EXPECT_GE(asked, 3 + 3);  // between phases, and once per tile
-  asked = 0;
-  EXPECT_THAT(runner.Factor(a, n, Request(), [&] { return ++asked > 3; }),
+  int polls = 0;
+  ASSERT_OK(runner.Factor(a, n, Request(), [&] { return ++polls < 0; }));
+  EXPECT_GE(polls, 3 + 3);  // between phases, and once per tile
+  polls = 0;
+  EXPECT_THAT(runner.Factor(a, n, Request(), [&] { return ++polls > 3; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
 }
 

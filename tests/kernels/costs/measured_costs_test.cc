@@ -247,7 +247,7 @@ TEST(CostRatiosTest, AnythingElseIsRefused) {
 }
 
 // The checksum is correct, because anyone who can write the file can compute it.
-TEST(CostRatiosTest, LinesThatNobodyWritesAreRefused) {
+TEST(CostRatiosTest, InvalidLinesAreRefused) {
   const auto with_line = [](const std::string& line) {
     CostRatios none;
     // The second line of the key becomes a ratio.

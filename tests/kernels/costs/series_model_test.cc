@@ -307,7 +307,7 @@ TEST(SeriesModelTest, WhatIsPredictedOfIterationsIsForgottenOnceTheyAreMeasured)
   }
 }
 
-TEST(SeriesModelTest, AStepWithoutASolutionSaysNothingOfTheNext) {
+TEST(SeriesModelTest, AFailedStepDoesNotChangeTheEstimates) {
   SeriesModel model(kFactor, 1);
   model.RecordRefactorization(kFactor, {});
   for (int step = 0; step < 5; ++step) model.RecordReuse(Tried(3, 3));

@@ -95,11 +95,11 @@ TEST_F(CroutMethodTest, StopsBetweenBlocks) {
   for (const char* name : {"gem", "cmpp"}) {
     FactorRequest request;
     request.algorithm = name;
-    int asked = 0;
-    ASSERT_OK(runner_.Factor(a, n, request, [&] { return ++asked < 0; }));
-    EXPECT_GE(asked, 3 + 3);  // between phases, and once per block
-    asked = 0;
-    EXPECT_THAT(runner_.Factor(a, n, request, [&] { return ++asked > 3; }),
+    int polls = 0;
+    ASSERT_OK(runner_.Factor(a, n, request, [&] { return ++polls < 0; }));
+    EXPECT_GE(polls, 3 + 3);  // between phases, and once per block
+    polls = 0;
+    EXPECT_THAT(runner_.Factor(a, n, request, [&] { return ++polls > 3; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));
   }
 }

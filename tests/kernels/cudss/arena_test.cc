@@ -57,7 +57,7 @@ TEST_F(CudssArenaTest, JoinsWhatIsFreeInAnyOrder) {
   }
 }
 
-TEST_F(CudssArenaTest, TakesTheSmallestPlaceThatHasRoom) {
+TEST_F(CudssArenaTest, TakesTheSmallestBlockThatFits) {
   std::vector<void*> pieces;
   for (const size_t size : {3, 1, 2, 2}) pieces.push_back(arena_.Allocate(size * kPiece));
   EXPECT_TRUE(arena_.Free(pieces[0]));
@@ -92,7 +92,7 @@ TEST_F(CudssArenaTest, TheHandlerGivesNothingForNoBytes) {
   EXPECT_NE(handler.free(handler.context, piece, 8 * kPiece, nullptr), 0);
 }
 
-TEST(CudssLibraryTest, SaysWhatToInstall) {
+TEST(CudssLibraryTest, TheErrorNamesThePackageToInstall) {
   const auto library = CudssLibrary::Load();
   if (library.ok()) GTEST_SKIP() << (*library)->version() << " is installed";
   EXPECT_EQ(library.status().code(), absl::StatusCode::kNotFound);

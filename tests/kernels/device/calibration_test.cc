@@ -17,12 +17,12 @@ namespace {
 
 // Does nothing and advances the clock by the given time, which is in seconds and dominates the real
 // time. Predicts a millisecond per row.
-class Pretending final : public LuAlgorithm {
+class SimulatedAlgorithm final : public LuAlgorithm {
  public:
   using TimeOf = std::function<absl::Duration(DType dtype, int64_t n, int call)>;
 
-  Pretending(testing::Failpoints& clock, PivotRule pivoting, EnumSet<DType> types, TimeOf time,
-             absl::Status status)
+  SimulatedAlgorithm(testing::Failpoints& clock, PivotRule pivoting, EnumSet<DType> types,
+                     TimeOf time, absl::Status status)
       : clock_(clock), time_(std::move(time)), status_(std::move(status)) {
     traits_.name = "pretending";
     traits_.pivoting = pivoting;
@@ -48,16 +48,16 @@ class Pretending final : public LuAlgorithm {
   mutable int calls_ = 0;
 };
 
-Pretending::TimeOf Always(absl::Duration time) {
+SimulatedAlgorithm::TimeOf Always(absl::Duration time) {
   return [time](DType, int64_t, int) { return time; };
 }
 
 class CalibrationTest : public ::testing::Test {
  protected:
-  void Add(Pretending::TimeOf time, PivotRule pivoting = PivotRule::kPartial,
+  void Add(SimulatedAlgorithm::TimeOf time, PivotRule pivoting = PivotRule::kPartial,
            absl::Status status = absl::OkStatus()) {
-    algorithms_.push_back(
-        std::make_unique<Pretending>(clock_, pivoting, types_, std::move(time), std::move(status)));
+    algorithms_.push_back(std::make_unique<SimulatedAlgorithm>(clock_, pivoting, types_,
+                                                               std::move(time), std::move(status)));
   }
   void Run() {
     auto context = device_->CreateContext();

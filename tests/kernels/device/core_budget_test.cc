@@ -13,8 +13,8 @@
 #include "kernels/host/device/executor.h"
 #include "kernels/host/device/host_device.h"
 #include "kernels/host/device/host_info.h"
+#include "tests/support/eventually.h"
 #include "tests/support/job_runner.h"
-#include "tests/support/patience.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {

@@ -99,10 +99,10 @@ TEST_P(GaussJordanTest, NamesTheColumnWithoutAPivot) {
 
 TEST_P(GaussJordanTest, StopsBetweenBlocks) {
   const ComplexMatrix a = GalleryMatrix("random", 200, dtype_);
-  int asked = 0;
-  EXPECT_THAT(Solve(a, 200, Identity(200), 200, [&] { return ++asked == 3; }),
+  int polls = 0;
+  EXPECT_THAT(Solve(a, 200, Identity(200), 200, [&] { return ++polls == 3; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
-  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(polls, 3);
 }
 
 TEST_P(GaussJordanTest, ShapesMustAgree) {

@@ -47,14 +47,14 @@ TEST_F(GetrfPanelsTest, NamesTheFirstZeroPivot) {
 
 TEST_F(GetrfPanelsTest, StopsBetweenPanelsAndReportsProgress) {
   DeviceReport& report = runner_.context().report();
-  std::vector<int64_t> told;
+  std::vector<int64_t> reported;
   const auto stop = [&] {
-    told.push_back(report.ColumnsDone());
-    return told.back() >= 1024;
+    reported.push_back(report.ColumnsDone());
+    return reported.back() >= 1024;
   };
   EXPECT_THAT(runner_.Factor(a_, kN, Request(), stop),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
-  EXPECT_EQ(told.back(), 1024);
+  EXPECT_EQ(reported.back(), 1024);
   EXPECT_EQ(report.ColumnsDone(), 1024) << "and went no further";
 }
 

@@ -108,15 +108,15 @@ TEST_F(IcmFailuresTest, ALooseToleranceShowsInTheResult) {
 TEST_F(IcmFailuresTest, StopsBetweenSweeps) {
   const HostMatrix a = RandomMatrix(100, 100, 1);
   const FactorRequest request = Request("icmpp", 30);
-  int asked = 0;
-  ASSERT_OK(runner_.Factor(a, 100, request, [&] { return ++asked < 0; }));
-  const int questions = asked;
-  EXPECT_GT(questions, 400);  // 16 sections, most with 60 sweeps
-  for (const int last : {1, 3, 50, 200, questions - 10}) {
-    asked = 0;
-    EXPECT_THAT(runner_.Factor(a, 100, request, [&] { return ++asked > last; }),
+  int polls = 0;
+  ASSERT_OK(runner_.Factor(a, 100, request, [&] { return ++polls < 0; }));
+  const int total_polls = polls;
+  EXPECT_GT(total_polls, 400);  // 16 sections, most with 60 sweeps
+  for (const int last : {1, 3, 50, 200, total_polls - 10}) {
+    polls = 0;
+    EXPECT_THAT(runner_.Factor(a, 100, request, [&] { return ++polls > last; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));
-    EXPECT_LE(asked, last + 12);  // each active section polls once more
+    EXPECT_LE(polls, last + 12);  // each active section polls once more
   }
 }
 

@@ -361,8 +361,8 @@ TEST_F(PublishedIcmTest, StopsBetweenSweepsAndAtTheirLimit) {
   const HostMatrix a = Dense(100, 1);
   FactorRequest request = Request();
   request.parameters.section_size = 30;
-  int asked = 0;
-  EXPECT_THAT(runner_.Factor(a, 100, request, [&] { return ++asked > 50; }),
+  int polls = 0;
+  EXPECT_THAT(runner_.Factor(a, 100, request, [&] { return ++polls > 50; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
   request.parameters.sweep_limit = 3;
   EXPECT_THAT(runner_.Factor(a, 100, request),
@@ -373,8 +373,8 @@ TEST_F(PublishedIcmTest, StopsBetweenSweepsAndAtTheirLimit) {
 TEST_F(PublishedIcmTest, TheBlockSizeIsReportedAndRefusedElsewhere) {
   const HostMatrix a = RandomMatrix(4, 4, 1);
   FactorRequest request = Request();
-  for (const auto& [asked, used] : {std::pair{0, 32}, {8, 8}, {16, 16}, {32, 32}}) {
-    request.parameters.block_size = asked;
+  for (const auto& [requested, used] : {std::pair{0, 32}, {8, 8}, {16, 16}, {32, 32}}) {
+    request.parameters.block_size = requested;
     ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 4, request));
     EXPECT_EQ(factor.summary.iterations->block_size, used);
   }

@@ -214,7 +214,7 @@ TEST(MatrixMarketErrorsTest, EachFileGivesItsStatus) {
   }
 }
 
-TEST(MatrixMarketErrorsTest, ComplexFilesWhereOnlyRealOnesAreWanted) {
+TEST(MatrixMarketErrorsTest, ComplexFilesAreRefusedIfOnlyRealOnesAreAllowed) {
   MatrixMarketLimits limits;
   limits.complex = false;
   const std::string banner = "%%MatrixMarket matrix coordinate complex ";

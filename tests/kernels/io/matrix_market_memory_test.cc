@@ -33,7 +33,7 @@ class CountedGrant final : public MemoryGrant {
     MutexLock lock(&mutex_);
     if (bytes > limit_ - taken_) return false;
     taken_ += bytes;
-    most_ = std::max(most_, taken_);
+    max_taken_ = std::max(max_taken_, taken_);
     CountedHeap::Grant(bytes);
     return true;
   }
@@ -48,9 +48,9 @@ class CountedGrant final : public MemoryGrant {
     CountedHeap::Withdraw(bytes);
   }
 
-  size_t most() const {
+  size_t max_taken() const {
     MutexLock lock(&mutex_);
-    return most_;
+    return max_taken_;
   }
   size_t taken() const {
     MutexLock lock(&mutex_);
@@ -61,7 +61,7 @@ class CountedGrant final : public MemoryGrant {
   const size_t limit_;
   mutable Mutex mutex_;
   size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t most_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t max_taken_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 enum class Shape {
@@ -175,9 +175,9 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
         EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
       }
     }
-    EXPECT_LE(CountedHeap::MostExcess(), kSlack);
+    EXPECT_LE(CountedHeap::MaxExcess(), kSlack);
     EXPECT_EQ(grant->taken(), 0u);
-    return grant->most();
+    return grant->max_taken();
   }
 
   static void GiveResult(MatrixMarketReader* reader, MemoryGrant* grant) {
@@ -283,9 +283,9 @@ TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
                 grant->Give(held);
               }
             }
-            EXPECT_LE(CountedHeap::MostExcess(), kSlack);
+            EXPECT_LE(CountedHeap::MaxExcess(), kSlack);
             EXPECT_EQ(grant->taken(), 0u);
-            if (!refused) most = grant->most();
+            if (!refused) most = grant->max_taken();
           }
           // Memory for the received entries, whose pieces may be an eighth empty, and for the
           // sorted matrix.

@@ -207,7 +207,7 @@ TEST(MatrixMarketReaderTest, RealFilesHaveNoImaginaryParts) {
               IsEmpty());
 }
 
-TEST(MatrixMarketReaderTest, HeaderSaysWhatTheFileDeclares) {
+TEST(MatrixMarketReaderTest, HeaderHoldsTheDeclaredFormat) {
   MatrixMarketReader reader({}, nullptr);
   const std::string text = std::string(kReal) + "% c\n3 4 5";
   ASSERT_TRUE(reader.Append(text).ok());
@@ -381,7 +381,7 @@ absl::Status FinishWith(const std::string& text, StopRequested stop) {
 }
 
 // Stops at the first poll, in the middle and at the last one.
-void ExpectStops(const std::string& text, int least_polls) {
+void ExpectStops(const std::string& text, int min_polls) {
   int polls = 0;
   const auto finish = [&](int stops_at) {
     polls = 0;
@@ -389,7 +389,7 @@ void ExpectStops(const std::string& text, int least_polls) {
   };
   ASSERT_TRUE(finish(0).ok());
   const int all = polls;
-  EXPECT_GE(all, least_polls);
+  EXPECT_GE(all, min_polls);
   for (const int k : {1, all / 2, all}) {
     EXPECT_EQ(finish(k).code(), absl::StatusCode::kCancelled) << k << " of " << all;
     EXPECT_EQ(polls, k) << "it went on";

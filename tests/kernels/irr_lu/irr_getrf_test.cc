@@ -192,7 +192,7 @@ FactoredMember<T> FactoredAmongOthers(const Member<T>& bad) {
   return factor;
 }
 
-TYPED_TEST(IrrGetrfTest, SingularMembersAreWholeAndDisturbNobody) {
+TYPED_TEST(IrrGetrfTest, SingularMembersAreFactoredAndDoNotAffectOthers) {
   for (const int64_t n : {1, 2, 6, 17, 64, 80}) {
     for (const int64_t zero : {int64_t{0}, n / 2, n - 1}) {
       SCOPED_TRACE(::testing::Message() << n << " " << zero);
@@ -211,7 +211,7 @@ TYPED_TEST(IrrGetrfTest, SingularMembersAreWholeAndDisturbNobody) {
   }
 }
 
-TYPED_TEST(IrrGetrfTest, NanAndInfAreSeenAndDisturbNobody) {
+TYPED_TEST(IrrGetrfTest, NanAndInfAreSeenAndDoNotAffectOthers) {
   for (const int64_t n : {1, 6, 40, 70}) {
     for (const double bad : {kNan, kInfinity}) {
       for (const int64_t at : {int64_t{0}, n * n / 2, n * n - 1}) {
@@ -271,10 +271,10 @@ TYPED_TEST(IrrGetrfTest, StopsBetweenMembers) {
   host::Executor executor(1);
   HostBatch<TypeParam> batch(RandomMembers<TypeParam>(std::vector<MatrixShape>(50, {40, 40})));
   HostBatchFactors factors(batch.extent());
-  int asked = 0;
-  EXPECT_THAT(RunGetrf(executor, batch, factors, [&] { return ++asked == 3; }),
+  int polls = 0;
+  EXPECT_THAT(RunGetrf(executor, batch, factors, [&] { return ++polls == 3; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
-  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(polls, 3);
   EXPECT_EQ(factors.info.front(), 0) << "nothing was done";
   EXPECT_EQ(factors.info.back(), -1) << "and nothing left undone";
 }
@@ -283,8 +283,8 @@ TEST(IrrGetrfThreadsTest, AllThreadsStop) {
   host::Executor executor(3);
   HostBatch<double> batch(RandomMembers<double>(std::vector<MatrixShape>(400, {60, 60})));
   HostBatchFactors factors(batch.extent());
-  std::atomic<int> asked = 0;
-  EXPECT_THAT(RunGetrf(executor, batch, factors, [&] { return ++asked > 5; }),
+  std::atomic<int> polls = 0;
+  EXPECT_THAT(RunGetrf(executor, batch, factors, [&] { return ++polls > 5; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
   EXPECT_EQ(std::count(factors.info.begin(), factors.info.end(), -1) > 0, true);
 }

@@ -143,7 +143,7 @@ TYPED_TEST(IrrGetrsTest, OneThatTakesAllCores) {
   }
 }
 
-TYPED_TEST(IrrGetrsTest, SingularMembersHaveNoSolutionAndDisturbNobody) {
+TYPED_TEST(IrrGetrsTest, SingularMembersHaveNoSolutionAndDoNotAffectOthers) {
   auto systems = MixedSystems<TypeParam>();
   const size_t singular[] = {2, 5};
   for (const size_t k : singular) {
@@ -204,10 +204,10 @@ TEST(IrrGetrsChecksTest, StopsBetweenMembers) {
   std::vector<System<double>> systems(50, RandomSystem<double>(60, 20, 1));
   Factors<double> factors(Parts(systems, &System<double>::a), 1);
   HostBatch<double> batch(Parts(systems, &System<double>::b));
-  int asked = 0;
-  EXPECT_THAT(factors.Solve(Op::kNone, batch, [&] { return ++asked == 3; }),
+  int polls = 0;
+  EXPECT_THAT(factors.Solve(Op::kNone, batch, [&] { return ++polls == 3; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
-  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(polls, 3);
   EXPECT_FALSE(SameBits(batch.Get(0).elements, systems[0].b.elements));
   EXPECT_TRUE(SameBits(batch.Get(49).elements, systems[49].b.elements));
 }

@@ -122,7 +122,7 @@ TYPED_TEST(BatchJobsTest, SolvesWithSubnormalMembers) {
   }
 }
 
-TYPED_TEST(BatchJobsTest, BadMembersSpoilNobodyElse) {
+TYPED_TEST(BatchJobsTest, BadMembersDoNotAffectOthers) {
   using T = TypeParam;
   std::vector<Member<T>> members = MixedMembers<T>();
   ASSERT_OK_AND_ASSIGN(const FactoredBatch good, this->jobs_->Factor(members));

@@ -123,15 +123,15 @@ class BatchJobs {
     ExpectWithin(before, plan.bytes.peak, /*kept=*/0);
     std::vector<BatchMember> places(members.size());
     EXPECT_OK(PackMembers(kDTypeOf<T>, ShapesOf(members), places));
-    const BatchSolveFigures told(figures.data(), std::ssize(systems));
+    const BatchSolveFigures reported(figures.data(), std::ssize(systems));
     for (size_t k = 0; k < systems.size(); ++k) {
       Member<T> member = systems[k].b;
       const std::span<std::byte> elements = std::as_writable_bytes(std::span(member.elements));
       std::copy_n(x.begin() + places[k].offset * static_cast<int64_t>(sizeof(T)), elements.size(),
                   elements.begin());
       solved.x.push_back(std::move(member));
-      solved.errors.push_back(told.backward_error[k]);
-      solved.info.push_back(told.info[k]);
+      solved.errors.push_back(reported.backward_error[k]);
+      solved.info.push_back(reported.info[k]);
     }
     return solved;
   }

@@ -27,23 +27,23 @@ class CancellationTest : public ::testing::Test {
   const HostMatrix b_ = RandomMatrix(kN, 2, 2);
 };
 
-TEST_F(CancellationTest, FactorizeStopsAtEveryQuestion) {
+TEST_F(CancellationTest, FactorizeStopsAtEveryPoll) {
   FactorRequest request;
   request.condition = true;
-  int questions = 0;
-  ASSERT_OK(runner_.Factor(a_, kN, request, [&] { return ++questions < 0; }));
-  EXPECT_GE(questions, 5);
+  int total_polls = 0;
+  ASSERT_OK(runner_.Factor(a_, kN, request, [&] { return ++total_polls < 0; }));
+  EXPECT_GE(total_polls, 5);
   EXPECT_EQ(device_.counting_memory().live_bytes(), 0u);
-  for (int last = 1; last <= questions; ++last) {
-    int asked = 0;
-    EXPECT_THAT(runner_.Factor(a_, kN, request, [&] { return ++asked == last; }),
+  for (int last = 1; last <= total_polls; ++last) {
+    int polls = 0;
+    EXPECT_THAT(runner_.Factor(a_, kN, request, [&] { return ++polls == last; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));
-    EXPECT_EQ(asked, last);
+    EXPECT_EQ(polls, last);
     EXPECT_EQ(device_.counting_memory().live_bytes(), 0u);
   }
 }
 
-TEST_F(CancellationTest, SolveStopsAtEveryQuestionAndWritesNothing) {
+TEST_F(CancellationTest, SolveStopsAtEveryPollAndWritesNothing) {
   FactorRequest request;
   request.factor_dtype = DType::kFloat32;
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
@@ -57,10 +57,10 @@ TEST_F(CancellationTest, SolveStopsAtEveryQuestionAndWritesNothing) {
   for (int last = 1;; ++last) {
     ASSERT_OK_AND_ASSIGN(Buffer upload, runner_.Upload(Packed(b_, kN, 2, DType::kFloat64)));
     std::vector<std::byte> out(shape.bytes(), std::byte{0x5a});
-    int asked = 0;
+    int polls = 0;
     const auto result = Solve(
         runner_.context(), factor, std::move(upload), shape, options, out.data(),
-        [&] { return ++asked == last; }, timings);
+        [&] { return ++polls == last; }, timings);
     EXPECT_EQ(device_.counting_memory().live_bytes(), kept);
     if (result.ok()) {
       EXPECT_GT(last, 5);  // before and after refinement, in the estimator, before delivery
@@ -73,7 +73,7 @@ TEST_F(CancellationTest, SolveStopsAtEveryQuestionAndWritesNothing) {
 }
 
 // Several threads poll the stop function concurrently, and it may run out of memory.
-TEST_F(CancellationTest, AQuestionWithoutMemoryEndsTheJobAlone) {
+TEST_F(CancellationTest, APollWithoutMemoryEndsOnlyTheJob) {
   constexpr int64_t kWide = 1024;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kWide);
   const std::unique_ptr<Device> host = host::MakeDevice({.threads = 2});
@@ -87,9 +87,9 @@ TEST_F(CancellationTest, AQuestionWithoutMemoryEndsTheJobAlone) {
     SCOPED_TRACE(std::string(algorithm) + " " + std::to_string(last));
     FactorRequest request;
     request.algorithm = algorithm;
-    std::atomic<int> asked = 0;
-    const auto ask = [&asked, last = last] {
-      if (++asked >= last) throw std::bad_alloc();
+    std::atomic<int> polls = 0;
+    const auto ask = [&polls, last = last] {
+      if (++polls >= last) throw std::bad_alloc();
       return false;
     };
     EXPECT_THROW((void)runner.Factor(a, kWide, request, ask), std::bad_alloc);

@@ -218,11 +218,11 @@ TEST_F(DirectSolveTest, RefusesShapesThatDoNotFit) {
 TEST_F(DirectSolveTest, StopsAtEveryPoll) {
   const HostMatrix a = RandomMatrix(5, 5, 1);
   const HostMatrix b = RandomMatrix(5, 1, 2);
-  int asked = 0;
+  int polls = 0;
   int allowed = 0;
-  const auto stop = [&] { return asked++ >= allowed; };
+  const auto stop = [&] { return polls++ >= allowed; };
   for (;; ++allowed) {
-    asked = 0;
+    polls = 0;
     const auto result = Solve(a, 5, b, 1, {}, stop);
     if (result.ok()) break;
     EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);

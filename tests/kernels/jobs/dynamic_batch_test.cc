@@ -34,7 +34,7 @@ struct Caller {
 };
 using Callers = std::vector<std::unique_ptr<Caller>>;
 
-struct Wish {
+struct SystemSpec {
   int64_t n = 8;
   int64_t nrhs = 1;
   Layout layout = Layout::kColumnMajor;
@@ -42,48 +42,48 @@ struct Wish {
   bool verify = true;
 };
 
-class GatheredTest : public OnDeviceUnderTest<JobRunner> {
+class DynamicBatchJobsTest : public OnDeviceUnderTest<JobRunner> {
  protected:
-  static std::unique_ptr<Caller> Make(const Wish& wish, HostMatrix a, HostMatrix b,
+  static std::unique_ptr<Caller> Make(const SystemSpec& spec, HostMatrix a, HostMatrix b,
                                       DType dtype = DType::kFloat64) {
     auto caller = std::make_unique<Caller>();
     caller->matrix = std::move(a);
     caller->rhs = std::move(b);
     DynamicBatchSystem& system = caller->system;
     system.shape = {.dtype = dtype,
-                    .n = wish.n,
+                    .n = spec.n,
                     .factors = true,
-                    .keeps_factor = wish.keep,
-                    .keeps_matrix = wish.keep,
-                    .nrhs = wish.nrhs};
-    caller->a = Packed(caller->matrix, wish.n, wish.n, dtype, wish.layout);
-    system.matrix = {caller->a.data(), dtype, wish.layout, wish.n, wish.n};
-    AddRhs(*caller, wish);
+                    .keeps_factor = spec.keep,
+                    .keeps_matrix = spec.keep,
+                    .nrhs = spec.nrhs};
+    caller->a = Packed(caller->matrix, spec.n, spec.n, dtype, spec.layout);
+    system.matrix = {caller->a.data(), dtype, spec.layout, spec.n, spec.n};
+    AddRhs(*caller, spec);
     return caller;
   }
-  static void AddRhs(Caller& caller, const Wish& wish) {
+  static void AddRhs(Caller& caller, const SystemSpec& spec) {
     DynamicBatchSystem& system = caller.system;
     const DType dtype = system.shape.dtype;
-    caller.b = Packed(caller.rhs, wish.n, wish.nrhs, dtype, wish.layout);
+    caller.b = Packed(caller.rhs, spec.n, spec.nrhs, dtype, spec.layout);
     caller.x.resize(caller.b.size());
-    system.rhs = {caller.b.data(), dtype, wish.layout, wish.n, wish.nrhs};
+    system.rhs = {caller.b.data(), dtype, spec.layout, spec.n, spec.nrhs};
     system.x = caller.x.data();
-    system.verify = wish.verify;
+    system.verify = spec.verify;
     system.device_bytes = PlanDynamicBatch(Method(), system.shape)->device;
   }
-  static std::unique_ptr<Caller> Random(const Wish& wish, uint64_t seed,
+  static std::unique_ptr<Caller> Random(const SystemSpec& spec, uint64_t seed,
                                         DType dtype = DType::kFloat64) {
-    return Make(wish, RandomMatrix(wish.n, wish.n, seed),
-                RandomMatrix(wish.n, wish.nrhs, seed + 1000), dtype);
+    return Make(spec, RandomMatrix(spec.n, spec.n, seed),
+                RandomMatrix(spec.n, spec.nrhs, seed + 1000), dtype);
   }
   // Returns a system that uses the cached factor of `kept`, which must have run before.
-  static std::unique_ptr<Caller> With(const Caller& kept, const Wish& wish, uint64_t seed) {
+  static std::unique_ptr<Caller> With(const Caller& kept, const SystemSpec& spec, uint64_t seed) {
     auto caller = std::make_unique<Caller>();
     caller->matrix = kept.matrix;
-    caller->rhs = RandomMatrix(wish.n, wish.nrhs, seed);
-    caller->system.shape = {.dtype = kept.system.shape.dtype, .n = wish.n, .nrhs = wish.nrhs};
+    caller->rhs = RandomMatrix(spec.n, spec.nrhs, seed);
+    caller->system.shape = {.dtype = kept.system.shape.dtype, .n = spec.n, .nrhs = spec.nrhs};
     caller->system.factor = &kept.system.made;
-    AddRhs(*caller, wish);
+    AddRhs(*caller, spec);
     return caller;
   }
 
@@ -104,25 +104,26 @@ class GatheredTest : public OnDeviceUnderTest<JobRunner> {
   DynamicBatchTimings timings_;
 };
 
-TEST_F(GatheredTest, EachHasTheBitsThatItHasAlone) {
-  const std::vector<Wish> wishes = {{.n = 5, .nrhs = 2},
-                                    {.n = 64, .nrhs = 1, .layout = Layout::kRowMajor},
-                                    {.n = 1, .nrhs = 3},
-                                    {.n = 100, .nrhs = 0, .keep = true},
-                                    {.n = 33, .nrhs = 4, .layout = Layout::kRowMajor, .keep = true},
-                                    {.n = 40, .nrhs = 1, .verify = false}};
+TEST_F(DynamicBatchJobsTest, EachHasTheBitsThatItHasAlone) {
+  const std::vector<SystemSpec> specs = {
+      {.n = 5, .nrhs = 2},
+      {.n = 64, .nrhs = 1, .layout = Layout::kRowMajor},
+      {.n = 1, .nrhs = 3},
+      {.n = 100, .nrhs = 0, .keep = true},
+      {.n = 33, .nrhs = 4, .layout = Layout::kRowMajor, .keep = true},
+      {.n = 40, .nrhs = 1, .verify = false}};
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
     Callers alone, together;
-    for (size_t k = 0; k < wishes.size(); ++k) {
-      alone.push_back(Random(wishes[k], k, dtype));
-      together.push_back(Random(wishes[k], k, dtype));
+    for (size_t k = 0; k < specs.size(); ++k) {
+      alone.push_back(Random(specs[k], k, dtype));
+      together.push_back(Random(specs[k], k, dtype));
       Callers one;
       one.push_back(std::move(alone.back()));
       Run(one);
       alone.back() = std::move(one.back());
     }
     Run(together);
-    for (size_t k = 0; k < wishes.size(); ++k) {
+    for (size_t k = 0; k < specs.size(); ++k) {
       SCOPED_TRACE(k);
       const DynamicBatchSystem& a = alone[k]->system;
       const DynamicBatchSystem& b = together[k]->system;
@@ -130,18 +131,18 @@ TEST_F(GatheredTest, EachHasTheBitsThatItHasAlone) {
       ASSERT_OK(b.status);
       EXPECT_EQ(alone[k]->x, together[k]->x);
       EXPECT_EQ(a.solved.backward_error, b.solved.backward_error);
-      EXPECT_EQ(b.solved.backward_error.has_value(), wishes[k].verify && wishes[k].nrhs > 0);
+      EXPECT_EQ(b.solved.backward_error.has_value(), specs[k].verify && specs[k].nrhs > 0);
       EXPECT_EQ(a.made.summary.pivot_growth, b.made.summary.pivot_growth);
       EXPECT_EQ(a.made.summary.quality, b.made.summary.quality);
       EXPECT_EQ(b.made.summary.algorithm, "irr_lu");
-      if (wishes[k].nrhs > 0 && dtype == DType::kFloat64) {
+      if (specs[k].nrhs > 0 && dtype == DType::kFloat64) {
         EXPECT_LT(Error(*together[k]), 1e-14);
       }
     }
   }
 }
 
-TEST_F(GatheredTest, AFactorThatIsKeptIsAFactor) {
+TEST_F(DynamicBatchJobsTest, AFactorThatIsKeptIsAFactor) {
   Callers callers;
   callers.push_back(Random({.n = 7, .nrhs = 1}, 1));
   callers.push_back(Random({.n = 50, .nrhs = 0, .keep = true}, 2));
@@ -159,7 +160,7 @@ TEST_F(GatheredTest, AFactorThatIsKeptIsAFactor) {
   EXPECT_LT(*solved.summary.backward_error, 1e-14);
 }
 
-TEST_F(GatheredTest, KeptFactorsAreSolvedWithBesideNewOnes) {
+TEST_F(DynamicBatchJobsTest, KeptFactorsAreUsedTogetherWithNewOnes) {
   Callers kept;
   kept.push_back(Random({.n = 30, .nrhs = 0, .keep = true}, 1));
   kept.push_back(Random({.n = 12, .nrhs = 0, .keep = true}, 2));
@@ -184,7 +185,7 @@ TEST_F(GatheredTest, KeptFactorsAreSolvedWithBesideNewOnes) {
   }
 }
 
-TEST_F(GatheredTest, ErrorsHaveAnOwner) {
+TEST_F(DynamicBatchJobsTest, ErrorsHaveAnOwner) {
   Callers callers;
   callers.push_back(Random({.n = 9, .nrhs = 1}, 1));
   callers.push_back(Random({.n = 9, .nrhs = 1}, 2));
@@ -209,7 +210,7 @@ TEST_F(GatheredTest, ErrorsHaveAnOwner) {
   EXPECT_EQ(singular.solved.solver, "");
 }
 
-TEST_F(GatheredTest, MembersThatNeedScalingAreLeftToTheCaller) {
+TEST_F(DynamicBatchJobsTest, MembersThatNeedScalingAreLeftToTheCaller) {
   const HostMatrix badly_scaled = {1e-12, 2e3, 2e-12, 1e3};
   Callers callers;
   callers.push_back(Make({.n = 2, .nrhs = 1}, badly_scaled, {1, 1}));
@@ -222,7 +223,7 @@ TEST_F(GatheredTest, MembersThatNeedScalingAreLeftToTheCaller) {
   EXPECT_LT(Error(*callers[1]), 1e-14);
 }
 
-TEST_F(GatheredTest, ABatchKeepsWithinWhatItsCallersReserved) {
+TEST_F(DynamicBatchJobsTest, ABatchKeepsWithinWhatItsCallersReserved) {
   Callers whole, cut;
   for (uint64_t k = 0; k < 9; ++k) {
     whole.push_back(Random({.n = 20, .nrhs = 1}, k));
@@ -237,7 +238,7 @@ TEST_F(GatheredTest, ABatchKeepsWithinWhatItsCallersReserved) {
   }
 }
 
-TEST_F(GatheredTest, StoppingEndsAll) {
+TEST_F(DynamicBatchJobsTest, StoppingEndsAll) {
   Callers callers;
   callers.push_back(Random({.n = 9, .nrhs = 1}, 1));
   callers.push_back(Random({.n = 9, .nrhs = 1, .keep = true}, 2));

@@ -83,9 +83,9 @@ class MixedPrecisionTest : public OnDeviceUnderTest<JobRunner> {
 };
 
 // Wraps a solver and stores the tolerance of its last call.
-class AskedSolver final : public TriangularSolver {
+class RecordingSolver final : public TriangularSolver {
  public:
-  explicit AskedSolver(const TriangularSolver& inner) : inner_(inner) {}
+  explicit RecordingSolver(const TriangularSolver& inner) : inner_(inner) {}
 
   double tolerance() const { return tolerance_; }
 
@@ -227,7 +227,7 @@ TEST_F(MixedPrecisionTest, SolvesWithTheKeptSparseMatrix) {
   EXPECT_LE(*again.backward_error, kAccuracy);
 }
 
-TEST_F(MixedPrecisionTest, SaysThatItIsNotAccurate) {
+TEST_F(MixedPrecisionTest, InaccurateSolutionsAreReported) {
   const HostMatrix a = WithCondition(kN, 1e12, 3);
   const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
   ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan({}));
@@ -241,7 +241,7 @@ TEST_F(MixedPrecisionTest, SaysThatItIsNotAccurate) {
               0.1 * *solved.backward_error);
 }
 
-TEST_F(MixedPrecisionTest, StagnationTakesTheWiderFactor) {
+TEST_F(MixedPrecisionTest, StagnationRefactorsInFloat64) {
   const HostMatrix a = WithCondition(kN, 1e12, 3);
   const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
   for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
@@ -274,7 +274,7 @@ TEST_F(MixedPrecisionTest, SolversMayLeaveOutWhatIsCorrected) {
   ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan({}));
   ASSERT_OK_AND_ASSIGN(Factorization factor, Factor(plan, a));
   ASSERT_OK_AND_ASSIGN(SolveOptions options, runner_->Options({}, factor.summary, kNrhs));
-  const AskedSolver solver(*options.solver);
+  const RecordingSolver solver(*options.solver);
   options.solver = &solver;
   options.max_corrections = 100;
   HostMatrix x;
@@ -307,7 +307,7 @@ TEST_F(MixedPrecisionTest, WhatIsSingularInFloat32IsFactoredInFloat64) {
   EXPECT_EQ(factor.summary.precision_fallback, PrecisionFallback::kUnusable);
 }
 
-TEST_F(MixedPrecisionTest, TheConditionEstimateSaysThatItIsHopeless) {
+TEST_F(MixedPrecisionTest, APoorConditionEstimateRefactorsInFloat64) {
   FactorRequest request;
   request.condition = true;
   ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request));

@@ -109,7 +109,7 @@ TEST_F(PreparedFactorTest, SolvesWithWhatWasPrepared) {
   EXPECT_EQ(summary.backward_error, 0);
 }
 
-TEST_F(PreparedFactorTest, FallsBackAndSaysSo) {
+TEST_F(PreparedFactorTest, FallsBackAndReportsIt) {
   const Factorization factor = Factor(Diagonal(1e-6));
   ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(Getrs())));
   EXPECT_EQ(summary.solver, "getrs");
@@ -171,7 +171,7 @@ TEST_F(PreparedFactorTest, AnUnpreparedFactorIsRefused) {
               FailsWith(absl::StatusCode::kFailedPrecondition, "prepared"));
 }
 
-TEST_F(PreparedFactorTest, ASingularFactorIsNotPreparedAndSaysThatItIsSingular) {
+TEST_F(PreparedFactorTest, ASingularFactorIsNotPreparedAndIsReported) {
   const Factorization factor = Factor(Diagonal(0));
   EXPECT_FALSE(factor.summary.preparation.has_value());
   EXPECT_FALSE(factor.prepared());
@@ -194,7 +194,7 @@ TEST_F(PreparedFactorTest, ItsBytesAreDeclaredAndKept) {
   EXPECT_EQ(device_.counting_memory().live_bytes(), declared.kept);
 }
 
-TEST_F(PreparedFactorTest, SurvivesATripThroughHostMemory) {
+TEST_F(PreparedFactorTest, SurvivesEvictionToHostMemory) {
   const Factorization factor = Factor(Diagonal(2));
   ASSERT_OK_AND_ASSIGN(FactorParts host,
                        CopyToHost(*context_, factor.parts, device_.staging_memory()));
@@ -261,7 +261,7 @@ TEST_F(InaccurateSolverTest, ItsBytesAreInThePlan) {
   EXPECT_LE(device_.counting_memory().peak_bytes() - before, plan.bytes.peak);
 }
 
-TEST_F(InaccurateSolverTest, WithoutAnotherTheFigureSaysIt) {
+TEST_F(InaccurateSolverTest, WithoutAnotherSolverTheBackwardErrorShowsIt) {
   const Factorization factor = Factor(Diagonal(2));
   ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(nullptr)));
   EXPECT_EQ(summary.solver, "crout_solve");

@@ -241,7 +241,7 @@ TEST_F(SchurTest, TheFactorIsThatOfTheLeadingBlock) {
   }
 }
 
-TEST_F(SchurTest, SaysHowFarSCanBeTrusted) {
+TEST_F(SchurTest, ReportsTheAccuracyOfS) {
   constexpr int64_t kN = 60;
   HostMatrix a = RandomMatrix(kN, kN, 3);
   SchurRequest request;
@@ -427,11 +427,11 @@ TEST_F(SchurTest, StopsBetweenPhases) {
   const HostMatrix a = RandomMatrix(6, 6, 1);
   SchurRequest request;
   request.leading = 3;
-  int asked = 0;
+  int polls = 0;
   int allowed = 0;
-  const auto stop = [&] { return asked++ >= allowed; };
+  const auto stop = [&] { return polls++ >= allowed; };
   for (;; ++allowed) {
-    asked = 0;
+    polls = 0;
     const auto result = Compute(a, 6, request, stop);
     if (result.ok()) break;
     EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);

@@ -187,7 +187,7 @@ TYPED_TEST(SeriesStepTest, AnOldFactorCostsNoMoreThanItMay) {
 
 // One of two columns is already accurate, although the old factor has gained little on it because
 // its X is large. The gain on the other column leaves one step.
-TYPED_TEST(SeriesStepTest, WhatIsGainedOnOneColumnSaysNothingOfAnother) {
+TYPED_TEST(SeriesStepTest, TheGainOnOneColumnDoesNotPredictAnother) {
   StepRequest request = this->Request();
   request.accuracy = 1e-8;
   std::vector<TypeParam> a(kN * kN);
@@ -270,7 +270,7 @@ TYPED_TEST(SeriesStepTest, ASingularMatrixIsAResultAndTheNextOneIsSolved) {
 
 // For any requested accuracy: a row is the sum of two other rows, but the right-hand side is not
 // consistent with this. The coefficients are exact, so the matrix is exactly singular.
-TYPED_TEST(SeriesStepTest, NoAnswerOfASingularMatrixGoesOutWithoutAWord) {
+TYPED_TEST(SeriesStepTest, EverySolutionOfASingularMatrixHasAWarning) {
   for (const double accuracy : {0.0, 1e-10, 1e-8, 1e-4}) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {
       SCOPED_TRACE(::testing::Message() << "accuracy " << accuracy << ", seed " << seed);
@@ -307,7 +307,7 @@ TYPED_TEST(SeriesStepTest, TheAccuracyIsTightenedIfXMayBeInaccurate) {
   EXPECT_LT(summary.amplification * summary.backward_error, 0.01);
 }
 
-TYPED_TEST(SeriesStepTest, SparseMatricesStaySparse) {
+TYPED_TEST(SeriesStepTest, SparseMatricesAreStoredAsSparse) {
   StepRequest request = this->Request();
   request.sparse = true;
   std::vector<TypeParam> a;
@@ -345,7 +345,7 @@ TYPED_TEST(SeriesStepTest, AFactorInSinglePrecisionReachesTheAccuracyOfTheRightH
   EXPECT_LE(summary.backward_error, std::sqrt(static_cast<double>(kN)) * 0x1p-24);
 }
 
-TYPED_TEST(SeriesStepTest, AnAnswerThatIsNotAccurateSaysSo) {
+TYPED_TEST(SeriesStepTest, AnInaccurateSolutionIsReported) {
   StepRequest request = this->Request();
   const auto a = Random<TypeParam>(kN, kN, 3);
   ASSERT_OK(this->series_->Step(a, Random<TypeParam>(kN, 1, 5), request));
@@ -397,8 +397,8 @@ TYPED_TEST(SeriesStepTest, StopsBetweenIterations) {
   const auto a = Random<TypeParam>(kN, kN, 3);
   const auto b = Random<TypeParam>(kN, 1, 5);
   ASSERT_OK(this->series_->Step(a, b, request));
-  int asked = 0;
-  const auto stop = [&] { return ++asked > 3; };
+  int polls = 0;
+  const auto stop = [&] { return ++polls > 3; };
   EXPECT_THAT(this->series_->Step(Changed(a, 1e-2, 4), b, request, stop),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
 }

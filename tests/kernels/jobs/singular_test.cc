@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(All, SingularTest, ::testing::Values("getrf", "gem", "c
 // Without pivoting, a zero pivot does not show that A is singular.
 class WithoutPivotingTest : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(WithoutPivotingTest, SaysNothingOfARegularMatrix) {
+TEST_P(WithoutPivotingTest, AZeroPivotYieldsNoConditionOrDeterminant) {
   const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   FactorRequest request;

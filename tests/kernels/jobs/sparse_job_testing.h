@@ -17,7 +17,7 @@
 namespace crout::testing {
 
 // Grants every claim.
-class Generous final : public SparseGrowth {
+class GrantingGrowth final : public SparseGrowth {
  public:
   absl::Status ClaimAnalysis(size_t) override { return absl::OkStatus(); }
   std::shared_ptr<const Analysis> Keep(Analysis analysis) override {
@@ -32,9 +32,9 @@ class Generous final : public SparseGrowth {
 };
 
 // Refuses the memory of the first `refusals` analyses and grants later claims.
-class Grudging final : public SparseGrowth {
+class RefusingGrowth final : public SparseGrowth {
  public:
-  explicit Grudging(int refusals) : refusals_(refusals) {}
+  explicit RefusingGrowth(int refusals) : refusals_(refusals) {}
 
   absl::Status ClaimAnalysis(size_t) override {
     return refusals_-- > 0 ? absl::ResourceExhaustedError("no memory") : absl::OkStatus();

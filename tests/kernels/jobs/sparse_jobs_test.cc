@@ -28,9 +28,9 @@ namespace crout::testing {
 namespace {
 
 // A separate memory resource over the device's memory.
-class OwnMemory final : public MemoryResource {
+class SeparateMemory final : public MemoryResource {
  public:
-  explicit OwnMemory(MemoryResource& memory) : memory_(memory) {}
+  explicit SeparateMemory(MemoryResource& memory) : memory_(memory) {}
   size_t live() const { return blocks_.size(); }
 
  protected:
@@ -49,12 +49,12 @@ class OwnMemory final : public MemoryResource {
 
 // A method that finds during the factorization that it needs `times` times its predicted bytes. It
 // requests twice its current block. With 0 times, no memory is sufficient.
-class Cramped final : public SparseLu {
+class UnderestimatingLu final : public SparseLu {
  public:
-  Cramped(const SparseLu& lu, MemoryResource& memory, size_t times = 3)
+  UnderestimatingLu(const SparseLu& lu, MemoryResource& memory, size_t times = 3)
       : lu_(lu), memory_(memory), times_(times) {}
 
-  OwnMemory& memory() const { return memory_; }
+  SeparateMemory& memory() const { return memory_; }
 
   const MethodTraits& traits() const override { return lu_.traits(); }
   absl::StatusOr<size_t> FactorBytes(const Analysis& analysis, DType dtype) const override {
@@ -77,8 +77,8 @@ class Cramped final : public SparseLu {
                                         std::span<std::byte> factor, std::span<std::byte> workspace,
                                         StopRequested stop,
                                         std::vector<int32_t>* postponable) const override {
-    CROUT_ASSIGN_OR_RETURN(const size_t said, FactorBytes(analysis, dtype));
-    if (times_ == 0 || factor.size() < times_ * said)
+    CROUT_ASSIGN_OR_RETURN(const size_t predicted, FactorBytes(analysis, dtype));
+    if (times_ == 0 || factor.size() < times_ * predicted)
       return absl::ResourceExhaustedError("no room");
     return lu_.Factor(context, analysis, a, dtype, factor, workspace, stop, postponable);
   }
@@ -90,7 +90,7 @@ class Cramped final : public SparseLu {
 
  private:
   const SparseLu& lu_;
-  mutable OwnMemory memory_;
+  mutable SeparateMemory memory_;
   const size_t times_;
 };
 
@@ -247,7 +247,7 @@ TEST_P(SparseJobsTest, PostponesPivotsThatAreTooSmall) {
   ASSERT_OK_AND_ASSIGN(const Factorization perturbed, Run(a.view(), options));
   EXPECT_EQ(perturbed.summary.sparse->numeric.perturbed_pivots, 3);
   EXPECT_EQ(perturbed.summary.sparse->postponements, 0);
-  Generous growth;
+  GrantingGrowth growth;
   ASSERT_OK_AND_ASSIGN(const Factorization postponed, Run(a.view(), options, &growth));
   EXPECT_EQ(postponed.summary.sparse->numeric.perturbed_pivots, 0);
   EXPECT_GT(postponed.summary.sparse->postponements, 0);
@@ -256,10 +256,10 @@ TEST_P(SparseJobsTest, PostponesPivotsThatAreTooSmall) {
 
 TEST_P(SparseJobsTest, GoesOnInALargerBlock) {
   Device& device = *DeviceUnderTest();
-  const Cramped method(*device.catalogue().sparse_lus.front(), device.memory());
+  const UnderestimatingLu method(*device.catalogue().sparse_lus.front(), device.memory());
   const PackedSparse a = OfType(GridEntries(20, 2), 400, GetParam());
   {
-    Generous growth;
+    GrantingGrowth growth;
     ASSERT_OK_AND_ASSIGN(const Factorization factor,
                          Run(a.view(), {}, &growth, &method, /*determinant=*/false));
     ASSERT_EQ(growth.claimed.size(), 2u) << "twice and four times as much";
@@ -271,7 +271,7 @@ TEST_P(SparseJobsTest, GoesOnInALargerBlock) {
   EXPECT_THAT(Run(a.view(), {}, nullptr, &method, /*determinant=*/false),
               FailsWith(absl::StatusCode::kResourceExhausted, "no room"));
   EXPECT_EQ(method.memory().live(), 0u);
-  Generous growth;
+  GrantingGrowth growth;
   EXPECT_THAT(Run(a.view(), {}, &growth, &method),
               FailsWith(absl::StatusCode::kUnimplemented, "computes no determinant"));
 }
@@ -330,7 +330,7 @@ TEST_P(SparseJobsTest, RescalesWhatAReusedAnalysisDoesNotSuit) {
     for (int step = 2; step < 5; ++step) {
       SCOPED_TRACE(std::string(method) + " " + std::to_string(step));
       const PackedSparse a = with_rows(step);
-      Generous growth;
+      GrantingGrowth growth;
       ASSERT_OK_AND_ASSIGN(const Factorization factor,
                            RunByAnalysisOf(with_rows(1).view(), a.view(), method, &growth));
       EXPECT_EQ(factor.summary.info, 0);
@@ -379,16 +379,16 @@ TEST_P(SparseJobsTest, LeavesTheMatchingOutWhereEntriesGrowWithIt) {
   ASSERT_OK_AND_ASSIGN(SparseFactorizePlan plan,
                        Plan(a.view(), analysis, std::numeric_limits<size_t>::max()));
   const double most = 1 / std::sqrt(UnitRoundoff(GetParam()));
-  Grudging refusing(1000);
+  RefusingGrowth refusing(1000);
   ASSERT_OK_AND_ASSIGN(const Factorization grown, RunPlan(a.view(), plan, &refusing));
   EXPECT_GT(grown.summary.pivot_growth, most);
-  Grudging growth(1);
+  RefusingGrowth growth(1);
   ASSERT_OK_AND_ASSIGN(const Factorization factor, RunPlan(a.view(), plan, &growth));
   EXPECT_FALSE(factor.summary.sparse->analysis->matched);
   EXPECT_LT(factor.summary.pivot_growth, 10);
   EXPECT_LT(*factor.summary.quality, 10);
   plan.options.matching = MatchingMode::kOn;
-  Grudging matched(1);
+  RefusingGrowth matched(1);
   ASSERT_OK_AND_ASSIGN(const Factorization as_asked, RunPlan(a.view(), plan, &matched));
   EXPECT_EQ(as_asked.summary.pivot_growth, grown.summary.pivot_growth);
 }
@@ -408,20 +408,20 @@ TEST_P(SparseJobsTest, GoesOnByAnotherMethodWhereEntriesGrow) {
   const auto analysis = std::make_shared<const Analysis>(std::move(made));
   ASSERT_OK_AND_ASSIGN(SparseFactorizePlan plan,
                        Plan(a.view(), analysis, std::numeric_limits<size_t>::max()));
-  Grudging refusing(1000);
+  RefusingGrowth refusing(1000);
   ASSERT_OK_AND_ASSIGN(const Factorization grown, RunPlan(a.view(), plan, &refusing));
   EXPECT_GT(grown.summary.pivot_growth, 1 / std::sqrt(UnitRoundoff(dtype)));
   plan.options.otherwise = klu;
-  Grudging growth(1000);
+  RefusingGrowth growth(1000);
   ASSERT_OK_AND_ASSIGN(const Factorization factor, RunPlan(a.view(), plan, &growth));
   EXPECT_EQ(factor.summary.algorithm, "klu");
   EXPECT_LT(factor.summary.pivot_growth, 1e5);
   EXPECT_LT(*factor.summary.quality, 100);
   // A second method without enough memory leaves the first factor in place.
-  const Cramped method(*klu.lu, DeviceUnderTest()->memory(), /*times=*/0);
+  const UnderestimatingLu method(*klu.lu, DeviceUnderTest()->memory(), /*times=*/0);
   plan.options.otherwise = SparseMethod{&method, klu.solver};
   plan.options.determinant = false;
-  Grudging again(1000);
+  RefusingGrowth again(1000);
   ASSERT_OK_AND_ASSIGN(const Factorization kept, RunPlan(a.view(), plan, &again));
   EXPECT_EQ(kept.summary.algorithm, "multifrontal");
   EXPECT_EQ(BitsOf(kept), BitsOf(grown));

@@ -193,7 +193,7 @@ TEST_P(SparseSchurTest, AreThoseOfDenseEliminationAndOfTheHost) {
   }
 }
 
-TEST_P(SparseSchurTest, SayThatTheOthersBlockIsSingular) {
+TEST_P(SparseSchurTest, ReportASingularBlockOfTheEliminatedUnknowns) {
   // Unknowns 0 and 1 have equal rows in the block of the eliminated unknowns.
   std::vector<SparseEntry> entries = GridEntries(6, 2);
   for (SparseEntry& entry : entries) {
@@ -252,7 +252,7 @@ TEST_P(SparseSchurTest, AreAccurateWithDelayedPivots) {
   const std::vector<int32_t> keep = Spread(144, 10);
   ASSERT_OK_AND_ASSIGN(const Complement grown, Compute(a, keep));
   EXPECT_TRUE(grown.summary->is_poor);
-  Generous growth;
+  GrantingGrowth growth;
   ASSERT_OK_AND_ASSIGN(const Complement found, Compute(a, keep, std::nullopt, kNeverStop, &growth));
   const ComplexMatrix expected = Eliminated(a, keep);
   EXPECT_LT(Distance(found.s, expected),
@@ -281,8 +281,8 @@ TEST_F(SparseSchurTest, StopAtEveryPoll) {
   // The total number of polls depends on threads and clocks.
   int stopped = 0;
   for (int last = 1;; last += 1 + last / 4) {
-    std::atomic<int> asked = 0;
-    const auto complement = Compute(a, keep, std::nullopt, [&] { return ++asked >= last; });
+    std::atomic<int> polls = 0;
+    const auto complement = Compute(a, keep, std::nullopt, [&] { return ++polls >= last; });
     if (complement.ok()) break;
     EXPECT_THAT(complement, FailsWith(absl::StatusCode::kCancelled, "stopped"));
     ++stopped;

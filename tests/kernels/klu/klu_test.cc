@@ -239,7 +239,7 @@ TEST_P(KluTest, ReportsSingularMatrices) {
               FailsWith(absl::StatusCode::kFailedPrecondition, "singular"));
 }
 
-TEST_P(KluTest, SaysWhatIsStructurallySingular) {
+TEST_P(KluTest, ReportsAStructurallySingularMatrix) {
   const std::vector<SparseEntry> entries = {{0, 0, 1.0}, {1, 0, 3.0}, {2, 1, 1.0}, {2, 2, 1.0}};
   const PackedSparse a = PackEntries(entries, 3, GetParam());
   ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(a.view(), {}, kNeverStop));

@@ -192,8 +192,8 @@ TEST(HostMemoryTest, CachedPagesStay) {
 
 // Destructors free buffers, so freeing must not allocate.
 TEST(CachingResourceTest, FreeingNeedsNoMemory) {
-  constexpr size_t kMostCached = 20000;
-  Cache cache(1 << 20, kMostCached);
+  constexpr size_t kMaxCached = 20000;
+  Cache cache(1 << 20, kMaxCached);
   std::vector<Buffer> buffers;
   for (const size_t bytes : {9000, 9000, 4000, 2000, 12000, 30000}) {
     ASSERT_OK_AND_ASSIGN(Buffer buffer, cache.resource->Allocate(bytes));
@@ -205,7 +205,7 @@ TEST(CachingResourceTest, FreeingNeedsNoMemory) {
     testing::StopRefusing();
   }
   EXPECT_EQ(cache.resource->stats().bytes_in_use, 0u);
-  EXPECT_LE(cache.resource->stats().bytes_cached, kMostCached);
+  EXPECT_LE(cache.resource->stats().bytes_cached, kMaxCached);
   EXPECT_EQ(cache.source->used(), cache.resource->stats().bytes_cached);
 }
 

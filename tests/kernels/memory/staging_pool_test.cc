@@ -24,17 +24,17 @@ constexpr size_t kBlock = 4096;
 
 // A callback to wait for. The callback owns its promise, because the waiting thread may continue
 // before the callback returns.
-class Telling {
+class CallbackWaiter {
  public:
   std::function<void()> callback() const {
-    return [told = told_] { told->set_value(); };
+    return [promise = promise_] { promise->set_value(); };
   }
   // Returns false only if the callback is never called.
   bool Await() { return future_.wait_for(std::chrono::minutes(1)) == std::future_status::ready; }
 
  private:
-  const std::shared_ptr<std::promise<void>> told_ = std::make_shared<std::promise<void>>();
-  const std::future<void> future_ = told_->get_future();
+  const std::shared_ptr<std::promise<void>> promise_ = std::make_shared<std::promise<void>>();
+  const std::future<void> future_ = promise_->get_future();
 };
 
 class StagingPoolTest : public ::testing::Test {
@@ -61,7 +61,7 @@ class StagingPoolTest : public ::testing::Test {
   }
   // Takes a block, waiting for copies in progress. Returns false only if no block becomes free.
   static bool TakeOrWait(Upload& upload) {
-    Telling ready;
+    CallbackWaiter ready;
     if (!upload.Take(ready.callback()).empty()) return true;
     return ready.Await() && !upload.Take(&NotExpected).empty();
   }
@@ -102,7 +102,7 @@ TEST_F(StagingPoolTest, ReservingAgainWhileWaitingLosesNoBlock) {
   int calls = 0;
   ASSERT_TRUE(waiting->Take([&] { ++calls; }).empty());
   auto last = NewUpload();
-  Telling ready;
+  CallbackWaiter ready;
   ASSERT_TRUE(last->Take(ready.callback()).empty());
   copies_.Open();
   ASSERT_TRUE(ready.Await());  // earlier waiters have been called as well
@@ -126,7 +126,7 @@ TEST_F(StagingPoolTest, OneUploadHasOnlyItsShareInFlight) {
   Make(4, 2);
   const auto upload = NewUpload();
   Exhaust(*upload, 2);
-  Telling ready;
+  CallbackWaiter ready;
   ASSERT_TRUE(upload->Take(ready.callback()).empty());
   EXPECT_FALSE(pool_->scarce());
   EXPECT_EQ(Available(), 2);
@@ -135,7 +135,7 @@ TEST_F(StagingPoolTest, OneUploadHasOnlyItsShareInFlight) {
   EXPECT_FALSE(upload->Take(&NotExpected).empty());
 }
 
-TEST_F(StagingPoolTest, WhoeverStopsWaitingLeavesNothingBehind) {
+TEST_F(StagingPoolTest, AnAbandonedWaitLeavesNothingBehind) {
   Make(1, 1);
   const auto sender = NewUpload();
   Exhaust(*sender, 1);
@@ -143,7 +143,7 @@ TEST_F(StagingPoolTest, WhoeverStopsWaitingLeavesNothingBehind) {
   const auto held = std::make_shared<int>(0);
   ASSERT_TRUE(first->Take([held] { ADD_FAILURE() << *held << ": gone"; }).empty());
   const auto second = NewUpload();
-  Telling ready;
+  CallbackWaiter ready;
   ASSERT_TRUE(second->Take(ready.callback()).empty());
   EXPECT_EQ(held.use_count(), 2);
   first.reset();
@@ -153,18 +153,18 @@ TEST_F(StagingPoolTest, WhoeverStopsWaitingLeavesNothingBehind) {
   EXPECT_FALSE(second->Take(&NotExpected).empty());
 }
 
-TEST_F(StagingPoolTest, BlocksThatAreNotUsedWakeWhoeverWaits) {
+TEST_F(StagingPoolTest, ReturnedBlocksWakeAWaitingUpload) {
   Make(1, 1);
   auto first = NewUpload();
   ASSERT_FALSE(first->Take(&NotExpected).empty());
   EXPECT_TRUE(pool_->scarce());
   const auto second = NewUpload();
-  Telling returned;
+  CallbackWaiter returned;
   ASSERT_TRUE(second->Take(returned.callback()).empty());
   first->Return();
   ASSERT_TRUE(returned.Await());
   ASSERT_FALSE(second->Take(&NotExpected).empty());
-  Telling given_up;
+  CallbackWaiter given_up;
   ASSERT_TRUE(first->Take(given_up.callback()).empty());
   second->Return();
   ASSERT_TRUE(given_up.Await());
@@ -175,7 +175,7 @@ TEST_F(StagingPoolTest, AnUploadMayDieInItsOwnCallback) {
   auto first = NewUpload();
   ASSERT_FALSE(first->Take(&NotExpected).empty());
   auto second = NewUpload();
-  Telling gone;
+  CallbackWaiter gone;
   ASSERT_TRUE(second
                   ->Take([&second, tell = gone.callback()] {
                     second.reset();

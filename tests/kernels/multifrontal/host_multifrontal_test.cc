@@ -159,16 +159,16 @@ TEST_F(HostMultifrontalTest, ReportsTheNumberOfFinalColumns) {
   const PackedSparse a = OfType(GridEntries(14, 3), 2744, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(Factor factor, MakeFactor(one, a.view(), DType::kFloat64));
   DeviceReport report;
-  std::vector<int64_t> told;
+  std::vector<int64_t> reported;
   const auto note = [&] {
-    told.push_back(report.ColumnsDone());
+    reported.push_back(report.ColumnsDone());
     return false;
   };
   ASSERT_OK(FactorAgain(one, a.view(), factor, note, nullptr, &report));
-  EXPECT_LT(told.front(), a.n);
-  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
-  const auto all = std::unique(told.begin(), told.end());
-  EXPECT_GT(all - told.begin(), 3) << "after subtrees, and the fronts above them";
+  EXPECT_LT(reported.front(), a.n);
+  EXPECT_TRUE(std::is_sorted(reported.begin(), reported.end()));
+  const auto all = std::unique(reported.begin(), reported.end());
+  EXPECT_GT(all - reported.begin(), 3) << "after subtrees, and the fronts above them";
   EXPECT_EQ(report.ColumnsDone(), a.n);
 }
 

@@ -287,14 +287,14 @@ TEST_F(MultifrontalTest, FactorsOtherValuesWithOneAnalysis) {
 TEST_F(MultifrontalTest, StopsAtEveryPoll) {
   const PackedSparse a = OfType(GridEntries(14, 3), 2744, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(Factor factor, runner_->Make(a.view(), DType::kFloat64));
-  std::atomic<int> asked = 0;
-  ASSERT_OK(runner_->Again(a.view(), factor, [&] { return ++asked < 0; }));
+  std::atomic<int> polls = 0;
+  ASSERT_OK(runner_->Again(a.view(), factor, [&] { return ++polls < 0; }));
   // Polls at least once per level before waiting, and any number of times while waiting.
-  const auto questions = static_cast<int>(factor.analysis.levels());
-  EXPECT_GE(asked, questions);
-  for (int last = 1; last <= questions; ++last) {
-    asked = 0;
-    EXPECT_THAT(runner_->Again(a.view(), factor, [&] { return ++asked >= last; }),
+  const auto total_polls = static_cast<int>(factor.analysis.levels());
+  EXPECT_GE(polls, total_polls);
+  for (int last = 1; last <= total_polls; ++last) {
+    polls = 0;
+    EXPECT_THAT(runner_->Again(a.view(), factor, [&] { return ++polls >= last; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));
   }
   ASSERT_OK_AND_ASSIGN(factor.summary, runner_->Again(a.view(), factor));

@@ -55,9 +55,9 @@ class MultifrontalRunner {
   }
 
   // Limits the workspace of later factorizations to `bytes`, or to their minimum if that is larger.
-  void UseAtMost(size_t bytes) { most_ = bytes; }
+  void LimitWorkspace(size_t bytes) { max_workspace_ = bytes; }
   absl::StatusOr<size_t> WorkspaceBytes(const Factor& factor) const {
-    return lu_->WorkspaceBytes(factor.analysis, factor.dtype, most_);
+    return lu_->WorkspaceBytes(factor.analysis, factor.dtype, max_workspace_);
   }
 
   // `last` is another factor of the same analysis, or null.
@@ -145,7 +145,7 @@ class MultifrontalRunner {
   std::unique_ptr<ExecutionContext> context_;
   const SparseLu* lu_ = nullptr;
   const TriangularSolver* solver_ = nullptr;
-  size_t most_ = std::numeric_limits<size_t>::max();
+  size_t max_workspace_ = std::numeric_limits<size_t>::max();
 };
 
 }  // namespace crout::testing

@@ -162,11 +162,11 @@ TEST_P(MultifrontalReproducibilityTest, GivesTheSameBitsInLessMemory) {
   Factor whole_b = whole;
   ASSERT_OK(runner_->Again(b.view(), whole_b));
   ASSERT_OK_AND_ASSIGN(const size_t most, runner_->WorkspaceBytes(whole));
-  runner_->UseAtMost(0);
+  runner_->LimitWorkspace(0);
   ASSERT_OK_AND_ASSIGN(const size_t least, runner_->WorkspaceBytes(whole));
   ASSERT_LT(least, most);
   for (const size_t limit : {least, (least + most) / 2, most - 1}) {
-    runner_->UseAtMost(limit);
+    runner_->LimitWorkspace(limit);
     ASSERT_OK_AND_ASSIGN(const size_t bytes, runner_->WorkspaceBytes(whole));
     SCOPED_TRACE(::testing::Message() << bytes << " of " << most << " bytes, at most " << limit);
     EXPECT_LE(bytes, limit);
@@ -181,7 +181,7 @@ TEST_P(MultifrontalReproducibilityTest, GivesTheSameBitsInLessMemory) {
       ASSERT_OK(runner_->Again(b.view(), next, kNeverStop, nullptr, last));
       EXPECT_TRUE(SameBits(next, whole_b));
     }
-    runner_->UseAtMost(most);
+    runner_->LimitWorkspace(most);
     Factor again = whole;
     ASSERT_OK(runner_->Again(b.view(), again, kNeverStop, nullptr, &less));
     EXPECT_TRUE(SameBits(again, whole_b));

@@ -330,7 +330,7 @@ TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
 
 // A factor with a known gain is not used if too many steps would be left. A factor with an unknown
 // gain is tried. GMRES does not begin if its first iteration would cost too much.
-TYPED_TEST(GmresTest, CorrectionDoesNotBeginWhatIsKnownToCostTooMuch) {
+TYPED_TEST(GmresTest, CorrectionDoesNotBeginIfItsCostIsTooHigh) {
   constexpr int64_t kN = 120;
   auto old = this->Random(kN, kN, 3);
   ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(old, kN, false));
@@ -411,11 +411,11 @@ TYPED_TEST(GmresTest, StopsBetweenIterations) {
   ASSERT_OK_AND_ASSIGN(FactorSolver inverse, this->Inverse(factor, 1));
   const DenseOperand a = this->Dense(matrix, kN);
   Vectors<TypeParam> v(this->Random(kN, 1, 5));
-  int asked = 0;
+  int polls = 0;
   const GmresLimits limits{.max_iterations = 20, .restart = 20, .tolerance = 0};
-  EXPECT_THAT(this->Solve(a, Op::kNone, inverse, limits, v, [&] { return ++asked == 3; }),
+  EXPECT_THAT(this->Solve(a, Op::kNone, inverse, limits, v, [&] { return ++polls == 3; }),
               FailsWith(absl::StatusCode::kCancelled, ""));
-  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(polls, 3);
 }
 
 TYPED_TEST(GmresTest, SmallOrdersAndExactInverses) {

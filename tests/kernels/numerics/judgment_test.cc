@@ -89,12 +89,12 @@ TEST(JudgmentTest, ALargeSolutionIsASignal) {
   EXPECT_FALSE(AssessSolution(&factor, figures, delivered).nearly_singular);
 }
 
-class JudgedSolvesTest : public ::testing::Test {
+class AssessedSolvesTest : public ::testing::Test {
  protected:
   // Factors A and solves for the right-hand side A e, with e all ones. The right-hand side has no
   // component that would reveal A's null space.
-  std::pair<FactorSummary, AccuracyWarnings> Judge(const HostMatrix& a, int64_t n, DType dtype,
-                                                   EquilibrateMode mode = EquilibrateMode::kAuto) {
+  std::pair<FactorSummary, AccuracyWarnings> Assess(const HostMatrix& a, int64_t n, DType dtype,
+                                                    EquilibrateMode mode = EquilibrateMode::kAuto) {
     FactorRequest request;
     request.matrix_dtype = dtype;
     request.factor_dtype = dtype;
@@ -144,13 +144,13 @@ HostMatrix PathLaplacian(int64_t n) {
   return a;
 }
 
-TEST_F(JudgedSolvesTest, SingularMatricesInAllButRoundingAreSeen) {
+TEST_F(AssessedSolvesTest, SingularMatricesInAllButRoundingAreSeen) {
   const std::vector<std::pair<HostMatrix, int64_t>> matrices = {
       {Magic4(), 4}, {Counting(3), 3}, {Hilbert(14), 14}, {PathLaplacian(30), 30}};
   for (size_t k = 0; k < matrices.size(); ++k) {
     SCOPED_TRACE(k);
     const auto& [a, n] = matrices[k];
-    const auto [factor, accuracy_warnings] = Judge(a, n, DType::kFloat64);
+    const auto [factor, accuracy_warnings] = Assess(a, n, DType::kFloat64);
     if (factor.n == 0) continue;  // An exactly zero pivot is an error of the solve.
     EXPECT_TRUE(factor.is_nearly_singular()) << factor.condition_signal;
     EXPECT_TRUE(accuracy_warnings.nearly_singular);
@@ -158,7 +158,7 @@ TEST_F(JudgedSolvesTest, SingularMatricesInAllButRoundingAreSeen) {
   }
 }
 
-TEST_F(JudgedSolvesTest, WellConditionedMatricesAreNot) {
+TEST_F(AssessedSolvesTest, WellConditionedMatricesAreNot) {
   constexpr int64_t kN = 40;
   for (uint64_t seed = 0; seed < 250; ++seed) {
     HostMatrix a = RandomMatrix(kN, kN, seed);
@@ -168,7 +168,7 @@ TEST_F(JudgedSolvesTest, WellConditionedMatricesAreNot) {
     for (const auto& [matrix, dtype] :
          {std::pair(a, DType::kFloat64), std::pair(a, DType::kFloat32),
           std::pair(rows, DType::kFloat64), std::pair(rows, DType::kFloat32)}) {
-      const auto [factor, accuracy_warnings] = Judge(matrix, kN, dtype);
+      const auto [factor, accuracy_warnings] = Assess(matrix, kN, dtype);
       ASSERT_FALSE(factor.is_nearly_singular()) << seed << " " << factor.condition_signal;
       ASSERT_FALSE(factor.is_poor());
       ASSERT_FALSE(accuracy_warnings.nearly_singular || accuracy_warnings.inaccurate ||
@@ -178,14 +178,14 @@ TEST_F(JudgedSolvesTest, WellConditionedMatricesAreNot) {
   }
 }
 
-TEST_F(JudgedSolvesTest, ScalesAloneAreNoReason) {
+TEST_F(AssessedSolvesTest, ScalesAloneAreNoReason) {
   const HostMatrix diagonal = {1, 0, 0, 1e-20};
-  EXPECT_FALSE(Judge(diagonal, 2, DType::kFloat64).first.is_nearly_singular());
+  EXPECT_FALSE(Assess(diagonal, 2, DType::kFloat64).first.is_nearly_singular());
   EXPECT_TRUE(
-      Judge(diagonal, 2, DType::kFloat64, EquilibrateMode::kOff).first.is_nearly_singular());
+      Assess(diagonal, 2, DType::kFloat64, EquilibrateMode::kOff).first.is_nearly_singular());
 }
 
-TEST_F(JudgedSolvesTest, GrowthOfPartialPivotingIsNoSmallPivot) {
+TEST_F(AssessedSolvesTest, GrowthOfPartialPivotingIsNoSmallPivot) {
   constexpr int64_t kN = 60;
   HostMatrix a(kN * kN);
   for (int64_t j = 0; j < kN; ++j) {
@@ -193,7 +193,7 @@ TEST_F(JudgedSolvesTest, GrowthOfPartialPivotingIsNoSmallPivot) {
     for (int64_t i = j + 1; i < kN; ++i) a[i + j * kN] = -1;
     a[j + (kN - 1) * kN] = 1;
   }
-  const auto [factor, accuracy_warnings] = Judge(a, kN, DType::kFloat64);
+  const auto [factor, accuracy_warnings] = Assess(a, kN, DType::kFloat64);
   EXPECT_TRUE(factor.is_poor());
   EXPECT_FALSE(factor.is_nearly_singular());
   EXPECT_FALSE(accuracy_warnings.growth);  // because the error was measured

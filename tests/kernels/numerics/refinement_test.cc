@@ -73,7 +73,7 @@ TEST_P(RefinementTest, NeverMakesItWorse) {
               1e-3 * *refined.summary.backward_error + 1e-15);
 }
 
-TEST_P(RefinementTest, Float32RightHandSideIsJudgedAsDelivered) {
+TEST_P(RefinementTest, Float32RightHandSideIsAssessedAsDelivered) {
   const int64_t n = 30;
   const HostMatrix a = WithCondition(n, 10, 3);
   ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, n));

@@ -105,7 +105,7 @@ TEST(SparseAnalysisMemoryTest, HoldsNoMoreThanWasClaimed) {
     Claims claims(AnalysisBytes(one.a.n));
     one.options.claim = [&](size_t bytes) { return claims(bytes); };
     ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(one.a.view(), one.options, kNeverStop));
-    EXPECT_LE(CountedHeap::MostExcess(), kSlack);
+    EXPECT_LE(CountedHeap::MaxExcess(), kSlack);
     EXPECT_LE(analysis.bytes(), claims.granted());
   }
 }
@@ -128,7 +128,7 @@ TEST(SparseAnalysisMemoryTest, PostponesWithinWhatWasClaimed) {
       options.claim = [&](size_t bytes) { return claims(bytes); };
       ASSERT_OK_AND_ASSIGN(const Analysis postponed, Postpone(analysis, one.a.view(), positions,
                                                               interchanges, options, kNeverStop));
-      EXPECT_LE(CountedHeap::MostExcess(), kSlack);
+      EXPECT_LE(CountedHeap::MaxExcess(), kSlack);
       EXPECT_LE(postponed.bytes(), claims.granted());
     }
   }
@@ -152,7 +152,7 @@ TEST(SparseAnalysisMemoryTest, DelaysWithinWhatWasClaimed) {
       ASSERT_OK_AND_ASSIGN(const Analysis delayed,
                            DelayPivots(analysis, a.view(), dtype, options, kNeverStop));
       EXPECT_GT(delayed.factor_entries(), analysis.factor_entries());
-      EXPECT_LE(CountedHeap::MostExcess(), kSlack);
+      EXPECT_LE(CountedHeap::MaxExcess(), kSlack);
       EXPECT_LE(delayed.bytes(), claims.granted());
     }
   }

@@ -200,10 +200,10 @@ TEST(SparseAnalysisTest, StopsInEveryPart) {
   Analysis analysis;
   analysis.n = kN;
   analysis.row_order = analysis.column_order = fronts.order;
-  int asked = 0;  // The first poll precedes the first step.
+  int polls = 0;  // The first poll precedes the first step.
   EXPECT_THAT(FillSymbolic(
                   graph, fronts, [](size_t) { return absl::OkStatus(); },
-                  [&] { return ++asked == 2; }, analysis),
+                  [&] { return ++polls == 2; }, analysis),
               stopped);
 }
 
@@ -211,36 +211,36 @@ TEST(SparseAnalysisTest, StopsAtEveryPoll) {
   const PackedSparse grid = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
   AnalysisOptions options = Ordered(OrderingMode::kNestedDissection);
   options.matching = MatchingMode::kOn;
-  int questions = 0;
-  ASSERT_OK(Analyze(grid.view(), options, [&] { return ++questions < 0; }));
-  EXPECT_GE(questions, 8);
+  int total_polls = 0;
+  ASSERT_OK(Analyze(grid.view(), options, [&] { return ++total_polls < 0; }));
+  EXPECT_GE(total_polls, 8);
   // The wait for the child process polls a variable number of times. The earlier polls always
   // occur.
-  for (int last = 1; last <= std::min(questions, 8); ++last) {
-    int asked = 0;
-    EXPECT_THAT(Analyze(grid.view(), options, [&] { return ++asked == last; }),
+  for (int last = 1; last <= std::min(total_polls, 8); ++last) {
+    int polls = 0;
+    EXPECT_THAT(Analyze(grid.view(), options, [&] { return ++polls == last; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));
-    EXPECT_EQ(asked, last);
+    EXPECT_EQ(polls, last);
   }
 }
 
 TEST(SparseAnalysisTest, ReportsItsSteps) {
   AnalysisOptions options = Ordered(OrderingMode::kAuto);
-  std::vector<int> told;
-  options.report_steps = [&](int steps) { told.push_back(steps); };
+  std::vector<int> reported;
+  options.report_steps = [&](int steps) { reported.push_back(steps); };
   const PackedSparse grid = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
   for (const MatchingMode matching : {MatchingMode::kOff, MatchingMode::kOn}) {
-    told.clear();
+    reported.clear();
     options.matching = matching;
     ASSERT_OK(Analyze(grid.view(), options, kNeverStop));
-    EXPECT_THAT(told, ::testing::ElementsAre(1, 2, 3, kAnalysisSteps));
+    EXPECT_THAT(reported, ::testing::ElementsAre(1, 2, 3, kAnalysisSteps));
   }
   // A poll sees the step that was reported before it.
   for (int last = 1; last <= kAnalysisSteps; ++last) {
-    told = {0};
-    EXPECT_THAT(Analyze(grid.view(), options, [&] { return told.back() == last; }),
+    reported = {0};
+    EXPECT_THAT(Analyze(grid.view(), options, [&] { return reported.back() == last; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));
-    EXPECT_EQ(told.back(), last);
+    EXPECT_EQ(reported.back(), last);
   }
 }
 

@@ -188,10 +188,10 @@ TEST_F(MatchingTest, StopsBetweenExchanges) {
     for (int32_t i = 0; i < kHalf; ++i) entries.push_back({i, j, 1.0});
   }
   const PackedSparse a = PackEntries(entries, 2 * kHalf, DType::kFloat64);
-  int asked = 0;  // The first poll precedes the assignment.
-  EXPECT_THAT(MaximumProductMatching(a.view(), [&] { return ++asked == 2; }),
+  int polls = 0;  // The first poll precedes the assignment.
+  EXPECT_THAT(MaximumProductMatching(a.view(), [&] { return ++polls == 2; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
-  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(polls, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, MatchingTest, ::testing::ValuesIn(kDTypes),

@@ -146,8 +146,8 @@ TEST(SparseOrderingTest, DissectsLargeGraphs) {
     ASSERT_OK_AND_ASSIGN(const EliminationTree naturally,
                          MakeEliminationTree(graph, natural, kNeverStop));
     EXPECT_LT(10 * dissected.Flops(), naturally.Flops());
-    int asked = 0;
-    EXPECT_THAT(Dissect(graph, [&] { return ++asked == 5; }),
+    int polls = 0;
+    EXPECT_THAT(Dissect(graph, [&] { return ++polls == 5; }),
                 FailsWith(absl::StatusCode::kCancelled, "stopped"));
   }
 }

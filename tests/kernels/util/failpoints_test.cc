@@ -41,7 +41,7 @@ TEST(FailpointsTest, HoldsUntilReleased) {
   EXPECT_EQ(failpoints.reached("test.place"), 2);
 }
 
-TEST(FailpointsTest, LeavesNobodyHeldBehind) {
+TEST(FailpointsTest, ReleasesHeldThreadsAtItsEnd) {
   std::thread held;
   {
     Failpoints failpoints;

@@ -59,7 +59,7 @@ TEST(TokenTest, TokensAreRandomAndTheirHashesStandForThem) {
   EXPECT_FALSE(ParseTokenHash(no_digit));
 }
 
-TEST(IdentitiesTest, TokensAndCertificatesShowWhoCalls) {
+TEST(IdentitiesTest, TokensAndCertificatesIdentifyTheCaller) {
   const auto identities = ParseIdentities(
       absl::StrCat("# all\n[alice]\n", LineOf("a"), "  # the old one\n", LineOf("b"),
                    " until 2027-01-31T00:00:00Z\ntenants = one, two\nroles = solve\n\n"
@@ -96,7 +96,7 @@ TEST(IdentitiesTest, TokensAndCertificatesShowWhoCalls) {
   EXPECT_FALSE(bob.Has(Role::kAdmin));
 }
 
-TEST(IdentitiesTest, CertificatesOfTwoIdentitiesShowNobody) {
+TEST(IdentitiesTest, CertificatesOfTwoIdentitiesIdentifyNoCaller) {
   const auto identities = ParseIdentities(
       "[a]\ncertificate = a.example\ntenants = a\nroles = solve\n"
       "[b]\ncertificate = b.example\ntenants = b\nroles = admin\n");

@@ -84,7 +84,7 @@ TEST(TokenKeySetTest, ReadsTheExampleOfTheStandard) {
             "taken");
 }
 
-TEST_F(TokenKeysTest, TheKeySaysTheAlgorithm) {
+TEST_F(TokenKeysTest, TheKeyDeterminesTheAlgorithm) {
   const std::string none = absl::StrCat(EncodeBase64Url(R"({"alg":"none","kid":"rsa"})"), ".",
                                         EncodeBase64Url(kClaims), ".");
   EXPECT_FALSE(Takes(none));
@@ -183,7 +183,7 @@ TEST(TokenKeySetTest, MistakesAreReported) {
   EXPECT_EQ(Refusal(Set({R"({"kty":"OKP","crv":"Ed25519","kid":"e"})", rsa})), "taken");
 }
 
-TEST(SignedTokensTest, IdentitiesJudgeWhatATokenSays) {
+TEST(SignedTokensTest, IdentitiesValidateTheClaimsOfAToken) {
   Identities identities = ParseIdentities(kPerson).value();
   const std::string token = Ec().Sign(kClaims);
   EXPECT_EQ(identities.Recognise(identities.Read(token), At(1500)).stranger,

@@ -59,11 +59,11 @@ class HttpServerTest : public ::testing::Test {
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
-  std::string Ask(const std::string& method, const std::string& path) {
+  std::string Fetch(const std::string& method, const std::string& path) {
     return HttpRequest(server_->address(), method, path);
   }
   // Sends `bytes`, half-closes, and returns the whole reply.
-  std::string Tell(const std::string& bytes) {
+  std::string SendBytes(const std::string& bytes) {
     HttpPeer peer(server_->address());
     peer.Send(bytes);
     peer.HalfClose();
@@ -78,19 +78,19 @@ TEST_F(HttpServerTest, ServesItsPagesOnAPortThatItPicked) {
   EXPECT_THAT(server_->address(), StartsWith("127.0.0.1:"));
   EXPECT_THAT(server_->address(), Not(EndsWith(":0")));
   for (const char* path : {"/page", "/page?query=1", "http://anywhere:80/page"}) {
-    const std::string reply = Ask("GET", path);
+    const std::string reply = Fetch("GET", path);
     EXPECT_THAT(reply, StartsWith("HTTP/1.1 200 OK\r\n")) << path;
     EXPECT_THAT(reply, HasSubstr("Content-Length: 7\r\n"));
     EXPECT_THAT(reply, EndsWith("\r\n\r\na page\n"));
   }
-  EXPECT_THAT(Ask("GET", "/slow"), EndsWith("\r\n\r\nmade elsewhere\n"));
-  EXPECT_THAT(Ask("GET", "/unready"), StartsWith("HTTP/1.1 503"));
-  EXPECT_THAT(Ask("GET", "/broken"), StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(Fetch("GET", "/slow"), EndsWith("\r\n\r\nmade elsewhere\n"));
+  EXPECT_THAT(Fetch("GET", "/unready"), StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(Fetch("GET", "/broken"), StartsWith("HTTP/1.1 503"));
 }
 
 TEST_F(HttpServerTest, HeadSendsTheHeaderAlone) {
   Start(Pages());
-  const std::string reply = Ask("HEAD", "/page");
+  const std::string reply = Fetch("HEAD", "/page");
   EXPECT_THAT(reply, StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(reply, HasSubstr("Content-Length: 7\r\n"));
   EXPECT_THAT(reply, EndsWith("\r\n\r\n"));
@@ -99,10 +99,10 @@ TEST_F(HttpServerTest, HeadSendsTheHeaderAlone) {
 TEST_F(HttpServerTest, UnknownPathsAndMethodsAreRefused) {
   Start(Pages());
   for (const char* path : {"/", "/pag", "/page/", "//page", "/../page", "*"}) {
-    EXPECT_THAT(Ask("GET", path), StartsWith("HTTP/1.1 404 Not Found\r\n")) << path;
+    EXPECT_THAT(Fetch("GET", path), StartsWith("HTTP/1.1 404 Not Found\r\n")) << path;
   }
   for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "TRACE", "BREW"}) {
-    const std::string reply = Ask(method, "/page");
+    const std::string reply = Fetch(method, "/page");
     EXPECT_THAT(reply, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n")) << method;
     EXPECT_THAT(reply, HasSubstr("\r\nAllow: GET, HEAD\r\n"));
   }
@@ -111,9 +111,11 @@ TEST_F(HttpServerTest, UnknownPathsAndMethodsAreRefused) {
 TEST_F(HttpServerTest, BodiesAreNotRead) {
   Start(Pages());
   const std::string post = "POST /page HTTP/1.1\r\nHost: test\r\n";
-  EXPECT_THAT(Tell(post + "Content-Length: 99999999999\r\n\r\nabc"), StartsWith("HTTP/1.1 405"));
-  EXPECT_THAT(Tell(post + "Transfer-Encoding: chunked\r\n\r\nzzz"), StartsWith("HTTP/1.1 405"));
-  const std::string reply = Tell(
+  EXPECT_THAT(SendBytes(post + "Content-Length: 99999999999\r\n\r\nabc"),
+              StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(SendBytes(post + "Transfer-Encoding: chunked\r\n\r\nzzz"),
+              StartsWith("HTTP/1.1 405"));
+  const std::string reply = SendBytes(
       "GET /page HTTP/1.1\r\nHost: test\r\nContent-Length: 30\r\n\r\nGET /page HTTP/1.1\r\n\r\n");
   EXPECT_THAT(reply, StartsWith("HTTP/1.1 200"));
   EXPECT_EQ(reply.find("HTTP/1.1", 1), std::string::npos) << "the body is no request";
@@ -127,22 +129,23 @@ TEST_F(HttpServerTest, WhatIsNoHttpIsRefused) {
         "GET /page HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", "\x16\x03\x01\x02\x03 tls\r\n\r\n",
         "GET /page HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}) {
-    EXPECT_THAT(Tell(request), StartsWith("HTTP/1.1 400 Bad Request\r\n")) << request;
+    EXPECT_THAT(SendBytes(request), StartsWith("HTTP/1.1 400 Bad Request\r\n")) << request;
   }
 }
 
 TEST_F(HttpServerTest, HeadersAreBounded) {
   Start(Pages(), {.header_bytes = 1000});
-  EXPECT_THAT(Tell("GET /page HTTP/1.1\r\nHost: test\r\nX: " + std::string(900, 'x') + "\r\n\r\n"),
-              StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(
+      SendBytes("GET /page HTTP/1.1\r\nHost: test\r\nX: " + std::string(900, 'x') + "\r\n\r\n"),
+      StartsWith("HTTP/1.1 200"));
   for (const std::string& request :
        {"GET /page HTTP/1.1\r\nHost: test\r\nX: " + std::string(1000, 'x') + "\r\n\r\n",
         "GET /" + std::string(1 << 20, 'x'), std::string(1 << 20, 'x')}) {
-    EXPECT_THAT(Tell(request), StartsWith("HTTP/1.1 431")) << request.substr(0, 40);
+    EXPECT_THAT(SendBytes(request), StartsWith("HTTP/1.1 431")) << request.substr(0, 40);
   }
 }
 
-TEST_F(HttpServerTest, ConnectionsAreKeptAsHttpSays) {
+TEST_F(HttpServerTest, ConnectionsPersistAccordingToHttp) {
   Start(Pages());
   HttpPeer peer(server_->address());
   for (int i = 0; i < 3; ++i) {
@@ -164,11 +167,11 @@ TEST_F(HttpServerTest, ConnectionsAreKeptAsHttpSays) {
   EXPECT_TRUE(old.Closed());
 }
 
-TEST_F(HttpServerTest, PagesArePackedForThoseWhoTakeThat) {
+TEST_F(HttpServerTest, PagesAreCompressedForClientsThatAcceptIt) {
   Start(Pages());
   for (const char* path : {"/page", "/slow"}) {
-    const std::string reply =
-        Tell(std::string("GET ") + path + " HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
+    const std::string reply = SendBytes(std::string("GET ") + path +
+                                        " HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
     EXPECT_THAT(reply, HasSubstr("Content-Encoding: gzip\r\n")) << path;
     EXPECT_THAT(reply, HasSubstr("\r\n\r\n\x1f\x8b")) << path;
   }
@@ -176,15 +179,15 @@ TEST_F(HttpServerTest, PagesArePackedForThoseWhoTakeThat) {
 
 // The peers stay far below the connection limit, and their requests do not time out during the
 // test.
-TEST_F(HttpServerTest, HalfSentRequestsDelayNobody) {
+TEST_F(HttpServerTest, HalfSentRequestsDoNotDelayOthers) {
   Start(Pages(), {.connections = 1000, .request = std::chrono::hours(1)});
   std::vector<std::unique_ptr<HttpPeer>> peers;
   for (int i = 0; i < 400; ++i) {
     peers.push_back(std::make_unique<HttpPeer>(server_->address()));
     ASSERT_TRUE(peers.back()->Send(std::string(kGet).substr(0, i % 30)));
   }
-  EXPECT_THAT(Ask("GET", "/page"), EndsWith("a page\n"));
-  EXPECT_THAT(Ask("GET", "/slow"), EndsWith("made elsewhere\n"));
+  EXPECT_THAT(Fetch("GET", "/page"), EndsWith("a page\n"));
+  EXPECT_THAT(Fetch("GET", "/slow"), EndsWith("made elsewhere\n"));
   for (int i = 0; i < 400; ++i) {
     ASSERT_TRUE(peers[i]->Send(std::string(kGet).substr(i % 30)));
     EXPECT_THAT(peers[i]->ReadReply(), EndsWith("a page\n")) << "each is served all the same";
@@ -206,7 +209,7 @@ TEST_F(HttpServerTest, ConnectionsBeyondTheLimitDisplaceTheOneThatWaitsLongest) 
   }
   ASSERT_TRUE(kept.Send(kGet));
   EXPECT_THAT(kept.ReadReply(), EndsWith("a page\n")) << "now the last of the four to wait";
-  EXPECT_THAT(Ask("GET", "/page"), EndsWith("a page\n")) << "the fifth connection";
+  EXPECT_THAT(Fetch("GET", "/page"), EndsWith("a page\n")) << "the fifth connection";
   EXPECT_TRUE(peers[0]->Closed());
   ASSERT_TRUE(peers[1]->Send("page HTTP/1.1\r\nHost: test\r\n\r\n"));
   EXPECT_THAT(peers[1]->ReadReply(), EndsWith("a page\n"));
@@ -270,7 +273,7 @@ TEST_F(HttpServerTest, PagesThatBlockAreMadeOneAtATime) {
     ASSERT_TRUE(peers.back()->Send(kGet + hangs));
     EXPECT_THAT(peers.back()->ReadReply(), EndsWith("a page\n"));
   }
-  EXPECT_THAT(Ask("GET", "/page"), EndsWith("a page\n"));
+  EXPECT_THAT(Fetch("GET", "/page"), EndsWith("a page\n"));
   gate->Open();
   EXPECT_THAT(first.ReadReply(), EndsWith("at last\n"));
   for (const auto& peer : peers) EXPECT_THAT(peer->ReadReply(), EndsWith("at last\n"));
@@ -282,7 +285,7 @@ TEST_F(HttpServerTest, PagesThatBlockAreMadeOneAtATime) {
 TEST_F(HttpServerTest, ThreadsHaveStacksOfTheSystemsSize) {
   Start(Pages());
   for (const char* path : {"/stack", "/slow_stack"}) {
-    const std::string reply = Ask("GET", path);
+    const std::string reply = Fetch("GET", path);
     EXPECT_GE(std::stoull(reply.substr(reply.find("\r\n\r\n") + 4)), size_t{1} << 20) << path;
   }
 }
@@ -293,7 +296,7 @@ TEST_F(HttpServerTest, StopsWithConnectionsOpen) {
   ASSERT_TRUE(half.Send("GET /"));
   HttpPeer reading(server_->address());
   ASSERT_TRUE(reading.Send("GET /large HTTP/1.1\r\nHost: test\r\n\r\n"));
-  EXPECT_THAT(Ask("GET", "/page"), EndsWith("a page\n"));
+  EXPECT_THAT(Fetch("GET", "/page"), EndsWith("a page\n"));
   server_.reset();
   EXPECT_TRUE(half.Closed());
 }

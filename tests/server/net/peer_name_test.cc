@@ -28,7 +28,7 @@ TEST(PeerNameTest, TheFirst64BitsOfAnIpv6AddressCount) {
   EXPECT_EQ(Share("ipv6:%5Bfe80::1%25eth0%5D:1"), Share("ipv6:%5Bfe80::2%5D:1"));
 }
 
-TEST(PeerNameTest, AnIdentityGoesBeforeTheAddress) {
+TEST(PeerNameTest, AnIdentityTakesPrecedenceOverTheAddress) {
   EXPECT_EQ(Share("ipv4:10.0.0.7:1", "alice"), Share("unix:", "alice"));
   EXPECT_NE(Share("ipv4:10.0.0.7:1", "alice"), Share("ipv4:10.0.0.7:1", "bob"));
 }

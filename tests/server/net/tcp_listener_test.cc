@@ -146,13 +146,13 @@ class TcpListenerTest : public ::testing::Test {
   std::unique_ptr<TcpListener> listener_;
 };
 
-TEST(TcpListenerShareTest, OnePeerMayHaveAQuarterWhereThereIsRoomForMany) {
+TEST(TcpListenerShareTest, OnePeerMayHaveAQuarterOfALargeLimit) {
   EXPECT_EQ(TcpListener::MostOfOnePeer(4096), 1024u);
   EXPECT_EQ(TcpListener::MostOfOnePeer(100), 64u);
   EXPECT_EQ(TcpListener::MostOfOnePeer(8), 8u);
 }
 
-TEST_F(TcpListenerTest, OnePeerLeavesRoomForOthers) {
+TEST_F(TcpListenerTest, OnePeerCannotExhaustTheLimit) {
   Start(256);
   const std::vector<Socket> many = ConnectMany("127.0.0.1", 64);
   taken_.WaitFor(64);
@@ -236,7 +236,7 @@ class UnixListenerTest : public ::testing::Test {
   Taken taken_;
 };
 
-TEST_F(UnixListenerTest, AllWhoMayConnectShareTheRoom) {
+TEST_F(UnixListenerTest, OneUserMayTakeTheWholeLimit) {
   auto listener = TcpListener::BindUnix(path_, 100);
   ASSERT_OK(listener);
   (*listener)->Start(Acceptors(&taken_));

@@ -87,7 +87,7 @@ int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
 int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
   {
     const std::lock_guard lock(mutex);
-    if (!state.tells_power) return kNotSupported;
+    if (!state.reports_power) return kNotSupported;
   }
   return Answer(device, milliwatts, 412500U);
 }
@@ -124,7 +124,7 @@ int nvmlEventSetFree(void* /*set*/) {
 }
 int nvmlDeviceRegisterEvents(void* device, unsigned long long types, void* set) {
   const std::lock_guard lock(mutex);
-  if (!state.tells_events || types != 8 || set != &events || device != &gpu) return kNotSupported;
+  if (!state.reports_events || types != 8 || set != &events || device != &gpu) return kNotSupported;
   watched = true;
   return kSuccess;
 }

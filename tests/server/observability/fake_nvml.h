@@ -8,10 +8,10 @@ namespace crout {
 
 // Answers for the library's only GPU, at "0000:5d:00.0".
 struct FakeNvmlState {
-  int init_result = 0;       // result of nvmlInit_v2
-  bool tells_power = true;   // false: NOT_SUPPORTED, as on a virtual GPU
-  bool tells_events = true;  // the same for Xid events
-  bool lost = false;         // every query returns GPU_IS_LOST
+  int init_result = 0;         // result of nvmlInit_v2
+  bool reports_power = true;   // false: NOT_SUPPORTED, as on a virtual GPU
+  bool reports_events = true;  // the same for Xid events
+  bool lost = false;           // every query returns GPU_IS_LOST
   unsigned temperature = 61;
 };
 

@@ -13,7 +13,7 @@
 #include "server/observability/metrics/metrics.h"
 #include "tests/server/observability/fake_nvml.h"
 #include "tests/server/scrape.h"
-#include "tests/support/patience.h"
+#include "tests/support/eventually.h"
 
 namespace crout {
 namespace {
@@ -58,7 +58,7 @@ class GpuMonitorTest : public ::testing::Test {
   void* library_ = nullptr;
 };
 
-TEST_F(GpuMonitorTest, ReadsWhatTheDriverSaysInPlainUnits) {
+TEST_F(GpuMonitorTest, ConvertsTheDriversReadingsToBaseUnits) {
   const GpuMonitor monitor({{"host", ""}, {"cuda:0", kPciBusId}}, CROUT_FAKE_NVML);
   const GpuReading reading = First(monitor);
   EXPECT_FALSE(monitor.last()[0].has_value());  // the host has no driver
@@ -80,7 +80,7 @@ TEST_F(GpuMonitorTest, ReadsWhatTheDriverSaysInPlainUnits) {
 }
 
 TEST_F(GpuMonitorTest, MissingReadingsAreOmitted) {
-  Set({.tells_power = false, .tells_events = false});
+  Set({.reports_power = false, .reports_events = false});
   const GpuMonitor monitor({{"cuda:0", kPciBusId}}, CROUT_FAKE_NVML);
   const GpuReading reading = First(monitor);
   EXPECT_FALSE(reading.power_watts.has_value());
@@ -101,14 +101,14 @@ TEST_F(GpuMonitorTest, CountsXidErrors) {
 }
 
 TEST_F(GpuMonitorTest, GoesOnWithoutEvents) {
-  Set({.tells_events = false});
+  Set({.reports_events = false});
   const GpuMonitor monitor({{"cuda:0", kPciBusId}}, CROUT_FAKE_NVML);
   First(monitor);
-  Set({.tells_events = false, .temperature = 88});
+  Set({.reports_events = false, .temperature = 88});
   Wait(monitor, [](const GpuReading& reading) { return reading.temperature_celsius == 88; });
 }
 
-TEST_F(GpuMonitorTest, ALostGpuTellsNothingAndIsAskedAgain) {
+TEST_F(GpuMonitorTest, ALostGpuHasNoReadingsAndIsPolledAgain) {
   const GpuMonitor monitor({{"cuda:0", kPciBusId}}, CROUT_FAKE_NVML);
   First(monitor);
   Set({.lost = true});

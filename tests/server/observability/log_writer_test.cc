@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kPipeBytes = 4096;
 constexpr size_t kCapacity = 20'000;  // more than the pipe holds
-constexpr std::chrono::milliseconds kPatience(50);
+constexpr std::chrono::milliseconds kFlushTimeout(50);
 constexpr std::chrono::seconds kLong(60);
 
 // A pipe whose write end stays open, since the writer's thread outlives the test.
@@ -54,7 +54,7 @@ TEST(LogWriterTest, LinesComeInOrder) {
   EXPECT_EQ(writer->dropped(), 0u);
 }
 
-TEST(LogWriterTest, NobodyReads) {
+TEST(LogWriterTest, ReaderDoesNotRead) {
   const Pipe pipe;
   LogWriter* writer = LogWriter::Start(pipe.ends[1], kCapacity);
   int lines = 0;
@@ -63,7 +63,7 @@ TEST(LogWriterTest, NobodyReads) {
   };
   const auto taken = [&] { return (lines - writer->dropped()) * Line(0).size(); };
   push(5000);  // does not block
-  EXPECT_FALSE(writer->Flush(kPatience)) << "it waits no longer than for that";
+  EXPECT_FALSE(writer->Flush(kFlushTimeout)) << "it waits no longer than for that";
   // Push until more bytes are accepted than the queue and the pipe hold. The writer's thread holds
   // the rest, and takes no more until it has written them.
   while (taken() <= kCapacity + kPipeBytes) {

@@ -146,7 +146,7 @@ TEST(MetricsTest, HistogramsWithLabelsAppearWhenFirstUsed) {
   EXPECT_THAT(text, Not(HasSubstr("crout_request_duration_seconds_count{method=\"Factorize\"}")));
 }
 
-TEST(MetricsTest, CountsWhatItIsTold) {
+TEST(MetricsTest, CountsWhatIsRecorded) {
   Metrics metrics(TwoDevices());
   metrics.CountRequest(Method::kSolve, absl::StatusCode::kNotFound);
   metrics.ObserveDuration(Method::kSolve, 0.002);

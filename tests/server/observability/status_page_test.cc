@@ -244,7 +244,7 @@ TEST(RecentWorkTest, KeepsTheSlowestCallsOfTheLastHour) {
   EXPECT_THAT(SecondsOf(work), ElementsAre(0.75, 0.5)) << "the older ones take no room";
 }
 
-TEST(RecentWorkTest, TheNewestRunGoesBefore) {
+TEST(RecentWorkTest, TheNewestRunIsKept) {
   RecentWork work;
   EXPECT_FALSE(work.run());
   IterationRun run;

@@ -17,7 +17,7 @@
 #include "server/observability/trace/otlp_json.h"
 #include "server/observability/trace/trace_context.h"
 #include "server/observability/trace/trace_exporter.h"
-#include "tests/support/patience.h"
+#include "tests/support/eventually.h"
 
 namespace crout {
 namespace {
@@ -225,7 +225,7 @@ TEST(TraceExporterTest, AReceiverThatNeverFinishes) {
   const Receiver receiver("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{");
   ExpectDropped(receiver.url());
 }
-TEST(TraceExporterTest, AReceiverThatSaysTooMuch) {
+TEST(TraceExporterTest, AReceiverWithTooLongAReply) {
   const Receiver receiver("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
   ExpectDropped(receiver.url());
 }
@@ -234,7 +234,7 @@ TEST(TraceExporterTest, AReceiverThatSpeaksSomethingElse) {
   ExpectDropped(receiver.url());
 }
 
-TEST(TraceExporterTest, NobodyWaitsForAReceiverAndTheEndIsInTime) {
+TEST(TraceExporterTest, AStuckReceiverDelaysNeitherCallsNorTheEnd) {
   const Receiver silent("");
   TraceExporterOptions options = Quick();
   options.capacity = 10;

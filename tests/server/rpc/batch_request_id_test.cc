@@ -123,7 +123,7 @@ TEST_F(RpcBatchRequestIdTest, TheWorkOutlivesAClientThatLeft) {
   WaitUntil([this] { return Held().calls == 0; }, "no call left");
 }
 
-TEST_F(RpcBatchRequestIdTest, AFailureLeavesTheIdToWhoWaits) {
+TEST_F(RpcBatchRequestIdTest, AFailureLeavesTheIdToAWaitingCall) {
   std::vector<Member> members = Mixed();
   Encoded wrong = Encode(members);
   wrong.data.resize(wrong.data.size() - 8);

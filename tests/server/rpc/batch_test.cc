@@ -53,7 +53,7 @@ TEST_F(RpcBatchTest, FactorsAndSolvesByMember) {
   EXPECT_GT(solved.result.timings().total_seconds(), 0);
 }
 
-TEST_F(RpcBatchTest, TheServerSaysWhatBatchesAreFactoredBy) {
+TEST_F(RpcBatchTest, TheServerListsItsBatchAlgorithms) {
   grpc::ClientContext context;
   v1::GetServerInfoResponse info;
   ASSERT_TRUE(stub().GetServerInfo(&context, {}, &info).ok());

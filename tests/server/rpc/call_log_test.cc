@@ -93,7 +93,7 @@ TEST_F(CallLogTest, SampledBySecondButSlowOnesAndFaultsAlways) {
   EXPECT_THAT(Lines(), SizeIs(1)) << "a second later there is room again";
 }
 
-TEST_F(CallLogTest, SlowCallsHaveALargerShareAndSayHowManyWentWithout) {
+TEST_F(CallLogTest, SlowCallsHaveALargerShareAndCountSkippedLines) {
   CallLog log({.calls = LogCalls::kSlow, .slow = absl::Seconds(3)});
   constexpr size_t kCalls = 2000;
   size_t lines = 0;
@@ -155,7 +155,7 @@ TEST_F(CallLogTest, LevelsOfItsOwn) {
   EXPECT_THAT(Lines(), SizeIs(1));
 }
 
-TEST_F(CallLogTest, LineSaysWhatTheCallWas) {
+TEST_F(CallLogTest, LineDescribesTheCall) {
   CallLog log({.calls = LogCalls::kAll, .slow = absl::Seconds(3)});
   grpc::CallbackServerContext context;
   ObservedCall call(Method::kRefactorize, &context);

@@ -106,7 +106,7 @@ class CancelTest : public RpcBatchTest,
   PhaseKind phase() const { return std::get<1>(GetParam()); }
   EndKind end() const { return std::get<2>(GetParam()); }
 
-  bool OfBatch() const { return call_kind() >= CallKind::kFactorizeBatch; }
+  bool IsBatchCall() const { return call_kind() >= CallKind::kFactorizeBatch; }
   // Members whose total size equals the first payload of the other calls.
   static std::vector<Member> Members() { return std::vector<Member>(9, Random(100, 100, 1)); }
   static std::vector<int64_t> Indexes() { return {0, 1, 2, 3, 4, 5, 6, 7, 8}; }
@@ -124,7 +124,7 @@ class CancelTest : public RpcBatchTest,
   // Returns the bytes of the first payload.
   std::string Payload() const {
     if (call_kind() == CallKind::kSolveBatch) return Encode(Members(), Indexes()).data;
-    if (OfBatch()) return Encode(Members()).data;
+    if (IsBatchCall()) return Encode(Members()).data;
     if (call_kind() != CallKind::kSolve) return Bytes(Matrix(kOrder));
     return Bytes(std::vector<double>(kOrder * kOrder, 1.0));  // kOrder right-hand sides
   }
@@ -201,16 +201,16 @@ class CancelTest : public RpcBatchTest,
 
   // Blocks jobs and uploads in the phase under test.
   void Hold() {
-    if (phase() == PhaseKind::kRunning && !OfBatch()) gate().Close();
-    if (phase() == PhaseKind::kRunning && OfBatch()) {
+    if (phase() == PhaseKind::kRunning && !IsBatchCall()) gate().Close();
+    if (phase() == PhaseKind::kRunning && IsBatchCall()) {
       reached_before_ = failpoints().reached(Failpoint());
       failpoints().Hold(Failpoint());
     }
     if (phase() == PhaseKind::kStagingFull) device().HoldUploads();
   }
   void Release() {
-    if (phase() == PhaseKind::kRunning && !OfBatch()) gate().Open();
-    if (phase() == PhaseKind::kRunning && OfBatch()) failpoints().Release(Failpoint());
+    if (phase() == PhaseKind::kRunning && !IsBatchCall()) gate().Open();
+    if (phase() == PhaseKind::kRunning && IsBatchCall()) failpoints().Release(Failpoint());
     if (phase() == PhaseKind::kStagingFull) device().ReleaseUploads();
   }
 
@@ -245,7 +245,8 @@ class CancelTest : public RpcBatchTest,
       return there([&] { return Held().queue_depth == before.queue_depth + 1; });
     }
     return there([&] {
-      return OfBatch() ? failpoints().reached(Failpoint()) > reached_before_ : gate().held() > 0;
+      return IsBatchCall() ? failpoints().reached(Failpoint()) > reached_before_
+                           : gate().held() > 0;
     });
   }
 

@@ -131,7 +131,7 @@ TEST_F(RpcComplexTest, ARealFactorSolvesForComplexRightHandSides) {
   ExpectHeldSoon(Idle());
 }
 
-TEST_F(RpcComplexTest, FactorizeAndSolveWidensARealRightHandSide) {
+TEST_F(RpcComplexTest, FactorizeAndSolveConvertsARealRightHandSideToComplex) {
   StartServer();
   const ComplexMatrix a = RandomComplex(kN, kN, 5);
   const ComplexMatrix b = AsComplex(RandomMatrix(kN, 1, 6));
@@ -149,7 +149,7 @@ TEST_F(RpcComplexTest, FactorizeAndSolveWidensARealRightHandSide) {
   ExpectHeldSoon(Idle());
 }
 
-TEST_F(RpcComplexTest, ADeviceThatTakesNoComplexNumbersSaysSo) {
+TEST_F(RpcComplexTest, ADeviceWithoutComplexTypesRefusesThem) {
   FakeDeviceOptions real;
   real.types = kRealTypes;
   StartServer(real);
@@ -166,7 +166,7 @@ TEST_F(RpcComplexTest, ADeviceThatTakesNoComplexNumbersSaysSo) {
   ExpectHeldSoon(Idle());
 }
 
-TEST_F(RpcComplexTest, DevicesSayWhichTypesTheyTake) {
+TEST_F(RpcComplexTest, DevicesListTheirTypes) {
   FakeDeviceOptions real;
   real.types = kRealTypes;
   FakeDeviceOptions all;

@@ -28,7 +28,7 @@ class RpcEchelonTest : public RpcTest {
     int chunks = 0;
   };
 
-  static Header Of(int64_t rows, int64_t cols) {
+  static Header MakeHeader(int64_t rows, int64_t cols) {
     Header header;
     *header.mutable_matrix() = Dense(rows, cols);
     return header;
@@ -57,7 +57,7 @@ class RpcEchelonTest : public RpcTest {
 
 TEST_F(RpcEchelonTest, AnswersWithTheFormAndKeepsNothing) {
   StartServer();
-  const Answer answer = Reduce(Of(2, 3), Bytes({1, 2, 2, 4, 3, 5}));
+  const Answer answer = Reduce(MakeHeader(2, 3), Bytes({1, 2, 2, 4, 3, 5}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_EQ(answer.data, Bytes({1, 0, 2, 0, 0, 1}));
   EXPECT_EQ(answer.form.rows(), 2);
@@ -76,7 +76,7 @@ TEST_F(RpcEchelonTest, AnswersWithTheFormAndKeepsNothing) {
 
 TEST_F(RpcEchelonTest, TakesRowsTextAugmentedColumnsAndATolerance) {
   StartServer();
-  Header header = Of(2, 3);
+  Header header = MakeHeader(2, 3);
   header.mutable_matrix()->mutable_dense()->set_layout(v1::LAYOUT_ROW_MAJOR);
   header.set_augmented_columns(1);
   Answer answer = Reduce(header, Bytes({1, 2, 3, 2, 4, 5}));
@@ -102,14 +102,14 @@ TEST_F(RpcEchelonTest, ManyChunksAndEmptyMatrices) {
   std::vector<double> a(kRows * kCols, 0.0);
   for (int64_t i = 0; i < kRows; ++i) a[i + i * kRows] = 2;
   a[(kCols - 1) * kRows] = 4;
-  Answer answer = Reduce(Of(kRows, kCols), Bytes(a));
+  Answer answer = Reduce(MakeHeader(kRows, kCols), Bytes(a));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_EQ(answer.result.rank(), kRows);
   EXPECT_GE(answer.chunks, 2);
   for (double& x : a) x /= 2;
   EXPECT_EQ(answer.data, Bytes(a));
   for (const auto& [rows, cols] : {std::pair{0, 0}, {0, 3}, {3, 0}}) {
-    answer = Reduce(Of(rows, cols), "");
+    answer = Reduce(MakeHeader(rows, cols), "");
     ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
     EXPECT_EQ(answer.result.rank(), 0);
     EXPECT_THAT(answer.result.pivot_columns(), IsEmpty());
@@ -133,18 +133,18 @@ TEST_F(RpcEchelonTest, RefusesWhatIsHostile) {
       {"device", [](Header* h) { h->set_device("tpu"); }},
   };
   for (const auto& [field, ask] : wrong) {
-    Header header = Of(2, 2);
+    Header header = MakeHeader(2, 2);
     ask(&header);
     const Answer answer = Reduce(header, Bytes({1, 0, 0, 1}));
     EXPECT_EQ(answer.status.error_code(), kInvalid) << field << answer.status.error_message();
     EXPECT_THAT(answer.status.error_message(), HasSubstr(field));
   }
-  EXPECT_EQ(Reduce(Of(2, 2), Bytes({1, 0, 0})).status.error_code(), kInvalid);
-  EXPECT_EQ(Reduce(Of(2, 2), Bytes({1, 0, 0, 1, 1})).status.error_code(), kInvalid);
-  const Answer nan = Reduce(Of(2, 2), Bytes({1, 0, NAN, 1}));
+  EXPECT_EQ(Reduce(MakeHeader(2, 2), Bytes({1, 0, 0})).status.error_code(), kInvalid);
+  EXPECT_EQ(Reduce(MakeHeader(2, 2), Bytes({1, 0, 0, 1, 1})).status.error_code(), kInvalid);
+  const Answer nan = Reduce(MakeHeader(2, 2), Bytes({1, 0, NAN, 1}));
   EXPECT_EQ(nan.status.error_code(), kInvalid);
   EXPECT_THAT(nan.status.error_message(), HasSubstr("row 0, column 1"));
-  Header exact = Of(1, 2);
+  Header exact = MakeHeader(1, 2);
   exact.set_tolerance(0);
   EXPECT_THAT(Reduce(exact, Bytes({1e-300, 1e300})).status.error_message(),
               HasSubstr("exceeds the range"))
@@ -152,9 +152,10 @@ TEST_F(RpcEchelonTest, RefusesWhatIsHostile) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RpcEchelonTest, ADeviceWithoutSuchAMethodSaysSo) {
+TEST_F(RpcEchelonTest, ADeviceWithoutSuchAMethodRefusesTheCall) {
   StartServer({.register_more = [](Catalogue& catalogue) { catalogue.echelon_reducer.reset(); }});
-  EXPECT_EQ(Reduce(Of(1, 1), Bytes({1})).status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(Reduce(MakeHeader(1, 1), Bytes({1})).status.error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
 }
 
 }  // namespace

@@ -14,9 +14,9 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "server/stack.h"
+#include "tests/support/eventually.h"
 #include "tests/support/failpoints.h"
 #include "tests/support/fake_device.h"
-#include "tests/support/patience.h"
 
 namespace crout::testing {
 

@@ -49,8 +49,8 @@ class IdentityTest : public RpcTest {
   }
 
   // Makes a context with the caller's token and tenant. Empty strings are not sent.
-  static std::unique_ptr<grpc::ClientContext> As(const std::string& token,
-                                                 const std::string& tenant = "") {
+  static std::unique_ptr<grpc::ClientContext> ContextOf(const std::string& token,
+                                                        const std::string& tenant = "") {
     auto context = std::make_unique<grpc::ClientContext>();
     if (!token.empty()) context->AddMetadata("authorization", "Bearer " + token);
     if (!tenant.empty()) context->AddMetadata("crout-tenant", tenant);
@@ -97,9 +97,9 @@ class IdentityTest : public RpcTest {
                             "[bob]\n" + LineOf("b") + "tenants = two\nroles = solve\n";
 };
 
-TEST_F(IdentityTest, WhoShowsNothingHearsWhatToShow) {
+TEST_F(IdentityTest, CallsWithoutCredentialsAreRefusedWithAdvice) {
   StartWithIdentities(both_);
-  const grpc::Status status = Info(As("").get());
+  const grpc::Status status = Info(ContextOf("").get());
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(status.error_message(), AllOf(HasSubstr("--token-file"), HasSubstr("certificate")));
   EXPECT_EQ(ReasonIn(status), "NO_CREDENTIALS");
@@ -108,7 +108,7 @@ TEST_F(IdentityTest, WhoShowsNothingHearsWhatToShow) {
 
 TEST_F(IdentityTest, ACallNamesOneTenant) {
   StartWithIdentities(both_);
-  const auto two = As("a", "one");
+  const auto two = ContextOf("a", "one");
   two->AddMetadata("crout-tenant", "two");
   EXPECT_EQ(Info(two.get()).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
@@ -122,7 +122,7 @@ TEST_F(IdentityTest, TokensComeAloneAndAsBearers) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << bad;
     EXPECT_EQ(ReasonIn(status), "BAD_CREDENTIALS") << bad;
   }
-  const auto two = As("a");
+  const auto two = ContextOf("a");
   two->AddMetadata("authorization", "Bearer b");
   EXPECT_EQ(ReasonIn(Info(two.get())), "BAD_CREDENTIALS");
   grpc::ClientContext lower;
@@ -133,7 +133,7 @@ TEST_F(IdentityTest, TokensComeAloneAndAsBearers) {
 TEST_F(IdentityTest, RefusalsOfUnknownTokensAreDelayed) {
   StartWithIdentities(both_);
   grpc::CompletionQueue queue;
-  const auto context = As("guess");
+  const auto context = ContextOf("guess");
   const auto call = stub().AsyncGetServerInfo(context.get(), {}, &queue);
   v1::GetServerInfoResponse response;
   grpc::Status status;
@@ -155,8 +155,8 @@ TEST_F(IdentityTest, RefusalsOfUnknownTokensAreDelayed) {
 TEST_F(IdentityTest, RefusalsBeyondTheirMemoryAreNotDelayed) {
   StartWithIdentities(both_);
   const auto all = core().refused_memory.TryReserve(core().refused_memory.limit());
-  EXPECT_EQ(ReasonIn(Info(As("guess").get())), "UNKNOWN_TOKEN");
-  EXPECT_TRUE(Info(As("a").get()).ok());
+  EXPECT_EQ(ReasonIn(Info(ContextOf("guess").get())), "UNKNOWN_TOKEN");
+  EXPECT_TRUE(Info(ContextOf("a").get()).ok());
 }
 
 // One identity's open calls fill the memory for calls; another identity is still served.
@@ -170,13 +170,13 @@ TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
       std::unique_ptr<grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>>>
       calls;
   for (size_t i = 1; i <= kFit; ++i) {
-    contexts.push_back(As("a"));
+    contexts.push_back(ContextOf("a"));
     calls.push_back(stub().Factorize(contexts.back().get()));
     WaitUntil([&] { return core().call_memory.reserved() == i * ServerCore::kCallBytes; },
               "alone, alice may hold all");
   }
-  EXPECT_EQ(ReasonIn(Info(As("a").get())), "MEMORY_EXHAUSTED");
-  const grpc::Status other = Info(As("b").get());
+  EXPECT_EQ(ReasonIn(Info(ContextOf("a").get())), "MEMORY_EXHAUSTED");
+  const grpc::Status other = Info(ContextOf("b").get());
   EXPECT_TRUE(other.ok()) << other.error_message();
   // Two calls end: one for bob's call, one for its reply.
   for (int i = kFit - 2; i < kFit; ++i) {
@@ -192,18 +192,18 @@ TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
   WaitUntil([&] { return core().call_memory.reserved() == 0; }, "given back");
 }
 
-TEST_F(IdentityTest, RolesSayWhatMayBeCalled) {
+TEST_F(IdentityTest, RolesDetermineWhichMethodsMayBeCalled) {
   StartWithIdentities(both_);
   v1::Factor factor;
-  const grpc::Status denied = FactorizeAs(As("b").get(), &factor);
+  const grpc::Status denied = FactorizeAs(ContextOf("b").get(), &factor);
   EXPECT_EQ(denied.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_THAT(denied.error_message(), HasSubstr("the role factor"));
   EXPECT_EQ(ReasonIn(denied), "ROLE");
   EXPECT_EQ(Refused("role"), 1);
-  ASSERT_TRUE(FactorizeAs(As("a").get(), &factor).ok());
-  EXPECT_EQ(Release(As("b", "two").get(), factor.handle()).error_code(),
+  ASSERT_TRUE(FactorizeAs(ContextOf("a").get(), &factor).ok());
+  EXPECT_EQ(Release(ContextOf("b", "two").get(), factor.handle()).error_code(),
             grpc::StatusCode::PERMISSION_DENIED);
-  EXPECT_TRUE(Release(As("a").get(), factor.handle()).ok());
+  EXPECT_TRUE(Release(ContextOf("a").get(), factor.handle()).ok());
 }
 
 TEST_F(IdentityTest, BatchesTakeTheRolesThatSingleMatricesTake) {
@@ -211,24 +211,24 @@ TEST_F(IdentityTest, BatchesTakeTheRolesThatSingleMatricesTake) {
   const auto refused_for_role = [&](const grpc::Status& status) {
     return ReasonIn(status) == "ROLE";
   };
-  const auto solve_alone = As("b");
+  const auto solve_alone = ContextOf("b");
   auto both = stub().FactorizeAndSolveBatch(solve_alone.get());
   EXPECT_TRUE(refused_for_role(both->Finish()));
-  const auto download = As("b");
+  const auto download = ContextOf("b");
   auto members = stub().GetBatchFactors(download.get(), {});
   EXPECT_EQ(members->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "no handle";
 }
 
-TEST_F(IdentityTest, WhoMayNotReleaseMayOnlyLengthenALease) {
+TEST_F(IdentityTest, WithoutPermissionToReleaseALeaseCanOnlyGrow) {
   StartWithIdentities(both_);
   v1::Factor factor;
-  ASSERT_TRUE(FactorizeAs(As("a", "two").get(), &factor).ok());
+  ASSERT_TRUE(FactorizeAs(ContextOf("a", "two").get(), &factor).ok());
   const auto renew = [&](const std::string& token, int64_t seconds) {
     v1::RenewLeaseRequest request;
     request.set_handle(factor.handle());
     request.mutable_lease()->set_seconds(seconds);
     v1::RenewLeaseResponse response;
-    EXPECT_TRUE(stub().RenewLease(As(token, "two").get(), request, &response).ok());
+    EXPECT_TRUE(stub().RenewLease(ContextOf(token, "two").get(), request, &response).ok());
     return response.lease_expire_time().seconds();
   };
   const int64_t end = factor.lease_expire_time().seconds();
@@ -240,12 +240,12 @@ TEST_F(IdentityTest, WhoMayNotReleaseMayOnlyLengthenALease) {
 TEST_F(IdentityTest, LoadsOfOtherTenantsAreTheAdmins) {
   StartWithIdentities(both_ + "[root]\n" + LineOf("r") + "tenants = *\nroles = admin\n");
   v1::Factor factor;
-  ASSERT_TRUE(FactorizeAs(As("a", "two").get(), &factor).ok());
-  ASSERT_TRUE(FactorizeAs(As("a", "one").get(), &factor).ok());
+  ASSERT_TRUE(FactorizeAs(ContextOf("a", "two").get(), &factor).ok());
+  ASSERT_TRUE(FactorizeAs(ContextOf("a", "one").get(), &factor).ok());
   Idle();
   const auto tenants = [&](const std::string& token, const std::string& tenant) {
     v1::GetServerInfoResponse info;
-    EXPECT_TRUE(stub().GetServerInfo(As(token, tenant).get(), {}, &info).ok());
+    EXPECT_TRUE(stub().GetServerInfo(ContextOf(token, tenant).get(), {}, &info).ok());
     std::string seen;
     for (const v1::TenantLoad& load : info.tenants()) {
       absl::StrAppend(&seen, load.tenant(), ":", load.cached_factors(), ":",
@@ -262,27 +262,27 @@ TEST_F(IdentityTest, LoadsOfOtherTenantsAreTheAdmins) {
 
 TEST_F(IdentityTest, TenantsAreThoseOfTheIdentity) {
   StartWithIdentities(both_);
-  const grpc::Status denied = Info(As("b", "one").get());
+  const grpc::Status denied = Info(ContextOf("b", "one").get());
   EXPECT_EQ(denied.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(ReasonIn(denied), "TENANT");
   EXPECT_THAT(denied.error_message(), HasSubstr("'one', but: two"));
-  EXPECT_EQ(Info(As("b", "a b").get()).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_TRUE(Info(As("b", "two").get()).ok());
+  EXPECT_EQ(Info(ContextOf("b", "a b").get()).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(Info(ContextOf("b", "two").get()).ok());
 
   v1::Factor factor;
-  ASSERT_TRUE(FactorizeAs(As("a").get(), &factor).ok());
-  const grpc::Status other = Release(As("a", "two").get(), factor.handle());
-  const grpc::Status none = Release(As("a", "two").get(), std::string(26, 'y'));
+  ASSERT_TRUE(FactorizeAs(ContextOf("a").get(), &factor).ok());
+  const grpc::Status other = Release(ContextOf("a", "two").get(), factor.handle());
+  const grpc::Status none = Release(ContextOf("a", "two").get(), std::string(26, 'y'));
   EXPECT_EQ(other.error_code(), grpc::StatusCode::NOT_FOUND) << "its own tenant is the first";
   EXPECT_EQ(other.error_message(), none.error_message());
   EXPECT_EQ(ReasonIn(other), ReasonIn(none));
-  EXPECT_TRUE(Release(As("a", "one").get(), factor.handle()).ok());
+  EXPECT_TRUE(Release(ContextOf("a", "one").get(), factor.handle()).ok());
 }
 
-TEST_F(IdentityTest, NothingIsReadOrReservedForWhoMayNotCall) {
+TEST_F(IdentityTest, NothingIsReadOrReservedForAForbiddenCall) {
   StartWithIdentities(both_);
   const Holdings before = Held();
-  const auto context = As("b");
+  const auto context = ContextOf("b");
   const auto stream = stub().Factorize(context.get());
   v1::FactorizeRequest request;
   *request.mutable_header()->mutable_matrix() = Dense(1024, 1024);
@@ -297,7 +297,7 @@ TEST_F(IdentityTest, NothingIsReadOrReservedForWhoMayNotCall) {
 TEST_F(IdentityTest, WithdrawnTokensEndTheirStreams) {
   StartWithIdentities(both_);
   const Holdings before = Held();
-  const auto context = As("a");
+  const auto context = ContextOf("a");
   const auto stream = stub().Factorize(context.get());
   v1::FactorizeRequest request;
   *request.mutable_header()->mutable_matrix() = Dense(64, 64);
@@ -316,7 +316,7 @@ TEST_F(IdentityTest, WithdrawnTokensEndTheirStreams) {
   EXPECT_THAT(status.error_message(), HasSubstr("withdrawn"));
   Idle();
   EXPECT_EQ(Held(), before);
-  EXPECT_TRUE(Info(As("new").get()).ok());
+  EXPECT_TRUE(Info(ContextOf("new").get()).ok());
 }
 
 TEST_F(IdentityTest, TokensEndWithTheirTime) {
@@ -325,12 +325,12 @@ TEST_F(IdentityTest, TokensEndWithTheirTime) {
   std::string line = LineOf("a");
   line.pop_back();
   StartWithIdentities("[alice]\n" + line + " until " + end + "\ntenants = one\nroles = factor\n");
-  const auto context = As("a");
+  const auto context = ContextOf("a");
   const auto stream = stub().Factorize(context.get());
   WaitUntil([&] { return Held().calls == 1; }, "the call has begun");
-  EXPECT_TRUE(Info(As("a").get()).ok());
+  EXPECT_TRUE(Info(ContextOf("a").get()).ok());
   PassTime(absl::Hours(2));
-  const grpc::Status status = Info(As("a").get());
+  const grpc::Status status = Info(ContextOf("a").get());
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(ReasonIn(status), "EXPIRED_TOKEN");
   EXPECT_NE(stream->Finish().error_code(), grpc::StatusCode::OK);
@@ -338,8 +338,8 @@ TEST_F(IdentityTest, TokensEndWithTheirTime) {
 
 TEST_F(IdentityTest, WithoutIdentitiesEveryCallerIsAdmitted) {
   StartServer();
-  EXPECT_TRUE(Info(As("").get()).ok());
-  EXPECT_TRUE(Info(As("whatever", "anybody").get()).ok());
+  EXPECT_TRUE(Info(ContextOf("").get()).ok());
+  EXPECT_TRUE(Info(ContextOf("whatever", "anybody").get()).ok());
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ class IterationsTest : public RpcTest {
   }
 };
 
-TEST_F(IterationsTest, AReplyHasTheFirstCountsAndSaysSo) {
+TEST_F(IterationsTest, AReplyHasTheFirstCountsAndIsMarkedAsCut) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(FactorizeByElements(&factor).ok());

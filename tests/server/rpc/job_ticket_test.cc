@@ -78,7 +78,7 @@ TEST_F(JobTicketTest, ARedeemedJobIsNotTakenBack) {
   EXPECT_EQ(scheduler_->load().queue_depth, 1u);
 }
 
-TEST_F(JobTicketTest, CountsWhatIsWorkedForNobodyUntilTheLastPieceIsOver) {
+TEST_F(JobTicketTest, CountsAbandonedWorkUntilItsLastPieceEnds) {
   ticket_.BeginWork();
   ticket_.BeginWork();
   ticket_.Abandon(start_ + seconds(10));

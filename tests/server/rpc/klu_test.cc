@@ -157,8 +157,8 @@ class FullKlu final : public SparseLu {
     return klu_->FactorBytes(analysis, dtype);
   }
   absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype,
-                                        size_t most) const override {
-    return klu_->WorkspaceBytes(analysis, dtype, most);
+                                        size_t max_bytes) const override {
+    return klu_->WorkspaceBytes(analysis, dtype, max_bytes);
   }
   double PredictSeconds(const Analysis&, DType) const override { return 0; }
   double PredictWithoutAnalysis(int64_t, int64_t, DType) const override { return 0; }

@@ -64,23 +64,23 @@ class RpcMemoryTest : public RpcTest {
   }
 };
 
-TEST_F(RpcMemoryTest, OnTheThreadThatReceives) {
+TEST_F(RpcMemoryTest, OnTheReceivingThread) {
   StartServer();
   // A segment of text with its terminator.
   ExpectRefused((size_t{1} << 20) + 1, TextOf(50, 200000));
 }
 
-TEST_F(RpcMemoryTest, OnTheThreadThatParses) {
+TEST_F(RpcMemoryTest, OnTheParsingThread) {
   StartServer();
   ExpectRefused(12347 * sizeof(MatrixEntry), TextOf(50, 12347));
 }
 
-TEST_F(RpcMemoryTest, OnTheThreadThatAssembles) {
+TEST_F(RpcMemoryTest, OnTheAssemblingThread) {
   StartServer();
   ExpectRefused((777 + 1) * sizeof(int64_t), TextOf(777, 777));
 }
 
-TEST_F(RpcMemoryTest, OnTheThreadThatWorks) {
+TEST_F(RpcMemoryTest, OnTheWorkerThread) {
   StartServer();
   constexpr int64_t kN = 301;
   v1::Factor factor;
@@ -104,7 +104,7 @@ TEST_F(RpcMemoryTest, OnTheThreadThatWorks) {
 }
 
 // A call that waits for another call's result under the same request_id.
-TEST_F(RpcMemoryTest, OnTheThreadThatGoesOnAfterAnother) {
+TEST_F(RpcMemoryTest, OnTheThreadThatResumesAWaitingCall) {
   Config config = SmallConfig();
   config.call_log.calls = LogCalls::kNone;
   StartServer({}, config);
@@ -166,7 +166,7 @@ TEST(ThreadPoolMemoryTest, ATaskWithAPlaceIsScheduledWithoutMemory) {
   ran->WaitForNotification();
 }
 
-TEST_F(RpcMemoryTest, OfThePool) {
+TEST_F(RpcMemoryTest, OfTheMemoryPool) {
   StartServer();
   constexpr int64_t kN = 20;
   v1::Factor factor;
@@ -270,7 +270,7 @@ class RpcSeriesMemoryTest : public RpcSeriesTest {
   }
 };
 
-TEST_F(RpcSeriesMemoryTest, OfTheDevice) {
+TEST_F(RpcSeriesMemoryTest, RefusedDeviceAllocationsEndTheStep) {
   Start();
   for (int step = 0; step < kSteps; ++step) {
     SCOPED_TRACE(absl::StrCat("step ", step));
@@ -284,7 +284,7 @@ TEST_F(RpcSeriesMemoryTest, OfTheDevice) {
   }
 }
 
-TEST_F(RpcSeriesMemoryTest, OfTheSystemOnTheThreadThatWorks) {
+TEST_F(RpcSeriesMemoryTest, RefusedHeapAllocationsEndTheStep) {
   Start();
   for (int step = 0; step < kSteps; ++step) {
     SCOPED_TRACE(absl::StrCat("step ", step));
@@ -300,7 +300,7 @@ TEST_F(RpcSeriesMemoryTest, OfTheSystemOnTheThreadThatWorks) {
   }
 }
 
-TEST_F(RpcSeriesMemoryTest, OfTheMapOfTheLines) {
+TEST_F(RpcSeriesMemoryTest, ARefusedLineMapEndsTheStep) {
   Start();
   // Sources of the map: kN diagonal entries, the first of which is given twice, and kN - 1 others,
   // each used twice by symmetry.

@@ -166,7 +166,7 @@ TEST_F(RpcMixedTest, FactorizeAndSolveStaysInSinglePrecisionWhereThatServes) {
   EXPECT_EQ(Idle().device_reserved, static_cast<size_t>(answer.factor.bytes()));
 }
 
-TEST_F(RpcMixedTest, SolveByHandleSaysThatItIsNotAccurateAndLeavesTheFactor) {
+TEST_F(RpcMixedTest, AnInaccurateSolveByHandleIsReportedAndKeepsTheFactor) {
   StartServer();
   const HostMatrix a = BeyondFloat32();
   v1::Factor factor;

@@ -245,7 +245,7 @@ TEST_F(RpcMultifrontalTest, NoErrorBoundForPerturbedPivots) {
 }
 
 // Perturbed pivots are larger than every entry of the matrix.
-TEST_F(RpcMultifrontalTest, NoErrorBoundForSubnormalMatrices) {
+TEST_F(RpcMultifrontalTest, ErrorBoundHoldsForSubnormalMatrices) {
   Start();
   constexpr double kUnit = 0x1p-1040;
   const Triplets a = {{0, 0, 2 * kUnit}, {0, 1, kUnit}, {1, 0, kUnit}, {1, 1, 3 * kUnit}};

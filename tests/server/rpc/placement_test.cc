@@ -161,7 +161,7 @@ TEST_F(PlacementTest, AnAlgorithmGoesWhereItIs) {
 }
 
 // On the wedged device, admissions, text preparation, releases and jobs block all of their threads.
-TEST_F(PlacementTest, AWedgedDeviceHoldsUpNobodyElse) {
+TEST_F(PlacementTest, AWedgedDeviceDoesNotDelayOthers) {
   Start();
   std::vector<v1::Factor> factors;
   for (int i = 0; i < 4; ++i) factors.push_back(FactorOn("cuda:0", kLarge));

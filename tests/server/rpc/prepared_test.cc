@@ -77,7 +77,7 @@ TEST_F(RpcPreparedTest, ACachedOneIsFromItsFirstSolveOn) {
   EXPECT_EQ(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
 }
 
-TEST_F(RpcPreparedTest, TheReplySaysWhatItFellBackTo) {
+TEST_F(RpcPreparedTest, TheReplyNamesTheFallback) {
   const double small = 0.01 / PreparingSolver::kMeasured;
   const SolvedAtOnce answer =
       FactorizeAndSolve(Header(true), Bytes({1, 0, 0, small}), Bytes({1, 1}));

@@ -19,7 +19,7 @@ using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
 using ::testing::UnorderedElementsAreArray;
 
-ServerReflectionResponse Ask(const ServerReflectionRequest& request) {
+ServerReflectionResponse Query(const ServerReflectionRequest& request) {
   return Reflect(request, {"a.Service"});
 }
 
@@ -38,7 +38,7 @@ TEST(ReflectionTest, ListsServicesAndRepeatsTheQuestion) {
   ServerReflectionRequest request;
   request.set_host("here");
   request.set_list_services("");
-  const ServerReflectionResponse response = Ask(request);
+  const ServerReflectionResponse response = Query(request);
   ASSERT_EQ(response.list_services_response().service_size(), 1);
   EXPECT_EQ(response.list_services_response().service(0).name(), "a.Service");
   EXPECT_EQ(response.valid_host(), "here");
@@ -52,27 +52,27 @@ TEST(ReflectionTest, FilesComeWithThoseThatTheyImportEachOnce) {
                                         "google/protobuf/timestamp.proto"};
   ServerReflectionRequest request;
   request.set_file_by_filename(service);
-  const std::vector<std::string> files = FilesIn(Ask(request));
+  const std::vector<std::string> files = FilesIn(Query(request));
   EXPECT_THAT(files, UnorderedElementsAreArray(all));
   EXPECT_EQ(files.front(), service) << "what was asked for comes first";
   for (const char* const symbol :
        {"crout.v1.FactorizationService", "crout.v1.FactorizationService.Solve",
         "crout.v1.SolveRequest"}) {
     request.set_file_containing_symbol(symbol);
-    EXPECT_EQ(FilesIn(Ask(request)), files) << symbol;
+    EXPECT_EQ(FilesIn(Query(request)), files) << symbol;
   }
 }
 
-TEST(ReflectionTest, WhatThereIsNotIsSaid) {
+TEST(ReflectionTest, UnknownNamesAreReported) {
   ServerReflectionRequest request;
-  EXPECT_EQ(Ask(request).error_response().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Query(request).error_response().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   std::vector<ServerReflectionRequest> unknown(4);
   unknown[0].set_file_by_filename("/etc/passwd");
   unknown[1].set_file_containing_symbol("crout.v1.None");
   unknown[2].mutable_file_containing_extension()->set_containing_type("crout.v1.Factor");
   unknown[3].set_all_extension_numbers_of_type("crout.v1.None");
   for (const ServerReflectionRequest& each : unknown) {
-    EXPECT_EQ(Ask(each).error_response().error_code(), grpc::StatusCode::NOT_FOUND)
+    EXPECT_EQ(Query(each).error_response().error_code(), grpc::StatusCode::NOT_FOUND)
         << each.ShortDebugString();
   }
 }
@@ -80,7 +80,7 @@ TEST(ReflectionTest, WhatThereIsNotIsSaid) {
 TEST(ReflectionTest, ExtensionsOfATypeThatHasNone) {
   ServerReflectionRequest request;
   request.set_all_extension_numbers_of_type("crout.v1.Factor");
-  const auto numbers = Ask(request).all_extension_numbers_response();
+  const auto numbers = Query(request).all_extension_numbers_response();
   EXPECT_EQ(numbers.base_type_name(), "crout.v1.Factor");
   EXPECT_THAT(numbers.extension_number(), ::testing::IsEmpty());
 }

@@ -93,7 +93,7 @@ TEST_F(ReplyWriterTest, AMessageThatLacksMemoryIsStillToBeSent) {
   EXPECT_EQ(Given(), "one");
 }
 
-TEST_F(ReplyWriterTest, AClientThatDoesNotReadIsTold) {
+TEST_F(ReplyWriterTest, AClientThatDoesNotReadIsReported) {
   EXPECT_FALSE(writer_.sending());
   Push("one");
   EXPECT_EQ(Next(), Step::kWrite);

@@ -22,7 +22,7 @@ class RequestIdTest : public RpcTest {
    public:
     // `data` is sent with the header.
     explicit Attempt(RequestIdTest& test, const std::string& data = "", int64_t order = kOrder) {
-      context_.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+      context_.set_deadline(absl::ToChronoTime(absl::Now() + kTestTimeout));
       stream_ = test.stub().Factorize(&context_);
       v1::FactorizeRequest request;
       *request.mutable_header()->mutable_matrix() = Dense(order, order);
@@ -129,7 +129,7 @@ TEST_F(RequestIdTest, WorkThatWaitsInTheQueueOutlivesItsClientToo) {
   WaitUntil([this] { return Held().factors == 2; }, "factor kept");
 }
 
-TEST_F(RequestIdTest, AnUploadThatBreaksOffLeavesTheIdToWhoWaits) {
+TEST_F(RequestIdTest, ABrokenUploadLeavesTheIdToAWaitingCall) {
   StartServer();
   Attempt broken(*this);
   WaitUntil([this] { return Held().uploads == 1; }, "upload open");

@@ -238,7 +238,7 @@ TEST_F(RpcSchurLogTest, DoesNotWarnWithoutThem) {
   EXPECT_THAT(Warnings(LogCalls::kNone), IsEmpty());
 }
 
-TEST_F(RpcSchurTest, SaysHowFarSCanBeTrusted) {
+TEST_F(RpcSchurTest, ReportsTheAccuracyOfS) {
   constexpr int64_t kN = 30;
   StartServer();
   std::vector<double> a = Matrix(kN);

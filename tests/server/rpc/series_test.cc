@@ -190,7 +190,7 @@ TEST_F(RpcSeriesTest, AMatrixTooFarIsFactoredInTheSameStep) {
   }
 }
 
-TEST_F(RpcSeriesTest, TextsOfMatricesStaySparse) {
+TEST_F(RpcSeriesTest, TextsOfMatricesAreStoredAsSparse) {
   FakeDeviceOptions options;
   options.has_sparse_ops = true;
   StartServer(options);

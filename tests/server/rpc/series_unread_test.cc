@@ -81,7 +81,7 @@ TEST_F(UnreadSeriesTest, TheNextStepWaitsUntilTheAnswerIsRead) {
 }
 
 // Replies to singular steps hold no reservation.
-TEST_F(UnreadSeriesTest, SoItDoesAfterASingularOne) {
+TEST_F(UnreadSeriesTest, TheNextStepAlsoWaitsAfterASingularOne) {
   for (std::vector<double>& a : matrices_) std::fill_n(a.begin(), kN, 0.0);
   Sender series(stub(), matrices_, b_);
   AwaitSecondStep();
@@ -94,7 +94,7 @@ TEST_F(UnreadSeriesTest, SoItDoesAfterASingularOne) {
   EXPECT_TRUE(series.Status().ok());
 }
 
-TEST_F(UnreadSeriesTest, WhoNeverReadsIsCutOff) {
+TEST_F(UnreadSeriesTest, AClientThatNeverReadsIsCutOff) {
   Sender series(stub(), matrices_, b_);
   AwaitSecondStep();
   PassTime(absl::Seconds(15));

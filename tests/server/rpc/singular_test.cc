@@ -129,7 +129,7 @@ TEST_F(RpcSingularTest, OthersAreFactored) {
   EXPECT_EQ(overflow.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "the value comes first";
 }
 
-TEST_F(RpcSingularTest, WithoutPivotingAZeroPivotIsTheMethodsAffair) {
+TEST_F(RpcSingularTest, WithoutPivotingTheMethodReportsAZeroPivot) {
   device().factor_gate().Open();
   v1::FactorizeHeader header;
   *header.mutable_matrix() = Text();
@@ -150,7 +150,7 @@ TEST_F(RpcSingularTest, WithoutPivotingAZeroPivotIsTheMethodsAffair) {
       << solve.error_message();
 }
 
-TEST_F(RpcSingularTest, FactorizeAndSolveSaysSo) {
+TEST_F(RpcSingularTest, FactorizeAndSolveReportsIt) {
   const std::string text = absl::StrCat(kBanner, "3 3 2\n1 1 1\n2 2 1\n");
   for (const v1::Algorithm algorithm : {v1::ALGORITHM_AUTO, v1::ALGORITHM_GAUSS_JORDAN}) {
     v1::FactorizeAndSolveHeader header;

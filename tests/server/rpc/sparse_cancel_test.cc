@@ -82,7 +82,7 @@ TEST_P(RpcSparseCancelTest, BeforeItsTextIsParsed) {
   EXPECT_EQ(failpoints().reached("sparse.analyze"), 0) << "it went on";
 }
 
-TEST_P(RpcSparseCancelTest, ALongAnalysisTellsItsSteps) {
+TEST_P(RpcSparseCancelTest, ALongAnalysisReportsItsSteps) {
   Start();
   const Triplets a = Grid(kM);
   failpoints().Do("sparse.analyze", [this] { failpoints().Advance(absl::Seconds(1)); });

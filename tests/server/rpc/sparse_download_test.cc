@@ -44,9 +44,9 @@ class RpcSparseDownloadTest : public RpcSparseTest,
 };
 
 // Reads numbers from the front of a byte string.
-class Bite {
+class DownloadReader {
  public:
-  explicit Bite(const std::string& bytes) : bytes_(bytes) {}
+  explicit DownloadReader(const std::string& bytes) : bytes_(bytes) {}
   template <class T>
   std::vector<T> Take(int64_t count) {
     std::vector<T> values(count);
@@ -65,14 +65,14 @@ class Bite {
 
 // Reads compressed rows and returns them as a dense row-major matrix.
 template <class T>
-std::vector<double> TakeRows(Bite& bite, const v1::SparseSpec& spec) {
+std::vector<double> TakeRows(DownloadReader& reader, const v1::SparseSpec& spec) {
   const int64_t n = spec.rows();
   EXPECT_EQ(spec.format(), v1::SPARSE_FORMAT_COMPRESSED_ROWS);
   EXPECT_EQ(spec.index_bytes(), 4);
   EXPECT_EQ(spec.cols(), n);
-  const std::vector<int32_t> starts = bite.Take<int32_t>(n + 1);
-  const std::vector<int32_t> columns = bite.Take<int32_t>(spec.entries());
-  const std::vector<T> values = bite.Take<T>(spec.entries());
+  const std::vector<int32_t> starts = reader.Take<int32_t>(n + 1);
+  const std::vector<int32_t> columns = reader.Take<int32_t>(spec.entries());
+  const std::vector<T> values = reader.Take<T>(spec.entries());
   std::vector<double> full(n * n);
   EXPECT_EQ(starts.back(), spec.entries());
   for (int64_t i = 0; i < n; ++i) {
@@ -88,16 +88,16 @@ std::vector<double> TakeRows(Bite& bite, const v1::SparseSpec& spec) {
 template <class T>
 double Difference(const Download& download, int64_t n, const Triplets& a) {
   const v1::SparseFactors& sparse = download.header.sparse();
-  Bite bite(download.data);
-  std::vector<double> lower = TakeRows<T>(bite, sparse.lower());
-  const std::vector<double> upper = TakeRows<T>(bite, sparse.upper());
-  const std::vector<int32_t> p = bite.Take<int32_t>(n), q = bite.Take<int32_t>(n);
+  DownloadReader reader(download.data);
+  std::vector<double> lower = TakeRows<T>(reader, sparse.lower());
+  const std::vector<double> upper = TakeRows<T>(reader, sparse.upper());
+  const std::vector<int32_t> p = reader.Take<int32_t>(n), q = reader.Take<int32_t>(n);
   std::vector<double> r(n, 1.0), c(n, 1.0);
   if (sparse.scaled()) {
-    r = bite.Take<double>(n);
-    c = bite.Take<double>(n);
+    r = reader.Take<double>(n);
+    c = reader.Take<double>(n);
   }
-  EXPECT_TRUE(bite.AtEnd());
+  EXPECT_TRUE(reader.AtEnd());
   std::vector<double> full(n * n), product(n * n);
   for (const Triplet& entry : a) full[entry.row * n + entry.column] += entry.value;
   double largest = 0;

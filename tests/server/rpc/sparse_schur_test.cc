@@ -123,7 +123,7 @@ TEST_F(RpcSparseSchurTest, TakesTheLeadingSizeByTheMethodsName) {
   for (size_t e = 0; e < expected.size(); ++e) EXPECT_NEAR(answer.s[e], expected[e], 1e-13);
 }
 
-TEST_F(RpcSparseSchurTest, SaysThatTheOthersBlockIsSingular) {
+TEST_F(RpcSparseSchurTest, ReportsASingularBlockOfTheEliminatedUnknowns) {
   Start();
   const Triplets a = {{0, 0, 1}, {0, 1, 1}, {1, 0, 1}, {1, 1, 1}, {2, 2, 1}, {0, 2, 1}};
   const Answer answer = Compute(Keeping(3, a, {2}), BytesOf(a));
@@ -250,7 +250,7 @@ TEST_F(RpcSparseEstimateTest, IsRoughBefore) {
   EXPECT_EQ(Estimate(request, &estimate).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(RpcSparseEstimateTest, RefusesMoreEntriesThanStaySparse) {
+TEST_F(RpcSparseEstimateTest, RefusesMoreEntriesThanASparseMatrixMayHave) {
   Start(/*max_n=*/100'000);
   v1::EstimateFactorizeRequest request;
   request.set_n(100'000);

@@ -89,7 +89,7 @@ TEST_P(RpcSparseSeriesTest, EveryNewFactorIsByTheFirstAnalysis) {
   EXPECT_TRUE(Finish().ok());
 }
 
-TEST_P(RpcSparseSeriesTest, TheOldFactorServesWhereTheStrategySaysSo) {
+TEST_P(RpcSparseSeriesTest, TheReuseStrategyKeepsTheOldFactor) {
   Start();
   Open(v1::SERIES_STRATEGY_REUSE);
   for (int step = 0; step < 4; ++step) {
@@ -105,7 +105,7 @@ TEST_P(RpcSparseSeriesTest, TheOldFactorServesWhereTheStrategySaysSo) {
   EXPECT_TRUE(Finish().ok());
 }
 
-TEST_P(RpcSparseSeriesTest, AStepStartsWhereItIsToldTo) {
+TEST_P(RpcSparseSeriesTest, AStepStartsAtTheGivenX0) {
   Start();
   const auto second = [&](const std::vector<double>& x0, bool values_alone) {
     Open(v1::SERIES_STRATEGY_REUSE);
@@ -177,7 +177,7 @@ TEST_P(RpcSparseSeriesTest, ASingularStructureIsAnAnswerAndTheNextStepIsSolved) 
 }
 
 // No dense method is available there to detect the singularity.
-TEST_P(RpcSparseSeriesTest, SoItIsBeyondTheDenseLimit) {
+TEST_P(RpcSparseSeriesTest, ASingularStructureBeyondTheDenseLimitIsAnAnswer) {
   Start(/*max_n=*/100);
   ExpectSingularAndTheNextStepSolved(/*named=*/false);
 }

@@ -88,7 +88,7 @@ TEST_F(RpcSparseValuesTest, GiveTheBitsOfTheMatrixSentInFull) {
   }
 }
 
-TEST_F(RpcSparseValuesTest, OfAFactorInHostMemoryBringItBack) {
+TEST_F(RpcSparseValuesTest, BringAFactorBackFromHostMemory) {
   Start();
   const Triplets a = Grid(kM), next = Grid(kM, 1);
   const v1::Factor factor = MustFactor(Header(kN, a), a);
@@ -103,7 +103,7 @@ TEST_F(RpcSparseValuesTest, OfAFactorInHostMemoryBringItBack) {
   EXPECT_EQ(held.device_reserved, static_cast<size_t>(again.bytes()));
 }
 
-TEST_F(RpcSparseValuesTest, AreOfTheTypeOfTheMatrixBefore) {
+TEST_F(RpcSparseValuesTest, HaveTheTypeOfThePreviousMatrix) {
   Start();
   const Triplets a = Grid(kM), next = Grid(kM, 1);
   v1::FactorizeHeader header = Header(kN, a);
@@ -127,7 +127,7 @@ TEST_F(RpcSparseValuesTest, AreOfTheTypeOfTheMatrixBefore) {
   EXPECT_EQ(again.version(), 2);
 }
 
-TEST_F(RpcSparseValuesTest, SingularOnesLeaveTheFactorBefore) {
+TEST_F(RpcSparseValuesTest, SingularOnesKeepThePreviousFactor) {
   Start();
   const Triplets a = Grid(kM);
   const v1::Factor factor = MustFactor(Header(kN, a), a);
@@ -221,7 +221,7 @@ TEST_F(RpcSparseValuesTest, OfAnotherPatternAreRefused) {
   ExpectSolves(before.handle(), kN, other);
 }
 
-TEST_F(RpcSparseValuesTest, WithoutTheDigestOfTheirPatternAreRefused) {
+TEST_F(RpcSparseValuesTest, WithoutAPatternDigestAreRefused) {
   Start();
   const Triplets a = Grid(kM);
   const v1::Factor factor = MustFactor(Header(kN, a), a);
@@ -262,7 +262,7 @@ TEST_F(RpcSparseValuesTest, NeedPositions) {
   expect_none(dropped, dropped.nnz());
 }
 
-TEST_F(RpcSparseValuesTest, WithoutRoomAreRefusedAndLeaveTheFactor) {
+TEST_F(RpcSparseValuesTest, WithoutMemoryAreRefusedAndLeaveTheFactor) {
   Start();
   const Triplets a = Grid(kM), next = Grid(kM, 1);
   const v1::Factor factor = MustFactor(Header(kN, a), a);

@@ -23,8 +23,8 @@ constexpr int64_t kM = 20, kN = kM * kM;
 // the limit allows it.
 class CountingFronts final : public SparseLu {
  public:
-  CountingFronts(std::unique_ptr<SparseLu> fronts, size_t beyond, std::atomic<int>& asked)
-      : fronts_(std::move(fronts)), beyond_(beyond), asked_(asked) {}
+  CountingFronts(std::unique_ptr<SparseLu> fronts, size_t beyond, std::atomic<int>& queries)
+      : fronts_(std::move(fronts)), beyond_(beyond), queries_(queries) {}
 
   const MethodTraits& traits() const override { return fronts_->traits(); }
   bool ProvidesFronts() const override { return true; }
@@ -33,10 +33,10 @@ class CountingFronts final : public SparseLu {
     return fronts_->FactorBytes(analysis, dtype);
   }
   absl::StatusOr<size_t> WorkspaceBytes(const Analysis& analysis, DType dtype,
-                                        size_t most) const override {
-    ++asked_;
-    CROUT_ASSIGN_OR_RETURN(const size_t bytes, fronts_->WorkspaceBytes(analysis, dtype, most));
-    return bytes + beyond_ <= most ? bytes + beyond_ : bytes;
+                                        size_t max_bytes) const override {
+    ++queries_;
+    CROUT_ASSIGN_OR_RETURN(const size_t bytes, fronts_->WorkspaceBytes(analysis, dtype, max_bytes));
+    return bytes + beyond_ <= max_bytes ? bytes + beyond_ : bytes;
   }
   double PredictSeconds(const Analysis& analysis, DType dtype) const override {
     return fronts_->PredictSeconds(analysis, dtype);
@@ -62,7 +62,7 @@ class CountingFronts final : public SparseLu {
  private:
   const std::unique_ptr<SparseLu> fronts_;
   const size_t beyond_;
-  std::atomic<int>& asked_;
+  std::atomic<int>& queries_;
 };
 
 class RpcSparseWorkspaceTest : public RpcSparseStreamTest {
@@ -70,18 +70,18 @@ class RpcSparseWorkspaceTest : public RpcSparseStreamTest {
   RpcSparseWorkspaceTest() : RpcSparseStreamTest(v1::ALGORITHM_MULTIFRONTAL) { b_.assign(kN, 1.0); }
 
   std::unique_ptr<SparseLu> Make(v1::Algorithm method) override {
-    return std::make_unique<CountingFronts>(RpcSparseStreamTest::Make(method), beyond_, asked_);
+    return std::make_unique<CountingFronts>(RpcSparseStreamTest::Make(method), beyond_, queries_);
   }
 
   size_t beyond_ = 0;
-  std::atomic<int> asked_ = 0;
+  std::atomic<int> queries_ = 0;
 };
 
 TEST_F(RpcSparseWorkspaceTest, ValuesAloneNeedNoWorkspaceRequest) {
   Start();
   const Triplets a = Grid(kM);
   const v1::Factor factor = MustFactor(Header(kN, a), a);
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(queries_, 1);
   v1::RefactorizeHeader header;
   header.set_handle(factor.handle());
   header.mutable_matrix()->mutable_values()->set_entries(factor.nnz());
@@ -101,19 +101,19 @@ TEST_F(RpcSparseWorkspaceTest, ValuesAloneNeedNoWorkspaceRequest) {
   v1::EstimateFactorizeResponse estimate;
   grpc::ClientContext context;
   ASSERT_TRUE(stub().EstimateFactorize(&context, request, &estimate).ok());
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(queries_, 1);
 
   Open(v1::SERIES_STRATEGY_REFACTOR);
   StreamAnswer answer;
   ASSERT_TRUE(Step(a, false, &answer)) << Finish().error_message();
-  EXPECT_EQ(asked_, 2);
+  EXPECT_EQ(queries_, 2);
   for (int step = 1; step < 4; ++step) {
     ASSERT_TRUE(Step(Grid(kM, step), true, &answer)) << Finish().error_message();
     ExpectSolved(answer, Grid(kM, step));
     EXPECT_TRUE(answer.factor);
   }
   EXPECT_TRUE(Finish().ok());
-  EXPECT_EQ(asked_, 2);
+  EXPECT_EQ(queries_, 2);
 }
 
 TEST_F(RpcSparseWorkspaceTest, WhatTheDeviceNeverHasIsDoneWithout) {
@@ -122,7 +122,7 @@ TEST_F(RpcSparseWorkspaceTest, WhatTheDeviceNeverHasIsDoneWithout) {
   Start(/*max_n=*/4096, kBudget);
   const Triplets a = Grid(kM);
   const v1::Factor factor = MustFactor(Header(kN, a), a);
-  EXPECT_EQ(asked_, 2);
+  EXPECT_EQ(queries_, 2);
   ExpectSolves(factor.handle(), kN, a);
   v1::EstimateFactorizeRequest request;
   request.set_handle(factor.handle());
@@ -130,7 +130,7 @@ TEST_F(RpcSparseWorkspaceTest, WhatTheDeviceNeverHasIsDoneWithout) {
   grpc::ClientContext context;
   ASSERT_TRUE(stub().EstimateFactorize(&context, request, &estimate).ok());
   EXPECT_LT(estimate.peak_bytes(), static_cast<int64_t>(kBudget));
-  EXPECT_EQ(asked_, 2);
+  EXPECT_EQ(queries_, 2);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST_F(TransferWatchTest, TheRateCountsWithoutAnIdleTimeoutToo) {
   EXPECT_EQ(watch.Check(At(30.1)), Fault::kSlow);
 }
 
-TEST_F(TransferWatchTest, TheWholeIsLimitedWhoeversTurnItIs) {
+TEST_F(TransferWatchTest, TheTotalTimeIsLimited) {
   watch_.Rest(At(0));
   EXPECT_EQ(watch_.Check(At(600)), Fault::kNone);
   EXPECT_EQ(watch_.Check(At(601)), Fault::kLong);

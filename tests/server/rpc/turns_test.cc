@@ -12,8 +12,8 @@
 #include "gmock/gmock.h"
 #include "tests/server/rpc/sparse_fixture.h"
 #include "tests/server/scrape.h"
+#include "tests/support/eventually.h"
 #include "tests/support/gate.h"
-#include "tests/support/patience.h"
 
 namespace crout::testing {
 namespace {
@@ -103,7 +103,7 @@ class RpcTurnsTest : public RpcSparseTest {
   grpc::StatusCode Release(const std::string& tenant, const std::string& handle) {
     grpc::ClientContext context;
     context.AddMetadata("crout-tenant", tenant);
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kTestTimeout));
     v1::ReleaseFactorRequest request;
     request.set_handle(handle);
     v1::ReleaseFactorResponse response;

@@ -94,28 +94,28 @@ def next_step(kind: type[CroutError], reason: str, delay: float | None, address:
 
 def of_connection(message: str, tls: bool, address: str) -> str:
     """Advice derived from gRPC's message about a connection; empty if there is none."""
-    said = message.lower().replace("_", " ")
-    if "ping timeout" in said or "keepalive watchdog" in said or "before receiving settings" in said:
+    text = message.lower().replace("_", " ")
+    if "ping timeout" in text or "keepalive watchdog" in text or "before receiving settings" in text:
         return (
             f"Nothing has answered at {address} for some time: the server is stopped or overloaded, or the "
             "network between is broken"
         )
-    if "http1.x server" in said:
+    if "http1.x server" in text:
         return "What answers there speaks HTTP/1, as croutd's metrics port does: call the port of --listen"
-    if "certificate verify failed" in said:
+    if "certificate verify failed" in text:
         return (
             "The server's certificate is not signed by an authority that this client was told to trust "
             "(ca=), or its time is over"
         )
-    if "not in peer certificate" in said or "hostname verification" in said:
+    if "not in peer certificate" in text or "hostname verification" in text:
         return (
             "The server's certificate is not for this name: call it by one that it has, or give server_name="
         )
-    if "wrong version number" in said:
+    if "wrong version number" in text:
         return "The server speaks no TLS there: leave tls= out, or call the port that speaks it"
-    if "unsupported protocol" in said or "protocol version" in said:
+    if "unsupported protocol" in text or "protocol version" in text:
         return "The server speaks no TLS 1.2 or newer there, and this client nothing older"
-    if "socket closed" not in said and "connection reset" not in said and "handshake failed" not in said:
+    if "socket closed" not in text and "connection reset" not in text and "handshake failed" not in text:
         return ""
     if tls:
         return (

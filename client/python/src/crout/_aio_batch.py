@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy.typing as npt
 
 from crout import _batch
-from crout._aio_connection import AsyncConnection, dropped_after_an_error
+from crout._aio_connection import AsyncConnection, release_on_error
 from crout._aio_factor import AsyncHeld, like
 from crout._batch_results import BatchRecord, BatchSolution
 from crout.batch import BatchFactor, BatchView, warn_of_batch, warn_of_batch_solution
@@ -89,7 +89,7 @@ class AsyncBatchCalls(AsyncConnection):
         record = await self._run(_batch.factorize(matrices, **options))
         factor = AsyncBatchFactor(self, record, options.get("lease"))
         # A factor with a request_id stays available for other calls with the id.
-        async with contextlib.nullcontext() if options.get("request_id") else dropped_after_an_error(factor):
+        async with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
             warn_of_batch(record)
         return factor
 

@@ -73,7 +73,7 @@ class AsyncConnection:
 
 
 @contextlib.asynccontextmanager
-async def dropped_after_an_error(factor: AsyncHeld) -> AsyncIterator[None]:
+async def release_on_error(factor: AsyncHeld) -> AsyncIterator[None]:
     """See `crout._connection`."""
     try:
         yield

@@ -142,7 +142,7 @@ class AsyncRounds:
             reply = call.reply()
             try:
                 await asyncio.wait_for(
-                    self._exchange(call, reply, report), self._transport.server.patience(call)
+                    self._exchange(call, reply, report), self._transport.server.time_limit(call)
                 )
                 return reply.finish()
             except asyncio.TimeoutError:

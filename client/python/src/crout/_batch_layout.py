@@ -18,7 +18,7 @@ from crout.v1 import factorization_service_pb2 as service
 Array = npt.NDArray[Any]
 
 _ALIGNMENT = 16  # bytes; every member starts at a multiple
-_MOST_ELEMENTS = 1 << 24  # largest dense form of a sparse member
+_MAX_ELEMENTS = 1 << 24  # largest dense form of a sparse member
 
 
 def aligned(size: int) -> int:
@@ -41,7 +41,7 @@ class Places:
 def _member(k: int, matrix: Any) -> Array:
     if not is_sparse(matrix):
         return _payload.as_array(matrix)
-    if math.prod(matrix.shape) > _MOST_ELEMENTS:
+    if math.prod(matrix.shape) > _MAX_ELEMENTS:
         raise InvalidRequest(
             f"member {k} is a sparse matrix of shape {matrix.shape}, and batches are factored dense: "
             "factor it by itself, lu_factor keeps it sparse"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crout import _batch, _options
 from crout._batch_results import BatchSolution
-from crout._connection import Connection, dropped_after_an_error
+from crout._connection import Connection, release_on_error
 from crout.batch import BatchFactor, warn_of_batch, warn_of_batch_solution
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class BatchCalls(Connection):
         record = self._run(_batch.factorize(matrices, **options))
         factor = BatchFactor(self, record, options.get("lease"))
         # A factor with a request_id stays available for other calls with the id.
-        with contextlib.nullcontext() if options.get("request_id") else dropped_after_an_error(factor):
+        with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
             warn_of_batch(record)
         return factor
 

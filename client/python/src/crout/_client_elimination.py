@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from crout import _options, _requests
-from crout._connection import Connection, dropped_after_an_error
+from crout._connection import Connection, release_on_error
 from crout._replies import warn_of_complement
 from crout.factor import Factor
 from crout.results import Complement, EchelonForm
@@ -50,7 +50,7 @@ class EliminationCalls(Connection):
         """
         complement = self._run(_requests.schur_complement(A, leading_order, **options))
         factor = Factor(self, complement.record, options.get("lease"))
-        with dropped_after_an_error(factor):
+        with release_on_error(factor):
             warn_of_complement(complement)
         return complement, factor
 

@@ -16,7 +16,7 @@ from crout._address import check_address, check_tenant
 from crout._call import Call
 from crout._renewal import Renewals
 from crout._retry import RetryPolicy
-from crout._servers import Said
+from crout._servers import Settings
 from crout._tls import Tls, make_tls
 from crout._token import Token, make_token
 from crout._transport import Server, Transport
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LONGEST_FAREWELL = 5.0  # seconds that closing waits for a running renewal
+_MAX_CLOSE_SECONDS = 5.0  # seconds that closing waits for a running renewal
 
 
 def _path_text(value: str | os.PathLike[str] | None) -> str | None:
@@ -54,11 +54,11 @@ def server_of(
 ) -> Server:
     """The arguments of `connect`, completed from the environment and the file of servers, and checked."""
     ca, cert, key, token_file = map(_path_text, (ca, cert, key, token_file))
-    said = Said(address, tenant, tls, ca, cert, key, server_name, token, token_file).whole()
-    where, by_tls = said.address or "", bool(said.tls)
-    shown = make_token(said.token, said.token_file, where, by_tls)
-    made = make_tls(by_tls, said.ca, said.cert, said.key, said.server_name)
-    return make_server(where, said.tenant, timeout, retry, made, shown)
+    found = Settings(address, tenant, tls, ca, cert, key, server_name, token, token_file).complete()
+    where, by_tls = found.address or "", bool(found.tls)
+    shown = make_token(found.token, found.token_file, where, by_tls)
+    made = make_tls(by_tls, found.ca, found.cert, found.key, found.server_name)
+    return make_server(where, found.tenant, timeout, retry, made, shown)
 
 
 def make_server(
@@ -108,7 +108,7 @@ class Connection:
         self.closed = True
         self._renewals.close()
         self._transport.close()  # ends a running renewal, whose server may not answer
-        self._renewals.join(_LONGEST_FAREWELL)
+        self._renewals.join(_MAX_CLOSE_SECONDS)
 
     def __repr__(self) -> str:
         return f"<crout.Client of {self._server.address}>"
@@ -134,7 +134,7 @@ class Connection:
 
 
 @contextlib.contextmanager
-def dropped_after_an_error(factor: Held) -> Iterator[None]:
+def release_on_error(factor: Held) -> Iterator[None]:
     """Drop a factor if a warning is raised as an error: the caller would not get the handle."""
     try:
         yield

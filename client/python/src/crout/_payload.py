@@ -244,11 +244,11 @@ def _file(path: str) -> Payload:
             while piece := file.read(CHUNK):
                 yield piece
 
-    dtype = np.dtype("<c16" if _says_complex(path) else "<f8")
+    dtype = np.dtype("<c16" if _is_complex_file(path) else "<f8")
     return Payload(_text(dtype), dtype, None, pieces)
 
 
-def _says_complex(path: str) -> bool:
+def _is_complex_file(path: str) -> bool:
     """Whether the banner of a Matrix Market file, plain or gzip, names the field complex."""
     with open(path, "rb") as file:
         compressed = file.read(2) == b"\x1f\x8b"

@@ -23,13 +23,13 @@ def pause(lease: float, failed: bool = False) -> float:
 _of_this_process: weakref.WeakSet[Renewals] = weakref.WeakSet()
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     """In a forked child: the parent's threads do not exist and may have held any lock."""
     for renewals in _of_this_process:
         renewals._reset()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 class Renewals:

@@ -192,9 +192,9 @@ class Target:
         or_complex: bool = False,
     ) -> None:
         self._expected = (rows, cols, None if dtype is None else dtype_code(dtype))
-        self._wider = None
+        self._complex_dtype = None
         if or_complex and dtype is not None and dtype.kind == "f":
-            self._wider = dtype_code(np.result_type(dtype, np.complex64))
+            self._complex_dtype = dtype_code(np.result_type(dtype, np.complex64))
         self._into = into
         self._announced: int | None = None
         self._array: Array | None = None
@@ -207,9 +207,9 @@ class Target:
         return self._into is None or self._filled == 0
 
     @property
-    def widened(self) -> bool:
+    def is_complex_reply(self) -> bool:
         """Whether the matrix is complex although a real one was requested."""
-        return self._wider is not None and self._announced == self._wider
+        return self._complex_dtype is not None and self._announced == self._complex_dtype
 
     def begin(self, spec: matrix_pb2.DenseSpec) -> None:
         """Handle the header of the matrix. Raises ProtocolError if it is not as expected."""
@@ -217,8 +217,8 @@ class Target:
             raise ProtocolError("the server sent two headers")
         self._announced = spec.dtype
         rows, cols, dtype = self._expected
-        if self.widened:
-            self._into, dtype = None, self._wider
+        if self.is_complex_reply:
+            self._into, dtype = None, self._complex_dtype
         expectations = (rows, cols, dtype)
         for expected, announced in zip(expectations, (spec.rows, spec.cols, spec.dtype), strict=True):
             if announced < 0 or expected not in (None, announced):
@@ -315,7 +315,7 @@ class SolutionReply:
         x = self._target.finish()
         if self._result is None:
             raise ProtocolError("the server sent no result")
-        if self._target.widened and self._result.factor_version == self._known_version:
+        if self._target.is_complex_reply and self._result.factor_version == self._known_version:
             raise ProtocolError("the server sent a complex solution of a real system")
         if self._shape is not None:
             x = x.reshape(self._shape)

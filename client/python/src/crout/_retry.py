@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from crout.errors import CroutError
 
-_LONGEST_TIMEOUT = 1e9  # seconds; gRPC cannot represent much longer deadlines
+_MAX_TIMEOUT = 1e9  # seconds; gRPC cannot represent much longer deadlines
 
 
 class RetryClass(enum.Enum):
@@ -56,7 +56,7 @@ class Attempts:
     def __init__(self, policy: RetryPolicy, retry: RetryClass, timeout: float | None) -> None:
         self._policy = policy
         self._retry = retry
-        if timeout is not None and timeout > _LONGEST_TIMEOUT:
+        if timeout is not None and timeout > _MAX_TIMEOUT:
             timeout = None
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._made = 0
@@ -82,9 +82,9 @@ class Attempts:
             return error.retry_delay is not None
         return error.code == "UNAVAILABLE" and self._retry is RetryClass.IDEMPOTENT
 
-    def _delay(self, asked: float | None) -> float:
+    def _delay(self, server_delay: float | None) -> float:
         """Randomize the delay, so that clients refused together do not retry together."""
-        if asked is not None:
-            return min(asked, self._policy.max_server_delay) * random.uniform(1.0, 1.2)
+        if server_delay is not None:
+            return min(server_delay, self._policy.max_server_delay) * random.uniform(1.0, 1.2)
         backoff: float = self._policy.initial_backoff * 2 ** (self._made - 1)
         return min(backoff, self._policy.max_backoff) * random.uniform(0.5, 1.0)

@@ -40,7 +40,7 @@ _TEXTS = ("address", "tenant", "server_name", *_PATHS)
 
 
 @dataclass(frozen=True)
-class Said:
+class Settings:
     """Settings of a server and of the caller there; None: not set."""
 
     address: str | None = None
@@ -53,24 +53,24 @@ class Said:
     token: str | None = None
     token_file: str | None = None
 
-    def whole(self) -> Said:
+    def complete(self) -> Settings:
         """Complete unset fields from the environment, then from the file of servers.
 
         Raises InvalidRequest and UnreadableFile.
         """
-        said = self._or(_environment())
-        if said.address is None:
-            said = replace(said, address=_DEFAULT)
-        named = _find(said.address or "")
+        found = self._fill_from(_environment())
+        if found.address is None:
+            found = replace(found, address=_DEFAULT)
+        named = _find(found.address or "")
         if named is not None:
-            said = replace(said, address=named.address)._or(named)
+            found = replace(found, address=named.address)._fill_from(named)
         elif not self.tls and any((self.ca, self.cert, self.key, self.server_name)):
             raise InvalidRequest("ca, cert, key and server_name go with tls=True")
-        if said.tls is None:
-            said = replace(said, tls=any((said.ca, said.cert, said.key, said.server_name)))
-        return said
+        if found.tls is None:
+            found = replace(found, tls=any((found.ca, found.cert, found.key, found.server_name)))
+        return found
 
-    def _or(self, other: Said) -> Said:
+    def _fill_from(self, other: Settings) -> Settings:
         values = {
             field.name: getattr(other, field.name)
             for field in fields(self)
@@ -99,7 +99,7 @@ def servers_file() -> Path | None:
     return Path(home, ".config", "crout", "servers.toml") if home else None
 
 
-def _environment() -> Said:
+def _environment() -> Settings:
     value = {
         key: os.environ.get(f"CROUT_{name}") or None
         for key, name in (
@@ -115,10 +115,10 @@ def _environment() -> Said:
     if switch not in ("", "0", "false", "off", "no", "1", "true", "on", "yes"):
         raise InvalidRequest("CROUT_TLS is neither true nor false: write one of them")
     tls = True if switch in ("1", "true", "on", "yes") else None
-    return Said(tls=tls, **value)
+    return Settings(tls=tls, **value)
 
 
-def _find(address: str) -> Said | None:
+def _find(address: str) -> Settings | None:
     """The server of that name; None if `address` is an address. Raises InvalidRequest for neither."""
     try:
         check_address(address)
@@ -159,9 +159,9 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._text = ""
-        self._servers: dict[str, Said] = {}
+        self._servers: dict[str, Settings] = {}
 
-    def read(self, text: str) -> dict[str, Said]:
+    def read(self, text: str) -> dict[str, Settings]:
         self._text = text
         try:
             root = tomllib.loads(text + "\n")  # errors at the end of the last line name this line
@@ -191,7 +191,7 @@ class _Reader:
             raise self._refusal(f"[{name}] ends without an address", name)
         if name in self._servers:
             raise self._refusal(f"a second [{name}]", name)
-        self._servers[name] = Said(**values)
+        self._servers[name] = Settings(**values)
 
     def _refusal(self, why: object, name: str, key: str | None = None) -> InvalidRequest:
         """Names the line of the table `name`, or of its `key`, where it is written in the usual form."""

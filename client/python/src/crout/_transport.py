@@ -64,12 +64,12 @@ class Server:
 
     def metadata(self) -> list[tuple[str, str]]:
         """Metadata of every call. Raises ValueError and OSError for the token's file."""
-        said = [] if self.tenant is None else [("crout-tenant", self.tenant)]
+        pairs = [] if self.tenant is None else [("crout-tenant", self.tenant)]
         if self.token is not None:
-            said.append(("authorization", f"Bearer {self.token.read()}"))
-        return said
+            pairs.append(("authorization", f"Bearer {self.token.read()}"))
+        return pairs
 
-    def patience(self, call: Call[Any]) -> float | None:
+    def time_limit(self, call: Call[Any]) -> float | None:
         """Seconds for a call; None: no limit."""
         timeout = self.timeout if call.timeout is None else call.timeout
         return None if timeout is None or math.isinf(timeout) else timeout
@@ -249,7 +249,7 @@ class Rounds:
         with report_for(call) as report:
             outgoing = Outgoing(call, report)
             reply = call.reply()
-            deadline = _Deadline(self._transport.server.patience(call), self._cancel)
+            deadline = _Deadline(self._transport.server.time_limit(call), self._cancel)
             failure: Exception
             try:
                 if self._running is None:  # before the timeout starts, which ends the call

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from crout.errors import ProtocolError
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_LONGEST_VARINT = 10
+_MAX_VARINT_BYTES = 10
 
 
 def bytes_field(number: int, length: int) -> bytes:
@@ -91,7 +91,7 @@ def _varint(value: int) -> bytes:
 
 def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
     value = 0
-    for index in range(min(_LONGEST_VARINT, len(view) - position)):
+    for index in range(min(_MAX_VARINT_BYTES, len(view) - position)):
         byte = view[position + index]
         value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:

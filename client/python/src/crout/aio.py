@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from crout import _options, _requests
 from crout._aio_batch import AsyncBatchCalls, AsyncBatchFactor
-from crout._aio_connection import dropped_after_an_error
+from crout._aio_connection import release_on_error
 from crout._aio_factor import AsyncFactor, like
 from crout._aio_transport import AsyncRounds
 from crout._connection import server_of
@@ -84,7 +84,7 @@ class AsyncClient(AsyncBatchCalls):
         record = await self._run(_requests.factorize(A, **options))
         factor = AsyncFactor(self, record, options.get("lease"))
         # A factor with a request_id stays available for other calls with the id.
-        async with contextlib.nullcontext() if options.get("request_id") else dropped_after_an_error(factor):
+        async with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
             warn_of_factor(record)
         return factor
 
@@ -140,7 +140,7 @@ class AsyncClient(AsyncBatchCalls):
     ) -> tuple[Complement, AsyncFactor]:
         complement = await self._run(_requests.schur_complement(A, leading_order, **options))
         factor = AsyncFactor(self, complement.record, options.get("lease"))
-        async with dropped_after_an_error(factor):
+        async with release_on_error(factor):
             warn_of_complement(complement)
         return complement, factor
 

@@ -17,7 +17,7 @@ from crout import _options, _requests
 from crout._client_batch import BatchCalls
 from crout._client_elimination import EliminationCalls
 from crout._client_series import SeriesCalls
-from crout._connection import dropped_after_an_error, server_of
+from crout._connection import release_on_error, server_of
 from crout._replies import warn_of_factor
 from crout._retry import RetryPolicy
 from crout._transport import Server
@@ -184,7 +184,7 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         record = self._run(_requests.factorize(A, **options))
         factor = Factor(self, record, options.get("lease"))
         # A factor with a request_id stays available for other calls with the id.
-        with contextlib.nullcontext() if options.get("request_id") else dropped_after_an_error(factor):
+        with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
             warn_of_factor(record)
         return factor
 

@@ -43,7 +43,7 @@ class FactorCacheTest : public CacheTest {
   }
 };
 
-TEST_F(FactorCacheTest, DescribesWhatWasPutIn) {
+TEST_F(FactorCacheTest, DescribesAnInsertedFactor) {
   ASSERT_OK_AND_ASSIGN(NewFactor factor, Make('a'));
   factor.nnz = 17;
   factor.timings.factor = 0.5;
@@ -273,7 +273,7 @@ class WatchedMemory final : public MemoryResource {
   std::optional<size_t> reserved_;
 };
 
-TEST_F(FactorCacheTest, MemoryIsFreeBeforeTheBudgetSaysSo) {
+TEST_F(FactorCacheTest, MemoryIsFreedBeforeItsReservation) {
   WatchedMemory memory(*slot().budget);
   {
     NewFactor factor;

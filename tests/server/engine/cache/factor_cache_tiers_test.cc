@@ -174,7 +174,7 @@ TEST_F(CacheTiersTest, AFullHostDropsItsLeastRecentlyUsed) {
   EXPECT_EQ(ReasonGone(c), "");
 }
 
-TEST_F(CacheTiersTest, WithoutRoomOnTheHostTheFactorItselfGoes) {
+TEST_F(CacheTiersTest, WithoutHostMemoryTheFactorItselfIsEvicted) {
   Start(/*device_units=*/2, /*host_units=*/1);
   const Handle a = Put('a');
   const Handle b = Put('b', 2 * kUnit);
@@ -285,7 +285,7 @@ TEST_F(CacheTiersTest, ReadingInHostMemoryMovesNothing) {
   EXPECT_EQ(TierOf(a), Tier::kHost);
 }
 
-TEST_F(CacheTiersTest, WithoutRoomAFactorStaysInHostMemory) {
+TEST_F(CacheTiersTest, WithoutDeviceMemoryAFactorStaysInHostMemory) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   Put('b');

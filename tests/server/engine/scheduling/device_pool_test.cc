@@ -134,7 +134,7 @@ TEST_F(DevicePoolTest, QueuedWorkCounts) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Chosen(""), "cuda:1");
 }
 
-TEST_F(DevicePoolTest, PrefersRoomAndThenWhatNeedNotBeEvicted) {
+TEST_F(DevicePoolTest, PrefersFreeMemoryToEvictions) {
   Add(DeviceKind::kCuda, "cuda:0");
   Add(DeviceKind::kCuda, "cuda:1");
   Create({.scheduler = {}, .device_budget_bytes = 1000});

@@ -8,7 +8,7 @@
 
 namespace crout::cuda {
 
-inline void SyncGrid() { EmulatedThread::Grid().Meet(); }
+inline void SyncGrid() { EmulatedThread::Grid().Sync(); }
 
 }  // namespace crout::cuda
 

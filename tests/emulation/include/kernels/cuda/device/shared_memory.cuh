@@ -54,7 +54,7 @@ inline void StoreShared64(uint32_t to, uint64_t x) { std::memcpy(At(to, 8), &x, 
 inline uint32_t ClusterAddress(uint32_t own, uint32_t rank) {
   return rank << kRankShift | (own & ((1U << kRankShift) - 1));
 }
-inline void SyncCluster() { EmulatedThread::Grid().Meet(); }
+inline void SyncCluster() { EmulatedThread::Grid().Sync(); }
 
 // A phase ends after one arrival and the bytes that it announces. The bytes may arrive first.
 class TransactionBarrier {

@@ -21,10 +21,10 @@ namespace {
 
 using grpc::StatusCode;
 
-class RpcGatherTest : public RpcBatchTest {
+class RpcDynamicBatchTest : public RpcBatchTest {
  protected:
-  void SetUp() override { Start(GatheringConfig()); }
-  static Config GatheringConfig() {
+  void SetUp() override { Start(DynamicBatchConfig()); }
+  static Config DynamicBatchConfig() {
     Config config = SmallConfig();
     config.pool.scheduler.queue_capacity = config.limits.queue_capacity = 32;
     config.gather_max_order = 64;
@@ -61,7 +61,7 @@ class RpcGatherTest : public RpcBatchTest {
   void AwaitQueued(size_t jobs) {
     WaitUntil([&] { return Held().queue_depth == jobs; }, "the calls are queued");
   }
-  void LetGo() {
+  void ReleaseStream() {
     failpoints().Release("gathered.run");
     Join(*first_);
     EXPECT_TRUE(first_->status.ok()) << first_->status.error_message();
@@ -108,7 +108,7 @@ class RpcGatherTest : public RpcBatchTest {
     };
   }
 
-  double Gathered(const std::string& what) {
+  double BatchedCalls(const std::string& what) {
     return SampleOf(core().metrics.Scrape(), "crout_gathered_calls_" + what + "{device=\"cuda:0\"}")
         .value_or(0);
   }
@@ -116,7 +116,7 @@ class RpcGatherTest : public RpcBatchTest {
   std::unique_ptr<Call> first_;
 };
 
-TEST_F(RpcGatherTest, CallsOfAllKindsRunTogetherAndHaveTheBitsThatTheyHaveAlone) {
+TEST_F(RpcDynamicBatchTest, CallsOfAllKindsRunTogetherAndHaveTheBitsThatTheyHaveAlone) {
   v1::Factor kept;
   ASSERT_TRUE(Factorize(30, &kept, 7).ok());
   EXPECT_EQ(kept.algorithm(), v1::ALGORITHM_IRR_LU);
@@ -129,12 +129,12 @@ TEST_F(RpcGatherTest, CallsOfAllKindsRunTogetherAndHaveTheBitsThatTheyHaveAlone)
     alone.push_back(Begin(work));
     Join(*alone.back());
   }
-  EXPECT_EQ(Gathered("count"), 6);
-  EXPECT_EQ(Gathered("sum"), 6);
+  EXPECT_EQ(BatchedCalls("count"), 6);
+  EXPECT_EQ(BatchedCalls("sum"), 6);
   HoldTheStream();
   for (const Work& work : works) together.push_back(Begin(work));
   AwaitQueued(works.size());
-  LetGo();
+  ReleaseStream();
   for (size_t k = 0; k < works.size(); ++k) {
     SCOPED_TRACE(k);
     Join(*together[k]);
@@ -143,8 +143,8 @@ TEST_F(RpcGatherTest, CallsOfAllKindsRunTogetherAndHaveTheBitsThatTheyHaveAlone)
     EXPECT_EQ(together[k]->factor.quality(), alone[k]->factor.quality());
     EXPECT_EQ(together[k]->factor.pivot_growth(), alone[k]->factor.pivot_growth());
   }
-  EXPECT_EQ(Gathered("count"), 6 + 2);
-  EXPECT_EQ(Gathered("sum"), 6 + 1 + 5);
+  EXPECT_EQ(BatchedCalls("count"), 6 + 2);
+  EXPECT_EQ(BatchedCalls("sum"), 6 + 1 + 5);
   EXPECT_LT(BackwardError(Matrix(20, 3), 20, Op::kNone, together[1]->solved.x, b, 2), 1e-14);
   EXPECT_EQ(together[3]->solved.x, std::vector<double>{2});
   // A cached result of a batch serves like any other factor.
@@ -155,7 +155,7 @@ TEST_F(RpcGatherTest, CallsOfAllKindsRunTogetherAndHaveTheBitsThatTheyHaveAlone)
   EXPECT_LT(solved.result.backward_error(), 1e-14);
 }
 
-TEST_F(RpcGatherTest, AnotherMethodByNameGoesByItselfFromAmongThem) {
+TEST_F(RpcDynamicBatchTest, ACallWithANamedMethodRunsAlone) {
   HoldTheStream();
   std::vector<std::unique_ptr<Call>> calls;
   for (const auto algorithm :
@@ -163,7 +163,7 @@ TEST_F(RpcGatherTest, AnotherMethodByNameGoesByItselfFromAmongThem) {
     calls.push_back(Begin(Factor(8, static_cast<int>(calls.size()), algorithm)));
     AwaitQueued(calls.size());
   }
-  LetGo();
+  ReleaseStream();
   for (const auto& call : calls) {
     Join(*call);
     ASSERT_TRUE(call->status.ok()) << call->status.error_message();
@@ -171,11 +171,11 @@ TEST_F(RpcGatherTest, AnotherMethodByNameGoesByItselfFromAmongThem) {
   EXPECT_EQ(calls[0]->factor.algorithm(), v1::ALGORITHM_IRR_LU);
   EXPECT_EQ(calls[1]->factor.algorithm(), v1::ALGORITHM_GETRF);
   EXPECT_EQ(calls[2]->factor.algorithm(), v1::ALGORITHM_IRR_LU);
-  EXPECT_EQ(Gathered("count"), 2);
-  EXPECT_EQ(Gathered("sum"), 1 + 2);
+  EXPECT_EQ(BatchedCalls("count"), 2);
+  EXPECT_EQ(BatchedCalls("sum"), 1 + 2);
 }
 
-TEST_F(RpcGatherTest, ErrorsAndCancellationsHaveAnOwner) {
+TEST_F(RpcDynamicBatchTest, ErrorsAndCancellationsHaveAnOwner) {
   std::vector<double> nan = Matrix(8, 1);
   nan[9] = std::numeric_limits<double>::quiet_NaN();
   HoldTheStream();
@@ -187,7 +187,7 @@ TEST_F(RpcGatherTest, ErrorsAndCancellationsHaveAnOwner) {
   AwaitQueued(5);
   cancelled->context.TryCancel();
   AwaitQueued(4);
-  LetGo();
+  ReleaseStream();
   for (auto* call : {good.get(), bad.get(), singular.get(), cancelled.get(), kept.get()}) {
     Join(*call);
   }
@@ -200,7 +200,7 @@ TEST_F(RpcGatherTest, ErrorsAndCancellationsHaveAnOwner) {
   EXPECT_EQ(Held().factors, before_.factors + 2);
 }
 
-TEST_F(RpcGatherTest, CancelledWhileItsBatchRunsACallEndsAlone) {
+TEST_F(RpcDynamicBatchTest, CancelledWhileItsBatchRunsACallEndsAlone) {
   // Two calls that are queued while the only stream runs another job form a batch.
   device().factor_gate().Close();
   auto blocker = Begin([this](Call& call) { call.status = Factorize(100, &call.factor); });
@@ -219,12 +219,12 @@ TEST_F(RpcGatherTest, CancelledWhileItsBatchRunsACallEndsAlone) {
   Join(*stays);
   Join(*blocker);
   EXPECT_TRUE(stays->status.ok()) << stays->status.error_message();
-  EXPECT_EQ(Gathered("sum"), 2);
+  EXPECT_EQ(BatchedCalls("sum"), 2);
   Idle();
   EXPECT_EQ(Held().factors, before_.factors + 2);
 }
 
-TEST_F(RpcGatherTest, ABatchThatNobodyWantsStops) {
+TEST_F(RpcDynamicBatchTest, ABatchStopsOnceAllItsCallsAreCancelled) {
   failpoints().Hold("gathered.run");
   auto call = Begin(Factor(8, 2));
   failpoints().AwaitReached("gathered.run");
@@ -236,16 +236,16 @@ TEST_F(RpcGatherTest, ABatchThatNobodyWantsStops) {
   ExpectHeldSoon(before_);
 }
 
-TEST_F(RpcGatherTest, ADeadlineInTheQueueIsKept) {
+TEST_F(RpcDynamicBatchTest, ADeadlineInTheQueueIsKept) {
   HoldTheStream();
   auto late = std::make_unique<Call>();
   late->context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
   Factor(8, 1)(*late);
   EXPECT_EQ(late->status.error_code(), StatusCode::DEADLINE_EXCEEDED);
-  LetGo();
+  ReleaseStream();
 }
 
-TEST_F(RpcGatherTest, AFailureOfTheBatchIsEverybodys) {
+TEST_F(RpcDynamicBatchTest, AFailureOfTheBatchIsEverybodys) {
   failpoints().Fail("gathered.run", absl::InternalError("made up"), 1);
   auto call = Begin(Factor(8, 1));
   Join(*call);
@@ -253,7 +253,7 @@ TEST_F(RpcGatherTest, AFailureOfTheBatchIsEverybodys) {
   ExpectHeldSoon(before_);
 }
 
-TEST_F(RpcGatherTest, MatricesThatNeedScalingAreFactoredAlone) {
+TEST_F(RpcDynamicBatchTest, MatricesThatNeedScalingAreFactoredAlone) {
   const std::vector<double> badly_scaled = {1e-12, 2e3, 2e-12, 1e3};
   auto scaled = Begin(Both(2, badly_scaled, {1, 1}));
   Join(*scaled);
@@ -263,7 +263,7 @@ TEST_F(RpcGatherTest, MatricesThatNeedScalingAreFactoredAlone) {
   EXPECT_LT(BackwardError(badly_scaled, 2, Op::kNone, scaled->solved.x, {1, 1}, 1), 1e-15);
 }
 
-TEST_F(RpcGatherTest, OneByNameMayBeOfAnyOrderButTakesNoOptions) {
+TEST_F(RpcDynamicBatchTest, OneByNameMayBeOfAnyOrderButTakesNoOptions) {
   auto large = Begin(Factor(200, 1, v1::ALGORITHM_IRR_LU));
   Join(*large);
   ASSERT_TRUE(large->status.ok()) << large->status.error_message();
@@ -281,7 +281,7 @@ TEST_F(RpcGatherTest, OneByNameMayBeOfAnyOrderButTakesNoOptions) {
   ExpectRefused(RpcTest::Factorize(text, "", &factor), StatusCode::INVALID_ARGUMENT, "irr_lu");
 }
 
-TEST_F(RpcGatherTest, LargerMatricesAndOtherOptionsKeepTheirMethod) {
+TEST_F(RpcDynamicBatchTest, LargerMatricesAndOtherOptionsKeepTheirMethod) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(65, &factor).ok());
   EXPECT_NE(factor.algorithm(), v1::ALGORITHM_IRR_LU);
@@ -290,10 +290,10 @@ TEST_F(RpcGatherTest, LargerMatricesAndOtherOptionsKeepTheirMethod) {
   header.mutable_options()->set_determinant(true);
   ASSERT_TRUE(RpcTest::Factorize(header, Bytes(Matrix(8)), &factor).ok());
   EXPECT_NE(factor.algorithm(), v1::ALGORITHM_IRR_LU);
-  EXPECT_EQ(Gathered("count"), 0);
+  EXPECT_EQ(BatchedCalls("count"), 0);
 }
 
-TEST_F(RpcGatherTest, TheEstimateIsOfWhatWouldRun) {
+TEST_F(RpcDynamicBatchTest, TheEstimateIsOfWhatWouldRun) {
   const auto estimate = [&](int64_t n, v1::FactorizeOptions options,
                             v1::EstimateFactorizeResponse* response) {
     grpc::ClientContext context;
@@ -324,7 +324,7 @@ TEST_F(RpcGatherTest, TheEstimateIsOfWhatWouldRun) {
   ExpectRefused(estimate(30, by_name, &large), StatusCode::INVALID_ARGUMENT, "irr_lu");
 }
 
-TEST_F(RpcGatherTest, AGatheredFactorMovesToHostMemoryAndBack) {
+TEST_F(RpcDynamicBatchTest, ABatchedFactorMovesToHostMemoryAndBack) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(30, &factor, 1).ok());
   Solved before, after;
@@ -337,7 +337,7 @@ TEST_F(RpcGatherTest, AGatheredFactorMovesToHostMemoryAndBack) {
   EXPECT_EQ(after.x, before.x);
 }
 
-TEST_F(RpcGatherTest, ManyClientsAtOnceHoldNothingAfterwards) {
+TEST_F(RpcDynamicBatchTest, ManyClientsAtOnceHoldNothingAfterwards) {
   std::vector<std::unique_ptr<Call>> calls;
   calls.reserve(24);
   for (int k = 0; k < 24; ++k) {
@@ -347,15 +347,15 @@ TEST_F(RpcGatherTest, ManyClientsAtOnceHoldNothingAfterwards) {
     Join(*call);
     EXPECT_TRUE(call->status.ok()) << call->status.error_message();
   }
-  EXPECT_EQ(Gathered("sum"), 24);
+  EXPECT_EQ(BatchedCalls("sum"), 24);
   ExpectHeldSoon(before_);
 }
 
 // Two streams. While one works, the other waits up to an hour for a batch of three calls.
-class RpcGatherWindowTest : public RpcGatherTest {
+class RpcDynamicBatchWindowTest : public RpcDynamicBatchTest {
  protected:
   void SetUp() override {
-    Config config = GatheringConfig();
+    Config config = DynamicBatchConfig();
     config.pool.scheduler.streams = 2;
     config.gather_jobs = 3;
     config.gather_window = absl::Hours(1);
@@ -370,7 +370,7 @@ class RpcGatherWindowTest : public RpcGatherTest {
   }
 };
 
-TEST_F(RpcGatherWindowTest, OtherJobsPassThoseThatWaitForABatch) {
+TEST_F(RpcDynamicBatchWindowTest, OtherJobsPassThoseThatWaitForABatch) {
   HoldTheStream();
   auto first = Begin(Factor(8, 1));
   auto second = Begin(Factor(8, 2));
@@ -384,32 +384,32 @@ TEST_F(RpcGatherWindowTest, OtherJobsPassThoseThatWaitForABatch) {
   const int running = failpoints().reached("gathered.run");
   auto third = Begin(Factor(8, 4));
   failpoints().AwaitReached("gathered.run", running + 1);
-  LetGo();
+  ReleaseStream();
   for (auto* call : {first.get(), second.get(), third.get()}) {
     Join(*call);
     EXPECT_TRUE(call->status.ok()) << call->status.error_message();
   }
-  EXPECT_EQ(Gathered("count"), 2);
-  EXPECT_EQ(Gathered("sum"), 1 + 3);
+  EXPECT_EQ(BatchedCalls("count"), 2);
+  EXPECT_EQ(BatchedCalls("sum"), 1 + 3);
   EXPECT_EQ(Waited("count"), 2);
   EXPECT_GE(Waited("sum"), 60) << "the one that was held had not waited";
 }
 
-class RpcGatherOffTest : public RpcGatherTest {
+class RpcDynamicBatchOffTest : public RpcDynamicBatchTest {
  protected:
   void SetUp() override {
-    Config config = GatheringConfig();
+    Config config = DynamicBatchConfig();
     config.gather = false;
     config.ApplyGathering();
     Start(config);
   }
 };
 
-TEST_F(RpcGatherOffTest, NoBatchIsMadeButOneByNameRuns) {
+TEST_F(RpcDynamicBatchOffTest, NoBatchIsMadeButOneByNameRuns) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(8, &factor).ok());
   EXPECT_NE(factor.algorithm(), v1::ALGORITHM_IRR_LU);
-  EXPECT_EQ(Gathered("count"), 0);
+  EXPECT_EQ(BatchedCalls("count"), 0);
   auto named = Begin(Factor(8, 1, v1::ALGORITHM_IRR_LU));
   Join(*named);
   EXPECT_TRUE(named->status.ok()) << named->status.error_message();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Small requests of many clients to one croutd.
-#ifndef CROUT_TESTS_BENCH_SMALL_CALLS_H_
-#define CROUT_TESTS_BENCH_SMALL_CALLS_H_
+#ifndef CROUT_TESTS_BENCH_SMALL_REQUESTS_H_
+#define CROUT_TESTS_BENCH_SMALL_REQUESTS_H_
 
 #include <sys/types.h>
 
@@ -45,12 +45,12 @@ inline constexpr ServerPhase kServerPhases[] = {
 
 // A daemon, with or without batching of calls, and its clients, each on its own connection. Exits
 // if a call fails.
-class SmallCalls {
+class SmallRequests {
  public:
   using Call = std::function<void(client::Client&)>;
 
   // Starts the daemon. Every client makes one call, and the daemon keeps a factor of the problem.
-  SmallCalls(const std::string& device, bool gather, int clients, const SmallProblem& problem);
+  SmallRequests(const std::string& device, bool gather, int clients, const SmallProblem& problem);
 
   bool gather() const { return gather_; }
   const SmallProblem& problem() const { return problem_; }
@@ -78,4 +78,4 @@ class SmallCalls {
 
 }  // namespace crout
 
-#endif  // CROUT_TESTS_BENCH_SMALL_CALLS_H_
+#endif  // CROUT_TESTS_BENCH_SMALL_REQUESTS_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Sparse LU of other libraries, for benchmarks only.
-#ifndef CROUT_TESTS_BENCH_SPARSE_RIVALS_H_
-#define CROUT_TESTS_BENCH_SPARSE_RIVALS_H_
+#ifndef CROUT_TESTS_BENCH_SPARSE_LIBRARIES_H_
+#define CROUT_TESTS_BENCH_SPARSE_LIBRARIES_H_
 
 #include <memory>
 #include <string_view>
@@ -14,9 +14,9 @@ namespace crout {
 
 // One library with its defaults on one matrix, which must outlive the object. Call Factor first,
 // then Refactor and Solve any number of times. Exits if the library fails.
-class SparseRival {
+class LibrarySolver {
  public:
-  virtual ~SparseRival() = default;
+  virtual ~LibrarySolver() = default;
 
   // Analyzes and factors.
   virtual void Factor() = 0;
@@ -29,7 +29,7 @@ class SparseRival {
 // A library. `make` copies a matrix into the library's format.
 struct SparseLibrary {
   std::string_view name;
-  std::unique_ptr<SparseRival> (*make)(const SparseView<double>& a, int64_t nonzeros);
+  std::unique_ptr<LibrarySolver> (*make)(const SparseView<double>& a, int64_t nonzeros);
 };
 
 // Returns the libraries that this program was built with.
@@ -37,4 +37,4 @@ std::vector<SparseLibrary> SparseLibraries();
 
 }  // namespace crout
 
-#endif  // CROUT_TESTS_BENCH_SPARSE_RIVALS_H_
+#endif  // CROUT_TESTS_BENCH_SPARSE_LIBRARIES_H_

@@ -4,7 +4,7 @@
 // one that runs each request alone, in turn, round by round. Writes one JSON object with the
 // device, the commit and the date. With FILE, it is rewritten after each round, so that an
 // interrupted run keeps its results; otherwise it goes to standard output.
-//   gather_bench [--output=FILE] [DEVICE [CLIENTS [N]]]
+//   dynamic_batch_bench [--output=FILE] [DEVICE [CLIENTS [N]]]
 //
 //   throughput  FactorizeAndSolve calls of order N (64) per second by CLIENTS clients (64), each on
 //               its own connection and with its next call right after the previous reply; and calls
@@ -29,7 +29,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/call_costs.h"
-#include "tests/bench/small_calls.h"
+#include "tests/bench/small_requests.h"
 #ifdef CROUT_HAVE_CUDA
 #include "kernels/cuda/device/cuda_device.h"
 #endif
@@ -48,12 +48,12 @@ class Subject {
   Subject(const std::string& device, bool gather, int clients, const SmallProblem& problem)
       : calls_(device, gather, clients, problem) {}
 
-  SmallCalls& calls() { return calls_; }
+  SmallRequests& calls() { return calls_; }
 
   void RunRound() {
     const SmallProblem& problem = calls_.problem();
     rates_.push_back(calls_.Throughput(
-        [&](client::Client& client) { SmallCalls::FactorAndSolve(client, problem); }));
+        [&](client::Client& client) { SmallRequests::FactorAndSolve(client, problem); }));
     empty_rates_.push_back(
         calls_.Throughput([&](client::Client& client) { calls_.DescribeKept(client); }));
     std::vector<double> seconds;
@@ -61,7 +61,7 @@ class Subject {
     for (int k = 0; k < kLatencyCalls; ++k) {
       v1::Timings timings;
       seconds.push_back(
-          Time([&] { timings = SmallCalls::FactorAndSolve(calls_.first(), problem); }));
+          Time([&] { timings = SmallRequests::FactorAndSolve(calls_.first(), problem); }));
       for (size_t i = 0; i < std::size(kServerPhases); ++i) {
         phases[i].push_back(kServerPhases[i].seconds(timings));
       }
@@ -110,7 +110,7 @@ class Subject {
     row["most_" + name] = scale * *most;
   }
 
-  SmallCalls calls_;
+  SmallRequests calls_;
   // One value per round.
   std::vector<double> rates_;
   std::vector<double> empty_rates_;

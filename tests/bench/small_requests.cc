@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tests/bench/small_calls.h"
+#include "tests/bench/small_requests.h"
 
 #include <atomic>
 #include <chrono>
@@ -27,8 +27,8 @@ SmallProblem::SmallProblem(int64_t n) : n(n), a(n * n), b(n, 1.0) {
   for (double& v : a) v = static_cast<double>(generator() >> 11) * 0x1p-52 - 1;
 }
 
-SmallCalls::SmallCalls(const std::string& device, bool gather, int clients,
-                       const SmallProblem& problem)
+SmallRequests::SmallRequests(const std::string& device, bool gather, int clients,
+                             const SmallProblem& problem)
     : gather_(gather),
       problem_(problem),
       daemon_({"--devices=" + device, std::string("--gather=") + (gather ? "on" : "off"),
@@ -40,11 +40,11 @@ SmallCalls::SmallCalls(const std::string& device, bool gather, int clients,
   for (const auto& client : clients_) FactorAndSolve(*client, problem_);
 }
 
-void SmallCalls::DescribeKept(client::Client& client) const {
+void SmallRequests::DescribeKept(client::Client& client) const {
   Check(client.Describe(kept_).status());
 }
 
-v1::Timings SmallCalls::Solve(client::Client& client) const {
+v1::Timings SmallRequests::Solve(client::Client& client) const {
   std::vector<double> x(problem_.n);
   client::SpanSink sink(absl::MakeSpan(x));
   return Check(
@@ -52,7 +52,7 @@ v1::Timings SmallCalls::Solve(client::Client& client) const {
       .timings();
 }
 
-v1::Timings SmallCalls::FactorAndSolve(client::Client& client, const SmallProblem& problem) {
+v1::Timings SmallRequests::FactorAndSolve(client::Client& client, const SmallProblem& problem) {
   std::vector<double> x(problem.n);
   client::SpanSink sink(absl::MakeSpan(x));
   v1::Factor factor;
@@ -62,7 +62,7 @@ v1::Timings SmallCalls::FactorAndSolve(client::Client& client, const SmallProble
       .timings();
 }
 
-double SmallCalls::Throughput(const Call& call) {
+double SmallRequests::Throughput(const Call& call) {
   std::atomic<bool> over = false;
   std::atomic<int64_t> calls = 0;
   const double seconds = Time([&] {

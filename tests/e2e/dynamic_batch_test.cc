@@ -64,7 +64,7 @@ double SampleOf(const Daemon& daemon, const std::string& name) {
   return value;
 }
 
-TEST(GatherTest, ManyClientsGetTheBitsThatEachGetsAlone) {
+TEST(DynamicBatchTest, ManyClientsGetTheBitsThatEachGetsAlone) {
   Daemon daemon({"--log-calls=none", "--streams=1"}, "croutd_test");
   std::vector<Answer> alone;
   const auto one = daemon.NewClient();
@@ -99,7 +99,7 @@ TEST(GatherTest, ManyClientsGetTheBitsThatEachGetsAlone) {
   EXPECT_LE(SampleOf(daemon, "crout_gathered_calls_count"), kClients + 2 + kClients * (kCalls - 1));
 }
 
-TEST(GatherTest, TurnedOffNoBatchIsMade) {
+TEST(DynamicBatchTest, TurnedOffNoBatchIsMade) {
   Daemon daemon({"--gather=off", "--log-calls=none"});
   const Answer answer = FactorAndSolve(*daemon.NewClient(), 1);
   ASSERT_TRUE(answer.status.ok()) << answer.status;

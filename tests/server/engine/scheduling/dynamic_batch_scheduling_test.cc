@@ -83,9 +83,9 @@ class Recorder final : public JobGatherer {
   std::vector<Job::Clock::duration> waited_ ABSL_GUARDED_BY(mutex_);
 };
 
-class GatherTest : public ::testing::Test {
+class DynamicBatchSchedulingTest : public ::testing::Test {
  protected:
-  ~GatherTest() override { release_.Set(); }
+  ~DynamicBatchSchedulingTest() override { release_.Set(); }
 
   void Start(int streams, size_t gather_jobs, microseconds window = microseconds(0)) {
     auto scheduler = DeviceScheduler::Create(&device_, {.streams = streams,
@@ -126,14 +126,14 @@ class GatherTest : public ::testing::Test {
   std::unique_ptr<DeviceScheduler> scheduler_;
 };
 
-TEST_F(GatherTest, AnIdleDeviceStartsAtOnce) {
+TEST_F(DynamicBatchSchedulingTest, AnIdleDeviceStartsAtOnce) {
   Start(2, 8, hours(1));
   Submit("a")->ended.Wait();
   EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a")));
   EXPECT_THAT(recorder_.waited(), ElementsAre(microseconds(0)));
 }
 
-TEST_F(GatherTest, WhatIsQueuedRunsTogetherByGroup) {
+TEST_F(DynamicBatchSchedulingTest, WhatIsQueuedRunsTogetherByGroup) {
   Start(1, 8);
   Block();
   Submit("a");
@@ -148,7 +148,7 @@ TEST_F(GatherTest, WhatIsQueuedRunsTogetherByGroup) {
   EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a", "b", "c"), ElementsAre("B", "C")));
 }
 
-TEST_F(GatherTest, TenantsTakeTurnsWhereTooManyWait) {
+TEST_F(DynamicBatchSchedulingTest, TenantsTakeTurnsWhereTooManyWait) {
   Start(1, 3);
   Block();
   const auto none = Job::Clock::time_point::max();
@@ -162,7 +162,7 @@ TEST_F(GatherTest, TenantsTakeTurnsWhereTooManyWait) {
   EXPECT_THAT(recorder_.batches()[0], ElementsAre("a1", "b1", "c1"));
 }
 
-TEST_F(GatherTest, BesideARunningJobTheyWaitForCompany) {
+TEST_F(DynamicBatchSchedulingTest, BesideARunningJobABatchWaitsForMoreJobs) {
   Start(2, 3, hours(1));
   Block();
   auto first = Submit("a");
@@ -175,7 +175,7 @@ TEST_F(GatherTest, BesideARunningJobTheyWaitForCompany) {
   EXPECT_GT(recorder_.waited()[0], microseconds(0));
 }
 
-TEST_F(GatherTest, NobodyWaitsForAStreamThatIsIdle) {
+TEST_F(DynamicBatchSchedulingTest, NoJobWaitsWhileAStreamIsIdle) {
   Start(2, 8, hours(1));
   Block();
   auto first = Submit("a");
@@ -186,14 +186,14 @@ TEST_F(GatherTest, NobodyWaitsForAStreamThatIsIdle) {
   EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a", "b")));
 }
 
-TEST_F(GatherTest, TheWindowEndsByItself) {
+TEST_F(DynamicBatchSchedulingTest, TheWindowEndsByItself) {
   Start(2, 8, microseconds(200));
   Block();
   Submit("a")->ended.Wait();
   EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a")));
 }
 
-TEST_F(GatherTest, TheWindowEndsWhereAJobAheadWasTakenByTheOnlyOneAwake) {
+TEST_F(DynamicBatchSchedulingTest, TheWindowEndsWhereAJobAheadWasTakenByTheOnlyOneAwake) {
   Start(3, 8, microseconds(200));
   Block();
   for (int i = 0; i < 50; ++i) {
@@ -204,7 +204,7 @@ TEST_F(GatherTest, TheWindowEndsWhereAJobAheadWasTakenByTheOnlyOneAwake) {
   }
 }
 
-TEST_F(GatherTest, OneThatWaitsCanBeTakenBackOrComeTooLate) {
+TEST_F(DynamicBatchSchedulingTest, OneThatWaitsCanBeTakenBackOrComeTooLate) {
   Start(2, 8, hours(1));
   Block();
   auto taken_back = Submit("a");
@@ -218,7 +218,7 @@ TEST_F(GatherTest, OneThatWaitsCanBeTakenBackOrComeTooLate) {
   EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("c")));
 }
 
-TEST_F(GatherTest, OnAFencedDeviceEachIsDropped) {
+TEST_F(DynamicBatchSchedulingTest, OnAFencedDeviceEachIsDropped) {
   Start(1, 8);
   Block();
   auto first = Submit("b");
@@ -232,7 +232,7 @@ TEST_F(GatherTest, OnAFencedDeviceEachIsDropped) {
   EXPECT_THAT(recorder_.batches(), IsEmpty());
 }
 
-TEST_F(GatherTest, StoppingDropsThoseThatWait) {
+TEST_F(DynamicBatchSchedulingTest, StoppingDropsThoseThatWait) {
   Start(2, 8, hours(1));
   Block();
   auto waiting = Submit("a");

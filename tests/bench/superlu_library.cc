@@ -9,12 +9,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tests/bench/bench_result.h"
-#include "tests/bench/sparse_rivals.h"
+#include "tests/bench/sparse_libraries.h"
 
 namespace crout {
 namespace {
 
-class SuperLu final : public SparseRival {
+class SuperLu final : public LibrarySolver {
  public:
   SuperLu(const SparseView<double>& a, int64_t nonzeros)
       : n_(static_cast<int>(a.n)),
@@ -91,7 +91,7 @@ class SuperLu final : public SparseRival {
 
 }  // namespace
 
-std::unique_ptr<SparseRival> MakeSuperLu(const SparseView<double>& a, int64_t nonzeros) {
+std::unique_ptr<LibrarySolver> MakeSuperLu(const SparseView<double>& a, int64_t nonzeros) {
   return std::make_unique<SuperLu>(a, nonzeros);
 }
 

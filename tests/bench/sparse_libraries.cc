@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tests/bench/sparse_rivals.h"
+#include "tests/bench/sparse_libraries.h"
 
 #include <klu.h>
 #include <umfpack.h>
@@ -12,7 +12,7 @@
 
 namespace crout {
 #ifdef CROUT_BENCH_SUPERLU
-std::unique_ptr<SparseRival> MakeSuperLu(const SparseView<double>& a, int64_t nonzeros);
+std::unique_ptr<LibrarySolver> MakeSuperLu(const SparseView<double>& a, int64_t nonzeros);
 #endif
 namespace {
 
@@ -20,7 +20,7 @@ void CheckCall(bool ok, std::string_view library, int status) {
   if (!ok) Check(absl::InternalError(absl::StrCat(ToAbsl(library), " ended with status ", status)));
 }
 
-class Umfpack final : public SparseRival {
+class Umfpack final : public LibrarySolver {
  public:
   Umfpack(const SparseView<double>& a, int64_t nonzeros)
       : n_(a.n),
@@ -68,7 +68,7 @@ class Umfpack final : public SparseRival {
   void* numeric_ = nullptr;
 };
 
-class Klu final : public SparseRival {
+class Klu final : public LibrarySolver {
  public:
   Klu(const SparseView<double>& a, int64_t nonzeros)
       : n_(static_cast<int>(a.n)),
@@ -110,7 +110,7 @@ class Klu final : public SparseRival {
 };
 
 template <class Rival>
-std::unique_ptr<SparseRival> Make(const SparseView<double>& a, int64_t nonzeros) {
+std::unique_ptr<LibrarySolver> Make(const SparseView<double>& a, int64_t nonzeros) {
   return std::make_unique<Rival>(a, nonzeros);
 }
 

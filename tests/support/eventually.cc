@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tests/support/patience.h"
+#include "tests/support/eventually.h"
 
 #include "absl/time/clock.h"
 
 namespace crout::testing {
 
 bool Eventually(const std::function<bool()>& condition) {
-  const absl::Time end = absl::Now() + kPatience;
+  const absl::Time end = absl::Now() + kTestTimeout;
   while (!condition()) {
     if (absl::Now() >= end) return false;
     absl::SleepFor(absl::Milliseconds(2));
@@ -17,12 +17,12 @@ bool Eventually(const std::function<bool()>& condition) {
 
 bool SeenWithin(absl::Duration time, const std::function<bool()>& attempt) {
   bool seen = false;
-  const bool told = Eventually([&] {
+  const bool conclusive = Eventually([&] {
     const absl::Time begin = absl::Now();
     seen = attempt();
     return seen || absl::Now() - begin < time;
   });
-  return told && seen;
+  return conclusive && seen;
 }
 
 }  // namespace crout::testing
