@@ -103,11 +103,12 @@ class Measured:
 
 def table(of_kind):
     measured = Measured(of_kind)
-    note = ("Times run from the matrix to a float64 solution with one right-hand side. In process: OpenBLAS's `getrf` and `getrs` on "
+    note = ("Each time runs from the matrix to a float64 solution with one right-hand side. \"Then\" separates the first system from each later one. "
+            "Later systems of a series reuse the last factor. \"From system k\" means that Crout takes less time for the first k systems in all. –: "
+            "not measured. In process: OpenBLAS's `getrf` and `getrs` on "
             f"{measured.direct['cores']} cores (dense), SciPy's `splu` with its defaults on {measured.users['cores']} cores (sparse). Host: `croutd` on "
-            "an identical machine, over loopback. H100: a series is measured over loopback; the other rows add the transfer at "
-            f"{number(measured.bytes_per_second() / 1e9)} GB/s, the measured rate of loopback, to the server's time. From system k: Crout's total time for the first k "
-            "systems is shorter. Two times: the first system, then each later one. –: not measured.")
+            "an identical machine, over loopback. H100: series are measured over loopback. The other rows are the server's time plus the transfer at "
+            f"{number(8 * measured.bytes_per_second() / 1e9)} Gbit/s, the measured rate of loopback.")
     rows = [measured.dense(1024), measured.dense(4096), measured.step(2048, "all values"), measured.step(2048, "0.1 % of the entries")]
     rows += [measured.sparse(matrix) for matrix in SPARSE]
     return Table("", ["system", "what is sent", "in process, ms", "host, ms", "H100, ms", "Crout is faster"], rows, note)
