@@ -80,7 +80,7 @@ croutctl_error() {
   says "Start it" croutctl --server=127.0.0.1:1 status
   says "the nearest is solve" croutctl slove first
 }
-croutctl_again() { says "the server began anew" croutctl solve first --ones && croutctl_solve; }
+croutctl_again() { says "the server was restarted" croutctl solve first --ones && croutctl_solve; }
 
 python_install() {
   # shellcheck disable=SC2086  # options, by words

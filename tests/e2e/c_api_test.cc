@@ -108,11 +108,11 @@ TEST_F(CApiTest, EmptyMatricesAndRightHandSides) {
 }
 
 TEST_F(CApiTest, LapackFunctionsReportWarningsOfTheThread) {
-  const std::vector<double> singular = {1, 0, 0, 1e-17};
+  const std::vector<double> magic = {16, 5, 9, 4, 2, 11, 7, 14, 3, 10, 6, 15, 13, 8, 12, 1};
   crout_factor* factor = nullptr;
-  ASSERT_EQ(crout_dgetrf(connection_, 2, singular.data(), 2, &factor), 0) << crout_last_error();
-  std::vector<double> b = {1, 1};
-  ASSERT_EQ(crout_dgetrs(factor, 'N', 2, 1, b.data(), 2), 0) << crout_last_error();
+  ASSERT_EQ(crout_dgetrf(connection_, 4, magic.data(), 4, &factor), 0) << crout_last_error();
+  std::vector<double> b = {34, 34, 34, 34};
+  ASSERT_EQ(crout_dgetrs(factor, 'N', 4, 1, b.data(), 4), 0) << crout_last_error();
   EXPECT_EQ(crout_last_warnings(), CROUT_WARNING_NEARLY_SINGULAR);
   std::thread([] { EXPECT_EQ(crout_last_warnings(), 0); }).join();
   crout_release(factor);

@@ -237,7 +237,7 @@ contains
   end function
 
   subroutine errors()
-    real(real64) :: singular(2, 2), b(2)
+    real(real64) :: singular(2, 2), b(2), magic(4, 4), sums(4)
 
     call crout_getrs(lu, "X", n, 1, b, n, info)
     call expect("the second argument", info == -2 .and. index(crout_last_error(), "trans") == 1)
@@ -248,10 +248,10 @@ contains
     call expect("the second pivot", info == 2)
     call crout_getrs(lu, "N", 2, 1, b, 2, info)
     call expect("no solve", info == crout_singular)
-    singular = reshape([1.0_real64, 0.0_real64, 0.0_real64, 1e-17_real64], [2, 2])
-    b = 1
-    call crout_getrf(server, 2, singular, 2, lu, info)
-    call crout_getrs(lu, "N", 2, 1, b, 2, info)
+    magic = reshape(real([16, 5, 9, 4, 2, 11, 7, 14, 3, 10, 6, 15, 13, 8, 12, 1], real64), [4, 4])
+    sums = 34
+    call crout_getrf(server, 4, magic, 4, lu, info)
+    call crout_getrs(lu, "N", 4, 1, sums, 4, info)
     call expect("a warning", info == 0 .and. crout_last_warnings() == crout_warning_nearly_singular)
     call crout_refactor_values(lu, 2, b, info)
     call expect("values of a dense matrix", info == crout_failed_precondition)

@@ -320,11 +320,13 @@ TEST_F(CroutctlSeriesTest, WhatIsNoChangeIsRefused) {
   const std::string coordinates = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 8\n";
   const std::vector<std::tuple<std::vector<std::pair<std::string, std::string>>, std::string>>
       cases = {
-          {{{"A_1.txt", "1 0\n0 1\n"}, {"values_1.txt", "1\n"}}, "is a change"},
-          {{{"U_1.txt", "1\n1\n"}}, "put the other one (U or V) beside it"},
-          {{{"entries_1.mtx", coordinates}, {"values_1.txt", "1\n"}}, "changes of one step"},
+          {{{"A_1.txt", "1 0\n0 1\n"}, {"values_1.txt", "1\n"}},
+           "are a change and the matrix of one step"},
+          {{{"U_1.txt", "1\n1\n"}}, "a low-rank change needs both U and V"},
+          {{{"entries_1.mtx", coordinates}, {"values_1.txt", "1\n"}},
+           "change the matrix of the same step"},
           {{{"u_1.txt", "1\n1\n"}, {"v_1.txt", "1 1\n"}}, "2 x 1"},
-          {{{"entries_1.txt", "1 0\n0 1\n"}}, "coordinates"},
+          {{{"entries_1.txt", "1 0\n0 1\n"}}, "Matrix Market coordinate format"},
           {{{"values_1.txt", "1 0\n0 1\n"}}, "a vector"},
           {{{"values_1.txt", "1\n"}}, "last matrix was dense"},
           {{{"entries_1.mtx",
