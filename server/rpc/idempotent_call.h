@@ -130,7 +130,7 @@ class IdempotentCall : public Base, public RequestWaiter {
   InsertOptions insert_;  // constant from Claim() on
 
  private:
-  // How long the call continues after its client has left while no other call awaits the id.
+  // Time for which the call continues after its client has left, if no other call awaits the id.
   static constexpr typename Clock::duration kKeepForRetry = std::chrono::minutes(1);
 
   // Claims the id again after a wait; then starts the steps or answers.
