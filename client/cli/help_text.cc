@@ -47,7 +47,7 @@ void AppendEntry(const std::string& name, const std::string& description, std::s
   AppendWrapped(description, kIndent, help);
 }
 
-void AppendOption(const OptionEntry& option, std::string* help) {
+void AppendOptionHelp(const OptionEntry& option, std::string* help) {
   std::string name = absl::StrJoin(option.names, ", ");
   std::string description = absl::StrCat(option.description, Remarks(option));
   if (option.value.size() > kMaxChoicesLength && !option.choices.empty()) {
@@ -77,12 +77,12 @@ void AppendCommands(const std::vector<CommandEntry>& commands, std::string* help
   }
 }
 
-void AppendOptions(const CommandEntry& command, std::string* help) {
+void AppendOptionSections(const CommandEntry& command, std::string* help) {
   std::string section;
   for (const OptionEntry& option : command.options) {
     if (option.section != section) absl::StrAppend(help, "\n", option.section, ":\n");
     section = option.section;
-    AppendOption(option, help);
+    AppendOptionHelp(option, help);
   }
 }
 
@@ -103,7 +103,7 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/,
   AppendWrapped(absl::StrCat(command.description, "."), 0, &help);
   if (is_program) AppendCommands(CommandsOf(*app), &help);
   AppendArguments(command, &help);
-  AppendOptions(command, &help);
+  AppendOptionSections(command, &help);
   absl::StrAppend(&help, "\nExamples:\n");
   for (const std::string& example : command.examples) absl::StrAppend(&help, "  ", example, "\n");
   if (is_program) {
