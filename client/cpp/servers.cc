@@ -20,7 +20,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 // Header-only and without exceptions. No other file includes it, because it compiles slowly.
@@ -33,9 +32,8 @@ namespace crout::client {
 namespace {
 
 constexpr size_t kMaxNameLength = 64;
+// Bounds the depth of dotted keys too, which toml++ does not limit.
 constexpr size_t kMaxFileBytes = 32768;
-// toml++ parses dotted keys recursively, and limits the depth of arrays and inline tables only.
-constexpr int64_t kMaxDotsInLine = 256;
 // Limit of a message, which may quote the file.
 constexpr size_t kMaxReasonLength = 400;
 
@@ -78,13 +76,6 @@ class Reader {
     if (text.size() > kMaxFileBytes) {
       return Refuse(1, absl::StrCat("the file has ", text.size(), " bytes; the limit is ",
                                     kMaxFileBytes, ". Split it into several files"));
-    }
-    int64_t line = 0;
-    for (const absl::string_view content : absl::StrSplit(text, '\n')) {
-      ++line;
-      if (std::count(content.begin(), content.end(), '.') > kMaxDotsInLine) {
-        return Refuse(line, absl::StrCat("the line has more than ", kMaxDotsInLine, " dots"));
-      }
     }
     const toml::parse_result parsed = toml::parse(std::string_view(text.data(), text.size()));
     if (!parsed) {
