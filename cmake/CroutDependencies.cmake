@@ -15,7 +15,6 @@ find_package(spdlog CONFIG REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
-find_path(CROUT_TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)  # header-only
 find_package(FastFloat CONFIG REQUIRED)
 find_path(CROUT_MINIZIP_INCLUDE minizip/unzip.h REQUIRED)
 find_library(CROUT_MINIZIP_LIBRARY minizip REQUIRED)

@@ -10,30 +10,23 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <optional>
+#include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-
-// Header-only and without exceptions. No other file includes it, because it compiles slowly.
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
 
 namespace crout::client {
 namespace {
 
 constexpr size_t kMaxNameLength = 64;
-// Bounds the depth of dotted keys too, which toml++ does not limit.
-constexpr size_t kMaxFileBytes = 32768;
 // Limit of a message, which may quote the file.
 constexpr size_t kMaxReasonLength = 400;
 
@@ -66,107 +59,125 @@ void FillUnset(const ClientOptions& from, ClientOptions* options) {
   options->tls->key_file = from.tls->key_file;
 }
 
-// Reads a file of servers. TOML nests tables at dots: the server "a.b" is the table b in a.
+// Reads a file of servers line by line. Its lines are TOML: [name], key = "value", key = true.
 class Reader {
  public:
   Reader(const std::string& path, absl::string_view name)
       : directory_(path.substr(0, path.rfind('/') + 1)), path_(path), name_(name) {}
 
   absl::StatusOr<ClientOptions> Read(absl::string_view text) {
-    if (text.size() > kMaxFileBytes) {
-      return Refuse(1, absl::StrCat("the file has ", text.size(), " bytes; the limit is ",
-                                    kMaxFileBytes, ". Split it into several files"));
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      ++line_;
+      if (absl::Status status = Take(absl::StripAsciiWhitespace(line)); !status.ok()) return status;
     }
-    const toml::parse_result parsed = toml::parse(std::string_view(text.data(), text.size()));
-    if (!parsed) {
-      return Refuse(parsed.error().source().begin.line, std::string(parsed.error().description()));
-    }
-    if (absl::Status status = ReadTable("", parsed.table()); !status.ok()) return status;
-    if (found_) return std::move(*found_);
+    if (absl::Status status = EndSection(); !status.ok()) return status;
+    if (found_) return std::move(options_);
     return absl::NotFoundError(absl::StrCat(path_, " has no server [", name_, "]"));
   }
 
  private:
-  absl::Status Refuse(int64_t line, absl::string_view why) const {
-    std::string shown(why.substr(0, kMaxReasonLength));
-    std::replace_if(
-        shown.begin(), shown.end(), [](unsigned char c) { return !absl::ascii_isprint(c); }, '?');
-    return absl::InvalidArgumentError(absl::StrCat(path_, " line ", line, ": ", shown));
+  absl::Status Refuse(absl::string_view why) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, " line ", line_, ": ", why.substr(0, kMaxReasonLength)));
   }
 
-  // Reads a server of that name and those inside it; the root table has no name.
-  absl::Status ReadTable(const std::string& name, const toml::table& table) {
-    ClientOptions server;
-    server.server.clear();
-    bool has_keys = !name.empty() && table.empty();
-    for (const auto& [source, node] : table) {
-      const std::string key(source.str());
-      const int64_t line = source.source().begin.line;
-      if (const toml::table* const inner = node.as_table()) {
-        const std::string inner_name = absl::StrCat(name, name.empty() ? "" : ".", key);
-        if (!IsServerName(inner_name)) return Refuse(line, "a name has 1 to 64 of [A-Za-z0-9_.-]");
-        if (absl::Status status = ReadTable(inner_name, *inner); !status.ok()) return status;
-        continue;
-      }
-      if (name.empty()) return Refuse(line, "it belongs to no server: begin with [NAME]");
-      has_keys = true;
-      const absl::Status status = ReadKey(key, node, &server);
-      if (!status.ok()) return Refuse(line, status.message());
-    }
-    if (!has_keys) return absl::OkStatus();
-    const int64_t line = table.source().begin.line;
-    if (server.server.empty()) {
-      return Refuse(line, absl::StrCat("[", name, "] ends without an address"));
-    }
-    if (!sections_.insert(name).second) return Refuse(line, absl::StrCat("a second [", name, "]"));
-    if (name == name_) found_ = std::move(server);
+  absl::Status Take(absl::string_view line) {
+    if (line.empty() || line[0] == '#') return absl::OkStatus();
+    if (line[0] == '[') return BeginSection(line);
+    const size_t equals = line.find('=');
+    if (equals == line.npos) return Refuse("neither [NAME] nor key = \"value\"");
+    if (section_.empty()) return Refuse("it belongs to no server: begin with [NAME]");
+    const std::string key(absl::StripAsciiWhitespace(line.substr(0, equals)));
+    if (!keys_.insert(key).second)
+      return Refuse(absl::StrCat("a second '", key, "' of [", section_, "]"));
+    absl::string_view value = absl::StripAsciiWhitespace(line.substr(equals + 1));
+    if (key == "tls") return TakeTls(WithoutComment(value));
+    const auto text = Unquote(value);
+    if (!text.ok()) return text.status();
+    return TakeText(key, *text);
+  }
+
+  absl::Status BeginSection(absl::string_view line) {
+    if (absl::Status status = EndSection(); !status.ok()) return status;
+    line = WithoutComment(line);
+    if (!absl::ConsumeSuffix(&line, "]")) return Refuse("a [ without its ]");
+    section_ = std::string(absl::StripAsciiWhitespace(line.substr(1)));
+    if (!IsServerName(section_)) return Refuse("a name has 1 to 64 of [A-Za-z0-9_.-]");
+    if (!sections_.insert(section_).second)
+      return Refuse(absl::StrCat("a second [", section_, "]"));
+    keys_.clear();
+    next_ = ClientOptions();
+    next_.server.clear();
     return absl::OkStatus();
   }
 
-  absl::Status ReadKey(const std::string& key, const toml::node& node,
-                       ClientOptions* server) const {
-    if (key == "tls") {
-      const std::optional<bool> on = node.value_exact<bool>();
-      if (!on) return absl::InvalidArgumentError("tls is true or false");
-      if (*on && !server->tls) server->tls.emplace();
+  // Checks a section that is complete.
+  absl::Status EndSection() {
+    if (section_.empty()) return absl::OkStatus();
+    if (next_.server.empty())
+      return Refuse(absl::StrCat("[", section_, "] ends without an address"));
+    if (section_ != name_) return absl::OkStatus();
+    options_ = std::move(next_);
+    found_ = true;
+    return absl::OkStatus();
+  }
+
+  static absl::string_view WithoutComment(absl::string_view text) {
+    return absl::StripAsciiWhitespace(text.substr(0, text.find('#')));
+  }
+
+  // "text" or 'text', optionally followed by a comment.
+  absl::StatusOr<std::string> Unquote(absl::string_view value) const {
+    const char quote = value.empty() ? '\0' : value[0];
+    const size_t end = value.find(quote, 1);
+    if ((quote != '"' && quote != '\'') || end == value.npos)
+      return Refuse("a value is in quotes: key = \"value\"");
+    if (!WithoutComment(value.substr(end + 1)).empty()) return Refuse("something behind the value");
+    const std::string text(value.substr(1, end - 1));
+    if (quote == '"' && absl::StrContains(text, '\\'))
+      return Refuse("a \\ stands in 'single quotes' alone");
+    return text;
+  }
+
+  absl::Status TakeTls(absl::string_view value) {
+    if (value != "true" && value != "false") return Refuse("tls is true or false");
+    if (value == "true" && !next_.tls) next_.tls.emplace();
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeText(const std::string& key, const std::string& text) {
+    if (key == "address" || key == "tenant") {
+      absl::Status status = key == "tenant" ? CheckTenant(text) : CheckAddress(text);
+      if (!status.ok()) return Refuse(status.message());
+      (key == "tenant" ? next_.tenant : next_.server) = text;
       return absl::OkStatus();
     }
+    if (key == "token_file") return TakePath(text, &next_.token_file);
     if (key == "token") {
-      return absl::InvalidArgumentError(
+      return Refuse(
           "no tokens here: put it into a file of mode 600, and give token_file = \"PATH\"");
     }
-    static constexpr std::pair<absl::string_view, std::string TlsOptions::*> kOfTls[] = {
+    const std::map<std::string, std::string TlsOptions::*> of_tls = {
         {"ca", &TlsOptions::ca_file},
         {"cert", &TlsOptions::cert_file},
         {"key", &TlsOptions::key_file},
         {"server_name", &TlsOptions::server_name}};
-    const auto* const of_tls = std::find_if(std::begin(kOfTls), std::end(kOfTls),
-                                            [&](const auto& each) { return each.first == key; });
-    const bool is_tls = of_tls != std::end(kOfTls);
-    if (!is_tls && key != "address" && key != "tenant" && key != "token_file") {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", key.substr(0, kMaxNameLength),
-          "' is none of address, tenant, tls, ca, cert, key, server_name, token_file"));
+    const auto found = of_tls.find(key);
+    if (found == of_tls.end()) {
+      return Refuse(absl::StrCat("'", absl::CEscape(key.substr(0, kMaxNameLength)),
+                                 "' is none of address, tenant, tls, ca, cert, key, server_name, "
+                                 "token_file"));
     }
-    const std::optional<std::string> text = node.value_exact<std::string>();
-    if (!text || std::any_of(text->begin(), text->end(), absl::ascii_iscntrl)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(key, " is a string without control characters: key = \"value\""));
-    }
-    if (key == "address" || key == "tenant") {
-      (key == "tenant" ? server->tenant : server->server) = *text;
-      return key == "tenant" ? CheckTenant(*text) : CheckAddress(*text);
-    }
-    if (is_tls && !server->tls) server->tls.emplace();
-    std::string* const to = is_tls ? &((*server->tls).*of_tls->second) : &server->token_file;
-    if (key != "server_name") return SetPath(*text, to);
-    *to = *text;
+    if (!next_.tls) next_.tls.emplace();
+    std::string* const to = &((*next_.tls).*found->second);
+    if (key != "server_name") return TakePath(text, to);
+    *to = text;
     return absl::OkStatus();
   }
 
   // Paths are relative to the file's directory.
-  absl::Status SetPath(absl::string_view text, std::string* to) const {
-    if (text.empty()) return absl::InvalidArgumentError("an empty path");
+  absl::Status TakePath(absl::string_view text, std::string* to) const {
+    if (text.empty()) return Refuse("an empty path");
     if (absl::ConsumePrefix(&text, "~/")) {
       *to = absl::StrCat(Variable("HOME"), "/", text);
     } else {
@@ -178,8 +189,13 @@ class Reader {
   const std::string directory_;  // with a trailing /
   const std::string path_;
   const std::string name_;
+  int line_ = 0;
+  std::string section_;
   std::set<std::string> sections_;
-  std::optional<ClientOptions> found_;
+  std::set<std::string> keys_;  // keys of the current section
+  ClientOptions next_;          // options of the current section
+  ClientOptions options_;
+  bool found_ = false;
 };
 
 // Reads the file. NOT_FOUND if it does not exist.
@@ -252,9 +268,9 @@ absl::StatusOr<ClientOptions> FindServer(ClientOptions options) {
 absl::StatusOr<ClientOptions> WithEnvironment(ClientOptions options) {
   if (options.server.empty()) options.server = Variable("CROUT_SERVER");
   if (options.server.empty()) options.server = ClientOptions().server;
-  ClientOptions environment;
-  environment.tenant = Variable("CROUT_TENANT");
-  environment.token_file = Variable("CROUT_TOKEN_FILE");
+  ClientOptions said;
+  said.tenant = Variable("CROUT_TENANT");
+  said.token_file = Variable("CROUT_TOKEN_FILE");
   TlsOptions tls;
   tls.ca_file = Variable("CROUT_CA");
   tls.cert_file = Variable("CROUT_CERT");
@@ -262,9 +278,9 @@ absl::StatusOr<ClientOptions> WithEnvironment(ClientOptions options) {
   const absl::StatusOr<bool> on = ReadSwitch("CROUT_TLS");
   if (!on.ok()) return on.status();
   if (*on || !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.key_file.empty()) {
-    environment.tls = std::move(tls);
+    said.tls = std::move(tls);
   }
-  FillUnset(environment, &options);
+  FillUnset(said, &options);
   return options;
 }
 
