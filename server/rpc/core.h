@@ -81,8 +81,8 @@ struct ServerCore {
   // Host memory for replies and text uploads, under DevicePool::host_budget().
   MemoryResource& host_memory;
   // Releases the resources of calls that ended before they had a device, and resumes calls that
-  // waited for another call. Work that may wait for a device runs on threads of its own
-  // (DeviceSlot).
+  // waited for another call. Each device has other threads for work that may wait for the device
+  // (DeviceSlot::releasing).
   ThreadPool& releasing;
   // Runs small jobs of several calls as one batch.
   CallGatherer& gatherer;

@@ -47,8 +47,8 @@ class SideQueue {
   Event joined_;
 };
 
-// The side queues of a device, created once. A caller takes queues while it enqueues work. Its work
-// follows earlier work on these queues, which was joined to the stream of its own caller.
+// The side queues of a device, created once. A caller takes queues while it enqueues work. That
+// work follows the work that earlier callers enqueued there and joined to their streams.
 // Thread-safe.
 class SideQueues {
  public:

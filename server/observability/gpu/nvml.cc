@@ -122,7 +122,7 @@ Nvml::~Nvml() {
 }
 
 absl::StatusOr<std::unique_ptr<Nvml>> Nvml::Load(const std::string& file) {
-  // The library is never unloaded, because NVML may run threads of its own.
+  // The library is never unloaded, because NVML may have started threads.
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return absl::UnavailableError(
