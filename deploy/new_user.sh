@@ -49,9 +49,9 @@ stop() {
   daemon=
 }
 
-says() {  # says TEXT COMMAND...: checks that the command, with any exit status, prints the text
+prints() {  # prints TEXT COMMAND...: checks that the command, with any exit status, prints the text
   "${@:2}" >out 2>&1 || true
-  grep -qF -- "$1" out || { echo "'${*:2}' does not say: $1" >&2; return 1; }
+  grep -qF -- "$1" out || { echo "'${*:2}' does not print: $1" >&2; return 1; }
 }
 
 page() {  # page PATH: prints the metrics port's answer
@@ -61,26 +61,26 @@ page() {  # page PATH: prints the metrics port's answer
   exec 3>&-
 }
 
-operator_install() { says "settings are valid" croutd --config="$prefix/share/crout/croutd.toml" --check-config; }
-operator_solve() { says "<title>croutd" page / && says "200 OK" page /readyz && says crout_build_info page /metrics; }
+operator_install() { prints "settings are valid" croutd --config="$prefix/share/crout/croutd.toml" --check-config; }
+operator_solve() { prints "<title>croutd" page / && prints "200 OK" page /readyz && prints crout_build_info page /metrics; }
 operator_error() {
   printf 'lisen = "127.0.0.1:1"\n' >wrong.toml
-  says "lisen" croutd --config=wrong.toml --check-config
-  says "If another daemon serves this address" croutd --listen="$address" --metrics-listen=127.0.0.1:0
+  prints "lisen" croutd --config=wrong.toml --check-config
+  prints "If another daemon serves this address" croutd --listen="$address" --metrics-listen=127.0.0.1:0
 }
 operator_again() { operator_solve; }
 
-croutctl_install() { says "croutctl 0." croutctl version; }
+croutctl_install() { prints "croutctl 0." croutctl version; }
 croutctl_solve() {
   printf '4 1\n1 3\n' >A.txt
-  says 'pivot_growth' croutctl --json factor A.txt --name=first
-  says "backward_error" croutctl solve first --ones -o x.txt
+  prints 'pivot_growth' croutctl --json factor A.txt --name=first
+  prints "backward_error" croutctl solve first --ones -o x.txt
 }
 croutctl_error() {
-  says "Start it" croutctl --server=127.0.0.1:1 status
-  says "the nearest is solve" croutctl slove first
+  prints "Start it" croutctl --server=127.0.0.1:1 status
+  prints "the nearest is solve" croutctl slove first
 }
-croutctl_again() { says "the server was restarted" croutctl solve first --ones && croutctl_solve; }
+croutctl_again() { prints "the server was restarted" croutctl solve first --ones && croutctl_solve; }
 
 python_install() {
   # shellcheck disable=SC2086  # options, by words
@@ -88,16 +88,16 @@ python_install() {
   env/bin/pip install --quiet "$prefix/share/crout/python"
 }
 python_solve() {
-  says "[0.18181818 0.27272727]" env/bin/python -c '
+  prints "[0.18181818 0.27272727]" env/bin/python -c '
 import crout
 c = crout.connect()
 f = c.lu_factor([[4.0, 1.0], [1.0, 3.0]], name="python")
 open("handle", "w").write(f.handle)
 print(f.solve([1.0, 1.0]))'
 }
-python_error() { says "Is croutd running at" env/bin/python -c 'import crout; crout.connect("127.0.0.1:1").server_info()'; }
+python_error() { prints "Is croutd running at" env/bin/python -c 'import crout; crout.connect("127.0.0.1:1").server_info()'; }
 python_again() {
-  says "Factor the matrix again" env/bin/python -c 'import crout; crout.connect().lu_solve(open("handle").read(), [1.0, 1.0])'
+  prints "Factor the matrix again" env/bin/python -c 'import crout; crout.connect().lu_solve(open("handle").read(), [1.0, 1.0])'
   python_solve
 }
 
@@ -107,24 +107,24 @@ c_install() {
   # shellcheck disable=SC2046  # options, by words
   cc -o solve_c "$examples/solve.c" $(by_hand --cflags --libs)
 }
-c_solve() { says "x = 1.0000 2.0000 3.0000" ./solve_c "$address"; }
-c_error() { says "is croutd running there" ./solve_c 127.0.0.1:1; }
+c_solve() { prints "x = 1.0000 2.0000 3.0000" ./solve_c "$address"; }
+c_error() { prints "is croutd running there" ./solve_c 127.0.0.1:1; }
 c_again() { c_solve; }
 
 fortran_install() {
   # shellcheck disable=SC2046
   gfortran -o solve_fortran $(by_hand --variable=fortran_module) "$examples/solve.f90" $(by_hand --libs)
 }
-fortran_solve() { says "x =  1.0000  2.0000  3.0000" ./solve_fortran "$address"; }
-fortran_error() { says "is croutd running there" ./solve_fortran 127.0.0.1:1; }
+fortran_solve() { prints "x =  1.0000  2.0000  3.0000" ./solve_fortran "$address"; }
+fortran_error() { prints "is croutd running there" ./solve_fortran 127.0.0.1:1; }
 fortran_again() { fortran_solve; }
 
 cpp_install() {
   cmake -S "$examples" -B cpp -DCMAKE_PREFIX_PATH="$prefix" >out 2>&1
   cmake --build cpp --target solve_cc >>out 2>&1
 }
-cpp_solve() { says "x = 1 2 3" cpp/solve_cc "$address"; }
-cpp_error() { says "is croutd running there" cpp/solve_cc 127.0.0.1:1; }
+cpp_solve() { prints "x = 1 2 3" cpp/solve_cc "$address"; }
+cpp_error() { prints "is croutd running there" cpp/solve_cc 127.0.0.1:1; }
 cpp_again() { cpp_solve; }
 
 begin() { step=$*; began=$EPOCHREALTIME; }

@@ -12,44 +12,38 @@
 
 #include "kernels/factorization.h"
 #include "kernels/util/mutex.h"
-#include "server/engine/cache/factor_cache.h"
-#include "server/engine/cache/handle_table.h"
+#include "server/engine/admission/memory_budget.h"
+#include "server/engine/cache/handle.h"
+#include "server/engine/cache/iteration_record.h"
+#include "server/engine/cache/tenant_loads.h"
 #include "server/engine/call_timings.h"
+#include "server/engine/scheduling/device_pool.h"
 
 namespace crout {
 
-// Bytes to be freed and their reservation. Members are destroyed in reverse order: the memory is
-// free before the budget counts it as free.
-struct FactorCache::Charged {
-  DeviceSlot* slot = nullptr;  // device of the memory; null: host memory
-  Reservation reservation;
-  FactorParts parts;
-  std::shared_ptr<const IterationRecord> record;
-};
-
-// A preallocated element of a std::list of `T*`. Inserting it into a list and removing it allocates
-// nothing.
+// A preallocated node of a std::list of `T*`. Linking and unlinking it allocates nothing.
 template <class T>
-class ListPlace {
+class ListNode {
  public:
-  explicit ListPlace(T* value) : outside_{value}, position_(outside_.begin()) {}
-  ListPlace(const ListPlace&) = delete;  // The list refers to it.
-  ListPlace& operator=(const ListPlace&) = delete;
+  explicit ListNode(T* value) : unlinked_{value}, position_(unlinked_.begin()) {}
+  ListNode(const ListNode&) = delete;  // The list refers to it.
+  ListNode& operator=(const ListNode&) = delete;
 
-  bool taken() const { return outside_.empty(); }
-  void Take(std::list<T*>& list) noexcept { list.splice(list.end(), outside_); }
-  void Leave(std::list<T*>& list) noexcept { outside_.splice(outside_.end(), list, position_); }
+  bool linked() const { return unlinked_.empty(); }
+  // Appends the node to a list.
+  void Link(std::list<T*>& list) noexcept { list.splice(list.end(), unlinked_); }
+  void Unlink(std::list<T*>& list) noexcept { unlinked_.splice(unlinked_.end(), list, position_); }
 
  private:
-  std::list<T*> outside_;
+  std::list<T*> unlinked_;                           // contains the node while no other list does
   const typename std::list<T*>::iterator position_;  // valid in either list
 };
 
-// One version of a factor. Lives while an entry, a pin or a move refers to it. Its bytes are freed
-// as soon as it is detached from its entry, unpinned and not moving. The cache's mutex guards the
-// members, except the first group and where comments state otherwise.
-struct CachedVersion {
-  // Constant after Attach().
+// One version of a factor. Lives while an entry, a pin or a move refers to it. Its memory is freed
+// as soon as it is detached, unpinned and not moving. The store's mutex guards the members, except
+// the first group and where comments state otherwise.
+struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
+  // Constant after TieredStore::Attach().
   Handle handle;
   int64_t version = 1;
   std::optional<int64_t> nnz;
@@ -69,16 +63,16 @@ struct CachedVersion {
   uint64_t checksum = 0;  // of the host copy
 
   int pins = 0;
-  bool moving = false;  // selected by an eviction
-  bool wanted = false;  // pinned since `moving` was set; the eviction then leaves it alone
-  HandleTable::Entry* entry = nullptr;  // null once detached
-  ListPlace<CachedVersion> shelved{this};
-  ListPlace<CachedVersion> idle{this};  // place among the idle versions of its shelf
+  bool moving = false;             // selected by an eviction
+  bool used_while_moving = false;  // pinned since `moving` was set; the eviction then leaves it
+  TenantLoads::Account* account = nullptr;  // counts the bytes; null unless attached
+  ListNode<CachedVersion> attached{this};   // among the versions of its memory
+  ListNode<CachedVersion> idle{this};       // among the idle versions of its memory
 
   std::shared_ptr<const IterationRecord> record;
-  ListPlace<CachedVersion> recorded{this};  // place in the cache's records_
+  ListNode<CachedVersion> recorded{this};  // among the versions with records
 
-  Mutex promotion;  // Taken before the cache's mutex.
+  Mutex promotion;  // Taken before the store's mutex.
 };
 
 }  // namespace crout

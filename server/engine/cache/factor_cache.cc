@@ -19,14 +19,49 @@ constexpr double kClaimRetrySeconds = 0.5;
 
 FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
                          TenantLoads* loads)
-    : pool_(pool),
-      host_memory_(host_memory),
-      events_(events),
-      loads_(loads),
-      pressure_(new Mutex[pool->slots().size() + 1]),
-      shelves_(pool->slots().size() + 1) {}
+    : pool_(pool), events_(events), loads_(loads), store_(pool, host_memory, events, this) {}
 
 FactorCache::~FactorCache() = default;
+
+std::shared_ptr<CachedVersion> FactorCache::MakeVersion(NewFactor factor) {
+  auto stored = std::make_shared<CachedVersion>();
+  stored->nnz = factor.nnz;
+  stored->timings = factor.timings;
+  // A 0 x 0 matrix counts as kept: it has no bytes.
+  stored->has_matrix = factor.factorization.has_matrix() || factor.factorization.summary.n == 0;
+  stored->bytes = Charge(factor.factorization.parts.bytes());
+  stored->slot = factor.slot;
+  stored->reservation = std::move(factor.reservation);
+  stored->reservation.Shrink(stored->bytes);
+  stored->factorization = std::move(factor.factorization);
+  stored->record = std::move(factor.record);
+  return stored;
+}
+
+absl::StatusOr<FactorCache::Entry*> FactorCache::Find(std::string_view tenant, const Handle& handle,
+                                                      absl::Time now, CacheMiss* miss) const {
+  CROUT_ASSIGN_OR_RETURN(Entry * entry, handles_.Find(tenant, handle, now, miss));
+  if (!TieredStore::IsLost(*entry->stored)) return entry;
+  *miss = MissOf(Removal::kDeviceLost);
+  return GoneStatus(Removal::kDeviceLost);
+}
+
+FactorInfo FactorCache::Info(const Entry& entry, const CachedVersion& stored, absl::Time now) {
+  return {.handle = entry.handle,
+          .tenant = entry.tenant,
+          .name = entry.name,
+          .version = stored.version,
+          .summary = stored.factorization.summary,
+          .record = stored.record,
+          .device = stored.slot->device->info().name,
+          .nnz = stored.nnz,
+          .has_matrix = stored.has_matrix,
+          .tier = TieredStore::TierOf(stored),
+          .bytes = stored.bytes,
+          .create_time = entry.create_time,
+          .lease_expire_time = entry.LeaseEnd(now),
+          .timings = stored.timings};
+}
 
 FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
   auto entry = std::make_unique<Entry>(options, loads_->Open(options.tenant), WallNow());
@@ -34,12 +69,13 @@ FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
   FactorInfo info = Info(*entry, *stored, entry->create_time);
   RequestIds::Place request(entry->tenant, entry->request_id);
   RequestIds::Settled settled;  // destroyed after the lock
-  MutexLock lock(&mutex_);
+  MutexLock lock(&store_.mutex());
   Entry& added = handles_.Insert(std::move(entry));
   // Nothing can fail from here on.
   settled = request_ids_.Complete(std::move(request), added.handle);
-  Attach(added, std::move(stored));
-  Settle(*added.stored);
+  stored->handle = added.handle;
+  added.stored = std::move(stored);
+  store_.Attach(*added.stored, added.account);
   return info;
 }
 
@@ -64,31 +100,27 @@ absl::StatusOr<std::optional<FactorInfo>> FactorCache::ClaimRequest(std::string_
 absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const Handle& handle,
                                                 NewFactor factor) {
   const absl::Time now = WallNow();
+  // The memory of a refused or replaced version is freed after the lock.
   std::shared_ptr<CachedVersion> next = MakeVersion(std::move(factor));
-  Charged freed;
-  MutexLock lock(&mutex_);
+  ChargedMemory freed;
+  MutexLock lock(&store_.mutex());
   CacheMiss miss;
-  auto found = Find(tenant, handle, now, &miss);
-  if (!found.ok()) {
-    freed = Settle(*next);
-    return found.status();
-  }
-  Entry& entry = **found;
-  next->version = entry.stored->version + 1;
-  FactorInfo info = Info(entry, *next, now);
+  CROUT_ASSIGN_OR_RETURN(Entry * entry, Find(tenant, handle, now, &miss));
+  next->handle = handle;
+  next->version = entry->stored->version + 1;
+  FactorInfo info = Info(*entry, *next, now);
   // Nothing can fail from here on.
-  const std::shared_ptr<CachedVersion> last = Detach(entry);
-  events_->OnEviction(TierOf(*last), CacheEviction::kReplaced);
-  Attach(entry, std::move(next));
-  Settle(*entry.stored);
-  freed = Settle(*last);
+  entry->stored.swap(next);
+  events_->OnEviction(TieredStore::TierOf(*next), CacheEviction::kReplaced);
+  freed = store_.Detach(*next);
+  store_.Attach(*entry->stored, entry->account);
   return info;
 }
 
 absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
                                                       const Handle& handle) {
   const absl::Time now = WallNow();
-  MutexLock lock(&mutex_);
+  MutexLock lock(&store_.mutex());
   CacheMiss miss;
   auto entry = Find(tenant, handle, now, &miss);
   if (!entry.ok()) {
@@ -96,19 +128,16 @@ absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
     return entry.status();
   }
   CachedVersion& stored = *(*entry)->stored;
-  Rehome(stored);
-  Unlist(stored);
-  events_->OnHit(TierOf(stored));
-  ++stored.pins;
+  store_.Pin(stored);
+  events_->OnHit(TieredStore::TierOf(stored));
   handles_.Reschedule(**entry, [&] { ++(*entry)->uses; });
-  stored.wanted = true;
   return Pin(this, (*entry)->stored);
 }
 
 absl::StatusOr<FactorInfo> FactorCache::Describe(std::string_view tenant,
                                                  const Handle& handle) const {
   const absl::Time now = WallNow();
-  MutexLock lock(&mutex_);
+  MutexLock lock(&store_.mutex());
   CacheMiss miss;
   CROUT_ASSIGN_OR_RETURN(const Entry* entry, Find(tenant, handle, now, &miss));
   return Info(*entry, *entry->stored, now);
@@ -117,7 +146,7 @@ absl::StatusOr<FactorInfo> FactorCache::Describe(std::string_view tenant,
 absl::StatusOr<FactorInfo> FactorCache::Renew(std::string_view tenant, const Handle& handle,
                                               absl::Duration lease, Renewal renewal) {
   const absl::Time now = WallNow();
-  MutexLock lock(&mutex_);
+  MutexLock lock(&store_.mutex());
   CacheMiss miss;
   CROUT_ASSIGN_OR_RETURN(Entry * entry, Find(tenant, handle, now, &miss));
   FactorInfo info = Info(*entry, *entry->stored, now);
@@ -133,18 +162,18 @@ absl::StatusOr<FactorInfo> FactorCache::Renew(std::string_view tenant, const Han
 
 absl::Status FactorCache::Release(std::string_view tenant, const Handle& handle) {
   const absl::Time now = WallNow();
-  Charged freed;
-  MutexLock lock(&mutex_);
+  ChargedMemory freed;
+  MutexLock lock(&store_.mutex());
   CacheMiss miss;
-  CROUT_RETURN_IF_ERROR(Find(tenant, handle, now, &miss).status());
-  freed = Settle(*Remove(handle, Removal::kReleased));
+  CROUT_ASSIGN_OR_RETURN(const Entry* entry, Find(tenant, handle, now, &miss));
+  freed = RemoveEntry(*entry->stored, Removal::kReleased);
   return absl::OkStatus();
 }
 
 absl::StatusOr<DeviceSlot*> FactorCache::SlotOf(std::string_view tenant,
                                                 const Handle& handle) const {
   const absl::Time now = WallNow();
-  MutexLock lock(&mutex_);
+  MutexLock lock(&store_.mutex());
   CacheMiss miss;
   CROUT_ASSIGN_OR_RETURN(const Entry* entry, Find(tenant, handle, now, &miss));
   return entry->stored->slot;
@@ -155,77 +184,123 @@ std::vector<FactorInfo> FactorCache::List(std::string_view tenant, std::string_v
   const absl::Time now = WallNow();
   std::vector<FactorInfo> infos;
   infos.reserve(limit);
-  MutexLock lock(&mutex_);
+  MutexLock lock(&store_.mutex());
   for (const Entry* entry : handles_.List(tenant, name, before, limit, next)) {
-    if (now >= entry->end() || IsLost(*entry->stored)) continue;  // not removed yet
+    if (now >= entry->end() || TieredStore::IsLost(*entry->stored)) continue;  // not removed yet
     infos.push_back(Info(*entry, *entry->stored, now));
   }
   return infos;
 }
 
-void FactorCache::SweepFor(const DeviceSlot* slot) {
+ChargedMemory FactorCache::RemoveEntry(const CachedVersion& version, Removal cause) noexcept {
+  const std::unique_ptr<Entry> entry = handles_.Remove(version.handle, cause);
+  events_->OnEviction(TieredStore::TierOf(version), EvictionOf(cause));
+  request_ids_.Forget(entry->tenant, entry->request_id, entry->handle);
+  return store_.Detach(*entry->stored);
+}
+
+void FactorCache::RemoveEnded(const DeviceSlot* slot) {
   const absl::Time now = WallNow();
   while (true) {
-    std::vector<Charged> freed = SweepSome(now);
+    std::vector<ChargedMemory> freed = SweepSome(now);
     if (freed.empty()) break;
     Free(std::move(freed), slot);
   }
   Free(SweepLostDevices(), slot);
 }
 
-std::vector<FactorCache::Charged> FactorCache::SweepSome(absl::Time now) {
+std::vector<ChargedMemory> FactorCache::SweepSome(absl::Time now) {
   constexpr size_t kBatch = 256;  // limits the time for which calls wait for the mutex
-  std::vector<Charged> freed;
+  std::vector<ChargedMemory> freed;
   freed.reserve(kBatch);
-  MutexLock lock(&mutex_);
+  MutexLock lock(&store_.mutex());
   while (freed.size() < kBatch) {
     const Entry* const ended = handles_.FirstEnded(now);
     if (ended == nullptr) break;
-    freed.push_back(Settle(*Remove(ended->handle, Removal::kExpired)));
+    freed.push_back(RemoveEntry(*ended->stored, Removal::kExpired));
   }
   return freed;
 }
 
-std::vector<FactorCache::Charged> FactorCache::SweepLostDevices() {
-  std::vector<Charged> freed;
+std::vector<ChargedMemory> FactorCache::SweepLostDevices() {
+  std::vector<ChargedMemory> freed;
   for (const auto& slot : pool_->slots()) {
     if (slot->on_host() || slot->device->healthy()) continue;
-    MutexLock lock(&mutex_);
-    const auto& lost = shelves_[ShelfOf(*slot)].stored;
+    MutexLock lock(&store_.mutex());
+    const auto& lost = store_.VersionsOn(*slot);
     freed.reserve(freed.size() + lost.size());
     while (!lost.empty()) {
-      freed.push_back(Settle(*Remove(lost.front()->handle, Removal::kDeviceLost)));
+      freed.push_back(RemoveEntry(*lost.front(), Removal::kDeviceLost));
     }
   }
   return freed;
 }
 
-void FactorCache::Free(std::vector<Charged> freed, const DeviceSlot* slot) {
-  for (Charged& charged : freed) {
+void FactorCache::Free(std::vector<ChargedMemory> freed, const DeviceSlot* slot) {
+  for (ChargedMemory& charged : freed) {
     DeviceSlot* const other = charged.slot;
     if (other == nullptr || other == slot) {
-      const Charged here = std::move(charged);
+      const ChargedMemory here = std::move(charged);
     } else {
       other->releasing->Schedule([there = std::move(charged)] {});
     }
   }
 }
 
-std::array<TierState, 2> FactorCache::tiers() const {
-  std::array<TierState, 2> tiers;
-  MutexLock lock(&mutex_);
-  for (size_t i = 0; i < shelves_.size(); ++i) {
-    const Tier tier = i == kHostShelf ? Tier::kHost : Tier::kDevice;
-    TierState& state = tiers[static_cast<size_t>(tier)];
-    state.entries += static_cast<int64_t>(shelves_[i].stored.size());
-    state.bytes += static_cast<int64_t>(shelves_[i].bytes);
-  }
-  return tiers;
+size_t FactorCache::size() const {
+  MutexLock lock(&store_.mutex());
+  return handles_.size();
 }
 
-size_t FactorCache::size() const {
-  MutexLock lock(&mutex_);
-  return handles_.size();
+FactorCache::Pin::Pin(FactorCache* cache, std::shared_ptr<CachedVersion> stored)
+    : cache_(cache), stored_(std::move(stored)) {}
+
+FactorCache::Pin::Pin(Pin&& other) noexcept = default;
+
+FactorCache::Pin& FactorCache::Pin::operator=(Pin&& other) noexcept {
+  if (this != &other) {
+    if (stored_ != nullptr) cache_->Unpin(std::move(stored_));
+    cache_ = other.cache_;
+    stored_ = std::move(other.stored_);
+  }
+  return *this;
+}
+
+FactorCache::Pin::~Pin() {
+  if (stored_ != nullptr) cache_->Unpin(std::move(stored_));
+}
+
+const FactorSummary& FactorCache::Pin::summary() const { return stored_->factorization.summary; }
+int64_t FactorCache::Pin::version() const { return stored_->version; }
+DeviceSlot& FactorCache::Pin::slot() const { return *stored_->slot; }
+
+bool FactorCache::Pin::has_matrix() const { return stored_->has_matrix; }
+
+size_t FactorCache::Pin::promotion_bytes() const {
+  return cache_->store_.IsResident(*stored_) ? 0 : stored_->bytes;
+}
+
+absl::StatusOr<const Factorization*> FactorCache::Pin::OnDevice(ExecutionContext& context,
+                                                                Reservation room, bool* promoted) {
+  return cache_->store_.MakeResident(*stored_, context, std::move(room), promoted);
+}
+
+absl::StatusOr<bool> FactorCache::Pin::ReadOnHost(TieredStore::ReadParts read) {
+  return cache_->store_.ReadIfOnHost(*stored_, read);
+}
+
+void FactorCache::Unpin(std::shared_ptr<CachedVersion> stored) noexcept {
+  const absl::Time now = WallNow();
+  ChargedMemory freed;
+  MutexLock lock(&store_.mutex());
+  // A use of an old version also counts as a use of the handle.
+  if (Entry* const entry = handles_.Find(stored->handle); entry != nullptr) {
+    handles_.Reschedule(*entry, [&] {
+      --entry->uses;
+      entry->lease_expire_time = entry->LeaseFrom(now);
+    });
+  }
+  freed = store_.Unpin(*stored);
 }
 
 }  // namespace crout

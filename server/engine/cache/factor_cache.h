@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The cache of factors: handles, leases, pins, byte budgets and two tiers of memory.
-// Each factor comes with a Reservation, which charges it to the budget of its tier. Under memory
-// pressure, the cache evicts idle factors, least recently used first: from a device to host memory,
-// and from host memory altogether. A factor that is usable only on its device is dropped at once.
-// Eviction never affects a factor in use. A factor in host memory moves back to its device when a
-// call uses it.
+// The cache of factors: handles, leases, versions and pins. HandleTable has the handles,
+// TieredStore the memory of the factors, RequestIds the ids of requests. Each factor comes with a
+// Reservation, which charges it to the budget of its tier.
 //
 // A lease has a length and starts again at the end of each use. It does not expire while a pin of
 // the handle is held. The life of a factor is counted from its creation and ends even if the factor
@@ -18,7 +15,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,7 +36,7 @@
 #include "server/engine/cache/request_ids.h"
 #include "server/engine/cache/tenant_loads.h"
 #include "server/engine/cache/tier.h"
-
+#include "server/engine/cache/tiered_store.h"
 #include "server/engine/call_timings.h"
 #include "server/engine/scheduling/device_pool.h"
 
@@ -78,9 +74,8 @@ struct NewFactor {
 };
 
 // Thread-safe.
-class FactorCache {
+class FactorCache : private TieredStore::Owner {
   using Entry = HandleTable::Entry;
-  struct Charged;  // bytes to be freed
 
  public:
   // Bytes charged for an entry in addition to its factor, for the entry itself and its names.
@@ -118,8 +113,7 @@ class FactorCache {
     // moment. Returns false if they are on the device, where they stay while the pin lives. Blocks,
     // and waits for an OnDevice() of this version that is in progress, but needs no device itself.
     // Returns DATA_LOSS under the conditions of OnDevice(), and errors of `read`.
-    using ReadParts = absl::FunctionRef<absl::Status(const FactorParts& parts)>;
-    absl::StatusOr<bool> ReadOnHost(ReadParts read);
+    absl::StatusOr<bool> ReadOnHost(TieredStore::ReadParts read);
 
    private:
     friend class FactorCache;
@@ -134,7 +128,7 @@ class FactorCache {
   // tier. Leases use WallNow().
   FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
               TenantLoads* loads);
-  ~FactorCache();
+  ~FactorCache() override;
   FactorCache(const FactorCache&) = delete;  // Pins point to it.
   FactorCache& operator=(const FactorCache&) = delete;
 
@@ -179,22 +173,15 @@ class FactorCache {
   std::vector<FactorInfo> List(std::string_view tenant, std::string_view name, int64_t before,
                                size_t limit, int64_t* next) const;
 
-  // Reserves bytes on the budget of the slot, and evicts idle factors there until they fit, least
-  // recently used first. Blocks while factors are copied to host memory, so RPC threads must not
-  // call it; they try slot.budget->TryReserve first. Returns RESOURCE_EXHAUSTED if evicting all
-  // idle factors would not suffice. This is checked before each eviction.
-  absl::StatusOr<Reservation> ReserveOnDevice(DeviceSlot& slot, size_t bytes);
-  // Reserves bytes on the host budget. Drops iteration records first, oldest first, and then
-  // factors of the host tier. Both functions fail with the reason MEMORY_EXHAUSTED and, unless
-  // `bytes` exceeds the whole budget, a retry delay.
-  absl::StatusOr<Reservation> ReserveOnHost(size_t bytes);
-
-  // Returns RESOURCE_EXHAUSTED if evicting everything idle on the slot would not make room for
-  // `bytes` now.
-  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes) const;
-
-  // Bytes that evicting everything idle would free on the slot's budget.
-  size_t EvictableBytes(const DeviceSlot& slot) const;
+  // Memory for jobs and factors, made free by evicting idle factors (tiered_store.h).
+  absl::StatusOr<Reservation> ReserveOnDevice(DeviceSlot& slot, size_t bytes) {
+    return store_.ReserveOnDevice(slot, bytes);
+  }
+  absl::StatusOr<Reservation> ReserveOnHost(size_t bytes) { return store_.ReserveOnHost(bytes); }
+  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes) const {
+    return store_.CheckReachable(slot, bytes);
+  }
+  size_t EvictableBytes(const DeviceSlot& slot) const { return store_.EvictableBytes(slot); }
 
   // Returns the device of the factor, whose memory is freed when the factor ends. Returns NOT_FOUND
   // under the conditions of Acquire.
@@ -202,127 +189,45 @@ class FactorCache {
 
   // Removes expired factors, and factors of fenced devices that have no host copy. Does not wait
   // for a device: a device's own threads free its memory. The daemon calls this every second.
-  void Sweep() { SweepFor(/*slot=*/nullptr); }
+  void Sweep() { RemoveEnded(/*slot=*/nullptr); }
 
   // Contents of the tiers, indexed by Tier. Does not include replaced and released versions that
   // calls still use.
-  std::array<TierState, 2> tiers() const;
+  std::array<TierState, 2> tiers() const { return store_.tiers(); }
   size_t size() const;
 
  private:
-  // The versions that entries have in one memory.
-  struct Shelf {
-    std::list<CachedVersion*> stored;
-    size_t bytes = 0;
-    // Idle versions, least recently used first.
-    std::list<CachedVersion*> idle;
-    size_t idle_bytes = 0;
-  };
-  // Index of the host tier's shelf. Device i has shelf i + 1.
-  static constexpr size_t kHostShelf = 0;
-
-  static Tier TierOf(const CachedVersion& stored);
-  static size_t ShelfOf(const CachedVersion& stored);
-  static size_t ShelfOf(const DeviceSlot& slot);
   static std::shared_ptr<CachedVersion> MakeVersion(NewFactor factor);
-
   // Returns the entry if the handle belongs to the tenant and is alive at `now`. Otherwise returns
-  // NOT_FOUND and sets `*miss` to the cause.
+  // NOT_FOUND and sets `*miss` to the cause. An entry that was lost with its device counts as
+  // removed.
   absl::StatusOr<Entry*> Find(std::string_view tenant, const Handle& handle, absl::Time now,
-                              CacheMiss* miss) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether a factor was lost with its device. Its entry is removed by the next sweep.
-  static bool IsLost(const CachedVersion& stored);
+                              CacheMiss* miss) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex());
   // Describes the entry with version `stored`, which may be its current or its next version.
   static FactorInfo Info(const Entry& entry, const CachedVersion& stored, absl::Time now);
+  void Unpin(std::shared_ptr<CachedVersion> stored) noexcept ABSL_LOCKS_EXCLUDED(store_.mutex());
 
-  // Like Sweep(), but memory of `slot`'s device is free on return. With a null slot, the same as
-  // Sweep().
-  void SweepFor(const DeviceSlot* slot);
+  // TieredStore::Owner.
+  void RemoveEnded(const DeviceSlot* slot) override;
+  ChargedMemory RemoveEntry(const CachedVersion& version, Removal cause) noexcept override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex());
+
   // Removes a limited number of entries that are over at `now`. Returns an empty vector if there
   // are none.
-  std::vector<Charged> SweepSome(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<ChargedMemory> SweepSome(absl::Time now) ABSL_LOCKS_EXCLUDED(store_.mutex());
   // Removes the entries whose device is lost and that have no host copy.
-  std::vector<Charged> SweepLostDevices() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Frees bytes in host memory and in the memory of `slot`'s device before it returns. The threads
-  // of the other devices free the rest.
-  static void Free(std::vector<Charged> freed, const DeviceSlot* slot);
-
-  // The following functions make the changes. They allocate nothing. An operation allocates first
-  // and then calls them, so it takes place as a whole or not at all.
-
-  // Makes `stored` the version of the entry and puts it on its shelf, until Detach.
-  void Attach(Entry& entry, std::shared_ptr<CachedVersion> stored) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Removes the entry's version from the entry and its shelf. Pass the result to Settle().
-  std::shared_ptr<CachedVersion> Detach(Entry& entry) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Runs `change`, which changes the memory that the version is in, and updates the shelves.
-  void Move(CachedVersion& stored, absl::FunctionRef<void()> change) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Updates idle_bytes of the shelf's device.
-  void TellIdle(size_t shelf) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Shelve(CachedVersion& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unshelve(CachedVersion& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Removes an entry and returns its detached version. Pass the result to Settle().
-  std::shared_ptr<CachedVersion> Remove(const Handle& handle, Removal cause) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Must be called when the pins, the entry or the tier of a version have changed. Lists the
-  // version as idle if nothing uses it. Returns its bytes if it cannot be used again. Destroy the
-  // result after releasing the lock.
-  Charged Settle(CachedVersion& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unlist(CachedVersion& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // ListRecord adds the version's iteration record to the records that can be dropped. TakeRecordOf
-  // removes it from them and returns it.
-  void ListRecord(CachedVersion& stored) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<const IterationRecord> TakeRecordOf(CachedVersion& stored) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Drops iteration records until `bytes` are free in the host budget or no record remains. Drops
-  // none if that would not suffice even with all idle host factors.
-  void DropRecords(size_t bytes);
-  // Gives a host copy whose device is lost to a healthy one.
-  void Rehome(CachedVersion& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unpin(std::shared_ptr<CachedVersion> stored) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // Tiers (factor_cache_tiers.cc).
-  absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, MemoryBudget& budget, size_t shelf,
-                                      size_t bytes);
-  // Takes the least recently used idle version of the shelf and marks it as moving. Returns null if
-  // no version is idle but the free bytes suffice. Returns RESOURCE_EXHAUSTED if evicting all idle
-  // versions would not make room for `bytes`.
-  absl::StatusOr<std::shared_ptr<CachedVersion>> TakeVictim(DeviceSlot* slot,
-                                                            const MemoryBudget& budget,
-                                                            size_t shelf, size_t bytes);
-  void Drop(const std::shared_ptr<CachedVersion>& victim);
-  void Demote(const std::shared_ptr<CachedVersion>& victim);
-  absl::Status CopyToHost(const CachedVersion& from, Charged* to, uint64_t* checksum);
-  bool IsResident(const CachedVersion& stored) const ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<const Factorization*> MakeResident(CachedVersion& stored,
-                                                    ExecutionContext& context, Reservation room,
-                                                    bool* promoted);
-  absl::StatusOr<bool> ReadIfOnHost(CachedVersion& stored, Pin::ReadParts read);
-  // Verifies the checksum of a host copy. On a mismatch, drops the factor and returns DATA_LOSS.
-  // Requires the mutex `promotion` of the version.
-  absl::Status CheckHostCopy(CachedVersion& stored);
+  std::vector<ChargedMemory> SweepLostDevices() ABSL_LOCKS_EXCLUDED(store_.mutex());
+  // Frees host memory and memory of `slot`'s device before it returns. The threads of the other
+  // devices free the rest.
+  static void Free(std::vector<ChargedMemory> freed, const DeviceSlot* slot);
 
   // Constant after construction.
   DevicePool* const pool_;
-  MemoryResource* const host_memory_;
   CacheEvents* const events_;
   TenantLoads* const loads_;
-  RequestIds request_ids_;  // its mutex is taken after mutex_
-  // One mutex for each shelf, held by the call that evicts from it. Another call then waits for the
-  // memory that is being freed, instead of finding nothing idle. Lock order: a device's mutex, the
-  // host's mutex, mutex_.
-  const std::unique_ptr<Mutex[]> pressure_;
-
-  // Never held while bytes are copied. Also guards the members of entries and versions, except
-  // where their comments state otherwise.
-  mutable Mutex mutex_;
-  HandleTable handles_ ABSL_GUARDED_BY(mutex_);
-  // Versions with an iteration record, oldest first.
-  std::list<CachedVersion*> records_ ABSL_GUARDED_BY(mutex_);
-  size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes charged for them
-  std::vector<Shelf> shelves_ ABSL_GUARDED_BY(mutex_);
+  TieredStore store_;
+  RequestIds request_ids_;  // its mutex is taken after the store's
+  HandleTable handles_ ABSL_GUARDED_BY(store_.mutex());
 };
 
 }  // namespace crout

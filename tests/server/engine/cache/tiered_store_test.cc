@@ -22,9 +22,9 @@ using ::testing::Optional;
 
 MATCHER_P(HoldsChar, value, "") { return arg.ok() && *arg == value; }
 
-class CacheTiersTest : public CacheTest {
+class TieredStoreTest : public CacheTest {
  protected:
-  ~CacheTiersTest() override { host_memory_.gate().Open(); }
+  ~TieredStoreTest() override { host_memory_.gate().Open(); }
 
   double Evictions(const char* tier, const char* reason) {
     return Metric(std::string("crout_cache_evictions_total{reason=\"") + reason + "\",tier=\"" +
@@ -32,7 +32,7 @@ class CacheTiersTest : public CacheTest {
   }
 };
 
-TEST_F(CacheTiersTest, PressureMovesTheLeastRecentlyUsedToTheHostAndUseBringsItBack) {
+TEST_F(TieredStoreTest, PressureMovesTheLeastRecentlyUsedToTheHostAndUseBringsItBack) {
   Start(/*device_units=*/2, /*host_units=*/4);
   const Handle a = Put('a');
   const Handle b = Put('b');
@@ -90,7 +90,7 @@ class FixedMemory final : public MemoryResource {
   std::atomic<int> live_ = 0;
 };
 
-TEST_F(CacheTiersTest, AFactorThatCannotBeCopiedGoesAtOnce) {
+TEST_F(TieredStoreTest, AFactorThatCannotBeCopiedGoesAtOnce) {
   static FixedMemory fixed;  // outlives the cache
   Start(/*device_units=*/2, /*host_units=*/1);
   Put('h');
@@ -112,7 +112,7 @@ TEST_F(CacheTiersTest, AFactorThatCannotBeCopiedGoesAtOnce) {
   EXPECT_THAT(Use(c), HoldsChar('c'));
 }
 
-TEST_F(CacheTiersTest, TwoPinsOfAFactorInHostMemoryMoveItOnce) {
+TEST_F(TieredStoreTest, TwoPinsOfAFactorInHostMemoryMoveItOnce) {
   Start(/*device_units=*/2, /*host_units=*/4);
   const Handle a = Put('a');
   Put('b', 2 * kUnit);
@@ -129,7 +129,7 @@ TEST_F(CacheTiersTest, TwoPinsOfAFactorInHostMemoryMoveItOnce) {
   EXPECT_EQ(DeviceUnits(), 1u) << "the second's room was given back";
 }
 
-TEST_F(CacheTiersTest, WhatIsInUseStays) {
+TEST_F(TieredStoreTest, WhatIsInUseStays) {
   Start(/*device_units=*/3, /*host_units=*/8);
   const Handle a = Put('a');
   const Handle b = Put('b');
@@ -145,7 +145,7 @@ TEST_F(CacheTiersTest, WhatIsInUseStays) {
   EXPECT_EQ(TierOf(b), Tier::kHost);
 }
 
-TEST_F(CacheTiersTest, WhatIsLargerThanTheBudgetIsNotWorthRetrying) {
+TEST_F(TieredStoreTest, WhatIsLargerThanTheBudgetIsNotWorthRetrying) {
   Start(/*device_units=*/3, /*host_units=*/8);
   const auto refused = cache_->ReserveOnDevice(slot(), 3 * kUnit + 1);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
@@ -153,7 +153,7 @@ TEST_F(CacheTiersTest, WhatIsLargerThanTheBudgetIsNotWorthRetrying) {
   EXPECT_FALSE(RetryAfterOf(cache_->ReserveOnHost(9 * kUnit).status()).has_value());
 }
 
-TEST_F(CacheTiersTest, AFullHostDropsItsLeastRecentlyUsed) {
+TEST_F(TieredStoreTest, AFullHostDropsItsLeastRecentlyUsed) {
   Start(/*device_units=*/1, /*host_units=*/2);
   const Handle a = Put('a');
   const Handle b = Put('b');
@@ -174,7 +174,7 @@ TEST_F(CacheTiersTest, AFullHostDropsItsLeastRecentlyUsed) {
   EXPECT_EQ(ReasonGone(c), "");
 }
 
-TEST_F(CacheTiersTest, WithoutHostMemoryTheFactorItselfIsEvicted) {
+TEST_F(TieredStoreTest, WithoutHostMemoryTheFactorItselfIsEvicted) {
   Start(/*device_units=*/2, /*host_units=*/1);
   const Handle a = Put('a');
   const Handle b = Put('b', 2 * kUnit);
@@ -185,7 +185,7 @@ TEST_F(CacheTiersTest, WithoutHostMemoryTheFactorItselfIsEvicted) {
   EXPECT_EQ(DeviceUnits(), 2u);
 }
 
-TEST_F(CacheTiersTest, AFactorThatCannotBeCopiedGoes) {
+TEST_F(TieredStoreTest, AFactorThatCannotBeCopiedGoes) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   host_memory_.counting().FailAllocations(1);
@@ -195,7 +195,7 @@ TEST_F(CacheTiersTest, AFactorThatCannotBeCopiedGoes) {
   EXPECT_EQ(HostUnits(), 0u);
 }
 
-TEST_F(CacheTiersTest, ExpiredFactorsGoBeforeLivingOnesMove) {
+TEST_F(TieredStoreTest, ExpiredFactorsGoBeforeLivingOnesMove) {
   Start(/*device_units=*/2, /*host_units=*/4);
   const Handle living = Put('a');
   const Handle expired =
@@ -206,7 +206,7 @@ TEST_F(CacheTiersTest, ExpiredFactorsGoBeforeLivingOnesMove) {
   EXPECT_EQ(TierOf(living), Tier::kDevice);
 }
 
-TEST_F(CacheTiersTest, APinThatComesDuringTheMoveKeepsTheFactorWhereItIs) {
+TEST_F(TieredStoreTest, APinThatComesDuringTheMoveKeepsTheFactorWhereItIs) {
   Start(/*device_units=*/2, /*host_units=*/4);
   const Handle a = Put('a');
   const Handle b = Put('b');
@@ -229,7 +229,7 @@ TEST_F(CacheTiersTest, APinThatComesDuringTheMoveKeepsTheFactorWhereItIs) {
   EXPECT_EQ(Evictions("device", "pressure"), 1);
 }
 
-TEST_F(CacheTiersTest, AReleaseDuringTheMoveFreesEverything) {
+TEST_F(TieredStoreTest, AReleaseDuringTheMoveFreesEverything) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   host_memory_.gate().Close();
@@ -247,7 +247,7 @@ TEST_F(CacheTiersTest, AReleaseDuringTheMoveFreesEverything) {
   EXPECT_EQ(device().counting_memory().live_bytes(), 0u);
 }
 
-TEST_F(CacheTiersTest, ACorruptCopyIsDataLossOnceAndThenGone) {
+TEST_F(TieredStoreTest, ACorruptCopyIsDataLossOnceAndThenGone) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   Put('b');
@@ -262,7 +262,7 @@ TEST_F(CacheTiersTest, ACorruptCopyIsDataLossOnceAndThenGone) {
   EXPECT_EQ(DeviceUnits(), 0u);
 }
 
-TEST_F(CacheTiersTest, AFactorOnItsDeviceHasNoHostCopy) {
+TEST_F(TieredStoreTest, AFactorOnItsDeviceHasNoHostCopy) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, a));
@@ -271,7 +271,7 @@ TEST_F(CacheTiersTest, AFactorOnItsDeviceHasNoHostCopy) {
   EXPECT_FALSE(was_there);
 }
 
-TEST_F(CacheTiersTest, ReadingInHostMemoryMovesNothing) {
+TEST_F(TieredStoreTest, ReadingInHostMemoryMovesNothing) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   Put('b');
@@ -285,7 +285,7 @@ TEST_F(CacheTiersTest, ReadingInHostMemoryMovesNothing) {
   EXPECT_EQ(TierOf(a), Tier::kHost);
 }
 
-TEST_F(CacheTiersTest, WithoutDeviceMemoryAFactorStaysInHostMemory) {
+TEST_F(TieredStoreTest, WithoutDeviceMemoryAFactorStaysInHostMemory) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   Put('b');
@@ -299,7 +299,7 @@ TEST_F(CacheTiersTest, WithoutDeviceMemoryAFactorStaysInHostMemory) {
   EXPECT_THAT(UsePinned(pin), HoldsChar('a'));
 }
 
-TEST_F(CacheTiersTest, AFactorInHostMemoryOutlivesItsDevice) {
+TEST_F(TieredStoreTest, AFactorInHostMemoryOutlivesItsDevice) {
   Start({DeviceKind::kCuda, DeviceKind::kCuda}, /*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   const Handle b = Put('b');
@@ -315,7 +315,7 @@ TEST_F(CacheTiersTest, AFactorInHostMemoryOutlivesItsDevice) {
   EXPECT_EQ(HostUnits(), 0u);
 }
 
-TEST_F(CacheTiersTest, ADeviceLostDuringTheMoveTakesTheFactorWithIt) {
+TEST_F(TieredStoreTest, ADeviceLostDuringTheMoveTakesTheFactorWithIt) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   host_memory_.gate().Close();
@@ -329,7 +329,7 @@ TEST_F(CacheTiersTest, ADeviceLostDuringTheMoveTakesTheFactorWithIt) {
   EXPECT_EQ(HostUnits(), 0u);
 }
 
-TEST_F(CacheTiersTest, TheHostDeviceHasOneTier) {
+TEST_F(TieredStoreTest, TheHostDeviceHasOneTier) {
   Start({DeviceKind::kHost}, /*device_units=*/0, /*host_units=*/2);
   const Handle a = Put('a');
   const Handle b = Put('b');
