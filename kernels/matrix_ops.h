@@ -130,6 +130,10 @@ class MatrixOps {
   virtual absl::Status InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
                                      const FactorProbe& probe) = 0;
 
+  // Fills min_pivot and max_pivot of report().factor from the diagonal of `lu` (n x n), and leaves
+  // its other members undefined.
+  virtual absl::Status InspectPivots(const AnyMatrix& lu) = 0;
+
   // Computes r := b - op(a) x and fills report().residual. norm_op_a = |op(a)|_inf. a: rows x cols
   // in any type. x, b, r and the products are in float64, or complex128 if `a` is complex. r must
   // not overlap the others.

@@ -9,6 +9,7 @@
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solution_shape.h"
 #include "kernels/numerics/dense_operand.h"
+#include "kernels/numerics/judgment.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/stop_requested.h"
 #include "kernels/sync_on_exit.h"
@@ -109,7 +110,9 @@ class DirectSolveJob {
   PackedMatrix rhs_;
   JobBuffers buffers_;
   DirectSolveSummary summary_;
+  double matrix_max_abs_ = 0;
   double rhs_max_abs_ = 0;
+  double pivot_condition_ = 0;
 };
 
 absl::Status DirectSolveJob::ImportMatrix() {
@@ -120,6 +123,7 @@ absl::Status DirectSolveJob::ImportMatrix() {
   CROUT_RETURN_IF_ERROR(CheckConversion(stats, matrix_, options_.dtype, "matrix"));
   summary_.norm_one = stats.norm_one;
   summary_.norm_inf = stats.norm_inf;
+  matrix_max_abs_ = stats.max_abs;
   return absl::OkStatus();
 }
 
@@ -136,9 +140,13 @@ absl::Status DirectSolveJob::ImportRhs() {
 absl::Status DirectSolveJob::Solve(StopRequested stop) {
   CROUT_RETURN_IF_ERROR(
       options_.solver->Solve(context_, A(), X(), buffers_.Span(plan_.workspace), stop));
+  CROUT_RETURN_IF_ERROR(ops().InspectPivots(A()));
   CROUT_RETURN_IF_ERROR(context_.SynchronizeOrStop(stop));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   summary_.info = context_.report().info;
+  if (summary_.info > 0) return absl::OkStatus();
+  const FactorStats& pivots = context_.report().factor;
+  pivot_condition_ = PivotCondition(pivots.min_pivot, pivots.max_pivot, matrix_max_abs_);
   return absl::OkStatus();
 }
 
@@ -189,7 +197,9 @@ void DirectSolveJob::Assess(std::byte* out) {
   figures.accepted = AcceptedBackwardError(single ? rhs_.dtype : options_.dtype, n_);
   PackedMatrix delivered = plan_.delivered;
   delivered.data = out;
-  summary_.accuracy_warnings = AssessSolution(nullptr, figures, delivered);
+  AccuracyWarnings& warnings = summary_.accuracy_warnings;
+  warnings = AssessSolution(nullptr, figures, delivered);
+  warnings.nearly_singular |= IsNearlySingular(pivot_condition_, options_.dtype, n_);
 }
 
 absl::StatusOr<DirectSolveSummary> DirectSolveJob::Run(std::byte* out, StopRequested stop,

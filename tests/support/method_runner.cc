@@ -138,6 +138,10 @@ absl::StatusOr<DirectSolution> MethodRunner::SolveDirectly(const ComplexMatrix& 
   CROUT_RETURN_IF_ERROR(enqueued);
   DirectSolution solution;
   solution.info = context_->report().info;
+  CROUT_RETURN_IF_ERROR(context_->ops().InspectPivots(View(lhs, dtype, n, n)));
+  CROUT_RETURN_IF_ERROR(context_->Synchronize());
+  solution.min_pivot = context_->report().factor.min_pivot;
+  solution.max_pivot = context_->report().factor.max_pivot;
   solution.ipiv.resize(n);
   CROUT_RETURN_IF_ERROR(Receive(rhs.data(), x));
   // gauss_jordan stores ipiv at the end of its workspace.

@@ -33,6 +33,8 @@ struct DirectSolution {
   ComplexMatrix x;
   int64_t info = 0;
   std::vector<int64_t> ipiv;  // read from the workspace of gauss_jordan
+  double min_pivot = 0;
+  double max_pivot = 0;
 };
 
 // Runs methods on one context of a device. Used by one thread at a time. Matrix elements are real

@@ -40,6 +40,7 @@ int32_t Reduce(const MatrixView<T>& a, const MatrixView<T>& b, T* column, StopRe
     std::copy_n(&a(0, k), a.rows, column);
     Eliminate(a, k, column[k], column);
     Eliminate(b, k, column[k], column);
+    a(k, k) = column[k];
   }
   return 0;
 }

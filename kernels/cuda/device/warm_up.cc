@@ -92,6 +92,7 @@ absl::Status Run(Context& context, const WarmUpBuffers& buffers, DType dtype, in
         Solve(context, buffers,
               {.lu = a, .ipiv = ipiv, .unit_diagonal = unit, .prepared = buffers.prepared.data()}));
   }
+  CROUT_RETURN_IF_ERROR(context.ops().InspectPivots(a));
   return absl::OkStatus();
 }
 

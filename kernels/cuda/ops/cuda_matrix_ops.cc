@@ -105,6 +105,12 @@ absl::Status CudaMatrixOps::InspectFactor(const AnyMatrix& lu, bool unit_in_u, c
   });
 }
 
+absl::Status CudaMatrixOps::InspectPivots(const AnyMatrix& lu) {
+  return context_.Enqueue("InspectPivots", [&](cudaStream_t stream) {
+    return LaunchInspectPivots(lu, &context_.report().factor, stream);
+  });
+}
+
 absl::Status CudaMatrixOps::Residual(const AnyMatrix& a, Op op, double norm_op_a,
                                      const AnyMatrix& x, const AnyMatrix& b, const AnyMatrix& r) {
   const bool large = x.cols >= kGemmColumns || a.rows * a.cols >= kGemmElements;

@@ -135,6 +135,12 @@ __global__ void __launch_bounds__(kBlockThreads)
   Reset(scratch);
 }
 
+template <class T>
+__global__ void __launch_bounds__(kBlockThreads)
+    InspectPivotsKernel(MatrixView<const T> lu, FactorStats* report) {
+  Determinant(lu, /*ipiv=*/nullptr, report);
+}
+
 }  // namespace
 
 cudaError_t LaunchInspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
@@ -147,6 +153,15 @@ cudaError_t LaunchInspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64
     const MatrixView<const T> view{reinterpret_cast<const T*>(lu.data), lu.rows, lu.cols, lu.ld};
     InspectFactorKernel<<<blocks, kBlockThreads, 0, stream>>>(view, unit_in_u, ipiv, probe, scratch,
                                                               report);
+  });
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchInspectPivots(const AnyMatrix& lu, FactorStats* report, cudaStream_t stream) {
+  DispatchDevice(lu.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const MatrixView<const T> view{reinterpret_cast<const T*>(lu.data), lu.rows, lu.cols, lu.ld};
+    InspectPivotsKernel<<<1, kBlockThreads, 0, stream>>>(view, report);
   });
   return cudaGetLastError();
 }

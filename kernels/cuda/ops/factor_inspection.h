@@ -17,6 +17,9 @@ cudaError_t LaunchInspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64
                                 const FactorProbe& probe, ReductionScratch* scratch,
                                 FactorStats* report, cudaStream_t stream);
 
+// Enqueues the figures of MatrixOps::InspectPivots in *report. One launch.
+cudaError_t LaunchInspectPivots(const AnyMatrix& lu, FactorStats* report, cudaStream_t stream);
+
 }  // namespace crout::cuda
 
 #endif  // CROUT_KERNELS_CUDA_OPS_FACTOR_INSPECTION_H_

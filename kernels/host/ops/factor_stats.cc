@@ -117,4 +117,12 @@ FactorStats ComputeFactorStats(int cores, const AnyMatrix& lu, bool unit_in_u,
   });
 }
 
+FactorStats ComputePivotStats(const AnyMatrix& lu) {
+  FactorStats stats;
+  if (lu.rows == 0) return stats;
+  DispatchDType(lu.dtype,
+                [&](auto tag) { TakePivots(lu.As<typename decltype(tag)::type>(), stats); });
+  return stats;
+}
+
 }  // namespace crout::host

@@ -12,6 +12,9 @@ namespace crout::host {
 // it.
 FactorStats ComputeFactorStats(int cores, const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv);
 
+// Implements MatrixOps::InspectPivots.
+FactorStats ComputePivotStats(const AnyMatrix& lu);
+
 }  // namespace crout::host
 
 #endif  // CROUT_KERNELS_HOST_OPS_FACTOR_STATS_H_

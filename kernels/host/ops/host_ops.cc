@@ -75,6 +75,11 @@ absl::Status HostOps::InspectFactor(const AnyMatrix& lu, bool unit_in_u, const i
   return absl::OkStatus();
 }
 
+absl::Status HostOps::InspectPivots(const AnyMatrix& lu) {
+  report_.factor = ComputePivotStats(lu);
+  return absl::OkStatus();
+}
+
 absl::Status HostOps::Residual(const AnyMatrix& a, Op op, double norm_op_a, const AnyMatrix& x,
                                const AnyMatrix& b, const AnyMatrix& r) {
   executor_.Run(WidthFor(Elements(a)), [&](int cores) {

@@ -27,6 +27,7 @@ class HostOps final : public MatrixOps {
   absl::Status StartProbe(const AnyMatrix& a, const FactorProbe& probe) override;
   absl::Status InspectFactor(const AnyMatrix& lu, bool unit_in_u, const int64_t* ipiv,
                              const FactorProbe& probe) override;
+  absl::Status InspectPivots(const AnyMatrix& lu) override;
   absl::Status Residual(const AnyMatrix& a, Op op, double norm_op_a, const AnyMatrix& x,
                         const AnyMatrix& b, const AnyMatrix& r) override;
   absl::Status WideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,

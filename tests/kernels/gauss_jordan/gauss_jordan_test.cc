@@ -43,6 +43,8 @@ TEST_P(GaussJordanTest, ByHand) {
   EXPECT_EQ(solution.x, (ComplexMatrix{2, 1, 3, 2}));
   EXPECT_EQ(solution.info, 0);
   EXPECT_EQ(solution.ipiv, (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(solution.min_pivot, 2);
+  EXPECT_EQ(solution.max_pivot, 4);
   ASSERT_OK_AND_ASSIGN(solution, Solve({0, 4, 2, 0}, 2, Identity(2), 2));
   EXPECT_EQ(solution.x, (ComplexMatrix{0, 0.5, 0.25, 0}));
   if (!IsComplex(dtype_)) return;

@@ -121,6 +121,15 @@ TEST_F(DirectSolveTest, ByHandAndInverse) {
   EXPECT_EQ(inverse.x, (HostMatrix{-0.125, 0.25, 0.5, 0}));
 }
 
+// The solutions are exact and small. Only the pivots show that A is nearly singular.
+TEST_F(DirectSolveTest, WarnsOfNearlySingularMatrices) {
+  ASSERT_OK_AND_ASSIGN(Result result, Solve({1, 1, 1, 1 + 0x1p-52}, 2, {2, 2 + 0x1p-51}, 1, {}));
+  EXPECT_EQ(*result.summary.backward_error, 0);
+  EXPECT_TRUE(result.summary.accuracy_warnings.nearly_singular);
+  ASSERT_OK_AND_ASSIGN(result, Solve({1, 1, 1, 1 + 0x1p-20}, 2, {2, 2 + 0x1p-20}, 1, {}));
+  EXPECT_FALSE(result.summary.accuracy_warnings.nearly_singular);
+}
+
 TEST_F(DirectSolveTest, BackwardErrorWhereTheNormsOverflow) {
   ASSERT_OK_AND_ASSIGN(const Result result,
                        Solve({1.5e308, 1e308, 1e308, 1.5e308}, 2, {1e300, 2e300}, 1, {}));
