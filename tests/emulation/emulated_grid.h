@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A grid of CUDA threads, each run by a host thread.
+// A grid of CUDA threads on the host.
+//
+// Each CUDA thread is a fiber, and one host thread runs all fibers: each until it waits for others
+// or ends. The fibers run in varying orders, so that a missing barrier changes results. Under
+// ThreadSanitizer, which then finds races of device code, each CUDA thread is a host thread.
 #ifndef CROUT_TESTS_EMULATION_EMULATED_GRID_H_
 #define CROUT_TESTS_EMULATION_EMULATED_GRID_H_
 
 #include <array>
-#include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,7 +18,36 @@
 #include <mutex>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "kernels/util/sanitizers.h"
+#ifdef CROUT_THREAD_SANITIZED
+#include <barrier>
+#endif
+
 namespace crout {
+
+// Lets other threads of the grid run until `ready` returns true. Aborts if every thread waits.
+void WaitUntil(absl::FunctionRef<bool()> ready);
+
+#ifdef CROUT_THREAD_SANITIZED
+using EmulatedBarrier = std::barrier<>;
+#else
+// The part of std::barrier that is used here, for fibers.
+class EmulatedBarrier {
+ public:
+  explicit EmulatedBarrier(ptrdiff_t threads) : threads_(threads) {}
+
+  void arrive_and_wait();
+  void arrive_and_drop();
+
+ private:
+  void EndPhaseIfComplete();
+
+  ptrdiff_t threads_;
+  ptrdiff_t arrived_ = 0;
+  uint64_t phase_ = 0;
+};
+#endif
 
 // Threads that share memory and synchronize. Only these threads call the methods.
 class EmulatedBlock {
@@ -56,8 +88,8 @@ class EmulatedBlock {
  private:
   static unsigned OwnSlot();
 
-  std::barrier<> all_;
-  std::vector<std::unique_ptr<std::barrier<>>> warps_;
+  EmulatedBarrier all_;
+  std::vector<std::unique_ptr<EmulatedBarrier>> warps_;
   std::vector<uint64_t> slots_;  // one per thread
   alignas(256) std::array<std::byte, kMemory> memory_;
 };
@@ -78,7 +110,7 @@ class EmulatedGrid {
 
  private:
   std::vector<std::unique_ptr<EmulatedBlock>> blocks_;
-  std::barrier<> all_;
+  EmulatedBarrier all_;
   std::mutex mutex_;
   std::map<uint32_t, std::shared_ptr<void>> attached_;
 };
@@ -99,7 +131,7 @@ class EmulatedThread {
   static EmulatedGrid& Grid();
 };
 
-// Runs `body` concurrently in every thread of the grid.
+// Runs `body` in every thread of the grid.
 void RunEmulatedGrid(unsigned blocks, unsigned threads, const std::function<void()>& body);
 
 // Runs `body` in every thread, one block after the other. For grids whose blocks do not

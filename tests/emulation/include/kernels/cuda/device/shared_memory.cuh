@@ -5,7 +5,6 @@
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
 #define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
 
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -74,14 +73,15 @@ class TransactionBarrier {
   }
   void Wait(uint32_t parity) const {
     State& state = Get();
-    std::unique_lock lock(state.mutex);
-    state.ended.wait(lock, [&] { return (state.phase & 1) != parity; });
+    WaitUntil([&] {
+      const std::lock_guard lock(state.mutex);
+      return (state.phase & 1) != parity;
+    });
   }
 
  private:
   struct State {
     std::mutex mutex;
-    std::condition_variable ended;
     int arrivals = 1;
     int64_t bytes = 0;  // announced but not received
     unsigned phase = 0;
@@ -98,7 +98,6 @@ class TransactionBarrier {
     if (state.arrivals != 0 || state.bytes != 0) return;
     state.arrivals = 1;
     ++state.phase;
-    state.ended.notify_all();
   }
 
   uint32_t address_;
