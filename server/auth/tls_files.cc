@@ -15,30 +15,24 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "kernels/util/status_macros.h"
+#include "server/auth/openssl.h"
 #include "server/auth/setting_file.h"
 
 namespace crout {
 namespace {
 
-struct Free {
-  void operator()(BIO* bio) const { BIO_free(bio); }
-  void operator()(X509* certificate) const { X509_free(certificate); }
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-};
-template <class T>
-using Owned = std::unique_ptr<T, Free>;
-
-Owned<BIO> Open(const std::string& text) {
-  return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+openssl::Bio Open(const std::string& text) {
+  return openssl::Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
 // Returns the first certificate in `text`. All certificates in it must be well-formed.
-absl::StatusOr<Owned<X509>> ParseCertificates(const SettingFile& setting, const std::string& text) {
-  const Owned<BIO> bio = Open(text);
+absl::StatusOr<openssl::Certificate> ParseCertificates(const SettingFile& setting,
+                                                       const std::string& text) {
+  const openssl::Bio bio = Open(text);
   const auto next = [&] {
-    return Owned<X509>(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+    return openssl::Certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
   };
-  Owned<X509> first = next();
+  openssl::Certificate first = next();
   while (first != nullptr && next() != nullptr) {
   }
   const bool to_its_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
@@ -48,10 +42,10 @@ absl::StatusOr<Owned<X509>> ParseCertificates(const SettingFile& setting, const 
   return first;
 }
 
-absl::StatusOr<Owned<EVP_PKEY>> ParseKey(const SettingFile& setting, const std::string& text) {
+absl::StatusOr<openssl::Key> ParseKey(const SettingFile& setting, const std::string& text) {
   // By default OpenSSL would prompt for the passphrase on the terminal.
   const auto no_passphrase = [](char*, int, int, void*) { return -1; };
-  Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(Open(text).get(), nullptr, no_passphrase, nullptr));
+  openssl::Key key(PEM_read_bio_PrivateKey(Open(text).get(), nullptr, no_passphrase, nullptr));
   ERR_clear_error();
   if (key == nullptr) return setting.Refuse("contains no PEM private key without a passphrase");
   return key;
@@ -70,8 +64,8 @@ absl::StatusOr<TlsContents> ReadPair(const SettingFile& certificate_file,
                          ReadSettingFile(key_file, FileAccess::kPrivate));
   CROUT_ASSIGN_OR_RETURN(const std::string certificate_text,
                          ReadSettingFile(certificate_file, FileAccess::kPublic));
-  CROUT_ASSIGN_OR_RETURN(const Owned<EVP_PKEY> key, ParseKey(key_file, key_text));
-  CROUT_ASSIGN_OR_RETURN(const Owned<X509> certificate,
+  CROUT_ASSIGN_OR_RETURN(const openssl::Key key, ParseKey(key_file, key_text));
+  CROUT_ASSIGN_OR_RETURN(const openssl::Certificate certificate,
                          ParseCertificates(certificate_file, certificate_text));
   const bool fits = X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();

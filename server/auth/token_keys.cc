@@ -2,7 +2,6 @@
 
 #include "server/auth/token_keys.h"
 
-#include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/param_build.h>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
+#include "server/auth/openssl.h"
 #include "server/auth/strict_json.h"
 
 namespace crout {
@@ -30,39 +30,25 @@ constexpr size_t kMostExponentBytes = 4;  // a longer exponent would slow down e
 constexpr size_t kMostAudiences = 32;     // bounds the memory of a call, which stores them
 constexpr size_t kCoordinateBytes = 32;   // for P-256
 
-template <auto free>
-struct Free {
-  template <typename T>
-  void operator()(T* object) const {
-    free(object);
-  }
-};
-using Number = std::unique_ptr<BIGNUM, Free<BN_free>>;
-using ParamBuilder = std::unique_ptr<OSSL_PARAM_BLD, Free<OSSL_PARAM_BLD_free>>;
-using Params = std::unique_ptr<OSSL_PARAM, Free<OSSL_PARAM_free>>;
-using KeyContext = std::unique_ptr<EVP_PKEY_CTX, Free<EVP_PKEY_CTX_free>>;
-using DigestContext = std::unique_ptr<EVP_MD_CTX, Free<EVP_MD_CTX_free>>;
-using EcSignature = std::unique_ptr<ECDSA_SIG, Free<ECDSA_SIG_free>>;
-
 const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-Number ToNumber(std::string_view bytes) {
-  return Number(BN_bin2bn(Bytes(bytes), static_cast<int>(bytes.size()), nullptr));
+openssl::Number ToNumber(std::string_view bytes) {
+  return openssl::Number(BN_bin2bn(Bytes(bytes), static_cast<int>(bytes.size()), nullptr));
 }
 
 // Returns null if the parameters form no valid key, for example a point that is not on its curve.
 std::shared_ptr<EVP_PKEY> MakeKey(const char* kind, OSSL_PARAM_BLD* builder) {
-  const Params params(OSSL_PARAM_BLD_to_param(builder));
-  const KeyContext maker(EVP_PKEY_CTX_new_from_name(nullptr, kind, nullptr));
+  const openssl::Params params(OSSL_PARAM_BLD_to_param(builder));
+  const openssl::KeyContext maker(EVP_PKEY_CTX_new_from_name(nullptr, kind, nullptr));
   EVP_PKEY* made = nullptr;
   if (params == nullptr || maker == nullptr || EVP_PKEY_fromdata_init(maker.get()) != 1 ||
       EVP_PKEY_fromdata(maker.get(), &made, EVP_PKEY_PUBLIC_KEY, params.get()) != 1) {
     return nullptr;
   }
   std::shared_ptr<EVP_PKEY> key(made, EVP_PKEY_free);
-  const KeyContext checker(EVP_PKEY_CTX_new_from_pkey(nullptr, made, nullptr));
+  const openssl::KeyContext checker(EVP_PKEY_CTX_new_from_pkey(nullptr, made, nullptr));
   if (checker == nullptr || EVP_PKEY_public_check(checker.get()) != 1) return nullptr;
   return key;
 }
@@ -74,12 +60,12 @@ std::shared_ptr<EVP_PKEY> MakeRsaKey(const Json& jwk) {
       !exponent || exponent->empty() || exponent->size() > kMostExponentBytes) {
     return nullptr;
   }
-  const Number n = ToNumber(*modulus);
-  const Number e = ToNumber(*exponent);
+  const openssl::Number n = ToNumber(*modulus);
+  const openssl::Number e = ToNumber(*exponent);
   // RFC 7518, 6.3.1.1 forbids leading zeros, which would make a short modulus look long.
   if (n == nullptr || e == nullptr || static_cast<size_t>(BN_num_bytes(n.get())) != modulus->size())
     return nullptr;
-  const ParamBuilder builder(OSSL_PARAM_BLD_new());
+  const openssl::ParamBuilder builder(OSSL_PARAM_BLD_new());
   if (builder == nullptr ||
       OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_N, n.get()) != 1 ||
       OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_E, e.get()) != 1) {
@@ -93,7 +79,7 @@ std::shared_ptr<EVP_PKEY> MakeEcKey(const Json& jwk) {
   const auto y = DecodeBase64Url(StringIn(jwk, "y").value_or(""));
   if (!x || x->size() != kCoordinateBytes || !y || y->size() != kCoordinateBytes) return nullptr;
   const std::string point = absl::StrCat("\x04", *x, *y);  // uncompressed: SEC 1, 2.3.3
-  const ParamBuilder builder(OSSL_PARAM_BLD_new());
+  const openssl::ParamBuilder builder(OSSL_PARAM_BLD_new());
   if (builder == nullptr ||
       OSSL_PARAM_BLD_push_utf8_string(builder.get(), OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1", 0) !=
           1 ||
@@ -117,9 +103,9 @@ std::optional<TokenHash> PrintOf(EVP_PKEY* key) {
 // OpenSSL expects. Returns "" if the length is wrong.
 std::string ToEcSignature(std::string_view numbers) {
   if (numbers.size() != 2 * kCoordinateBytes) return "";
-  const EcSignature signature(ECDSA_SIG_new());
-  Number r = ToNumber(numbers.substr(0, kCoordinateBytes));
-  Number s = ToNumber(numbers.substr(kCoordinateBytes));
+  const openssl::EcSignature signature(ECDSA_SIG_new());
+  openssl::Number r = ToNumber(numbers.substr(0, kCoordinateBytes));
+  openssl::Number s = ToNumber(numbers.substr(kCoordinateBytes));
   if (signature == nullptr || r == nullptr || s == nullptr ||
       ECDSA_SIG_set0(signature.get(), r.get(), s.get()) != 1) {
     return "";
@@ -135,7 +121,7 @@ std::string ToEcSignature(std::string_view numbers) {
 }
 
 bool IsSignature(EVP_PKEY* key, std::string_view signature, std::string_view text) {
-  const DigestContext context(EVP_MD_CTX_new());
+  const openssl::DigestContext context(EVP_MD_CTX_new());
   return context != nullptr &&
          EVP_DigestVerifyInit(context.get(), nullptr, EVP_sha256(), nullptr, key) == 1 &&
          EVP_DigestVerify(context.get(), Bytes(signature), signature.size(), Bytes(text),

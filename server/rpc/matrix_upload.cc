@@ -229,10 +229,8 @@ absl::StatusOr<AnySparse> MatrixUpload::PackSparse(StopRequested stop) {
   absl::StatusOr<std::optional<EntryPlace>> beyond =
       WriteSparseBlock(std::exchange(sparse_, SparseMatrix()), shape_.dtype, packed_.data(), stop);
   grant_->Give(read);
-  if (!beyond.ok()) {
-    packed_.reset();  // It may be partly written.
-    return beyond.status();
-  }
+  if (!beyond.ok() || beyond->has_value()) packed_.reset();  // It may be partly written.
+  CROUT_RETURN_IF_ERROR(beyond.status());
   if (const std::optional<EntryPlace> place = *beyond) {
     return DispatchDType(shape_.dtype, [&](auto tag) {
       return Overflow<typename decltype(tag)::type>(field_, place->row, place->column);

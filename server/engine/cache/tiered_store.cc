@@ -17,7 +17,7 @@
 namespace crout {
 namespace {
 
-constexpr double kShortestRetrySeconds = 0.1;
+constexpr double kShortestMemoryRetrySeconds = 0.1;
 
 absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryBudget& budget) {
   absl::Status status =
@@ -28,7 +28,7 @@ absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryB
                  kReasonMemoryExhausted);
   if (bytes > budget.limit()) return status;  // Waiting will not help.
   const double backlog = slot != nullptr ? slot->scheduler->load().backlog_seconds : 0;
-  return WithRetryAfter(std::move(status), std::max(kShortestRetrySeconds, backlog));
+  return WithRetryAfter(std::move(status), std::max(kShortestMemoryRetrySeconds, backlog));
 }
 
 }  // namespace
