@@ -47,10 +47,11 @@ def warn_of_batch(record: BatchRecord) -> None:
 def warn_of_batch_solution(solution: BatchSolution) -> None:
     """Warn about solutions that need a check before use."""
     if "not_accurate" in solution.warnings:
+        # NaN for a solution that is not finite; singular members have no solution.
+        largest = np.max(solution.backward_error[solution.info == 0])
         warn(
-            f"{solution.inaccurate} solutions are poor (largest backward error "
-            f"{np.fmax.reduce(solution.backward_error, initial=np.nan):.3g}): factor these members by "
-            "lu_factor, or in double precision"
+            f"{solution.inaccurate} solutions are poor (largest backward error {largest:.3g}): "
+            "factor these members by lu_factor, or in double precision"
         )
     if "poor_factor" in solution.warnings:
         warn("factors of members are poor, and backward errors were not measured: solve with verify=True")
