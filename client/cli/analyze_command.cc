@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "client/cli/checks.h"
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
 #include "client/cli/exit_codes.h"
@@ -228,7 +229,7 @@ void AddAnalyzeCommand(CLI::App* app, Session* session) {
   BeginSection(analyze, "Output");
   analyze->add_option("--depth", arguments->depth, "Levels of the tree of fronts to list")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(NotNegative<int64_t>());
 }
 
 }  // namespace crout::cli

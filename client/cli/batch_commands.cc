@@ -15,6 +15,7 @@
 #include "client/cli/array_files.h"
 #include "client/cli/array_writer.h"
 #include "client/cli/batch_files.h"
+#include "client/cli/checks.h"
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
 #include "client/cli/exit_codes.h"
@@ -316,7 +317,7 @@ void AddSolveBatch(CLI::App* app, Session* session) {
   solve->add_option("--nrhs", solving->nrhs, "Columns of each right-hand side of ones")
       ->capture_default_str()
       ->needs(ones)
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
+      ->check(InRange(int64_t{0}, int64_t{1} << 24));
   solve->parse_complete_callback([=] {
     CheckOneStandardInput(solving->paths);
     if (files->count() + ones->count() == 0) throw CLI::RequiredError("files or --ones");

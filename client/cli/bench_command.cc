@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "client/cli/bench.h"
 #include "client/cli/bench_report.h"
+#include "client/cli/checks.h"
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
 #include "client/cli/factor_options.h"
@@ -85,7 +86,7 @@ void AddPaceOptions(CLI::App* bench, BenchArguments* arguments) {
           "the previous one ends")
       ->capture_default_str()
       ->delimiter(',')
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(InRange(0.0, 1e6));
   AddDurationOption(
       bench, "--duration", [=](absl::Duration value) { pace->duration = value; },
       "Length of each run [default: 5s]");
@@ -95,7 +96,7 @@ void AddPaceOptions(CLI::App* bench, BenchArguments* arguments) {
   bench
       ->add_option("--requests", pace->requests,
                    "Number of calls of each run, instead of --duration")
-      ->check(CLI::PositiveNumber);
+      ->check(Positive<int64_t>());
 }
 
 }  // namespace
@@ -120,22 +121,22 @@ void AddBenchCommand(CLI::App* app, Session* session) {
             options->factor_share = share;
           },
           "Fraction of random calls that are factorizations, from 0 to 1; the others are solves")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(InRange(0.0, 1.0))
       ->excludes(mode);
   BeginSection(bench, "Input");
   bench->add_option("--n", options->n, "Order of the matrix")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
+      ->check(InRange(int64_t{1}, int64_t{1} << 16));
   bench->add_option("--nrhs", options->nrhs, "Columns of the right-hand side")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
+      ->check(InRange(int64_t{1}, int64_t{1} << 16));
   BeginSection(bench, "Load");
   bench
       ->add_option("--concurrency", arguments->concurrency,
                    "Number of workers; a list makes several runs: 1,4,16")
       ->capture_default_str()
       ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
+      ->check(InRange(1, 1024));
   AddPaceOptions(bench, arguments.get());
   BeginSection(bench, "Output");
   bench

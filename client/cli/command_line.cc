@@ -2,7 +2,6 @@
 
 #include "client/cli/command_line.h"
 
-#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <memory>
@@ -11,52 +10,116 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/help_text.h"
 #include "client/cli/text.h"
 #include "crout_version.h"
+#include "kernels/util/nearest.h"
 
 namespace crout::cli {
 namespace {
 
-// Optimal string alignment distance (Damerau's with at most one transposition of a pair).
-size_t Distance(const std::string& a, const std::string& b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) {
-    for (size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        d[i][j] = i + j;
-        continue;
-      }
-      const size_t replace = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      d[i][j] = std::min({replace, d[i - 1][j] + 1, d[i][j - 1] + 1});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-      }
+// The option or argument of `command` or of `app` with this name; nullptr if there is none.
+const CLI::Option* FindOption(const CLI::App& app, const CLI::App& command,
+                              const std::string& name) {
+  const CLI::Option* option = command.get_option_no_throw(name);
+  return option != nullptr ? option : app.get_option_no_throw(name);
+}
+
+// Whether one of `words` gives the long option `name`.
+bool IsGiven(const std::vector<std::string>& words, const std::string& name) {
+  return absl::c_any_of(words, [&](const std::string& word) {
+    return word == name || absl::StartsWith(word, name + "=");
+  });
+}
+
+// The name of an option in messages: the variable that sets it if the command line does not; of an
+// argument the name in the help, such as MATRIX.
+std::string DisplayName(const CLI::Option& option, const std::vector<std::string>& words) {
+  if (option.get_positional()) return absl::AsciiStrToUpper(option.get_name(true));
+  const bool by_variable = !option.get_envname().empty() && !IsGiven(words, option.get_name());
+  return by_variable ? option.get_envname() : option.get_name();
+}
+
+// What the value of an option should be.
+std::string ExpectedValue(const CLI::Option& option) {
+  if (option.get_items_expected_max() == 0) return "neither true nor false";
+  if (absl::StrContains(option.get_type_name(), "INT")) return "not an integer";
+  if (absl::StrContains(option.get_type_name(), "FLOAT")) return "not a number";
+  return "not a valid value";
+}
+
+// Rewords `rest`, the part of a message of the parser that follows the name of `option`.
+std::string Reworded(const CLI::App& app, const CLI::App& command, const CLI::Option& option,
+                     absl::string_view rest, const std::vector<std::string>& words) {
+  const std::string name = DisplayName(option, words);
+  const auto other = [&](absl::string_view text) {
+    const CLI::Option* const found = FindOption(app, command, std::string(text));
+    return found == nullptr ? std::string(text) : DisplayName(*found, words);
+  };
+  if (rest == " is required") return absl::StrCat(name, " is missing");
+  if (absl::ConsumePrefix(&rest, " excludes ")) {
+    return absl::StrCat(name, " cannot be given with ", other(rest));
+  }
+  if (absl::ConsumePrefix(&rest, " requires ")) return absl::StrCat(name, " needs ", other(rest));
+  if (absl::ConsumePrefix(&rest, " = ")) {
+    return absl::StrCat(name, ": '", rest, "' is ", ExpectedValue(option));
+  }
+  if (absl::StrContains(rest, " required ") && absl::EndsWith(rest, " missing")) {
+    return absl::StrCat(name, " has too few values: give ", option.get_type_name());
+  }
+  return absl::StrCat(name, rest);
+}
+
+// Refers to the help of a command or of croutctl.
+std::string HelpOf(const CLI::App& command) {
+  const std::string name = command.get_parent() == nullptr ? "" : command.get_name() + " ";
+  return absl::StrCat(" (`croutctl ", name, "--help`)");
+}
+
+// The error of an option or argument of `command` that `app` does not have.
+std::string ExtraError(const CLI::App& app, const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* owner : {&command, &app}) {
+    for (const CLI::Option* option : owner->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back(name);
     }
   }
-  return d[a.size()][b.size()];
+  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  for (const std::string& word : extras) {
+    if (!absl::StartsWith(word, "-") || word == "-") continue;
+    return absl::StrCat("`", command.get_name(), "` has no option '",
+                        Printable(word.substr(0, word.find('='))), "'",
+                        NearestOptionHint(word, names), HelpOf(command));
+  }
+  return absl::StrCat("`", command.get_name(), "` does not take '",
+                      extras.empty() ? "" : Printable(extras.front()), "'", HelpOf(command));
 }
 
-std::string NearestHint(const std::string& nearest) {
-  return nearest.empty() ? "" : absl::StrCat("; the nearest is ", nearest);
-}
-
-// The option of `command` nearest to the first option among `words`, which were not parsed.
-std::string NearestOption(const CLI::App& command, const std::vector<std::string>& words) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+// The error of a command line with `command` that the parser refused.
+std::string CommandError(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error,
+                         const std::vector<std::string>& words) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    return ExtraError(app, command);
   }
-  for (const std::string& word : words) {
-    if (absl::StartsWith(word, "--")) return Nearest(word.substr(0, word.find('=')), names);
+  absl::string_view rest = error.what();
+  absl::ConsumePrefix(&rest, "Could not convert: ");
+  const std::string name(rest.substr(0, rest.find_first_of(": ")));
+  const CLI::Option* const option = FindOption(app, command, name);
+  if (option == nullptr) {
+    return absl::StrCat(error.what(), HelpOf(command));
   }
-  return "";
+  rest.remove_prefix(name.size());
+  const bool of_command = command.get_option_no_throw(name) == option;
+  return absl::StrCat(Reworded(app, command, *option, rest, words),
+                      HelpOf(of_command ? command : app));
 }
 
 // Commands similar to `word`: those that contain it, as "factor-batch" contains "batch"; otherwise
@@ -68,22 +131,19 @@ std::string LikelyCommands(const CLI::App& app, const std::string& word) {
     if (absl::StrContains(names.back(), word)) longer.push_back(names.back());
   }
   constexpr size_t kMinSearchLength = 4;  // shorter words occur in many names
-  if (word.size() < kMinSearchLength || longer.empty()) return NearestHint(Nearest(word, names));
+  if (word.size() < kMinSearchLength || longer.empty()) return NearestHint(word, names);
   return absl::StrCat("; there is ", absl::StrJoin(longer, ", "));
 }
 
-// The error of words that `app` could not parse.
-std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
+// The error of `words`, which `app` could not parse.
+std::string UsageError(const CLI::App& app, const CLI::ParseError& error,
+                       const std::vector<std::string>& words) {
   if (absl::c_linear_search(app.remaining(), "help")) {
     return "there is no command 'help': `croutctl --help` lists the commands, `croutctl COMMAND "
            "--help` describes one";
   }
   if (!app.get_subcommands().empty()) {
-    const CLI::App* command = app.get_subcommands().front();
-    const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-    return absl::StrCat(error.what(),
-                        unknown ? NearestHint(NearestOption(*command, app.remaining())) : "",
-                        " (`croutctl ", command->get_name(), " --help`)");
+    return CommandError(app, *app.get_subcommands().front(), error, words);
   }
   for (const std::string& word : app.remaining()) {
     if (absl::StartsWith(word, "-")) {
@@ -92,7 +152,10 @@ std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
     return absl::StrCat("there is no command '", Printable(word), "'", LikelyCommands(app, word),
                         " (`croutctl --help` lists them)");
   }
-  return absl::StrCat(error.what(), " (`croutctl --help`)");
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
+    return "the command is missing (`croutctl --help` lists the commands)";
+  }
+  return CommandError(app, app, error, words);
 }
 
 // Detects `--server= list`, often caused by an unset variable: the parser would take the next word
@@ -140,24 +203,12 @@ int Run(int argc, const char* const* argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return refuse(UsageError(app, error));
+    return refuse(UsageError(app, error, words));
   }
   return session.Run();
 }
 
 }  // namespace
-
-std::string Nearest(const std::string& word, const std::vector<std::string>& words) {
-  std::string nearest;
-  size_t least = std::max<size_t>(1, word.size() / 2);
-  for (const std::string& candidate : words) {
-    const size_t distance = Distance(word, candidate);
-    if (distance > least || (distance == least && !nearest.empty())) continue;
-    nearest = candidate;
-    least = distance;
-  }
-  return nearest;
-}
 
 void AddCommands(CLI::App* app, Session* session) {
   app->formatter(std::make_shared<HelpFormatter>());  // commands inherit it when they are added

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/cli/checks.h"
+
 namespace crout::cli {
 
 // ALGORITHM_CROUT_LU -> "crout_lu"; DTYPE_FLOAT64 -> "f64".
@@ -37,7 +39,7 @@ CLI::Option* AddEnumOption(CLI::App* app, const std::string& name, E* value,
             *value = static_cast<E>(ParseShortName(*type, text));
           },
           description)
-      ->check(CLI::IsMember(ShortNames(*type)));
+      ->check(OneOf(ShortNames(*type)));
 }
 
 // Adds an option with named values; passes the value of the given name to `set`.
@@ -56,7 +58,7 @@ CLI::Option* AddChoiceOption(CLI::App* app, const std::string& name,
             }
           },
           description)
-      ->check(CLI::IsMember(names));
+      ->check(OneOf(names));
 }
 
 }  // namespace crout::cli

@@ -138,10 +138,9 @@ void AddFactorCommands(CLI::App* app, Session* session) {
   AddFactorizeOptions(refactor, &arguments->options);
   BeginSection(refactor, "Input");
   refactor
-      ->add_flag(
-          "--values-only", arguments->values_only,
-          "Send only the values of a Matrix Market file that has the pattern of the factor's "
-          "sparse matrix, in the type of that matrix")
+      ->add_flag("--values-only", arguments->values_only,
+                 "Send only the values of the file, which must have the pattern of the factor's "
+                 "sparse matrix, in the type of that matrix")
       ->excludes(refactor->get_option("--dtype"));
   AddReplaceIfSingular(refactor, arguments.get());
   AddFailSingular(refactor, arguments.get());

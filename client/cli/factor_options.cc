@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "client/cli/checks.h"
 #include "client/cli/enum_names.h"
 
 namespace crout::cli {
@@ -26,7 +27,7 @@ CLI::Option* AddEnum(CLI::App* app, const std::string& name, Set set,
             set(static_cast<E>(ParseShortName(*type, text)));
           },
           description)
-      ->check(CLI::IsMember(ShortNames(*type)));
+      ->check(OneOf(ShortNames(*type)));
 }
 
 template <class Set>
@@ -74,7 +75,7 @@ void AddFactorDtype(CLI::App* app, v1::FactorizeOptions* options) {
       "Type of L and U. single, tf32: low-precision factor whose solves are corrected to the "
       "accuracy of the matrix's type; auto: low precision if that is predicted to be faster "
       "[default: the matrix's type]")
-      ->check(CLI::IsMember(names));
+      ->check(OneOf(names));
 }
 
 void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
@@ -117,7 +118,7 @@ void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
       "host: order of a block, 32 to 1024. icm, icmpp with --variant=published: threads of a CUDA "
       "block along each dimension, 8 to 32 [default: set by the method]")
       ->type_name("SIZE")
-      ->check(CLI::IsMember({8, 16, 32, 64, 128, 256, 512, 1024}));
+      ->check(OneOf({"8", "16", "32", "64", "128", "256", "512", "1024"}));
   AddValue<int64_t>(
       app, "--sweep-limit", [=](int64_t value) { parameters()->set_sweep_limit(value); },
       "Largest number of sweeps of a section; beyond it the call fails [default: set by the "
@@ -154,9 +155,10 @@ void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* ou
 
 CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix) {
   BeginSection(app, "Input");
-  AddEnumOption(app, "--dtype", &matrix->dtype,
-                "Type of the matrix. Required for a complex Matrix Market file on a pipe [default: "
-                "the file's type; for Matrix Market and text f64 or c128]");
+  AddEnumOption(
+      app, "--dtype", &matrix->dtype,
+      "Type of the matrix. `factor -` requires it for complex Matrix Market text [default: "
+      "the file's type; for Matrix Market and text f64 or c128]");
   return app
       ->add_option(
           "matrix", matrix->path,
@@ -174,7 +176,7 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
         options->set_algorithm(static_cast<v1::Algorithm>(ParseShortName(*algorithm, name)));
       },
       "LU method that the device supports, see `croutctl algorithms` [default: auto]")
-      ->check(CLI::IsMember(OfferedAlgorithms()));
+      ->check(OneOf(OfferedAlgorithms()));
   AddValue<std::string>(
       app, "--device", [=](const auto& value) { options->set_device(value); }, kDeviceHelp)
       ->type_name("DEVICE");
@@ -187,7 +189,7 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
       app, "--pivot-threshold", [=](double value) { options->set_pivot_threshold(value); },
       "multifrontal: smallest pivot as a fraction of the largest entry of its column in the front, "
       "in (0, 1] [default: 0.01]")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(InRange(0.0, 1.0, LowEnd::kExcluded));
   BeginSection(app, "Output");
   AddFlag(
       app, "--condition", [=](bool on) { options->set_condition(on); },
@@ -271,7 +273,7 @@ void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
   AddValue<int32_t>(
       app, "--refine", [=](int32_t steps) { options->set_max_refinement_steps(steps); },
       "Largest number of steps of iterative refinement, up to 100 [default: 0]")
-      ->check(CLI::Range(0, 100));
+      ->check(InRange(0, 100));
   AddFlag(
       app, "--refine-componentwise", [=](bool on) { options->set_refine_componentwise(on); },
       "Refine by the componentwise backward error; for matrices with rows of very different size");

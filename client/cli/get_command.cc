@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/array_files.h"
+#include "client/cli/checks.h"
 #include "client/cli/commands.h"
 #include "client/cli/factor_files.h"
 #include "client/cli/factor_options.h"
@@ -91,7 +92,7 @@ void AddGetCommand(CLI::App* app, Session* session) {
   AddFactorArgument(get, &arguments->factor);
   BeginSection(get, "Input");
   get->add_option("--member", arguments->member, "Member of a batch, counted from 0")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+      ->check(InRange(int64_t{0}, int64_t{1} << 31));
   BeginSection(get, "Output");
   get->add_option(
          "-o,--output", arguments->prefix,

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/checks.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/manual.h"
@@ -79,7 +80,7 @@ void AddManualCommands(CLI::App* app, Session* session) {
                           [=] { return RunCompletion(*app, *session, *word, *output); });
   completion->add_option("shell", *word, "Shell: bash, zsh or fish")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+      ->check(OneOf({"bash", "zsh", "fish"}));
   BeginSection(completion, "Output");
   completion->add_option("-o,--output", *output, "Write the script to this file")
       ->type_name("FILE");

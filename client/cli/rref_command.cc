@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "client/cli/array_writer.h"
+#include "client/cli/checks.h"
 #include "client/cli/commands.h"
 #include "client/cli/factor_options.h"
 #include "client/cli/reported_call.h"
@@ -44,12 +45,12 @@ void AddRrefCommand(CLI::App* app, Session* session) {
   rref->add_option_function<int64_t>(
           "--augmented", [=](int64_t columns) { header->set_augmented_columns(columns); },
           "Number of last columns that are right-hand sides and get no pivots [default: 0]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(NotNegative<int64_t>());
   rref->add_option_function<double>(
           "--tolerance", [=](double tolerance) { header->set_tolerance(tolerance); },
           "Largest magnitude that is treated as zero, absolute [default: max(m, n) eps ||A||_inf, "
           "adjusted for growth]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(NotNegative<double>());
   rref->add_option_function<std::string>(
           "--device", [=](const std::string& name) { header->set_device(name); }, kDeviceHelp)
       ->type_name("DEVICE");

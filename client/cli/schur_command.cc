@@ -2,10 +2,12 @@
 
 // schur
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
 #include "client/cli/array_writer.h"
+#include "client/cli/checks.h"
 #include "client/cli/commands.h"
 #include "client/cli/factor_options.h"
 #include "client/cli/reported_call.h"
@@ -49,7 +51,7 @@ void AddSchurCommand(CLI::App* app, Session* session) {
           ->add_option_function<int64_t>(
               "--leading", [=](int64_t order) { header->set_leading_order(order); },
               "Order of the leading block, which is eliminated")
-          ->check(CLI::NonNegativeNumber);
+          ->check(NotNegative<int64_t>());
   CLI::Option* const keep =
       schur
           ->add_option_function<std::vector<int32_t>>(
@@ -60,7 +62,7 @@ void AddSchurCommand(CLI::App* app, Session* session) {
               "Unknowns of a sparse matrix that are not eliminated, counted from 0: K,L,... in the "
               "order of the rows of the complement")
           ->delimiter(',')
-          ->check(CLI::NonNegativeNumber)
+          ->check(InRange<int64_t>(0, std::numeric_limits<int32_t>::max()))
           ->excludes(leading);
   schur->parse_complete_callback([=] {
     if (leading->count() + keep->count() == 0) throw CLI::RequiredError("--leading or --keep");

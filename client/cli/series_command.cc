@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/checks.h"
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
 #include "client/cli/exit_codes.h"
@@ -55,7 +56,7 @@ void AddSeriesOptions(CLI::App* series, SeriesArguments* arguments) {
           "reuse: GMRES with the current factor; refactor: a new factor for each matrix; update: "
           "low-rank changes applied to the current factor; auto: the strategy with the least "
           "expected cost [default: auto]")
-      ->check(CLI::IsMember(ShortNames(*strategy)));
+      ->check(OneOf(ShortNames(*strategy)));
   BeginSection(series, "Accuracy");
   series->add_option_function<double>(
       "--accuracy", [=](double accuracy) { header->set_accuracy(accuracy); },

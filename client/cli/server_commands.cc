@@ -3,6 +3,7 @@
 // algorithms, devices, status, estimate
 #include <memory>
 
+#include "client/cli/checks.h"
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
 #include "client/cli/exit_codes.h"
@@ -121,7 +122,7 @@ void AddServerCommands(CLI::App* app, Session* session) {
             request->set_matrix_dtype(static_cast<v1::Dtype>(ParseShortName(*dtype, name)));
           },
           "Type of the matrix [default: f64]")
-      ->check(CLI::IsMember(ShortNames(*dtype)));
+      ->check(OneOf(ShortNames(*dtype)));
   AddFactorizeOptions(estimate, request->mutable_options());
 }
 

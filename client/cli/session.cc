@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/option_names.h"
@@ -137,9 +138,24 @@ int Session::Run() {
   const bool ours = client::IsUnreachable(status) || IsFileError(status);
   const int exit_code = ours ? ExitCodeOf(status) : exit_code_.value_or(ExitCodeOf(status));
   std::string message(status.message());
-  if (!IsFileError(status)) message = WithOptionNames(*app_->get_subcommands().front(), message);
+  if (!IsFileError(status)) {
+    message = WithOptionNames(*app_->get_subcommands().front(), WithNextStep(status, message));
+  }
   PrintError(json_, ErrorName(status), message, exit_code, DetailsOf(status));
   return exit_code;
+}
+
+std::string Session::WithNextStep(const absl::Status& status, const std::string& message) const {
+  if (client::IsUnreachable(status)) {
+    return absl::StrReplaceAll(message, {{"name another server",
+                                          "name another server with "
+                                          "--server"}});
+  }
+  // gRPC's own text names no limit.
+  if (!absl::IsDeadlineExceeded(status) || message != "Deadline Exceeded") return message;
+  const absl::Duration limit = timeout_.value_or(client_options().timeout);
+  return absl::StrCat("the command took longer than --timeout=", absl::FormatDuration(limit),
+                      ". Give a longer --timeout, or --timeout=0 for no limit");
 }
 
 client::ClientOptions Session::client_options() const {
@@ -205,7 +221,7 @@ absl::StatusOr<std::string> Session::Handle(const std::string& factor) {
         absl::StrCat("no factor", tenant_.empty() ? "" : absl::StrCat(" of tenant ", tenant_),
                      " is named '", Printable(factor),
                      "': it was never created, was released or evicted, its lease expired, or "
-                     "the server was restarted"));
+                     "the server was restarted. Factor the matrix again"));
   }
   if (count > 1) {
     Warn(absl::StrCat(count, " factors are named '", Printable(factor), "'; using the newest, ",

@@ -67,6 +67,9 @@ class Session {
  private:
   // The error of options that allow no client; the parser has checked the others.
   absl::Status CheckClient() const;
+  // The message of an error with the option that changes the outcome, where the client library or
+  // gRPC names none.
+  std::string WithNextStep(const absl::Status& status, const std::string& message) const;
 
   CLI::App* const app_;
   std::string server_ = "127.0.0.1:50051";

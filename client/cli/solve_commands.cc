@@ -7,6 +7,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "client/cli/array_writer.h"
+#include "client/cli/checks.h"
 #include "client/cli/commands.h"
 #include "client/cli/enum_names.h"
 #include "client/cli/factor_options.h"
@@ -41,7 +42,7 @@ void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
   command->add_option("--nrhs", arguments->nrhs, "Columns of the right-hand side of ones")
       ->capture_default_str()
       ->needs(ones)
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
+      ->check(InRange(int64_t{0}, int64_t{1} << 24));
   AddOutputOptions(command, "the solution", &arguments->output);
   AddSolveOptions(command, &arguments->options);
   // B must be one or the other. CLI11 counts options only after parsing.

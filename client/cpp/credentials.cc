@@ -2,11 +2,17 @@
 
 #include "client/cpp/credentials.h"
 
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 
@@ -15,6 +21,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 
 namespace crout::client {
 namespace {
@@ -49,12 +56,53 @@ absl::Status CheckPrivate(const std::string& path, absl::string_view what) {
       "others can read the %s %s (mode %03o): chmod 600 it", what, path, state.st_mode & 0777));
 }
 
+struct Free {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+  void operator()(X509* certificate) const { X509_free(certificate); }
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+};
+template <class T>
+using Owned = std::unique_ptr<T, Free>;
+
+Owned<BIO> Open(const std::string& text) {
+  return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+// Refuses a key that does not belong to the first certificate; gRPC's error would name neither.
+// Accepts texts that OpenSSL cannot parse: the handshake reports them.
+absl::Status CheckPair(const TlsOptions& tls, const grpc::SslCredentialsOptions& texts) {
+  if (tls.cert_file.empty()) return absl::OkStatus();
+  // By default OpenSSL would prompt for the passphrase on the terminal.
+  const auto no_passphrase = [](char*, int, int, void*) { return -1; };
+  const Owned<X509> certificate(
+      PEM_read_bio_X509(Open(texts.pem_cert_chain).get(), nullptr, no_passphrase, nullptr));
+  const Owned<EVP_PKEY> key(
+      PEM_read_bio_PrivateKey(Open(texts.pem_private_key).get(), nullptr, no_passphrase, nullptr));
+  const bool differ = certificate != nullptr && key != nullptr &&
+                      X509_check_private_key(certificate.get(), key.get()) != 1;
+  ERR_clear_error();
+  if (!differ) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the key ", tls.key_file, " does not belong to the certificate ", tls.cert_file,
+                   ": name the key of this "
+                   "certificate"));
+}
+
+// Returns "no address is known for HOST" if `message` reports a failed name lookup; otherwise "".
+std::string LookupError(absl::string_view message) {
+  if (!absl::ConsumePrefix(&message, "DNS resolution failed for ")) return "";
+  const absl::string_view address = message.substr(0, message.find(": "));
+  const absl::string_view cause = message.substr(message.rfind(": ") + 2);
+  return absl::StrCat("no address is known for ", address.substr(0, address.rfind(':')), " (",
+                      cause, "). Check the name of the server");
+}
+
 // Hint derived from gRPC's message about a failed connection; empty if there is none.
 absl::string_view HintFor(absl::string_view message, bool tls) {
   if (!absl::StrContains(message, "failed to connect")) return "";
   if (absl::StrContains(message, "Connection refused") ||
       absl::StrContains(message, "No such file")) {
-    return "is croutd running there? Start it, or call where it is";
+    return "start croutd there, or name another server";
   }
   if (absl::StrContains(message, "http1.x server")) {
     return "what answers there speaks HTTP/1, as croutd's metrics port does: call the port of "
@@ -88,6 +136,9 @@ absl::string_view HintFor(absl::string_view message, bool tls) {
 
 absl::Status ExplainConnection(absl::Status status, bool tls) {
   if (!absl::IsUnavailable(status)) return status;
+  if (const std::string lookup = LookupError(status.message()); !lookup.empty()) {
+    return absl::UnavailableError(lookup);
+  }
   const absl::string_view hint = HintFor(status.message(), tls);
   if (hint.empty()) return status;
   return absl::UnavailableError(absl::StrCat(status.message(), "; ", hint));
@@ -113,6 +164,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
         tls->key_file.empty() ? absl::OkStatus() : CheckPrivate(tls->key_file, "key")}) {
     if (!status.ok()) return status;
   }
+  if (absl::Status status = CheckPair(*tls, options); !status.ok()) return status;
   return grpc::SslCredentials(options);
 }
 

@@ -20,6 +20,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
@@ -72,7 +73,9 @@ class Reader {
     }
     if (absl::Status status = EndSection(); !status.ok()) return status;
     if (found_) return std::move(options_);
-    return absl::NotFoundError(absl::StrCat(path_, " has no server [", name_, "]"));
+    return absl::NotFoundError(
+        absl::StrCat("no server '", name_, "' in ", path_, " (it has ",
+                     sections_.empty() ? "none" : absl::StrJoin(sections_, ", "), ")"));
   }
 
  private:
@@ -202,7 +205,7 @@ class Reader {
 absl::StatusOr<std::string> ReadServersFile(const std::string& path) {
   struct stat state;
   if (stat(path.c_str(), &state) != 0 && errno == ENOENT) {
-    return absl::NotFoundError(absl::StrCat("there is no ", path));
+    return absl::NotFoundError(absl::StrCat("no file ", path, " of servers"));
   }
   std::ifstream file(path, std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -228,7 +231,7 @@ absl::StatusOr<bool> ReadSwitch(const char* name) {
     if (value == on) return true;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(name, " is neither true nor false: write one of them"));
+      absl::StrCat(name, "='", value, "' is neither true nor false: set it to one of them"));
 }
 
 }  // namespace
@@ -256,8 +259,9 @@ absl::StatusOr<ClientOptions> FindServer(ClientOptions options) {
                                                   ? ReadServer(*text, path, options.server)
                                                   : absl::StatusOr<ClientOptions>(text.status());
   if (absl::IsNotFound(found.status())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(address.message(), ", or the name of a server: ", found.status().message()));
+    return absl::InvalidArgumentError(absl::StrCat(found.status().message(), ", and '",
+                                                   options.server,
+                                                   "' is not host:port, [IPv6]:port or unix:PATH"));
   }
   if (!found.ok()) return found.status();
   options.server = found->server;

@@ -19,6 +19,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/manual.h"
 #include "client/cli/top_view.h"
+#include "kernels/util/nearest.h"
 
 namespace crout::cli {
 namespace {
@@ -157,6 +158,7 @@ TEST(NearestTest, OneOrTwoSlipsAreFound) {
   EXPECT_EQ(Nearest("relase", words), "release");
   EXPECT_EQ(Nearest("lst", words), "list");
   EXPECT_EQ(Nearest("frobnicate", words), "");
+  EXPECT_EQ(Nearest("bogus", {"ones"}), "");
   EXPECT_EQ(Nearest("", words), "");
 }
 

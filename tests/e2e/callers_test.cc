@@ -296,7 +296,7 @@ TEST_F(CallersTest, AFileNamesServers) {
   };
   const Finished missing = list();
   EXPECT_EQ(missing.exit_code, 2);
-  EXPECT_THAT(missing.errors, HasSubstr("there is no " + file));
+  EXPECT_THAT(missing.errors, HasSubstr("no file " + file));
   Replace("servers.toml", lab);
   EXPECT_EQ(list().exit_code, 0) << list().errors;
   EXPECT_EQ(list({"--tenant=b"}).exit_code, 21) << "a flag goes before the file";

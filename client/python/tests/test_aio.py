@@ -288,7 +288,7 @@ async def test_errors_are_the_same(address):
             await c.solve(np.ones((2, 2)), np.ones(2))
     with pytest.raises(crout.CroutError, match="connect anew"):
         await c.server_info()
-    with pytest.raises(crout.Unavailable, match="Is croutd running"):
+    with pytest.raises(crout.Unavailable, match="Start croutd at"):
         await crout.aio.connect("127.0.0.1:1", retry=crout.RetryPolicy(1)).server_info()
 
 

@@ -58,10 +58,10 @@ def test_options_take_precedence_over_the_file(servers, tmp_path):
 
 
 def test_names_that_are_not_there(servers):
-    with pytest.raises(ValueError, match=r"has no port.*there is no"):
+    with pytest.raises(ValueError, match=r"no file .* of servers, and 'lab' is not host:port"):
         crout.connect("lab")
     servers.write_text('[home]\naddress = "h:1"\n')
-    with pytest.raises(ValueError, match=r"no server \[lab\]"):
+    with pytest.raises(ValueError, match=r"no server 'lab' in .* \(it has home\)"):
         crout.connect("lab")
     servers.chmod(0o666)
     with pytest.raises(ValueError, match="chmod 600"):

@@ -79,7 +79,7 @@ def next_step(kind: type[CroutError], reason: str, delay: float | None, address:
     if kind is DeadlineExceeded:
         return _LATE.get(reason, "Give the call a longer timeout=, or the client, or none")
     if kind is Unavailable and not reason:
-        return f"Is croutd running at {address}? Start it there, or connect to where it is"
+        return f"Start croutd at {address}, or connect to another server"
     if kind is Overloaded and delay is not None:
         return f"Try again in {delay:.3g} s"
     if kind is Overloaded:
@@ -95,6 +95,8 @@ def next_step(kind: type[CroutError], reason: str, delay: float | None, address:
 def of_connection(message: str, tls: bool, address: str) -> str:
     """Advice derived from gRPC's message about a connection; empty if there is none."""
     text = message.lower().replace("_", " ")
+    if text.startswith("no address is known"):
+        return "Check the name of the server"
     if "ping timeout" in text or "keepalive watchdog" in text or "before receiving settings" in text:
         return (
             f"Nothing has answered at {address} for some time: the server is stopped or overloaded, or the "
@@ -123,6 +125,12 @@ def of_connection(message: str, tls: bool, address: str) -> str:
             "authority has signed and whose time is not over"
         )
     return "The server ended the connection: if it speaks TLS, give tls=True"
+
+
+def without_lookup(message: str) -> str:
+    """The message without the details of a failed name lookup, if it reports one."""
+    found = re.fullmatch(r"DNS resolution failed for (\S+):\d+: .*: (.*)", message)
+    return f"no address is known for {found[1]} ({found[2]})" if found else message
 
 
 def of_overflow(record: FactorRecord) -> str:

@@ -35,6 +35,7 @@ else:
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _MAX_BYTES = 32768  # as in libcrout
 _DEFAULT = "127.0.0.1:50051"
+_NOT_AN_ADDRESS = "is not host:port, [IPv6]:port or unix:PATH"
 _PATHS = ("ca", "cert", "key", "token_file")
 _TEXTS = ("address", "tenant", "server_name", *_PATHS)
 
@@ -113,7 +114,7 @@ def _environment() -> Settings:
     }
     switch = os.environ.get("CROUT_TLS", "").lower()
     if switch not in ("", "0", "false", "off", "no", "1", "true", "on", "yes"):
-        raise InvalidRequest("CROUT_TLS is neither true nor false: write one of them")
+        raise InvalidRequest(f"CROUT_TLS={switch!r} is neither true nor false: set it to one of them")
     tls = True if switch in ("1", "true", "on", "yes") else None
     return Settings(tls=tls, **value)
 
@@ -123,7 +124,7 @@ def _find(address: str) -> Settings | None:
     try:
         check_address(address)
         return None
-    except ValueError as error:
+    except ValueError:
         path = servers_file()
         if path is None or not _NAME.fullmatch(address):
             raise
@@ -131,11 +132,12 @@ def _find(address: str) -> Settings | None:
             servers = _Reader(path).read(_text_of(path))
         except UnreadableFile as failure:
             if isinstance(failure.__cause__, FileNotFoundError):
-                raise InvalidRequest(f"{error}, or the name of a server: there is no {path}") from None
+                raise InvalidRequest(f"no file {path} of servers, and {address!r} {_NOT_AN_ADDRESS}") from None
             raise
         if address not in servers:
+            names = ", ".join(sorted(servers)) or "none"
             raise InvalidRequest(
-                f"{error}, or the name of a server: {path} has no server [{address}]"
+                f"no server {address!r} in {path} (it has {names}), and {address!r} {_NOT_AN_ADDRESS}"
             ) from None
         return servers[address]
 

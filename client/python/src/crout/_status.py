@@ -64,6 +64,7 @@ def error_from(
     kind = _class_of(code, reason, delay)
     hint = _advice.next_step(kind, reason, delay, address)
     if kind is Unavailable and not reason:
+        message = _advice.without_lookup(message)
         hint = _advice.of_connection(message, tls, address) or hint
     text = _advice.in_python(message)
     text = f"{text.rstrip('.')}. {hint}." if hint else text

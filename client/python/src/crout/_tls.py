@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,23 @@ def credentials(tls: Tls) -> Any:
         None if path is None else _pem(path, read_file(path, what))
         for path, what in ((tls.ca, "file of authorities"), (tls.cert, "certificate"))
     )
+    if tls.cert is not None and tls.key is not None:
+        _check_pair(tls.cert, tls.key)
     return grpc.ssl_channel_credentials(ca, key, cert)
+
+
+def _check_pair(cert: str, key: str) -> None:
+    """Raise InvalidRequest if the key is not the certificate's; gRPC's error would name neither.
+
+    Other faults of the files are left to the handshake.
+    """
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password=lambda: "")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise InvalidRequest(
+                f"the key {key} does not belong to the certificate {cert}: name the key of this certificate"
+            ) from None
 
 
 def _pem(path: str, text: bytes) -> bytes:
