@@ -2,19 +2,26 @@
 
 #include "server/config.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "crout_version.h"
+#include "kernels/util/nearest.h"
 #include "server/auth/identity_keeper.h"
 #include "server/auth/listener_credentials.h"
 #include "server/config_file.h"
@@ -64,10 +71,15 @@ class Options {
   CLI::Option* AddBytes(const std::string& flag, size_t& value, const std::string& help) {
     const auto parse = [](const std::string& text) {
       std::string bytes = text;
-      CLI::AsSizeValue(false)(bytes);  // takes -1, as 2^64 - 1
-      int64_t count = 0;
-      if (text.find('-') == std::string::npos && absl::SimpleAtoi(bytes, &count)) return bytes;
-      throw CLI::ValidationError(text + " is not a size from 0 to 2^63-1 bytes");
+      try {
+        CLI::AsSizeValue(false)(bytes);  // takes -1, as 2^64 - 1
+        int64_t count = 0;
+        if (text.find('-') == std::string::npos && absl::SimpleAtoi(bytes, &count)) return bytes;
+      } catch (const CLI::ValidationError&) {
+        // Its message lists the units in lower case.
+      }
+      throw CLI::ValidationError(text +
+                                 " is not a size from 0 to 2^63-1 bytes; write it like 8GiB");
     };
     return Add(flag, value, help)->transform(parse)->type_name("BYTES");
   }
@@ -382,6 +394,20 @@ void AddOptions(CLI::App& app, Config& config) {
   AddPatienceOptions(options, config);
 }
 
+// The message of an option or argument that croutd does not have.
+std::string ExtrasMessage(const CLI::App& app, const CLI::ExtrasError& error) {
+  const std::vector<std::string> extras = app.remaining();
+  if (extras.empty()) return error.what();
+  const std::string& word = extras.front();
+  if (!absl::StartsWith(word, "-")) return absl::StrCat("'", word, "' is not an option");
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  }
+  return absl::StrCat("there is no option '", word.substr(0, word.find('=')), "'",
+                      NearestOptionHint(word, names));
+}
+
 // gRPC answers no call with smaller buffers.
 void CheckReceiveBuffers(size_t bytes) {
   constexpr size_t kLeast = size_t{1} << 20;
@@ -472,6 +498,9 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   Config config;
   config.state_dir = DefaultStateDir();
   CLI::App app("Run the Crout server, a long-running LU factorization service.", "croutd");
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    return "croutd: " + CLI::FailureMessage::simple(failed, error);
+  });
   app.set_version_flag("--version", absl::StrCat(CROUT_VERSION, " (", CROUT_COMMIT, ")"));
   // CLI11 reads the configuration file before it reads environment variables.
   const char* const named = std::getenv("CROUT_CONFIG");  // NOLINT(concurrency-mt-unsafe): at start
@@ -502,6 +531,14 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
       what = absl::StrCat("line ", line, ": unknown setting ", unknown);
     }
     app.exit(CLI::ConfigError(absl::StrCat(file, ": ", what)));
+    return kUsageError;
+  } catch (const CLI::FileError&) {
+    const auto path = app.get_config_ptr()->as<std::string>();
+    const int reason = access(path.c_str(), R_OK) == 0 ? EISDIR : errno;
+    app.exit(CLI::FileError("--config: " + path + " cannot be read: " + std::strerror(reason)));
+    return kUsageError;
+  } catch (const CLI::ExtrasError& error) {
+    app.exit(CLI::ParseError(ExtrasMessage(app, error), CLI::ExitCodes::ExtrasError));
     return kUsageError;
   } catch (const CLI::ParseError& error) {
     // CLI11 reports errors, and --help, by exceptions. exit() prints the message or the help.

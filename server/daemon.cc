@@ -3,7 +3,9 @@
 #include "server/daemon.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -92,9 +94,16 @@ void LimitPeers(absl::Duration max_connection_age, grpc::ServerBuilder& builder)
 }
 
 absl::Status CannotBind(const std::string& address, const absl::Status& why) {
+  absl::string_view remedy = "Choose another address";
+  if (absl::StrContains(why.message(), std::strerror(EADDRINUSE))) {
+    remedy = "If another daemon serves this address, stop it or choose another address";
+  } else if (absl::StrContains(why.message(), std::strerror(EADDRNOTAVAIL))) {
+    remedy = "Choose an address of this machine";
+  } else if (absl::StrContains(why.message(), std::strerror(ENOENT))) {
+    remedy = "Create the directory of the socket, or choose another path";
+  }
   return absl::UnavailableError(
-      absl::StrCat("--listen: cannot bind ", address, " (", why.message(),
-                   "). If another daemon serves this address, stop it or choose another address"));
+      absl::StrCat("--listen: cannot bind ", address, " (", why.message(), "). ", remedy));
 }
 
 // Connections for each address: `asked`, or fewer if the process has too few file descriptors.

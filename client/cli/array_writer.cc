@@ -219,6 +219,13 @@ FileFormat FormatOf(const std::string& path) {
   return FileFormat::kMatrixMarket;
 }
 
+bool HasUnknownEnding(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  const size_t dot = name.rfind('.');
+  const bool has_ending = dot != std::string::npos && dot > 0 && dot + 1 < name.size();
+  return has_ending && FormatOf(name) == FileFormat::kMatrixMarket && !absl::EndsWith(name, ".mtx");
+}
+
 const char* NameOf(FileFormat format) {
   switch (format) {
     case FileFormat::kNpy:

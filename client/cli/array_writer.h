@@ -27,6 +27,10 @@ enum class FileFormat {
 // Selects the format by the name's ending: .npy, .npz, .txt, .csv; otherwise, and for "-", Matrix
 // Market.
 FileFormat FormatOf(const std::string& path);
+// The endings that select a format.
+inline constexpr char kEndings[] = ".mtx, .npy, .npz, .txt or .csv";
+// Whether the name ends in a point and letters that are none of kEndings.
+bool HasUnknownEnding(const std::string& path);
 // "mtx", "npy", "txt": names that are also the files' endings.
 const char* NameOf(FileFormat format);
 

@@ -14,11 +14,11 @@ namespace {
 
 constexpr ExitCode kExitCodes[] = {
     {kFailed, "any other failure"},
-    {kBadUsage, "invalid command line"},
+    {kBadUsage, "invalid command line, or an input file that does not exist"},
     {kUnreachable, "UNREACHABLE: no server answered at --server"},
     {kSingular, "the matrix is singular, and --fail-singular was given"},
     {kNotFound, "NOT_FOUND: no such factor; its lease may have expired"},
-    {kInvalidArgument, "INVALID_ARGUMENT: invalid input or option"},
+    {kInvalidArgument, "INVALID_ARGUMENT: invalid input, option, token file or certificate file"},
     {kFailedPrecondition,
      "FAILED_PRECONDITION: not possible with this factor, such as a singular one"},
     {kResourceExhausted, "RESOURCE_EXHAUSTED: the queue or the memory is full; retry later"},

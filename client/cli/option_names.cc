@@ -2,6 +2,7 @@
 
 #include "client/cli/option_names.h"
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace crout::cli {
 namespace {
@@ -22,6 +24,14 @@ constexpr std::pair<absl::string_view, absl::string_view> kOptions[] = {
     {"operation", "--transpose"},         {"pivot_rule", "--pivoting"},
     {"precision", "--factor-dtype"},      {"skip_verification", "--no-verify"},
 };
+
+// Calls of the contract, as messages recommend them, and the commands for them.
+constexpr std::array<std::pair<absl::string_view, absl::string_view>, 2> kCalls = {{
+    {"solve with SolveBatch, replace it with FactorizeBatch",
+     "solve with `solve-batch`, replace it with `factor-batch --from`"},
+    {"solve with Solve, replace it with Refactorize",
+     "solve with `solve`, replace it with `refactor`"},
+}};
 
 bool IsWordChar(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-'; }
 
@@ -63,7 +73,9 @@ std::string Named(const CLI::App& command, absl::string_view word) {
 
 }  // namespace
 
-std::string WithOptionNames(const CLI::App& command, absl::string_view message) {
+std::string WithOptionNames(const CLI::App& command, absl::string_view wire_message) {
+  const std::string with_commands = absl::StrReplaceAll(wire_message, kCalls);
+  absl::string_view message = with_commands;
   std::string result;
   for (const absl::string_view argument : {"matrix", "matrices", "rhs", "x0"}) {
     if (!absl::StartsWith(message, absl::StrCat(argument, ":"))) continue;
@@ -77,6 +89,11 @@ std::string WithOptionNames(const CLI::App& command, absl::string_view message) 
   } else if (absl::StartsWith(message, "cache:")) {
     result = "--lease and --name";
     message.remove_prefix(absl::string_view("cache").size());
+  }
+  // The download of one member is a range of the contract.
+  if (command.get_option_no_throw("--member") != nullptr &&
+      absl::ConsumePrefix(&message, "first:")) {
+    result = "--member:";
   }
   while (!message.empty()) {
     size_t length = 0;

@@ -15,6 +15,30 @@ namespace {
 
 bool IsZero(const Json& value) { return value.is_number() && value.get<double>() == 0; }
 
+bool IsEmptyText(const Json& object, const char* key) {
+  return object.contains(key) && object[key] == "";
+}
+
+// Removes the fields of a factor that the server did not compute: they would show as 0. Affects
+// factors that are not cached, and batches.
+void RemoveUnset(Json* object) {
+  if (object->contains("factor") && (*object)["factor"].is_object())
+    RemoveUnset(&(*object)["factor"]);
+  if (IsEmptyText(*object, "handle")) {
+    for (const char* key : {"handle", "name", "version", "tier", "bytes"}) object->erase(key);
+  } else if (IsEmptyText(*object, "name")) {
+    object->erase("name");
+  }
+  if (!object->contains("batch")) return;
+  for (const char* key : {"norm_one", "norm_inf", "quality"}) object->erase(key);
+  Json& batch = (*object)["batch"];
+  for (const char* count : {"poor", "nearly_singular"}) {
+    if (batch.is_object() && batch.contains(count) && IsZero(batch[count])) {
+      batch.erase(std::string("first_") + count);
+    }
+  }
+}
+
 std::vector<std::vector<std::string>> Rows(const Json& object, const std::string& indent) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [key, value] : object.items()) {
@@ -98,7 +122,9 @@ std::string FormatValue(const std::string& key, const Json& value) {
 }
 
 std::string FormatObject(const Json& object) {
-  const auto rows = Rows(object, "");
+  Json shown = object;
+  RemoveUnset(&shown);
+  const auto rows = Rows(shown, "");
   size_t width = 0;
   for (const auto& row : rows) width = std::max(width, row[0].size());
   std::string text;

@@ -11,13 +11,13 @@
 namespace crout {
 namespace {
 
-// Returns "at row R, column C (0-based), first in payload order" for a packed offset.
+// Returns "at row R, column C (0-based), the first one sent" for a packed offset.
 std::string At(int64_t offset, const PackedMatrix& shape) {
   const bool row_major = shape.layout == Layout::kRowMajor;
   const int64_t line = row_major ? shape.cols : shape.rows;
   const int64_t row = row_major ? offset / line : offset % line;
   const int64_t column = row_major ? offset % line : offset / line;
-  return absl::StrCat("at row ", row, ", column ", column, " (0-based), first in payload order");
+  return absl::StrCat("at row ", row, ", column ", column, " (0-based), the first one sent");
 }
 
 }  // namespace

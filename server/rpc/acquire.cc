@@ -13,7 +13,7 @@ absl::StatusOr<FactorCache::Pin> AcquireDense(ServerCore& core, const std::strin
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core.cache.Acquire(tenant, handle));
   if (!pin.summary().batch) return pin;
   return absl::FailedPreconditionError(
-      "the handle is of a batch: solve with SolveBatch, replace it with FactorizeBatch");
+      "the handle belongs to a batch: solve with SolveBatch, replace it with FactorizeBatch");
 }
 
 absl::StatusOr<FactorCache::Pin> AcquireBatch(ServerCore& core, const std::string& tenant,
@@ -21,7 +21,7 @@ absl::StatusOr<FactorCache::Pin> AcquireBatch(ServerCore& core, const std::strin
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core.cache.Acquire(tenant, handle));
   if (pin.summary().batch) return pin;
   return absl::FailedPreconditionError(
-      "the handle is of a single matrix: solve with Solve, replace it with Refactorize");
+      "the handle belongs to a single matrix: solve with Solve, replace it with Refactorize");
 }
 
 absl::Status CheckDeviceOf(const std::string& device, const FactorCache::Pin& factor,

@@ -84,9 +84,10 @@ absl::Status CheckTenantOf(ServerCore& core, const Attempt& attempt, const Ident
                            const std::string& tenant) {
   if (identity.MayUse(tenant)) return absl::OkStatus();
   return Refuse(core, attempt, identity.name, CallerRefusal::kTenant,
-                absl::PermissionDeniedError(
-                    absl::StrCat("'", identity.name, "' may not use the tenant '", tenant,
-                                 "', but: ", absl::StrJoin(identity.tenants, ", "))));
+                absl::PermissionDeniedError(absl::StrCat(
+                    "'", identity.name, "' may use only the tenant",
+                    identity.tenants.size() == 1 ? " " : "s ",
+                    absl::StrJoin(identity.tenants, ", "), "; the call names '", tenant, "'")));
 }
 
 // Explains why `credentials` identify no caller, and what to do. The text contains no token.
@@ -116,8 +117,8 @@ std::string Explain(Stranger stranger, const Credentials& credentials) {
     case Stranger::kNoCredentials:
       break;
   }
-  return "this server asks who calls: send a token (metadata 'authorization: Bearer TOKEN', "
-         "croutctl --token-file), or show a client certificate that it knows";
+  return "the call has no credentials: send a token (metadata 'authorization: Bearer TOKEN', "
+         "croutctl --token-file), or present a client certificate of an identity";
 }
 
 // The label of this refusal in the metrics.
@@ -190,8 +191,8 @@ absl::StatusOr<Recognition> FindIdentity(ServerCore& core, const Identities& ide
       core, attempt, name, CallerRefusal::kRole,
       absl::PermissionDeniedError(absl::StrCat(
           "'", name, "' may not ", attempt.is_page ? "see " : "call ", ToAbsl(attempt.what),
-          ": that takes the role ", ToAbsl(kRoleNames[static_cast<size_t>(attempt.role)]),
-          ", which the operator gives")));
+          ": the ", attempt.is_page ? "page" : "call", " needs the role ",
+          ToAbsl(kRoleNames[static_cast<size_t>(attempt.role)]), "; ask the operator for it")));
 }
 
 Role RoleFor(Method method) {

@@ -44,8 +44,9 @@ absl::StatusOr<std::unique_ptr<EchelonStep>> EchelonStep::Create(
 absl::StatusOr<MemoryNeed> EchelonStep::Plan() {
   const PackedMatrix& shape = upload_.shape();
   if (options_.augmented > shape.cols) {
-    return BadField("header.augmented_columns",
-                    absl::StrCat(options_.augmented, ", but the matrix has ", shape.cols));
+    return BadField(
+        "header.augmented_columns",
+        absl::StrCat(options_.augmented, ", but the matrix has ", shape.cols, " columns"));
   }
   CROUT_ASSIGN_OR_RETURN(plan_, PlanEchelonForm(options_, shape));
   return MemoryNeed{.device = plan_->bytes.peak, .host = plan_->bytes.reply};

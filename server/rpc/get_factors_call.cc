@@ -147,7 +147,8 @@ absl::StatusOr<FactorCache::Pin> GetBatchFactorsCall::Acquire(const Handle& hand
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireBatch(core_, tenant_, handle));
   const int64_t members = pin.summary().batch->extent.members;
   const auto refuse = [&](absl::string_view field, int64_t value) {
-    return BadField(field, absl::StrCat(value, ": the batch has ", members, " members"));
+    return BadField(field,
+                    absl::StrCat(value, ": the batch has ", members, " members, counted from 0"));
   };
   if (range_.first < 0 || (range_.first > 0 && range_.first >= members))
     return refuse("first", range_.first);

@@ -129,7 +129,7 @@ TEST_F(StandardServicesTest, RolesDetermineAccess) {
     EXPECT_TRUE(absl::IsPermissionDenied(other)) << other;
     EXPECT_THAT(std::string(other.message()),
                 HasSubstr(absl::StrCat("may not call ", std::string(method).substr(1),
-                                       ": that takes the role ", health ? "metrics" : "solve")));
+                                       ": the call needs the role ", health ? "metrics" : "solve")));
   }
   EXPECT_TRUE(daemon.Logs({"caller_refused", "ipv4:127.0.0.1:", "grpc.health.v1.Health/Watch"}))
       << daemon.process().Errors();

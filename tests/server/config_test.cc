@@ -88,7 +88,7 @@ TEST(ConfigTest, BytesAreNeitherNegativeNorBeyondInt64) {
       EXPECT_THAT(Refusal({"--" + flag + "=" + bad}), HasSubstr("--" + flag)) << bad;
     }
     EXPECT_THAT(Refusal({"--" + flag + "=-1"}),
-                HasSubstr("-1 is not a size from 0 to 2^63-1 bytes"));
+                HasSubstr("-1 is not a size from 0 to 2^63-1 bytes; write it like 8GiB"));
   }
   const auto most = Parse({"--host-budget=9223372036854775807"});
   EXPECT_EQ(std::get<Config>(most).pool.host_budget_bytes, size_t{9223372036854775807});
@@ -126,6 +126,15 @@ TEST(ConfigTest, WhatNothingCouldRunWithIsRefused) {
               ::testing::HasSubstr("not a number from 0.01 to 1"));
   EXPECT_THAT(Refusal({"--memory-fraction=1.5"}),
               ::testing::HasSubstr("not a number from 0.01 to 1"));
+}
+
+TEST(ConfigTest, UnknownOptionsAreNamedWithTheNearest) {
+  EXPECT_THAT(
+      Refusal({"--listn=1"}),
+      ::testing::HasSubstr("croutd: there is no option '--listn'; the nearest is --listen"));
+  EXPECT_THAT(Refusal({"--xyzzy"}), ::testing::Not(::testing::HasSubstr("nearest")));
+  EXPECT_THAT(Refusal({"--config=/nope"}),
+              ::testing::HasSubstr("/nope cannot be read: No such file or directory"));
 }
 
 TEST(ConfigTest, UnknownSettingsAreNamedWithTheirFile) {

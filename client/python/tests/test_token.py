@@ -65,7 +65,7 @@ def test_refused_callers_get_the_reason(asking, place):
         assert caught.value.code == "PERMISSION_DENIED"
     with (
         crout.connect(asking.address, "other", token=TOKEN) as c,
-        pytest.raises(crout.NotPermitted, match="may not use the tenant"),
+        pytest.raises(crout.NotPermitted, match="may use only the tenant"),
     ):
         c.server_info()
 

@@ -20,13 +20,19 @@ namespace {
 constexpr double kShortestMemoryRetrySeconds = 0.1;
 
 absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryBudget& budget) {
+  const std::string need =
+      absl::StrCat("the job needs ", bytes, " bytes of ",
+                   slot != nullptr ? slot->device->info().name : std::string("host"), " memory");
+  if (bytes > budget.limit()) {  // Waiting will not help.
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                          need, ", which exceeds the budget of ", budget.limit(), " bytes")),
+                      kReasonMemoryExhausted);
+  }
   absl::Status status =
       WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                     "the job needs ", bytes, " bytes of ",
-                     slot != nullptr ? slot->device->info().name : std::string("host"),
-                     " memory, which are not free; the budget is ", budget.limit(), " bytes")),
+                     need, "; ", budget.limit() - std::min(budget.limit(), budget.reserved()),
+                     " bytes of the budget of ", budget.limit(), " bytes are free")),
                  kReasonMemoryExhausted);
-  if (bytes > budget.limit()) return status;  // Waiting will not help.
   const double backlog = slot != nullptr ? slot->scheduler->load().backlog_seconds : 0;
   return WithRetryAfter(std::move(status), std::max(kShortestMemoryRetrySeconds, backlog));
 }

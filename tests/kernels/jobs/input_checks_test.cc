@@ -40,8 +40,8 @@ TEST_F(InputChecksTest, NamesTheFirstNonFiniteInPayloadOrder) {
         request.equilibrate = mode;
         EXPECT_THAT(runner_.Factor(a, n, request),
                     FailsWith(kInvalid,
-                              "matrix has a NaN or Inf at row 690, column 2 (0-based), first in "
-                              "payload order"));
+                              "matrix has a NaN or Inf at row 690, column 2 (0-based), the "
+                              "first one sent"));
         request.layout = Layout::kRowMajor;
         EXPECT_THAT(runner_.Factor(a, n, request),
                     FailsWith(kInvalid, "at row 5, column 600 (0-based)"));

@@ -265,7 +265,7 @@ TEST_F(IdentityTest, TenantsAreThoseOfTheIdentity) {
   const grpc::Status denied = Info(ContextOf("b", "one").get());
   EXPECT_EQ(denied.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(ReasonIn(denied), "TENANT");
-  EXPECT_THAT(denied.error_message(), HasSubstr("'one', but: two"));
+  EXPECT_THAT(denied.error_message(), HasSubstr("only the tenant two; the call names 'one'"));
   EXPECT_EQ(Info(ContextOf("b", "a b").get()).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_TRUE(Info(ContextOf("b", "two").get()).ok());
 
