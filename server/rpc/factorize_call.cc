@@ -118,11 +118,11 @@ absl::StatusOr<FactorInfo> RefactorizeCall::Store(NewFactor factor) {
 void RefactorizeCall::SendFactor(const FactorInfo& info) {
   if (kept_version_ == 0) return FactoringCall::SendFactor(info);
   Send([this, factor = EncodeWithCounts(info)] { return Encode(factor); });
-  EndAfterReplies(
-      WithReason(absl::FailedPreconditionError(absl::StrCat(
-                     CheckSolvable(info.summary).message(), ": the handle keeps version ",
-                     kept_version_, "; set replace_if_singular to replace it all the same")),
-                 kReasonSingular));
+  EndAfterReplies(WithReason(
+      absl::FailedPreconditionError(absl::StrCat(CheckSolvable(info.summary).message(),
+                                                 ": the handle keeps version ", kept_version_,
+                                                 ". Set replace_if_singular to replace it anyway")),
+      kReasonSingular));
 }
 
 void RefactorizeCall::ReleaseResources() {

@@ -23,10 +23,10 @@ namespace {
 // Refuses the header fields that do not apply when A is factored as a sparse matrix.
 absl::Status CheckSparse(const v1::ComputeSchurComplementHeader& header, const PayloadSpec& spec) {
   if (!spec.needs_parsing()) {
-    return BadField(
-        "header.keep",
-        "for sparse matrices alone: send this one as such, or order it so that A11 leads and set "
-        "leading_order in place of keep");
+    return BadField("header.keep",
+                    "the matrix is dense, and keep is for sparse matrices: send it as sparse, or "
+                    "order it so that "
+                    "A11 leads and set leading_order in place of keep");
   }
   if (header.keep_size() > 0 && header.leading_order() != 0) {
     return BadField("header.leading_order", "beside header.keep: set one of them");

@@ -170,7 +170,7 @@ TEST_F(RpcSparseSchurTest, RefusesWhatItCannotKeep) {
   header.mutable_options()->set_algorithm(v1::ALGORITHM_GETRF);
   *header.mutable_matrix() = Dense(3, 3);
   ExpectRefused(header, std::string(72, 0), grpc::StatusCode::INVALID_ARGUMENT,
-                "header.keep: for sparse matrices alone");
+                "header.keep: the matrix is dense, and keep is for sparse matrices");
 }
 
 TEST_F(RpcSparseSchurTest, RefusesOptionsThatNothingWouldGoBy) {

@@ -85,10 +85,7 @@ def next_step(kind: type[CroutError], reason: str, delay: float | None, address:
     if kind is Overloaded:
         return "Release factors, factor a smaller matrix, or give the server more memory"
     if kind is Singular:
-        return (
-            "Look at the factor's info, and factor a regular matrix; numpy.linalg.lstsq solves a singular "
-            "system in the least-squares sense"
-        )
+        return "numpy.linalg.lstsq solves a singular system in the least-squares sense"
     return ""
 
 

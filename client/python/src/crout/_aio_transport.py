@@ -65,6 +65,7 @@ class AsyncTransport:
                     return reply.finish()
                 except CroutError as error:
                     reply.explain(error)
+                    call.name_file(error)
                     delay = attempts.delay_after(error, reply.repeatable)
                 await asyncio.sleep(delay)
 

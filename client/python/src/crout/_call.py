@@ -76,6 +76,8 @@ class Call(Generic[T]):
         Seconds for all attempts; None for the client's.
     progress : callable or bool
         Receives progress; True shows a progress bar.
+    file : str
+        Path of the matrix, which errors name in place of the argument A; "" for an array.
     """
 
     method: str
@@ -87,6 +89,13 @@ class Call(Generic[T]):
     waits: bool = False
     timeout: float | None = None
     progress: ProgressCallback | bool = False
+    file: str = ""
+
+    def name_file(self, error: CroutError) -> None:
+        """Put the path of the matrix in place of the argument A at the start of the message."""
+        text = str(error)
+        if self.file and text.startswith("A:"):
+            error.args = (self.file + text[1:], *error.args[1:])
 
     def messages(self) -> Iterator[tuple[bytes, int]]:
         """The messages, each with the payload bytes sent so far.

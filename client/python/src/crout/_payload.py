@@ -144,6 +144,11 @@ def matrix(value: Any) -> Payload:
     return dense(as_elements(array))
 
 
+def path_of(value: Any) -> str:
+    """The path, if `value` is one; otherwise ""."""
+    return str(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else ""
+
+
 def square(value: Any) -> Payload:
     """Like `matrix`, but refuses a matrix that is not square, if its shape is known."""
     return _as_square(matrix(value))

@@ -80,6 +80,7 @@ def factorize(A: Any, **options: Any) -> Call[FactorRecord]:
         RetryClass.IDEMPOTENT if request_id else RetryClass.REFUSED_ONLY,
         ((_DATA, payload.open),),
         waits=bool(request_id),
+        file=_payload.path_of(A),
         **call_options(**call),
     )
 
@@ -116,6 +117,7 @@ def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorReco
         lambda: FactorReply(service.RefactorizeResponse, record.n),
         RetryClass.REFUSED_ONLY,
         ((_DATA, payload.open),),
+        file=_payload.path_of(A),
         **call_options(**call),
     )
 
@@ -279,6 +281,7 @@ def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
         service.FactorizeAndSolveRequest(header=header).SerializeToString(),
         lambda: SolutionReply(service.FactorizeAndSolveResponse, n, rhs.target(), rhs.shape),
         payloads=((_DATA, payload.open), (_RHS_DATA, rhs.payload.open)),
+        file=_payload.path_of(A),
         **call_options(**call),
     )
 
@@ -304,6 +307,7 @@ def schur_complement(A: Any, leading_order: int, **options: Any) -> Call[Complem
         lambda: ComplementReply(leading_order, order, payload.dtype),
         RetryClass.REFUSED_ONLY,
         ((_DATA, payload.open),),
+        file=_payload.path_of(A),
         **call_options(**call),
     )
 
@@ -319,6 +323,7 @@ def rref(A: Any, **options: Any) -> Call[EchelonForm]:
         service.ReduceToEchelonFormRequest(header=header).SerializeToString(),
         lambda: EchelonReply(payload.shape, payload.dtype),
         payloads=((_DATA, payload.open),),
+        file=_payload.path_of(A),
         **call_options(**call),
     )
 
@@ -329,6 +334,11 @@ def schur_complement_of(A: Any, keep: Any, **options: Any) -> Call[Complement]:
     payload = _payload.square(A)
     order = _order(payload)
     unknowns = [integer("keep", index, bits=32) for index in keep]
+    if payload.spec.HasField("dense"):
+        raise InvalidRequest(
+            "schur_complement_of needs a sparse matrix: give scipy.sparse.csr_array(A), or order the unknowns "
+            "so that those to eliminate come first, and call schur_complement(A, k)"
+        )
     if not unknowns:  # on the wire an empty list equals an unset field
         raise InvalidRequest("keep names no unknown that is to stay")
     header = service.ComputeSchurComplementHeader(
@@ -341,6 +351,7 @@ def schur_complement_of(A: Any, keep: Any, **options: Any) -> Call[Complement]:
         lambda: ComplementReply(rest, order, payload.dtype),
         RetryClass.REFUSED_ONLY,
         ((_DATA, payload.open),),
+        file=_payload.path_of(A),
         **call_options(**call),
     )
 
@@ -375,8 +386,8 @@ def known_by(handle: str) -> str:
     """Return `handle`. Raises HandleExpired for a text without the form of a handle, such as most names."""
     if handle and _HANDLE.fullmatch(text("handle", handle)) is None:
         raise HandleExpired(
-            f"{handle!r} is no factor's handle (26 of a-z and 2-7). The newest factor of that name, where "
-            f"there is one, is the first of factors({handle!r}); lu_factor(A, name={handle!r}) makes one"
+            f"{handle!r} is not a handle, which has 26 characters of a-z and 2-7. If it is a name, "
+            f"factors({handle!r}) lists the factors with it, the newest first"
         )
     return handle
 

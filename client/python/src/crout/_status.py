@@ -63,6 +63,8 @@ def error_from(
         reason, details, delay = _read_details(packed)
     kind = _class_of(code, reason, delay)
     hint = _advice.next_step(kind, reason, delay, address)
+    if kind is Singular and "replace_if_singular" in message:
+        hint = ""  # the factor stays usable, and the message has the next step
     if kind is Unavailable and not reason:
         message = _advice.without_lookup(message)
         hint = _advice.of_connection(message, tls, address) or hint

@@ -179,6 +179,7 @@ class Transport:
                     return reply.finish()
                 except CroutError as error:
                     reply.explain(error)
+                    call.name_file(error)
                     delay = attempts.delay_after(error, reply.repeatable)
                 time.sleep(delay)
 
