@@ -259,9 +259,8 @@ absl::StatusOr<ClientOptions> FindServer(ClientOptions options) {
                                                   ? ReadServer(*text, path, options.server)
                                                   : absl::StatusOr<ClientOptions>(text.status());
   if (absl::IsNotFound(found.status())) {
-    return absl::InvalidArgumentError(absl::StrCat(found.status().message(), ", and '",
-                                                   options.server,
-                                                   "' is not host:port, [IPv6]:port or unix:PATH"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(found.status().message(), ", and ", address.message()));
   }
   if (!found.ok()) return found.status();
   options.server = found->server;

@@ -107,11 +107,12 @@ class EnvironmentTest : public testing::Test {
 
 TEST_F(EnvironmentTest, ANameStandsForItsServer) {
   EXPECT_THAT(MessageOf(Connect({.server = "lab"})),
-              testing::AllOf(HasSubstr("'lab' is not host:port"), HasSubstr("no file " + path_)));
+              testing::AllOf(HasSubstr("'lab' has no port"), HasSubstr("no file " + path_)));
   Write("[lab]\naddress = \"unix:/run/crout.sock\"\ntenant = \"a\"\n");
   EXPECT_EQ(Connect({.server = "lab"}), absl::OkStatus());
   EXPECT_EQ(MessageOf(Connect({.server = "labs"})),
-            absl::StrCat("no server 'labs' in ", path_, " (it has lab), and 'labs' is not ",
+            absl::StrCat("no server 'labs' in ", path_,
+                         " (it has lab), and the server's address 'labs' has no port: write "
                          "host:port, [IPv6]:port or unix:PATH"));
   const auto found = FindServer({.server = "lab", .tenant = "b"});
   ASSERT_TRUE(found.ok());

@@ -35,7 +35,6 @@ else:
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _MAX_BYTES = 32768  # as in libcrout
 _DEFAULT = "127.0.0.1:50051"
-_NOT_AN_ADDRESS = "is not host:port, [IPv6]:port or unix:PATH"
 _PATHS = ("ca", "cert", "key", "token_file")
 _TEXTS = ("address", "tenant", "server_name", *_PATHS)
 
@@ -124,7 +123,7 @@ def _find(address: str) -> Settings | None:
     try:
         check_address(address)
         return None
-    except ValueError:
+    except ValueError as error:
         path = servers_file()
         if path is None or not _NAME.fullmatch(address):
             raise
@@ -132,12 +131,12 @@ def _find(address: str) -> Settings | None:
             servers = _Reader(path).read(_text_of(path))
         except UnreadableFile as failure:
             if isinstance(failure.__cause__, FileNotFoundError):
-                raise InvalidRequest(f"no file {path} of servers, and {address!r} {_NOT_AN_ADDRESS}") from None
+                raise InvalidRequest(f"no file {path} of servers, and {error}") from None
             raise
         if address not in servers:
             names = ", ".join(sorted(servers)) or "none"
             raise InvalidRequest(
-                f"no server {address!r} in {path} (it has {names}), and {address!r} {_NOT_AN_ADDRESS}"
+                f"no server {address!r} in {path} (it has {names}), and {error}"
             ) from None
         return servers[address]
 
