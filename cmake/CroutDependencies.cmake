@@ -36,9 +36,9 @@ target_include_directories(crout_blas SYSTEM INTERFACE
   "${CROUT_CBLAS_INCLUDE}" "${CROUT_LAPACKE_INCLUDE}")
 target_link_libraries(crout_blas INTERFACE "${CROUT_LAPACKE_LIBRARY}" "${CROUT_OPENBLAS_LIBRARY}")
 
-# Of SuiteSparse AMD (BSD), an ordering, and KLU (LGPL 2.1 or later; with it COLAMD and BTF, which
-# it calls), always as shared libraries. None of the GPL's: CHOLMOD's and UMFPACK's are not linked.
-# And METIS (Apache 2.0).
+# Orderings and sparse LU: AMD (BSD) and KLU (LGPL 2.1 or later) of SuiteSparse, and METIS (Apache 2.0).
+# KLU calls COLAMD and BTF. SuiteSparse's libraries are linked as shared libraries. Its parts under the GPL
+# (CHOLMOD, UMFPACK) are not linked.
 find_path(CROUT_AMD_INCLUDE amd.h PATH_SUFFIXES suitesparse REQUIRED)
 find_library(CROUT_AMD_LIBRARY amd REQUIRED)
 find_library(CROUT_SUITESPARSECONFIG_LIBRARY suitesparseconfig REQUIRED)
@@ -58,7 +58,7 @@ add_library(crout_metis INTERFACE)
 target_include_directories(crout_metis SYSTEM INTERFACE "${CROUT_METIS_INCLUDE}")
 target_link_libraries(crout_metis INTERFACE "${CROUT_METIS_LIBRARY}")
 
-# CUDA: AUTO takes it where a toolkit is found, and says so either way.
+# CUDA. AUTO enables it if a compiler is found; the configuration prints the result.
 set(CROUT_HAVE_CUDA OFF)
 if(NOT CROUT_CUDA STREQUAL "OFF")
   include(CheckLanguage)
@@ -70,7 +70,7 @@ if(NOT CROUT_CUDA STREQUAL "OFF")
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit REQUIRED)
     set(CROUT_HAVE_CUDA ON)
-    # Where programs in the build tree find libcrout_cuda.so.
+    # Programs in the build tree find libcrout_cuda.so in this folder.
     set(CMAKE_BUILD_RPATH "${PROJECT_BINARY_DIR}/kernels/cuda")
   elseif(CROUT_CUDA STREQUAL "ON")
     message(FATAL_ERROR "CROUT_CUDA=ON, but no CUDA compiler was found: put nvcc on PATH")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# crout_version: CROUT_VERSION and CROUT_COMMIT for the sources that include "crout_version.h". A
-# header rather than definitions, so that a new commit compiles those sources anew and no others.
+# crout_version: CROUT_VERSION and CROUT_COMMIT for the sources that include "crout_version.h". With a header
+# instead of compiler definitions, a new commit recompiles these sources only.
 execute_process(COMMAND git -C "${PROJECT_SOURCE_DIR}" rev-parse --short=12 HEAD
   OUTPUT_VARIABLE CROUT_COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(NOT CROUT_COMMIT)
   set(CROUT_COMMIT "unknown")
 endif()
-# What a build says it is of must not be the commit that was there when it was configured first.
+# Configure again after each change of HEAD: CROUT_COMMIT must be the commit that is built.
 execute_process(COMMAND git -C "${PROJECT_SOURCE_DIR}" rev-parse --git-path logs/HEAD
   OUTPUT_VARIABLE head_log OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 get_filename_component(head_log "${head_log}" ABSOLUTE BASE_DIR "${PROJECT_SOURCE_DIR}")
