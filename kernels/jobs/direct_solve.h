@@ -28,10 +28,12 @@ struct DirectSolveSummary {
   int64_t n = 0;
   DType dtype = DType::kFloat64;
   DType matrix_dtype = DType::kFloat64;
-  int64_t info = 0;     // > 0: A is singular; 1-based index of the first column without a pivot
+  // > 0: 1-based index of the first column without a pivot. A is singular, or elements grew so much
+  // that rounding errors cancelled the pivot.
+  int64_t info = 0;
   double norm_one = 0;  // norms of A as received
   double norm_inf = 0;
-  // Set if verified and A is not singular, as in SolveSummary.
+  // Set if verified and info is 0, as in SolveSummary.
   std::optional<double> backward_error;
   AccuracyWarnings accuracy_warnings;
 };

@@ -134,6 +134,16 @@ absl::StatusOr<bool> DirectSolveSteps::FindSingular(FactorSummary* summary) {
   return true;
 }
 
+// Without a factor, growth cannot be measured, so a missing pivot does not prove A singular.
+absl::Status DirectSolveSteps::CheckSolvable(const FactorSummary& summary) {
+  if (summary.singular != SingularReason::kZeroPivot) return crout::CheckSolvable(summary);
+  return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                        summary.algorithm, " found no pivot in column ", summary.info,
+                        " (1-based): the matrix is singular, or its elements grew too much. Solve "
+                        "with algorithm 'getrf' to decide")),
+                    kReasonSingular);
+}
+
 absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop,
                                    CallTimings& timings, FactorSummary* summary,
                                    std::optional<Solution>* solution) {

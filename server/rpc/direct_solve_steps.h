@@ -30,8 +30,11 @@ class DirectSolveSteps final : public StepPair {
   // Requires that the text has been parsed. May block.
   absl::StatusOr<bool> FindSingular(FactorSummary* summary);
 
+  // Returns FAILED_PRECONDITION with the reason why there is no solution.
+  static absl::Status CheckSolvable(const FactorSummary& summary);
+
   // Runs on a worker thread. Adds the phases it runs to `timings`, fills in the parts of `summary`
-  // that do not require factors, and sets `solution` unless A is singular.
+  // that do not require factors, and sets `solution` unless a column had no pivot.
   absl::Status Run(ExecutionContext& context, StopRequested stop, CallTimings& timings,
                    FactorSummary* summary, std::optional<Solution>* solution);
 

@@ -177,7 +177,8 @@ void FactorizeAndSolveCall::Reply(FactorAndSolution answer) {
   if (insert_) observed_.factor_bytes = head.factor().bytes();
   if (!answer.solution) {
     Send([head] { return Serialize(head); });
-    return EndAfterReplies(CheckSolvable(summary));
+    return EndAfterReplies(direct_ != nullptr ? DirectSolveSteps::CheckSolvable(summary)
+                                              : CheckSolvable(summary));
   }
   *head.mutable_header()->mutable_solution() = EncodeDense(answer.solution->shape);
   EndWithDataAndResult(head, answer.solution->x,

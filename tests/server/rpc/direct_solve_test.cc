@@ -106,6 +106,10 @@ TEST_F(RpcDirectSolveTest, ASingularMatrixEndsTheCallAfterItsDescription) {
   const SolvedAtOnce answer = FactorizeAndSolve(Header(2, 1), Bytes({1, 1, 1, 1}), Bytes({1, 1}));
   EXPECT_EQ(answer.status.error_code(), kPrecondition);
   EXPECT_THAT(answer.status.error_details(), HasSubstr("SINGULAR"));
+  EXPECT_THAT(
+      answer.status.error_message(),
+      HasSubstr("gauss_jordan found no pivot in column 2 (1-based): the matrix is singular, "
+                "or its elements grew too much"));
   EXPECT_EQ(answer.factor.info(), 2);
   EXPECT_EQ(answer.data, "");
   ExpectHeldSoon(Holdings());
