@@ -28,6 +28,12 @@ struct EchelonForm {
   // every column has a pivot.
   std::optional<double> least_pivot;
   std::optional<double> largest_rejected;
+  // Abs1 of the largest element of U in the eligible columns. U consists of the rows that got a
+  // pivot, each as it was before the division by its pivot.
+  double max_abs_u = 0;
+  // Element growth: the larger of max_abs_u and the largest element of the eligible columns, over
+  // the latter. Set by ReduceToEchelonForm. Rounding errors grow by this factor.
+  double growth = 1;
 
   void Accept(double pivot) { least_pivot = std::min(pivot, least_pivot.value_or(pivot)); }
   void Reject(double candidate) {

@@ -29,7 +29,7 @@ constexpr ExitCode kExitCodes[] = {
     {kFile, "FILE: a file, standard input or standard output cannot be read or written"},
     {kUnauthenticated, "UNAUTHENTICATED: no valid credentials; see --token-file"},
     {kPermissionDenied, "PERMISSION_DENIED: the caller lacks the role, or may not use this tenant"},
-    {kNotAccurate, "X was written, but its backward error is too large or not finite"},
+    {kNotAccurate, "the output was written, but it is not accurate: see the warning"},
 };
 
 // Marks statuses about local files.

@@ -26,7 +26,7 @@ auto WithProgressBar(const Session& session, F&& send) {
   return std::forward<F>(send)(call);
 }
 
-// Prints the warnings of a result. An inaccurate solution sets the exit code to kNotAccurate.
+// Prints the warnings of a result. An inaccurate one sets the exit code to kNotAccurate.
 template <class Result>
 void WarnOf(Session* session, const Result& result) {
   for (const std::string& text : client::WarningTexts(result)) session->Warn(text);

@@ -29,6 +29,7 @@ absl::Status RunRref(Session* session, const RrefArguments& arguments) {
   if (!result.ok()) return result.status();
   if (absl::Status closed = r.Close(); !closed.ok()) return closed;
   session->Print(ToJson(*result));
+  WarnOf(session, *result);
   return absl::OkStatus();
 }
 

@@ -91,12 +91,25 @@ std::vector<std::string> WarningTexts(const v1::ComplementResult& result) {
   });
 }
 
+std::vector<std::string> WarningTexts(const v1::EchelonFormResult& result) {
+  return Texts(result, [&](int) {
+    return absl::StrFormat(
+        "the rank and the echelon form may be wrong (pivot growth %.3g): solve a system by getrf "
+        "with refinement, or find the rank by singular values",
+        result.pivot_growth());
+  });
+}
+
 bool IsInaccurate(const v1::SolveResult& result) {
   return absl::c_linear_search(result.warnings(), v1::WARNING_NOT_ACCURATE);
 }
 
 bool IsInaccurate(const v1::SolveBatchResult& result) {
   return absl::c_linear_search(result.warnings(), v1::WARNING_NOT_ACCURATE);
+}
+
+bool IsInaccurate(const v1::EchelonFormResult& result) {
+  return absl::c_linear_search(result.warnings(), v1::WARNING_POOR_ECHELON_FORM);
 }
 
 }  // namespace crout::client

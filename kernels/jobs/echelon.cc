@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/normalizing_scale.h"
+#include "kernels/numerics/pivot_growth.h"
 #include "kernels/safe_range.h"
 #include "kernels/stop_requested.h"
 #include "kernels/sync_on_exit.h"
@@ -65,8 +66,8 @@ class EchelonJob {
   // finite and intermediate results do not overflow. The echelon form is not affected.
   absl::Status ScaleIntoRange(const MatrixStats& stats);
   absl::Status Multiply(double scale, int64_t first_row, int64_t first_col);
-  // Returns the tolerance for the scaled A.
-  absl::StatusOr<PivotTolerance> Tolerance();
+  // Returns the tolerance for the scaled A. `stats` are those of its eligible columns.
+  PivotTolerance Tolerance(const MatrixStats& stats) const;
   // Converts the figures to the units of the original A.
   void Unscale(EchelonForm& form) const;
   absl::Status Deliver(std::byte* out);
@@ -122,13 +123,10 @@ void EchelonJob::Unscale(EchelonForm& form) const {
   if (form.largest_rejected) *form.largest_rejected /= scale_;
 }
 
-absl::StatusOr<PivotTolerance> EchelonJob::Tolerance() {
+PivotTolerance EchelonJob::Tolerance(const MatrixStats& stats) const {
   if (plan_.options.tolerance) return PivotTolerance{*plan_.options.tolerance * scale_};
-  if (eligible() == 0) return PivotTolerance();
-  CROUT_ASSIGN_OR_RETURN(const MatrixStats stats, Statistics(eligible()));
   const auto size = static_cast<double>(std::max(packed_.rows, eligible()));
-  return PivotTolerance{size * 2 * UnitRoundoff(packed_.dtype) * stats.norm_inf,
-                        /*follows_growth=*/true};
+  return {size * 2 * UnitRoundoff(packed_.dtype) * stats.norm_inf, /*follows_growth=*/true};
 }
 
 absl::Status EchelonJob::Deliver(std::byte* out) {
@@ -155,10 +153,15 @@ absl::StatusOr<EchelonForm> EchelonJob::Run(std::byte* out, StopRequested stop,
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));
   CROUT_RETURN_IF_ERROR(ImportMatrix());
   CROUT_RETURN_IF_ERROR(ScaleIntoRange(context_.report().matrix));
-  CROUT_ASSIGN_OR_RETURN(const PivotTolerance tolerance, Tolerance());
-  CROUT_ASSIGN_OR_RETURN(EchelonForm form, plan_.options.reducer->Reduce(
-                                               context_, A(packed_.cols), eligible(), tolerance,
-                                               buffers_.Span(plan_.workspace), stop));
+  MatrixStats stats;
+  if (eligible() > 0) {
+    CROUT_ASSIGN_OR_RETURN(stats, Statistics(eligible()));
+  }
+  CROUT_ASSIGN_OR_RETURN(
+      EchelonForm form,
+      plan_.options.reducer->Reduce(context_, A(packed_.cols), eligible(), Tolerance(stats),
+                                    buffers_.Span(plan_.workspace), stop));
+  form.growth = std::max(1.0, PivotGrowth(form.max_abs_u, stats.max_abs));
   // Only augmented columns of rows without a pivot are multiples of A's; undo their scaling.
   if (scale_ != 1) CROUT_RETURN_IF_ERROR(Multiply(1 / scale_, form.rank(), eligible()));
   Unscale(form);

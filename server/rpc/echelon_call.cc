@@ -2,8 +2,10 @@
 
 #include "server/rpc/echelon_call.h"
 
+#include "kernels/numerics/judgment.h"
 #include "kernels/util/status_macros.h"
 #include "server/rpc/codec/encode.h"
+#include "server/rpc/observe.h"
 #include "server/rpc/placement.h"
 
 namespace crout {
@@ -23,6 +25,8 @@ absl::StatusOr<ReducedMatrix> EchelonCall::Run(ExecutionContext& context, CallTi
 }
 
 void EchelonCall::Reply(ReducedMatrix reduced) {
+  const bool poor = IsGrowthHarmful(reduced.form.growth, reduced.shape.dtype);
+  if (poor) LogPoorEchelonForm(core_, observed_, reduced.form);
   v1::ReduceToEchelonFormResponse head;
   *head.mutable_header()->mutable_form() = EncodeDense(reduced.shape);
   v1::EchelonFormResult result;
@@ -32,6 +36,8 @@ void EchelonCall::Reply(ReducedMatrix reduced) {
   result.set_tolerance(reduced.form.tolerance);
   if (reduced.form.least_pivot) result.set_least_pivot(*reduced.form.least_pivot);
   if (reduced.form.largest_rejected) result.set_largest_rejected(*reduced.form.largest_rejected);
+  result.set_pivot_growth(reduced.form.growth);
+  if (poor) result.add_warnings(v1::WARNING_POOR_ECHELON_FORM);
   result.set_device(observed_.device);
   EndWithDataAndResult(head, reduced.data, result);
 }

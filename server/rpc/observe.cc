@@ -148,6 +148,16 @@ void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSumm
        {"growth", JsonNumber(complement.growth)}});
 }
 
+void LogPoorEchelonForm(ServerCore& core, const ObservedCall& call, const EchelonForm& form) {
+  if (!core.call_log.AdmitEvent()) return;
+  Log(LogLevel::kWarn, "poor_echelon_form",
+      {{"call", call.id},
+       {"tenant", call.tenant},
+       {"device", call.device},
+       {"rank", form.rank()},
+       {"pivot_growth", JsonNumber(form.growth)}});
+}
+
 namespace {
 
 void ObserveWork(ServerCore& core, const ObservedCall& call, double seconds) {

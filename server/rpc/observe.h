@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
+#include "kernels/echelon_reducer.h"
 #include "kernels/jobs/schur.h"
 #include "server/engine/cache/factor_cache.h"
 #include "server/observability/trace/trace_context.h"
@@ -72,6 +73,9 @@ void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor);
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
                     const SchurSummary& complement);
+
+// Logs an echelon form whose rank is in doubt.
+void LogPoorEchelonForm(ServerCore& core, const ObservedCall& call, const EchelonForm& form);
 
 // Ends the current step: reports its duration and phases, and logs it if it was slow.
 void ObserveStep(ServerCore& core, ObservedCall& call);

@@ -48,6 +48,26 @@ TEST_F(CroutctlTest, RrefWritesTheFormAndReportsItsRank) {
               ::testing::Pointwise(::testing::DoubleEq(), {1., 0., 2., 0., 2.5, .5}));
 }
 
+// Wilkinson's matrix of order 60: entries grow to 2^59.
+TEST_F(CroutctlTest, RrefWarnsIfTheRankIsInDoubt) {
+  constexpr int kN = 60;
+  std::string growing =
+      absl::StrCat("%%MatrixMarket matrix array real general\n", kN, " ", kN, "\n");
+  for (int j = 0; j < kN; ++j) {
+    for (int i = 0; i < kN; ++i) {
+      absl::StrAppend(&growing, j == kN - 1 || i == j ? 1 : i > j ? -1 : 0, "\n");
+    }
+  }
+  const std::string path = directory_.File("growing.mtx");
+  std::ofstream(path) << growing;
+  const auto rref = daemon_.Ctl({"rref", path});
+  EXPECT_EQ(rref.exit_code, 22);
+  EXPECT_THAT(rref.errors,
+              ::testing::HasSubstr("warning: the rank and the echelon form may be wrong"));
+  EXPECT_THAT(rref.output, ::testing::HasSubstr("least_pivot "));
+  EXPECT_THAT(rref.output, ::testing::HasSubstr("poor_echelon_form"));
+}
+
 TEST_F(CroutctlTest, GetWritesFactorsThatMultiplyBack) {
   for (const char* algorithm : {"getrf", "cmpp"}) {
     const std::string handle =

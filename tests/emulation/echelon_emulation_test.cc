@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "tests/support/gallery.h"
@@ -33,14 +34,17 @@ template <class T>
 Reduced<T> Reduce(std::vector<T> a, int64_t rows, int64_t cols, int64_t eligible, double tolerance,
                   uint32_t stop = 0, bool follows_growth = false) {
   std::vector<T> pivot_row(2 * kEchelonPanel);
+  std::vector<T> pivot_transforms(kEchelonPanel * kEchelonPanel);
   std::vector<T> moved(kEchelonPanel * cols);
   std::vector<int64_t> pivots(std::min(rows, cols), -1);
   EchelonState state = {};
   EchelonPanel<T> panel;
   panel.a = {a.data(), rows, cols, rows};
+  panel.eligible = eligible;
   panel.tolerance = tolerance;
   panel.follows_growth = follows_growth;
   panel.pivot_row = pivot_row.data();
+  panel.pivot_transforms = pivot_transforms.data();
   panel.rows = moved.data();
   panel.pivot_columns = pivots.data();
   panel.state = &state;
@@ -131,6 +135,51 @@ TYPED_TEST(EchelonEmulationTest, ReportsTheLeastPivotAndTheLargestRejected) {
   const EchelonState all = Reduce(a, 3, 4, 4, 0).state;
   EXPECT_EQ(all.least_pivot, 0.25);
   EXPECT_EQ(all.rejected, 0);
+}
+
+// Wilkinson's matrix, whose last column doubles with each pivot: as the last column of two panels,
+// as a column right of the only panel, and as an augmented column.
+TYPED_TEST(EchelonEmulationTest, MeasuresTheLargestElementOfU) {
+  using T = TypeParam;
+  const auto wilkinson = [](int64_t n) {
+    const testing::HostMatrix from = testing::GalleryNamed("gfpp").make(n);
+    std::vector<T> a;
+    for (const double x : from) a.push_back(T(static_cast<RealPart<T>>(x)));
+    return a;
+  };
+  EXPECT_EQ(Reduce(wilkinson(40), 40, 40, 40, 0).state.max_abs_u, 0x1p39);
+  EXPECT_EQ(Reduce(wilkinson(40), 40, 40, 39, 0).state.max_abs_u, 1);
+  std::vector<T> wide = wilkinson(20);
+  std::fill(wide.end() - 20, wide.end() - 1, T{0});
+  wide.resize(20 * 40, T{0});
+  wide.insert(wide.end(), 20, T{1});
+  EXPECT_EQ(Reduce(wide, 20, 41, 41, 0).state.max_abs_u, 0x1p19);
+  EXPECT_EQ(Reduce(wide, 20, 41, 40, 0).state.max_abs_u, 1);
+}
+
+TYPED_TEST(EchelonEmulationTest, TheLargestElementOfUIsThatOfGaussianElimination) {
+  using T = TypeParam;
+  constexpr int64_t kRows = 50;
+  constexpr int64_t kCols = 70;
+  testing::HostMatrix a = testing::RandomMatrix(kRows, kCols, 8);
+  std::vector<T> rounded;
+  for (const double x : a) rounded.push_back(T(static_cast<RealPart<T>>(x)));
+  double largest = 0;
+  for (int64_t k = 0; k < kRows; ++k) {
+    const auto column = a.begin() + k * kRows;
+    const auto larger = [](double x, double y) { return std::abs(x) < std::abs(y); };
+    const int64_t p = std::max_element(column + k, column + kRows, larger) - column;
+    for (int64_t j = k; j < kCols; ++j) {
+      std::swap(a[k + j * kRows], a[p + j * kRows]);
+      largest = std::max(largest, std::abs(a[k + j * kRows]));
+    }
+    for (int64_t i = k + 1; i < kRows; ++i) {
+      const double multiplier = a[i + k * kRows] / a[k + k * kRows];
+      for (int64_t j = k; j < kCols; ++j) a[i + j * kRows] -= multiplier * a[k + j * kRows];
+    }
+  }
+  const EchelonState state = Reduce(rounded, kRows, kCols, kCols, 0).state;
+  EXPECT_NEAR(state.max_abs_u, largest, 1e-3 * largest);
 }
 
 // [1 1000; 0 0.5]: the largest entry of the second column is 1000, and its candidate pivot is 0.5.

@@ -7,9 +7,11 @@
 
 #include "gmock/gmock.h"
 #include "kernels/jobs/echelon.h"
+#include "kernels/numerics/judgment.h"
 #include "kernels/util/status_macros.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/gallery.h"
+#include "tests/support/hard_matrices.h"
 
 namespace crout {
 namespace {
@@ -68,12 +70,29 @@ TEST_F(GpuEchelonTest, HasTheHostsRankPivotsAndForm) {
     ASSERT_TRUE(host.ok() && gpu.ok()) << gpu.status();
     EXPECT_EQ(gpu->form.rank(), shape.rank);
     EXPECT_EQ(gpu->form.pivot_columns, host->form.pivot_columns);
+    EXPECT_NEAR(gpu->form.growth, host->form.growth, 1e-6 * host->form.growth);
     double largest = 1;
     for (const double x : host->r) largest = std::max(largest, std::abs(x));
     for (size_t e = 0; e < a.size(); ++e) {
       ASSERT_NEAR(gpu->r[e], host->r[e], 1e-8 * largest) << e;
     }
   }
+}
+
+TEST_F(GpuEchelonTest, MeasuresGrowth) {
+  const auto wright = Reduce(Gpu(), testing::Wright(342), 342, 342, {});
+  ASSERT_TRUE(wright.ok()) << wright.status();
+  EXPECT_LT(wright->form.rank(), 342);
+  EXPECT_TRUE(IsGrowthHarmful(wright->form.growth, DType::kFloat64)) << wright->form.growth;
+  const HostMatrix a = testing::GalleryNamed("gfpp").make(60);
+  const auto wilkinson = Reduce(Gpu(), a, 60, 60, {});
+  ASSERT_TRUE(wilkinson.ok()) << wilkinson.status();
+  EXPECT_EQ(wilkinson->form.growth, 0x1p59);
+  EchelonOptions options;
+  options.augmented = 1;
+  const auto augmented = Reduce(Gpu(), a, 60, 60, options);
+  ASSERT_TRUE(augmented.ok()) << augmented.status();
+  EXPECT_EQ(augmented->form.growth, 1);
 }
 
 TEST_F(GpuEchelonTest, ToleranceRowsAndStop) {

@@ -180,12 +180,16 @@ def test_poor_results_are_warned_of(client):
         complement, _ = client.schur_complement(unpivoted, 10, algorithm="cm")
     assert [str(w.message).partition(" is poor")[0] for w in warned] == ["the factor", "the Schur complement"]
     assert complement.warnings == ("poor_complement",)
+    with pytest.warns(crout.LinAlgWarning, match=r"the rank .* may be wrong \(growth 5\.7"):
+        form = client.rref(growing)
+    assert form.warnings == ("poor_echelon_form",)
 
 
 def test_rref(client, rng):
     A = np.column_stack([[1.0, 2, 3], [2.0, 4, 6], [1.0, 0, 1], [3.0, 2, 5]])
     form = client.rref(A)
     assert (form.rank, list(form.pivots), form.R.shape) == (2, [0, 2], (3, 4))
+    assert (form.growth, form.warnings) == (1, ())
     assert_close(form.R, np.array([[1.0, 2, 0, 1], [0, 0, 1, 2], [0, 0, 0, 0]]))
     assert client.rref(scipy.sparse.csr_matrix(A)).rank == 2
     wide = rng.standard_normal((20, 30)).astype(np.float32)

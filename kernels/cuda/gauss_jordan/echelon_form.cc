@@ -26,6 +26,7 @@ struct Layout {
   size_t state = 0;
   size_t pivot_columns = 0;
   size_t pivot_row = 0;
+  size_t pivot_transforms = 0;
   size_t transform = 0;
   size_t rows = 0;
   size_t bytes = 0;
@@ -44,6 +45,7 @@ absl::StatusOr<Layout> ComputeLayout(DType dtype, int64_t rows, int64_t cols) {
                          take(sizeof(EchelonState) / sizeof(double), 1, DType::kFloat64));
   CROUT_ASSIGN_OR_RETURN(layout.pivot_columns, take(std::min(rows, cols), 1, DType::kFloat64));
   CROUT_ASSIGN_OR_RETURN(layout.pivot_row, take(2 * kEchelonPanel, 1, dtype));
+  CROUT_ASSIGN_OR_RETURN(layout.pivot_transforms, take(kEchelonPanel, kEchelonPanel, dtype));
   CROUT_ASSIGN_OR_RETURN(layout.transform, take(rows, kEchelonPanel, dtype));
   CROUT_ASSIGN_OR_RETURN(layout.rows, take(kEchelonPanel, cols, dtype));
   CROUT_ASSIGN_OR_RETURN(layout.bytes, sum.total());
@@ -57,10 +59,12 @@ absl::Status Enqueue(Context& context, const MatrixView<T>& a, int64_t eligible,
   const cudaStream_t stream = context.stream();
   EchelonPanel<T> panel;
   panel.a = a;
+  panel.eligible = eligible;
   panel.tolerance = tolerance.absolute;
   panel.follows_growth = tolerance.follows_growth;
   panel.transform = reinterpret_cast<T*>(workspace + layout.transform);
   panel.pivot_row = reinterpret_cast<T*>(workspace + layout.pivot_row);
+  panel.pivot_transforms = reinterpret_cast<T*>(workspace + layout.pivot_transforms);
   panel.rows = reinterpret_cast<T*>(workspace + layout.rows);
   panel.pivot_columns = reinterpret_cast<int64_t*>(workspace + layout.pivot_columns);
   panel.state = reinterpret_cast<EchelonState*>(workspace + layout.state);
@@ -126,6 +130,7 @@ class CudaEchelonReducer final : public EchelonReducer {
     CROUT_RETURN_IF_ERROR(cuda.Synchronize());
     EchelonForm form;
     form.tolerance = tolerance.absolute;
+    form.max_abs_u = state.max_abs_u;
     if (state.rank > 0) form.Accept(state.least_pivot);
     if (state.rejected != 0) form.Reject(state.largest_rejected);
     form.pivot_columns.resize(state.rank);

@@ -12,6 +12,11 @@ namespace crout::cuda {
 
 // Blocks have kThreads threads.
 
+// Raises EchelonState::max_abs_u to `value`; NaN is the largest.
+__device__ inline void IncludeInU(EchelonState& state, double value) {
+  atomicMax(reinterpret_cast<unsigned long long*>(&state.max_abs_u), AbsBits(value));
+}
+
 // Runs in one block. Chooses the pivot of column j, exchanges its row in the panel and in V, and
 // stores the exchanged row divided by the pivot in `pivot_row`.
 template <int kThreads, class T>
@@ -48,6 +53,11 @@ __device__ void SearchPivot(const EchelonPanel<T>& panel, int64_t j) {
       x[from] = moved;
       x[rank] = row;
       panel.pivot_row[thread] = (!in_panel && column == found ? T{1} : row) / pivot;
+      if (in_panel) {
+        IncludeInU(state, double{Abs1(row)});
+      } else if (column < found) {
+        panel.pivot_transforms[found * kEchelonPanel + column] = row;
+      }
     }
   }
   if (thread != 0) return;
@@ -84,29 +94,45 @@ __device__ void EliminateColumn(const EchelonPanel<T>& panel, int64_t j) {
   }
 }
 
-// One thread per column, from column `end` on.
+// One thread per column, from column `end` on. Moves the pivot rows and measures U.
 template <int kThreads, class T>
 __device__ void ExtractPivotRows(const EchelonPanel<T>& panel) {
-  const EchelonState& state = *panel.state;
+  EchelonState& state = *panel.state;
+  const int found = state.found;
   const MatrixView<T>& a = panel.a;
   const int64_t j = panel.end + static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (j >= a.cols) return;
   T* const rows = panel.rows + j * kEchelonPanel;
-  for (int k = 0; k < state.found; ++k) {
+  for (int k = 0; k < found; ++k) {
     T& pivot = a(state.base + k, j);
     T& other = a(state.interchanges[k], j);
     const T moved = pivot;
     pivot = other;
     other = moved;
   }
+  T x[kEchelonPanel];  // unrolled loops, so that it stays in registers
+#pragma unroll
   for (int k = 0; k < kEchelonPanel; ++k) {
-    if (k >= state.found) {
-      rows[k] = T{0};
-      continue;
+    x[k] = T{0};
+    if (k < found) {
+      x[k] = -a(state.base + k, j);
+      a(state.base + k, j) = T{0};
     }
-    rows[k] = -a(state.base + k, j);
-    a(state.base + k, j) = T{0};
+    rows[k] = x[k];
   }
+  if (j >= panel.eligible) return;
+  double largest = 0;
+#pragma unroll
+  for (int k = 0; k < kEchelonPanel; ++k) {
+    if (k >= found) break;
+    T u = x[k];
+#pragma unroll
+    for (int c = 0; c < k; ++c) {
+      u = PlusProduct(u, panel.pivot_transforms[k * kEchelonPanel + c], x[c]);
+    }
+    largest = MaxKeepingNan(largest, double{Abs1(u)});
+  }
+  IncludeInU(state, largest);
 }
 
 }  // namespace crout::cuda

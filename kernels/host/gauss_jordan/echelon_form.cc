@@ -3,6 +3,7 @@
 #include "kernels/host/gauss_jordan/echelon_form.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,7 @@ class Reduction {
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
       const int64_t end = std::min(begin + kBlock, eligible_);
       const int64_t found = ReducePanel(rank, begin, end, form);
-      ReduceRest(rank, found, end);
+      ReduceRest(rank, found, end, form);
       rank += found;
     }
     return absl::OkStatus();
@@ -92,6 +93,7 @@ class Reduction {
       }
       for (int64_t k = 0; k < row - rank && p != row; ++k) std::swap(lower_(row, k), lower_(p, k));
       for (int64_t i = row + 1; i < a_.rows; ++i) lower_(i, row - rank) = column[i] / column[row];
+      RaiseToLargest(Block(a_, row, j, 1, end - j), form.max_abs_u);
       Eliminate(row, j, end);
       interchanges_.push_back(p);
       form.Accept(candidate);
@@ -133,17 +135,32 @@ class Reduction {
     a_(row, j) = 1;
   }
 
+  // Sets `largest` to `value` if that is larger, or NaN.
+  static void Raise(double& largest, double value) {
+    if (value > largest || std::isnan(value)) largest = value;
+  }
+
+  // Raises `largest` to the largest Abs1 of `block`.
+  static void RaiseToLargest(const MatrixView<T>& block, double& largest) {
+    for (int64_t j = 0; j < block.cols; ++j) {
+      for (int64_t i = 0; i < block.rows; ++i) {
+        Raise(largest, static_cast<double>(Abs1(block(i, j))));
+      }
+    }
+  }
+
   // Updates the columns from `left` on, stripe by stripe. Let L U be the pivot rows of the pivot
   // columns. Rows below subtract their multipliers times L^-1 of the pivot rows, as in Gaussian
   // elimination. Subtracting multiples of the solution U^-1 L^-1 there would make errors as large
   // as the solution, and those could pass for pivots. Rows above use the solution.
-  void ReduceRest(int64_t rank, int64_t found, int64_t left) {
+  void ReduceRest(int64_t rank, int64_t found, int64_t left, EchelonForm& form) {
     if (found == 0 || left == a_.cols) return;
     const MatrixView<T> lower = Block(lower_, rank, 0, found, found);
     const MatrixView<T> upper = Block(upper_, 0, 0, found, found);
     for (int64_t k = 0; k < found; ++k) std::copy_n(&saved_(rank, k), found, &upper(0, k));
     TriangularSolve(CblasLeft, CblasLower, CblasUnit, lower, upper);
     const int64_t stripes = (a_.cols - left + kStripe - 1) / kStripe;
+    largest_.assign(stripes, 0);
     ParallelFor(cores_, stripes, [&](int64_t s) {
       const int64_t first = left + s * kStripe;
       const int64_t width = std::min(kStripe, a_.cols - first);
@@ -153,11 +170,14 @@ class Reduction {
       const MatrixView<T> rows = Block(a_, rank, first, found, width);
       const int64_t below = rank + found;
       TriangularSolve(CblasLeft, CblasLower, CblasUnit, lower, rows);
+      const int64_t eligible = std::clamp<int64_t>(eligible_ - first, 0, width);
+      RaiseToLargest(Block(rows, 0, 0, found, eligible), largest_[s]);
       SubtractProduct(Block(lower_, below, 0, a_.rows - below, found), rows,
                       Block(a_, below, first, a_.rows - below, width));
       TriangularSolve(CblasLeft, CblasUpper, CblasNonUnit, upper, rows);
       SubtractProduct(Block(saved_, 0, 0, rank, found), rows, Block(a_, 0, first, rank, width));
     });
+    for (const double value : largest_) Raise(form.max_abs_u, value);
   }
 
   const MatrixView<T> a_;
@@ -168,6 +188,7 @@ class Reduction {
   const MatrixView<T> upper_;
   const int cores_;
   std::vector<int64_t> interchanges_;
+  std::vector<double> largest_;  // Abs1 of the largest element of U in each stripe
 };
 
 class HostEchelonReducer final : public EchelonReducer {

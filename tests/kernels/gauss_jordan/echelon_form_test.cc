@@ -12,8 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "kernels/host/device/host_device.h"
+#include "kernels/numerics/judgment.h"
 #include "kernels/util/status_macros.h"
 #include "tests/support/gallery.h"
+#include "tests/support/hard_matrices.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {
@@ -253,6 +255,7 @@ TYPED_TEST(EchelonFormTest, MagnitudesOfAllTheRangeAreReducedAlike) {
     EXPECT_LT(form.tolerance, 1e-5 * scale);
     EXPECT_EQ(form.least_pivot, scale);
     EXPECT_EQ(form.largest_rejected, 0);
+    EXPECT_EQ(form.growth, 1);
     for (size_t i = 0; i < a.size(); ++i) {
       const T x = i == 11 ? expected[i] * scale : expected[i];
       EXPECT_LE(std::abs(a[i] - x), 4 * UnitRoundoff(kDTypeOf<T>) * std::abs(x)) << i;
@@ -281,6 +284,7 @@ TYPED_TEST(EchelonFormTest, FindsTheRankOfProductsOfIntegers) {
     auto r = this->Multiply(b, c, m, rank, n);
     ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(r, m, n));
     EXPECT_EQ(form.rank(), rank) << seed << ": " << m << " x " << n;
+    EXPECT_FALSE(IsGrowthHarmful(form.growth, kDTypeOf<T>)) << seed << ": " << form.growth;
     if (!form.largest_rejected) continue;
     ++cases;
     if (kDTypeOf<T> == WideOf(kDTypeOf<T>)) {
@@ -288,6 +292,61 @@ TYPED_TEST(EchelonFormTest, FindsTheRankOfProductsOfIntegers) {
     }
   }
   EXPECT_GT(cases, 100);
+}
+
+// Wright's matrices are regular with condition numbers below 100, but their last pivots cancel.
+TYPED_TEST(EchelonFormTest, GrowthShowsThatTheRankIsInDoubt) {
+  using T = TypeParam;
+  constexpr bool kWide = kDTypeOf<T> == WideOf(kDTypeOf<T>);
+  const int64_t order = kWide ? 342 : 162;
+  const HostMatrix wright = Wright(order);
+  std::vector<T> a(wright.begin(), wright.end());
+  ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(a, order, order));
+  EXPECT_LT(form.rank(), order);
+  EXPECT_TRUE(IsGrowthHarmful(form.growth, kDTypeOf<T>)) << form.growth;
+  const HostMatrix wilkinson = GalleryNamed("gfpp").make(60);
+  a.assign(wilkinson.begin(), wilkinson.end());
+  ASSERT_OK_AND_ASSIGN(const EchelonForm full, this->Reduce(a, 60, 60));
+  EXPECT_EQ(full.growth, 0x1p59);
+}
+
+// Wilkinson's matrix of order 40; its last column doubles with each pivot.
+TYPED_TEST(EchelonFormTest, GrowthIsThatOfTheColumnsThatMayHavePivots) {
+  using T = TypeParam;
+  constexpr int64_t kN = 40;
+  const HostMatrix wilkinson = GalleryNamed("gfpp").make(kN);
+  const std::vector<T> a(wilkinson.begin(), wilkinson.end());
+  const auto never = [] { return false; };
+  auto r = a;
+  ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(r, kN, kN, 0));
+  EXPECT_EQ(form.growth, 0x1p39);
+  r = a;
+  ASSERT_OK_AND_ASSIGN(const EchelonForm augmented,
+                       this->Reduce(r, kN, kN, std::nullopt, never, /*augmented=*/1));
+  EXPECT_EQ(augmented.growth, 1);
+  // A last column without a pivot, beyond all panels of pivots.
+  std::vector<T> wide(a.begin(), a.end() - kN);
+  for (int64_t i = 0; i < kN; ++i) wide.push_back(T(i == kN - 1 ? 1 : 0));
+  wide.resize(kN * 300, T(0));
+  wide.insert(wide.end(), kN, T(1));
+  ASSERT_OK_AND_ASSIGN(const EchelonForm last, this->Reduce(wide, kN, 301, 0));
+  EXPECT_EQ(last.rank(), kN);
+  EXPECT_NEAR(last.growth, 0x1p39, 1e-5 * 0x1p39);
+}
+
+TYPED_TEST(EchelonFormTest, GrowthOfSmallMatricesIsHarmless) {
+  using T = TypeParam;
+  for (uint64_t seed = 0; seed < 800; ++seed) {
+    const auto m = static_cast<int64_t>(1 + seed % 23);
+    const auto n = static_cast<int64_t>(1 + seed % 17);
+    std::vector<T> a;
+    for (const double x : RandomMatrix(m, n, seed)) {
+      a.push_back(T(static_cast<RealPart<T>>(seed % 2 == 0 ? std::round(3 * x) : x)));
+    }
+    ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(a, m, n));
+    EXPECT_GE(form.growth, 1);
+    EXPECT_FALSE(IsGrowthHarmful(form.growth, kDTypeOf<T>)) << seed << ": " << form.growth;
+  }
 }
 
 TYPED_TEST(EchelonFormTest, EmptyZeroAndWrong) {
@@ -299,6 +358,7 @@ TYPED_TEST(EchelonFormTest, EmptyZeroAndWrong) {
   std::vector<TypeParam> zero(12, TypeParam(0));
   ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(zero, 3, 4));
   EXPECT_EQ(form.rank(), 0);
+  EXPECT_EQ(form.growth, 1);
   for (const double wrong : {-1.0, double{NAN}, double{INFINITY}}) {
     EXPECT_THAT(this->Reduce(zero, 3, 4, wrong),
                 FailsWith(absl::StatusCode::kInvalidArgument, "tolerance"));

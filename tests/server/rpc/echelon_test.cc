@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "tests/server/rpc/fixture.h"
+#include "tests/support/gallery.h"
 
 namespace crout::testing {
 namespace {
@@ -69,9 +70,19 @@ TEST_F(RpcEchelonTest, AnswersWithTheFormAndKeepsNothing) {
   EXPECT_EQ(answer.result.least_pivot(), 0.5);
   EXPECT_TRUE(answer.result.has_largest_rejected());
   EXPECT_EQ(answer.result.largest_rejected(), 0);
+  EXPECT_EQ(answer.result.pivot_growth(), 1);
+  EXPECT_THAT(answer.result.warnings(), IsEmpty());
   EXPECT_EQ(answer.result.device(), "cuda:0");
   EXPECT_GT(answer.result.timings().total_seconds(), 0);
   ExpectHeldSoon(Holdings());
+}
+
+TEST_F(RpcEchelonTest, WarnsOfGrowth) {
+  StartServer();
+  const Answer answer = Reduce(MakeHeader(60, 60), Bytes(GalleryNamed("gfpp").make(60)));
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_EQ(answer.result.pivot_growth(), 0x1p59);
+  EXPECT_THAT(answer.result.warnings(), ElementsAre(v1::WARNING_POOR_ECHELON_FORM));
 }
 
 TEST_F(RpcEchelonTest, TakesRowsTextAugmentedColumnsAndATolerance) {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from crout import _options, _requests
 from crout._connection import Connection, release_on_error
-from crout._replies import warn_of_complement
+from crout._replies import warn_of_complement, warn_of_echelon_form
 from crout.factor import Factor
 from crout.results import Complement, EchelonForm
 
@@ -71,13 +71,15 @@ class EliminationCalls(Connection):
         Returns
         -------
         EchelonForm
-            R, rank and pivot columns.
+            R, rank and pivot columns. Warns with LinAlgWarning if entries grew so much that they may be wrong.
 
         Raises
         ------
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._run(_requests.rref(A, **options))
+        form = self._run(_requests.rref(A, **options))
+        warn_of_echelon_form(form)
+        return form
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def schur_complement_of(self, A: Any, keep: Any, **options: Unpack[FactorizeOptions]) -> Complement:

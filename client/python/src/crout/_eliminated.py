@@ -75,12 +75,17 @@ class EchelonForm:
     pivots : ndarray of int64, shape (rank,)
         Columns of the pivots, ascending and 0-based.
     tolerance : float
-        Threshold that pivots exceed.
+        Threshold that pivots exceed. The default is raised for columns with large coefficients; this is the
+        value before.
     least_pivot : float or None
         Size of the smallest pivot; None for rank 0.
     largest_rejected : float or None
         Size of the largest candidate in a column without a pivot; None if every column with candidates has
-        a pivot. The rank is reliable if this is far below `least_pivot`.
+        a pivot. The rank is reliable if this is far below `least_pivot` and there are no warnings.
+    growth : float
+        Growth of entries in the elimination, at least 1: the factor by which rounding errors may have grown.
+    warnings : tuple of str
+        "poor_echelon_form": the growth is so large that the rank and R may be wrong.
     device : str
         Device that computed the form.
     timings : Mapping of str to float
@@ -93,6 +98,8 @@ class EchelonForm:
     tolerance: float
     least_pivot: float | None
     largest_rejected: float | None
+    growth: float
+    warnings: tuple[str, ...]
     device: str
     timings: Mapping[str, float]
 
@@ -106,6 +113,8 @@ def echelon_form(r: Array, message: factorization_service_pb2.EchelonFormResult)
         tolerance=message.tolerance,
         least_pivot=optional(message, "least_pivot"),
         largest_rejected=optional(message, "largest_rejected"),
+        growth=message.pivot_growth,
+        warnings=tuple(word(factor_pb2.Warning, "WARNING_", w) for w in message.warnings),
         device=message.device,
         timings=timings(message.timings),
     )

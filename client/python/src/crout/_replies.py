@@ -167,6 +167,15 @@ def warn_of_complement(complement: results.Complement) -> None:
         )
 
 
+def warn_of_echelon_form(form: results.EchelonForm) -> None:
+    """Warn if the rank and the form may be wrong."""
+    if "poor_echelon_form" in form.warnings:
+        warn(
+            f"the rank and the echelon form may be wrong (growth {form.growth:.3g}): solve a system with "
+            "solve(A, b, refine=2), or find the rank by singular values (numpy.linalg.matrix_rank)"
+        )
+
+
 class Target:
     """Destination of a downloaded matrix, filled as the bytes arrive.
 

@@ -28,7 +28,7 @@ from crout._aio_connection import release_on_error
 from crout._aio_factor import AsyncFactor, like
 from crout._aio_transport import AsyncRounds
 from crout._connection import server_of
-from crout._replies import warn_of_complement, warn_of_factor, warn_of_step
+from crout._replies import warn_of_complement, warn_of_echelon_form, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
 from crout._series import systems
 from crout.client import Client
@@ -146,7 +146,9 @@ class AsyncClient(AsyncBatchCalls):
 
     @like(Client.rref)
     async def rref(self, A: Any, **options: Unpack[RrefOptions]) -> EchelonForm:
-        return await self._run(_requests.rref(A, **options))
+        form = await self._run(_requests.rref(A, **options))
+        warn_of_echelon_form(form)
+        return form
 
     @like(Client.schur_complement_of)
     async def schur_complement_of(self, A: Any, keep: Any, **options: Unpack[FactorizeOptions]) -> Complement:

@@ -17,6 +17,8 @@ inline unsigned long long AbsBits(double x) {
   return std::bit_cast<unsigned long long>(std::fabs(x));
 }
 
+inline double MaxKeepingNan(double a, double b) { return (b > a || b != b) ? b : a; }
+
 struct Sum {
   template <class V>
   V operator()(V a, V b) const {
