@@ -94,8 +94,8 @@ std::vector<std::string> WarningTexts(const v1::ComplementResult& result) {
 std::vector<std::string> WarningTexts(const v1::EchelonFormResult& result) {
   return Texts(result, [&](int) {
     return absl::StrFormat(
-        "the rank and the echelon form may be wrong (pivot growth %.3g): solve a system by getrf "
-        "with refinement, or find the rank by singular values",
+        "the rank and the echelon form may be wrong (pivot growth %.3g): find the rank by singular "
+        "values, and solve a system with refinement, which reports its backward error",
         result.pivot_growth());
   });
 }

@@ -71,7 +71,7 @@ class EliminationCalls(Connection):
         Returns
         -------
         EchelonForm
-            R, rank and pivot columns. Warns with LinAlgWarning if entries grew so much that they may be wrong.
+            R, rank and pivot columns. Emits a LinAlgWarning if growth of entries makes them doubtful.
 
         Raises
         ------

@@ -171,8 +171,8 @@ def warn_of_echelon_form(form: results.EchelonForm) -> None:
     """Warn if the rank and the form may be wrong."""
     if "poor_echelon_form" in form.warnings:
         warn(
-            f"the rank and the echelon form may be wrong (growth {form.growth:.3g}): solve a system with "
-            "solve(A, b, refine=2), or find the rank by singular values (numpy.linalg.matrix_rank)"
+            f"the rank and the echelon form may be wrong (growth {form.growth:.3g}): find the rank by "
+            "singular values (numpy.linalg.matrix_rank), and solve a system with solve(A, b, refine=5)"
         )
 
 
