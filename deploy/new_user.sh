@@ -77,7 +77,7 @@ croutctl_solve() {
   prints "backward_error" croutctl solve first --ones -o x.txt
 }
 croutctl_error() {
-  prints "Start it" croutctl --server=127.0.0.1:1 status
+  prints "start croutd there" croutctl --server=127.0.0.1:1 status
   prints "the nearest is solve" croutctl slove first
 }
 croutctl_again() { prints "the server was restarted" croutctl solve first --ones && croutctl_solve; }
@@ -95,7 +95,7 @@ f = c.lu_factor([[4.0, 1.0], [1.0, 3.0]], name="python")
 open("handle", "w").write(f.handle)
 print(f.solve([1.0, 1.0]))'
 }
-python_error() { prints "Is croutd running at" env/bin/python -c 'import crout; crout.connect("127.0.0.1:1").server_info()'; }
+python_error() { prints "Start croutd at" env/bin/python -c 'import crout; crout.connect("127.0.0.1:1").server_info()'; }
 python_again() {
   prints "Factor the matrix again" env/bin/python -c 'import crout; crout.connect().lu_solve(open("handle").read(), [1.0, 1.0])'
   python_solve
@@ -108,7 +108,7 @@ c_install() {
   cc -o solve_c "$examples/solve.c" $(by_hand --cflags --libs)
 }
 c_solve() { prints "x = 1.0000 2.0000 3.0000" ./solve_c "$address"; }
-c_error() { prints "is croutd running there" ./solve_c 127.0.0.1:1; }
+c_error() { prints "start croutd there" ./solve_c 127.0.0.1:1; }
 c_again() { c_solve; }
 
 fortran_install() {
@@ -116,7 +116,7 @@ fortran_install() {
   gfortran -o solve_fortran $(by_hand --variable=fortran_module) "$examples/solve.f90" $(by_hand --libs)
 }
 fortran_solve() { prints "x =  1.0000  2.0000  3.0000" ./solve_fortran "$address"; }
-fortran_error() { prints "is croutd running there" ./solve_fortran 127.0.0.1:1; }
+fortran_error() { prints "start croutd there" ./solve_fortran 127.0.0.1:1; }
 fortran_again() { fortran_solve; }
 
 cpp_install() {
@@ -124,7 +124,7 @@ cpp_install() {
   cmake --build cpp --target solve_cc >>out 2>&1
 }
 cpp_solve() { prints "x = 1 2 3" cpp/solve_cc "$address"; }
-cpp_error() { prints "is croutd running there" cpp/solve_cc 127.0.0.1:1; }
+cpp_error() { prints "start croutd there" cpp/solve_cc 127.0.0.1:1; }
 cpp_again() { cpp_solve; }
 
 begin() { step=$*; began=$EPOCHREALTIME; }

@@ -48,7 +48,7 @@ std::string DisplayName(const CLI::Option& option, const std::vector<std::string
   return by_variable ? option.get_envname() : option.get_name();
 }
 
-// What the value of an option should be.
+// Describes why a value of `option` cannot be parsed.
 std::string ExpectedValue(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return "neither true nor false";
   if (absl::StrContains(option.get_type_name(), "INT")) return "not an integer";

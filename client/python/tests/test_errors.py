@@ -108,7 +108,7 @@ def test_messages_name_keywords_and_no_fields_of_the_contract(text, in_python):
     ("code", "reason", "step"),
     [
         ("NOT_FOUND", "HANDLE_EXPIRED", "renews the lease"),
-        ("NOT_FOUND", "HANDLE_RELEASED", "use it inside"),
+        ("NOT_FOUND", "HANDLE_RELEASED", "The end of a `with` block"),
         ("NOT_FOUND", "HANDLE_UNKNOWN", "another server"),
         ("NOT_FOUND", "HANDLE_EVICTED", "gone$"),
         ("DEADLINE_EXCEEDED", "UPLOAD_SLOW", "--upload-min-rate"),

@@ -104,10 +104,10 @@ class Measured:
 def table(of_kind):
     measured = Measured(of_kind)
     note = ("Each time runs from the matrix to a float64 solution with one right-hand side. \"Then\" separates the first system from each later one. "
-            "Later systems of a series reuse the last factor. \"From system k\" means that Crout takes less time for the first k systems in all. –: "
-            "not measured. In process: OpenBLAS's `getrf` and `getrs` on "
-            f"{measured.direct['cores']} cores (dense), SciPy's `splu` with its defaults on {measured.users['cores']} cores (sparse). Host: `croutd` on "
-            "an identical machine, over loopback. H100: series are measured over loopback. The other rows are the server's time plus the transfer at "
+            "– means not measured. \"From system k\" means that the first k systems together take less time with Crout. *In process* is OpenBLAS's "
+            f"`getrf` and `getrs` on {measured.direct['cores']} cores (dense), or SciPy's `splu` with its defaults on {measured.users['cores']} cores "
+            "(sparse). *Host* is `croutd` on an identical machine, over loopback. *H100* is measured over loopback for a series. In the other rows it "
+            "is the time of the server plus the transfer at "
             f"{number(8 * measured.bytes_per_second() / 1e9)} Gbit/s, the measured rate of loopback.")
     rows = [measured.dense(1024), measured.dense(4096), measured.step(2048, "all values"), measured.step(2048, "0.1 % of the entries")]
     rows += [measured.sparse(matrix) for matrix in SPARSE]
