@@ -153,8 +153,8 @@ std::string Session::WithNextStep(const absl::Status& status, const std::string&
   }
   // gRPC's own text names no limit.
   if (!absl::IsDeadlineExceeded(status) || message != "Deadline Exceeded") return message;
-  const absl::Duration limit = timeout_.value_or(client_options().timeout);
-  return absl::StrCat("the command took longer than --timeout=", absl::FormatDuration(limit),
+  if (!timeout_) return "no answer within the time limit of the call. Give a longer --timeout";
+  return absl::StrCat("the command took longer than --timeout=", absl::FormatDuration(*timeout_),
                       ". Give a longer --timeout, or --timeout=0 for no limit");
 }
 

@@ -2,6 +2,7 @@
 
 // Exit codes and error messages of croutctl.
 #include <tuple>
+#include <utility>
 
 #include "tests/e2e/croutctl.h"
 
@@ -88,8 +89,32 @@ TEST_F(CroutctlTest, UnknownOptionsAreAnsweredWithTheNearest) {
   EXPECT_EQ(finished.exit_code, 2);
   EXPECT_THAT(finished.errors,
               ::testing::HasSubstr("; the nearest is --algorithm (`croutctl factor"));
-  EXPECT_THAT(daemon_.Ctl({"factor", matrix_, "--xyzzyplugh"}).errors,
-              ::testing::Not(::testing::HasSubstr("nearest")));
+  for (const char* far : {"--xyzzyplugh", "--bogus"}) {
+    EXPECT_THAT(daemon_.Ctl({"factor", matrix_, far}).errors,
+                ::testing::Not(::testing::HasSubstr("nearest")));
+  }
+}
+
+TEST_F(CroutctlTest, BadValuesAreNamedWithTheExpectation) {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"factor"}, "MATRIX is missing (`croutctl factor --help`)"},
+      {{}, "the command is missing"},
+      {{"solve", "h", matrix_, "--ones"}, "RHS cannot be given with --ones"},
+      {{"schur", matrix_, "--keep=a"}, "--keep: 'a' is not an integer"},
+      {{"factor", matrix_, "--section-size=x"}, "--section-size: 'x' is not an integer"},
+      {{"factor", matrix_, "--pivot-threshold=2"}, "2 is not in the range (0, 1]"},
+      {{"factor", matrix_, "--algorithm=gertf"}, "'gertf' is none of auto, getrf"},
+      {{"factor", matrix_, "--algorithm=gertf"}, "; the nearest is getrf"},
+      {{"--timeout=soon", "list"}, "such as 90s or 1h30m (`croutctl --help`)"},
+      {{"list", "--timeout=1us"}, "the command took longer than --timeout=1us"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    EXPECT_THAT(daemon_.Ctl(arguments).errors, ::testing::HasSubstr(message));
+  }
+  const Finished variable =
+      RunToEnd({"/usr/bin/env", "CROUT_TLS=maybe", ProgramPath("croutctl"), "list"});
+  EXPECT_THAT(variable.errors,
+              ::testing::HasSubstr("CROUT_TLS: 'maybe' is neither true nor false"));
 }
 
 TEST_F(CroutctlTest, MessagesMoveNoTerminal) {

@@ -87,6 +87,7 @@ def test_files_are_checked(pki, tmp_path):
         ({"ca": pki / "ca.crt"}, "go with tls=True"),
         ({"tls": True, "cert": pki / "client.crt"}, "give both"),
         ({"tls": True, "ca": pki / "names"}, "no PEM"),
+        ({**of_client(pki), "key": pki / "server.key"}, r"server\.key does not belong to .*client\.crt"),
     ):
         with pytest.raises(ValueError, match=wrong):
             crout.connect("localhost:1", **options)
