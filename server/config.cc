@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "crout_version.h"
@@ -89,9 +90,17 @@ class Options {
   CLI::Option* AddEnum(const std::string& flag, E& value, const std::map<std::string, E>& words,
                        const std::string& help) {
     const auto set = [&value, words](const std::string& word) { value = words.at(word); };
+    const CLI::IsMember is_member(words, CLI::ignore_case);
+    std::vector<std::string> names;
+    for (const auto& [word, meaning] : words) names.push_back(word);
+    const auto check = [is_member, names](std::string& text) {
+      if (is_member(text).empty()) return std::string();
+      return absl::StrCat("'", text, "' is none of {", absl::StrJoin(names, ","), "}",
+                          NearestHint(text, names));
+    };
     CLI::Option* option = app_.add_option_function<std::string>("--" + flag, set, help)
                               ->envname(EnvironmentName(flag))
-                              ->transform(CLI::IsMember(words, CLI::ignore_case));
+                              ->transform(CLI::Validator(check, is_member.get_description()));
     for (const auto& [word, meaning] : words) {
       if (meaning == value) option->default_str(word);
     }

@@ -161,10 +161,10 @@ void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* ou
 
 CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix) {
   BeginSection(app, "Input");
-  AddEnumOption(
-      app, "--dtype", &matrix->dtype,
-      "Type of the matrix. `factor -` requires it for complex Matrix Market text [default: "
-      "the file's type; for Matrix Market and text f64 or c128]");
+  AddEnumOption(app, "--dtype", &matrix->dtype,
+                "Type of the matrix. Required for complex Matrix Market text on a pipe, except "
+                "with --ones [default: "
+                "the file's type; for Matrix Market and text f64 or c128]");
   return app
       ->add_option(
           "matrix", matrix->path,

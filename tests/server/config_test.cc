@@ -191,7 +191,8 @@ TEST(ConfigTest, WordsAreListedAndMayBeInAnyCase) {
   const std::string help = ::testing::internal::GetCapturedStdout();
   for (const char c : help) EXPECT_TRUE(c == '\n' || absl::ascii_isprint(c)) << int{c};
   EXPECT_THAT(help, ::testing::HasSubstr("{debug,error,info,warn}"));
-  EXPECT_THAT(Refusal({"--log-level=loud"}), ::testing::HasSubstr("{debug,error,info,warn}"));
+  EXPECT_THAT(Refusal({"--log-level=inof"}),
+              ::testing::HasSubstr("none of {debug,error,info,warn}; the nearest is info"));
   const Config config = std::get<Config>(Parse({"--log-level=Warn", "--log-calls=ALL"}));
   EXPECT_EQ(config.log_level, LogLevel::kWarn);
   EXPECT_EQ(config.call_log.calls, LogCalls::kAll);

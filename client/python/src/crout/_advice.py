@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 # Advice in addition to the server's message, by the reason why the factor is gone.
 _GONE = {
     "HANDLE_EXPIRED": "A `with` block renews the lease while the program runs and the server answers",
-    "HANDLE_RELEASED": "The end of a `with` block releases its factor, and the end of a series the factor of the series",
+    "HANDLE_RELEASED": (
+        "The end of a `with` block releases its factor, and the end of a series the factor of the series"
+    ),
     "HANDLE_UNKNOWN": "The handle may also belong to another server or tenant=",
 }
 
