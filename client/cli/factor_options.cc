@@ -130,10 +130,8 @@ void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
 ArrayFileSink OutputArgument::Open(Session* session) const {
   if (path == "-") session->ReportOnStandardError();
   if (!format.has_value() && HasUnknownEnding(path)) {
-    session->Warn(absl::StrCat(path,
-                               " is written as Matrix Market. To choose a format, give "
-                               "--format or end the name in ",
-                               kEndings));
+    session->Warn(absl::StrCat(path, " is written as Matrix Market. To choose a format, give ",
+                               "--format or end the name in ", kEndings));
   }
   return ArrayFileSink(path, format.value_or(FormatOf(path)));
 }

@@ -147,9 +147,8 @@ int Session::Run() {
 
 std::string Session::WithNextStep(const absl::Status& status, const std::string& message) const {
   if (client::IsUnreachable(status)) {
-    return absl::StrReplaceAll(message, {{"name another server",
-                                          "name another server with "
-                                          "--server"}});
+    return absl::StrReplaceAll(message,
+                               {{"name another server", "name another server with --server"}});
   }
   // gRPC's own text names no limit.
   if (!absl::IsDeadlineExceeded(status) || message != "Deadline Exceeded") return message;

@@ -84,14 +84,15 @@ absl::Status CheckPair(const TlsOptions& tls, const grpc::SslCredentialsOptions&
   if (!differ) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the key ", tls.key_file, " does not belong to the certificate ", tls.cert_file,
-                   ": name the key of this "
-                   "certificate"));
+                   ": name the key of this certificate"));
 }
 
 // Returns "no address is known for HOST" if `message` reports a failed name lookup; otherwise "".
 std::string LookupError(absl::string_view message) {
   if (!absl::ConsumePrefix(&message, "DNS resolution failed for ")) return "";
-  const absl::string_view address = message.substr(0, message.find(": "));
+  const size_t end = message.find(": ");
+  if (end == message.npos) return "";
+  const absl::string_view address = message.substr(0, end);
   const absl::string_view cause = message.substr(message.rfind(": ") + 2);
   return absl::StrCat("no address is known for ", address.substr(0, address.rfind(':')), " (",
                       cause, "). Check the name of the server");

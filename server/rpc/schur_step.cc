@@ -25,8 +25,7 @@ absl::Status CheckSparse(const v1::ComputeSchurComplementHeader& header, const P
   if (!spec.needs_parsing()) {
     return BadField("header.keep",
                     "the matrix is dense, and keep is for sparse matrices: send it as sparse, or "
-                    "order it so that "
-                    "A11 leads and set leading_order in place of keep");
+                    "order it so that A11 leads and set leading_order in place of keep");
   }
   if (header.keep_size() > 0 && header.leading_order() != 0) {
     return BadField("header.leading_order", "beside header.keep: set one of them");
