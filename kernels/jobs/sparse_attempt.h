@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,6 +40,7 @@ class SparseAttempt {
   }
   std::span<std::byte> Memory(BufferPlan::Id id) const { return buffers_->Span(id); }
   Buffer Take(BufferPlan::Id id) { return buffers_->Take(id); }
+  void Give(BufferPlan::Id id, Buffer buffer) { buffers_->Give(id, std::move(buffer)); }
 
   // Allocates every buffer of the plan except the uploaded matrix.
   absl::Status Allocate();

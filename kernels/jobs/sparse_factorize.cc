@@ -10,11 +10,9 @@
 
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/sparse_attempt.h"
-#include "kernels/jobs/sparse_probe.h"
 #include "kernels/jobs/sparse_retries.h"
 #include "kernels/numerics/condition.h"
 #include "kernels/numerics/factor_solver.h"
-#include "kernels/numerics/sparse_operand.h"
 #include "kernels/sparse_ops.h"
 #include "kernels/sync_on_exit.h"
 #include "kernels/util/failpoint.h"
@@ -37,8 +35,7 @@ class SparseFactorizeJob {
   absl::Status Inspect();
   absl::Status Factor(StopRequested stop);
   absl::Status FillDeterminant();
-  // Probes the factor and estimates its condition: both solve with it.
-  absl::Status Measure(Factorization& result, StopRequested stop);
+  absl::Status EstimateCondition(Factorization& result, StopRequested stop);
   Factorization TakeResult();
 
   const SparseFactorizePlan& plan() const { return attempt_.plan(); }
@@ -47,7 +44,7 @@ class SparseFactorizeJob {
 
   ExecutionContext& context_;
   SparseAttempt attempt_;
-  double max_abs_ = 0;
+  MatrixStats stats_;
   FactorSummary summary_;
 };
 
@@ -63,22 +60,26 @@ absl::Status SparseFactorizeJob::Inspect() {
   }
   summary_.norm_one = stats.norm_one;
   summary_.norm_inf = stats.norm_inf;
-  max_abs_ = stats.max_abs;
+  stats_ = stats;
   return absl::OkStatus();
 }
 
 absl::Status SparseFactorizeJob::Factor(StopRequested stop) {
-  CROUT_ASSIGN_OR_RETURN(SparseSummary sparse, FactorWithRetries(attempt_, max_abs_, stop));
+  CROUT_ASSIGN_OR_RETURN(ProbedFactor made, FactorWithRetries(attempt_, stats_, stop));
   summary_.algorithm = std::string(options().method.lu->name());
   summary_.n = analysis().n;
   summary_.factor_dtype = options().factor_dtype;
   summary_.matrix_dtype = plan().matrix_dtype;
   summary_.unit_diagonal = options().method.lu->traits().unit_diagonal;
   summary_.matrix_nonzeros = analysis().nonzeros;
-  summary_.info = sparse.numeric.info;
+  summary_.info = made.sparse.numeric.info;
   if (summary_.info > 0) summary_.singular = SingularReason::kZeroPivot;
-  summary_.pivot_growth = sparse.numeric.pivot_growth;
-  summary_.sparse = std::move(sparse);
+  summary_.pivot_growth = made.sparse.numeric.pivot_growth;
+  summary_.sparse = std::move(made.sparse);
+  if (made.probe) {
+    summary_.quality = made.probe->quality;
+    summary_.condition_signal = made.probe->condition_signal;
+  }
   return options().determinant ? FillDeterminant() : absl::OkStatus();
 }
 
@@ -107,18 +108,11 @@ Factorization SparseFactorizeJob::TakeResult() {
   return result;
 }
 
-absl::Status SparseFactorizeJob::Measure(Factorization& result, StopRequested stop) {
-  const AnySparse matrix{
-      options().keep_matrix ? result.sparse_matrix().data() : attempt_.Memory(plan().matrix).data(),
-      plan().matrix_dtype, analysis().n, analysis().nonzeros};
-  const SparseOperand a(matrix, result.summary.norm_one, result.summary.norm_inf);
+absl::Status SparseFactorizeJob::EstimateCondition(Factorization& result, StopRequested stop) {
   CROUT_ASSIGN_OR_RETURN(
       FactorSolver solver,
       FactorSolver::Create(context_, result, *options().method.solver, /*tolerance=*/0,
                            /*max_nrhs=*/1));
-  CROUT_RETURN_IF_ERROR(ProbeSparseFactor(context_, a, solver, max_abs_,
-                                          attempt_.Memory(plan().vectors), result.summary));
-  if (!options().condition) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(result.summary.rcond,
                          EstimateRcond(context_, solver, {}, result.summary.norm_one, stop));
   return absl::OkStatus();
@@ -136,10 +130,10 @@ absl::StatusOr<Factorization> SparseFactorizeJob::Run(StopRequested stop, Kernel
   CROUT_RETURN_IF_ERROR(Factor(stop));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   Factorization result = TakeResult();
-  if (options().condition) result.summary.rcond = 0;
-  const bool is_whole = analysis().kept == 0;  // else no solve is possible
-  if (result.summary.info == 0 && is_whole && std::isfinite(result.summary.pivot_growth)) {
-    CROUT_RETURN_IF_ERROR(Measure(result, stop));
+  if (options().condition) {
+    result.summary.rcond = 0;
+    const bool can_solve = result.summary.quality.has_value();  // the probe solved
+    if (can_solve) CROUT_RETURN_IF_ERROR(EstimateCondition(result, stop));
   }
   sync.Dismiss();
   timings.factor += watch.Lap();

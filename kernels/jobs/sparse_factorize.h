@@ -28,8 +28,9 @@ struct SparseFactorizeOptions {
   // is reused (SparseLu::FactorReusing). May be null.
   const Factorization* last = nullptr;
   // Replaces the method, with factors of the same type, if its numerical pivoting exceeds the
-  // available memory, or if its factor is not reliable: entries grew by more than 1 / sqrt(u), or
-  // it ended at a zero pivot without showing growth. Unset: no replacement.
+  // available memory, or if its factor is not reliable: entries grew by more than 1 / sqrt(u), its
+  // quality is above 1 / cbrt(u), or it ended at a zero pivot without showing growth. Unset: no
+  // replacement.
   std::optional<SparseMethod> otherwise;
   DType factor_dtype = DType::kFloat64;
   // Lower bound of the factor's block, if above the method's estimate.
@@ -43,7 +44,7 @@ struct SparseFactorizeOptions {
   bool determinant = false;
   bool condition = false;
   // Matching mode for which the analysis was made. kAuto and kOn: scales that do not suit the
-  // values are replaced. kAuto: matching is dropped if entries grow far with it.
+  // values are replaced. kAuto: matching is dropped if the factor with it is inaccurate.
   MatchingMode matching = MatchingMode::kAuto;
 };
 
@@ -112,8 +113,9 @@ inline constexpr int kMaxPostponements = 8;
 // - A poor factor by a reused analysis whose scales do not suit the values: with new scales.
 // - Perturbed pivots, or rejected pivots with entries grown by more than kModestGrowth: with an
 //   analysis that delays these pivots.
-// - Entries that still grow by more than 1 / sqrt(u): without matching, then by `otherwise`. Of two
-//   factors, the one with less growth is kept.
+// - Entries that still grow by more than 1 / sqrt(u), or a quality above 1 / cbrt(u): without
+//   matching, then by `otherwise`. Of two factors, the one with less growth, or lower quality, is
+//   kept.
 // - A method that needs more memory than planned: in a larger block, then by `otherwise` in a block
 //   of that size.
 //

@@ -32,10 +32,12 @@ double RelativeErrorOfNegative(std::span<const double> x, std::span<const double
 
 }  // namespace
 
-absl::Status ProbeSparseFactor(ExecutionContext& context, const Operand& a, FactorSolver& solver,
-                               double max_abs, std::span<std::byte> work, FactorSummary& summary) {
-  const int64_t n = summary.n;
-  const DType wide = WideOf(summary.factor_dtype);
+absl::StatusOr<SparseProbe> ProbeSparseFactor(ExecutionContext& context, const Operand& a,
+                                              FactorSolver& solver, double max_abs,
+                                              std::span<std::byte> work,
+                                              const FactorSummary& factor) {
+  const int64_t n = factor.n;
+  const DType wide = WideOf(factor.factor_dtype);
   const size_t bytes = n * SizeOf(wide);
   const auto vector = [&](int i) { return AnyMatrix{work.data() + i * bytes, wide, n, 1, n}; };
   std::vector<std::byte> host(kSparseProbeVectors * bytes);
@@ -56,16 +58,17 @@ absl::Status ProbeSparseFactor(ExecutionContext& context, const Operand& a, Fact
   // |b| is at most |A| |x|, up to rounding errors. sqrt(n) as in factor_probe.h: the errors of a
   // row are spread over its columns.
   const double error = 2 * check.errors().normwise;
-  const double u = UnitRoundoff(summary.factor_dtype);
-  summary.quality = std::isnan(error) ? std::numeric_limits<double>::infinity()
-                                      : error / (std::sqrt(static_cast<double>(n)) * u);
+  const double u = UnitRoundoff(factor.factor_dtype);
+  SparseProbe probe;
+  probe.quality = std::isnan(error) ? std::numeric_limits<double>::infinity()
+                                    : error / (std::sqrt(static_cast<double>(n)) * u);
   const double distance =
       RelativeErrorOfNegative({reinterpret_cast<const double*>(x), n * stride}, {z, n * stride});
   // One right-hand side shows a fraction of the amplification of errors. With perturbed pivots, the
   // solution for a singular A is an error as a whole, and the backward error is the perturbation's.
-  summary.condition_signal = distance / kShownOfCondition /
-                             (summary.is_perturbed() ? u : std::max(u, check.errors().normwise));
-  return absl::OkStatus();
+  probe.condition_signal = distance / kShownOfCondition /
+                           (factor.is_perturbed() ? u : std::max(u, check.errors().normwise));
+  return probe;
 }
 
 }  // namespace crout

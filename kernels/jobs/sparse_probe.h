@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
 #include "kernels/factorization.h"
 #include "kernels/numerics/factor_solver.h"
@@ -18,12 +18,19 @@ namespace crout {
 // and again in host memory.
 inline constexpr int kSparseProbeVectors = 3;
 
-// Solves with A z for the fixed random z of factor_probe.h, and sets summary.quality and
-// summary.condition_signal. summary.n, factor_dtype and sparse are set; max_abs is the largest
-// magnitude in A. `work` is device memory for kSparseProbeVectors vectors. Blocks until the device
-// is done.
-absl::Status ProbeSparseFactor(ExecutionContext& context, const Operand& a, FactorSolver& solver,
-                               double max_abs, std::span<std::byte> work, FactorSummary& summary);
+// Values of the fields with these names in FactorSummary.
+struct SparseProbe {
+  double quality = 0;
+  double condition_signal = 0;
+};
+
+// Solves with A z for the fixed random z of factor_probe.h. In `factor`, n, factor_dtype and sparse
+// are set; max_abs is the largest magnitude in A. `work` is device memory for kSparseProbeVectors
+// vectors. Blocks until the device is done.
+absl::StatusOr<SparseProbe> ProbeSparseFactor(ExecutionContext& context, const Operand& a,
+                                              FactorSolver& solver, double max_abs,
+                                              std::span<std::byte> work,
+                                              const FactorSummary& factor);
 
 }  // namespace crout
 

@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/pivot_growth.h"
+#include "kernels/numerics/sparse_operand.h"
 #include "kernels/safe_range.h"
 #include "kernels/sparse/delayed_pivots.h"
 #include "kernels/sparse/multifrontal_factor.h"
@@ -33,21 +35,28 @@ bool HasLargeGrowth(const NumericSummary& numeric, DType dtype) {
   return !(numeric.pivot_growth * std::sqrt(UnitRoundoff(dtype)) <= 1);
 }
 
+// Whether a solve with the factor had an error above u^(2/3) sqrt(n). Corrections of solves remove
+// smaller errors in a few iterations. Large scales cause such errors without growth: the rounding
+// errors of the scaled matrix are larger relative to the norm of A.
+bool HasLargeError(const ProbedFactor& made, DType dtype) {
+  return made.probe && !(made.probe->quality * std::cbrt(UnitRoundoff(dtype)) <= 1);
+}
+
 class Retries {
  public:
-  Retries(SparseAttempt& attempt, double max_abs, StopRequested stop)
-      : attempt_(attempt),
-        first_analysis_(attempt.plan().analysis),
-        max_abs_(max_abs),
-        stop_(stop) {}
+  Retries(SparseAttempt& attempt, const MatrixStats& stats, StopRequested stop)
+      : attempt_(attempt), first_analysis_(attempt.plan().analysis), stats_(stats), stop_(stop) {}
 
-  absl::StatusOr<SparseSummary> Run();
+  absl::StatusOr<ProbedFactor> Run();
 
  private:
   using MaybePlan = absl::StatusOr<std::optional<SparseFactorizePlan>>;
 
   // Factors by the current plan, then by analyses with delays while pivots are not acceptable.
-  absl::Status FactorWithDelays(SparseSummary& sparse);
+  // Probes the last factor.
+  absl::Status FactorWithDelays(ProbedFactor& made);
+  // Sets made.probe if the factor is usable for solves.
+  absl::Status Probe(ProbedFactor& made);
 
   // Return true after a change of the plan: the factor has to be made again.
   absl::StatusOr<bool> RescaleFor(const NumericSummary& made);
@@ -57,19 +66,23 @@ class Retries {
   // Return no plan if the retry does not apply.
   MaybePlan PlanRescaled();
   MaybePlan PlanDelayed(std::span<const int32_t> postponable);
-  MaybePlan PlanUnmatched(const NumericSummary& made);
-  MaybePlan PlanOtherwise(const NumericSummary& made);
+  MaybePlan PlanUnmatched(const ProbedFactor& made);
+  MaybePlan PlanOtherwise(const ProbedFactor& made);
 
-  absl::Status TryAlternatives(SparseSummary& sparse);
+  absl::Status TryAlternatives(ProbedFactor& made);
   // Factors by `other`. Returns to the current plan, and makes its factor again, unless the other
   // factor is better.
-  absl::Status Try(SparseFactorizePlan other, SparseSummary& sparse);
-  bool IsBetter(const NumericSummary& other, const NumericSummary& made) const;
-  // Whether another factor may be better: entries grew far, or the method ended at a zero pivot and
-  // measures no growth.
-  bool IsDoubtful(const NumericSummary& numeric) const {
-    return HasLargeGrowth(numeric, options().factor_dtype) ||
-           (numeric.info > 0 && !options().method.lu->ProvidesFronts());
+  absl::Status Try(SparseFactorizePlan other, ProbedFactor& made);
+  bool IsBetter(const ProbedFactor& other, const ProbedFactor& made) const;
+  bool IsInaccurate(const ProbedFactor& made) const {
+    const DType dtype = options().factor_dtype;
+    return HasLargeGrowth(made.sparse.numeric, dtype) || HasLargeError(made, dtype);
+  }
+  // Whether another factor may be better: this one is inaccurate, or the method ended at a zero
+  // pivot and measures no growth.
+  bool IsDoubtful(const ProbedFactor& made) const {
+    return IsInaccurate(made) ||
+           (made.sparse.numeric.info > 0 && !options().method.lu->ProvidesFronts());
   }
   absl::StatusOr<Analysis> PostponeOnce(const AnySparse& matrix,
                                         std::span<const int32_t> postponable);
@@ -80,7 +93,7 @@ class Retries {
 
   SparseAttempt& attempt_;
   const std::shared_ptr<const Analysis> first_analysis_;
-  const double max_abs_;
+  const MatrixStats stats_;
   const StopRequested stop_;
   bool may_rescale_ = true;
 };
@@ -143,7 +156,42 @@ absl::StatusOr<bool> Retries::DelayFailed(std::span<const int32_t> postponable) 
   return ReplaceIfAffordable(PlanDelayed(postponable));
 }
 
-absl::Status Retries::FactorWithDelays(SparseSummary& sparse) {
+absl::Status Retries::Probe(ProbedFactor& made) {
+  const NumericSummary& numeric = made.sparse.numeric;
+  made.probe.reset();
+  const bool is_whole = analysis().kept == 0;  // else no solve is possible
+  if (numeric.info > 0 || !is_whole || !std::isfinite(numeric.pivot_growth)) {
+    return absl::OkStatus();
+  }
+  const SparseFactorizePlan& plan = attempt_.plan();
+  Factorization factor;
+  factor.summary.n = analysis().n;
+  factor.summary.factor_dtype = options().factor_dtype;
+  factor.summary.matrix_dtype = plan.matrix_dtype;
+  factor.summary.unit_diagonal = options().method.lu->traits().unit_diagonal;
+  factor.summary.norm_one = stats_.norm_one;
+  factor.summary.norm_inf = stats_.norm_inf;
+  factor.summary.sparse = made.sparse;
+  factor.summary.sparse->analysis = plan.analysis;
+  // The solver borrows a Factorization, which owns its factor.
+  factor.parts.Add(kLuPart, PartKind::kFactor, attempt_.Take(plan.factor));
+  const absl::Status status = [&] {
+    CROUT_ASSIGN_OR_RETURN(
+        FactorSolver solver,
+        FactorSolver::Create(attempt_.context(), factor, *options().method.solver, /*tolerance=*/0,
+                             /*max_nrhs=*/1));
+    const SparseOperand a(attempt_.Matrix(), stats_.norm_one, stats_.norm_inf);
+    CROUT_ASSIGN_OR_RETURN(made.probe,
+                           ProbeSparseFactor(attempt_.context(), a, solver, stats_.max_abs,
+                                             attempt_.Memory(plan.vectors), factor.summary));
+    return absl::OkStatus();
+  }();
+  attempt_.Give(plan.factor, factor.parts.Take(kLuPart));
+  return status;
+}
+
+absl::Status Retries::FactorWithDelays(ProbedFactor& made) {
+  SparseSummary& sparse = made.sparse;
   std::vector<int32_t> postponable;
   int delays = 0;
   for (bool again = true; again;) {
@@ -163,13 +211,13 @@ absl::Status Retries::FactorWithDelays(SparseSummary& sparse) {
     delays += again;
   }
   sparse.postponements += delays;
-  return absl::OkStatus();
+  return Probe(made);
 }
 
-Retries::MaybePlan Retries::PlanUnmatched(const NumericSummary& made) {
-  const bool applies = HasLargeGrowth(made, options().factor_dtype) && analysis().matched &&
+Retries::MaybePlan Retries::PlanUnmatched(const ProbedFactor& made) {
+  const bool applies = IsInaccurate(made) && analysis().matched &&
                        options().matching == MatchingMode::kAuto &&
-                       SafeRangeOf(options().factor_dtype).contains(max_abs_);
+                       SafeRangeOf(options().factor_dtype).contains(stats_.max_abs);
   if (!applies) return std::nullopt;
   std::vector<std::byte> copy;
   CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, attempt_.MatrixForAnalysis(copy));
@@ -182,7 +230,7 @@ Retries::MaybePlan Retries::PlanUnmatched(const NumericSummary& made) {
   return attempt_.PlanFor(std::move(unmatched));
 }
 
-Retries::MaybePlan Retries::PlanOtherwise(const NumericSummary&) {
+Retries::MaybePlan Retries::PlanOtherwise(const ProbedFactor&) {
   if (!options().otherwise) return std::nullopt;
   SparseFactorizeOptions other = options();
   other.method = *std::exchange(other.otherwise, std::nullopt);
@@ -192,64 +240,74 @@ Retries::MaybePlan Retries::PlanOtherwise(const NumericSummary&) {
   return attempt_.PlanWith(other, first_analysis_);
 }
 
-bool Retries::IsBetter(const NumericSummary& other, const NumericSummary& made) const {
-  if (other.info > 0) return false;
-  if (HasLargeGrowth(made, options().factor_dtype)) return other.pivot_growth < made.pivot_growth;
-  return other.perturbed_pivots == 0 && !HasLargeGrowth(other, options().factor_dtype);
+bool Retries::IsBetter(const ProbedFactor& other, const ProbedFactor& made) const {
+  const DType dtype = options().factor_dtype;
+  const NumericSummary& numeric = other.sparse.numeric;
+  if (numeric.info > 0) return false;
+  if (HasLargeGrowth(made.sparse.numeric, dtype)) {
+    return numeric.pivot_growth < made.sparse.numeric.pivot_growth;
+  }
+  if (HasLargeGrowth(numeric, dtype)) return false;
+  if (HasLargeError(made, dtype)) {
+    return other.probe && other.probe->quality < made.probe->quality;
+  }
+  return numeric.perturbed_pivots == 0;
 }
 
-absl::Status Retries::Try(SparseFactorizePlan other, SparseSummary& sparse) {
+absl::Status Retries::Try(SparseFactorizePlan other, ProbedFactor& made) {
   SparseFactorizePlan before = attempt_.plan();
-  SparseSummary made = sparse;
+  ProbedFactor first = made;
   CROUT_RETURN_IF_ERROR(attempt_.Replace(std::move(other)));
-  const absl::Status status = FactorWithDelays(sparse);
-  if (status.ok() && IsBetter(sparse.numeric, made.numeric)) return absl::OkStatus();
+  const absl::Status status = FactorWithDelays(made);
+  if (status.ok() && IsBetter(made, first)) return absl::OkStatus();
   if (!status.ok() && !absl::IsResourceExhausted(status)) return status;
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
   CROUT_RETURN_IF_ERROR(attempt_.Replace(std::move(before)));
   std::vector<int32_t> postponable;
-  CROUT_ASSIGN_OR_RETURN(made.numeric, attempt_.Factor(stop_, &postponable));
-  made.flops = sparse.flops + analysis().flops;
-  sparse = std::move(made);
+  CROUT_ASSIGN_OR_RETURN(first.sparse.numeric, attempt_.Factor(stop_, &postponable));
+  first.sparse.flops = made.sparse.flops + analysis().flops;
+  made = std::move(first);
   return absl::OkStatus();
 }
 
-absl::Status Retries::TryAlternatives(SparseSummary& sparse) {
+absl::Status Retries::TryAlternatives(ProbedFactor& made) {
   for (const auto plan_other : {&Retries::PlanUnmatched, &Retries::PlanOtherwise}) {
-    if (!attempt_.can_grow() || !IsDoubtful(sparse.numeric)) return absl::OkStatus();
+    if (!attempt_.can_grow() || !IsDoubtful(made)) return absl::OkStatus();
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
-    MaybePlan other = (this->*plan_other)(sparse.numeric);
+    MaybePlan other = (this->*plan_other)(made);
     const bool can = !absl::IsResourceExhausted(other.status()) &&
                      !absl::IsFailedPrecondition(other.status());  // no ordering program
     if (!can) continue;
     CROUT_RETURN_IF_ERROR(other.status());
-    if (*other) CROUT_RETURN_IF_ERROR(Try(**std::move(other), sparse));
+    if (*other) CROUT_RETURN_IF_ERROR(Try(**std::move(other), made));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<SparseSummary> Retries::Run() {
-  SparseSummary sparse;
+absl::StatusOr<ProbedFactor> Retries::Run() {
+  ProbedFactor made;
+  SparseSummary& sparse = made.sparse;
   sparse.reused = attempt_.plan().analysis_reused;
-  CROUT_RETURN_IF_ERROR(FactorWithDelays(sparse));
-  CROUT_RETURN_IF_ERROR(TryAlternatives(sparse));
+  CROUT_RETURN_IF_ERROR(FactorWithDelays(made));
+  CROUT_RETURN_IF_ERROR(TryAlternatives(made));
   NumericSummary& numeric = sparse.numeric;
   // A zero matrix has infinite growth, which comes from the pivots that replaced its zeros.
   if (numeric.info > 0 && numeric.max_abs > 0 &&
       GrowthHidesSingularity(numeric.pivot_growth, options().factor_dtype)) {
     numeric.info = 0;
     numeric.singular_column = -1;
+    CROUT_RETURN_IF_ERROR(Probe(made));
   }
   sparse.analysis = attempt_.plan().analysis;
   sparse.workspace = attempt_.plan().cached_workspace();
-  return sparse;
+  return made;
 }
 
 }  // namespace
 
-absl::StatusOr<SparseSummary> FactorWithRetries(SparseAttempt& attempt, double max_abs,
-                                                StopRequested stop) {
-  return Retries(attempt, max_abs, stop).Run();
+absl::StatusOr<ProbedFactor> FactorWithRetries(SparseAttempt& attempt, const MatrixStats& stats,
+                                               StopRequested stop) {
+  return Retries(attempt, stats, stop).Run();
 }
 
 }  // namespace crout

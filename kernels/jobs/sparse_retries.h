@@ -4,21 +4,31 @@
 #ifndef CROUT_KERNELS_JOBS_SPARSE_RETRIES_H_
 #define CROUT_KERNELS_JOBS_SPARSE_RETRIES_H_
 
+#include <optional>
+
 #include "absl/status/statusor.h"
+#include "kernels/execution_context.h"
 #include "kernels/factorization.h"
 #include "kernels/jobs/sparse_attempt.h"
+#include "kernels/jobs/sparse_probe.h"
 #include "kernels/stop_requested.h"
 
 namespace crout {
 
+struct ProbedFactor {
+  SparseSummary sparse;
+  // Unset if the factor is singular or overflowed, or if its elimination is partial.
+  std::optional<SparseProbe> probe;
+};
+
 // Factors the matrix of `attempt` by its plan. If attempt.can_grow(), FactorizeSparse
 // (sparse_factorize.h) lists the retries that follow a poor factor. The plan and the factor of the
-// best run remain in `attempt`. max_abs: the largest magnitude in the matrix.
+// best run remain in `attempt`. `stats`: those of the matrix.
 //
 // A retry that meets RESOURCE_EXHAUSTED leaves the factor made before it. Other errors are those of
 // SparseLu::Factor and Analyze; CANCELLED by `stop`.
-absl::StatusOr<SparseSummary> FactorWithRetries(SparseAttempt& attempt, double max_abs,
-                                                StopRequested stop);
+absl::StatusOr<ProbedFactor> FactorWithRetries(SparseAttempt& attempt, const MatrixStats& stats,
+                                               StopRequested stop);
 
 }  // namespace crout
 

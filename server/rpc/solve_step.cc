@@ -103,8 +103,9 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   options.verify &= has_matrix;
   if (factor.precision != FactorPrecision::kFactorType) options.max_corrections = kMostCorrections;
   if (factor.sparse && has_matrix) {
-    // Refinement alone may not converge after perturbed pivots or large growth of the entries.
-    if (IsUnstable(factor.sparse->numeric)) {
+    // Refinement alone may not converge with an inaccurate factor: after perturbed pivots, large
+    // growth of the entries, or a solve of the probe with a large error.
+    if (IsUnstable(factor.sparse->numeric) || factor.is_poor()) {
       options.max_corrections = kMostCorrections;
     } else {
       options.max_refinement_steps = std::max(options.max_refinement_steps, kSparseRefinement);

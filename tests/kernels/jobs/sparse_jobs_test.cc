@@ -393,6 +393,54 @@ TEST_P(SparseJobsTest, LeavesTheMatchingOutWhereEntriesGrowWithIt) {
   EXPECT_EQ(as_asked.summary.pivot_growth, grown.summary.pivot_growth);
 }
 
+// The matching scales this matrix by up to 1e8, and the scaled matrix is factored without growth.
+TEST_F(SparseJobsTest, LeavesTheMatchingOutWhereItsScalesCostAccuracy) {
+  const int64_t side = 31;
+  const int64_t n = side * side;
+  std::vector<SparseEntry> entries = GridEntries(side, 2);
+  for (SparseEntry& entry : entries) {
+    entry.value = entry.row == entry.column ? 1e-8 : entry.row < entry.column ? 1 : -1;
+  }
+  const PackedSparse a = PackEntries(entries, n, DType::kFloat64);
+  ASSERT_OK_AND_ASSIGN(Analysis made, Analyze(a.view(), {}, kNeverStop));
+  ASSERT_TRUE(made.matched);
+  const auto analysis = std::make_shared<const Analysis>(std::move(made));
+  ASSERT_OK_AND_ASSIGN(SparseFactorizePlan plan,
+                       Plan(a.view(), analysis, std::numeric_limits<size_t>::max()));
+  GrantingGrowth growth;
+  ASSERT_OK_AND_ASSIGN(const Factorization factor, RunPlan(a.view(), plan, &growth));
+  EXPECT_FALSE(factor.summary.sparse->analysis->matched);
+  EXPECT_LT(*factor.summary.quality, 10);
+  plan.options.matching = MatchingMode::kOn;
+  GrantingGrowth again;
+  ASSERT_OK_AND_ASSIGN(const Factorization matched, RunPlan(a.view(), plan, &again));
+  EXPECT_LT(matched.summary.pivot_growth, 1e5);
+  EXPECT_GT(*matched.summary.quality, 1e6);
+  EXPECT_TRUE(matched.summary.is_poor());
+}
+
+// Scales alone do not cause the error: the factor with the matching stays.
+TEST_P(SparseJobsTest, KeepsTheMatchingOfScaledMatrices) {
+  const double large = RealOf(GetParam()) == DType::kFloat64 ? 1e15 : 1e6;
+  for (const bool rows : {false, true}) {
+    std::vector<SparseEntry> entries = Weighted(0.25, 3);
+    for (SparseEntry& entry : entries) {
+      const int64_t line = rows ? entry.row : entry.column;
+      if (line % 3 != 0) entry.value *= line % 3 == 1 ? large : 1 / large;
+    }
+    const PackedSparse a = OfType(entries, 400, GetParam());
+    ASSERT_OK_AND_ASSIGN(Analysis made, Analyze(a.view(), {}, kNeverStop));
+    ASSERT_TRUE(made.matched);
+    const auto analysis = std::make_shared<const Analysis>(std::move(made));
+    ASSERT_OK_AND_ASSIGN(SparseFactorizePlan plan,
+                         Plan(a.view(), analysis, std::numeric_limits<size_t>::max()));
+    GrantingGrowth growth;
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, RunPlan(a.view(), plan, &growth));
+    EXPECT_EQ(factor.summary.sparse->analysis, analysis);
+    EXPECT_LT(*factor.summary.quality, 30);
+  }
+}
+
 TEST_P(SparseJobsTest, GoesOnByAnotherMethodWhereEntriesGrow) {
   const DType dtype = GetParam();
   const SparseMethod klu = MethodOf(*DeviceUnderTest(), "klu");
