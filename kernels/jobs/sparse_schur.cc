@@ -3,6 +3,7 @@
 #include "kernels/jobs/sparse_schur.h"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <limits>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/factor_probe.h"
 #include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/judgment.h"
 #include "kernels/numerics/kept_operand.h"
 #include "kernels/numerics/pivot_growth.h"
 #include "kernels/numerics/residual_check.h"
@@ -33,6 +35,19 @@ constexpr int kFactoring = 0;
 constexpr int kTaking = 1;
 constexpr Lifetime kLater = {kTaking, kTaking};
 constexpr int kVectors = 3;
+constexpr int kHostVectors = 4;
+
+// Largest modulus; NaN if there is a NaN.
+template <class W>
+double MaxAbs(const std::vector<W>& values) {
+  double largest = 0;
+  for (const W& value : values) {
+    const double modulus = std::abs(value);
+    if (!(modulus <= largest)) largest = modulus;
+    if (std::isnan(modulus)) break;
+  }
+  return largest;
+}
 
 // Extracts and judges S for one ComputeSparseSchur call, after A11 was factored.
 class Complement {
@@ -47,7 +62,8 @@ class Complement {
         m_(plan.complement.rows) {}
 
   absl::Status Deliver(std::byte* out);
-  absl::StatusOr<SchurSummary> Assess(const std::byte* out);
+  // Also measures FactorSummary::condition_signal of A11.
+  absl::StatusOr<SchurSummary> Assess(const std::byte* out, double& condition_signal);
 
  private:
   AnyMatrix Vector(int i) const {
@@ -59,7 +75,16 @@ class Complement {
   template <class W>
   absl::Status Put(const std::vector<W>& values, int i);
   template <class W>
-  absl::StatusOr<double> BackwardError(const std::byte* out);
+  absl::StatusOr<double> BackwardError(const std::byte* out, FactorSolver& solver);
+  // Returns FactorSummary::condition_signal of A11.
+  template <class W>
+  absl::StatusOr<double> ConditionSignal(FactorSolver& solver);
+  template <class W>
+  absl::Status Measure(const std::byte* out, SchurSummary& summary, double& condition_signal);
+  template <class W>
+  absl::StatusOr<std::vector<W>> ToHost(int i);
+  template <class W>
+  absl::Status ToDevice(const std::vector<W>& from, int i);
 
   const Analysis& analysis() const { return *factor_.summary.sparse->analysis; }
   int32_t Kept(int64_t k) const { return analysis().row_order[n_ - m_ + k]; }
@@ -99,7 +124,7 @@ absl::Status Complement::Put(const std::vector<W>& values, int i) {
 
 // With v = (-A11^-1 A12 z, z), the solution for the right-hand side (0, z), A v is (0, S z).
 template <class W>
-absl::StatusOr<double> Complement::BackwardError(const std::byte* out) {
+absl::StatusOr<double> Complement::BackwardError(const std::byte* out, FactorSolver& solver) {
   std::vector<W> z(m_), s_z(m_);
   const double scale = ProbeScale(factor_.summary.sparse->numeric.max_abs);
   for (int64_t k = 0; k < m_; ++k) z[k] = ProbeWeight(k) * scale;
@@ -113,11 +138,6 @@ absl::StatusOr<double> Complement::BackwardError(const std::byte* out) {
     }
   });
   CROUT_RETURN_IF_ERROR(Put(z, 1));
-  CROUT_ASSIGN_OR_RETURN(
-      FactorSolver solver,
-      FactorSolver::Create(context_, factor_, *plan_.factor.options.method.solver, /*tolerance=*/0,
-                           /*max_nrhs=*/1));
-  SyncOnExit sync(context_);
   CROUT_RETURN_IF_ERROR(solver.Apply(Op::kNone, Vector(1), Vector(0)));
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
   CROUT_RETURN_IF_ERROR(Put(s_z, 1));
@@ -125,11 +145,79 @@ absl::StatusOr<double> Complement::BackwardError(const std::byte* out) {
   ResidualCheck check(context_,
                       {a.get(), Op::kNone, Vector(0), Vector(1), Vector(2), std::nullopt});
   CROUT_RETURN_IF_ERROR(check.Measure());
-  sync.Dismiss();
   return check.errors().normwise;
 }
 
-absl::StatusOr<SchurSummary> Complement::Assess(const std::byte* out) {
+template <class W>
+absl::StatusOr<std::vector<W>> Complement::ToHost(int i) {
+  std::vector<W> host(n_);
+  CROUT_RETURN_IF_ERROR(context_.ops().CopyToHost(
+      Vector(i).data, reinterpret_cast<std::byte*>(host.data()), n_ * sizeof(W)));
+  CROUT_RETURN_IF_ERROR(context_.Synchronize());
+  return host;
+}
+
+template <class W>
+absl::Status Complement::ToDevice(const std::vector<W>& from, int i) {
+  CROUT_RETURN_IF_ERROR(context_.ops().CopyToDevice(reinterpret_cast<const std::byte*>(from.data()),
+                                                    Vector(i).data, n_ * sizeof(W)));
+  return context_.Synchronize();
+}
+
+// As ProbeSparseFactor, for A11. A solve for (b1, b2) gives x2 = b2 - A21 A11^-1 b1 and
+// x1 = A11^-1 (b1 - A12 x2). With (b1, b2) = A (y, 0), x is (y, 0) up to errors. The second solve,
+// for b2 - x2, removes the error in x2, whose product with A11^-1 A12 would exceed that of a solve
+// with A11.
+template <class W>
+absl::StatusOr<double> Complement::ConditionSignal(FactorSolver& solver) {
+  const double scale = ProbeScale(factor_.summary.sparse->numeric.max_abs);
+  std::vector<W> y(n_);
+  for (int64_t i = 0; i < n_; ++i) y[i] = ProbeWeight(i) * scale;
+  for (int64_t k = 0; k < m_; ++k) y[Kept(k)] = 0;
+  CROUT_RETURN_IF_ERROR(ToDevice(y, 0));
+  CROUT_RETURN_IF_ERROR(ToDevice(std::vector<W>(n_), 1));
+  // The residual of (y, 0) for b = 0 is -A (y, 0).
+  const auto a = MakeKeptOperand(factor_);
+  ResidualCheck product(context_,
+                        {a.get(), Op::kNone, Vector(0), Vector(1), Vector(2), std::nullopt});
+  CROUT_RETURN_IF_ERROR(product.Measure());
+  CROUT_RETURN_IF_ERROR(solver.Apply(Op::kNone, Vector(2), Vector(0)));
+  CROUT_ASSIGN_OR_RETURN(std::vector<W> b, ToHost<W>(2));
+  CROUT_ASSIGN_OR_RETURN(std::vector<W> x, ToHost<W>(0));
+  for (int64_t k = 0; k < m_; ++k) b[Kept(k)] -= x[Kept(k)];
+  CROUT_RETURN_IF_ERROR(ToDevice(b, 2));
+  CROUT_RETURN_IF_ERROR(solver.Apply(Op::kNone, Vector(2), Vector(0)));
+  ResidualCheck check(context_,
+                      {a.get(), Op::kNone, Vector(0), Vector(2), Vector(1), std::nullopt});
+  CROUT_RETURN_IF_ERROR(check.Measure());
+  CROUT_ASSIGN_OR_RETURN(x, ToHost<W>(0));
+  CROUT_ASSIGN_OR_RETURN(std::vector<W> r, ToHost<W>(1));
+  for (int64_t k = 0; k < m_; ++k) x[Kept(k)] = b[Kept(k)] = r[Kept(k)] = 0;
+  for (int64_t i = 0; i < n_; ++i) y[i] += x[i];
+  const double distance = MaxAbs(y);
+  const double residual = MaxAbs(r) / (factor_.summary.norm_inf * MaxAbs(x) + MaxAbs(b));
+  const double u = UnitRoundoff(factor_.summary.factor_dtype);
+  return distance / scale / kShownOfCondition /
+         (factor_.summary.is_perturbed() || !(residual > u) ? u : residual);
+}
+
+template <class W>
+absl::Status Complement::Measure(const std::byte* out, SchurSummary& summary,
+                                 double& condition_signal) {
+  CROUT_ASSIGN_OR_RETURN(
+      FactorSolver solver,
+      FactorSolver::Create(context_, factor_, *plan_.factor.options.method.solver, /*tolerance=*/0,
+                           /*max_nrhs=*/1));
+  SyncOnExit sync(context_);
+  CROUT_ASSIGN_OR_RETURN(summary.backward_error, BackwardError<W>(out, solver));
+  if (m_ < n_) {
+    CROUT_ASSIGN_OR_RETURN(condition_signal, ConditionSignal<W>(solver));
+  }
+  sync.Dismiss();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SchurSummary> Complement::Assess(const std::byte* out, double& condition_signal) {
   const MatrixStats stats = context_.report().matrix;
   const FactorSummary& factor = factor_.summary;
   const double largest =
@@ -137,9 +225,9 @@ absl::StatusOr<SchurSummary> Complement::Assess(const std::byte* out) {
   SchurSummary summary;
   summary.growth =
       std::max(factor.pivot_growth, PivotGrowth(largest, factor.sparse->numeric.max_abs));
-  CROUT_ASSIGN_OR_RETURN(summary.backward_error, IsComplex(factor.factor_dtype)
-                                                     ? BackwardError<std::complex<double>>(out)
-                                                     : BackwardError<double>(out));
+  CROUT_RETURN_IF_ERROR(IsComplex(factor.factor_dtype)
+                            ? Measure<std::complex<double>>(out, summary, condition_signal)
+                            : Measure<double>(out, summary, condition_signal));
   const double eps = std::max(UnitRoundoff(factor.matrix_dtype), UnitRoundoff(factor.factor_dtype));
   // A perturbed pivot belongs to a different A11. Its S may be entirely different, however close
   // the two matrices are, because no refinement follows.
@@ -192,7 +280,7 @@ absl::StatusOr<SparseSchurPlan> PlanSparseSchur(const SparseFactorizePlan& facto
   const DType wide = WideOf(options.factor_dtype);
   CROUT_ASSIGN_OR_RETURN(const size_t s, MatrixBytes(m, m, factor.matrix_dtype));
   CROUT_ASSIGN_OR_RETURN(const size_t vectors, MatrixBytes(analysis.n, kVectors, wide));
-  CROUT_ASSIGN_OR_RETURN(const size_t on_host, MatrixBytes(analysis.n, 1, wide));
+  CROUT_ASSIGN_OR_RETURN(const size_t on_host, MatrixBytes(analysis.n, kHostVectors, wide));
   CROUT_ASSIGN_OR_RETURN(const size_t solver,
                          FactorSolver::Bytes(*options.method.solver, options.factor_dtype,
                                              analysis.n, 1, nullptr, &analysis));
@@ -228,7 +316,8 @@ absl::StatusOr<SchurResult> ComputeSparseSchur(ExecutionContext& context,
     Complement complement(context, plan, factor, buffers);
     CROUT_RETURN_IF_ERROR(complement.Deliver(out));
     timings.device_to_host += watch.Lap();
-    CROUT_ASSIGN_OR_RETURN(result.complement, complement.Assess(out));
+    CROUT_ASSIGN_OR_RETURN(result.complement,
+                           complement.Assess(out, factor.summary.condition_signal));
     timings.solve += watch.Lap();
     sync.Dismiss();
   }

@@ -242,6 +242,53 @@ TEST_F(SparseSchurTest, ThoseOfPerturbedPivotsArePoorHoweverSmallTheirBackwardEr
   EXPECT_TRUE(found.summary->is_poor);
 }
 
+// The range of a singular A11 may contain A12: S is then a rounding error, without growth.
+TEST_P(SparseSchurTest, WarnOfASingularBlockWhoseRangeContainsTheOthers) {
+  const int64_t side = 9;
+  const int64_t k = side * side;
+  std::vector<double> degree(k);
+  std::vector<SparseEntry> entries;
+  for (const SparseEntry& entry : GridEntries(side, 2)) {
+    if (entry.row == entry.column) continue;
+    entries.push_back({entry.row, entry.column, -1.0});
+    degree[entry.row] += 1;
+  }
+  for (int32_t i = 0; i < k; ++i) entries.push_back({i, i, degree[i]});
+  const std::vector<SparseEntry> laplacian = entries;
+  for (int32_t j = 0; j < 3; ++j) {  // column `j` of A12 is a column of A11
+    for (const SparseEntry& entry : laplacian) {
+      if (entry.column == 11 * j + 5) {
+        entries.push_back({entry.row, static_cast<int32_t>(k + j), entry.value});
+      }
+    }
+    entries.push_back({static_cast<int32_t>(k + j), 7 * j + 2, 0.5});
+    entries.push_back({static_cast<int32_t>(k + j), static_cast<int32_t>(k + j), 1.0});
+  }
+  const std::vector<int32_t> keep = {81, 82, 83};
+  GrantingGrowth growth;
+  ASSERT_OK_AND_ASSIGN(const Complement found, Compute(OfType(entries, k + 3, GetParam()), keep,
+                                                       std::nullopt, kNeverStop, &growth));
+  EXPECT_TRUE(found.factor.info > 0 || found.factor.is_nearly_singular());
+  // One larger entry of the diagonal makes A11 regular.
+  entries.push_back({40, 40, 1.0});
+  ASSERT_OK_AND_ASSIGN(const Complement regular, Compute(OfType(entries, k + 3, GetParam()), keep,
+                                                         std::nullopt, kNeverStop, &growth));
+  EXPECT_FALSE(regular.factor.is_nearly_singular());
+}
+
+TEST_P(SparseSchurTest, DoNotWarnOfRegularBlocks) {
+  for (uint64_t seed = 0; seed < 25; ++seed) {
+    HostMatrix dense = RandomSparse(90, 0.05, seed);
+    for (int64_t i = 0; i < 90; ++i) dense[i * 91] += 6;
+    GrantingGrowth growth;
+    ASSERT_OK_AND_ASSIGN(const Complement found,
+                         Compute(OfType(EntriesOf(dense, 90), 90, GetParam()), Spread(90, 8),
+                                 std::nullopt, kNeverStop, &growth));
+    EXPECT_FALSE(found.factor.is_nearly_singular()) << seed;
+    EXPECT_FALSE(found.summary->is_poor) << seed;
+  }
+}
+
 // A skew-symmetric matrix with a nearly zero diagonal.
 TEST_P(SparseSchurTest, AreAccurateWithDelayedPivots) {
   std::vector<SparseEntry> entries = GridEntries(12, 2);
