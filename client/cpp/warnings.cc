@@ -2,11 +2,25 @@
 
 #include "crout/warnings.h"
 
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 
 namespace crout::client {
 namespace {
+
+// Solves with a sparse or low-precision factor correct X if the matrix is kept. They ignore
+// max_refinement_steps.
+std::string_view PoorFactorAdvice(const v1::Factor& factor) {
+  if (!factor.has_sparse() && !factor.has_precision()) {
+    return "solve with refinement, or use an algorithm that pivots";
+  }
+  return factor.has_matrix() ? "solves correct X" : "keep the matrix: solves then correct X";
+}
 
 std::string FactorWarning(const v1::Factor& factor, int warning) {
   const v1::BatchInfo& batch = factor.batch();
@@ -16,10 +30,8 @@ std::string FactorWarning(const v1::Factor& factor, int warning) {
         return absl::StrFormat("the factors of %d members are poor, the first of them %d",
                                batch.poor(), batch.first_poor());
       }
-      return absl::StrFormat(
-          "the factor is poor (quality %.3g, pivot growth %.3g): solve with refinement, or use an "
-          "algorithm that pivots",
-          factor.quality(), factor.pivot_growth());
+      return absl::StrFormat("the factor is poor (quality %.3g, pivot growth %.3g): %s",
+                             factor.quality(), factor.pivot_growth(), PoorFactorAdvice(factor));
     case v1::WARNING_NEARLY_SINGULAR:
       if (factor.has_batch()) {
         return absl::StrFormat(
@@ -74,7 +86,22 @@ std::vector<std::string> WarningTexts(const v1::Factor& factor) {
 
 std::vector<std::string> WarningTexts(const v1::SolveResult& result) {
   const std::string error = ErrorText(result.has_backward_error(), result.backward_error());
-  return Texts(result, [&](int warning) { return SolutionWarning(warning, error); });
+  // An infinite bound has WARNING_NOT_ACCURATE even if the backward error is small.
+  const bool is_bounded = std::isfinite(result.forward_error_bound());
+  return Texts(result, [&](int warning) {
+    if (warning == v1::WARNING_NOT_ACCURATE && !is_bounded) {
+      return absl::StrFormat(
+          "the solution may have no correct digit (forward error bound %.3g, %s)",
+          result.forward_error_bound(), error);
+    }
+    if (warning == v1::WARNING_NOT_ACCURATE && result.has_corrections()) {
+      return absl::StrFormat(
+          "the solution is not accurate after %d corrections (%s): factor by another algorithm or "
+          "in a wider type",
+          result.corrections(), error);
+    }
+    return SolutionWarning(warning, error);
+  });
 }
 
 std::vector<std::string> WarningTexts(const v1::SolveBatchResult& result) {

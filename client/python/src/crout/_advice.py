@@ -146,4 +146,15 @@ def of_overflow(record: FactorRecord) -> str:
 
 def of_poor_factor(record: FactorRecord) -> str:
     """The next step after pivot growth, except what the algorithm already does."""
-    return _PIVOT if record.algorithm in _WITHOUT_PIVOTING else "solve with refine="
+    if record.algorithm in _WITHOUT_PIVOTING:
+        return _PIVOT
+    if record.sparse is None and record.precision is None:
+        return "solve with refine="
+    return "solves correct X" if record.has_matrix else "factor with keep_matrix=True: solves then correct X"
+
+
+def of_poor_correction(record: FactorRecord | None) -> str:
+    """The next step after corrections that left X poor. `record` is None if the factor is unknown."""
+    if record is None:
+        return "factor by another algorithm, or without precision= if the factor has one"
+    return "factor by another algorithm" if record.precision is None else "factor without precision="

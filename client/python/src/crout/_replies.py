@@ -134,13 +134,15 @@ def warn_of_factor(record: FactorRecord) -> None:
 def warn_of_solution(solution: Solution) -> None:
     """Warn if a solution needs a check before use."""
     error = "not measured" if solution.backward_error is None else f"{solution.backward_error:.3g}"
-    if "not_accurate" in solution.warnings and solution.corrections is not None:
-        warn(
-            f"corrections with this factor do not serve (backward error {error}): refactor without "
-            "precision=, or, where it has perturbed pivots, by another algorithm"
-        )
-        return
-    if "not_accurate" in solution.warnings:
+    bound = solution.forward_error_bound
+    # An infinite bound has this warning even if the backward error is small.
+    if "not_accurate" in solution.warnings and (bound is None or np.isfinite(bound)):
+        if solution.corrections is not None:
+            warn(
+                f"the solution is poor after {solution.corrections} corrections (backward error {error}): "
+                f"{_advice.of_poor_correction(solution.factor)}"
+            )
+            return
         warn(
             f"the solution is poor (backward error {error}): solve with refine=, or factor by another "
             "algorithm"
@@ -152,9 +154,11 @@ def warn_of_solution(solution: Solution) -> None:
         solution.factor is None or "nearly_singular" not in solution.factor.warnings
     ):
         warn("the matrix may as well be singular: the solution may have no correct digit")
-    bound = solution.forward_error_bound
     if bound is not None and not bound < 1:
-        warn(f"the solution may have no correct digit (forward error bound {bound:.3g})")
+        warn(
+            f"the solution may have no correct digit (forward error bound {bound:.3g}, backward error "
+            f"{error})"
+        )
 
 
 def warn_of_complement(complement: results.Complement) -> None:

@@ -43,8 +43,8 @@ class Solution:
     factor : FactorRecord or None
         Set if the call also factored.
     corrections : int or None
-        Applications of the factor to correct X. Set for a low-precision factor and for a sparse one with
-        perturbed pivots.
+        Applications of the factor to correct X. Set for a low-precision factor and for a sparse one that
+        is inaccurate: with perturbed pivots, or with a large ``pivot_growth`` or ``quality``.
     warnings : tuple of str
         "not_accurate": the backward error is not accepted, or X is not finite. "poor_factor": it was not
         measured, and the factor is poor. "nearly_singular": X may have no correct digit.
