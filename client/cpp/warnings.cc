@@ -19,7 +19,8 @@ std::string_view PoorFactorAdvice(const v1::Factor& factor) {
   if (!factor.has_sparse() && !factor.has_precision()) {
     return "solve with refinement, or use an algorithm that pivots";
   }
-  return factor.has_matrix() ? "solves correct X" : "keep the matrix: solves then correct X";
+  return factor.has_matrix() ? "solves with it are corrected"
+                             : "keep the matrix, so that solves are corrected";
 }
 
 std::string FactorWarning(const v1::Factor& factor, int warning) {

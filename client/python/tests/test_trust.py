@@ -2,6 +2,7 @@
 """Results that come with a LinAlgWarning."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import scipy.linalg
 import scipy.sparse
 
 import crout
+from crout._replies import warn_of_solution
 
 
 def wilkinson(n, dtype=float):
@@ -124,3 +126,30 @@ def test_the_rcond_of_perturbed_pivots_is_warned_of(client):
     assert f.record.sparse.perturbed_pivots == 1
     assert "perturbed_rcond" in f.record.warnings
     assert any("a matrix nearby" in str(w.message) for w in warned)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "solve with refine="),
+        ({"corrections": 7}, "after 7 corrections .*algorithm, or without precision="),
+        ({"corrections": 7, "precision": "single"}, "factor without precision=$"),
+        ({"corrections": 7, "precision": None}, "factor by another algorithm$"),
+        (
+            {"corrections": 0, "backward_error": 4e-18, "forward_error_bound": np.inf},
+            r"no correct digit \(forward error bound inf, backward error 4e-18\)",
+        ),
+    ],
+)
+def test_advice_is_that_of_the_factor(given, expected):
+    factor = SimpleNamespace(precision=given["precision"], warnings=()) if "precision" in given else None
+    solution = SimpleNamespace(
+        backward_error=given.get("backward_error", 1e-5),
+        forward_error_bound=given.get("forward_error_bound"),
+        corrections=given.get("corrections"),
+        warnings=("not_accurate",),
+        factor=factor,
+    )
+    with pytest.warns(crout.LinAlgWarning, match=expected) as warned:
+        warn_of_solution(solution)
+    assert len(warned) == 1

@@ -150,7 +150,9 @@ def of_poor_factor(record: FactorRecord) -> str:
         return _PIVOT
     if record.sparse is None and record.precision is None:
         return "solve with refine="
-    return "solves correct X" if record.has_matrix else "factor with keep_matrix=True: solves then correct X"
+    if record.has_matrix:
+        return "solves with it are corrected"
+    return "factor with keep_matrix=True, so that solves are corrected"
 
 
 def of_poor_correction(record: FactorRecord | None) -> str:

@@ -210,8 +210,8 @@ class Factor(FactorView, Held):
         trans : {0, 1, 2} or {"N", "T", "C"}
             0: A x = b. 1: A^T x = b. 2: A^H x = b.
         refine : int
-            Largest number of refinement steps, with residuals in float64; at most 100. Ignored if the
-            factor is inaccurate: solves then correct X (`Solution.corrections`).
+            Largest number of refinement steps, with residuals in float64; at most 100. Ignored if
+            solves are corrected (`Solution.corrections`).
         componentwise : bool
             Refine the componentwise backward error instead of the normwise one.
         error_bound : bool
