@@ -164,10 +164,10 @@ absl::Status Complement::ToDevice(const std::vector<W>& from, int i) {
   return context_.Synchronize();
 }
 
-// As ProbeSparseFactor, for A11. A solve for (b1, b2) gives x2 = b2 - A21 A11^-1 b1 and
-// x1 = A11^-1 (b1 - A12 x2). With (b1, b2) = A (y, 0), x is (y, 0) up to errors. The second solve,
-// for b2 - x2, removes the error in x2, whose product with A11^-1 A12 would exceed that of a solve
-// with A11.
+// Probes A11 like ProbeSparseFactor. A solve for (b1, b2) gives x2 = b2 - A21 A11^-1 b1 and
+// x1 = A11^-1 (b1 - A12 x2). With (b1, b2) = A (y, 0), x is (y, 0) up to errors. A second solve,
+// for b2 - x2, removes the error in x2: multiplied by A11^-1 A12, this error would exceed the error
+// of a solve with A11.
 template <class W>
 absl::StatusOr<double> Complement::ConditionSignal(FactorSolver& solver) {
   const double scale = ProbeScale(factor_.summary.sparse->numeric.max_abs);
