@@ -23,7 +23,7 @@
 #include "absl/strings/strip.h"
 #include "crout_version.h"
 #include "kernels/util/nearest.h"
-#include "server/auth/identity_keeper.h"
+#include "server/auth/identity_reloader.h"
 #include "server/auth/listener_credentials.h"
 #include "server/config_file.h"
 #include "server/net/http_post.h"
@@ -35,7 +35,7 @@ namespace {
 constexpr int kUsageError = 2;
 
 // Converts `status` to CLI11's form: the error message, or an empty string.
-std::string MistakeIn(const absl::Status& status) { return std::string(status.message()); }
+std::string ErrorMessage(const absl::Status& status) { return std::string(status.message()); }
 
 std::string EnvironmentName(const std::string& flag) {
   return absl::StrCat("CROUT_", absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
@@ -192,13 +192,13 @@ void AddListenerOptions(Options& options, CLI::App& app, Config& config) {
       .AddList("listen", config.listen,
                "Listen addresses, separated by commas: host:port (port 0 picks a free port) or "
                "unix:PATH")
-      ->check([](const std::string& text) { return MistakeIn(CheckListenAddress(text)); });
+      ->check([](const std::string& text) { return ErrorMessage(CheckListenAddress(text)); });
   AddTlsOptions(options, app, config);
   options
       .Add(
           "unix-mode", config.unix_access.mode,
           "Mode of Unix sockets, such as 660 [default: set by the umask, or 660 with --unix-group]")
-      ->check([](const std::string& text) { return MistakeIn(ParseSocketMode(text).status()); });
+      ->check([](const std::string& text) { return ErrorMessage(ParseSocketMode(text).status()); });
   options.Add("unix-group", config.unix_access.group,
               "Group of Unix sockets [default: the group of the daemon]");
 }
@@ -208,7 +208,7 @@ void AddPageOptions(Options& options, Config& config) {
   options.BeginSection("Metrics, health and reflection");
   options
       .Add("metrics-listen", config.metrics_listen, "host:port of the metrics and the status page")
-      ->check([](const std::string& text) { return MistakeIn(ParseHostPort(text).status()); });
+      ->check([](const std::string& text) { return ErrorMessage(ParseHostPort(text).status()); });
   options.Add("metrics-tls", config.pages_tls,
               "Use TLS on the metrics port, with the files of --tls-cert, --tls-key and "
               "--tls-client-ca: on or off");
@@ -265,7 +265,7 @@ void AddLogOptions(Options& options, Config& config) {
            "OTLP receiver of traces, http://host:port[/PATH]; gets the sampled calls as JSON at "
            "/v1/traces [default: no traces]")
       ->check([](const std::string& text) {
-        return text.empty() ? "" : MistakeIn(ParseHttpUrl(text).status());
+        return text.empty() ? "" : ErrorMessage(ParseHttpUrl(text).status());
       });
 }
 
@@ -332,7 +332,7 @@ void AddLimitOptions(Options& options, Config& config) {
                "Proxies that carry many clients: addresses, networks (10.0.0.0/8) or unix. One may "
                "use more than a quarter of --call-memory even when other clients need it")
       ->check([](const std::string& text) {
-        return MistakeIn(TrustedProxies::Parse({text}).status());
+        return ErrorMessage(TrustedProxies::Parse({text}).status());
       });
   options.AddTimeLimit("max-connection-age", config.max_connection_age,
                        "Close connections older than this; calls in flight finish");
@@ -371,7 +371,7 @@ void AddLimitOptions(Options& options, Config& config) {
 }
 
 // Adds the time limits of transfers and of the shutdown.
-void AddPatienceOptions(Options& options, Config& config) {
+void AddTimeoutOptions(Options& options, Config& config) {
   options.BeginSection("Transfers and shutdown");
   TransferLimits& transfer = config.limits.transfer;
   options.AddTimeLimit(
@@ -400,7 +400,7 @@ void AddOptions(CLI::App& app, Config& config) {
   AddJobOptions(options, config);
   AddMemoryOptions(options, config);
   AddLimitOptions(options, config);
-  AddPatienceOptions(options, config);
+  AddTimeoutOptions(options, config);
 }
 
 // The message of an option or argument that croutd does not have.
@@ -419,16 +419,18 @@ std::string ExtrasMessage(const CLI::App& app, const CLI::ExtrasError& error) {
 
 // gRPC answers no call with smaller buffers.
 void CheckReceiveBuffers(size_t bytes) {
-  constexpr size_t kLeast = size_t{1} << 20;
-  if (bytes < kLeast)
+  constexpr size_t kMinBytes = size_t{1} << 20;
+  if (bytes < kMinBytes)
     throw CLI::ValidationError(
         absl::StrCat("--receive-buffers: ", bytes, " bytes is less than 1MiB"));
 }
 
 absl::Status CheckSignedTokens(const Config& config) {
-  const SignedTokenSettings& given = config.signed_tokens;
-  const bool all = !given.keys_file.empty() && !given.issuer.empty() && !given.audience.empty();
-  const bool any = !given.keys_file.empty() || !given.issuer.empty() || !given.audience.empty();
+  const SignedTokenSettings& settings = config.signed_tokens;
+  const bool all =
+      !settings.keys_file.empty() && !settings.issuer.empty() && !settings.audience.empty();
+  const bool any =
+      !settings.keys_file.empty() || !settings.issuer.empty() || !settings.audience.empty();
   if (any && !all) {
     return absl::FailedPreconditionError(
         "--token-keys, --token-issuer and --token-audience must be given together");
@@ -442,13 +444,13 @@ absl::Status CheckSignedTokens(const Config& config) {
 
 void CheckListeners(const Config& config) {
   absl::Status status = CheckTlsFiles(config.tls);
-  const bool asks = !config.identities_file.empty();
+  const bool has_identities = !config.identities_file.empty();
   if (status.ok()) status = CheckSignedTokens(config);
-  if (status.ok() && asks) {
-    status = IdentityKeeper::Create(config.identities_file, config.signed_tokens).status();
+  if (status.ok() && has_identities) {
+    status = IdentityReloader::Create(config.identities_file, config.signed_tokens).status();
   }
   // An eavesdropper on an unencrypted network could steal the tokens.
-  if (status.ok() && asks && config.insecure) {
+  if (status.ok() && has_identities && config.insecure) {
     status = absl::FailedPreconditionError(
         "--insecure and --identities exclude each other: tokens need TLS, a Unix socket or a "
         "loopback address");
@@ -457,7 +459,7 @@ void CheckListeners(const Config& config) {
   for (const auto& [flag, access] : {std::pair("--health", config.health),
                                      {"--reflection", config.reflection},
                                      {"--metrics-access", config.page_access}}) {
-    if (status.ok() && access == Access::kRoles && !asks) {
+    if (status.ok() && access == Access::kRoles && !has_identities) {
       status = absl::FailedPreconditionError(absl::StrCat(flag, "=roles needs --identities"));
     }
   }
@@ -472,7 +474,7 @@ void CheckListeners(const Config& config) {
   if (status.ok() && config.pages_tls && !config.tls.enabled()) {
     status = absl::FailedPreconditionError("--metrics-tls needs --tls-cert and --tls-key");
   }
-  if (!status.ok()) throw CLI::ValidationError(MistakeIn(status));
+  if (!status.ok()) throw CLI::ValidationError(ErrorMessage(status));
 }
 
 void CheckLeases(const Limits& limits) {
@@ -497,10 +499,10 @@ std::string DefaultStateDir() {
   return "";
 }
 
-void Config::ApplyGathering() {
+void Config::ApplyDynamicBatching() {
   limits.gather_max_order = gather ? gather_max_order : 0;
-  pool.scheduler.gather_jobs = gather ? gather_jobs : 1;
-  pool.scheduler.gather_window = absl::ToChronoMicroseconds(gather_window);
+  pool.scheduler.max_batch_jobs = gather ? gather_jobs : 1;
+  pool.scheduler.batch_window = absl::ToChronoMicroseconds(gather_window);
 }
 
 std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
@@ -558,7 +560,7 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
     return 0;
   }
   config.pool.scheduler.queue_capacity = config.limits.queue_capacity;
-  config.ApplyGathering();
+  config.ApplyDynamicBatching();
   return config;
 }
 

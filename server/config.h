@@ -63,7 +63,7 @@ struct Config {
   absl::Duration drain_limit = absl::Seconds(30);
 
   // Copies the four dynamic batching settings to `limits` and to the scheduler options.
-  void ApplyGathering();
+  void ApplyDynamicBatching();
 };
 
 // Default of --state-dir: the first of $STATE_DIRECTORY (set by systemd), $XDG_STATE_HOME/crout and

@@ -36,7 +36,7 @@ void HideMemory() { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 int RunServer(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals) {
   ConfigureLog(config.log_level, config.log_format);
-  TakeLibraryLogs();
+  RedirectLibraryLogs();
   const int code = Serve(config, open_devices, signals);
   FlushLog();
   return code;

@@ -27,7 +27,7 @@
 #include "server/net/listen_address.h"
 #include "server/observability/status/status_page.h"
 #include "server/operations_pages.h"
-#include "server/rpc/arriving_calls.h"
+#include "server/rpc/bounded_credentials.h"
 #include "server/rpc/caller.h"
 #include "server/start_log.h"
 #include "server/view_status.h"
@@ -40,9 +40,9 @@ using Clock = std::chrono::steady_clock;
 // Concurrent calls of one connection; further calls wait at the client. Each call costs about 24 KB
 // even when idle. Without the limit, the server would work on every stream of a client that opens
 // and resets streams.
-constexpr int kMaxCallsOfConnection = ConnectionCalls::kMostStreams;
+constexpr int kMaxCallsOfConnection = ConnectionCalls::kMaxStreams;
 // gRPC starts all calls in the data it has read before it ends any of them: about 2,000 in 64 KiB.
-constexpr int kMostReadBytes = 64 << 10;
+constexpr int kMaxReadBytes = 64 << 10;
 // Names and values of a call's headers. The largest headers that Crout uses take a few hundred
 // bytes.
 constexpr int kMaxMetadataBytes = 8192;
@@ -53,7 +53,7 @@ constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
 // Shortest interval between a client's pings. Crout's clients ping every 25 s. The third ping that
 // comes sooner ends the connection.
-constexpr int kLeastPingIntervalMs = 10'000;
+constexpr int kMinPingIntervalMs = 10'000;
 constexpr int kPingStrikes = 2;
 constexpr int kFrameBytes = 4 << 20;
 // Users of one Unix socket that have an acceptor of their own at the same time.
@@ -85,7 +85,7 @@ void LimitPeers(absl::Duration max_connection_age, grpc::ServerBuilder& builder)
       // By default gRPC sends only two pings while no data is sent, and would miss a client that
       // vanishes later.
       {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
-      {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPingIntervalMs},
+      {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs},
       {GRPC_ARG_HTTP2_MAX_PING_STRIKES, kPingStrikes},
       {GRPC_ARG_MAX_CONNECTION_AGE_MS, ToMilliseconds(max_connection_age)},
       // Calls in flight may finish on a connection that has reached its maximum age.
@@ -106,12 +106,12 @@ absl::Status CannotBind(const std::string& address, const absl::Status& why) {
       absl::StrCat("--listen: cannot bind ", address, " (", why.message(), "). ", remedy));
 }
 
-// Connections for each address: `asked`, or fewer if the process has too few file descriptors.
-size_t MaxConnections(int64_t asked, size_t addresses) {
-  constexpr size_t kOthers = 512;  // files, devices, the metrics port
+// Connections for each address: `requested`, or fewer if the process has too few file descriptors.
+size_t MaxConnections(int64_t requested, size_t addresses) {
+  constexpr size_t kReservedDescriptors = 512;  // files, devices, the metrics port
   const size_t all = RaiseDescriptorLimit();
-  const size_t room = all > 2 * kOthers ? all - kOthers : all / 2;
-  return std::min(static_cast<size_t>(asked), std::max<size_t>(1, room / addresses));
+  const size_t room = all > 2 * kReservedDescriptors ? all - kReservedDescriptors : all / 2;
+  return std::min(static_cast<size_t>(requested), std::max<size_t>(1, room / addresses));
 }
 
 Clock::duration ToChrono(absl::Duration duration) { return absl::ToChronoNanoseconds(duration); }
@@ -148,7 +148,7 @@ absl::Status Daemon::Bind() {
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   }
   LimitPeers(config_.max_connection_age, builder);
-  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostReadBytes);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadBytes);
   // Larger frames reduce the parsing work for each byte of a matrix.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   grpc::ResourceQuota quota("croutd");
@@ -157,7 +157,7 @@ absl::Status Daemon::Bind() {
   // Two daemons on one port would share its calls, but each handle exists in one daemon only.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::vector<std::vector<std::unique_ptr<TcpListener::Acceptor>>> acceptors;
-  CROUT_ASSIGN_OR_RETURN(tls_, TlsKeeper::Create(config_.tls));
+  CROUT_ASSIGN_OR_RETURN(tls_, TlsReloader::Create(config_.tls));
   ConnectionCalls& calls = stack_->core().connections;
   calls.SetDisconnect([this](const std::string& peer) { Disconnect(peer); });
   const auto over_tcp = config_.tls.enabled()
@@ -196,12 +196,12 @@ absl::Status Daemon::BindTo(const std::string& address) {
     return absl::OkStatus();
   }
   const std::string path = address.substr(kUnix.size());
-  const SocketsClosed closed(config_.unix_access);
+  const ScopedSocketUmask closed(config_.unix_access);
   auto listener = TcpListener::BindUnix(path, max_connections_);
   if (!listener.ok()) return CannotBind(address, listener.status());
   listeners_.push_back(*std::move(listener));
   addresses_.push_back(address);
-  return GiveAccess(path, config_.unix_access);
+  return GrantAccess(path, config_.unix_access);
 }
 
 void Daemon::Disconnect(const std::string& peer) {
@@ -214,7 +214,7 @@ void Daemon::Disconnect(const std::string& peer) {
        {"reason", "the client resets calls before their header is read (--abandoned-calls)"}});
 }
 
-HttpAdmission Daemon::AdmitReader(Role role, const HttpCaller& caller) {
+HttpAdmission Daemon::AdmitHttpCaller(Role role, const HttpCaller& caller) {
   ServerCore& core = stack_->core();
   const auto identities = core.identities->current();
   const auto token = TokenOf(caller.authorization);
@@ -251,7 +251,7 @@ absl::Status Daemon::ServePages() {
             return RenderStatusPage(ViewStatus(stack_->core(), stack_->State(), serving_));
           },
           config_.page_access,
-          [this](Role role, const HttpCaller& caller) { return AdmitReader(role, caller); }),
+          [this](Role role, const HttpCaller& caller) { return AdmitHttpCaller(role, caller); }),
       HttpLimits(), PagesTls());
   if (!pages.ok()) {
     return absl::Status(pages.status().code(),
@@ -295,12 +295,12 @@ void Daemon::Housekeep() {
 
 void Daemon::CountConnections() {
   size_t open = 0;
-  uint64_t turned_away = 0;
+  uint64_t refused = 0;
   for (const auto& listener : listeners_) {
     open += listener->open();
-    turned_away += listener->turned_away();
+    refused += listener->refused();
   }
-  stack_->core().metrics.SetConnections(open, max_connections_ * listeners_.size(), turned_away);
+  stack_->core().metrics.SetConnections(open, max_connections_ * listeners_.size(), refused);
 }
 
 void Daemon::RefreshTls() {
@@ -310,8 +310,8 @@ void Daemon::RefreshTls() {
     if (!status.ok()) Log(LogLevel::kError, "metrics_tls_refused", {{"reason", status.message()}});
   }
   Metrics& metrics = stack_->core().metrics;
-  const FileStanding standing = tls_->standing();
-  metrics.SetWatchedFile(WatchedFile::kTls, standing.taken, standing.refused);
+  const FileState state = tls_->state();
+  metrics.SetWatchedFile(WatchedFile::kTls, state.read_time, state.refused);
   metrics.SetCertificateTime(tls_->begin(), tls_->end());
 }
 
@@ -325,18 +325,18 @@ void Daemon::HousekeepingLoop() {
   }
 }
 
-bool Daemon::Drain(const std::function<bool()>& hurry) {
+bool Daemon::Drain(const std::function<bool()>& cancel_now) {
   CallRegistry& calls = stack_->core().calls;
   stack_->core().draining = true;
   const auto grace_end = SteadyNow() + ToChrono(config_.drain_grace);
   SetServing(false);
   Log(LogLevel::kInfo, "drain_grace", {{"in_flight", calls.in_flight()}});
-  constexpr auto kPoll = std::chrono::milliseconds(20);  // `hurry` polls for a signal
-  while (SteadyNow() < grace_end && !hurry()) std::this_thread::sleep_for(kPoll);
+  constexpr auto kPoll = std::chrono::milliseconds(20);  // `cancel_now` polls for a signal
+  while (SteadyNow() < grace_end && !cancel_now()) std::this_thread::sleep_for(kPoll);
 
   calls.Close();
   Log(LogLevel::kInfo, "drain_refuse", {{"in_flight", calls.in_flight()}});
-  if (calls.WaitUntilEmpty(SteadyNow() + ToChrono(config_.drain_limit), hurry)) return true;
+  if (calls.WaitUntilEmpty(SteadyNow() + ToChrono(config_.drain_limit), cancel_now)) return true;
   Log(LogLevel::kWarn, "drain_cancel", {{"in_flight", calls.in_flight()}});
   calls.AbortAll(
       WithReason(absl::UnavailableError(

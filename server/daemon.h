@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/server.h"
 #include "kernels/util/mutex.h"
-#include "server/auth/tls_keeper.h"
+#include "server/auth/tls_reloader.h"
 #include "server/config.h"
 #include "server/net/http_server.h"
 #include "server/net/tcp_listener.h"
@@ -42,10 +42,10 @@ class Daemon {
   bool any_device_healthy() const { return stack_->core().devices.any_healthy(); }
 
   // Reports not ready and serves all calls for the grace period. Then refuses new calls and lets
-  // calls in flight finish. Cancels the remaining calls at the drain limit, or as soon as `hurry`
-  // returns true. Returns true if no call and no job of a call is left, so that the daemon can be
-  // destroyed.
-  bool Drain(const std::function<bool()>& hurry);
+  // calls in flight finish. Cancels the remaining calls at the drain limit, or as soon as
+  // `cancel_now` returns true. Returns true if no call and no job of a call is left, so that the
+  // daemon can be destroyed.
+  bool Drain(const std::function<bool()>& cancel_now);
 
  private:
   explicit Daemon(const Config& config) : config_(config) {}
@@ -54,7 +54,7 @@ class Daemon {
   absl::Status BindTo(const std::string& address);
   absl::Status ServePages();
   // Implements HttpRoute::admit.
-  HttpAdmission AdmitReader(Role role, const HttpCaller& caller);
+  HttpAdmission AdmitHttpCaller(Role role, const HttpCaller& caller);
   // TLS settings of the metrics port; empty if the port is plaintext.
   std::optional<HttpTls> PagesTls() const;
   void SetServing(bool serving);
@@ -72,7 +72,7 @@ class Daemon {
   // Declared in construction order; destroyed in reverse.
   std::unique_ptr<Stack> stack_;
   std::unique_ptr<StandardServices> standard_;
-  std::unique_ptr<TlsKeeper> tls_;
+  std::unique_ptr<TlsReloader> tls_;
   std::unique_ptr<grpc::Server> server_;
   size_t max_connections_ = 0;  // of each listener
   std::vector<std::unique_ptr<TcpListener>> listeners_;

@@ -39,7 +39,7 @@ int CountGpus() {
 }
 
 // Returns the reason why no GPU is usable.
-std::string WhyNoGpu() {
+std::string NoGpuReason() {
 #ifdef CROUT_HAVE_CUDA
   return std::string(cuda::CheckCudaDevices().message());
 #else
@@ -49,7 +49,7 @@ std::string WhyNoGpu() {
 
 absl::Status NoGpu(std::string_view name) {
   return absl::NotFoundError(
-      absl::StrCat("--devices=", ToAbsl(name), ": no usable GPU: ", WhyNoGpu()));
+      absl::StrCat("--devices=", ToAbsl(name), ": no usable GPU: ", NoGpuReason()));
 }
 
 absl::Status Select(std::string_view name, int gpu_count, Selection* selection) {
@@ -61,7 +61,7 @@ absl::Status Select(std::string_view name, int gpu_count, Selection* selection) 
     for (int i = 0; i < gpu_count; ++i) selection->AddGpu(i);
     if (gpu_count == 0 && name == "cuda") return NoGpu(name);
     if (gpu_count == 0) {
-      Log(LogLevel::kInfo, "host_serves", {{"reason", WhyNoGpu()}});
+      Log(LogLevel::kInfo, "host_serves", {{"reason", NoGpuReason()}});
       selection->host = true;
     }
   } else if (absl::SimpleAtoi(number, &ordinal) ||  // "cuda:0,1" arrives as "cuda:0" and "1"

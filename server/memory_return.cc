@@ -13,7 +13,7 @@ void MemoryReturn::Observe(const Activity& activity, TimePoint now) {
   const bool idle = activity.in_flight == 0 && activity.jobs == 0;
   if (done_ || !idle || absl::FromChrono(now - since_) < after_) return;
   done_ = true;
-  give_back_();
+  return_memory_();
 }
 
 }  // namespace crout

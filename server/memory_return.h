@@ -31,17 +31,18 @@ class MemoryReturn {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // `after`: required idle time; infinite: never return memory. `give_back` may run for long.
-  MemoryReturn(absl::Duration after, std::function<void()> give_back)
-      : after_(after), give_back_(std::move(give_back)) {}
+  // `after`: required idle time; infinite: never return memory. `return_memory` may run for long.
+  MemoryReturn(absl::Duration after, std::function<void()> return_memory)
+      : after_(after), return_memory_(std::move(return_memory)) {}
 
-  // Call about once a second with the activity at `now`. Calls `give_back` if nothing is running,
-  // the idle time has passed, and there was activity since the last call of `give_back`.
+  // Call about once a second with the activity at `now`. Calls `return_memory` if nothing is
+  // running, the idle time has passed, and there was activity since the last call of
+  // `return_memory`.
   void Observe(const Activity& activity, TimePoint now);
 
  private:
   const absl::Duration after_;
-  const std::function<void()> give_back_;
+  const std::function<void()> return_memory_;
   Activity last_;
   TimePoint since_;  // when the activity became equal to last_
   bool done_ = true;

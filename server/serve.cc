@@ -69,8 +69,8 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
 
   NotifyServiceManager("STOPPING=1");
   bool hurried = false;
-  const auto hurry = [&] { return hurried = hurried || signals.Wait(0); };
-  if (!(*daemon)->Drain(hurry)) {
+  const auto cancel_now = [&] { return hurried = hurried || signals.Wait(0); };
+  if (!(*daemon)->Drain(cancel_now)) {
     // A vendor routine cannot be interrupted. Its caller has been answered. The
     // daemon holds nothing that must be saved.
     Log(LogLevel::kWarn, "exit_with_jobs_running");

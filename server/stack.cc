@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
   stack->refused_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes / kRefusedShare);
   if (!config.identities_file.empty()) {
     CROUT_ASSIGN_OR_RETURN(stack->identities_,
-                           IdentityKeeper::Create(config.identities_file, config.signed_tokens));
+                           IdentityReloader::Create(config.identities_file, config.signed_tokens));
   }
   stack->gpus_ = std::make_unique<GpuMonitor>(GpusOf(*stack->devices_));
   stack->metrics_ = std::make_unique<Metrics>(MetricsOptionsFor(*stack->devices_));
@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                             : static_cast<int>(std::thread::hardware_concurrency());
   stack->parsers_ = std::make_unique<ThreadPool>(cores);
   stack->releasing_ = std::make_unique<ThreadPool>(kReleasingThreads);
-  stack->gatherer_ = std::make_unique<CallGatherer>(*stack->metrics_, *stack->host_memory_);
+  stack->batcher_ = std::make_unique<CallBatcher>(*stack->metrics_, *stack->host_memory_);
   stack->core_.reset(new ServerCore{.limits = config.limits,
                                     .devices = *stack->devices_,
                                     .cache = *stack->cache_,
@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                     .identities = stack->identities_.get(),
                                     .host_memory = *stack->host_memory_,
                                     .releasing = *stack->releasing_,
-                                    .gatherer = *stack->gatherer_,
+                                    .batcher = *stack->batcher_,
                                     .parsers = *stack->parsers_,
                                     .start_time = absl::Now()});
   stack->service_ = std::make_unique<FactorizationService>(*stack->core_);
@@ -145,10 +145,10 @@ void Stack::Housekeep() {
   AbandonOnBadAlloc([this] {
     if (identities_ == nullptr) return;
     identities_->Refresh();
-    const FileStanding standing = identities_->standing();
-    metrics_->SetWatchedFile(WatchedFile::kIdentities, standing.taken, standing.refused);
-    const std::optional<FileStanding> keys = identities_->keys_standing();
-    if (keys) metrics_->SetWatchedFile(WatchedFile::kTokenKeys, keys->taken, keys->refused);
+    const FileState state = identities_->state();
+    metrics_->SetWatchedFile(WatchedFile::kIdentities, state.read_time, state.refused);
+    const std::optional<FileState> keys = identities_->keys_state();
+    if (keys) metrics_->SetWatchedFile(WatchedFile::kTokenKeys, keys->read_time, keys->refused);
   });
   AbandonOnBadAlloc([this] { cache_->Sweep(); });
   AbandonOnBadAlloc([this] { calls_.EnforceLimits(SteadyNow()); });
@@ -167,9 +167,9 @@ ServerState Stack::State() const {
   const std::vector<std::optional<GpuReading>> gpus = gpus_->last();
   for (const auto& slot : devices_->slots()) {
     const DeviceScheduler::Load load = slot->scheduler->load();
-    const MemoryWatch::Answer answer = slot->memory_watch->last();
-    const DeviceMemoryStats& memory = answer.stats;
-    const std::chrono::duration<double> age = SteadyNow() - answer.asked;
+    const MemoryWatch::Reading reading = slot->memory_watch->last();
+    const DeviceMemoryStats& memory = reading.stats;
+    const std::chrono::duration<double> age = SteadyNow() - reading.start;
     DeviceState device;
     device.budget_bytes = static_cast<int64_t>(slot->budget->limit());
     device.reserved_bytes = static_cast<int64_t>(slot->budget->reserved());

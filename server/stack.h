@@ -18,7 +18,7 @@
 #include "server/observability/gpu/gpu_monitor.h"
 #include "server/observability/metrics/metrics.h"
 #include "server/observability/trace/trace_exporter.h"
-#include "server/rpc/call_gatherer.h"
+#include "server/rpc/call_batcher.h"
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/core.h"
@@ -71,10 +71,10 @@ class Stack {
   std::unique_ptr<MemoryBudget> call_memory_;
   std::unique_ptr<PeerShares> call_shares_;
   std::unique_ptr<MemoryBudget> refused_memory_;
-  std::unique_ptr<IdentityKeeper> identities_;  // null: callers are not authenticated
+  std::unique_ptr<IdentityReloader> identities_;  // null: callers are not authenticated
   std::unique_ptr<ThreadPool> parsers_;
   std::unique_ptr<ThreadPool> releasing_;
-  std::unique_ptr<CallGatherer> gatherer_;
+  std::unique_ptr<CallBatcher> batcher_;
   std::unique_ptr<ServerCore> core_;
   std::unique_ptr<FactorizationService> service_;
   MemoryReturn memory_return_;

@@ -34,10 +34,10 @@ void ThreadPool::Stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::Schedule(Place place, Task task) noexcept {
+void ThreadPool::Schedule(Node node, Task task) noexcept {
   {
     MutexLock lock(&mutex_);
-    tasks_.Add(std::move(place), std::move(task));
+    tasks_.Add(std::move(node), std::move(task));
   }
   wake_.Signal();
 }
@@ -54,7 +54,7 @@ void ThreadPool::Work() {
       MutexLock lock(&mutex_);
       while (tasks_.empty() && !stopping_) wake_.Wait(&mutex_);
       if (tasks_.empty()) return;
-      task = tasks_.Take(*tasks_.Find([](const Task&) { return true; }));
+      task = tasks_.Dequeue(*tasks_.Find([](const Task&) { return true; }));
     }
     AbandonOnBadAlloc([&] { std::move(task)(); });
   }

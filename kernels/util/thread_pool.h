@@ -26,7 +26,7 @@ class ThreadPool {
  public:
   using Task = absl::AnyInvocable<void() &&>;
   // Memory for scheduling one task of one account.
-  using Place = TurnQueue<Task>::Place;
+  using Node = TurnQueue<Task>::Node;
 
   // Starts max(1, threads) threads. Throws std::system_error if the system cannot start them.
   explicit ThreadPool(int threads);
@@ -38,9 +38,9 @@ class ThreadPool {
 
   // Returns at once. The task and everything it holds are destroyed right after it ran. `account`
   // is a tenant, or empty for work of the server. May throw std::bad_alloc.
-  void Schedule(std::string_view account, Task task) { Schedule(Place(account), std::move(task)); }
+  void Schedule(std::string_view account, Task task) { Schedule(Node(account), std::move(task)); }
   void Schedule(Task task) { Schedule("", std::move(task)); }
-  void Schedule(Place place, Task task) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  void Schedule(Node node, Task task) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Tasks that no thread has taken.
   size_t waiting() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -29,10 +29,10 @@ class TurnQueue {
 
  public:
   // Memory for one item of one tenant.
-  class Place {
+  class Node {
    public:
     // May throw std::bad_alloc.
-    explicit Place(std::string_view tenant) : item_(1) {
+    explicit Node(std::string_view tenant) : item_(1) {
       tenant_.push_back({std::string(tenant), {}});
       Names names;
       names.emplace(tenant_.front().name, tenant_.begin());
@@ -56,20 +56,20 @@ class TurnQueue {
   size_t size() const { return size_; }
 
   // The tenant's last item. std::bad_alloc leaves the queue as it was.
-  Position Add(std::string_view tenant, Item item) { return Add(Place(tenant), std::move(item)); }
+  Position Add(std::string_view tenant, Item item) { return Add(Node(tenant), std::move(item)); }
 
-  Position Add(Place place, Item item) noexcept {
-    place.item_.front() = std::move(item);
-    const auto added = by_name_.insert(std::move(place.name_));
-    if (added.inserted) turns_.splice(turns_.end(), place.tenant_);
+  Position Add(Node node, Item item) noexcept {
+    node.item_.front() = std::move(item);
+    const auto added = by_name_.insert(std::move(node.name_));
+    if (added.inserted) turns_.splice(turns_.end(), node.tenant_);
     const typename Tenants::iterator tenant = added.position->second;
-    tenant->items.splice(tenant->items.end(), place.item_);
+    tenant->items.splice(tenant->items.end(), node.item_);
     ++size_;
     return {tenant, std::prev(tenant->items.end())};
   }
 
   // Takes the item as its tenant's turn.
-  Item Take(Position position) noexcept {
+  Item Dequeue(Position position) noexcept {
     turns_.splice(turns_.end(), turns_, position.tenant);
     return Remove(position);
   }

@@ -79,50 +79,50 @@ Credentials Identities::Read(std::string_view token) const {
   return credentials;
 }
 
-Recognition Identities::Recognise(const Credentials& credentials, absl::Time now) const {
-  if (credentials.token) return RecogniseToken(*credentials.token, now);
-  if (credentials.signed_token) return RecogniseSigned(*credentials.signed_token, now);
+IdentityMatch Identities::Match(const Credentials& credentials, absl::Time now) const {
+  if (credentials.token) return MatchToken(*credentials.token, now);
+  if (credentials.signed_token) return MatchSignedToken(*credentials.signed_token, now);
   if (!credentials.certificate_names.empty())
-    return RecogniseCertificate(credentials.certificate_names);
+    return MatchCertificate(credentials.certificate_names);
   if (credentials.on_unix_socket && unix_socket_) return {.identity = &identities_[*unix_socket_]};
-  return {.stranger = Stranger::kNoCredentials};
+  return {.error = CredentialError::kNoCredentials};
 }
 
-Recognition Identities::RecogniseToken(const TokenHash& hash, absl::Time now) const {
+IdentityMatch Identities::MatchToken(const TokenHash& hash, absl::Time now) const {
   const Token* found = nullptr;
   for (const Token& token : tokens_) {
     // No early exit: the time must not depend on the match.
     if (SameHash(token.hash, hash)) found = &token;
   }
-  if (found == nullptr) return {.stranger = Stranger::kUnknownToken};
-  if (now >= found->end) return {.stranger = Stranger::kExpiredToken};
+  if (found == nullptr) return {.error = CredentialError::kUnknownToken};
+  if (now >= found->end) return {.error = CredentialError::kExpiredToken};
   return {.identity = &identities_[found->identity], .end = found->end};
 }
 
-Recognition Identities::RecogniseSigned(const SignedToken& token, absl::Time now) const {
-  if (keys_ == nullptr || !keys_->Has(token.key)) return {.stranger = Stranger::kUnknownToken};
+IdentityMatch Identities::MatchSignedToken(const SignedToken& token, absl::Time now) const {
+  if (keys_ == nullptr || !keys_->Has(token.key)) return {.error = CredentialError::kUnknownToken};
   const auto& audiences = token.audiences;
   if (token.issuer != signed_.issuer ||
       std::find(audiences.begin(), audiences.end(), signed_.audience) == audiences.end()) {
-    return {.stranger = Stranger::kForeignToken};
+    return {.error = CredentialError::kForeignToken};
   }
-  if (now >= token.end + kClockSkew) return {.stranger = Stranger::kExpiredToken};
-  if (now < token.begin - kClockSkew) return {.stranger = Stranger::kEarlyToken};
+  if (now >= token.end + kClockSkew) return {.error = CredentialError::kExpiredToken};
+  if (now < token.begin - kClockSkew) return {.error = CredentialError::kEarlyToken};
   const auto found = subjects_.find(token.subject);
-  if (found == subjects_.end()) return {.stranger = Stranger::kUnknownSubject};
+  if (found == subjects_.end()) return {.error = CredentialError::kUnknownSubject};
   return {.identity = &identities_[found->second], .end = token.end + kClockSkew};
 }
 
-Recognition Identities::RecogniseCertificate(const std::vector<std::string>& names) const {
+IdentityMatch Identities::MatchCertificate(const std::vector<std::string>& names) const {
   std::optional<size_t> identity;
   for (const std::string& name : names) {
     const auto found = certificates_.find(Canonical(name));
     if (found == certificates_.end()) continue;
     if (identity && *identity != found->second)
-      return {.stranger = Stranger::kAmbiguousCertificate};
+      return {.error = CredentialError::kAmbiguousCertificate};
     identity = found->second;
   }
-  if (!identity) return {.stranger = Stranger::kUnknownCertificate};
+  if (!identity) return {.error = CredentialError::kUnknownCertificate};
   return {.identity = &identities_[*identity]};
 }
 

@@ -59,7 +59,7 @@ struct Credentials {
 };
 
 // Reasons to reject credentials.
-enum class Stranger : uint8_t {
+enum class CredentialError : uint8_t {
   kNoCredentials,
   kUnknownToken,  // or signed by an unknown key
   kExpiredToken,
@@ -71,9 +71,9 @@ enum class Stranger : uint8_t {
 };
 
 // The identity that credentials belong to, or the reason why there is none.
-struct Recognition {
+struct IdentityMatch {
   const Identity* identity = nullptr;  // null: no identity; points into the Identities
-  Stranger stranger = Stranger::kNoCredentials;
+  CredentialError error = CredentialError::kNoCredentials;
   absl::Time end = absl::InfiniteFuture();  // the credentials are invalid from this time on
 };
 
@@ -99,7 +99,7 @@ class Identities {
 
   // Returns the claims of a signed token if its signature is valid, else the hash of `token`.
   Credentials Read(std::string_view token) const;
-  Recognition Recognise(const Credentials& credentials, absl::Time now) const;
+  IdentityMatch Match(const Credentials& credentials, absl::Time now) const;
 
   const std::vector<Identity>& all() const { return identities_; }
 
@@ -109,9 +109,9 @@ class Identities {
     absl::Time end;  // the token is invalid from this time on
     size_t identity;
   };
-  Recognition RecogniseToken(const TokenHash& hash, absl::Time now) const;
-  Recognition RecogniseSigned(const SignedToken& token, absl::Time now) const;
-  Recognition RecogniseCertificate(const std::vector<std::string>& names) const;
+  IdentityMatch MatchToken(const TokenHash& hash, absl::Time now) const;
+  IdentityMatch MatchSignedToken(const SignedToken& token, absl::Time now) const;
+  IdentityMatch MatchCertificate(const std::vector<std::string>& names) const;
 
   std::vector<Identity> identities_;
   std::vector<Token> tokens_;

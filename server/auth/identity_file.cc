@@ -44,7 +44,7 @@ std::vector<std::string> SplitList(absl::string_view value) {
 // Parses the file line by line.
 class Parser {
  public:
-  absl::Status Take(absl::string_view line) {
+  absl::Status ParseLine(absl::string_view line) {
     line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
     if (line.empty()) return absl::OkStatus();
     if (line.front() == '[') return Begin(line);
@@ -54,8 +54,8 @@ class Parser {
     }
     if (!current_)
       return Bad("this line comes before the first [NAME]; put it under the name of its identity");
-    return TakeValue(absl::StripAsciiWhitespace(line.substr(0, sign)),
-                     absl::StripAsciiWhitespace(line.substr(sign + 1)));
+    return ParseValue(absl::StripAsciiWhitespace(line.substr(0, sign)),
+                      absl::StripAsciiWhitespace(line.substr(sign + 1)));
   }
 
   // Checks the current section. Call it before each new section and after the last line.
@@ -86,18 +86,18 @@ class Parser {
     return current_ ? absl::OkStatus() : Bad(absl::StrCat("duplicate section ", line));
   }
 
-  absl::Status TakeValue(absl::string_view key, absl::string_view value) {
-    if (key == "token") return TakeToken(value);
-    if (key == "subject") return TakeSubject(value);
-    if (key == "certificate") return TakeCertificate(value);
-    if (key == "socket") return TakeSocket(value);
-    if (key == "tenants") return TakeTenants(value);
-    if (key == "roles") return TakeRoles(value);
+  absl::Status ParseValue(absl::string_view key, absl::string_view value) {
+    if (key == "token") return ParseToken(value);
+    if (key == "subject") return ParseSubject(value);
+    if (key == "certificate") return ParseCertificate(value);
+    if (key == "socket") return ParseSocket(value);
+    if (key == "tenants") return ParseTenants(value);
+    if (key == "roles") return ParseRoles(value);
     return Bad(
         absl::StrCat(Quote(key), " is not token, subject, certificate, socket, tenants or roles"));
   }
 
-  absl::Status TakeToken(absl::string_view value) {
+  absl::Status ParseToken(absl::string_view value) {
     const std::vector<absl::string_view> words =
         absl::StrSplit(value, absl::ByAnyChar(" \t"), absl::SkipEmpty());
     absl::Time end = absl::InfiniteFuture();
@@ -119,7 +119,7 @@ class Parser {
     return Bad(absl::StrCat("duplicate token, or more than ", Identities::kMaxTokens, " tokens"));
   }
 
-  absl::Status TakeSubject(absl::string_view value) {
+  absl::Status ParseSubject(absl::string_view value) {
     if (value.empty() || value.size() > kMaxSubject ||
         !std::all_of(value.begin(), value.end(), absl::ascii_isgraph)) {
       return Bad(absl::StrCat(Quote(value), " is not a subject: 1 to ", kMaxSubject,
@@ -129,7 +129,7 @@ class Parser {
     return Bad(absl::StrCat("duplicate subject ", Quote(value)));
   }
 
-  absl::Status TakeCertificate(absl::string_view value) {
+  absl::Status ParseCertificate(absl::string_view value) {
     const bool plain = !value.empty() && value.size() <= kMaxCertificateName &&
                        std::all_of(value.begin(), value.end(), absl::ascii_isgraph) &&
                        !absl::StrContains(value, '*');
@@ -140,14 +140,14 @@ class Parser {
     return Bad(absl::StrCat("duplicate certificate ", Quote(value)));
   }
 
-  absl::Status TakeSocket(absl::string_view value) {
+  absl::Status ParseSocket(absl::string_view value) {
     if (value != "unix")
       return Bad(absl::StrCat(Quote(value), " is not a socket; the only value is unix"));
     if (identities_.AddUnixSocket(*current_)) return absl::OkStatus();
     return Bad("duplicate socket = unix; only one identity can have it");
   }
 
-  absl::Status TakeTenants(absl::string_view value) {
+  absl::Status ParseTenants(absl::string_view value) {
     Identity& identity = identities_.at(*current_);
     if (identity.any_tenant || !identity.tenants.empty())
       return Bad("duplicate tenants; write one list");
@@ -166,7 +166,7 @@ class Parser {
     return absl::OkStatus();
   }
 
-  absl::Status TakeRoles(absl::string_view value) {
+  absl::Status ParseRoles(absl::string_view value) {
     Identity& identity = identities_.at(*current_);
     if (identity.roles.any()) return Bad("duplicate roles; write one list");
     for (const std::string& word : SplitList(value)) {
@@ -194,7 +194,7 @@ absl::StatusOr<Identities> ParseIdentities(std::string_view text) {
   absl::Status status;
   for (const absl::string_view line : absl::StrSplit(ToAbsl(text), '\n')) {
     ++number;
-    status = parser.Take(line);
+    status = parser.ParseLine(line);
     if (!status.ok()) break;
   }
   if (status.ok()) status = parser.Finish();

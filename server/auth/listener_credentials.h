@@ -16,8 +16,8 @@
 
 namespace crout {
 
-// Returns credentials for TLS 1.2 or newer with `files`, the files that a TlsKeeper publishes. gRPC
-// reloads them when they change; open connections continue with the old files. If TLS is not
+// Returns credentials for TLS 1.2 or newer with `files`, the files that a TlsReloader publishes.
+// gRPC reloads them when they change; open connections continue with the old files. If TLS is not
 // enabled, returns insecure credentials.
 std::shared_ptr<grpc::ServerCredentials> ListenerCredentials(const TlsFiles& files);
 

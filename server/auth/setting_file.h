@@ -24,8 +24,8 @@ struct SettingFile {
 };
 
 // State of a file that is reloaded when it changes, for the metrics.
-struct FileStanding {
-  absl::Time taken;      // when the contents in use were read
+struct FileState {
+  absl::Time read_time;  // when the contents in use were read
   bool refused = false;  // the file is no longer valid; the contents in use are older
 };
 

@@ -24,11 +24,11 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kRs256 = "RS256";
 constexpr std::string_view kEs256 = "ES256";
-constexpr size_t kLeastModulusBytes = 2048 / 8;
-constexpr size_t kMostModulusBytes = 4096 / 8;
-constexpr size_t kMostExponentBytes = 4;  // a longer exponent would slow down each verification
-constexpr size_t kMostAudiences = 32;     // bounds the memory of a call, which stores them
-constexpr size_t kCoordinateBytes = 32;   // for P-256
+constexpr size_t kMinModulusBytes = 2048 / 8;
+constexpr size_t kMaxModulusBytes = 4096 / 8;
+constexpr size_t kMaxExponentBytes = 4;  // a longer exponent would slow down each verification
+constexpr size_t kMaxAudiences = 32;     // bounds the memory of a call, which stores them
+constexpr size_t kCoordinateBytes = 32;  // for P-256
 
 const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
@@ -56,8 +56,8 @@ std::shared_ptr<EVP_PKEY> MakeKey(const char* kind, OSSL_PARAM_BLD* builder) {
 std::shared_ptr<EVP_PKEY> MakeRsaKey(const Json& jwk) {
   const auto modulus = DecodeBase64Url(StringIn(jwk, "n").value_or(""));
   const auto exponent = DecodeBase64Url(StringIn(jwk, "e").value_or(""));
-  if (!modulus || modulus->size() < kLeastModulusBytes || modulus->size() > kMostModulusBytes ||
-      !exponent || exponent->empty() || exponent->size() > kMostExponentBytes) {
+  if (!modulus || modulus->size() < kMinModulusBytes || modulus->size() > kMaxModulusBytes ||
+      !exponent || exponent->empty() || exponent->size() > kMaxExponentBytes) {
     return nullptr;
   }
   const openssl::Number n = ToNumber(*modulus);
@@ -130,21 +130,21 @@ bool IsSignature(EVP_PKEY* key, std::string_view signature, std::string_view tex
 
 // Reads a NumericDate (RFC 7519, 2) in the range from 1970 to 9999.
 std::optional<absl::Time> TimeIn(const Json& claims, const char* name) {
-  constexpr double kMostSeconds = 253402300799;  // the end of the year 9999
+  constexpr double kMaxSeconds = 253402300799;  // the end of the year 9999
   const auto found = claims.find(name);
   if (found == claims.end() || !found->is_number()) return std::nullopt;
   const double seconds = found->get<double>();
-  if (!(seconds >= 0 && seconds <= kMostSeconds)) return std::nullopt;
+  if (!(seconds >= 0 && seconds <= kMaxSeconds)) return std::nullopt;
   return absl::UnixEpoch() + absl::Seconds(seconds);
 }
 
-// Reads "aud": one string, or an array of at most kMostAudiences strings. Returns nothing
+// Reads "aud": one string, or an array of at most kMaxAudiences strings. Returns nothing
 // otherwise.
 std::vector<std::string> AudiencesIn(const Json& claims) {
   const auto found = claims.find("aud");
   if (found == claims.end()) return {};
   if (found->is_string()) return {found->get<std::string>()};
-  if (!found->is_array() || found->size() > kMostAudiences) return {};
+  if (!found->is_array() || found->size() > kMaxAudiences) return {};
   std::vector<std::string> audiences;
   for (const Json& audience : *found) {
     if (!audience.is_string()) return {};
@@ -174,15 +174,15 @@ absl::Status BadKeys(absl::string_view what) { return absl::InvalidArgumentError
 // Parses a key set key by key.
 class TokenKeyParser {
  public:
-  absl::Status Take(const Json& jwk) {
-    if (!jwk.is_object()) return BadKeys(absl::StrCat(Which(), " is not an object"));
+  absl::Status ParseKey(const Json& jwk) {
+    if (!jwk.is_object()) return BadKeys(absl::StrCat(KeyLabel(), " is not an object"));
     // RFC 7517, 4.3: a key may be restricted to encryption; such a key verifies no signature.
     const bool rsa = StringIn(jwk, "kty") == "RSA";
     const bool ec = StringIn(jwk, "kty") == "EC" && StringIn(jwk, "crv") == "P-256";
     const std::string_view algorithm = rsa ? kRs256 : kEs256;
     if (jwk.contains("d") || jwk.contains("k")) {
       return BadKeys(
-          absl::StrCat(Which(), " is a private key; the file must contain only public keys"));
+          absl::StrCat(KeyLabel(), " is a private key; the file must contain only public keys"));
     }
     const bool of_use = (rsa || ec) && StringIn(jwk, "use").value_or("sig") == "sig" &&
                         StringIn(jwk, "alg").value_or(std::string(algorithm)) == algorithm;
@@ -201,24 +201,24 @@ class TokenKeyParser {
   }
 
  private:
-  std::string Which() const { return absl::StrCat("key ", number_, " of \"keys\""); }
+  std::string KeyLabel() const { return absl::StrCat("key ", number_, " of \"keys\""); }
 
   absl::Status Add(std::string id, std::string_view algorithm, std::shared_ptr<EVP_PKEY> key) {
     if (id.empty())
       return BadKeys(
-          absl::StrCat(Which(), " has no \"kid\", which tokens need to refer to the key"));
+          absl::StrCat(KeyLabel(), " has no \"kid\", which tokens need to refer to the key"));
     if (key == nullptr) {
       return BadKeys(
-          absl::StrCat(Which(), " is not an RSA key of 2048 to 4096 bits or a P-256 EC key"));
+          absl::StrCat(KeyLabel(), " is not an RSA key of 2048 to 4096 bits or a P-256 EC key"));
     }
     const bool known = std::any_of(keys_.keys_.begin(), keys_.keys_.end(),
                                    [&](const TokenKeys::Key& other) { return other.id == id; });
-    if (known) return BadKeys(absl::StrCat(Which(), " has the same \"kid\" as another key"));
+    if (known) return BadKeys(absl::StrCat(KeyLabel(), " has the same \"kid\" as another key"));
     if (keys_.keys_.size() == TokenKeys::kMaxKeys) {
       return BadKeys(absl::StrCat("has more than ", TokenKeys::kMaxKeys, " keys"));
     }
     const auto print = PrintOf(key.get());
-    if (!print) return BadKeys(absl::StrCat(Which(), " cannot be encoded"));
+    if (!print) return BadKeys(absl::StrCat(KeyLabel(), " cannot be encoded"));
     keys_.keys_.push_back({std::move(id), algorithm, std::move(key), *print});
     return absl::OkStatus();
   }
@@ -235,7 +235,7 @@ absl::StatusOr<TokenKeys> TokenKeys::Parse(std::string_view text) {
         "is not a JSON object with an array \"keys\" and without duplicate member names");
   }
   TokenKeyParser parser;
-  for (const Json& key : *keys) CROUT_RETURN_IF_ERROR(parser.Take(key));
+  for (const Json& key : *keys) CROUT_RETURN_IF_ERROR(parser.ParseKey(key));
   return parser.Release();
 }
 

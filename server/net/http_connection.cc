@@ -75,12 +75,12 @@ void HttpConnection::Begin() {
                           [self = shared_from_this()](const Error& error, size_t bytes) {
                             if (error || self->closed_) return self->Close();
                             self->buffer_.commit(bytes);
-                            self->Shake();
+                            self->Handshake();
                           });
 }
 
 // A peer that does not start with a TLS handshake record gets a plaintext error.
-void HttpConnection::Shake() {
+void HttpConnection::Handshake() {
   constexpr unsigned char kHandshake = 0x16;
   if (*static_cast<const unsigned char*>(buffer_.data().data()) != kHandshake) {
     plain_ = true;
@@ -154,7 +154,7 @@ void HttpConnection::Answer() {
          .peer = peer_,
          .authorization = twice ? "" : View(request[http::field::authorization]),
          .certificate_names = certificate_names_});
-    if (admission.status != 200) return RefuseLate(std::move(admission));
+    if (admission.status != 200) return RefuseAfterDelay(std::move(admission));
   }
   AnswerRoute(route->second);
 }
@@ -169,7 +169,7 @@ void HttpConnection::AnswerRoute(const HttpRoute& route) {
 }
 
 // While the refusal is delayed, the connection counts as idle and can be replaced.
-void HttpConnection::RefuseLate(HttpAdmission admission) {
+void HttpConnection::RefuseAfterDelay(HttpAdmission admission) {
   awaits_request_ = true;
   pause_.expires_after(admission.after);
   pause_.async_wait([self = shared_from_this(), admission = std::move(admission)](const Error&) {
@@ -227,14 +227,14 @@ void HttpConnection::Sent() {
     AwaitRequest();
   } else {
     stream_.tcp().expires_after(kLinger);
-    if (stream_.tls() == nullptr) return Leave();
+    if (stream_.tls() == nullptr) return CloseGracefully();
     stream_.tls()->async_shutdown([self = shared_from_this()](const Error&) {
-      return self->closed_ ? self->Close() : self->Leave();
+      return self->closed_ ? self->Close() : self->CloseGracefully();
     });
   }
 }
 
-void HttpConnection::Leave() {
+void HttpConnection::CloseGracefully() {
   Error ignored;
   stream_.tcp().socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   Linger();

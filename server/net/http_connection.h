@@ -61,16 +61,16 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   using Error = boost::beast::error_code;
   using Body = boost::beast::http::span_body<const char>;
 
-  void Shake();
+  void Handshake();
   void AwaitRequest();
   void ReadRequest();
   void Answer();
   void AnswerRoute(const HttpRoute& route);
-  void RefuseLate(HttpAdmission admission);
+  void RefuseAfterDelay(HttpAdmission admission);
   void Refuse(boost::beast::http::status status, std::string_view reason = "");
   void Send(std::shared_ptr<const MadePage> page);
   void Sent();
-  void Leave();
+  void CloseGracefully();
   void Linger();
 
   HttpSite* const site_;

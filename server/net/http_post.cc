@@ -116,20 +116,20 @@ struct HttpPoster::Context {
 
 absl::StatusOr<HttpUrl> ParseHttpUrl(std::string_view url) {
   constexpr std::string_view kScheme = "http://";
-  const auto mistake = [&](std::string_view what) {
+  const auto invalid = [&](std::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("'", ToAbsl(url), "': ", ToAbsl(what)));
   };
   if (!url.starts_with(kScheme))
-    return mistake("expected http://host:port or http://host:port/path");
+    return invalid("expected http://host:port or http://host:port/path");
   std::string_view rest = url.substr(kScheme.size());
   const size_t slash = rest.find('/');
   HttpUrl parsed;
   if (slash != std::string_view::npos) parsed.path = rest.substr(slash);
   CROUT_ASSIGN_OR_RETURN(parsed.address, ParseHostPort(rest.substr(0, slash)));
-  if (parsed.address.port == 0) return mistake("the port must be from 1 to 65535");
+  if (parsed.address.port == 0) return invalid("the port must be from 1 to 65535");
   for (const char c : parsed.path) {
     if (c <= ' ' || c >= 0x7f || c == '#')
-      return mistake("the path must be printable ASCII without spaces and #");
+      return invalid("the path must be printable ASCII without spaces and #");
   }
   return parsed;
 }

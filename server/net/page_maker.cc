@@ -16,7 +16,7 @@ namespace crout {
 namespace {
 
 // Pause before the next attempt to hand out a page if memory runs out.
-constexpr std::chrono::milliseconds kHandOutPause(10);
+constexpr std::chrono::milliseconds kDeliveryPause(10);
 
 // Created at startup, because it could not be created when memory runs out.
 const std::shared_ptr<const MadePage> kUnmade = [] {
@@ -39,23 +39,24 @@ std::shared_ptr<const MadePage> MakePage(const HttpRoute& route, bool gzip) noex
   }
 }
 
-void PageMaker::Make(const HttpRoute& route, Taker taker) {
+void PageMaker::Make(const HttpRoute& route, PageCallback callback) {
   Queue& queue = queues_[&route];
-  queue.waiting.push_back(std::move(taker));
+  queue.waiting.push_back(std::move(callback));
   if (!queue.making) MakeNext(route, queue);
 }
 
 void PageMaker::MakeNext(const HttpRoute& route, Queue& queue) {
-  const auto takers = std::make_shared<const std::vector<Taker>>(queue.waiting);
-  thread_.Schedule([this, &route, &queue, takers] {
+  const auto callbacks = std::make_shared<const std::vector<PageCallback>>(queue.waiting);
+  thread_.Schedule([this, &route, &queue, callbacks] {
     const auto made = MakePage(route, /*gzip=*/true);
     while (!ending_) {
       try {
-        boost::asio::post(
-            *io_, [this, &route, &queue, takers, made] { HandOut(route, queue, *takers, made); });
+        boost::asio::post(*io_, [this, &route, &queue, callbacks, made] {
+          Deliver(route, queue, *callbacks, made);
+        });
         return;
       } catch (const std::bad_alloc&) {
-        std::this_thread::sleep_for(kHandOutPause);
+        std::this_thread::sleep_for(kDeliveryPause);
       }
     }
   });
@@ -63,11 +64,12 @@ void PageMaker::MakeNext(const HttpRoute& route, Queue& queue) {
   queue.making = true;
 }
 
-void PageMaker::HandOut(const HttpRoute& route, Queue& queue, const std::vector<Taker>& takers,
+void PageMaker::Deliver(const HttpRoute& route, Queue& queue,
+                        const std::vector<PageCallback>& callbacks,
                         const std::shared_ptr<const MadePage>& page) {
   queue.making = false;
   if (!queue.waiting.empty()) MakeNext(route, queue);
-  for (const Taker& taker : takers) taker(page);
+  for (const PageCallback& callback : callbacks) callback(page);
 }
 
 }  // namespace crout

@@ -29,26 +29,26 @@ std::shared_ptr<const MadePage> MakePage(const HttpRoute& route, bool gzip) noex
 // Not thread-safe: use it only on the thread of `io`.
 class PageMaker {
  public:
-  using Taker = std::function<void(std::shared_ptr<const MadePage>)>;
+  using PageCallback = std::function<void(std::shared_ptr<const MadePage>)>;
 
   explicit PageMaker(boost::asio::io_context* io) : io_(io) {}
-  // Waits for the page in progress and drops its takers without calling them.
+  // Waits for the page in progress and drops its callbacks without calling them.
   ~PageMaker() { ending_ = true; }
   PageMaker(const PageMaker&) = delete;  // Its thread refers to it.
   PageMaker& operator=(const PageMaker&) = delete;
 
-  // Calls `taker` on the thread of `io` with a page whose generation starts after this call.
+  // Calls `callback` on the thread of `io` with a page whose generation starts after this call.
   // `route` must outlive this object.
-  void Make(const HttpRoute& route, Taker taker);
+  void Make(const HttpRoute& route, PageCallback callback);
 
  private:
   struct Queue {
     bool making = false;
-    std::vector<Taker> waiting;  // takers of the next page
+    std::vector<PageCallback> waiting;  // callbacks of the next page
   };
   void MakeNext(const HttpRoute& route, Queue& queue);
   // Runs on the thread of io_.
-  void HandOut(const HttpRoute& route, Queue& queue, const std::vector<Taker>& takers,
+  void Deliver(const HttpRoute& route, Queue& queue, const std::vector<PageCallback>& callbacks,
                const std::shared_ptr<const MadePage>& page);
 
   boost::asio::io_context* const io_;

@@ -82,15 +82,15 @@ absl::StatusOr<TrustedProxies> TrustedProxies::Parse(const std::vector<std::stri
     }
     const size_t slash = entry.find('/');
     const auto address = ParseAddress(entry.substr(0, slash));
-    const int most = address && IsMapped(*address) ? kAddressBits - kMappedBits : kAddressBits;
-    int bits = most;
+    const int max_bits = address && IsMapped(*address) ? kAddressBits - kMappedBits : kAddressBits;
+    int bits = max_bits;
     const bool good =
         slash == std::string::npos || absl::SimpleAtoi(entry.substr(slash + 1), &bits);
-    if (!address || !good || bits < 0 || bits > most) {
+    if (!address || !good || bits < 0 || bits > max_bits) {
       return absl::InvalidArgumentError(absl::StrCat(
           "'", entry, "' is no proxy: write an address, a network such as 10.0.0.0/8, or unix"));
     }
-    bits += kAddressBits - most;
+    bits += kAddressBits - max_bits;
     proxies.networks_.push_back({Masked(*address, bits), bits});
   }
   return proxies;

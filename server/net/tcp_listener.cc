@@ -160,22 +160,22 @@ absl::StatusOr<int> ListenUnix(const std::string& path) {
   const auto* const address = reinterpret_cast<const sockaddr*>(&where);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return SystemError("socket");
-  absl::Cleanup until_it_listens = [fd] { close(fd); };
+  absl::Cleanup close_on_return = [fd] { close(fd); };
   struct stat there = {};
   if (lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode)) {
     const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (probe < 0) return SystemError("socket");
     // EAGAIN: a process is listening but is slow to accept.
-    const bool taken = connect(probe, address, sizeof where) == 0 || errno == EAGAIN;
+    const bool in_use = connect(probe, address, sizeof where) == 0 || errno == EAGAIN;
     close(probe);
-    if (taken) {
+    if (in_use) {
       errno = EADDRINUSE;
       return SystemError("bind");
     }
     unlink(path.c_str());
   }
   if (bind(fd, address, sizeof where) != 0 || listen(fd, kBacklog) != 0) return SystemError("bind");
-  std::move(until_it_listens).Cancel();
+  std::move(close_on_return).Cancel();
   return fd;
 }
 
@@ -197,18 +197,19 @@ size_t RaiseDescriptorLimit() {
 }
 
 absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string& address,
-                                                               size_t most) {
-  CROUT_ASSIGN_OR_RETURN(const HostPort wanted, ParseHostPort(address));
-  std::unique_ptr<TcpListener> listener(new TcpListener(most, MostOfOnePeer(most)));
+                                                               size_t max_connections) {
+  CROUT_ASSIGN_OR_RETURN(const HostPort requested, ParseHostPort(address));
+  std::unique_ptr<TcpListener> listener(
+      new TcpListener(max_connections, MaxPerPeer(max_connections)));
   listener->stop_ = eventfd(0, EFD_CLOEXEC);
   if (listener->stop_ < 0) return SystemError("eventfd");
-  const bool any = wanted.host == "0.0.0.0" || wanted.host == "::";
+  const bool any = requested.host == "0.0.0.0" || requested.host == "::";
   absl::Status status = absl::UnavailableError("the name does not resolve to an address");
-  listener->port_ = wanted.port;
+  listener->port_ = requested.port;
   std::set<std::string> seen;  // A host can be listed twice with the same address.
   for (const std::string& host :
-       any ? std::vector<std::string>{"::", "0.0.0.0"} : std::vector<std::string>{wanted.host}) {
-    CROUT_ASSIGN_OR_RETURN(const Addresses addresses, Resolve(host, wanted.port));
+       any ? std::vector<std::string>{"::", "0.0.0.0"} : std::vector<std::string>{requested.host}) {
+    CROUT_ASSIGN_OR_RETURN(const Addresses addresses, Resolve(host, requested.port));
     for (const addrinfo* next = addresses.get(); next != nullptr; next = next->ai_next) {
       std::string raw(reinterpret_cast<const char*>(next->ai_addr), next->ai_addrlen);
       if (!seen.insert(std::move(raw)).second) continue;
@@ -228,8 +229,8 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string
 }
 
 absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::BindUnix(const std::string& path,
-                                                                   size_t most) {
-  std::unique_ptr<TcpListener> listener(new TcpListener(most, most));
+                                                                   size_t max_connections) {
+  std::unique_ptr<TcpListener> listener(new TcpListener(max_connections, max_connections));
   listener->stop_ = eventfd(0, EFD_CLOEXEC);
   if (listener->stop_ < 0) return SystemError("eventfd");
   listener->sockets_.reserve(1);
@@ -295,27 +296,27 @@ void TcpListener::AcceptFrom(int socket) {
     if (!IsOfOneConnection(errno)) Pause();
     return;
   }
-  absl::Cleanup until_it_is_taken = [fd] { close(fd); };
-  Connection taken = {.fd = fd,
-                      .cookie = CookieOf(fd).value_or(0),
-                      .peer = PeerOf(from),
-                      .from = FromOf(from),
-                      .user = UserAt(fd)};
-  if (!Take(taken)) {
-    ++turned_away_;
+  absl::Cleanup close_on_return = [fd] { close(fd); };
+  Connection accepted = {.fd = fd,
+                         .cookie = CookieOf(fd).value_or(0),
+                         .peer = PeerOf(from),
+                         .from = FromOf(from),
+                         .user = UserAt(fd)};
+  if (!Admit(accepted)) {
+    ++refused_;
     return;
   }
-  std::move(until_it_is_taken).Cancel();
+  std::move(close_on_return).Cancel();
   Acceptor::NewConnectionParameters connection;
   connection.listener_fd = socket;
   connection.fd = fd;
-  acceptors_[taken.acceptor]->HandleNewConnection(&connection);
+  acceptors_[accepted.acceptor]->HandleNewConnection(&connection);
 }
 
-bool TcpListener::Take(Connection& connection) {
+bool TcpListener::Admit(Connection& connection) {
   MutexLock lock(&mutex_);
-  if (!HasRoomFor(connection.peer)) Sweep();
-  if (!HasRoomFor(connection.peer)) return false;
+  if (!HasCapacityFor(connection.peer)) Sweep();
+  if (!HasCapacityFor(connection.peer)) return false;
   if (acceptors_.size() > 1) {
     connection.acceptor = AcceptorFor(connection.user);
     if (connection.acceptor == 0) {
@@ -328,13 +329,13 @@ bool TcpListener::Take(Connection& connection) {
 }
 
 size_t TcpListener::AcceptorFor(uid_t user) const {
-  std::vector<bool> taken(acceptors_.size());
+  std::vector<bool> in_use(acceptors_.size());
   for (const Connection& connection : connections_) {
     if (connection.acceptor != 0 && connection.user == user) return connection.acceptor;
-    taken[connection.acceptor] = true;
+    in_use[connection.acceptor] = true;
   }
-  for (size_t acceptor = 1; acceptor < taken.size(); ++acceptor) {
-    if (!taken[acceptor]) return acceptor;
+  for (size_t acceptor = 1; acceptor < in_use.size(); ++acceptor) {
+    if (!in_use[acceptor]) return acceptor;
   }
   return 0;
 }
@@ -347,11 +348,11 @@ std::string TcpListener::UserOf(size_t acceptor) {
   return "";
 }
 
-bool TcpListener::HasRoomFor(const Peer& peer) const {
-  if (connections_.size() >= most_) return false;
+bool TcpListener::HasCapacityFor(const Peer& peer) const {
+  if (connections_.size() >= max_connections_) return false;
   const auto of_peer = [&](const Connection& connection) { return connection.peer == peer; };
   const auto count = std::count_if(connections_.begin(), connections_.end(), of_peer);
-  return static_cast<size_t>(count) < most_of_one_;
+  return static_cast<size_t>(count) < max_per_peer_;
 }
 
 bool TcpListener::Disconnect(const TcpPeer& peer) {
@@ -370,8 +371,8 @@ bool TcpListener::Disconnect(const TcpPeer& peer) {
   return false;
 }
 
-size_t TcpListener::MostOfOnePeer(size_t most) {
-  return std::max(most / 4, std::min(most, kUndivided));
+size_t TcpListener::MaxPerPeer(size_t max_connections) {
+  return std::max(max_connections / 4, std::min(max_connections, kUndivided));
 }
 
 void TcpListener::Sweep() {

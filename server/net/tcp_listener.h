@@ -28,26 +28,28 @@ size_t RaiseDescriptorLimit();
 // Replaces the listener of gRPC 1.51, which stops for good when no descriptor is left for a new
 // connection: clients that only connect could then lock out all others.
 //
-// This listener accepts a connection and closes it at once if `most` connections are open, or
-// MostOfOnePeer(most) connections of its peer. gRPC limits the time until a connection has
-// completed the TLS and HTTP/2 handshakes. Connections that gRPC closed are detected when the limit
-// is reached and in open(). Thread-safe.
+// This listener accepts a connection and closes it at once if `max_connections` connections are
+// open, or MaxPerPeer(max_connections) connections of its peer. gRPC limits the time until a
+// connection has completed the TLS and HTTP/2 handshakes. Connections that gRPC closed are detected
+// when the limit is reached and in open(). Thread-safe.
 class TcpListener {
  public:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-  // Returns the limit for one peer: a quarter of `most`, so that no peer alone can use up all
-  // connections, but at least 64 (or `most` if that is lower). A peer is an IPv4 address or a
-  // 64-bit IPv6 prefix, because the owner of one address in a prefix owns the whole prefix.
-  static size_t MostOfOnePeer(size_t most);
+  // Returns the limit for one peer: a quarter of `max_connections`, so that no peer alone can use
+  // up all connections, but at least 64 (or `max_connections` if that is lower). A peer is an IPv4
+  // address or a 64-bit IPv6 prefix, because the owner of one address in a prefix owns the whole
+  // prefix.
+  static size_t MaxPerPeer(size_t max_connections);
 
   // Binds `address`, "host:port", in every address family of the host. Port 0 picks a free port.
   // The wildcard address of either family binds both families. Errors include the system's message.
-  static absl::StatusOr<std::unique_ptr<TcpListener>> Bind(const std::string& address, size_t most);
+  static absl::StatusOr<std::unique_ptr<TcpListener>> Bind(const std::string& address,
+                                                           size_t max_connections);
   // Binds a Unix socket. Its peers have no addresses, so there is no limit for one peer. Replaces a
   // socket that a dead process left behind. Stop() and the destructor remove the socket.
   static absl::StatusOr<std::unique_ptr<TcpListener>> BindUnix(const std::string& path,
-                                                               size_t most);
+                                                               size_t max_connections);
   ~TcpListener();
   TcpListener(const TcpListener&) = delete;  // It owns sockets and a thread.
   TcpListener& operator=(const TcpListener&) = delete;
@@ -71,7 +73,7 @@ class TcpListener {
 
   // Number of open connections, and number of connections refused since the start.
   size_t open();
-  uint64_t turned_away() const { return turned_away_; }
+  uint64_t refused() const { return refused_; }
 
  private:
   using Peer = std::array<uint8_t, 16>;
@@ -86,28 +88,29 @@ class TcpListener {
     size_t acceptor = 0;  // index of the acceptor that received the connection
   };
 
-  TcpListener(size_t most, size_t most_of_one) : most_(most), most_of_one_(most_of_one) {}
+  TcpListener(size_t max_connections, size_t max_per_peer)
+      : max_connections_(max_connections), max_per_peer_(max_per_peer) {}
   void Run();
   void AcceptFrom(int socket);
   // Records an accepted socket and chooses its acceptor. Returns false if a limit is reached.
-  bool Take(Connection& connection);
+  bool Admit(Connection& connection);
   size_t AcceptorFor(uid_t user) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasRoomFor(const Peer& peer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasCapacityFor(const Peer& peer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits before the next accept. Returns early when Stop() is called.
   void Pause() const;
   void CloseSockets();
   // Removes the records of closed connections.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const size_t most_;
-  const size_t most_of_one_;
+  const size_t max_connections_;
+  const size_t max_per_peer_;
   int port_ = 0;      // 0 for a Unix socket
   std::string path_;  // for a Unix socket
   int stop_ = -1;     // an eventfd
   std::vector<int> sockets_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::thread thread_;
-  std::atomic<uint64_t> turned_away_ = 0;
+  std::atomic<uint64_t> refused_ = 0;
   Mutex mutex_;
   std::vector<Connection> connections_ ABSL_GUARDED_BY(mutex_);
 };

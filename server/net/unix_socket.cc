@@ -20,8 +20,8 @@ namespace {
 constexpr mode_t kAllButOwner = S_IRWXG | S_IRWXO;
 
 absl::StatusOr<gid_t> FindGroup(const std::string& name) {
-  constexpr size_t kMostBytes = size_t{1} << 20;  // enough for a group with very many members
-  for (size_t bytes = 4096; bytes <= kMostBytes; bytes *= 4) {
+  constexpr size_t kMaxBytes = size_t{1} << 20;  // enough for a group with very many members
+  for (size_t bytes = 4096; bytes <= kMaxBytes; bytes *= 4) {
     std::vector<char> buffer(bytes);
     group entry = {};
     group* found = nullptr;
@@ -44,15 +44,15 @@ absl::StatusOr<mode_t> ParseSocketMode(const std::string& text) {
       absl::StrCat("'", text, "' is not a mode; write three octal digits, such as 660"));
 }
 
-SocketsClosed::SocketsClosed(const SocketAccess& access) {
+ScopedSocketUmask::ScopedSocketUmask(const SocketAccess& access) {
   if (!access.mode.empty() || !access.group.empty()) umask_ = umask(kAllButOwner);
 }
 
-SocketsClosed::~SocketsClosed() {
+ScopedSocketUmask::~ScopedSocketUmask() {
   if (umask_) umask(*umask_);
 }
 
-absl::Status GiveAccess(const std::string& path, const SocketAccess& access) {
+absl::Status GrantAccess(const std::string& path, const SocketAccess& access) {
   if (access.mode.empty() && access.group.empty()) return absl::OkStatus();
   if (!access.group.empty()) {
     CROUT_ASSIGN_OR_RETURN(const gid_t group, FindGroup(access.group));

@@ -23,14 +23,14 @@ struct SocketAccess {
 absl::StatusOr<mode_t> ParseSocketMode(const std::string& text);
 
 // Changes the umask while it lives, if `access` sets a mode or group: only the process's own user
-// can then connect to a newly bound socket. GiveAccess() later grants the configured access.
+// can then connect to a newly bound socket. GrantAccess() later grants the configured access.
 // Affects the whole process; not thread-safe.
-class SocketsClosed {
+class ScopedSocketUmask {
  public:
-  explicit SocketsClosed(const SocketAccess& access);
-  ~SocketsClosed();
-  SocketsClosed(const SocketsClosed&) = delete;  // The process has one umask.
-  SocketsClosed& operator=(const SocketsClosed&) = delete;
+  explicit ScopedSocketUmask(const SocketAccess& access);
+  ~ScopedSocketUmask();
+  ScopedSocketUmask(const ScopedSocketUmask&) = delete;  // The process has one umask.
+  ScopedSocketUmask& operator=(const ScopedSocketUmask&) = delete;
 
  private:
   std::optional<mode_t> umask_;  // the original umask
@@ -38,7 +38,7 @@ class SocketsClosed {
 
 // Sets the group and then the mode of the socket at `path`. FAILED_PRECONDITION, with the flag and
 // the fix, if the group does not exist or the process may not assign it.
-absl::Status GiveAccess(const std::string& path, const SocketAccess& access);
+absl::Status GrantAccess(const std::string& path, const SocketAccess& access);
 
 }  // namespace crout
 

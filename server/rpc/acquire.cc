@@ -26,9 +26,10 @@ absl::StatusOr<FactorCache::Pin> AcquireBatch(ServerCore& core, const std::strin
 
 absl::Status CheckDeviceOf(const std::string& device, const FactorCache::Pin& factor,
                            absl::string_view field) {
-  const std::string& its = factor.slot().device->info().name;
-  if (device.empty() || device == its) return absl::OkStatus();
-  return BadField(field, absl::StrCat("the handle's factor is on ", its, ": leave the device out"));
+  const std::string& device_name = factor.slot().device->info().name;
+  if (device.empty() || device == device_name) return absl::OkStatus();
+  return BadField(
+      field, absl::StrCat("the handle's factor is on ", device_name, ": leave the device out"));
 }
 
 }  // namespace crout

@@ -56,31 +56,31 @@ absl::Status FactorizeBatchCall::Replaces(const v1::FactorizeBatchHeader& header
                    ", or their types or largest sizes differ: factor it as a new batch"));
 }
 
-absl::Status FactorizeBatchCall::AnswerWith(const FactorInfo& living) {
-  if (!living.summary.batch) {
+absl::Status FactorizeBatchCall::AnswerWith(const FactorInfo& existing) {
+  if (!existing.summary.batch) {
     return absl::FailedPreconditionError(
         "header.cache.request_id: this id belongs to the factor of a single matrix: call "
         "Factorize, or use another id");
   }
-  CROUT_ASSIGN_OR_RETURN(old_, AcquireBatch(core_, tenant_, living.handle));
+  CROUT_ASSIGN_OR_RETURN(old_, AcquireBatch(core_, tenant_, existing.handle));
   ReleaseOn(old_->slot());
-  living_ = living;
+  existing_ = existing;
   // The factor may have been replaced in the meantime. Describe the pinned version.
-  living_.summary = old_->summary();
-  living_.version = old_->version();
-  const int64_t members = living_.summary.batch->extent.members;
+  existing_.summary = old_->summary();
+  existing_.version = old_->version();
+  const int64_t members = existing_.summary.batch->extent.members;
   SubmitTask(*old_->slot().admitting, AdmissionSize(BatchFiguresBytes(members)),
              [this] { FetchFigures(); });
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> FactorizeBatchCall::CopyFiguresFromHost() {
-  const int64_t members = living_.summary.batch->extent.members;
+  const int64_t members = existing_.summary.batch->extent.members;
   CROUT_ASSIGN_OR_RETURN(JobMemory memory,
                          Reserve(core_, old_->slot(), {.host = BatchFiguresBytes(members)}));
-  living_figures_.reservation = std::move(memory.host);
+  existing_figures_.reservation = std::move(memory.host);
   return old_->ReadOnHost([&](const FactorParts& parts) -> absl::Status {
-    CROUT_ASSIGN_OR_RETURN(living_figures_.bytes,
+    CROUT_ASSIGN_OR_RETURN(existing_figures_.bytes,
                            DownloadFigures(nullptr, parts, members, core_.host_memory));
     return absl::OkStatus();
   });
@@ -89,30 +89,31 @@ absl::StatusOr<bool> FactorizeBatchCall::CopyFiguresFromHost() {
 void FactorizeBatchCall::FetchFigures() {
   const absl::StatusOr<bool> copied = CopyFiguresFromHost();
   MutexLock lock(&mutex_);
-  if (!wanted()) return;
+  if (!needs_result()) return;
   if (!copied.ok()) return End(copied.status());
-  if (*copied) return SendLiving(*old_->slot().device);
+  if (*copied) return SendExisting(*old_->slot().device);
   Submit(*old_->slot().scheduler, 0, [this](ExecutionContext& context) {
     const absl::Status status = CopyFiguresFromDevice(context);
     MutexLock lock(&mutex_);
-    if (!wanted()) return;
+    if (!needs_result()) return;
     if (!status.ok()) return End(status);
-    SendLiving(context.device());
+    SendExisting(context.device());
   });
 }
 
 absl::Status FactorizeBatchCall::CopyFiguresFromDevice(ExecutionContext& context) {
   bool promoted = false;  // Not needed: the factor is on its device, and the pin keeps it there.
   CROUT_ASSIGN_OR_RETURN(const Factorization* factor, old_->OnDevice(context, {}, &promoted));
-  CROUT_ASSIGN_OR_RETURN(living_figures_.bytes,
-                         DownloadFigures(&context, factor->parts,
-                                         living_.summary.batch->extent.members, core_.host_memory));
+  CROUT_ASSIGN_OR_RETURN(
+      existing_figures_.bytes,
+      DownloadFigures(&context, factor->parts, existing_.summary.batch->extent.members,
+                      core_.host_memory));
   return absl::OkStatus();
 }
 
-void FactorizeBatchCall::SendLiving(const Device& device) {
-  Call::StartReply({}, device, living_.summary.n);
-  SendFactor(living_, std::make_shared<const ReplyData>(std::move(living_figures_)));
+void FactorizeBatchCall::SendExisting(const Device& device) {
+  Call::StartReply({}, device, existing_.summary.n);
+  SendFactor(existing_, std::make_shared<const ReplyData>(std::move(existing_figures_)));
 }
 
 absl::StatusOr<BatchAnswer> FactorizeBatchCall::Run(ExecutionContext& context,
@@ -133,7 +134,7 @@ void FactorizeBatchCall::Reply(BatchAnswer answer) {
 
 void FactorizeBatchCall::SendFactor(const FactorInfo& info,
                                     std::shared_ptr<const ReplyData> figures) {
-  observed_.Concerns(info.handle.ToString());
+  observed_.SetHandle(info.handle.ToString());
   observed_.algorithm = info.summary.algorithm;
   observed_.factor_bytes = info.bytes;
   EndWithData(v1::FactorizeBatchResponse(), std::move(figures),
@@ -146,7 +147,7 @@ void FactorizeBatchCall::ReleaseResources() {
   IdempotentCall::ReleaseResources();
   batch_.reset();
   old_.reset();
-  living_figures_ = {};
+  existing_figures_ = {};
 }
 
 absl::StatusOr<std::vector<PayloadStep*>> SolveBatchCall::Start(const StreamMessage& first) {
@@ -210,7 +211,7 @@ void FactorizeAndSolveBatchCall::Reply(SolvedBatchAnswer answer) {
   const FactorInfo info =
       insert_ ? core_.cache.Insert(std::move(made), *insert_) : DescribeDropped(std::move(made));
   const v1::Factor factor = Encode(info);
-  observed_.Concerns(factor.handle());
+  observed_.SetHandle(factor.handle());
   observed_.algorithm = info.summary.algorithm;
   if (insert_) observed_.factor_bytes = info.bytes;
   using Response = v1::FactorizeAndSolveBatchResponse;

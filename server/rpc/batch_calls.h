@@ -17,7 +17,7 @@
 namespace crout {
 
 // The members are constant from Start() to ReleaseResources(), except those that FactorizeBatchCall
-// sets when it answers a repeated request_id: old_, living_ and living_figures_.
+// sets when it answers a repeated request_id: old_, existing_ and existing_figures_.
 
 class FactorizeBatchCall final : public IdempotentCall<JobCall<BatchAnswer>> {
  public:
@@ -36,13 +36,14 @@ class FactorizeBatchCall final : public IdempotentCall<JobCall<BatchAnswer>> {
   }
   // Answers asynchronously, because the figures of the members must first be copied from the
   // factor.
-  absl::Status AnswerWith(const FactorInfo& living) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AnswerWith(const FactorInfo& existing) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Copies the figures from host memory or, in a job, from the device, and then answers.
   void FetchFigures();
   // Returns false, and copies nothing, if the factor is in device memory.
   absl::StatusOr<bool> CopyFiguresFromHost();
   absl::Status CopyFiguresFromDevice(ExecutionContext& context);
-  void SendLiving(const Device& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendExisting(const Device& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double PredictSeconds() override { return batch_->PredictSeconds(); }
   absl::StatusOr<BatchAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
   void Reply(BatchAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -57,8 +58,8 @@ class FactorizeBatchCall final : public IdempotentCall<JobCall<BatchAnswer>> {
   std::optional<FactorCache::Pin> old_;
   std::unique_ptr<BatchFactorStep> batch_;
   // The factor that belongs to a repeated request_id, and the figures of its members.
-  FactorInfo living_;
-  ReplyData living_figures_;
+  FactorInfo existing_;
+  ReplyData existing_figures_;
 };
 
 class SolveBatchCall final : public SolvingCall<BatchSolveStep, BatchSolution> {

@@ -61,9 +61,9 @@ absl::StatusOr<BatchAnswer> BatchFactorStep::Run(ExecutionContext& context, Stop
   core_.metrics.device(static_cast<size_t>(slot_.index))
       .ObserveBatchFactored(plan_.extent.members, made.summary.batch->singular);
   BatchAnswer answer;
-  answer.factor = TakeFactor(std::move(made), kernel.factor);
-  Settle(answer.factor);
-  answer.figures = TakeReply(std::move(figures), plan_.bytes.reply);
+  answer.factor = MakeNewFactor(std::move(made), kernel.factor);
+  ShrinkToFactor(answer.factor);
+  answer.figures = MakeReplyData(std::move(figures), plan_.bytes.reply);
   return answer;
 }
 
@@ -106,7 +106,7 @@ absl::StatusOr<BatchSolution> BatchSolveStep::Run(ExecutionContext& context,
   if (plan_.options.verify) {
     core_.metrics.ObserveBackwardError(plan_.factor.dtype, solution.summary.backward_error);
   }
-  solution.x = TakeReply(std::move(out), plan_.bytes.reply + kMemberAlignment);
+  solution.x = MakeReplyData(std::move(out), plan_.bytes.reply + kMemberAlignment);
   return solution;
 }
 

@@ -22,7 +22,7 @@ void CallBase::EnforceLimits(Clock::time_point now) {
   CheckCaller(now);
   if (!writer_.sending()) return;
   if (stop_requested()) {
-    if (now - end_time_ < kLeaveTime) return;
+    if (now - end_time_ < kErrorStatusTimeout) return;
   } else {
     if (writer_.Check(now) == TransferWatch::Fault::kNone) return;
     ClientLeft(absl::DeadlineExceededError("the client did not read its reply in time"));
@@ -43,12 +43,12 @@ OpenCall CallBase::Describe() {
   return call;
 }
 
-void CallBase::GiveWay() {
+void CallBase::Preempt() {
   AbandonOnBadAlloc([this] {
     core_.releasing.Schedule(tenant_, [self = shared_from_this(), this] {
       MutexLock lock(&mutex_);
       if (phase_ == CallPhase::kQueue || phase_ == CallPhase::kWork) return;
-      End(ServerCore::GivingWay());
+      End(ServerCore::PreemptedStatus());
     });
   });
 }
@@ -60,7 +60,7 @@ void CallBase::Cancelled() {
 
 void CallBase::WriteDone(bool ok) {
   try {
-    GoOnSending(ok);
+    ContinueSending(ok);
   } catch (const std::bad_alloc&) {
     Abort(OutOfMemory());
   }
@@ -70,7 +70,7 @@ void CallBase::Done() {
   const std::shared_ptr<CallBase> self = std::move(self_);
   {
     MutexLock lock(&mutex_);
-    if (context_->IsCancelled()) arrival_.ClientLeft();
+    if (context_->IsCancelled()) connection_entry_.ClientLeft();
   }
   AbandonOnBadAlloc([this] { ObserveCall(core_, Observed()); });
 }
@@ -95,30 +95,30 @@ absl::Status CallBase::Enter() {
   sharing_peer_ =
       SharingPeer(observed_.peer, UserOf(*context_), caller.identity, core_.trusted_proxies);
   CROUT_RETURN_IF_ERROR(ChargeMore(ServerCore::kCallBytes));
-  arrival_.Charged();
+  connection_entry_.Charged();
   account_ = core_.tenant_loads.OpenCall(tenant_);
   release_.emplace(tenant_);
   return absl::OkStatus();
 }
 
-void CallBase::Refuse(absl::Status status, size_t held) {
+void CallBase::Refuse(absl::Status status, size_t request_bytes) {
   MutexLock lock(&mutex_);
-  if (caller_.Delay(core_, status, held)) return arrival_.Charged();
+  if (caller_.Delay(core_, status, request_bytes)) return connection_entry_.Charged();
   End(std::move(status));
 }
 
 void CallBase::CheckCaller(Clock::time_point now) {
-  if (!wanted() && !writer_.sending()) return;
+  if (!needs_result() && !writer_.sending()) return;
   absl::Status status = caller_.Check(core_, observed_, now);
   if (!status.ok()) End(std::move(status));
 }
 
-absl::Status CallBase::TakeRequest(const grpc::ByteBuffer& buffer,
-                                   google::protobuf::Message* request) {
+absl::Status CallBase::ParseAndCharge(const grpc::ByteBuffer& buffer,
+                                      google::protobuf::Message* request) {
   {
     MutexLock lock(&mutex_);
     if (!buffer.Valid()) {
-      arrival_.ClientLeft();
+      connection_entry_.ClientLeft();
       return absl::InvalidArgumentError("the call ended before its request: send one message");
     }
     HeaderRead();
@@ -150,12 +150,12 @@ CallTimings CallBase::ReplyTimings() {
 }
 
 std::shared_ptr<const ReplyData> CallBase::InFlight(std::shared_ptr<const ReplyData> reply) const {
-  struct Held {
+  struct InFlightReply {
     std::shared_ptr<const CallRegistry::Ticket> entry;
     std::shared_ptr<const ReplyData> reply;
   };
-  const auto held = std::make_shared<const Held>(Held{entry_, std::move(reply)});
-  return {held, held->reply.get()};
+  const auto owner = std::make_shared<const InFlightReply>(InFlightReply{entry_, std::move(reply)});
+  return {owner, owner->reply.get()};
 }
 
 void CallBase::Send(Message message) {
@@ -163,7 +163,7 @@ void CallBase::Send(Message message) {
   SendNext();
 }
 
-void CallBase::GoOnSending(bool ok) {
+void CallBase::ContinueSending(bool ok) {
   MutexLock lock(&mutex_);
   writer_.Written(SteadyNow());
   if (!ok) ClientGone("the client went away");
@@ -221,15 +221,15 @@ void CallBase::ClientGone(const char* otherwise) {
 }
 
 void CallBase::ClientLeft(absl::Status status) {
-  if (left_) return;
+  if (client_left_at_) return;
   if (writer_.closed() || !OutlivesClient()) return End(std::move(status));
-  left_ = SteadyNow();
+  client_left_at_ = SteadyNow();
   writer_.Drop();
   Answer(std::move(status));
   SendNext();
 }
 
-absl::Status CallBase::NamingLostDevice(absl::Status status) const {
+absl::Status CallBase::WithLostDevice(absl::Status status) const {
   const bool fault = absl::IsUnavailable(status) || absl::IsInternal(status);
   if (!fault || ReasonOf(status) || slot_ == nullptr || slot_->device->healthy()) return status;
   return WithReason(std::move(status), kReasonDeviceLost);
@@ -237,7 +237,7 @@ absl::Status CallBase::NamingLostDevice(absl::Status status) const {
 
 void CallBase::Answer(absl::Status status) {
   if (writer_.closed() && !end_.ok()) return;
-  end_ = NamingLostDevice(std::move(status));
+  end_ = WithLostDevice(std::move(status));
   writer_.Close();
   end_time_ = SteadyNow();
 }

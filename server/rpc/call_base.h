@@ -23,7 +23,7 @@
 #include "kernels/util/thread_pool.h"
 #include "server/engine/scheduling/device_scheduler.h"
 #include "server/engine/scheduling/task_scheduler.h"
-#include "server/rpc/call_gatherer.h"
+#include "server/rpc/call_batcher.h"
 #include "server/rpc/call_phase.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/caller_check.h"
@@ -65,14 +65,14 @@ class CallBase : public LiveCall,
   OpenCall Describe() override;
   // Has no effect while the call's job is queued or runs. The queue limits the number of such
   // calls, and their memory stays charged.
-  void GiveWay() override;
+  void Preempt() override;
 
  protected:
   CallBase(ServerCore& core, grpc::CallbackServerContext* context, Method method)
       : core_(core),
         context_(context),
         observed_(method, context),
-        arrival_(core.connections.Begin(*context)),
+        connection_entry_(core.connections.Begin(*context)),
         writer_(core.limits.transfer) {}
 
   // Reactions of gRPC. The call may be destroyed in Done().
@@ -83,9 +83,9 @@ class CallBase : public LiveCall,
   // Registers the call, authenticates its caller and charges the memory of the call. Must be called
   // once, right after construction. Pass an error to Refuse().
   absl::Status Enter();
-  // Ends a call that Enter() refused. `held` is the number of bytes of its request that gRPC keeps.
-  // The end may be delayed (CallerCheck::Delay()).
-  void Refuse(absl::Status status, size_t held = 0);
+  // Ends a call that Enter() refused. `request_bytes` is the number of bytes of its request that
+  // gRPC keeps. The end may be delayed (CallerCheck::Delay()).
+  void Refuse(absl::Status status, size_t request_bytes = 0);
 
   // Frees the resources of the call on devices and budgets. Called once, after the end.
   virtual void ReleaseResources() = 0;
@@ -98,14 +98,14 @@ class CallBase : public LiveCall,
 
   // Parses a request that consists of one message, and charges the caller for it: gRPC keeps the
   // message as long as the call lives.
-  absl::Status TakeRequest(const grpc::ByteBuffer& buffer, google::protobuf::Message* request);
+  absl::Status ParseAndCharge(const grpc::ByteBuffer& buffer, google::protobuf::Message* request);
   // Charges the caller for a small message, as long as the returned charge lives.
   absl::StatusOr<PeerShares::Charge> Charge(size_t bytes);
   // Charges the caller as long as the call lives.
   absl::Status ChargeMore(size_t bytes);
 
   // Call when the header, or the whole request, has been read.
-  void HeaderRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { arrival_.HeaderRead(); }
+  void HeaderRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { connection_entry_.HeaderRead(); }
 
   CallPhase phase() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_; }
   // Enters the phase `next`. Has no effect if the call is in this phase or a later one.
@@ -124,10 +124,12 @@ class CallBase : public LiveCall,
     return observed_.Seconds() - observed_.step_start;
   }
   // Whether the call still needs the work or its result.
-  bool wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_ < CallPhase::kReply; }
+  bool needs_result() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return phase_ < CallPhase::kReply;
+  }
   // The time at which the client left, if the work continues without it.
-  std::optional<Clock::time_point> left() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return left_;
+  std::optional<Clock::time_point> client_left_at() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return client_left_at_;
   }
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
@@ -185,7 +187,7 @@ class CallBase : public LiveCall,
   template <class Work>
   void DoWork(Work work) {
     if (!BeginWork()) return;
-    EndingOutOfMemory(work);
+    RunOrEndOutOfMemory(work);
     EndWork();
   }
 
@@ -195,7 +197,7 @@ class CallBase : public LiveCall,
   void Submit(DeviceScheduler& scheduler, double predicted_seconds, JobWork work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Queues a job that may run in one batch with jobs of other calls. Otherwise like the above.
-  void Submit(DeviceScheduler& scheduler, double predicted_seconds, GatheredWork work)
+  void Submit(DeviceScheduler& scheduler, double predicted_seconds, DynamicBatchWork work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Properties of a task that are known before it runs.
   struct TaskSize {
@@ -227,7 +229,7 @@ class CallBase : public LiveCall,
   class CallJob;
   class CallTask;
   // Time that a client has to receive an error status before the call is cancelled.
-  static constexpr Clock::duration kLeaveTime = std::chrono::seconds(1);
+  static constexpr Clock::duration kErrorStatusTimeout = std::chrono::seconds(1);
 
   // Call the reactor's StartWrite, StartWriteAndFinish and Finish. `message` must live until its
   // write has ended.
@@ -241,10 +243,10 @@ class CallBase : public LiveCall,
   // call has ended: do not work for it, and do not call EndWork().
   bool BeginWork();
   void EndWork();
-  void LeaveQueue();
-  void LeaveTaskQueue();
+  void OnJobDequeued();
+  void OnTaskDequeued();
   template <class Work>
-  void EndingOutOfMemory(const Work& work) {
+  void RunOrEndOutOfMemory(const Work& work) {
     try {
       work();
     } catch (const std::bad_alloc&) {
@@ -259,7 +261,7 @@ class CallBase : public LiveCall,
   // Returns the observations to report. The context of the call must not be used afterwards.
   ObservedCall Observed();
   // If `status` is a fault and the call's device is lost, adds this reason.
-  absl::Status NamingLostDevice(absl::Status status) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WithLostDevice(absl::Status status) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sets the status of the end. An error replaces an OK that is still being sent; the first error
   // is final.
   void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -277,7 +279,7 @@ class CallBase : public LiveCall,
   void CheckCaller(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Handles the end of a write and starts the next one.
-  void GoOnSending(bool ok);
+  void ContinueSending(bool ok);
   // Passes the next message, or the end, to gRPC if it is due.
   void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -294,17 +296,17 @@ class CallBase : public LiveCall,
   std::shared_ptr<CallBase> self_;           // gRPC's reference, from Enter() to Done()
   std::atomic<bool> stop_ = false;
 
-  ConnectionCalls::Entry arrival_ ABSL_GUARDED_BY(mutex_);
+  ConnectionCalls::Entry connection_entry_ ABSL_GUARDED_BY(mutex_);
   CallerCheck caller_ ABSL_GUARDED_BY(mutex_);
   ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);
   JobTicket ticket_ ABSL_GUARDED_BY(mutex_);
-  std::optional<ThreadPool::Place> release_ ABSL_GUARDED_BY(mutex_);  // from Enter() to the release
+  std::optional<ThreadPool::Node> release_ ABSL_GUARDED_BY(mutex_);  // from Enter() to the release
   double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds since the call's start
   DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // device whose resources the call holds
   CallPhase phase_ ABSL_GUARDED_BY(mutex_) = CallPhase::kHeader;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
   Clock::time_point end_time_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Clock::time_point> left_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Clock::time_point> client_left_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace crout

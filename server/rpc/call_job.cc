@@ -15,41 +15,41 @@ class CallBase::CallJob final : public CallJobBase {
  public:
   CallJob(std::shared_ptr<CallBase> call, JobWork work)
       : call_(std::move(call)), work_(std::move(work)) {}
-  CallJob(std::shared_ptr<CallBase> call, GatheredWork work)
-      : call_(std::move(call)), gathered_(std::move(work)) {}
+  CallJob(std::shared_ptr<CallBase> call, DynamicBatchWork work)
+      : call_(std::move(call)), batch_work_(std::move(work)) {}
 
   void Run(ExecutionContext& context) override {
     if (!Begin()) return;
-    call_->EndingOutOfMemory([&] { work_(context); });
+    call_->RunOrEndOutOfMemory([&] { work_(context); });
     End();
   }
   void Drop(absl::Status status) override {
-    call_->LeaveQueue();
+    call_->OnJobDequeued();
     call_->Abort(std::move(status));
   }
 
   bool Begin() override {
-    call_->LeaveQueue();  // First: a call that has ended would otherwise keep itself alive.
+    call_->OnJobDequeued();  // First: a call that has ended would otherwise keep itself alive.
     return call_->BeginWork();
   }
   bool Prepare(ExecutionContext& context, DynamicBatchSystem& system) override {
     absl::Status status;
-    call_->EndingOutOfMemory([&] { status = gathered_.prepare(context, system); });
+    call_->RunOrEndOutOfMemory([&] { status = batch_work_.prepare(context, system); });
     if (!status.ok()) call_->Abort(std::move(status));
     return !call_->stop_requested();
   }
   void Finish(ExecutionContext& context, DynamicBatchSystem& system,
               const DynamicBatchTimings& timings) override {
-    call_->EndingOutOfMemory([&] { gathered_.finish(context, system, timings); });
+    call_->RunOrEndOutOfMemory([&] { batch_work_.finish(context, system, timings); });
   }
   void End() override { call_->EndWork(); }
   bool stop_requested() const override { return call_->stop_requested(); }
-  const GatheredWork& gathered() const override { return gathered_; }
+  const DynamicBatchWork& batch_work() const override { return batch_work_; }
 
  private:
   const std::shared_ptr<CallBase> call_;
   const JobWork work_;
-  const GatheredWork gathered_;
+  const DynamicBatchWork batch_work_;
 };
 
 // Keeps the call alive while the task is queued or runs.
@@ -59,11 +59,11 @@ class CallBase::CallTask final : public Task {
       : call_(std::move(call)), work_(std::move(work)) {}
 
   void Run() override {
-    call_->LeaveTaskQueue();
+    call_->OnTaskDequeued();
     call_->DoWork(work_);
   }
   void Drop(absl::Status status) override {
-    call_->LeaveTaskQueue();
+    call_->OnTaskDequeued();
     call_->Abort(std::move(status));
   }
 
@@ -73,33 +73,33 @@ class CallBase::CallTask final : public Task {
 };
 
 void CallBase::SubmitTask(TaskScheduler& scheduler, TaskSize size, std::function<void()> work) {
-  if (!wanted()) return;
+  if (!needs_result()) return;
   auto task = std::make_shared<CallTask>(shared_from_this(), std::move(work));
   task->tenant = tenant_;
   task->is_small = size.is_small;
   task->predicted_seconds = size.predicted_seconds;
   if (!OutlivesClient()) task->deadline = DeadlineForJob(*context_);
-  // If the task already runs, LeaveTaskQueue() waits for the mutex.
+  // If the task already runs, OnTaskDequeued() waits for the mutex.
   absl::Status status = ticket_.Submit(scheduler, std::move(task));
   if (!status.ok()) End(std::move(status));
 }
 
-void CallBase::LeaveTaskQueue() {
+void CallBase::OnTaskDequeued() {
   MutexLock lock(&mutex_);
-  ticket_.Redeem();
+  ticket_.ReleaseJob();
 }
 
 void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds, JobWork work) {
-  if (!wanted()) return;
+  if (!needs_result()) return;
   Submit(scheduler, predicted_seconds,
          std::make_shared<CallJob>(shared_from_this(), std::move(work)));
 }
 
-void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds, GatheredWork work) {
-  if (!wanted()) return;
+void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds, DynamicBatchWork work) {
+  if (!needs_result()) return;
   auto job = std::make_shared<CallJob>(shared_from_this(), std::move(work));
-  job->gatherer = &core_.gatherer;
-  job->group = job->gathered().group();
+  job->batcher = &core_.batcher;
+  job->group = job->batch_work().group();
   Submit(scheduler, predicted_seconds, std::move(job));
 }
 
@@ -109,20 +109,20 @@ void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds,
   if (!OutlivesClient()) job->deadline = DeadlineForJob(*context_);
   job->predicted_seconds = predicted_seconds;
   job->tenant = tenant_;
-  // If the job already runs, LeaveQueue() waits for the mutex.
+  // If the job already runs, OnJobDequeued() waits for the mutex.
   absl::Status status = ticket_.Submit(scheduler, std::move(job));
   if (!status.ok()) End(std::move(status));
 }
 
-void CallBase::LeaveQueue() {
+void CallBase::OnJobDequeued() {
   MutexLock lock(&mutex_);
-  ticket_.Redeem();
+  ticket_.ReleaseJob();
   MoveTo(CallPhase::kWork);
 }
 
 bool CallBase::BeginWork() {
   MutexLock lock(&mutex_);
-  if (!wanted()) return false;
+  if (!needs_result()) return false;
   ticket_.BeginWork();
   return true;
 }

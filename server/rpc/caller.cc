@@ -91,30 +91,30 @@ absl::Status CheckTenantOf(ServerCore& core, const Attempt& attempt, const Ident
 }
 
 // Explains why `credentials` identify no caller, and what to do. The text contains no token.
-std::string Explain(Stranger stranger, const Credentials& credentials) {
+std::string Explain(CredentialError error, const Credentials& credentials) {
   const std::string names = absl::CEscape(absl::StrJoin(credentials.certificate_names, ", "));
-  switch (stranger) {
-    case Stranger::kUnknownToken:
+  switch (error) {
+    case CredentialError::kUnknownToken:
       return "this server does not know the token: it was withdrawn, or is another server's, or no "
              "key that the server has signed it; ask the operator for a new one";
-    case Stranger::kExpiredToken:
+    case CredentialError::kExpiredToken:
       return "the token's time is over: ask the operator for a new one";
-    case Stranger::kEarlyToken:
+    case CredentialError::kEarlyToken:
       return "the token's time has not begun: wait, or set this machine's clock or that of who "
              "signed it";
-    case Stranger::kForeignToken:
+    case CredentialError::kForeignToken:
       return "the token is of another issuer, or for another audience, than this server's: ask for "
              "one that is for this server";
-    case Stranger::kUnknownSubject:
+    case CredentialError::kUnknownSubject:
       return "the token is good, but no identity has its subject: ask the operator for a line "
              "subject = NAME";
-    case Stranger::kUnknownCertificate:
+    case CredentialError::kUnknownCertificate:
       return absl::StrCat("no identity has a name of the client's certificate (", names,
                           "): ask the operator for a line certificate = NAME, or send a token");
-    case Stranger::kAmbiguousCertificate:
+    case CredentialError::kAmbiguousCertificate:
       return absl::StrCat("the names of the client's certificate (", names,
                           ") are of several identities: send a token that says which");
-    case Stranger::kNoCredentials:
+    case CredentialError::kNoCredentials:
       break;
   }
   return "the call has no credentials: send a token (metadata 'authorization: Bearer TOKEN', "
@@ -122,42 +122,42 @@ std::string Explain(Stranger stranger, const Credentials& credentials) {
 }
 
 // The label of this refusal in the metrics.
-CallerRefusal ToRefusal(Stranger stranger) {
-  switch (stranger) {
-    case Stranger::kUnknownToken:
+CallerRefusal ToRefusal(CredentialError error) {
+  switch (error) {
+    case CredentialError::kUnknownToken:
       return CallerRefusal::kUnknownToken;
-    case Stranger::kExpiredToken:
+    case CredentialError::kExpiredToken:
       return CallerRefusal::kExpiredToken;
-    case Stranger::kEarlyToken:
+    case CredentialError::kEarlyToken:
       return CallerRefusal::kEarlyToken;
-    case Stranger::kForeignToken:
+    case CredentialError::kForeignToken:
       return CallerRefusal::kForeignToken;
-    case Stranger::kUnknownSubject:
+    case CredentialError::kUnknownSubject:
       return CallerRefusal::kUnknownSubject;
-    case Stranger::kUnknownCertificate:
+    case CredentialError::kUnknownCertificate:
       return CallerRefusal::kUnknownCertificate;
-    case Stranger::kAmbiguousCertificate:
+    case CredentialError::kAmbiguousCertificate:
       return CallerRefusal::kAmbiguousCertificate;
-    case Stranger::kNoCredentials:
+    case CredentialError::kNoCredentials:
       break;
   }
   return CallerRefusal::kNoCredentials;
 }
 
 // Fills in `caller` from the credentials of the call. The returned identity lives as long as
-// caller.known_to.
+// caller.identities.
 absl::StatusOr<const Identity*> Admit(ServerCore& core, const grpc::CallbackServerContext& context,
                                       const Attempt& attempt, Caller& caller) {
-  caller.known_to = core.identities->current();
-  absl::StatusOr<Credentials> credentials = ReadToken(context, *caller.known_to);
+  caller.identities = core.identities->current();
+  absl::StatusOr<Credentials> credentials = ReadToken(context, *caller.identities);
   if (!credentials.ok()) {
     return Refuse(core, attempt, "", CallerRefusal::kBadCredentials, credentials.status());
   }
   caller.credentials = *std::move(credentials);
   caller.credentials.certificate_names = ReadCertificateNames(context);
   caller.credentials.on_unix_socket = absl::StartsWith(ToAbsl(attempt.peer), "unix:");
-  CROUT_ASSIGN_OR_RETURN(const Recognition found,
-                         FindIdentity(core, *caller.known_to, caller.credentials, attempt));
+  CROUT_ASSIGN_OR_RETURN(const IdentityMatch found,
+                         FindIdentity(core, *caller.identities, caller.credentials, attempt));
   caller.identity = found.identity->name;
   caller.roles = found.identity->roles;
   caller.end = found.end;
@@ -178,12 +178,12 @@ absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContex
 
 }  // namespace
 
-absl::StatusOr<Recognition> FindIdentity(ServerCore& core, const Identities& identities,
-                                         const Credentials& credentials, const Attempt& attempt) {
-  const Recognition found = identities.Recognise(credentials, WallNow());
+absl::StatusOr<IdentityMatch> FindIdentity(ServerCore& core, const Identities& identities,
+                                           const Credentials& credentials, const Attempt& attempt) {
+  const IdentityMatch found = identities.Match(credentials, WallNow());
   if (found.identity == nullptr) {
-    return Refuse(core, attempt, "", ToRefusal(found.stranger),
-                  absl::UnauthenticatedError(Explain(found.stranger, credentials)));
+    return Refuse(core, attempt, "", ToRefusal(found.error),
+                  absl::UnauthenticatedError(Explain(found.error, credentials)));
   }
   if (found.identity->Has(attempt.role)) return found;
   const std::string& name = found.identity->name;
@@ -222,8 +222,9 @@ Role RoleFor(Method method) {
   return Role::kSolve;
 }
 
-absl::StatusOr<Caller> AdmitVisitor(ServerCore& core, const grpc::CallbackServerContext& context,
-                                    const Attempt& attempt) {
+absl::StatusOr<Caller> AdmitWithoutTenant(ServerCore& core,
+                                          const grpc::CallbackServerContext& context,
+                                          const Attempt& attempt) {
   Caller caller;
   CROUT_RETURN_IF_ERROR(Admit(core, context, attempt, caller).status());
   return caller;
@@ -233,35 +234,35 @@ absl::StatusOr<Caller> AdmitCaller(ServerCore& core, const grpc::CallbackServerC
                                    const ObservedCall& call) {
   Caller caller;
   if (core.identities == nullptr) {
-    CROUT_ASSIGN_OR_RETURN(const auto asked, DecodeTenant(context));
-    caller.tenant = asked.value_or(kDefaultTenant);
+    CROUT_ASSIGN_OR_RETURN(const auto requested, DecodeTenant(context));
+    caller.tenant = requested.value_or(kDefaultTenant);
     return caller;
   }
   const Attempt attempt = AttemptOf(call);
   CROUT_ASSIGN_OR_RETURN(const Identity* const identity, Admit(core, context, attempt, caller));
-  CROUT_ASSIGN_OR_RETURN(const auto asked, DecodeTenant(context));
+  CROUT_ASSIGN_OR_RETURN(const auto requested, DecodeTenant(context));
   caller.tenant =
-      asked.value_or(identity->tenants.empty() ? kDefaultTenant : identity->tenants.front());
+      requested.value_or(identity->tenants.empty() ? kDefaultTenant : identity->tenants.front());
   CROUT_RETURN_IF_ERROR(CheckTenantOf(core, attempt, *identity, caller.tenant));
   return caller;
 }
 
-absl::Status ReadmitCaller(ServerCore& core, const Attempt& attempt, Caller& caller) {
-  if (caller.known_to == nullptr) return absl::OkStatus();
+absl::Status RecheckCaller(ServerCore& core, const Attempt& attempt, Caller& caller) {
+  if (caller.identities == nullptr) return absl::OkStatus();
   auto current = core.identities->current();
-  if (current == caller.known_to && WallNow() < caller.end) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(const Recognition found,
+  if (current == caller.identities && WallNow() < caller.end) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(const IdentityMatch found,
                          FindIdentity(core, *current, caller.credentials, attempt));
   if (!caller.tenant.empty()) {
     CROUT_RETURN_IF_ERROR(CheckTenantOf(core, attempt, *found.identity, caller.tenant));
   }
-  caller.known_to = std::move(current);
+  caller.identities = std::move(current);
   caller.end = found.end;
   return absl::OkStatus();
 }
 
-absl::Status ReadmitCaller(ServerCore& core, const ObservedCall& call, Caller& caller) {
-  return ReadmitCaller(core, AttemptOf(call), caller);
+absl::Status RecheckCaller(ServerCore& core, const ObservedCall& call, Caller& caller) {
+  return RecheckCaller(core, AttemptOf(call), caller);
 }
 
 }  // namespace crout

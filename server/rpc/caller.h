@@ -34,7 +34,7 @@ struct Caller {
   Roles roles = Roles().set();
   Credentials credentials;
   // The identities in which the caller was found; null if the server does not authenticate callers.
-  std::shared_ptr<const Identities> known_to;
+  std::shared_ptr<const Identities> identities;
   absl::Time end = absl::InfiniteFuture();  // expiry of the credentials
 };
 
@@ -54,8 +54,8 @@ inline constexpr std::chrono::seconds kRefusalTime{1};
 // Returns UNAUTHENTICATED for unknown credentials and PERMISSION_DENIED for a missing role. The
 // status has a reason, and its message explains what to do; it never contains a token. A refusal is
 // counted, and is logged with the peer if CallLog admits the event.
-absl::StatusOr<Recognition> FindIdentity(ServerCore& core, const Identities& identities,
-                                         const Credentials& credentials, const Attempt& attempt);
+absl::StatusOr<IdentityMatch> FindIdentity(ServerCore& core, const Identities& identities,
+                                           const Credentials& credentials, const Attempt& attempt);
 
 // The role that a call requires.
 Role RoleFor(Method method);
@@ -63,20 +63,22 @@ Role RoleFor(Method method);
 // Authenticates an attempt that concerns no tenant, by its metadata and the certificate of its
 // connection. The server must have --identities. Errors are those of FindIdentity(), and
 // UNAUTHENTICATED for malformed metadata.
-absl::StatusOr<Caller> AdmitVisitor(ServerCore& core, const grpc::CallbackServerContext& context,
-                                    const Attempt& attempt);
+absl::StatusOr<Caller> AdmitWithoutTenant(ServerCore& core,
+                                          const grpc::CallbackServerContext& context,
+                                          const Attempt& attempt);
 
 // Authenticates the new call `call` and determines its tenant. Without --identities, every caller
-// has all roles and may use every tenant. Errors are those of AdmitVisitor(), PERMISSION_DENIED for
-// a tenant that the caller may not use, and INVALID_ARGUMENT for an invalid tenant name.
+// has all roles and may use every tenant. Errors are those of AdmitWithoutTenant(),
+// PERMISSION_DENIED for a tenant that the caller may not use, and INVALID_ARGUMENT for an invalid
+// tenant name.
 absl::StatusOr<Caller> AdmitCaller(ServerCore& core, const grpc::CallbackServerContext& context,
                                    const ObservedCall& call);
 
 // Checks that `caller`, admitted before, is still allowed. A token can be withdrawn or expire. The
 // check is cheap unless the identities have changed or the credentials have expired. Errors are
 // those of FindIdentity(), and PERMISSION_DENIED for a tenant that the caller may no longer use.
-absl::Status ReadmitCaller(ServerCore& core, const Attempt& attempt, Caller& caller);
-absl::Status ReadmitCaller(ServerCore& core, const ObservedCall& call, Caller& caller);
+absl::Status RecheckCaller(ServerCore& core, const Attempt& attempt, Caller& caller);
+absl::Status RecheckCaller(ServerCore& core, const ObservedCall& call, Caller& caller);
 
 }  // namespace crout
 

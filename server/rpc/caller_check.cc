@@ -14,9 +14,9 @@ absl::Status CallerCheck::Admit(ServerCore& core, const grpc::CallbackServerCont
   return absl::OkStatus();
 }
 
-bool CallerCheck::Delay(ServerCore& core, const absl::Status& status, size_t held) {
+bool CallerCheck::Delay(ServerCore& core, const absl::Status& status, size_t request_bytes) {
   if (ReasonOf(status) != kReasonUnknownToken) return false;
-  refused_memory_ = core.refused_memory.TryReserve(ServerCore::kCallBytes + held);
+  refused_memory_ = core.refused_memory.TryReserve(ServerCore::kCallBytes + request_bytes);
   if (!refused_memory_) return false;
   refusal_ = status;
   refused_at_ = SteadyNow();
@@ -24,7 +24,7 @@ bool CallerCheck::Delay(ServerCore& core, const absl::Status& status, size_t hel
 }
 
 absl::Status CallerCheck::Check(ServerCore& core, const ObservedCall& call, Clock::time_point now) {
-  if (refusal_.ok()) return ReadmitCaller(core, call, caller_);
+  if (refusal_.ok()) return RecheckCaller(core, call, caller_);
   return now - refused_at_ >= kRefusalTime ? refusal_ : absl::OkStatus();
 }
 

@@ -27,9 +27,10 @@ class CallerCheck {
   const Caller& caller() const { return caller_; }
 
   // Delays the refusal of a call if `status` reports an unknown token, which slows down attempts to
-  // guess one. Requires that refused_memory has room for the call and for `held` bytes of its
-  // request. Returns true if the refusal is delayed; Check() then returns it after kRefusalTime.
-  bool Delay(ServerCore& core, const absl::Status& status, size_t held);
+  // guess one. Requires that refused_memory has room for the call and for `request_bytes` bytes of
+  // its request. Returns true if the refusal is delayed; Check() then returns it after
+  // kRefusalTime.
+  bool Delay(ServerCore& core, const absl::Status& status, size_t request_bytes);
 
   // Returns the status with which the call must end at `now`: a refusal that has been delayed long
   // enough, or an error because the caller is no longer allowed to make the call. OK if the call

@@ -16,7 +16,7 @@ namespace {
 
 // Idle time after which a connection without pending calls is removed. Charged
 // calls of the connection continue.
-constexpr std::chrono::seconds kQuiet{60};
+constexpr std::chrono::seconds kIdleTime{60};
 
 // Returns a property of the call's connection, or "" if the connection does not have it.
 std::string Property(const grpc::ServerContextBase& context, const char* name) {
@@ -39,7 +39,7 @@ ConnectionCalls::Entry& ConnectionCalls::Entry::operator=(Entry&& other) noexcep
     connection_ = std::move(other.connection_);
     charged_ = other.charged_;
     read_ = other.read_;
-    left_ = other.left_;
+    client_left_ = other.client_left_;
   }
   return *this;
 }
@@ -47,13 +47,13 @@ ConnectionCalls::Entry& ConnectionCalls::Entry::operator=(Entry&& other) noexcep
 void ConnectionCalls::Entry::Charged() {
   if (connection_ == nullptr || std::exchange(charged_, true)) return;
   MutexLock lock(&calls_->mutex_);
-  calls_->Unpend(*connection_);
+  calls_->RemovePending(*connection_);
 }
 
 void ConnectionCalls::Entry::HeaderRead() {
   if (connection_ == nullptr || std::exchange(read_, true)) return;
   MutexLock lock(&calls_->mutex_);
-  calls_->Settle(*connection_, Settled::kRead);
+  calls_->RecordOutcome(*connection_, Outcome::kRead);
 }
 
 void ConnectionCalls::Entry::End() {
@@ -62,8 +62,9 @@ void ConnectionCalls::Entry::End() {
   std::string peer;
   {
     MutexLock lock(&calls_->mutex_);
-    if (!charged_) calls_->Unpend(*connection);
-    if (!read_) calls_->Settle(*connection, left_ ? Settled::kAbandoned : Settled::kEnded);
+    if (!charged_) calls_->RemovePending(*connection);
+    if (!read_)
+      calls_->RecordOutcome(*connection, client_left_ ? Outcome::kAbandoned : Outcome::kEnded);
     peer = calls_->ToClose(*connection);
   }
   calls_->Close(peer);
@@ -74,29 +75,29 @@ uint64_t ConnectionCalls::NewConnection() {
   return ++last_connection_;
 }
 
-bool ConnectionCalls::Arrive(uint64_t connection) {
+bool ConnectionCalls::Admit(uint64_t connection) {
   std::string peer;
   {
     MutexLock lock(&mutex_);
     std::shared_ptr<Connection>& found = connections_[connection];
     if (found == nullptr) found = std::make_shared<Connection>();
-    if (HasRoomFor(*found)) {
+    if (HasCapacityFor(*found)) {
       ++found->pending;
       ++pending_;
       found->last = SteadyNow();
       return true;
     }
     // If only the limit of all connections is reached, other connections may be the cause.
-    if (found->pending >= kMostPendingOfOne) Settle(*found, Settled::kAbandoned);
+    if (found->pending >= kMaxPendingPerConnection) RecordOutcome(*found, Outcome::kAbandoned);
     peer = ToClose(*found);
   }
   Close(peer);
   return false;
 }
 
-bool ConnectionCalls::HasRoomFor(const Connection& connection) const {
+bool ConnectionCalls::HasCapacityFor(const Connection& connection) const {
   if (connection.closed) return false;
-  return connection.pending < (pending_ < kMostPending ? kMostPendingOfOne : kAlwaysPending);
+  return connection.pending < (pending_ < kMaxPending ? kMaxPendingPerConnection : kAlwaysPending);
 }
 
 ConnectionCalls::Entry ConnectionCalls::Begin(const grpc::ServerContextBase& context) {
@@ -113,18 +114,18 @@ ConnectionCalls::Entry ConnectionCalls::Begin(uint64_t connection, std::string_v
   return {this, found->second};
 }
 
-void ConnectionCalls::Settle(Connection& connection, Settled how) {
+void ConnectionCalls::RecordOutcome(Connection& connection, Outcome outcome) {
   const Clock::time_point now = SteadyNow();
   if (now - connection.window >= kWindow) {
     connection.window = now;
-    connection.settled = connection.abandoned = 0;
+    connection.completed = connection.abandoned = 0;
   }
   connection.last = now;
-  ++connection.settled;
-  if (how == Settled::kAbandoned) ++connection.abandoned;
+  ++connection.completed;
+  if (outcome == Outcome::kAbandoned) ++connection.abandoned;
 }
 
-void ConnectionCalls::Unpend(Connection& connection) {
+void ConnectionCalls::RemovePending(Connection& connection) {
   --connection.pending;
   --pending_;
 }
@@ -132,7 +133,7 @@ void ConnectionCalls::Unpend(Connection& connection) {
 std::string ConnectionCalls::ToClose(Connection& connection) {
   const bool flood = limits_.calls > 0 && connection.abandoned > limits_.calls &&
                      static_cast<double>(connection.abandoned) >
-                         limits_.share * static_cast<double>(connection.settled);
+                         limits_.share * static_cast<double>(connection.completed);
   if (!flood || connection.closed || connection.peer.empty()) return "";
   connection.closed = true;
   return connection.peer;
@@ -146,8 +147,8 @@ void ConnectionCalls::Housekeep(Clock::time_point now) {
   MutexLock lock(&mutex_);
   for (auto next = connections_.begin(); next != connections_.end();) {
     const Connection& connection = *next->second;
-    const bool quiet = connection.pending == 0 && now - connection.last >= kQuiet;
-    next = quiet ? connections_.erase(next) : std::next(next);
+    const bool idle = connection.pending == 0 && now - connection.last >= kIdleTime;
+    next = idle ? connections_.erase(next) : std::next(next);
   }
 }
 

@@ -41,11 +41,11 @@ class ConnectionCalls {
 
   static constexpr Clock::duration kWindow = std::chrono::seconds(10);
   // Open streams of a connection. gRPC enforces this limit.
-  static constexpr int kMostStreams = 256;
+  static constexpr int kMaxStreams = 256;
   // Pending calls of a connection: twice the number of streams, because the server may not be done
   // with a call that the client has reset.
-  static constexpr int kMostPendingOfOne = 2 * kMostStreams;
-  static constexpr int kMostPending = 4096;
+  static constexpr int kMaxPendingPerConnection = 2 * kMaxStreams;
+  static constexpr int kMaxPending = 4096;
   // Pending calls that a connection may have even if all connections together have too many.
   static constexpr int kAlwaysPending = 4;
 
@@ -61,7 +61,7 @@ class ConnectionCalls {
     void Charged();
     void HeaderRead();
     // Call when the client has reset the call or is gone.
-    void ClientLeft() { left_ = true; }
+    void ClientLeft() { client_left_ = true; }
 
    private:
     friend class ConnectionCalls;
@@ -73,7 +73,7 @@ class ConnectionCalls {
     std::shared_ptr<Connection> connection_;  // null: the call is not tracked
     bool charged_ = false;
     bool read_ = false;
-    bool left_ = false;
+    bool client_left_ = false;
   };
 
   explicit ConnectionCalls(const AbandonLimits& limits) : limits_(limits) {}
@@ -89,7 +89,7 @@ class ConnectionCalls {
   uint64_t NewConnection();
   // Counts a call whose header has arrived. If it returns false, the call must be refused;
   // otherwise Begin() follows.
-  bool Arrive(uint64_t connection);
+  bool Admit(uint64_t connection);
   // Begins to track a call that has arrived. The entry is empty for a call within the process.
   Entry Begin(const grpc::ServerContextBase& context);
   Entry Begin(uint64_t connection, std::string_view peer);
@@ -105,15 +105,15 @@ class ConnectionCalls {
     // Calls since the window began: those that have ended or whose header was read, and the
     // abandoned ones among them.
     Clock::time_point window;
-    int64_t settled = 0;
+    int64_t completed = 0;
     int64_t abandoned = 0;
     Clock::time_point last;  // time of the last event
   };
-  enum class Settled { kRead, kEnded, kAbandoned };
+  enum class Outcome { kRead, kEnded, kAbandoned };
 
-  bool HasRoomFor(const Connection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Settle(Connection& connection, Settled how) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unpend(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasCapacityFor(const Connection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RecordOutcome(Connection& connection, Outcome outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemovePending(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the peer to disconnect now, or "" if there is none.
   std::string ToClose(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(const std::string& peer) const;

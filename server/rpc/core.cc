@@ -22,8 +22,9 @@ absl::Status Exhausted(std::string_view message) {
 }  // namespace
 
 size_t Limits::ReplyChunkBytes() const {
-  constexpr size_t kLeast = size_t{4} << 10;  // a smaller message costs more than its payload
-  return std::min(reply_chunk_bytes, std::max(kLeast, LargestMessage(transfer) / 2));
+  constexpr size_t kMinMessageBytes = size_t{4}
+                                      << 10;  // a smaller message costs more than its payload
+  return std::min(reply_chunk_bytes, std::max(kMinMessageBytes, LargestMessage(transfer) / 2));
 }
 
 absl::StatusOr<PeerShares::Charge> ServerCore::ChargeCall(std::string_view peer, size_t bytes,
@@ -35,7 +36,7 @@ absl::StatusOr<PeerShares::Charge> ServerCore::ChargeCall(std::string_view peer,
                                 "ended"));
 }
 
-absl::Status ServerCore::GivingWay() {
+absl::Status ServerCore::PreemptedStatus() {
   return Exhausted(
       "ended to admit another client's call: this client's open calls held more than a quarter of "
       "the server's memory for calls; keep fewer open, and try again");

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "kernels/memory.h"
 #include "kernels/util/thread_pool.h"
-#include "server/auth/identity_keeper.h"
+#include "server/auth/identity_reloader.h"
 #include "server/engine/admission/peer_shares.h"
 #include "server/engine/cache/analysis_store.h"
 #include "server/engine/cache/factor_cache.h"
@@ -30,7 +30,7 @@
 
 namespace crout {
 
-class CallGatherer;
+class CallBatcher;
 
 // Limits that a request is checked against.
 struct Limits {
@@ -77,7 +77,7 @@ struct ServerCore {
   // A separate budget for calls whose refusal is delayed (CallerCheck).
   MemoryBudget& refused_memory;
   // Identities that may call; null if every caller has all roles and may use every tenant.
-  const IdentityKeeper* identities;
+  const IdentityReloader* identities;
   // Host memory for replies and text uploads, under DevicePool::host_budget().
   MemoryResource& host_memory;
   // Releases the resources of calls that ended before they had a device, and resumes calls that
@@ -85,7 +85,7 @@ struct ServerCore {
   // (DeviceSlot::releasing).
   ThreadPool& releasing;
   // Runs small jobs of several calls as one batch.
-  CallGatherer& gatherer;
+  CallBatcher& batcher;
   // Parses text matrices.
   ThreadPool& parsers;
   absl::Time start_time;
@@ -98,7 +98,7 @@ struct ServerCore {
   absl::StatusOr<PeerShares::Charge> ChargeCall(std::string_view peer, size_t bytes,
                                                 std::weak_ptr<PeerShares::Holder> call);
   // Status of a call that ends because its peer gives way to another peer (PeerShares).
-  static absl::Status GivingWay();
+  static absl::Status PreemptedStatus();
 
   // Set by the daemon when it is asked to stop.
   std::atomic<bool> draining = false;

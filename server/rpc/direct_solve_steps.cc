@@ -23,7 +23,7 @@ absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
   const v1::SolveOptions& solve = header.solve();
   const bool transpose = solve.operation() > v1::OPERATION_NONE;
   const bool named = solve.solver() != v1::SOLVER_UNSPECIFIED && solve.solver() != v1::SOLVER_AUTO;
-  const std::pair<bool, const char*> asked[] = {
+  const std::pair<bool, const char*> option_uses[] = {
       {header.has_cache(), "header.cache"},
       {options.equilibrate() == v1::EQUILIBRATE_ON, "header.options.equilibrate"},
       {options.has_parameters(), "header.options.parameters"},
@@ -38,8 +38,8 @@ absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
       {solve.max_refinement_steps() != 0, "header.solve.max_refinement_steps"},
       {solve.refine_componentwise(), "header.solve.refine_componentwise"},
   };
-  for (const auto& [is_asked, field] : asked) {
-    if (is_asked) {
+  for (const auto& [is_set, field] : option_uses) {
+    if (is_set) {
       return BadField(field,
                       absl::StrCat("needs factors, and ", AlgorithmName(options.algorithm()),
                                    " leaves none: leave it out, or choose another algorithm"));
@@ -50,7 +50,7 @@ absl::Status CheckNeedsNoFactors(const v1::FactorizeAndSolveHeader& header) {
 
 }  // namespace
 
-bool DirectSolveSteps::IsAskedFor(const ServerCore& core, const v1::FactorizeOptions& options) {
+bool DirectSolveSteps::IsRequested(const ServerCore& core, const v1::FactorizeOptions& options) {
   const std::string name = AlgorithmName(options.algorithm());
   const auto& slots = core.devices.slots();
   return std::any_of(slots.begin(), slots.end(),

@@ -16,7 +16,7 @@ namespace crout {
 class DirectSolveSteps final : public StepPair {
  public:
   // Whether the request names an algorithm that, on any device of this server, leaves no factors.
-  static bool IsAskedFor(const ServerCore& core, const v1::FactorizeOptions& options);
+  static bool IsRequested(const ServerCore& core, const v1::FactorizeOptions& options);
 
   // Checks everything that can be checked before the payloads arrive. Returns INVALID_ARGUMENT for
   // options that require factors.

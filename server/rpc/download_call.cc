@@ -17,7 +17,7 @@ void DownloadCall::Begin(const grpc::ByteBuffer& request) {
     status = Start(request);
     if (!status.ok()) return Abort(status);
     MutexLock lock(&mutex_);
-    if (!wanted()) return;  // The end of the call releases the pin.
+    if (!needs_result()) return;  // The end of the call releases the pin.
     const absl::StatusOr<size_t> bytes = ReplyBytes();
     if (!bytes.ok()) return End(bytes.status());
     SubmitTask(*pin_->slot().admitting, AdmissionSize(*bytes), [this] { Admit(); });
@@ -27,7 +27,7 @@ void DownloadCall::Begin(const grpc::ByteBuffer& request) {
 void DownloadCall::Admit() {
   const absl::StatusOr<bool> copied = CopyFromHost();
   MutexLock lock(&mutex_);
-  if (!wanted()) return;
+  if (!needs_result()) return;
   if (!copied.ok()) return End(copied.status());
   if (*copied) {
     StartReply({}, *pin_->slot().device, pin_->summary().n);
@@ -41,7 +41,7 @@ absl::Status DownloadCall::Start(const grpc::ByteBuffer& request) {
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(text));
   {
     MutexLock lock(&mutex_);
-    observed_.Concerns(text);
+    observed_.SetHandle(text);
   }
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, Acquire(handle));
   MutexLock lock(&mutex_);
@@ -76,7 +76,7 @@ void DownloadCall::RunJob(ExecutionContext& context) {
   timings.device_to_host = watch.Lap();
   MutexLock lock(&mutex_);
   StartReply(timings, context.device(), pin_->summary().n);
-  if (!wanted()) return;
+  if (!needs_result()) return;
   if (!status.ok()) return End(status);
   Reply();
 }

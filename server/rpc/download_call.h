@@ -24,7 +24,7 @@ class DownloadCall : public Call<grpc::ServerWriteReactor<grpc::ByteBuffer>> {
  protected:
   using Call::Call;
 
-  // Parses the request with TakeRequest() and returns its handle.
+  // Parses the request with ParseAndCharge() and returns its handle.
   virtual absl::StatusOr<std::string> Parse(const grpc::ByteBuffer& request) = 0;
   // Pins the factor. Returns an error if the request cannot be answered with it.
   virtual absl::StatusOr<FactorCache::Pin> Acquire(const Handle& handle) = 0;

@@ -62,7 +62,7 @@ absl::StatusOr<ReducedMatrix> EchelonStep::Run(ExecutionContext& context, StopRe
                                                            out.data(), stop, kernel));
   timings.Add(kernel);
   reduced.shape = plan_->shape;
-  reduced.data = TakeReply(std::move(out), plan_->bytes.reply);
+  reduced.data = MakeReplyData(std::move(out), plan_->bytes.reply);
   return reduced;
 }
 

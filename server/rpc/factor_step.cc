@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
                                                                DeviceSlot& slot, bool cached,
                                                                FactorCache::Pin* last) {
   const PayloadRole role =
-      last == nullptr ? PayloadRole::kMatrixThatMayStaySparse : PayloadRole::kNextMatrix;
+      last == nullptr ? PayloadRole::kMatrixAllowingSparse : PayloadRole::kNextMatrix;
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
                          DecodePayload(matrix, "header.matrix", core.limits, *slot.device, role));
   auto step = std::unique_ptr<FactorStep>(new FactorStep(core, spec, slot));
@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
   step->last_ = last;
   if (last != nullptr) step->order_ = last->summary().n;
   step->request_ = options;
-  step->asked_ = options.precision();
+  step->requested_precision_ = options.precision();
   step->request_.clear_precision();
   const BatchLu* const batch_lu = slot.device->batch_lu();
   if (batch_lu != nullptr && AlgorithmName(options.algorithm()) == batch_lu->name()) {
@@ -64,10 +64,10 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(ServerCore& core,
     step->request_.clear_algorithm();
   }
   CROUT_RETURN_IF_ERROR(
-      step->sparse_.TakeName(spec.needs_parsing() || spec.values, &step->request_));
+      step->sparse_.ExtractMethodName(spec.needs_parsing() || spec.values, &step->request_));
   CROUT_RETURN_IF_ERROR(step->CheckPrecision(spec.shape));
   CROUT_ASSIGN_OR_RETURN(step->options_, DecodeOptions(step->request_, spec.shape.dtype));
-  CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->Wish()));
+  CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->ChoiceInput()));
   if (spec.values) CROUT_RETURN_IF_ERROR(step->CheckValues(matrix.values().pattern_digest()));
   // Refuse an algorithm that the device lacks before the payload arrives. The order does not matter
   // here.
@@ -94,15 +94,16 @@ absl::Status FactorStep::ResolveFor(int64_t n) {
 }
 
 absl::Status FactorStep::CheckPrecision(const PackedMatrix& shape) const {
-  if (asked_ == v1::FACTOR_PRECISION_UNSPECIFIED) return absl::OkStatus();
+  if (requested_precision_ == v1::FACTOR_PRECISION_UNSPECIFIED) return absl::OkStatus();
   const auto refuse = [](absl::string_view why) {
     return BadField("header.options.precision", why);
   };
-  if (!v1::FactorPrecision_IsValid(asked_)) return UnknownValue("header.options.precision", asked_);
+  if (!v1::FactorPrecision_IsValid(requested_precision_))
+    return UnknownValue("header.options.precision", requested_precision_);
   if (request_.factor_dtype() != v1::DTYPE_UNSPECIFIED) {
     return refuse("it sets the factor's type: leave factor_dtype out");
   }
-  if (asked_ == v1::FACTOR_PRECISION_AUTO) return absl::OkStatus();
+  if (requested_precision_ == v1::FACTOR_PRECISION_AUTO) return absl::OkStatus();
   if (request_.drop_matrix()) return refuse("solves are corrected with A: leave drop_matrix out");
   if (RealOf(shape.dtype) == DType::kFloat64) return absl::OkStatus();
   return refuse("the matrix is in single precision itself: leave the precision out");
@@ -112,19 +113,19 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
   precision_ = FactorPrecision::kFactorType;
   std::optional<FactorizeOptions> low;
   const DType wide = options_.factor_dtype;
-  if (asked_ == v1::FACTOR_PRECISION_UNSPECIFIED || RealOf(wide) != DType::kFloat64 ||
+  if (requested_precision_ == v1::FACTOR_PRECISION_UNSPECIFIED || RealOf(wide) != DType::kFloat64 ||
       !options_.keep_matrix) {
     return low;
   }
   low = options_;
   low->factor_dtype = IsComplex(wide) ? DType::kComplex64 : DType::kFloat32;
   CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, n, &*low));
-  if (asked_ == v1::FACTOR_PRECISION_AUTO) {
+  if (requested_precision_ == v1::FACTOR_PRECISION_AUTO) {
     const double rcond = last_ == nullptr ? 0 : last_->summary().rcond.value_or(0);
     precision_ = ChoosePrecision(*slot_.device, *low, options_, n, rcond);
   } else {
-    precision_ =
-        asked_ == v1::FACTOR_PRECISION_TF32 ? FactorPrecision::kTf32 : FactorPrecision::kSingle;
+    precision_ = requested_precision_ == v1::FACTOR_PRECISION_TF32 ? FactorPrecision::kTf32
+                                                                   : FactorPrecision::kSingle;
   }
   if (precision_ == FactorPrecision::kFactorType) return std::optional<FactorizeOptions>();
   if (precision_ == FactorPrecision::kTf32 && !low->algorithm->traits().supports_tf32_products) {
@@ -141,7 +142,7 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
   return low;
 }
 
-bool FactorStep::CanGather() const {
+bool FactorStep::CanBatch() const {
   const BatchLu* const method = slot_.device->batch_lu();
   const PackedMatrix& shape = upload_.shape();
   if (method == nullptr || upload_.needs_parsing() || shape.rows < 1 || shape.rows != shape.cols) {
@@ -156,12 +157,12 @@ bool FactorStep::CanGather() const {
          !request_.determinant() && !request_.has_parameters();
 }
 
-void FactorStep::Gather() {
-  gathers_ = true;
-  upload_.HoldOnHost();
+void FactorStep::EnableBatching() {
+  batched_ = true;
+  upload_.KeepOnHost();
 }
 
-DynamicBatchShape FactorStep::GatheredAs() const {
+DynamicBatchShape FactorStep::BatchShape() const {
   return {.dtype = upload_.shape().dtype,
           .n = upload_.shape().rows,
           .factors = true,
@@ -169,16 +170,16 @@ DynamicBatchShape FactorStep::GatheredAs() const {
           .keeps_matrix = options_.keep_matrix};
 }
 
-void FactorStep::PutIn(DynamicBatchSystem& system) {
-  system.shape = GatheredAs();
-  system.matrix = upload_.held();
+void FactorStep::AddToBatch(DynamicBatchSystem& system) {
+  system.shape = BatchShape();
+  system.matrix = upload_.host_matrix();
   system.may_require_scaling = !named_batch_ && options_.equilibrate == EquilibrateMode::kAuto;
-  system.device_bytes += gathered_bytes_.device;
+  system.device_bytes += batch_bytes_.device;
 }
 
-NewFactor FactorStep::TakeOut(DynamicBatchSystem& system, double seconds) {
-  NewFactor factor = TakeFactor(std::move(system.made), seconds);
-  Settle(factor);
+NewFactor FactorStep::ExtractFromBatch(DynamicBatchSystem& system, double seconds) {
+  NewFactor factor = MakeNewFactor(std::move(system.made), seconds);
+  ShrinkToFactor(factor);
   return factor;
 }
 
@@ -188,12 +189,12 @@ absl::Status FactorStep::CheckKind() const {
                                                " that solver solves nothing"));
 }
 
-FactorWish FactorStep::Wish() const {
+SparseChoiceInput FactorStep::ChoiceInput() const {
   // An explicit lower precision requires a dense factor. `auto` accepts the fastest method.
   return {.request = &request_,
           .dense = &options_,
           .low = low_ ? &*low_ : nullptr,
-          .sparse_will_do = asked_ == v1::FACTOR_PRECISION_AUTO || !low_};
+          .allows_sparse = requested_precision_ == v1::FACTOR_PRECISION_AUTO || !low_};
 }
 
 absl::Status FactorStep::Analyze(StopRequested stop) {
@@ -201,7 +202,7 @@ absl::Status FactorStep::Analyze(StopRequested stop) {
   if (sparse_.allowed()) CROUT_RETURN_IF_ERROR(ResolveFor(n));
   analyzed_ = true;
   if (order_ && n != *order_) return absl::OkStatus();  // Plan() returns the error.
-  return sparse_.Analyze(upload_, Wish(), stop);
+  return sparse_.Analyze(upload_, ChoiceInput(), stop);
 }
 
 absl::Status FactorStep::CheckValues(const std::string& digest) const {
@@ -244,7 +245,7 @@ absl::Status FactorStep::CheckValues(const std::string& digest) const {
   const bool by_other_threshold =
       request_.pivot_threshold() > 0 && request_.pivot_threshold() != analysis.pivot_threshold;
   if (!by_default || options_.equilibrate != EquilibrateMode::kAuto || request_.has_parameters() ||
-      asked_ != v1::FACTOR_PRECISION_UNSPECIFIED || by_other_threshold) {
+      requested_precision_ != v1::FACTOR_PRECISION_UNSPECIFIED || by_other_threshold) {
     return BadField(
         "header.options",
         "values alone are factored by a sparse method and by the analysis of the matrix "
@@ -260,8 +261,8 @@ absl::Status FactorStep::PlanForValues() {
   const PackedMatrix& values = upload_.shape();
   // The values are copied directly to their position in the matrix.
   const SparseLayout layout(analysis.n, analysis.nonzeros, values.dtype);
-  upload_.ArriveWithin(layout.bytes, layout.value);
-  return sparse_.PlanKnown(last, values.dtype, Wish());
+  upload_.PlaceInBlock(layout.bytes, layout.value);
+  return sparse_.PlanForPattern(last, values.dtype, ChoiceInput());
 }
 
 absl::StatusOr<MemoryNeed> FactorStep::Plan() {
@@ -287,14 +288,14 @@ absl::StatusOr<MemoryNeed> FactorStep::Plan() {
   const std::optional<int64_t> nnz = upload_.nnz();
   const bool sparse = nnz && ArrivesSparse(*slot_.device, shape.rows, *nnz, shape.dtype);
   if (sparse) upload_.KeepSparse();
-  CROUT_ASSIGN_OR_RETURN(const Outlook outlook, PlanFor(shape, sparse ? nnz : std::nullopt));
-  return MemoryNeed{.device = FactorCache::Charge(outlook.bytes.peak) + promotion_bytes_,
-                    .host = outlook.bytes.report};
+  CROUT_ASSIGN_OR_RETURN(const Estimate estimate, PlanFor(shape, sparse ? nnz : std::nullopt));
+  return MemoryNeed{.device = FactorCache::Charge(estimate.bytes.peak) + promotion_bytes_,
+                    .host = estimate.bytes.report};
 }
 
-absl::StatusOr<FactorStep::Outlook> FactorStep::PlanFor(const PackedMatrix& shape,
-                                                        std::optional<int64_t> nonzeros) {
-  if (named_batch_ && !gathers_) return NotForBatches();
+absl::StatusOr<FactorStep::Estimate> FactorStep::PlanFor(const PackedMatrix& shape,
+                                                         std::optional<int64_t> nonzeros) {
+  if (named_batch_ && !batched_) return NotForBatches();
   CROUT_RETURN_IF_ERROR(ResolveFor(shape.rows));
   options_.parameters.start.reset();
   promotion_bytes_ = 0;
@@ -304,55 +305,55 @@ absl::StatusOr<FactorStep::Outlook> FactorStep::PlanFor(const PackedMatrix& shap
   }
   plan_.reset();
   mixed_.reset();
-  Outlook outlook;
+  Estimate estimate;
   if (low_) {
     CROUT_ASSIGN_OR_RETURN(mixed_, PlanMixed(precision_, *low_, options_, shape, nonzeros));
-    outlook.bytes = mixed_->bytes;
-    outlook.bytes.kept = mixed_->low.bytes.kept;
+    estimate.bytes = mixed_->bytes;
+    estimate.bytes.kept = mixed_->low.bytes.kept;
   } else {
     CROUT_ASSIGN_OR_RETURN(plan_, PlanFactorize(options_, shape, nonzeros));
-    outlook.bytes = plan_->bytes;
+    estimate.bytes = plan_->bytes;
   }
-  outlook.seconds = PredictSeconds();
-  outlook.algorithm = first().algorithm->traits().name;
-  outlook.precision = precision_;
-  if (gathers_) CROUT_RETURN_IF_ERROR(PlanForBatch(shape, outlook));
-  return outlook;
+  estimate.seconds = PredictSeconds();
+  estimate.algorithm = first().algorithm->traits().name;
+  estimate.precision = precision_;
+  if (batched_) CROUT_RETURN_IF_ERROR(PlanForBatch(shape, estimate));
+  return estimate;
 }
 
-absl::StatusOr<FactorStep::Outlook> FactorStep::PlanForPattern(const SparseSummary& known,
-                                                               DType matrix_dtype) {
+absl::StatusOr<FactorStep::Estimate> FactorStep::PlanForPattern(const SparseSummary& known,
+                                                                DType matrix_dtype) {
   CROUT_RETURN_IF_ERROR(ResolveFor(known.analysis->n));
-  CROUT_RETURN_IF_ERROR(sparse_.PlanKnown(known, matrix_dtype, Wish()));
+  CROUT_RETURN_IF_ERROR(sparse_.PlanForPattern(known, matrix_dtype, ChoiceInput()));
   const SparseFactorizePlan& plan = *sparse_.plan();
-  return Outlook{plan.bytes, plan.seconds, plan.options.method.lu->name()};
+  return Estimate{plan.bytes, plan.seconds, plan.options.method.lu->name()};
 }
 
-absl::StatusOr<std::optional<FactorStep::Outlook>> FactorStep::Guess(int64_t n, int64_t nonzeros,
-                                                                     DType matrix_dtype) {
+absl::StatusOr<std::optional<FactorStep::Estimate>> FactorStep::Guess(int64_t n, int64_t nonzeros,
+                                                                      DType matrix_dtype) {
   CROUT_RETURN_IF_ERROR(ResolveFor(n));
-  const SparseChoice::Guess guess = sparse_.GuessFor(n, nonzeros, matrix_dtype, Wish());
+  const SparseChoice::Guess guess = sparse_.GuessFor(n, nonzeros, matrix_dtype, ChoiceInput());
   constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
   if (nonzeros > kMaxEntries && (sparse_.named() || n > core_.limits.max_n)) {
     return BadField("nnz", absl::StrCat(nonzeros, " is more than the ", kMaxEntries,
                                         " entries of a matrix that stays sparse"));
   }
-  if (guess.method == nullptr) return std::optional<Outlook>();
-  Outlook outlook{guess.bytes, guess.seconds, guess.method->name()};
-  outlook.rough = true;
-  return std::optional(outlook);
+  if (guess.method == nullptr) return std::optional<Estimate>();
+  Estimate estimate{guess.bytes, guess.seconds, guess.method->name()};
+  estimate.rough = true;
+  return std::optional(estimate);
 }
 
-absl::Status FactorStep::PlanForBatch(const PackedMatrix& shape, Outlook& outlook) {
+absl::Status FactorStep::PlanForBatch(const PackedMatrix& shape, Estimate& estimate) {
   const BatchLu& method = *slot_.device->batch_lu();
-  CROUT_ASSIGN_OR_RETURN(gathered_bytes_, PlanDynamicBatch(method, GatheredAs()));
-  gathered_seconds_ = PredictDynamicBatchSeconds(method, GatheredAs());
+  CROUT_ASSIGN_OR_RETURN(batch_bytes_, PlanDynamicBatch(method, BatchShape()));
+  batch_seconds_ = PredictDynamicBatchSeconds(method, BatchShape());
   // A matrix that needs scaling runs alone after the batch, so the peak must cover both cases.
-  outlook.bytes.peak = std::max(outlook.bytes.peak, gathered_bytes_.device);
-  outlook.bytes.kept = gathered_bytes_.kept;
-  outlook.bytes.report += BlockBytes(shape.bytes()) + gathered_bytes_.host;
-  outlook.seconds = gathered_seconds_;
-  outlook.algorithm = method.name();
+  estimate.bytes.peak = std::max(estimate.bytes.peak, batch_bytes_.device);
+  estimate.bytes.kept = batch_bytes_.kept;
+  estimate.bytes.report += BlockBytes(shape.bytes()) + batch_bytes_.host;
+  estimate.seconds = batch_seconds_;
+  estimate.algorithm = method.name();
   return absl::OkStatus();
 }
 
@@ -391,8 +392,8 @@ absl::StatusOr<std::optional<NewFactor>> FactorStep::FindSingular() {
   return crout::FindSingular(core_, slot_, upload_, options_, sparse_);
 }
 
-absl::StatusOr<Buffer> FactorStep::TakeByValues(ExecutionContext& context,
-                                                const Factorization& last, CallTimings& timings) {
+absl::StatusOr<Buffer> FactorStep::ReplaceValues(ExecutionContext& context,
+                                                 const Factorization& last, CallTimings& timings) {
   const PackedMatrix& values = upload_.shape();
   const SparseLayout layout(*order_, values.rows, values.dtype);
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
@@ -424,15 +425,15 @@ absl::StatusOr<NewFactor> FactorStep::RunSparse(ExecutionContext& context, StopR
         last_->OnDevice(context, memory_.device.Split(promotion_bytes_), &promoted));
   }
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, by_values_
-                                            ? TakeByValues(context, *plan.options.last, timings)
+                                            ? ReplaceValues(context, *plan.options.last, timings)
                                             : upload_.Take(context, timings));
   CROUT_ASSIGN_OR_RETURN(Factorization made,
                          FactorizeSparse(context, plan, std::move(matrix), stop, kernel, &growth));
-  changed_ = sparse_.Take(made.summary);
+  changed_ = sparse_.Update(made.summary);
   timings.Add(kernel);
   memory_.host.Release();
-  NewFactor factor = TakeFactor(std::move(made), kernel.factor);
-  Settle(factor);
+  NewFactor factor = MakeNewFactor(std::move(made), kernel.factor);
+  ShrinkToFactor(factor);
   factor.nnz = by_values_ ? upload_.shape().rows : upload_.nnz();
   return factor;
 }
@@ -457,9 +458,9 @@ absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequest
                          mixed_ ? FactorizeMixed(context, *mixed_, std::move(matrix), stop, kernel)
                                 : Factorize(context, *plan_, std::move(matrix), stop, kernel));
   timings.Add(kernel);
-  NewFactor factor = TakeFactor(std::move(made), kernel.factor);
-  if (!(may_widen_ && mixed_)) Settle(factor);
-  factor.record = TakeRecord(factor.factorization.summary, std::move(memory_.host));
+  NewFactor factor = MakeNewFactor(std::move(made), kernel.factor);
+  if (!(may_refactor_ && mixed_)) ShrinkToFactor(factor);
+  factor.record = ExtractRecord(factor.factorization.summary, std::move(memory_.host));
   factor.nnz = upload_.nnz();
   return factor;
 }

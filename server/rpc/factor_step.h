@@ -17,9 +17,9 @@
 
 namespace crout {
 
-// The kind of factorization is decided in stages. Gather() selects dynamic batching. If a sparse
-// factorization is allowed, Analyze() may select it. A payload of values alone is factored as
-// sparse from Create() on. All other factorizations are dense.
+// The kind of factorization is decided in stages. EnableBatching() selects dynamic batching. If a
+// sparse factorization is allowed, Analyze() may select it. A payload of values alone is factored
+// as sparse from Create() on. All other factorizations are dense.
 class FactorStep final : public PayloadStep {
  public:
   // Checks everything that can be checked before the payload arrives. A `cached` factor is prepared
@@ -37,7 +37,7 @@ class FactorStep final : public PayloadStep {
   int64_t order() override { return by_values_ ? *order_ : upload_.shape().rows; }
 
   // See SparseChoice::Allow.
-  void MayStaySparse(std::string tenant, std::string_view solver = "auto") {
+  void AllowSparse(std::string tenant, std::string_view solver = "auto") {
     sparse_.Allow(std::move(tenant), solver);
   }
   // Whether a sparse factorization is allowed but the matrix has not been analyzed yet. Expected()
@@ -49,37 +49,37 @@ class FactorStep final : public PayloadStep {
 
   // Whether the request allows dynamic batching: the method is automatic and the order is at most
   // Limits::gather_max_order, or the request names the batch method.
-  bool CanGather() const;
+  bool CanBatch() const;
   // Selects dynamic batching. Must be called before Plan().
-  void Gather();
-  bool gathers() const { return gathers_; }
-  // Worker thread: PutIn() adds the matrix to a batch, and TakeOut() returns the factor. Do not
-  // call TakeOut() for a system that has an error or needs scaling. A matrix that needs scaling is
-  // factored alone by Run().
-  void PutIn(DynamicBatchSystem& system);
-  NewFactor TakeOut(DynamicBatchSystem& system, double seconds);
+  void EnableBatching();
+  bool batched() const { return batched_; }
+  // Worker thread: AddToBatch() adds the matrix to a batch, and ExtractFromBatch() returns the
+  // factor. Do not call ExtractFromBatch() for a system that has an error or needs scaling. A
+  // matrix that needs scaling is factored alone by Run().
+  void AddToBatch(DynamicBatchSystem& system);
+  NewFactor ExtractFromBatch(DynamicBatchSystem& system, double seconds);
 
   absl::Status Analyze(StopRequested stop) override;
   absl::StatusOr<MemoryNeed> Plan() override;
 
   // Estimate of a factorization.
-  struct Outlook {
+  struct Estimate {
     JobBytes bytes;      // bytes to reserve; `kept` is for the expected factor
     double seconds = 0;  // predicted
     std::string_view algorithm;
     FactorPrecision precision = FactorPrecision::kFactorType;
     bool rough = false;  // see EstimateFactorizeResponse.rough
   };
-  // Plans for a matrix of this shape, which need not arrive. After Gather(), plans a batch of this
-  // matrix alone. `nonzeros` is the number of entries of a matrix that is copied to the device in
-  // sparse form.
-  absl::StatusOr<Outlook> PlanFor(const PackedMatrix& shape, std::optional<int64_t> nonzeros);
+  // Plans for a matrix of this shape, which need not arrive. After EnableBatching(), plans a batch
+  // of this matrix alone. `nonzeros` is the number of entries of a matrix that is copied to the
+  // device in sparse form.
+  absl::StatusOr<Estimate> PlanFor(const PackedMatrix& shape, std::optional<int64_t> nonzeros);
 
   // PlanForPattern plans for a matrix whose pattern was factored before. Guess estimates for a
   // matrix of which only the number of entries is known. It returns nullopt if a dense method would
   // be selected.
-  absl::StatusOr<Outlook> PlanForPattern(const SparseSummary& known, DType matrix_dtype);
-  absl::StatusOr<std::optional<Outlook>> Guess(int64_t n, int64_t nonzeros, DType matrix_dtype);
+  absl::StatusOr<Estimate> PlanForPattern(const SparseSummary& known, DType matrix_dtype);
+  absl::StatusOr<std::optional<Estimate>> Guess(int64_t n, int64_t nonzeros, DType matrix_dtype);
 
   // Sets the expected order of a matrix in text form, for plans made before the text has been read.
   absl::Status ExpectOrder(int64_t n);
@@ -88,20 +88,21 @@ class FactorStep final : public PayloadStep {
   FactorSummary Expected() const;
   bool keeps_matrix() const { return options_.keep_matrix; }
   double PredictSeconds() const {
-    if (gathers_) return gathered_seconds_;
+    if (batched_) return batch_seconds_;
     if (sparse_.plan() != nullptr) return sparse_.plan()->seconds;
     return mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0;
   }
 
-  // Lets the result of Run() keep the reservation that RefactorInFloat64() needs, until Settle().
-  void MayWiden() { may_widen_ = true; }
+  // Lets the result of Run() keep the reservation that RefactorInFloat64() needs, until
+  // ShrinkToFactor().
+  void AllowFloat64Refactor() { may_refactor_ = true; }
 
   // Returns the result if the parsed text already shows that the matrix is singular. Requires that
   // the text has been parsed.
   absl::StatusOr<std::optional<NewFactor>> FindSingular();
 
-  // Runs on a worker thread. Adds the phases it runs to `timings`. Unless MayWiden() applies, the
-  // reservation of the result covers only the bytes that it keeps.
+  // Runs on a worker thread. Adds the phases it runs to `timings`. Unless AllowFloat64Refactor()
+  // applies, the reservation of the result covers only the bytes that it keeps.
   absl::StatusOr<NewFactor> Run(ExecutionContext& context, StopRequested stop,
                                 CallTimings& timings);
 
@@ -125,26 +126,26 @@ class FactorStep final : public PayloadStep {
   const FactorizeOptions& first() const { return low_ ? *low_ : options_; }
   bool StartsWarm() const;
 
-  FactorWish Wish() const;
+  SparseChoiceInput ChoiceInput() const;
   // For a payload of values alone. CheckValues() checks that they belong to the pattern of the
   // previous matrix, by its digest, and that no option requires a dense method. PlanForValues()
   // plans the factorization.
   absl::Status CheckValues(const std::string& digest) const;
   absl::Status PlanForValues();
   // Worker thread: returns the previous matrix with the new values.
-  absl::StatusOr<Buffer> TakeByValues(ExecutionContext& context, const Factorization& last,
-                                      CallTimings& timings);
+  absl::StatusOr<Buffer> ReplaceValues(ExecutionContext& context, const Factorization& last,
+                                       CallTimings& timings);
   absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
                                       CallTimings& timings);
 
-  DynamicBatchShape GatheredAs() const;
-  // Extends `outlook`, the estimate of a job that runs alone, to a job that may also run in a
+  DynamicBatchShape BatchShape() const;
+  // Extends `estimate`, the estimate of a job that runs alone, to a job that may also run in a
   // batch.
-  absl::Status PlanForBatch(const PackedMatrix& shape, Outlook& outlook);
+  absl::Status PlanForBatch(const PackedMatrix& shape, Estimate& estimate);
 
   // The request.
   v1::FactorizeOptions request_;
-  v1::FactorPrecision asked_ = v1::FACTOR_PRECISION_UNSPECIFIED;
+  v1::FactorPrecision requested_precision_ = v1::FACTOR_PRECISION_UNSPECIFIED;
   bool cached_ = false;
   FactorCache::Pin* last_ = nullptr;
   size_t promotion_bytes_ = 0;  // to promote last_ to its device
@@ -158,7 +159,7 @@ class FactorStep final : public PayloadStep {
   FactorPrecision precision_ = FactorPrecision::kFactorType;
   std::optional<FactorizeOptions> low_;
   std::optional<MixedPlan> mixed_;  // if low_ is set: the plan of both factorizations
-  bool may_widen_ = false;
+  bool may_refactor_ = false;
   std::optional<FactorizePlan> plan_;  // if low_ is not set
 
   // Sparse factorization.
@@ -168,9 +169,9 @@ class FactorStep final : public PayloadStep {
 
   // Dynamic batching.
   bool named_batch_ = false;  // the request names the batch method
-  bool gathers_ = false;
-  DynamicBatchBytes gathered_bytes_;
-  double gathered_seconds_ = 0;
+  bool batched_ = false;
+  DynamicBatchBytes batch_bytes_;
+  double batch_seconds_ = 0;
 };
 
 }  // namespace crout

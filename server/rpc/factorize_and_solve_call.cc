@@ -18,7 +18,7 @@ namespace crout {
 absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const StreamMessage& first) {
   v1::FactorizeAndSolveHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
-  if (DirectSolveSteps::IsAskedFor(core_, header.options())) return StartDirect(header);
+  if (DirectSolveSteps::IsRequested(core_, header.options())) return StartDirect(header);
   if (header.has_cache()) {
     if (!header.cache().request_id().empty()) {
       return BadField("header.cache.request_id",
@@ -41,8 +41,8 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
                                           factor_->undecided()};
                   },
                   absl::StatusCode::kInvalidArgument));
-  if (factor_->gathers()) solve_->Gather();
-  factor_->MayWiden();
+  if (factor_->batched()) solve_->EnableBatching();
+  factor_->AllowFloat64Refactor();
   if (factor_->upload().needs_parsing() && !solve_->upload().needs_parsing()) {
     // B is admitted before the text of A has been read completely. Run() checks that A has the
     // expected order.
@@ -55,37 +55,37 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorizeAndSolveCall::CreateFactorS
     const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot) {
   CROUT_ASSIGN_OR_RETURN(auto step, FactorStep::Create(core_, header.matrix(), header.options(),
                                                        slot, insert_.has_value()));
-  step->MayStaySparse(tenant_, SolverName(header.solve().solver()));
+  step->AllowSparse(tenant_, SolverName(header.solve().solver()));
   CROUT_RETURN_IF_ERROR(step->CheckKind());
-  if (step->CanGather() &&
-      SolveStep::CanGather(core_.limits, header.rhs(), header.solve(), step->upload().shape().dtype,
-                           header.options().algorithm() == v1::ALGORITHM_IRR_LU)) {
-    step->Gather();
+  if (step->CanBatch() &&
+      SolveStep::CanBatch(core_.limits, header.rhs(), header.solve(), step->upload().shape().dtype,
+                          header.options().algorithm() == v1::ALGORITHM_IRR_LU)) {
+    step->EnableBatching();
   }
   return step;
 }
 
-std::optional<FactorizeAndSolveCall::Gathering> FactorizeAndSolveCall::CanGather() {
-  if (direct_ != nullptr || !factor_->gathers()) return std::nullopt;
-  return Gathering{factor_->upload().shape().dtype, solve_->op()};
+std::optional<FactorizeAndSolveCall::BatchKey> FactorizeAndSolveCall::GetBatchKey() {
+  if (direct_ != nullptr || !factor_->batched()) return std::nullopt;
+  return BatchKey{factor_->upload().shape().dtype, solve_->op()};
 }
 
-absl::Status FactorizeAndSolveCall::PutIn(ExecutionContext& /*context*/, DynamicBatchSystem& system,
-                                          CallTimings& /*timings*/) {
+absl::Status FactorizeAndSolveCall::AddToBatch(ExecutionContext& /*context*/,
+                                               DynamicBatchSystem& system,
+                                               CallTimings& /*timings*/) {
   CROUT_RETURN_IF_ERROR(CheckRhs());
-  factor_->PutIn(system);
-  return solve_->PutIn(system);
+  factor_->AddToBatch(system);
+  return solve_->AddToBatch(system);
 }
 
-absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::TakeOut(DynamicBatchSystem& system,
-                                                                 const DynamicBatchTimings& batch,
-                                                                 CallTimings& timings) {
+absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::ExtractFromBatch(
+    DynamicBatchSystem& system, const DynamicBatchTimings& batch, CallTimings& timings) {
   timings.factor += batch.factor;
   timings.solve += batch.solve;
   FactorAndSolution answer;
-  answer.factor = factor_->TakeOut(system, batch.factor);
+  answer.factor = factor_->ExtractFromBatch(system, batch.factor);
   const FactorSummary& factor = answer.factor.factorization.summary;
-  if (factor.info == 0) answer.solution = solve_->TakeOut(system, factor, batch.solve);
+  if (factor.info == 0) answer.solution = solve_->ExtractFromBatch(system, factor, batch.solve);
   return answer;
 }
 
@@ -127,19 +127,20 @@ absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::Run(ExecutionContext& c
                              context, [&] { return StopFactoring(context, n); }, timings));
   const Factorization& factorization = answer.factor.factorization;
   if (factorization.summary.info > 0) {
-    Settle(answer.factor);
+    ShrinkToFactor(answer.factor);
     return answer;
   }
-  const Float64FactorFunction widen = [&]() -> absl::StatusOr<const Factorization*> {
+  const Float64FactorFunction make_float64_factor = [&]() -> absl::StatusOr<const Factorization*> {
     CROUT_RETURN_IF_ERROR(factor_->RefactorInFloat64(
         context, [&] { return StopFactoring(context, n); }, timings, answer.factor));
     return &factorization;
   };
-  if (factor_->changed()) CROUT_RETURN_IF_ERROR(solve_->PlanAgain());
+  if (factor_->changed()) CROUT_RETURN_IF_ERROR(solve_->Replan());
   const bool low = factorization.summary.precision != FactorPrecision::kFactorType;
-  CROUT_ASSIGN_OR_RETURN(answer.solution, solve_->Run(context, factorization, stop, timings,
-                                                      low ? widen : Float64FactorFunction()));
-  Settle(answer.factor);
+  CROUT_ASSIGN_OR_RETURN(answer.solution,
+                         solve_->Run(context, factorization, stop, timings,
+                                     low ? make_float64_factor : Float64FactorFunction()));
+  ShrinkToFactor(answer.factor);
   return answer;
 }
 
@@ -172,7 +173,7 @@ void FactorizeAndSolveCall::Reply(FactorAndSolution answer) {
   const FactorSummary summary = answer.factor.factorization.summary;
   v1::FactorizeAndSolveResponse head;
   *head.mutable_factor() = Store(std::move(answer.factor));
-  observed_.Concerns(head.factor().handle());
+  observed_.SetHandle(head.factor().handle());
   observed_.algorithm = summary.algorithm;
   if (insert_) observed_.factor_bytes = head.factor().bytes();
   if (!answer.solution) {

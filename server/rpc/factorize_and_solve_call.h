@@ -35,12 +35,12 @@ class FactorizeAndSolveCall final : public JobCall<FactorAndSolution> {
                               : factor_->PredictSeconds() + solve_->PredictSeconds();
   }
   absl::StatusOr<FactorAndSolution> Run(ExecutionContext& context, CallTimings& timings) override;
-  std::optional<Gathering> CanGather() override;
-  absl::Status PutIn(ExecutionContext& context, DynamicBatchSystem& system,
-                     CallTimings& timings) override;
-  absl::StatusOr<FactorAndSolution> TakeOut(DynamicBatchSystem& system,
-                                            const DynamicBatchTimings& batch,
-                                            CallTimings& timings) override;
+  std::optional<BatchKey> GetBatchKey() override;
+  absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
+                          CallTimings& timings) override;
+  absl::StatusOr<FactorAndSolution> ExtractFromBatch(DynamicBatchSystem& system,
+                                                     const DynamicBatchTimings& batch,
+                                                     CallTimings& timings) override;
   absl::StatusOr<std::optional<FactorAndSolution>> FindSingular() override;
   void Reply(FactorAndSolution answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;

@@ -23,17 +23,17 @@ absl::StatusOr<NewFactor> FactoringCall::Run(ExecutionContext& context, CallTimi
       context, [&] { return StopFactoring(context, n); }, timings);
 }
 
-absl::Status FactoringCall::PutIn(ExecutionContext& /*context*/, DynamicBatchSystem& system,
-                                  CallTimings& /*timings*/) {
-  factor_->PutIn(system);
+absl::Status FactoringCall::AddToBatch(ExecutionContext& /*context*/, DynamicBatchSystem& system,
+                                       CallTimings& /*timings*/) {
+  factor_->AddToBatch(system);
   return absl::OkStatus();
 }
 
-absl::StatusOr<NewFactor> FactoringCall::TakeOut(DynamicBatchSystem& system,
-                                                 const DynamicBatchTimings& batch,
-                                                 CallTimings& timings) {
+absl::StatusOr<NewFactor> FactoringCall::ExtractFromBatch(DynamicBatchSystem& system,
+                                                          const DynamicBatchTimings& batch,
+                                                          CallTimings& timings) {
   timings.factor += batch.factor;
-  return factor_->TakeOut(system, batch.factor);
+  return factor_->ExtractFromBatch(system, batch.factor);
 }
 
 void FactoringCall::Reply(NewFactor factor) {
@@ -45,7 +45,7 @@ void FactoringCall::Reply(NewFactor factor) {
 }
 
 void FactoringCall::SendFactor(const FactorInfo& info) {
-  observed_.Concerns(info.handle.ToString());
+  observed_.SetHandle(info.handle.ToString());
   observed_.algorithm = info.summary.algorithm;
   observed_.factor_bytes = info.bytes;
   Send([this, factor = EncodeWithCounts(info)] { return Encode(factor); });
@@ -68,20 +68,20 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Start(const StreamMessa
                            CROUT_ASSIGN_OR_RETURN(auto step,
                                                   FactorStep::Create(core_, header.matrix(),
                                                                      header.options(), slot, true));
-                           step->MayStaySparse(tenant_);
-                           if (step->CanGather()) step->Gather();
+                           step->AllowSparse(tenant_);
+                           if (step->CanBatch()) step->EnableBatching();
                            return step;
                          }));
   return Claim();
 }
 
-absl::Status FactorizeCall::AnswerWith(const FactorInfo& living) {
-  if (living.summary.batch) {
+absl::Status FactorizeCall::AnswerWith(const FactorInfo& existing) {
+  if (existing.summary.batch) {
     return absl::FailedPreconditionError(
         "header.cache.request_id: this id belongs to the factor of a batch: call FactorizeBatch, "
         "or use another id");
   }
-  SendFactor(living);
+  SendFactor(existing);
   return absl::OkStatus();
 }
 
@@ -100,7 +100,7 @@ absl::StatusOr<std::vector<PayloadStep*>> RefactorizeCall::Start(const StreamMes
   CROUT_RETURN_IF_ERROR(CheckDeviceOf(header.options().device(), *old_, "header.options.device"));
   CROUT_ASSIGN_OR_RETURN(factor_, FactorStep::Create(core_, header.matrix(), header.options(),
                                                      old_->slot(), true, &*old_));
-  factor_->MayStaySparse(tenant_);
+  factor_->AllowSparse(tenant_);
   return std::vector<PayloadStep*>{factor_.get()};
 }
 

@@ -33,14 +33,15 @@ class FactoringCall : public JobCall<NewFactor> {
 
  private:
   double PredictSeconds() final { return factor_->PredictSeconds(); }
-  std::optional<Gathering> CanGather() final {
-    if (!factor_->gathers()) return std::nullopt;
-    return Gathering{.dtype = factor_->upload().shape().dtype};
+  std::optional<BatchKey> GetBatchKey() final {
+    if (!factor_->batched()) return std::nullopt;
+    return BatchKey{.dtype = factor_->upload().shape().dtype};
   }
-  absl::Status PutIn(ExecutionContext& context, DynamicBatchSystem& system,
-                     CallTimings& timings) final;
-  absl::StatusOr<NewFactor> TakeOut(DynamicBatchSystem& system, const DynamicBatchTimings& batch,
-                                    CallTimings& timings) final;
+  absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
+                          CallTimings& timings) final;
+  absl::StatusOr<NewFactor> ExtractFromBatch(DynamicBatchSystem& system,
+                                             const DynamicBatchTimings& batch,
+                                             CallTimings& timings) final;
   absl::StatusOr<NewFactor> Run(ExecutionContext& context, CallTimings& timings) final;
   absl::StatusOr<std::optional<NewFactor>> FindSingular() final { return factor_->FindSingular(); }
   void Reply(NewFactor factor) final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -57,7 +58,8 @@ class FactorizeCall final : public IdempotentCall<FactoringCall> {
   std::vector<PayloadStep*> Steps() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return {factor_.get()};
   }
-  absl::Status AnswerWith(const FactorInfo& living) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AnswerWith(const FactorInfo& existing) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<FactorInfo> Store(NewFactor factor) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return InsertFactor(std::move(factor));

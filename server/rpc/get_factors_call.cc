@@ -36,7 +36,7 @@ absl::StatusOr<size_t> DenseBytes(const FactorSummary& factor) {
 }  // namespace
 
 absl::StatusOr<std::string> GetFactorsCall::Parse(const grpc::ByteBuffer& request) {
-  CROUT_RETURN_IF_ERROR(TakeRequest(request, &request_));
+  CROUT_RETURN_IF_ERROR(ParseAndCharge(request, &request_));
   return request_.handle();
 }
 
@@ -138,7 +138,7 @@ void GetFactorsCall::ReleaseResources() {
 
 absl::StatusOr<std::string> GetBatchFactorsCall::Parse(const grpc::ByteBuffer& request) {
   v1::GetBatchFactorsRequest message;
-  CROUT_RETURN_IF_ERROR(TakeRequest(request, &message));
+  CROUT_RETURN_IF_ERROR(ParseAndCharge(request, &message));
   range_ = {message.first(), message.count()};
   return message.handle();
 }

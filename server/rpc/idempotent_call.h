@@ -52,21 +52,21 @@ class IdempotentCall : public Base, public RequestWaiter {
 
   void EnforceLimits(typename Base::Clock::time_point now) override {
     Base::EnforceLimits(now);
-    if (settled_.exchange(false)) OnRequestSettled();
+    if (claim_ended_.exchange(false)) OnClaimEnded();
     MutexLock lock(&this->mutex_);
-    const auto left = this->left();
-    if (!this->wanted() || !left || now - *left < kKeepForRetry) return;
+    const auto left = this->client_left_at();
+    if (!this->needs_result() || !left || now - *left < kKeepForRetry) return;
     if (this->core_.cache.request_ids().IsAwaited(this->tenant_, insert_.request_id)) return;
     this->End(absl::CancelledError("nobody asked for the factor again"));
   }
 
-  void OnRequestSettled() noexcept override {
+  void OnClaimEnded() noexcept override {
     try {
       this->core_.releasing.Schedule(this->tenant_,
                                      [self = std::static_pointer_cast<IdempotentCall>(
-                                          this->shared_from_this())] { self->GoOn(); });
+                                          this->shared_from_this())] { self->ResumeClaim(); });
     } catch (const std::bad_alloc&) {
-      settled_ = true;
+      claim_ended_ = true;
     }
   }
 
@@ -78,28 +78,28 @@ class IdempotentCall : public Base, public RequestWaiter {
   // Answers, now or later, with the factor that the id already has. Returns an error if the factor
   // is not of this call's kind, and NOT_FOUND if it was removed meanwhile: Claim() then claims the
   // id again.
-  virtual absl::Status AnswerWith(const FactorInfo& living)
+  virtual absl::Status AnswerWith(const FactorInfo& existing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) = 0;
 
   // Claims the id in `insert_`, if any, and returns the steps. Returns no steps if AnswerWith()
-  // handled the call or if the call waits for the id. OnRequestSettled() ends the wait.
+  // handled the call or if the call waits for the id. OnClaimEnded() ends the wait.
   absl::StatusOr<std::vector<PayloadStep*>> Claim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) {
     if (insert_.request_id.empty()) return Steps();
     FactorCache& cache = this->core_.cache;
     while (true) {
-      const auto living = cache.ClaimRequest(this->tenant_, insert_.request_id);
-      if (living.ok() && living->has_value()) {
-        const absl::Status answered = AnswerWith(**living);
+      const auto existing = cache.ClaimRequest(this->tenant_, insert_.request_id);
+      if (existing.ok() && existing->has_value()) {
+        const absl::Status answered = AnswerWith(**existing);
         if (absl::IsNotFound(answered)) continue;
         CROUT_RETURN_IF_ERROR(answered);
         return std::vector<PayloadStep*>{};
       }
-      if (living.ok()) {
+      if (existing.ok()) {
         claim_.emplace(&cache, this->tenant_, insert_.request_id);
         waiting_.Release();
         return Steps();
       }
-      if (!absl::IsAborted(living.status())) return living.status();
+      if (!absl::IsAborted(existing.status())) return existing.status();
       CROUT_ASSIGN_OR_RETURN(waiting_, this->KeepFirstMessage());
       const std::shared_ptr<RequestWaiter> waiter(this->shared_from_this(), this);
       if (cache.request_ids().Await(this->tenant_, insert_.request_id, waiter)) {
@@ -134,10 +134,10 @@ class IdempotentCall : public Base, public RequestWaiter {
   static constexpr typename Clock::duration kKeepForRetry = std::chrono::minutes(1);
 
   // Claims the id again after a wait; then starts the steps or answers.
-  void GoOn() {
+  void ResumeClaim() {
     this->DoWork([this] {
       MutexLock lock(&this->mutex_);
-      if (!this->wanted()) return;
+      if (!this->needs_result()) return;
       absl::StatusOr<std::vector<PayloadStep*>> steps = Claim();
       if (!steps.ok()) return this->End(steps.status());
       if (steps->empty()) return;
@@ -148,8 +148,8 @@ class IdempotentCall : public Base, public RequestWaiter {
 
   std::optional<RequestClaim> claim_;
   PeerShares::Charge waiting_;  // for the first message, while the call waits
-  // OnRequestSettled() failed to allocate its task; EnforceLimits() calls it again.
-  std::atomic<bool> settled_ = false;
+  // OnClaimEnded() failed to allocate its task; EnforceLimits() calls it again.
+  std::atomic<bool> claim_ended_ = false;
 };
 
 }  // namespace crout

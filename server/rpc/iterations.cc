@@ -20,22 +20,22 @@ namespace {
 constexpr int64_t kMaxPageSize = 65536;
 
 // The start of a page: the factor's version and the index of the page's first count.
-struct Place {
+struct PagePosition {
   int64_t version = 0;  // 0: the current version
   int64_t first = 0;
 };
 
-absl::StatusOr<Place> DecodeToken(const std::string& token) {
-  Place place;
-  if (token.empty()) return place;
+absl::StatusOr<PagePosition> DecodeToken(const std::string& token) {
+  PagePosition position;
+  if (token.empty()) return position;
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(token, absl::MaxSplits('.', 1));
-  if (!absl::SimpleAtoi(parts.first, &place.version) || place.version <= 0 ||
-      !absl::SimpleAtoi(parts.second, &place.first) || place.first < 0) {
+  if (!absl::SimpleAtoi(parts.first, &position.version) || position.version <= 0 ||
+      !absl::SimpleAtoi(parts.second, &position.first) || position.first < 0) {
     return BadField("page_token",
                     "not a token that GetIterations returned: begin with the first page");
   }
-  return place;
+  return position;
 }
 
 // Adds to `field` the counts of `counts` whose record indices are in [first, end). The record index
@@ -56,7 +56,7 @@ absl::Status GetIterations(ServerCore& core, const Scope& scope,
                            v1::GetIterationsResponse* response) {
   if (request.page_size() < 0)
     return BadField("page_size", absl::StrCat(request.page_size(), " is negative: send 0 or more"));
-  CROUT_ASSIGN_OR_RETURN(const Place place, DecodeToken(request.page_token()));
+  CROUT_ASSIGN_OR_RETURN(const PagePosition position, DecodeToken(request.page_token()));
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Describe(scope.tenant, handle));
   if (!info.summary.iterations) {
@@ -68,9 +68,9 @@ absl::Status GetIterations(ServerCore& core, const Scope& scope,
     return absl::FailedPreconditionError(
         "the counts of this factor were dropped when host memory was short: factor again for them");
   }
-  if (place.version != 0 && place.version != info.version) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("version ", place.version, " was replaced: start again from the first page"));
+  if (position.version != 0 && position.version != info.version) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "version ", position.version, " was replaced: start again from the first page"));
   }
   const IterationRecord& record = *info.record;
   const auto sweeps = static_cast<int64_t>(record.sweeps.size());
@@ -79,7 +79,7 @@ absl::Status GetIterations(ServerCore& core, const Scope& scope,
   const int64_t size = request.page_size() == 0
                            ? kMaxPageSize
                            : std::min<int64_t>(request.page_size(), kMaxPageSize);
-  const int64_t first = std::min(place.first, total);
+  const int64_t first = std::min(position.first, total);
   const int64_t end = std::min(first + size, total);
   response->set_version(info.version);
   response->set_sections(info.summary.iterations->sections);

@@ -28,24 +28,26 @@ class JobCall : public UploadCall {
   // mutex.
   virtual absl::StatusOr<std::optional<Result>> FindSingular() { return std::optional<Result>(); }
   // Identifies the dynamic batch that a job may join.
-  struct Gathering {
+  struct BatchKey {
     DType dtype = DType::kFloat64;
     Op op = Op::kNone;
   };
   // Returns the batch that this call's job may join; nullopt if the job must run alone.
-  virtual std::optional<Gathering> CanGather() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  virtual std::optional<BatchKey> GetBatchKey() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::nullopt;
   }
-  // PutIn() and TakeOut() replace Run() for a job in a batch. PutIn() adds the job's system to the
-  // batch; TakeOut() returns the result of a system that succeeded. TakeOut() is not called for a
-  // system with an error status, nor for a matrix that needs scaling: Run() handles the latter.
-  virtual absl::Status PutIn(ExecutionContext& context, DynamicBatchSystem& system,
-                             CallTimings& timings) {
+  // AddToBatch() and ExtractFromBatch() replace Run() for a job in a batch. AddToBatch() adds the
+  // job's system to the batch; ExtractFromBatch() returns the result of a system that succeeded.
+  // ExtractFromBatch() is not called for a system with an error status, nor for a matrix that needs
+  // scaling: Run() handles the latter.
+  virtual absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
+                                  CallTimings& timings) {
     (void)context, (void)system, (void)timings;
     return absl::OkStatus();
   }
-  virtual absl::StatusOr<Result> TakeOut(DynamicBatchSystem& system,
-                                         const DynamicBatchTimings& batch, CallTimings& timings) {
+  virtual absl::StatusOr<Result> ExtractFromBatch(DynamicBatchSystem& system,
+                                                  const DynamicBatchTimings& batch,
+                                                  CallTimings& timings) {
     (void)system, (void)batch, (void)timings;
     return absl::InternalError("a call that is not gathered");
   }
@@ -58,16 +60,16 @@ class JobCall : public UploadCall {
     absl::StatusOr<Result> result = Run(context, timings);
     Finish(std::move(result), timings);
   }
-  std::optional<GatheredWork> Gather() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const std::optional<Gathering> gathering = CanGather();
-    if (!gathering) return std::nullopt;
+  std::optional<DynamicBatchWork> MakeBatchWork() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::optional<BatchKey> key = GetBatchKey();
+    if (!key) return std::nullopt;
     const auto timings = std::make_shared<CallTimings>();
-    GatheredWork work;
-    work.dtype = gathering->dtype;
-    work.op = gathering->op;
+    DynamicBatchWork work;
+    work.dtype = key->dtype;
+    work.op = key->op;
     work.prepare = [this, timings](ExecutionContext& context, DynamicBatchSystem& system) {
       *timings = StartJob(kFirstPhase);
-      return PutIn(context, system, *timings);
+      return AddToBatch(context, system, *timings);
     };
     work.finish = [this, timings](ExecutionContext& context, DynamicBatchSystem& system,
                                   const DynamicBatchTimings& batch) {
@@ -78,7 +80,7 @@ class JobCall : public UploadCall {
       if (!system.status.ok()) return Finish(system.status, *timings);
       timings->host_to_device += batch.host_to_device;
       timings->device_to_host += batch.device_to_host;
-      absl::StatusOr<Result> result = TakeOut(system, batch, *timings);
+      absl::StatusOr<Result> result = ExtractFromBatch(system, batch, *timings);
       Finish(std::move(result), *timings);
     };
     return work;
@@ -86,14 +88,14 @@ class JobCall : public UploadCall {
   absl::StatusOr<bool> AnswerSingular() final {
     CROUT_ASSIGN_OR_RETURN(std::optional<Result> result, FindSingular());
     if (!result) return false;
-    Finish(*std::move(result), ArrivalTimings());
+    Finish(*std::move(result), UploadTimings());
     return true;
   }
   // An unwanted result may be large, so it is destroyed after the mutex is released.
   void Finish(absl::StatusOr<Result> result, const CallTimings& timings) {
     MutexLock lock(&mutex_);
     StartReply(timings);
-    if (!wanted()) return;
+    if (!needs_result()) return;
     if (!result.ok()) return End(result.status());
     Reply(*std::move(result));
   }

@@ -32,7 +32,7 @@ class JobTicket {
   }
   // Releases the job after it has left the queue, because it runs or was dropped. The job refers to
   // its call, which owns the ticket: releasing it breaks the cycle.
-  void Redeem() { job_.reset(); }
+  void ReleaseJob() { job_.reset(); }
   // Number of jobs ahead of the queued job; 0 if none is queued.
   size_t JobsAhead() const { return job_ == nullptr ? 0 : scheduler_->JobsAhead(job_.get()); }
 

@@ -73,15 +73,15 @@ MatrixUpload::MatrixUpload(ServerCore& core, const PayloadSpec& spec, std::strin
 
 absl::Status MatrixUpload::Open(DeviceSlot& slot) {
   const size_t bytes = DestinationBytes();
-  if (bytes + around_ == 0) return absl::OkStatus();
-  if (holds_) {
+  if (bytes + extra_bytes_ == 0) return absl::OkStatus();
+  if (keep_on_host_) {
     CROUT_ASSIGN_OR_RETURN(destination_, core_.host_memory.Allocate(bytes));
     return absl::OkStatus();
   }
   if (keep_sparse_ && packed_ && slot.on_host()) {
     destination_ = std::move(packed_);  // The block is already in the memory of the host device.
   } else {
-    CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(bytes + around_));
+    CROUT_ASSIGN_OR_RETURN(destination_, slot.device->memory().Allocate(bytes + extra_bytes_));
     if (bytes == 0) return absl::OkStatus();
     CROUT_ASSIGN_OR_RETURN(uploader_,
                            slot.device->StartUpload({destination_.data() + offset_, bytes}));
@@ -118,7 +118,7 @@ absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> byte
     return BadField(field_, absl::StrCat("more bytes than the ", shape_.bytes(),
                                          " that the header declares: send rows x cols elements"));
   }
-  if (holds_) {
+  if (keep_on_host_) {
     std::memcpy(destination_.data() + received_, bytes.data(), bytes.size());
     received_ += bytes.size();
     return bytes.size();
@@ -142,16 +142,16 @@ absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> byte
 
 absl::Status MatrixUpload::AppendToReader(std::span<const std::byte> bytes) {
   received_ += bytes.size();
-  return NamingField(reader_->Append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  return WithField(reader_->Append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
 }
 
 bool MatrixUpload::TryReserve(size_t bytes) {
   return !needs_parsing() || reader_->TryReserve(bytes);
 }
 
-absl::Status MatrixUpload::Reserve(size_t bytes) { return NamingField(reader_->Reserve(bytes)); }
+absl::Status MatrixUpload::Reserve(size_t bytes) { return WithField(reader_->Reserve(bytes)); }
 
-absl::Status MatrixUpload::NamingField(const absl::Status& status) const {
+absl::Status MatrixUpload::WithField(const absl::Status& status) const {
   if (absl::IsInvalidArgument(status)) return BadField(field_, status.message());
   if (status.ok()) return status;
   absl::Status named(status.code(), absl::StrCat(field_, ": ", status.message()));
@@ -172,7 +172,7 @@ absl::Status MatrixUpload::Close() {
 
 absl::Status MatrixUpload::Parse(StopRequested stop) {
   CROUT_RETURN_IF_ERROR(Failpoint("upload.parse"));
-  CROUT_RETURN_IF_ERROR(NamingField(reader_->Finish(stop)));
+  CROUT_RETURN_IF_ERROR(WithField(reader_->Finish(stop)));
   const MatrixMarketHeader header = *reader_->header();
   shape_.rows = header.rows;
   shape_.cols = header.columns;
@@ -191,7 +191,7 @@ absl::Status MatrixUpload::Parse(StopRequested stop) {
 absl::StatusOr<std::optional<LeadingBlock>> MatrixUpload::InspectLeadingBlock(int64_t n) {
   if (!nnz_) return std::optional<LeadingBlock>();
   const size_t scratch = static_cast<size_t>(n) * sizeof(double);
-  CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(scratch)));
+  CROUT_RETURN_IF_ERROR(WithField(grant_->Take(scratch)));
   const LeadingBlock block = packed_ ? crout::InspectLeadingBlock(packed(), n)
                                      : crout::InspectLeadingBlock(sparse_, n, shape_.dtype);
   grant_->Give(scratch);
@@ -220,10 +220,10 @@ absl::Status MatrixUpload::Assemble(StopRequested stop) {
 absl::StatusOr<AnySparse> MatrixUpload::PackSparse(StopRequested stop) {
   if (packed_) return packed();
   if (!nnz_ || shape_.rows != shape_.cols) {
-    return NamingField(absl::InvalidArgumentError("a square sparse matrix is meant"));
+    return WithField(absl::InvalidArgumentError("a square sparse matrix is meant"));
   }
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(shape_.rows, *nnz_, shape_.dtype));
-  CROUT_RETURN_IF_ERROR(NamingField(grant_->Take(BlockBytes(bytes))));
+  CROUT_RETURN_IF_ERROR(WithField(grant_->Take(BlockBytes(bytes))));
   CROUT_ASSIGN_OR_RETURN(packed_, core_.host_memory.Allocate(bytes));
   const size_t read = ResultBytes(sparse_, LineMap());
   absl::StatusOr<std::optional<EntryPlace>> beyond =
@@ -239,7 +239,7 @@ absl::StatusOr<AnySparse> MatrixUpload::PackSparse(StopRequested stop) {
   return packed();
 }
 
-MatrixUpload::Places MatrixUpload::places() const {
+MatrixUpload::EntryPositions MatrixUpload::entry_positions() const {
   if (!packed_) return {sparse_.column_start.data(), sparse_.row.data()};
   const auto view = packed().As<float>();  // The indices do not depend on the value type.
   return {view.column_start, view.row};
@@ -252,7 +252,7 @@ absl::Status MatrixUpload::SendMap(StopRequested stop) {
 }
 
 absl::Status MatrixUpload::SendDenseStarts(StopRequested stop) {
-  const Places at = places();
+  const EntryPositions at = entry_positions();
   int64_t column = 0;
   int64_t next = 0;  // entry
   const int64_t count = shape_.rows * shape_.cols + 1;
@@ -322,7 +322,7 @@ absl::Status MatrixUpload::SendSparse(StopRequested stop) {
 
 template <class T>
 absl::Status MatrixUpload::AssembleSparse(StopRequested stop) {
-  const Places at = places();
+  const EntryPositions at = entry_positions();
   const T* const packed_values = packed_ ? packed().As<T>().value : nullptr;
   int64_t column = 0;
   int64_t next = 0;  // entry
@@ -363,7 +363,7 @@ absl::Status MatrixUpload::AssembleDense(StopRequested stop) {
 }
 
 absl::Status MatrixUpload::MoveToDevice(ExecutionContext& context) {
-  holds_ = false;
+  keep_on_host_ = false;
   CROUT_ASSIGN_OR_RETURN(Buffer moved, context.device().memory().Allocate(destination_.size()));
   SyncOnExit sync(context);
   CROUT_RETURN_IF_ERROR(
@@ -376,7 +376,7 @@ absl::Status MatrixUpload::MoveToDevice(ExecutionContext& context) {
 
 absl::StatusOr<Buffer> MatrixUpload::Take(ExecutionContext& context, CallTimings& timings) {
   Stopwatch watch;
-  if (holds_) CROUT_RETURN_IF_ERROR(MoveToDevice(context));
+  if (keep_on_host_) CROUT_RETURN_IF_ERROR(MoveToDevice(context));
   if (uploader_ != nullptr) CROUT_RETURN_IF_ERROR(uploader_->Join(context));
   timings.host_to_device += watch.Lap();
   return std::move(destination_);

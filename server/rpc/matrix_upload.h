@@ -58,20 +58,20 @@ class MatrixUpload {
   std::optional<int64_t> nnz() const { return nnz_; }
 
   // Makes a dense payload stay in host memory until Take(). The caller must have reserved that
-  // memory. held() gives access to it. Call HoldOnHost() before Open().
-  void HoldOnHost() { holds_ = true; }
-  PackedMatrix held() const {
+  // memory. host_matrix() gives access to it. Call KeepOnHost() before Open().
+  void KeepOnHost() { keep_on_host_ = true; }
+  PackedMatrix host_matrix() const {
     PackedMatrix matrix = shape_;
     matrix.data = destination_.data();
     return matrix;
   }
 
-  void FreeHeld() { destination_.reset(); }
+  void FreeHostMatrix() { destination_.reset(); }
 
-  // Places a dense payload at byte `offset` of a block of `bytes` bytes, which Take() returns. The
-  // other bytes are undefined. Call it before Open().
-  void ArriveWithin(size_t bytes, size_t offset) {
-    around_ = bytes - shape_.bytes();
+  // EntryPositions a dense payload at byte `offset` of a block of `bytes` bytes, which Take()
+  // returns. The other bytes are undefined. Call it before Open().
+  void PlaceInBlock(size_t bytes, size_t offset) {
+    extra_bytes_ = bytes - shape_.bytes();
     offset_ = offset;
   }
 
@@ -128,13 +128,13 @@ class MatrixUpload {
 
   // Progress of the analysis of this matrix, as its owner reports it: the start time and how many
   // of kAnalysisSteps have ended. nullopt before an analysis begins.
-  struct AnalysisUnderWay {
+  struct AnalysisProgress {
     std::chrono::steady_clock::time_point since;
     int steps = 0;
   };
-  const std::optional<AnalysisUnderWay>& analysis() const { return analysis_; }
+  const std::optional<AnalysisProgress>& analysis() const { return analysis_; }
   void BeginAnalysis() { analysis_ = {SteadyNow(), 0}; }
-  void TellAnalysis(int steps) { analysis_->steps = steps; }
+  void ReportAnalysis(int steps) { analysis_->steps = steps; }
 
   // Writes the parsed matrix and the map to the device, then frees the parsed data. Checks `stop`
   // also while it waits for staging memory. Returns StagingTimeout() if the wait exceeds
@@ -152,17 +152,17 @@ class MatrixUpload {
                                      const std::function<void()>& on_ready);
   absl::Status AppendToReader(std::span<const std::byte> bytes);
   absl::Status MoveToDevice(ExecutionContext& context);
-  absl::Status NamingField(const absl::Status& status) const;
+  absl::Status WithField(const absl::Status& status) const;
   // Bytes of the matrix on the device.
   size_t DestinationBytes() const;
   void FreeParsed();
   AnySparse packed() const { return {packed_.data(), shape_.dtype, shape_.rows, *nnz_}; }
   // Positions of the entries of a sparse matrix, by columns.
-  struct Places {
+  struct EntryPositions {
     const int64_t* column_start;
     const int32_t* row;
   };
-  Places places() const;
+  EntryPositions entry_positions() const;
   // Write the parsed matrix: as a sparse block, as dense from a sparse matrix, and as dense from an
   // array.
   absl::Status SendSparse(StopRequested stop);
@@ -207,10 +207,10 @@ class MatrixUpload {
   std::vector<double> dense_values_;
   std::vector<double> dense_imaginary_;  // imaginary parts of complex values, else empty
   std::optional<int64_t> nnz_;
-  std::optional<AnalysisUnderWay> analysis_;
+  std::optional<AnalysisProgress> analysis_;
   bool keep_sparse_ = false;
-  bool holds_ = false;
-  size_t around_ = 0;  // bytes of the destination outside the payload
+  bool keep_on_host_ = false;
+  size_t extra_bytes_ = 0;  // bytes of the destination outside the payload
   size_t offset_ = 0;
 };
 

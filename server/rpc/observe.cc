@@ -87,7 +87,7 @@ void ObservedCall::BeginStep() {
   in_step = true;
 }
 
-void ObservedCall::Concerns(std::string_view handle) {
+void ObservedCall::SetHandle(std::string_view handle) {
   if (Handle::Parse(handle)) handle_prefix = handle.substr(0, kHandlePrefix);
 }
 

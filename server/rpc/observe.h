@@ -35,7 +35,7 @@ struct ObservedCall {
 
   // Records a prefix of the factor's handle for the log. The prefix is long enough to find the
   // factor in a list and too short to use as a handle. No effect if `handle` is malformed.
-  void Concerns(std::string_view handle);
+  void SetHandle(std::string_view handle);
 
   const uint64_t id;
   const Method method;

@@ -6,7 +6,7 @@
 
 namespace crout {
 
-NewFactor PayloadStep::TakeFactor(Factorization made, double seconds) {
+NewFactor PayloadStep::MakeNewFactor(Factorization made, double seconds) {
   NewFactor factor;
   factor.factorization = std::move(made);
   ObserveFactor(core_, slot_, factor.factorization.summary, seconds);
@@ -15,12 +15,12 @@ NewFactor PayloadStep::TakeFactor(Factorization made, double seconds) {
   return factor;
 }
 
-std::shared_ptr<const ReplyData> PayloadStep::TakeReply(Buffer out, size_t bytes) {
+std::shared_ptr<const ReplyData> PayloadStep::MakeReplyData(Buffer out, size_t bytes) {
   memory_.host.Shrink(bytes);
   return std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out)});
 }
 
-void Settle(NewFactor& factor) {
+void ShrinkToFactor(NewFactor& factor) {
   factor.reservation.Shrink(FactorCache::Charge(factor.factorization.parts.bytes()));
 }
 

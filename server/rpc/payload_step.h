@@ -40,7 +40,7 @@ class PayloadStep {
   }
   // Plans a dense payload again after another payload of the call was analyzed. The dense payload
   // is already admitted; reserves the additional memory that the new plan needs.
-  virtual absl::Status PlanAgain() { return absl::OkStatus(); }
+  virtual absl::Status Replan() { return absl::OkStatus(); }
   // Checks the payload's shape against the request, plans the job and returns the memory it needs.
   // Requires that the shape is known.
   virtual absl::StatusOr<MemoryNeed> Plan() = 0;
@@ -57,10 +57,10 @@ class PayloadStep {
 
   // Counts the factor that the job computed in `seconds` and returns it. The factor takes over the
   // whole device reservation.
-  NewFactor TakeFactor(Factorization made, double seconds);
+  NewFactor MakeNewFactor(Factorization made, double seconds);
   // Returns the reply data in `out`. Shrinks the host reservation to `bytes` and moves it into the
   // reply.
-  std::shared_ptr<const ReplyData> TakeReply(Buffer out, size_t bytes);
+  std::shared_ptr<const ReplyData> MakeReplyData(Buffer out, size_t bytes);
 
   ServerCore& core_;
   DeviceSlot& slot_;
@@ -81,7 +81,7 @@ absl::StatusOr<JobDemand> DemandOf(Step& step) {
 }
 
 // Shrinks the factor's reservation to the bytes that the finished factor occupies.
-void Settle(NewFactor& factor);
+void ShrinkToFactor(NewFactor& factor);
 
 // Describes a factor that is not cached. Cache-related fields keep their defaults.
 FactorInfo DescribeDropped(NewFactor factor);

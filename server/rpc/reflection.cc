@@ -71,10 +71,10 @@ ServerReflectionResponse Reflect(const ServerReflectionRequest& request,
       AnswerFile(pool.FindFileContainingSymbol(request.file_containing_symbol()), response);
       break;
     case ServerReflectionRequest::kFileContainingExtension: {
-      const auto& asked = request.file_containing_extension();
-      const auto* const type = pool.FindMessageTypeByName(asked.containing_type());
+      const auto& query = request.file_containing_extension();
+      const auto* const type = pool.FindMessageTypeByName(query.containing_type());
       const FieldDescriptor* const extension =
-          type == nullptr ? nullptr : pool.FindExtensionByNumber(type, asked.extension_number());
+          type == nullptr ? nullptr : pool.FindExtensionByNumber(type, query.extension_number());
       AnswerFile(extension == nullptr ? nullptr : extension->file(), response);
       break;
     }

@@ -18,7 +18,7 @@ ReplyWriter::Step ReplyWriter::Next(Clock::time_point now) {
     return Step::kNone;
   }
   if (!watch_) watch_.emplace(limits_, now);
-  watch_->Await(now);
+  watch_->StartPeerTurn(now);
   if (replies_.empty()) {
     finished_ = true;
     return Step::kFinish;
@@ -34,7 +34,7 @@ ReplyWriter::Step ReplyWriter::Next(Clock::time_point now) {
 void ReplyWriter::Written(Clock::time_point now) {
   in_flight_ = false;
   watch_->Moved(message_bytes_, now);
-  watch_->Rest(now);
+  watch_->EndPeerTurn(now);
   message_.Clear();  // The message's bytes stay charged until it is cleared.
 }
 

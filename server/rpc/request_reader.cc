@@ -43,7 +43,7 @@ absl::StatusOr<StreamMessage*> RequestReader::Add(const grpc::ByteBuffer& buffer
 }
 
 std::optional<DataSegment> RequestReader::Next() {
-  for (; !inbox_.empty(); inbox_.pop_front(), segment_ = 0, header_taken_ = false) {
+  for (; !inbox_.empty(); inbox_.pop_front(), segment_ = 0, header_read_ = false) {
     const std::vector<DataSegment>& segments = inbox_.front().segments();
     if (segment_ == segments.size()) {
       if (AtHeader()) return DataSegment();
@@ -63,11 +63,11 @@ void RequestReader::Consume(size_t bytes) {
 }
 
 StreamMessage* RequestReader::NextMessage() {
-  // A message with a header stays until TakeHeader(), even if it has no payload.
+  // A message with a header stays until MarkHeaderRead(), even if it has no payload.
   while (!inbox_.empty() && segment_ == inbox_.front().segments().size() && !AtHeader()) {
     inbox_.pop_front();
     segment_ = 0;
-    header_taken_ = false;
+    header_read_ = false;
   }
   return inbox_.empty() ? nullptr : &inbox_.front();
 }
@@ -80,9 +80,9 @@ void RequestReader::StartWatch(Clock::time_point now, const TransferLimits& limi
 void RequestReader::UpdateTurn(Clock::time_point now) {
   if (!watch_) return;
   if (reading_ && inbox_.empty()) {
-    watch_->Await(now);
+    watch_->StartPeerTurn(now);
   } else {
-    watch_->Rest(now);
+    watch_->EndPeerTurn(now);
   }
 }
 

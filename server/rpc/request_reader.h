@@ -50,9 +50,9 @@ class RequestReader {
   // Returns the first message that is not consumed, or null.
   StreamMessage* NextMessage();
   // Marks the header of the first queued message as read.
-  void TakeHeader() { header_taken_ = true; }
+  void MarkHeaderRead() { header_read_ = true; }
   // Whether the first queued message has a header that was not taken. Requires a queued message.
-  bool AtHeader() const { return inbox_.front().has_header() && !header_taken_; }
+  bool AtHeader() const { return inbox_.front().has_header() && !header_read_; }
 
   // Starts watching a transfer. The payload of the queued messages counts as its first bytes.
   void StartWatch(Clock::time_point now) { StartWatch(now, limits_); }
@@ -71,9 +71,9 @@ class RequestReader {
   bool reading_ = false;
   bool half_closed_ = false;
   std::deque<StreamMessage> inbox_;
-  size_t segment_ = 0;         // index in inbox_.front() of the segment to consume next
-  size_t offset_ = 0;          // of the first unconsumed byte in that segment
-  bool header_taken_ = false;  // the header of inbox_.front()
+  size_t segment_ = 0;        // index in inbox_.front() of the segment to consume next
+  size_t offset_ = 0;         // of the first unconsumed byte in that segment
+  bool header_read_ = false;  // the header of inbox_.front()
   std::optional<TransferWatch> watch_;
 };
 

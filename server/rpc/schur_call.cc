@@ -80,7 +80,7 @@ v1::ComputeSchurComplementResponse SchurCall::Store(NewFactor factor) {
     return first;
   }
   *first.mutable_factor() = EncodeWithCounts(core_.cache.Insert(std::move(factor), insert_));
-  observed_.Concerns(first.factor().handle());
+  observed_.SetHandle(first.factor().handle());
   observed_.factor_bytes = first.factor().bytes();
   return first;
 }

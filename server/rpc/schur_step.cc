@@ -58,7 +58,7 @@ absl::Status CheckSparse(const v1::ComputeSchurComplementHeader& header, const P
 }
 
 // Checks that each unknown is in [0, n) and occurs once.
-absl::Status CheckKept(std::vector<int32_t> keep, int64_t n) {
+absl::Status CheckKeepList(std::vector<int32_t> keep, int64_t n) {
   std::ranges::sort(keep);
   for (size_t i = 0; i < keep.size(); ++i) {
     if (keep[i] < 0 || keep[i] >= n) {
@@ -79,14 +79,14 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(
     ServerCore& core, const v1::ComputeSchurComplementHeader& header, DeviceSlot& slot) {
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
                          DecodePayload(header.matrix(), "header.matrix", core.limits, *slot.device,
-                                       PayloadRole::kMatrixThatMayStaySparse));
+                                       PayloadRole::kMatrixAllowingSparse));
   auto step = std::unique_ptr<SchurStep>(new SchurStep(core, spec, slot));
   step->request_ = header.options();
   step->keep_.assign(header.keep().begin(), header.keep().end());
-  CROUT_RETURN_IF_ERROR(step->sparse_.TakeName(spec.needs_parsing(), &step->request_));
+  CROUT_RETURN_IF_ERROR(step->sparse_.ExtractMethodName(spec.needs_parsing(), &step->request_));
   CROUT_ASSIGN_OR_RETURN(step->options_.factor, DecodeOptions(step->request_, spec.shape.dtype));
   if (step->sparse()) CROUT_RETURN_IF_ERROR(CheckSparse(header, spec));
-  CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->Wish()));
+  CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->ChoiceInput()));
   if (header.leading_order() < 0)
     return BadField("header.leading_order",
                     absl::StrCat(header.leading_order(), " is negative: send 0 or more"));
@@ -123,13 +123,13 @@ absl::Status SchurStep::ResolveFor(int64_t n) {
   return absl::OkStatus();
 }
 
-int64_t SchurStep::kept() {
+int64_t SchurStep::kept_count() {
   return keep_.empty() ? upload_.shape().rows - options_.leading : std::ssize(keep_);
 }
 
-std::vector<int32_t> SchurStep::Kept() {
+std::vector<int32_t> SchurStep::KeptUnknowns() {
   if (!keep_.empty()) return keep_;
-  std::vector<int32_t> behind(kept());
+  std::vector<int32_t> behind(kept_count());
   std::iota(behind.begin(), behind.end(), static_cast<int32_t>(options_.leading));
   return behind;
 }
@@ -142,15 +142,15 @@ absl::Status SchurStep::Analyze(StopRequested stop) {
     return BadField("header.matrix",
                     "a dense array, and header.keep is for sparse matrices: send coordinates, or "
                     "set leading_order in place of keep");
-  if (kept() < 1) {
+  if (kept_count() < 1) {
     return BadField("header.leading_order",
                     absl::StrCat(options_.leading, ", but the matrix has order ", shape.rows,
                                  " and stays sparse: at least one unknown is kept"));
   }
-  CROUT_RETURN_IF_ERROR(CheckKept(keep_, shape.rows));
-  CROUT_RETURN_IF_ERROR(CheckDimension(kept(), "header.keep", core_.limits));
+  CROUT_RETURN_IF_ERROR(CheckKeepList(keep_, shape.rows));
+  CROUT_RETURN_IF_ERROR(CheckDimension(kept_count(), "header.keep", core_.limits));
   sparse_.Allow(/*tenant=*/"");
-  return sparse_.AnalyzeKeeping(upload_, Kept(), Wish(), stop);
+  return sparse_.AnalyzeForSchur(upload_, KeptUnknowns(), ChoiceInput(), stop);
 }
 
 absl::StatusOr<MemoryNeed> SchurStep::Plan() {
@@ -214,11 +214,11 @@ NewFactor SchurStep::Finish(SchurResult result, const KernelTimings& kernel, con
                             const PackedMatrix& shape, std::string solver, Buffer out,
                             CallTimings& timings, Complement* complement) {
   timings.Add(kernel);
-  NewFactor factor = TakeFactor(std::move(result.factor), kernel.factor);
-  Settle(factor);
-  factor.record = TakeRecord(factor.factorization.summary, memory_.host.Split(bytes.report));
+  NewFactor factor = MakeNewFactor(std::move(result.factor), kernel.factor);
+  ShrinkToFactor(factor);
+  factor.record = ExtractRecord(factor.factorization.summary, memory_.host.Split(bytes.report));
   factor.nnz = sparse() ? upload_.nnz() : std::nullopt;
-  *complement = {shape, TakeReply(std::move(out), bytes.reply), std::move(solver),
+  *complement = {shape, MakeReplyData(std::move(out), bytes.reply), std::move(solver),
                  result.complement};
   return factor;
 }

@@ -39,7 +39,7 @@ class SchurStep final : public PayloadStep {
     return plan_ ? plan_->seconds : 0;
   }
   // Order of A11.
-  int64_t leading() { return sparse() ? upload_.shape().rows - kept() : options_.leading; }
+  int64_t leading() { return sparse() ? upload_.shape().rows - kept_count() : options_.leading; }
   // Whether A is factored as a sparse matrix. The factor of A11 is then not cached.
   bool sparse() const { return sparse_.named() || !keep_.empty(); }
 
@@ -57,10 +57,12 @@ class SchurStep final : public PayloadStep {
   SchurStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
       : PayloadStep(core, spec, "header.matrix", slot), sparse_(core, slot) {}
 
-  FactorWish Wish() const { return {.request = &request_, .dense = &options_.factor}; }
+  SparseChoiceInput ChoiceInput() const {
+    return {.request = &request_, .dense = &options_.factor};
+  }
   // Unknowns of the Schur complement: header.keep, or all unknowns after the leading block.
-  std::vector<int32_t> Kept();
-  int64_t kept();
+  std::vector<int32_t> KeptUnknowns();
+  int64_t kept_count();
   absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
                                       CallTimings& timings, Complement* complement);
   // Shared by dense and sparse matrices.

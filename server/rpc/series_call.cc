@@ -31,7 +31,7 @@ v1::SeriesStrategy StrategyOf(const SeriesStepSummary& summary) {
   return summary.update_rank > 0 ? v1::SERIES_STRATEGY_UPDATE : v1::SERIES_STRATEGY_REUSE;
 }
 
-absl::Status MatrixGone() {
+absl::Status MatrixUnavailable() {
   return WithReason(absl::FailedPreconditionError(
                         "the matrix of the last step, or of the handle's factor, is not "
                         "there: send the step with its matrix"),
@@ -45,11 +45,11 @@ absl::Status SeriesCall::BeginSeries(const v1::SolveSeriesHeader& header) {
   CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   if (header.handle().empty()) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(factor_, DecodeHandle(header.handle()));
-  observed_.Concerns(header.handle());
+  observed_.SetHandle(header.handle());
   return absl::OkStatus();
 }
 
-absl::Status SeriesCall::TakeFactor() {
+absl::Status SeriesCall::PinFactor() {
   const bool with_matrix = last_matrix_ == LastMatrix::kWithFactor;
   absl::StatusOr<FactorCache::Pin> pin = AcquireDense(core_, tenant_, *factor_);
   if (!pin.ok()) {
@@ -58,13 +58,13 @@ absl::Status SeriesCall::TakeFactor() {
     if (version_ == 0 || !absl::IsNotFound(pin.status())) return pin.status();
     factor_.reset();
     version_ = 0;
-    if (with_matrix) last_matrix_ = LastMatrix::kGone;
+    if (with_matrix) last_matrix_ = LastMatrix::kUnavailable;
     return absl::OkStatus();
   }
   ReleaseOn(pin->slot());
   // Another call may have replaced the factor together with its matrix.
   const bool replaced = version_ != 0 && pin->version() != version_;
-  if (with_matrix && (replaced || !pin->has_matrix())) last_matrix_ = LastMatrix::kGone;
+  if (with_matrix && (replaced || !pin->has_matrix())) last_matrix_ = LastMatrix::kUnavailable;
   if (replaced) update_rank_ = 0;  // the update applied to the replaced factor
   version_ = pin->version();
   const bool solves = CheckSolvable(pin->summary()).ok();
@@ -72,44 +72,44 @@ absl::Status SeriesCall::TakeFactor() {
   return absl::OkStatus();
 }
 
-absl::Status SeriesCall::TakeMatrix() {
-  if (last_matrix_ == LastMatrix::kKept) {
-    absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_matrix_);
-    if (!pin.ok()) return MatrixGone();
+absl::Status SeriesCall::PinMatrix() {
+  if (last_matrix_ == LastMatrix::kCached) {
+    absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *cached_matrix_);
+    if (!pin.ok()) return MatrixUnavailable();
     pins_.matrix.emplace(*std::move(pin));
     pins_.update_rank = update_rank_;
     return absl::OkStatus();
   }
   if (last_matrix_ == LastMatrix::kWithFactor && pins_.factor) return absl::OkStatus();
-  if (factor_ || last_matrix_ != LastMatrix::kWithFactor) return MatrixGone();
+  if (factor_ || last_matrix_ != LastMatrix::kWithFactor) return MatrixUnavailable();
   return BadField("header.matrix",
                   "missing: the first step of a series has a matrix, or the header a handle");
 }
 
-absl::Status SeriesCall::TakeMap() {
+absl::Status SeriesCall::PinMap() {
   pins_.entries = entries_;
   // SeriesSteps refuses new values if the last matrix has no list of entries.
   if (entries_.form != SeriesEntries::Form::kSparse) return absl::OkStatus();
-  if (!kept_map_) return MatrixGone();
-  absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_map_);
-  if (!pin.ok() || &pin->slot() != DeviceThere()) return MatrixGone();
+  if (!cached_map_) return MatrixUnavailable();
+  absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *cached_map_);
+  if (!pin.ok() || &pin->slot() != PinnedDevice()) return MatrixUnavailable();
   pins_.map.emplace(*std::move(pin));
   return absl::OkStatus();
 }
 
-absl::Status SeriesCall::TakePins(const v1::SolveSeriesHeader& header) {
-  if (factor_) CROUT_RETURN_IF_ERROR(TakeFactor());
-  if (kept_solution_) {
+absl::Status SeriesCall::PinEntries(const v1::SolveSeriesHeader& header) {
+  if (factor_) CROUT_RETURN_IF_ERROR(PinFactor());
+  if (cached_solution_) {
     // The previous solution is optional: without it the step needs more iterations.
-    absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *kept_solution_);
+    absl::StatusOr<FactorCache::Pin> pin = core_.cache.Acquire(tenant_, *cached_solution_);
     if (pin.ok()) pins_.solution.emplace(*std::move(pin));
   }
   if (header.has_matrix()) return absl::OkStatus();
-  CROUT_RETURN_IF_ERROR(TakeMatrix());
-  return header.change().has_values() ? TakeMap() : absl::OkStatus();
+  CROUT_RETURN_IF_ERROR(PinMatrix());
+  return header.change().has_values() ? PinMap() : absl::OkStatus();
 }
 
-DeviceSlot* SeriesCall::DeviceThere() const {
+DeviceSlot* SeriesCall::PinnedDevice() const {
   for (const auto* pin : {&pins_.factor, &pins_.singular, &pins_.matrix}) {
     if (*pin) return &(*pin)->slot();
   }
@@ -124,7 +124,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage&
   } else if (SetsSeries(header)) {
     return BadField("header", "only matrix, change, rhs and x0 may be set after the first step");
   }
-  CROUT_RETURN_IF_ERROR(TakePins(header));
+  CROUT_RETURN_IF_ERROR(PinEntries(header));
   const auto make = [&](DeviceSlot& slot) {
     return SeriesSteps::Create(
         core_, header, *setting_, tenant_, pins_,
@@ -138,7 +138,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage&
         slot);
   };
   const std::string& device = setting_->factorize.device();
-  DeviceSlot* const there = DeviceThere();
+  DeviceSlot* const there = PinnedDevice();
   if (there == nullptr) {
     CROUT_ASSIGN_OR_RETURN(round_, PlaceStep(core_, device, make));
     if (pins_.solution && &pins_.solution->slot() != &round_->slot()) pins_.solution.reset();
@@ -159,7 +159,7 @@ absl::StatusOr<SeriesAnswer> SeriesCall::Run(ExecutionContext& context, CallTimi
       context, [&] { return StopFactoring(context, n); }, timings);
 }
 
-void SeriesCall::Learn(const SeriesAnswer& answer) {
+void SeriesCall::UpdateModel(const SeriesAnswer& answer) {
   const SeriesStepSummary& summary = answer.summary;
   if (!model_) {
     first_seconds_ = summary.new_seconds;
@@ -185,11 +185,11 @@ absl::StatusOr<FactorInfo> SeriesCall::StoreFactor(NewFactor factor) {
   FactorInfo info = core_.cache.Insert(std::move(factor), insert_);
   factor_ = info.handle;
   observed_.factor_bytes = info.bytes;
-  observed_.Concerns(info.handle.ToString());
+  observed_.SetHandle(info.handle.ToString());
   return info;
 }
 
-void SeriesCall::Keep(std::optional<Handle>& handle, NewFactor part) {
+void SeriesCall::StoreEntry(std::optional<Handle>& handle, NewFactor part) {
   if (handle && core_.cache.Describe(tenant_, *handle).ok()) {
     // Replace() fails if the entry was just evicted. Treat the part as evicted.
     if (!core_.cache.Replace(tenant_, *handle, std::move(part)).ok()) handle.reset();
@@ -202,7 +202,7 @@ void SeriesCall::Keep(std::optional<Handle>& handle, NewFactor part) {
   handle = core_.cache.Insert(std::move(part), options).handle;
 }
 
-void SeriesCall::Forget(std::optional<Handle>& handle) {
+void SeriesCall::ReleaseEntry(std::optional<Handle>& handle) {
   // Ignore an error: the entry may already be evicted.
   if (handle) core_.cache.Release(tenant_, *handle).IgnoreError();
   handle.reset();
@@ -211,7 +211,7 @@ void SeriesCall::Forget(std::optional<Handle>& handle) {
 absl::StatusOr<std::optional<v1::Factor>> SeriesCall::Store(SeriesAnswer& answer) {
   std::optional<v1::Factor> made;
   ++age_;
-  if (answer.brought_matrix) last_matrix_ = LastMatrix::kGone;  // unless it is kept below
+  if (answer.has_new_matrix) last_matrix_ = LastMatrix::kUnavailable;  // unless it is kept below
   if (answer.factor) {
     const bool singular = answer.factor->factorization.summary.info > 0;
     answer.factor->timings = ReplyTimings();
@@ -221,30 +221,30 @@ absl::StatusOr<std::optional<v1::Factor>> SeriesCall::Store(SeriesAnswer& answer
     made = EncodeWithCounts(info);
     update_rank_ = 0;
     if (!singular) {
-      Forget(kept_matrix_);
+      ReleaseEntry(cached_matrix_);
       last_matrix_ = LastMatrix::kWithFactor;
       version_ = info.version;
       age_ = 0;
     }
   }
   if (answer.matrix) {
-    last_matrix_ = LastMatrix::kKept;
+    last_matrix_ = LastMatrix::kCached;
     update_rank_ = answer.summary.update_rank;
-    Keep(kept_matrix_, *std::move(answer.matrix));
-    if (!kept_matrix_) last_matrix_ = LastMatrix::kGone;
-  } else if (last_matrix_ == LastMatrix::kGone) {
-    Forget(kept_matrix_);
+    StoreEntry(cached_matrix_, *std::move(answer.matrix));
+    if (!cached_matrix_) last_matrix_ = LastMatrix::kUnavailable;
+  } else if (last_matrix_ == LastMatrix::kUnavailable) {
+    ReleaseEntry(cached_matrix_);
   }
-  if (answer.brought_matrix) entries_ = std::move(answer.entries);
-  if (answer.map && last_matrix_ != LastMatrix::kGone) {
-    Keep(kept_map_, *std::move(answer.map));
-  } else if (answer.brought_matrix) {
-    Forget(kept_map_);
+  if (answer.has_new_matrix) entries_ = std::move(answer.entries);
+  if (answer.map && last_matrix_ != LastMatrix::kUnavailable) {
+    StoreEntry(cached_map_, *std::move(answer.map));
+  } else if (answer.has_new_matrix) {
+    ReleaseEntry(cached_map_);
   }
   if (answer.solution) {
-    Keep(kept_solution_, *std::move(answer.solution));
+    StoreEntry(cached_solution_, *std::move(answer.solution));
   } else {
-    Forget(kept_solution_);
+    ReleaseEntry(cached_solution_);
   }
   return made;
 }
@@ -278,7 +278,7 @@ v1::SeriesResult SeriesCall::Encode(const SeriesAnswer& answer) {
 void SeriesCall::Reply(SeriesAnswer answer) {
   const bool solved = answer.summary.solved;
   observed_.n = round_->n();
-  Learn(answer);
+  UpdateModel(answer);
   absl::StatusOr<std::optional<v1::Factor>> factor = Store(answer);
   core_.metrics.device(static_cast<size_t>(round_->slot().index))
       .ObserveSeriesStep(answer.summary, age_);
@@ -313,9 +313,9 @@ void SeriesCall::ReleaseResources() {
   JobCall::ReleaseResources();
   round_.reset();
   pins_ = {};
-  Forget(kept_matrix_);
-  Forget(kept_solution_);
-  Forget(kept_map_);
+  ReleaseEntry(cached_matrix_);
+  ReleaseEntry(cached_solution_);
+  ReleaseEntry(cached_map_);
 }
 
 }  // namespace crout

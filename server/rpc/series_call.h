@@ -25,8 +25,8 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
 
  private:
   // Location of the previous step's matrix: not available, cached with the factor, or cached as
-  // kept_matrix_.
-  enum class LastMatrix { kGone, kWithFactor, kKept };
+  // cached_matrix_.
+  enum class LastMatrix { kUnavailable, kWithFactor, kCached };
 
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -42,23 +42,25 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
   absl::Status BeginSeries(const v1::SolveSeriesHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Pins the factor factor_. If the factor of an earlier step is gone, resets factor_ instead.
-  absl::Status TakeFactor() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status PinFactor() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Pins the cache entries that the step starts from.
-  absl::Status TakePins(const v1::SolveSeriesHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // TakeMatrix() pins the matrix of the previous step; TakeMap() pins the map of its entries.
-  absl::Status TakeMatrix() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status TakeMap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status PinEntries(const v1::SolveSeriesHeader& header)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // PinMatrix() pins the matrix of the previous step; PinMap() pins the map of its entries.
+  absl::Status PinMatrix() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status PinMap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the device of the pinned factor or matrix; null if neither is pinned.
-  DeviceSlot* DeviceThere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  DeviceSlot* PinnedDevice() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Inserts the parts of the answer into the cache. Returns the description of the new factor, if
   // the step computed one.
   absl::StatusOr<std::optional<v1::Factor>> Store(SeriesAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<FactorInfo> StoreFactor(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Caches a part for the next step as an unlisted entry; replaces the entry of `handle`, if any.
-  void Keep(std::optional<Handle>& handle, NewFactor part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Forget(std::optional<Handle>& handle);
-  void Learn(const SeriesAnswer& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StoreEntry(std::optional<Handle>& handle, NewFactor part)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseEntry(std::optional<Handle>& handle);
+  void UpdateModel(const SeriesAnswer& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::SeriesResult Encode(const SeriesAnswer& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -67,12 +69,12 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
   std::optional<SeriesModel> model_;  // created when a step first asks for an iteration budget
   double first_seconds_ = 0;  // seconds for a new factor before model_ exists; 0: no new one
   std::optional<Handle> factor_;
-  std::optional<Handle> kept_matrix_;
-  std::optional<Handle> kept_solution_;
-  std::optional<Handle> kept_map_;
+  std::optional<Handle> cached_matrix_;
+  std::optional<Handle> cached_solution_;
+  std::optional<Handle> cached_map_;
   SeriesEntries entries_;  // of the last uploaded matrix
   LastMatrix last_matrix_ = LastMatrix::kWithFactor;
-  int64_t update_rank_ = 0;  // rank of the update from `factor_` kept with kept_matrix_; 0: none
+  int64_t update_rank_ = 0;  // rank of the update from `factor_` kept with cached_matrix_; 0: none
   int64_t version_ = 0;      // last seen version of the factor; 0: no factor was pinned yet
   int64_t age_ = 0;
 

@@ -40,8 +40,8 @@ PayloadSpec NoMatrix(DType dtype) {
   return spec;
 }
 
-PackedMatrix KeptShape(const FactorSummary& kept) {
-  return {nullptr, kept.matrix_dtype, Layout::kColumnMajor, kept.n, kept.n};
+PackedMatrix CachedShape(const FactorSummary& cached) {
+  return {nullptr, cached.matrix_dtype, Layout::kColumnMajor, cached.n, cached.n};
 }
 
 }  // namespace
@@ -54,8 +54,8 @@ absl::StatusOr<SeriesSetting> DecodeSeries(const v1::SolveSeriesHeader& header) 
       {factorize.determinant(), "header.options.determinant"},
       {!header.cache().request_id().empty(), "header.cache.request_id"},
   };
-  for (const auto& [is_asked, field] : refused) {
-    if (is_asked) return BadField(field, "has no meaning in a series: leave it out");
+  for (const auto& [is_set, field] : refused) {
+    if (is_set) return BadField(field, "has no meaning in a series: leave it out");
   }
   if (!header.handle().empty() && header.has_cache()) {
     return BadField("header.cache",
@@ -88,26 +88,25 @@ SeriesSteps::SeriesSteps(ServerCore& core, DeviceSlot& slot, const PayloadSpec& 
       pins_(pins),
       budget_(std::move(budget)),
       change_(change),
-      brings_matrix_(matrix.needs_parsing() || matrix.shape.rows > 0),
+      has_new_matrix_(matrix.needs_parsing() || matrix.shape.rows > 0),
       request_(setting.factorize),
       sparse_(core, slot) {}
 
 absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
     ServerCore& core, const v1::SolveSeriesHeader& header, const SeriesSetting& setting,
     std::string tenant, SeriesPins& pins, Budget budget, DeviceSlot& slot) {
-  const auto& kept = pins.matrix ? pins.matrix : pins.factor;
-  const DType kept_dtype = kept ? kept->summary().matrix_dtype : DType::kFloat64;
-  PayloadSpec matrix = NoMatrix(kept_dtype);
+  const auto& cached = pins.matrix ? pins.matrix : pins.factor;
+  const DType cached_dtype = cached ? cached->summary().matrix_dtype : DType::kFloat64;
+  PayloadSpec matrix = NoMatrix(cached_dtype);
   std::optional<MatrixChange> change;
   if (header.has_change()) {
     if (header.has_matrix())
       return BadField("header.change", "set beside a matrix: set one of them");
     CROUT_ASSIGN_OR_RETURN(change, DecodeChange(header.change(), pins.entries));
-    CROUT_ASSIGN_OR_RETURN(matrix, ChangePayload(*change, kept->summary()));
+    CROUT_ASSIGN_OR_RETURN(matrix, ChangePayload(*change, cached->summary()));
   } else if (header.has_matrix()) {
-    CROUT_ASSIGN_OR_RETURN(
-        matrix, DecodePayload(header.matrix(), "header.matrix", core.limits, *slot.device,
-                              PayloadRole::kMatrixThatMayStaySparse));
+    CROUT_ASSIGN_OR_RETURN(matrix, DecodePayload(header.matrix(), "header.matrix", core.limits,
+                                                 *slot.device, PayloadRole::kMatrixAllowingSparse));
     matrix.map_lines = matrix.needs_parsing();
     if (!matrix.needs_parsing() && matrix.shape.rows == 0) {
       return BadField("header.matrix", "of order 0: send a matrix with at least one row");
@@ -123,14 +122,16 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
   }
   auto steps = std::unique_ptr<SeriesSteps>(
       new SeriesSteps(core, slot, matrix, change, rhs, setting, pins, std::move(budget)));
-  const bool kept_sparse = !header.has_matrix() && kept && kept->summary().matrix_nonzeros > 0;
+  const bool cached_sparse =
+      !header.has_matrix() && cached && cached->summary().matrix_nonzeros > 0;
   CROUT_RETURN_IF_ERROR(
-      steps->sparse_.TakeName(matrix.needs_parsing() || kept_sparse, &steps->request_));
+      steps->sparse_.ExtractMethodName(matrix.needs_parsing() || cached_sparse, &steps->request_));
   steps->sparse_.Allow(std::move(tenant));
-  CROUT_ASSIGN_OR_RETURN(steps->options_.factor,
-                         DecodeOptions(steps->request_, change ? kept_dtype : matrix.shape.dtype));
-  CROUT_RETURN_IF_ERROR(steps->sparse_.CheckType(steps->Wish()));
-  if (header.has_x0()) CROUT_RETURN_IF_ERROR(steps->TakeStart(header.x0()));
+  CROUT_ASSIGN_OR_RETURN(
+      steps->options_.factor,
+      DecodeOptions(steps->request_, change ? cached_dtype : matrix.shape.dtype));
+  CROUT_RETURN_IF_ERROR(steps->sparse_.CheckType(steps->ChoiceInput()));
+  if (header.has_x0()) CROUT_RETURN_IF_ERROR(steps->AddInitialGuess(header.x0()));
   steps->options_.accuracy = setting.accuracy;
   steps->options_.op = setting.op;
   // Refuse a method that the device lacks before the payload arrives; the order is not yet known.
@@ -139,7 +140,7 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
   return steps;
 }
 
-absl::Status SeriesSteps::TakeStart(const v1::MatrixSpec& x0) {
+absl::Status SeriesSteps::AddInitialGuess(const v1::MatrixSpec& x0) {
   constexpr char kField[] = "header.x0";
   CROUT_ASSIGN_OR_RETURN(
       const PayloadSpec spec,
@@ -153,7 +154,7 @@ absl::Status SeriesSteps::TakeStart(const v1::MatrixSpec& x0) {
                                          x.cols, ", ", ToAbsl(NameOf(x.dtype))));
   }
   x0_.emplace(core_, spec, kField, slot_,
-              [this] { return absl::StatusOr<MemoryNeed>({.device = StartBytes()}); });
+              [this] { return absl::StatusOr<MemoryNeed>({.device = InitialGuessBytes()}); });
   return absl::OkStatus();
 }
 
@@ -165,7 +166,7 @@ std::vector<PayloadStep*> SeriesSteps::steps() {
 
 SeriesMatrix SeriesSteps::Matrix() {
   SeriesMatrix matrix;
-  if (brings_matrix_ && !change_) {
+  if (has_new_matrix_ && !change_) {
     matrix.shape = matrix_.upload().shape();
     const std::optional<int64_t> nnz = matrix_.upload().nnz();
     const bool sparse =
@@ -178,13 +179,13 @@ SeriesMatrix SeriesSteps::Matrix() {
     map_ = matrix_.upload().map_shape();
     return matrix;
   }
-  const bool kept = pins_.matrix.has_value();
-  const FactorSummary& summary = (kept ? *pins_.matrix : *pins_.factor).summary();
-  matrix.source = kept ? SeriesSource::kKept : SeriesSource::kFactor;
-  matrix.shape = KeptShape(summary);
+  const bool cached = pins_.matrix.has_value();
+  const FactorSummary& summary = (cached ? *pins_.matrix : *pins_.factor).summary();
+  matrix.source = cached ? SeriesSource::kKept : SeriesSource::kFactor;
+  matrix.shape = CachedShape(summary);
   if (summary.matrix_nonzeros > 0) matrix.nonzeros = summary.matrix_nonzeros;
   matrix.change = change_;
-  if (kept) matrix.update_rank = pins_.update_rank;
+  if (cached) matrix.update_rank = pins_.update_rank;
   return matrix;
 }
 
@@ -205,11 +206,11 @@ absl::Status SeriesSteps::CheckOrders(const PackedMatrix& matrix) {
 }
 
 absl::Status SeriesSteps::AnalyzeMatrix(StopRequested stop) {
-  if (!brings_matrix_ || change_) return absl::OkStatus();
+  if (!has_new_matrix_ || change_) return absl::OkStatus();
   MatrixUpload& upload = matrix_.upload();
   const int64_t n = upload.shape().rows;
   CROUT_RETURN_IF_ERROR(crout::Resolve(request_, *slot_.device, n, &options_.factor));
-  return sparse_.Analyze(upload, Wish(), stop);
+  return sparse_.Analyze(upload, ChoiceInput(), stop);
 }
 
 absl::StatusOr<std::optional<SeriesAnswer>> SeriesSteps::FindSingular() {
@@ -225,15 +226,15 @@ absl::StatusOr<std::optional<SeriesAnswer>> SeriesSteps::FindSingular() {
       crout::FindSingular(core_, slot_, matrix_.upload(), options_.factor, sparse_));
   SeriesAnswer answer;
   answer.factor = std::move(factor);
-  answer.brought_matrix = true;
+  answer.has_new_matrix = true;
   answer.accuracy = AccuracyOf(options_, rhs_.upload().shape());
   return std::optional(std::move(answer));
 }
 
-absl::Status SeriesSteps::PlanKept() {
-  const FactorSummary& kept = (pins_.matrix ? *pins_.matrix : *pins_.factor).summary();
-  if (!kept.sparse || kept.matrix_nonzeros == 0) return absl::OkStatus();
-  return sparse_.PlanKnown(*kept.sparse, kept.matrix_dtype, Wish());
+absl::Status SeriesSteps::PlanCached() {
+  const FactorSummary& cached = (pins_.matrix ? *pins_.matrix : *pins_.factor).summary();
+  if (!cached.sparse || cached.matrix_nonzeros == 0) return absl::OkStatus();
+  return sparse_.PlanForPattern(*cached.sparse, cached.matrix_dtype, ChoiceInput());
 }
 
 bool SeriesSteps::StartsWarm() const {
@@ -255,7 +256,7 @@ absl::StatusOr<SolverPair> SeriesSteps::SolversFor(const FactorSummary& factor,
 SeriesBudget SeriesSteps::BudgetFor(const SeriesMatrix& matrix, double factor_seconds,
                                     double iteration_seconds) const {
   constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-  if (!brings_matrix_ && !pins_.matrix) return {kOwnIterations, kUnlimited};
+  if (!has_new_matrix_ && !pins_.matrix) return {kOwnIterations, kUnlimited};
   switch (setting_.strategy) {
     case v1::SERIES_STRATEGY_REUSE:
       return {kPatientIterations, kUnlimited};
@@ -323,7 +324,7 @@ absl::StatusOr<MemoryNeed> SeriesSteps::PlanRhs() {
 
 absl::StatusOr<MemoryNeed> SeriesSteps::PlanMatrix() {
   const PackedMatrix& rhs = rhs_.upload().shape();
-  if (!brings_matrix_ || change_) CROUT_RETURN_IF_ERROR(PlanKept());
+  if (!has_new_matrix_ || change_) CROUT_RETURN_IF_ERROR(PlanCached());
   const SeriesMatrix matrix = Matrix();
   CROUT_RETURN_IF_ERROR(CheckOrders(matrix.shape));
   if (sparse_.plan() == nullptr) {
@@ -337,8 +338,8 @@ absl::StatusOr<MemoryNeed> SeriesSteps::PlanMatrix() {
   const JobBytes& bytes = plan_->bytes;
   const size_t entries = 4 * FactorCache::kEntryBytes;
   const size_t map = map_ ? BlockBytes(map_->bytes()) : 0;
-  return MemoryNeed{.device = bytes.peak - BlockBytes(rhs.bytes()) - StartBytes() + map + entries +
-                              PromotionBytes(),
+  return MemoryNeed{.device = bytes.peak - BlockBytes(rhs.bytes()) - InitialGuessBytes() + map +
+                              entries + PromotionBytes(),
                     .host = bytes.report};
 }
 
@@ -360,12 +361,12 @@ NewFactor SeriesSteps::Share(Factorization part, Reservation& memory) {
 }
 
 std::optional<int64_t> SeriesSteps::TextEntries() {
-  if (!change_) return brings_matrix_ ? matrix_.upload().nnz() : std::nullopt;
+  if (!change_) return has_new_matrix_ ? matrix_.upload().nnz() : std::nullopt;
   if (change_->kind == MatrixChange::Kind::kValues) return pins_.entries.nnz;
   return std::nullopt;
 }
 
-SeriesEntries SeriesSteps::ArrivedEntries() {
+SeriesEntries SeriesSteps::UploadedEntries() {
   const std::optional<int64_t> nnz = matrix_.upload().nnz();
   if (!nnz) return {.form = SeriesEntries::Form::kDense};
   if (!map_) return {.form = SeriesEntries::Form::kTooMany};
@@ -421,13 +422,14 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopReq
   if (result.factor) {
     ObserveFactor(core_, slot_, result.factor->summary, kernel.factor);
     answer.factor = Share(*std::move(result.factor), memory);
-    answer.factor->record = TakeRecord(answer.factor->factorization.summary, std::move(job.host));
+    answer.factor->record =
+        ExtractRecord(answer.factor->factorization.summary, std::move(job.host));
     answer.factor->nnz = TextEntries();
   }
   if (result.matrix) answer.matrix = Share(*std::move(result.matrix), memory);
   if (result.solution) answer.solution = Share(*std::move(result.solution), memory);
-  answer.brought_matrix = brings_matrix_ && !change_;
-  if (answer.brought_matrix) answer.entries = ArrivedEntries();
+  answer.has_new_matrix = has_new_matrix_ && !change_;
+  if (answer.has_new_matrix) answer.entries = UploadedEntries();
   if (map_) answer.map = Share(std::move(map), memory);
   answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeHost(), std::move(out)});
   return answer;

@@ -46,7 +46,7 @@ struct SeriesAnswer {
   std::optional<NewFactor> factor;
   std::optional<NewFactor> matrix;
   std::optional<NewFactor> solution;
-  bool brought_matrix = false;
+  bool has_new_matrix = false;
   SeriesEntries entries;         // of the uploaded matrix
   std::optional<NewFactor> map;  // of `entries`
   SeriesStepSummary summary;
@@ -85,16 +85,18 @@ class SeriesSteps final : public StepPair {
               const SeriesSetting& setting, SeriesPins& pins, Budget budget);
 
   // Adds the initial guess. INVALID_ARGUMENT unless it is dense and has the shape and type of X.
-  absl::Status TakeStart(const v1::MatrixSpec& x0);
+  absl::Status AddInitialGuess(const v1::MatrixSpec& x0);
   // The right-hand sides reserve the memory for their upload and for the reply. The initial guess
   // reserves the memory for its upload. The matrix reserves the rest of the job's memory.
   absl::StatusOr<MemoryNeed> PlanMatrix() override;
   absl::StatusOr<MemoryNeed> PlanRhs() override;
-  size_t StartBytes() { return x0_ ? BlockBytes(x0_->upload().shape().bytes()) : 0; }
+  size_t InitialGuessBytes() { return x0_ ? BlockBytes(x0_->upload().shape().bytes()) : 0; }
   absl::Status AnalyzeMatrix(StopRequested stop) override;
   // Plans a cached sparse matrix with its cached analysis. Does nothing for a dense matrix.
-  absl::Status PlanKept();
-  FactorWish Wish() const { return {.request = &request_, .dense = &options_.factor}; }
+  absl::Status PlanCached();
+  SparseChoiceInput ChoiceInput() const {
+    return {.request = &request_, .dense = &options_.factor};
+  }
   SeriesMatrix Matrix();
   absl::Status CheckOrders(const PackedMatrix& matrix);
   // Selects the methods for the order of the matrix and predicts their costs.
@@ -106,7 +108,7 @@ class SeriesSteps final : public StepPair {
   // Returns the number of entries in the coordinates that the matrix was sent with, if known.
   std::optional<int64_t> TextEntries();
   // Describes the entries of the uploaded matrix.
-  SeriesEntries ArrivedEntries();
+  SeriesEntries UploadedEntries();
   // Device bytes needed to copy the pinned entries back from host memory.
   size_t PromotionBytes() const;
   absl::StatusOr<const Factorization*> Promote(std::optional<FactorCache::Pin>& pin,
@@ -117,7 +119,7 @@ class SeriesSteps final : public StepPair {
   SeriesPins& pins_;
   const Budget budget_;
   const std::optional<MatrixChange> change_;  // arrives instead of a matrix
-  const bool brings_matrix_;
+  const bool has_new_matrix_;
   std::optional<ValueMapShape> map_;  // of the uploaded coordinates; set by PlanMatrix()
   v1::FactorizeOptions request_;
   std::optional<PlannedStep> x0_;

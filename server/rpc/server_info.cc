@@ -115,9 +115,9 @@ void DescribeServer(ServerCore& core, const Scope& scope, v1::GetServerInfoRespo
 namespace {
 
 // Estimates the factorization of a matrix from its order and, if given, its number of entries.
-absl::StatusOr<FactorStep::Outlook> OutlookFor(const Limits& limits, FactorStep& step,
-                                               const v1::EstimateFactorizeRequest& request,
-                                               DType matrix_dtype) {
+absl::StatusOr<FactorStep::Estimate> EstimateFor(const Limits& limits, FactorStep& step,
+                                                 const v1::EstimateFactorizeRequest& request,
+                                                 DType matrix_dtype) {
   const int64_t n = request.n();
   const bool text = request.has_nnz();
   if (text) {
@@ -158,34 +158,34 @@ absl::Status EstimateFactorization(ServerCore& core, const Scope& scope,
                                    v1::EstimateFactorizeResponse* response) {
   CROUT_ASSIGN_OR_RETURN(const std::optional<FactorCache::Pin> like,
                          FactorReusing(core, scope, request));
-  CROUT_ASSIGN_OR_RETURN(const DType asked_dtype, DecodeProblem(request, core.limits));
-  const DType matrix_dtype = like ? like->summary().matrix_dtype : asked_dtype;
+  CROUT_ASSIGN_OR_RETURN(const DType requested_dtype, DecodeProblem(request, core.limits));
+  const DType matrix_dtype = like ? like->summary().matrix_dtype : requested_dtype;
   v1::MatrixSpec matrix = SpecOf(request);
   if (like) matrix.mutable_matrix_market()->set_dtype(ToProto(matrix_dtype));
   const auto make = [&](DeviceSlot& slot) -> absl::StatusOr<std::unique_ptr<FactorStep>> {
     CROUT_ASSIGN_OR_RETURN(auto made,
                            FactorStep::Create(core, matrix, request.options(), slot, true));
-    made->MayStaySparse(scope.tenant);
-    if (made->CanGather()) made->Gather();
+    made->AllowSparse(scope.tenant);
+    if (made->CanBatch()) made->EnableBatching();
     return made;
   };
   CROUT_ASSIGN_OR_RETURN(const auto step, like ? make(like->slot())
                                                : PlaceStep(core, request.options().device(), make));
   DeviceSlot* const slot = &step->slot();
-  CROUT_ASSIGN_OR_RETURN(const FactorStep::Outlook outlook,
+  CROUT_ASSIGN_OR_RETURN(const FactorStep::Estimate estimate,
                          like ? step->PlanForPattern(*like->summary().sparse, matrix_dtype)
-                              : OutlookFor(core.limits, *step, request, matrix_dtype));
-  const JobBytes& bytes = outlook.bytes;
-  response->set_rough(outlook.rough);
-  response->set_algorithm(AlgorithmFromName(outlook.algorithm));
-  if (outlook.precision != FactorPrecision::kFactorType) {
-    response->set_precision(ToProto(outlook.precision));
+                              : EstimateFor(core.limits, *step, request, matrix_dtype));
+  const JobBytes& bytes = estimate.bytes;
+  response->set_rough(estimate.rough);
+  response->set_algorithm(AlgorithmFromName(estimate.algorithm));
+  if (estimate.precision != FactorPrecision::kFactorType) {
+    response->set_precision(ToProto(estimate.precision));
   }
   response->set_device(slot->device->info().name);
   const size_t peak = FactorCache::Charge(bytes.peak);
   response->set_peak_bytes(static_cast<int64_t>(peak));
   response->set_cached_bytes(static_cast<int64_t>(FactorCache::Charge(bytes.kept)));
-  response->set_predicted_seconds(outlook.seconds);
+  response->set_predicted_seconds(estimate.seconds);
   response->set_predicted_queue_seconds(slot->scheduler->load().backlog_seconds);
   // These two reads are not atomic: a factor may be inserted in between, hence the std::min.
   const size_t reserved = slot->budget->reserved();

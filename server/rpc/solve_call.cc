@@ -36,31 +36,31 @@ absl::StatusOr<std::vector<PayloadStep*>> SolveCall::Start(const StreamMessage& 
                                return ExpectedFactor{pin_->summary(), pin_->has_matrix()};
                              },
                              absl::StatusCode::kFailedPrecondition));
-  if (IsOfBatches(*pin_) && SolveStep::CanGather(core_.limits, header.rhs(), header.options(),
-                                                 pin_->summary().factor_dtype,
-                                                 /*any_size=*/false)) {
-    solve_->Gather();
+  if (IsOfBatches(*pin_) && SolveStep::CanBatch(core_.limits, header.rhs(), header.options(),
+                                                pin_->summary().factor_dtype,
+                                                /*any_size=*/false)) {
+    solve_->EnableBatching();
   }
   solve_->AddPromotion(pin_->promotion_bytes());
   return std::vector<PayloadStep*>{solve_.get()};
 }
 
-std::optional<SolveCall::Gathering> SolveCall::CanGather() {
-  if (!solve_->gathers()) return std::nullopt;
-  return Gathering{solve_->upload().shape().dtype, solve_->op()};
+std::optional<SolveCall::BatchKey> SolveCall::GetBatchKey() {
+  if (!solve_->batched()) return std::nullopt;
+  return BatchKey{solve_->upload().shape().dtype, solve_->op()};
 }
 
-absl::Status SolveCall::PutIn(ExecutionContext& context, DynamicBatchSystem& system,
-                              CallTimings& timings) {
+absl::Status SolveCall::AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
+                                   CallTimings& timings) {
   CROUT_ASSIGN_OR_RETURN(system.factor, Promote(context, timings));
-  return solve_->PutIn(system);
+  return solve_->AddToBatch(system);
 }
 
-absl::StatusOr<Solution> SolveCall::TakeOut(DynamicBatchSystem& system,
-                                            const DynamicBatchTimings& batch,
-                                            CallTimings& timings) {
+absl::StatusOr<Solution> SolveCall::ExtractFromBatch(DynamicBatchSystem& system,
+                                                     const DynamicBatchTimings& batch,
+                                                     CallTimings& timings) {
   timings.solve += batch.solve;
-  return solve_->TakeOut(system, system.factor->summary, batch.solve);
+  return solve_->ExtractFromBatch(system, system.factor->summary, batch.solve);
 }
 
 void SolveCall::Reply(Solution solution) {

@@ -20,11 +20,12 @@ class SolveCall final : public SolvingCall<SolveStep, Solution> {
  private:
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<Gathering> CanGather() override;
-  absl::Status PutIn(ExecutionContext& context, DynamicBatchSystem& system,
-                     CallTimings& timings) override;
-  absl::StatusOr<Solution> TakeOut(DynamicBatchSystem& system, const DynamicBatchTimings& batch,
-                                   CallTimings& timings) override;
+  std::optional<BatchKey> GetBatchKey() override;
+  absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
+                          CallTimings& timings) override;
+  absl::StatusOr<Solution> ExtractFromBatch(DynamicBatchSystem& system,
+                                            const DynamicBatchTimings& batch,
+                                            CallTimings& timings) override;
   void Reply(Solution solution) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 };
 

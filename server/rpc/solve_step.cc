@@ -22,7 +22,7 @@ namespace crout {
 namespace {
 
 // Limit on the corrections of a solve. On every device, a float64 factorization costs less.
-constexpr int kMostCorrections = 100;
+constexpr int kMaxCorrections = 100;
 
 // Refinement steps that reduce the error of a solution by a sparse factor to roundoff.
 constexpr int kSparseRefinement = 2;
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
   return step;
 }
 
-absl::Status SolveStep::PlanAgain() {
+absl::Status SolveStep::Replan() {
   if (!provisional_ && !expected_().summary.sparse) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, Plan());
   const auto reserve = [](size_t bytes, Reservation& held, auto more) -> absl::Status {
@@ -101,36 +101,35 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   if (!taken.ok()) return BadField(absl::StrCat(field_, ".solver_tolerance"), taken.message());
   SolveOptions options = options_;
   options.verify &= has_matrix;
-  if (factor.precision != FactorPrecision::kFactorType) options.max_corrections = kMostCorrections;
+  if (factor.precision != FactorPrecision::kFactorType) options.max_corrections = kMaxCorrections;
   if (factor.sparse && has_matrix) {
     // Refinement alone may not converge with an inaccurate factor: after perturbed pivots, large
     // growth of the entries, or a solve of the probe with a large error.
     if (IsUnstable(factor.sparse->numeric) || factor.is_poor()) {
-      options.max_corrections = kMostCorrections;
+      options.max_corrections = kMaxCorrections;
     } else {
       options.max_refinement_steps = std::max(options.max_refinement_steps, kSparseRefinement);
     }
   }
   CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options, factor, shape));
   CROUT_RETURN_IF_ERROR(CheckMatrix(*plan_, factor, has_matrix));  // before the payload arrives
-  if (gathers_) {
+  if (batched_) {
     CROUT_ASSIGN_OR_RETURN(
-        gathered_bytes_,
+        batch_bytes_,
         PlanDynamicBatch(*slot_.device->batch_lu(),
                          {.dtype = shape.dtype, .n = shape.rows, .nrhs = shape.cols}));
-    return MemoryNeed{
-        .device = std::max(plan_->bytes.peak, gathered_bytes_.device) + promotion_bytes_,
-        .host = plan_->bytes.reply + BlockBytes(shape.bytes()) + gathered_bytes_.host};
+    return MemoryNeed{.device = std::max(plan_->bytes.peak, batch_bytes_.device) + promotion_bytes_,
+                      .host = plan_->bytes.reply + BlockBytes(shape.bytes()) + batch_bytes_.host};
   }
   return MemoryNeed{.device = plan_->bytes.peak + promotion_bytes_, .host = plan_->bytes.reply};
 }
 
-bool SolveStep::CanGather(const Limits& limits, const v1::MatrixSpec& rhs,
-                          const v1::SolveOptions& options, DType dtype, bool any_size) {
+bool SolveStep::CanBatch(const Limits& limits, const v1::MatrixSpec& rhs,
+                         const v1::SolveOptions& options, DType dtype, bool any_size) {
   if (!rhs.has_dense() || rhs.dense().rows() < 1 || rhs.dense().cols() < 1) return false;
-  const v1::Dtype asked = rhs.dense().dtype();
-  const bool same_type =
-      asked == ToProto(dtype) || (asked == v1::DTYPE_UNSPECIFIED && dtype == DType::kFloat64);
+  const v1::Dtype requested = rhs.dense().dtype();
+  const bool same_type = requested == ToProto(dtype) ||
+                         (requested == v1::DTYPE_UNSPECIFIED && dtype == DType::kFloat64);
   const bool by_default =
       options.solver() == v1::SOLVER_UNSPECIFIED || options.solver() == v1::SOLVER_AUTO;
   return same_type && by_default && (any_size || rhs.dense().cols() <= limits.gather_max_order) &&
@@ -139,9 +138,9 @@ bool SolveStep::CanGather(const Limits& limits, const v1::MatrixSpec& rhs,
          !options.refine_componentwise();
 }
 
-void SolveStep::Gather() {
-  gathers_ = true;
-  upload_.HoldOnHost();
+void SolveStep::EnableBatching() {
+  batched_ = true;
+  upload_.KeepOnHost();
 }
 
 Op SolveStep::op() const {
@@ -150,27 +149,27 @@ Op SolveStep::op() const {
   return real && options_.op == Op::kConjugateTranspose ? Op::kTranspose : options_.op;
 }
 
-absl::Status SolveStep::PutIn(DynamicBatchSystem& system) {
+absl::Status SolveStep::AddToBatch(DynamicBatchSystem& system) {
   CROUT_ASSIGN_OR_RETURN(out_, core_.host_memory.Allocate(plan_->delivered.bytes()));
   system.shape.dtype = upload_.shape().dtype;
   system.shape.n = upload_.shape().rows;
   system.shape.nrhs = upload_.shape().cols;
-  system.rhs = upload_.held();
+  system.rhs = upload_.host_matrix();
   system.verify = plan_->options.verify;
   system.x = out_.data();
-  system.device_bytes += gathered_bytes_.device;
+  system.device_bytes += batch_bytes_.device;
   return absl::OkStatus();
 }
 
-Solution SolveStep::TakeOut(DynamicBatchSystem& system, const FactorSummary& factor,
-                            double seconds) {
+Solution SolveStep::ExtractFromBatch(DynamicBatchSystem& system, const FactorSummary& factor,
+                                     double seconds) {
   Solution solution;
   solution.shape = plan_->delivered;
   solution.summary = std::move(system.solved);
   memory_.device.Release();
-  upload_.FreeHeld();
+  upload_.FreeHostMatrix();
   Observe(solution.summary, factor, seconds);
-  solution.x = TakeReply(std::move(out_), plan_->bytes.reply);
+  solution.x = MakeReplyData(std::move(out_), plan_->bytes.reply);
   return solution;
 }
 
@@ -185,18 +184,18 @@ void SolveStep::Observe(const SolveSummary& summary, const FactorSummary& factor
 
 absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factorization& factor,
                                         StopRequested stop, CallTimings& timings,
-                                        const Float64FactorFunction& wider) {
+                                        const Float64FactorFunction& make_float64_factor) {
   Solution solution;
   solution.shape = plan_->delivered;
   CROUT_ASSIGN_OR_RETURN(Buffer out, core_.host_memory.Allocate(solution.shape.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context, timings));
   KernelTimings kernel;
   CROUT_ASSIGN_OR_RETURN(solution.summary, Solve(context, *plan_, factor, std::move(rhs),
-                                                 out.data(), stop, kernel, wider));
+                                                 out.data(), stop, kernel, make_float64_factor));
   timings.Add(kernel);
   memory_.device.Release();
   Observe(solution.summary, factor.summary, kernel.solve);
-  solution.x = TakeReply(std::move(out), plan_->bytes.reply);
+  solution.x = MakeReplyData(std::move(out), plan_->bytes.reply);
   return solution;
 }
 

@@ -47,18 +47,19 @@ class SolveStep final : public PayloadStep {
 
   // Whether the request permits solving the system in `dtype` in a dynamic batch with other calls.
   // `any_size` ignores Limits::gather_max_order.
-  static bool CanGather(const Limits& limits, const v1::MatrixSpec& rhs,
-                        const v1::SolveOptions& options, DType dtype, bool any_size);
+  static bool CanBatch(const Limits& limits, const v1::MatrixSpec& rhs,
+                       const v1::SolveOptions& options, DType dtype, bool any_size);
   // Selects dynamic batching for this step. Call before Plan().
-  void Gather();
-  bool gathers() const { return gathers_; }
+  void EnableBatching();
+  bool batched() const { return batched_; }
   Op op() const;
-  // PutIn() adds the right-hand side to a dynamic batch; TakeOut() returns its solution. Both run
-  // on a worker thread.
-  absl::Status PutIn(DynamicBatchSystem& system);
-  Solution TakeOut(DynamicBatchSystem& system, const FactorSummary& factor, double seconds);
+  // AddToBatch() adds the right-hand side to a dynamic batch; ExtractFromBatch() returns its
+  // solution. Both run on a worker thread.
+  absl::Status AddToBatch(DynamicBatchSystem& system);
+  Solution ExtractFromBatch(DynamicBatchSystem& system, const FactorSummary& factor,
+                            double seconds);
 
-  absl::Status PlanAgain() override;
+  absl::Status Replan() override;
   absl::StatusOr<MemoryNeed> Plan() override;
 
   // 0 before Plan().
@@ -69,10 +70,10 @@ class SolveStep final : public PayloadStep {
   void AddPromotion(size_t bytes) { promotion_bytes_ = bytes; }
   Reservation TakePromotion() { return memory_.device.Split(promotion_bytes_); }
 
-  // Runs on a worker thread. See crout::Solve for `wider`.
+  // Runs on a worker thread. See crout::Solve for `make_float64_factor`.
   absl::StatusOr<Solution> Run(ExecutionContext& context, const Factorization& factor,
                                StopRequested stop, CallTimings& timings,
-                               const Float64FactorFunction& wider = nullptr);
+                               const Float64FactorFunction& make_float64_factor = nullptr);
 
  private:
   SolveStep(ServerCore& core, const PayloadSpec& spec, DeviceSlot& slot)
@@ -89,9 +90,9 @@ class SolveStep final : public PayloadStep {
   // Records the metrics of the solve.
   void Observe(const SolveSummary& summary, const FactorSummary& factor, double seconds);
 
-  bool gathers_ = false;
+  bool batched_ = false;
   bool provisional_ = false;  // plan_ assumes a dense factor, but the matrix is not yet analyzed
-  DynamicBatchBytes gathered_bytes_;
+  DynamicBatchBytes batch_bytes_;
   Buffer out_;  // X of a dynamic batch member
 };
 

@@ -28,7 +28,7 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(ServerCore& core, const std::string
                                              StopRequested stop) {
   Stopwatch watch;
   const size_t base = AnalysisBytes(upload.shape().rows);
-  KeptAnalysis kept;
+  CachedAnalysis kept;
   CROUT_ASSIGN_OR_RETURN(kept.memory, core.cache.ReserveOnHost(base));
   CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, upload.PackSparse(stop));
   AnalyzedMatrix answer;
@@ -52,7 +52,7 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(ServerCore& core, const std::string
       kept.memory.Shrink(base + beyond);
       return GrowOnHost(core, base + beyond, kept.memory);
     };
-    options.report_steps = [&upload](int steps) { upload.TellAnalysis(steps); };
+    options.report_steps = [&upload](int steps) { upload.ReportAnalysis(steps); };
     upload.BeginAnalysis();
     CROUT_RETURN_IF_ERROR(Failpoint("sparse.analyze"));
     CROUT_ASSIGN_OR_RETURN(kept.analysis, Analyze(matrix, options, stop));

@@ -55,7 +55,7 @@ MatchingMode MatchingFor(EquilibrateMode mode) {
 
 }  // namespace
 
-absl::Status SparseChoice::TakeName(bool may_be_sparse, v1::FactorizeOptions* request) {
+absl::Status SparseChoice::ExtractMethodName(bool may_be_sparse, v1::FactorizeOptions* request) {
   const std::string name = AlgorithmName(request->algorithm());
   if (request->pivot_threshold() > 0 && name != "auto" && name != "multifrontal") {
     return BadField(
@@ -71,10 +71,10 @@ absl::Status SparseChoice::TakeName(bool may_be_sparse, v1::FactorizeOptions* re
   return absl::OkStatus();
 }
 
-absl::Status SparseChoice::CheckType(const FactorWish& wish) const {
-  if (!named() || !Methods(wish).empty()) return absl::OkStatus();
+absl::Status SparseChoice::CheckType(const SparseChoiceInput& input) const {
+  if (!named() || !Methods(input).empty()) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat("algorithm '", name_, "' is not available in ",
-                                               ToAbsl(NameOf(wish.dense->factor_dtype)),
+                                               ToAbsl(NameOf(input.dense->factor_dtype)),
                                                " on device ", slot_.device->info().name));
 }
 
@@ -84,52 +84,52 @@ void SparseChoice::Allow(std::string tenant, std::string_view solver) {
   for (const auto& one : slot_.device->solvers()) {
     if (one->name() != solver || !one->traits().operands.contains(OperandKind::kSparse)) continue;
     allowed_ = true;
-    solved_by_ = std::string(solver);
+    solver_method_ = std::string(solver);
   }
 }
 
-std::vector<const SparseLu*> SparseChoice::Methods(const FactorWish& wish) const {
-  const DType dtype = wish.dense->factor_dtype;
-  const std::string& asked = named() ? name_ : solved_by_;
+std::vector<const SparseLu*> SparseChoice::Methods(const SparseChoiceInput& input) const {
+  const DType dtype = input.dense->factor_dtype;
+  const std::string& requested = named() ? name_ : solver_method_;
   std::vector<const SparseLu*> methods =
-      FindSparseLus(*slot_.device, asked.empty() ? "auto" : asked, dtype);
+      FindSparseLus(*slot_.device, requested.empty() ? "auto" : requested, dtype);
   std::erase_if(methods, [&](const SparseLu* method) {
     // A type that the request names is never replaced by another type.
-    const bool exact = wish.request->factor_dtype() != v1::DTYPE_UNSPECIFIED;
+    const bool exact = input.request->factor_dtype() != v1::DTYPE_UNSPECIFIED;
     return exact && !method->SupportsSparse(dtype);
   });
   return methods;
 }
 
-bool SparseChoice::IsWorthAnalysing(int64_t n, int64_t nonzeros, const FactorWish& wish,
-                                    const std::vector<const SparseLu*>& methods) const {
+bool SparseChoice::ShouldAnalyze(int64_t n, int64_t nonzeros, const SparseChoiceInput& input,
+                                 const std::vector<const SparseLu*>& methods) const {
   if (!allowed_ || n == 0 || methods.empty()) return false;
   if (named()) return true;
-  const v1::Algorithm asked = wish.request->algorithm();
-  const bool by_default = asked == v1::ALGORITHM_UNSPECIFIED || asked == v1::ALGORITHM_AUTO;
-  if (!by_default || !wish.sparse_will_do || wish.request->has_parameters()) return false;
-  if (n > core_.limits.max_n || !solved_by_.empty()) return true;
+  const v1::Algorithm requested = input.request->algorithm();
+  const bool by_default = requested == v1::ALGORITHM_UNSPECIFIED || requested == v1::ALGORITHM_AUTO;
+  if (!by_default || !input.allows_sparse || input.request->has_parameters()) return false;
+  if (n > core_.limits.max_n || !solver_method_.empty()) return true;
   // An analysis may be wasted. Analyze only if the rough sparse prediction is well below the
   // predicted dense time.
   constexpr double kWorthwhile = 0.25;
-  const DType dtype = wish.dense->factor_dtype;
-  const double dense = wish.DenseSeconds(n);
+  const DType dtype = input.dense->factor_dtype;
+  const double dense = input.DenseSeconds(n);
   return std::ranges::any_of(methods, [&](const SparseLu* method) {
     return method->PredictWithoutAnalysis(n, nonzeros, dtype) < kWorthwhile * dense;
   });
 }
 
-absl::Status SparseChoice::Analyze(MatrixUpload& upload, const FactorWish& wish,
+absl::Status SparseChoice::Analyze(MatrixUpload& upload, const SparseChoiceInput& input,
                                    StopRequested stop) {
   plan_.reset();
   analysis_.reset();
   if (named() && !upload.nnz()) {
     return IsDense(name_);
   }
-  const std::vector<const SparseLu*> methods = Methods(wish);
+  const std::vector<const SparseLu*> methods = Methods(input);
   const PackedMatrix& shape = upload.shape();
   if (!upload.nnz() || shape.rows != shape.cols ||
-      !IsWorthAnalysing(shape.rows, *upload.nnz(), wish, methods)) {
+      !ShouldAnalyze(shape.rows, *upload.nnz(), input, methods)) {
     return absl::OkStatus();
   }
   CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block,
@@ -138,24 +138,24 @@ absl::Status SparseChoice::Analyze(MatrixUpload& upload, const FactorWish& wish,
   if (has_empty_line_) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(const AnalyzedMatrix analyzed,
                          AnalyzeUpload(core_, tenant_, upload,
-                                       {MatchingFor(wish.dense->equilibrate),
-                                        wish.dense->factor_dtype, ThresholdFor(*wish.request)},
+                                       {MatchingFor(input.dense->equilibrate),
+                                        input.dense->factor_dtype, ThresholdFor(*input.request)},
                                        stop));
   seconds_ = analyzed.seconds;
   analysis_ = analyzed.analysis;
-  const bool must = named() || !solved_by_.empty() || shape.rows > core_.limits.max_n;
-  CROUT_RETURN_IF_ERROR(Choose(methods, shape.dtype, analyzed.reused, must, wish));
+  const bool must = named() || !solver_method_.empty() || shape.rows > core_.limits.max_n;
+  CROUT_RETURN_IF_ERROR(Choose(methods, shape.dtype, analyzed.reused, must, input));
   if (plan_) upload.KeepSparse();
   return absl::OkStatus();
 }
 
 SparseChoice::Guess SparseChoice::GuessFor(int64_t n, int64_t nonzeros, DType matrix_dtype,
-                                           const FactorWish& wish) const {
+                                           const SparseChoiceInput& input) const {
   Guess guess;
   if (!SparseBytes(n, nonzeros, matrix_dtype).ok()) return guess;
-  const std::vector<const SparseLu*> methods = Methods(wish);
-  if (!IsWorthAnalysing(n, nonzeros, wish, methods)) return guess;
-  const DType dtype = wish.dense->factor_dtype;
+  const std::vector<const SparseLu*> methods = Methods(input);
+  if (!ShouldAnalyze(n, nonzeros, input, methods)) return guess;
+  const DType dtype = input.dense->factor_dtype;
   for (const SparseLu* method : methods) {
     const double seconds = method->PredictWithoutAnalysis(n, nonzeros, dtype);
     if (guess.method == nullptr || seconds < guess.seconds) guess = {method, {}, seconds};
@@ -167,40 +167,41 @@ SparseChoice::Guess SparseChoice::GuessFor(int64_t n, int64_t nonzeros, DType ma
   const double factor =
       static_cast<double>(n + nonzeros) * halvings * static_cast<double>(SizeOf(made));
   const double matrix = static_cast<double>(SparseLayout(n, nonzeros, matrix_dtype).bytes);
-  guess.bytes.kept = static_cast<size_t>(factor + (wish.dense->keep_matrix ? matrix : 0));
+  guess.bytes.kept = static_cast<size_t>(factor + (input.dense->keep_matrix ? matrix : 0));
   guess.bytes.peak = static_cast<size_t>(1.5 * factor + matrix);
   return guess;
 }
 
-absl::Status SparseChoice::AnalyzeKeeping(MatrixUpload& upload, std::vector<int32_t> keep,
-                                          const FactorWish& wish, StopRequested stop) {
+absl::Status SparseChoice::AnalyzeForSchur(MatrixUpload& upload, std::vector<int32_t> keep,
+                                           const SparseChoiceInput& input, StopRequested stop) {
   plan_.reset();
   analysis_.reset();
-  std::vector<const SparseLu*> methods = Methods(wish);
+  std::vector<const SparseLu*> methods = Methods(input);
   std::erase_if(methods, [](const SparseLu* method) { return !method->SupportsComplements(); });
   if (methods.empty()) {
     return absl::UnimplementedError(absl::StrCat("device ", slot_.device->info().name, " has no ",
                                                  named() ? name_ : "sparse method",
                                                  " that leaves Schur complements"));
   }
-  AnalysisRequest request{MatchingFor(wish.dense->equilibrate), wish.dense->factor_dtype,
-                          ThresholdFor(*wish.request), std::move(keep)};
+  AnalysisRequest request{MatchingFor(input.dense->equilibrate), input.dense->factor_dtype,
+                          ThresholdFor(*input.request), std::move(keep)};
   CROUT_ASSIGN_OR_RETURN(const AnalyzedMatrix analyzed,
                          AnalyzeUpload(core_, tenant_, upload, std::move(request), stop));
   seconds_ = analyzed.seconds;
   analysis_ = analyzed.analysis;
   CROUT_RETURN_IF_ERROR(
-      Choose(methods, upload.shape().dtype, /*reused=*/false, /*must=*/true, wish));
+      Choose(methods, upload.shape().dtype, /*reused=*/false, /*must=*/true, input));
   upload.KeepSparse();
   return absl::OkStatus();
 }
 
-absl::Status SparseChoice::PlanKnown(const SparseSummary& known, DType matrix_dtype,
-                                     const FactorWish& wish) {
+absl::Status SparseChoice::PlanForPattern(const SparseSummary& known, DType matrix_dtype,
+                                          const SparseChoiceInput& input) {
   plan_.reset();
   seconds_ = 0;
   analysis_ = known.analysis;
-  return Choose(Methods(wish), matrix_dtype, /*reused=*/true, /*must=*/true, wish, known.workspace);
+  return Choose(Methods(input), matrix_dtype, /*reused=*/true, /*must=*/true, input,
+                known.workspace);
 }
 
 absl::StatusOr<SparseMethod> SparseChoice::WithSolver(const SparseLu& method, DType dtype) const {
@@ -215,13 +216,13 @@ absl::StatusOr<SparseMethod> SparseChoice::WithSolver(const SparseLu& method, DT
 }
 
 absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, DType matrix_dtype,
-                                  bool reused, bool must, const FactorWish& wish,
+                                  bool reused, bool must, const SparseChoiceInput& input,
                                   const CachedWorkspace& known) {
   if (unmatched_row() >= 0) return absl::OkStatus();  // FindSingular() reports it
-  const DType asked = wish.dense->factor_dtype;
-  const SparseLu& method = *CheapestSparseLu(methods, *analysis_, asked);
-  const DType dtype = method.FactorType(asked).value_or(asked);
-  if (!must && method.PredictSeconds(*analysis_, dtype) >= wish.DenseSeconds(analysis_->n)) {
+  const DType requested = input.dense->factor_dtype;
+  const SparseLu& method = *CheapestSparseLu(methods, *analysis_, requested);
+  const DType dtype = method.FactorType(requested).value_or(requested);
+  if (!must && method.PredictSeconds(*analysis_, dtype) >= input.DenseSeconds(analysis_->n)) {
     analysis_.reset();
     return absl::OkStatus();
   }
@@ -236,10 +237,10 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
       CROUT_ASSIGN_OR_RETURN(options.otherwise, WithSolver(*other, dtype));
     }
   }
-  options.keep_matrix = wish.dense->keep_matrix;
-  options.determinant = wish.dense->determinant;
-  options.condition = wish.request->condition();
-  options.matching = MatchingFor(wish.dense->equilibrate);
+  options.keep_matrix = input.dense->keep_matrix;
+  options.determinant = input.dense->determinant;
+  options.condition = input.request->condition();
+  options.matching = MatchingFor(input.dense->equilibrate);
   const size_t limit = slot_.budget->limit();
   options.max_bytes = limit - std::min(limit, FactorCache::kEntryBytes);
   options.replaces_factor = known.lu != nullptr;
@@ -248,7 +249,7 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   return absl::OkStatus();
 }
 
-bool SparseChoice::Take(const FactorSummary& made) {
+bool SparseChoice::Update(const FactorSummary& made) {
   bool changed = made.sparse->analysis != plan_->analysis;
   if (made.algorithm != plan_->options.method.lu->name()) {
     std::swap(plan_->options.method, *plan_->options.otherwise);

@@ -18,14 +18,14 @@
 namespace crout {
 
 // The part of a factorization request that the choice depends on.
-struct FactorWish {
+struct SparseChoiceInput {
   const v1::FactorizeOptions* request = nullptr;
   // Decoded options, with the dense method selected for the order of the matrix.
   const FactorizeOptions* dense = nullptr;
   // Low-precision dense factorization that `auto` would use instead of `dense`; may be null.
   const FactorizeOptions* low = nullptr;
   // The request needs no feature that only dense methods have.
-  bool sparse_will_do = true;
+  bool allows_sparse = true;
 
   // Predicted seconds of the dense factorization of a matrix of order n.
   double DenseSeconds(int64_t n) const {
@@ -42,9 +42,9 @@ class SparseChoice {
   // If the request's algorithm is a sparse method, stores its name and clears the field. The matrix
   // is then factored by this method. INVALID_ARGUMENT if the matrix cannot be sparse or an option
   // does not apply to the algorithm.
-  absl::Status TakeName(bool may_be_sparse, v1::FactorizeOptions* request);
+  absl::Status ExtractMethodName(bool may_be_sparse, v1::FactorizeOptions* request);
   // Returns UNIMPLEMENTED if the named method does not support the requested type.
-  absl::Status CheckType(const FactorWish& wish) const;
+  absl::Status CheckType(const SparseChoiceInput& input) const;
   bool named() const { return !name_.empty(); }
   const std::string& name() const { return name_; }
 
@@ -57,15 +57,16 @@ class SparseChoice {
   // Analyzes a parsed matrix if sparse factoring is allowed and may pay off. Plans a sparse
   // factorization if the request, the solver or the order requires one or if it is predicted to be
   // faster than the dense one. Call on a thread that may block.
-  absl::Status Analyze(MatrixUpload& upload, const FactorWish& wish, StopRequested stop);
+  absl::Status Analyze(MatrixUpload& upload, const SparseChoiceInput& input, StopRequested stop);
   // Analyzes a matrix and plans a factorization that keeps the unknowns `keep` for a Schur
   // complement. UNIMPLEMENTED if no method computes Schur complements. The analysis is not shared
   // with later calls. Call on a thread that may block.
-  absl::Status AnalyzeKeeping(MatrixUpload& upload, std::vector<int32_t> keep,
-                              const FactorWish& wish, StopRequested stop);
+  absl::Status AnalyzeForSchur(MatrixUpload& upload, std::vector<int32_t> keep,
+                               const SparseChoiceInput& input, StopRequested stop);
   // Plans the factorization of a matrix with the analyzed pattern `known`, by the method predicted
   // to be the fastest. With the method of `known`, the call is fast enough for a gRPC reaction.
-  absl::Status PlanKnown(const SparseSummary& known, DType matrix_dtype, const FactorWish& wish);
+  absl::Status PlanForPattern(const SparseSummary& known, DType matrix_dtype,
+                              const SparseChoiceInput& input);
 
   // A rough estimate without the pattern. `method` is the sparse method that would be tried first;
   // null if the matrix would not be analyzed.
@@ -74,13 +75,14 @@ class SparseChoice {
     JobBytes bytes;
     double seconds = 0;
   };
-  Guess GuessFor(int64_t n, int64_t nonzeros, DType matrix_dtype, const FactorWish& wish) const;
+  Guess GuessFor(int64_t n, int64_t nonzeros, DType matrix_dtype,
+                 const SparseChoiceInput& input) const;
 
-  // Null if the matrix is not factored as sparse. Take() updates the plan after the job.
+  // Null if the matrix is not factored as sparse. Update() updates the plan after the job.
   const SparseFactorizePlan* plan() const { return plan_ ? &*plan_ : nullptr; }
   // Updates the plan with the analysis and the method that the job used. Returns true if either
   // differs from the plan. Call after the job.
-  bool Take(const FactorSummary& made);
+  bool Update(const FactorSummary& made);
   // Predicts the summary of the factor. Assumes a perturbed pivot, so that a solve reserves the
   // most memory that it could need.
   FactorSummary Expected() const;
@@ -94,22 +96,22 @@ class SparseChoice {
 
  private:
   // Returns the sparse methods that the request permits.
-  std::vector<const SparseLu*> Methods(const FactorWish& wish) const;
+  std::vector<const SparseLu*> Methods(const SparseChoiceInput& input) const;
   // Returns true if the matrix should be analyzed for one of `methods`.
-  bool IsWorthAnalysing(int64_t n, int64_t nonzeros, const FactorWish& wish,
-                        const std::vector<const SparseLu*>& methods) const;
+  bool ShouldAnalyze(int64_t n, int64_t nonzeros, const SparseChoiceInput& input,
+                     const std::vector<const SparseLu*>& methods) const;
   absl::StatusOr<SparseMethod> WithSolver(const SparseLu& method, DType dtype) const;
   // Plans the factorization by the fastest of `methods`. Unless `must`, plans nothing if the dense
   // factorization is predicted to be at least as fast.
   absl::Status Choose(const std::vector<const SparseLu*>& methods, DType matrix_dtype, bool reused,
-                      bool must, const FactorWish& wish, const CachedWorkspace& known = {});
+                      bool must, const SparseChoiceInput& input, const CachedWorkspace& known = {});
 
   ServerCore& core_;
   DeviceSlot& slot_;
   std::string name_;
   bool allowed_ = false;
   std::string tenant_;
-  std::string solved_by_;  // the sparse method whose solver is named
+  std::string solver_method_;  // the sparse method whose solver is named
   // If the matrix is structurally singular, only the analysis is set and plan_ is empty.
   std::shared_ptr<const Analysis> analysis_;
   std::optional<SparseFactorizePlan> plan_;

@@ -30,29 +30,31 @@ using Clock = std::chrono::steady_clock;
 constexpr char kHealth[] = "grpc.health.v1.Health";
 constexpr char kReflection[] = "grpc.reflection.v1alpha.ServerReflection";
 // Time for a client to read the final status of its call before the call is cancelled.
-constexpr Clock::duration kLeaveTime = std::chrono::seconds(1);
+constexpr Clock::duration kErrorStatusTimeout = std::chrono::seconds(1);
 
 }  // namespace
 
 // A health or reflection call. Deletes itself when gRPC is done with it. gRPC runs no reaction
 // inside a Start* or Finish call, so these calls are safe with the mutex held.
-class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
+class StandardServices::ServiceCall final : public grpc::ServerGenericBidiReactor {
  public:
-  Visit(StandardServices& services, Method method, grpc::GenericCallbackServerContext* context)
+  ServiceCall(StandardServices& services, Method method,
+              grpc::GenericCallbackServerContext* context)
       : services_(services),
         method_(method),
         context_(context),
         name_(context->method().substr(1)),
         peer_(context->peer()),
-        arrival_(services.core_.connections.Begin(*context)) {}
+        connection_entry_(services.core_.connections.Begin(*context)) {}
 
   void Begin(Access access) {
     MutexLock lock(&services_.mutex_);
-    auto& visits = services_.visits_;
-    if (visits.size() >= kMostVisits) MakeRoom(visits);
-    visits.push_back(this);
+    auto& calls = services_.calls_;
+    if (calls.size() >= kMaxCalls) EndOldest(calls);
+    calls.push_back(this);
     if (access == Access::kRoles) {
-      absl::StatusOr<Caller> caller = AdmitVisitor(services_.core_, *context_, Asked());
+      absl::StatusOr<Caller> caller =
+          AdmitWithoutTenant(services_.core_, *context_, CurrentAttempt());
       if (!caller.ok()) return Refuse(caller.status());
       caller_ = *std::move(caller);
     }
@@ -65,22 +67,22 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
   }
 
   // Sends the current status to a Watch call if it has changed.
-  void Tell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(services_.mutex_) {
+  void SendStatus() ABSL_EXCLUSIVE_LOCKS_REQUIRED(services_.mutex_) {
     if (!watched_ || writing_ || ended_) return;
     const auto status =
         services_.StatusOf(*watched_).value_or(HealthCheckResponse::SERVICE_UNKNOWN);
-    if (status == told_) return;
-    told_ = status;
+    if (status == sent_status_) return;
+    sent_status_ = status;
     Write(ResponseOf(status));
   }
 
   void EnforceLimits(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(services_.mutex_) {
     if (ended_) {
-      if (now - *ended_ >= kLeaveTime) context_->TryCancel();
+      if (now - *ended_ >= kErrorStatusTimeout) context_->TryCancel();
     } else if (!refusal_.ok()) {
       if (now - refused_ >= kRefusalTime) End(refusal_);
     } else {
-      const absl::Status status = ReadmitCaller(services_.core_, Asked(), caller_);
+      const absl::Status status = RecheckCaller(services_.core_, CurrentAttempt(), caller_);
       if (!status.ok()) End(status);
     }
   }
@@ -99,7 +101,7 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
                      ? absl::OkStatus()
                      : absl::InvalidArgumentError("there is no request: send one message"));
     }
-    arrival_.HeaderRead();
+    connection_entry_.HeaderRead();
     try {
       const absl::Status status = Answer();
       if (!status.ok()) End(status);
@@ -114,7 +116,7 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
     if (ended_) return;
     if (!ok) return End(absl::CancelledError("the client is gone"));
     if (method_ == Method::kReflect) return StartRead(&request_);
-    Tell();
+    SendStatus();
   }
 
   void OnCancel() override {
@@ -125,24 +127,24 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
   void OnDone() override {
     {
       MutexLock lock(&services_.mutex_);
-      if (context_->IsCancelled()) arrival_.ClientLeft();
-      services_.visits_.remove(this);
+      if (context_->IsCancelled()) connection_entry_.ClientLeft();
+      services_.calls_.remove(this);
     }
     delete this;
   }
 
  private:
   // Ends the oldest call that has not ended yet.
-  static void MakeRoom(const std::list<Visit*>& visits) {
-    for (Visit* const visit : visits) {
-      visit->AssertHeld();
-      if (visit->ended_) continue;
-      return visit->End(absl::ResourceExhaustedError(
+  static void EndOldest(const std::list<ServiceCall*>& calls) {
+    for (ServiceCall* const call : calls) {
+      call->AssertHeld();
+      if (call->ended_) continue;
+      return call->End(absl::ResourceExhaustedError(
           "this call made room for newer ones: ask again, and keep fewer of them open"));
     }
   }
 
-  Attempt Asked() const {
+  Attempt CurrentAttempt() const {
     return {.role = method_ == Method::kReflect ? Role::kSolve : Role::kMetrics,
             .what = name_,
             .peer = peer_};
@@ -167,7 +169,7 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
     CROUT_RETURN_IF_ERROR(ParseMessage(request_, &request));
     if (method_ == Method::kWatch) {
       watched_ = request.service();
-      Tell();
+      SendStatus();
       return absl::OkStatus();
     }
     const auto status = services_.StatusOf(request.service());
@@ -197,7 +199,8 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
   const std::string name_;
   const std::string peer_;
   // Guarded by services_.mutex_.
-  ConnectionCalls::Entry arrival_;  // not charged: kMostVisits is far below the pending limit
+  ConnectionCalls::Entry
+      connection_entry_;  // not charged: kMaxCalls is far below the pending limit
   Caller caller_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer reply_;
@@ -205,25 +208,25 @@ class StandardServices::Visit final : public grpc::ServerGenericBidiReactor {
   absl::Status refusal_;  // if not OK, the delayed final status
   Clock::time_point refused_;
   std::optional<std::string> watched_;  // service of a Watch call, once its request is read
-  std::optional<HealthCheckResponse::ServingStatus> told_;
+  std::optional<HealthCheckResponse::ServingStatus> sent_status_;
   std::optional<Clock::time_point> ended_;
 };
 
 // A call of an unknown method or of a disabled service; ends with UNIMPLEMENTED.
-class StandardServices::Stray final : public grpc::ServerGenericBidiReactor {
+class StandardServices::UnknownCall final : public grpc::ServerGenericBidiReactor {
  public:
-  Stray(StandardServices& services, grpc::GenericCallbackServerContext* context)
-      : context_(context), arrival_(services.core_.connections.Begin(*context)) {
+  UnknownCall(StandardServices& services, grpc::GenericCallbackServerContext* context)
+      : context_(context), connection_entry_(services.core_.connections.Begin(*context)) {
     Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""));
   }
   void OnDone() override {
-    if (context_->IsCancelled()) arrival_.ClientLeft();
+    if (context_->IsCancelled()) connection_entry_.ClientLeft();
     delete this;
   }
 
  private:
   grpc::GenericCallbackServerContext* const context_;
-  ConnectionCalls::Entry arrival_;
+  ConnectionCalls::Entry connection_entry_;
 };
 
 StandardServices::StandardServices(ServerCore& core, Access health, Access reflection)
@@ -240,12 +243,12 @@ grpc::ServerGenericBidiReactor* StandardServices::CreateReactor(
       {absl::StrCat("/", kHealth, "/Watch"), Method::kWatch},
       {absl::StrCat("/", kReflection, "/ServerReflectionInfo"), Method::kReflect}};
   const auto method = kMethods.find(context->method());
-  if (method == kMethods.end()) return new Stray(*this, context);
+  if (method == kMethods.end()) return new UnknownCall(*this, context);
   const Access access = method->second == Method::kReflect ? reflection_ : health_;
-  if (access == Access::kOff) return new Stray(*this, context);
-  auto* const visit = new Visit(*this, method->second, context);
-  visit->Begin(access);
-  return visit;
+  if (access == Access::kOff) return new UnknownCall(*this, context);
+  auto* const call = new ServiceCall(*this, method->second, context);
+  call->Begin(access);
+  return call;
 }
 
 std::optional<HealthCheckResponse::ServingStatus> StandardServices::StatusOf(
@@ -259,17 +262,17 @@ std::optional<HealthCheckResponse::ServingStatus> StandardServices::StatusOf(
 void StandardServices::SetServing(bool serving) {
   MutexLock lock(&mutex_);
   serving_ = serving;
-  for (Visit* const visit : visits_) {
-    visit->AssertHeld();
-    visit->Tell();
+  for (ServiceCall* const call : calls_) {
+    call->AssertHeld();
+    call->SendStatus();
   }
 }
 
 void StandardServices::EnforceLimits(Clock::time_point now) {
   MutexLock lock(&mutex_);
-  for (Visit* const visit : visits_) {
-    visit->AssertHeld();
-    visit->EnforceLimits(now);
+  for (ServiceCall* const call : calls_) {
+    call->AssertHeld();
+    call->EnforceLimits(now);
   }
 }
 

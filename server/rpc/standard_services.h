@@ -22,11 +22,11 @@ namespace crout {
 
 // Receives all calls to services that are not registered. Answers health and reflection calls, and
 // refuses all others with UNIMPLEMENTED. With Access::kRoles, health requires the role `metrics`
-// and reflection the role `solve`. Open calls hold no thread. At most kMostVisits calls are open: a
+// and reflection the role `solve`. Open calls hold no thread. At most kMaxCalls calls are open: a
 // new call ends the oldest one with RESOURCE_EXHAUSTED. Thread-safe.
 class StandardServices final : public grpc::CallbackGenericService {
  public:
-  static constexpr size_t kMostVisits = 1024;
+  static constexpr size_t kMaxCalls = 1024;
 
   // Access::kRoles checks callers against the identities of `core`. Health starts as NOT_SERVING.
   StandardServices(ServerCore& core, Access health, Access reflection);
@@ -41,8 +41,8 @@ class StandardServices final : public grpc::CallbackGenericService {
   void EnforceLimits(std::chrono::steady_clock::time_point now);
 
  private:
-  class Stray;
-  class Visit;
+  class UnknownCall;
+  class ServiceCall;
   enum class Method { kCheck, kWatch, kReflect };
 
   // Returns the status of "" and of FactorizationService; nullopt for other services.
@@ -53,9 +53,9 @@ class StandardServices final : public grpc::CallbackGenericService {
   const Access health_;
   const Access reflection_;
   std::vector<std::string> names_;  // services listed by reflection
-  Mutex mutex_;                     // also guards the state of every Visit
+  Mutex mutex_;                     // also guards the state of every ServiceCall
   bool serving_ ABSL_GUARDED_BY(mutex_) = false;
-  std::list<Visit*> visits_ ABSL_GUARDED_BY(mutex_);  // oldest first
+  std::list<ServiceCall*> calls_ ABSL_GUARDED_BY(mutex_);  // oldest first
 };
 
 }  // namespace crout

@@ -14,33 +14,33 @@ size_t LargestMessage(const TransferLimits& limits) {
   return bytes < static_cast<double>(kAll) ? static_cast<size_t>(bytes) : kAll;
 }
 
-void TransferWatch::Await(Clock::time_point now) {
-  if (turn_) return;
-  turn_ = now;
-  silent_ = now;
+void TransferWatch::StartPeerTurn(Clock::time_point now) {
+  if (turn_start_) return;
+  turn_start_ = now;
+  idle_since_ = now;
 }
 
-void TransferWatch::Rest(Clock::time_point now) {
-  if (!turn_) return;
-  before_ += now - *turn_;
-  turn_.reset();
+void TransferWatch::EndPeerTurn(Clock::time_point now) {
+  if (!turn_start_) return;
+  finished_turns_ += now - *turn_start_;
+  turn_start_.reset();
 }
 
 void TransferWatch::Moved(size_t bytes, Clock::time_point now) {
   if (bytes == 0) return;
   bytes_ += bytes;
-  silent_ = now;
+  idle_since_ = now;
 }
 
 TransferWatch::Fault TransferWatch::Check(Clock::time_point now) const {
   if (absl::FromChrono(now - start_) > limits_.max_time) return Fault::kLong;
-  if (!turn_) return Fault::kNone;
-  if (absl::FromChrono(now - *silent_) > limits_.idle_timeout) return Fault::kIdle;
+  if (!turn_start_) return Fault::kNone;
+  if (absl::FromChrono(now - *idle_since_) > limits_.idle_timeout) return Fault::kIdle;
   const bool patient = limits_.idle_timeout == absl::InfiniteDuration();
-  const absl::Duration counted =
-      absl::FromChrono(before_ + (now - *turn_)) - (patient ? kGrace : limits_.idle_timeout);
-  const double wanted = static_cast<double>(limits_.min_rate) * absl::ToDoubleSeconds(counted);
-  return static_cast<double>(bytes_) < wanted ? Fault::kSlow : Fault::kNone;
+  const absl::Duration counted = absl::FromChrono(finished_turns_ + (now - *turn_start_)) -
+                                 (patient ? kGrace : limits_.idle_timeout);
+  const double min_bytes = static_cast<double>(limits_.min_rate) * absl::ToDoubleSeconds(counted);
+  return static_cast<double>(bytes_) < min_bytes ? Fault::kSlow : Fault::kNone;
 }
 
 }  // namespace crout

@@ -42,9 +42,10 @@ class TransferWatch {
   TransferWatch(const TransferLimits& limits, Clock::time_point now)
       : limits_(limits), start_(now) {}
 
-  // Await() starts the peer's turn, Rest() the server's. No effect if that turn is already running.
-  void Await(Clock::time_point now);
-  void Rest(Clock::time_point now);
+  // StartPeerTurn() starts the peer's turn, EndPeerTurn() the server's. No effect if that turn is
+  // already running.
+  void StartPeerTurn(Clock::time_point now);
+  void EndPeerTurn(Clock::time_point now);
 
   // Records that `bytes` of payload moved. Only payload resets the idle timeout.
   void Moved(size_t bytes, Clock::time_point now);
@@ -55,9 +56,9 @@ class TransferWatch {
  private:
   const TransferLimits limits_;
   const Clock::time_point start_;
-  std::optional<Clock::time_point> turn_;    // start of the peer's current turn, if any
-  std::optional<Clock::time_point> silent_;  // when the turn began or the last byte moved
-  Clock::duration before_{};                 // total of the peer's finished turns
+  std::optional<Clock::time_point> turn_start_;  // start of the peer's current turn, if any
+  std::optional<Clock::time_point> idle_since_;  // when the turn began or the last byte moved
+  Clock::duration finished_turns_{};             // total of the peer's finished turns
   size_t bytes_ = 0;
 };
 

@@ -62,9 +62,9 @@ class UnaryCall final : public Call<UnaryReactor> {
 
  private:
   absl::Status Start(const grpc::ByteBuffer& request) {
-    CROUT_RETURN_IF_ERROR(TakeRequest(request, &request_));
+    CROUT_RETURN_IF_ERROR(ParseAndCharge(request, &request_));
     MutexLock lock(&mutex_);
-    if constexpr (requires { request_.handle(); }) observed_.Concerns(request_.handle());
+    if constexpr (requires { request_.handle(); }) observed_.SetHandle(request_.handle());
     return absl::OkStatus();
   }
   absl::StatusOr<grpc::ByteBuffer> MakeReply() {

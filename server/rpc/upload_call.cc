@@ -43,7 +43,7 @@ void UploadCall::Begin() {
 absl::StatusOr<FactorCache::Pin> UploadCall::AcquireNamed(const std::string& handle,
                                                           AcquireFactor acquire) {
   CROUT_ASSIGN_OR_RETURN(const Handle decoded, DecodeHandle(handle));
-  observed_.Concerns(handle);
+  observed_.SetHandle(handle);
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, acquire(core_, tenant_, decoded));
   ReleaseOn(pin.slot());
   return pin;
@@ -51,16 +51,16 @@ absl::StatusOr<FactorCache::Pin> UploadCall::AcquireNamed(const std::string& han
 
 void UploadCall::OnReadDone(bool ok) {
   try {
-    TakeMessage(ok);
+    HandleRead(ok);
   } catch (const std::bad_alloc&) {
     Abort(OutOfMemory());
   }
 }
 
-void UploadCall::TakeMessage(bool ok) {
+void UploadCall::HandleRead(bool ok) {
   MutexLock lock(&mutex_);
   const grpc::ByteBuffer buffer = reader_.EndRead();
-  if (!wanted()) return;
+  if (!needs_result()) return;
   if (!ok && context_->IsCancelled()) return;  // the stream broke; OnCancel() ends the call
   absl::Status status;
   if (ok) {
@@ -106,7 +106,7 @@ absl::Status UploadCall::HandleHeader(StreamMessage& message) {
   if (BetweenRounds()) StartClock();
   MoveTo(CallPhase::kAdmission);
   HeaderRead();
-  reader_.TakeHeader();
+  reader_.MarkHeaderRead();
   reader_.StopWatch();
   first_ = &message;
   CROUT_ASSIGN_OR_RETURN(std::vector<PayloadStep*> steps, Start(message));
@@ -120,7 +120,7 @@ void UploadCall::Pump() {
 }
 
 void UploadCall::Advance() {
-  if (phase() != CallPhase::kPayload || making_room_) return;
+  if (phase() != CallPhase::kPayload || reserving_) return;
   const absl::StatusOr<bool> consumed = Consume();
   if (!consumed.ok()) return End(consumed.status());
   if (!*consumed) return;  // Resume() or ReserveSlowly() continues
@@ -142,7 +142,7 @@ void UploadCall::EndRound() {
 }
 
 void UploadCall::NextRound(absl::Duration patience) {
-  if (!wanted()) return;
+  if (!needs_result()) return;
   reader_.StartWatch(
       SteadyNow(), {.idle_timeout = patience, .min_rate = 0, .max_time = absl::InfiniteDuration()});
   if (StreamMessage* next = reader_.NextMessage()) {
@@ -187,11 +187,11 @@ absl::StatusOr<bool> UploadCall::Consume() {
 }
 
 void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
-  making_room_ = true;
+  reserving_ = true;
   SubmitTask(*step->slot().admitting, AdmissionSize(bytes), [this, step, bytes] {
     absl::Status status = step->upload().Reserve(bytes);
     MutexLock lock(&mutex_);
-    making_room_ = false;
+    reserving_ = false;
     if (status.ok()) {
       Pump();
     } else {
@@ -202,18 +202,18 @@ void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
 
 // Returns the step for a payload field. Payloads must arrive in order, each in its own field.
 absl::StatusOr<PayloadStep*> UploadCall::StepFor(int field) {
-  const auto wanted = static_cast<size_t>(field - kFirstDataField);
-  if (wanted >= steps_.size()) {
+  const auto step_index = static_cast<size_t>(field - kFirstDataField);
+  if (step_index >= steps_.size()) {
     return BadField(
-        kDataFields[wanted],
+        kDataFields[step_index],
         "the header declares no such payload: declare its matrix, or leave these bytes out");
   }
-  if (wanted < step_) {
-    return BadField(kDataFields[wanted],
+  if (step_index < step_) {
+    return BadField(kDataFields[step_index],
                     absl::StrCat("sent after ", kDataFields[step_],
                                  ": send the payloads in the order of their fields"));
   }
-  while (step_ < wanted) CROUT_RETURN_IF_ERROR(steps_[step_++]->upload().Close());
+  while (step_ < step_index) CROUT_RETURN_IF_ERROR(steps_[step_++]->upload().Close());
   return steps_[step_];
 }
 
@@ -227,7 +227,7 @@ void UploadCall::Resume() {
 void UploadCall::EnforceLimits(Clock::time_point now) {
   Call::EnforceLimits(now);
   MutexLock lock(&mutex_);
-  if (!wanted()) return;  // the steps may be destroyed
+  if (!needs_result()) return;  // the steps may be destroyed
   if (BetweenRounds() && core_.draining) {
     return End(WithReason(absl::UnavailableError("the server is draining: take the series up again "
                                                  "on another one"),
@@ -280,7 +280,7 @@ void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
   const absl::StatusOr<MemoryNeed> need = PlanSteps(/*need_parsing=*/false);
   if (!need.ok()) return End(need.status());
   expected_.emplace(slot.expected, PredictSeconds(), need->device);
-  if (need->device <= kQuickAdmissionBytes && IsMemoryAtHand()) {
+  if (need->device <= kQuickAdmissionBytes && HasCachedMemory()) {
     if (auto memory = TryReserve(core_, slot, *need)) {
       const absl::Status status = AdmitSteps(/*need_parsing=*/false, *std::move(memory));
       return status.ok() ? BeginUpload() : End(status);
@@ -291,7 +291,7 @@ void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
 }
 
 // A gRPC reaction must not wait for the driver or the system to allocate memory.
-bool UploadCall::IsMemoryAtHand() const {
+bool UploadCall::HasCachedMemory() const {
   return std::all_of(steps_.begin(), steps_.end(), [](PayloadStep* step) {
     const size_t bytes = step->upload().needs_parsing() ? 0 : step->upload().shape().bytes();
     return bytes == 0 || step->slot().device->memory().HasFree(bytes);
@@ -352,7 +352,7 @@ UploadCall::TaskSize UploadCall::PreparationSize() const {
   // Seconds to parse and analyze one row, column or received byte, for the pattern of a grid.
   constexpr double kSecondsOfElement = 1e-7;
   // Limit for small tasks, about 0.3 s. Matching and ordering take up to order x elements steps.
-  constexpr double kMostSmallSteps = 1e8;
+  constexpr double kMaxSmallSteps = 1e8;
   double elements = 0;
   double steps = 0;
   bool all_known = true;
@@ -368,7 +368,7 @@ UploadCall::TaskSize UploadCall::PreparationSize() const {
     steps += std::max({rows, columns, 1.0}) * here;
   }
   return {.predicted_seconds = elements * kSecondsOfElement,
-          .is_small = all_known && steps <= kMostSmallSteps};
+          .is_small = all_known && steps <= kMaxSmallSteps};
 }
 
 void UploadCall::CompleteParsed() {
@@ -384,11 +384,12 @@ absl::StatusOr<bool> UploadCall::FinishParsed() {
     CROUT_RETURN_IF_ERROR(step->upload().Parse([this] { return stop_requested(); }));
   }
   for (PayloadStep* step : steps_) {
-    int told = -1;
-    CROUT_RETURN_IF_ERROR(step->Analyze([&] { return StopAnalysing(step->upload(), told); }));
+    int reported_steps = -1;
+    CROUT_RETURN_IF_ERROR(
+        step->Analyze([&] { return StopAnalysing(step->upload(), reported_steps); }));
   }
   for (PayloadStep* step : steps_) {
-    if (!step->upload().needs_parsing()) CROUT_RETURN_IF_ERROR(step->PlanAgain());
+    if (!step->upload().needs_parsing()) CROUT_RETURN_IF_ERROR(step->Replan());
   }
   CROUT_ASSIGN_OR_RETURN(const bool answered, AnswerSingular());
   if (answered) return false;
@@ -406,14 +407,14 @@ absl::StatusOr<bool> UploadCall::FinishParsed() {
 void UploadCall::SubmitJob() {
   DeviceSlot& slot = steps_.front()->slot();
   const double predicted = PredictSeconds();
-  if (std::optional<GatheredWork> gathered = Gather()) {
-    gathered->device_index = static_cast<size_t>(slot.index);
-    Submit(*slot.scheduler, predicted, *std::move(gathered));
+  if (std::optional<DynamicBatchWork> work = MakeBatchWork()) {
+    work->device_index = static_cast<size_t>(slot.index);
+    Submit(*slot.scheduler, predicted, *std::move(work));
   } else {
     Submit(*slot.scheduler, predicted, [this](ExecutionContext& context) { RunJob(context); });
   }
   expected_.reset();
-  if (!wanted()) return;  // refused; the steps may be destroyed
+  if (!needs_result()) return;  // refused; the steps may be destroyed
   const size_t ahead = JobsAhead();
   if (!IsLong() && ahead == 0) return;
   v1::Progress progress;
@@ -438,8 +439,8 @@ bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
   if (done == 0) return false;
   MutexLock lock(&mutex_);
   // Skip the report until the client has read the earlier messages.
-  if (SteadyNow() < next_telling_ || !IsLong() || !AllSent()) return false;
-  next_telling_ = SteadyNow() + kTellEvery;
+  if (SteadyNow() < next_report_ || !IsLong() || !AllSent()) return false;
+  next_report_ = SteadyNow() + kReportInterval;
   v1::Progress progress;
   progress.set_phase(v1::PHASE_FACTOR);
   progress.set_predicted_seconds(PredictSeconds());
@@ -449,24 +450,25 @@ bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
   return false;
 }
 
-bool UploadCall::StopAnalysing(const MatrixUpload& upload, int& told) {
+bool UploadCall::StopAnalysing(const MatrixUpload& upload, int& reported_steps) {
   if (stop_requested()) return true;
-  const std::optional<MatrixUpload::AnalysisUnderWay>& analysis = upload.analysis();
+  const std::optional<MatrixUpload::AnalysisProgress>& analysis = upload.analysis();
   // No cost model predicts the time of an analysis. Report only after it has run for kLong.
   constexpr std::chrono::duration<double> kLong(kLongSeconds);
-  if (!analysis || analysis->steps == told || SteadyNow() - analysis->since < kLong) return false;
+  if (!analysis || analysis->steps == reported_steps || SteadyNow() - analysis->since < kLong)
+    return false;
   MutexLock lock(&mutex_);
   if (!AllSent()) return false;
-  told = analysis->steps;
+  reported_steps = analysis->steps;
   v1::Progress progress;
   progress.set_phase(v1::PHASE_ANALYZE);
-  progress.set_steps_done(told);
+  progress.set_steps_done(reported_steps);
   progress.set_steps(kAnalysisSteps);
   SendProgress(std::move(progress));
   return false;
 }
 
-CallTimings UploadCall::ArrivalTimings() {
+CallTimings UploadCall::UploadTimings() {
   MutexLock lock(&mutex_);
   CallTimings timings;
   timings.queue = std::chrono::duration<double>(Clock::now() - *received_).count();
@@ -475,7 +477,7 @@ CallTimings UploadCall::ArrivalTimings() {
 }
 
 CallTimings UploadCall::StartJob(v1::Phase phase) {
-  const CallTimings timings = ArrivalTimings();
+  const CallTimings timings = UploadTimings();
   MutexLock lock(&mutex_);
   if (!IsLong()) return timings;
   v1::Progress progress;

@@ -56,7 +56,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   virtual absl::StatusOr<bool> AnswerSingular() = 0;
   // Returns the work for a dynamic batch, which then replaces RunJob(); nullopt if the job runs
   // alone.
-  virtual std::optional<GatheredWork> Gather() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  virtual std::optional<DynamicBatchWork> MakeBatchWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::nullopt;
   }
 
@@ -99,8 +99,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
 
   // Returns the timings of the phases before the job. Call when the job starts or when the call is
   // answered without a job.
-  CallTimings ArrivalTimings();
-  // Returns ArrivalTimings(). For a long job, also sends a progress event for `phase`.
+  CallTimings UploadTimings();
+  // Returns UploadTimings(). For a long job, also sends a progress event for `phase`.
   CallTimings StartJob(v1::Phase phase);
   // Calls Call::StartReply() with the matrix of the first payload.
   void StartReply(const CallTimings& timings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -117,16 +117,16 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
     EndWithData(head, std::move(data), add_result, field);
   }
   // Returns whether a running factorization of order n should stop. Also sends the number of
-  // finished columns to the client, at most once in kTellEvery. Callable from any thread without
-  // the mutex.
+  // finished columns to the client, at most once in kReportInterval. Callable from any thread
+  // without the mutex.
   bool StopFactoring(ExecutionContext& context, int64_t n);
 
  private:
   static constexpr double kLongSeconds = 0.05;
-  static constexpr Clock::duration kTellEvery = std::chrono::milliseconds(200);
+  static constexpr Clock::duration kReportInterval = std::chrono::milliseconds(200);
 
   // Handles a message (`ok`) or the end of the stream.
-  void TakeMessage(bool ok);
+  void HandleRead(bool ok);
   // Starts the next read if the reader has room for another message.
   void ReadAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandleMessage(const grpc::ByteBuffer& buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -142,7 +142,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
 
   // Whether device memory for the dense payloads can be allocated from cached memory, without
   // blocking.
-  bool IsMemoryAtHand() const;
+  bool HasCachedMemory() const;
   // Plan and admit the steps whose payloads need parsing, or the other steps. Steps without parsing
   // are planned and admitted before the first byte, steps with parsing after their text is parsed.
   absl::StatusOr<MemoryNeed> PlanSteps(bool need_parsing);
@@ -159,8 +159,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // Parses, analyzes and assembles the payloads. Returns false if this answers the call.
   absl::StatusOr<bool> FinishParsed();
   // Returns whether a running analysis should stop. After kLongSeconds of analysis, also sends each
-  // finished step to the client. `told` is the last reported step.
-  bool StopAnalysing(const MatrixUpload& upload, int& told);
+  // finished step to the client. `reported_steps` is the last reported step.
+  bool StopAnalysing(const MatrixUpload& upload, int& reported_steps);
   void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the job is predicted to be long enough for progress events.
   bool IsLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return PredictSeconds() > kLongSeconds; }
@@ -169,10 +169,10 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   const EncodeProgress encode_;
   RequestReader reader_ ABSL_GUARDED_BY(mutex_);
   StreamMessage* first_ ABSL_GUARDED_BY(mutex_) = nullptr;  // in reader_; valid until consumed
-  bool making_room_ ABSL_GUARDED_BY(mutex_) = false;        // ReserveSlowly() is running
+  bool reserving_ ABSL_GUARDED_BY(mutex_) = false;          // ReserveSlowly() is running
   size_t step_ ABSL_GUARDED_BY(mutex_) = 0;                 // index of the step now receiving
   int64_t rounds_ ABSL_GUARDED_BY(mutex_) = 0;              // number of finished rounds
-  Clock::time_point next_telling_ ABSL_GUARDED_BY(mutex_);  // earliest next report of columns
+  Clock::time_point next_report_ ABSL_GUARDED_BY(mutex_);   // earliest next report of columns
   std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);         // last byte
   std::optional<Metrics::UploadInFlight> in_flight_ ABSL_GUARDED_BY(mutex_);  // header to last byte
   std::optional<ExpectedJobs::Job> expected_ ABSL_GUARDED_BY(mutex_);         // until queued

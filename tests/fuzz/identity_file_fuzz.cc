@@ -34,9 +34,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const std::string& tenant : identity.tenants) Require(crout::IsPrincipalName(tenant));
   }
   const absl::Time now = absl::UnixEpoch();
-  Require(identities->Recognise({}, now).identity == nullptr);
+  Require(identities->Match({}, now).identity == nullptr);
   // The text cannot contain its own hash unless SHA-256 is broken.
-  Require(identities->Recognise({crout::HashToken(text), {}}, now).identity == nullptr);
-  Require(identities->Recognise({std::nullopt, {""}}, now).identity == nullptr);
+  Require(identities->Match({crout::HashToken(text), {}}, now).identity == nullptr);
+  Require(identities->Match({std::nullopt, {""}}, now).identity == nullptr);
   return 0;
 }

@@ -17,7 +17,7 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
 
 void Reservation::Shrink(size_t bytes) {
   if (bytes >= bytes_) return;
-  budget_->Give(bytes_ - bytes);
+  budget_->Subtract(bytes_ - bytes);
   bytes_ = bytes;
 }
 
@@ -34,7 +34,7 @@ void Reservation::Absorb(Reservation other) {
 }
 
 std::optional<Reservation> MemoryBudget::TryReserve(size_t bytes) {
-  if (!Take(bytes)) return std::nullopt;
+  if (!TryAdd(bytes)) return std::nullopt;
   return Reservation(this, bytes);
 }
 
@@ -43,7 +43,7 @@ size_t MemoryBudget::reserved() const {
   return reserved_;
 }
 
-bool MemoryBudget::Take(size_t bytes) {
+bool MemoryBudget::TryAdd(size_t bytes) {
   size_t free = 0;
   {
     MutexLock lock(&mutex_);
@@ -56,7 +56,7 @@ bool MemoryBudget::Take(size_t bytes) {
   return true;
 }
 
-void MemoryBudget::Give(size_t bytes) {
+void MemoryBudget::Subtract(size_t bytes) {
   MutexLock lock(&mutex_);
   reserved_ -= bytes;
 }

@@ -63,8 +63,8 @@ class MemoryBudget {
 
  private:
   friend class Reservation;
-  bool Take(size_t bytes);
-  void Give(size_t bytes);
+  bool TryAdd(size_t bytes);
+  void Subtract(size_t bytes);
 
   const size_t limit_;
   std::function<void(size_t)> trim_;  // constant once in use

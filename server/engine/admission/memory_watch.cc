@@ -14,7 +14,7 @@ constexpr std::chrono::seconds kPeriod(1);
 }  // namespace
 
 MemoryWatch::MemoryWatch(const Device& device)
-    : device_(device), last_(Ask(device)), thread_(StartThread([this] { Work(); })) {}
+    : device_(device), last_(Read(device)), thread_(StartThread([this] { Work(); })) {}
 
 MemoryWatch::~MemoryWatch() {
   {
@@ -25,14 +25,14 @@ MemoryWatch::~MemoryWatch() {
   thread_.join();
 }
 
-MemoryWatch::Answer MemoryWatch::last() const {
+MemoryWatch::Reading MemoryWatch::last() const {
   MutexLock lock(&mutex_);
   return last_;
 }
 
-MemoryWatch::Answer MemoryWatch::Ask(const Device& device) {
-  const auto asked = SteadyNow();
-  return {device.memory_stats(), asked};
+MemoryWatch::Reading MemoryWatch::Read(const Device& device) {
+  const auto start = SteadyNow();
+  return {device.memory_stats(), start};
 }
 
 void MemoryWatch::Work() {
@@ -40,11 +40,11 @@ void MemoryWatch::Work() {
   while (!stopping_) {
     wake_.WaitUntil(&mutex_, SteadyNow() + kPeriod);
     if (stopping_) return;
-    Answer answer = last_;
+    Reading reading = last_;
     mutex_.Unlock();
-    AbandonOnBadAlloc([&] { answer = Ask(device_); });
+    AbandonOnBadAlloc([&] { reading = Read(device_); });
     mutex_.Lock();
-    last_ = answer;
+    last_ = reading;
   }
 }
 

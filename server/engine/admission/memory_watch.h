@@ -17,9 +17,9 @@ namespace crout {
 // blocks only this thread. Thread-safe.
 class MemoryWatch {
  public:
-  struct Answer {
+  struct Reading {
     DeviceMemoryStats stats;
-    std::chrono::steady_clock::time_point asked;  // time at which the reading started
+    std::chrono::steady_clock::time_point start;  // time at which the reading started
   };
 
   // Takes the first reading before it returns. `device` outlives the watch.
@@ -30,17 +30,17 @@ class MemoryWatch {
   MemoryWatch& operator=(const MemoryWatch&) = delete;
 
   // Returns the last completed reading.
-  Answer last() const;
+  Reading last() const;
 
  private:
-  static Answer Ask(const Device& device);
+  static Reading Read(const Device& device);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Device& device_;
   mutable Mutex mutex_;
   CondVar wake_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  Answer last_ ABSL_GUARDED_BY(mutex_);
+  Reading last_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -8,20 +8,22 @@
 namespace crout {
 
 PeerShares::Charge::Charge(Charge&& other) noexcept
-    : shares_(std::exchange(other.shares_, nullptr)), share_(other.share_), held_(other.held_) {}
+    : shares_(std::exchange(other.shares_, nullptr)),
+      share_(other.share_),
+      record_(other.record_) {}
 
 PeerShares::Charge& PeerShares::Charge::operator=(Charge&& other) noexcept {
   if (this != &other) {
     Release();
     shares_ = std::exchange(other.shares_, nullptr);
     share_ = other.share_;
-    held_ = other.held_;
+    record_ = other.record_;
   }
   return *this;
 }
 
 void PeerShares::Charge::Release() {
-  if (shares_ != nullptr) std::exchange(shares_, nullptr)->Give(share_, held_);
+  if (shares_ != nullptr) std::exchange(shares_, nullptr)->ReturnCharge(share_, record_);
 }
 
 std::optional<PeerShares::Charge> PeerShares::TryCharge(std::string_view peer, size_t bytes,
@@ -33,49 +35,49 @@ std::optional<PeerShares::Charge> PeerShares::TryCharge(std::string_view peer, s
     if (std::optional<Reservation> reserved = Reserve(peer, bytes, ended)) {
       auto share = shares_.find(peer);
       if (share == shares_.end()) share = shares_.emplace(peer, Share()).first;
-      std::list<Held>& held = share->second.held;
-      held.push_back({.bytes = *std::move(reserved), .holder = std::move(holder)});
+      std::list<ChargeRecord>& records = share->second.records;
+      records.push_back({.bytes = *std::move(reserved), .holder = std::move(holder)});
       share->second.bytes += bytes;
-      charge = Charge(this, share, std::prev(held.end()));
+      charge = Charge(this, share, std::prev(records.end()));
     }
   }
-  for (const auto& each : ended) each->GiveWay();
+  for (const auto& each : ended) each->Preempt();
   return charge;
 }
 
 std::optional<Reservation> PeerShares::Reserve(std::string_view peer, size_t bytes, Ended& ended) {
   std::optional<Reservation> reserved = budget_.TryReserve(bytes);
   const auto share = shares_.find(peer);
-  const size_t held = share == shares_.end() ? 0 : share->second.bytes;
-  const bool within = peer.empty() || (bytes <= quarter_ && held <= quarter_ - bytes);
-  while (!reserved && within && MakeOneGiveWay(ended)) reserved = budget_.TryReserve(bytes);
+  const size_t charged = share == shares_.end() ? 0 : share->second.bytes;
+  const bool within = peer.empty() || (bytes <= quarter_ && charged <= quarter_ - bytes);
+  while (!reserved && within && PreemptOne(ended)) reserved = budget_.TryReserve(bytes);
   return reserved;
 }
 
-bool PeerShares::MakeOneGiveWay(Ended& ended) {
+bool PeerShares::PreemptOne(Ended& ended) {
   Share* largest = nullptr;
   for (auto& [peer, share] : shares_) {
     if (peer.empty() || share.bytes <= quarter_) continue;
     if (largest == nullptr || share.bytes > largest->bytes) largest = &share;
   }
   if (largest == nullptr) return false;
-  auto newest = largest->held.rbegin();
-  while (newest->leaving) ++newest;
+  auto newest = largest->records.rbegin();
+  while (newest->preempted) ++newest;
   const size_t bytes = newest->bytes.bytes();
-  std::optional<Reservation> elsewhere = leaving_.TryReserve(bytes);
+  std::optional<Reservation> elsewhere = preempted_.TryReserve(bytes);
   if (!elsewhere) return false;
   newest->bytes = *std::move(elsewhere);
-  newest->leaving = true;
+  newest->preempted = true;
   largest->bytes -= bytes;
   if (auto holder = newest->holder.lock()) ended.push_back(std::move(holder));
   return true;
 }
 
-void PeerShares::Give(Shares::iterator share, std::list<Held>::iterator held) {
+void PeerShares::ReturnCharge(Shares::iterator share, std::list<ChargeRecord>::iterator record) {
   MutexLock lock(&mutex_);
-  if (!held->leaving) share->second.bytes -= held->bytes.bytes();
-  share->second.held.erase(held);
-  if (share->second.held.empty()) shares_.erase(share);
+  if (!record->preempted) share->second.bytes -= record->bytes.bytes();
+  share->second.records.erase(record);
+  if (share->second.records.empty()) shares_.erase(share);
 }
 
 }  // namespace crout

@@ -24,7 +24,7 @@ namespace crout {
 //
 // If the budget is full, a peer whose share stays within a quarter of the budget gets its bytes
 // from the peer with the largest share above a quarter. That peer loses its newest charges, one by
-// one: TryCharge calls GiveWay on their holders and moves their bytes to a second budget, a quarter
+// one: TryCharge calls Preempt on their holders and moves their bytes to a second budget, a quarter
 // of the size of the first. The bytes stay there until the holders release them. The request is
 // refused if the second budget has no room, or if no peer is above a quarter.
 //
@@ -37,18 +37,18 @@ class PeerShares {
     virtual ~Holder() = default;
     // Requests that the holder ends and releases its charges. The holder must do so on another
     // thread, because the caller may hold any lock.
-    virtual void GiveWay() = 0;
+    virtual void Preempt() = 0;
   };
 
  private:
-  struct Held {
+  struct ChargeRecord {
     Reservation bytes;
     std::weak_ptr<Holder> holder;
-    bool leaving = false;  // charged to `leaving_`
+    bool preempted = false;  // charged to `preempted_`
   };
   struct Share {
-    size_t bytes = 0;      // without charges that are leaving
-    std::list<Held> held;  // oldest first
+    size_t bytes = 0;                 // without charges that are preempted
+    std::list<ChargeRecord> records;  // oldest first
   };
   using Shares = std::map<std::string, Share, std::less<>>;
 
@@ -64,16 +64,16 @@ class PeerShares {
 
    private:
     friend class PeerShares;
-    Charge(PeerShares* shares, Shares::iterator share, std::list<Held>::iterator held)
-        : shares_(shares), share_(share), held_(held) {}
+    Charge(PeerShares* shares, Shares::iterator share, std::list<ChargeRecord>::iterator record)
+        : shares_(shares), share_(share), record_(record) {}
 
     PeerShares* shares_ = nullptr;
     Shares::iterator share_;
-    std::list<Held>::iterator held_;
+    std::list<ChargeRecord>::iterator record_;
   };
 
   explicit PeerShares(MemoryBudget& budget)
-      : budget_(budget), quarter_(budget.limit() / 4), leaving_(quarter_) {}
+      : budget_(budget), quarter_(budget.limit() / 4), preempted_(quarter_) {}
   PeerShares(const PeerShares&) = delete;  // Charges point to it.
   PeerShares& operator=(const PeerShares&) = delete;
 
@@ -87,17 +87,17 @@ class PeerShares {
   using Ended = std::vector<std::shared_ptr<Holder>>;
 
   // Reserves `bytes`, ending charges of other peers if necessary. Appends their holders to `ended`;
-  // the caller calls GiveWay on them after releasing the lock.
+  // the caller calls Preempt on them after releasing the lock.
   std::optional<Reservation> Reserve(std::string_view peer, size_t bytes, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Moves the newest charge of the peer with the largest share above a quarter to `leaving_`.
-  // Returns false if no peer is above a quarter or `leaving_` has no room.
-  bool MakeOneGiveWay(Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Give(Shares::iterator share, std::list<Held>::iterator held);
+  // Moves the newest charge of the peer with the largest share above a quarter to `preempted_`.
+  // Returns false if no peer is above a quarter or `preempted_` has no room.
+  bool PreemptOne(Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReturnCharge(Shares::iterator share, std::list<ChargeRecord>::iterator record);
 
   MemoryBudget& budget_;
   const size_t quarter_;
-  MemoryBudget leaving_;
+  MemoryBudget preempted_;
   Mutex mutex_;
   Shares shares_ ABSL_GUARDED_BY(mutex_);  // only peers that have charges
 };

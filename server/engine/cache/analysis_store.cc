@@ -6,8 +6,8 @@
 
 namespace crout {
 
-std::shared_ptr<const Analysis> Share(KeptAnalysis kept) {
-  const auto owner = std::make_shared<const KeptAnalysis>(std::move(kept));
+std::shared_ptr<const Analysis> Share(CachedAnalysis kept) {
+  const auto owner = std::make_shared<const CachedAnalysis>(std::move(kept));
   return {owner, &owner->analysis};
 }
 
@@ -35,7 +35,7 @@ std::shared_ptr<const Analysis> AnalysisStore::Find(const std::string& tenant, c
   return as_requested && suits ? found : nullptr;
 }
 
-std::shared_ptr<const Analysis> AnalysisStore::Add(const std::string& tenant, KeptAnalysis kept) {
+std::shared_ptr<const Analysis> AnalysisStore::Add(const std::string& tenant, CachedAnalysis kept) {
   std::shared_ptr<const Analysis> analysis = Share(std::move(kept));
   MutexLock lock(&mutex_);
   std::erase_if(by_pattern_, [](const auto& entry) { return entry.second.expired(); });

@@ -19,7 +19,7 @@ namespace crout {
 
 // An analysis and its reservation of host memory, which is released after the analysis is
 // destroyed.
-struct KeptAnalysis {
+struct CachedAnalysis {
   Reservation memory;
   Analysis analysis;
   // The analysis of the same pattern without the parts that depend on the values; may be null. It
@@ -35,7 +35,7 @@ struct RequestedAnalysis {
 };
 
 // Returns the analysis with shared ownership. The reservation lives as long as the result.
-std::shared_ptr<const Analysis> Share(KeptAnalysis kept);
+std::shared_ptr<const Analysis> Share(CachedAnalysis kept);
 
 // Holds only weak references; the factors that use an analysis keep it alive. Thread-safe.
 class AnalysisStore {
@@ -48,7 +48,7 @@ class AnalysisStore {
                                        StopCounter& counter) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Makes the analysis available to Find() and returns it.
-  std::shared_ptr<const Analysis> Add(const std::string& tenant, KeptAnalysis kept)
+  std::shared_ptr<const Analysis> Add(const std::string& tenant, CachedAnalysis kept)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -43,7 +43,7 @@ absl::StatusOr<FactorCache::Entry*> FactorCache::Find(std::string_view tenant, c
   CROUT_ASSIGN_OR_RETURN(Entry * entry, handles_.Find(tenant, handle, now, miss));
   if (!TieredStore::IsLost(*entry->stored)) return entry;
   *miss = MissOf(Removal::kDeviceLost);
-  return GoneStatus(Removal::kDeviceLost);
+  return RemovedStatus(Removal::kDeviceLost);
 }
 
 FactorInfo FactorCache::Info(const Entry& entry, const CachedVersion& stored, absl::Time now) {
@@ -67,12 +67,12 @@ FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
   auto entry = std::make_unique<Entry>(options, loads_->Open(options.tenant), WallNow());
   auto stored = MakeVersion(std::move(factor));
   FactorInfo info = Info(*entry, *stored, entry->create_time);
-  RequestIds::Place request(entry->tenant, entry->request_id);
-  RequestIds::Settled settled;  // destroyed after the lock
+  RequestIds::Node request(entry->tenant, entry->request_id);
+  RequestIds::EndedClaim ended;  // destroyed after the lock
   MutexLock lock(&store_.mutex());
   Entry& added = handles_.Insert(std::move(entry));
   // Nothing can fail from here on.
-  settled = request_ids_.Complete(std::move(request), added.handle);
+  ended = request_ids_.Complete(std::move(request), added.handle);
   stored->handle = added.handle;
   added.stored = std::move(stored);
   store_.Attach(*added.stored, added.account);
@@ -90,8 +90,8 @@ absl::StatusOr<std::optional<FactorInfo>> FactorCache::ClaimRequest(std::string_
                      kReasonRequestInProgress),
           kClaimRetrySeconds);
     }
-    const absl::StatusOr<FactorInfo> living = Describe(tenant, *found.factor);
-    if (living.ok()) return std::optional<FactorInfo>(*living);
+    const absl::StatusOr<FactorInfo> existing = Describe(tenant, *found.factor);
+    if (existing.ok()) return std::optional<FactorInfo>(*existing);
     // The factor is gone, but its entry may not be removed yet.
     if (request_ids_.Reclaim(tenant, request_id, *found.factor)) return std::optional<FactorInfo>();
   }
@@ -195,7 +195,7 @@ std::vector<FactorInfo> FactorCache::List(std::string_view tenant, std::string_v
 ChargedMemory FactorCache::RemoveEntry(const CachedVersion& version, Removal cause) noexcept {
   const std::unique_ptr<Entry> entry = handles_.Remove(version.handle, cause);
   events_->OnEviction(TieredStore::TierOf(version), EvictionOf(cause));
-  request_ids_.Forget(entry->tenant, entry->request_id, entry->handle);
+  request_ids_.Remove(entry->tenant, entry->request_id, entry->handle);
   return store_.Detach(*entry->stored);
 }
 

@@ -68,7 +68,7 @@ struct NewFactor {
   Reservation reservation;
   Factorization factorization;  // in the memory of slot->device
   DeviceSlot* slot = nullptr;
-  std::shared_ptr<const IterationRecord> record;  // from TakeRecord()
+  std::shared_ptr<const IterationRecord> record;  // from ExtractRecord()
   std::optional<int64_t> nnz;
   CallTimings timings;
 };

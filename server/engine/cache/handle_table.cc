@@ -7,7 +7,7 @@
 
 namespace crout {
 
-HandleTable::Entry::Entry(const InsertOptions& options, TenantLoads::Account its_account,
+HandleTable::Entry::Entry(const InsertOptions& options, TenantLoads::Account tenant_account,
                           absl::Time now)
     : tenant(options.tenant),
       name(options.name),
@@ -17,7 +17,7 @@ HandleTable::Entry::Entry(const InsertOptions& options, TenantLoads::Account its
       life_end(now + options.life),
       lease(options.lease),
       lease_expire_time(std::min(now + options.lease, life_end)),
-      account(std::move(its_account)) {}
+      account(std::move(tenant_account)) {}
 
 absl::Time HandleTable::Entry::LeaseFrom(absl::Time now) const {
   // Use the later time: the wall clock can be set back.
@@ -56,7 +56,7 @@ absl::StatusOr<HandleTable::Entry*> HandleTable::Find(std::string_view tenant, c
   if (entry != nullptr && now < entry->end()) return entry;
   const Removal cause = entry != nullptr ? Removal::kExpired : tombstone->cause;
   *miss = MissOf(cause);
-  return GoneStatus(cause);
+  return RemovedStatus(cause);
 }
 
 HandleTable::Entry* HandleTable::Find(const Handle& handle) const {

@@ -47,7 +47,7 @@ class HandleTable {
   // A lease has a length. It runs from the last use: it does not end during a use, and starts again
   // when one ends. The factor's life, counted from its creation, ends in any case.
   struct Entry {
-    Entry(const InsertOptions& options, TenantLoads::Account its_account, absl::Time now);
+    Entry(const InsertOptions& options, TenantLoads::Account tenant_account, absl::Time now);
 
     // When the entry is over, unless a use begins or ends before.
     absl::Time end() const { return uses > 0 ? life_end : lease_expire_time; }

@@ -6,7 +6,8 @@
 
 namespace crout {
 
-std::shared_ptr<const IterationRecord> TakeRecord(FactorSummary& summary, Reservation reservation) {
+std::shared_ptr<const IterationRecord> ExtractRecord(FactorSummary& summary,
+                                                     Reservation reservation) {
   if (!summary.iterations) return nullptr;
   IterationRecord record;
   record.sweeps = std::exchange(summary.iterations->sweeps, {});

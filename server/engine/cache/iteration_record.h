@@ -26,7 +26,8 @@ struct IterationRecord {
 // Moves the counts from `summary` to a record, so that copies of the summary are small.
 // `reservation`, of JobBytes::report bytes, is charged for the record and shrinks to its size.
 // Returns null for a method without counts.
-std::shared_ptr<const IterationRecord> TakeRecord(FactorSummary& summary, Reservation reservation);
+std::shared_ptr<const IterationRecord> ExtractRecord(FactorSummary& summary,
+                                                     Reservation reservation);
 
 }  // namespace crout
 

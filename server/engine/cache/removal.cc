@@ -39,7 +39,7 @@ const RemovalTraits& TraitsOf(Removal cause) { return kTraits[static_cast<size_t
 
 }  // namespace
 
-absl::Status GoneStatus(Removal cause) {
+absl::Status RemovedStatus(Removal cause) {
   const RemovalTraits& traits = TraitsOf(cause);
   return WithReason(absl::NotFoundError(traits.message), traits.reason);
 }

@@ -21,7 +21,7 @@ namespace crout {
 enum class Removal : uint8_t { kExpired, kEvicted, kReleased, kDeviceLost, kDataLoss };
 
 // NOT_FOUND with the reason, for the owner of the factor.
-absl::Status GoneStatus(Removal cause);
+absl::Status RemovedStatus(Removal cause);
 // NOT_FOUND for all other tenants, and for handles without a tombstone.
 absl::Status UnknownHandleStatus();
 

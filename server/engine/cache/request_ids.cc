@@ -4,13 +4,13 @@
 
 namespace crout {
 
-RequestIds::Place::Place(std::string_view tenant, std::string_view request_id) {
+RequestIds::Node::Node(std::string_view tenant, std::string_view request_id) {
   if (!request_id.empty()) request_.try_emplace(Key(tenant, request_id));
 }
 
-RequestIds::Settled::~Settled() {
+RequestIds::EndedClaim::~EndedClaim() {
   for (const auto& [key, weak] : waiters_) {
-    if (const auto waiter = weak.lock()) waiter->OnRequestSettled();
+    if (const auto waiter = weak.lock()) waiter->OnClaimEnded();
   }
 }
 
@@ -19,39 +19,39 @@ RequestIds::Found RequestIds::Claim(std::string_view tenant, std::string_view re
   const auto [request, is_new] = requests_.try_emplace(Key(tenant, request_id));
   if (is_new) return {State::kFree, std::nullopt};
   const std::optional<Handle>& factor = request->second.factor;
-  return {factor ? State::kMade : State::kClaimed, factor};
+  return {factor ? State::kHasFactor : State::kClaimed, factor};
 }
 
 bool RequestIds::Reclaim(std::string_view tenant, std::string_view request_id,
-                         const Handle& gone) noexcept {
+                         const Handle& removed) noexcept {
   MutexLock lock(&mutex_);
   const auto request = requests_.find(View(tenant, request_id));
-  if (request == requests_.end() || request->second.factor != gone) return false;
+  if (request == requests_.end() || request->second.factor != removed) return false;
   request->second.factor.reset();
   return true;
 }
 
-RequestIds::Settled RequestIds::Complete(Place place, const Handle& factor) noexcept {
-  Settled settled;
-  if (place.request_.empty()) return settled;
-  auto node = place.request_.extract(place.request_.begin());
+RequestIds::EndedClaim RequestIds::Complete(Node allocated, const Handle& factor) noexcept {
+  EndedClaim ended;
+  if (allocated.request_.empty()) return ended;
+  auto node = allocated.request_.extract(allocated.request_.begin());
   MutexLock lock(&mutex_);
   Request& request = requests_.insert(std::move(node)).position->second;
   request.factor = factor;
-  settled.waiters_.swap(request.waiters);
-  return settled;
+  ended.waiters_.swap(request.waiters);
+  return ended;
 }
 
 void RequestIds::Abandon(std::string_view tenant, std::string_view request_id) noexcept {
-  Settled settled;  // destroyed after the lock
+  EndedClaim ended;  // destroyed after the lock
   MutexLock lock(&mutex_);
   const auto request = requests_.find(View(tenant, request_id));
   if (request == requests_.end() || request->second.factor) return;
-  settled.waiters_.swap(request->second.waiters);
+  ended.waiters_.swap(request->second.waiters);
   requests_.erase(request);
 }
 
-void RequestIds::Forget(std::string_view tenant, std::string_view request_id,
+void RequestIds::Remove(std::string_view tenant, std::string_view request_id,
                         const Handle& factor) noexcept {
   MutexLock lock(&mutex_);
   const auto request = requests_.find(View(tenant, request_id));

@@ -24,7 +24,7 @@ class RequestWaiter {
   virtual ~RequestWaiter() = default;
 
   // Called once from any thread: the id has its factor now, or is free. Must not block.
-  virtual void OnRequestSettled() noexcept = 0;
+  virtual void OnClaimEnded() noexcept = 0;
 };
 
 // An id is free, claimed by a call that makes its factor, or has a factor. Thread-safe. Methods
@@ -45,45 +45,46 @@ class RequestIds {
 
  public:
   // Memory for one id. Empty if the id is.
-  class Place {
+  class Node {
    public:
-    Place(std::string_view tenant, std::string_view request_id);
+    Node(std::string_view tenant, std::string_view request_id);
 
    private:
     friend class RequestIds;
     Requests request_;
   };
   // Waiters of an ended claim, notified on destruction.
-  class Settled {
+  class EndedClaim {
    public:
-    Settled() = default;
-    Settled(Settled&& other) noexcept : waiters_(std::exchange(other.waiters_, {})) {}
-    Settled& operator=(Settled&& other) noexcept {
+    EndedClaim() = default;
+    EndedClaim(EndedClaim&& other) noexcept : waiters_(std::exchange(other.waiters_, {})) {}
+    EndedClaim& operator=(EndedClaim&& other) noexcept {
       waiters_.swap(other.waiters_);
       return *this;
     }
-    ~Settled();
+    ~EndedClaim();
 
    private:
     friend class RequestIds;
     Waiters waiters_;
   };
 
-  enum class State : uint8_t { kFree, kClaimed, kMade };
+  enum class State : uint8_t { kFree, kClaimed, kHasFactor };
   struct Found {
     State before = State::kFree;   // kFree: the id is now claimed by the caller
-    std::optional<Handle> factor;  // if kMade
+    std::optional<Handle> factor;  // if kHasFactor
   };
   // Claims a free id.
   Found Claim(std::string_view tenant, std::string_view request_id);
-  // Claims an id whose factor is still `gone`, which no longer exists. Returns false otherwise.
-  bool Reclaim(std::string_view tenant, std::string_view request_id, const Handle& gone) noexcept;
-  // Gives the id of `place` its factor and ends the claim, if there is one.
-  Settled Complete(Place place, const Handle& factor) noexcept;
+  // Claims an id whose factor is still `removed`, which no longer exists. Returns false otherwise.
+  bool Reclaim(std::string_view tenant, std::string_view request_id,
+               const Handle& removed) noexcept;
+  // Gives the id of `allocated` its factor and ends the claim, if there is one.
+  EndedClaim Complete(Node allocated, const Handle& factor) noexcept;
   // Ends a claim without a factor.
   void Abandon(std::string_view tenant, std::string_view request_id) noexcept;
   // Frees the id if it still has this factor.
-  void Forget(std::string_view tenant, std::string_view request_id, const Handle& factor) noexcept;
+  void Remove(std::string_view tenant, std::string_view request_id, const Handle& factor) noexcept;
 
   // Notifies `waiter`, unless it has been destroyed, when the claim ends. Returns false if the id
   // is not claimed.

@@ -71,13 +71,13 @@ void TieredStore::Attach(CachedVersion& version, TenantLoads::Account& account) 
     version.recorded.Link(records_);
     record_bytes_ += version.record->reservation.bytes();
   }
-  Settle(version);
+  ReleaseIfUnused(version);
 }
 
 ChargedMemory TieredStore::Detach(CachedVersion& version) noexcept {
   RemoveFromMemory(version);
   version.account = nullptr;
-  return Settle(version);
+  return ReleaseIfUnused(version);
 }
 
 void TieredStore::Pin(CachedVersion& version) {
@@ -92,7 +92,7 @@ void TieredStore::Pin(CachedVersion& version) {
 
 ChargedMemory TieredStore::Unpin(CachedVersion& version) noexcept {
   --version.pins;
-  return Settle(version);
+  return ReleaseIfUnused(version);
 }
 
 const std::list<CachedVersion*>& TieredStore::VersionsOn(const DeviceSlot& slot) const {
@@ -121,7 +121,7 @@ void TieredStore::Move(CachedVersion& version, absl::FunctionRef<void()> change)
   if (attached) AddToMemory(version);
 }
 
-ChargedMemory TieredStore::Settle(CachedVersion& version) noexcept {
+ChargedMemory TieredStore::ReleaseIfUnused(CachedVersion& version) noexcept {
   RemoveFromIdle(version);
   if (version.pins > 0 || version.moving) return {};
   if (version.account == nullptr) {
@@ -129,7 +129,7 @@ ChargedMemory TieredStore::Settle(CachedVersion& version) noexcept {
     return {.slot = on_host ? nullptr : version.slot,
             .reservation = std::move(version.reservation),
             .parts = std::move(version.factorization.parts),
-            .record = TakeRecord(version)};
+            .record = RemoveRecord(version)};
   }
   Memory& memory = memories_[MemoryOf(version)];
   version.idle.Link(memory.idle);
@@ -152,7 +152,7 @@ void TieredStore::PublishIdleBytes(size_t memory) noexcept {
   }
 }
 
-std::shared_ptr<const IterationRecord> TieredStore::TakeRecord(CachedVersion& version) noexcept {
+std::shared_ptr<const IterationRecord> TieredStore::RemoveRecord(CachedVersion& version) noexcept {
   if (version.recorded.linked()) {
     version.recorded.Unlink(records_);
     record_bytes_ -= version.record->reservation.bytes();
@@ -209,7 +209,7 @@ void TieredStore::DropRecords(size_t bytes) {
   // Keep the records if dropping them and all idle factors would not make enough room.
   if (free + memories_[kHost].idle_bytes + record_bytes_ < bytes) return;
   while (free < bytes && !records_.empty()) {
-    dropped.push_back(TakeRecord(*records_.front()));
+    dropped.push_back(RemoveRecord(*records_.front()));
     free += dropped.back()->reservation.bytes();
   }
 }
@@ -236,7 +236,7 @@ void TieredStore::Drop(const std::shared_ptr<CachedVersion>& victim) {
   victim->moving = false;
   // If it was detached in the meantime, only its bytes remain to be freed.
   const bool idle = victim->account != nullptr && !victim->used_while_moving;
-  freed = idle ? owner_->RemoveEntry(*victim, Removal::kEvicted) : Settle(*victim);
+  freed = idle ? owner_->RemoveEntry(*victim, Removal::kEvicted) : ReleaseIfUnused(*victim);
 }
 
 void TieredStore::Demote(const std::shared_ptr<CachedVersion>& victim) {
@@ -262,7 +262,7 @@ void TieredStore::Demote(const std::shared_ptr<CachedVersion>& victim) {
       victim->resident = false;
     });
   }
-  freed = Settle(*victim);
+  freed = ReleaseIfUnused(*victim);
 }
 
 absl::Status TieredStore::CopyToHost(const CachedVersion& from, ChargedMemory* to,

@@ -141,12 +141,13 @@ class TieredStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Must be called when the pins, the owner or the memory of a version have changed. Lists the
   // version as idle if nothing uses it. Returns its memory if it cannot be used again.
-  ChargedMemory Settle(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ChargedMemory ReleaseIfUnused(CachedVersion& version) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveFromIdle(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Updates DeviceSlot::idle_bytes of the slots that use this memory.
   void PublishIdleBytes(size_t memory) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes the version's iteration record from the records that can be dropped.
-  std::shared_ptr<const IterationRecord> TakeRecord(CachedVersion& version) noexcept
+  std::shared_ptr<const IterationRecord> RemoveRecord(CachedVersion& version) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, MemoryBudget& budget, size_t memory,

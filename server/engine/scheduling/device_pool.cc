@@ -28,17 +28,17 @@ constexpr int kReleasingThreads = 2;
 constexpr double kEvictionRate = 10e9;
 
 // Whether a device can hold a job. Rank orders devices by these values, the smallest first.
-enum class Room : uint8_t { kYes, kNotNow, kNever };
+enum class Availability : uint8_t { kYes, kNotNow, kNever };
 
 // Returns whether the device's budget has room for a job of `bytes`, counting idle cached factors
 // as available. Sets `evicted` to the bytes that are not free and would have to be evicted.
-Room RoomFor(const DeviceSlot& slot, size_t bytes, size_t* evicted) {
+Availability AvailabilityOf(const DeviceSlot& slot, size_t bytes, size_t* evicted) {
   const size_t limit = slot.budget->limit();
   const size_t taken = slot.budget->reserved() + slot.expected.sum().bytes;
   const size_t free = limit - std::min(limit, taken);
   *evicted = bytes - std::min(bytes, free);
-  if (bytes > limit) return Room::kNever;
-  return *evicted > slot.idle_bytes ? Room::kNotNow : Room::kYes;
+  if (bytes > limit) return Availability::kNever;
+  return *evicted > slot.idle_bytes ? Availability::kNotNow : Availability::kYes;
 }
 
 // Key for comparing devices for a job of this demand: the smallest is the best.
@@ -46,7 +46,7 @@ auto Rank(const DeviceSlot& slot, const JobDemand& demand) {
   const DeviceScheduler::Load load = slot.scheduler->load();
   const ExpectedJobs::Sum expected = slot.expected.sum();
   size_t evicted = 0;
-  const Room room = RoomFor(slot, demand.bytes, &evicted);
+  const Availability room = AvailabilityOf(slot, demand.bytes, &evicted);
   const double seconds = load.work_seconds + expected.seconds / load.streams + demand.seconds +
                          static_cast<double>(evicted) / kEvictionRate;
   const size_t jobs = load.queue_depth + static_cast<size_t>(load.streams_busy + expected.jobs);

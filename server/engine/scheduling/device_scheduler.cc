@@ -42,14 +42,14 @@ DeviceScheduler::DeviceScheduler(Device* device, const SchedulerOptions& options
     : JobScheduler({.name = device->info().name,
                     .streams = contexts.size(),
                     .queue_capacity = options.queue_capacity,
-                    .most_together = std::max<size_t>(options.gather_jobs, 1),
+                    .max_batch_jobs = std::max<size_t>(options.max_batch_jobs, 1),
                     .failpoint = "scheduler.job"}),
       device_(device),
-      gather_window_(options.gather_window),
+      batch_window_(options.batch_window),
       fenced_(FencedStatus(*device)),
       contexts_(std::move(contexts)),
-      gathered_(contexts_.size()) {
-  for (auto& jobs : gathered_) jobs.reserve(options_.most_together);
+      batches_(contexts_.size()) {
+  for (auto& jobs : batches_) jobs.reserve(options_.max_batch_jobs);
   Start();
 }
 
@@ -59,68 +59,68 @@ absl::Status DeviceScheduler::Refusal() const {
   return device_->healthy() ? absl::OkStatus() : fenced_;
 }
 
-void DeviceScheduler::Run(size_t stream, Taken& taken) {
+void DeviceScheduler::Run(size_t stream, DequeuedJobs& dequeued) {
   ExecutionContext& context = *contexts_[stream];
-  JobGatherer* const gatherer = AsJob(taken.jobs.front()).gatherer;
-  if (gatherer == nullptr) return static_cast<Job&>(*taken.jobs.front()).Run(context);
-  std::vector<std::shared_ptr<Job>>& jobs = gathered_[stream];
-  for (const auto& job : taken.jobs) jobs.push_back(std::static_pointer_cast<Job>(job));
-  taken.jobs.clear();
-  gatherer->Run(context, jobs, taken.waited);
+  JobBatcher* const batcher = AsJob(dequeued.jobs.front()).batcher;
+  if (batcher == nullptr) return static_cast<Job&>(*dequeued.jobs.front()).Run(context);
+  std::vector<std::shared_ptr<Job>>& jobs = batches_[stream];
+  for (const auto& job : dequeued.jobs) jobs.push_back(std::static_pointer_cast<Job>(job));
+  dequeued.jobs.clear();
+  batcher->Run(context, jobs, dequeued.waited);
   jobs.clear();
 }
 
 std::optional<DeviceScheduler::Clock::time_point> DeviceScheduler::Choose(size_t /*stream*/,
-                                                                          Taken& taken) {
+                                                                          DequeuedJobs& dequeued) {
   const std::optional<Queue::Position> first = Startable(SteadyNow());
   if (!first) return EndOfWindow();
-  TakeTogether(*first, taken);
+  DequeueBatch(*first, dequeued);
   return std::nullopt;
 }
 
 std::optional<DeviceScheduler::Clock::time_point> DeviceScheduler::EndOfWindow() const {
   std::optional<Clock::time_point> end;
   queue_.ForEach([&](const std::shared_ptr<QueuedJob>& job) {
-    const Clock::time_point its_end = job->submitted() + gather_window_;
-    end = end ? std::min(*end, its_end) : its_end;
+    const Clock::time_point window_end = job->submitted() + batch_window_;
+    end = end ? std::min(*end, window_end) : window_end;
   });
   return end;
 }
 
-bool DeviceScheduler::AwaitsCompany(const Job& first, Clock::time_point now) const {
-  if (first.gatherer == nullptr || streams_busy_ == 0 ||
-      now >= first.submitted() + gather_window_) {
+bool DeviceScheduler::IsBatchFilling(const Job& first, Clock::time_point now) const {
+  if (first.batcher == nullptr || streams_busy_ == 0 || now >= first.submitted() + batch_window_) {
     return false;
   }
-  size_t together = 0;
+  size_t batch_jobs = 0;
   queue_.ForEach([&](const std::shared_ptr<QueuedJob>& job) {
     const Job& other = AsJob(job);
-    if (other.gatherer == first.gatherer && other.group == first.group) ++together;
+    if (other.batcher == first.batcher && other.group == first.group) ++batch_jobs;
   });
-  return together < options_.most_together;
+  return batch_jobs < options_.max_batch_jobs;
 }
 
 std::optional<DeviceScheduler::Queue::Position> DeviceScheduler::Startable(Clock::time_point now) {
   const auto first = queue_.Find([](const auto&) { return true; });
-  if (!first || !AwaitsCompany(AsJob(*first->item), now)) return first;
+  if (!first || !IsBatchFilling(AsJob(*first->item), now)) return first;
   if (!awaiting_since_) awaiting_since_ = now;
   return queue_.Find([&](const std::shared_ptr<QueuedJob>& job) {
-    return AsJob(job).gatherer == nullptr || now >= job->submitted() + gather_window_;
+    return AsJob(job).batcher == nullptr || now >= job->submitted() + batch_window_;
   });
 }
 
-void DeviceScheduler::TakeTogether(Queue::Position first, Taken& taken) {
-  const JobGatherer* const gatherer = AsJob(*first.item).gatherer;
+void DeviceScheduler::DequeueBatch(Queue::Position first, DequeuedJobs& dequeued) {
+  const JobBatcher* const batcher = AsJob(*first.item).batcher;
   const int group = AsJob(*first.item).group;
-  Take(first, taken);
-  if (gatherer == nullptr) return;
-  if (awaiting_since_) taken.waited = SteadyNow() - *std::exchange(awaiting_since_, std::nullopt);
-  while (taken.jobs.size() < options_.most_together) {
+  Dequeue(first, dequeued);
+  if (batcher == nullptr) return;
+  if (awaiting_since_)
+    dequeued.waited = SteadyNow() - *std::exchange(awaiting_since_, std::nullopt);
+  while (dequeued.jobs.size() < options_.max_batch_jobs) {
     const auto next = queue_.Find([&](const std::shared_ptr<QueuedJob>& job) {
-      return AsJob(job).gatherer == gatherer && AsJob(job).group == group;
+      return AsJob(job).batcher == batcher && AsJob(job).group == group;
     });
     if (!next) return;
-    Take(*next, taken);
+    Dequeue(*next, dequeued);
   }
 }
 

@@ -20,25 +20,25 @@
 
 namespace crout {
 
-class JobGatherer;
+class JobBatcher;
 
-// A job for a device. It runs either alone, by Run, or in a batch, by its JobGatherer.
+// A job for a device. It runs either alone, by Run, or in a batch, by its JobBatcher.
 class Job : public QueuedJob {
  public:
-  // Called on a worker thread if `gatherer` is null. `context` is exclusive to the job until Run
+  // Called on a worker thread if `batcher` is null. `context` is exclusive to the job until Run
   // returns.
   virtual void Run(ExecutionContext& context) = 0;
 
-  // Constant once submitted. If set, the gatherer runs the job in one batch with queued jobs of the
-  // same gatherer and group.
-  JobGatherer* gatherer = nullptr;
+  // Constant once submitted. If set, the batcher runs the job in one batch with queued jobs of the
+  // same batcher and group.
+  JobBatcher* batcher = nullptr;
   int group = 0;
 };
 
 // Runs batches of jobs. Thread-safe. Outlives its jobs.
-class JobGatherer {
+class JobBatcher {
  public:
-  virtual ~JobGatherer() = default;
+  virtual ~JobBatcher() = default;
 
   // Called in place of Job::Run. `jobs` has at least one job; all are of one group. Jobs of the
   // same tenant are in the order of their submission. `waited` is the time for which an idle stream
@@ -53,10 +53,10 @@ struct SchedulerOptions {
   int streams = 0;
   size_t queue_capacity = 256;
   // Largest number of jobs in a batch. 0 counts as 1.
-  size_t gather_jobs = 1;
-  // A job with a gatherer waits at most this long from its submission for its batch to fill. It
+  size_t max_batch_jobs = 1;
+  // A job with a batcher waits at most this long from its submission for its batch to fill. It
   // waits only while another stream is busy.
-  std::chrono::microseconds gather_window{0};
+  std::chrono::microseconds batch_window{0};
 };
 
 // Runs the jobs of one device on a fixed set of contexts. Thread-safe.
@@ -78,9 +78,9 @@ class DeviceScheduler final : public JobScheduler {
                   std::vector<std::unique_ptr<ExecutionContext>> contexts);
 
   // Takes a job and the rest of its batch.
-  std::optional<Clock::time_point> Choose(size_t stream, Taken& taken) override
+  std::optional<Clock::time_point> Choose(size_t stream, DequeuedJobs& dequeued) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Run(size_t stream, Taken& taken) override;
+  void Run(size_t stream, DequeuedJobs& dequeued) override;
   absl::Status Refusal() const override;
 
   // Returns the job to start now: the first in turn, or, while that waits for its batch to fill,
@@ -88,23 +88,24 @@ class DeviceScheduler final : public JobScheduler {
   std::optional<Queue::Position> Startable(Clock::time_point now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether `first`, the first job in turn, still waits for its batch to fill.
-  bool AwaitsCompany(const Job& first, Clock::time_point now) const
+  bool IsBatchFilling(const Job& first, Clock::time_point now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes `first` and, up to the size limit, queued jobs of its batch; tenants take turns.
-  void TakeTogether(Queue::Position first, Taken& taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DequeueBatch(Queue::Position first, DequeuedJobs& dequeued)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the earliest time at which the window of a queued job ends, or nothing if the queue is
   // empty.
   std::optional<Clock::time_point> EndOfWindow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction. Only its worker thread uses a context.
   Device* const device_;
-  const std::chrono::microseconds gather_window_;
+  const std::chrono::microseconds batch_window_;
   // Built at construction, so that reporting it allocates no memory.
   const absl::Status fenced_;
   const std::vector<std::unique_ptr<ExecutionContext>> contexts_;
-  // For each stream, the batch that it passes to a gatherer. Only the stream's thread uses it.
+  // For each stream, the batch that it passes to a batcher. Only the stream's thread uses it.
   // Capacity for the largest batch is reserved at construction.
-  std::vector<std::vector<std::shared_ptr<Job>>> gathered_;
+  std::vector<std::vector<std::shared_ptr<Job>>> batches_;
 
   // Time since which a stream has held back jobs for a batch to fill.
   std::optional<Clock::time_point> awaiting_since_ ABSL_GUARDED_BY(mutex_);

@@ -88,7 +88,7 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
     }
     // Nothing below this line can fail.
     if (victim) {
-      displaced.front() = TakeOut(*victim);
+      displaced.front() = RemoveFromQueue(*victim);
       displaced_.splice(displaced_.end(), displaced);
     }
     wake_reaper = victim || (!deadlines.empty() && added.deadline < reap_at_);
@@ -120,11 +120,11 @@ void JobScheduler::WakeStream() {
 
 bool JobScheduler::Remove(const QueuedJob* job) {
   // Declared before the lock: if this is the last reference, the job is destroyed without the lock.
-  std::shared_ptr<QueuedJob> taken;
+  std::shared_ptr<QueuedJob> removed;
   MutexLock lock(&mutex_);
   const auto position = positions_.find(job);
   if (position == positions_.end()) return false;
-  taken = TakeOut(position->second);
+  removed = RemoveFromQueue(position->second);
   return true;
 }
 
@@ -165,7 +165,7 @@ void JobScheduler::Stop() {
     MutexLock lock(&mutex_);
     stopping_ = true;
     const auto any = [](const std::shared_ptr<QueuedJob>&) { return true; };
-    while (const auto position = queue_.Find(any)) dropped.push_back(TakeOut(*position));
+    while (const auto position = queue_.Find(any)) dropped.push_back(RemoveFromQueue(*position));
     for (auto& job : displaced_) dropped.push_back(std::move(job));
     displaced_.clear();
   }
@@ -179,11 +179,11 @@ void JobScheduler::Stop() {
 }
 
 void JobScheduler::Work(size_t stream) {
-  Taken taken;
-  taken.jobs.reserve(options_.most_together);
-  while (Next(stream, taken)) {
-    RunOrDrop(stream, taken);
-    taken.jobs.clear();  // Frees the resources of the jobs before the stream counts as idle.
+  DequeuedJobs dequeued;
+  dequeued.jobs.reserve(options_.max_batch_jobs);
+  while (Next(stream, dequeued)) {
+    RunOrDrop(stream, dequeued);
+    dequeued.jobs.clear();  // Frees the resources of the jobs before the stream counts as idle.
     MutexLock lock(&mutex_);
     streams_[stream].busy = false;
     --streams_busy_;
@@ -191,25 +191,25 @@ void JobScheduler::Work(size_t stream) {
 }
 
 // If the device is fenced, the threads take and drop all queued jobs in this way.
-void JobScheduler::RunOrDrop(size_t stream, Taken& taken) {
+void JobScheduler::RunOrDrop(size_t stream, DequeuedJobs& dequeued) {
   absl::Status refusal = Failpoint(options_.failpoint);
   if (refusal.ok()) refusal = Refusal();
-  std::erase_if(taken.jobs, [&](const std::shared_ptr<QueuedJob>& job) {
+  std::erase_if(dequeued.jobs, [&](const std::shared_ptr<QueuedJob>& job) {
     const bool late = job->deadline <= SteadyNow();
     if (!late && refusal.ok()) return false;
     job->Drop(late ? late_ : refusal);
     return true;
   });
-  if (!taken.jobs.empty()) Run(stream, taken);
+  if (!dequeued.jobs.empty()) Run(stream, dequeued);
 }
 
-bool JobScheduler::Next(size_t stream, Taken& taken) {
+bool JobScheduler::Next(size_t stream, DequeuedJobs& dequeued) {
   MutexLock lock(&mutex_);
   while (true) {
     if (stopping_) return false;
-    taken.waited = {};
-    const std::optional<Clock::time_point> again = Choose(stream, taken);
-    if (!taken.jobs.empty()) break;
+    dequeued.waited = {};
+    const std::optional<Clock::time_point> again = Choose(stream, dequeued);
+    if (!dequeued.jobs.empty()) break;
     if (again) {
       work_.WaitUntil(&mutex_, *again);
     } else {
@@ -217,7 +217,7 @@ bool JobScheduler::Next(size_t stream, Taken& taken) {
     }
   }
   double predicted_seconds = 0;
-  for (const auto& job : taken.jobs) predicted_seconds += job->predicted_seconds;
+  for (const auto& job : dequeued.jobs) predicted_seconds += job->predicted_seconds;
   streams_[stream] = {.busy = true, .start = SteadyNow(), .predicted_seconds = predicted_seconds};
   ++streams_busy_;
   // This stream may have consumed the signal that was sent for the jobs still queued.
@@ -225,10 +225,10 @@ bool JobScheduler::Next(size_t stream, Taken& taken) {
   return true;
 }
 
-void JobScheduler::Take(Queue::Position position, Taken& taken) {
+void JobScheduler::Dequeue(Queue::Position position, DequeuedJobs& dequeued) {
   const QueuedJob& job = **position.item;
-  taken.jobs.push_back(queue_.Take(position));
-  Forget(job);
+  dequeued.jobs.push_back(queue_.Dequeue(position));
+  RemoveFromIndexes(job);
 }
 
 void JobScheduler::Reap() {
@@ -249,7 +249,7 @@ JobScheduler::Dropped JobScheduler::WaitForDropped() {
     }
     const auto now = SteadyNow();
     if (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-      return {TakeOut(positions_.find(deadlines_.begin()->second)->second), late_};
+      return {RemoveFromQueue(positions_.find(deadlines_.begin()->second)->second), late_};
     }
     if (deadlines_.empty()) {
       reap_at_ = Clock::time_point::max();
@@ -262,13 +262,13 @@ JobScheduler::Dropped JobScheduler::WaitForDropped() {
   return {};
 }
 
-std::shared_ptr<QueuedJob> JobScheduler::TakeOut(Queue::Position position) noexcept {
+std::shared_ptr<QueuedJob> JobScheduler::RemoveFromQueue(Queue::Position position) noexcept {
   std::shared_ptr<QueuedJob> job = queue_.Remove(position);
-  Forget(*job);
+  RemoveFromIndexes(*job);
   return job;
 }
 
-void JobScheduler::Forget(const QueuedJob& job) noexcept {
+void JobScheduler::RemoveFromIndexes(const QueuedJob& job) noexcept {
   positions_.erase(&job);
   deadlines_.erase({job.deadline, &job});
   // Reset to exactly zero when the queue is empty, because rounding errors accumulate in the sum.

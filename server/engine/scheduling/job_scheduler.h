@@ -92,13 +92,13 @@ class JobScheduler {
     std::string name;    // for messages: "the queue of NAME is full"
     size_t streams = 1;  // threads that run jobs, at least 1
     size_t queue_capacity = 256;
-    size_t most_together = 1;       // largest number of jobs that a thread takes at once
+    size_t max_batch_jobs = 1;      // largest number of jobs that a thread takes at once
     bool streams_are_alike = true;  // false: some streams may not run every job
     std::string_view failpoint;     // evaluated before jobs run; an error drops them
   };
 
   // The jobs that a thread has taken to run.
-  struct Taken {
+  struct DequeuedJobs {
     std::vector<std::shared_ptr<QueuedJob>> jobs;
     Clock::duration waited{0};  // time an idle stream held jobs back to fill a batch
   };
@@ -119,17 +119,18 @@ class JobScheduler {
   // an error the job is not queued, and Drop is not called.
   absl::Status Enqueue(std::shared_ptr<QueuedJob> job);
 
-  // Takes the jobs that `stream` runs next, by calls of Take(). If it takes none, it returns the
+  // Takes the jobs that `stream` runs next, by calls of Dequeue(). If it takes none, it returns the
   // time at which the stream calls again, or nothing to wait for a signal.
-  virtual std::optional<Clock::time_point> Choose(size_t stream, Taken& taken)
+  virtual std::optional<Clock::time_point> Choose(size_t stream, DequeuedJobs& dequeued)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // Runs the jobs in `taken`, which has at least one.
-  virtual void Run(size_t stream, Taken& taken) = 0;
+  // Runs the jobs in `dequeued`, which has at least one.
+  virtual void Run(size_t stream, DequeuedJobs& dequeued) = 0;
   // Returns an error if no job may run any more.
   virtual absl::Status Refusal() const { return absl::OkStatus(); }
 
-  // Moves a job from the queue to `taken`. This uses the tenant's turn.
-  void Take(Queue::Position position, Taken& taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Moves a job from the queue to `dequeued`. This uses the tenant's turn.
+  void Dequeue(Queue::Position position, DequeuedJobs& dequeued)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   mutable Mutex mutex_;
@@ -150,9 +151,9 @@ class JobScheduler {
   };
 
   void Work(size_t stream);
-  void RunOrDrop(size_t stream, Taken& taken);
+  void RunOrDrop(size_t stream, DequeuedJobs& dequeued);
   // Waits for jobs, takes them and marks the stream busy. Returns false when stopping.
-  bool Next(size_t stream, Taken& taken) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Next(size_t stream, DequeuedJobs& dequeued) ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops displaced jobs, and jobs whose deadlines pass. Runs on its own thread, so that busy
   // streams do not delay it.
   void Reap();
@@ -161,9 +162,9 @@ class JobScheduler {
   void WakeStream();
 
   // Removes a job that left the queue from the indexes and the sum of seconds.
-  void Forget(const QueuedJob& job) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveFromIndexes(const QueuedJob& job) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes a job from the queue and the indexes; its tenant keeps its turn.
-  std::shared_ptr<QueuedJob> TakeOut(Queue::Position position) noexcept
+  std::shared_ptr<QueuedJob> RemoveFromQueue(Queue::Position position) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status FullStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double BacklogSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -23,16 +23,17 @@ TaskScheduler::TaskScheduler(const Options& options)
 
 TaskScheduler::~TaskScheduler() { Stop(); }
 
-std::optional<TaskScheduler::Clock::time_point> TaskScheduler::Choose(size_t stream, Taken& taken) {
+std::optional<TaskScheduler::Clock::time_point> TaskScheduler::Choose(size_t stream,
+                                                                      DequeuedJobs& dequeued) {
   const auto task = queue_.Find([&](const std::shared_ptr<QueuedJob>& job) {
     return stream != kSmallStream || static_cast<const Task&>(*job).is_small;
   });
-  if (task) Take(*task, taken);
+  if (task) Dequeue(*task, dequeued);
   return std::nullopt;
 }
 
-void TaskScheduler::Run(size_t /*stream*/, Taken& taken) {
-  AbandonOnBadAlloc([&] { static_cast<Task&>(*taken.jobs.front()).Run(); });
+void TaskScheduler::Run(size_t /*stream*/, DequeuedJobs& dequeued) {
+  AbandonOnBadAlloc([&] { static_cast<Task&>(*dequeued.jobs.front()).Run(); });
 }
 
 }  // namespace crout

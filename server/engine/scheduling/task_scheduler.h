@@ -41,9 +41,9 @@ class TaskScheduler final : public JobScheduler {
   absl::Status Submit(std::shared_ptr<Task> task) { return Enqueue(std::move(task)); }
 
  private:
-  std::optional<Clock::time_point> Choose(size_t stream, Taken& taken) override
+  std::optional<Clock::time_point> Choose(size_t stream, DequeuedJobs& dequeued) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Run(size_t stream, Taken& taken) override;
+  void Run(size_t stream, DequeuedJobs& dequeued) override;
 };
 
 }  // namespace crout

@@ -45,11 +45,11 @@ std::vector<std::optional<GpuReading>> GpuMonitor::last() const {
   const Clock::time_point now = SteadyNow();
   std::vector<std::optional<GpuReading>> readings;
   MutexLock lock(&mutex_);
-  for (const std::optional<Answer>& answer : last_) {
+  for (const std::optional<TimedReading>& answer : last_) {
     std::optional<GpuReading>& reading = readings.emplace_back();
     if (!answer.has_value()) continue;
     reading = answer->reading;
-    reading->age_seconds = std::chrono::duration<double>(now - answer->asked).count();
+    reading->age_seconds = std::chrono::duration<double>(now - answer->query_time).count();
   }
   return readings;
 }
@@ -90,12 +90,12 @@ std::vector<GpuMonitor::Watched> GpuMonitor::Find(Nvml& nvml) const {
 
 void GpuMonitor::Sample(const Nvml& nvml, const std::vector<Watched>& all) {
   for (const Watched& watched : all) {
-    const Clock::time_point asked = SteadyNow();
+    const Clock::time_point query_time = SteadyNow();
     GpuReading reading = nvml.Read(watched.gpu);
     reading.xid_errors = watched.xid_errors;
     reading.last_xid = watched.last_xid;
     MutexLock lock(&mutex_);
-    last_[watched.index] = {reading, asked};
+    last_[watched.index] = {reading, query_time};
   }
 }
 

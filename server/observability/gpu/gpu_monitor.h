@@ -45,9 +45,9 @@ class GpuMonitor {
     std::optional<double> xid_errors;  // empty: the driver does not report them
     std::optional<double> last_xid;
   };
-  struct Answer {
+  struct TimedReading {
     GpuReading reading;
-    Clock::time_point asked;
+    Clock::time_point query_time;
   };
 
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -68,7 +68,7 @@ class GpuMonitor {
   mutable Mutex mutex_;
   CondVar wake_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::optional<Answer>> last_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::optional<TimedReading>> last_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -77,36 +77,36 @@ struct NvmlFunctions {
 namespace {
 
 template <class Function>
-void Take(void* library, const char* name, Function* function) {
+void LoadFunction(void* library, const char* name, Function* function) {
   *function = reinterpret_cast<Function>(dlsym(library, name));
 }
 
 std::unique_ptr<NvmlFunctions> FunctionsOf(void* library) {
   auto functions = std::make_unique<NvmlFunctions>();
-  Take(library, "nvmlInit_v2", &functions->init);
-  Take(library, "nvmlShutdown", &functions->shutdown);
-  Take(library, "nvmlErrorString", &functions->describe);
-  Take(library, "nvmlDeviceGetHandleByPciBusId_v2", &functions->find);
-  Take(library, "nvmlDeviceGetUtilizationRates", &functions->utilization);
-  Take(library, "nvmlDeviceGetMemoryInfo", &functions->memory);
-  Take(library, "nvmlDeviceGetPowerUsage", &functions->power);
-  Take(library, "nvmlDeviceGetEnforcedPowerLimit", &functions->power_limit);
-  Take(library, "nvmlDeviceGetTotalEnergyConsumption", &functions->energy);
-  Take(library, "nvmlDeviceGetTemperature", &functions->temperature);
-  Take(library, "nvmlDeviceGetTemperatureThreshold", &functions->temperature_threshold);
-  Take(library, "nvmlDeviceGetClockInfo", &functions->clock);
-  Take(library, "nvmlDeviceGetTotalEccErrors", &functions->ecc_errors);
-  Take(library, "nvmlEventSetCreate", &functions->create_events);
-  Take(library, "nvmlEventSetFree", &functions->free_events);
-  Take(library, "nvmlDeviceRegisterEvents", &functions->register_events);
-  Take(library, "nvmlEventSetWait_v2", &functions->wait_for_event);
+  LoadFunction(library, "nvmlInit_v2", &functions->init);
+  LoadFunction(library, "nvmlShutdown", &functions->shutdown);
+  LoadFunction(library, "nvmlErrorString", &functions->describe);
+  LoadFunction(library, "nvmlDeviceGetHandleByPciBusId_v2", &functions->find);
+  LoadFunction(library, "nvmlDeviceGetUtilizationRates", &functions->utilization);
+  LoadFunction(library, "nvmlDeviceGetMemoryInfo", &functions->memory);
+  LoadFunction(library, "nvmlDeviceGetPowerUsage", &functions->power);
+  LoadFunction(library, "nvmlDeviceGetEnforcedPowerLimit", &functions->power_limit);
+  LoadFunction(library, "nvmlDeviceGetTotalEnergyConsumption", &functions->energy);
+  LoadFunction(library, "nvmlDeviceGetTemperature", &functions->temperature);
+  LoadFunction(library, "nvmlDeviceGetTemperatureThreshold", &functions->temperature_threshold);
+  LoadFunction(library, "nvmlDeviceGetClockInfo", &functions->clock);
+  LoadFunction(library, "nvmlDeviceGetTotalEccErrors", &functions->ecc_errors);
+  LoadFunction(library, "nvmlEventSetCreate", &functions->create_events);
+  LoadFunction(library, "nvmlEventSetFree", &functions->free_events);
+  LoadFunction(library, "nvmlDeviceRegisterEvents", &functions->register_events);
+  LoadFunction(library, "nvmlEventSetWait_v2", &functions->wait_for_event);
   return functions;
 }
 
 // Calls `function` and converts its number by `unit`. Returns nothing if the function is missing or
 // fails.
 template <class Number, class Function, class... Arguments>
-std::optional<double> Ask(double unit, Function function, Arguments... arguments) {
+std::optional<double> Query(double unit, Function function, Arguments... arguments) {
   Number number = 0;
   if (function == nullptr || function(arguments..., &number) != kSuccess) return std::nullopt;
   return static_cast<double>(number) * unit;
@@ -159,16 +159,16 @@ GpuReading Nvml::Read(Gpu gpu) const {
     reading.memory_total_bytes = static_cast<double>(memory.total);
     reading.memory_used_bytes = static_cast<double>(memory.used);
   }
-  const NvmlFunctions& ask = *functions_;
-  reading.power_watts = Ask<unsigned>(kMilli, ask.power, gpu);
-  reading.power_limit_watts = Ask<unsigned>(kMilli, ask.power_limit, gpu);
-  reading.energy_joules = Ask<unsigned long long>(kMilli, ask.energy, gpu);
-  reading.temperature_celsius = Ask<unsigned>(1, ask.temperature, gpu, kGpuSensor);
-  reading.slowdown_celsius = Ask<unsigned>(1, ask.temperature_threshold, gpu, kSlowdown);
-  reading.sm_clock_hertz = Ask<unsigned>(kMega, ask.clock, gpu, kSmClock);
-  reading.memory_clock_hertz = Ask<unsigned>(kMega, ask.clock, gpu, kMemoryClock);
+  const NvmlFunctions& functions = *functions_;
+  reading.power_watts = Query<unsigned>(kMilli, functions.power, gpu);
+  reading.power_limit_watts = Query<unsigned>(kMilli, functions.power_limit, gpu);
+  reading.energy_joules = Query<unsigned long long>(kMilli, functions.energy, gpu);
+  reading.temperature_celsius = Query<unsigned>(1, functions.temperature, gpu, kGpuSensor);
+  reading.slowdown_celsius = Query<unsigned>(1, functions.temperature_threshold, gpu, kSlowdown);
+  reading.sm_clock_hertz = Query<unsigned>(kMega, functions.clock, gpu, kSmClock);
+  reading.memory_clock_hertz = Query<unsigned>(kMega, functions.clock, gpu, kMemoryClock);
   const auto ecc = [&](EccError kind) {
-    return Ask<unsigned long long>(1, ask.ecc_errors, gpu, kind, kSinceDriverLoaded);
+    return Query<unsigned long long>(1, functions.ecc_errors, gpu, kind, kSinceDriverLoaded);
   };
   reading.ecc_corrected = ecc(kCorrected);
   reading.ecc_uncorrected = ecc(kUncorrected);
@@ -176,13 +176,14 @@ GpuReading Nvml::Read(Gpu gpu) const {
 }
 
 absl::Status Nvml::WatchXids(Gpu gpu) {
-  const NvmlFunctions& ask = *functions_;
-  if (ask.create_events == nullptr || ask.free_events == nullptr ||
-      ask.register_events == nullptr || ask.wait_for_event == nullptr) {
+  const NvmlFunctions& functions = *functions_;
+  if (functions.create_events == nullptr || functions.free_events == nullptr ||
+      functions.register_events == nullptr || functions.wait_for_event == nullptr) {
     return absl::UnimplementedError("this version of NVML has no events");
   }
-  if (events_ == nullptr) CROUT_RETURN_IF_ERROR(ask.ToStatus(ask.create_events(&events_)));
-  return ask.ToStatus(ask.register_events(gpu, kXidEvent, events_));
+  if (events_ == nullptr)
+    CROUT_RETURN_IF_ERROR(functions.ToStatus(functions.create_events(&events_)));
+  return functions.ToStatus(functions.register_events(gpu, kXidEvent, events_));
 }
 
 absl::StatusOr<std::optional<Nvml::XidEvent>> Nvml::WaitForXid(absl::Duration patience) {

@@ -72,17 +72,17 @@ void Forward(gpr_log_func_args* args) {
   });
 }
 
-void TakeGrpcLogs() { gpr_set_log_function(Forward); }
+void RedirectGrpcLogs() { gpr_set_log_function(Forward); }
 uint64_t CountedHandshakes() { return failed_handshakes; }
 
 #else
 
-void TakeGrpcLogs() {}
+void RedirectGrpcLogs() {}
 uint64_t CountedHandshakes() { return 0; }
 
 #endif
 
-void TakeProtobufLogs() {
+void RedirectProtobufLogs() {
 #if GOOGLE_PROTOBUF_VERSION < 4022000
   google::protobuf::SetLogHandler(nullptr);
 #endif
@@ -90,9 +90,9 @@ void TakeProtobufLogs() {
 
 }  // namespace
 
-void TakeLibraryLogs() {
-  TakeGrpcLogs();
-  TakeProtobufLogs();
+void RedirectLibraryLogs() {
+  RedirectGrpcLogs();
+  RedirectProtobufLogs();
 }
 
 uint64_t FailedHandshakes() { return CountedHandshakes(); }

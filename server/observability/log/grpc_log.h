@@ -12,9 +12,9 @@ namespace crout {
 // protobuf's messages: each concerns a request whose sender receives the error. Peers can cause any
 // number of gRPC messages, so at most ten lines a second are logged. The next line reports how many
 // were skipped. Call it after ConfigureLog and before the first use of either library.
-void TakeLibraryLogs();
+void RedirectLibraryLogs();
 
-// Returns the number of failed TLS handshakes since TakeLibraryLogs(), counted from gRPC's
+// Returns the number of failed TLS handshakes since RedirectLibraryLogs(), counted from gRPC's
 // messages. The messages do not name the peer. Always 0 with gRPC 1.66 or newer, which logs through
 // Abseil.
 uint64_t FailedHandshakes();

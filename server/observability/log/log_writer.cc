@@ -46,8 +46,8 @@ bool LogWriter::Flush(std::chrono::milliseconds patience) {
   MutexLock lock(&mutex_);
   while (!pending_.empty() || writing_) {
     const uint64_t before = written_bytes_;
-    const bool told = progress_.WaitUntil(&mutex_, SteadyNow() + patience);
-    if (!told && written_bytes_ == before) return false;
+    const bool progressed = progress_.WaitUntil(&mutex_, SteadyNow() + patience);
+    if (!progressed && written_bytes_ == before) return false;
   }
   return true;
 }

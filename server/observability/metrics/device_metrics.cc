@@ -66,13 +66,13 @@ prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::stri
 }
 
 DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels& labels)
-    : gathered_calls_(
+    : dynamic_batch_calls_(
           AddHistogram(registry, "crout_gathered_calls",
                        "Small requests per dynamic batch on a device; 1: the request ran alone.",
                        {{"device", labels.name}}, CountBuckets)),
-      gather_wait_(AddHistogram(registry, "crout_gather_wait_seconds",
-                                "Time that a batch waited on an idle stream for more calls.",
-                                {{"device", labels.name}}, LatencyBuckets)),
+      dynamic_batch_wait_(AddHistogram(registry, "crout_gather_wait_seconds",
+                                       "Time that a batch waited on an idle stream for more calls.",
+                                       {{"device", labels.name}}, LatencyBuckets)),
       batch_factored_(AddMembers(registry, labels.name, "factor")),
       batch_solved_(AddMembers(registry, labels.name, "solve")),
       batch_singular_(
@@ -168,9 +168,9 @@ void DeviceMetrics::ObserveSolve(std::string_view solver, DType factor_dtype, in
   Observe(solve_, solver, factor_dtype, n, seconds);
 }
 
-void DeviceMetrics::ObserveGathered(size_t calls, double waited_seconds) {
-  gathered_calls_->Observe(static_cast<double>(calls));
-  gather_wait_->Observe(waited_seconds);
+void DeviceMetrics::ObserveDynamicBatch(size_t calls, double waited_seconds) {
+  dynamic_batch_calls_->Observe(static_cast<double>(calls));
+  dynamic_batch_wait_->Observe(waited_seconds);
 }
 
 void DeviceMetrics::ObserveBatchFactored(int64_t members, int64_t singular) {

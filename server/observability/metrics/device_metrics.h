@@ -49,7 +49,7 @@ class DeviceMetrics {
   void ObserveSolve(std::string_view solver, DType factor_dtype, int64_t n, double seconds);
 
   // Records a dynamic batch of `calls` calls, and how long its stream had waited for more calls.
-  void ObserveGathered(size_t calls, double waited_seconds);
+  void ObserveDynamicBatch(size_t calls, double waited_seconds);
 
   // Record the factorization of a batch that a client sent (its members, and the singular ones
   // among them) and the number of systems solved with a batch.
@@ -78,8 +78,8 @@ class DeviceMetrics {
   // Constant after construction.
   std::vector<Durations> factor_;
   std::vector<Durations> solve_;
-  std::unique_ptr<LazyHistogram> gathered_calls_;
-  std::unique_ptr<LazyHistogram> gather_wait_;
+  std::unique_ptr<LazyHistogram> dynamic_batch_calls_;
+  std::unique_ptr<LazyHistogram> dynamic_batch_wait_;
   std::unique_ptr<LazyHistogram> batch_factored_;
   std::unique_ptr<LazyHistogram> batch_solved_;
   prometheus::Counter* batch_singular_;

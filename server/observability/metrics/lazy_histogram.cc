@@ -11,14 +11,14 @@ namespace crout {
 
 // If two threads call it at the same time, both get the same child: the family has one child for
 // each set of labels.
-void LazyHistogram::Appear() {
+void LazyHistogram::EnsureCreated() {
   histogram_.store(&family_.Add(labels_, buckets_()), std::memory_order_release);
 }
 
 void LazyHistogram::Observe(double value) {
   prometheus::Histogram* histogram = histogram_.load(std::memory_order_acquire);
   if (histogram == nullptr) {
-    Appear();
+    EnsureCreated();
     histogram = histogram_.load(std::memory_order_acquire);
   }
   histogram->Observe(value);

@@ -50,7 +50,7 @@ class LazyHistogram {
 
   // Creates the series at zero. Required for series that an alert reads: a rate does not see the
   // first step of a new series.
-  void Appear();
+  void EnsureCreated();
 
   HistogramReading Read() const;
 

@@ -115,7 +115,7 @@ void Metrics::RegisterRequests() {
   phase_duration_ = AddEachLazily(AddHistograms(*registry_, "crout_phase_duration_seconds",
                                                 "Time that jobs spent in each phase."),
                                   "phase", kJobPhaseNames, LatencyBuckets);
-  phase_duration_[Index(JobPhase::kQueue)]->Appear();  // read by the alert CroutQueueSlow
+  phase_duration_[Index(JobPhase::kQueue)]->EnsureCreated();  // read by the alert CroutQueueSlow
   rejected_ = AddEach(
       AddCounters(
           *registry_, "crout_rejected_total",
@@ -148,7 +148,8 @@ void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
       AddEachLazily(AddHistograms(*registry_, "crout_backward_error",
                                   "Backward errors of verified solves, by the type of the factor."),
                     "dtype", names, BackwardErrorBuckets);
-  backward_error_[Index(DType::kFloat64)]->Appear();  // read by the alert CroutBackwardErrorHigh
+  backward_error_[Index(DType::kFloat64)]
+      ->EnsureCreated();  // read by the alert CroutBackwardErrorHigh
   solver_fallbacks_ = AddEach(
       AddCounters(
           *registry_, "crout_solver_fallbacks_total",
@@ -249,8 +250,9 @@ void Metrics::RegisterProcess(const std::string& cuda) {
 }
 
 void Metrics::RegisterFiles() {
-  file_taken_ = &AddGauges(*registry_, "crout_file_taken_timestamp_seconds",
-                           "Unix time at which the contents in use of a settings file were read.");
+  file_read_time_ =
+      &AddGauges(*registry_, "crout_file_taken_timestamp_seconds",
+                 "Unix time at which the contents in use of a settings file were read.");
   file_refused_ = &AddGauges(
       *registry_, "crout_file_refused",
       "1 if the current file is invalid and its previous contents are in use, otherwise 0.");
@@ -324,9 +326,9 @@ void Metrics::CountPoorResult(std::string_view algorithm, PoorResult result) {
   PoorResults(algorithm, kPoorResultNames[Index(result)]).Increment();
 }
 
-void Metrics::SetWatchedFile(WatchedFile file, absl::Time taken, bool refused) {
+void Metrics::SetWatchedFile(WatchedFile file, absl::Time read_time, bool refused) {
   const prometheus::Labels labels = {{"file", std::string(kWatchedFileNames[Index(file)])}};
-  file_taken_->Add(labels).Set(SecondsOf(taken));
+  file_read_time_->Add(labels).Set(SecondsOf(read_time));
   file_refused_->Add(labels).Set(refused ? 1 : 0);
 }
 
@@ -335,10 +337,10 @@ void Metrics::SetCertificateTime(absl::Time begin, absl::Time end) {
   certificate_time_->Add({{"kind", "end"}}).Set(SecondsOf(end));
 }
 
-void Metrics::SetConnections(size_t open, size_t limit, uint64_t turned_away) {
+void Metrics::SetConnections(size_t open, size_t limit, uint64_t refused) {
   connections_open_->Set(static_cast<double>(open));
   connections_limit_->Set(static_cast<double>(limit));
-  Raise(connections_refused_, turned_away);
+  Raise(connections_refused_, refused);
 }
 
 void Metrics::OnHit(Tier tier) noexcept { cache_hits_[Index(tier)]->Increment(); }

@@ -111,11 +111,11 @@ class Metrics : public CacheEvents {
 
   // Sets the state of a reloaded file: when the contents in use were read, and whether the current
   // file was refused. A file has no series until its state is set.
-  void SetWatchedFile(WatchedFile file, absl::Time taken, bool refused);
+  void SetWatchedFile(WatchedFile file, absl::Time read_time, bool refused);
   // Sets the validity period of the certificate in use. Not called without TLS.
   void SetCertificateTime(absl::Time begin, absl::Time end);
   // Sets the number of open gRPC connections, their limit, and the number refused since the start.
-  void SetConnections(size_t open, size_t limit, uint64_t turned_away);
+  void SetConnections(size_t open, size_t limit, uint64_t refused);
 
   void OnHit(Tier tier) noexcept override;
   void OnMiss(CacheMiss reason) noexcept override;
@@ -201,7 +201,7 @@ class Metrics : public CacheEvents {
   prometheus::Counter* log_dropped_;
   prometheus::Counter* traces_exported_;
   Counters<kTraceDropNames.size()> traces_dropped_;
-  prometheus::Family<prometheus::Gauge>* file_taken_;
+  prometheus::Family<prometheus::Gauge>* file_read_time_;
   prometheus::Family<prometheus::Gauge>* file_refused_;
   prometheus::Family<prometheus::Gauge>* certificate_time_;
   prometheus::Counter* out_of_memory_;

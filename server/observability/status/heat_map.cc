@@ -13,9 +13,10 @@ namespace crout {
 namespace {
 
 // Draws the cells of row `i`. Adjacent cells of the same level share one rectangle.
-void WriteRow(const IterationRun& run, int64_t i, int64_t least, int64_t most, HtmlWriter& page) {
+void WriteRow(const IterationRun& run, int64_t i, int64_t min_count, int64_t max_count,
+              HtmlWriter& page) {
   const auto level = [&](int64_t j) {
-    return HeatLevel(run.cells[static_cast<size_t>(i + j * run.side)], least, most);
+    return HeatLevel(run.cells[static_cast<size_t>(i + j * run.side)], min_count, max_count);
   };
   for (int64_t j = 0; j < run.side;) {
     int64_t end = j + 1;
@@ -31,44 +32,44 @@ void WriteRow(const IterationRun& run, int64_t i, int64_t least, int64_t most, H
 
 // Returns the first count of `level`. If it equals the first count of the next level, `level` is
 // empty.
-int64_t FirstOfLevel(int level, int64_t least, int64_t most) {
-  const int64_t counts = most - least + 1;
-  return least + (level * counts + kHeatLevels - 1) / kHeatLevels;
+int64_t FirstOfLevel(int level, int64_t min_count, int64_t max_count) {
+  const int64_t counts = max_count - min_count + 1;
+  return min_count + (level * counts + kHeatLevels - 1) / kHeatLevels;
 }
 
 // Returns the smallest and the largest count. `run` must have cells.
 std::pair<int64_t, int64_t> Extremes(const IterationRun& run) {
-  const auto [least, most] = std::minmax_element(run.cells.begin(), run.cells.end());
-  return {*least, *most};
+  const auto [min_count, max_count] = std::minmax_element(run.cells.begin(), run.cells.end());
+  return {*min_count, *max_count};
 }
 
 }  // namespace
 
-int HeatLevel(int64_t count, int64_t least, int64_t most) {
-  return static_cast<int>((count - least) * kHeatLevels / (most - least + 1));
+int HeatLevel(int64_t count, int64_t min_count, int64_t max_count) {
+  return static_cast<int>((count - min_count) * kHeatLevels / (max_count - min_count + 1));
 }
 
 void WriteHeatMap(const IterationRun& run, HtmlWriter& page) {
   if (run.cells.empty()) return;
-  const auto [least, most] = Extremes(run);
+  const auto [min_count, max_count] = Extremes(run);
   const std::string box = absl::StrCat("0 0 ", run.side, " ", run.side);
-  const std::string label =
-      absl::StrCat("Sweeps of each section, by position in the matrix, from ", least, " to ", most);
+  const std::string label = absl::StrCat("Sweeps of each section, by position in the matrix, from ",
+                                         min_count, " to ", max_count);
   page.Open("svg", {{"class", "heat"}, {"viewBox", box}, {"role", "img"}, {"aria-label", label}});
-  for (int64_t i = 0; i < run.side; ++i) WriteRow(run, i, least, most, page);
+  for (int64_t i = 0; i < run.side; ++i) WriteRow(run, i, min_count, max_count, page);
   page.Close();
 }
 
 void WriteHeatLegend(const IterationRun& run, HtmlWriter& page) {
   if (run.cells.empty()) return;
-  const auto [least, most] = Extremes(run);
+  const auto [min_count, max_count] = Extremes(run);
   const bool pooled = run.side < run.sections;
   page.Element("p", pooled ? "Each cell shows the largest number of sweeps of its sections:"
                            : "Sweeps of each section:");
   page.Open("p", {{"class", "legend"}});
   for (int level = 0; level < kHeatLevels; ++level) {
-    const int64_t first = FirstOfLevel(level, least, most);
-    const int64_t last = FirstOfLevel(level + 1, least, most) - 1;
+    const int64_t first = FirstOfLevel(level, min_count, max_count);
+    const int64_t last = FirstOfLevel(level + 1, min_count, max_count) - 1;
     if (first > last) continue;
     page.Open("span");
     page.RawElement("i", "", {{"class", absl::StrCat("h", level)}});

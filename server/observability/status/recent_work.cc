@@ -31,14 +31,14 @@ IterationRun PoolIterations(const IterationReport& report) {
   return run;
 }
 
-void RecentWork::Forget(absl::Time now) {
+void RecentWork::RemoveOld(absl::Time now) {
   std::erase_if(calls_, [&](const EndedCall& call) { return now - call.ended > kRecent; });
 }
 
 void RecentWork::Ended(double seconds, absl::FunctionRef<EndedCall()> describe) {
   const absl::Time now = WallNow();
   MutexLock lock(&mutex_);
-  Forget(now);
+  RemoveOld(now);
   if (calls_.size() == kSlowCalls) {
     if (seconds <= calls_.back().seconds) return;
     calls_.pop_back();

@@ -75,7 +75,7 @@ class RecentWork {
   std::optional<IterationRun> run() const;
 
  private:
-  void Forget(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveOld(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
   std::vector<EndedCall> calls_ ABSL_GUARDED_BY(mutex_);  // slowest first

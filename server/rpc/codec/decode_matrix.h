@@ -40,7 +40,7 @@ struct PayloadSpec {
 // The order is limited to max_n. On a device with sparse methods, the limit is max_sparse_n, if
 // larger, for a right-hand side, and for a matrix with a role that allows a sparse factorization if
 // it is not sent as dense. kNextMatrix, the next matrix of a factor, also allows values alone.
-enum class PayloadRole : uint8_t { kMatrix, kMatrixThatMayStaySparse, kNextMatrix, kRightHandSide };
+enum class PayloadRole : uint8_t { kMatrix, kMatrixAllowingSparse, kNextMatrix, kRightHandSide };
 absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
                                           const Limits& limits, const Device& device,
                                           PayloadRole role = PayloadRole::kMatrix);

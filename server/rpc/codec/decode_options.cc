@@ -21,7 +21,7 @@ constexpr int kMaxRefinementSteps = 100;
 
 // Refuses parameters that the pivot rule does not use. If they were ignored, the client would not
 // notice the mistake.
-absl::Status CheckGoesBy(const v1::MethodParameters& parameters) {
+absl::Status CheckPivotRule(const v1::MethodParameters& parameters) {
   const bool interval = parameters.interval_low() != 0 || parameters.interval_high() != 0;
   if (interval && parameters.pivot_rule() != v1::PIVOT_RULE_INTERVAL) {
     return BadField("header.options.parameters.interval_low",
@@ -38,7 +38,7 @@ absl::Status CheckGoesBy(const v1::MethodParameters& parameters) {
 
 absl::StatusOr<std::optional<PivotCriterion>> DecodePivoting(
     const v1::MethodParameters& parameters) {
-  CROUT_RETURN_IF_ERROR(CheckGoesBy(parameters));
+  CROUT_RETURN_IF_ERROR(CheckPivotRule(parameters));
   PivotCriterion criterion;
   switch (parameters.pivot_rule()) {
     case v1::PIVOT_RULE_UNSPECIFIED:

@@ -48,7 +48,7 @@ absl::Status Malformed() {
 
 // Appends segments for the next `length` bytes, which point into the slices. Returns false if the
 // input ends early or `segments` would exceed `most` segments.
-bool TakeSegments(CodedInputStream* in, int field, uint32_t length, size_t most,
+bool ReadSegments(CodedInputStream* in, int field, uint32_t length, size_t most,
                   std::vector<DataSegment>* segments) {
   while (length > 0) {
     const void* data = nullptr;
@@ -86,7 +86,7 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
   ConcatenatingInputStream joined(streams.data(), static_cast<int>(streams.size()));
   CodedInputStream in(&joined);
   // Each slice boundary and each field can start one segment.
-  const size_t most_segments = message.slices_.size() + kMaxFields;
+  const size_t max_segments = message.slices_.size() + kMaxFields;
 
   while (const uint32_t tag = in.ReadTag()) {
     const int field = WireFormatLite::GetTagFieldNumber(tag);
@@ -106,7 +106,7 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
       if (length > kMaxRequestBytes - message.header_->size()) return TooMuch("header");
       if (!in.ReadString(&bytes, static_cast<int>(length))) return Malformed();
       message.header_->append(bytes);
-    } else if (!TakeSegments(&in, field, length, most_segments, &message.segments_)) {
+    } else if (!ReadSegments(&in, field, length, max_segments, &message.segments_)) {
       return Malformed();
     }
   }

@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/auth/identity_file.h"
-#include "server/auth/identity_keeper.h"
+#include "server/auth/identity_reloader.h"
 #include "server/auth/token.h"
 
 namespace crout {
@@ -31,7 +31,7 @@ std::string LineOf(const std::string& token) {
 // Returns the name of the identity that `credentials` prove, or "" if there is none.
 std::string NameOf(const Identities& identities, const Credentials& credentials,
                    absl::Time now = absl::UnixEpoch()) {
-  const Recognition found = identities.Recognise(credentials, now);
+  const IdentityMatch found = identities.Match(credentials, now);
   return found.identity == nullptr ? "" : found.identity->name;
 }
 
@@ -70,11 +70,11 @@ TEST(IdentitiesTest, TokensAndCertificatesIdentifyTheCaller) {
   const absl::Time before = absl::FromUnixSeconds(1801353599);  // 2027-01-30T23:59:59Z
   EXPECT_EQ(NameOf(*identities, {HashToken("a"), {}}), "alice");
   EXPECT_EQ(NameOf(*identities, {HashToken("b"), {}}, before), "alice");
-  const auto late = identities->Recognise({HashToken("b"), {}}, before + absl::Seconds(1));
+  const auto late = identities->Match({HashToken("b"), {}}, before + absl::Seconds(1));
   EXPECT_EQ(late.identity, nullptr);
-  EXPECT_EQ(late.stranger, Stranger::kExpiredToken);
-  EXPECT_EQ(identities->Recognise({HashToken("c"), {}}, before).stranger, Stranger::kUnknownToken);
-  EXPECT_EQ(identities->Recognise({}, before).stranger, Stranger::kNoCredentials);
+  EXPECT_EQ(late.error, CredentialError::kExpiredToken);
+  EXPECT_EQ(identities->Match({HashToken("c"), {}}, before).error, CredentialError::kUnknownToken);
+  EXPECT_EQ(identities->Match({}, before).error, CredentialError::kNoCredentials);
   EXPECT_EQ(NameOf(*identities, {std::nullopt, {"spiffe://example.org/bob"}}), "bob");
   EXPECT_EQ(NameOf(*identities, {std::nullopt, {"other.example.org", "bob.example.ORG"}}), "bob");
   EXPECT_EQ(NameOf(*identities, {std::nullopt, {"spiffe://example.org/Bob"}}), "");
@@ -102,9 +102,9 @@ TEST(IdentitiesTest, CertificatesOfTwoIdentitiesIdentifyNoCaller) {
       "[b]\ncertificate = b.example\ntenants = b\nroles = admin\n");
   ASSERT_TRUE(identities.ok()) << identities.status();
   const auto both =
-      identities->Recognise({std::nullopt, {"a.example", "b.example"}}, absl::UnixEpoch());
+      identities->Match({std::nullopt, {"a.example", "b.example"}}, absl::UnixEpoch());
   EXPECT_EQ(both.identity, nullptr);
-  EXPECT_EQ(both.stranger, Stranger::kAmbiguousCertificate);
+  EXPECT_EQ(both.error, CredentialError::kAmbiguousCertificate);
 }
 
 TEST(IdentitiesTest, MistakesAreReportedWithTheirLine) {
@@ -150,21 +150,21 @@ class IdentityKeeperTest : public ::testing::Test {
 
 TEST_F(IdentityKeeperTest, TakesWhatIsGoodAndKeepsItElse) {
   Write("[a]\nroles = metrics\n" + LineOf("a") + "\n");
-  const auto keeper = IdentityKeeper::Create(path_, {});
-  ASSERT_TRUE(keeper.ok()) << keeper.status();
-  const auto first = (*keeper)->current();
+  const auto reloader = IdentityReloader::Create(path_, {});
+  ASSERT_TRUE(reloader.ok()) << reloader.status();
+  const auto first = (*reloader)->current();
   EXPECT_EQ(NameOf(*first, {HashToken("a"), {}}), "a");
-  (*keeper)->Refresh();
-  EXPECT_EQ((*keeper)->current(), first) << "nothing has changed";
+  (*reloader)->Refresh();
+  EXPECT_EQ((*reloader)->current(), first) << "nothing has changed";
   Write("[a]\nroles = \n");
-  (*keeper)->Refresh();
-  EXPECT_EQ((*keeper)->current(), first);
+  (*reloader)->Refresh();
+  EXPECT_EQ((*reloader)->current(), first);
   unlink(path_.c_str());
-  (*keeper)->Refresh();
-  EXPECT_EQ((*keeper)->current(), first);
+  (*reloader)->Refresh();
+  EXPECT_EQ((*reloader)->current(), first);
   Write("[a]\nroles = metrics\n");
-  (*keeper)->Refresh();
-  EXPECT_EQ(NameOf(*(*keeper)->current(), {HashToken("a"), {}}), "");
+  (*reloader)->Refresh();
+  EXPECT_EQ(NameOf(*(*reloader)->current(), {HashToken("a"), {}}), "");
 }
 
 // A truncated line can grant more than the whole line: a tenant with a shorter name, or a token
@@ -173,17 +173,17 @@ TEST_F(IdentityKeeperTest, HalfALineIsNotTaken) {
   const std::string whole =
       "[a]\nroles = solve\ntenants = one-of-many\n" + LineOf("a") + " until 2027-01-31T00:00:00Z\n";
   Write(whole);
-  const auto keeper = IdentityKeeper::Create(path_, {}).value();
+  const auto reloader = IdentityReloader::Create(path_, {}).value();
   for (size_t size = 1; size < whole.size(); ++size) {
     Write(whole.substr(0, size));
-    keeper->Refresh();
-    const Identity& alice = keeper->current()->all()[0];
+    reloader->Refresh();
+    const Identity& alice = reloader->current()->all()[0];
     EXPECT_THAT(alice.tenants, ElementsAre("one-of-many")) << size;
     const absl::Time late = absl::FromUnixSeconds(1801353600);
-    EXPECT_EQ(NameOf(*keeper->current(), {HashToken("a")}, late), "") << size;
+    EXPECT_EQ(NameOf(*reloader->current(), {HashToken("a")}, late), "") << size;
   }
   Write(whole.substr(0, whole.size() - 1));
-  EXPECT_THAT(std::string(IdentityKeeper::Create(path_, {}).status().message()),
+  EXPECT_THAT(std::string(IdentityReloader::Create(path_, {}).status().message()),
               HasSubstr("may be incomplete"));
 }
 
@@ -191,14 +191,14 @@ TEST_F(IdentityKeeperTest, OthersReachNoFileThatIsTaken) {
   Write("[a]\nroles = metrics\n");
   for (const mode_t bad : {0604, 0644, 0660, 0602}) {
     ASSERT_EQ(chmod(path_.c_str(), bad), 0);
-    EXPECT_THAT(std::string(IdentityKeeper::Create(path_, {}).status().message()),
+    EXPECT_THAT(std::string(IdentityReloader::Create(path_, {}).status().message()),
                 HasSubstr("--identities: " + path_ + " has mode"))
         << bad;
   }
   ASSERT_EQ(chmod(path_.c_str(), 0640), 0);
-  EXPECT_TRUE(IdentityKeeper::Create(path_, {}).ok());
+  EXPECT_TRUE(IdentityReloader::Create(path_, {}).ok());
   Write("[a]\nroles = x\n");
-  EXPECT_THAT(std::string(IdentityKeeper::Create(path_, {}).status().message()),
+  EXPECT_THAT(std::string(IdentityReloader::Create(path_, {}).status().message()),
               HasSubstr(path_ + " line 2: 'x' is not a role"));
 }
 

@@ -17,7 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/auth/identity_file.h"
-#include "server/auth/identity_keeper.h"
+#include "server/auth/identity_reloader.h"
 #include "tests/support/token_authority.h"
 
 namespace crout {
@@ -186,34 +186,34 @@ TEST(TokenKeySetTest, MistakesAreReported) {
 TEST(SignedTokensTest, IdentitiesValidateTheClaimsOfAToken) {
   Identities identities = ParseIdentities(kPerson).value();
   const std::string token = Ec().Sign(kClaims);
-  EXPECT_EQ(identities.Recognise(identities.Read(token), At(1500)).stranger,
-            Stranger::kUnknownToken)
+  EXPECT_EQ(identities.Match(identities.Read(token), At(1500)).error,
+            CredentialError::kUnknownToken)
       << "no keys were given";
   identities.SetSigned(std::make_shared<TokenKeys>(TokenKeys::Parse(Ec().Jwks()).value()),
                        kSettings);
   const auto judged = [&](const std::string& from, const std::string& to, int seconds) {
     const std::string claims = absl::StrReplaceAll(kClaims, {{from, to}});
-    return identities.Recognise(identities.Read(Ec().Sign(claims)), At(seconds));
+    return identities.Match(identities.Read(Ec().Sign(claims)), At(seconds));
   };
-  const Recognition good = judged("", "", 1500);
+  const IdentityMatch good = judged("", "", 1500);
   ASSERT_NE(good.identity, nullptr);
   EXPECT_EQ(good.identity->name, "alice");
   EXPECT_EQ(good.end, At(2030));
   // Clocks may differ by 30 s.
   EXPECT_NE(judged("", "", 970).identity, nullptr);
-  EXPECT_EQ(judged("", "", 969).stranger, Stranger::kEarlyToken);
+  EXPECT_EQ(judged("", "", 969).error, CredentialError::kEarlyToken);
   EXPECT_NE(judged("", "", 2029).identity, nullptr);
-  EXPECT_EQ(judged("", "", 2030).stranger, Stranger::kExpiredToken);
-  EXPECT_EQ(judged("\"crout\"", "\"other\"", 1500).stranger, Stranger::kForeignToken);
-  EXPECT_EQ(judged("sso.", "evil.", 1500).stranger, Stranger::kForeignToken);
-  EXPECT_EQ(judged("alice", "mallory", 1500).stranger, Stranger::kUnknownSubject);
-  EXPECT_EQ(identities.Recognise(identities.Read(Rsa().Sign(kClaims)), At(1500)).stranger,
-            Stranger::kUnknownToken);
+  EXPECT_EQ(judged("", "", 2030).error, CredentialError::kExpiredToken);
+  EXPECT_EQ(judged("\"crout\"", "\"other\"", 1500).error, CredentialError::kForeignToken);
+  EXPECT_EQ(judged("sso.", "evil.", 1500).error, CredentialError::kForeignToken);
+  EXPECT_EQ(judged("alice", "mallory", 1500).error, CredentialError::kUnknownSubject);
+  EXPECT_EQ(identities.Match(identities.Read(Rsa().Sign(kClaims)), At(1500)).error,
+            CredentialError::kUnknownToken);
   // A verified token becomes invalid when its key is removed.
   const Credentials read = identities.Read(token);
   identities.SetSigned(std::make_shared<TokenKeys>(TokenKeys::Parse(Rsa().Jwks()).value()),
                        kSettings);
-  EXPECT_EQ(identities.Recognise(read, At(1500)).stranger, Stranger::kUnknownToken);
+  EXPECT_EQ(identities.Match(read, At(1500)).error, CredentialError::kUnknownToken);
 }
 
 TEST(SignedTokensTest, OneSubjectIsOneIdentitys) {
@@ -243,28 +243,28 @@ TEST_F(KeysFileTest, IsTakenAnewWhenItIsGood) {
   Write(identities_, kPerson);
   Write(keys_, "{");
   const SignedTokenSettings settings = {keys_, kSettings.issuer, kSettings.audience};
-  EXPECT_THAT(std::string(IdentityKeeper::Create(identities_, settings).status().message()),
+  EXPECT_THAT(std::string(IdentityReloader::Create(identities_, settings).status().message()),
               HasSubstr("--token-keys: " + keys_ + " is not a JSON object"));
   Write(keys_, Ec().Jwks());
-  const auto keeper = IdentityKeeper::Create(identities_, settings).value();
+  const auto reloader = IdentityReloader::Create(identities_, settings).value();
   const auto takes = [&](const TokenAuthority& authority) {
-    const auto current = keeper->current();
-    return current->Recognise(current->Read(authority.Sign(kClaims)), At(1500)).identity != nullptr;
+    const auto current = reloader->current();
+    return current->Match(current->Read(authority.Sign(kClaims)), At(1500)).identity != nullptr;
   };
   EXPECT_TRUE(takes(Ec()));
   EXPECT_FALSE(takes(Rsa()));
   Write(keys_, Rsa().Jwks().substr(0, 200));
-  keeper->Refresh();
+  reloader->Refresh();
   EXPECT_TRUE(takes(Ec())) << "half of a file is none";
-  EXPECT_TRUE(keeper->keys_standing()->refused);
-  EXPECT_FALSE(keeper->standing().refused);
+  EXPECT_TRUE(reloader->keys_state()->refused);
+  EXPECT_FALSE(reloader->state().refused);
   Write(keys_, Rsa().Jwks());
-  keeper->Refresh();
+  reloader->Refresh();
   EXPECT_FALSE(takes(Ec()));
   EXPECT_TRUE(takes(Rsa()));
-  EXPECT_FALSE(keeper->keys_standing()->refused);
+  EXPECT_FALSE(reloader->keys_state()->refused);
   Write(identities_, "[alice]\nroles = metrics\n");
-  keeper->Refresh();
+  reloader->Refresh();
   EXPECT_FALSE(takes(Rsa())) << "the subject's line is gone";
 }
 
@@ -275,16 +275,16 @@ TEST_F(KeysFileTest, IsNotTakenWhereOthersMayWriteToIt) {
   const SignedTokenSettings settings = {keys_, kSettings.issuer, kSettings.audience};
   for (const mode_t bad : {0666, 0664, 0646, 0602, 0620}) {
     ASSERT_EQ(chmod(keys_.c_str(), bad), 0);
-    EXPECT_THAT(std::string(IdentityKeeper::Create(identities_, settings).status().message()),
+    EXPECT_THAT(std::string(IdentityReloader::Create(identities_, settings).status().message()),
                 HasSubstr("chmod go-w"))
         << bad;
   }
   ASSERT_EQ(chmod(keys_.c_str(), 0644), 0);
-  const auto keeper = IdentityKeeper::Create(identities_, settings);
-  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  const auto reloader = IdentityReloader::Create(identities_, settings);
+  ASSERT_TRUE(reloader.ok()) << reloader.status();
   ASSERT_EQ(chmod(keys_.c_str(), 0666), 0);
-  (*keeper)->Refresh();
-  EXPECT_TRUE((*keeper)->keys_standing()->refused);
+  (*reloader)->Refresh();
+  EXPECT_TRUE((*reloader)->keys_state()->refused);
 }
 
 }  // namespace

@@ -25,9 +25,9 @@ namespace crout {
 namespace {
 
 // Collects the connections in place of gRPC.
-class Taken {
+class AcceptedSockets {
  public:
-  ~Taken() {
+  ~AcceptedSockets() {
     MutexLock lock(&mutex_);
     for (const int fd : fds_) close(fd);
   }
@@ -63,18 +63,19 @@ class Taken {
 
 class Acceptor : public TcpListener::Acceptor {
  public:
-  explicit Acceptor(Taken* taken) : taken_(taken) {}
+  explicit Acceptor(AcceptedSockets* accepted) : accepted_(accepted) {}
   void HandleNewConnection(NewConnectionParameters* connection) override {
-    taken_->Add(connection->fd);
+    accepted_->Add(connection->fd);
   }
 
  private:
-  Taken* const taken_;
+  AcceptedSockets* const accepted_;
 };
 
-std::vector<std::unique_ptr<TcpListener::Acceptor>> Acceptors(Taken* taken, size_t count = 1) {
+std::vector<std::unique_ptr<TcpListener::Acceptor>> Acceptors(AcceptedSockets* accepted,
+                                                              size_t count = 1) {
   std::vector<std::unique_ptr<TcpListener::Acceptor>> acceptors;
-  for (size_t i = 0; i < count; ++i) acceptors.push_back(std::make_unique<Acceptor>(taken));
+  for (size_t i = 0; i < count; ++i) acceptors.push_back(std::make_unique<Acceptor>(accepted));
   return acceptors;
 }
 
@@ -134,7 +135,7 @@ class TcpListenerTest : public ::testing::Test {
     auto listener = TcpListener::Bind("127.0.0.1:0", most);
     ASSERT_OK(listener);
     listener_ = *std::move(listener);
-    listener_->Start(Acceptors(&taken_));
+    listener_->Start(Acceptors(&accepted_));
   }
   std::vector<Socket> ConnectMany(const char* host, int count) {
     std::vector<Socket> sockets;
@@ -142,37 +143,37 @@ class TcpListenerTest : public ::testing::Test {
     return sockets;
   }
 
-  Taken taken_;
+  AcceptedSockets accepted_;
   std::unique_ptr<TcpListener> listener_;
 };
 
 TEST(TcpListenerShareTest, OnePeerMayHaveAQuarterOfALargeLimit) {
-  EXPECT_EQ(TcpListener::MostOfOnePeer(4096), 1024u);
-  EXPECT_EQ(TcpListener::MostOfOnePeer(100), 64u);
-  EXPECT_EQ(TcpListener::MostOfOnePeer(8), 8u);
+  EXPECT_EQ(TcpListener::MaxPerPeer(4096), 1024u);
+  EXPECT_EQ(TcpListener::MaxPerPeer(100), 64u);
+  EXPECT_EQ(TcpListener::MaxPerPeer(8), 8u);
 }
 
 TEST_F(TcpListenerTest, OnePeerCannotExhaustTheLimit) {
   Start(256);
   const std::vector<Socket> many = ConnectMany("127.0.0.1", 64);
-  taken_.WaitFor(64);
+  accepted_.WaitFor(64);
   ConnectFrom("127.0.0.1", listener_->port()).WaitUntilClosed();
-  EXPECT_EQ(listener_->turned_away(), 1u);
+  EXPECT_EQ(listener_->refused(), 1u);
   const std::vector<Socket> others = ConnectMany("127.0.0.2", 1);
-  taken_.WaitFor(65);
+  accepted_.WaitFor(65);
   EXPECT_EQ(listener_->open(), 65u);
-  EXPECT_EQ(listener_->turned_away(), 1u);
+  EXPECT_EQ(listener_->refused(), 1u);
 }
 
 TEST_F(TcpListenerTest, APeerWhoseConnectionEndedMayHaveAnother) {
   Start(256);
   const std::vector<Socket> many = ConnectMany("127.0.0.1", 64);
-  taken_.WaitFor(64);
-  taken_.CloseOne();
+  accepted_.WaitFor(64);
+  accepted_.CloseOne();
   const std::vector<Socket> next = ConnectMany("127.0.0.1", 1);
-  taken_.WaitFor(64);
+  accepted_.WaitFor(64);
   EXPECT_EQ(listener_->open(), 64u);
-  EXPECT_EQ(listener_->turned_away(), 0u);
+  EXPECT_EQ(listener_->refused(), 0u);
 }
 
 TEST_F(TcpListenerTest, AllPeersTogetherAreBounded) {
@@ -180,21 +181,21 @@ TEST_F(TcpListenerTest, AllPeersTogetherAreBounded) {
   std::vector<std::vector<Socket>> peers;
   for (int i = 1; i <= 4; ++i)
     peers.push_back(ConnectMany(absl::StrCat("127.0.0.", i).c_str(), 64));
-  taken_.WaitFor(256);
+  accepted_.WaitFor(256);
   ConnectFrom("127.0.0.9", listener_->port()).WaitUntilClosed();
-  EXPECT_EQ(taken_.count(), 256u);
+  EXPECT_EQ(accepted_.count(), 256u);
 }
 
 TEST_F(TcpListenerTest, APeerIsDisconnectedAndWhatItSentIsDropped) {
   Start(256);
   const std::vector<Socket> other = ConnectMany("127.0.0.1", 1);
   const std::vector<Socket> peer = ConnectMany("127.0.0.1", 1);
-  taken_.WaitFor(2);
+  accepted_.WaitFor(2);
   peer[0].Send(10'000);
   EXPECT_TRUE(listener_->Disconnect(peer[0].peer()));
   peer[0].WaitUntilClosed();
   char byte = 0;
-  EXPECT_EQ(recv(taken_.Last(), &byte, 1, MSG_DONTWAIT), 0) << "the end, and nothing before";
+  EXPECT_EQ(recv(accepted_.Last(), &byte, 1, MSG_DONTWAIT), 0) << "the end, and nothing before";
   other[0].Send(1);
   EXPECT_FALSE(listener_->Disconnect(TcpPeer()));
 }
@@ -202,8 +203,8 @@ TEST_F(TcpListenerTest, APeerIsDisconnectedAndWhatItSentIsDropped) {
 TEST_F(TcpListenerTest, AConnectionThatEndedIsNotDisconnected) {
   Start(256);
   const std::vector<Socket> peer = ConnectMany("127.0.0.1", 1);
-  taken_.WaitFor(1);
-  taken_.CloseOne();
+  accepted_.WaitFor(1);
+  accepted_.CloseOne();
   EXPECT_FALSE(listener_->Disconnect(peer[0].peer()));
 }
 
@@ -233,19 +234,19 @@ class UnixListenerTest : public ::testing::Test {
  protected:
   const std::string path_ =
       absl::StrCat(::testing::TempDir(), "crout-", getpid(), "-listener.socket");
-  Taken taken_;
+  AcceptedSockets accepted_;
 };
 
 TEST_F(UnixListenerTest, OneUserMayTakeTheWholeLimit) {
   auto listener = TcpListener::BindUnix(path_, 100);
   ASSERT_OK(listener);
-  (*listener)->Start(Acceptors(&taken_));
+  (*listener)->Start(Acceptors(&accepted_));
   std::vector<Socket> many;
   for (int i = 0; i < 100; ++i) many.push_back(ConnectTo(path_));
-  taken_.WaitFor(100);
+  accepted_.WaitFor(100);
   ConnectTo(path_).WaitUntilClosed();
   EXPECT_EQ((*listener)->open(), 100u);
-  EXPECT_EQ((*listener)->turned_away(), 1u);
+  EXPECT_EQ((*listener)->refused(), 1u);
   (*listener)->Stop();
   EXPECT_NE(access(path_.c_str(), F_OK), 0) << "it is removed";
 }
@@ -253,13 +254,13 @@ TEST_F(UnixListenerTest, OneUserMayTakeTheWholeLimit) {
 TEST_F(UnixListenerTest, AUserHasAnAcceptorWhileConnected) {
   auto listener = TcpListener::BindUnix(path_, 100);
   ASSERT_OK(listener);
-  Taken first;
+  AcceptedSockets first;
   std::vector<std::unique_ptr<TcpListener::Acceptor>> acceptors = Acceptors(&first);
-  for (auto& acceptor : Acceptors(&taken_, 2)) acceptors.push_back(std::move(acceptor));
+  for (auto& acceptor : Acceptors(&accepted_, 2)) acceptors.push_back(std::move(acceptor));
   (*listener)->Start(std::move(acceptors));
   const std::string user = std::to_string(getuid());
   const Socket connections[] = {ConnectTo(path_), ConnectTo(path_)};
-  taken_.WaitFor(2);
+  accepted_.WaitFor(2);
   EXPECT_EQ(first.count(), 0u);
   EXPECT_EQ((*listener)->UserOf(0), "");
   EXPECT_EQ((*listener)->UserOf(1), user);

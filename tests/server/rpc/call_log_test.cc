@@ -159,8 +159,8 @@ TEST_F(CallLogTest, LineDescribesTheCall) {
   CallLog log({.calls = LogCalls::kAll, .slow = absl::Seconds(3)});
   grpc::CallbackServerContext context;
   ObservedCall call(Method::kRefactorize, &context);
-  call.Concerns(kHandle);
-  call.Concerns("not a handle");
+  call.SetHandle(kHandle);
+  call.SetHandle("not a handle");
   call.tenant = "alice";
   call.request_id = "job-17";
   call.algorithm = "icmpp";

@@ -25,9 +25,9 @@ class ConnectionCallsTest : public ::testing::Test {
   }
 
   // Lets calls arrive until one is refused, at most `most`. Returns the number of accepted calls.
-  int Arrive(uint64_t connection, int most) {
+  int Admit(uint64_t connection, int most) {
     int count = 0;
-    while (count < most && calls_.Arrive(connection)) ++count;
+    while (count < most && calls_.Admit(connection)) ++count;
     return count;
   }
   Entries Begin(uint64_t connection, int count) {
@@ -39,12 +39,12 @@ class ConnectionCallsTest : public ::testing::Test {
   }
   // A call that its client resets before the server has read its header.
   void Abandon(uint64_t connection) {
-    ASSERT_TRUE(calls_.Arrive(connection));
+    ASSERT_TRUE(calls_.Admit(connection));
     calls_.Begin(connection, "peer " + std::to_string(connection)).ClientLeft();
   }
   // A call that is charged and whose header is read. Optionally, the client then cancels it.
   void Serve(uint64_t connection, bool cancelled = false) {
-    ASSERT_TRUE(calls_.Arrive(connection));
+    ASSERT_TRUE(calls_.Admit(connection));
     auto entry = calls_.Begin(connection, "peer " + std::to_string(connection));
     entry.Charged();
     entry.HeaderRead();
@@ -56,24 +56,24 @@ class ConnectionCallsTest : public ::testing::Test {
   ConnectionCalls calls_{{.calls = 1000, .share = 0.9}};
 };
 
-constexpr int kMax = ConnectionCalls::kMostPendingOfOne;
+constexpr int kMax = ConnectionCalls::kMaxPendingPerConnection;
 
 TEST_F(ConnectionCallsTest, AConnectionHasSoManyPendingCalls) {
   const uint64_t one = calls_.NewConnection();
   const uint64_t other = calls_.NewConnection();
-  EXPECT_EQ(Arrive(one, 10000), kMax);
-  EXPECT_EQ(Arrive(other, 10000), kMax);
+  EXPECT_EQ(Admit(one, 10000), kMax);
+  EXPECT_EQ(Admit(other, 10000), kMax);
   Entries begun = Begin(one, kMax);
-  EXPECT_FALSE(calls_.Arrive(one)) << "those that began are not charged yet";
+  EXPECT_FALSE(calls_.Admit(one)) << "those that began are not charged yet";
   for (int i = 0; i < 5; ++i) begun[i].Charged();
   begun.erase(begun.begin() + 5, begun.begin() + 8);
-  EXPECT_EQ(Arrive(one, 10000), 8);
+  EXPECT_EQ(Admit(one, 10000), 8);
 }
 
 TEST_F(ConnectionCallsTest, AllConnectionsTogetherHaveSoMany) {
-  constexpr int kFull = ConnectionCalls::kMostPending / kMax + 1;
-  for (int i = 0; i < kFull; ++i) Arrive(calls_.NewConnection(), 10000);
-  EXPECT_EQ(Arrive(calls_.NewConnection(), 10000), ConnectionCalls::kAlwaysPending)
+  constexpr int kFull = ConnectionCalls::kMaxPending / kMax + 1;
+  for (int i = 0; i < kFull; ++i) Admit(calls_.NewConnection(), 10000);
+  EXPECT_EQ(Admit(calls_.NewConnection(), 10000), ConnectionCalls::kAlwaysPending)
       << "a connection without pending calls is always served";
 }
 
@@ -83,17 +83,17 @@ TEST_F(ConnectionCallsTest, AConnectionOfAbandonedCallsIsClosed) {
   EXPECT_TRUE(closed_.empty());
   Abandon(one);
   EXPECT_EQ(closed_, std::vector<std::string>{"peer 1"});
-  EXPECT_FALSE(calls_.Arrive(one));
-  EXPECT_TRUE(calls_.Arrive(calls_.NewConnection()));
+  EXPECT_FALSE(calls_.Admit(one));
+  EXPECT_TRUE(calls_.Admit(calls_.NewConnection()));
 }
 
 TEST_F(ConnectionCallsTest, CallsBeyondTheBoundOfAConnectionAreAbandoned) {
   const uint64_t one = calls_.NewConnection();
-  Arrive(one, kMax);
+  Admit(one, kMax);
   const Entries begun = Begin(one, 1);
-  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(calls_.Arrive(one));
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(calls_.Admit(one));
   EXPECT_TRUE(closed_.empty());
-  EXPECT_FALSE(calls_.Arrive(one));
+  EXPECT_FALSE(calls_.Admit(one));
   EXPECT_EQ(closed_.size(), 1u);
 }
 
@@ -121,7 +121,7 @@ TEST_F(ConnectionCallsTest, AConnectionWithCallsThatAreServedStaysOpen) {
 TEST_F(ConnectionCallsTest, RefusedCallsAreNotAbandoned) {
   const uint64_t one = calls_.NewConnection();
   for (int i = 0; i < 5000; ++i) {
-    ASSERT_TRUE(calls_.Arrive(one));
+    ASSERT_TRUE(calls_.Admit(one));
     Begin(one, 1);
   }
   EXPECT_TRUE(closed_.empty());
@@ -131,12 +131,12 @@ TEST_F(ConnectionCallsTest, AQuietConnectionIsForgotten) {
   const uint64_t quiet = calls_.NewConnection();
   const uint64_t pending = calls_.NewConnection();
   for (int i = 0; i < 1000; ++i) Abandon(quiet);
-  Arrive(pending, kMax);
+  Admit(pending, kMax);
   clock_.Advance(absl::Minutes(1));
   calls_.Housekeep(SteadyNow());
   Abandon(quiet);
   EXPECT_TRUE(closed_.empty());
-  EXPECT_FALSE(calls_.Arrive(pending));
+  EXPECT_FALSE(calls_.Admit(pending));
 }
 
 TEST_F(ConnectionCallsTest, NoConnectionIsClosedWithoutALimit) {
@@ -144,7 +144,7 @@ TEST_F(ConnectionCallsTest, NoConnectionIsClosedWithoutALimit) {
   calls.SetDisconnect([](const std::string&) { FAIL(); });
   const uint64_t one = calls.NewConnection();
   for (int i = 0; i < 5000; ++i) {
-    ASSERT_TRUE(calls.Arrive(one));
+    ASSERT_TRUE(calls.Admit(one));
     calls.Begin(one, "peer").ClientLeft();
   }
 }

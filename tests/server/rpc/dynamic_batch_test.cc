@@ -29,7 +29,7 @@ class RpcDynamicBatchTest : public RpcBatchTest {
     config.pool.scheduler.queue_capacity = config.limits.queue_capacity = 32;
     config.gather_max_order = 64;
     config.gather_jobs = 16;
-    config.ApplyGathering();
+    config.ApplyDynamicBatching();
     return config;
   }
 
@@ -359,7 +359,7 @@ class RpcDynamicBatchWindowTest : public RpcDynamicBatchTest {
     config.pool.scheduler.streams = 2;
     config.gather_jobs = 3;
     config.gather_window = absl::Hours(1);
-    config.ApplyGathering();
+    config.ApplyDynamicBatching();
     Start(config);
   }
 
@@ -400,7 +400,7 @@ class RpcDynamicBatchOffTest : public RpcDynamicBatchTest {
   void SetUp() override {
     Config config = DynamicBatchConfig();
     config.gather = false;
-    config.ApplyGathering();
+    config.ApplyDynamicBatching();
     Start(config);
   }
 };

@@ -73,7 +73,7 @@ TEST_F(JobTicketTest, ARefusedJobIsNotKept) {
 
 TEST_F(JobTicketTest, ARedeemedJobIsNotTakenBack) {
   ASSERT_TRUE(ticket_.Submit(*scheduler_, running_).ok());
-  ticket_.Redeem();
+  ticket_.ReleaseJob();
   ticket_.Abandon(start_);
   EXPECT_EQ(scheduler_->load().queue_depth, 1u);
 }

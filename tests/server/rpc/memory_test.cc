@@ -158,10 +158,10 @@ TEST_F(RpcMemoryTest, OnTheHousekeepingThread) {
 // The release of a call is scheduled like this task.
 TEST(ThreadPoolMemoryTest, ATaskWithAPlaceIsScheduledWithoutMemory) {
   ThreadPool pool(1);
-  ThreadPool::Place place("a tenant with a name that no string holds inline");
+  ThreadPool::Node node("a tenant with a name that no string holds inline");
   const auto ran = std::make_shared<absl::Notification>();
   RefuseAfter(0, Threads::kThis);
-  pool.Schedule(std::move(place), [ran] { ran->Notify(); });
+  pool.Schedule(std::move(node), [ran] { ran->Notify(); });
   EXPECT_FALSE(StopRefusing());
   ran->WaitForNotification();
 }

@@ -25,31 +25,31 @@ class TransferWatchTest : public ::testing::Test {
 };
 
 TEST_F(TransferWatchTest, ThePeersSilenceIsLimited) {
-  watch_.Await(At(5));
+  watch_.StartPeerTurn(At(5));
   watch_.Moved(100'000, At(8));
   EXPECT_EQ(watch_.Check(At(38)), Fault::kNone);
   EXPECT_EQ(watch_.Check(At(38.1)), Fault::kIdle);
 }
 
 TEST_F(TransferWatchTest, NothingMovedIsSilence) {
-  watch_.Await(At(0));
+  watch_.StartPeerTurn(At(0));
   watch_.Moved(100'000, At(1));
   watch_.Moved(0, At(30));
   EXPECT_EQ(watch_.Check(At(32)), Fault::kIdle);
 }
 
 TEST_F(TransferWatchTest, TheServersTurnIsNotThePeers) {
-  watch_.Await(At(0));
+  watch_.StartPeerTurn(At(0));
   watch_.Moved(100, At(1));
-  watch_.Rest(At(1));
+  watch_.EndPeerTurn(At(1));
   EXPECT_EQ(watch_.Check(At(500)), Fault::kNone);
-  watch_.Await(At(500));
+  watch_.StartPeerTurn(At(500));
   EXPECT_EQ(watch_.Check(At(529)), Fault::kNone) << "30 seconds by the peer's clock";
   EXPECT_EQ(watch_.Check(At(531)), Fault::kIdle);
 }
 
 TEST_F(TransferWatchTest, TheRateIsAnAverageWithoutTheIdleTimeout) {
-  watch_.Await(At(0));
+  watch_.StartPeerTurn(At(0));
   watch_.Moved(500, At(20));
   EXPECT_EQ(watch_.Check(At(34.9)), Fault::kNone);
   EXPECT_EQ(watch_.Check(At(35.1)), Fault::kSlow);
@@ -60,13 +60,13 @@ TEST_F(TransferWatchTest, TheRateIsAnAverageWithoutTheIdleTimeout) {
 
 TEST_F(TransferWatchTest, TheRateCountsWithoutAnIdleTimeoutToo) {
   TransferWatch watch({.idle_timeout = absl::InfiniteDuration(), .min_rate = 100}, start_);
-  watch.Await(At(0));
+  watch.StartPeerTurn(At(0));
   EXPECT_EQ(watch.Check(At(30)), Fault::kNone);
   EXPECT_EQ(watch.Check(At(30.1)), Fault::kSlow);
 }
 
 TEST_F(TransferWatchTest, TheTotalTimeIsLimited) {
-  watch_.Rest(At(0));
+  watch_.EndPeerTurn(At(0));
   EXPECT_EQ(watch_.Check(At(600)), Fault::kNone);
   EXPECT_EQ(watch_.Check(At(601)), Fault::kLong);
 }
@@ -97,7 +97,7 @@ TEST_F(TransferWatchTest, LimitsCanBeAbsent) {
                       .min_rate = 0,
                       .max_time = absl::InfiniteDuration()},
                      start_);
-  free.Await(At(0));
+  free.StartPeerTurn(At(0));
   EXPECT_EQ(free.Check(At(1e9)), Fault::kNone);
 }
 

@@ -14,7 +14,7 @@
 namespace crout {
 namespace {
 
-// A call that holds `bytes` bytes until it is destroyed, even after GiveWay().
+// A call that holds `bytes` bytes until it is destroyed, even after Preempt().
 class FakeCall final : public PeerShares::Holder, public std::enable_shared_from_this<FakeCall> {
  public:
   bool Begin(PeerShares& shares, std::string_view peer, size_t bytes) {
@@ -22,7 +22,7 @@ class FakeCall final : public PeerShares::Holder, public std::enable_shared_from
     if (charge) charge_ = *std::move(charge);
     return charge.has_value();
   }
-  void GiveWay() override { gives_way = true; }
+  void Preempt() override { gives_way = true; }
 
   bool gives_way = false;
 
@@ -44,7 +44,7 @@ class PeerSharesTest : public ::testing::Test {
     }
     return calls;
   }
-  static size_t GivingWay(const Calls& calls) {
+  static size_t PreemptedStatus(const Calls& calls) {
     size_t count = 0;
     for (const auto& call : calls) count += call->gives_way ? 1 : 0;
     return count;
@@ -57,15 +57,15 @@ class PeerSharesTest : public ::testing::Test {
 TEST_F(PeerSharesTest, OnePeerAloneHoldsAll) {
   const Calls calls = Fill("first");
   EXPECT_EQ(calls.size(), 100u);
-  EXPECT_EQ(GivingWay(calls), 0u);
+  EXPECT_EQ(PreemptedStatus(calls), 0u);
 }
 
 TEST_F(PeerSharesTest, TheNewestCallsBeyondAQuarterGiveWay) {
   const Calls first = Fill("first");
   const Calls second = Fill("second");
   EXPECT_EQ(second.size(), 25u) << "a quarter, and no more for another's calls";
-  EXPECT_EQ(GivingWay(second), 0u);
-  ASSERT_EQ(GivingWay(first), 25u);
+  EXPECT_EQ(PreemptedStatus(second), 0u);
+  ASSERT_EQ(PreemptedStatus(first), 25u);
   for (size_t i = 75; i < 100; ++i) EXPECT_TRUE(first[i]->gives_way) << i;
 }
 
@@ -77,7 +77,7 @@ TEST_F(PeerSharesTest, EndedCallsStayChargedUntilTheyAreGone) {
   first.resize(90);
   const Calls third = Fill("third");
   EXPECT_EQ(third.size(), 10u);
-  EXPECT_EQ(GivingWay(first), 25u) << "15 that were there, and 10 for the third peer";
+  EXPECT_EQ(PreemptedStatus(first), 25u) << "15 that were there, and 10 for the third peer";
   first.clear();
   EXPECT_EQ(budget_.reserved(), 35u);
 }
@@ -85,29 +85,29 @@ TEST_F(PeerSharesTest, EndedCallsStayChargedUntilTheyAreGone) {
 TEST_F(PeerSharesTest, APeerWithinItsQuarterNeverGivesWay) {
   const Calls calls[] = {Fill("a", 25), Fill("b", 25), Fill("c", 25), Fill("d", 25)};
   EXPECT_EQ(Fill("e").size(), 0u);
-  for (const Calls& each : calls) EXPECT_EQ(GivingWay(each), 0u);
+  for (const Calls& each : calls) EXPECT_EQ(PreemptedStatus(each), 0u);
 }
 
 TEST_F(PeerSharesTest, TheLargestPeerGivesWay) {
   const Calls large = Fill("large", 60);
   const Calls small = Fill("small", 40);
   EXPECT_EQ(Fill("other", 10).size(), 10u);
-  EXPECT_EQ(GivingWay(large), 10u);
-  EXPECT_EQ(GivingWay(small), 0u);
+  EXPECT_EQ(PreemptedStatus(large), 10u);
+  EXPECT_EQ(PreemptedStatus(small), 0u);
 }
 
 TEST_F(PeerSharesTest, AnExemptPeerNeverGivesWay) {
   const Calls proxy = Fill("", 90);
   const Calls other = Fill("other");
   EXPECT_EQ(other.size(), 10u);
-  EXPECT_EQ(GivingWay(proxy), 0u);
+  EXPECT_EQ(PreemptedStatus(proxy), 0u);
 }
 
 TEST_F(PeerSharesTest, AnExemptPeerIsServedWhenAnotherHoldsTooMuch) {
   const Calls first = Fill("first");
   const Calls proxy = Fill("", 25);
   EXPECT_EQ(proxy.size(), 25u);
-  EXPECT_EQ(GivingWay(first), 25u);
+  EXPECT_EQ(PreemptedStatus(first), 25u);
 }
 
 TEST_F(PeerSharesTest, AMoveKeepsTheCharge) {

@@ -16,8 +16,8 @@ constexpr std::string_view kId = "step-17";
 
 class Waiter : public RequestWaiter {
  public:
-  void OnRequestSettled() noexcept override { ++settled; }
-  int settled = 0;
+  void OnClaimEnded() noexcept override { ++ended; }
+  int ended = 0;
 };
 
 TEST(RequestIdsTest, AnIdIsClaimedOnce) {
@@ -33,21 +33,21 @@ TEST(RequestIdsTest, ACompletedIdHasItsFactorUntilTheFactorIsGone) {
   RequestIds ids;
   const Handle factor = Handle::Random();
   ids.Claim(kTenant, kId);
-  ids.Complete(RequestIds::Place(kTenant, kId), factor);
+  ids.Complete(RequestIds::Node(kTenant, kId), factor);
   ids.Abandon(kTenant, kId);  // No effect: the claim has ended.
   const RequestIds::Found found = ids.Claim(kTenant, kId);
-  EXPECT_EQ(found.before, RequestIds::State::kMade);
+  EXPECT_EQ(found.before, RequestIds::State::kHasFactor);
   EXPECT_EQ(found.factor, factor);
-  ids.Forget(kTenant, kId, Handle::Random());
-  EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kMade);
-  ids.Forget(kTenant, kId, factor);
+  ids.Remove(kTenant, kId, Handle::Random());
+  EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kHasFactor);
+  ids.Remove(kTenant, kId, factor);
   EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kFree);
 }
 
 TEST(RequestIdsTest, OneCallReclaimsTheIdOfAFactorThatIsGone) {
   RequestIds ids;
   const Handle factor = Handle::Random();
-  ids.Complete(RequestIds::Place(kTenant, kId), factor);
+  ids.Complete(RequestIds::Node(kTenant, kId), factor);
   EXPECT_TRUE(ids.Reclaim(kTenant, kId, factor));
   EXPECT_FALSE(ids.Reclaim(kTenant, kId, factor));
   EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kClaimed);
@@ -64,12 +64,12 @@ TEST(RequestIdsTest, WaitersAreNotifiedOnceWhenTheClaimEnds) {
   EXPECT_TRUE(ids.IsAwaited(kTenant, kId));
   ids.StopAwaiting(kTenant, kId, second.get());
   {
-    const RequestIds::Settled settled =
-        ids.Complete(RequestIds::Place(kTenant, kId), Handle::Random());
-    EXPECT_EQ(first->settled, 0);
+    const RequestIds::EndedClaim ended =
+        ids.Complete(RequestIds::Node(kTenant, kId), Handle::Random());
+    EXPECT_EQ(first->ended, 0);
   }
-  EXPECT_EQ(first->settled, 1);
-  EXPECT_EQ(second->settled, 0);
+  EXPECT_EQ(first->ended, 1);
+  EXPECT_EQ(second->ended, 0);
   EXPECT_FALSE(ids.IsAwaited(kTenant, kId));
 }
 
@@ -83,7 +83,7 @@ TEST(RequestIdsTest, AWaiterThatIsGoneIsSkipped) {
 
 TEST(RequestIdsTest, AFactorWithoutAnIdHasNoPlace) {
   RequestIds ids;
-  ids.Complete(RequestIds::Place(kTenant, ""), Handle::Random());
+  ids.Complete(RequestIds::Node(kTenant, ""), Handle::Random());
   EXPECT_EQ(ids.Claim(kTenant, "").before, RequestIds::State::kFree);
 }
 

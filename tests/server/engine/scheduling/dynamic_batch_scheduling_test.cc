@@ -54,7 +54,7 @@ class NamedJob final : public Job {
 using Names = std::vector<std::string>;
 
 // Records which jobs ran together.
-class Recorder final : public JobGatherer {
+class Recorder final : public JobBatcher {
  public:
   void Run(ExecutionContext&, std::span<const std::shared_ptr<Job>> jobs,
            Job::Clock::duration waited) override {
@@ -87,11 +87,11 @@ class DynamicBatchSchedulingTest : public ::testing::Test {
  protected:
   ~DynamicBatchSchedulingTest() override { release_.Set(); }
 
-  void Start(int streams, size_t gather_jobs, microseconds window = microseconds(0)) {
+  void Start(int streams, size_t max_batch_jobs, microseconds window = microseconds(0)) {
     auto scheduler = DeviceScheduler::Create(&device_, {.streams = streams,
                                                         .queue_capacity = 16,
-                                                        .gather_jobs = gather_jobs,
-                                                        .gather_window = window});
+                                                        .max_batch_jobs = max_batch_jobs,
+                                                        .batch_window = window});
     ASSERT_TRUE(scheduler.ok());
     scheduler_ = *std::move(scheduler);
   }
@@ -107,7 +107,7 @@ class DynamicBatchSchedulingTest : public ::testing::Test {
                                    Job::Clock::time_point deadline = Job::Clock::time_point::max(),
                                    std::string tenant = "") {
     auto job = std::make_shared<NamedJob>(name);
-    job->gatherer = &recorder_;
+    job->batcher = &recorder_;
     job->group = group;
     job->deadline = deadline;
     job->tenant = std::move(tenant);
@@ -197,9 +197,9 @@ TEST_F(DynamicBatchSchedulingTest, TheWindowEndsWhereAJobAheadWasTakenByTheOnlyO
   Start(3, 8, microseconds(200));
   Block();
   for (int i = 0; i < 50; ++i) {
-    auto gathered = Submit("a");
+    auto batched = Submit("a");
     auto alone = SubmitAlone("x");
-    gathered->ended.Wait();
+    batched->ended.Wait();
     alone->ended.Wait();
   }
 }

@@ -36,7 +36,7 @@ using ::testing::Optional;
 std::vector<std::string> TakeAll(TurnQueue<std::string>& queue) {
   std::vector<std::string> taken;
   while (const auto first = queue.Find([](const std::string&) { return true; })) {
-    taken.push_back(queue.Take(*first));
+    taken.push_back(queue.Dequeue(*first));
   }
   return taken;
 }
@@ -59,8 +59,8 @@ TEST(TurnQueueTest, ATurnIsTakenAlsoByAnItemFurtherBehind) {
   queue.Add("a", "small2");
   queue.Add("b", "small3");
   const auto small = [](const std::string& item) { return item.starts_with("small"); };
-  EXPECT_EQ(queue.Take(*queue.Find(small)), "small1");
-  EXPECT_EQ(queue.Take(*queue.Find(small)), "small3");
+  EXPECT_EQ(queue.Dequeue(*queue.Find(small)), "small1");
+  EXPECT_EQ(queue.Dequeue(*queue.Find(small)), "small3");
   EXPECT_THAT(TakeAll(queue), ElementsAre("large", "small2"));
 }
 

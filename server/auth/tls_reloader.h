@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Keeps the last valid contents of the TLS files and publishes them to gRPC.
-#ifndef CROUT_SERVER_AUTH_TLS_KEEPER_H_
-#define CROUT_SERVER_AUTH_TLS_KEEPER_H_
+#ifndef CROUT_SERVER_AUTH_TLS_RELOADER_H_
+#define CROUT_SERVER_AUTH_TLS_RELOADER_H_
 
 #include <cstdint>
 #include <memory>
@@ -15,18 +15,18 @@
 namespace crout {
 
 // gRPC's file watcher loads whatever it finds, even a half-written file, and then serves nobody
-// until the files are valid again. TlsKeeper therefore gives it copies in memory (memfd_create(2)).
-// The copies change only when all files are valid. They are never written to disk, and processes of
-// other users cannot read them.
+// until the files are valid again. TlsReloader therefore gives it copies in memory
+// (memfd_create(2)). The copies change only when all files are valid. They are never written to
+// disk, and processes of other users cannot read them.
 //
 // Not thread-safe. Must outlive the credentials made from published().
-class TlsKeeper {
+class TlsReloader {
  public:
   // Returns the errors of CheckTlsFiles(); INTERNAL if the system cannot create the copies.
-  static absl::StatusOr<std::unique_ptr<TlsKeeper>> Create(const TlsFiles& files);
-  ~TlsKeeper();
-  TlsKeeper(const TlsKeeper&) = delete;  // Each object owns its descriptors.
-  TlsKeeper& operator=(const TlsKeeper&) = delete;
+  static absl::StatusOr<std::unique_ptr<TlsReloader>> Create(const TlsFiles& files);
+  ~TlsReloader();
+  TlsReloader(const TlsReloader&) = delete;  // Each object owns its descriptors.
+  TlsReloader& operator=(const TlsReloader&) = delete;
 
   // Returns the paths of the copies, valid in this process. TLS is enabled if the files enable it.
   TlsFiles published() const;
@@ -39,13 +39,13 @@ class TlsKeeper {
   // The contents in use.
   const TlsContents& contents() const { return contents_; }
 
-  FileStanding standing() const { return standing_; }
+  FileState state() const { return state_; }
   // Validity period of the certificate in use.
   absl::Time begin() const { return contents_.begin; }
   absl::Time end() const { return contents_.end; }
 
  private:
-  explicit TlsKeeper(const TlsFiles& files) : files_(files) {}
+  explicit TlsReloader(const TlsFiles& files) : files_(files) {}
   absl::Status Publish(TlsContents contents);
 
   const TlsFiles files_;
@@ -53,10 +53,10 @@ class TlsKeeper {
   int identity_ = -1;  // descriptors of the copies; -1: none
   int roots_ = -1;
   int64_t version_ = 0;
-  std::string complaint_;  // last logged error of the files; "" if they are valid
-  FileStanding standing_;
+  std::string last_error_;  // last logged error of the files; "" if they are valid
+  FileState state_;
 };
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_AUTH_TLS_KEEPER_H_
+#endif  // CROUT_SERVER_AUTH_TLS_RELOADER_H_

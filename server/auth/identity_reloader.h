@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Reloads the identities file and the file of token keys. Keeps the last valid contents.
-#ifndef CROUT_SERVER_AUTH_IDENTITY_KEEPER_H_
-#define CROUT_SERVER_AUTH_IDENTITY_KEEPER_H_
+#ifndef CROUT_SERVER_AUTH_IDENTITY_RELOADER_H_
+#define CROUT_SERVER_AUTH_IDENTITY_RELOADER_H_
 
 #include <memory>
 #include <optional>
@@ -18,12 +18,12 @@
 namespace crout {
 
 // current() is thread-safe. Call the other functions from one thread.
-class IdentityKeeper {
+class IdentityReloader {
  public:
   // FAILED_PRECONDITION, with the setting, the path and the fix, for the errors of
   // ReadSettingFile(), ParseIdentities() and TokenKeys::Parse(). The identities file must be
   // private.
-  static absl::StatusOr<std::unique_ptr<IdentityKeeper>> Create(
+  static absl::StatusOr<std::unique_ptr<IdentityReloader>> Create(
       const std::string& path, const SignedTokenSettings& signed_tokens);
 
   // Returns the contents in use. Returns the same object until a file is reloaded.
@@ -33,22 +33,22 @@ class IdentityKeeper {
   // refusal with its reason; a repeated refusal is logged once. Call it from one thread.
   void Refresh();
   // State of the identities file at the last Refresh(). Call it from the same thread.
-  FileStanding standing() const { return identities_.standing; }
+  FileState state() const { return identities_.state; }
   // State of the key file; nothing if signed tokens are not accepted.
-  std::optional<FileStanding> keys_standing() const;
+  std::optional<FileState> keys_state() const;
 
  private:
   // The contents in use and the state of one file.
   struct Watched {
     std::string text;
-    std::string complaint;  // last logged error of the file; "" if it is valid
-    FileStanding standing;
+    std::string last_error;  // last logged error of the file; "" if it is valid
+    FileState state;
   };
-  IdentityKeeper(std::string path, SignedTokenSettings signed_tokens)
+  IdentityReloader(std::string path, SignedTokenSettings signed_tokens)
       : path_(std::move(path)), signed_(std::move(signed_tokens)) {}
   // Each reloads its file if it has changed. Returns true if it had.
-  absl::StatusOr<bool> TakeIdentities();
-  absl::StatusOr<bool> TakeKeys();
+  absl::StatusOr<bool> ReloadIdentities();
+  absl::StatusOr<bool> ReloadKeys();
   // Combines the contents of both files and puts them in use.
   void Publish();
 
@@ -64,4 +64,4 @@ class IdentityKeeper {
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_AUTH_IDENTITY_KEEPER_H_
+#endif  // CROUT_SERVER_AUTH_IDENTITY_RELOADER_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/arriving_calls.h"
+#include "server/rpc/bounded_credentials.h"
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
@@ -33,7 +33,7 @@ Mutex& Numbering() {
 // Registers a new call; false if it must be refused. `find` returns the number of the connection as
 // text, or nullopt if it has none yet. `add` stores the number.
 template <class Find, class Add>
-bool Arrives(ConnectionCalls& calls, const Find& find, const Add& add) {
+bool AdmitCall(ConnectionCalls& calls, const Find& find, const Add& add) {
   uint64_t connection = 0;
   {
     MutexLock lock(&Numbering());
@@ -45,7 +45,7 @@ bool Arrives(ConnectionCalls& calls, const Find& find, const Add& add) {
       return false;
     }
   }
-  return calls.Arrive(connection);
+  return calls.Admit(connection);
 }
 
 class TlsHook final : public grpc::AuthMetadataProcessor {
@@ -62,7 +62,7 @@ class TlsHook final : public grpc::AuthMetadataProcessor {
     const auto add = [&](const std::string& number) {
       connection->AddProperty(kConnectionProperty, number);
     };
-    if (Arrives(calls_, find, add)) return grpc::Status::OK;
+    if (AdmitCall(calls_, find, add)) return grpc::Status::OK;
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, kRefusal};
   }
 
@@ -91,7 +91,7 @@ void Process(void* hook, grpc_auth_context* connection, const grpc_metadata* /*m
     if (!ours.user) return;
     grpc_auth_context_add_cstring_property(connection, kUserProperty, ours.user().c_str());
   };
-  const bool admitted = Arrives(ours.calls, find, add);
+  const bool admitted = AdmitCall(ours.calls, find, add);
   done(call, nullptr, 0, nullptr, 0, admitted ? GRPC_STATUS_OK : GRPC_STATUS_RESOURCE_EXHAUSTED,
        admitted ? nullptr : kRefusal);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Runs the jobs of several calls as one batch (decision 0032).
-#ifndef CROUT_SERVER_RPC_CALL_GATHERER_H_
-#define CROUT_SERVER_RPC_CALL_GATHERER_H_
+#ifndef CROUT_SERVER_RPC_CALL_BATCHER_H_
+#define CROUT_SERVER_RPC_CALL_BATCHER_H_
 
 #include <functional>
 #include <memory>
@@ -16,7 +16,7 @@ namespace crout {
 
 // A call's contribution to a batch, and the handling of its results. Both functions run on a worker
 // thread.
-struct GatheredWork {
+struct DynamicBatchWork {
   // All systems of a batch have the same type and operation.
   DType dtype = DType::kFloat64;
   Op op = Op::kNone;
@@ -34,8 +34,8 @@ struct GatheredWork {
   }
 };
 
-// The job of a call. For a job with GatheredWork, CallGatherer calls the functions below, in their
-// order, instead of Run().
+// The job of a call. For a job with DynamicBatchWork, CallBatcher calls the functions below, in
+// their order, instead of Run().
 class CallJobBase : public Job {
  public:
   // Takes the job out of the queue. False if the call has ended; no other function is called then.
@@ -46,15 +46,15 @@ class CallJobBase : public Job {
                       const DynamicBatchTimings& timings) = 0;
   virtual void End() = 0;
   virtual bool stop_requested() const = 0;
-  virtual const GatheredWork& gathered() const = 0;
+  virtual const DynamicBatchWork& batch_work() const = 0;
 };
 
 // Requires that all jobs are CallJobBase objects. Thread-safe.
-class CallGatherer final : public JobGatherer {
+class CallBatcher final : public JobBatcher {
  public:
-  // Both arguments outlive the gatherer. `host_memory` supplies memory for transfers to and from
+  // Both arguments outlive the batcher. `host_memory` supplies memory for transfers to and from
   // the device.
-  CallGatherer(Metrics& metrics, MemoryResource& host_memory)
+  CallBatcher(Metrics& metrics, MemoryResource& host_memory)
       : metrics_(metrics), host_memory_(host_memory) {}
 
   void Run(ExecutionContext& context, std::span<const std::shared_ptr<Job>> jobs,
@@ -67,4 +67,4 @@ class CallGatherer final : public JobGatherer {
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_RPC_CALL_GATHERER_H_
+#endif  // CROUT_SERVER_RPC_CALL_BATCHER_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/call_gatherer.h"
+#include "server/rpc/call_batcher.h"
 
 #include <algorithm>
 #include <chrono>
@@ -31,18 +31,18 @@ void RunParts(ExecutionContext& context, std::vector<Part>& parts, MemoryResourc
     if (!part.ended) systems.push_back(&part.system);
   }
   if (systems.empty()) return;
-  const auto nobody_wants_it = [&] {
+  const auto all_stopped = [&] {
     return std::all_of(parts.begin(), parts.end(),
                        [](const Part& part) { return part.job->stop_requested(); });
   };
-  RunDynamicBatch(context, *context.device().batch_lu(), parts.front().job->gathered().op, systems,
-                  host_memory, nobody_wants_it, timings);
+  RunDynamicBatch(context, *context.device().batch_lu(), parts.front().job->batch_work().op,
+                  systems, host_memory, all_stopped, timings);
 }
 
 }  // namespace
 
-void CallGatherer::Run(ExecutionContext& context, std::span<const std::shared_ptr<Job>> jobs,
-                       Job::Clock::duration waited) {
+void CallBatcher::Run(ExecutionContext& context, std::span<const std::shared_ptr<Job>> jobs,
+                      Job::Clock::duration waited) {
   std::vector<Part> parts;
   AbandonOnBadAlloc([&] { parts.reserve(jobs.size()); });
   if (parts.capacity() < jobs.size()) {
@@ -54,8 +54,8 @@ void CallGatherer::Run(ExecutionContext& context, std::span<const std::shared_pt
     if (call->Begin()) parts.push_back({.job = call, .system = {}, .ended = false});
   }
   if (parts.empty()) return;
-  metrics_.device(parts.front().job->gathered().device_index)
-      .ObserveGathered(parts.size(), std::chrono::duration<double>(waited).count());
+  metrics_.device(parts.front().job->batch_work().device_index)
+      .ObserveDynamicBatch(parts.size(), std::chrono::duration<double>(waited).count());
   DynamicBatchTimings timings;
   try {
     RunParts(context, parts, host_memory_, timings);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/auth/tls_keeper.h"
+#include "server/auth/tls_reloader.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -47,14 +47,14 @@ std::string PathOf(int fd) { return fd < 0 ? "" : absl::StrCat("/proc/self/fd/",
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TlsKeeper>> TlsKeeper::Create(const TlsFiles& files) {
+absl::StatusOr<std::unique_ptr<TlsReloader>> TlsReloader::Create(const TlsFiles& files) {
   CROUT_ASSIGN_OR_RETURN(TlsContents contents, ReadTlsFiles(files));
-  std::unique_ptr<TlsKeeper> keeper(new TlsKeeper(files));
-  CROUT_RETURN_IF_ERROR(keeper->Publish(std::move(contents)));
-  return keeper;
+  std::unique_ptr<TlsReloader> reloader(new TlsReloader(files));
+  CROUT_RETURN_IF_ERROR(reloader->Publish(std::move(contents)));
+  return reloader;
 }
 
-TlsKeeper::~TlsKeeper() {
+TlsReloader::~TlsReloader() {
   for (const int fd : {identity_, roots_}) {
     if (fd >= 0) close(fd);
   }
@@ -62,14 +62,14 @@ TlsKeeper::~TlsKeeper() {
 
 // The key and the certificates share one file, so that a reader never gets different versions of
 // them.
-TlsFiles TlsKeeper::published() const {
+TlsFiles TlsReloader::published() const {
   return {.certificate = PathOf(identity_),
           .key = PathOf(identity_),
           .client_ca = PathOf(roots_),
           .client_certificates = files_.client_certificates};
 }
 
-absl::Status TlsKeeper::Publish(TlsContents contents) {
+absl::Status TlsReloader::Publish(TlsContents contents) {
   ++version_;
   if (contents.roots != contents_.roots) {
     CROUT_RETURN_IF_ERROR(Replace(contents.roots, version_, &roots_));
@@ -81,11 +81,11 @@ absl::Status TlsKeeper::Publish(TlsContents contents) {
   }
   contents_.begin = contents.begin;
   contents_.end = contents.end;
-  standing_.taken = absl::Now();
+  state_.read_time = absl::Now();
   return absl::OkStatus();
 }
 
-bool TlsKeeper::Refresh() {
+bool TlsReloader::Refresh() {
   absl::StatusOr<TlsContents> found = ReadTlsFiles(files_);
   absl::Status status = found.status();
   const bool changed = status.ok() && *found != contents_;
@@ -93,13 +93,13 @@ bool TlsKeeper::Refresh() {
     status = Publish(*std::move(found));
     if (status.ok()) Log(LogLevel::kInfo, "tls_files_taken", {{"certificate", files_.certificate}});
   }
-  const std::string complaint(status.message());
-  if (!status.ok() && complaint != complaint_) {
+  const std::string last_error(status.message());
+  if (!status.ok() && last_error != last_error_) {
     Log(LogLevel::kError, "tls_files_refused",
-        {{"reason", complaint}, {"in_use", "the last valid contents"}});
+        {{"reason", last_error}, {"in_use", "the last valid contents"}});
   }
-  complaint_ = complaint;
-  standing_.refused = !status.ok();
+  last_error_ = last_error;
+  state_.refused = !status.ok();
   return changed && status.ok();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/auth/identity_keeper.h"
+#include "server/auth/identity_reloader.h"
 
 #include <utility>
 
@@ -12,38 +12,38 @@
 namespace crout {
 namespace {
 
-// Logs the error in `status` unless `complaint`, the last logged error, is the same. Updates
-// `complaint`.
-void Tell(const char* event, const absl::Status& status, std::string& complaint) {
+// Logs the error in `status` unless `last_error`, the last logged error, is the same. Updates
+// `last_error`.
+void LogRefusal(const char* event, const absl::Status& status, std::string& last_error) {
   const std::string message(status.message());
-  if (!status.ok() && message != complaint) {
+  if (!status.ok() && message != last_error) {
     Log(LogLevel::kError, event, {{"reason", message}, {"in_use", "the last valid contents"}});
   }
-  complaint = message;
+  last_error = message;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<IdentityKeeper>> IdentityKeeper::Create(
+absl::StatusOr<std::unique_ptr<IdentityReloader>> IdentityReloader::Create(
     const std::string& path, const SignedTokenSettings& signed_tokens) {
-  std::unique_ptr<IdentityKeeper> keeper(new IdentityKeeper(path, signed_tokens));
-  CROUT_RETURN_IF_ERROR(keeper->TakeKeys().status());
-  CROUT_RETURN_IF_ERROR(keeper->TakeIdentities().status());
-  keeper->Publish();
-  return keeper;
+  std::unique_ptr<IdentityReloader> reloader(new IdentityReloader(path, signed_tokens));
+  CROUT_RETURN_IF_ERROR(reloader->ReloadKeys().status());
+  CROUT_RETURN_IF_ERROR(reloader->ReloadIdentities().status());
+  reloader->Publish();
+  return reloader;
 }
 
-std::shared_ptr<const Identities> IdentityKeeper::current() const {
+std::shared_ptr<const Identities> IdentityReloader::current() const {
   MutexLock lock(&mutex_);
   return current_;
 }
 
-std::optional<FileStanding> IdentityKeeper::keys_standing() const {
+std::optional<FileState> IdentityReloader::keys_state() const {
   if (signed_.keys_file.empty()) return std::nullopt;
-  return keys_.standing;
+  return keys_.state;
 }
 
-absl::StatusOr<bool> IdentityKeeper::TakeIdentities() {
+absl::StatusOr<bool> IdentityReloader::ReloadIdentities() {
   const SettingFile file = {"--identities", path_};
   CROUT_ASSIGN_OR_RETURN(std::string text, ReadSettingFile(file, FileAccess::kPrivate));
   if (current() != nullptr && text == identities_.text) return false;
@@ -57,11 +57,11 @@ absl::StatusOr<bool> IdentityKeeper::TakeIdentities() {
   if (!identities.ok()) return file.Refuse(identities.status().message());
   listed_ = *std::move(identities);
   identities_.text = std::move(text);
-  identities_.standing.taken = absl::Now();
+  identities_.state.read_time = absl::Now();
   return true;
 }
 
-absl::StatusOr<bool> IdentityKeeper::TakeKeys() {
+absl::StatusOr<bool> IdentityReloader::ReloadKeys() {
   if (signed_.keys_file.empty()) return false;
   const SettingFile file = {"--token-keys", signed_.keys_file};
   CROUT_ASSIGN_OR_RETURN(std::string text, ReadSettingFile(file, FileAccess::kPublic));
@@ -70,20 +70,20 @@ absl::StatusOr<bool> IdentityKeeper::TakeKeys() {
   if (!keys.ok()) return file.Refuse(keys.status().message());
   token_keys_ = std::make_shared<const TokenKeys>(*std::move(keys));
   keys_.text = std::move(text);
-  keys_.standing.taken = absl::Now();
+  keys_.state.read_time = absl::Now();
   return true;
 }
 
-void IdentityKeeper::Publish() {
+void IdentityReloader::Publish() {
   auto both = std::make_shared<Identities>(listed_);
   if (token_keys_ != nullptr) both->SetSigned(token_keys_, signed_);
   MutexLock lock(&mutex_);
   current_ = std::move(both);
 }
 
-void IdentityKeeper::Refresh() {
-  const absl::StatusOr<bool> identities = TakeIdentities();
-  const absl::StatusOr<bool> keys = TakeKeys();
+void IdentityReloader::Refresh() {
+  const absl::StatusOr<bool> identities = ReloadIdentities();
+  const absl::StatusOr<bool> keys = ReloadKeys();
   const bool new_identities = identities.ok() && *identities;
   const bool new_keys = keys.ok() && *keys;
   if (new_identities || new_keys) Publish();
@@ -92,10 +92,10 @@ void IdentityKeeper::Refresh() {
         {{"file", path_}, {"identities", listed_.all().size()}});
   }
   if (new_keys) Log(LogLevel::kInfo, "token_keys_taken", {{"file", signed_.keys_file}});
-  Tell("identities_refused", identities.status(), identities_.complaint);
-  Tell("token_keys_refused", keys.status(), keys_.complaint);
-  identities_.standing.refused = !identities.ok();
-  keys_.standing.refused = !keys.ok();
+  LogRefusal("identities_refused", identities.status(), identities_.last_error);
+  LogRefusal("token_keys_refused", keys.status(), keys_.last_error);
+  identities_.state.refused = !identities.ok();
+  keys_.state.refused = !keys.ok();
 }
 
 }  // namespace crout
