@@ -7,8 +7,8 @@
 
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/irr_lu/irr_matrix.h"
+#include "kernels/cuda/multifrontal/binary_search.cuh"
 #include "kernels/cuda/multifrontal/child_in_lane.cuh"
-#include "kernels/cuda/multifrontal/front_search.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/sparse/entry_scales.h"
 

@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/scalar.cuh"
-#include "kernels/cuda/multifrontal/front_search.cuh"
+#include "kernels/cuda/multifrontal/binary_search.cuh"
 #include "kernels/cuda/multifrontal/front_solve.h"
 #include "kernels/cuda/multifrontal/front_solve_start.cuh"
 #include "kernels/cuda/multifrontal/front_solve_step.cuh"

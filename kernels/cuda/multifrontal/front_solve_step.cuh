@@ -8,7 +8,7 @@
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
 #include "kernels/cuda/irr_lu/irr_matrix.h"
-#include "kernels/cuda/multifrontal/front_search.cuh"
+#include "kernels/cuda/multifrontal/binary_search.cuh"
 #include "kernels/cuda/multifrontal/front_solve.h"
 #include "kernels/cuda/multifrontal/front_solve_tile.cuh"
 

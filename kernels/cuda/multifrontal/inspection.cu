@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device/scalar.cuh"
-#include "kernels/cuda/multifrontal/front_search.cuh"
+#include "kernels/cuda/multifrontal/binary_search.cuh"
 #include "kernels/cuda/ops/reduction.cuh"
 
 namespace crout::cuda {

@@ -9,8 +9,8 @@
 #include "kernels/cuda/irr_lu/divide_by.cuh"
 #include "kernels/cuda/irr_lu/perturb_pivot.cuh"
 #include "kernels/cuda/irr_lu/pivot_candidate.cuh"
+#include "kernels/cuda/multifrontal/binary_search.cuh"
 #include "kernels/cuda/multifrontal/child_in_lane.cuh"
-#include "kernels/cuda/multifrontal/front_search.cuh"
 
 namespace crout::cuda {
 namespace small_front {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Binary searches in ascending numbers.
-#ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SEARCH_CUH_
-#define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SEARCH_CUH_
+#ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_BINARY_SEARCH_CUH_
+#define CROUT_KERNELS_CUDA_MULTIFRONTAL_BINARY_SEARCH_CUH_
 
 #include "kernels/cuda/multifrontal/front.h"
 
@@ -42,4 +42,4 @@ __device__ inline int32_t PlaceIn(const Front& front, const int32_t* border, int
 
 }  // namespace crout::cuda
 
-#endif  // CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SEARCH_CUH_
+#endif  // CROUT_KERNELS_CUDA_MULTIFRONTAL_BINARY_SEARCH_CUH_
