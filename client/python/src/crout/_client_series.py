@@ -11,7 +11,7 @@ from crout import _options, _requests
 from crout._connection import Connection
 from crout._exit import closed_at_exit
 from crout._replies import warn_of_step
-from crout._series import systems
+from crout._series_inputs import systems
 from crout._transport import Rounds
 from crout.errors import CroutError
 from crout.factor import Factor, checked_factor

@@ -30,7 +30,7 @@ from crout._aio_transport import AsyncRounds
 from crout._connection import server_of
 from crout._replies import warn_of_complement, warn_of_echelon_form, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
-from crout._series import systems
+from crout._series_inputs import systems
 from crout.client import Client
 from crout.errors import CroutError
 from crout.factor import checked_factor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts shared by synchronous and asynchronous series."""
+"""Inputs of the steps of synchronous and asynchronous series."""
 
 from __future__ import annotations
 
