@@ -58,7 +58,9 @@ def test_options_take_precedence_over_the_file(servers, tmp_path):
 
 
 def test_names_that_are_not_there(servers):
-    with pytest.raises(ValueError, match=r"no file .* of servers, and the server's address 'lab' has no port"):
+    with pytest.raises(
+        ValueError, match=r"no file .* of servers, and the server's address 'lab' has no port"
+    ):
         crout.connect("lab")
     servers.write_text('[home]\naddress = "h:1"\n')
     with pytest.raises(ValueError, match=r"no server 'lab' in .* \(it has home\)"):

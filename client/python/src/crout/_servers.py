@@ -135,9 +135,7 @@ def _find(address: str) -> Settings | None:
             raise
         if address not in servers:
             names = ", ".join(sorted(servers)) or "none"
-            raise InvalidRequest(
-                f"no server {address!r} in {path} (it has {names}), and {error}"
-            ) from None
+            raise InvalidRequest(f"no server {address!r} in {path} (it has {names}), and {error}") from None
         return servers[address]
 
 
