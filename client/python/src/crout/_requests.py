@@ -336,8 +336,8 @@ def schur_complement_of(A: Any, keep: Any, **options: Any) -> Call[Complement]:
     unknowns = [integer("keep", index, bits=32) for index in keep]
     if payload.spec.HasField("dense"):
         raise InvalidRequest(
-            "schur_complement_of needs a sparse matrix: give scipy.sparse.csr_array(A), or order the unknowns "
-            "so that those to eliminate come first, and call schur_complement(A, k)"
+            "schur_complement_of needs a sparse matrix: give scipy.sparse.csr_array(A), or order the "
+            "unknowns so that those to eliminate come first, and call schur_complement(A, k)"
         )
     if not unknowns:  # on the wire an empty list equals an unset field
         raise InvalidRequest("keep names no unknown that is to stay")
