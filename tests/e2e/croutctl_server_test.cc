@@ -95,7 +95,8 @@ TEST_F(CroutctlTest, UnreachableServerExitsWith3) {
     const Finished finished = RunToEnd({ProgramPath("croutctl"), server, "list"});
     EXPECT_EQ(finished.exit_code, 3) << finished.errors;
     EXPECT_THAT(finished.errors, ::testing::HasSubstr("UNREACHABLE"));
-    EXPECT_THAT(finished.errors, ::testing::HasSubstr("start croutd there, or name another server with --server"));
+    EXPECT_THAT(finished.errors,
+                ::testing::HasSubstr("start croutd there, or name another server with --server"));
   }
 }
 

@@ -168,7 +168,8 @@ TEST_F(PagesTlsTest, TokensIdentifyTheCaller) {
       {"wrong method",
        SignByHmac(R"({"alg":"HS256","kid":"one"})", claims("crout", later), authority_.Pem()), 401,
        "ask the operator"},
-      {"other role", "crout_solver", 403, "the page needs the role metrics; ask the operator for it"},
+      {"other role", "crout_solver", 403,
+       "the page needs the role metrics; ask the operator for it"},
       {"admin", "crout_root", 200, "crout_build_info"},
   };
   for (const auto& [what, token, status, message] : cases) {

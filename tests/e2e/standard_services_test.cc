@@ -127,9 +127,10 @@ TEST_F(StandardServicesTest, RolesDetermineAccess) {
     EXPECT_THAT(std::string(nobody.message()), HasSubstr("send a token"));
     const absl::Status other = Query(daemon, method, health ? "solver" : "probe");
     EXPECT_TRUE(absl::IsPermissionDenied(other)) << other;
-    EXPECT_THAT(std::string(other.message()),
-                HasSubstr(absl::StrCat("may not call ", std::string(method).substr(1),
-                                       ": the call needs the role ", health ? "metrics" : "solve")));
+    EXPECT_THAT(
+        std::string(other.message()),
+        HasSubstr(absl::StrCat("may not call ", std::string(method).substr(1),
+                               ": the call needs the role ", health ? "metrics" : "solve")));
   }
   EXPECT_TRUE(daemon.Logs({"caller_refused", "ipv4:127.0.0.1:", "grpc.health.v1.Health/Watch"}))
       << daemon.process().Errors();
