@@ -65,6 +65,33 @@ class ExecutionContext {
     (void)stop;
     return Synchronize();
   }
+
+  // Whether the job that runs on the context must stop, by its StopScope. Operations of the host
+  // device that can take seconds poll it and end with CANCELLED. Any thread that works for the job
+  // may call it.
+  bool stop_requested() const { return stop_ != nullptr && (*stop_)(); }
+
+ private:
+  friend class StopScope;
+
+  const StopRequested* stop_ = nullptr;
+};
+
+// Makes stop_requested() of `context` call `stop`, which outlives the scope, until the scope ends.
+class StopScope {
+ public:
+  StopScope(ExecutionContext& context, StopRequested stop)
+      : context_(context), stop_(stop), outer_(context.stop_) {
+    context_.stop_ = &stop_;
+  }
+  ~StopScope() { context_.stop_ = outer_; }
+  StopScope(const StopScope&) = delete;  // the context points to it
+  StopScope& operator=(const StopScope&) = delete;
+
+ private:
+  ExecutionContext& context_;
+  const StopRequested stop_;
+  const StopRequested* const outer_;
 };
 
 }  // namespace crout

@@ -206,6 +206,7 @@ absl::StatusOr<DirectSolveSummary> DirectSolveJob::Run(std::byte* out, StopReque
                                                        KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
+  const StopScope scope(context_, stop);
   CROUT_RETURN_IF_ERROR(Failpoint("direct_solve.run"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(buffers_.Allocate(context_.device().memory()));

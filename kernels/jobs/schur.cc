@@ -160,6 +160,7 @@ absl::StatusOr<SchurResult> SchurJob::Run(std::byte* out, StopRequested stop,
                                           KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
+  const StopScope scope(context_, stop);
   context_.report().ReportColumns(0);  // resets the previous job's count
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   if (n_ > 0) CROUT_RETURN_IF_ERROR(ImportMatrix());

@@ -451,6 +451,7 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
                                                     KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
+  const StopScope scope(context_, stop);
   CROUT_RETURN_IF_ERROR(Failpoint("series.step"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   MemoryResource& memory = context_.device().memory();

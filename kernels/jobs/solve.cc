@@ -274,6 +274,7 @@ absl::StatusOr<SolveSummary> SolveJob::Run(std::byte* out, StopRequested stop,
                                            KernelTimings& timings) {
   Stopwatch watch;
   SyncOnExit sync(context_);
+  const StopScope scope(context_, stop);
   CROUT_RETURN_IF_ERROR(Failpoint("solve.run"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(AllocateBuffers());

@@ -311,6 +311,7 @@ absl::StatusOr<SchurResult> ComputeSparseSchur(ExecutionContext& context,
     Stopwatch watch;
     JobBuffers buffers(plan.buffers);
     SyncOnExit sync(context);
+    const StopScope scope(context, stop);
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     CROUT_RETURN_IF_ERROR(buffers.Allocate(context.device().memory(), kTaking));
     Complement complement(context, plan, factor, buffers);

@@ -87,7 +87,8 @@ class WideRangeResidualTest : public KernelTest {
     };
     result.stats = host::ComputeWideRangeResidual(
         1, view(a, system.rows, system.cols), system.op, view(x, depth, system.columns),
-        view(b, height, system.columns), view(result.r, height, system.columns));
+        view(b, height, system.columns), view(result.r, height, system.columns),
+        [] { return false; });
     return result;
   }
 };

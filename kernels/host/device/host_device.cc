@@ -32,8 +32,8 @@ class HostContext final : public ExecutionContext {
  public:
   HostContext(Device& device, Executor& executor)
       : device_(device),
-        ops_(executor, report_),
-        sparse_ops_(executor, report_),
+        ops_(executor, *this, report_),
+        sparse_ops_(executor, *this, report_),
         krylov_ops_(executor) {}
 
   Device& device() override { return device_; }

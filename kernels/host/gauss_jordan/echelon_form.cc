@@ -61,10 +61,10 @@ class Reduction {
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
       const int64_t end = std::min(begin + kBlock, eligible_);
       const int64_t found = ReducePanel(rank, begin, end, form);
-      ReduceRest(rank, found, end, form);
+      ReduceRest(rank, found, end, stop, form);
       rank += found;
     }
-    return absl::OkStatus();
+    return CheckNotStopped(stop);
   }
 
  private:
@@ -152,8 +152,10 @@ class Reduction {
   // Updates the columns from `left` on, stripe by stripe. Let L U be the pivot rows of the pivot
   // columns. Rows below subtract their multipliers times L^-1 of the pivot rows, as in Gaussian
   // elimination. Subtracting multiples of the solution U^-1 L^-1 there would make errors as large
-  // as the solution, and those could pass for pivots. Rows above use the solution.
-  void ReduceRest(int64_t rank, int64_t found, int64_t left, EchelonForm& form) {
+  // as the solution, and those could pass for pivots. Rows above use the solution. Leaves stripes
+  // out once `stop` returns true.
+  void ReduceRest(int64_t rank, int64_t found, int64_t left, StopRequested stop,
+                  EchelonForm& form) {
     if (found == 0 || left == a_.cols) return;
     const MatrixView<T> lower = Block(lower_, rank, 0, found, found);
     const MatrixView<T> upper = Block(upper_, 0, 0, found, found);
@@ -162,6 +164,7 @@ class Reduction {
     const int64_t stripes = (a_.cols - left + kStripe - 1) / kStripe;
     largest_.assign(stripes, 0);
     ParallelFor(cores_, stripes, [&](int64_t s) {
+      if (stop()) return;
       const int64_t first = left + s * kStripe;
       const int64_t width = std::min(kStripe, a_.cols - first);
       for (int64_t j = first; j < first + width; ++j) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/host/crout/elimination_panel.h"
 #include "kernels/host/device/cost_model.h"
+#include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/blas.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/checked_math.h"
@@ -31,26 +32,26 @@ class GaussJordan {
       const int64_t end = std::min(begin + kBlock, a_.rows);
       info_ = EliminatePanel(a_, begin, end, ipiv_);
       if (info_ != 0) return absl::OkStatus();
-      ReduceStripes(begin, end);
+      ReduceStripes(begin, end, stop);
     }
-    return absl::OkStatus();
+    return CheckNotStopped(stop);
   }
 
   int64_t info() const { return info_; }
 
  private:
   // Reduces the remaining columns of A, then all columns of B. Finished columns of A are columns of
-  // the identity and need no update.
-  void ReduceStripes(int64_t begin, int64_t end) {
+  // the identity and need no update. Leaves stripes out once `stop` returns true.
+  void ReduceStripes(int64_t begin, int64_t end, StopRequested stop) {
     const int64_t of_a = (a_.cols - end + kStripe - 1) / kStripe;
     const int64_t of_b = (b_.cols + kStripe - 1) / kStripe;
-#pragma omp parallel for num_threads(cores_) schedule(dynamic)
-    for (int64_t s = 0; s < of_a + of_b; ++s) {
+    ParallelFor(cores_, of_a + of_b, [&](int64_t s) {
+      if (stop()) return;
       const bool in_a = s < of_a;
       const int64_t first = in_a ? end + s * kStripe : (s - of_a) * kStripe;
       const MatrixView<T>& m = in_a ? a_ : b_;
       Reduce(begin, end, Block(m, 0, first, m.rows, std::min(kStripe, m.cols - first)));
-    }
+    });
   }
 
   void Reduce(int64_t begin, int64_t end, const MatrixView<T>& stripe) {

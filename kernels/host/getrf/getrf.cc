@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/host/device/cost_model.h"
+#include "kernels/host/device/strips.h"
 #include "kernels/host/ops/blas.h"
 #include "kernels/host/ops/lapack.h"
 #include "kernels/stop_requested.h"
@@ -16,20 +17,20 @@
 namespace crout::host {
 namespace {
 
-// From this order on xGETRF is called panel by panel, so that the factorization can be stopped.
-// Smaller factorizations end too soon for that to matter.
-constexpr int64_t kSmallestInPanels = 4096;
 constexpr int64_t kPanelColumns = 512;
-// Operations of the products between two checks of `stop`.
-constexpr double kStripFlops = 5e9;
 
-// Right-looking: xGETRF factors each panel, then the columns right of it are updated strip by
-// strip.
+// Real operations of the factorization of a matrix of order `n`.
+double RealFlops(DType dtype, int64_t n) { return LuFlops(n) * MultiplyAddFlops(dtype) / 2; }
+
+// Calls xGETRF panel by panel, so that the factorization can be stopped and small work of other
+// jobs does not wait for its end. Right-looking: xGETRF factors each panel, then the columns right
+// of it are updated strip by strip.
 template <class T>
 class PanelGetrf {
  public:
-  PanelGetrf(const MatrixView<T>& a, lapack_int* ipiv, DeviceReport& report, StopRequested stop)
-      : a_(a), ipiv_(ipiv), report_(report), stop_(stop) {}
+  PanelGetrf(Executor& executor, const MatrixView<T>& a, lapack_int* ipiv, DeviceReport& report,
+             StopRequested stop)
+      : executor_(executor), a_(a), ipiv_(ipiv), report_(report), stop_(stop) {}
 
   lapack_int info() const { return info_; }  // LAPACK's info
 
@@ -38,7 +39,9 @@ class PanelGetrf {
       report_.ReportColumns(j);
       CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
       const int64_t width = std::min(kPanelColumns, a_.cols - j);
-      if (!FactorPanel(j, width)) return absl::OkStatus();
+      bool accepted = false;
+      executor_.Run(width_, [&](int) { accepted = FactorPanel(j, width); });
+      if (!accepted) return absl::OkStatus();
       CROUT_RETURN_IF_ERROR(Update(j, width));
     }
     return absl::OkStatus();
@@ -61,23 +64,27 @@ class PanelGetrf {
   absl::Status Update(int64_t j, int64_t width) {
     const int64_t begin = j + width;
     const int64_t rows = a_.rows - begin;
-    const double flops_per_column = 2.0 * static_cast<double>(rows) * static_cast<double>(width);
-    const auto strip = std::max<int64_t>(
-        kPanelColumns, static_cast<int64_t>(kStripFlops / std::max(1.0, flops_per_column)));
+    const double flops_per_column =
+        MultiplyAddFlops(kDTypeOf<T>) * static_cast<double>(rows) * static_cast<double>(width);
+    const int64_t strip = std::max(kPanelColumns, StripColumns(flops_per_column));
     const MatrixView<T> diagonal = Block(a_, j, j, width, width);
     const MatrixView<T> below = Block(a_, begin, j, rows, width);
     for (int64_t q = begin; q < a_.cols; q += strip) {
       if (q > begin) CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
-      const int64_t cols = std::min(strip, a_.cols - q);
-      Laswp(Block(a_, 0, q, a_.rows, cols), j + 1, begin, ipiv_);
-      const MatrixView<T> right = Block(a_, j, q, width, cols);
-      TriangularSolve(CblasLeft, CblasLower, CblasUnit, diagonal, right);
-      SubtractProduct(below, right, Block(a_, begin, q, rows, cols));
+      executor_.Run(width_, [&](int) {
+        const int64_t cols = std::min(strip, a_.cols - q);
+        Laswp(Block(a_, 0, q, a_.rows, cols), j + 1, begin, ipiv_);
+        const MatrixView<T> right = Block(a_, j, q, width, cols);
+        TriangularSolve(CblasLeft, CblasLower, CblasUnit, diagonal, right);
+        SubtractProduct(below, right, Block(a_, begin, q, rows, cols));
+      });
     }
     return absl::OkStatus();
   }
 
+  Executor& executor_;
   const MatrixView<T> a_;
+  const Width width_ = WidthFor(a_.rows * a_.cols);
   lapack_int* const ipiv_;
   DeviceReport& report_;
   const StopRequested stop_;
@@ -112,17 +119,15 @@ class HostGetrf final : public LuAlgorithm {
     auto* pivots = reinterpret_cast<lapack_int*>(workspace.data());
     lapack_int info = 0;
     absl::Status status;
-    executor_.Run(WidthFor(a.rows * a.cols), [&](int) {
-      DispatchDType(a.dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        if (a.rows < kSmallestInPanels) {
-          info = Getrf(a.As<T>(), pivots);
-          return;
-        }
-        PanelGetrf<T> panels(a.As<T>(), pivots, context.report(), stop);
-        status = panels.Run();
-        info = panels.info();
-      });
+    DispatchDType(a.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if (RealFlops(a.dtype, a.rows) < kStripFlops) {
+        executor_.Run(WidthFor(a.rows * a.cols), [&](int) { info = Getrf(a.As<T>(), pivots); });
+        return;
+      }
+      PanelGetrf<T> panels(executor_, a.As<T>(), pivots, context.report(), stop);
+      status = panels.Run();
+      info = panels.info();
     });
     CROUT_RETURN_IF_ERROR(status);
     if (info < 0)

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/host/device/cost_model.h"
+#include "kernels/host/device/strips.h"
 #include "kernels/host/klu/arena.h"
 #include "kernels/host/klu/klu.h"
 #include "kernels/sparse_solver.h"
@@ -120,14 +121,18 @@ class HostKluSolver final : public SparseSolver {
     return KluSolveWorkspaceBytes(analysis, dtype);
   }
 
-  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
-                     std::span<std::byte> workspace) const override {
-    CROUT_ASSIGN_OR_RETURN(const size_t bytes, KluFactorBytes(*factor.analysis, factor.lu.dtype));
-    absl::Status status;
-    executor_.Run(Width::kOneCore, [&](int) {
-      status = SolveKlu(*factor.analysis, {factor.lu.data, bytes}, op, b, workspace);
-    });
-    return status;
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const override {
+    const Analysis& analysis = *factor.analysis;
+    CROUT_ASSIGN_OR_RETURN(const size_t bytes, KluFactorBytes(analysis, factor.lu.dtype));
+    const double flops = MultiplyAddFlops(b.dtype) * static_cast<double>(analysis.factor_entries());
+    absl::Status solved;
+    const auto solve = [&](int, int64_t begin, int64_t count) {
+      solved.Update(
+          SolveKlu(analysis, {factor.lu.data, bytes}, op, Columns(b, begin, count), workspace));
+    };
+    CROUT_RETURN_IF_ERROR(ForStrips(executor_, Width::kOneCore, context, b.cols, flops, solve));
+    return solved;
   }
 
  private:

@@ -101,13 +101,13 @@ class HostMultifrontalSolver final : public SparseSolver {
     return MultifrontalSolveWorkspaceBytes(executor_, analysis, dtype, nrhs);
   }
 
-  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
-                     std::span<std::byte> workspace) const override {
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const override {
     const Analysis& analysis = *factor.analysis;
     const size_t bytes = MultifrontalFactorBytes(analysis, factor.lu.dtype);
     return SolveMultifrontal(
-        executor_, analysis, {factor.lu.data, bytes}, op, b, workspace, [] { return false; },
-        !factor.scales_apart);
+        executor_, analysis, {factor.lu.data, bytes}, op, b, workspace,
+        [&] { return context.stop_requested(); }, !factor.scales_apart);
   }
 
   LineScales ScalesOf(const FactorView& factor) const override {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <complex>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -244,8 +245,17 @@ class Solver {
         f(schedule_->subtrees()[s]);
       }
     };
+    // An exception that leaves a parallel region would end the process.
+    std::atomic<bool> no_memory = false;
 #pragma omp parallel for num_threads(cores_) schedule(dynamic)
-    for (int64_t u = 0; u < std::ssize(units); ++u) unit(u);
+    for (int64_t u = 0; u < std::ssize(units); ++u) {
+      try {
+        unit(u);
+      } catch (const std::bad_alloc&) {
+        no_memory = true;
+      }
+    }
+    if (no_memory) throw std::bad_alloc();
   }
 
   void Forward() {

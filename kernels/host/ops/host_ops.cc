@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/host/device/parallel_for.h"
+#include "kernels/host/device/strips.h"
 #include "kernels/host/ops/blas.h"
 #include "kernels/host/ops/convert.h"
 #include "kernels/host/ops/entries.h"
@@ -15,11 +16,17 @@
 #include "kernels/host/ops/matrix_stats.h"
 #include "kernels/host/ops/residual.h"
 #include "kernels/host/ops/wide_range_residual.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout::host {
 namespace {
 
 int64_t Elements(const AnyMatrix& m) { return m.rows * m.cols; }
+
+// Operations of a product of `a` and a column.
+double ProductFlops(const AnyMatrix& a) {
+  return MultiplyAddFlops(a.dtype) * static_cast<double>(Elements(a));
+}
 
 bool SamePlace(const PackedMatrix& in, const AnyMatrix& out) {
   return in.data == out.data && in.dtype == out.dtype && in.layout == Layout::kColumnMajor &&
@@ -82,9 +89,14 @@ absl::Status HostOps::InspectPivots(const AnyMatrix& lu) {
 
 absl::Status HostOps::Residual(const AnyMatrix& a, Op op, double norm_op_a, const AnyMatrix& x,
                                const AnyMatrix& b, const AnyMatrix& r) {
-  executor_.Run(WidthFor(Elements(a)), [&](int cores) {
-    ScaleInto(cores, b, nullptr, nullptr, r);
-    SubtractProduct(cores, a, op, x, r, scratch_);
+  const auto subtract = [&](int cores, int64_t begin, int64_t count) {
+    const AnyMatrix left = Columns(r, begin, count);
+    ScaleInto(cores, Columns(b, begin, count), nullptr, nullptr, left);
+    SubtractProduct(cores, a, op, Columns(x, begin, count), left, scratch_);
+  };
+  const Width width = WidthFor(Elements(a));
+  CROUT_RETURN_IF_ERROR(ForStrips(executor_, width, context_, x.cols, ProductFlops(a), subtract));
+  executor_.Run(Width::kOneCore, [&](int) {
     report_.residual.backward_error = NormwiseBackwardError(norm_op_a, x, b, r);
   });
   return absl::OkStatus();
@@ -93,9 +105,10 @@ absl::Status HostOps::Residual(const AnyMatrix& a, Op op, double norm_op_a, cons
 absl::Status HostOps::WideRangeResidual(const AnyMatrix& a, Op op, const AnyMatrix& x,
                                         const AnyMatrix& b, const AnyMatrix& r) {
   executor_.Run(WidthFor(Elements(a)), [&](int cores) {
-    report_.residual = ComputeWideRangeResidual(cores, a, op, x, b, r);
+    report_.residual =
+        ComputeWideRangeResidual(cores, a, op, x, b, r, [&] { return context_.stop_requested(); });
   });
-  return absl::OkStatus();
+  return CheckNotStopped([&] { return context_.stop_requested(); });
 }
 
 absl::Status HostOps::ComponentwiseError(const AnyMatrix& r, const MatrixView<double>& w) {
@@ -107,11 +120,12 @@ absl::Status HostOps::ComponentwiseError(const AnyMatrix& r, const MatrixView<do
 
 absl::Status HostOps::AbsProduct(const AnyMatrix& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                                  const MatrixView<double>& w) {
-  executor_.Run(WidthFor(Elements(a)), [&](int cores) {
-    ComputeMagnitudes(cores, b, w);
-    AddAbsProduct(cores, a, op, x, w, scratch_);
-  });
-  return absl::OkStatus();
+  const auto add = [&](int cores, int64_t begin, int64_t count) {
+    const MatrixView<double> sums = Block(w, 0, begin, w.rows, count);
+    ComputeMagnitudes(cores, Columns(b, begin, count), sums);
+    AddAbsProduct(cores, a, op, Columns(x, begin, count), sums, scratch_);
+  };
+  return ForStrips(executor_, WidthFor(Elements(a)), context_, x.cols, ProductFlops(a), add);
 }
 
 absl::Status HostOps::Add(const AnyMatrix& d, const AnyMatrix& x) {
@@ -144,14 +158,15 @@ absl::Status HostOps::SumValues(const ValueMap& map, DType dtype, const std::byt
 absl::Status HostOps::Multiply(double alpha, Op op, const AnyMatrix& a, const AnyMatrix& b,
                                double beta, const AnyMatrix& c) {
   if (c.rows == 0 || c.cols == 0 || (b.rows == 0 && beta == 1)) return absl::OkStatus();
-  executor_.Run(WidthFor(std::max(Elements(a), Elements(c))), [&](int) {
+  const auto multiply = [&](int, int64_t begin, int64_t count) {
     DispatchDType(c.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      host::MultiplyAdd(ConvertTo<T>(alpha), op, a.As<T>(), b.As<T>(), ConvertTo<T>(beta),
-                        c.As<T>());
+      host::MultiplyAdd(ConvertTo<T>(alpha), op, a.As<T>(), Columns(b, begin, count).As<T>(),
+                        ConvertTo<T>(beta), Columns(c, begin, count).As<T>());
     });
-  });
-  return absl::OkStatus();
+  };
+  const Width width = WidthFor(std::max(Elements(a), Elements(c)));
+  return ForStrips(executor_, width, context_, c.cols, ProductFlops(a), multiply);
 }
 
 absl::Status HostOps::CopyOnDevice(const void* from, void* to, size_t bytes) {

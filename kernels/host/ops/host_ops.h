@@ -15,7 +15,8 @@ namespace crout::host {
 // HostOps may use the same executor concurrently.
 class HostOps final : public MatrixOps {
  public:
-  HostOps(Executor& executor, DeviceReport& report) : executor_(executor), report_(report) {}
+  HostOps(Executor& executor, ExecutionContext& context, DeviceReport& report)
+      : executor_(executor), context_(context), report_(report) {}
 
   absl::Status Import(const PackedMatrix& in, const AnyMatrix& out) override;
   absl::Status Export(const AnyMatrix& in, const PackedMatrix& layout, std::byte* out) override;
@@ -47,6 +48,7 @@ class HostOps final : public MatrixOps {
 
  private:
   Executor& executor_;
+  const ExecutionContext& context_;
   DeviceReport& report_;
   Scratch scratch_;
 };

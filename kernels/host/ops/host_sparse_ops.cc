@@ -2,11 +2,13 @@
 
 #include "kernels/host/ops/host_sparse_ops.h"
 
+#include "kernels/host/device/strips.h"
 #include "kernels/host/ops/convert.h"
 #include "kernels/host/ops/equilibration.h"
 #include "kernels/host/ops/matrix_stats.h"
 #include "kernels/host/ops/residual.h"
 #include "kernels/host/ops/wide_range_residual.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout::host {
 namespace {
@@ -14,6 +16,11 @@ namespace {
 // Width by the number of elements a product with `columns` vectors reads.
 Width WidthFor(const AnySparse& a, int64_t columns = 1) {
   return host::WidthFor((a.n + a.nonzeros) * columns);
+}
+
+// Operations of a product of `a` and a column.
+double ProductFlops(const AnySparse& a) {
+  return MultiplyAddFlops(a.dtype) * static_cast<double>(a.n + a.nonzeros);
 }
 
 }  // namespace
@@ -38,8 +45,13 @@ absl::Status HostSparseOps::EquilibrationScales(const AnySparse& a, double* row,
 
 absl::Status HostSparseOps::Residual(const AnySparse& a, Op op, double norm_op_a,
                                      const AnyMatrix& x, const AnyMatrix& b, const AnyMatrix& r) {
-  executor_.Run(WidthFor(a, b.cols), [&](int cores) {
-    ComputeResidual(cores, a, op, x, b, r);
+  const auto compute = [&](int cores, int64_t begin, int64_t count) {
+    ComputeResidual(cores, a, op, Columns(x, begin, count), Columns(b, begin, count),
+                    Columns(r, begin, count));
+  };
+  const Width width = WidthFor(a, b.cols);
+  CROUT_RETURN_IF_ERROR(ForStrips(executor_, width, context_, b.cols, ProductFlops(a), compute));
+  executor_.Run(Width::kOneCore, [&](int) {
     report_.residual.backward_error = NormwiseBackwardError(norm_op_a, x, b, r);
   });
   return absl::OkStatus();
@@ -48,15 +60,19 @@ absl::Status HostSparseOps::Residual(const AnySparse& a, Op op, double norm_op_a
 absl::Status HostSparseOps::WideRangeResidual(const AnySparse& a, Op op, const AnyMatrix& x,
                                               const AnyMatrix& b, const AnyMatrix& r) {
   executor_.Run(WidthFor(a, b.cols), [&](int cores) {
-    report_.residual = ComputeWideRangeResidual(cores, a, op, x, b, r);
+    report_.residual =
+        ComputeWideRangeResidual(cores, a, op, x, b, r, [&] { return context_.stop_requested(); });
   });
-  return absl::OkStatus();
+  return CheckNotStopped([&] { return context_.stop_requested(); });
 }
 
 absl::Status HostSparseOps::AbsProduct(const AnySparse& a, Op op, const AnyMatrix& x,
                                        const AnyMatrix& b, const MatrixView<double>& w) {
-  executor_.Run(WidthFor(a, b.cols), [&](int cores) { ComputeAbsProduct(cores, a, op, x, b, w); });
-  return absl::OkStatus();
+  const auto compute = [&](int cores, int64_t begin, int64_t count) {
+    const MatrixView<double> sums{&w(0, begin), w.rows, count, w.ld};
+    ComputeAbsProduct(cores, a, op, Columns(x, begin, count), Columns(b, begin, count), sums);
+  };
+  return ForStrips(executor_, WidthFor(a, b.cols), context_, b.cols, ProductFlops(a), compute);
 }
 
 }  // namespace crout::host

@@ -15,7 +15,8 @@ namespace crout::host {
 // not depend on the number of threads.
 class HostSparseOps final : public SparseOps {
  public:
-  HostSparseOps(Executor& executor, DeviceReport& report) : executor_(executor), report_(report) {}
+  HostSparseOps(Executor& executor, ExecutionContext& context, DeviceReport& report)
+      : executor_(executor), context_(context), report_(report) {}
 
   absl::Status Inspect(const AnySparse& a, DType converted_to) override;
   absl::Status Densify(const AnySparse& a, const double* row, const double* col,
@@ -30,6 +31,7 @@ class HostSparseOps final : public SparseOps {
 
  private:
   Executor& executor_;
+  const ExecutionContext& context_;
   DeviceReport& report_;
 };
 

@@ -124,11 +124,13 @@ Maxima MeasureRows(const Matrix& a, Op op, const WideType<T>* x, const WideType<
 
 template <class T, class Matrix>
 ResidualStats Compute(int cores, const Matrix& a, Op op, const MatrixView<WideType<T>>& x,
-                      const MatrixView<WideType<T>>& b, const MatrixView<WideType<T>>& r) {
+                      const MatrixView<WideType<T>>& b, const MatrixView<WideType<T>>& r,
+                      StopRequested stop) {
   const ComponentwiseGuard guard(b.rows);
   std::vector<Maxima> blocks((b.rows + kRows - 1) / kRows);
   ResidualStats stats;
   for (int64_t j = 0; j < b.cols; ++j) {
+    if (stop()) return {kNan, kNan};
     ParallelFor(cores, std::ssize(blocks), [&](int64_t block) {
       const int64_t begin = block * kRows;
       blocks[block] = MeasureRows<T>(a, op, &x(0, j), &b(0, j), &r(0, j), begin,
@@ -149,20 +151,21 @@ ResidualStats Compute(int cores, const Matrix& a, Op op, const MatrixView<WideTy
 }  // namespace
 
 ResidualStats ComputeWideRangeResidual(int cores, const AnyMatrix& a, Op op, const AnyMatrix& x,
-                                       const AnyMatrix& b, const AnyMatrix& r) {
+                                       const AnyMatrix& b, const AnyMatrix& r, StopRequested stop) {
   return DispatchDType(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using Vector = WideType<T>;
-    return Compute<T>(cores, a.As<const T>(), op, x.As<Vector>(), b.As<Vector>(), r.As<Vector>());
+    return Compute<T>(cores, a.As<const T>(), op, x.As<Vector>(), b.As<Vector>(), r.As<Vector>(),
+                      stop);
   });
 }
 
 ResidualStats ComputeWideRangeResidual(int cores, const AnySparse& a, Op op, const AnyMatrix& x,
-                                       const AnyMatrix& b, const AnyMatrix& r) {
+                                       const AnyMatrix& b, const AnyMatrix& r, StopRequested stop) {
   return DispatchDType(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using Vector = WideType<T>;
-    return Compute<T>(cores, a.As<T>(), op, x.As<Vector>(), b.As<Vector>(), r.As<Vector>());
+    return Compute<T>(cores, a.As<T>(), op, x.As<Vector>(), b.As<Vector>(), r.As<Vector>(), stop);
   });
 }
 

@@ -4,9 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/host/device/cost_model.h"
+#include "kernels/host/device/strips.h"
 #include "kernels/host/ops/lapack.h"
 #include "kernels/host/solve/solvers.h"
 #include "kernels/util/checked_math.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout::host {
 namespace {
@@ -32,18 +34,21 @@ class HostGetrs final : public TriangularSolver {
     return MatrixBytes(n, 1, DType::kFloat32);
   }
 
-  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
-                     std::span<std::byte> workspace) const override {
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double,
+                     const AnyMatrix& b, std::span<std::byte> workspace) const override {
     auto* pivots = reinterpret_cast<lapack_int*>(workspace.data());
     std::transform(factor.ipiv, factor.ipiv + b.rows, pivots,
                    [](int64_t p) { return static_cast<lapack_int>(p); });
     lapack_int info = 0;
-    executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int) {
-      info = DispatchDType(b.dtype, [&](auto tag) {
+    const auto solve = [&](int, int64_t begin, int64_t count) {
+      DispatchDType(b.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        return Getrs(op, factor.lu.As<T>(), pivots, b.As<T>());
+        info =
+            std::min(info, Getrs(op, factor.lu.As<T>(), pivots, Columns(b, begin, count).As<T>()));
       });
-    });
+    };
+    CROUT_RETURN_IF_ERROR(ForStrips(executor_, WidthFor(b.rows * std::max(b.rows, b.cols)), context,
+                                    b.cols, SubstitutionFlops(b), solve));
     if (info != 0)
       return absl::InternalError(absl::StrCat("LAPACK getrs rejected argument ", -info));
     return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include "kernels/host/solve/conjugate.h"
 #include "kernels/host/solve/solvers.h"
 #include "kernels/icm/pivot_rule.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/checked_math.h"
 
 namespace crout::host {
@@ -68,15 +69,15 @@ class Triangle {
 template <class T>
 class TriangularIteration {
  public:
-  TriangularIteration(const Triangle<T>& triangle, RealPart<T> tolerance)
-      : t_(triangle), tolerance_(tolerance) {}
+  TriangularIteration(const Triangle<T>& triangle, RealPart<T> tolerance, StopRequested stop)
+      : t_(triangle), tolerance_(tolerance), stop_(stop) {}
 
   // `b` is the right-hand side and is overwritten; `next` is scratch. `b`, `next` and `x` have
-  // length `order`.
+  // length `order`. Leaves `x` unfinished once `stop` returns true.
   void Solve(T* b, T* next, T* x) const {
     const int64_t n = t_.order();
     for (int64_t i = 0; i < n; ++i) x[i] = b[i] / t_.Diagonal(i);
-    for (int64_t final = 0, changed = 0; final < n; final = changed) {
+    for (int64_t final = 0, changed = 0; final < n && !stop_(); final = changed) {
       changed = Sweep(final, b, next, x);
       t_.Subtract(changed, final, changed, x, b);
     }
@@ -102,17 +103,18 @@ class TriangularIteration {
 
   const Triangle<T> t_;
   const RealPart<T> tolerance_;
+  const StopRequested stop_;
 };
 
 template <class T>
-void SolveColumn(const MatrixView<T>& lu, bool unit_in_l, Op op, RealPart<T> tolerance, T* x,
-                 T* scratch) {
+void SolveColumn(const MatrixView<T>& lu, bool unit_in_l, Op op, RealPart<T> tolerance,
+                 StopRequested stop, T* x, T* scratch) {
   const bool transposed = op != Op::kNone;
   const Triangle<T> l(lu, true, transposed, unit_in_l);
   const Triangle<T> u(lu, false, transposed, !unit_in_l);
   for (const Triangle<T>& triangle : {transposed ? u : l, transposed ? l : u}) {
     std::copy_n(x, lu.rows, scratch);
-    TriangularIteration<T>(triangle, tolerance).Solve(scratch, scratch + lu.rows, x);
+    TriangularIteration<T>(triangle, tolerance, stop).Solve(scratch, scratch + lu.rows, x);
   }
 }
 
@@ -142,29 +144,30 @@ class HostIs final : public TriangularSolver {
     return MatrixBytes(n, 2 * executor_.budget().total(), dtype);
   }
 
-  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double tolerance,
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double tolerance,
                      const AnyMatrix& b, std::span<std::byte> workspace) const override {
+    const auto stop = [&] { return context.stop_requested(); };
     executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int cores) {
       DispatchDType(b.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        SolveAll(factor, op, static_cast<RealPart<T>>(tolerance), b.As<T>(),
+        SolveAll(factor, op, static_cast<RealPart<T>>(tolerance), stop, b.As<T>(),
                  reinterpret_cast<T*>(workspace.data()), cores);
       });
     });
-    return absl::OkStatus();
+    return CheckNotStopped(stop);
   }
 
  private:
   template <class T>
-  void SolveAll(const FactorView& factor, Op op, RealPart<T> tolerance, const MatrixView<T>& b,
-                T* scratch, int cores) const {
+  void SolveAll(const FactorView& factor, Op op, RealPart<T> tolerance, StopRequested stop,
+                const MatrixView<T>& b, T* scratch, int cores) const {
     if (b.rows == 0) return;  // lu.data and b.data may be null
     const bool unit_in_l = factor.unit_diagonal == UnitDiagonal::kL;
     if (op == Op::kNone) ApplyInterchanges(factor.ipiv, InterchangeOrder::kForward, b);
     if (op == Op::kConjugateTranspose) Conjugate(b);
     ParallelFor(cores, cores, [&](int64_t core) {
-      for (int64_t j = core; j < b.cols; j += cores) {
-        SolveColumn(factor.lu.As<T>(), unit_in_l, op, tolerance, &b(0, j),
+      for (int64_t j = core; j < b.cols && !stop(); j += cores) {
+        SolveColumn(factor.lu.As<T>(), unit_in_l, op, tolerance, stop, &b(0, j),
                     scratch + 2 * core * b.rows);
       }
     });

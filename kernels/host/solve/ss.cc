@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "kernels/host/device/cost_model.h"
+#include "kernels/host/device/strips.h"
 #include "kernels/host/solve/solvers.h"
 #include "kernels/host/solve/substitution.h"
 
@@ -24,13 +25,14 @@ class HostSs final : public TriangularSolver {
   }
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const override { return 0; }
 
-  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
-                     std::span<std::byte>) const override {
-    executor_.Run(Width::kOneCore, [&](int) {
-      DispatchDType(
-          b.dtype, [&](auto tag) { Substitute(factor, op, b.As<typename decltype(tag)::type>()); });
-    });
-    return absl::OkStatus();
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double,
+                     const AnyMatrix& b, std::span<std::byte>) const override {
+    const auto solve = [&](int, int64_t begin, int64_t count) {
+      DispatchDType(b.dtype, [&](auto tag) {
+        Substitute(factor, op, Columns(b, begin, count).As<typename decltype(tag)::type>());
+      });
+    };
+    return ForStrips(executor_, Width::kOneCore, context, b.cols, SubstitutionFlops(b), solve);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/host/device/cost_model.h"
+#include "kernels/host/device/strips.h"
 #include "kernels/host/ops/blas.h"
 #include "kernels/host/ops/interchanges.h"
 #include "kernels/host/solve/solvers.h"
@@ -44,13 +45,15 @@ class HostTrsm final : public TriangularSolver {
   }
   absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const override { return 0; }
 
-  absl::Status Solve(ExecutionContext&, const FactorView& factor, Op op, double, const AnyMatrix& b,
-                     std::span<std::byte>) const override {
-    executor_.Run(WidthFor(b.rows * std::max(b.rows, b.cols)), [&](int) {
-      DispatchDType(b.dtype,
-                    [&](auto tag) { SolveWith(factor, op, b.As<typename decltype(tag)::type>()); });
-    });
-    return absl::OkStatus();
+  absl::Status Solve(ExecutionContext& context, const FactorView& factor, Op op, double,
+                     const AnyMatrix& b, std::span<std::byte>) const override {
+    const auto solve = [&](int, int64_t begin, int64_t count) {
+      DispatchDType(b.dtype, [&](auto tag) {
+        SolveWith(factor, op, Columns(b, begin, count).As<typename decltype(tag)::type>());
+      });
+    };
+    return ForStrips(executor_, WidthFor(b.rows * std::max(b.rows, b.cols)), context, b.cols,
+                     SubstitutionFlops(b), solve);
   }
 
  private:

@@ -99,12 +99,12 @@ TEST_P(GaussJordanTest, NamesTheColumnWithoutAPivot) {
   }
 }
 
-TEST_P(GaussJordanTest, StopsBetweenBlocks) {
+TEST_P(GaussJordanTest, StopsWithinABlock) {
   const ComplexMatrix a = GalleryMatrix("random", 200, dtype_);
   int polls = 0;
-  EXPECT_THAT(Solve(a, 200, Identity(200), 200, [&] { return ++polls == 3; }),
+  EXPECT_THAT(Solve(a, 200, Identity(200), 200, [&] { return ++polls >= 3; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
-  EXPECT_EQ(polls, 3);
+  EXPECT_EQ(polls, 6) << "before the first block, in its four stripes, before the second";
 }
 
 TEST_P(GaussJordanTest, ShapesMustAgree) {
