@@ -17,6 +17,10 @@ absl::Status FencedStatus(const Device& device) {
                     kReasonDeviceLost);
 }
 
+// The stream that runs only small jobs, if there are several streams.
+constexpr size_t kSmallStream = 0;
+constexpr double kSmallSeconds = 1;
+
 // The cast is safe: jobs enter a DeviceScheduler only through Submit, which takes a Job.
 const Job& AsJob(const std::shared_ptr<QueuedJob>& job) { return static_cast<const Job&>(*job); }
 
@@ -43,6 +47,7 @@ DeviceScheduler::DeviceScheduler(Device* device, const SchedulerOptions& options
                     .streams = contexts.size(),
                     .queue_capacity = options.queue_capacity,
                     .max_batch_jobs = std::max<size_t>(options.max_batch_jobs, 1),
+                    .streams_are_alike = contexts.size() == 1,
                     .failpoint = "scheduler.job"}),
       device_(device),
       batch_window_(options.batch_window),
@@ -70,21 +75,27 @@ void DeviceScheduler::Run(size_t stream, DequeuedJobs& dequeued) {
   jobs.clear();
 }
 
-std::optional<DeviceScheduler::Clock::time_point> DeviceScheduler::Choose(size_t /*stream*/,
+std::optional<DeviceScheduler::Clock::time_point> DeviceScheduler::Choose(size_t stream,
                                                                           DequeuedJobs& dequeued) {
-  const std::optional<Queue::Position> first = Startable(SteadyNow());
-  if (!first) return EndOfWindow();
+  const std::optional<Queue::Position> first = Startable(stream, SteadyNow());
+  if (!first) return EndOfWindow(stream);
   DequeueBatch(*first, dequeued);
   return std::nullopt;
 }
 
-std::optional<DeviceScheduler::Clock::time_point> DeviceScheduler::EndOfWindow() const {
+std::optional<DeviceScheduler::Clock::time_point> DeviceScheduler::EndOfWindow(
+    size_t stream) const {
   std::optional<Clock::time_point> end;
   queue_.ForEach([&](const std::shared_ptr<QueuedJob>& job) {
+    if (!MayRun(stream, *job)) return;
     const Clock::time_point window_end = job->submitted() + batch_window_;
     end = end ? std::min(*end, window_end) : window_end;
   });
   return end;
+}
+
+bool DeviceScheduler::MayRun(size_t stream, const QueuedJob& job) const {
+  return contexts_.size() == 1 || stream != kSmallStream || job.predicted_seconds <= kSmallSeconds;
 }
 
 bool DeviceScheduler::IsBatchFilling(const Job& first, Clock::time_point now) const {
@@ -99,12 +110,15 @@ bool DeviceScheduler::IsBatchFilling(const Job& first, Clock::time_point now) co
   return batch_jobs < options_.max_batch_jobs;
 }
 
-std::optional<DeviceScheduler::Queue::Position> DeviceScheduler::Startable(Clock::time_point now) {
-  const auto first = queue_.Find([](const auto&) { return true; });
+std::optional<DeviceScheduler::Queue::Position> DeviceScheduler::Startable(size_t stream,
+                                                                           Clock::time_point now) {
+  const auto first =
+      queue_.Find([&](const std::shared_ptr<QueuedJob>& job) { return MayRun(stream, *job); });
   if (!first || !IsBatchFilling(AsJob(*first->item), now)) return first;
   if (!awaiting_since_) awaiting_since_ = now;
   return queue_.Find([&](const std::shared_ptr<QueuedJob>& job) {
-    return AsJob(job).batcher == nullptr || now >= job->submitted() + batch_window_;
+    return MayRun(stream, *job) &&
+           (AsJob(job).batcher == nullptr || now >= job->submitted() + batch_window_);
   });
 }
 

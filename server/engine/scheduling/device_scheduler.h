@@ -59,7 +59,9 @@ struct SchedulerOptions {
   std::chrono::microseconds batch_window{0};
 };
 
-// Runs the jobs of one device on a fixed set of contexts. Thread-safe.
+// Runs the jobs of one device on a fixed set of contexts. If there are several, one of them runs
+// only small jobs, predicted to take at most a second, so that these do not wait for the end of
+// long ones. Thread-safe.
 class DeviceScheduler final : public JobScheduler {
  public:
   // Creates the contexts and starts the threads. Returns the first error. `device` outlives the
@@ -83,9 +85,9 @@ class DeviceScheduler final : public JobScheduler {
   void Run(size_t stream, DequeuedJobs& dequeued) override;
   absl::Status Refusal() const override;
 
-  // Returns the job to start now: the first in turn, or, while that waits for its batch to fill,
-  // the first that does not wait.
-  std::optional<Queue::Position> Startable(Clock::time_point now)
+  // Returns the job that `stream` starts now: the first in turn that it may run, or, while that
+  // waits for its batch to fill, the first that does not wait.
+  std::optional<Queue::Position> Startable(size_t stream, Clock::time_point now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether `first`, the first job in turn, still waits for its batch to fill.
   bool IsBatchFilling(const Job& first, Clock::time_point now) const
@@ -93,9 +95,11 @@ class DeviceScheduler final : public JobScheduler {
   // Takes `first` and, up to the size limit, queued jobs of its batch; tenants take turns.
   void DequeueBatch(Queue::Position first, DequeuedJobs& dequeued)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the earliest time at which the window of a queued job ends, or nothing if the queue is
-  // empty.
-  std::optional<Clock::time_point> EndOfWindow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayRun(size_t stream, const QueuedJob& job) const;
+  // Returns the earliest time at which the window of a queued job ends, or nothing if no job that
+  // `stream` may run is queued.
+  std::optional<Clock::time_point> EndOfWindow(size_t stream) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction. Only its worker thread uses a context.
   Device* const device_;

@@ -93,7 +93,7 @@ class JobScheduler {
     size_t streams = 1;  // threads that run jobs, at least 1
     size_t queue_capacity = 256;
     size_t max_batch_jobs = 1;      // largest number of jobs that a thread takes at once
-    bool streams_are_alike = true;  // false: some streams may not run every job
+    bool streams_are_alike = true;  // false: one stream may not run every job
     std::string_view failpoint;     // evaluated before jobs run; an error drops them
   };
 

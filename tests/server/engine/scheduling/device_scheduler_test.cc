@@ -216,19 +216,31 @@ TEST_F(DeviceSchedulerTest, HoldsNothingOfAJobThatRan) {
 }
 
 TEST_F(DeviceSchedulerTest, ReportsItsLoad) {
-  Start(/*streams=*/2);
-  EXPECT_EQ(scheduler_->load().streams, 2);
+  Start(/*streams=*/3);
+  EXPECT_EQ(scheduler_->load().streams, 3);
   EXPECT_EQ(scheduler_->load().streams_busy, 0);
   auto first = SubmitBlocker(/*predicted_seconds=*/1000);
   EXPECT_EQ(scheduler_->load().streams_busy, 1);
   EXPECT_EQ(scheduler_->load().backlog_seconds, 0) << "a stream is idle";
-  SubmitBlocker(/*predicted_seconds=*/0);
+  SubmitBlocker(/*predicted_seconds=*/500);
   Submit(nullptr, Job::Clock::time_point::max(), 500);
   const DeviceScheduler::Load load = scheduler_->load();
   EXPECT_EQ(load.streams_busy, 2);
   EXPECT_EQ(load.queue_depth, 1u);
-  EXPECT_LE(load.backlog_seconds, 750);  // The elapsed part of the 1000 s is subtracted.
-  EXPECT_GT(load.backlog_seconds, 250);
+  EXPECT_LE(load.backlog_seconds, 2000.0 / 3);  // The elapsed part is subtracted.
+  EXPECT_GT(load.backlog_seconds, 500.0 / 3);
+}
+
+TEST_F(DeviceSchedulerTest, LongJobsLeaveAStreamToSmallOnes) {
+  Start(/*streams=*/2);
+  SubmitBlocker(/*predicted_seconds=*/10);
+  const auto second = Submit(nullptr, Job::Clock::time_point::max(), /*predicted_seconds=*/10);
+  Submit()->gone.Wait();
+  EXPECT_EQ(second->runs, 0);
+  EXPECT_EQ(scheduler_->load().queue_depth, 1u);
+  release_.Set();
+  second->ended.Wait();
+  EXPECT_EQ(second->runs, 1);
 }
 
 TEST_F(DeviceSchedulerTest, StopDropsTheQueueAndWaitsForWhatRuns) {
