@@ -8,9 +8,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <system_error>
+#include <thread>
 #include <utility>
 
+#include "absl/base/call_once.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/cpp/call_scope.h"
@@ -50,6 +54,34 @@ grpc::ChannelArguments ChannelArguments(absl::Duration silence) {
   return arguments;
 }
 
+// Abseil changes errno when a thread first becomes the second to wait for a Mutex: it reads the
+// frequency of the processor. gRPC before 1.61 reads the errno of connect() after it has locked a
+// Mutex, and takes a connection in progress for a failed one if errno has changed
+// (https://github.com/grpc/grpc/pull/35064). This makes two threads wait before it connects.
+void ReadFrequency() {
+  absl::Mutex mutex;
+  bool waiting = false;
+  bool done = false;
+  bool never = false;
+  std::thread first;
+  try {
+    first = std::thread([&] {
+      absl::MutexLock lock(&mutex);
+      waiting = true;
+      mutex.Await(absl::Condition(&done));
+    });
+  } catch (const std::system_error&) {
+    return;  // the first connection may fail
+  }
+  {
+    absl::MutexLock lock(&mutex);
+    mutex.Await(absl::Condition(&waiting));
+    mutex.AwaitWithTimeout(absl::Condition(&never), absl::Microseconds(1));
+    done = true;
+  }
+  first.join();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
@@ -81,6 +113,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
   if (options.tls && !options.tls->server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls->server_name);
   }
+  static absl::once_flag frequency_read;
+  absl::call_once(frequency_read, ReadFrequency);
   auto channel = grpc::CreateCustomChannel(options.server, *credentials, arguments);
   return std::unique_ptr<Client>(new Client(std::move(options), std::move(channel)));
 }

@@ -102,7 +102,7 @@ std::string LookupError(absl::string_view message) {
 absl::string_view HintFor(absl::string_view message, bool tls) {
   if (!absl::StrContains(message, "failed to connect")) return "";
   if (absl::StrContains(message, "Connection refused") ||
-      absl::StrContains(message, "No such file")) {
+      (absl::StrContains(message, "unix:") && absl::StrContains(message, "No such file"))) {
     return "start croutd there, or name another server";
   }
   if (absl::StrContains(message, "http1.x server")) {

@@ -3,9 +3,13 @@
 // Tests the options that Client::Connect rejects before it connects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <string>
+#include <thread>
 
+#include "absl/synchronization/mutex.h"
 #include "crout/client.h"
 
 namespace crout::client {
@@ -24,6 +28,32 @@ TEST(ClientOptionsTest, TakesEveryFormOfAnAddress) {
         "ipv4:127.0.0.1:50051", "ipv6:[::1]:50051"}) {
     EXPECT_EQ(Connect(server), absl::OkStatus()) << server;
   }
+}
+
+// Otherwise gRPC 1.51 takes a connection for a failed one when its threads contend a Mutex.
+TEST(ClientOptionsDeathTest, AMutexKeepsErrnoAfterConnect) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process whose mutexes had no waiter yet
+  const auto contend = [] {
+    absl::Mutex mutex;
+    bool waiting = false;
+    bool never = false;
+    std::thread([&] {
+      absl::MutexLock lock(&mutex);
+      waiting = true;
+      mutex.Await(absl::Condition(&never));
+    }).detach();
+    absl::MutexLock lock(&mutex);
+    mutex.Await(absl::Condition(&waiting));
+    errno = 0;
+    mutex.AwaitWithTimeout(absl::Condition(&never), absl::Microseconds(1));
+    _exit(errno == ENOENT ? 1 : 0);
+  };
+  EXPECT_EXIT(
+      {
+        (void)Connect("127.0.0.1:1");
+        contend();
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(ClientOptionsTest, ReportsTheMissingPartOfAnAddress) {
