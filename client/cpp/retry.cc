@@ -45,6 +45,10 @@ absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, a
                             const Cancellation* cancellation,
                             absl::FunctionRef<absl::Status()> attempt) {
   for (int attempts = 1;; ++attempts) {
+    // gRPC can answer a call that begins too late, if its timer is delayed.
+    if (absl::Now() >= deadline) {
+      return absl::DeadlineExceededError("the timeout passed before the call was sent");
+    }
     const absl::Status status = attempt();
     const auto delay = DelayBeforeRetry(policy, retry_class, attempts, status);
     if (!delay.has_value() || absl::Now() + *delay >= deadline) return status;

@@ -31,7 +31,7 @@ std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, RetryC
 
 // Runs `attempt` until it succeeds, fails permanently, the policy is exhausted, the delay would
 // pass `deadline`, or `cancellation` (may be null) is cancelled. Returns the status of the last
-// attempt.
+// attempt; DEADLINE_EXCEEDED if `deadline` passed before the first.
 absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, absl::Time deadline,
                             const Cancellation* cancellation,
                             absl::FunctionRef<absl::Status()> attempt);

@@ -134,6 +134,13 @@ TEST_F(RetryCallsTest, CallsHaveADeadlineUnlessTheyAreToHaveNone) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(RetryCallsTest, ACallThatBeginsAfterItsDeadlineIsNotSent) {
+  CallOptions call;
+  call.timeout = absl::Nanoseconds(1);
+  EXPECT_EQ(client_->Describe("h", call).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(calls_, 0u);
+}
+
 TEST_F(RetryCallsTest, DelayBeyondTheDeadlineIsNotWaitedFor) {
   refusals_ = {ServerStatus(grpc::StatusCode::RESOURCE_EXHAUSTED, "QUEUE_FULL", absl::Hours(2))};
   CallOptions call;

@@ -106,7 +106,7 @@ TEST_F(CroutctlTest, BadValuesAreNamedWithTheExpectation) {
       {{"factor", matrix_, "--algorithm=gertf"}, "'gertf' is none of auto, getrf"},
       {{"factor", matrix_, "--algorithm=gertf"}, "; the nearest is getrf"},
       {{"--timeout=soon", "list"}, "such as 90s or 1h30m (`croutctl --help`)"},
-      {{"list", "--timeout=1us"}, "the command took longer than --timeout=1us"},
+      {{"list", "--timeout=1ns"}, "the command took longer than --timeout=1ns"},
   };
   for (const auto& [arguments, message] : cases) {
     EXPECT_THAT(daemon_.Ctl(arguments).errors, ::testing::HasSubstr(message));
