@@ -45,9 +45,9 @@ absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, a
                             const Cancellation* cancellation,
                             absl::FunctionRef<absl::Status()> attempt) {
   for (int attempts = 1;; ++attempts) {
-    // gRPC can answer a call that begins too late, if its timer is delayed.
+    // gRPC can answer a call that begins too late, if its timer is delayed. The text is gRPC's.
     if (absl::Now() >= deadline) {
-      return absl::DeadlineExceededError("the timeout passed before the call was sent");
+      return absl::DeadlineExceededError("Deadline Exceeded");
     }
     const absl::Status status = attempt();
     const auto delay = DelayBeforeRetry(policy, retry_class, attempts, status);
