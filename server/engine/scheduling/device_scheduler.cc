@@ -17,9 +17,7 @@ absl::Status FencedStatus(const Device& device) {
                     kReasonDeviceLost);
 }
 
-// The stream that runs only small jobs, if there are several streams.
-constexpr size_t kSmallStream = 0;
-constexpr double kSmallSeconds = 1;
+constexpr double kSmallSeconds = 1;  // longest prediction for a job of the small stream
 
 // The cast is safe: jobs enter a DeviceScheduler only through Submit, which takes a Job.
 const Job& AsJob(const std::shared_ptr<QueuedJob>& job) { return static_cast<const Job&>(*job); }

@@ -144,7 +144,7 @@ JobScheduler::Load JobScheduler::load() const {
 }
 
 double JobScheduler::BacklogSeconds() const {
-  // A stream that may not run every job does not count.
+  // The stream for small jobs does not count.
   const int general = static_cast<int>(streams_.size()) - (options_.streams_are_alike ? 0 : 1);
   const bool idle = queue_.empty() && streams_busy_ < general;
   return idle ? 0 : WorkSeconds();

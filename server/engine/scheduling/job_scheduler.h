@@ -88,12 +88,15 @@ class JobScheduler {
  protected:
   using Queue = TurnQueue<std::shared_ptr<QueuedJob>>;
 
+  // The stream that runs only small jobs, if not all streams are alike.
+  static constexpr size_t kSmallStream = 0;
+
   struct Options {
     std::string name;    // for messages: "the queue of NAME is full"
     size_t streams = 1;  // threads that run jobs, at least 1
     size_t queue_capacity = 256;
     size_t max_batch_jobs = 1;      // largest number of jobs that a thread takes at once
-    bool streams_are_alike = true;  // false: one stream may not run every job
+    bool streams_are_alike = true;  // false: kSmallStream may not run every job
     std::string_view failpoint;     // evaluated before jobs run; an error drops them
   };
 

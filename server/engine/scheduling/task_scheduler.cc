@@ -5,12 +5,6 @@
 #include "kernels/util/allocation.h"
 
 namespace crout {
-namespace {
-
-// The stream that runs only small tasks.
-constexpr size_t kSmallStream = 0;
-
-}  // namespace
 
 TaskScheduler::TaskScheduler(const Options& options)
     : JobScheduler({.name = options.name,
