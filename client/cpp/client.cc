@@ -57,7 +57,8 @@ grpc::ChannelArguments ChannelArguments(absl::Duration silence) {
 // Abseil changes errno when a thread first becomes the second to wait for a Mutex: it reads the
 // frequency of the processor. gRPC before 1.61 reads the errno of connect() after it has locked a
 // Mutex, and takes a connection in progress for a failed one if errno has changed
-// (https://github.com/grpc/grpc/pull/35064). This makes two threads wait before it connects.
+// (https://github.com/grpc/grpc/pull/35064). Call this function before the
+// first connection: it makes two threads wait.
 void ReadFrequency() {
   absl::Mutex mutex;
   bool waiting = false;
