@@ -3,6 +3,7 @@
 #include "kernels/host/ops/host_sparse_ops.h"
 
 #include "kernels/host/device/strips.h"
+#include "kernels/host/ops/blas.h"
 #include "kernels/host/ops/convert.h"
 #include "kernels/host/ops/equilibration.h"
 #include "kernels/host/ops/matrix_stats.h"
@@ -69,8 +70,8 @@ absl::Status HostSparseOps::WideRangeResidual(const AnySparse& a, Op op, const A
 absl::Status HostSparseOps::AbsProduct(const AnySparse& a, Op op, const AnyMatrix& x,
                                        const AnyMatrix& b, const MatrixView<double>& w) {
   const auto compute = [&](int cores, int64_t begin, int64_t count) {
-    const MatrixView<double> sums{&w(0, begin), w.rows, count, w.ld};
-    ComputeAbsProduct(cores, a, op, Columns(x, begin, count), Columns(b, begin, count), sums);
+    ComputeAbsProduct(cores, a, op, Columns(x, begin, count), Columns(b, begin, count),
+                      Block(w, 0, begin, w.rows, count));
   };
   return ForStrips(executor_, WidthFor(a, b.cols), context_, b.cols, ProductFlops(a), compute);
 }

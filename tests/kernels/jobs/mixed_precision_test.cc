@@ -34,13 +34,16 @@ class MixedPrecisionTest : public OnDeviceUnderTest<JobRunner> {
  protected:
   // Plans for a matrix in float64 or complex128.
   absl::StatusOr<MixedPlan> Plan(FactorRequest request,
-                                 std::optional<int64_t> nonzeros = std::nullopt) {
+                                 std::optional<int64_t> nonzeros = std::nullopt,
+                                 FactorPrecision precision = FactorPrecision::kSingle) {
     const PackedMatrix shape{nullptr, request.matrix_dtype, request.layout, kN, kN};
     request.factor_dtype = request.matrix_dtype;
     CROUT_ASSIGN_OR_RETURN(const FactorizeOptions wide, runner_->Options(request, kN));
     request.factor_dtype = IsComplex(shape.dtype) ? DType::kComplex64 : DType::kFloat32;
-    CROUT_ASSIGN_OR_RETURN(const FactorizeOptions low, runner_->Options(request, kN));
-    return PlanMixed(FactorPrecision::kSingle, low, wide, shape, nonzeros);
+    CROUT_ASSIGN_OR_RETURN(FactorizeOptions low, runner_->Options(request, kN));
+    low.parameters.tf32_products =
+        precision == FactorPrecision::kTf32 && low.algorithm->traits().supports_tf32_products;
+    return PlanMixed(precision, low, wide, shape, nonzeros);
   }
 
   template <class T>
@@ -127,14 +130,26 @@ ComplexMatrix ComplexRandom(uint64_t seed) {
   return b;
 }
 
+// The first method of the device with TF32 products. On a device without one, the factors of getrf
+// are in float32 under the name of TF32.
+std::string Tf32Method() {
+  for (const auto& method : DeviceUnderTest()->algorithms()) {
+    if (method->traits().supports_tf32_products) return std::string(method->traits().name);
+  }
+  return "getrf";
+}
+
 TEST_F(MixedPrecisionTest, HasNoDeterminant) {
-  FactorRequest request;
-  request.determinant = true;
-  ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request));
-  ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(plan, WithCondition(kN, 1e2, 3)));
-  ASSERT_EQ(factor.summary.precision, FactorPrecision::kSingle);
-  EXPECT_FALSE(factor.summary.det_sign.has_value());
-  EXPECT_FALSE(factor.summary.det_log_abs.has_value());
+  for (const FactorPrecision precision : {FactorPrecision::kSingle, FactorPrecision::kTf32}) {
+    FactorRequest request;
+    request.determinant = true;
+    if (precision == FactorPrecision::kTf32) request.algorithm = Tf32Method();
+    ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request, std::nullopt, precision));
+    ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(plan, WithCondition(kN, 1e2, 3)));
+    ASSERT_EQ(factor.summary.precision, precision);
+    EXPECT_FALSE(factor.summary.det_sign.has_value());
+    EXPECT_FALSE(factor.summary.det_log_abs.has_value());
+  }
 }
 
 TEST_F(MixedPrecisionTest, SolvesToFloat64AccuracyWithHalfTheBytes) {
