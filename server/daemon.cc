@@ -23,7 +23,7 @@
 #include "kernels/util/strings.h"
 #include "kernels/util/thread.h"
 #include "server/auth/listener_credentials.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/net/listen_address.h"
 #include "server/observability/status/status_page.h"
 #include "server/operations_pages.h"

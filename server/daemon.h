@@ -39,7 +39,7 @@ class Daemon {
   std::string ReadyLine() const;
 
   // False once every device is fenced. The daemon can then only drain.
-  bool any_device_healthy() const { return stack_->core().devices.any_healthy(); }
+  bool any_device_healthy() const { return stack_->core().engine.devices.any_healthy(); }
 
   // Reports not ready and serves all calls for the grace period. Then refuses new calls and lets
   // calls in flight finish. Cancels the remaining calls at the drain limit, or as soon as

@@ -80,12 +80,20 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                             : static_cast<int>(std::thread::hardware_concurrency());
   stack->parsers_ = std::make_unique<ThreadPool>(cores);
   stack->releasing_ = std::make_unique<ThreadPool>(kReleasingThreads);
-  stack->batcher_ = std::make_unique<CallBatcher>(*stack->metrics_, *stack->host_memory_);
+  stack->job_metrics_ = std::make_unique<JobMetrics>(*stack->metrics_, stack->recent_work_);
+  stack->batcher_ = std::make_unique<DynamicBatcher>(*stack->job_metrics_, *stack->host_memory_);
+  EngineLimits limits = config.limits;
+  limits.staging_timeout = config.limits.transfer.idle_timeout;
   stack->core_.reset(new ServerCore{.limits = config.limits,
-                                    .devices = *stack->devices_,
-                                    .cache = *stack->cache_,
-                                    .analyses = stack->analyses_,
-                                    .tenant_loads = stack->tenant_loads_,
+                                    .engine = {.limits = limits,
+                                               .devices = *stack->devices_,
+                                               .cache = *stack->cache_,
+                                               .analyses = stack->analyses_,
+                                               .tenant_loads = stack->tenant_loads_,
+                                               .events = *stack->job_metrics_,
+                                               .batcher = *stack->batcher_,
+                                               .host_memory = *stack->host_memory_,
+                                               .parsers = *stack->parsers_},
                                     .metrics = *stack->metrics_,
                                     .call_log = stack->call_log_,
                                     .recent_work = stack->recent_work_,
@@ -97,10 +105,7 @@ absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr
                                     .trusted_proxies = std::move(proxies),
                                     .refused_memory = *stack->refused_memory_,
                                     .identities = stack->identities_.get(),
-                                    .host_memory = *stack->host_memory_,
                                     .releasing = *stack->releasing_,
-                                    .batcher = *stack->batcher_,
-                                    .parsers = *stack->parsers_,
                                     .start_time = absl::Now()});
   stack->service_ = std::make_unique<FactorizationService>(*stack->core_);
   stack->metrics_->SetStateSource([stack = stack.get()] { return stack->State(); });

@@ -12,13 +12,14 @@
 #include "kernels/memory/caching_resource.h"
 #include "kernels/util/thread_pool.h"
 #include "server/config.h"
+#include "server/engine/batching/dynamic_batcher.h"
 #include "server/engine/cache/factor_cache.h"
 #include "server/engine/scheduling/device_pool.h"
 #include "server/memory_return.h"
 #include "server/observability/gpu/gpu_monitor.h"
+#include "server/observability/job_metrics.h"
 #include "server/observability/metrics/metrics.h"
 #include "server/observability/trace/trace_exporter.h"
-#include "server/rpc/call_batcher.h"
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/core.h"
@@ -64,6 +65,7 @@ class Stack {
   std::unique_ptr<FactorCache> cache_;
   CallLog call_log_;
   RecentWork recent_work_;
+  std::unique_ptr<JobMetrics> job_metrics_;
   AnalysisStore analyses_;
   std::unique_ptr<TraceExporter> traces_;  // null: traces are not exported
   CallRegistry calls_;
@@ -74,7 +76,7 @@ class Stack {
   std::unique_ptr<IdentityReloader> identities_;  // null: callers are not authenticated
   std::unique_ptr<ThreadPool> parsers_;
   std::unique_ptr<ThreadPool> releasing_;
-  std::unique_ptr<CallBatcher> batcher_;
+  std::unique_ptr<DynamicBatcher> batcher_;
   std::unique_ptr<ServerCore> core_;
   std::unique_ptr<FactorizationService> service_;
   MemoryReturn memory_return_;

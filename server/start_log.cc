@@ -46,11 +46,11 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
        {"insecure", config.insecure},
        {"identities", config.identities_file},
        {"token_keys", config.signed_tokens.keys_file},
-       {"devices", absl::StrJoin(core.devices.slots(), ",", AppendName)},
+       {"devices", absl::StrJoin(core.engine.devices.slots(), ",", AppendName)},
        {"cores", config.host_threads > 0 ? config.host_threads : static_cast<int>(cores)},
        {"max_n", limits.max_n},
        {"queue_capacity", limits.queue_capacity},
-       {"host_budget_bytes", core.devices.host_budget().limit()},
+       {"host_budget_bytes", core.engine.devices.host_budget().limit()},
        {"receive_buffer_bytes", config.receive_buffer_bytes},
        {"call_memory_bytes", config.call_memory_bytes},
        {"return_memory_after_seconds", Seconds(config.return_memory_after)},
@@ -68,7 +68,7 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
        {"drain_limit_seconds", Seconds(config.drain_limit)},
        {"otlp_endpoint", config.otlp_endpoint},
        {"slow_call_seconds", Seconds(config.call_log.slow)}});
-  for (const auto& slot : core.devices.slots()) LogDevice(*slot);
+  for (const auto& slot : core.engine.devices.slots()) LogDevice(*slot);
 }
 
 }  // namespace crout

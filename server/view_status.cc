@@ -20,7 +20,7 @@ StatusView ViewStatus(const ServerCore& core, ServerState state, bool ready) {
   view.now = WallNow();
   view.uptime = view.now - core.start_time;
   view.ready = ready;
-  for (const auto& slot : core.devices.slots()) {
+  for (const auto& slot : core.engine.devices.slots()) {
     const DeviceInfo& info = slot->device->info();
     view.devices.push_back({.name = info.name, .description = info.description});
   }

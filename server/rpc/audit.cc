@@ -2,7 +2,7 @@
 
 #include "server/rpc/audit.h"
 
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/caller.h"
 #include "server/rpc/codec/status.h"

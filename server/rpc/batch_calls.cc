@@ -7,13 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/batch_download.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/acquire.h"
-#include "server/rpc/admission.h"
+#include "server/engine/admission/job_memory.h"
+#include "server/engine/cache/acquire.h"
 #include "server/rpc/codec/decode_batch.h"
 #include "server/rpc/codec/decode_cache.h"
 #include "server/rpc/codec/encode.h"
 #include "server/rpc/codec/status.h"
-#include "server/rpc/placement.h"
 
 namespace crout {
 
@@ -25,8 +24,10 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeBatchCall::Start(const Stream
   } else {
     CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
     observed_.request_id = insert_.request_id;
-    CROUT_ASSIGN_OR_RETURN(batch_, PlaceStep(core_, header.device(), [&](DeviceSlot& slot) {
-                             return BatchFactorStep::Create(core_, header.batch(),
+    CROUT_ASSIGN_OR_RETURN(const BatchExtent extent,
+                           DecodeBatch(header.batch(), "header.batch", core_.limits));
+    CROUT_ASSIGN_OR_RETURN(batch_, PlaceStep(core_.engine, header.device(), [&](DeviceSlot& slot) {
+                             return BatchFactorStep::Create(core_.engine, extent,
                                                             !header.drop_matrix(), slot);
                            }));
   }
@@ -41,8 +42,10 @@ absl::Status FactorizeBatchCall::Replaces(const v1::FactorizeBatchHeader& header
   CROUT_ASSIGN_OR_RETURN(replaced_, DecodeHandle(header.handle()));
   CROUT_ASSIGN_OR_RETURN(old_, AcquireNamed(header.handle(), AcquireBatch));
   CROUT_RETURN_IF_ERROR(CheckDeviceOf(header.device(), *old_, "header.device"));
+  CROUT_ASSIGN_OR_RETURN(const BatchExtent extent,
+                         DecodeBatch(header.batch(), "header.batch", core_.limits));
   CROUT_ASSIGN_OR_RETURN(
-      batch_, BatchFactorStep::Create(core_, header.batch(), !header.drop_matrix(), old_->slot()));
+      batch_, BatchFactorStep::Create(core_.engine, extent, !header.drop_matrix(), old_->slot()));
   const BatchExtent& was = old_->summary().batch->extent;
   const BatchExtent& is = batch_->extent();
   if (was.dtype == is.dtype && was.members == is.members && was.max_rows == is.max_rows &&
@@ -62,7 +65,7 @@ absl::Status FactorizeBatchCall::AnswerWith(const FactorInfo& existing) {
         "header.cache.request_id: this id belongs to the factor of a single matrix: call "
         "Factorize, or use another id");
   }
-  CROUT_ASSIGN_OR_RETURN(old_, AcquireBatch(core_, tenant_, existing.handle));
+  CROUT_ASSIGN_OR_RETURN(old_, AcquireBatch(core_.engine.cache, tenant_, existing.handle));
   ReleaseOn(old_->slot());
   existing_ = existing;
   // The factor may have been replaced in the meantime. Describe the pinned version.
@@ -77,11 +80,11 @@ absl::Status FactorizeBatchCall::AnswerWith(const FactorInfo& existing) {
 absl::StatusOr<bool> FactorizeBatchCall::CopyFiguresFromHost() {
   const int64_t members = existing_.summary.batch->extent.members;
   CROUT_ASSIGN_OR_RETURN(JobMemory memory,
-                         Reserve(core_, old_->slot(), {.host = BatchFiguresBytes(members)}));
+                         Reserve(core_.engine, old_->slot(), {.host = BatchFiguresBytes(members)}));
   existing_figures_.reservation = std::move(memory.host);
   return old_->ReadOnHost([&](const FactorParts& parts) -> absl::Status {
     CROUT_ASSIGN_OR_RETURN(existing_figures_.bytes,
-                           DownloadFigures(nullptr, parts, members, core_.host_memory));
+                           DownloadFigures(nullptr, parts, members, core_.engine.host_memory));
     return absl::OkStatus();
   });
 }
@@ -107,7 +110,7 @@ absl::Status FactorizeBatchCall::CopyFiguresFromDevice(ExecutionContext& context
   CROUT_ASSIGN_OR_RETURN(
       existing_figures_.bytes,
       DownloadFigures(&context, factor->parts, existing_.summary.batch->extent.members,
-                      core_.host_memory));
+                      core_.engine.host_memory));
   return absl::OkStatus();
 }
 
@@ -126,7 +129,7 @@ void FactorizeBatchCall::Reply(BatchAnswer answer) {
   answer.factor.timings = ReplyTimings();
   ObserveQuality(core_, observed_, answer.factor.factorization.summary);
   absl::StatusOr<FactorInfo> info =
-      replaced_ ? core_.cache.Replace(tenant_, *replaced_, std::move(answer.factor))
+      replaced_ ? core_.engine.cache.Replace(tenant_, *replaced_, std::move(answer.factor))
                 : InsertFactor(std::move(answer.factor));
   if (!info.ok()) return End(info.status());
   SendFactor(*info, std::move(answer.figures));
@@ -157,7 +160,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SolveBatchCall::Start(const StreamMess
   const FactorSummary& factor = pin_->summary();
   CROUT_ASSIGN_OR_RETURN(const BatchSystems systems, DecodeSystems(header, factor));
   CROUT_ASSIGN_OR_RETURN(
-      solve_, BatchSolveStep::Create(core_, systems, "header", "header.value_bytes", factor,
+      solve_, BatchSolveStep::Create(core_.engine, systems, "header", "header.value_bytes", factor,
                                      pin_->has_matrix(), pin_->slot()));
   solve_->AddPromotion(pin_->promotion_bytes());
   return std::vector<PayloadStep*>{solve_.get()};
@@ -165,7 +168,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SolveBatchCall::Start(const StreamMess
 
 void SolveBatchCall::Reply(BatchSolution solution) {
   observed_.algorithm = pin_->summary().algorithm;
-  v1::SolveBatchResult result = solve_->Encode(solution, pin_->version(), observed_.device);
+  v1::SolveBatchResult result = Encode(solution, pin_->version(), observed_.device);
   result.set_promoted(promoted_);
   EndWithDataAndResult(v1::SolveBatchResponse(), std::move(solution.x), result);
 }
@@ -183,14 +186,16 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveBatchCall::Start(
     CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   }
   const bool keep_matrix = insert_.has_value() || !header.skip_verification();
-  CROUT_ASSIGN_OR_RETURN(batch_, PlaceStep(core_, header.device(), [&](DeviceSlot& slot) {
-                           return BatchFactorStep::Create(core_, header.batch(), keep_matrix, slot);
+  CROUT_ASSIGN_OR_RETURN(const BatchExtent extent,
+                         DecodeBatch(header.batch(), "header.batch", core_.limits));
+  CROUT_ASSIGN_OR_RETURN(batch_, PlaceStep(core_.engine, header.device(), [&](DeviceSlot& slot) {
+                           return BatchFactorStep::Create(core_.engine, extent, keep_matrix, slot);
                          }));
   const FactorSummary factor = batch_->Expected();
   CROUT_ASSIGN_OR_RETURN(const BatchSystems systems, DecodeSystems(header, factor));
-  CROUT_ASSIGN_OR_RETURN(
-      solve_, BatchSolveStep::Create(core_, systems, "header.systems", "header.rhs_value_bytes",
-                                     factor, batch_->keeps_matrix(), batch_->slot()));
+  CROUT_ASSIGN_OR_RETURN(solve_, BatchSolveStep::Create(core_.engine, systems, "header.systems",
+                                                        "header.rhs_value_bytes", factor,
+                                                        batch_->keeps_matrix(), batch_->slot()));
   return std::vector<PayloadStep*>{batch_.get(), solve_.get()};
 }
 
@@ -208,8 +213,8 @@ void FactorizeAndSolveBatchCall::Reply(SolvedBatchAnswer answer) {
   NewFactor& made = answer.batch.factor;
   made.timings = ReplyTimings();
   ObserveQuality(core_, observed_, made.factorization.summary);
-  const FactorInfo info =
-      insert_ ? core_.cache.Insert(std::move(made), *insert_) : DescribeDropped(std::move(made));
+  const FactorInfo info = insert_ ? core_.engine.cache.Insert(std::move(made), *insert_)
+                                  : DescribeDropped(std::move(made));
   const v1::Factor factor = Encode(info);
   observed_.SetHandle(factor.handle());
   observed_.algorithm = info.summary.algorithm;
@@ -218,7 +223,7 @@ void FactorizeAndSolveBatchCall::Reply(SolvedBatchAnswer answer) {
   SendData(Response(), std::move(answer.batch.figures),
            [factor](Response& response) { *response.mutable_factor() = factor; });
   EndWithDataAndResult(Response(), std::move(answer.solution.x),
-                       solve_->Encode(answer.solution, info.version, observed_.device),
+                       Encode(answer.solution, info.version, observed_.device),
                        Response::kSolutionDataFieldNumber);
 }
 

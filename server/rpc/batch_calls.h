@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "server/rpc/batch_steps.h"
+#include "server/engine/plan/batch_steps.h"
 #include "server/rpc/idempotent_call.h"
 #include "server/rpc/job_call.h"
 #include "server/rpc/solving_call.h"

@@ -6,7 +6,7 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/codec/wire.h"
 
@@ -96,7 +96,7 @@ absl::Status CallBase::Enter() {
       SharingPeer(observed_.peer, UserOf(*context_), caller.identity, core_.trusted_proxies);
   CROUT_RETURN_IF_ERROR(ChargeMore(ServerCore::kCallBytes));
   connection_entry_.Charged();
-  account_ = core_.tenant_loads.OpenCall(tenant_);
+  account_ = core_.engine.tenant_loads.OpenCall(tenant_);
   release_.emplace(tenant_);
   return absl::OkStatus();
 }

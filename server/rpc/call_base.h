@@ -21,16 +21,16 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/thread_pool.h"
+#include "server/engine/batching/dynamic_batcher.h"
 #include "server/engine/scheduling/device_scheduler.h"
+#include "server/engine/scheduling/job_ticket.h"
 #include "server/engine/scheduling/task_scheduler.h"
-#include "server/rpc/call_batcher.h"
 #include "server/rpc/call_phase.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/caller_check.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/core.h"
 #include "server/rpc/data_stream.h"
-#include "server/rpc/job_ticket.h"
 #include "server/rpc/observe.h"
 #include "server/rpc/reply_writer.h"
 
@@ -199,11 +199,6 @@ class CallBase : public LiveCall,
   // Queues a job that may run in one batch with jobs of other calls. Otherwise like the above.
   void Submit(DeviceScheduler& scheduler, double predicted_seconds, DynamicBatchWork work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Properties of a task that are known before it runs.
-  struct TaskSize {
-    double predicted_seconds = 0;  // used for retry delays
-    bool is_small = false;         // see Task::is_small
-  };
   // Size of a task that reserves `bytes` bytes and may copy as many.
   static TaskSize AdmissionSize(size_t bytes) {
     constexpr double kBytesPerSecond = 10e9;

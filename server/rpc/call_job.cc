@@ -11,7 +11,7 @@
 namespace crout {
 
 // Keeps the call alive while the job is queued or runs.
-class CallBase::CallJob final : public CallJobBase {
+class CallBase::CallJob final : public DynamicBatchJob {
  public:
   CallJob(std::shared_ptr<CallBase> call, JobWork work)
       : call_(std::move(call)), work_(std::move(work)) {}
@@ -98,7 +98,7 @@ void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds, JobW
 void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds, DynamicBatchWork work) {
   if (!needs_result()) return;
   auto job = std::make_shared<CallJob>(shared_from_this(), std::move(work));
-  job->batcher = &core_.batcher;
+  job->batcher = &core_.engine.batcher;
   job->group = job->batch_work().group();
   Submit(scheduler, predicted_seconds, std::move(job));
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels/util/clock.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/observe.h"

@@ -8,7 +8,7 @@
 
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 
 namespace crout {
 

@@ -19,7 +19,7 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/codec/status.h"
 

@@ -4,7 +4,7 @@
 
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 
 namespace crout {
 

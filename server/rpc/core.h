@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The server components that every call uses.
+// The engine and the components of the RPC layer that every call uses.
 #ifndef CROUT_SERVER_RPC_CORE_H_
 #define CROUT_SERVER_RPC_CORE_H_
 
@@ -12,13 +12,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "kernels/memory.h"
 #include "kernels/util/thread_pool.h"
 #include "server/auth/identity_reloader.h"
 #include "server/engine/admission/peer_shares.h"
-#include "server/engine/cache/analysis_store.h"
-#include "server/engine/cache/factor_cache.h"
-#include "server/engine/scheduling/device_pool.h"
+#include "server/engine/engine.h"
 #include "server/net/peer_name.h"
 #include "server/observability/metrics/metrics.h"
 #include "server/observability/status/recent_work.h"
@@ -30,12 +27,8 @@
 
 namespace crout {
 
-class CallBatcher;
-
 // Limits that a request is checked against.
-struct Limits {
-  int64_t max_n = 131072;
-  int64_t max_sparse_n = 10000000;  // of a matrix that is factored as a sparse matrix
+struct Limits : EngineLimits {
   size_t max_message_bytes = size_t{4} << 20;
   size_t reply_chunk_bytes = size_t{1} << 20;  // upper limit
   absl::Duration default_lease = absl::Hours(1);
@@ -44,9 +37,6 @@ struct Limits {
   TransferLimits transfer;                                 // of each upload and each reply
   absl::Duration series_idle_timeout = absl::Minutes(10);  // between the steps of a series
   size_t queue_capacity = 256;
-  // Largest order for which dynamic batching is automatic (decision 0032); 0: never automatic.
-  // Calls that name the method irr_lu are batched at any order.
-  int64_t gather_max_order = 0;
 
   // Payload bytes of one message of a reply. A message counts as read only when it is read
   // completely. It therefore has at most half of the bytes that a client at the minimum rate reads
@@ -57,10 +47,7 @@ struct Limits {
 // References to the server components. All of them outlive every call and are thread-safe.
 struct ServerCore {
   Limits limits;
-  DevicePool& devices;
-  FactorCache& cache;
-  AnalysisStore& analyses;    // of sparse matrices
-  TenantLoads& tenant_loads;  // of the cache and of calls
+  Engine engine;
   Metrics& metrics;
   CallLog& call_log;
   RecentWork& recent_work;
@@ -78,16 +65,10 @@ struct ServerCore {
   MemoryBudget& refused_memory;
   // Identities that may call; null if every caller has all roles and may use every tenant.
   const IdentityReloader* identities;
-  // Host memory for replies and text uploads, under DevicePool::host_budget().
-  MemoryResource& host_memory;
   // Releases the resources of calls that ended before they had a device, and resumes calls that
   // waited for another call. Each device has other threads for work that may wait for the device
   // (DeviceSlot::releasing).
   ThreadPool& releasing;
-  // Runs small jobs of several calls as one batch.
-  CallBatcher& batcher;
-  // Parses text matrices.
-  ThreadPool& parsers;
   absl::Time start_time;
 
   // Bytes of a call beside its reservations: the stream, its buffers and its state.

@@ -9,22 +9,14 @@
 #include <functional>
 #include <memory>
 
-#include "kernels/memory.h"
-#include "server/engine/admission/memory_budget.h"
+#include "server/engine/admission/job_memory.h"
 #include "server/rpc/codec/wire.h"
 
 namespace crout {
 
-// Bytes of a reply and their reservation. The messages and gRPC share ownership. The bytes stay
-// charged until gRPC has released the last slice, which may be long after the call has ended.
-// Members are destroyed in reverse order: the memory is free before the budget counts it as free.
-struct ReplyData {
-  Reservation reservation;
-  Buffer bytes;
-};
-
-// Splits `data` into messages and passes functions that build the messages to `send`, in order.
-// `field` is the number of the data field in Response. The first message starts with `head`;
+// Splits `data` into messages, and passes functions that build the messages to `send`, in order.
+// The messages and gRPC share ownership of the data until gRPC has released the last slice. `field`
+// is the number of the data field in Response. The first message starts with `head`;
 // `tail(response)` completes the last one. An empty buffer gives one message. The data is not
 // copied.
 template <class Response, class Tail, class Send>

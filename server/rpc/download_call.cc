@@ -48,7 +48,7 @@ absl::Status DownloadCall::Start(const grpc::ByteBuffer& request) {
   MoveTo(CallPhase::kAdmission);
   pin_.emplace(std::move(pin));
   ReleaseOn(pin_->slot());
-  CROUT_ASSIGN_OR_RETURN(info_, core_.cache.Describe(tenant_, handle));
+  CROUT_ASSIGN_OR_RETURN(info_, core_.engine.cache.Describe(tenant_, handle));
   // The factor may have been replaced since Acquire(). The header describes the pinned version.
   info_.summary = pin_->summary();
   info_.version = pin_->version();
@@ -57,7 +57,7 @@ absl::Status DownloadCall::Start(const grpc::ByteBuffer& request) {
 
 absl::StatusOr<bool> DownloadCall::CopyFromHost() {
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, ReplyBytes());
-  CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(core_, pin_->slot(), {.host = bytes}));
+  CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(core_.engine, pin_->slot(), {.host = bytes}));
   reply_ = std::move(memory.host);
   return pin_->ReadOnHost(
       [this](const FactorParts& parts) { return Copy(/*context=*/nullptr, parts); });

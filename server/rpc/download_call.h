@@ -8,7 +8,7 @@
 #include <string>
 
 #include "grpcpp/support/server_callback.h"
-#include "server/rpc/admission.h"
+#include "server/engine/admission/job_memory.h"
 #include "server/rpc/call.h"
 
 namespace crout {

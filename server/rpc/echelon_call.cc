@@ -4,17 +4,21 @@
 
 #include "kernels/numerics/judgment.h"
 #include "kernels/util/status_macros.h"
+#include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/encode.h"
 #include "server/rpc/observe.h"
-#include "server/rpc/placement.h"
 
 namespace crout {
 
 absl::StatusOr<std::vector<PayloadStep*>> EchelonCall::Start(const StreamMessage& first) {
   v1::ReduceToEchelonFormHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
-  CROUT_ASSIGN_OR_RETURN(step_, PlaceStep(core_, header.device(), [&](DeviceSlot& slot) {
-                           return EchelonStep::Create(core_, header, slot);
+  EchelonRequest request;
+  CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "header.matrix"));
+  request.augmented_columns = header.augmented_columns();
+  if (header.has_tolerance()) request.tolerance = header.tolerance();
+  CROUT_ASSIGN_OR_RETURN(step_, PlaceStep(core_.engine, header.device(), [&](DeviceSlot& slot) {
+                           return EchelonStep::Create(core_.engine, request, slot);
                          }));
   return std::vector<PayloadStep*>{step_.get()};
 }

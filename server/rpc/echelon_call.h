@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "server/rpc/echelon_step.h"
+#include "server/engine/plan/echelon_step.h"
 #include "server/rpc/job_call.h"
 
 namespace crout {

@@ -7,18 +7,30 @@
 #include "kernels/util/status_macros.h"
 #include "server/rpc/codec/decode_cache.h"
 #include "server/rpc/codec/decode_matrix.h"
+#include "server/rpc/codec/decode_options.h"
 #include "server/rpc/codec/encode.h"
 #include "server/rpc/codec/names.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/codec/wire.h"
-#include "server/rpc/placement.h"
 
 namespace crout {
 
 absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const StreamMessage& first) {
   v1::FactorizeAndSolveHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
-  if (DirectSolveSteps::IsRequested(core_, header.options())) return StartDirect(header);
+  FactorAndSolveRequest request;
+  CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "header.matrix"));
+  CROUT_ASSIGN_OR_RETURN(request.rhs, DecodeMatrix(header.rhs(), "header.rhs"));
+  CROUT_ASSIGN_OR_RETURN(request.factor, DecodeOptions(header.options()));
+  CROUT_ASSIGN_OR_RETURN(request.solve, DecodeOptions(header.solve(), "header.solve"));
+  request.sets_cache = header.has_cache();
+  if (DirectSolveSteps::IsRequested(core_.engine, request.factor)) {
+    CROUT_ASSIGN_OR_RETURN(direct_,
+                           PlaceStep(core_.engine, request.factor.device, [&](DeviceSlot& slot) {
+                             return DirectSolveSteps::Create(core_.engine, request, slot);
+                           }));
+    return direct_->steps();
+  }
   if (header.has_cache()) {
     if (!header.cache().request_id().empty()) {
       return BadField("header.cache.request_id",
@@ -27,13 +39,13 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
     CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   }
   CROUT_ASSIGN_OR_RETURN(factor_,
-                         PlaceStep(core_, header.options().device(), [&](DeviceSlot& slot) {
+                         PlaceStep(core_.engine, request.factor.device, [&](DeviceSlot& slot) {
                            mutex_.AssertHeld();
-                           return CreateFactorStep(header, slot);
+                           return CreateFactorStep(request, slot);
                          }));
   CROUT_ASSIGN_OR_RETURN(
       solve_, SolveStep::Create(
-                  core_, header.rhs(), header.solve(), "header.solve", factor_->slot(),
+                  core_.engine, request.rhs, request.solve, "header.solve", factor_->slot(),
                   [this] {
                     const FactorSummary factor = factor_->Expected();
                     // A 0 x 0 matrix counts as kept: it has no bytes.
@@ -52,14 +64,14 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::Start(const Str
 }
 
 absl::StatusOr<std::unique_ptr<FactorStep>> FactorizeAndSolveCall::CreateFactorStep(
-    const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot) {
-  CROUT_ASSIGN_OR_RETURN(auto step, FactorStep::Create(core_, header.matrix(), header.options(),
+    const FactorAndSolveRequest& request, DeviceSlot& slot) {
+  CROUT_ASSIGN_OR_RETURN(auto step, FactorStep::Create(core_.engine, request.matrix, request.factor,
                                                        slot, insert_.has_value()));
-  step->AllowSparse(tenant_, SolverName(header.solve().solver()));
+  step->AllowSparse(tenant_, request.solve.solver);
   CROUT_RETURN_IF_ERROR(step->CheckKind());
   if (step->CanBatch() &&
-      SolveStep::CanBatch(core_.limits, header.rhs(), header.solve(), step->upload().shape().dtype,
-                          header.options().algorithm() == v1::ALGORITHM_IRR_LU)) {
+      SolveStep::CanBatch(core_.limits, request.rhs, request.solve, step->upload().shape().dtype,
+                          /*any_size=*/request.factor.names_algorithm())) {
     step->EnableBatching();
   }
   return step;
@@ -87,15 +99,6 @@ absl::StatusOr<FactorAndSolution> FactorizeAndSolveCall::ExtractFromBatch(
   const FactorSummary& factor = answer.factor.factorization.summary;
   if (factor.info == 0) answer.solution = solve_->ExtractFromBatch(system, factor, batch.solve);
   return answer;
-}
-
-absl::StatusOr<std::vector<PayloadStep*>> FactorizeAndSolveCall::StartDirect(
-    const v1::FactorizeAndSolveHeader& header) {
-  CROUT_ASSIGN_OR_RETURN(direct_,
-                         PlaceStep(core_, header.options().device(), [&](DeviceSlot& slot) {
-                           return DirectSolveSteps::Create(core_, header, slot);
-                         }));
-  return direct_->steps();
 }
 
 FactorAndSolution FactorizeAndSolveCall::DirectAnswer() {
@@ -160,7 +163,7 @@ absl::StatusOr<std::optional<FactorAndSolution>> FactorizeAndSolveCall::FindSing
 v1::Factor FactorizeAndSolveCall::Store(NewFactor factor) {
   factor.timings = ReplyTimings();
   ObserveQuality(core_, observed_, factor.factorization.summary);
-  if (insert_) return EncodeWithCounts(core_.cache.Insert(std::move(factor), *insert_));
+  if (insert_) return EncodeWithCounts(core_.engine.cache.Insert(std::move(factor), *insert_));
   v1::Factor dropped = EncodeWithCounts(DescribeDropped(std::move(factor)));
   if (direct_ != nullptr) {
     dropped.clear_version();  // These fields describe factors, and there are none.

@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "server/rpc/direct_solve_steps.h"
-#include "server/rpc/factor_step.h"
+#include "server/engine/plan/direct_solve_steps.h"
+#include "server/engine/plan/factor_step.h"
+#include "server/engine/plan/solve_step.h"
 #include "server/rpc/job_call.h"
-#include "server/rpc/solve_step.h"
 
 namespace crout {
 
@@ -45,10 +45,8 @@ class FactorizeAndSolveCall final : public JobCall<FactorAndSolution> {
   void Reply(FactorAndSolution answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
-  absl::StatusOr<std::unique_ptr<FactorStep>> CreateFactorStep(
-      const v1::FactorizeAndSolveHeader& header, DeviceSlot& slot)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::vector<PayloadStep*>> StartDirect(const v1::FactorizeAndSolveHeader& header)
+  absl::StatusOr<std::unique_ptr<FactorStep>> CreateFactorStep(const FactorAndSolveRequest& request,
+                                                               DeviceSlot& slot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the answer of a method that leaves no factors, without its results.
   FactorAndSolution DirectAnswer();

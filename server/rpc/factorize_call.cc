@@ -6,14 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/reason.h"
-#include "server/rpc/acquire.h"
+#include "server/engine/cache/acquire.h"
+#include "server/engine/error.h"
+#include "server/engine/plan/solve_step.h"
 #include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/decode_matrix.h"
+#include "server/rpc/codec/decode_options.h"
 #include "server/rpc/codec/encode.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/codec/wire.h"
-#include "server/rpc/placement.h"
-#include "server/rpc/solve_step.h"
 
 namespace crout {
 
@@ -62,12 +63,14 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Start(const StreamMessa
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   observed_.request_id = insert_.request_id;
+  CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "header.matrix"));
+  CROUT_ASSIGN_OR_RETURN(const FactorRequest request, DecodeOptions(header.options()));
   CROUT_ASSIGN_OR_RETURN(
-      factor_, PlaceStep(core_, header.options().device(),
+      factor_, PlaceStep(core_.engine, request.device,
                          [&](DeviceSlot& slot) -> absl::StatusOr<std::unique_ptr<FactorStep>> {
-                           CROUT_ASSIGN_OR_RETURN(auto step,
-                                                  FactorStep::Create(core_, header.matrix(),
-                                                                     header.options(), slot, true));
+                           CROUT_ASSIGN_OR_RETURN(
+                               auto step,
+                               FactorStep::Create(core_.engine, matrix, request, slot, true));
                            step->AllowSparse(tenant_);
                            if (step->CanBatch()) step->EnableBatching();
                            return step;
@@ -97,18 +100,20 @@ absl::StatusOr<std::vector<PayloadStep*>> RefactorizeCall::Start(const StreamMes
   CROUT_ASSIGN_OR_RETURN(handle_, DecodeHandle(header.handle()));
   replace_if_singular_ = header.replace_if_singular();
   CROUT_ASSIGN_OR_RETURN(old_, AcquireNamed(header.handle(), AcquireDense));
-  CROUT_RETURN_IF_ERROR(CheckDeviceOf(header.options().device(), *old_, "header.options.device"));
-  CROUT_ASSIGN_OR_RETURN(factor_, FactorStep::Create(core_, header.matrix(), header.options(),
-                                                     old_->slot(), true, &*old_));
+  CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "header.matrix"));
+  CROUT_ASSIGN_OR_RETURN(const FactorRequest request, DecodeOptions(header.options()));
+  CROUT_RETURN_IF_ERROR(CheckDeviceOf(request.device, *old_, "header.options.device"));
+  CROUT_ASSIGN_OR_RETURN(
+      factor_, FactorStep::Create(core_.engine, matrix, request, old_->slot(), true, &*old_));
   factor_->AllowSparse(tenant_);
   return std::vector<PayloadStep*>{factor_.get()};
 }
 
 absl::StatusOr<FactorInfo> RefactorizeCall::Store(NewFactor factor) {
   if (factor.factorization.summary.info == 0 || replace_if_singular_) {
-    return core_.cache.Replace(tenant_, handle_, std::move(factor));
+    return core_.engine.cache.Replace(tenant_, handle_, std::move(factor));
   }
-  CROUT_ASSIGN_OR_RETURN(const FactorInfo kept, core_.cache.Describe(tenant_, handle_));
+  CROUT_ASSIGN_OR_RETURN(const FactorInfo kept, core_.engine.cache.Describe(tenant_, handle_));
   kept_version_ = kept.version;
   FactorInfo dropped = DescribeDropped(std::move(factor));
   dropped.version = 0;

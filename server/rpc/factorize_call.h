@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/rpc/factor_step.h"
+#include "server/engine/plan/factor_step.h"
 #include "server/rpc/idempotent_call.h"
 #include "server/rpc/job_call.h"
 

@@ -11,14 +11,14 @@
 #include "kernels/numerics/permutation.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/reason.h"
-#include "server/rpc/acquire.h"
+#include "server/engine/cache/acquire.h"
+#include "server/engine/error.h"
+#include "server/engine/plan/solve_step.h"
 #include "server/rpc/codec/encode.h"
 #include "server/rpc/codec/names.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/codec/wire.h"
 #include "server/rpc/data_stream.h"
-#include "server/rpc/solve_step.h"
 
 namespace crout {
 namespace {
@@ -54,7 +54,7 @@ absl::Status GetFactorsCall::FindMethod(const FactorCache::Pin& pin) {
 }
 
 absl::StatusOr<FactorCache::Pin> GetFactorsCall::Acquire(const Handle& handle) {
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireDense(core_, tenant_, handle));
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireDense(core_.engine.cache, tenant_, handle));
   if (pin.summary().sparse) CROUT_RETURN_IF_ERROR(FindMethod(pin));
   if (pin.summary().has_factors()) return pin;
   return WithReason(absl::FailedPreconditionError(
@@ -70,7 +70,7 @@ absl::StatusOr<size_t> GetFactorsCall::ReplyBytes() {
 }
 
 absl::Status GetFactorsCall::Copy(ExecutionContext* context, const FactorParts& parts) {
-  MemoryResource& memory = core_.host_memory;
+  MemoryResource& memory = core_.engine.host_memory;
   const FactorSummary& summary = pin_->summary();
   if (summary.sparse) {
     CROUT_ASSIGN_OR_RETURN(sparse_, DownloadSparse(context, *method_, summary, parts, memory));
@@ -144,7 +144,7 @@ absl::StatusOr<std::string> GetBatchFactorsCall::Parse(const grpc::ByteBuffer& r
 }
 
 absl::StatusOr<FactorCache::Pin> GetBatchFactorsCall::Acquire(const Handle& handle) {
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireBatch(core_, tenant_, handle));
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireBatch(core_.engine.cache, tenant_, handle));
   const int64_t members = pin.summary().batch->extent.members;
   const auto refuse = [&](absl::string_view field, int64_t value) {
     return BadField(field,
@@ -163,8 +163,8 @@ absl::StatusOr<size_t> GetBatchFactorsCall::ReplyBytes() {
 }
 
 absl::Status GetBatchFactorsCall::Copy(ExecutionContext* context, const FactorParts& parts) {
-  CROUT_ASSIGN_OR_RETURN(copy_,
-                         DownloadMembers(context, parts, extent(), range_, core_.host_memory));
+  CROUT_ASSIGN_OR_RETURN(
+      copy_, DownloadMembers(context, parts, extent(), range_, core_.engine.host_memory));
   return absl::OkStatus();
 }
 

@@ -56,7 +56,7 @@ class IdempotentCall : public Base, public RequestWaiter {
     MutexLock lock(&this->mutex_);
     const auto left = this->client_left_at();
     if (!this->needs_result() || !left || now - *left < kKeepForRetry) return;
-    if (this->core_.cache.request_ids().IsAwaited(this->tenant_, insert_.request_id)) return;
+    if (this->core_.engine.cache.request_ids().IsAwaited(this->tenant_, insert_.request_id)) return;
     this->End(absl::CancelledError("nobody asked for the factor again"));
   }
 
@@ -85,7 +85,7 @@ class IdempotentCall : public Base, public RequestWaiter {
   // handled the call or if the call waits for the id. OnClaimEnded() ends the wait.
   absl::StatusOr<std::vector<PayloadStep*>> Claim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) {
     if (insert_.request_id.empty()) return Steps();
-    FactorCache& cache = this->core_.cache;
+    FactorCache& cache = this->core_.engine.cache;
     while (true) {
       const auto existing = cache.ClaimRequest(this->tenant_, insert_.request_id);
       if (existing.ok() && existing->has_value()) {
@@ -110,7 +110,7 @@ class IdempotentCall : public Base, public RequestWaiter {
 
   // Inserts the new factor into the cache and completes the claim.
   FactorInfo InsertFactor(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) {
-    FactorInfo info = this->core_.cache.Insert(std::move(factor), insert_);
+    FactorInfo info = this->core_.engine.cache.Insert(std::move(factor), insert_);
     if (claim_) claim_->Complete();
     return info;
   }
@@ -123,7 +123,7 @@ class IdempotentCall : public Base, public RequestWaiter {
     Base::ReleaseResources();
     claim_.reset();
     if (!insert_.request_id.empty()) {
-      this->core_.cache.request_ids().StopAwaiting(this->tenant_, insert_.request_id, this);
+      this->core_.engine.cache.request_ids().StopAwaiting(this->tenant_, insert_.request_id, this);
     }
   }
 

@@ -58,7 +58,7 @@ absl::Status GetIterations(ServerCore& core, const Scope& scope,
     return BadField("page_size", absl::StrCat(request.page_size(), " is negative: send 0 or more"));
   CROUT_ASSIGN_OR_RETURN(const PagePosition position, DecodeToken(request.page_token()));
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
-  CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Describe(scope.tenant, handle));
+  CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.engine.cache.Describe(scope.tenant, handle));
   if (!info.summary.iterations) {
     return absl::FailedPreconditionError(
         absl::StrCat(info.summary.algorithm,

@@ -10,9 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/audit.h"
 #include "server/rpc/codec/status.h"
@@ -95,27 +94,6 @@ std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings) {
   return {timings.receive,        timings.queue,          timings.analyze,
           timings.host_to_device, timings.factor,         timings.solve,
           timings.refine,         timings.device_to_host, timings.send};
-}
-
-void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary& factor,
-                   double seconds) {
-  core.metrics.device(static_cast<size_t>(slot.index))
-      .ObserveFactor(factor.algorithm, factor.factor_dtype, factor.n, seconds);
-  if (!factor.iterations) return;
-  const IterationReport& report = *factor.iterations;
-  core.metrics.CountIterations(factor.algorithm, report.warm ? Start::kWarm : Start::kCold,
-                               report.total_sweeps, report.sections * report.sections,
-                               report.total_pivots);
-  // A failed allocation here must not fail the call: the factor is more important than this record.
-  AbandonOnBadAlloc([&] {
-    IterationRun run = PoolIterations(report);
-    run.algorithm = factor.algorithm;
-    run.device = slot.device->info().name;
-    run.n = factor.n;
-    run.seconds = seconds;
-    run.ended = WallNow();
-    core.recent_work.SetRun(std::move(run));
-  });
 }
 
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor) {

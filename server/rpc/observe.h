@@ -63,11 +63,6 @@ struct ObservedCall {
 // Returns the seconds of each phase, in the order of JobPhase.
 std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings);
 
-// Counts a factor that a job computed in `seconds`. For an iterative method, also counts the
-// iterations and records them as the latest run.
-void ObserveFactor(ServerCore& core, const DeviceSlot& slot, const FactorSummary& factor,
-                   double seconds);
-
 // Counts and logs a poor factor or Schur complement: one that the reply warns about. No effect
 // otherwise.
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor);

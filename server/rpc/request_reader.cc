@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/util/status_macros.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/rpc/codec/status.h"
 
 namespace crout {

@@ -7,14 +7,15 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
+#include "server/engine/plan/solve_step.h"
 #include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/decode_matrix.h"
+#include "server/rpc/codec/decode_options.h"
 #include "server/rpc/codec/encode.h"
 #include "server/rpc/codec/names.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/codec/wire.h"
-#include "server/rpc/placement.h"
-#include "server/rpc/solve_step.h"
 
 namespace crout {
 
@@ -26,8 +27,16 @@ absl::StatusOr<std::vector<PayloadStep*>> SchurCall::Start(const StreamMessage& 
                     "a Schur complement takes no request_id: leave it out");
   }
   CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
-  CROUT_ASSIGN_OR_RETURN(schur_, PlaceStep(core_, header.options().device(), [&](DeviceSlot& slot) {
-                           return SchurStep::Create(core_, header, slot);
+  SchurRequest request;
+  CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "header.matrix"));
+  CROUT_ASSIGN_OR_RETURN(request.factor, DecodeOptions(header.options()));
+  request.solver = SolverName(header.solver());
+  request.leading_order = header.leading_order();
+  request.keep.assign(header.keep().begin(), header.keep().end());
+  request.sets_cache = header.cache().ByteSizeLong() > 0;
+  CROUT_ASSIGN_OR_RETURN(schur_,
+                         PlaceStep(core_.engine, request.factor.device, [&](DeviceSlot& slot) {
+                           return SchurStep::Create(core_.engine, request, slot);
                          }));
   return std::vector<PayloadStep*>{schur_.get()};
 }
@@ -79,7 +88,7 @@ v1::ComputeSchurComplementResponse SchurCall::Store(NewFactor factor) {
     *first.mutable_factor() = EncodeWithCounts(DescribeDropped(std::move(factor)));
     return first;
   }
-  *first.mutable_factor() = EncodeWithCounts(core_.cache.Insert(std::move(factor), insert_));
+  *first.mutable_factor() = EncodeWithCounts(core_.engine.cache.Insert(std::move(factor), insert_));
   observed_.SetHandle(first.factor().handle());
   observed_.factor_bytes = first.factor().bytes();
   return first;

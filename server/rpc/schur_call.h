@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "server/engine/plan/schur_step.h"
 #include "server/rpc/job_call.h"
-#include "server/rpc/schur_step.h"
 
 namespace crout {
 

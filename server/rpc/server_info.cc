@@ -9,15 +9,14 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/acquire.h"
+#include "server/engine/cache/acquire.h"
+#include "server/engine/plan/factor_step.h"
 #include "server/rpc/codec/decode_cache.h"
 #include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/decode_options.h"
 #include "server/rpc/codec/encode.h"
 #include "server/rpc/codec/names.h"
 #include "server/rpc/codec/status.h"
-#include "server/rpc/factor_step.h"
-#include "server/rpc/placement.h"
 
 namespace crout {
 namespace {
@@ -51,15 +50,11 @@ void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
 }
 
 // Builds the MatrixSpec that a Factorize call for this matrix would send.
-v1::MatrixSpec SpecOf(const v1::EstimateFactorizeRequest& request) {
-  v1::MatrixSpec matrix;
-  if (request.has_nnz()) {
-    matrix.mutable_matrix_market()->set_dtype(request.matrix_dtype());
-    return matrix;
-  }
-  matrix.mutable_dense()->set_dtype(request.matrix_dtype());
-  matrix.mutable_dense()->set_rows(request.n());
-  matrix.mutable_dense()->set_cols(request.n());
+MatrixSpec SpecOf(const v1::EstimateFactorizeRequest& request, DType dtype) {
+  MatrixSpec matrix;
+  matrix.shape.dtype = dtype;
+  matrix.text = request.has_nnz();
+  if (!matrix.text) matrix.shape.rows = matrix.shape.cols = request.n();
   return matrix;
 }
 
@@ -78,7 +73,8 @@ void DescribeServer(ServerCore& core, const Scope& scope, v1::GetServerInfoRespo
   response->set_commit(CROUT_COMMIT);
   *response->mutable_start_time() = EncodeTime(core.start_time);
   response->set_draining(core.draining.load());
-  for (const auto& slot : core.devices.slots()) DescribeDevice(*slot, response->add_devices());
+  for (const auto& slot : core.engine.devices.slots())
+    DescribeDevice(*slot, response->add_devices());
   v1::Limits* limits = response->mutable_limits();
   limits->set_max_n(core.limits.max_n);
   limits->set_max_sparse_n(core.limits.max_sparse_n);
@@ -100,15 +96,16 @@ void DescribeServer(ServerCore& core, const Scope& scope, v1::GetServerInfoRespo
   }
   limits->set_upload_min_rate(static_cast<int64_t>(transfer.min_rate));
   limits->set_queue_capacity(static_cast<int32_t>(core.limits.queue_capacity));
-  response->set_cached_factors(static_cast<int64_t>(core.cache.size()));
-  response->set_host_budget_bytes(static_cast<int64_t>(core.devices.host_budget().limit()));
-  response->set_host_reserved_bytes(static_cast<int64_t>(core.devices.host_budget().reserved()));
+  response->set_cached_factors(static_cast<int64_t>(core.engine.cache.size()));
+  response->set_host_budget_bytes(static_cast<int64_t>(core.engine.devices.host_budget().limit()));
+  response->set_host_reserved_bytes(
+      static_cast<int64_t>(core.engine.devices.host_budget().reserved()));
   if (scope.has(Role::kAdmin)) {
-    for (const TenantLoad& load : core.tenant_loads.Largest(kMaxTenants)) {
+    for (const TenantLoad& load : core.engine.tenant_loads.Largest(kMaxTenants)) {
       DescribeTenant(load, response->add_tenants());
     }
   } else {
-    DescribeTenant(core.tenant_loads.Of(scope.tenant), response->add_tenants());
+    DescribeTenant(core.engine.tenant_loads.Of(scope.tenant), response->add_tenants());
   }
 }
 
@@ -143,7 +140,8 @@ absl::StatusOr<std::optional<FactorCache::Pin>> FactorReusing(
         "set beside n, nnz or matrix_dtype, which its matrix determines: set the handle alone");
   }
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireDense(core, scope.tenant, handle));
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin,
+                         AcquireDense(core.engine.cache, scope.tenant, handle));
   CROUT_RETURN_IF_ERROR(CheckDeviceOf(request.options().device(), pin, "options.device"));
   if (!pin.summary().sparse) {
     return absl::FailedPreconditionError("handle: of a dense matrix: set n in place of the handle");
@@ -160,17 +158,17 @@ absl::Status EstimateFactorization(ServerCore& core, const Scope& scope,
                          FactorReusing(core, scope, request));
   CROUT_ASSIGN_OR_RETURN(const DType requested_dtype, DecodeProblem(request, core.limits));
   const DType matrix_dtype = like ? like->summary().matrix_dtype : requested_dtype;
-  v1::MatrixSpec matrix = SpecOf(request);
-  if (like) matrix.mutable_matrix_market()->set_dtype(ToProto(matrix_dtype));
+  MatrixSpec matrix = SpecOf(request, matrix_dtype);
+  matrix.text |= like.has_value();
+  CROUT_ASSIGN_OR_RETURN(const FactorRequest options, DecodeOptions(request.options()));
   const auto make = [&](DeviceSlot& slot) -> absl::StatusOr<std::unique_ptr<FactorStep>> {
-    CROUT_ASSIGN_OR_RETURN(auto made,
-                           FactorStep::Create(core, matrix, request.options(), slot, true));
+    CROUT_ASSIGN_OR_RETURN(auto made, FactorStep::Create(core.engine, matrix, options, slot, true));
     made->AllowSparse(scope.tenant);
     if (made->CanBatch()) made->EnableBatching();
     return made;
   };
-  CROUT_ASSIGN_OR_RETURN(const auto step, like ? make(like->slot())
-                                               : PlaceStep(core, request.options().device(), make));
+  CROUT_ASSIGN_OR_RETURN(const auto step,
+                         like ? make(like->slot()) : PlaceStep(core.engine, options.device, make));
   DeviceSlot* const slot = &step->slot();
   CROUT_ASSIGN_OR_RETURN(const FactorStep::Estimate estimate,
                          like ? step->PlanForPattern(*like->summary().sparse, matrix_dtype)
@@ -189,7 +187,7 @@ absl::Status EstimateFactorization(ServerCore& core, const Scope& scope,
   response->set_predicted_queue_seconds(slot->scheduler->load().backlog_seconds);
   // These two reads are not atomic: a factor may be inserted in between, hence the std::min.
   const size_t reserved = slot->budget->reserved();
-  const size_t busy = reserved - std::min(reserved, core.cache.EvictableBytes(*slot));
+  const size_t busy = reserved - std::min(reserved, core.engine.cache.EvictableBytes(*slot));
   const size_t need = slot->on_host() ? peak + bytes.report : peak;
   response->set_fits(busy <= slot->budget->limit() && need <= slot->budget->limit() - busy);
   return absl::OkStatus();

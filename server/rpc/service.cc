@@ -69,7 +69,7 @@ absl::Status List(ServerCore& core, const Scope& scope, const v1::ListFactorsReq
   }
   int64_t next = 0;
   for (const FactorInfo& info :
-       core.cache.List(scope.tenant, request.name(), before, limit, &next)) {
+       core.engine.cache.List(scope.tenant, request.name(), before, limit, &next)) {
     *response->add_factors() = Encode(info);
   }
   if (next != 0) response->set_next_page_token(EncodePageToken(scope.tenant, request.name(), next));
@@ -80,7 +80,7 @@ absl::Status Describe(ServerCore& core, const Scope& scope,
                       const v1::DescribeFactorRequest& request,
                       v1::DescribeFactorResponse* response) {
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
-  CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.cache.Describe(scope.tenant, handle));
+  CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.engine.cache.Describe(scope.tenant, handle));
   *response->mutable_factor() = Encode(info);
   return absl::OkStatus();
 }
@@ -93,7 +93,7 @@ absl::Status Renew(ServerCore& core, const Scope& scope, const v1::RenewLeaseReq
   // A caller that may not release a factor may not shorten its lease either.
   const Renewal renewal = scope.has(Role::kFactor) ? Renewal::kReplace : Renewal::kLengthen;
   CROUT_ASSIGN_OR_RETURN(const FactorInfo info,
-                         core.cache.Renew(scope.tenant, handle, lease, renewal));
+                         core.engine.cache.Renew(scope.tenant, handle, lease, renewal));
   *response->mutable_lease_expire_time() = EncodeTime(info.lease_expire_time);
   return absl::OkStatus();
 }
@@ -101,7 +101,7 @@ absl::Status Renew(ServerCore& core, const Scope& scope, const v1::RenewLeaseReq
 absl::Status Release(ServerCore& core, const Scope& scope, const v1::ReleaseFactorRequest& request,
                      v1::ReleaseFactorResponse* /*response*/) {
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
-  return core.cache.Release(scope.tenant, handle);
+  return core.engine.cache.Release(scope.tenant, handle);
 }
 
 // Returns the releasing threads of the factor's device; core.releasing if there is no such factor.
@@ -109,7 +109,7 @@ ThreadPool& ReleasingThreads(ServerCore& core, const std::string& tenant,
                              const v1::ReleaseFactorRequest& request) {
   const absl::StatusOr<Handle> handle = DecodeHandle(request.handle());
   if (!handle.ok()) return core.releasing;
-  const absl::StatusOr<DeviceSlot*> slot = core.cache.SlotOf(tenant, *handle);
+  const absl::StatusOr<DeviceSlot*> slot = core.engine.cache.SlotOf(tenant, *handle);
   return slot.ok() ? *(*slot)->releasing : core.releasing;
 }
 

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "kernels/util/status_macros.h"
-#include "server/rpc/acquire.h"
+#include "server/engine/cache/acquire.h"
+#include "server/rpc/codec/decode_matrix.h"
+#include "server/rpc/codec/decode_options.h"
 #include "server/rpc/codec/encode.h"
 #include "server/rpc/codec/status.h"
 
@@ -29,16 +31,18 @@ absl::StatusOr<std::vector<PayloadStep*>> SolveCall::Start(const StreamMessage& 
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   CROUT_ASSIGN_OR_RETURN(pin_, AcquireNamed(header.handle(), AcquireDense));
   CROUT_RETURN_IF_ERROR(CheckSolvable(pin_->summary()));
-  CROUT_ASSIGN_OR_RETURN(solve_,
-                         SolveStep::Create(
-                             core_, header.rhs(), header.options(), "header.options", pin_->slot(),
-                             [this] {
-                               return ExpectedFactor{pin_->summary(), pin_->has_matrix()};
-                             },
-                             absl::StatusCode::kFailedPrecondition));
-  if (IsOfBatches(*pin_) && SolveStep::CanBatch(core_.limits, header.rhs(), header.options(),
-                                                pin_->summary().factor_dtype,
-                                                /*any_size=*/false)) {
+  CROUT_ASSIGN_OR_RETURN(const MatrixSpec rhs, DecodeMatrix(header.rhs(), "header.rhs"));
+  CROUT_ASSIGN_OR_RETURN(const SolveRequest request,
+                         DecodeOptions(header.options(), "header.options"));
+  CROUT_ASSIGN_OR_RETURN(solve_, SolveStep::Create(
+                                     core_.engine, rhs, request, "header.options", pin_->slot(),
+                                     [this] {
+                                       return ExpectedFactor{pin_->summary(), pin_->has_matrix()};
+                                     },
+                                     absl::StatusCode::kFailedPrecondition));
+  if (IsOfBatches(*pin_) &&
+      SolveStep::CanBatch(core_.limits, rhs, request, pin_->summary().factor_dtype,
+                          /*any_size=*/false)) {
     solve_->EnableBatching();
   }
   solve_->AddPromotion(pin_->promotion_bytes());

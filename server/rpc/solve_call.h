@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "server/rpc/solve_step.h"
+#include "server/engine/plan/solve_step.h"
 #include "server/rpc/solving_call.h"
 
 namespace crout {

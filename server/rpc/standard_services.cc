@@ -13,7 +13,7 @@
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/rpc/caller.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/codec/wire.h"

@@ -10,7 +10,7 @@
 #include "kernels/sparse/analysis.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/rpc/codec/decode_cache.h"
 #include "server/rpc/codec/status.h"
 
@@ -44,7 +44,7 @@ absl::StatusOr<FactorCache::Pin> UploadCall::AcquireNamed(const std::string& han
                                                           AcquireFactor acquire) {
   CROUT_ASSIGN_OR_RETURN(const Handle decoded, DecodeHandle(handle));
   observed_.SetHandle(handle);
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, acquire(core_, tenant_, decoded));
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, acquire(core_.engine.cache, tenant_, decoded));
   ReleaseOn(pin.slot());
   return pin;
 }
@@ -129,12 +129,12 @@ void UploadCall::Advance() {
 }
 
 bool UploadCall::RoundIsFull() const {
-  return InRounds() && step_ + 1 == steps_.size() && steps_.back()->upload().full();
+  return InRounds() && step_ + 1 == steps_.size() && steps_.back().upload().full();
 }
 
 void UploadCall::EndRound() {
   ++rounds_;
-  steps_.clear();
+  steps_ = {};
   step_ = 0;
   received_.reset();
   expected_.reset();
@@ -157,7 +157,7 @@ void UploadCall::NextRound(absl::Duration patience) {
 }
 
 absl::StatusOr<bool> UploadCall::Consume() {
-  ThreadPool* const threads = steps_.front()->slot().releasing.get();
+  ThreadPool* const threads = steps_.slot().releasing.get();
   const auto resume = [self = shared_from_this(), this, threads] {
     threads->Schedule(tenant_, [self, this] { Resume(); });
   };
@@ -181,7 +181,7 @@ absl::StatusOr<bool> UploadCall::Consume() {
     received_ = Clock::now();
   }
   if (step_ < steps_.size() && !reader_.half_closed()) {
-    CROUT_RETURN_IF_ERROR(steps_[step_]->upload().Pause());
+    CROUT_RETURN_IF_ERROR(steps_[step_].upload().Pause());
   }
   return true;
 }
@@ -213,8 +213,8 @@ absl::StatusOr<PayloadStep*> UploadCall::StepFor(int field) {
                     absl::StrCat("sent after ", kDataFields[step_],
                                  ": send the payloads in the order of their fields"));
   }
-  while (step_ < step_index) CROUT_RETURN_IF_ERROR(steps_[step_++]->upload().Close());
-  return steps_[step_];
+  while (step_ < step_index) CROUT_RETURN_IF_ERROR(steps_[step_++].upload().Close());
+  return &steps_[step_];
 }
 
 void UploadCall::Resume() {
@@ -251,51 +251,23 @@ void UploadCall::EnforceLimits(Clock::time_point now) {
           : std::move(status));
 }
 
-absl::StatusOr<MemoryNeed> UploadCall::PlanSteps(bool need_parsing) {
-  MemoryNeed need;
-  for (PayloadStep* step : steps_) {
-    if (step->upload().needs_parsing() != need_parsing) continue;
-    CROUT_ASSIGN_OR_RETURN(const MemoryNeed planned, step->Plan());
-    need.device += planned.device;
-    need.host += planned.host;
-  }
-  return need;
-}
-
-// Splits one reservation among the steps, which share a device.
-absl::Status UploadCall::AdmitSteps(bool need_parsing, JobMemory memory) {
-  for (PayloadStep* step : steps_) {
-    if (step->upload().needs_parsing() != need_parsing) continue;
-    CROUT_ASSIGN_OR_RETURN(const MemoryNeed planned, step->Plan());
-    CROUT_RETURN_IF_ERROR(step->Admit(memory.Split(planned)));
-  }
-  return absl::OkStatus();
-}
-
 void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
   steps_ = std::move(steps);
   in_flight_.emplace(core_.metrics);
-  DeviceSlot& slot = steps_.front()->slot();
+  DeviceSlot& slot = steps_.slot();
   ReleaseOn(slot);
-  const absl::StatusOr<MemoryNeed> need = PlanSteps(/*need_parsing=*/false);
+  const absl::StatusOr<MemoryNeed> need = steps_.PlanDense();
   if (!need.ok()) return End(need.status());
   expected_.emplace(slot.expected, PredictSeconds(), need->device);
-  if (need->device <= kQuickAdmissionBytes && HasCachedMemory()) {
-    if (auto memory = TryReserve(core_, slot, *need)) {
-      const absl::Status status = AdmitSteps(/*need_parsing=*/false, *std::move(memory));
+  // A gRPC reaction must not wait for the driver or the system to allocate memory.
+  if (need->device <= kQuickAdmissionBytes && steps_.HasCachedMemory()) {
+    if (auto memory = TryReserve(core_.engine, slot, *need)) {
+      const absl::Status status = steps_.AdmitDense(*std::move(memory));
       return status.ok() ? BeginUpload() : End(status);
     }
   }
   SubmitTask(*slot.admitting, AdmissionSize(need->device + need->host),
              [this, need = *need] { AdmitDenseSlowly(need); });
-}
-
-// A gRPC reaction must not wait for the driver or the system to allocate memory.
-bool UploadCall::HasCachedMemory() const {
-  return std::all_of(steps_.begin(), steps_.end(), [](PayloadStep* step) {
-    const size_t bytes = step->upload().needs_parsing() ? 0 : step->upload().shape().bytes();
-    return bytes == 0 || step->slot().device->memory().HasFree(bytes);
-  });
 }
 
 absl::StatusOr<PeerShares::Charge> UploadCall::KeepFirstMessage() {
@@ -315,9 +287,8 @@ absl::StatusOr<PeerShares::Charge> UploadCall::KeepFirstMessage() {
 }
 
 void UploadCall::AdmitDenseSlowly(const MemoryNeed& need) {
-  auto memory = Reserve(core_, steps_.front()->slot(), need);
-  const absl::Status status =
-      memory.ok() ? AdmitSteps(/*need_parsing=*/false, *std::move(memory)) : memory.status();
+  auto memory = Reserve(core_.engine, steps_.slot(), need);
+  const absl::Status status = memory.ok() ? steps_.AdmitDense(*std::move(memory)) : memory.status();
   MutexLock lock(&mutex_);
   if (!status.ok()) return End(status);
   BeginUpload();
@@ -336,39 +307,13 @@ void UploadCall::Complete() {
   if (!AllSent()) return;  // OnAllSent() continues, or the call ends if the client does not read
   MoveTo(CallPhase::kQueue);
   for (; step_ < steps_.size(); ++step_) {
-    const absl::Status status = steps_[step_]->upload().Close();
+    const absl::Status status = steps_[step_].upload().Close();
     if (!status.ok()) return End(status);
   }
   if (!received_) received_ = Clock::now();
-  const bool any_parsed = std::any_of(steps_.begin(), steps_.end(), [](PayloadStep* step) {
-    return step->upload().needs_parsing();
-  });
   for (PayloadStep* step : steps_) core_.metrics.ObserveUpload(step->upload().bytes_received());
-  if (!any_parsed) return SubmitJob();
-  SubmitTask(*steps_.front()->slot().preparing, PreparationSize(), [this] { CompleteParsed(); });
-}
-
-UploadCall::TaskSize UploadCall::PreparationSize() const {
-  // Seconds to parse and analyze one row, column or received byte, for the pattern of a grid.
-  constexpr double kSecondsOfElement = 1e-7;
-  // Limit for small tasks, about 0.3 s. Matching and ordering take up to order x elements steps.
-  constexpr double kMaxSmallSteps = 1e8;
-  double elements = 0;
-  double steps = 0;
-  bool all_known = true;
-  for (PayloadStep* step : steps_) {
-    if (!step->upload().needs_parsing()) continue;
-    const std::optional<MatrixMarketHeader> header = step->upload().declared();
-    const double received = static_cast<double>(step->upload().bytes_received());
-    if (!header) all_known = false;
-    const double rows = header ? static_cast<double>(header->rows) : 0;
-    const double columns = header ? static_cast<double>(header->columns) : 0;
-    const double here = received + rows + columns;
-    elements += here;
-    steps += std::max({rows, columns, 1.0}) * here;
-  }
-  return {.predicted_seconds = elements * kSecondsOfElement,
-          .is_small = all_known && steps <= kMaxSmallSteps};
+  if (!steps_.any_parsed()) return SubmitJob();
+  SubmitTask(*steps_.slot().preparing, steps_.PreparationSize(), [this] { CompleteParsed(); });
 }
 
 void UploadCall::CompleteParsed() {
@@ -379,36 +324,24 @@ void UploadCall::CompleteParsed() {
 }
 
 absl::StatusOr<bool> UploadCall::FinishParsed() {
-  for (PayloadStep* step : steps_) {
-    if (!step->upload().needs_parsing()) continue;
-    CROUT_RETURN_IF_ERROR(step->upload().Parse([this] { return stop_requested(); }));
-  }
-  for (PayloadStep* step : steps_) {
-    int reported_steps = -1;
-    CROUT_RETURN_IF_ERROR(
-        step->Analyze([&] { return StopAnalysing(step->upload(), reported_steps); }));
-  }
-  for (PayloadStep* step : steps_) {
-    if (!step->upload().needs_parsing()) CROUT_RETURN_IF_ERROR(step->Replan());
-  }
+  const auto stop = [this] { return stop_requested(); };
+  const PayloadStep* analyzed = nullptr;
+  int reported_steps = -1;
+  CROUT_RETURN_IF_ERROR(steps_.Analyze(stop, [&](PayloadStep& step) {
+    if (std::exchange(analyzed, &step) != &step) reported_steps = -1;
+    return StopAnalysing(step.upload(), reported_steps);
+  }));
   CROUT_ASSIGN_OR_RETURN(const bool answered, AnswerSingular());
   if (answered) return false;
-  CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, PlanSteps(/*need_parsing=*/true));
-  CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(core_, steps_.front()->slot(), need));
-  CROUT_RETURN_IF_ERROR(AdmitSteps(/*need_parsing=*/true, std::move(memory)));
-  for (PayloadStep* step : steps_) {
-    if (stop_requested()) return absl::CancelledError("the client cancelled the call");
-    if (step->upload().needs_parsing())
-      CROUT_RETURN_IF_ERROR(step->upload().Assemble([this] { return stop_requested(); }));
-  }
+  CROUT_RETURN_IF_ERROR(steps_.Assemble(core_.engine, stop));
   return true;
 }
 
 void UploadCall::SubmitJob() {
-  DeviceSlot& slot = steps_.front()->slot();
+  DeviceSlot& slot = steps_.slot();
   const double predicted = PredictSeconds();
   if (std::optional<DynamicBatchWork> work = MakeBatchWork()) {
-    work->device_index = static_cast<size_t>(slot.index);
+    work->slot = &slot;
     Submit(*slot.scheduler, predicted, *std::move(work));
   } else {
     Submit(*slot.scheduler, predicted, [this](ExecutionContext& context) { RunJob(context); });
@@ -488,7 +421,7 @@ CallTimings UploadCall::StartJob(v1::Phase phase) {
 }
 
 void UploadCall::StartReply(const CallTimings& timings) {
-  PayloadStep& first = *steps_.front();
+  PayloadStep& first = steps_.front();
   Call::StartReply(timings, *first.slot().device, first.order());
 }
 

@@ -11,10 +11,10 @@
 
 #include "crout/v1/factorization_service.pb.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/engine/plan/step_group.h"
 #include "server/rpc/call.h"
 #include "server/rpc/codec/encode.h"
 #include "server/rpc/codec/wire.h"
-#include "server/rpc/payload_step.h"
 #include "server/rpc/request_reader.h"
 
 namespace crout {
@@ -63,7 +63,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   void ReleaseResources() override;
 
   // Pins the factor that the header names. `acquire` is AcquireDense or AcquireBatch.
-  using AcquireFactor = absl::StatusOr<FactorCache::Pin> (*)(ServerCore& core,
+  using AcquireFactor = absl::StatusOr<FactorCache::Pin> (*)(FactorCache& cache,
                                                              const std::string& tenant,
                                                              const Handle& handle);
   absl::StatusOr<FactorCache::Pin> AcquireNamed(const std::string& handle, AcquireFactor acquire)
@@ -140,21 +140,12 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // Reserves memory for text on a thread that may block, then calls Pump().
   void ReserveSlowly(PayloadStep* step, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Whether device memory for the dense payloads can be allocated from cached memory, without
-  // blocking.
-  bool HasCachedMemory() const;
-  // Plan and admit the steps whose payloads need parsing, or the other steps. Steps without parsing
-  // are planned and admitted before the first byte, steps with parsing after their text is parsed.
-  absl::StatusOr<MemoryNeed> PlanSteps(bool need_parsing);
-  absl::Status AdmitSteps(bool need_parsing, JobMemory memory);
   void AdmitDenseSlowly(const MemoryNeed& need);
   void BeginUpload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void OnAllSent() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { Pump(); }
 
   void Complete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Estimates the size of the CompleteParsed() task from the headers of the payloads.
-  TaskSize PreparationSize() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteParsed();
   // Parses, analyzes and assembles the payloads. Returns false if this answers the call.
   absl::StatusOr<bool> FinishParsed();
@@ -176,7 +167,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);         // last byte
   std::optional<Metrics::UploadInFlight> in_flight_ ABSL_GUARDED_BY(mutex_);  // header to last byte
   std::optional<ExpectedJobs::Job> expected_ ABSL_GUARDED_BY(mutex_);         // until queued
-  std::vector<PayloadStep*> steps_;  // constant between Start() and ReleaseResources()
+  StepGroup steps_;  // constant between Start() and ReleaseResources()
 };
 
 // The UploadCall::EncodeProgress function for calls that reply with `Response`.

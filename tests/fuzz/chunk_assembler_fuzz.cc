@@ -28,9 +28,9 @@
 #include "kernels/io/matrix_market_reader.h"
 #include "kernels/scalar.h"
 #include "kernels/util/status_macros.h"
+#include "server/engine/upload/matrix_upload.h"
 #include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/wire.h"
-#include "server/rpc/matrix_upload.h"
 #include "server/stack.h"
 #include "tests/support/eventually.h"
 #include "tests/support/fake_device.h"
@@ -170,32 +170,35 @@ class Assembler {
     config.pool.scheduler.streams = 1;
     config.limits.max_n = kMaxN;
     stack_ = *Stack::Create(std::move(devices), config);
-    slot_ = stack_->core().devices.slots()[0].get();
+    slot_ = stack_->core().engine.devices.slots()[0].get();
     context_ = *device_->CreateContext();
   }
 
   // Assembles the payload in `field` according to `spec` if `spec` is valid.
   void Assemble(const v1::MatrixSpec& spec, const StreamMessage& message, int field,
                 Steering* steering) {
-    const absl::StatusOr<PayloadSpec> decoded =
-        DecodePayload(spec, "header.matrix", stack_->core().limits, *device_);
+    const absl::StatusOr<PayloadSpec> payload = Check(spec);
     const absl::Status status =
-        decoded.ok() ? Assemble(*decoded, message, field, steering) : decoded.status();
+        payload.ok() ? Assemble(*payload, message, field, steering) : payload.status();
     if (!status.ok()) CheckRefusal(status);
     Require(slot_->budget->reserved() == 0);
     // A refused text holds its memory until the parsers drop its segments.
     Require(testing::Eventually(
-        [this] { return stack_->core().devices.host_budget().reserved() == 0; }));
+        [this] { return stack_->core().engine.devices.host_budget().reserved() == 0; }));
     Require(device_->counting_memory().live_bytes() == 0);
     Require(device_->counting_staging_memory().live_bytes() == 0);
     Require(device_->live_uploaders() == 0);
   }
 
  private:
+  absl::StatusOr<PayloadSpec> Check(const v1::MatrixSpec& spec) {
+    CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(spec, "header.matrix"));
+    return CheckPayload(matrix, "header.matrix", stack_->core().limits, *device_);
+  }
   absl::Status Assemble(const PayloadSpec& spec, const StreamMessage& message, int field,
                         Steering* steering) {
     Reservation reservation;
-    MatrixUpload upload(stack_->core(), spec, "header.matrix");
+    MatrixUpload upload(stack_->core().engine, spec, "header.matrix");
     if (!spec.needs_parsing()) CROUT_RETURN_IF_ERROR(Open(&upload, &reservation));
     for (const DataSegment& segment : message.segments()) {
       if (segment.field != field) continue;
@@ -213,8 +216,8 @@ class Assembler {
   }
 
   absl::Status Open(MatrixUpload* upload, Reservation* reservation) {
-    CROUT_ASSIGN_OR_RETURN(*reservation,
-                           stack_->core().cache.ReserveOnDevice(*slot_, upload->shape().bytes()));
+    CROUT_ASSIGN_OR_RETURN(
+        *reservation, stack_->core().engine.cache.ReserveOnDevice(*slot_, upload->shape().bytes()));
     return upload->Open(*slot_);
   }
 

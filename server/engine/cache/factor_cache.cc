@@ -7,7 +7,7 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/engine/cache/cached_version.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 
 namespace crout {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 
 namespace crout {
 namespace {

@@ -12,7 +12,7 @@
 #include "kernels/util/stopwatch.h"
 #include "server/engine/cache/cached_version.h"
 #include "server/engine/cache/parts_checksum.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 
 namespace crout {
 namespace {

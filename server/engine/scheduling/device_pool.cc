@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/host/device/host_info.h"
 #include "kernels/util/strings.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 
 namespace crout {
 namespace {

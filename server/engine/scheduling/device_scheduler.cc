@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/clock.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 
 namespace crout {
 namespace {

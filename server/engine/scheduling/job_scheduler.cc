@@ -11,7 +11,7 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/thread.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 
 namespace crout {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
+#include "server/engine/upload/payload_spec.h"
 #include "server/rpc/codec/decode_field.h"
-#include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/status.h"
 
 namespace crout {
@@ -39,15 +39,10 @@ absl::StatusOr<BatchSystems> DecodeSystemsOf(const Header& header, int64_t value
 }  // namespace
 
 absl::StatusOr<BatchExtent> DecodeBatch(const v1::BatchSpec& spec, absl::string_view field,
-                                        const Limits& limits, const Device& device) {
+                                        const EngineLimits& limits) {
   const auto path = [&](const char* name) { return absl::StrCat(field, ".", name); };
   BatchExtent extent;
   CROUT_ASSIGN_OR_RETURN(extent.dtype, DecodeDtype(spec.dtype(), DType::kFloat64, path("dtype")));
-  if (device.batch_lu() == nullptr) {
-    return absl::UnimplementedError(
-        absl::StrCat(field, ": device ", device.info().name, " takes no batches"));
-  }
-  CROUT_RETURN_IF_ERROR(CheckSupported(device, extent.dtype, field));
   const absl::StatusOr<size_t> members = BatchMembersBytes(spec.members());
   if (!members.ok()) return BadField(path("members"), members.status().message());
   CROUT_RETURN_IF_ERROR(CheckDimension(spec.max_rows(), path("max_rows"), limits));

@@ -8,21 +8,15 @@
 #include "absl/strings/string_view.h"
 #include "crout/v1/factorization_service.pb.h"
 #include "kernels/factorization.h"
-#include "kernels/jobs/batch_solve.h"
-#include "server/rpc/core.h"
+#include "server/engine/engine.h"
+#include "server/engine/plan/batch_steps.h"
 
 namespace crout {
 
-// Decodes the declared extent of a batch, except max_diagonal and diagonals. Returns UNIMPLEMENTED
-// if the device does not support batches, or batches of this type.
+// Decodes the declared extent of a batch, except max_diagonal and diagonals.
 absl::StatusOr<BatchExtent> DecodeBatch(const v1::BatchSpec& spec, absl::string_view field,
-                                        const Limits& limits, const Device& device);
-// The systems of a batch that a call solves, and its options without the method. `factor` is the
-// factor of the batch.
-struct BatchSystems {
-  BatchRightHandSides rhs;
-  BatchSolveOptions options;
-};
+                                        const EngineLimits& limits);
+// `factor` is the factor of the batch.
 absl::StatusOr<BatchSystems> DecodeSystems(const v1::SolveBatchHeader& header,
                                            const FactorSummary& factor);
 absl::StatusOr<BatchSystems> DecodeSystems(const v1::FactorizeAndSolveBatchHeader& header,

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/rpc/codec/status.h"
 
 namespace crout {

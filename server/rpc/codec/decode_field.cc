@@ -3,7 +3,6 @@
 #include "server/rpc/codec/decode_field.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/util/strings.h"
 #include "server/rpc/codec/status.h"
 
 namespace crout {
@@ -23,12 +22,6 @@ absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::stri
     default:
       return BadField(field, absl::StrCat("unknown type ", static_cast<int>(dtype)));
   }
-}
-
-absl::Status CheckSupported(const Device& device, DType dtype, absl::string_view field) {
-  if (device.info().types.contains(dtype)) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(field, ": device ", device.info().name,
-                                               " does not take ", ToAbsl(NameOf(dtype))));
 }
 
 absl::StatusOr<Op> DecodeOperation(v1::Operation operation, absl::string_view field) {

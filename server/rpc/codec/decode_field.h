@@ -7,13 +7,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "crout/v1/factorization_service.pb.h"
-#include "kernels/device.h"
+#include "kernels/dtype.h"
+#include "kernels/matrix.h"
 
 namespace crout {
 
 absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::string_view field);
-// Returns UNIMPLEMENTED if the device does not support the type.
-absl::Status CheckSupported(const Device& device, DType dtype, absl::string_view field);
 // `field` is the path of the message that contains the field `operation`.
 absl::StatusOr<Op> DecodeOperation(v1::Operation operation, absl::string_view field);
 

@@ -2,29 +2,18 @@
 
 #include "server/rpc/codec/decode_matrix.h"
 
-#include <algorithm>
 #include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/reason.h"
 #include "server/rpc/codec/decode_field.h"
 #include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {
 
-absl::Status CheckWithin(int64_t value, absl::string_view field, int64_t most,
-                         const Limits& limits) {
-  if (value >= 0 && value <= most) return absl::OkStatus();
-  return BadField(field, absl::StrCat(value, " is not in [0, ", most, "], this server's ",
-                                      most == limits.max_n ? "max_n" : "max_sparse_n"));
-}
-
-absl::StatusOr<PackedMatrix> DecodeDense(const v1::DenseSpec& dense, absl::string_view field,
-                                         int64_t most, const Limits& limits) {
+absl::StatusOr<PackedMatrix> DecodeDense(const v1::DenseSpec& dense, const std::string& field) {
   PackedMatrix shape;
   CROUT_ASSIGN_OR_RETURN(
       shape.dtype, DecodeDtype(dense.dtype(), DType::kFloat64, absl::StrCat(field, ".dtype")));
@@ -33,12 +22,8 @@ absl::StatusOr<PackedMatrix> DecodeDense(const v1::DenseSpec& dense, absl::strin
                     absl::StrCat("unknown layout ", static_cast<int>(dense.layout())));
   }
   shape.layout = dense.layout() == v1::LAYOUT_ROW_MAJOR ? Layout::kRowMajor : Layout::kColumnMajor;
-  CROUT_RETURN_IF_ERROR(CheckWithin(dense.rows(), absl::StrCat(field, ".rows"), most, limits));
-  CROUT_RETURN_IF_ERROR(CheckWithin(dense.cols(), absl::StrCat(field, ".cols"), most, limits));
   shape.rows = dense.rows();
   shape.cols = dense.cols();
-  const auto bytes = MatrixBytes(shape.rows, shape.cols, shape.dtype);
-  if (!bytes.ok()) return BadField(field, bytes.status().message());
   return shape;
 }
 
@@ -57,8 +42,7 @@ absl::StatusOr<PackedMatrix> DecodeValues(const v1::SparseValuesSpec& spec,
   return column;
 }
 
-absl::StatusOr<EntryFormat> DecodeSparse(const v1::SparseSpec& spec, const std::string& field,
-                                         int64_t most, const Limits& limits) {
+absl::StatusOr<EntryFormat> DecodeSparse(const v1::SparseSpec& spec, const std::string& field) {
   EntryFormat format;
   CROUT_ASSIGN_OR_RETURN(format.dtype,
                          DecodeDtype(spec.dtype(), DType::kFloat64, absl::StrCat(field, ".dtype")));
@@ -72,8 +56,6 @@ absl::StatusOr<EntryFormat> DecodeSparse(const v1::SparseSpec& spec, const std::
     default:
       return UnknownValue(absl::StrCat(field, ".format"), spec.format());
   }
-  CROUT_RETURN_IF_ERROR(CheckWithin(spec.rows(), absl::StrCat(field, ".rows"), most, limits));
-  CROUT_RETURN_IF_ERROR(CheckWithin(spec.cols(), absl::StrCat(field, ".cols"), most, limits));
   CROUT_RETURN_IF_ERROR(CheckEntries(spec.entries(), field));
   if (spec.index_bytes() != 0 && spec.index_bytes() != 4 && spec.index_bytes() != 8) {
     return BadField(absl::StrCat(field, ".index_bytes"),
@@ -88,73 +70,38 @@ absl::StatusOr<EntryFormat> DecodeSparse(const v1::SparseSpec& spec, const std::
 
 }  // namespace
 
-absl::Status CheckDimension(int64_t value, absl::string_view field, const Limits& limits) {
-  return CheckWithin(value, field, limits.max_n, limits);
-}
-
-absl::StatusOr<PayloadSpec> DecodePayload(const v1::MatrixSpec& spec, absl::string_view field,
-                                          const Limits& limits, const Device& device,
-                                          PayloadRole role) {
-  PayloadSpec payload;
-  const bool sparse =
-      role == PayloadRole::kRightHandSide || (role != PayloadRole::kMatrix && !spec.has_dense());
-  payload.max_order = sparse && !device.catalogue().sparse_lus.empty()
-                          ? std::max(limits.max_n, limits.max_sparse_n)
-                          : limits.max_n;
-  const int64_t most = payload.max_order;
+absl::StatusOr<MatrixSpec> DecodeMatrix(const v1::MatrixSpec& spec, absl::string_view field) {
+  MatrixSpec matrix;
   switch (spec.format_case()) {
     case v1::MatrixSpec::kDense: {
-      CROUT_ASSIGN_OR_RETURN(
-          payload.shape, DecodeDense(spec.dense(), absl::StrCat(field, ".dense"), most, limits));
-      CROUT_RETURN_IF_ERROR(CheckSupported(device, payload.shape.dtype, field));
-      return payload;
+      CROUT_ASSIGN_OR_RETURN(matrix.shape,
+                             DecodeDense(spec.dense(), absl::StrCat(field, ".dense")));
+      return matrix;
     }
     case v1::MatrixSpec::kMatrixMarket: {
-      payload.text = true;
-      CROUT_ASSIGN_OR_RETURN(payload.shape.dtype,
+      matrix.text = true;
+      CROUT_ASSIGN_OR_RETURN(matrix.shape.dtype,
                              DecodeDtype(spec.matrix_market().dtype(), DType::kFloat64,
                                          absl::StrCat(field, ".matrix_market.dtype")));
-      CROUT_RETURN_IF_ERROR(CheckSupported(device, payload.shape.dtype, field));
-      return payload;
+      return matrix;
     }
     case v1::MatrixSpec::kSparse: {
-      CROUT_ASSIGN_OR_RETURN(
-          payload.entries,
-          DecodeSparse(spec.sparse(), absl::StrCat(field, ".sparse"), most, limits));
-      payload.shape.dtype = payload.entries->dtype;
-      CROUT_RETURN_IF_ERROR(CheckSupported(device, payload.shape.dtype, field));
-      return payload;
+      CROUT_ASSIGN_OR_RETURN(matrix.entries,
+                             DecodeSparse(spec.sparse(), absl::StrCat(field, ".sparse")));
+      matrix.shape.dtype = matrix.entries->dtype;
+      return matrix;
     }
     case v1::MatrixSpec::kValues: {
-      if (role != PayloadRole::kNextMatrix) {
-        return BadField(
-            absl::StrCat(field, ".values"),
-            "values alone need the positions of a handle's matrix: Refactorize takes them");
-      }
-      payload.values = true;
-      CROUT_ASSIGN_OR_RETURN(payload.shape,
+      matrix.values = true;
+      matrix.pattern_digest = spec.values().pattern_digest();
+      CROUT_ASSIGN_OR_RETURN(matrix.shape,
                              DecodeValues(spec.values(), absl::StrCat(field, ".values")));
-      CROUT_RETURN_IF_ERROR(CheckSupported(device, payload.shape.dtype, field));
-      return payload;
+      return matrix;
     }
     case v1::MatrixSpec::FORMAT_NOT_SET:
       break;
   }
   return BadField(field, "has no format: set dense, matrix_market or sparse");
-}
-
-absl::Status CheckSquare(const PackedMatrix& shape, absl::string_view field) {
-  if (shape.rows == shape.cols) return absl::OkStatus();
-  return BadField(field, absl::StrCat(shape.rows, " x ", shape.cols,
-                                      " is not square: only square matrices are factored"));
-}
-
-absl::Status CheckRows(const PackedMatrix& shape, int64_t n, absl::string_view field,
-                       absl::StatusCode mismatch) {
-  if (shape.rows == n) return absl::OkStatus();
-  const std::string message =
-      absl::StrCat(field, ": ", shape.rows, " rows, but the factor's matrix has order ", n);
-  return WithReason(absl::Status(mismatch, message), kReasonShapeMismatch);
 }
 
 }  // namespace crout

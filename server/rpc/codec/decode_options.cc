@@ -6,11 +6,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/algorithm_registry.h"
-#include "kernels/jobs/input_checks.h"
 #include "kernels/util/status_macros.h"
+#include "server/engine/upload/payload_spec.h"
 #include "server/rpc/codec/decode_field.h"
-#include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/names.h"
 #include "server/rpc/codec/status.h"
 
@@ -86,6 +84,35 @@ absl::StatusOr<LuParameters> DecodeParameters(const v1::MethodParameters& parame
   return decoded;
 }
 
+absl::StatusOr<RequestedPrecision> DecodePrecision(v1::FactorPrecision precision) {
+  switch (precision) {
+    case v1::FACTOR_PRECISION_UNSPECIFIED:
+      return RequestedPrecision::kFactorType;
+    case v1::FACTOR_PRECISION_AUTO:
+      return RequestedPrecision::kAuto;
+    case v1::FACTOR_PRECISION_SINGLE:
+      return RequestedPrecision::kSingle;
+    case v1::FACTOR_PRECISION_TF32:
+      return RequestedPrecision::kTf32;
+    default:
+      return UnknownValue("header.options.precision", precision);
+  }
+}
+
+absl::StatusOr<EquilibrateMode> DecodeEquilibrate(v1::Equilibrate mode) {
+  switch (mode) {
+    case v1::EQUILIBRATE_UNSPECIFIED:
+    case v1::EQUILIBRATE_AUTO:
+      return EquilibrateMode::kAuto;
+    case v1::EQUILIBRATE_ON:
+      return EquilibrateMode::kOn;
+    case v1::EQUILIBRATE_OFF:
+      return EquilibrateMode::kOff;
+    default:
+      return UnknownValue("header.options.equilibrate", mode);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
@@ -100,63 +127,31 @@ absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
   return DecodeDtype(request.matrix_dtype(), DType::kFloat64, "matrix_dtype");
 }
 
-absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& options,
-                                               DType matrix_dtype) {
-  if (options.precision() != v1::FACTOR_PRECISION_UNSPECIFIED) {
-    return BadField("header.options.precision",
-                    "only Factorize, Refactorize, FactorizeAndSolve and EstimateFactorize take it");
+absl::StatusOr<FactorRequest> DecodeOptions(const v1::FactorizeOptions& options) {
+  FactorRequest request;
+  request.device = options.device();
+  request.algorithm = AlgorithmName(options.algorithm());
+  if (options.has_parameters()) {
+    CROUT_ASSIGN_OR_RETURN(request.parameters, DecodeParameters(options.parameters()));
   }
-  FactorizeOptions decoded;
-  CROUT_ASSIGN_OR_RETURN(decoded.parameters, DecodeParameters(options.parameters()));
-  CROUT_ASSIGN_OR_RETURN(decoded.factor_dtype, DecodeDtype(options.factor_dtype(), matrix_dtype,
-                                                           "header.options.factor_dtype"));
-  const absl::Status field = CheckSameField(matrix_dtype, decoded.factor_dtype);
-  if (!field.ok()) return BadField("header.options.factor_dtype", field.message());
-  switch (options.equilibrate()) {
-    case v1::EQUILIBRATE_UNSPECIFIED:
-    case v1::EQUILIBRATE_AUTO:
-      decoded.equilibrate = EquilibrateMode::kAuto;
-      break;
-    case v1::EQUILIBRATE_ON:
-      decoded.equilibrate = EquilibrateMode::kOn;
-      break;
-    case v1::EQUILIBRATE_OFF:
-      decoded.equilibrate = EquilibrateMode::kOff;
-      break;
-    default:
-      return UnknownValue("header.options.equilibrate", options.equilibrate());
+  if (options.factor_dtype() != v1::DTYPE_UNSPECIFIED) {
+    CROUT_ASSIGN_OR_RETURN(
+        request.factor_dtype,
+        DecodeDtype(options.factor_dtype(), DType::kFloat64, "header.options.factor_dtype"));
   }
-  const double threshold = options.pivot_threshold();
-  if (!(threshold >= 0 && threshold <= 1)) {
-    return BadField("header.options.pivot_threshold",
-                    absl::StrCat(threshold, " is not in (0, 1]; unset or 0: ", kPivotThreshold));
-  }
-  decoded.keep_matrix = !options.drop_matrix();
-  decoded.determinant = options.determinant();
-  return decoded;
+  CROUT_ASSIGN_OR_RETURN(request.precision, DecodePrecision(options.precision()));
+  CROUT_ASSIGN_OR_RETURN(request.equilibrate, DecodeEquilibrate(options.equilibrate()));
+  request.pivot_threshold = options.pivot_threshold();
+  request.keep_matrix = !options.drop_matrix();
+  request.condition = options.condition();
+  request.determinant = options.determinant();
+  return request;
 }
 
-absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, int64_t n,
-                     FactorizeOptions* decoded) {
-  const std::string name = AlgorithmName(options.algorithm());
-  if (SolvesDirectly(device, name)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(name, " solves and leaves no factors: use FactorizeAndSolve"));
-  }
-  CROUT_ASSIGN_OR_RETURN(decoded->algorithm, FindAlgorithm(device, name, decoded->factor_dtype, n));
-  const absl::Status taken = CheckParameters(decoded->algorithm->traits(), decoded->parameters);
-  if (absl::IsUnimplemented(taken)) return taken;
-  if (!taken.ok()) return BadField("header.options.parameters", taken.message());
-  if (!options.condition()) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(decoded->condition_solver,
-                         FindSolver(device, "auto", decoded->algorithm->traits().unit_diagonal,
-                                    decoded->factor_dtype, n, /*nrhs=*/1));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
+absl::StatusOr<SolveRequest> DecodeOptions(const v1::SolveOptions& options,
                                            absl::string_view field) {
-  SolveOptions decoded;
+  SolveRequest request{SolverName(options.solver()), {}};
+  SolveOptions& decoded = request.options;
   CROUT_ASSIGN_OR_RETURN(decoded.op, DecodeOperation(options.operation(), field));
   const int steps = options.max_refinement_steps();
   if (steps < 0 || steps > kMaxRefinementSteps) {
@@ -169,7 +164,7 @@ absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
   decoded.error_bound = options.error_bound();
   decoded.max_refinement_steps = steps;
   decoded.refine_componentwise = options.refine_componentwise();
-  return decoded;
+  return request;
 }
 
 }  // namespace crout

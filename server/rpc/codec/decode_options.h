@@ -7,8 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "crout/v1/factorization_service.pb.h"
-#include "kernels/jobs/factorize.h"
-#include "kernels/jobs/solve.h"
+#include "server/engine/request.h"
 #include "server/rpc/core.h"
 
 namespace crout {
@@ -17,16 +16,10 @@ namespace crout {
 absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
                                     const Limits& limits);
 
-// Decodes the options that do not depend on the order or the device. Resolve() sets the others.
-absl::StatusOr<FactorizeOptions> DecodeOptions(const v1::FactorizeOptions& options,
-                                               DType matrix_dtype);
-// Selects the algorithm, and the solver for a condition estimate if one is requested. Returns
-// UNIMPLEMENTED for an algorithm that the device lacks, and FAILED_PRECONDITION for an algorithm
-// that leaves no factors.
-absl::Status Resolve(const v1::FactorizeOptions& options, const Device& device, int64_t n,
-                     FactorizeOptions* decoded);
-// Decodes all options except the solver, which depends on the factor.
-absl::StatusOr<SolveOptions> DecodeOptions(const v1::SolveOptions& options,
+// OptionsFor() checks the result against the matrix and the device.
+absl::StatusOr<FactorRequest> DecodeOptions(const v1::FactorizeOptions& options);
+// `field` is the path of the options, for messages.
+absl::StatusOr<SolveRequest> DecodeOptions(const v1::SolveOptions& options,
                                            absl::string_view field);
 
 }  // namespace crout

@@ -110,6 +110,38 @@ v1::Timings Encode(const CallTimings& timings) {
   return encoded;
 }
 
+v1::SolveResult Encode(const Solution& solution, int64_t factor_version,
+                       const std::string& device) {
+  const SolveSummary& summary = solution.summary;
+  v1::SolveResult result;
+  if (summary.backward_error) result.set_backward_error(*summary.backward_error);
+  if (summary.componentwise_error) result.set_componentwise_error(*summary.componentwise_error);
+  if (summary.forward_error_bound) result.set_forward_error_bound(*summary.forward_error_bound);
+  result.set_refinement_steps(summary.refinement_steps);
+  if (summary.corrections) result.set_corrections(*summary.corrections);
+  AddWarnings(summary.accuracy_warnings, result.mutable_warnings());
+  result.set_solver(SolverFromName(summary.solver));
+  result.set_fallback(ToProto(summary.fallback));
+  result.set_factor_version(factor_version);
+  result.set_nrhs(solution.shape.cols);
+  result.set_device(device);
+  return result;
+}
+
+v1::SolveBatchResult Encode(const BatchSolution& solution, int64_t factor_version,
+                            const std::string& device) {
+  const BatchSolveSummary& summary = solution.summary;
+  v1::SolveBatchResult result;
+  if (solution.verified) result.set_backward_error(summary.backward_error);
+  result.set_singular(summary.singular);
+  result.set_inaccurate(summary.inaccurate);
+  result.set_first_inaccurate(summary.first_inaccurate);
+  AddWarnings(summary.accuracy_warnings, result.mutable_warnings());
+  result.set_factor_version(factor_version);
+  result.set_device(device);
+  return result;
+}
+
 v1::BatchSpec EncodeBatch(const BatchExtent& extent) {
   v1::BatchSpec spec;
   spec.set_dtype(ToProto(extent.dtype));

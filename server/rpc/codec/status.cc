@@ -6,21 +6,16 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <new>
 #include <optional>
 #include <string>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "kernels/util/allocation.h"
-#include "server/engine/reason.h"
 
 namespace crout {
 namespace {
 
-constexpr absl::string_view kFieldUrl = "crout/field";
 constexpr size_t kMaxMessageBytes = 2048;
 
 constexpr std::array<std::string_view, 17> kCodeNames = {
@@ -35,12 +30,6 @@ void AddDetail(google::rpc::Status* status, const google::protobuf::Message& det
 
 }  // namespace
 
-absl::Status BadField(absl::string_view field, absl::string_view description) {
-  absl::Status status = absl::InvalidArgumentError(absl::StrCat(field, ": ", description));
-  status.SetPayload(kFieldUrl, absl::Cord(field));
-  return status;
-}
-
 absl::Status UnknownValue(absl::string_view field, int value,
                           const google::protobuf::EnumDescriptor& type) {
   std::string defined;
@@ -49,15 +38,6 @@ absl::Status UnknownValue(absl::string_view field, int value,
     absl::StrAppend(&defined, defined.empty() ? "" : ", ", type.value(i)->name());
   }
   return BadField(field, absl::StrCat("unknown value ", value, ": use one of ", defined));
-}
-
-absl::Status OutOfMemory() {
-  const absl::Status status = OutOfSystemMemory();
-  try {
-    return WithReason(status, kReasonMemoryExhausted);
-  } catch (const std::bad_alloc&) {
-    return status;
-  }
 }
 
 std::string_view CodeName(grpc::StatusCode code) {
@@ -86,10 +66,10 @@ grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* c
     context->AddTrailingMetadata("grpc-retry-pushback-ms",
                                  absl::StrCat(static_cast<int64_t>(std::ceil(*seconds * 1000))));
   }
-  if (const auto field = status.GetPayload(kFieldUrl)) {
+  if (const std::optional<std::string> field = FieldOf(status)) {
     google::rpc::BadRequest bad;
     auto* violation = bad.add_field_violations();
-    violation->set_field(std::string(*field));
+    violation->set_field(*field);
     violation->set_description(message);
     AddDetail(&details, bad);
   }

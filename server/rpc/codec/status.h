@@ -12,23 +12,15 @@
 #include "google/protobuf/generated_enum_reflection.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
+#include "server/engine/error.h"
 
 namespace crout {
 
-// Error reasons of the RPC layer. server/engine/reason.h defines the reasons of the queue, the
+// Error reasons of the RPC layer. server/engine/error.h defines the reasons of the queue, the
 // budgets and the cache.
-inline constexpr std::string_view kReasonShapeMismatch = "SHAPE_MISMATCH";
-inline constexpr std::string_view kReasonSingular = "SINGULAR_MATRIX";
 inline constexpr std::string_view kReasonUploadIdle = "UPLOAD_IDLE";
 inline constexpr std::string_view kReasonUploadSlow = "UPLOAD_SLOW";
 inline constexpr std::string_view kReasonSeriesIdle = "SERIES_IDLE";
-inline constexpr std::string_view kReasonMatrixGone = "MATRIX_GONE";
-inline constexpr std::string_view kReasonPatternMismatch = "PATTERN_MISMATCH";
-
-// Returns INVALID_ARGUMENT for one field of a request, sent as google.rpc.BadRequest. `field` is
-// the path of the field, for example "header.matrix.dense.rows". `description` states the error and
-// the expected value.
-absl::Status BadField(absl::string_view field, absl::string_view description);
 
 // Returns INVALID_ARGUMENT for a number that the enum of `field` does not define. The message lists
 // the defined values.
@@ -46,9 +38,6 @@ absl::Status UnknownValue(absl::string_view field, Enum value) {
 // - BadRequest for BadField.
 // Messages are cut at 2 KiB; details stay under 8 KiB.
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
-
-// Returns RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED): the system is out of memory, not a budget.
-absl::Status OutOfMemory();
 
 // Returns the name of the code, such as "OK" or "NOT_FOUND", for metric labels and logs.
 std::string_view CodeName(grpc::StatusCode code);

@@ -42,7 +42,7 @@ class RpcBatchRequestIdTest : public RpcBatchTest {
   std::future<Factored> Start(const std::vector<Member>& members) {
     return std::async(std::launch::async, [this, members] { return WithId(members); });
   }
-  bool Awaited() { return core().cache.request_ids().IsAwaited("default", kId); }
+  bool Awaited() { return core().engine.cache.request_ids().IsAwaited("default", kId); }
 };
 
 TEST_F(RpcBatchRequestIdTest, TheSecondCallHasTheFactorAndTheFiguresOfTheFirst) {
@@ -57,7 +57,7 @@ TEST_F(RpcBatchRequestIdTest, TheSecondCallHasTheFactorAndTheFiguresOfTheFirst) 
   EXPECT_EQ(second.factor.batch().singular(), 1);
   EXPECT_EQ(second.figures, first.figures);
   EXPECT_EQ(second.figures.size(), 5 * (2 * sizeof(double) + sizeof(int32_t)));
-  EXPECT_EQ(core().cache.size(), 1u);
+  EXPECT_EQ(core().engine.cache.size(), 1u);
   const std::vector<Member> rhs = {Random(40, 1, 3)};
   EXPECT_TRUE(SolveMembers(second.factor.handle(), {3}, rhs).status.ok());
 }
@@ -65,8 +65,8 @@ TEST_F(RpcBatchRequestIdTest, TheSecondCallHasTheFactorAndTheFiguresOfTheFirst) 
 TEST_F(RpcBatchRequestIdTest, TheFiguresComeFromHostMemoryToo) {
   const Factored first = WithId(Mixed());
   Idle();
-  DeviceSlot& slot = *core().devices.slots()[0];
-  ASSERT_OK(core().cache.ReserveOnDevice(slot, slot.budget->limit()));
+  DeviceSlot& slot = *core().engine.devices.slots()[0];
+  ASSERT_OK(core().engine.cache.ReserveOnDevice(slot, slot.budget->limit()));
   const Holdings evicted = Idle();
   const Factored second = WithId(Mixed());
   ASSERT_TRUE(second.status.ok()) << second.status.error_message();
@@ -100,7 +100,7 @@ TEST_F(RpcBatchRequestIdTest, ALaterCallWaitsForTheFactorOfTheFirst) {
   ASSERT_TRUE(two.status.ok()) << two.status.error_message();
   EXPECT_EQ(two.factor.handle(), one.factor.handle());
   EXPECT_EQ(two.figures, one.figures);
-  EXPECT_EQ(core().cache.size(), 1u);
+  EXPECT_EQ(core().engine.cache.size(), 1u);
 }
 
 TEST_F(RpcBatchRequestIdTest, TheWorkOutlivesAClientThatLeft) {
@@ -118,7 +118,7 @@ TEST_F(RpcBatchRequestIdTest, TheWorkOutlivesAClientThatLeft) {
   failpoints().Release("factorize.factor");
   const Factored factored = retry.get();
   ASSERT_TRUE(factored.status.ok()) << factored.status.error_message();
-  EXPECT_EQ(core().cache.size(), 1u);
+  EXPECT_EQ(core().engine.cache.size(), 1u);
   EXPECT_TRUE(SolveMembers(factored.factor.handle(), {0}, {Random(5, 1, 1)}).status.ok());
   WaitUntil([this] { return Held().calls == 0; }, "no call left");
 }
@@ -161,7 +161,7 @@ TEST_F(RpcBatchRequestIdTest, TheIdOfASingleMatrixIsRefusedAndTheOtherWayRound) 
   const auto [status, handle] = factorize();
   ASSERT_TRUE(status.ok()) << status.error_message();
   ExpectRefused(WithId(Mixed()).status, StatusCode::FAILED_PRECONDITION, "header.cache.request_id");
-  ASSERT_OK(core().cache.Release("default", *Handle::Parse(handle)));
+  ASSERT_OK(core().engine.cache.Release("default", *Handle::Parse(handle)));
   ASSERT_TRUE(WithId(Mixed()).status.ok());
   ExpectRefused(factorize().first, StatusCode::FAILED_PRECONDITION, "FactorizeBatch");
 }
@@ -169,8 +169,8 @@ TEST_F(RpcBatchRequestIdTest, TheIdOfASingleMatrixIsRefusedAndTheOtherWayRound) 
 TEST_F(RpcBatchRequestIdTest, FiguresThatDoNotFitAreRefused) {
   ASSERT_TRUE(WithId(Mixed()).status.ok());
   const Holdings held = Idle();
-  absl::StatusOr<Reservation> rest = core().cache.ReserveOnHost(
-      core().devices.host_budget().limit() - core().devices.host_budget().reserved());
+  absl::StatusOr<Reservation> rest = core().engine.cache.ReserveOnHost(
+      core().engine.devices.host_budget().limit() - core().engine.devices.host_budget().reserved());
   ASSERT_OK(rest);
   ExpectRefused(WithId(Mixed()).status, StatusCode::RESOURCE_EXHAUSTED, "");
   rest->Release();

@@ -353,8 +353,8 @@ TEST_F(RpcBatchSolveTest, ADownloadFromHostMemoryIsTheSameAndMovesNothing) {
   const std::string handle = Factor(Mixed()).factor.handle();
   const Downloaded from_device = Download(handle, 1, 3);
   Idle();
-  DeviceSlot& slot = *core().devices.slots()[0];
-  ASSERT_OK(core().cache.ReserveOnDevice(slot, slot.budget->limit()));
+  DeviceSlot& slot = *core().engine.devices.slots()[0];
+  ASSERT_OK(core().engine.cache.ReserveOnDevice(slot, slot.budget->limit()));
   const Holdings evicted = Idle();
   const Downloaded from_host = Download(handle, 1, 3);
   ASSERT_TRUE(from_host.status.ok()) << from_host.status.error_message();
@@ -380,8 +380,8 @@ TEST_F(RpcBatchSolveTest, DownloadsHaveToBeOfMembersThatAreThere) {
 TEST_F(RpcBatchSolveTest, ADownloadThatDoesNotFitIsRefused) {
   const std::string handle = Factor({Random(800, 800, 1)}).factor.handle();
   const Holdings held = Idle();
-  absl::StatusOr<Reservation> rest = core().cache.ReserveOnHost(
-      core().devices.host_budget().limit() - core().devices.host_budget().reserved());
+  absl::StatusOr<Reservation> rest = core().engine.cache.ReserveOnHost(
+      core().engine.devices.host_budget().limit() - core().engine.devices.host_budget().reserved());
   ASSERT_OK(rest);
   ExpectRefused(Download(handle).status, StatusCode::RESOURCE_EXHAUSTED, "");
   rest->Release();

@@ -107,6 +107,7 @@ TEST_F(RpcBatchTest, EachKindOfFactorHasItsCalls) {
   grpc::ClientContext of_series;
   v1::SolveSeriesRequest step;
   step.mutable_header()->set_handle(batch);
+  *step.mutable_header()->mutable_rhs() = Dense(40, 1);
   auto series = stub().SolveSeries(&of_series);
   series->Write(step);
   v1::SolveSeriesResponse none;
@@ -223,8 +224,8 @@ TEST_F(RpcBatchTest, ABatchMovesToHostMemoryAndBack) {
   const SolvedSystems before = SolveMembers(handle, {3}, rhs);
   Idle();  // An answered call may still hold the factor.
   {
-    DeviceSlot& slot = *core().devices.slots()[0];
-    ASSERT_OK(core().cache.ReserveOnDevice(slot, slot.budget->limit()));
+    DeviceSlot& slot = *core().engine.devices.slots()[0];
+    ASSERT_OK(core().engine.cache.ReserveOnDevice(slot, slot.budget->limit()));
   }
   const SolvedSystems after = SolveMembers(handle, {3}, rhs);
   ASSERT_TRUE(after.status.ok()) << after.status.error_message();

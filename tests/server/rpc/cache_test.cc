@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "server/rpc/admission.h"
+#include "server/engine/admission/job_memory.h"
 #include "tests/server/rpc/fixture.h"
 #include "tests/support/status_matchers.h"
 
@@ -42,9 +42,9 @@ class RpcCacheTest : public RpcTest {
   }
   // Reserves the whole device, which demotes its factors to host memory.
   Reservation TakeDevice() {
-    DeviceSlot& slot = *core().devices.slots()[0];
+    DeviceSlot& slot = *core().engine.devices.slots()[0];
     Idle();
-    auto all = core().cache.ReserveOnDevice(slot, slot.budget->limit());
+    auto all = core().engine.cache.ReserveOnDevice(slot, slot.budget->limit());
     EXPECT_OK(all);
     return all.ok() ? *std::move(all) : Reservation();
   }
@@ -68,7 +68,7 @@ TEST_F(RpcCacheTest, ThreeFactorsMoreThanTheDeviceHoldsAllStillSolve) {
   int on_host = 0;
   for (const FactorInfo& info : [this] {
          int64_t next = 0;
-         return core().cache.List("default", "", 0, 100, &next);
+         return core().engine.cache.List("default", "", 0, 100, &next);
        }()) {
     on_host += info.tier == Tier::kHost ? 1 : 0;
   }
@@ -98,16 +98,16 @@ TEST_F(RpcCacheTest, WhatTheDeviceRefusesEvictsNothingFromTheHost) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(200, &factor).ok());
   Idle();
-  DeviceSlot& slot = *core().devices.slots()[0];
+  DeviceSlot& slot = *core().engine.devices.slots()[0];
   // Reserve the whole device: the factor moves to host memory and occupies it there.
   ASSERT_OK_AND_ASSIGN(const Reservation whole,
-                       core().cache.ReserveOnDevice(slot, slot.budget->limit()));
-  const MemoryBudget& host = core().devices.host_budget();
+                       core().engine.cache.ReserveOnDevice(slot, slot.budget->limit()));
+  const MemoryBudget& host = core().engine.devices.host_budget();
   ASSERT_GT(host.reserved(), 0u);
   const MemoryNeed need = {.device = 1, .host = host.limit()};
-  EXPECT_THAT(Reserve(core(), slot, need),
+  EXPECT_THAT(Reserve(core().engine, slot, need),
               FailsWith(absl::StatusCode::kResourceExhausted, "cuda:0"));
-  EXPECT_EQ(core().cache.size(), 1u) << "the factor is still there";
+  EXPECT_EQ(core().engine.cache.size(), 1u) << "the factor is still there";
 }
 
 TEST_F(RpcCacheTest, AFactorInHostMemoryIsDownloadedWithoutItsDevice) {
@@ -261,7 +261,7 @@ TEST_F(RpcCacheTest, AFencedDeviceRefusesAndItsFactorsAreLost) {
   EXPECT_THAT(lost.error_details(), HasSubstr("DEVICE_LOST"));
   v1::Factor another;
   EXPECT_EQ(Factorize(20, &another).error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_FALSE(core().devices.any_healthy());
+  EXPECT_FALSE(core().engine.devices.any_healthy());
 }
 
 TEST_F(RpcCacheTest, PageTokensRevealNothingOfOtherTenants) {

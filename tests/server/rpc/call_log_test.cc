@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_split.h"
 #include "grpcpp/server_context.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/rpc/observe.h"
 #include "spdlog/sinks/ostream_sink.h"
 #include "spdlog/spdlog.h"

@@ -28,7 +28,7 @@ class RpcPostponedTest : public RpcSparseTest {
   void TakeAllElse(bool on_host) {
     failpoints().Do("factorize.factor", [this, on_host] {
       MemoryBudget& budget =
-          on_host ? core().devices.host_budget() : *core().devices.slots()[0]->budget;
+          on_host ? core().engine.devices.host_budget() : *core().engine.devices.slots()[0]->budget;
       taken_ = budget.TryReserve(budget.limit() - budget.reserved());
     });
   }

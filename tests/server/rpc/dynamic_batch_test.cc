@@ -330,8 +330,8 @@ TEST_F(RpcDynamicBatchTest, ABatchedFactorMovesToHostMemoryAndBack) {
   Solved before, after;
   ASSERT_TRUE(Solve(factor.handle(), HostMatrix(30, 1), &before).ok());
   Idle();
-  DeviceSlot& slot = *core().devices.slots()[0];
-  ASSERT_OK(core().cache.ReserveOnDevice(slot, slot.budget->limit()));
+  DeviceSlot& slot = *core().engine.devices.slots()[0];
+  ASSERT_OK(core().engine.cache.ReserveOnDevice(slot, slot.budget->limit()));
   ASSERT_TRUE(Solve(factor.handle(), HostMatrix(30, 1), &after).ok());
   EXPECT_TRUE(after.result.promoted());
   EXPECT_EQ(after.x, before.x);

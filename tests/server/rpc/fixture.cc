@@ -55,16 +55,16 @@ void RpcTest::TearDown() {
 
 Holdings RpcTest::Held() const {
   ServerCore& core = stack_->core();
-  const DeviceSlot& slot = *core.devices.slots()[0];
+  const DeviceSlot& slot = *core.engine.devices.slots()[0];
   const DeviceScheduler::Load load = slot.scheduler->load();
   return {.device_reserved = slot.budget->reserved(),
-          .host_reserved = core.devices.host_budget().reserved(),
+          .host_reserved = core.engine.devices.host_budget().reserved(),
           .device_bytes = devices_[0]->counting_memory().live_bytes(),
           .uploads = devices_[0]->live_uploaders(),
           .streams_busy = load.streams_busy,
           .queue_depth = load.queue_depth,
           .calls = core.calls.in_flight(),
-          .factors = core.cache.size()};
+          .factors = core.engine.cache.size()};
 }
 
 void RpcTest::WaitUntil(const std::function<bool()>& condition, const std::string& what) {

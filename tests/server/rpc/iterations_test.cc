@@ -173,7 +173,7 @@ TEST_F(IterationsTest, TheCountsAreChargedAndGoFirstUnderPressure) {
   EXPECT_GE(reserved, kBytes);
   EXPECT_LT(reserved, kBytes + kBytes / 4);
   {
-    const auto all = core().cache.ReserveOnHost(core().devices.host_budget().limit());
+    const auto all = core().engine.cache.ReserveOnHost(core().engine.devices.host_budget().limit());
     ASSERT_TRUE(all.ok()) << all.status();
   }
   v1::GetIterationsResponse page;

@@ -58,9 +58,9 @@ TEST_F(RpcKluTest, SolvesAfterEvictionToHostMemory) {
   for (const Triplets* const matrix : {&a, &next}) {
     Idle();
     {
-      DeviceSlot& slot = *core().devices.slots()[0];
+      DeviceSlot& slot = *core().engine.devices.slots()[0];
       ASSERT_OK_AND_ASSIGN(const Reservation all,
-                           core().cache.ReserveOnDevice(slot, slot.budget->limit()));
+                           core().engine.cache.ReserveOnDevice(slot, slot.budget->limit()));
       EXPECT_EQ(Held().device_bytes, 0u);
     }
     ExpectSolves(factor.handle(), kN, *matrix);

@@ -290,7 +290,7 @@ TEST_F(RpcLoadTest, AnUploadThatIsWokenTwiceIsOneJob) {
   device().ReleaseUploads();
   device().factor_gate().WaitUntilHeld();
   // Threads take tasks in turn. Once every thread holds one more task, both wakers have finished.
-  ThreadPool& threads = *core().devices.slots()[0]->releasing;
+  ThreadPool& threads = *core().engine.devices.slots()[0]->releasing;
   const auto over = std::make_shared<Gate>();  // shared: the threads may leave it late
   over->Close();
   for (int i = 0; i < threads.thread_count(); ++i) {

@@ -119,11 +119,12 @@ TEST_F(RpcMemoryTest, OnTheThreadThatResumesAWaitingCall) {
   WaitUntil([&] { return Held().uploads == 1; }, "the first");
   auto second = stub().Factorize(&second_context);
   second->Write(request);
-  WaitUntil([&] { return core().cache.request_ids().IsAwaited("default", id); }, "the second");
+  WaitUntil([&] { return core().engine.cache.request_ids().IsAwaited("default", id); },
+            "the second");
   // End the first call, but block the threads that release its claim.
   const auto release = std::make_shared<Gate>();  // shared: the threads may leave it late
   release->Close();
-  ThreadPool& releasing = *core().devices.slots()[0]->releasing;
+  ThreadPool& releasing = *core().engine.devices.slots()[0]->releasing;
   for (int i = 0; i < releasing.thread_count(); ++i) {
     releasing.Schedule([release] { release->Pass(); });
   }
@@ -182,7 +183,7 @@ TEST_F(RpcMemoryTest, OfTheMemoryPool) {
 
 TEST_F(RpcMemoryTest, TheHostsBudgetIsInTheMetrics) {
   StartServer({}, SmallConfig());
-  MemoryBudget& budget = core().devices.host_budget();
+  MemoryBudget& budget = core().engine.devices.host_budget();
   const size_t before = budget.reserved();
   const auto held = budget.TryReserve(4096);
   ASSERT_TRUE(held.has_value());

@@ -277,10 +277,10 @@ TEST_F(RpcMultifrontalTest, SolvesAfterEvictionToHostMemory) {
   const Triplets a = Grid(kM);
   const v1::Factor factor = MustFactor(Header(kM * kM, a), a);
   Idle();
-  DeviceSlot& slot = *core().devices.slots()[0];
+  DeviceSlot& slot = *core().engine.devices.slots()[0];
   {
     ASSERT_OK_AND_ASSIGN(const Reservation all,
-                         core().cache.ReserveOnDevice(slot, slot.budget->limit()));
+                         core().engine.cache.ReserveOnDevice(slot, slot.budget->limit()));
     EXPECT_EQ(Held().device_bytes, 0u);
   }
   ExpectSolves(factor.handle(), kM * kM, a);

@@ -134,7 +134,7 @@ class PlacementTest : public RpcTest {
     text.Send(Text(kLarge));
     EXPECT_TRUE(text.Finish().ok());
   }
-  int ExpectedOn(size_t i) { return core().devices.slots()[i]->expected.sum().jobs; }
+  int ExpectedOn(size_t i) { return core().engine.devices.slots()[i]->expected.sum().jobs; }
 };
 
 TEST_F(PlacementTest, UploadsUnderWaySpreadBySpeed) {

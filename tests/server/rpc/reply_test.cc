@@ -157,7 +157,8 @@ TEST_F(ReplyTest, ASchurComplementReservesItsReplyAtTheHeader) {
 TEST_F(ReplyTest, AFactorThatDoesNotFitTheHostIsRefusedBeforeTheJob) {
   v1::GetFactorsRequest request;
   request.set_handle(handle_);
-  auto all = core().devices.host_budget().TryReserve(core().devices.host_budget().limit());
+  auto all =
+      core().engine.devices.host_budget().TryReserve(core().engine.devices.host_budget().limit());
   ASSERT_TRUE(all.has_value());
   const int jobs = failpoints().reached("scheduler.job");
   grpc::ClientContext context;

@@ -66,7 +66,7 @@ class RequestIdTest : public RpcTest {
     EXPECT_EQ(attempt.Await().error_code(), grpc::StatusCode::CANCELLED);
     WaitUntil([&] { return CallsRefused(core().metrics.Scrape()) > before; }, "client gone");
   }
-  bool Awaited() { return core().cache.request_ids().IsAwaited("default", "step-17"); }
+  bool Awaited() { return core().engine.cache.request_ids().IsAwaited("default", "step-17"); }
 };
 
 TEST_F(RequestIdTest, ALaterCallWaitsForTheFactorOfTheFirst) {
@@ -80,7 +80,7 @@ TEST_F(RequestIdTest, ALaterCallWaitsForTheFactorOfTheFirst) {
   EXPECT_TRUE(first->Await(&one).ok());
   EXPECT_TRUE(second.Await(&two).ok());
   EXPECT_EQ(two.handle(), one.handle());
-  EXPECT_EQ(core().cache.size(), 1u);
+  EXPECT_EQ(core().engine.cache.size(), 1u);
   EXPECT_EQ(device().factor_gate().arrivals(), 1);
 }
 

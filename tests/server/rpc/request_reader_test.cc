@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "crout/v1/factorization_service.pb.h"
 #include "gtest/gtest.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/rpc/codec/status.h"
 #include "tests/support/status_matchers.h"
 

@@ -271,7 +271,8 @@ TEST_F(RpcSeriesTest, IdleStreamsHoldNothingButWhatIsCachedAndEnd) {
   // The factor, the matrix of the last step and the solution. All of them can be evicted.
   const Holdings held = Held();
   EXPECT_EQ(held.factors, 3u);
-  EXPECT_EQ(held.device_reserved, core().cache.EvictableBytes(*core().devices.slots()[0]));
+  EXPECT_EQ(held.device_reserved,
+            core().engine.cache.EvictableBytes(*core().engine.devices.slots()[0]));
   EXPECT_EQ(held.uploads, 0);
   // Two steps, each 6 min after the previous one, are within the timeout.
   for (int step = 0; step < 2; ++step) {
@@ -296,8 +297,8 @@ TEST_F(RpcSeriesTest, EvictedPartsComeBack) {
   ASSERT_TRUE(series.Step(next, b_, &answer));
   WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
   // Move the parts to host memory; the next step promotes them.
-  DeviceSlot& slot = *core().devices.slots()[0];
-  const auto all = core().cache.ReserveOnDevice(slot, slot.budget->limit());
+  DeviceSlot& slot = *core().engine.devices.slots()[0];
+  const auto all = core().engine.cache.ReserveOnDevice(slot, slot.budget->limit());
   ASSERT_TRUE(all.ok());
   { const Reservation taken = std::move(const_cast<Reservation&>(*all)); }
   ASSERT_TRUE(series.Step({}, b_, &answer)) << series.Status().error_message();
@@ -315,15 +316,17 @@ TEST_F(RpcSeriesTest, DroppedPartsAreMissedOnceAndKeptAgain) {
   const auto drop_the_idle = [&] {
     WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
     // The factor is pinned; everything else moves to host memory and is then evicted there.
-    const auto pin = core().cache.Acquire("default", *handle);
+    const auto pin = core().engine.cache.Acquire("default", *handle);
     ASSERT_TRUE(pin.ok());
-    DeviceSlot& slot = *core().devices.slots()[0];
+    DeviceSlot& slot = *core().engine.devices.slots()[0];
     const size_t device = slot.budget->limit() - slot.budget->reserved();
     ASSERT_TRUE(
-        core().cache.ReserveOnDevice(slot, device + core().cache.EvictableBytes(slot)).ok());
-    MemoryBudget& host = core().devices.host_budget();
-    const size_t evicted = core().cache.tiers()[static_cast<size_t>(Tier::kHost)].bytes;
-    ASSERT_TRUE(core().cache.ReserveOnHost(host.limit() - host.reserved() + evicted).ok());
+        core()
+            .engine.cache.ReserveOnDevice(slot, device + core().engine.cache.EvictableBytes(slot))
+            .ok());
+    MemoryBudget& host = core().engine.devices.host_budget();
+    const size_t evicted = core().engine.cache.tiers()[static_cast<size_t>(Tier::kHost)].bytes;
+    ASSERT_TRUE(core().engine.cache.ReserveOnHost(host.limit() - host.reserved() + evicted).ok());
     EXPECT_EQ(Held().factors, 1u);
   };
   drop_the_idle();

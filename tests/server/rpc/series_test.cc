@@ -284,7 +284,8 @@ TEST_F(RpcSeriesTest, WhatFollowsASingularMatrixStartsFromIt) {
           EXPECT_EQ(answer.factor->info(), 1);
         }
         WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
-        EXPECT_EQ(Held().device_reserved, core().cache.EvictableBytes(*core().devices.slots()[0]));
+        EXPECT_EQ(Held().device_reserved,
+                  core().engine.cache.EvictableBytes(*core().engine.devices.slots()[0]));
         ASSERT_TRUE(series.Write(change) && series.Receive(&answer))
             << series.Status().error_message();
         ExpectSolved(answer, a_, b_);

@@ -363,11 +363,12 @@ TEST_F(RpcSeriesValuesTest, TheMapIsEvictedAsTheMatrixIsAndGoesWithTheStream) {
   // The factor, the solution and the map. All of them can be evicted.
   const Holdings held = Held();
   EXPECT_EQ(held.factors, 3u);
-  EXPECT_EQ(held.device_reserved, core().cache.EvictableBytes(*core().devices.slots()[0]));
-  DeviceSlot& slot = *core().devices.slots()[0];
+  EXPECT_EQ(held.device_reserved,
+            core().engine.cache.EvictableBytes(*core().engine.devices.slots()[0]));
+  DeviceSlot& slot = *core().engine.devices.slots()[0];
   {
     // Move the parts to host memory; the next step promotes them.
-    const auto all = core().cache.ReserveOnDevice(slot, slot.budget->limit());
+    const auto all = core().engine.cache.ReserveOnDevice(slot, slot.budget->limit());
     ASSERT_TRUE(all.ok());
     const Reservation taken = std::move(const_cast<Reservation&>(*all));
   }
@@ -376,14 +377,16 @@ TEST_F(RpcSeriesValuesTest, TheMapIsEvictedAsTheMatrixIsAndGoesWithTheStream) {
   EXPECT_TRUE(answer.result.accurate());
   WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
   {
-    const auto pin = core().cache.Acquire("default", *handle);
+    const auto pin = core().engine.cache.Acquire("default", *handle);
     ASSERT_TRUE(pin.ok());
     const size_t device = slot.budget->limit() - slot.budget->reserved();
     ASSERT_TRUE(
-        core().cache.ReserveOnDevice(slot, device + core().cache.EvictableBytes(slot)).ok());
-    MemoryBudget& host = core().devices.host_budget();
-    const size_t evicted = core().cache.tiers()[static_cast<size_t>(Tier::kHost)].bytes;
-    ASSERT_TRUE(core().cache.ReserveOnHost(host.limit() - host.reserved() + evicted).ok());
+        core()
+            .engine.cache.ReserveOnDevice(slot, device + core().engine.cache.EvictableBytes(slot))
+            .ok());
+    MemoryBudget& host = core().engine.devices.host_budget();
+    const size_t evicted = core().engine.cache.tiers()[static_cast<size_t>(Tier::kHost)].bytes;
+    ASSERT_TRUE(core().engine.cache.ReserveOnHost(host.limit() - host.reserved() + evicted).ok());
   }
   EXPECT_FALSE(ValuesStep(series, pattern, pattern.Values(3), &answer));
   ExpectMatrixGone(series.Status());

@@ -153,10 +153,10 @@ TEST_P(RpcSparseDownloadTest, FromHostMemoryTooAndHoldsNothingAfterwards) {
   const v1::Factor factor = MustFactor(Header(kM * kM, a), a);
   const Download before = Get(factor.handle());
   Idle();
-  DeviceSlot& slot = *core().devices.slots()[0];
+  DeviceSlot& slot = *core().engine.devices.slots()[0];
   {
     ASSERT_OK_AND_ASSIGN(const Reservation all,
-                         core().cache.ReserveOnDevice(slot, slot.budget->limit()));
+                         core().engine.cache.ReserveOnDevice(slot, slot.budget->limit()));
   }
   const Holdings held = Idle();
   EXPECT_EQ(held.device_bytes, 0u);

@@ -210,10 +210,10 @@ TEST_F(RpcSparseTest, SolvesAfterEvictionToHostMemory) {
   v1::Factor factor;
   ASSERT_TRUE(FactorizeText(text_, &factor).ok());
   Idle();
-  DeviceSlot& slot = *core().devices.slots()[0];
+  DeviceSlot& slot = *core().engine.devices.slots()[0];
   {
     ASSERT_OK_AND_ASSIGN(const Reservation all,
-                         core().cache.ReserveOnDevice(slot, slot.budget->limit()));
+                         core().engine.cache.ReserveOnDevice(slot, slot.budget->limit()));
     EXPECT_EQ(Held().device_bytes, 0u);
     EXPECT_EQ(Held().host_reserved, static_cast<size_t>(factor.bytes()));
   }

@@ -49,8 +49,8 @@ class RpcSparseValuesTest : public RpcSparseTest {
   }
   void Evict() {
     Idle();
-    DeviceSlot& slot = *core().devices.slots()[0];
-    const auto all = core().cache.ReserveOnDevice(slot, slot.budget->limit());
+    DeviceSlot& slot = *core().engine.devices.slots()[0];
+    const auto all = core().engine.cache.ReserveOnDevice(slot, slot.budget->limit());
     ASSERT_TRUE(all.ok()) << all.status();
     EXPECT_EQ(Held().device_bytes, 0u);
   }
@@ -267,13 +267,13 @@ TEST_F(RpcSparseValuesTest, WithoutMemoryAreRefusedAndLeaveTheFactor) {
   const Triplets a = Grid(kM), next = Grid(kM, 1);
   const v1::Factor factor = MustFactor(Header(kN, a), a);
   Idle();
-  DeviceSlot& slot = *core().devices.slots()[0];
+  DeviceSlot& slot = *core().engine.devices.slots()[0];
   {
     ASSERT_OK_AND_ASSIGN(const auto pin,
-                         core().cache.Acquire("default", *Handle::Parse(factor.handle())));
+                         core().engine.cache.Acquire("default", *Handle::Parse(factor.handle())));
     ASSERT_OK_AND_ASSIGN(
         const Reservation most,
-        core().cache.ReserveOnDevice(slot, slot.budget->limit() - slot.budget->reserved()));
+        core().engine.cache.ReserveOnDevice(slot, slot.budget->limit() - slot.budget->reserved()));
     v1::Factor none;
     EXPECT_EQ(Refactorize(ByValues(factor), ValuesOf(next), &none).error_code(),
               grpc::StatusCode::RESOURCE_EXHAUSTED);

@@ -9,7 +9,7 @@
 #include "google/rpc/status.pb.h"
 #include "grpcpp/support/server_callback.h"
 #include "gtest/gtest.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 
 namespace crout {
 namespace {

@@ -89,7 +89,7 @@ class RpcTurnsTest : public RpcSparseTest {
     AwaitDepth(kWaiting);
   }
   void AwaitDepth(size_t depth) {
-    const TaskScheduler& queue = *core().devices.slots()[0]->preparing;
+    const TaskScheduler& queue = *core().engine.devices.slots()[0]->preparing;
     WaitUntil([&] { return queue.load().queue_depth == depth; }, "the calls to wait");
   }
   // Tenant A's tasks hold all threads of the pool, at the gate. More of them wait, and would hold
@@ -156,7 +156,7 @@ TEST_F(RpcTurnsTest, AReleaseOfAnotherTenantDoesNotWaitForAllOfTheFirst) {
   ASSERT_TRUE(call.Finish().ok());
   Idle();
   const std::string unknown(26, 'a');
-  ThreadPool& of_device = *core().devices.slots()[0]->releasing;
+  ThreadPool& of_device = *core().engine.devices.slots()[0]->releasing;
   ThreadPool& of_none = core().releasing;
   const std::string of_slot = "crout_queue_depth{device=\"cuda:0\",queue=\"release\"}";
   const std::string of_server = "crout_queue_depth{device=\"none\",queue=\"release\"}";

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/admission/memory_budget.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 
 namespace crout {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "kernels/util/status_macros.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "tests/server/scrape.h"
 #include "tests/support/status_matchers.h"
 

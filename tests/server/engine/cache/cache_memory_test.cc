@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "tests/server/engine/cache/cache_fixture.h"
 #include "tests/support/refused_allocations.h"
 #include "tests/support/status_matchers.h"

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/host/device/host_info.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/engine/scheduling/device_pool.h"
 #include "tests/server/event.h"
 #include "tests/support/fake_device.h"

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/engine/scheduling/device_scheduler.h"
 #include "tests/server/event.h"
 #include "tests/support/fake_device.h"

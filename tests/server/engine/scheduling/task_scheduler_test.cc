@@ -19,7 +19,7 @@
 #include "gtest/gtest.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/thread_pool.h"
-#include "server/engine/reason.h"
+#include "server/engine/error.h"
 #include "server/engine/scheduling/device_scheduler.h"
 #include "server/engine/scheduling/task_scheduler.h"
 #include "tests/server/event.h"

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Reserves all memory of a job before its payload arrives, and the memory of its reply.
+#ifndef CROUT_SERVER_ENGINE_ADMISSION_JOB_MEMORY_H_
+#define CROUT_SERVER_ENGINE_ADMISSION_JOB_MEMORY_H_
+
+#include <cstddef>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "kernels/memory.h"
+#include "server/engine/engine.h"
+
+namespace crout {
+
+// Peak memory of a job, or of a part of a job, in bytes.
+struct MemoryNeed {
+  size_t device = 0;
+  size_t host = 0;  // the reply and other results in host memory
+};
+
+// The reservations for a MemoryNeed.
+struct JobMemory {
+  Reservation device;
+  Reservation host;
+
+  // Moves the bytes of `part`, at most the bytes held, into separate reservations.
+  JobMemory Split(const MemoryNeed& part) {
+    return {device.Split(part.device), host.Split(part.host)};
+  }
+};
+
+// Bytes of a reply and their reservation. A transport may hold them long after the call has ended.
+// Members are destroyed in reverse order: the memory is free before the budget counts it as free.
+struct ReplyData {
+  Reservation reservation;
+  Buffer bytes;
+};
+
+// Reserve all of `need` or nothing. The bytes come from the budget of `slot`'s device and from the
+// host budget, which is the same budget if the device is the host. TryReserve uses only memory that
+// is free. Reserve evicts idle factors to make room, and may block. It returns RESOURCE_EXHAUSTED
+// under the conditions of FactorCache::ReserveOnDevice.
+std::optional<JobMemory> TryReserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need);
+absl::StatusOr<JobMemory> Reserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_ADMISSION_JOB_MEMORY_H_

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Runs several jobs as one batch (decision 0032).
+#ifndef CROUT_SERVER_ENGINE_BATCHING_DYNAMIC_BATCHER_H_
+#define CROUT_SERVER_ENGINE_BATCHING_DYNAMIC_BATCHER_H_
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "kernels/jobs/dynamic_batch.h"
+#include "server/engine/job_events.h"
+#include "server/engine/scheduling/device_pool.h"
+#include "server/engine/scheduling/device_scheduler.h"
+
+namespace crout {
+
+// A job's contribution to a batch, and the handling of its results. Both functions run on a worker
+// thread.
+struct DynamicBatchWork {
+  // All systems of a batch have the same type and operation.
+  DType dtype = DType::kFloat64;
+  Op op = Op::kNone;
+  const DeviceSlot* slot = nullptr;  // of the batch
+  // Fills in the system. An error ends this job only.
+  std::function<absl::Status(ExecutionContext& context, DynamicBatchSystem& system)> prepare;
+  // Handles the result. If the batch did not process the system, processes it alone first.
+  std::function<void(ExecutionContext& context, DynamicBatchSystem& system,
+                     const DynamicBatchTimings& timings)>
+      finish;
+
+  int group() const {
+    constexpr int kOps = 3;
+    return static_cast<int>(dtype) * kOps + static_cast<int>(op);
+  }
+};
+
+// A job that may run in a batch. DynamicBatcher then calls the functions below, in their order,
+// instead of Run().
+class DynamicBatchJob : public Job {
+ public:
+  // Takes the job out of the queue. False if the job is not needed any more; no other function is
+  // called then.
+  virtual bool Begin() = 0;
+  // False if this ended the job.
+  virtual bool Prepare(ExecutionContext& context, DynamicBatchSystem& system) = 0;
+  virtual void Finish(ExecutionContext& context, DynamicBatchSystem& system,
+                      const DynamicBatchTimings& timings) = 0;
+  virtual void End() = 0;
+  virtual bool stop_requested() const = 0;
+  virtual const DynamicBatchWork& batch_work() const = 0;
+};
+
+// Runs jobs of one group as one batch. All jobs are DynamicBatchJob objects. Thread-safe.
+class DynamicBatcher final : public JobBatcher {
+ public:
+  // Both arguments outlive the batcher. `host_memory` supplies memory for transfers to and from
+  // the device.
+  DynamicBatcher(JobEvents& events, MemoryResource& host_memory)
+      : events_(events), host_memory_(host_memory) {}
+
+  void Run(ExecutionContext& context, std::span<const std::shared_ptr<Job>> jobs,
+           Job::Clock::duration waited) override;
+
+ private:
+  JobEvents& events_;
+  MemoryResource& host_memory_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_BATCHING_DYNAMIC_BATCHER_H_

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The engine: the components that plan, run and cache jobs. No source of server/engine depends on a
+// transport.
+#ifndef CROUT_SERVER_ENGINE_ENGINE_H_
+#define CROUT_SERVER_ENGINE_ENGINE_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "kernels/memory.h"
+#include "kernels/util/thread_pool.h"
+#include "server/engine/cache/analysis_store.h"
+#include "server/engine/cache/factor_cache.h"
+#include "server/engine/cache/tenant_loads.h"
+#include "server/engine/job_events.h"
+#include "server/engine/scheduling/device_pool.h"
+#include "server/engine/scheduling/device_scheduler.h"
+
+namespace crout {
+
+struct EngineLimits {
+  int64_t max_n = 131072;
+  int64_t max_sparse_n = 10000000;  // of a matrix that is factored as a sparse matrix
+  // Largest order for which dynamic batching is automatic (decision 0032); 0: never automatic.
+  // Requests that name the method irr_lu are batched at any order.
+  int64_t gather_max_order = 0;
+  // Longest wait of an upload for staging memory of the device.
+  absl::Duration staging_timeout = absl::Seconds(30);
+};
+
+// References to the components. All of them outlive every job and are thread-safe.
+struct Engine {
+  EngineLimits limits;
+  DevicePool& devices;
+  FactorCache& cache;
+  AnalysisStore& analyses;    // of sparse matrices
+  TenantLoads& tenant_loads;  // of the cache and of calls
+  JobEvents& events;
+  // Runs small jobs of several requests as one batch.
+  JobBatcher& batcher;
+  // Host memory for replies and text uploads, under DevicePool::host_budget().
+  MemoryResource& host_memory;
+  // Parses text matrices.
+  ThreadPool& parsers;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_ENGINE_H_

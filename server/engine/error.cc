@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/engine/error.h"
+
+#include <new>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/util/allocation.h"
+
+namespace crout {
+namespace {
+
+constexpr char kFieldUrl[] = "crout/field";
+constexpr char kReasonUrl[] = "crout/reason";
+constexpr char kRetryUrl[] = "crout/retry-seconds";
+
+std::optional<std::string> TextOf(const absl::Status& status, absl::string_view url) {
+  const auto payload = status.GetPayload(url);
+  return payload ? std::optional(std::string(*payload)) : std::nullopt;
+}
+
+}  // namespace
+
+absl::Status WithReason(absl::Status status, std::string_view reason) {
+  status.SetPayload(kReasonUrl, absl::Cord(std::string(reason)));
+  return status;
+}
+
+std::optional<std::string> ReasonOf(const absl::Status& status) {
+  return TextOf(status, kReasonUrl);
+}
+
+absl::Status WithRetryAfter(absl::Status status, double seconds) {
+  status.SetPayload(kRetryUrl, absl::Cord(absl::StrCat(seconds)));
+  return status;
+}
+
+std::optional<double> RetryAfterOf(const absl::Status& status) {
+  const std::optional<std::string> text = TextOf(status, kRetryUrl);
+  double seconds = 0;
+  if (!text || !absl::SimpleAtod(*text, &seconds)) return std::nullopt;
+  return seconds;
+}
+
+absl::Status OutOfMemory() {
+  const absl::Status status = OutOfSystemMemory();
+  try {
+    return WithReason(status, kReasonMemoryExhausted);
+  } catch (const std::bad_alloc&) {
+    return status;
+  }
+}
+
+absl::Status BadField(absl::string_view field, absl::string_view description) {
+  absl::Status status = absl::InvalidArgumentError(absl::StrCat(field, ": ", description));
+  status.SetPayload(kFieldUrl, absl::Cord(field));
+  return status;
+}
+
+std::optional<std::string> FieldOf(const absl::Status& status) { return TextOf(status, kFieldUrl); }
+
+}  // namespace crout

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Errors of the engine: the field of the request, a stable reason and, for some errors, a retry
+// delay, as payloads of a status. The RPC layer converts them to google.rpc details.
+#ifndef CROUT_SERVER_ENGINE_ERROR_H_
+#define CROUT_SERVER_ENGINE_ERROR_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace crout {
+
+inline constexpr std::string_view kReasonQueueFull = "QUEUE_FULL";
+inline constexpr std::string_view kReasonMemoryExhausted = "MEMORY_EXHAUSTED";
+inline constexpr std::string_view kReasonHandleUnknown = "HANDLE_UNKNOWN";
+inline constexpr std::string_view kReasonHandleExpired = "HANDLE_EXPIRED";
+inline constexpr std::string_view kReasonHandleEvicted = "HANDLE_EVICTED";
+inline constexpr std::string_view kReasonHandleReleased = "HANDLE_RELEASED";
+inline constexpr std::string_view kReasonDeviceLost = "DEVICE_LOST";
+inline constexpr std::string_view kReasonRequestInProgress = "REQUEST_IN_PROGRESS";
+inline constexpr std::string_view kReasonDraining = "DRAINING";
+inline constexpr std::string_view kReasonDataLoss = "DATA_LOSS";
+inline constexpr std::string_view kReasonShapeMismatch = "SHAPE_MISMATCH";
+inline constexpr std::string_view kReasonSingular = "SINGULAR_MATRIX";
+inline constexpr std::string_view kReasonMatrixGone = "MATRIX_GONE";
+inline constexpr std::string_view kReasonPatternMismatch = "PATTERN_MISMATCH";
+
+// Attaches a reason to `status`, replacing an earlier one. `status` must not be OK.
+absl::Status WithReason(absl::Status status, std::string_view reason);
+// Returns the attached reason, or nothing.
+std::optional<std::string> ReasonOf(const absl::Status& status);
+
+// Attaches a retry delay in seconds to `status`, which must not be OK.
+absl::Status WithRetryAfter(absl::Status status, double seconds);
+// Returns the attached retry delay in seconds, or nothing.
+std::optional<double> RetryAfterOf(const absl::Status& status);
+
+// Returns RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED): the system is out of memory, not a budget.
+absl::Status OutOfMemory();
+
+// Returns INVALID_ARGUMENT for one field of a request. `field` is the path of the field, for
+// example "header.matrix.dense.rows". `description` states the error and the expected value.
+absl::Status BadField(absl::string_view field, absl::string_view description);
+// Returns the path of the field that the status is about, or nothing.
+std::optional<std::string> FieldOf(const absl::Status& status);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_ERROR_H_

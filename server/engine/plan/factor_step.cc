@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/engine/plan/factor_step.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/algorithm_registry.h"
+#include "kernels/jobs/factorize_mixed.h"
+#include "kernels/sparse/pattern_text.h"
+#include "kernels/sparse_view.h"
+#include "kernels/sync_on_exit.h"
+#include "kernels/util/digest.h"
+#include "kernels/util/size_class.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+#include "kernels/util/strings.h"
+#include "server/engine/error.h"
+#include "server/engine/plan/options.h"
+#include "server/engine/plan/singular_matrix.h"
+#include "server/engine/plan/sparse_analysis.h"
+
+namespace crout {
+
+namespace {
+
+// Error for a request that names the batch method but cannot be batched.
+absl::Status NotForBatches() {
+  return BadField("header.options.algorithm",
+                  "irr_lu factors a dense matrix of order 1 or more as it is: without another type "
+                  "or precision, equilibration, condition estimate, determinant, parameters, or "
+                  "the options that Solve has beside verification. Leave them out, or choose "
+                  "another algorithm");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(Engine& engine,
+                                                               const MatrixSpec& matrix,
+                                                               const FactorRequest& request,
+                                                               DeviceSlot& slot, bool cached,
+                                                               FactorCache::Pin* last) {
+  const PayloadRole role =
+      last == nullptr ? PayloadRole::kMatrixAllowingSparse : PayloadRole::kNextMatrix;
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
+                         CheckPayload(matrix, "header.matrix", engine.limits, *slot.device, role));
+  auto step = std::unique_ptr<FactorStep>(new FactorStep(engine, spec, slot));
+  step->cached_ = cached;
+  step->last_ = last;
+  if (last != nullptr) step->order_ = last->summary().n;
+  step->request_ = request;
+  step->requested_precision_ = request.precision;
+  step->request_.precision = RequestedPrecision::kFactorType;
+  const BatchLu* const batch_lu = slot.device->batch_lu();
+  if (batch_lu != nullptr && request.algorithm == batch_lu->name()) {
+    if (spec.needs_parsing()) return NotForBatches();
+    step->named_batch_ = true;
+    step->request_.algorithm = "auto";
+  }
+  CROUT_RETURN_IF_ERROR(
+      step->sparse_.ExtractMethodName(spec.needs_parsing() || spec.values, &step->request_));
+  CROUT_RETURN_IF_ERROR(step->CheckPrecision(spec.shape));
+  CROUT_ASSIGN_OR_RETURN(step->options_, OptionsFor(step->request_, spec.shape.dtype));
+  CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->ChoiceInput()));
+  if (spec.values) CROUT_RETURN_IF_ERROR(step->CheckValues(matrix.pattern_digest));
+  // Refuse an algorithm that the device lacks before the payload arrives. The order does not matter
+  // here.
+  CROUT_RETURN_IF_ERROR(step->ResolveFor(/*n=*/0));
+  step->by_values_ = spec.values;
+  if (spec.values) CROUT_RETURN_IF_ERROR(step->PlanForValues());
+  return step;
+}
+
+absl::Status FactorStep::ResolveFor(int64_t n) {
+  const Device& device = *slot_.device;
+  CROUT_RETURN_IF_ERROR(Resolve(request_, device, n, &options_));
+  CROUT_ASSIGN_OR_RETURN(low_, ResolveLow(n));
+  // Refinement with a low-precision factor takes enough solves for the preparation to pay off.
+  const auto prepare = [&](FactorizeOptions& options) {
+    options.prepare = cached_ || low_
+                          ? FindSolverToPrepare(device, options.algorithm->traits().unit_diagonal,
+                                                options.factor_dtype)
+                          : nullptr;
+  };
+  prepare(options_);
+  if (low_) prepare(*low_);
+  return absl::OkStatus();
+}
+
+absl::Status FactorStep::CheckPrecision(const PackedMatrix& shape) const {
+  if (requested_precision_ == RequestedPrecision::kFactorType) return absl::OkStatus();
+  const auto refuse = [](absl::string_view why) {
+    return BadField("header.options.precision", why);
+  };
+  if (request_.factor_dtype) {
+    return refuse("it sets the factor's type: leave factor_dtype out");
+  }
+  if (requested_precision_ == RequestedPrecision::kAuto) return absl::OkStatus();
+  if (!request_.keep_matrix) return refuse("solves are corrected with A: leave drop_matrix out");
+  if (RealOf(shape.dtype) == DType::kFloat64) return absl::OkStatus();
+  return refuse("the matrix is in single precision itself: leave the precision out");
+}
+
+absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n) {
+  precision_ = FactorPrecision::kFactorType;
+  std::optional<FactorizeOptions> low;
+  const DType wide = options_.factor_dtype;
+  if (requested_precision_ == RequestedPrecision::kFactorType || RealOf(wide) != DType::kFloat64 ||
+      !options_.keep_matrix) {
+    return low;
+  }
+  low = options_;
+  low->factor_dtype = IsComplex(wide) ? DType::kComplex64 : DType::kFloat32;
+  CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, n, &*low));
+  if (requested_precision_ == RequestedPrecision::kAuto) {
+    const double rcond = last_ == nullptr ? 0 : last_->summary().rcond.value_or(0);
+    precision_ = ChoosePrecision(*slot_.device, *low, options_, n, rcond);
+  } else {
+    precision_ = requested_precision_ == RequestedPrecision::kTf32 ? FactorPrecision::kTf32
+                                                                   : FactorPrecision::kSingle;
+  }
+  if (precision_ == FactorPrecision::kFactorType) return std::optional<FactorizeOptions>();
+  if (precision_ == FactorPrecision::kTf32 && !low->algorithm->traits().supports_tf32_products) {
+    return BadField("header.options.precision",
+                    absl::StrCat("TF32 products are those of crout_lu on a GPU; device ",
+                                 ToAbsl(slot_.device->info().name), " does not offer them",
+                                 request_.names_algorithm() ? " by this algorithm" : "",
+                                 ": choose the precision single or auto"));
+  }
+  low->parameters.tf32_products = precision_ == FactorPrecision::kTf32;
+  const absl::Status taken = CheckParameters(low->algorithm->traits(), low->parameters);
+  if (!taken.ok()) return BadField("header.options.precision", taken.message());
+  return low;
+}
+
+bool FactorStep::CanBatch() const {
+  const BatchLu* const method = slot_.device->batch_lu();
+  const PackedMatrix& shape = upload_.shape();
+  if (method == nullptr || upload_.needs_parsing() || shape.rows < 1 || shape.rows != shape.cols) {
+    return false;
+  }
+  const bool small = !request_.names_algorithm() && shape.rows <= engine_.limits.gather_max_order;
+  return (named_batch_ || small) && method->traits().types.contains(shape.dtype) &&
+         options_.factor_dtype == shape.dtype && !low_ &&
+         options_.equilibrate != EquilibrateMode::kOn && !request_.condition &&
+         !request_.determinant && !request_.parameters;
+}
+
+void FactorStep::EnableBatching() {
+  batched_ = true;
+  upload_.KeepOnHost();
+}
+
+DynamicBatchShape FactorStep::BatchShape() const {
+  return {.dtype = upload_.shape().dtype,
+          .n = upload_.shape().rows,
+          .factors = true,
+          .keeps_factor = cached_,
+          .keeps_matrix = options_.keep_matrix};
+}
+
+void FactorStep::AddToBatch(DynamicBatchSystem& system) {
+  system.shape = BatchShape();
+  system.matrix = upload_.host_matrix();
+  system.may_require_scaling = !named_batch_ && options_.equilibrate == EquilibrateMode::kAuto;
+  system.device_bytes += batch_bytes_.device;
+}
+
+NewFactor FactorStep::ExtractFromBatch(DynamicBatchSystem& system, double seconds) {
+  NewFactor factor = MakeNewFactor(std::move(system.made), seconds);
+  ShrinkToFactor(factor);
+  return factor;
+}
+
+absl::Status FactorStep::CheckKind() const {
+  if (!sparse_.named() || sparse_.allowed()) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("header.options.algorithm: with ", sparse_.name(),
+                                               " that solver solves nothing"));
+}
+
+SparseChoiceInput FactorStep::ChoiceInput() const {
+  // An explicit lower precision requires a dense factor. `auto` accepts the fastest method.
+  return {.request = &request_,
+          .dense = &options_,
+          .low = low_ ? &*low_ : nullptr,
+          .allows_sparse = requested_precision_ == RequestedPrecision::kAuto || !low_};
+}
+
+absl::Status FactorStep::Analyze(StopRequested stop) {
+  const int64_t n = upload_.shape().rows;
+  if (sparse_.allowed()) CROUT_RETURN_IF_ERROR(ResolveFor(n));
+  analyzed_ = true;
+  if (order_ && n != *order_) return absl::OkStatus();  // Plan() returns the error.
+  return sparse_.Analyze(upload_, ChoiceInput(), stop);
+}
+
+absl::Status FactorStep::CheckValues(const std::string& digest) const {
+  const FactorSummary& last = last_->summary();
+  const std::string& field = upload_.field();
+  if (!last.sparse || !last_->has_matrix()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        field,
+        ": values alone need the positions of a sparse factor's matrix that was kept: send "
+        "the matrix in full"));
+  }
+  const Analysis& analysis = *last.sparse->analysis;
+  const PackedMatrix& values = upload_.shape();
+  const auto mismatch = [](const std::string& message) {
+    return WithReason(absl::FailedPreconditionError(message), kReasonPatternMismatch);
+  };
+  if (values.rows != analysis.nonzeros) {
+    return mismatch(absl::StrCat(field, ".values: ", values.rows,
+                                 " values, but the handle's matrix has ", analysis.nonzeros,
+                                 " positions: send the matrix in full"));
+  }
+  if (!IsDigestText(digest)) {
+    return BadField(absl::StrCat(field, ".values.pattern_digest"),
+                    "not 16 lower-case hexadecimal digits: send the digest of the pattern that the "
+                    "values belong to, as in Factor.sparse.pattern_digest");
+  }
+  if (digest != PatternText(analysis.pattern)) {
+    return mismatch(absl::StrCat(
+        field, ".values: the values belong to another pattern than version ", last_->version(),
+        " of the handle's factor, with as many positions: send the matrix in full"));
+  }
+  if (values.dtype != last.matrix_dtype) {
+    return BadField(absl::StrCat(field, ".values.dtype"),
+                    absl::StrCat(ToAbsl(NameOf(values.dtype)), ", but the handle's matrix is ",
+                                 ToAbsl(NameOf(last.matrix_dtype)),
+                                 ": send values of its type, or the matrix in full"));
+  }
+  const bool by_other_threshold =
+      request_.pivot_threshold > 0 && request_.pivot_threshold != analysis.pivot_threshold;
+  if (request_.names_algorithm() || options_.equilibrate != EquilibrateMode::kAuto ||
+      request_.parameters || requested_precision_ != RequestedPrecision::kFactorType ||
+      by_other_threshold) {
+    return BadField(
+        "header.options",
+        "values alone are factored by a sparse method and by the analysis of the matrix "
+        "before: leave out equilibrate, parameters, precision, another pivot_threshold and dense "
+        "methods, or send the matrix in full");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FactorStep::PlanForValues() {
+  const SparseSummary& last = *last_->summary().sparse;
+  const Analysis& analysis = *last.analysis;
+  const PackedMatrix& values = upload_.shape();
+  // The values are copied directly to their position in the matrix.
+  const SparseLayout layout(analysis.n, analysis.nonzeros, values.dtype);
+  upload_.PlaceInBlock(layout.bytes, layout.value);
+  return sparse_.PlanForPattern(last, values.dtype, ChoiceInput());
+}
+
+absl::StatusOr<MemoryNeed> FactorStep::Plan() {
+  const PackedMatrix& shape = upload_.shape();
+  if (by_values_) {
+    const JobBytes& bytes = sparse_.plan()->bytes;
+    promotion_bytes_ = last_->promotion_bytes();
+    return MemoryNeed{.device = FactorCache::Charge(bytes.peak) + promotion_bytes_,
+                      .host = bytes.report};
+  }
+  CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
+  if (order_) {
+    CROUT_RETURN_IF_ERROR(
+        CheckRows(shape, *order_, upload_.field(), absl::StatusCode::kFailedPrecondition));
+  }
+  if (const SparseFactorizePlan* plan = sparse_.plan()) {
+    return MemoryNeed{.device = FactorCache::Charge(plan->bytes.peak), .host = plan->bytes.report};
+  }
+  const bool known_singular = sparse_.has_empty_line() || sparse_.unmatched_row() >= 0;
+  if (!known_singular) {
+    CROUT_RETURN_IF_ERROR(CheckDimension(shape.rows, upload_.field(), engine_.limits));
+  }
+  const std::optional<int64_t> nnz = upload_.nnz();
+  const bool sparse = nnz && ArrivesSparse(*slot_.device, shape.rows, *nnz, shape.dtype);
+  if (sparse) upload_.KeepSparse();
+  CROUT_ASSIGN_OR_RETURN(const Estimate estimate, PlanFor(shape, sparse ? nnz : std::nullopt));
+  return MemoryNeed{.device = FactorCache::Charge(estimate.bytes.peak) + promotion_bytes_,
+                    .host = estimate.bytes.report};
+}
+
+absl::StatusOr<FactorStep::Estimate> FactorStep::PlanFor(const PackedMatrix& shape,
+                                                         std::optional<int64_t> nonzeros) {
+  if (named_batch_ && !batched_) return NotForBatches();
+  CROUT_RETURN_IF_ERROR(ResolveFor(shape.rows));
+  options_.parameters.start.reset();
+  promotion_bytes_ = 0;
+  if (StartsWarm()) {
+    options_.parameters.start.emplace();  // Run() sets the view.
+    promotion_bytes_ = last_->promotion_bytes();
+  }
+  plan_.reset();
+  mixed_.reset();
+  Estimate estimate;
+  if (low_) {
+    CROUT_ASSIGN_OR_RETURN(mixed_, PlanMixed(precision_, *low_, options_, shape, nonzeros));
+    estimate.bytes = mixed_->bytes;
+    estimate.bytes.kept = mixed_->low.bytes.kept;
+  } else {
+    CROUT_ASSIGN_OR_RETURN(plan_, PlanFactorize(options_, shape, nonzeros));
+    estimate.bytes = plan_->bytes;
+  }
+  estimate.seconds = PredictSeconds();
+  estimate.algorithm = first().algorithm->traits().name;
+  estimate.precision = precision_;
+  if (batched_) CROUT_RETURN_IF_ERROR(PlanForBatch(shape, estimate));
+  return estimate;
+}
+
+absl::StatusOr<FactorStep::Estimate> FactorStep::PlanForPattern(const SparseSummary& known,
+                                                                DType matrix_dtype) {
+  CROUT_RETURN_IF_ERROR(ResolveFor(known.analysis->n));
+  CROUT_RETURN_IF_ERROR(sparse_.PlanForPattern(known, matrix_dtype, ChoiceInput()));
+  const SparseFactorizePlan& plan = *sparse_.plan();
+  return Estimate{plan.bytes, plan.seconds, plan.options.method.lu->name()};
+}
+
+absl::StatusOr<std::optional<FactorStep::Estimate>> FactorStep::Guess(int64_t n, int64_t nonzeros,
+                                                                      DType matrix_dtype) {
+  CROUT_RETURN_IF_ERROR(ResolveFor(n));
+  const SparseChoice::Guess guess = sparse_.GuessFor(n, nonzeros, matrix_dtype, ChoiceInput());
+  constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
+  if (nonzeros > kMaxEntries && (sparse_.named() || n > engine_.limits.max_n)) {
+    return BadField("nnz", absl::StrCat(nonzeros, " is more than the ", kMaxEntries,
+                                        " entries of a matrix that stays sparse"));
+  }
+  if (guess.method == nullptr) return std::optional<Estimate>();
+  Estimate estimate{guess.bytes, guess.seconds, guess.method->name()};
+  estimate.rough = true;
+  return std::optional(estimate);
+}
+
+absl::Status FactorStep::PlanForBatch(const PackedMatrix& shape, Estimate& estimate) {
+  const BatchLu& method = *slot_.device->batch_lu();
+  CROUT_ASSIGN_OR_RETURN(batch_bytes_, PlanDynamicBatch(method, BatchShape()));
+  batch_seconds_ = PredictDynamicBatchSeconds(method, BatchShape());
+  // A matrix that needs scaling runs alone after the batch, so the peak must cover both cases.
+  estimate.bytes.peak = std::max(estimate.bytes.peak, batch_bytes_.device);
+  estimate.bytes.kept = batch_bytes_.kept;
+  estimate.bytes.report += BlockBytes(shape.bytes()) + batch_bytes_.host;
+  estimate.seconds = batch_seconds_;
+  estimate.algorithm = method.name();
+  return absl::OkStatus();
+}
+
+bool FactorStep::StartsWarm() const {
+  if (last_ == nullptr || last_->summary().sparse || low_ ||
+      !options_.algorithm->traits().iterative)
+    return false;
+  const FactorSummary& start = last_->summary();
+  return start.info == 0 && start.n == upload_.shape().rows && start.n > 0 &&
+         start.factor_dtype == options_.factor_dtype;
+}
+
+absl::Status FactorStep::ExpectOrder(int64_t n) {
+  expected_n_ = n;
+  return ResolveFor(n);
+}
+
+FactorSummary FactorStep::Expected() const {
+  if (sparse_.plan() != nullptr) return sparse_.Expected();
+  FactorSummary summary;
+  summary.algorithm = first().algorithm->traits().name;
+  summary.n = upload_.shape().rows > 0 ? upload_.shape().rows : expected_n_;
+  summary.factor_dtype = first().factor_dtype;
+  summary.precision = precision_;
+  summary.matrix_dtype = upload_.shape().dtype;
+  summary.unit_diagonal = first().algorithm->traits().unit_diagonal;
+  // Assume the most that a solve could need.
+  summary.row_scaled = first().equilibrate != EquilibrateMode::kOff;
+  summary.col_scaled = summary.row_scaled;
+  if (first().prepare != nullptr) summary.preparation.emplace();
+  return summary;
+}
+
+absl::StatusOr<std::optional<NewFactor>> FactorStep::FindSingular() {
+  CROUT_RETURN_IF_ERROR(Plan().status());  // only for its checks
+  return crout::FindSingular(engine_, slot_, upload_, options_, sparse_);
+}
+
+absl::StatusOr<Buffer> FactorStep::ReplaceValues(ExecutionContext& context,
+                                                 const Factorization& last, CallTimings& timings) {
+  const PackedMatrix& values = upload_.shape();
+  const SparseLayout layout(*order_, values.rows, values.dtype);
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
+  SyncOnExit sync(context);
+  const auto copy = [&](size_t begin, size_t end) {
+    return context.ops().CopyOnDevice(last.sparse_matrix().data() + begin, matrix.data() + begin,
+                                      end - begin);
+  };
+  CROUT_RETURN_IF_ERROR(copy(0, layout.value));
+  CROUT_RETURN_IF_ERROR(copy(layout.value + values.bytes(), layout.bytes));
+  CROUT_RETURN_IF_ERROR(context.Synchronize());
+  sync.Dismiss();
+  return matrix;
+}
+
+absl::StatusOr<NewFactor> FactorStep::RunSparse(ExecutionContext& context, StopRequested stop,
+                                                CallTimings& timings) {
+  timings.analyze += sparse_.seconds();
+  timings.queue -= sparse_.seconds();
+  KernelTimings kernel;
+  ReservedGrowth growth(engine_, slot_, sparse_.analysis(), memory_);
+  SparseFactorizePlan plan = *sparse_.plan();
+  // A payload of values alone requires the last factor. Otherwise the last factor is used only if
+  // it is in device memory: promoting it is not worthwhile.
+  if (last_ != nullptr && (by_values_ || last_->promotion_bytes() == 0)) {
+    bool promoted = false;
+    CROUT_ASSIGN_OR_RETURN(
+        plan.options.last,
+        last_->OnDevice(context, memory_.device.Split(promotion_bytes_), &promoted));
+  }
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, by_values_
+                                            ? ReplaceValues(context, *plan.options.last, timings)
+                                            : upload_.Take(context, timings));
+  CROUT_ASSIGN_OR_RETURN(Factorization made,
+                         FactorizeSparse(context, plan, std::move(matrix), stop, kernel, &growth));
+  changed_ = sparse_.Update(made.summary);
+  timings.Add(kernel);
+  memory_.host.Release();
+  NewFactor factor = MakeNewFactor(std::move(made), kernel.factor);
+  ShrinkToFactor(factor);
+  factor.nnz = by_values_ ? upload_.shape().rows : upload_.nnz();
+  return factor;
+}
+
+absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequested stop,
+                                          CallTimings& timings) {
+  if (sparse_.plan() != nullptr) return RunSparse(context, stop, timings);
+  if (plan_ && plan_->options.parameters.start) {
+    Stopwatch watch;
+    bool promoted = false;
+    CROUT_ASSIGN_OR_RETURN(
+        const Factorization* start,
+        last_->OnDevice(context, memory_.device.Split(promotion_bytes_), &promoted));
+    plan_->options.parameters.start = start->view();
+    timings.host_to_device += watch.Lap();
+  }
+  // Take the upload last. Until then, the upload itself waits for arriving bytes on every exit
+  // path.
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
+  KernelTimings kernel;
+  CROUT_ASSIGN_OR_RETURN(Factorization made,
+                         mixed_ ? FactorizeMixed(context, *mixed_, std::move(matrix), stop, kernel)
+                                : Factorize(context, *plan_, std::move(matrix), stop, kernel));
+  timings.Add(kernel);
+  NewFactor factor = MakeNewFactor(std::move(made), kernel.factor);
+  if (!(may_refactor_ && mixed_)) ShrinkToFactor(factor);
+  factor.record = ExtractRecord(factor.factorization.summary, std::move(memory_.host));
+  factor.nnz = upload_.nnz();
+  return factor;
+}
+
+absl::Status FactorStep::RefactorInFloat64(ExecutionContext& context, StopRequested stop,
+                                           CallTimings& timings, NewFactor& factor) {
+  KernelTimings kernel;
+  CROUT_ASSIGN_OR_RETURN(factor.factorization,
+                         crout::RefactorInFloat64(context, *mixed_, std::move(factor.factorization),
+                                                  PrecisionFallback::kStagnation, stop, kernel));
+  timings.Add(kernel);
+  engine_.events.OnFactor(slot_, factor.factorization.summary, kernel.factor);
+  return absl::OkStatus();
+}
+
+}  // namespace crout

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Step of a call that factors its matrix: dense, sparse, or in a batch with matrices of other
+// calls.
+#ifndef CROUT_SERVER_ENGINE_PLAN_FACTOR_STEP_H_
+#define CROUT_SERVER_ENGINE_PLAN_FACTOR_STEP_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kernels/jobs/dynamic_batch.h"
+#include "kernels/jobs/factorize_mixed.h"
+#include "server/engine/plan/payload_step.h"
+#include "server/engine/plan/sparse_choice.h"
+
+namespace crout {
+
+// The kind of factorization is decided in stages. EnableBatching() selects dynamic batching. If a
+// sparse factorization is allowed, Analyze() may select it. A payload of values alone is factored
+// as sparse from Create() on. All other factorizations are dense.
+class FactorStep final : public PayloadStep {
+ public:
+  // Checks everything that can be checked before the payload arrives. A `cached` factor is prepared
+  // for later solves.
+  //
+  // `last`, which outlives the step, is the factor to be replaced. The matrix must then have the
+  // same order (otherwise Plan() returns FAILED_PRECONDITION), or the payload contains its values
+  // alone. Iterative methods start from `last` if it is suitable. Sparse methods reuse parts of it.
+  static absl::StatusOr<std::unique_ptr<FactorStep>> Create(Engine& engine,
+                                                            const MatrixSpec& matrix,
+                                                            const FactorRequest& request,
+                                                            DeviceSlot& slot, bool cached,
+                                                            FactorCache::Pin* last = nullptr);
+
+  int64_t order() override { return by_values_ ? *order_ : upload_.shape().rows; }
+
+  // See SparseChoice::Allow.
+  void AllowSparse(std::string tenant, std::string_view solver = "auto") {
+    sparse_.Allow(std::move(tenant), solver);
+  }
+  // Whether a sparse factorization is allowed but the matrix has not been analyzed yet. Expected()
+  // then describes a dense factor.
+  bool undecided() const { return sparse_.allowed() && upload_.needs_parsing() && !analyzed_; }
+  // Returns UNIMPLEMENTED if the request names a sparse method but does not allow a sparse
+  // factorization.
+  absl::Status CheckKind() const;
+
+  // Whether the request allows dynamic batching: the method is automatic and the order is at most
+  // EngineLimits::gather_max_order, or the request names the batch method.
+  bool CanBatch() const;
+  // Selects dynamic batching. Must be called before Plan().
+  void EnableBatching();
+  bool batched() const { return batched_; }
+  // Worker thread: AddToBatch() adds the matrix to a batch, and ExtractFromBatch() returns the
+  // factor. Do not call ExtractFromBatch() for a system that has an error or needs scaling. A
+  // matrix that needs scaling is factored alone by Run().
+  void AddToBatch(DynamicBatchSystem& system);
+  NewFactor ExtractFromBatch(DynamicBatchSystem& system, double seconds);
+
+  absl::Status Analyze(StopRequested stop) override;
+  absl::StatusOr<MemoryNeed> Plan() override;
+
+  // Estimate of a factorization.
+  struct Estimate {
+    JobBytes bytes;      // bytes to reserve; `kept` is for the expected factor
+    double seconds = 0;  // predicted
+    std::string_view algorithm;
+    FactorPrecision precision = FactorPrecision::kFactorType;
+    bool rough = false;  // see EstimateFactorizeResponse.rough
+  };
+  // Plans for a matrix of this shape, which need not arrive. After EnableBatching(), plans a batch
+  // of this matrix alone. `nonzeros` is the number of entries of a matrix that is copied to the
+  // device in sparse form.
+  absl::StatusOr<Estimate> PlanFor(const PackedMatrix& shape, std::optional<int64_t> nonzeros);
+
+  // PlanForPattern plans for a matrix whose pattern was factored before. Guess estimates for a
+  // matrix of which only the number of entries is known. It returns nullopt if a dense method would
+  // be selected.
+  absl::StatusOr<Estimate> PlanForPattern(const SparseSummary& known, DType matrix_dtype);
+  absl::StatusOr<std::optional<Estimate>> Guess(int64_t n, int64_t nonzeros, DType matrix_dtype);
+
+  // Sets the expected order of a matrix in text form, for plans made before the text has been read.
+  absl::Status ExpectOrder(int64_t n);
+  // Summary of the factor, as far as it is known before the factorization: order, types, unit
+  // diagonal. Requires Plan() or ExpectOrder().
+  FactorSummary Expected() const;
+  bool keeps_matrix() const { return options_.keep_matrix; }
+  double PredictSeconds() const {
+    if (batched_) return batch_seconds_;
+    if (sparse_.plan() != nullptr) return sparse_.plan()->seconds;
+    return mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0;
+  }
+
+  // Lets the result of Run() keep the reservation that RefactorInFloat64() needs, until
+  // ShrinkToFactor().
+  void AllowFloat64Refactor() { may_refactor_ = true; }
+
+  // Returns the result if the parsed text already shows that the matrix is singular. Requires that
+  // the text has been parsed.
+  absl::StatusOr<std::optional<NewFactor>> FindSingular();
+
+  // Runs on a worker thread. Adds the phases it runs to `timings`. Unless AllowFloat64Refactor()
+  // applies, the reservation of the result covers only the bytes that it keeps.
+  absl::StatusOr<NewFactor> Run(ExecutionContext& context, StopRequested stop,
+                                CallTimings& timings);
+
+  // Worker thread, after Run(): replaces `factor`, a low-precision factor that is not accurate
+  // enough, with a factor in the requested type.
+  absl::Status RefactorInFloat64(ExecutionContext& context, StopRequested stop,
+                                 CallTimings& timings, NewFactor& factor);
+  // After Run(): whether the analysis or the method differs from the plan. Solves must then be
+  // planned again.
+  bool changed() const { return changed_; }
+
+ private:
+  FactorStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot)
+      : PayloadStep(engine, spec, "header.matrix", slot), sparse_(engine, slot) {}
+
+  // Selects the algorithm for order n, and the solver that the factor is prepared for.
+  absl::Status ResolveFor(int64_t n);
+  // Returns the options of a low-precision factorization to try first, or nullopt if there is none.
+  absl::StatusOr<std::optional<FactorizeOptions>> ResolveLow(int64_t n);
+  absl::Status CheckPrecision(const PackedMatrix& shape) const;
+  const FactorizeOptions& first() const { return low_ ? *low_ : options_; }
+  bool StartsWarm() const;
+
+  SparseChoiceInput ChoiceInput() const;
+  // For a payload of values alone. CheckValues() checks that they belong to the pattern of the
+  // previous matrix, by its digest, and that no option requires a dense method. PlanForValues()
+  // plans the factorization.
+  absl::Status CheckValues(const std::string& digest) const;
+  absl::Status PlanForValues();
+  // Worker thread: returns the previous matrix with the new values.
+  absl::StatusOr<Buffer> ReplaceValues(ExecutionContext& context, const Factorization& last,
+                                       CallTimings& timings);
+  absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
+                                      CallTimings& timings);
+
+  DynamicBatchShape BatchShape() const;
+  // Extends `estimate`, the estimate of a job that runs alone, to a job that may also run in a
+  // batch.
+  absl::Status PlanForBatch(const PackedMatrix& shape, Estimate& estimate);
+
+  // The request.
+  FactorRequest request_;  // without its precision
+  RequestedPrecision requested_precision_ = RequestedPrecision::kFactorType;
+  bool cached_ = false;
+  FactorCache::Pin* last_ = nullptr;
+  size_t promotion_bytes_ = 0;  // to promote last_ to its device
+  std::optional<int64_t> order_;
+  int64_t expected_n_ = 0;
+  bool by_values_ = false;
+
+  // Dense factorization. If low_ is set, it is tried first, and `options_` are the options of the
+  // fallback.
+  FactorizeOptions options_;
+  FactorPrecision precision_ = FactorPrecision::kFactorType;
+  std::optional<FactorizeOptions> low_;
+  std::optional<MixedPlan> mixed_;  // if low_ is set: the plan of both factorizations
+  bool may_refactor_ = false;
+  std::optional<FactorizePlan> plan_;  // if low_ is not set
+
+  // Sparse factorization.
+  SparseChoice sparse_;
+  bool analyzed_ = false;
+  bool changed_ = false;
+
+  // Dynamic batching.
+  bool named_batch_ = false;  // the request names the batch method
+  bool batched_ = false;
+  DynamicBatchBytes batch_bytes_;
+  double batch_seconds_ = 0;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_PLAN_FACTOR_STEP_H_

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/engine/plan/payload_step.h"
+
+namespace crout {
+
+NewFactor PayloadStep::MakeNewFactor(Factorization made, double seconds) {
+  NewFactor factor;
+  factor.factorization = std::move(made);
+  engine_.events.OnFactor(slot_, factor.factorization.summary, seconds);
+  factor.reservation = std::move(memory_.device);
+  factor.slot = &slot_;
+  return factor;
+}
+
+std::shared_ptr<const ReplyData> PayloadStep::MakeReplyData(Buffer out, size_t bytes) {
+  memory_.host.Shrink(bytes);
+  return std::make_shared<const ReplyData>(ReplyData{std::move(memory_.host), std::move(out)});
+}
+
+void ShrinkToFactor(NewFactor& factor) {
+  factor.reservation.Shrink(FactorCache::Charge(factor.factorization.parts.bytes()));
+}
+
+FactorInfo DescribeDropped(NewFactor factor) {
+  FactorInfo info;
+  info.summary = std::move(factor.factorization.summary);
+  info.record = std::move(factor.record);
+  info.device = factor.slot->device->info().name;
+  info.nnz = factor.nnz;
+  info.timings = factor.timings;
+  return info;
+}
+
+}  // namespace crout

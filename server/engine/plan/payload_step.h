@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A step is one payload of a call together with the part of the job that uses it. (Each step of a
+// series, see SeriesSteps, has up to three of these steps.)
+#ifndef CROUT_SERVER_ENGINE_PLAN_PAYLOAD_STEP_H_
+#define CROUT_SERVER_ENGINE_PLAN_PAYLOAD_STEP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/stop_requested.h"
+#include "kernels/util/status_macros.h"
+#include "server/engine/admission/job_memory.h"
+#include "server/engine/upload/matrix_upload.h"
+
+namespace crout {
+
+// Implemented by FactorStep, SolveStep, SchurStep, EchelonStep, BatchFactorStep, BatchSolveStep,
+// and by PlannedStep for the two steps of a StepPair.
+class PayloadStep {
+ public:
+  virtual ~PayloadStep() = default;
+  PayloadStep(const PayloadStep&) = delete;  // callbacks of the upload refer to it
+  PayloadStep& operator=(const PayloadStep&) = delete;
+
+  MatrixUpload& upload() { return upload_; }
+  DeviceSlot& slot() { return slot_; }
+  // Order of the job's matrix, for metrics and logs.
+  virtual int64_t order() { return upload_.shape().rows; }
+  // Performs the expensive analysis that depends on this payload alone. Called between parsing and
+  // Plan(), on a thread that may block.
+  virtual absl::Status Analyze(StopRequested stop) {
+    (void)stop;
+    return absl::OkStatus();
+  }
+  // Plans a dense payload again after another payload of the call was analyzed. The dense payload
+  // is already admitted; reserves the additional memory that the new plan needs.
+  virtual absl::Status Replan() { return absl::OkStatus(); }
+  // Checks the payload's shape against the request, plans the job and returns the memory it needs.
+  // Requires that the shape is known.
+  virtual absl::StatusOr<MemoryNeed> Plan() = 0;
+  // Takes the reservations that Plan() requires and opens the upload.
+  absl::Status Admit(JobMemory memory) {
+    memory_ = std::move(memory);
+    return upload_.Open(slot_);
+  }
+
+ protected:
+  // `field` is the payload's field path, for error messages.
+  PayloadStep(Engine& engine, const PayloadSpec& spec, const char* field, DeviceSlot& slot)
+      : engine_(engine), slot_(slot), upload_(engine, spec, field) {}
+
+  // Counts the factor that the job computed in `seconds` and returns it. The factor takes over the
+  // whole device reservation.
+  NewFactor MakeNewFactor(Factorization made, double seconds);
+  // Returns the reply data in `out`. Shrinks the host reservation to `bytes` and moves it into the
+  // reply.
+  std::shared_ptr<const ReplyData> MakeReplyData(Buffer out, size_t bytes);
+
+  Engine& engine_;
+  DeviceSlot& slot_;
+  JobMemory memory_;  // includes the upload's memory; declared first, so released after the upload
+  MatrixUpload upload_;
+};
+
+// Returns the memory and the predicted seconds that `step` needs on its device. Returns zeros for a
+// payload that needs parsing, because its size is unknown before it arrives.
+template <class Step>
+absl::StatusOr<JobDemand> DemandOf(Step& step) {
+  JobDemand demand;
+  if (step.upload().needs_parsing()) return demand;
+  CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, step.Plan());
+  demand.bytes = need.device;
+  demand.seconds = step.PredictSeconds();
+  return demand;
+}
+
+// Creates a job's step on the device named `device`. If `device` is empty, chooses the device that
+// is expected to finish the job first (DevicePool::Choose). make(DeviceSlot&) creates the step for
+// one device and returns an absl::StatusOr<std::unique_ptr<Step>>; it may be called for several
+// devices.
+template <class Make>
+auto PlaceStep(Engine& engine, const std::string& device, Make make)
+    -> decltype(make(std::declval<DeviceSlot&>())) {
+  const auto demand = [&](DeviceSlot& slot) -> absl::StatusOr<JobDemand> {
+    CROUT_ASSIGN_OR_RETURN(const auto step, make(slot));
+    return DemandOf(*step);
+  };
+  CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, engine.devices.Choose(device, demand));
+  return make(*slot);
+}
+
+// Shrinks the factor's reservation to the bytes that the finished factor occupies.
+void ShrinkToFactor(NewFactor& factor);
+
+// Describes a factor that is not cached. Cache-related fields keep their defaults.
+FactorInfo DescribeDropped(NewFactor factor);
+
+// A step of a job with several payloads. The job supplies the functions that plan and analyze.
+class PlannedStep final : public PayloadStep {
+ public:
+  // The implementations of Plan() and Analyze().
+  using Planner = std::function<absl::StatusOr<MemoryNeed>()>;
+  using Analyst = std::function<absl::Status(StopRequested)>;
+
+  PlannedStep(Engine& engine, const PayloadSpec& spec, const char* field, DeviceSlot& slot,
+              Planner plan, Analyst analyze = nullptr)
+      : PayloadStep(engine, spec, field, slot),
+        plan_(std::move(plan)),
+        analyze_(std::move(analyze)) {}
+
+  absl::Status Analyze(StopRequested stop) override {
+    return analyze_ ? analyze_(stop) : absl::OkStatus();
+  }
+  absl::StatusOr<MemoryNeed> Plan() override { return plan_(); }
+
+  // Transfer the reservations passed to Admit() to the job. They include the upload's memory.
+  Reservation TakeDevice() { return std::move(memory_.device); }
+  Reservation TakeHost() { return std::move(memory_.host); }
+
+ private:
+  const Planner plan_;
+  const Analyst analyze_;
+};
+
+// The two steps of a job that takes a matrix and right-hand sides. The job plans both.
+class StepPair {
+ public:
+  virtual ~StepPair() = default;
+  StepPair(const StepPair&) = delete;  // The steps refer to the pair.
+  StepPair& operator=(const StepPair&) = delete;
+
+  std::vector<PayloadStep*> steps() { return {&matrix_, &rhs_}; }
+  DeviceSlot& slot() { return slot_; }
+  // The upload of the matrix, the larger payload.
+  MatrixUpload& upload() { return matrix_.upload(); }
+  absl::StatusOr<MemoryNeed> Plan() { return matrix_.Plan(); }
+
+ protected:
+  // `field` is the field path of the matrix.
+  StepPair(Engine& engine, DeviceSlot& slot, const PayloadSpec& matrix, const char* field,
+           const PayloadSpec& rhs)
+      : engine_(engine),
+        slot_(slot),
+        matrix_(
+            engine, matrix, field, slot, [this] { return PlanMatrix(); },
+            [this](StopRequested stop) { return AnalyzeMatrix(stop); }),
+        rhs_(engine, rhs, "header.rhs", slot, [this] { return PlanRhs(); }) {}
+
+  // Return the part of the job's memory that each step reserves.
+  virtual absl::StatusOr<MemoryNeed> PlanMatrix() = 0;
+  virtual absl::StatusOr<MemoryNeed> PlanRhs() = 0;
+  // Implements PayloadStep::Analyze() for the matrix.
+  virtual absl::Status AnalyzeMatrix(StopRequested stop) {
+    (void)stop;
+    return absl::OkStatus();
+  }
+
+  Engine& engine_;
+  DeviceSlot& slot_;
+  PlannedStep matrix_;
+  PlannedStep rhs_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_PLAN_PAYLOAD_STEP_H_

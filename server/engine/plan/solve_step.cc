@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/engine/plan/solve_step.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/algorithm_registry.h"
+#include "kernels/jobs/input_checks.h"
+#include "kernels/jobs/solve.h"
+#include "kernels/util/status_macros.h"
+#include "server/engine/error.h"
+
+namespace crout {
+
+namespace {
+
+// Limit on the corrections of a solve. On every device, a float64 factorization costs less.
+constexpr int kMaxCorrections = 100;
+
+// Refinement steps that reduce the error of a solution by a sparse factor to roundoff.
+constexpr int kSparseRefinement = 2;
+
+}  // namespace
+
+absl::Status CheckSolvable(const FactorSummary& factor) {
+  const absl::Status usable = CheckUsable(factor);
+  return usable.ok() ? usable : WithReason(usable, kReasonSingular);
+}
+
+absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
+    Engine& engine, const MatrixSpec& rhs, const SolveRequest& request, absl::string_view field,
+    DeviceSlot& slot, std::function<ExpectedFactor()> expected, absl::StatusCode mismatch) {
+  CROUT_ASSIGN_OR_RETURN(
+      const PayloadSpec spec,
+      CheckPayload(rhs, "header.rhs", engine.limits, *slot.device, PayloadRole::kRightHandSide));
+  auto step = std::unique_ptr<SolveStep>(new SolveStep(engine, spec, slot));
+  step->options_ = request.options;
+  step->field_ = std::string(field);
+  step->solver_ = request.solver;
+  step->expected_ = std::move(expected);
+  step->mismatch_ = mismatch;
+  return step;
+}
+
+absl::Status SolveStep::Replan() {
+  if (!provisional_ && !expected_().summary.sparse) return absl::OkStatus();
+  CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, Plan());
+  const auto reserve = [](size_t bytes, Reservation& held, auto more) -> absl::Status {
+    if (bytes <= held.bytes()) return absl::OkStatus();
+    CROUT_ASSIGN_OR_RETURN(Reservation beyond, more(bytes - held.bytes()));
+    held.Absorb(std::move(beyond));
+    return absl::OkStatus();
+  };
+  CROUT_RETURN_IF_ERROR(reserve(need.device, memory_.device, [&](size_t bytes) {
+    return engine_.cache.ReserveOnDevice(slot_, bytes);
+  }));
+  return reserve(need.host, memory_.host,
+                 [&](size_t bytes) { return engine_.cache.ReserveOnHost(bytes); });
+}
+
+absl::StatusOr<MemoryNeed> SolveStep::Plan() {
+  const auto [factor, has_matrix, undecided] = expected_();
+  const PackedMatrix& shape = upload_.shape();
+  CROUT_RETURN_IF_ERROR(CheckRows(shape, factor.n, upload_.field(), mismatch_));
+  // The requested solver may accept only sparse factors. Use "auto" until the matrix is analyzed.
+  provisional_ = undecided;
+  CROUT_ASSIGN_OR_RETURN(
+      options_.solver, FindSolver(*slot_.device, undecided ? "auto" : solver_, factor, shape.cols));
+  if (options_.solver->needs_preparation()) {
+    CROUT_ASSIGN_OR_RETURN(options_.fallback,
+                           FindSolver(*slot_.device, "auto", factor.unit_diagonal,
+                                      factor.factor_dtype, factor.n, shape.cols));
+  }
+  const absl::Status taken = CheckTolerance(*options_.solver, options_.solver_tolerance);
+  if (!taken.ok()) return BadField(absl::StrCat(field_, ".solver_tolerance"), taken.message());
+  SolveOptions options = options_;
+  options.verify &= has_matrix;
+  if (factor.precision != FactorPrecision::kFactorType) options.max_corrections = kMaxCorrections;
+  if (factor.sparse && has_matrix) {
+    // Refinement alone may not converge with an inaccurate factor: after perturbed pivots, large
+    // growth of the entries, or a solve of the probe with a large error.
+    if (IsUnstable(factor.sparse->numeric) || factor.is_poor()) {
+      options.max_corrections = kMaxCorrections;
+    } else {
+      options.max_refinement_steps = std::max(options.max_refinement_steps, kSparseRefinement);
+    }
+  }
+  CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options, factor, shape));
+  CROUT_RETURN_IF_ERROR(CheckMatrix(*plan_, factor, has_matrix));  // before the payload arrives
+  if (batched_) {
+    CROUT_ASSIGN_OR_RETURN(
+        batch_bytes_,
+        PlanDynamicBatch(*slot_.device->batch_lu(),
+                         {.dtype = shape.dtype, .n = shape.rows, .nrhs = shape.cols}));
+    return MemoryNeed{.device = std::max(plan_->bytes.peak, batch_bytes_.device) + promotion_bytes_,
+                      .host = plan_->bytes.reply + BlockBytes(shape.bytes()) + batch_bytes_.host};
+  }
+  return MemoryNeed{.device = plan_->bytes.peak + promotion_bytes_, .host = plan_->bytes.reply};
+}
+
+bool SolveStep::CanBatch(const EngineLimits& limits, const MatrixSpec& rhs,
+                         const SolveRequest& request, DType dtype, bool any_size) {
+  const PackedMatrix& shape = rhs.shape;
+  if (rhs.needs_parsing() || rhs.values || shape.rows < 1 || shape.cols < 1) return false;
+  const SolveOptions& options = request.options;
+  return shape.dtype == dtype && !request.names_solver() &&
+         (any_size || shape.cols <= limits.gather_max_order) && options.solver_tolerance == 0 &&
+         options.max_refinement_steps == 0 && !options.error_bound &&
+         !options.componentwise_error && !options.refine_componentwise;
+}
+
+void SolveStep::EnableBatching() {
+  batched_ = true;
+  upload_.KeepOnHost();
+}
+
+Op SolveStep::op() const {
+  // For a real matrix, transpose and conjugate transpose are the same.
+  const bool real = !IsComplex(upload_.shape().dtype);
+  return real && options_.op == Op::kConjugateTranspose ? Op::kTranspose : options_.op;
+}
+
+absl::Status SolveStep::AddToBatch(DynamicBatchSystem& system) {
+  CROUT_ASSIGN_OR_RETURN(out_, engine_.host_memory.Allocate(plan_->delivered.bytes()));
+  system.shape.dtype = upload_.shape().dtype;
+  system.shape.n = upload_.shape().rows;
+  system.shape.nrhs = upload_.shape().cols;
+  system.rhs = upload_.host_matrix();
+  system.verify = plan_->options.verify;
+  system.x = out_.data();
+  system.device_bytes += batch_bytes_.device;
+  return absl::OkStatus();
+}
+
+Solution SolveStep::ExtractFromBatch(DynamicBatchSystem& system, const FactorSummary& factor,
+                                     double seconds) {
+  Solution solution;
+  solution.shape = plan_->delivered;
+  solution.summary = std::move(system.solved);
+  memory_.device.Release();
+  upload_.FreeHostMatrix();
+  engine_.events.OnSolve(slot_, solution.summary, factor, seconds);
+  solution.x = MakeReplyData(std::move(out_), plan_->bytes.reply);
+  return solution;
+}
+
+absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factorization& factor,
+                                        StopRequested stop, CallTimings& timings,
+                                        const Float64FactorFunction& make_float64_factor) {
+  Solution solution;
+  solution.shape = plan_->delivered;
+  CROUT_ASSIGN_OR_RETURN(Buffer out, engine_.host_memory.Allocate(solution.shape.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context, timings));
+  KernelTimings kernel;
+  CROUT_ASSIGN_OR_RETURN(solution.summary, Solve(context, *plan_, factor, std::move(rhs),
+                                                 out.data(), stop, kernel, make_float64_factor));
+  timings.Add(kernel);
+  memory_.device.Release();
+  engine_.events.OnSolve(slot_, solution.summary, factor.summary, kernel.solve);
+  solution.x = MakeReplyData(std::move(out), plan_->bytes.reply);
+  return solution;
+}
+
+}  // namespace crout

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Uploads the right-hand side of a call and solves the system.
+#ifndef CROUT_SERVER_ENGINE_PLAN_SOLVE_STEP_H_
+#define CROUT_SERVER_ENGINE_PLAN_SOLVE_STEP_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "kernels/jobs/dynamic_batch.h"
+#include "kernels/jobs/solve.h"
+#include "server/engine/plan/payload_step.h"
+
+namespace crout {
+
+struct Solution {
+  PackedMatrix shape;
+  std::shared_ptr<const ReplyData> x;
+  SolveSummary summary;
+};
+
+// Describes an existing factor, or predicts a factor that does not exist yet.
+struct ExpectedFactor {
+  FactorSummary summary;
+  bool has_matrix = false;  // the matrix is kept, so backward errors can be computed
+  // The matrix is not yet analyzed: `summary` assumes a dense factor, which may become sparse.
+  bool undecided = false;
+};
+
+// Returns FAILED_PRECONDITION with the reason if the factor cannot be used to solve systems.
+absl::Status CheckSolvable(const FactorSummary& factor);
+
+class SolveStep final : public PayloadStep {
+ public:
+  // `expected` is called each time the job is planned. If the factor's matrix is not kept, the
+  // solution is not verified and the reply has no backward error. `field` is the path of the
+  // options in error messages. `mismatch` is the status code for a right-hand side with the wrong
+  // number of rows.
+  static absl::StatusOr<std::unique_ptr<SolveStep>> Create(
+      Engine& engine, const MatrixSpec& rhs, const SolveRequest& request, absl::string_view field,
+      DeviceSlot& slot, std::function<ExpectedFactor()> expected, absl::StatusCode mismatch);
+
+  // Whether the request permits solving the system in `dtype` in a dynamic batch with other calls.
+  // `any_size` ignores EngineLimits::gather_max_order.
+  static bool CanBatch(const EngineLimits& limits, const MatrixSpec& rhs,
+                       const SolveRequest& request, DType dtype, bool any_size);
+  // Selects dynamic batching for this step. Call before Plan().
+  void EnableBatching();
+  bool batched() const { return batched_; }
+  Op op() const;
+  // AddToBatch() adds the right-hand side to a dynamic batch; ExtractFromBatch() returns its
+  // solution. Both run on a worker thread.
+  absl::Status AddToBatch(DynamicBatchSystem& system);
+  Solution ExtractFromBatch(DynamicBatchSystem& system, const FactorSummary& factor,
+                            double seconds);
+
+  absl::Status Replan() override;
+  absl::StatusOr<MemoryNeed> Plan() override;
+
+  // 0 before Plan().
+  double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
+
+  // Sets the device bytes needed to copy the factor back from host memory. They are reserved
+  // together with the memory of the solve. Call before Plan().
+  void AddPromotion(size_t bytes) { promotion_bytes_ = bytes; }
+  Reservation TakePromotion() { return memory_.device.Split(promotion_bytes_); }
+
+  // Runs on a worker thread. See crout::Solve for `make_float64_factor`.
+  absl::StatusOr<Solution> Run(ExecutionContext& context, const Factorization& factor,
+                               StopRequested stop, CallTimings& timings,
+                               const Float64FactorFunction& make_float64_factor = nullptr);
+
+ private:
+  SolveStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot)
+      : PayloadStep(engine, spec, "header.rhs", slot) {}
+
+  std::function<ExpectedFactor()> expected_;
+  absl::StatusCode mismatch_ = absl::StatusCode::kInvalidArgument;
+  std::string field_;  // path of the options in error messages
+  std::string solver_;
+  SolveOptions options_;
+  std::optional<SolvePlan> plan_;
+  size_t promotion_bytes_ = 0;
+
+  bool batched_ = false;
+  bool provisional_ = false;  // plan_ assumes a dense factor, but the matrix is not yet analyzed
+  DynamicBatchBytes batch_bytes_;
+  Buffer out_;  // X of a dynamic batch member
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_PLAN_SOLVE_STEP_H_

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Host memory for the text of one upload.
+#ifndef CROUT_SERVER_ENGINE_UPLOAD_TEXT_GRANT_H_
+#define CROUT_SERVER_ENGINE_UPLOAD_TEXT_GRANT_H_
+
+#include <cstddef>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "kernels/io/memory_grant.h"
+#include "kernels/util/mutex.h"
+#include "server/engine/cache/factor_cache.h"
+
+namespace crout {
+
+// Reserves memory from the host budget. TryTake() uses only free memory. Take() evicts idle factors
+// of the host tier if necessary, without waiting for jobs or copies. It returns RESOURCE_EXHAUSTED
+// (reason MEMORY_EXHAUSTED) if this is not enough. Thread-safe.
+class TextGrant final : public MemoryGrant {
+ public:
+  TextGrant(FactorCache& cache, MemoryBudget& budget) : cache_(cache), budget_(budget) {}
+
+  bool TryTake(size_t bytes) override;
+  absl::Status Take(size_t bytes) override;
+  void Give(size_t bytes) override;
+  // Releases all memory taken so far.
+  void Release();
+
+ private:
+  void Absorb(Reservation more) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  FactorCache& cache_;
+  MemoryBudget& budget_;
+  Mutex mutex_;
+  Reservation reservation_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_UPLOAD_TEXT_GRANT_H_

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Decodes the headers of a series.
+#ifndef CROUT_SERVER_RPC_CODEC_DECODE_SERIES_H_
+#define CROUT_SERVER_RPC_CODEC_DECODE_SERIES_H_
+
+#include "absl/status/statusor.h"
+#include "crout/v1/factorization_service.pb.h"
+#include "server/engine/request.h"
+
+namespace crout {
+
+// Decodes what the first header sets for all steps.
+absl::StatusOr<SeriesRequest> DecodeSeries(const v1::SolveSeriesHeader& header);
+// Decodes what a header sets for its step.
+absl::StatusOr<SeriesStepRequest> DecodeSeriesStep(const v1::SolveSeriesHeader& header);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_CODEC_DECODE_SERIES_H_
