@@ -286,7 +286,7 @@ void AddFactorBatch(CLI::App* app, Session* session) {
       ->type_name("DEVICE");
   BeginSection(factor, "Cache");
   factor->add_flag_function(
-      "--drop-matrix", [=](int64_t) { factoring->header.set_drop_matrix(true); },
+      "--drop-matrix", [=](int64_t) { factoring->header.set_keep_matrix(false); },
       "Discard the matrices after factoring; solves are then not verified");
   AddCacheOptions(factor, &factoring->cache);
   AddRequestIdOption(factor, &factoring->cache);
@@ -340,7 +340,7 @@ void AddSolveBatch(CLI::App* app, Session* session) {
   BeginSection(solve, "Method");
   AddOperationFlags(solve, [=](v1::Operation op) { solving->header.set_operation(op); });
   solve->add_flag_function(
-      "--no-verify", [=](int64_t) { solving->header.set_skip_verification(true); },
+      "--no-verify", [=](int64_t) { solving->header.set_verify(false); },
       "Skip the backward errors");
   BeginSection(solve, "Output");
   solve

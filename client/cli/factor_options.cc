@@ -203,7 +203,7 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
       "Report the determinant");
   BeginSection(app, "Cache");
   AddFlag(
-      app, "--drop-matrix", [=](bool on) { options->set_drop_matrix(on); },
+      app, "--drop-matrix", [=](bool on) { options->set_keep_matrix(!on); },
       "Discard the matrix after factoring; solves are then neither verified nor refined");
   AddMethodParameters(app, options);
 }
@@ -266,8 +266,7 @@ void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
       "[default: 0]");
   BeginSection(app, "Accuracy");
   AddFlag(
-      app, "--no-verify", [=](bool on) { options->set_skip_verification(on); },
-      "Skip the backward error");
+      app, "--no-verify", [=](bool on) { options->set_verify(!on); }, "Skip the backward error");
   AddFlag(
       app, "--componentwise-error", [=](bool on) { options->set_componentwise_error(on); },
       "Also report the componentwise backward error");

@@ -22,7 +22,8 @@ constexpr std::pair<absl::string_view, absl::string_view> kOptions[] = {
     {"interval_low", "--interval"},       {"keep_factor", "--keep"},
     {"leading_order", "--leading"},       {"max_refinement_steps", "--refine"},
     {"operation", "--transpose"},         {"pivot_rule", "--pivoting"},
-    {"precision", "--factor-dtype"},      {"skip_verification", "--no-verify"},
+    {"precision", "--factor-dtype"},      {"verify", "--no-verify"},
+    {"keep_matrix", "--drop-matrix"},
 };
 
 // Calls of the contract, as messages recommend them, and the commands for them.

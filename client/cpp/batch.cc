@@ -80,12 +80,12 @@ absl::StatusOr<BatchSolution> Batch::Solve(const BatchSource& sides, v1::SolveBa
   return hold_->client().SolveBatch(sides, std::move(header), call);
 }
 
-absl::Status Batch::Refactorize(const BatchSource& matrices, bool drop_matrix,
+absl::Status Batch::Refactorize(const BatchSource& matrices, bool keep_matrix,
                                 const CallOptions& call) {
   if (absl::Status status = Confirm(call); !status.ok()) return status;
   v1::FactorizeBatchHeader header;
   header.set_handle(hold_->handle());
-  header.set_drop_matrix(drop_matrix);
+  header.set_keep_matrix(keep_matrix);
   auto made = hold_->client().FactorizeBatch(matrices, std::move(header), call);
   if (!made.ok()) return made.status();
   factored_ = *std::move(made);

@@ -187,17 +187,18 @@ absl::StatusOr<v1::Factor> Client::Describe(const std::string& handle, const Cal
   return std::move(*response->mutable_factor());
 }
 
-absl::StatusOr<v1::GetIterationsResponse> Client::Iterations(const std::string& handle,
-                                                             const CallOptions& call) {
-  v1::GetIterationsRequest request;
+absl::StatusOr<v1::IterationPage> Client::Iterations(const std::string& handle,
+                                                     const CallOptions& call) {
+  v1::DescribeFactorRequest request;
   request.set_handle(handle);
-  v1::GetIterationsResponse all;
+  v1::IterationPageRequest& next = *request.mutable_iterations();
+  v1::IterationPage all;
   do {
-    const auto page = Unary(&Stub::GetIterations, RetryClass::kIdempotent, request, call);
-    if (!page.ok()) return page.status();
-    all.MergeFrom(*page);
-    request.set_page_token(page->next_page_token());
-  } while (!request.page_token().empty());
+    const auto response = Unary(&Stub::DescribeFactor, RetryClass::kIdempotent, request, call);
+    if (!response.ok()) return response.status();
+    all.MergeFrom(response->iterations());
+    next.set_page_token(response->iterations().next_page_token());
+  } while (!next.page_token().empty());
   all.clear_next_page_token();
   return all;
 }

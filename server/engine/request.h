@@ -84,7 +84,7 @@ struct SchurRequest {
 
 enum class SeriesStrategy : uint8_t { kAuto, kReuse, kUpdate, kRefactor };
 
-// What all steps of a series share.
+// Options shared by all steps of a series.
 struct SeriesRequest {
   FactorRequest factor;
   SeriesStrategy strategy = SeriesStrategy::kAuto;

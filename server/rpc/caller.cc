@@ -213,7 +213,6 @@ Role RoleFor(Method method) {
     case Method::kGetBatchFactors:
     case Method::kListFactors:
     case Method::kDescribeFactor:
-    case Method::kGetIterations:
     case Method::kRenewLease:
     case Method::kEstimateFactorize:
     case Method::kGetServerInfo:

@@ -23,7 +23,7 @@
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/connection_calls.h"
-#include "server/rpc/transfer_watch.h"
+#include "server/rpc/stream/transfer_watch.h"
 
 namespace crout {
 

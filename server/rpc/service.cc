@@ -8,21 +8,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/batch_calls.h"
 #include "server/rpc/codec/decode_cache.h"
 #include "server/rpc/codec/encode.h"
 #include "server/rpc/codec/status.h"
-#include "server/rpc/echelon_call.h"
-#include "server/rpc/factorize_and_solve_call.h"
-#include "server/rpc/factorize_call.h"
-#include "server/rpc/get_factors_call.h"
-#include "server/rpc/iterations.h"
-#include "server/rpc/page_token.h"
-#include "server/rpc/schur_call.h"
-#include "server/rpc/series_call.h"
-#include "server/rpc/server_info.h"
-#include "server/rpc/solve_call.h"
-#include "server/rpc/unary_call.h"
+#include "server/rpc/handlers/batch_calls.h"
+#include "server/rpc/handlers/echelon_call.h"
+#include "server/rpc/handlers/factorize_and_solve_call.h"
+#include "server/rpc/handlers/factorize_call.h"
+#include "server/rpc/handlers/get_factors_call.h"
+#include "server/rpc/handlers/iterations.h"
+#include "server/rpc/handlers/page_token.h"
+#include "server/rpc/handlers/schur_call.h"
+#include "server/rpc/handlers/series_call.h"
+#include "server/rpc/handlers/server_info.h"
+#include "server/rpc/handlers/solve_call.h"
+#include "server/rpc/stream/unary_call.h"
 
 namespace crout {
 namespace {
@@ -82,7 +82,8 @@ absl::Status Describe(ServerCore& core, const Scope& scope,
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   CROUT_ASSIGN_OR_RETURN(const FactorInfo info, core.engine.cache.Describe(scope.tenant, handle));
   *response->mutable_factor() = Encode(info);
-  return absl::OkStatus();
+  if (!request.has_iterations()) return absl::OkStatus();
+  return AddIterations(info, request.iterations(), response->mutable_iterations());
 }
 
 absl::Status Renew(ServerCore& core, const Scope& scope, const v1::RenewLeaseRequest& request,
@@ -198,13 +199,6 @@ FactorizationService::Unary* FactorizationService::DescribeFactor(
     grpc::ByteBuffer* reply) {
   return BeginUnary<v1::DescribeFactorRequest, v1::DescribeFactorResponse>(
       core_, context, Method::kDescribeFactor, *request, reply, Describe);
-}
-
-FactorizationService::Unary* FactorizationService::GetIterations(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* reply) {
-  return BeginUnary<v1::GetIterationsRequest, v1::GetIterationsResponse>(
-      core_, context, Method::kGetIterations, *request, reply, crout::GetIterations);
 }
 
 FactorizationService::Unary* FactorizationService::RenewLease(grpc::CallbackServerContext* context,

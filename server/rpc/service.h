@@ -10,29 +10,29 @@
 
 namespace crout {
 
-// All methods receive raw bytes, so that payloads are copied only once and the size of a request is
-// checked before it is parsed.
-using FactorizationServiceBase = v1::FactorizationService::WithRawCallbackMethod_Factorize<
-    v1::FactorizationService::WithRawCallbackMethod_Refactorize<v1::FactorizationService::WithRawCallbackMethod_Solve<
-        v1::FactorizationService::WithRawCallbackMethod_FactorizeAndSolve<v1::FactorizationService::WithRawCallbackMethod_ComputeSchurComplement<
-            v1::FactorizationService::WithRawCallbackMethod_ReduceToEchelonForm<
-                v1::FactorizationService::WithRawCallbackMethod_SolveSeries<
-                    v1::FactorizationService::WithRawCallbackMethod_FactorizeBatch<
-                        v1::FactorizationService::WithRawCallbackMethod_SolveBatch<
-                            v1::FactorizationService::WithRawCallbackMethod_FactorizeAndSolveBatch<
-                                v1::FactorizationService::WithRawCallbackMethod_GetFactors<
-                                    v1::FactorizationService::WithRawCallbackMethod_GetBatchFactors<
-                                        v1::FactorizationService::WithRawCallbackMethod_ListFactors<
-                                            v1::FactorizationService::WithRawCallbackMethod_DescribeFactor<
-                                                v1::FactorizationService::WithRawCallbackMethod_GetIterations<
-                                                    v1::FactorizationService::WithRawCallbackMethod_RenewLease<
-                                                        v1::FactorizationService::WithRawCallbackMethod_ReleaseFactor<
-                                                            v1::FactorizationService::
-                                                                WithRawCallbackMethod_EstimateFactorize<
-                                                                    v1::FactorizationService::
-                                                                        WithRawCallbackMethod_GetServerInfo<
-                                                                            v1::FactorizationService::
-                                                                                Service>>>>>>>>>>>>>>>>>>>;
+// The service whose methods receive raw bytes, so that payloads are copied only once and the size
+// of a request is checked before it is parsed. Each template of Methods derives from the next.
+template <template <class> class... Methods>
+struct RawService {
+  using type = v1::FactorizationService::Service;
+};
+template <template <class> class First, template <class> class... Rest>
+struct RawService<First, Rest...> {
+  using type = First<typename RawService<Rest...>::type>;
+};
+
+using Rpc = v1::FactorizationService;
+using FactorizationServiceBase = RawService<
+    Rpc::WithRawCallbackMethod_Factorize, Rpc::WithRawCallbackMethod_Refactorize,
+    Rpc::WithRawCallbackMethod_Solve, Rpc::WithRawCallbackMethod_FactorizeAndSolve,
+    Rpc::WithRawCallbackMethod_ComputeSchurComplement,
+    Rpc::WithRawCallbackMethod_ReduceToEchelonForm, Rpc::WithRawCallbackMethod_SolveSeries,
+    Rpc::WithRawCallbackMethod_FactorizeBatch, Rpc::WithRawCallbackMethod_SolveBatch,
+    Rpc::WithRawCallbackMethod_FactorizeAndSolveBatch, Rpc::WithRawCallbackMethod_GetFactors,
+    Rpc::WithRawCallbackMethod_GetBatchFactors, Rpc::WithRawCallbackMethod_ListFactors,
+    Rpc::WithRawCallbackMethod_DescribeFactor, Rpc::WithRawCallbackMethod_RenewLease,
+    Rpc::WithRawCallbackMethod_ReleaseFactor, Rpc::WithRawCallbackMethod_EstimateFactorize,
+    Rpc::WithRawCallbackMethod_GetServerInfo>::type;
 
 // Thread-safe. The core must outlive the service and its calls.
 class FactorizationService final : public FactorizationServiceBase {
@@ -65,8 +65,6 @@ class FactorizationService final : public FactorizationServiceBase {
                      grpc::ByteBuffer* reply) override;
   Unary* DescribeFactor(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                         grpc::ByteBuffer* reply) override;
-  Unary* GetIterations(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-                       grpc::ByteBuffer* reply) override;
   Unary* RenewLease(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                     grpc::ByteBuffer* reply) override;
   Unary* ReleaseFactor(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,

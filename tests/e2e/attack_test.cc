@@ -217,7 +217,7 @@ TEST_F(PausingAttackTest, ReadersThatStop) {
     v1::FactorizeAndSolveRequest request;
     *request.mutable_header()->mutable_matrix() = DenseSpecOf(kN, kN);
     *request.mutable_header()->mutable_rhs() = DenseSpecOf(kN, kColumns);
-    request.mutable_header()->mutable_solve()->set_skip_verification(true);
+    request.mutable_header()->mutable_solve()->set_verify(false);
     request.set_data(DominantBytes(kN));
     stream->Write(request);
     for (int64_t column = 0; column < kColumns; column += 500) {

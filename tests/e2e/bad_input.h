@@ -38,7 +38,7 @@ class Fixture {
     theirs = make("someone-else", diagonal, {});
     this->singular = make("", singular, {});
     v1::FactorizeOptions options;
-    options.set_drop_matrix(true);
+    options.set_keep_matrix(false);
     bare = make("", diagonal, options);
     v1::FactorizeOptions cmpp;
     cmpp.set_algorithm(v1::ALGORITHM_CMPP);

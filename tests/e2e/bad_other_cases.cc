@@ -35,12 +35,10 @@ void AddUnaries(std::vector<Case>* cases) {
   const auto invalid = StatusCode::kInvalidArgument;
   cases->push_back(Unary<v1::DescribeFactorRequest>("describe: another tenant's", not_found,
                                                     &Stub::DescribeFactor, theirs));
-  cases->push_back(Unary<v1::GetIterationsRequest>("iterations: another tenant's", not_found,
-                                                   &Stub::GetIterations, theirs));
-  cases->push_back(Unary<v1::GetIterationsRequest>(
-      "iterations: negative page", invalid, &Stub::GetIterations, [](auto& fixture, auto* request) {
+  cases->push_back(Unary<v1::DescribeFactorRequest>(
+      "describe: negative page", invalid, &Stub::DescribeFactor, [](auto& fixture, auto* request) {
         request->set_handle(fixture.good);
-        request->set_page_size(-1);
+        request->mutable_iterations()->set_page_size(-1);
       }));
   cases->push_back(Unary<v1::RenewLeaseRequest>("renew: another tenant's", not_found,
                                                 &Stub::RenewLease, theirs));

@@ -124,7 +124,7 @@ TEST_F(BatchTest, SolvesWithAllWithARangeAndWithAList) {
 
   v1::SolveBatchHeader header;
   header.set_operation(v1::OPERATION_TRANSPOSE);
-  header.set_skip_verification(true);
+  header.set_verify(false);
   const auto transposed = batch->Solve(list, header);
   ASSERT_OK(transposed.status());
   EXPECT_LT(Error(square[3], sides[3], *transposed, 0, Op::kTranspose), 1e-14);

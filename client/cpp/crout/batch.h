@@ -79,7 +79,7 @@ class Batch {
   // Atomically replaces the factors by those of other matrices with the same sizes and type.
   // Singular members are accepted. On success description() and figures() describe the new version;
   // on failure nothing changes. FAILED_PRECONDITION for other sizes.
-  absl::Status Refactorize(const client::BatchSource& matrices, bool drop_matrix = false,
+  absl::Status Refactorize(const client::BatchSource& matrices, bool keep_matrix = true,
                            const client::CallOptions& call = {});
 
   // Downloads L, U and the row interchanges of the members first to first + count - 1, 0-based.

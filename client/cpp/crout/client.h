@@ -154,8 +154,8 @@ class Client {
 
   absl::StatusOr<v1::Factor> Describe(const std::string& handle, const CallOptions& call = {});
   // Returns the record of an iterative method, section by section; concatenates all pages.
-  absl::StatusOr<v1::GetIterationsResponse> Iterations(const std::string& handle,
-                                                       const CallOptions& call = {});
+  absl::StatusOr<v1::IterationPage> Iterations(const std::string& handle,
+                                               const CallOptions& call = {});
   // Renews a lease and returns its new end. A `lease` of zero selects the server's default.
   absl::StatusOr<absl::Time> Renew(const std::string& handle, absl::Duration lease,
                                    const CallOptions& call = {});

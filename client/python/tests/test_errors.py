@@ -83,7 +83,7 @@ def test_details_that_cannot_be_read_do_not_hide_the_status(packed):
     ("text", "in_python"),
     [
         ("header.options.precision: leave factor_dtype out", "precision=: leave dtype= out"),
-        ("header.options.drop_matrix: needs A", "keep_matrix=: needs A"),
+        ("header.options.keep_matrix: needs A", "keep_matrix=: needs A"),
         ("header.solve.max_refinement_steps: 101 is not", "refine=: 101 is not"),
         ("header.options.parameters.threshold: 2 is not", "parameters= 'threshold': 2 is not"),
         ("header.matrix.dense.rows: 3 x 4", "A: 3 x 4"),
@@ -93,7 +93,7 @@ def test_details_that_cannot_be_read_do_not_hide_the_status(packed):
         ("header.change.values: 3 values", "the change: 3 values"),
         ("header.cache.lease: 3 s", "lease=: 3 s"),
         ("header.solve.solver_tolerance: 2 is not", "tolerance=: 2 is not"),
-        ("leave solver_tolerance and drop_matrix out", "leave tolerance= and keep_matrix= out"),
+        ("leave solver_tolerance and keep_matrix out", "leave tolerance= and keep_matrix= out"),
         ("a header of 5 bytes", "a header of 5 bytes"),
     ],
 )

@@ -98,7 +98,7 @@ absl::Status FactorStep::CheckPrecision(const PackedMatrix& shape) const {
     return refuse("it sets the factor's type: leave factor_dtype out");
   }
   if (requested_precision_ == RequestedPrecision::kAuto) return absl::OkStatus();
-  if (!request_.keep_matrix) return refuse("solves are corrected with A: leave drop_matrix out");
+  if (!request_.keep_matrix) return refuse("solves are corrected with A: leave keep_matrix out");
   if (RealOf(shape.dtype) == DType::kFloat64) return absl::OkStatus();
   return refuse("the matrix is in single precision itself: leave the precision out");
 }

@@ -38,7 +38,7 @@ absl::Status CheckSparse(const SchurRequest& request) {
                     "none: leave them out");
   }
   if (!options.keep_matrix) {
-    return BadField("header.options.drop_matrix", "a sparse matrix is not kept here: leave it out");
+    return BadField("header.options.keep_matrix", "a sparse matrix is not kept here: leave it out");
   }
   if (options.parameters) {
     return BadField("header.options.parameters", "sparse methods take none: leave them out");

@@ -32,7 +32,7 @@ absl::StatusOr<BatchSystems> DecodeSystemsOf(const Header& header, int64_t value
   BatchSystems systems;
   systems.rhs = {header.systems(), static_cast<size_t>(value_bytes)};
   CROUT_ASSIGN_OR_RETURN(systems.options.op, DecodeOperation(header.operation(), "header"));
-  systems.options.verify = !header.skip_verification();
+  systems.options.verify = Verifies(header);
   return systems;
 }
 

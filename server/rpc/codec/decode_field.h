@@ -16,6 +16,16 @@ absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::stri
 // `field` is the path of the message that contains the field `operation`.
 absl::StatusOr<Op> DecodeOperation(v1::Operation operation, absl::string_view field);
 
+// Values of flags that are true unless set to false.
+template <class Message>
+bool KeepsMatrix(const Message& message) {
+  return !message.has_keep_matrix() || message.keep_matrix();
+}
+template <class Message>
+bool Verifies(const Message& message) {
+  return !message.has_verify() || message.verify();
+}
+
 }  // namespace crout
 
 #endif  // CROUT_SERVER_RPC_CODEC_DECODE_FIELD_H_

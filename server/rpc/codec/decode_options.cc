@@ -142,7 +142,7 @@ absl::StatusOr<FactorRequest> DecodeOptions(const v1::FactorizeOptions& options)
   CROUT_ASSIGN_OR_RETURN(request.precision, DecodePrecision(options.precision()));
   CROUT_ASSIGN_OR_RETURN(request.equilibrate, DecodeEquilibrate(options.equilibrate()));
   request.pivot_threshold = options.pivot_threshold();
-  request.keep_matrix = !options.drop_matrix();
+  request.keep_matrix = KeepsMatrix(options);
   request.condition = options.condition();
   request.determinant = options.determinant();
   return request;
@@ -159,7 +159,7 @@ absl::StatusOr<SolveRequest> DecodeOptions(const v1::SolveOptions& options,
                     absl::StrCat(steps, " is not in [0, ", kMaxRefinementSteps, "]"));
   }
   decoded.solver_tolerance = options.solver_tolerance();
-  decoded.verify = !options.skip_verification();
+  decoded.verify = Verifies(options);
   decoded.componentwise_error = options.componentwise_error();
   decoded.error_bound = options.error_bound();
   decoded.max_refinement_steps = steps;

@@ -49,7 +49,7 @@ absl::StatusOr<ChangeRequest> DecodeChange(const v1::MatrixChange& change) {
 absl::StatusOr<SeriesRequest> DecodeSeries(const v1::SolveSeriesHeader& header) {
   const v1::FactorizeOptions& factorize = header.options();
   const std::pair<bool, const char*> refused[] = {
-      {factorize.drop_matrix(), "header.options.drop_matrix"},
+      {!KeepsMatrix(factorize), "header.options.keep_matrix"},
       {factorize.condition(), "header.options.condition"},
       {factorize.determinant(), "header.options.determinant"},
       {!header.cache().request_id().empty(), "header.cache.request_id"},

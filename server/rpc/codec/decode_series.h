@@ -10,9 +10,9 @@
 
 namespace crout {
 
-// Decodes what the first header sets for all steps.
+// Decodes the options of the first header, shared by all steps.
 absl::StatusOr<SeriesRequest> DecodeSeries(const v1::SolveSeriesHeader& header);
-// Decodes what a header sets for its step.
+// Decodes the matrices of one step.
 absl::StatusOr<SeriesStepRequest> DecodeSeriesStep(const v1::SolveSeriesHeader& header);
 
 }  // namespace crout

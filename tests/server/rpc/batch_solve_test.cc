@@ -154,7 +154,7 @@ TEST_F(RpcBatchSolveTest, WithoutALeaseNothingIsKept) {
   EXPECT_EQ(dropped.factor.handle(), "");
   EXPECT_LT(dropped.solved.result.backward_error(), 1e-14);
   ExpectHeldSoon(before_);
-  header.set_skip_verification(true);
+  header.set_verify(false);
   const BothAnswers unverified = Call(header, batch.data, rhs.data, Sides());
   ASSERT_TRUE(unverified.status.ok());
   EXPECT_EQ(unverified.solved.x, dropped.solved.x);

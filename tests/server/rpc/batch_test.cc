@@ -202,7 +202,7 @@ TEST_F(RpcBatchTest, WithoutItsMatricesABatchIsSmallerAndNotVerified) {
   const Encoded batch = Encode(Mixed());
   v1::FactorizeBatchHeader header;
   *header.mutable_batch() = batch.spec;
-  header.set_drop_matrix(true);
+  header.set_keep_matrix(false);
   const Factored dropped = FactorWith(header, batch.data);
   ASSERT_TRUE(dropped.status.ok());
   EXPECT_FALSE(dropped.factor.has_matrix());
@@ -210,7 +210,7 @@ TEST_F(RpcBatchTest, WithoutItsMatricesABatchIsSmallerAndNotVerified) {
   v1::SolveBatchHeader solve = Header(dropped.factor.handle(), rhs);
   ExpectRefused(SolveWith(solve, rhs.data, {}).status, StatusCode::FAILED_PRECONDITION,
                 "skip the verification");
-  solve.set_skip_verification(true);
+  solve.set_verify(false);
   const SolvedSystems solved = SolveWith(solve, rhs.data, {Random(5, 1, 1)});
   ASSERT_TRUE(solved.status.ok());
   EXPECT_FALSE(solved.result.has_backward_error());

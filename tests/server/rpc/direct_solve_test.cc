@@ -40,7 +40,7 @@ TEST_F(RpcDirectSolveTest, SolvesAndKeepsNothing) {
   StartServer();
   auto header = Header(2, 1);
   // Has no effect, since no factor is kept.
-  header.mutable_options()->set_drop_matrix(true);
+  header.mutable_options()->set_keep_matrix(false);
   const SolvedAtOnce answer = FactorizeAndSolve(header, Bytes({0, 2, 4, 1}), Bytes({8, 4}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_EQ(answer.data, Bytes({1, 2}));
@@ -69,7 +69,7 @@ TEST_F(RpcDirectSolveTest, InvertsInSingleAndWithoutVerification) {
   StartServer();
   auto header = Header(2, 2);
   header.mutable_options()->set_factor_dtype(v1::DTYPE_FLOAT32);
-  header.mutable_solve()->set_skip_verification(true);
+  header.mutable_solve()->set_verify(false);
   const SolvedAtOnce answer = FactorizeAndSolve(header, Bytes({0, 2, 4, 1}), Bytes({1, 0, 0, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_EQ(answer.data, Bytes({-0.125, 0.25, 0.5, 0}));

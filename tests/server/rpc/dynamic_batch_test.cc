@@ -310,7 +310,7 @@ TEST_F(RpcDynamicBatchTest, TheEstimateIsOfWhatWouldRun) {
   ASSERT_TRUE(Factorize(30, &factor).ok());
   EXPECT_EQ(small.cached_bytes(), factor.bytes());
   v1::FactorizeOptions without_matrix;
-  without_matrix.set_drop_matrix(true);
+  without_matrix.set_keep_matrix(false);
   ASSERT_TRUE(estimate(30, without_matrix, &dropped).ok());
   EXPECT_LT(dropped.cached_bytes(), small.cached_bytes());
   ASSERT_TRUE(estimate(65, {}, &large).ok());

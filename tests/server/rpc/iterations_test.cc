@@ -38,14 +38,16 @@ class IterationsTest : public RpcTest {
   }
 
   grpc::Status Page(const std::string& handle, const std::string& token, int size,
-                    v1::GetIterationsResponse* page) {
-    v1::GetIterationsRequest request;
+                    v1::IterationPage* page) {
+    v1::DescribeFactorRequest request;
     request.set_handle(handle);
-    request.set_page_token(token);
-    request.set_page_size(size);
+    request.mutable_iterations()->set_page_token(token);
+    request.mutable_iterations()->set_page_size(size);
     grpc::ClientContext context;
-    page->Clear();
-    return stub().GetIterations(&context, request, page);
+    v1::DescribeFactorResponse response;
+    const grpc::Status status = stub().DescribeFactor(&context, request, &response);
+    *page = response.iterations();
+    return status;
   }
 
  private:
@@ -80,8 +82,8 @@ TEST_F(IterationsTest, ThePagesHaveEveryCount) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(FactorizeByElements(&factor).ok());
-  v1::GetIterationsResponse all;
-  v1::GetIterationsResponse page;
+  v1::IterationPage all;
+  v1::IterationPage page;
   int pages = 0;
   do {
     ASSERT_TRUE(Page(factor.handle(), page.next_page_token(), 10000, &page).ok());
@@ -141,7 +143,7 @@ TEST_F(IterationsTest, PagesOfAReplacedVersionAreRefused) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(FactorizeByElements(&factor).ok());
-  v1::GetIterationsResponse page;
+  v1::IterationPage page;
   ASSERT_TRUE(Page(factor.handle(), "", 10, &page).ok());
   const std::string token = page.next_page_token();
   ASSERT_TRUE(FactorizeByElements(&factor, factor.handle()).ok());
@@ -159,7 +161,7 @@ TEST_F(IterationsTest, AMethodThatDoesNotIterateHasNone) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(Factorize(10, &factor).ok());
-  v1::GetIterationsResponse page;
+  v1::IterationPage page;
   EXPECT_EQ(Page(factor.handle(), "", 0, &page).error_code(),
             grpc::StatusCode::FAILED_PRECONDITION);
 }
@@ -176,7 +178,7 @@ TEST_F(IterationsTest, TheCountsAreChargedAndGoFirstUnderPressure) {
     const auto all = core().engine.cache.ReserveOnHost(core().engine.devices.host_budget().limit());
     ASSERT_TRUE(all.ok()) << all.status();
   }
-  v1::GetIterationsResponse page;
+  v1::IterationPage page;
   const grpc::Status status = Page(factor.handle(), "", 0, &page);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(), HasSubstr("dropped"));

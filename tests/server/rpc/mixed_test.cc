@@ -193,7 +193,7 @@ TEST_F(RpcMixedTest, RefusesWhatContradictsItself) {
   StartServer();
   const std::string data = Bytes(WithCondition(kN, 10, 3));
   const std::pair<const char*, std::function<void(v1::FactorizeHeader*)>> cases[] = {
-      {"leave drop_matrix out", [](auto* h) { h->mutable_options()->set_drop_matrix(true); }},
+      {"leave keep_matrix out", [](auto* h) { h->mutable_options()->set_keep_matrix(false); }},
       {"leave factor_dtype out",
        [](auto* h) { h->mutable_options()->set_factor_dtype(v1::DTYPE_FLOAT64); }},
       {"in single precision itself",

@@ -114,7 +114,7 @@ TEST_F(RpcQualityTest, SolutionsAreWarnedOfByTheirBackwardErrorElseByGrowth) {
   EXPECT_GT(measured.result.backward_error(), 1e-3);
   EXPECT_THAT(measured.factor.warnings(), ElementsAre(v1::WARNING_POOR_FACTOR));
   EXPECT_THAT(measured.result.warnings(), ElementsAre(v1::WARNING_NOT_ACCURATE));
-  header.mutable_solve()->set_skip_verification(true);
+  header.mutable_solve()->set_verify(false);
   const SolvedAtOnce unmeasured = FactorizeAndSolve(header, Bytes(a), Bytes(b));
   EXPECT_THAT(unmeasured.result.warnings(), ElementsAre(v1::WARNING_POOR_FACTOR));
   const SolvedAtOnce fine = FactorizeAndSolve(header, Bytes(Matrix(kN)), Bytes(b));
@@ -138,13 +138,38 @@ TEST_F(RpcQualityTest, SingularMatricesInAllButRoundingAreWarnedOf) {
   }
 }
 
+// Absent flags mean true.
+TEST_F(RpcQualityTest, AHeaderWithoutOptionsKeepsTheMatrixAndVerifies) {
+  v1::FactorizeHeader factorize;
+  *factorize.mutable_matrix() = Dense(1, 1);
+  v1::Factor factor;
+  ASSERT_TRUE(RpcTest::Factorize(factorize, Bytes({2}), &factor).ok());
+  EXPECT_TRUE(factor.has_matrix());
+  Solved solved;
+  ASSERT_TRUE(Solve(factor.handle(), {4}, &solved).ok());
+  EXPECT_TRUE(solved.result.has_backward_error());
+
+  v1::FactorizeAndSolveHeader both;
+  *both.mutable_matrix() = Dense(1, 1);
+  *both.mutable_rhs() = Dense(1, 1);
+  EXPECT_TRUE(FactorizeAndSolve(both, Bytes({2}), Bytes({4})).result.has_backward_error());
+  both.mutable_solve()->set_verify(false);
+  EXPECT_FALSE(FactorizeAndSolve(both, Bytes({2}), Bytes({4})).result.has_backward_error());
+
+  factorize.mutable_options()->set_keep_matrix(false);
+  ASSERT_TRUE(RpcTest::Factorize(factorize, Bytes({2}), &factor).ok());
+  EXPECT_FALSE(factor.has_matrix());
+  ASSERT_TRUE(Solve(factor.handle(), {4}, &solved).ok());
+  EXPECT_FALSE(solved.result.has_backward_error());
+}
+
 // Verification needs the kept matrix. A matrix without elements is complete without being kept.
 TEST_F(RpcQualityTest, ABackwardErrorNeedsTheMatrix) {
   const auto solve = [&](int64_t n, bool drop, const std::string& a, const std::string& b) {
     v1::FactorizeAndSolveHeader header;
     *header.mutable_matrix() = Dense(n, n);
     *header.mutable_rhs() = Dense(n, 1);
-    header.mutable_options()->set_drop_matrix(drop);
+    header.mutable_options()->set_keep_matrix(!drop);
     const SolvedAtOnce answer = FactorizeAndSolve(header, a, b);
     EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
     return answer.result;
@@ -160,7 +185,7 @@ TEST_F(RpcQualityTest, ABoundWithoutTheMatrixIsRefusedBeforeThePayload) {
   v1::FactorizeAndSolveRequest request;
   *request.mutable_header()->mutable_matrix() = Dense(2, 2);
   *request.mutable_header()->mutable_rhs() = Dense(2, 1);
-  request.mutable_header()->mutable_options()->set_drop_matrix(true);
+  request.mutable_header()->mutable_options()->set_keep_matrix(false);
   request.mutable_header()->mutable_solve()->set_error_bound(true);
   ASSERT_TRUE(stream->Write(request));  // the payload is not sent
   const grpc::Status status = stream->Finish();

@@ -228,7 +228,7 @@ TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
        "header.accuracy"},
       {[](auto& h) { h.set_strategy(static_cast<v1::SeriesStrategy>(77)); }, "header.strategy"},
       {[](auto& h) { h.set_operation(static_cast<v1::Operation>(77)); }, "header.operation"},
-      {[](auto& h) { h.mutable_options()->set_drop_matrix(true); }, "drop_matrix"},
+      {[](auto& h) { h.mutable_options()->set_keep_matrix(false); }, "keep_matrix"},
       {[](auto& h) { h.mutable_options()->set_condition(true); }, "condition"},
       {[](auto& h) { h.mutable_cache()->set_request_id("x"); }, "request_id"},
       {[&](auto& h) {

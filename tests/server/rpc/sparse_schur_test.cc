@@ -181,9 +181,9 @@ TEST_F(RpcSparseSchurTest, RefusesOptionsThatNothingWouldGoBy) {
   ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,
                 "header.options.algorithm: getrf factors dense matrices");
   header = Keeping(kN, a, {1});
-  header.mutable_options()->set_drop_matrix(true);
+  header.mutable_options()->set_keep_matrix(false);
   ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,
-                "header.options.drop_matrix");
+                "header.options.keep_matrix");
   header = Keeping(kN, a, {1});
   header.mutable_options()->mutable_parameters()->set_pivot_rule(v1::PIVOT_RULE_PARTIAL);
   ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,

@@ -179,7 +179,7 @@ TEST_F(RpcSparseTest, TheEstimateIsWhatItWillCost) {
 TEST_F(RpcSparseTest, WithoutTheMatrixNoneIsKept) {
   Start();
   v1::FactorizeHeader header = Header(Text());
-  header.mutable_options()->set_drop_matrix(true);
+  header.mutable_options()->set_keep_matrix(false);
   v1::Factor factor;
   ASSERT_TRUE(Factorize(header, text_, &factor).ok());
   EXPECT_FALSE(factor.has_matrix());

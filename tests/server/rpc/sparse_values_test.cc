@@ -257,7 +257,7 @@ TEST_F(RpcSparseValuesTest, NeedPositions) {
   expect_none(dense, 4);
   const Triplets a = Grid(kM);
   v1::FactorizeHeader dropping = Header(kN, a);
-  dropping.mutable_options()->set_drop_matrix(true);
+  dropping.mutable_options()->set_keep_matrix(false);
   const v1::Factor dropped = MustFactor(dropping, a);
   expect_none(dropped, dropped.nnz());
 }

@@ -40,7 +40,6 @@ class UnaryTest : public RpcTest {
     using Stub = v1::FactorizationService::Stub;
     call(&Stub::ListFactors);
     call(&Stub::DescribeFactor);
-    call(&Stub::GetIterations);
     call(&Stub::RenewLease);
     call(&Stub::ReleaseFactor);
     call(&Stub::EstimateFactorize);

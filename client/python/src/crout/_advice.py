@@ -36,19 +36,19 @@ _KEYWORDS = {
     "matrix": "A",
     "rhs": "b",
     "condition": "rcond=",
-    "drop_matrix": "keep_matrix=",
     "factor_dtype": "dtype=",
+    "keep_matrix": "keep_matrix=",
     "interval_high": "interval",
     "interval_low": "interval",
     "leading_order": "leading_order",
     "max_refinement_steps": "refine=",
     "operation": "trans=",
     "refine_componentwise": "componentwise=",
-    "skip_verification": "verify=",
     "solver_tolerance": "tolerance=",
+    "verify": "verify=",
 }
 _PATH = re.compile(r"\bheader((?:\.[a-z_0-9]+)+)")
-_WORD = re.compile(rf"\b({'|'.join(name for name in _KEYWORDS if '_' in name)})\b")
+_WORD = re.compile(rf"\b({'|'.join(name for name in _KEYWORDS if '_' in name)})\b(?!=)")
 # Fields of a matrix's format have no keyword: "header.matrix.dense.rows" becomes "A".
 _MATRICES = ("matrix", "rhs", "x0")
 

@@ -33,7 +33,7 @@ _RHS_DATA = 3  # `bytes` field of FactorizeAndSolveBatch for the right-hand side
 
 def batch_options(*, device: str = "", keep_matrix: bool = True) -> dict[str, Any]:
     """Device of a batch, and whether to keep its matrices."""
-    return {"device": _options.text("device", device), "drop_matrix": not keep_matrix}
+    return {"device": _options.text("device", device), "keep_matrix": keep_matrix}
 
 
 def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: Any) -> Call[BatchRecord]:
@@ -69,7 +69,7 @@ def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: 
 
 def batch_solve_options(*, trans: _options.Trans = 0, verify: bool = True) -> dict[str, Any]:
     """Operation of a batch solve, and whether to compute backward errors."""
-    return {"operation": _options.operation(trans), "skip_verification": not verify}
+    return {"operation": _options.operation(trans), "verify": verify}
 
 
 def _chosen(all_members: int, members: Iterable[int] | None, count: int) -> list[int]:

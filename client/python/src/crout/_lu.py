@@ -172,8 +172,8 @@ class FactorsReply:
         """See `Reply`."""
 
 
-def iterations(pages: list[service.GetIterationsResponse]) -> results.Iterations:
-    """Concatenate all pages of GetIterations. Raises ProtocolError if counts are missing."""
+def iterations(pages: list[service.IterationPage]) -> results.Iterations:
+    """Concatenate all pages of counts. Raises ProtocolError if counts are missing."""
     sections = pages[0].sections
     sweeps = [count for page in pages for count in page.sweeps]
     pivots = [count for page in pages for count in page.pivots]

@@ -261,7 +261,7 @@ def factorize_options(
         ),
         equilibrate=_equilibrate(equilibrate),
         pivot_threshold=real("pivot_threshold", pivot_threshold),
-        drop_matrix=not keep_matrix,
+        keep_matrix=keep_matrix,
         condition=rcond,
         determinant=determinant,
         parameters=None if parameters is None else _parameters(parameters),
@@ -382,7 +382,7 @@ def solve_options(
     return service.SolveOptions(
         operation=operation(trans),
         solver=_value(factor_pb2.Solver, "SOLVER_", solver, "solver"),
-        skip_verification=not verify,
+        verify=verify,
         error_bound=error_bound,
         max_refinement_steps=integer("refine", refine, bits=32),
         solver_tolerance=real("tolerance", tolerance),

@@ -402,10 +402,14 @@ def describe(handle: str) -> Call[FactorRecord]:
     )
 
 
-def get_iterations(handle: str, page_token: str) -> Call[service.GetIterationsResponse]:
-    """GetIterations, one page."""
-    request = service.GetIterationsRequest(handle=handle, page_token=page_token)
-    return _unary("GetIterations", request, service.GetIterationsResponse, lambda page: page)
+def get_iterations(handle: str, page_token: str) -> Call[service.IterationPage]:
+    """DescribeFactor with one page of counts."""
+    request = service.DescribeFactorRequest(
+        handle=handle, iterations=service.IterationPageRequest(page_token=page_token)
+    )
+    return _unary(
+        "DescribeFactor", request, service.DescribeFactorResponse, lambda response: response.iterations
+    )
 
 
 def renew(handle: str, lease: _options.Lease | None) -> Call[datetime.datetime]:

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/rpc/stream/call_base.h"
+
+#include "kernels/util/allocation.h"
+#include "kernels/util/clock.h"
+#include "kernels/util/failpoint.h"
+#include "kernels/util/status_macros.h"
+#include "server/engine/error.h"
+#include "server/rpc/codec/wire.h"
+#include "server/rpc/stream/call_deadline.h"
+
+namespace crout {
+
+void CallBase::Abort(absl::Status status) {
+  MutexLock lock(&mutex_);
+  End(std::move(status));
+}
+
+void CallBase::EnforceLimits(Clock::time_point now) {
+  MutexLock lock(&mutex_);
+  CheckCaller(now);
+  if (!writer_.sending()) return;
+  if (stop_requested()) {
+    if (now - end_time_ < kErrorStatusTimeout) return;
+  } else {
+    if (writer_.Check(now) == TransferWatch::Fault::kNone) return;
+    ClientLeft(absl::DeadlineExceededError("the client did not read its reply in time"));
+  }
+  context_->TryCancel();  // Aborts the write or the end in flight.
+}
+
+OpenCall CallBase::Describe() {
+  OpenCall call;
+  MutexLock lock(&mutex_);
+  call.id = observed_.id;
+  call.method = observed_.method;
+  call.tenant = observed_.tenant;
+  call.phase = kCallPhaseNames[static_cast<size_t>(phase_)];
+  if (slot_ != nullptr) call.device = slot_->device->info().name;
+  call.received_bytes = observed_.received_bytes;
+  call.seconds = observed_.Seconds();
+  return call;
+}
+
+void CallBase::Preempt() {
+  AbandonOnBadAlloc([this] {
+    core_.releasing.Schedule(tenant_, [self = shared_from_this(), this] {
+      MutexLock lock(&mutex_);
+      if (phase_ == CallPhase::kQueue || phase_ == CallPhase::kWork) return;
+      End(ServerCore::PreemptedStatus());
+    });
+  });
+}
+
+void CallBase::Cancelled() {
+  MutexLock lock(&mutex_);
+  ClientGone("the client cancelled the call");
+}
+
+void CallBase::WriteDone(bool ok) {
+  try {
+    ContinueSending(ok);
+  } catch (const std::bad_alloc&) {
+    Abort(OutOfMemory());
+  }
+}
+
+void CallBase::Done() {
+  const std::shared_ptr<CallBase> self = std::move(self_);
+  {
+    MutexLock lock(&mutex_);
+    if (context_->IsCancelled()) connection_entry_.ClientLeft();
+  }
+  AbandonOnBadAlloc([this] { ObserveCall(core_, Observed()); });
+}
+
+ObservedCall CallBase::Observed() {
+  MutexLock lock(&mutex_);
+  writer_.Done();
+  observed_.status = end_;
+  return observed_;
+}
+
+absl::Status CallBase::Enter() {
+  self_ = shared_from_this();
+  CROUT_ASSIGN_OR_RETURN(CallRegistry::Ticket entry, core_.calls.Enter(self_));
+  entry_ = std::make_shared<const CallRegistry::Ticket>(std::move(entry));
+  MutexLock lock(&mutex_);
+  CROUT_RETURN_IF_ERROR(caller_.Admit(core_, *context_, observed_));
+  const Caller& caller = caller_.caller();
+  tenant_ = observed_.tenant = caller.tenant;
+  roles_ = caller.roles;
+  observed_.identity = caller.identity;
+  sharing_peer_ =
+      SharingPeer(observed_.peer, UserOf(*context_), caller.identity, core_.trusted_proxies);
+  CROUT_RETURN_IF_ERROR(ChargeMore(ServerCore::kCallBytes));
+  connection_entry_.Charged();
+  account_ = core_.engine.tenant_loads.OpenCall(tenant_);
+  release_.emplace(tenant_);
+  return absl::OkStatus();
+}
+
+void CallBase::Refuse(absl::Status status, size_t request_bytes) {
+  MutexLock lock(&mutex_);
+  if (caller_.Delay(core_, status, request_bytes)) return connection_entry_.Charged();
+  End(std::move(status));
+}
+
+void CallBase::CheckCaller(Clock::time_point now) {
+  if (!needs_result() && !writer_.sending()) return;
+  absl::Status status = caller_.Check(core_, observed_, now);
+  if (!status.ok()) End(std::move(status));
+}
+
+absl::Status CallBase::ParseAndCharge(const grpc::ByteBuffer& buffer,
+                                      google::protobuf::Message* request) {
+  {
+    MutexLock lock(&mutex_);
+    if (!buffer.Valid()) {
+      connection_entry_.ClientLeft();
+      return absl::InvalidArgumentError("the call ended before its request: send one message");
+    }
+    HeaderRead();
+  }
+  CROUT_RETURN_IF_ERROR(ParseMessage(buffer, request));
+  return ChargeMore(buffer.Length());
+}
+
+absl::StatusOr<PeerShares::Charge> CallBase::Charge(size_t bytes) {
+  return core_.ChargeCall(sharing_peer_, bytes, weak_from_this());
+}
+
+absl::Status CallBase::ChargeMore(size_t bytes) {
+  CROUT_ASSIGN_OR_RETURN(charges_.emplace_back(), Charge(bytes));
+  return absl::OkStatus();
+}
+
+void CallBase::StartReply(const CallTimings& timings, const Device& device, int64_t n) {
+  observed_.device = device.info().name;
+  observed_.n = n;
+  observed_.timings = timings;
+  reply_start_ = RoundSeconds();
+}
+
+CallTimings CallBase::ReplyTimings() {
+  observed_.timings.total = RoundSeconds();
+  observed_.timings.send = observed_.timings.total - reply_start_;
+  return observed_.timings;
+}
+
+std::shared_ptr<const ReplyData> CallBase::InFlight(std::shared_ptr<const ReplyData> reply) const {
+  struct InFlightReply {
+    std::shared_ptr<const CallRegistry::Ticket> entry;
+    std::shared_ptr<const ReplyData> reply;
+  };
+  const auto owner = std::make_shared<const InFlightReply>(InFlightReply{entry_, std::move(reply)});
+  return {owner, owner->reply.get()};
+}
+
+void CallBase::Send(Message message) {
+  writer_.Push(std::move(message));
+  SendNext();
+}
+
+void CallBase::ContinueSending(bool ok) {
+  MutexLock lock(&mutex_);
+  writer_.Written(SteadyNow());
+  if (!ok) ClientGone("the client went away");
+  SendNext();
+  if (!AllSent()) return;
+  (void)Failpoint("call.sent");
+  OnAllSent();
+}
+
+void CallBase::SendNext() {
+  switch (writer_.Next(SteadyNow())) {
+    case ReplyWriter::Step::kNone:
+      return;
+    case ReplyWriter::Step::kWrite:
+      CountSent();
+      return StartWriting(writer_.message());
+    case ReplyWriter::Step::kWriteLast:
+      CountSent();
+      return StartWritingLast(writer_.message(), EndStatus());
+    case ReplyWriter::Step::kFinish:
+      return StartFinishing(EndStatus());
+  }
+}
+
+void CallBase::CountSent() {
+  core_.metrics.CountSent(writer_.message().Length());
+  observed_.sent_bytes += writer_.message().Length();
+}
+
+void CallBase::End(absl::Status status) {
+  if (!status.ok()) {
+    writer_.Drop();
+    stop_.store(true, std::memory_order_relaxed);
+    ticket_.Abandon(Clock::now());
+  }
+  EndAfterReplies(std::move(status));
+}
+
+void CallBase::EndAfterReplies(absl::Status status) {
+  Answer(std::move(status));
+  MoveTo(CallPhase::kReply);
+  SendNext();
+  ReleaseIfIdle();
+}
+
+void CallBase::EndWith(Message message) {
+  writer_.Push(std::move(message));
+  EndAfterReplies(absl::OkStatus());
+}
+
+void CallBase::ClientGone(const char* otherwise) {
+  ClientLeft(IsAboutDeadline(*context_, observed_.Seconds())
+                 ? StatusOf(absl::StatusCode::kDeadlineExceeded, "the call's deadline passed")
+                 : StatusOf(absl::StatusCode::kCancelled, otherwise));
+}
+
+void CallBase::ClientLeft(absl::Status status) {
+  if (client_left_at_) return;
+  if (writer_.closed() || !OutlivesClient()) return End(std::move(status));
+  client_left_at_ = SteadyNow();
+  writer_.Drop();
+  Answer(std::move(status));
+  SendNext();
+}
+
+absl::Status CallBase::WithLostDevice(absl::Status status) const {
+  const bool fault = absl::IsUnavailable(status) || absl::IsInternal(status);
+  if (!fault || ReasonOf(status) || slot_ == nullptr || slot_->device->healthy()) return status;
+  return WithReason(std::move(status), kReasonDeviceLost);
+}
+
+void CallBase::Answer(absl::Status status) {
+  if (writer_.closed() && !end_.ok()) return;
+  end_ = WithLostDevice(std::move(status));
+  writer_.Close();
+  end_time_ = SteadyNow();
+}
+
+grpc::Status CallBase::EndStatus() {
+  try {
+    return ToGrpcStatus(end_, context_);
+  } catch (const std::bad_alloc&) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, ""};
+  }
+}
+
+void CallBase::ReleaseIfIdle() {
+  if (phase_ != CallPhase::kReply || ticket_.working()) return;
+  ThreadPool& threads = slot_ == nullptr ? core_.releasing : *slot_->releasing;
+  MoveTo(CallPhase::kEnd);
+  if (!release_) return;  // The call was not admitted and holds nothing.
+  threads.Schedule(*std::exchange(release_, std::nullopt),
+                   [self = shared_from_this()] { self->ReleaseResources(); });
+}
+
+}  // namespace crout

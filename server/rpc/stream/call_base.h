@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Base of all calls: sends replies in order, ends the call once, handles cancellation, and accounts
+// for the call when it ends.
+#ifndef CROUT_SERVER_RPC_STREAM_CALL_BASE_H_
+#define CROUT_SERVER_RPC_STREAM_CALL_BASE_H_
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "kernels/util/mutex.h"
+#include "kernels/util/thread_pool.h"
+#include "server/engine/batching/dynamic_batcher.h"
+#include "server/engine/scheduling/device_scheduler.h"
+#include "server/engine/scheduling/job_ticket.h"
+#include "server/engine/scheduling/task_scheduler.h"
+#include "server/rpc/call_registry.h"
+#include "server/rpc/caller_check.h"
+#include "server/rpc/codec/status.h"
+#include "server/rpc/core.h"
+#include "server/rpc/observe.h"
+#include "server/rpc/stream/call_phase.h"
+#include "server/rpc/stream/data_stream.h"
+#include "server/rpc/stream/reply_writer.h"
+
+namespace crout {
+
+// The object lives until gRPC is done with it and no job or task refers to it. Reactions, jobs and
+// tasks run on different threads; `mutex_` serializes them. gRPC runs no reaction inside a Start*
+// or Finish call, so these are called with the mutex held.
+//
+// A call ends once, by End(). It then accepts no further messages. If it ends with an error, it
+// also drops the messages that gRPC has not taken, sets stop_requested() and withdraws a queued
+// job. After any work in progress, ReleaseResources() runs on a thread that may block.
+//
+// By default, a call also ends when its client leaves. If OutlivesClient() is true, the work
+// continues until it completes or End() is called.
+//
+// EnforceLimits() cancels a call whose client does not read its reply in time (ReplyWriter).
+//
+// call_base.cc implements the life of a call; call_job.cc implements its work and its queued job.
+// The parts of a call are CallerCheck, ReplyWriter and JobTicket. Call (call.h) connects a call to
+// gRPC.
+class CallBase : public LiveCall,
+                 public PeerShares::Holder,
+                 public std::enable_shared_from_this<CallBase> {
+ public:
+  using Message = ReplyWriter::Message;
+
+  void Abort(absl::Status status) override;
+  // Cancels a call whose client does not read its reply, because the reply holds memory. Ends a
+  // call whose caller is no longer allowed to make it.
+  void EnforceLimits(Clock::time_point now) override;
+  OpenCall Describe() override;
+  // Has no effect while the call's job is queued or runs. The queue limits the number of such
+  // calls, and their memory stays charged.
+  void Preempt() override;
+
+ protected:
+  CallBase(ServerCore& core, grpc::CallbackServerContext* context, Method method)
+      : core_(core),
+        context_(context),
+        observed_(method, context),
+        connection_entry_(core.connections.Begin(*context)),
+        writer_(core.limits.transfer) {}
+
+  // Reactions of gRPC. The call may be destroyed in Done().
+  void Cancelled();
+  void WriteDone(bool ok);
+  void Done();
+
+  // Registers the call, authenticates its caller and charges the memory of the call. Must be called
+  // once, right after construction. Pass an error to Refuse().
+  absl::Status Enter();
+  // Ends a call that Enter() refused. `request_bytes` is the number of bytes of its request that
+  // gRPC keeps. The end may be delayed (CallerCheck::Delay()).
+  void Refuse(absl::Status status, size_t request_bytes = 0);
+
+  // Frees the resources of the call on devices and budgets. Called once, after the end.
+  virtual void ReleaseResources() = 0;
+  // Records that the call holds resources of this device. The device's threads release them. If the
+  // call fails because the device is lost, its status gives this reason.
+  void ReleaseOn(DeviceSlot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { slot_ = &slot; }
+  // Whether the work continues after the client has left or its deadline has passed. Once true,
+  // stays true.
+  virtual bool OutlivesClient() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return false; }
+
+  // Parses a request that consists of one message, and charges the caller for it: gRPC keeps the
+  // message as long as the call lives.
+  absl::Status ParseAndCharge(const grpc::ByteBuffer& buffer, google::protobuf::Message* request);
+  // Charges the caller for a small message, as long as the returned charge lives.
+  absl::StatusOr<PeerShares::Charge> Charge(size_t bytes);
+  // Charges the caller as long as the call lives.
+  absl::Status ChargeMore(size_t bytes);
+
+  // Call when the header, or the whole request, has been read.
+  void HeaderRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { connection_entry_.HeaderRead(); }
+
+  CallPhase phase() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_; }
+  // Enters the phase `next`. Has no effect if the call is in this phase or a later one.
+  void MoveTo(CallPhase next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    phase_ = std::max(phase_, next);
+  }
+  // Begins the next round of a call that answers several requests: sets the phase to kHeader. Has
+  // no effect once the call has ended.
+  void BeginRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (phase_ < CallPhase::kReply) phase_ = CallPhase::kHeader;
+  }
+  // Starts the clock of a round. Call when the header of the round has arrived.
+  void StartClock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { observed_.BeginStep(); }
+  // Seconds since StartClock(), or since the beginning of a call without rounds.
+  double RoundSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return observed_.Seconds() - observed_.step_start;
+  }
+  // Whether the call still needs the work or its result.
+  bool needs_result() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return phase_ < CallPhase::kReply;
+  }
+  // The time at which the client left, if the work continues without it.
+  std::optional<Clock::time_point> client_left_at() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return client_left_at_;
+  }
+  bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
+
+  // Whether gRPC has taken all messages. OnAllSent() is called after the write that makes this
+  // true.
+  bool AllSent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return writer_.empty(); }
+  virtual void OnAllSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
+
+  void Send(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Marks the start of the reply about a matrix of order `n`. ReplyTimings() measures the send time
+  // from this moment.
+  void StartReply(const CallTimings& timings, const Device& device, int64_t n)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the timings of the call at this moment, for a message that is about to be sent.
+  CallTimings ReplyTimings() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Ends the call with `status`. If it is OK, messages passed to Send() before still go out. An
+  // error drops them, and also replaces an OK end that is still being sent.
+  void End(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Like End(), but messages passed to Send() before go out whatever `status` is.
+  void EndAfterReplies(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Sends `head` and `data`, in as many messages as `data` requires. `field` is the number of the
+  // field that carries `data`. The first message starts with `head`; `tail(response)` completes the
+  // last message.
+  template <class Response, class Tail>
+  void SendData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail,
+                int field = Response::kDataFieldNumber) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    StreamData(head, InFlight(std::move(data)), field, core_.limits.ReplyChunkBytes(),
+               std::move(tail), [this](Message message) {
+                 mutex_.AssertHeld();
+                 Send(std::move(message));
+               });
+  }
+
+  // Like SendData(), and ends the call. The last message goes out together with the end, which
+  // saves one write, one TLS record and one wake-up of the client.
+  template <class Response, class Tail>
+  void EndWithData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail,
+                   int field = Response::kDataFieldNumber) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    StreamData(head, InFlight(std::move(data)), field, core_.limits.ReplyChunkBytes(),
+               std::move(tail), [this](Message message) {
+                 mutex_.AssertHeld();
+                 writer_.Push(std::move(message));
+               });
+    EndAfterReplies(absl::OkStatus());
+  }
+
+  // Ends the call with OK and sends `message` together with the end.
+  void EndWith(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Runs `work` on this thread unless the call has ended. If the standard library is out of memory,
+  // only this call ends: the threads that run such work have no handler for std::bad_alloc.
+  template <class Work>
+  void DoWork(Work work) {
+    if (!BeginWork()) return;
+    RunOrEndOutOfMemory(work);
+    EndWork();
+  }
+
+  using JobWork = std::function<void(ExecutionContext&)>;
+  // Queues a job that runs `work` unless the call has ended by then. Ends the call if the job
+  // cannot be queued.
+  void Submit(DeviceScheduler& scheduler, double predicted_seconds, JobWork work)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Queues a job that may run in one batch with jobs of other calls. Otherwise like the above.
+  void Submit(DeviceScheduler& scheduler, double predicted_seconds, DynamicBatchWork work)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Size of a task that reserves `bytes` bytes and may copy as many.
+  static TaskSize AdmissionSize(size_t bytes) {
+    constexpr double kBytesPerSecond = 10e9;
+    return {.predicted_seconds = static_cast<double>(bytes) / kBytesPerSecond,
+            .is_small = bytes <= kQuickAdmissionBytes};
+  }
+  static constexpr size_t kQuickAdmissionBytes = size_t{8} << 20;
+  // Queues a task that runs `work` unless the call has ended by then. Ends the call if the task
+  // cannot be queued.
+  void SubmitTask(TaskScheduler& scheduler, TaskSize size, std::function<void()> work)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t JobsAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ticket_.JobsAhead(); }
+
+  ServerCore& core_;
+  grpc::CallbackServerContext* const context_;
+  // tenant_ and roles_ are constant after Enter().
+  std::string tenant_;
+  Roles roles_;
+  Mutex mutex_;
+  ObservedCall observed_ ABSL_GUARDED_BY(mutex_);
+
+ private:
+  class CallJob;
+  class CallTask;
+  // Time that a client has to receive an error status before the call is cancelled.
+  static constexpr Clock::duration kErrorStatusTimeout = std::chrono::seconds(1);
+
+  // Call the reactor's StartWrite, StartWriteAndFinish and Finish. `message` must live until its
+  // write has ended.
+  virtual void StartWriting(const grpc::ByteBuffer& message) = 0;
+  virtual void StartWritingLast(const grpc::ByteBuffer& message, grpc::Status status) = 0;
+  virtual void StartFinishing(grpc::Status status) = 0;
+
+  void Submit(DeviceScheduler& scheduler, double predicted_seconds, std::shared_ptr<Job> job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Every piece of work runs between BeginWork() and EndWork(). If BeginWork() returns false, the
+  // call has ended: do not work for it, and do not call EndWork().
+  bool BeginWork();
+  void EndWork();
+  void OnJobDequeued();
+  void OnTaskDequeued();
+  template <class Work>
+  void RunOrEndOutOfMemory(const Work& work) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      Abort(OutOfMemory());
+    }
+  }
+
+  // Returns `reply` with a reference to the call's registry ticket. The call counts as in flight
+  // until gRPC has released the reply, so that the daemon does not exit before.
+  std::shared_ptr<const ReplyData> InFlight(std::shared_ptr<const ReplyData> reply) const;
+
+  // Returns the observations to report. The context of the call must not be used afterwards.
+  ObservedCall Observed();
+  // If `status` is a fault and the call's device is lost, adds this reason.
+  absl::Status WithLostDevice(absl::Status status) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sets the status of the end. An error replaces an OK that is still being sent; the first error
+  // is final.
+  void Answer(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Status for gRPC. RESOURCE_EXHAUSTED without a message if there is no memory to build it.
+  grpc::Status EndStatus() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the call, or lets its work continue, after the client has left. Several reactions may
+  // report this; only the first report has an effect.
+  void ClientLeft(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Handles a report from gRPC that the client is gone. gRPC gives no reason: a passed deadline
+  // ends the write in flight just as a broken connection does. `otherwise` is the message to use
+  // unless the deadline has passed.
+  void ClientGone(const char* otherwise) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends a call whose refusal has been delayed long enough, and a call whose caller is no longer
+  // allowed to make it.
+  void CheckCaller(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Handles the end of a write and starts the next one.
+  void ContinueSending(bool ok);
+  // Passes the next message, or the end, to gRPC if it is due.
+  void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Schedules ReleaseResources() once the call has ended and no work is in progress. Allocates
+  // nothing, so that every call can release its resources when the system is out of memory.
+  void ReleaseIfIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Destroyed last: the call stays in the registry until its other resources are released.
+  std::shared_ptr<const CallRegistry::Ticket> entry_;
+  TenantLoads::Account account_;
+  std::string sharing_peer_;                 // the peer charged for the call
+  std::vector<PeerShares::Charge> charges_;  // for the call and the messages it keeps
+  std::shared_ptr<CallBase> self_;           // gRPC's reference, from Enter() to Done()
+  std::atomic<bool> stop_ = false;
+
+  ConnectionCalls::Entry connection_entry_ ABSL_GUARDED_BY(mutex_);
+  CallerCheck caller_ ABSL_GUARDED_BY(mutex_);
+  ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);
+  JobTicket ticket_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ThreadPool::Node> release_ ABSL_GUARDED_BY(mutex_);  // from Enter() to the release
+  double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds since the call's start
+  DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // device whose resources the call holds
+  CallPhase phase_ ABSL_GUARDED_BY(mutex_) = CallPhase::kHeader;
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
+  Clock::time_point end_time_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Clock::time_point> client_left_at_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_RPC_STREAM_CALL_BASE_H_

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Implements the work of a call: its tasks, and its job in a device's queue.
+#include <memory>
+#include <utility>
+
+#include "kernels/util/clock.h"
+#include "server/rpc/stream/call_base.h"
+#include "server/rpc/stream/call_deadline.h"
+
+namespace crout {
+
+// Keeps the call alive while the job is queued or runs.
+class CallBase::CallJob final : public DynamicBatchJob {
+ public:
+  CallJob(std::shared_ptr<CallBase> call, JobWork work)
+      : call_(std::move(call)), work_(std::move(work)) {}
+  CallJob(std::shared_ptr<CallBase> call, DynamicBatchWork work)
+      : call_(std::move(call)), batch_work_(std::move(work)) {}
+
+  void Run(ExecutionContext& context) override {
+    if (!Begin()) return;
+    call_->RunOrEndOutOfMemory([&] { work_(context); });
+    End();
+  }
+  void Drop(absl::Status status) override {
+    call_->OnJobDequeued();
+    call_->Abort(std::move(status));
+  }
+
+  bool Begin() override {
+    call_->OnJobDequeued();  // First: a call that has ended would otherwise keep itself alive.
+    return call_->BeginWork();
+  }
+  bool Prepare(ExecutionContext& context, DynamicBatchSystem& system) override {
+    absl::Status status;
+    call_->RunOrEndOutOfMemory([&] { status = batch_work_.prepare(context, system); });
+    if (!status.ok()) call_->Abort(std::move(status));
+    return !call_->stop_requested();
+  }
+  void Finish(ExecutionContext& context, DynamicBatchSystem& system,
+              const DynamicBatchTimings& timings) override {
+    call_->RunOrEndOutOfMemory([&] { batch_work_.finish(context, system, timings); });
+  }
+  void End() override { call_->EndWork(); }
+  bool stop_requested() const override { return call_->stop_requested(); }
+  const DynamicBatchWork& batch_work() const override { return batch_work_; }
+
+ private:
+  const std::shared_ptr<CallBase> call_;
+  const JobWork work_;
+  const DynamicBatchWork batch_work_;
+};
+
+// Keeps the call alive while the task is queued or runs.
+class CallBase::CallTask final : public Task {
+ public:
+  CallTask(std::shared_ptr<CallBase> call, std::function<void()> work)
+      : call_(std::move(call)), work_(std::move(work)) {}
+
+  void Run() override {
+    call_->OnTaskDequeued();
+    call_->DoWork(work_);
+  }
+  void Drop(absl::Status status) override {
+    call_->OnTaskDequeued();
+    call_->Abort(std::move(status));
+  }
+
+ private:
+  const std::shared_ptr<CallBase> call_;
+  const std::function<void()> work_;
+};
+
+void CallBase::SubmitTask(TaskScheduler& scheduler, TaskSize size, std::function<void()> work) {
+  if (!needs_result()) return;
+  auto task = std::make_shared<CallTask>(shared_from_this(), std::move(work));
+  task->tenant = tenant_;
+  task->is_small = size.is_small;
+  task->predicted_seconds = size.predicted_seconds;
+  if (!OutlivesClient()) task->deadline = DeadlineForJob(*context_);
+  // If the task already runs, OnTaskDequeued() waits for the mutex.
+  absl::Status status = ticket_.Submit(scheduler, std::move(task));
+  if (!status.ok()) End(std::move(status));
+}
+
+void CallBase::OnTaskDequeued() {
+  MutexLock lock(&mutex_);
+  ticket_.ReleaseJob();
+}
+
+void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds, JobWork work) {
+  if (!needs_result()) return;
+  Submit(scheduler, predicted_seconds,
+         std::make_shared<CallJob>(shared_from_this(), std::move(work)));
+}
+
+void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds, DynamicBatchWork work) {
+  if (!needs_result()) return;
+  auto job = std::make_shared<CallJob>(shared_from_this(), std::move(work));
+  job->batcher = &core_.engine.batcher;
+  job->group = job->batch_work().group();
+  Submit(scheduler, predicted_seconds, std::move(job));
+}
+
+void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds,
+                      std::shared_ptr<Job> job) {
+  MoveTo(CallPhase::kQueue);
+  if (!OutlivesClient()) job->deadline = DeadlineForJob(*context_);
+  job->predicted_seconds = predicted_seconds;
+  job->tenant = tenant_;
+  // If the job already runs, OnJobDequeued() waits for the mutex.
+  absl::Status status = ticket_.Submit(scheduler, std::move(job));
+  if (!status.ok()) End(std::move(status));
+}
+
+void CallBase::OnJobDequeued() {
+  MutexLock lock(&mutex_);
+  ticket_.ReleaseJob();
+  MoveTo(CallPhase::kWork);
+}
+
+bool CallBase::BeginWork() {
+  MutexLock lock(&mutex_);
+  if (!needs_result()) return false;
+  ticket_.BeginWork();
+  return true;
+}
+
+void CallBase::EndWork() {
+  MutexLock lock(&mutex_);
+  core_.metrics.CountWasted(ticket_.EndWork(Clock::now()));
+  ReleaseIfIdle();
+}
+
+}  // namespace crout

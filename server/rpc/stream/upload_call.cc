@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/rpc/stream/upload_call.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/sparse/analysis.h"
+#include "kernels/util/clock.h"
+#include "kernels/util/status_macros.h"
+#include "server/engine/error.h"
+#include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/status.h"
+
+namespace crout {
+namespace {
+
+// Field numbers and names of the payloads, which are numbered from 2.
+constexpr int kFirstDataField = 2;
+constexpr const char* kDataFields[] = {"data", "rhs_data", "x0_data"};
+
+absl::Status TooManyBytes() {
+  return BadField(
+      "data",
+      "more bytes than the step's header declares: send rows x cols elements of each matrix");
+}
+
+}  // namespace
+
+void UploadCall::Begin() {
+  DoWork([this] {
+    absl::Status status = Enter();
+    if (!status.ok()) return Refuse(std::move(status));
+    MutexLock lock(&mutex_);
+    reader_.StartWatch(SteadyNow());
+    ReadAhead();
+    reader_.UpdateTurn(SteadyNow());
+  });
+}
+
+absl::StatusOr<FactorCache::Pin> UploadCall::AcquireNamed(const std::string& handle,
+                                                          AcquireFactor acquire) {
+  CROUT_ASSIGN_OR_RETURN(const Handle decoded, DecodeHandle(handle));
+  observed_.SetHandle(handle);
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, acquire(core_.engine.cache, tenant_, decoded));
+  ReleaseOn(pin.slot());
+  return pin;
+}
+
+void UploadCall::OnReadDone(bool ok) {
+  try {
+    HandleRead(ok);
+  } catch (const std::bad_alloc&) {
+    Abort(OutOfMemory());
+  }
+}
+
+void UploadCall::HandleRead(bool ok) {
+  MutexLock lock(&mutex_);
+  const grpc::ByteBuffer buffer = reader_.EndRead();
+  if (!needs_result()) return;
+  if (!ok && context_->IsCancelled()) return;  // the stream broke; OnCancel() ends the call
+  absl::Status status;
+  if (ok) {
+    // Read the next message while this one is copied. The copy holds the mutex, so the reaction to
+    // the next message waits for at most one copy, and the messages stay in order.
+    if (phase() == CallPhase::kPayload) ReadAhead();
+    status = HandleMessage(buffer);
+  } else {
+    reader_.HalfClose();
+    if (BetweenRounds()) return End(absl::OkStatus());
+    if (phase() == CallPhase::kHeader)
+      status = BadField("header", "the stream ended before its first message");
+  }
+  if (!status.ok()) return End(std::move(status));
+  Pump();
+}
+
+void UploadCall::ReadAhead() {
+  if (grpc::ByteBuffer* buffer = reader_.StartRead()) StartRead(buffer);
+}
+
+absl::Status UploadCall::HandleMessage(const grpc::ByteBuffer& buffer) {
+  core_.metrics.CountReceived(buffer.Length());
+  observed_.received_bytes += buffer.Length();
+  CROUT_ASSIGN_OR_RETURN(StreamMessage * message, reader_.Add(buffer, SteadyNow()));
+  if (phase() == CallPhase::kHeader) return HandleHeader(*message);
+  if (message->has_header() && !InRounds()) {
+    return BadField("header", "repeated: only the first message carries one");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UploadCall::HandleHeader(StreamMessage& message) {
+  if (!message.has_header()) {
+    if (!BetweenRounds()) {
+      return BadField("header", "missing: the first message carries the header");
+    }
+    // Ignore an empty message, as within a payload.
+    if (reader_.NextMessage() != nullptr) return TooManyBytes();
+    ReadAhead();
+    return absl::OkStatus();
+  }
+  if (BetweenRounds()) StartClock();
+  MoveTo(CallPhase::kAdmission);
+  HeaderRead();
+  reader_.MarkHeaderRead();
+  reader_.StopWatch();
+  first_ = &message;
+  CROUT_ASSIGN_OR_RETURN(std::vector<PayloadStep*> steps, Start(message));
+  if (!steps.empty()) Proceed(std::move(steps));
+  return absl::OkStatus();
+}
+
+void UploadCall::Pump() {
+  Advance();
+  reader_.UpdateTurn(SteadyNow());
+}
+
+void UploadCall::Advance() {
+  if (phase() != CallPhase::kPayload || reserving_) return;
+  const absl::StatusOr<bool> consumed = Consume();
+  if (!consumed.ok()) return End(consumed.status());
+  if (!*consumed) return;  // Resume() or ReserveSlowly() continues
+  if (reader_.half_closed() || RoundIsFull()) return Complete();
+  ReadAhead();
+}
+
+bool UploadCall::RoundIsFull() const {
+  return InRounds() && step_ + 1 == steps_.size() && steps_.back().upload().full();
+}
+
+void UploadCall::EndRound() {
+  ++rounds_;
+  steps_ = {};
+  step_ = 0;
+  received_.reset();
+  expected_.reset();
+  BeginRound();
+}
+
+void UploadCall::NextRound(absl::Duration patience) {
+  if (!needs_result()) return;
+  reader_.StartWatch(
+      SteadyNow(), {.idle_timeout = patience, .min_rate = 0, .max_time = absl::InfiniteDuration()});
+  if (StreamMessage* next = reader_.NextMessage()) {
+    const absl::Status status = reader_.AtHeader() ? HandleHeader(*next) : TooManyBytes();
+    if (!status.ok()) return End(status);
+  } else if (reader_.half_closed()) {
+    return End(absl::OkStatus());
+  } else {
+    ReadAhead();
+  }
+  Pump();
+}
+
+absl::StatusOr<bool> UploadCall::Consume() {
+  ThreadPool* const threads = steps_.slot().releasing.get();
+  const auto resume = [self = shared_from_this(), this, threads] {
+    threads->Schedule(tenant_, [self, this] { Resume(); });
+  };
+  while (!RoundIsFull()) {
+    const std::optional<DataSegment> rest = reader_.Next();
+    if (!rest) break;
+    if (reader_.AtHeader()) {
+      return BadField(
+          "header",
+          "sent before the last step's payload is complete: send all declared bytes first");
+    }
+    CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(rest->field));
+    const size_t bytes = rest->bytes.size();
+    if (!step->upload().TryReserve(bytes)) {
+      ReserveSlowly(step, bytes);
+      return false;
+    }
+    CROUT_ASSIGN_OR_RETURN(const size_t taken, step->upload().Append(rest->bytes, resume));
+    reader_.Consume(taken);
+    if (taken < bytes) return false;
+    received_ = Clock::now();
+  }
+  if (step_ < steps_.size() && !reader_.half_closed()) {
+    CROUT_RETURN_IF_ERROR(steps_[step_].upload().Pause());
+  }
+  return true;
+}
+
+void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
+  reserving_ = true;
+  SubmitTask(*step->slot().admitting, AdmissionSize(bytes), [this, step, bytes] {
+    absl::Status status = step->upload().Reserve(bytes);
+    MutexLock lock(&mutex_);
+    reserving_ = false;
+    if (status.ok()) {
+      Pump();
+    } else {
+      End(std::move(status));
+    }
+  });
+}
+
+// Returns the step for a payload field. Payloads must arrive in order, each in its own field.
+absl::StatusOr<PayloadStep*> UploadCall::StepFor(int field) {
+  const auto step_index = static_cast<size_t>(field - kFirstDataField);
+  if (step_index >= steps_.size()) {
+    return BadField(
+        kDataFields[step_index],
+        "the header declares no such payload: declare its matrix, or leave these bytes out");
+  }
+  if (step_index < step_) {
+    return BadField(kDataFields[step_index],
+                    absl::StrCat("sent after ", kDataFields[step_],
+                                 ": send the payloads in the order of their fields"));
+  }
+  while (step_ < step_index) CROUT_RETURN_IF_ERROR(steps_[step_++].upload().Close());
+  return &steps_[step_];
+}
+
+void UploadCall::Resume() {
+  DoWork([this] {
+    MutexLock lock(&mutex_);
+    Pump();
+  });
+}
+
+void UploadCall::EnforceLimits(Clock::time_point now) {
+  Call::EnforceLimits(now);
+  MutexLock lock(&mutex_);
+  if (!needs_result()) return;  // the steps may be destroyed
+  if (BetweenRounds() && core_.draining) {
+    return End(WithReason(absl::UnavailableError("the server is draining: take the series up again "
+                                                 "on another one"),
+                          kReasonDraining));
+  }
+  for (PayloadStep* step : steps_) {
+    const auto awaited_since = step->upload().staging_awaited_since();
+    if (!awaited_since) continue;
+    // The upload waits for a staging buffer of the server, not for the client.
+    if (absl::FromChrono(now - *awaited_since) > core_.limits.transfer.idle_timeout) {
+      return End(StagingTimeout());
+    }
+  }
+  absl::Status status = reader_.Check(now);
+  if (status.ok()) return;
+  End(BetweenRounds()
+          ? WithReason(absl::DeadlineExceededError(
+                           "no step came within the server's --series-idle-timeout: take "
+                           "the series up again by the handle of its factor"),
+                       kReasonSeriesIdle)
+          : std::move(status));
+}
+
+void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
+  steps_ = std::move(steps);
+  in_flight_.emplace(core_.metrics);
+  DeviceSlot& slot = steps_.slot();
+  ReleaseOn(slot);
+  const absl::StatusOr<MemoryNeed> need = steps_.PlanDense();
+  if (!need.ok()) return End(need.status());
+  expected_.emplace(slot.expected, PredictSeconds(), need->device);
+  // A gRPC reaction must not wait for the driver or the system to allocate memory.
+  if (need->device <= kQuickAdmissionBytes && steps_.HasCachedMemory()) {
+    if (auto memory = TryReserve(core_.engine, slot, *need)) {
+      const absl::Status status = steps_.AdmitDense(*std::move(memory));
+      return status.ok() ? BeginUpload() : End(status);
+    }
+  }
+  SubmitTask(*slot.admitting, AdmissionSize(need->device + need->host),
+             [this, need = *need] { AdmitDenseSlowly(need); });
+}
+
+absl::StatusOr<PeerShares::Charge> UploadCall::KeepFirstMessage() {
+  constexpr double kRetrySeconds = 1;
+  if (first_->size() > kMaxRequestBytes) {
+    return WithRetryAfter(
+        WithReason(absl::AbortedError(absl::StrCat(
+                       "another call with this request_id is under way, and to wait for it the "
+                       "first message has to be no larger than ",
+                       kMaxRequestBytes >> 10, " KiB: send the payload in later ones")),
+                   kReasonRequestInProgress),
+        kRetrySeconds);
+  }
+  CROUT_ASSIGN_OR_RETURN(PeerShares::Charge charge, Charge(first_->size()));
+  first_->Detach();
+  return charge;
+}
+
+void UploadCall::AdmitDenseSlowly(const MemoryNeed& need) {
+  auto memory = Reserve(core_.engine, steps_.slot(), need);
+  const absl::Status status = memory.ok() ? steps_.AdmitDense(*std::move(memory)) : memory.status();
+  MutexLock lock(&mutex_);
+  if (!status.ok()) return End(status);
+  BeginUpload();
+  Pump();
+}
+
+void UploadCall::BeginUpload() {
+  MoveTo(CallPhase::kPayload);
+  expected_->Reserved();
+  reader_.StartWatch(SteadyNow());
+}
+
+void UploadCall::Complete() {
+  in_flight_.reset();
+  reader_.StopWatch();
+  if (!AllSent()) return;  // OnAllSent() continues, or the call ends if the client does not read
+  MoveTo(CallPhase::kQueue);
+  for (; step_ < steps_.size(); ++step_) {
+    const absl::Status status = steps_[step_].upload().Close();
+    if (!status.ok()) return End(status);
+  }
+  if (!received_) received_ = Clock::now();
+  for (PayloadStep* step : steps_) core_.metrics.ObserveUpload(step->upload().bytes_received());
+  if (!steps_.any_parsed()) return SubmitJob();
+  SubmitTask(*steps_.slot().preparing, steps_.PreparationSize(), [this] { CompleteParsed(); });
+}
+
+void UploadCall::CompleteParsed() {
+  const absl::StatusOr<bool> job = FinishParsed();
+  MutexLock lock(&mutex_);
+  if (!job.ok()) return End(job.status());
+  if (*job) SubmitJob();
+}
+
+absl::StatusOr<bool> UploadCall::FinishParsed() {
+  const auto stop = [this] { return stop_requested(); };
+  const PayloadStep* analyzed = nullptr;
+  int reported_steps = -1;
+  CROUT_RETURN_IF_ERROR(steps_.Analyze(stop, [&](PayloadStep& step) {
+    if (std::exchange(analyzed, &step) != &step) reported_steps = -1;
+    return StopAnalysing(step.upload(), reported_steps);
+  }));
+  CROUT_ASSIGN_OR_RETURN(const bool answered, AnswerSingular());
+  if (answered) return false;
+  CROUT_RETURN_IF_ERROR(steps_.Assemble(core_.engine, stop));
+  return true;
+}
+
+void UploadCall::SubmitJob() {
+  DeviceSlot& slot = steps_.slot();
+  const double predicted = PredictSeconds();
+  if (std::optional<DynamicBatchWork> work = MakeBatchWork()) {
+    work->slot = &slot;
+    Submit(*slot.scheduler, predicted, *std::move(work));
+  } else {
+    Submit(*slot.scheduler, predicted, [this](ExecutionContext& context) { RunJob(context); });
+  }
+  expected_.reset();
+  if (!needs_result()) return;  // refused; the steps may be destroyed
+  const size_t ahead = JobsAhead();
+  if (!IsLong() && ahead == 0) return;
+  v1::Progress progress;
+  progress.set_phase(v1::PHASE_QUEUE);
+  progress.set_jobs_ahead(static_cast<int32_t>(ahead));
+  progress.set_predicted_seconds(slot.scheduler->load().backlog_seconds);
+  SendProgress(std::move(progress));
+}
+
+void UploadCall::ReleaseResources() {
+  MutexLock lock(&mutex_);
+  expected_.reset();
+}
+
+void UploadCall::SendProgress(v1::Progress progress) {
+  Send([encode = encode_, progress = std::move(progress)] { return encode(progress); });
+}
+
+bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
+  if (stop_requested()) return true;
+  const int64_t done = context.report().ColumnsDone();
+  if (done == 0) return false;
+  MutexLock lock(&mutex_);
+  // Skip the report until the client has read the earlier messages.
+  if (SteadyNow() < next_report_ || !IsLong() || !AllSent()) return false;
+  next_report_ = SteadyNow() + kReportInterval;
+  v1::Progress progress;
+  progress.set_phase(v1::PHASE_FACTOR);
+  progress.set_predicted_seconds(PredictSeconds());
+  progress.set_columns_done(done);
+  progress.set_columns(n);
+  SendProgress(std::move(progress));
+  return false;
+}
+
+bool UploadCall::StopAnalysing(const MatrixUpload& upload, int& reported_steps) {
+  if (stop_requested()) return true;
+  const std::optional<MatrixUpload::AnalysisProgress>& analysis = upload.analysis();
+  // No cost model predicts the time of an analysis. Report only after it has run for kLong.
+  constexpr std::chrono::duration<double> kLong(kLongSeconds);
+  if (!analysis || analysis->steps == reported_steps || SteadyNow() - analysis->since < kLong)
+    return false;
+  MutexLock lock(&mutex_);
+  if (!AllSent()) return false;
+  reported_steps = analysis->steps;
+  v1::Progress progress;
+  progress.set_phase(v1::PHASE_ANALYZE);
+  progress.set_steps_done(reported_steps);
+  progress.set_steps(kAnalysisSteps);
+  SendProgress(std::move(progress));
+  return false;
+}
+
+CallTimings UploadCall::UploadTimings() {
+  MutexLock lock(&mutex_);
+  CallTimings timings;
+  timings.queue = std::chrono::duration<double>(Clock::now() - *received_).count();
+  timings.receive = RoundSeconds() - timings.queue;
+  return timings;
+}
+
+CallTimings UploadCall::StartJob(v1::Phase phase) {
+  const CallTimings timings = UploadTimings();
+  MutexLock lock(&mutex_);
+  if (!IsLong()) return timings;
+  v1::Progress progress;
+  progress.set_phase(phase);
+  progress.set_predicted_seconds(PredictSeconds());
+  SendProgress(std::move(progress));
+  return timings;
+}
+
+void UploadCall::StartReply(const CallTimings& timings) {
+  PayloadStep& first = steps_.front();
+  Call::StartReply(timings, *first.slot().device, first.order());
+}
+
+}  // namespace crout
