@@ -81,13 +81,7 @@ python_lint() {
 # CMake omits the Python client's tests if no Python has the packages that they need.
 python_tests_are_there() { ctest --preset ci -N -L '^python$' | grep 'Total Tests: [1-9]'; }
 
-proto_lint() {
-  if command -v buf >/dev/null; then
-    (cd proto && buf lint)
-  else
-    echo "buf not found: proto lint skipped"
-  fi
-}
+proto_lint() { (cd proto && ../build/python-lint/bin/buf lint); }
 
 configure() {  # configure PRESET
   cmake --preset "$1" "${configure_options[@]}" >"$logs/configure-$1.log" ||
@@ -175,9 +169,9 @@ stage "set-up" deploy/setup.sh
 source deploy/build.sh
 stage "format" formatting
 stage "monitoring configuration" monitoring
-stage "proto lint" proto_lint
 stage "phrases and lengths of documents" tests/ci/prose.py
 stage "Python: format, lint, types" python_lint
+stage "proto lint" proto_lint
 # Without a GPU no device code runs: it is compiled to PTX only, with the lowest optimisation that nvcc has.
 if [[ "${configure_options[*]}" != *CUDA_ARCHITECTURES* ]]; then
   configure_options+=(-DCROUT_CUDA_ARCHITECTURES=90-virtual)
