@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/config_options.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "kernels/util/nearest.h"
+#include "server/net/http_post.h"
+#include "server/net/listen_address.h"
+
+namespace crout {
+namespace {
+
+// Converts `status` to CLI11's form: the error message, or an empty string.
+std::string ErrorMessage(const absl::Status& status) { return std::string(status.message()); }
+
+std::string EnvironmentName(const std::string& flag) {
+  return absl::StrCat("CROUT_", absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
+}
+
+// Checks only the form of the name. OpenDevices() checks that the device exists.
+bool IsDevice(absl::string_view name) {
+  if (name == "auto" || name == "host" || name == "cuda") return true;
+  absl::ConsumePrefix(&name, "cuda:");  // "cuda:0,1" arrives as "cuda:0" and "1"
+  int ordinal = 0;
+  return absl::SimpleAtoi(name, &ordinal) && ordinal >= 0;
+}
+
+// Adds options that can also come from the environment and the configuration file.
+class Options {
+ public:
+  explicit Options(CLI::App& app) : app_(app) {}
+
+  // Lists the options that are added from now on under this heading of the help.
+  void BeginSection(const std::string& heading) { app_.option_defaults()->group(heading); }
+
+  template <class T>
+  CLI::Option* Add(const std::string& flag, T& value, const std::string& help) {
+    return app_.add_option("--" + flag, value, help)
+        ->envname(EnvironmentName(flag))
+        ->capture_default_str();
+  }
+
+  CLI::Option* AddList(const std::string& flag, std::vector<std::string>& value,
+                       const std::string& help) {
+    return Add(flag, value, help)->delimiter(',');
+  }
+
+  CLI::Option* AddBytes(const std::string& flag, size_t& value, const std::string& help) {
+    const auto parse = [](const std::string& text) {
+      std::string bytes = text;
+      try {
+        CLI::AsSizeValue(false)(bytes);  // takes -1, as 2^64 - 1
+        int64_t count = 0;
+        if (text.find('-') == std::string::npos && absl::SimpleAtoi(bytes, &count)) return bytes;
+      } catch (const CLI::ValidationError&) {
+        // Its message lists the units in lower case.
+      }
+      throw CLI::ValidationError(text +
+                                 " is not a size from 0 to 2^63-1 bytes; write it like 8GiB");
+    };
+    return Add(flag, value, help)->transform(parse)->type_name("BYTES");
+  }
+
+  // Adds an option that accepts one of `words`, in any case.
+  template <class E>
+  CLI::Option* AddEnum(const std::string& flag, E& value, const std::map<std::string, E>& words,
+                       const std::string& help) {
+    const auto set = [&value, words](const std::string& word) { value = words.at(word); };
+    const CLI::IsMember is_member(words, CLI::ignore_case);
+    std::vector<std::string> names;
+    for (const auto& [word, meaning] : words) names.push_back(word);
+    const auto check = [is_member, names](std::string& text) {
+      if (is_member(text).empty()) return std::string();
+      return absl::StrCat("'", text, "' is none of {", absl::StrJoin(names, ","), "}",
+                          NearestHint(text, names));
+    };
+    CLI::Option* option = app_.add_option_function<std::string>("--" + flag, set, help)
+                              ->envname(EnvironmentName(flag))
+                              ->transform(CLI::Validator(check, is_member.get_description()));
+    for (const auto& [word, meaning] : words) {
+      if (meaning == value) option->default_str(word);
+    }
+    return option;
+  }
+
+  // Adds a duration such as "90s" or "1h30m".
+  CLI::Option* AddDuration(const std::string& flag, absl::Duration& value, const std::string& help,
+                           absl::Duration longest = kLongest) {
+    return AddDuration(flag, value, help, [flag, longest](const std::string& text) {
+      const absl::Duration duration = ParseDuration(flag, text);
+      if (duration <= longest) return duration;
+      throw CLI::ValidationError("--" + flag,
+                                 "'" + text + "' is longer than " + absl::FormatDuration(longest));
+    });
+  }
+
+  // Adds a duration for which 0 and "inf" mean no limit.
+  CLI::Option* AddTimeLimit(const std::string& flag, absl::Duration& value,
+                            const std::string& help) {
+    return AddDuration(flag, value, help + "; 0 or inf: no limit", [flag](const std::string& text) {
+      const absl::Duration duration = ParseDuration(flag, text);
+      const bool none = duration == absl::ZeroDuration() || duration > kLongest;
+      return none ? absl::InfiniteDuration() : duration;
+    });
+  }
+
+ private:
+  // Limits durations so that adding one to a clock cannot overflow.
+  static constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);
+
+  static absl::Duration ParseDuration(const std::string& flag, const std::string& text) {
+    absl::Duration duration;
+    if (absl::ParseDuration(text, &duration) && duration >= absl::ZeroDuration()) return duration;
+    throw CLI::ValidationError(
+        "--" + flag, "'" + text + "' is not a duration; write it like 500ms, 90s or 1h30m");
+  }
+
+  template <class Parse>
+  CLI::Option* AddDuration(const std::string& flag, absl::Duration& value, const std::string& help,
+                           Parse parse) {
+    return app_
+        .add_option_function<std::string>(
+            "--" + flag, [&value, parse](const std::string& text) { value = parse(text); }, help)
+        ->envname(EnvironmentName(flag))
+        ->type_name("DURATION")
+        ->default_str(absl::FormatDuration(value));
+  }
+
+  CLI::App& app_;
+};
+
+// Adds the options for TLS, identities and signed tokens.
+void AddTlsOptions(Options& options, CLI::App& app, Config& config) {
+  options.BeginSection("TLS");
+  options.Add("tls-cert", config.tls.certificate,
+              "PEM file of the server certificate and its chain; enables TLS on every TCP address. "
+              "Reloaded when it changes");
+  options.Add("tls-key", config.tls.key,
+              "PEM file of the private key of --tls-cert; mode 600 or 640");
+  options.Add("tls-client-ca", config.tls.client_ca,
+              "PEM file of the root certificates that verify client certificates [default: none]");
+  const std::map<std::string, ClientCertificates> words = {
+      {"optional", ClientCertificates::kOptional}, {"required", ClientCertificates::kRequired}};
+  options.AddEnum("tls-client-certs", config.tls.client_certificates, words,
+                  "Whether clients must present a certificate; used with --tls-client-ca");
+  options.BeginSection("Callers");
+  options.Add(
+      "identities", config.identities_file,
+      "File of the callers (by token, certificate or socket) with their tenants and roles; "
+      "mode 600 or 640. Reloaded when it changes [default: every client may do everything]");
+  options.Add("token-keys", config.signed_tokens.keys_file,
+              "JWKS file of the public keys that verify signed tokens (JWT, RS256 or ES256). "
+              "Reloaded when it changes");
+  options.Add("token-issuer", config.signed_tokens.issuer,
+              "Issuer (iss) required in signed tokens");
+  options.Add("token-audience", config.signed_tokens.audience,
+              "Audience (aud) required in signed tokens");
+  options.BeginSection("Listen addresses");
+  app.add_flag("--insecure", config.insecure,
+               "Accept connections from other machines without TLS; anyone on the network can read "
+               "the traffic [default: off]")
+      ->envname(EnvironmentName("insecure"));
+}
+
+void AddListenerOptions(Options& options, CLI::App& app, Config& config) {
+  options.BeginSection("Listen addresses");
+  options
+      .AddList("listen", config.listen,
+               "Listen addresses, separated by commas: host:port (port 0 picks a free port) or "
+               "unix:PATH")
+      ->check([](const std::string& text) { return ErrorMessage(CheckListenAddress(text)); });
+  AddTlsOptions(options, app, config);
+  options
+      .Add(
+          "unix-mode", config.unix_access.mode,
+          "Mode of Unix sockets, such as 660 [default: set by the umask, or 660 with --unix-group]")
+      ->check([](const std::string& text) { return ErrorMessage(ParseSocketMode(text).status()); });
+  options.Add("unix-group", config.unix_access.group,
+              "Group of Unix sockets [default: the group of the daemon]");
+}
+
+// Adds the options of the metrics port and of the health and reflection services.
+void AddPageOptions(Options& options, Config& config) {
+  options.BeginSection("Metrics, health and reflection");
+  options
+      .Add("metrics-listen", config.metrics_listen, "host:port of the metrics and the status page")
+      ->check([](const std::string& text) { return ErrorMessage(ParseHostPort(text).status()); });
+  options.Add("metrics-tls", config.pages_tls,
+              "Use TLS on the metrics port, with the files of --tls-cert, --tls-key and "
+              "--tls-client-ca: on or off");
+  const std::map<std::string, Access> access = {
+      {"off", Access::kOff}, {"open", Access::kOpen}, {"roles", Access::kRoles}};
+  options.AddEnum("health", config.health, access,
+                  "Access to the gRPC health protocol: off (nobody), open (every client) or roles "
+                  "(identities with the role metrics)");
+  options.AddEnum("reflection", config.reflection, access,
+                  "Access to gRPC reflection: off, open or roles (the role solve)");
+  options.AddEnum("metrics-access", config.page_access, access,
+                  "Access to the metrics and the status page: off, open or roles (metrics for the "
+                  "metrics, admin for the page)");
+}
+
+void AddDeviceOptions(Options& options, Config& config) {
+  options.BeginSection("Devices and jobs");
+  options
+      .AddList(
+          "devices", config.devices,
+          "Devices: auto (all GPUs, or the host if there is none), host, cuda (all GPUs) or cuda:N")
+      ->check([](const std::string& text) {
+        return IsDevice(text) ? "" : "'" + text + "' is not auto, host, cuda or cuda:N";
+      });
+  options
+      .Add("state-dir", config.state_dir,
+           "Directory for data kept between runs, such as the measured costs of GPUs; none: keep "
+           "nothing")
+      ->transform([](const std::string& text) { return text == "none" ? "" : text; });
+}
+
+void AddLogOptions(Options& options, Config& config) {
+  options.BeginSection("Logs and traces");
+  const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::kDebug},
+                                                  {"info", LogLevel::kInfo},
+                                                  {"warn", LogLevel::kWarn},
+                                                  {"error", LogLevel::kError}};
+  const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText},
+                                                    {"json", LogFormat::kJson}};
+  const std::map<std::string, LogCalls> calls = {{"none", LogCalls::kNone},
+                                                 {"slow", LogCalls::kSlow},
+                                                 {"sampled", LogCalls::kSampled},
+                                                 {"all", LogCalls::kAll}};
+  options.AddEnum("log-level", config.log_level, levels,
+                  "Lowest level of the lines that are logged");
+  options.AddEnum("log-format", config.log_format, formats, "Format of log lines");
+  options.AddEnum("log-calls", config.call_log.calls, calls,
+                  "Calls that are logged: none, slow, sampled (slow ones and up to 10 others a "
+                  "second) or all. Internal failures are always logged");
+  options.AddDuration("log-slow-call", config.call_log.slow,
+                      "Calls that take at least this long are slow");
+  options
+      .Add("otlp-endpoint", config.otlp_endpoint,
+           "OTLP receiver of traces, http://host:port[/PATH]; gets the sampled calls as JSON at "
+           "/v1/traces [default: no traces]")
+      ->check([](const std::string& text) {
+        return text.empty() ? "" : ErrorMessage(ParseHttpUrl(text).status());
+      });
+}
+
+void AddJobOptions(Options& options, Config& config) {
+  options.BeginSection("Devices and jobs");
+  options
+      .Add("streams", config.pool.scheduler.streams,
+           "Jobs that run concurrently on one device; 0: chosen by the device")
+      ->check(CLI::Range(0, 256));
+  options
+      .Add("host-threads", config.host_threads,
+           "CPU cores for the host device and for parsing text; 0: all cores")
+      ->check(CLI::Range(0, 4096));
+  options
+      .Add("queue-capacity", config.limits.queue_capacity,
+           "Jobs that may wait for one device; further jobs are refused. Also limits the matrices "
+           "that wait for analysis and the calls that wait for memory")
+      ->check(CLI::Range(1, 1000000));
+  options.Add(
+      "gather", config.gather,
+      "Dynamic batching: run small requests that wait at the same time as one batch: on or off");
+  options
+      .Add("gather-max-order", config.gather_max_order,
+           "Largest order of a matrix that auto factors in a dynamic batch")
+      ->check(CLI::Range(1, 1024));
+  options.Add("gather-jobs", config.gather_jobs, "Largest number of calls in a dynamic batch")
+      ->check(CLI::Range(1, 4096));
+  options.AddDuration("gather-window", config.gather_window,
+                      "Time that a call waits for others to form a batch while its device is busy; "
+                      "at most 10ms; 0: no wait",
+                      absl::Milliseconds(10));
+}
+
+void AddMemoryOptions(Options& options, Config& config) {
+  options.BeginSection("Memory");
+  options.AddBytes("device-budget", config.pool.device_budget_bytes,
+                   "Memory of each GPU for jobs and cached factors; 0: set by --memory-fraction");
+  options
+      .Add("memory-fraction", config.pool.memory_fraction,
+           "Fraction of the memory of a GPU for jobs and cached factors, from 0.01 to 1")
+      ->check([](const std::string& text) {
+        double share = 0;
+        // False for NaN.
+        const bool good = absl::SimpleAtod(text, &share) && share >= 0.01 && share <= 1;
+        return good ? "" : "'" + text + "' is not a number from 0.01 to 1";
+      });
+  options.AddBytes(
+      "host-budget", config.pool.host_budget_bytes,
+      "Host memory for jobs, evicted factors, text and replies; 0: half of the machine's memory, "
+      "or half of the control group's limit if that is less");
+  options.AddBytes("receive-buffers", config.receive_buffer_bytes,
+                   "Memory for messages being received and sent on all connections, at least 1MiB");
+  options.AddBytes("call-memory", config.call_memory_bytes,
+                   "Memory for open calls, 32 KiB each; further calls are refused");
+  options.AddTimeLimit("return-memory-after", config.return_memory_after,
+                       "Idle time after which free host memory is returned to the system");
+}
+
+// Adds the limits of one client.
+void AddLimitOptions(Options& options, Config& config) {
+  options.BeginSection("Limits of clients");
+  options
+      .AddList("trusted-proxies", config.trusted_proxies,
+               "Proxies that carry many clients: addresses, networks (10.0.0.0/8) or unix. One may "
+               "use more than a quarter of --call-memory even when other clients need it")
+      ->check([](const std::string& text) {
+        return ErrorMessage(TrustedProxies::Parse({text}).status());
+      });
+  options.AddTimeLimit("max-connection-age", config.max_connection_age,
+                       "Close connections older than this; calls in flight finish");
+  options
+      .Add("max-connections", config.max_connections,
+           "Open connections for each listen address; further ones are closed on arrival")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  options
+      .Add("abandoned-calls", config.abandon.calls,
+           "Close a connection whose client resets more than this many calls in 10 s before their "
+           "header is read, and more than --abandoned-share of its calls; 0: never")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
+  options
+      .Add("abandoned-share", config.abandon.share,
+           "Fraction of the calls of a connection, from 0 to 1; see --abandoned-calls")
+      ->check([](const std::string& text) {
+        double share = 0;
+        // False for NaN.
+        const bool good = absl::SimpleAtod(text, &share) && share >= 0 && share <= 1;
+        return good ? "" : "'" + text + "' is not a number from 0 to 1";
+      });
+  options.BeginSection("Matrices and leases");
+  options
+      .Add("max-n", config.limits.max_n,
+           "Largest number of rows or columns of a matrix that is factored as a dense matrix")
+      ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
+  options
+      .Add("max-sparse-n", config.limits.max_sparse_n,
+           "Largest order of a matrix that is factored as a sparse matrix")
+      ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
+  options.AddDuration("default-lease", config.limits.default_lease,
+                      "Lease of a factor if the client requests none");
+  options.AddDuration("max-lease", config.limits.max_lease, "Longest lease that a client can get");
+  options.AddTimeLimit("max-life", config.limits.max_life,
+                       "Longest lifetime of a factor since its creation, regardless of use");
+}
+
+// Adds the time limits of transfers and of the shutdown.
+void AddTimeoutOptions(Options& options, Config& config) {
+  options.BeginSection("Transfers and shutdown");
+  TransferLimits& transfer = config.limits.transfer;
+  options.AddTimeLimit(
+      "upload-idle-timeout", transfer.idle_timeout,
+      "End an upload, or a reply that the client does not read, after a pause of this length");
+  options.AddBytes("upload-min-rate", transfer.min_rate,
+                   "Lowest average rate of an upload or a reply, in bytes per second; 0: no limit");
+  options.AddTimeLimit("upload-max-time", transfer.max_time,
+                       "End an upload or a reply that takes longer than this in total");
+  options.AddTimeLimit("series-idle-timeout", config.limits.series_idle_timeout,
+                       "End a series that receives no step for this long");
+  options.AddDuration(
+      "drain-grace", config.drain_grace,
+      "Time after SIGTERM in which the server reports not ready but accepts all calls");
+  options.AddDuration(
+      "drain-limit", config.drain_limit,
+      "Time after --drain-grace in which calls in flight may finish; new calls are refused");
+}
+
+}  // namespace
+
+void AddOptions(CLI::App& app, Config& config) {
+  Options options(app);
+  AddListenerOptions(options, app, config);
+  AddPageOptions(options, config);
+  AddDeviceOptions(options, config);
+  AddLogOptions(options, config);
+  AddJobOptions(options, config);
+  AddMemoryOptions(options, config);
+  AddLimitOptions(options, config);
+  AddTimeoutOptions(options, config);
+}
+
+}  // namespace crout
