@@ -15,6 +15,7 @@ import scipy.sparse
 from accuracy import assert_close, assert_solves
 
 import crout
+from crout import _messages
 from crout._progress_bar import ProgressBar
 from crout.v1 import factorization_service_pb2 as service
 
@@ -226,12 +227,12 @@ def test_a_progress_bar_shows_the_progress_of_a_phase(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", bar)
     show = ProgressBar()
     analysis = service.Progress(phase=service.PHASE_ANALYZE, steps_done=2, steps=4)
-    show(crout.results.progress(analysis, bytes_sent=80))
+    show(_messages.progress(analysis, bytes_sent=80))
     assert (bar.n, bar.description, bar.postfix) == (80, "analyze", "2 of 4 steps")
-    show(crout.results.progress(service.Progress(phase=service.PHASE_QUEUE), bytes_sent=80))
+    show(_messages.progress(service.Progress(phase=service.PHASE_QUEUE), bytes_sent=80))
     assert (bar.description, bar.postfix) == ("queue", "")
     factorization = service.Progress(phase=service.PHASE_FACTOR, columns_done=30, columns=40)
-    show(crout.results.progress(factorization, bytes_sent=80))
+    show(_messages.progress(factorization, bytes_sent=80))
     assert (bar.n, bar.description, bar.postfix) == (80, "factor", "30 of 40 columns")
 
 

@@ -10,7 +10,7 @@ import scipy.linalg
 import scipy.sparse
 
 import crout
-from crout._replies import warn_of_solution
+from crout._diagnostics import warn_of_solution
 
 
 def wilkinson(n, dtype=float):

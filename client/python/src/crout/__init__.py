@@ -10,9 +10,8 @@
 `crout.aio` is the same interface for asyncio.
 """
 
-from crout._batch_results import BatchRecord, BatchSolution
+from crout._linalg import SparseFactors
 from crout._retry import RetryPolicy
-from crout._sparse_lu import SparseFactors
 from crout.batch import BatchFactor
 from crout.changes import Entries, LowRank, Values
 from crout.client import Client, connect
@@ -34,6 +33,8 @@ from crout.errors import (
 )
 from crout.factor import Factor
 from crout.results import (
+    BatchRecord,
+    BatchSolution,
     Complement,
     DeviceStatus,
     EchelonForm,

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from crout import _batch
 from crout._aio_connection import AsyncConnection, release_on_error
 from crout._aio_factor import AsyncHeld, like
-from crout._batch_results import BatchRecord, BatchSolution
-from crout.batch import BatchFactor, BatchView, warn_of_batch, warn_of_batch_solution
+from crout._diagnostics import warn_of_batch, warn_of_batch_solution
+from crout.batch import BatchFactor, BatchView
 from crout.client import Client
+from crout.results import BatchRecord, BatchSolution
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack

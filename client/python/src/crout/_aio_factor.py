@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from crout import _condition, _lu, _options, _requests
-from crout._factor_record import known_determinant
+from crout import _linalg, _messages, _options, _requests
+from crout._diagnostics import warn_of_factor
+from crout._linalg import SparseFactors, known_determinant
 from crout._renewal import pause
-from crout._replies import warn_of_factor
-from crout._sparse_lu import SparseFactors
 from crout.errors import CroutError, HandleExpired
 from crout.factor import Factor, FactorView, Held
 from crout.results import Estimate, FactorRecord, Iterations, SlogDet, Solution
@@ -170,7 +169,7 @@ class AsyncFactor(FactorView, AsyncHeld):
         return self._rcond()
 
     async def _rcond(self) -> float:
-        steps = _condition.estimate(self.record)
+        steps = _linalg.estimate_rcond(self.record)
         try:
             question = next(steps)
             while True:
@@ -198,7 +197,7 @@ class AsyncFactor(FactorView, AsyncHeld):
     async def to_sparse_lu(self) -> SparseFactors:
         return await self._client._run(_requests.get_sparse_factors(self.record))
 
-    async def _download(self) -> _lu.PackedFactors:
+    async def _download(self) -> _linalg.PackedFactors:
         return await self._client._run(_requests.get_factors(self.record))
 
     @like(Factor.slogdet)
@@ -220,4 +219,4 @@ class AsyncFactor(FactorView, AsyncHeld):
         while pages[-1].next_page_token:
             token = pages[-1].next_page_token
             pages.append(await self._client._run(_requests.get_iterations(self.handle, token)))
-        return _lu.iterations(pages)
+        return _messages.iterations(pages)

@@ -19,11 +19,12 @@ from crout._batch_replies import (
     MemberReply,
     SolutionReply,
 )
-from crout._batch_results import BatchRecord, BatchSolution, MemberFactors
 from crout._call import Call
+from crout._linalg import MemberFactors
 from crout._options import cache_options, call_options, distribute, integer, request_id_option
 from crout._retry import RetryClass
 from crout.errors import InvalidRequest
+from crout.results import BatchRecord, BatchSolution
 from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crout import _wire, results
+from crout import _messages, _wire
 from crout._batch_layout import Places, aligned
-from crout._batch_results import BatchRecord, BatchSolution, MemberFactors
-from crout._replies import convert, parse
-from crout._words import word
+from crout._linalg import MemberFactors
+from crout._messages import convert, parse
 from crout.errors import CroutError, ProtocolError
-from crout.results import FactorRecord
+from crout.results import BatchRecord, BatchSolution, FactorRecord
 from crout.v1 import factor_pb2
 from crout.v1 import factorization_service_pb2 as service
 
@@ -77,7 +76,7 @@ class FactorReply:
             return
         if response.factor.batch.members != len(self._shapes):
             raise ProtocolError("the server sent the factor of another batch")
-        self._factor = convert(results.factor_record, response.factor)
+        self._factor = convert(_messages.factor_record, response.factor)
         self._batch = response.factor.batch
 
     def finish(self) -> BatchRecord:
@@ -154,9 +153,9 @@ class SolutionReply:
             backward_error=data[errors:infos].view("<f8")[self._at],
             info=data[infos:].view("<i4")[self._at],
             factor_version=self._result.factor_version,
-            timings=results.timings(self._result.timings),
+            timings=_messages.timings(self._result.timings),
             inaccurate=self._result.inaccurate,
-            warnings=tuple(word(factor_pb2.Warning, "WARNING_", w) for w in self._result.warnings),
+            warnings=_messages.warnings(self._result),
         )
 
     def _solution(self, data: Array, k: int) -> Array:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from crout import _wire, results
+from crout import _messages, _wire
 from crout._payload import CHUNK, Bytes, Opener
 from crout._retry import RetryClass
 from crout.errors import CroutError
@@ -153,5 +153,5 @@ class ProgressReport:
         """Report a Progress message of the server."""
         if self._callback is not None:
             with self._lock:
-                self._last = results.progress(message, self._last.bytes_sent)
+                self._last = _messages.progress(message, self._last.bytes_sent)
                 self._callback(self._last)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy.typing as npt
 
 from crout import _batch, _options
-from crout._batch_results import BatchSolution
 from crout._connection import Connection, release_on_error
-from crout.batch import BatchFactor, warn_of_batch, warn_of_batch_solution
+from crout._diagnostics import warn_of_batch, warn_of_batch_solution
+from crout.batch import BatchFactor
+from crout.results import BatchSolution
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

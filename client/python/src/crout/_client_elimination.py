@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from crout import _options, _requests
 from crout._connection import Connection, release_on_error
-from crout._replies import warn_of_complement, warn_of_echelon_form
+from crout._diagnostics import warn_of_complement, warn_of_echelon_form
 from crout.factor import Factor
 from crout.results import Complement, EchelonForm
 

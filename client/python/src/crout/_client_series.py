@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from crout import _options, _requests
 from crout._connection import Connection
+from crout._diagnostics import warn_of_step
 from crout._exit import closed_at_exit
-from crout._replies import warn_of_step
 from crout._series_inputs import systems
 from crout._transport import Rounds
 from crout.errors import CroutError

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crout import _options, _payload, _server_info, _sparse_arrays, changes, results
+from crout import _messages, _options, _payload, _sparse_arrays, changes
 from crout._call import Call, RoundCall
-from crout._lu import FactorsReply, PackedFactors
+from crout._linalg import PackedFactors, SparseFactors
 from crout._options import (
     cache_options,
     call_options,
@@ -32,13 +32,14 @@ from crout._replies import (
     ComplementReply,
     EchelonReply,
     FactorReply,
+    FactorsReply,
     SolutionReply,
+    SparseFactorsReply,
     StepReply,
     Target,
     UnaryReply,
 )
 from crout._retry import RetryClass
-from crout._sparse_lu import SparseFactors, SparseFactorsReply
 from crout.errors import HandleExpired, InvalidRequest, Singular
 from crout.results import (
     Complement,
@@ -379,7 +380,7 @@ def get_sparse_factors(record: FactorRecord) -> Call[SparseFactors]:
 def list_factors(name: str, page_token: str) -> Call[FactorPage]:
     """ListFactors, one page."""
     request = service.ListFactorsRequest(name=text("name", name), page_token=page_token)
-    return _unary("ListFactors", request, service.ListFactorsResponse, results.factor_page)
+    return _unary("ListFactors", request, service.ListFactorsResponse, _messages.factor_page)
 
 
 def known_by(handle: str) -> str:
@@ -398,7 +399,7 @@ def describe(handle: str) -> Call[FactorRecord]:
         "DescribeFactor",
         service.DescribeFactorRequest(handle=text("handle", handle)),
         service.DescribeFactorResponse,
-        lambda response: results.factor_record(response.factor),
+        lambda response: _messages.factor_record(response.factor),
     )
 
 
@@ -413,7 +414,7 @@ def renew(handle: str, lease: _options.Lease | None) -> Call[datetime.datetime]:
     request = service.RenewLeaseRequest(
         handle=text("handle", handle), lease=None if lease is None else duration(lease)
     )
-    return _unary("RenewLease", request, service.RenewLeaseResponse, results.lease_end)
+    return _unary("RenewLease", request, service.RenewLeaseResponse, _messages.lease_end)
 
 
 def release(handle: str) -> Call[None]:
@@ -433,7 +434,7 @@ def estimate_again(handle: str, **options: Any) -> Call[Estimate]:
     request = service.EstimateFactorizeRequest(
         handle=text("handle", handle), options=factorize_options(**how)
     )
-    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _server_info.estimate)
+    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _messages.estimate)
 
 
 def estimate(n: int, matrix_dtype: npt.DTypeLike, nnz: int | None, **options: Any) -> Call[Estimate]:
@@ -445,13 +446,13 @@ def estimate(n: int, matrix_dtype: npt.DTypeLike, nnz: int | None, **options: An
         matrix_dtype=_payload.dtype_code(matrix_dtype),
         options=factorize_options(**how),
     )
-    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _server_info.estimate)
+    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _messages.estimate)
 
 
 def server_info() -> Call[ServerInfo]:
     """GetServerInfo."""
     request = service.GetServerInfoRequest()
-    return _unary("GetServerInfo", request, service.GetServerInfoResponse, _server_info.server_info)
+    return _unary("GetServerInfo", request, service.GetServerInfoResponse, _messages.server_info)
 
 
 def _unary(

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import grpc
 
 from crout._call import Call, ProgressReport, Reply, RoundCall, RoundReply
+from crout._diagnostics import error_from
 from crout._progress_bar import ProgressBar
 from crout._retry import Attempts, RetryPolicy
-from crout._status import error_from
 from crout._tls import Tls, credentials
 from crout._token import Token
 from crout.errors import Cancelled, CroutError, DeadlineExceeded, ProtocolError

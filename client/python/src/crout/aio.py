@@ -28,7 +28,7 @@ from crout._aio_connection import release_on_error
 from crout._aio_factor import AsyncFactor, like
 from crout._aio_transport import AsyncRounds
 from crout._connection import server_of
-from crout._replies import warn_of_complement, warn_of_echelon_form, warn_of_factor, warn_of_step
+from crout._diagnostics import warn_of_complement, warn_of_echelon_form, warn_of_factor, warn_of_step
 from crout._retry import RetryPolicy
 from crout._series_inputs import systems
 from crout.client import Client

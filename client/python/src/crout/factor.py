@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from crout import _condition, _lu, _options, _requests
-from crout._factor_record import known_determinant
+from crout import _linalg, _messages, _options, _requests
+from crout._diagnostics import warn_of_factor
+from crout._linalg import SparseFactors, known_determinant
 from crout._operator import inverse_operator
-from crout._replies import warn_of_factor
-from crout._sparse_lu import SparseFactors
 from crout.errors import CroutError, HandleExpired
 from crout.results import Estimate, FactorRecord, Iterations, SlogDet, Solution
 
@@ -298,7 +297,7 @@ class Factor(FactorView, Held):
         four solves. 0 for a singular matrix. If another user replaces the factor meanwhile, the result and
         this object's record are those of the new version.
         """
-        steps = _condition.estimate(self.record)
+        steps = _linalg.estimate_rcond(self.record)
         try:
             question = next(steps)
             while True:
@@ -375,7 +374,7 @@ class Factor(FactorView, Held):
         """
         return self._client._run(_requests.get_sparse_factors(self.record))
 
-    def _download(self) -> _lu.PackedFactors:
+    def _download(self) -> _linalg.PackedFactors:
         return self._client._run(_requests.get_factors(self.record))
 
     def slogdet(self) -> SlogDet:
@@ -408,7 +407,7 @@ class Factor(FactorView, Held):
         while pages[-1].next_page_token:
             token = pages[-1].next_page_token
             pages.append(self._client._run(_requests.get_iterations(self.handle, token)))
-        return _lu.iterations(pages)
+        return _messages.iterations(pages)
 
     @_options.takes(_options.solve_options, _options.call_options, without=("trans",))
     def as_linear_operator(self, **options: Unpack[OperatorOptions]) -> Any:
