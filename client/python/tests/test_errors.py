@@ -16,8 +16,8 @@ from fake_server import FakeServer, Status, status_details
 import crout
 import crout.aio
 from crout import _diagnostics
+from crout._call import Attempts, RetryClass
 from crout._diagnostics import error_from
-from crout._retry import Attempts, RetryClass
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
 

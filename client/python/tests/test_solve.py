@@ -16,7 +16,7 @@ from accuracy import assert_close, assert_solves
 
 import crout
 from crout import _messages
-from crout._progress_bar import ProgressBar
+from crout._call import ProgressBar
 from crout.v1 import factorization_service_pb2 as service
 
 

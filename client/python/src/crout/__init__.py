@@ -10,8 +10,8 @@
 `crout.aio` is the same interface for asyncio.
 """
 
+from crout._call import RetryPolicy
 from crout._linalg import SparseFactors
-from crout._retry import RetryPolicy
 from crout.batch import BatchFactor
 from crout.changes import Entries, LowRank, Values
 from crout.client import Client, connect

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from crout import _requests
 from crout._aio_factor import AsyncFactor, AsyncHeld, like
-from crout._aio_transport import AsyncTransport
 from crout._call import Call
-from crout._transport import Server
+from crout._transport import AsyncTransport, Server
 from crout.client import Client
 from crout.errors import CroutError
 from crout.factor import handle_of

@@ -19,10 +19,9 @@ from crout._batch_replies import (
     MemberReply,
     SolutionReply,
 )
-from crout._call import Call
+from crout._call import Call, RetryClass
 from crout._linalg import MemberFactors
 from crout._options import cache_options, call_options, distribute, integer, request_id_option
-from crout._retry import RetryClass
 from crout.errors import InvalidRequest
 from crout.results import BatchRecord, BatchSolution
 from crout.v1 import factorization_service_pb2 as service

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from crout import _payload
-from crout._sparse_arrays import is_sparse
 from crout.errors import InvalidRequest
 from crout.v1 import factorization_service_pb2 as service
 
@@ -39,7 +38,7 @@ class Places:
 
 
 def _member(k: int, matrix: Any) -> Array:
-    if not is_sparse(matrix):
+    if not _payload.is_sparse(matrix):
         return _payload.as_array(matrix)
     if math.prod(matrix.shape) > _MAX_ELEMENTS:
         raise InvalidRequest(

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from crout import _messages, _wire
 from crout._batch_layout import Places, aligned
+from crout._call import Reply
 from crout._linalg import MemberFactors
-from crout._messages import convert, parse
-from crout.errors import CroutError, ProtocolError
-from crout.results import BatchRecord, BatchSolution, FactorRecord
+from crout._messages import convert, parse, progress_of
+from crout.errors import ProtocolError
+from crout.results import BatchRecord, BatchSolution
 from crout.v1 import factor_pb2
 from crout.v1 import factorization_service_pb2 as service
 
@@ -49,26 +50,18 @@ class _Data:
         return np.frombuffer(self._memory, np.uint8)
 
 
-class FactorReply:
+class FactorReply(Reply[BatchRecord]):
     """Reply of FactorizeBatch: progress, figures of the members, then the factor."""
-
-    repeatable = True
 
     def __init__(self, shapes: Array) -> None:
         self._shapes = shapes
-        self._data = _Data(len(shapes) * (8 + 8 + 4))
-        self._factor: FactorRecord | None = None
+        self.data = _Data(len(shapes) * (8 + 8 + 4))
         self._batch = factor_pb2.BatchInfo()
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
-        response = parse(service.FactorizeBatchResponse, self._data.take(message))
+        response = parse(service.FactorizeBatchResponse, self.data.take(message))
         self.take_factor(response)
-        return response.progress if response.HasField("progress") else None
-
-    def take_data(self, message: bytes) -> bytes:
-        """See `_Data.take`."""
-        return self._data.take(message)
+        return progress_of(response)
 
     def take_factor(self, response: Any) -> None:
         """Store the factor of a response, if it has one."""
@@ -80,9 +73,9 @@ class FactorReply:
         self._batch = response.factor.batch
 
     def finish(self) -> BatchRecord:
-        """See `Reply`. Warnings are issued later, by the owner of the factor, because they may be errors."""
+        """Warnings are issued later, by the owner of the factor, because they may be errors."""
         growths, qualities, end = (len(self._shapes) * size for size in (8, 16, 20))
-        figures = self._data.whole()
+        figures = self.data.whole()
         if self._factor is None:
             raise ProtocolError("the server sent no factor")
         return BatchRecord(
@@ -97,11 +90,8 @@ class FactorReply:
             first_nearly_singular=self._batch.first_nearly_singular,
         )
 
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
 
-
-class SolutionReply:
+class SolutionReply(Reply[BatchSolution]):
     """Reply of SolveBatch: progress, the solutions and figures of the systems, then the result.
 
     Parameters
@@ -114,8 +104,6 @@ class SolutionReply:
         Index of each of the caller's solutions among them.
     """
 
-    repeatable = True
-
     def __init__(
         self, places: Places, dims: list[int], at: Array, dtype: np.dtype[Any], field: int = DATA
     ) -> None:
@@ -123,18 +111,13 @@ class SolutionReply:
         self._dims = dims
         self._at = at
         self._dtype = dtype
-        self._data = _Data(aligned(places.size) + len(dims) * (8 + 4), field)
+        self.data = _Data(aligned(places.size) + len(dims) * (8 + 4), field)
         self._result: service.SolveBatchResult | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
-        response = parse(service.SolveBatchResponse, self._data.take(message))
+        response = parse(service.SolveBatchResponse, self.data.take(message))
         self.take_result(response)
-        return response.progress if response.HasField("progress") else None
-
-    def take_data(self, message: bytes) -> bytes:
-        """See `_Data.take`."""
-        return self._data.take(message)
+        return progress_of(response)
 
     def take_result(self, response: Any) -> None:
         """Store the result of a response, if it has one."""
@@ -142,8 +125,7 @@ class SolutionReply:
             self._result = response.result
 
     def finish(self) -> BatchSolution:
-        """See `Reply`."""
-        data = self._data.whole()
+        data = self.data.whole()
         if self._result is None:
             raise ProtocolError("the server sent no result")
         errors = aligned(self._places.size)
@@ -165,39 +147,27 @@ class SolutionReply:
         x = data[begin:end].view(self._dtype).reshape((rows, cols), order="F")
         return x[:, 0] if self._dims[k] == 1 else x
 
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
 
-
-class BothReply:
+class BothReply(Reply[tuple[BatchRecord, BatchSolution]]):
     """Reply of FactorizeAndSolveBatch: that of FactorizeBatch, then that of SolveBatch."""
 
-    repeatable = True
-
     def __init__(self, factor: FactorReply, solution: SolutionReply) -> None:
-        self._factor = factor
+        self._factorization = factor
         self._solution = solution
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
-        rest = self._solution.take_data(self._factor.take_data(message))
+        rest = self._solution.data.take(self._factorization.data.take(message))
         response = parse(service.FactorizeAndSolveBatchResponse, rest)
-        self._factor.take_factor(response)
+        self._factorization.take_factor(response)
         self._solution.take_result(response)
-        return response.progress if response.HasField("progress") else None
+        return progress_of(response)
 
     def finish(self) -> tuple[BatchRecord, BatchSolution]:
-        """See `Reply`."""
-        return self._factor.finish(), self._solution.finish()
-
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
+        return self._factorization.finish(), self._solution.finish()
 
 
-class MemberReply:
+class MemberReply(Reply[MemberFactors]):
     """Reply of GetBatchFactors for one member of this shape."""
-
-    repeatable = True
 
     def __init__(self, rows: int, cols: int, dtype: np.dtype[Any]) -> None:
         self._shape = (rows, cols)
@@ -206,18 +176,13 @@ class MemberReply:
         self._data = _Data(self._pivots + 4 * min(rows, cols))
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
         parse(service.GetBatchFactorsResponse, self._data.take(message))
         return None
 
     def finish(self) -> MemberFactors:
-        """See `Reply`."""
         data = self._data.whole()
         if tuple(data[:16].view("<i8").tolist()) != self._shape:
             raise ProtocolError("the server sent another member")
         end = 16 + self._shape[0] * self._shape[1] * self._dtype.itemsize
         lu = data[16:end].view(self._dtype).reshape(self._shape, order="F")
         return MemberFactors(lu, data[self._pivots :].view("<i4").astype(np.intp) - 1)
-
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""

@@ -12,13 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from crout import _requests
-from crout._address import check_address, check_tenant
-from crout._call import Call
+from crout._call import Call, RetryPolicy
 from crout._renewal import Renewals
-from crout._retry import RetryPolicy
-from crout._servers import Settings
-from crout._tls import Tls, make_tls
-from crout._token import Token, make_token
+from crout._settings import Settings, Tls, Token, check_address, check_tenant, make_tls, make_token
 from crout._transport import Server, Transport
 from crout.errors import CroutError, InvalidRequest
 from crout.factor import Factor, Held, handle_of

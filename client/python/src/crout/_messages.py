@@ -334,6 +334,11 @@ def _device(message: service.DeviceStatus) -> DeviceStatus:
     )
 
 
+def progress_of(response: Any) -> service.Progress | None:
+    """The Progress message of a response, if it has one."""
+    return response.progress if response.HasField("progress") else None
+
+
 def progress(message: service.Progress, bytes_sent: int) -> Progress:
     """The progress of a Progress message."""
     return Progress(

@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import Message
 
 from crout import _messages, _wire
+from crout._call import Reply, RoundReply
 from crout._diagnostics import warn_of_factor, warn_of_solution
 from crout._linalg import PackedFactors, SparseFactors
-from crout._messages import convert, parse
+from crout._messages import convert, parse, progress_of
 from crout._payload import dtype_code, numpy_dtype
-from crout.errors import CroutError, ProtocolError, Singular
+from crout.errors import ProtocolError
 from crout.results import Complement, EchelonForm, FactorRecord, SeriesStep, Solution
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
@@ -24,10 +25,8 @@ Array = npt.NDArray[Any]
 T = TypeVar("T")
 
 
-class UnaryReply(Generic[T]):
+class UnaryReply(Reply[T]):
     """A reply of one message."""
-
-    repeatable = True
 
     def __init__(self, kind: type[Message], make: Callable[[Any], T]) -> None:
         self._kind = kind
@@ -35,23 +34,16 @@ class UnaryReply(Generic[T]):
         self._results: list[T] = []
 
     def feed(self, message: bytes) -> None:
-        """See `Reply`."""
         self._results.append(convert(self._make, parse(self._kind, message)))
 
     def finish(self) -> T:
-        """See `Reply`."""
         if len(self._results) != 1:
             raise ProtocolError("the server sent no reply")
         return self._results[0]
 
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
 
-
-class FactorReply:
+class FactorReply(Reply[FactorRecord]):
     """Reply of Factorize and Refactorize: progress, then the factor."""
-
-    repeatable = True
 
     def __init__(
         self,
@@ -60,25 +52,18 @@ class FactorReply:
     ) -> None:
         self._kind = kind
         self._n = n
-        self._record: FactorRecord | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
         response = parse(self._kind, message)
         if response.HasField("factor"):
-            self._record = checked_record(response.factor, self._n)
-        return response.progress if response.HasField("progress") else None
+            self._factor = checked_record(response.factor, self._n)
+        return progress_of(response)
 
     def finish(self) -> FactorRecord:
-        """See `Reply`. Warnings are issued later, by the owner of the factor, because they may be errors."""
-        if self._record is None:
+        """Warnings are issued later, by the owner of the factor, because they may be errors."""
+        if self._factor is None:
             raise ProtocolError("the server sent no factor")
-        return self._record
-
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
-        if isinstance(error, Singular):
-            error.factor = self._record
+        return self._factor
 
 
 def checked_record(message: factor_pb2.Factor, n: int | None) -> FactorRecord:
@@ -177,7 +162,59 @@ class Target:
         return self._array
 
 
-class SolutionReply:
+class _MatrixReply(Reply[T]):
+    """A reply with a matrix: the factor, if one was made, then the matrix, then the result.
+
+    Parameters
+    ----------
+    kind : type
+        Type of the messages.
+    matrix : str
+        Field of the header that describes the matrix.
+    target : Target
+        Destination of the matrix.
+    n : int or None
+        Order of the factor; None if only the server has it.
+    """
+
+    _DATA = 3  # field of the messages
+
+    def __init__(self, kind: type[Any], matrix: str, target: Target, n: int | None = None) -> None:
+        self._kind = kind
+        self._matrix = matrix
+        self._target = target
+        self._n = n
+        self._result: Any = None
+        self._has_factor = "factor" in kind.DESCRIPTOR.fields_by_name
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        rest, pieces = _wire.split(message, self._DATA)
+        response = parse(self._kind, rest)
+        if self._has_factor and response.HasField("factor"):
+            self._take_factor(response.factor)
+        if response.HasField("header"):
+            self._target.begin(getattr(response.header, self._matrix))
+        for piece in pieces:
+            self._target.append(piece)
+        if response.HasField("result"):
+            self._take_result(response.result)
+        return progress_of(response)
+
+    def _take_factor(self, message: factor_pb2.Factor) -> None:
+        self._factor = checked_record(message, self._n)
+
+    def _take_result(self, message: Any) -> None:
+        self._result = message
+
+    def _complete(self) -> Array:
+        """The matrix. Raises ProtocolError if it, or the result, is missing."""
+        matrix = self._target.finish()
+        if self._result is None:
+            raise ProtocolError("the server sent no result")
+        return matrix
+
+
+class SolutionReply(_MatrixReply[Solution]):
     """Reply of Solve and FactorizeAndSolve: X, its result, and the factor if there is one.
 
     Parameters
@@ -194,8 +231,6 @@ class SolutionReply:
         Version of the factor whose type the client has. With this version X must have the expected type.
     """
 
-    _DATA = 3  # field of both messages
-
     def __init__(
         self,
         kind: type[service.SolveResponse] | type[service.FactorizeAndSolveResponse],
@@ -204,38 +239,17 @@ class SolutionReply:
         shape: tuple[int, ...] | None,
         known_version: int | None = None,
     ) -> None:
-        self._kind = kind
-        self._n = n
-        self._target = target
+        super().__init__(kind, "solution", target, n)
         self._shape = shape
         self._known_version = known_version
-        self._factor: FactorRecord | None = None
-        self._result: service.SolveResult | None = None
 
     @property
     def repeatable(self) -> bool:
-        """See `Reply`."""
         return self._target.untouched
 
-    def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
-        rest, pieces = _wire.split(message, self._DATA)
-        response = parse(self._kind, rest)
-        if isinstance(response, service.FactorizeAndSolveResponse) and response.HasField("factor"):
-            self._factor = checked_record(response.factor, self._n)
-        if response.HasField("header"):
-            self._target.begin(response.header.solution)
-        for piece in pieces:
-            self._target.append(piece)
-        if response.HasField("result"):
-            self._result = response.result
-        return response.progress if response.HasField("progress") else None
-
     def finish(self) -> Solution:
-        """See `Reply`. Issues the warnings."""
-        x = self._target.finish()
-        if self._result is None:
-            raise ProtocolError("the server sent no result")
+        """Issues the warnings."""
+        x = self._complete()
         if self._target.is_complex_reply and self._result.factor_version == self._known_version:
             raise ProtocolError("the server sent a complex solution of a real system")
         if self._shape is not None:
@@ -246,13 +260,8 @@ class SolutionReply:
         warn_of_solution(solution)
         return solution
 
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
-        if isinstance(error, Singular):
-            error.factor = self._factor
 
-
-class StepReply:
+class StepReply(_MatrixReply[SeriesStep], RoundReply[SeriesStep]):
     """Reply of one round of SolveSeries: the new factor, if one was made, X, and the result.
 
     Parameters
@@ -273,7 +282,6 @@ class StepReply:
     """
 
     repeatable = False
-    _DATA = 3
 
     def __init__(
         self,
@@ -284,125 +292,66 @@ class StepReply:
         on_factor: Callable[[FactorRecord], None],
         on_result: Callable[[service.SeriesResult], None],
     ) -> None:
-        self._n = n
-        self._on_factor = on_factor
-        self._on_result = on_result
-        self._target = target
+        super().__init__(service.SolveSeriesResponse, "solution", target, n)
         self._shape = shape
         self._factor = factor
-        self._result: service.SeriesResult | None = None
+        self._on_factor = on_factor
+        self._on_result = on_result
 
     @property
     def done(self) -> bool:
-        """Whether the round's last message has arrived."""
         return self._result is not None
 
-    def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
-        rest, pieces = _wire.split(message, self._DATA)
-        response = parse(service.SolveSeriesResponse, rest)
-        if response.HasField("factor") and response.factor.info == 0:
-            self._factor = checked_record(response.factor, self._n)
+    def _take_factor(self, message: factor_pb2.Factor) -> None:
+        if message.info == 0:
+            self._factor = checked_record(message, self._n)
             self._on_factor(self._factor)
-        if response.HasField("header"):
-            self._target.begin(response.header.solution)
-        for piece in pieces:
-            self._target.append(piece)
-        if response.HasField("result"):
-            self._result = response.result
-            self._on_result(response.result)
-        return response.progress if response.HasField("progress") else None
+
+    def _take_result(self, message: service.SeriesResult) -> None:
+        self._result = message
+        self._on_result(message)
 
     def finish(self) -> SeriesStep:
-        """See `Reply`. Warnings are issued later, by the owner of the step, because they may be errors."""
+        """Warnings are issued later, by the owner of the step, because they may be errors."""
         if self._result is None:
             raise ProtocolError("the server sent no result")
         x = self._target.finish().reshape(self._shape) if self._result.solved else None
         return _messages.series_step(x, self._result, self._factor)
 
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
 
-
-class ComplementReply:
+class ComplementReply(_MatrixReply[Complement]):
     """Reply of ComputeSchurComplement: the factor of A11, S, and its result."""
 
-    repeatable = True
-
     def __init__(self, leading_order: int | None, order: int | None, dtype: np.dtype[Any]) -> None:
-        self._leading_order = leading_order
         rest = None if order is None or leading_order is None else order - leading_order
-        self._target = Target(rest, rest, dtype)
-        self._factor: FactorRecord | None = None
-        self._result: service.ComplementResult | None = None
-
-    def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
-        rest, pieces = _wire.split(message, 3)
-        response = parse(service.ComputeSchurComplementResponse, rest)
-        if response.HasField("factor"):
-            self._factor = checked_record(response.factor, self._leading_order)
-        if response.HasField("header"):
-            self._target.begin(response.header.complement)
-        for piece in pieces:
-            self._target.append(piece)
-        if response.HasField("result"):
-            self._result = response.result
-        return response.progress if response.HasField("progress") else None
+        target = Target(rest, rest, dtype)
+        super().__init__(service.ComputeSchurComplementResponse, "complement", target, leading_order)
 
     def finish(self) -> Complement:
-        """See `Reply`. Warnings are issued later, by the owner of the factor, because they may be errors."""
-        s = self._target.finish()
-        if self._factor is None or self._result is None:
-            raise ProtocolError("the server sent no result")
+        """Warnings are issued later, by the owner of the factor, because they may be errors."""
+        s = self._complete()
+        if self._factor is None:
+            raise ProtocolError("the server sent no factor")
         return _messages.complement(s, self._result, self._factor)
 
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
-        if isinstance(error, Singular):
-            error.factor = self._factor
 
-
-class EchelonReply:
+class EchelonReply(_MatrixReply[EchelonForm]):
     """Reply of ReduceToEchelonForm: the form, and its result."""
-
-    repeatable = True
 
     def __init__(self, shape: tuple[int, int] | None, dtype: np.dtype[Any]) -> None:
         rows, cols = shape or (None, None)
-        self._target = Target(rows, cols, dtype)
-        self._result: service.EchelonFormResult | None = None
-
-    def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
-        rest, pieces = _wire.split(message, 3)
-        response = parse(service.ReduceToEchelonFormResponse, rest)
-        if response.HasField("header"):
-            self._target.begin(response.header.form)
-        for piece in pieces:
-            self._target.append(piece)
-        if response.HasField("result"):
-            self._result = response.result
-        return response.progress if response.HasField("progress") else None
+        super().__init__(service.ReduceToEchelonFormResponse, "form", Target(rows, cols, dtype))
 
     def finish(self) -> EchelonForm:
-        """See `Reply`."""
-        r = self._target.finish()
-        if self._result is None:
-            raise ProtocolError("the server sent no result")
+        r = self._complete()
         pivots = self._result.pivot_columns
         if self._result.rank != len(pivots) or len(pivots) > min(r.shape):
             raise ProtocolError("the server sent a rank that is not that of its pivots")
         return _messages.echelon_form(r, self._result)
 
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
 
-
-class FactorsReply:
+class FactorsReply(Reply[PackedFactors]):
     """Reply of GetFactors."""
-
-    repeatable = True
 
     def __init__(self, n: int) -> None:
         self._n = n
@@ -410,7 +359,6 @@ class FactorsReply:
         self._header: service.GetFactorsHeader | None = None
 
     def feed(self, message: bytes) -> None:
-        """See `Reply`."""
         rest, pieces = _wire.split(message, 2)
         response = parse(service.GetFactorsResponse, rest)
         if response.HasField("header"):
@@ -420,7 +368,6 @@ class FactorsReply:
             self._target.append(piece)
 
     def finish(self) -> PackedFactors:
-        """See `Reply`."""
         lu = self._target.finish()
         if self._header is None:
             raise ProtocolError("the server sent no header")
@@ -448,9 +395,6 @@ class FactorsReply:
             raise ProtocolError("the server sent impossible scales")
         return scales
 
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
-
 
 _TYPES = {
     matrix_pb2.DTYPE_FLOAT32: np.float32,
@@ -460,10 +404,8 @@ _TYPES = {
 }
 
 
-class SparseFactorsReply:
+class SparseFactorsReply(Reply[SparseFactors]):
     """Reply of GetFactors with `take_sparse`."""
-
-    repeatable = True
 
     def __init__(self, n: int) -> None:
         self._n = n
@@ -472,7 +414,6 @@ class SparseFactorsReply:
         self._at = 0
 
     def feed(self, message: bytes) -> None:
-        """See `Reply`."""
         rest, pieces = _wire.split(message, 2)
         response = parse(service.GetFactorsResponse, rest)
         if response.HasField("header"):
@@ -481,7 +422,6 @@ class SparseFactorsReply:
             self._data += piece
 
     def finish(self) -> SparseFactors:
-        """See `Reply`."""
         header, n = self._header, self._n
         if header is None or not header.HasField("sparse"):
             raise ProtocolError("the server sent no header of a sparse factor")
@@ -540,6 +480,3 @@ class SparseFactorsReply:
         if not (np.isfinite(scales) & (scales > 0)).all():
             raise ProtocolError("the server sent impossible scales")
         return scales
-
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crout import _messages, _options, _payload, _sparse_arrays, changes
-from crout._call import Call, RoundCall
+from crout import _messages, _options, _payload, changes
+from crout._call import Call, RetryClass, RoundCall
 from crout._linalg import PackedFactors, SparseFactors
 from crout._options import (
     cache_options,
@@ -39,7 +39,6 @@ from crout._replies import (
     Target,
     UnaryReply,
 )
-from crout._retry import RetryClass
 from crout.errors import HandleExpired, InvalidRequest, Singular
 from crout.results import (
     Complement,
@@ -138,7 +137,7 @@ class _Rhs:
             self.payload = _payload.matrix(b)
             self._rows, self._cols, self._dtype = n, None, self.payload.dtype
             return
-        array = _payload.as_array(b.toarray() if _sparse_arrays.is_sparse(b) else b)
+        array = _payload.as_array(b.toarray() if _payload.is_sparse(b) else b)
         if array.ndim not in (1, 2):
             raise InvalidRequest(f"b has {array.ndim} dimensions: give one or two")
         if n is not None and array.shape[0] != n:

@@ -26,11 +26,11 @@ from crout import _options, _requests
 from crout._aio_batch import AsyncBatchCalls, AsyncBatchFactor
 from crout._aio_connection import release_on_error
 from crout._aio_factor import AsyncFactor, like
-from crout._aio_transport import AsyncRounds
+from crout._call import RetryPolicy
 from crout._connection import server_of
 from crout._diagnostics import warn_of_complement, warn_of_echelon_form, warn_of_factor, warn_of_step
-from crout._retry import RetryPolicy
 from crout._series_inputs import systems
+from crout._transport import AsyncRounds
 from crout.client import Client
 from crout.errors import CroutError
 from crout.factor import checked_factor

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crout import _options, _requests
+from crout._call import RetryPolicy
 from crout._client_batch import BatchCalls
 from crout._client_elimination import EliminationCalls
 from crout._client_series import SeriesCalls
 from crout._connection import release_on_error, server_of
 from crout._diagnostics import warn_of_factor
-from crout._retry import RetryPolicy
 from crout._transport import Server
 from crout.factor import Factor, checked_factor
 from crout.results import Estimate, SlogDet, Solution
