@@ -100,7 +100,7 @@ async def test_many_messages_many_calls(address, regular, rng):
 
 @run
 async def test_a_block_renews_the_lease(address, monkeypatch):
-    monkeypatch.setattr("crout._aio_factor.pause", lambda lease, failed=False: 0.01)
+    monkeypatch.setattr("crout.aio.pause", lambda lease, failed=False: 0.01)
     async with crout.aio.connect(address) as c, await c.lu_factor(np.eye(3), lease="1h") as f:
         first = f.record.lease_expire_time
         while (await f.describe()).lease_expire_time <= first:

@@ -9,7 +9,7 @@ import scipy.sparse
 from accuracy import assert_solves
 
 import crout
-from crout import _batch_replies
+from crout import _batch
 from crout.v1 import factorization_service_pb2 as service
 
 SIZES = [5, 1, 0, 40, 3, 17]
@@ -208,10 +208,10 @@ def test_an_empty_batch(client):
 
 
 def test_replies_that_do_not_fit_are_refused():
-    reply = _batch_replies.FactorReply(np.array([[2, 2]]))
+    reply = _batch._FactorReply(np.array([[2, 2]]))
     with pytest.raises(crout.ProtocolError, match="more data"):
         reply.feed(service.FactorizeBatchResponse(data=bytes(21)).SerializeToString())
-    reply = _batch_replies.FactorReply(np.array([[2, 2]]))
+    reply = _batch._FactorReply(np.array([[2, 2]]))
     reply.feed(service.FactorizeBatchResponse(data=bytes(19)).SerializeToString())
     with pytest.raises(crout.ProtocolError, match="less data"):
         reply.finish()

@@ -9,18 +9,16 @@ import inspect
 import operator
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
 
 from crout import _payload
+from crout._call import ProgressCallback
 from crout.errors import InvalidRequest
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
-
-if TYPE_CHECKING:
-    from crout._call import ProgressCallback
 
 Lease = str | float | datetime.timedelta
 Trans = Literal[0, 1, 2, "N", "T", "C"]

@@ -344,11 +344,7 @@ class Tls:
 
 
 def make_tls(
-    tls: bool,
-    ca: str | os.PathLike[str] | None,
-    cert: str | os.PathLike[str] | None,
-    key: str | os.PathLike[str] | None,
-    server_name: str | None = None,
+    tls: bool, ca: str | None, cert: str | None, key: str | None, server_name: str | None
 ) -> Tls | None:
     """The arguments of `connect`, checked. Raises InvalidRequest and UnreadableFile."""
     if not tls:
@@ -357,8 +353,7 @@ def make_tls(
         return None
     if (cert is None) != (key is None):
         raise InvalidRequest("a client's certificate and its key go together: give both")
-    paths = [None if path is None else os.fspath(path) for path in (ca, cert, key)]
-    made = Tls(paths[0], paths[1], paths[2], server_name)
+    made = Tls(ca, cert, key, server_name)
     credentials(made)  # reports unreadable files at once
     return made
 
@@ -411,9 +406,7 @@ class Token:
         return _checked_token(content.decode(errors="replace").strip())
 
 
-def make_token(
-    token: str | None, token_file: str | os.PathLike[str] | None, address: str, tls: bool
-) -> Token | None:
+def make_token(token: str | None, token_file: str | None, address: str, tls: bool) -> Token | None:
     """The arguments of `connect`, checked. Raises InvalidRequest and UnreadableFile."""
     if token is None and token_file is None:
         return None
@@ -424,7 +417,7 @@ def make_token(
             f"a token for {address} could be read on its way: give tls=True too, or the address of a "
             "Unix socket or of loopback"
         )
-    made = Token(token, None if token_file is None else os.fspath(token_file))
+    made = Token(token, token_file)
     made.read()  # reports an invalid token at once
     return made
 

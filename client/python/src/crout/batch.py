@@ -10,15 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from crout import _batch, _options
+from crout._connection import Connection
 from crout._diagnostics import warn_of_batch, warn_of_batch_solution
+from crout._options import BatchRefactorOptions, BatchSolveOptions, Lease
 from crout.factor import Held
 from crout.results import BatchRecord, BatchSolution
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
-
-    from crout._connection import Connection
-    from crout._options import BatchRefactorOptions, BatchSolveOptions, Lease
 
 Array = npt.NDArray[Any]
 

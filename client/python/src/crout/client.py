@@ -1,35 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection to a server."""
+"""Clients: the calls to a server."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import datetime
 import os
 import threading
 import weakref
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, overload
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from crout import _options, _requests
+from crout import _batch, _options, _requests
 from crout._call import RetryPolicy
-from crout._client_batch import BatchCalls
-from crout._client_elimination import EliminationCalls
-from crout._client_series import SeriesCalls
-from crout._connection import release_on_error, server_of
-from crout._diagnostics import warn_of_factor
-from crout._transport import Server
-from crout.factor import Factor, checked_factor
-from crout.results import Estimate, SlogDet, Solution
+from crout._connection import Connection, server_of
+from crout._diagnostics import (
+    warn_of_batch,
+    warn_of_batch_solution,
+    warn_of_complement,
+    warn_of_echelon_form,
+    warn_of_factor,
+    warn_of_step,
+)
+from crout._options import (
+    BatchBothOptions,
+    BatchOptions,
+    FactorAndSolveOptions,
+    FactorizeOptions,
+    Lease,
+    LuFactorOptions,
+    RrefOptions,
+    SchurOptions,
+    SeriesOptions,
+)
+from crout._transport import Rounds, Server
+from crout.batch import BatchFactor
+from crout.errors import CroutError
+from crout.factor import Factor, Held, checked_factor, handle_of, release_on_error
+from crout.results import (
+    BatchSolution,
+    Complement,
+    EchelonForm,
+    Estimate,
+    FactorRecord,
+    SeriesStep,
+    SlogDet,
+    Solution,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from crout._options import FactorAndSolveOptions, FactorizeOptions, LuFactorOptions
-
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
 
 def connect(
@@ -96,7 +123,7 @@ def connect(
     )
 
 
-class Client(BatchCalls, SeriesCalls, EliminationCalls):
+class Client(Connection):
     """A connection to a server, from `connect`.
 
     Several threads may use it at once. It can be pickled; a process makes one connection for all copies
@@ -105,6 +132,9 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _client_of, (self._server,)
+
+    def __repr__(self) -> str:
+        return f"<crout.Client of {self._server.address}>"
 
     @_options.takes(
         _options.cache_options,
@@ -256,6 +286,173 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         factor = self.factor(f) if isinstance(f, str) else checked_factor(f, Factor)
         return factor._solve(b, trans=trans, **options).x
 
+    @_options.takes(_options.cache_options, _options.factorize_options, _options.call_options)
+    def schur_complement(
+        self, A: Any, leading_order: int, **options: Unpack[SchurOptions]
+    ) -> tuple[Complement, Factor]:
+        """Eliminate the leading block: S = A22 - A21 A11^-1 A12.
+
+        Parameters
+        ----------
+        A : array_like, sparse matrix or path, shape (n, n)
+            [A11 A12; A21 A22].
+        leading_order : int
+            Order of A11, 0 to n.
+        **options
+            Options of `lu_factor`, for A11.
+
+        Returns
+        -------
+        complement : Complement
+            S, of shape (n - leading_order, n - leading_order), with its accuracy.
+        factor : Factor
+            Factor of A11, which stays on the server.
+
+        Raises
+        ------
+        Singular
+            A11 is singular.
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        complement = self._run(_requests.schur_complement(A, leading_order, **options))
+        factor = Factor(self, complement.record, options.get("lease"))
+        with release_on_error(factor):
+            warn_of_complement(complement)
+        return complement, factor
+
+    @_options.takes(_options.echelon_options, _options.call_options)
+    def rref(self, A: Any, **options: Unpack[RrefOptions]) -> EchelonForm:
+        """Reduced row echelon form of a matrix of any shape, by Gauss-Jordan elimination.
+
+        Parameters
+        ----------
+        A : array_like, sparse matrix or path, shape (m, n)
+            A matrix, or [A B] with right-hand sides.
+        **options
+            augmented : number of trailing columns that are right-hand sides, without pivots.
+            tolerance : absolute; pivots must be larger. Default: max(m, k) eps ||A||_inf of the k columns
+            that are not augmented.
+            device, timeout, progress : as in `lu_factor`.
+
+        Returns
+        -------
+        EchelonForm
+            R, rank and pivot columns. Emits a LinAlgWarning if growth of entries makes them doubtful.
+
+        Raises
+        ------
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        form = self._run(_requests.rref(A, **options))
+        warn_of_echelon_form(form)
+        return form
+
+    @_options.takes(_options.factorize_options, _options.call_options)
+    def schur_complement_of(self, A: Any, keep: Any, **options: Unpack[FactorizeOptions]) -> Complement:
+        """Eliminate all but chosen unknowns of a sparse matrix without a dense form.
+
+        Parameters
+        ----------
+        A : sparse matrix or path, shape (n, n)
+        keep : sequence of int
+            The remaining unknowns, 0-based and distinct.
+        **options
+            Options of `lu_factor`, for the block of the eliminated unknowns, A11. Its factor is not kept.
+
+        Returns
+        -------
+        Complement
+            S, with rows and columns in the order of `keep`, and its accuracy.
+
+        Raises
+        ------
+        Singular
+            A11 is singular.
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        complement = self._run(_requests.schur_complement_of(A, keep, **options))
+        warn_of_complement(complement)
+        return complement
+
+    @_options.takes(
+        _options.series_options, _options.factorize_options, _options.cache_options, _options.call_options
+    )
+    def series(
+        self,
+        matrices: Iterable[Any],
+        rhs: Any,
+        *,
+        x0: Any = None,
+        start: Factor | None = None,
+        **options: Unpack[SeriesOptions],
+    ) -> Iterator[SeriesStep]:
+        """Solve with one matrix after another, each of them close to the previous one.
+
+        Each step uses the current factor, starting from the last solution, or makes a new factor,
+        whichever is predicted to cost less over time.
+
+        Parameters
+        ----------
+        matrices : iterable of array_like, sparse matrix, path or None, shape (n, n)
+            May be generated while the series runs. None: the matrix of the previous step, or of `start`.
+            An `Entries` or a `LowRank`: that matrix with a change, if it is dense. A `Values`: new values
+            for the last sparse matrix or coordinate file.
+        rhs : array_like, shape (n,) or (n, nrhs), or iterator of such
+            The same for all steps; from an iterator, such as ``iter([b1, b2])``, one for each.
+        x0 : array_like of x's shape, or iterator of such and of None, optional
+            Initial guess of a step; None: the previous x. An iterator is advanced when its step is sent,
+            so that a generator may use the previous solutions. The guess does not affect the accuracy;
+            zeros are the same as no guess.
+        start : Factor, optional
+            Factor to start with. New factors of the series replace it, and it stays at the end.
+        **options
+            strategy : {"auto", "reuse", "update", "refactor"}
+                "reuse" uses the current factor while X reaches the accuracy. "update" also applies each
+                `LowRank` change since it was made.
+            accuracy : float
+                The backward error to reach; 0 for sqrt(n) times the unit roundoff.
+            trans : {0, 1, 2, "N", "T", "C"}
+                As in `lu_solve`.
+            timeout : float
+                Seconds, for each step.
+
+            All others are options of each factorization, as in `lu_factor`.
+
+        Yields
+        ------
+        SeriesStep
+            ``x``, ``backward_error``, ``strategy``, ``factor``, ... For a singular matrix ``x`` is None,
+            and the series continues. When the series ends or is closed, its factor is released, unless it
+            is `start`. In asyncio, leaving the loop early does not close the series at once: use
+            `contextlib.aclosing`.
+
+        Raises
+        ------
+        HandleExpired
+            `start`, or the series' factor, is no longer on the server.
+        InvalidRequest
+            There are not as many right-hand sides or guesses as matrices (a surplus is detected
+            after the last solution); one of them is a list of arrays; or a guess does not have
+            x's shape.
+        """
+        return _closed_at_exit(self._steps(matrices, rhs, x0, start, options))
+
+    def _steps(
+        self, matrices: Iterable[Any], rhs: Any, x0: Any, start: Factor | None, options: Mapping[str, Any]
+    ) -> Generator[SeriesStep, None, None]:
+        record = None if start is None else checked_factor(start, Factor).record
+        series = _requests.Series(record, options)
+        rounds = Rounds(self._transport, "SolveSeries")
+        try:
+            for A, b, guess in _requests.systems(matrices, rhs, x0):
+                step = rounds.exchange(series.step(A, b, guess))
+                warn_of_step(step)
+                yield step
+        finally:
+            if rounds.close() and start is None and series.factor is not None:
+                with contextlib.suppress(CroutError):  # if this fails, the lease ends it
+                    self.release(series.factor.handle)
+
     @_options.takes(_options.factorize_options, _options.call_options)
     def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
         """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`; no factor is kept."""
@@ -271,6 +468,116 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         """The determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
         sign, logarithm = self.slogdet(A, **options)
         return sign * float(np.exp(logarithm))
+
+    @_options.takes(
+        _options.cache_options,
+        _options.request_id_option,
+        _batch.batch_options,
+        _options.call_options,
+    )
+    def lu_factor_batch(self, matrices: Iterable[Any], **options: Unpack[BatchOptions]) -> BatchFactor:
+        """Factor many matrices of different sizes at once; the factors stay on the server.
+
+        The factors of a matrix have the same bits in every batch.
+
+        Parameters
+        ----------
+        matrices : sequence of array_like, shape (m_i, n_i), or array, shape (count, m, n)
+            Any sizes, including rectangular and empty ones, converted to the one type that holds them all.
+            Sparse matrices of at most 2^24 elements are sent dense; `lu_factor` keeps larger ones sparse.
+        name, lease, request_id
+            As in `lu_factor`.
+        device : str
+            "host", ...; default: the device expected to finish first.
+        keep_matrix : bool
+            Keep the matrices, for backward errors.
+        timeout, progress
+            As in `lu_factor`.
+
+        Returns
+        -------
+        BatchFactor
+            Also with singular members: their ``info`` is not 0, and there is a `LinAlgWarning`. There is
+            also a `LinAlgWarning` if factors are poor or hold NaN.
+
+        Raises
+        ------
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        record = self._run(_batch.factorize(matrices, **options))
+        factor = BatchFactor(self, record, options.get("lease"))
+        # A factor with a request_id stays available for other calls with the id.
+        with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
+            warn_of_batch(record)
+        return factor
+
+    @overload
+    def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[BatchBothOptions],
+    ) -> list[Array]: ...
+    @overload
+    def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[True],
+        **options: Unpack[BatchBothOptions],
+    ) -> BatchSolution: ...
+
+    @_options.takes(_batch.placement, _batch.batch_solve_options, _options.call_options)
+    def solve_batch(
+        self,
+        matrices: Iterable[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None = None,
+        *,
+        full_output: bool = False,
+        **options: Unpack[BatchBothOptions],
+    ) -> list[Array] | BatchSolution:
+        """Factor many matrices of different sizes and solve with them in one call; no factor is kept.
+
+        Parameters
+        ----------
+        matrices : sequence of array_like
+            As in `lu_factor_batch`.
+        b, members, full_output, trans, verify
+            As in `BatchFactor.solve`.
+        device, timeout, progress
+            As in `lu_factor_batch`.
+
+        Returns
+        -------
+        list of ndarray
+            The solutions of `BatchFactor.solve`, bit for bit. Singular members cause a `LinAlgWarning`.
+
+        Raises
+        ------
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        record, solution = self._run(_batch.factorize_and_solve(matrices, b, members, **options))
+        warn_of_batch(record)
+        warn_of_batch_solution(solution)
+        return solution if full_output else solution.x
+
+    def describe(self, f: Held | str) -> FactorRecord:
+        """The current record of a factor, or of a handle."""
+        return self._run(_requests.describe(handle_of(f, Factor, Held)))
+
+    def renew(self, f: Held | str, lease: Lease | None = None) -> datetime.datetime:
+        """Set the length of a lease, counted from now. Returns its end by the server's clock."""
+        return self._run(_requests.renew(handle_of(f, Factor, Held), lease))
+
+    def release(self, f: Held | str) -> None:
+        """Drop a factor. Raises `HandleExpired` if the server has none."""
+        self._run(_requests.release(handle_of(f, Factor, Held)))
 
     def factors(self, name: str = "") -> Iterator[Factor]:
         """The tenant's factors, newest first; with `name`, only factors of that name."""
@@ -318,3 +625,25 @@ def _client_of(server: Server) -> Client:
         if client is None or client.closed:
             client = _unpickled[server] = Client(server)
         return client
+
+
+_unfinished: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
+
+# A child process does not close iterators of its parent.
+os.register_at_fork(after_in_child=_unfinished.clear)
+
+
+def _closed_at_exit(iterator: Generator[T, None, None]) -> Generator[T, None, None]:
+    """Register the iterator, so that it is closed at exit if it still exists.
+
+    While modules are torn down, threads cannot start and gRPC's threads do not run.
+    """
+    _unfinished.add(iterator)
+    return iterator
+
+
+@atexit.register
+def _close_all() -> None:
+    for iterator in list(_unfinished):
+        with contextlib.suppress(ValueError):  # another thread is running it
+            iterator.close()
