@@ -81,7 +81,7 @@ class Kind:
         The load is appended as the last column of the matrix, because elimination treats both alike.
         """
         with_load = sp.bmat([[self.stiffness, self.load[:, None]], [None, [[1.0]]]], format="csr")
-        S = client.schur_complement_of(with_load, [*self.outer, len(self.load)], **options).S
+        S = client.schur_complement(with_load, keep=[*self.outer, len(self.load)], **options).S
         self.complement, self.condensed_load = S[:-1, :-1], S[:-1, -1]
 
     def local_matrix(self):

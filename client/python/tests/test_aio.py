@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 from accuracy import assert_close, assert_solves
 from daemon import TIMEOUT
 
@@ -78,6 +79,8 @@ async def test_factor_and_solve(address, regular):
         complement, _ = await c.schur_complement(A, 10)
         assert (await c.rref(A)).rank == A.shape[0]
         assert complement.S.shape == (20, 20)
+        complement = await c.schur_complement(scipy.sparse.csr_array(A), keep=[1, 2])
+        assert complement.S.shape == (2, 2)
         steps = [step async for step in c.series([A, B], b)]
         assert [step.accurate for step in steps] == [True, True]
         steps = [step async for step in c.series([B, None], b, x0=iter([None, steps[1].x]), strategy="reuse")]

@@ -318,30 +318,55 @@ def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
     )
 
 
-def schur_complement(A: Any, leading_order: int, **options: Any) -> Call[Complement]:
-    """ComputeSchurComplement."""
+def schur_complement(A: Any, leading_order: int | None, keep: Any, **options: Any) -> Call[Complement]:
+    """ComputeSchurComplement, after a leading block or for chosen unknowns of a sparse matrix."""
     call, how, cache = distribute(options, call_options, factorize_options, cache_options)
     payload = _payload.square(A)
     order = _order(payload)
-    if integer("leading_order", leading_order) < 0 or (order is not None and leading_order > order):
-        raise InvalidRequest(
-            f"the leading block has order {leading_order}, the matrix {order}: give 0 to {order}"
-        )
-    header = service.ComputeSchurComplementHeader(
-        matrix=payload.spec,
-        leading_order=leading_order,
-        options=factorize_options(**how),
-        cache=cache_options(**cache),
-    )
+    header = service.ComputeSchurComplementHeader(matrix=payload.spec, options=factorize_options(**how))
+    eliminated: int | None  # order of A11
+    if keep is None:
+        header.leading_order = eliminated = _leading(leading_order, order)
+        header.cache.CopyFrom(cache_options(**cache))
+    elif leading_order is not None:
+        raise TypeError("both leading_order and keep are set: leave one of them out")
+    elif cache:
+        raise InvalidRequest("name and lease are for a factor, and keep= keeps none: leave them out")
+    else:
+        header.keep.extend(_kept(keep, payload))
+        eliminated = None if order is None else order - len(header.keep)
     return Call(
         "ComputeSchurComplement",
         service.ComputeSchurComplementRequest(header=header).SerializeToString(),
-        lambda: ComplementReply(leading_order, order, payload.dtype),
+        lambda: ComplementReply(eliminated, order, payload.dtype),
         RetryClass.REFUSED_ONLY,
         ((_DATA, payload.open),),
         file=_payload.path_of(A),
         **call_options(**call),
     )
+
+
+def _leading(leading_order: int | None, order: int | None) -> int:
+    """The order of the leading block, checked."""
+    if leading_order is None:
+        raise TypeError("neither leading_order nor keep is set: give one of them")
+    leading = integer("leading_order", leading_order)
+    if leading < 0 or (order is not None and leading > order):
+        raise InvalidRequest(f"the leading block has order {leading}, the matrix {order}: give 0 to {order}")
+    return leading
+
+
+def _kept(keep: Any, payload: _payload.Payload) -> list[int]:
+    """The unknowns that stay, checked."""
+    if payload.spec.HasField("dense"):
+        raise InvalidRequest(
+            "keep= needs a sparse matrix: give scipy.sparse.csr_array(A), or order the unknowns so that "
+            "those to eliminate come first, and give their number as leading_order="
+        )
+    unknowns = [integer("keep", index, bits=32) for index in keep]
+    if not unknowns:  # on the wire an empty list equals an unset field
+        raise InvalidRequest("keep names no unknown that is to stay")
+    return unknowns
 
 
 def rref(A: Any, **options: Any) -> Call[EchelonForm]:
@@ -355,34 +380,6 @@ def rref(A: Any, **options: Any) -> Call[EchelonForm]:
         service.ReduceToEchelonFormRequest(header=header).SerializeToString(),
         lambda: EchelonReply(payload.shape, payload.dtype),
         payloads=((_DATA, payload.open),),
-        file=_payload.path_of(A),
-        **call_options(**call),
-    )
-
-
-def schur_complement_of(A: Any, keep: Any, **options: Any) -> Call[Complement]:
-    """ComputeSchurComplement for chosen unknowns of a sparse matrix."""
-    call, how = distribute(options, call_options, factorize_options)
-    payload = _payload.square(A)
-    order = _order(payload)
-    unknowns = [integer("keep", index, bits=32) for index in keep]
-    if payload.spec.HasField("dense"):
-        raise InvalidRequest(
-            "schur_complement_of needs a sparse matrix: give scipy.sparse.csr_array(A), or order the "
-            "unknowns so that those to eliminate come first, and call schur_complement(A, k)"
-        )
-    if not unknowns:  # on the wire an empty list equals an unset field
-        raise InvalidRequest("keep names no unknown that is to stay")
-    header = service.ComputeSchurComplementHeader(
-        matrix=payload.spec, keep=unknowns, options=factorize_options(**how)
-    )
-    rest = None if order is None else order - len(unknowns)
-    return Call(
-        "ComputeSchurComplement",
-        service.ComputeSchurComplementRequest(header=header).SerializeToString(),
-        lambda: ComplementReply(rest, order, payload.dtype),
-        RetryClass.REFUSED_ONLY,
-        ((_DATA, payload.open),),
         file=_payload.path_of(A),
         **call_options(**call),
     )

@@ -434,11 +434,23 @@ class AsyncClient:
         factor = await self.factor(f) if isinstance(f, str) else checked_factor(f, AsyncFactor)
         return (await factor._solve(b, trans=trans, **options)).x
 
-    @_like(Client.schur_complement)
+    @overload
     async def schur_complement(
         self, A: Any, leading_order: int, **options: Unpack[SchurOptions]
-    ) -> tuple[Complement, AsyncFactor]:
-        complement = await self._run(_requests.schur_complement(A, leading_order, **options))
+    ) -> tuple[Complement, AsyncFactor]: ...
+    @overload
+    async def schur_complement(
+        self, A: Any, *, keep: Iterable[int], **options: Unpack[FactorizeOptions]
+    ) -> Complement: ...
+
+    @_like(Client.schur_complement)
+    async def schur_complement(
+        self, A: Any, leading_order: int | None = None, *, keep: Iterable[int] | None = None, **options: Any
+    ) -> tuple[Complement, AsyncFactor] | Complement:
+        complement = await self._run(_requests.schur_complement(A, leading_order, keep, **options))
+        if keep is not None:
+            warn_of_complement(complement)
+            return complement
         factor = AsyncFactor(self, complement.record, options.get("lease"))
         async with _release_on_error(factor):
             warn_of_complement(complement)
@@ -449,12 +461,6 @@ class AsyncClient:
         form = await self._run(_requests.rref(A, **options))
         warn_of_echelon_form(form)
         return form
-
-    @_like(Client.schur_complement_of)
-    async def schur_complement_of(self, A: Any, keep: Any, **options: Unpack[FactorizeOptions]) -> Complement:
-        complement = await self._run(_requests.schur_complement_of(A, keep, **options))
-        warn_of_complement(complement)
-        return complement
 
     @_like(Client.slogdet)
     async def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:

@@ -286,27 +286,39 @@ class Client(Connection):
         factor = self.factor(f) if isinstance(f, str) else checked_factor(f, Factor)
         return factor._solve(b, trans=trans, **options).x
 
-    @_options.takes(_options.cache_options, _options.factorize_options, _options.call_options)
+    @overload
     def schur_complement(
         self, A: Any, leading_order: int, **options: Unpack[SchurOptions]
-    ) -> tuple[Complement, Factor]:
-        """Eliminate the leading block: S = A22 - A21 A11^-1 A12.
+    ) -> tuple[Complement, Factor]: ...
+    @overload
+    def schur_complement(
+        self, A: Any, *, keep: Iterable[int], **options: Unpack[FactorizeOptions]
+    ) -> Complement: ...
+
+    @_options.takes(_options.cache_options, _options.factorize_options, _options.call_options)
+    def schur_complement(
+        self, A: Any, leading_order: int | None = None, *, keep: Iterable[int] | None = None, **options: Any
+    ) -> tuple[Complement, Factor] | Complement:
+        """Eliminate the leading unknowns, or all but chosen ones: S = A22 - A21 A11^-1 A12.
 
         Parameters
         ----------
         A : array_like, sparse matrix or path, shape (n, n)
-            [A11 A12; A21 A22].
+            [A11 A12; A21 A22]; with `keep`, after a permutation.
         leading_order : int
             Order of A11, 0 to n.
+        keep : sequence of int
+            In place of `leading_order`, for a sparse matrix: the remaining unknowns, 0-based and distinct.
+            A is not stored densely, and the factor of A11 is not kept.
         **options
-            Options of `lu_factor`, for A11.
+            Options of `lu_factor`, for A11; no name and lease with `keep`.
 
         Returns
         -------
         complement : Complement
-            S, of shape (n - leading_order, n - leading_order), with its accuracy.
+            S with its accuracy. Rows and columns are in the order of A, or of `keep`.
         factor : Factor
-            Factor of A11, which stays on the server.
+            Factor of A11, which stays on the server. With `keep` only `complement` is returned.
 
         Raises
         ------
@@ -314,7 +326,10 @@ class Client(Connection):
             A11 is singular.
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        complement = self._run(_requests.schur_complement(A, leading_order, **options))
+        complement = self._run(_requests.schur_complement(A, leading_order, keep, **options))
+        if keep is not None:
+            warn_of_complement(complement)
+            return complement
         factor = Factor(self, complement.record, options.get("lease"))
         with release_on_error(factor):
             warn_of_complement(complement)
@@ -346,33 +361,6 @@ class Client(Connection):
         form = self._run(_requests.rref(A, **options))
         warn_of_echelon_form(form)
         return form
-
-    @_options.takes(_options.factorize_options, _options.call_options)
-    def schur_complement_of(self, A: Any, keep: Any, **options: Unpack[FactorizeOptions]) -> Complement:
-        """Eliminate all but chosen unknowns of a sparse matrix without a dense form.
-
-        Parameters
-        ----------
-        A : sparse matrix or path, shape (n, n)
-        keep : sequence of int
-            The remaining unknowns, 0-based and distinct.
-        **options
-            Options of `lu_factor`, for the block of the eliminated unknowns, A11. Its factor is not kept.
-
-        Returns
-        -------
-        Complement
-            S, with rows and columns in the order of `keep`, and its accuracy.
-
-        Raises
-        ------
-        Singular
-            A11 is singular.
-        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
-        """
-        complement = self._run(_requests.schur_complement_of(A, keep, **options))
-        warn_of_complement(complement)
-        return complement
 
     @_options.takes(
         _options.series_options, _options.factorize_options, _options.cache_options, _options.call_options
