@@ -204,7 +204,7 @@ def main(address="127.0.0.1:50051", m="5"):
         local = cube.local_matrices()
         print(f"{len(local)} local matrices of orders {min(map(len, local))} to {max(map(len, local))}")
         print(f"{len(cube.nodes)} unknowns between the subdomains, {cube.coarse_order} in the coarse problem")
-        with client.lu_factor_batch(local, keep_matrix=False) as f:
+        with client.lu_factor(local, keep_matrix=False) as f:
             precondition = Preconditioner(cube, lambda sides: f.solve(sides, verify=False))
             u, residuals = conjugate_gradients(cube.product, precondition, cube.load())
     print(f"{len(residuals)} iterations, relative residual {residuals[-1]:.2e}")

@@ -298,13 +298,13 @@ async def test_errors_are_the_same(address):
 @run
 async def test_batches(address, regular):
     A = [regular(n) for n in (4, 1, 9)]
-    async with crout.aio.connect(address) as c, await c.lu_factor_batch(A, lease="1m") as f:
+    async with crout.aio.connect(address) as c, await c.lu_factor(A, lease="1m") as f:
         for matrix, x in zip(A, await f.solve([np.ones(len(a)) for a in A]), strict=True):
             assert_solves(matrix, x, np.ones(len(matrix)))
         assert (await f.refactor([2 * a for a in A])).version == 2
         solution = await f.solve([np.ones(9)], [2], full_output=True)
         assert_solves(2 * A[2], solution.x[0], np.ones(9))
-        at_once = await c.solve_batch([2 * a for a in A], [np.ones(9)], [2])
+        at_once = await c.solve([2 * a for a in A], [np.ones(9)], members=[2])
         assert at_once[0].tobytes() == solution.x[0].tobytes()
         assert_close(np.linalg.multi_dot(await f.to_lu(2)), 2 * A[2])
         assert (await f.to_lu_piv(0))[0].shape == (4, 4)

@@ -29,6 +29,16 @@ _SOLUTION_DATA = 4  # `bytes` field of FactorizeAndSolveBatch for the solutions
 _RHS_DATA = 3  # `bytes` field of FactorizeAndSolveBatch for the right-hand sides
 
 
+def is_batch(value: Any) -> bool:
+    """Whether `value` is a list or tuple of matrices with two dimensions, or an array with three."""
+    if not isinstance(value, (list, tuple)):
+        return getattr(value, "ndim", None) == 3
+    if not value:
+        return True
+    dimensions = getattr(value[0], "ndim", None)
+    return bool((_payload.as_array(value[0]).ndim if dimensions is None else dimensions) == 2)
+
+
 def _aligned(size: int) -> int:
     """The first position for a member after `size` bytes."""
     return -(-size // _ALIGNMENT) * _ALIGNMENT
@@ -52,7 +62,7 @@ def _member(k: int, matrix: Any) -> Array:
     if math.prod(matrix.shape) > _MAX_ELEMENTS:
         raise InvalidRequest(
             f"member {k} is a sparse matrix of shape {matrix.shape}, and batches are factored dense: "
-            "factor it by itself, lu_factor keeps it sparse"
+            "factor it alone, so that it can be factored as sparse"
         )
     return _payload.as_array(matrix.toarray())
 
@@ -234,15 +244,22 @@ def placement(*, device: str = "") -> dict[str, Any]:
     return {"device": _options.text("device", device)}
 
 
+def members_option(*, members: Iterable[int] | None = None) -> Iterable[int] | None:
+    """The members of a batch that is not kept, to solve with; None: all."""
+    return members
+
+
 def factorize_and_solve(
-    matrices: Any, b: Iterable[Any], members: Iterable[int] | None, **options: Any
+    matrices: Any, b: Iterable[Any], **options: Any
 ) -> Call[tuple[BatchRecord, BatchSolution]]:
     """FactorizeAndSolveBatch without a cached factor."""
-    call, where, how = distribute(options, call_options, placement, batch_solve_options)
+    call, where, how, chosen = distribute(
+        options, call_options, placement, batch_solve_options, members_option
+    )
     arrays, dtype = _members_of(matrices)
     shapes = _shapes_of(arrays)
     places = _Places(shapes, dtype.itemsize)
-    sides = _Sides(shapes, dtype, b, members)
+    sides = _Sides(shapes, dtype, b, members_option(**chosen))
     header = service.FactorizeAndSolveBatchHeader(
         systems=len(sides),
         rhs_value_bytes=sides.places.size,

@@ -358,7 +358,7 @@ def warn_of_batch_solution(solution: BatchSolution) -> None:
         largest = np.max(solution.backward_error[solution.info == 0])
         warn(
             f"{solution.inaccurate} solutions are poor (largest backward error {largest:.3g}): "
-            "factor these members by lu_factor, or in double precision"
+            "factor these members one by one, or in double precision"
         )
     if "poor_factor" in solution.warnings:
         warn("factors of members are poor, and backward errors were not measured: solve with verify=True")

@@ -8,7 +8,7 @@ import functools
 import inspect
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy.typing as npt
@@ -127,15 +127,16 @@ class BatchRefactorOptions(CallOptions, total=False):
 
 
 class BatchOptions(BatchRefactorOptions, CacheOptions, total=False):
-    """Options of lu_factor_batch."""
+    """Options of lu_factor for a batch."""
 
     device: str
     request_id: str
 
 
 class BatchBothOptions(CallOptions, total=False):
-    """Options of factoring a batch and solving with it in one call."""
+    """Options of solve for a batch, which factors and solves."""
 
+    members: Iterable[int] | None
     device: str
     trans: Trans
     verify: bool
@@ -172,13 +173,12 @@ def takes(*sources: Callable[..., Any], without: tuple[str, ...] = ()) -> Callab
 
 def distribute(options: Mapping[str, Any], *sources: Callable[..., Any]) -> list[dict[str, Any]]:
     """Split the options among `sources`; TypeError for an option that none of them takes."""
-    left = dict(options)
-    shares = []
-    for source in sources:
-        shares.append({name: left.pop(name) for name in _keywords(source) if name in left})
-    if left:
-        raise TypeError(f"unexpected keyword argument {next(iter(left))!r}")
-    return shares
+    known = [_keywords(source) for source in sources]
+    for option in options:
+        if not any(option in names for names in known):
+            there = ", ".join(name for names in known for name in names)
+            raise TypeError(f"unexpected keyword argument {option!r}; there are {there}")
+    return [{name: options[name] for name in names if name in options} for names in known]
 
 
 @functools.cache

@@ -19,7 +19,7 @@ import asyncio
 import contextlib
 import datetime
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -379,15 +379,47 @@ class AsyncClient:
     def __reduce__(self) -> tuple[Any, ...]:
         return AsyncClient, (self._server,)
 
+    @overload
+    async def lu_factor(self, A: Sequence[Array], **options: Unpack[BatchOptions]) -> AsyncBatchFactor: ...
+    @overload
+    async def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> AsyncFactor: ...
+
     @_like(Client.lu_factor)
-    async def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> AsyncFactor:
+    async def lu_factor(self, A: Any, **options: Any) -> AsyncFactor | AsyncBatchFactor:
+        if not _batch.is_batch(A):
+            return await self._factor_matrix(A, **options)
+        record = await self._run(_batch.factorize(A, **options))
+        factor = AsyncBatchFactor(self, record, options.get("lease"))
+        # A factor with a request_id stays available for other calls with the id.
+        async with contextlib.nullcontext() if options.get("request_id") else _release_on_error(factor):
+            warn_of_batch(record)
+        return factor
+
+    async def _factor_matrix(self, A: Any, **options: Any) -> AsyncFactor:
         record = await self._run(_requests.factorize(A, **options))
         factor = AsyncFactor(self, record, options.get("lease"))
-        # A factor with a request_id stays available for other calls with the id.
         async with contextlib.nullcontext() if options.get("request_id") else _release_on_error(factor):
             warn_of_factor(record)
         return factor
 
+    @overload
+    async def solve(
+        self,
+        A: Sequence[Array],
+        b: Iterable[Any],
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[BatchBothOptions],
+    ) -> list[Array]: ...
+    @overload
+    async def solve(
+        self,
+        A: Sequence[Array],
+        b: Iterable[Any],
+        *,
+        full_output: Literal[True],
+        **options: Unpack[BatchBothOptions],
+    ) -> BatchSolution: ...
     @overload
     async def solve(
         self,
@@ -413,13 +445,13 @@ class AsyncClient:
 
     @_like(Client.solve)
     async def solve(
-        self,
-        A: Any,
-        b: Any,
-        *,
-        full_output: bool = False,
-        **options: Unpack[FactorAndSolveOptions],
-    ) -> Array | Solution:
+        self, A: Any, b: Any, *, full_output: bool = False, **options: Any
+    ) -> Array | Solution | list[Array] | BatchSolution:
+        if _batch.is_batch(A):
+            record, solutions = await self._run(_batch.factorize_and_solve(A, b, **options))
+            warn_of_batch(record)
+            warn_of_batch_solution(solutions)
+            return solutions if full_output else solutions.x
         solution = await self._run(_requests.factorize_and_solve(A, b, **options))
         return solution if full_output else solution.x
 
@@ -465,7 +497,7 @@ class AsyncClient:
     @_like(Client.slogdet)
     async def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
         options["determinant"] = True
-        factor = await self.lu_factor(A, **options)
+        factor = await self._factor_matrix(A, **options)
         try:
             return await factor.slogdet()
         finally:
@@ -499,53 +531,6 @@ class AsyncClient:
             if start is None and series.factor is not None:
                 with contextlib.suppress(CroutError):  # if this fails, the lease ends it
                     await self.release(series.factor.handle)
-
-    @_like(Client.lu_factor_batch)
-    async def lu_factor_batch(
-        self, matrices: Iterable[Any], **options: Unpack[BatchOptions]
-    ) -> AsyncBatchFactor:
-        record = await self._run(_batch.factorize(matrices, **options))
-        factor = AsyncBatchFactor(self, record, options.get("lease"))
-        # A factor with a request_id stays available for other calls with the id.
-        async with contextlib.nullcontext() if options.get("request_id") else _release_on_error(factor):
-            warn_of_batch(record)
-        return factor
-
-    @overload
-    async def solve_batch(
-        self,
-        matrices: Iterable[Any],
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: Literal[False] = False,
-        **options: Unpack[BatchBothOptions],
-    ) -> list[Array]: ...
-    @overload
-    async def solve_batch(
-        self,
-        matrices: Iterable[Any],
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: Literal[True],
-        **options: Unpack[BatchBothOptions],
-    ) -> BatchSolution: ...
-
-    @_like(Client.solve_batch)
-    async def solve_batch(
-        self,
-        matrices: Iterable[Any],
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: bool = False,
-        **options: Unpack[BatchBothOptions],
-    ) -> list[Array] | BatchSolution:
-        record, solution = await self._run(_batch.factorize_and_solve(matrices, b, members, **options))
-        warn_of_batch(record)
-        warn_of_batch_solution(solution)
-        return solution if full_output else solution.x
 
     @_like(Client.describe)
     async def describe(self, f: AsyncHeld | str) -> FactorRecord:

@@ -74,7 +74,7 @@ class BatchView:
 
 
 class BatchFactor(BatchView, Held):
-    """LU factorizations of many matrices on the server, from `Client.lu_factor_batch`, under one handle.
+    """LU factorizations of many matrices on the server, from `Client.lu_factor`, under one handle.
 
     Several threads may use it at once, and it can be pickled. In a ``with`` block its lease is renewed in
     the background, and the batch is released at the end. Otherwise it lives until its lease ends.
@@ -151,9 +151,9 @@ class BatchFactor(BatchView, Held):
         Parameters
         ----------
         matrices : sequence of array_like
-            See `Client.lu_factor_batch`.
+            The members, as in `Client.lu_factor`.
         keep_matrix, timeout, progress
-            See `Client.lu_factor_batch`.
+            As in `Client.lu_factor`.
 
         Returns
         -------

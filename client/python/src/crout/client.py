@@ -9,7 +9,7 @@ import datetime
 import os
 import threading
 import weakref
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
@@ -136,24 +136,36 @@ class Client(Connection):
     def __repr__(self) -> str:
         return f"<crout.Client of {self._server.address}>"
 
+    @overload
+    def lu_factor(self, A: Sequence[Array], **options: Unpack[BatchOptions]) -> BatchFactor: ...
+    @overload
+    def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> Factor: ...
+
     @_options.takes(
         _options.cache_options,
         _options.request_id_option,
         _options.factorize_options,
         _options.call_options,
     )
-    def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> Factor:
-        """Factor a square matrix, P A = L U; the factors stay on the server.
+    def lu_factor(self, A: Any, **options: Any) -> Factor | BatchFactor:
+        """Factor a square matrix, P A = L U, or a batch of matrices; the factors stay on the server.
 
         Parameters
         ----------
-        A : array_like, sparse matrix or path, shape (n, n)
+        A : array_like, sparse matrix or path, shape (n, n), or a batch
             A NumPy array (sent without a copy in C and Fortran order), an object with DLPack or
             ``__array__`` (PyTorch, CuPy, ...), a scipy.sparse matrix, or the path of a Matrix Market file,
             plain or gzipped, or of an archive of `scipy.sparse.save_npz`. Integers are converted to
             float64, float16 to float32. A sparse matrix or a coordinate file is factored as sparse if the
             server predicts that this is faster, otherwise as dense; ``factor.record.sparse`` describes a
             sparse factor.
+
+            A batch is a list or tuple of matrices with two dimensions, or an array of shape (count, m, n).
+            Nested numbers, ``[[4.0, 1.0], [1.0, 3.0]]``, are one matrix. Members may have any sizes,
+            including rectangular and empty ones. They are converted to the one type that holds them all;
+            sparse members, of at most 2^24 elements, are sent dense. The factors of a matrix have the same
+            bits in every batch. The options of a batch are `name`, `lease`, `request_id`, `device`,
+            `keep_matrix`, `timeout` and `progress`.
         name : str
             Name for listing; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
@@ -197,7 +209,7 @@ class Client(Connection):
 
         Returns
         -------
-        Factor
+        Factor, or BatchFactor for a batch
             Also for a singular matrix, as in SciPy: ``info > 0`` and a `LinAlgWarning`. There is also a
             `LinAlgWarning` for poor growth, quality or condition.
 
@@ -211,13 +223,40 @@ class Client(Connection):
             The server asked to retry later more often than the `RetryPolicy` allows.
         Unavailable, DeadlineExceeded, NotConverged, ProtocolError
         """
+        if not _batch.is_batch(A):
+            return self._factor_matrix(A, **options)
+        record = self._run(_batch.factorize(A, **options))
+        factor = BatchFactor(self, record, options.get("lease"))
+        # A factor with a request_id stays available for other calls with the id.
+        with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
+            warn_of_batch(record)
+        return factor
+
+    def _factor_matrix(self, A: Any, **options: Any) -> Factor:
         record = self._run(_requests.factorize(A, **options))
         factor = Factor(self, record, options.get("lease"))
-        # A factor with a request_id stays available for other calls with the id.
         with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
             warn_of_factor(record)
         return factor
 
+    @overload
+    def solve(
+        self,
+        A: Sequence[Array],
+        b: Iterable[Any],
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[BatchBothOptions],
+    ) -> list[Array]: ...
+    @overload
+    def solve(
+        self,
+        A: Sequence[Array],
+        b: Iterable[Any],
+        *,
+        full_output: Literal[True],
+        **options: Unpack[BatchBothOptions],
+    ) -> BatchSolution: ...
     @overload
     def solve(
         self,
@@ -244,39 +283,45 @@ class Client(Connection):
     @_options.takes(
         _options.solve_options,
         _requests.overwrite_option,
+        _batch.members_option,
         _options.factorize_options,
         _options.call_options,
     )
     def solve(
-        self,
-        A: Any,
-        b: Any,
-        *,
-        full_output: bool = False,
-        **options: Unpack[FactorAndSolveOptions],
-    ) -> Array | Solution:
+        self, A: Any, b: Any, *, full_output: bool = False, **options: Any
+    ) -> Array | Solution | list[Array] | BatchSolution:
         """Factor A and solve A x = b in one call; no factor stays on the server.
 
         Parameters
         ----------
         A, b
-            As in `lu_factor` and `Factor.solve`.
+            As in `lu_factor` and `Factor.solve`; for a batch as in `lu_factor` and `BatchFactor.solve`.
         full_output : bool
             Return a `Solution`, with errors, timings and the factor's numbers, instead of x alone.
+        members : sequence of int, optional
+            Only for a batch: the members to solve with, as in `BatchFactor.solve`.
         **options
-            Options of `lu_factor`, except those of the cache, and of `Factor.solve`.
+            Options of `lu_factor`, except those of the cache, and of `Factor.solve`. Those of a batch are
+            `device`, `trans`, `verify`, `timeout` and `progress`.
 
         Returns
         -------
         ndarray, shape of b
-            With `full_output` a `Solution`, whose ``x`` is this array.
+            With `full_output` a `Solution`, whose ``x`` is this array. For a batch the results of
+            `BatchFactor.solve`, bit for bit.
 
         Raises
         ------
         Singular
-            A is singular; ``error.factor`` has the pivot.
+            A is singular; ``error.factor`` has the pivot. Not for a singular member of a batch, which
+            causes a `LinAlgWarning`.
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
+        if _batch.is_batch(A):
+            record, solutions = self._run(_batch.factorize_and_solve(A, b, **options))
+            warn_of_batch(record)
+            warn_of_batch_solution(solutions)
+            return solutions if full_output else solutions.x
         solution = self._run(_requests.factorize_and_solve(A, b, **options))
         return solution if full_output else solution.x
 
@@ -445,7 +490,7 @@ class Client(Connection):
     def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
         """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`; no factor is kept."""
         options["determinant"] = True
-        factor = self.lu_factor(A, **options)
+        factor = self._factor_matrix(A, **options)
         try:
             return factor.slogdet()
         finally:
@@ -456,104 +501,6 @@ class Client(Connection):
         """The determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
         sign, logarithm = self.slogdet(A, **options)
         return sign * float(np.exp(logarithm))
-
-    @_options.takes(
-        _options.cache_options,
-        _options.request_id_option,
-        _batch.batch_options,
-        _options.call_options,
-    )
-    def lu_factor_batch(self, matrices: Iterable[Any], **options: Unpack[BatchOptions]) -> BatchFactor:
-        """Factor many matrices of different sizes at once; the factors stay on the server.
-
-        The factors of a matrix have the same bits in every batch.
-
-        Parameters
-        ----------
-        matrices : sequence of array_like, shape (m_i, n_i), or array, shape (count, m, n)
-            Any sizes, including rectangular and empty ones, converted to the one type that holds them all.
-            Sparse matrices of at most 2^24 elements are sent dense; `lu_factor` keeps larger ones sparse.
-        name, lease, request_id
-            As in `lu_factor`.
-        device : str
-            "host", ...; default: the device expected to finish first.
-        keep_matrix : bool
-            Keep the matrices, for backward errors.
-        timeout, progress
-            As in `lu_factor`.
-
-        Returns
-        -------
-        BatchFactor
-            Also with singular members: their ``info`` is not 0, and there is a `LinAlgWarning`. There is
-            also a `LinAlgWarning` if factors are poor or hold NaN.
-
-        Raises
-        ------
-        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
-        """
-        record = self._run(_batch.factorize(matrices, **options))
-        factor = BatchFactor(self, record, options.get("lease"))
-        # A factor with a request_id stays available for other calls with the id.
-        with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
-            warn_of_batch(record)
-        return factor
-
-    @overload
-    def solve_batch(
-        self,
-        matrices: Iterable[Any],
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: Literal[False] = False,
-        **options: Unpack[BatchBothOptions],
-    ) -> list[Array]: ...
-    @overload
-    def solve_batch(
-        self,
-        matrices: Iterable[Any],
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: Literal[True],
-        **options: Unpack[BatchBothOptions],
-    ) -> BatchSolution: ...
-
-    @_options.takes(_batch.placement, _batch.batch_solve_options, _options.call_options)
-    def solve_batch(
-        self,
-        matrices: Iterable[Any],
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: bool = False,
-        **options: Unpack[BatchBothOptions],
-    ) -> list[Array] | BatchSolution:
-        """Factor many matrices of different sizes and solve with them in one call; no factor is kept.
-
-        Parameters
-        ----------
-        matrices : sequence of array_like
-            As in `lu_factor_batch`.
-        b, members, full_output, trans, verify
-            As in `BatchFactor.solve`.
-        device, timeout, progress
-            As in `lu_factor_batch`.
-
-        Returns
-        -------
-        list of ndarray
-            The solutions of `BatchFactor.solve`, bit for bit. Singular members cause a `LinAlgWarning`.
-
-        Raises
-        ------
-        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
-        """
-        record, solution = self._run(_batch.factorize_and_solve(matrices, b, members, **options))
-        warn_of_batch(record)
-        warn_of_batch_solution(solution)
-        return solution if full_output else solution.x
 
     def describe(self, f: Held | str) -> FactorRecord:
         """The current record of a factor, or of a handle."""

@@ -108,7 +108,9 @@ def checked_factor(f: object, kind: type[_View]) -> _View:
         hint = ": solve with the pair (lu, piv) of scipy.linalg.lu_factor by scipy.linalg.lu_solve"
     elif isinstance(f, FactorView):
         hint = ", which belongs to a client of the other kind"
-    raise TypeError(f"a {kind.__name__}, from lu_factor, or a handle is needed, not {type(f).__name__}{hint}")
+    raise TypeError(
+        f"a {kind.__name__}, from lu_factor of a matrix, or a handle is needed, not {type(f).__name__}{hint}"
+    )
 
 
 def handle_of(f: object, kind: type[FactorView], held: type[Any]) -> str:
