@@ -12,6 +12,7 @@
 
 from crout._call import RetryPolicy
 from crout._linalg import SparseFactors
+from crout._options import Algorithm, Precision, Solver, Strategy
 from crout.batch import BatchFactor
 from crout.changes import Entries, LowRank, Values
 from crout.client import Client, connect
@@ -53,6 +54,7 @@ from crout.results import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Algorithm",
     "BatchFactor",
     "BatchRecord",
     "BatchSolution",
@@ -76,6 +78,7 @@ __all__ = [
     "NotPermitted",
     "NotSupported",
     "Overloaded",
+    "Precision",
     "Progress",
     "ProtocolError",
     "RetryPolicy",
@@ -84,8 +87,10 @@ __all__ = [
     "Singular",
     "SlogDet",
     "Solution",
+    "Solver",
     "SparseFactors",
     "SparseInfo",
+    "Strategy",
     "TenantLoad",
     "Unavailable",
     "UnreadableFile",

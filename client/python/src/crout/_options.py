@@ -20,6 +20,27 @@ from crout.errors import InvalidRequest
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
 
+Algorithm = Literal[
+    "auto",
+    "getrf",
+    "crout_lu",
+    "gem",
+    "cm",
+    "cmpp",
+    "pcm",
+    "pcmpp",
+    "icm",
+    "icmpp",
+    "block_lu",
+    "gauss_jordan",
+    "irr_lu",
+    "multifrontal",
+    "klu",
+    "cudss",
+]
+Solver = Literal["auto", "ss", "is", "trsm", "getrs", "crout_solve", "multifrontal", "klu", "cudss"]
+Precision = Literal["auto", "single", "tf32"]
+Strategy = Literal["auto", "reuse", "refactor", "update"]
 Lease = str | float | datetime.timedelta
 Trans = Literal[0, 1, 2, "N", "T", "C"]
 _OPERATIONS = {
@@ -45,10 +66,10 @@ class CallOptions(TypedDict, total=False):
 class FactorizeOptions(CallOptions, total=False):
     """Options of a factorization."""
 
-    algorithm: str
+    algorithm: Algorithm
     device: str
     dtype: npt.DTypeLike | None
-    precision: str | None
+    precision: Precision | None
     equilibrate: bool | Literal["auto"]
     pivot_threshold: float
     keep_matrix: bool
@@ -92,7 +113,7 @@ class RefactorOptions(FactorizeOptions, total=False):
 class SeriesOptions(FactorizeOptions, CacheOptions, total=False):
     """Options of series."""
 
-    strategy: str
+    strategy: Strategy
     accuracy: float
     trans: Trans
 
@@ -105,7 +126,7 @@ class OperatorOptions(CallOptions, total=False):
     error_bound: bool
     componentwise_error: bool
     verify: bool
-    solver: str
+    solver: Solver
     tolerance: float
 
 
@@ -236,10 +257,10 @@ def _mistyped(option: str, value: object, wanted: str) -> TypeError:
 
 def factorize_options(
     *,
-    algorithm: str = "auto",
+    algorithm: Algorithm = "auto",
     device: str = "",
     dtype: npt.DTypeLike | None = None,
-    precision: str | None = None,
+    precision: Precision | None = None,
     equilibrate: bool | Literal["auto"] = "auto",
     pivot_threshold: float = 0.0,
     keep_matrix: bool = True,
@@ -344,7 +365,7 @@ def request_id_option(*, request_id: str = "") -> str:
 
 
 def series_options(
-    *, strategy: str = "auto", accuracy: float = 0.0, trans: Trans = 0
+    *, strategy: Strategy = "auto", accuracy: float = 0.0, trans: Trans = 0
 ) -> service.SolveSeriesHeader:
     """Strategy of a series ("auto", "reuse", "update", "refactor") and the requested backward error."""
     return service.SolveSeriesHeader(
@@ -373,7 +394,7 @@ def solve_options(
     error_bound: bool = False,
     componentwise_error: bool = False,
     verify: bool = True,
-    solver: str = "auto",
+    solver: Solver = "auto",
     tolerance: float = 0.0,
 ) -> service.SolveOptions:
     """Options of a solve."""
