@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crout.errors import CroutError, InvalidRequest, Singular
-from crout.results import FactorRecord, SlogDet, Solution
+from crout.results import FactorRecord, SlogDet, Solution, Summarized
 
 Array = npt.NDArray[Any]
 
@@ -228,8 +228,8 @@ class PackedFactors:
         return determinant(np.diagonal(self.lu), (-1) ** swaps, self.row_scales, self.col_scales)
 
 
-@dataclass(frozen=True, eq=False)
-class SparseFactors:
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseFactors(Summarized):
     """L and U of a sparse factor.
 
     With R and C the diagonal matrices of the scales, L U = ``(R @ A @ C)[perm_r][:, perm_c]``, except for
@@ -246,6 +246,8 @@ class SparseFactors:
     record : FactorRecord
         Record of the downloaded version.
     """
+
+    _shown = "L U perm_r perm_c"
 
     L: Any
     U: Any

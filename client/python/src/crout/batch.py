@@ -14,7 +14,7 @@ from crout._connection import Connection
 from crout._diagnostics import warn_of_batch, warn_of_batch_solution
 from crout._options import BatchRefactorOptions, BatchSolveOptions, Lease
 from crout.factor import Held
-from crout.results import BatchRecord, BatchSolution
+from crout.results import BatchRecord, BatchSolution, Summarized
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-class BatchView:
+class BatchView(Summarized):
     """Data of a batch that need no call: the base of synchronous and asynchronous batches.
 
     Attributes
@@ -64,13 +64,8 @@ class BatchView:
         """Number of members."""
         return len(self.record.shapes)
 
-    def __repr__(self) -> str:
-        name = f" {self.record.factor.name!r}" if self.record.factor.name else ""
-        singular = int(np.count_nonzero(self.info))
-        return (
-            f"<{type(self).__name__}{name} {self.handle} version={self.version} members={len(self)} "
-            f"dtype={self.dtype} singular={singular}>"
-        )
+    def _summary(self) -> dict[str, Any]:
+        return self.record._summary()
 
 
 class BatchFactor(BatchView, Held):

@@ -19,7 +19,7 @@ from crout._diagnostics import warn_of_factor
 from crout._linalg import SparseFactors, known_determinant
 from crout._options import FactorizeOptions, Lease, OperatorOptions, RefactorOptions, SolveOptions
 from crout.errors import CroutError, HandleExpired
-from crout.results import Estimate, FactorRecord, Iterations, SlogDet, Solution
+from crout.results import Estimate, FactorRecord, Iterations, SlogDet, Solution, Summarized
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-class FactorView:
+class FactorView(Summarized):
     """Data of a factor that need no call: the base of synchronous and asynchronous factors.
 
     Attributes
@@ -88,12 +88,8 @@ class FactorView:
         assert record.rcond is not None
         return record.rcond
 
-    def __repr__(self) -> str:
-        name = f" {self.name!r}" if self.name else ""
-        return (
-            f"<{type(self).__name__}{name} {self.handle} version={self.version} n={self.n} "
-            f"dtype={self.dtype} algorithm={self.record.algorithm} info={self.info}>"
-        )
+    def _summary(self) -> dict[str, Any]:
+        return self.record._summary()
 
 
 _View = TypeVar("_View", bound=FactorView)

@@ -4,14 +4,54 @@
 from __future__ import annotations
 
 import datetime
+import html
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+
+
+class Summarized:
+    """The representations of results: one line, and a table for notebooks."""
+
+    _shown: ClassVar[str]  # names of attributes
+
+    def _summary(self) -> dict[str, Any]:
+        """The attributes to show, by name; those that are None or empty are left out."""
+        return {name: getattr(self, name) for name in self._shown.split()}
+
+    def _texts(self) -> dict[str, str]:
+        return {name: text for name, value in self._summary().items() if (text := _text(value))}
+
+    def __repr__(self) -> str:
+        shown = "".join(f" {name}={text}" for name, text in self._texts().items())
+        return f"<{type(self).__name__}{shown}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in self._texts().items()
+        )
+        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+
+
+def _text(value: Any) -> str:
+    """A value on one line: arrays by type and shape, lists by length."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, list):
+        return f"{len(value)} arrays"
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value))
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{value.dtype}{value.shape}"
+    text = str(value)
+    return text if text.isprintable() and " " not in text else repr(text)
 
 
 class SlogDet(NamedTuple):
@@ -60,8 +100,8 @@ class SparseInfo:
     pattern_digest: str = ""
 
 
-@dataclass(frozen=True)
-class FactorRecord:
+@dataclass(frozen=True, repr=False)
+class FactorRecord(Summarized):
     """Description of a factor, P A = L U. factor.proto documents every field.
 
     Attributes
@@ -118,6 +158,8 @@ class FactorRecord:
         Set for a sparse factor.
     """
 
+    _shown = "handle name version n dtype algorithm device precision info quality warnings"
+
     handle: str
     name: str
     version: int
@@ -160,8 +202,8 @@ class FactorPage:
     next_page_token: str
 
 
-@dataclass(frozen=True)
-class Iterations:
+@dataclass(frozen=True, repr=False)
+class Iterations(Summarized):
     """Record of an iterative method, section by section.
 
     Attributes
@@ -177,14 +219,16 @@ class Iterations:
         device does not count them.
     """
 
+    _shown = "version sweeps pivots bad_elements"
+
     version: int
     sweeps: Array
     pivots: Array
     bad_elements: Array | None
 
 
-@dataclass(frozen=True)
-class Solution:
+@dataclass(frozen=True, repr=False)
+class Solution(Summarized):
     """X of op(A) X = B, with its accuracy.
 
     Attributes
@@ -217,6 +261,8 @@ class Solution:
         measured, and the factor is poor. "nearly_singular": X may have no correct digit.
     """
 
+    _shown = "x backward_error forward_error_bound solver refinement_steps corrections device warnings"
+
     x: Array
     backward_error: float | None
     componentwise_error: float | None
@@ -233,8 +279,8 @@ class Solution:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class SeriesStep:
+@dataclass(frozen=True, repr=False)
+class SeriesStep(Summarized):
     """One step of a series: X, its accuracy, and the work done.
 
     Attributes
@@ -269,6 +315,8 @@ class SeriesStep:
         Seconds in each phase, on the server's clock.
     """
 
+    _shown = "x accurate backward_error strategy old_iterations new_iterations age solver device warnings"
+
     x: Array | None
     accurate: bool
     backward_error: float | None
@@ -286,8 +334,8 @@ class SeriesStep:
     timings: Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class Complement:
+@dataclass(frozen=True, repr=False)
+class Complement(Summarized):
     """The Schur complement of a leading block.
 
     Attributes
@@ -306,6 +354,8 @@ class Complement:
         Record of the factor of A11; without a handle if it was not kept.
     """
 
+    _shown = "S backward_error growth device warnings"
+
     S: Array
     backward_error: float | None
     growth: float | None
@@ -315,8 +365,8 @@ class Complement:
     record: FactorRecord
 
 
-@dataclass(frozen=True)
-class EchelonForm:
+@dataclass(frozen=True, repr=False)
+class EchelonForm(Summarized):
     """The reduced row echelon form of a matrix.
 
     Attributes
@@ -346,6 +396,8 @@ class EchelonForm:
         Seconds in each phase, on the server's clock.
     """
 
+    _shown = "R rank tolerance growth device warnings"
+
     R: Array
     rank: int
     pivots: Array
@@ -358,8 +410,8 @@ class EchelonForm:
     timings: Mapping[str, float]
 
 
-@dataclass(frozen=True, eq=False)
-class BatchRecord:
+@dataclass(frozen=True, eq=False, repr=False)
+class BatchRecord(Summarized):
     """Description of a batch.
 
     Attributes
@@ -389,9 +441,21 @@ class BatchRecord:
     nearly_singular: int = 0
     first_nearly_singular: int = 0
 
+    def _summary(self) -> dict[str, Any]:
+        return {
+            "handle": self.factor.handle,
+            "name": self.factor.name,
+            "version": self.factor.version,
+            "members": len(self.shapes),
+            "dtype": self.factor.dtype,
+            "device": self.factor.device,
+            "singular": np.count_nonzero(self.info),
+            "poor": self.poor,
+        }
 
-@dataclass(frozen=True, eq=False)
-class BatchSolution:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BatchSolution(Summarized):
     """Solutions with members of a batch, and their figures.
 
     Attributes
@@ -411,6 +475,8 @@ class BatchSolution:
     warnings : tuple of str
         Reasons to doubt any of the solutions, defined in `Solution`.
     """
+
+    _shown = "x backward_error inaccurate factor_version warnings"
 
     x: list[Array]
     backward_error: Array
@@ -453,9 +519,11 @@ class Estimate:
     rough: bool = False
 
 
-@dataclass(frozen=True)
-class DeviceStatus:
+@dataclass(frozen=True, repr=False)
+class DeviceStatus(Summarized):
     """A device of the server; factorization_service.proto documents every field."""
+
+    _shown = "name description healthy memory_bytes reserved_bytes streams streams_busy queue_depth"
 
     name: str
     description: str
@@ -483,8 +551,8 @@ class TenantLoad:
     calls: int
 
 
-@dataclass(frozen=True)
-class ServerInfo:
+@dataclass(frozen=True, repr=False)
+class ServerInfo(Summarized):
     """A server, its devices and its limits.
 
     Attributes
@@ -509,6 +577,8 @@ class ServerInfo:
         admin. Empty from older servers.
     """
 
+    _shown = "version commit draining devices cached_factors max_n max_sparse_n"
+
     version: str
     commit: str
     draining: bool
@@ -519,6 +589,9 @@ class ServerInfo:
     max_lease: float
     tenants: tuple[TenantLoad, ...] = ()
     max_sparse_n: int = 0
+
+    def _summary(self) -> dict[str, Any]:
+        return {**super()._summary(), "devices": tuple(device.name for device in self.devices)}
 
 
 @dataclass(frozen=True)
