@@ -339,7 +339,7 @@ class _FactorReply(Reply[BatchRecord]):
         self._batch = response.factor.batch
 
     def finish(self) -> BatchRecord:
-        """Warnings are issued later, by the owner of the factor, because they may be errors."""
+        """The record. The owner of the batch issues its warnings, because they may be errors."""
         growths, qualities, end = (len(self._shapes) * size for size in (8, 16, 20))
         figures = self.data.whole()
         if self._factor is None:

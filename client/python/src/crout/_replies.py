@@ -60,7 +60,7 @@ class FactorReply(Reply[FactorRecord]):
         return progress_of(response)
 
     def finish(self) -> FactorRecord:
-        """Warnings are issued later, by the owner of the factor, because they may be errors."""
+        """The record. The owner of the factor issues its warnings, because they may be errors."""
         if self._factor is None:
             raise ProtocolError("the server sent no factor")
         return self._factor
@@ -248,7 +248,7 @@ class SolutionReply(_MatrixReply[Solution]):
         return self._target.untouched
 
     def finish(self) -> Solution:
-        """Issues the warnings."""
+        """The solution. Issues its warnings."""
         x = self._complete()
         if self._target.is_complex_reply and self._result.factor_version == self._known_version:
             raise ProtocolError("the server sent a complex solution of a real system")
@@ -312,7 +312,7 @@ class StepReply(_MatrixReply[SeriesStep], RoundReply[SeriesStep]):
         self._on_result(message)
 
     def finish(self) -> SeriesStep:
-        """Warnings are issued later, by the owner of the step, because they may be errors."""
+        """The step. The owner of the series issues its warnings, because they may be errors."""
         if self._result is None:
             raise ProtocolError("the server sent no result")
         x = self._target.finish().reshape(self._shape) if self._result.solved else None
@@ -328,7 +328,7 @@ class ComplementReply(_MatrixReply[Complement]):
         super().__init__(service.ComputeSchurComplementResponse, "complement", target, leading_order)
 
     def finish(self) -> Complement:
-        """Warnings are issued later, by the owner of the factor, because they may be errors."""
+        """The complement. The owner of the factor issues its warnings, because they may be errors."""
         s = self._complete()
         if self._factor is None:
             raise ProtocolError("the server sent no factor")
