@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -35,6 +36,7 @@ from crout.v1 import factorization_service_pb2 as service
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
+R = TypeVar("R")
 
 
 class _EnumType(Protocol):
@@ -101,6 +103,12 @@ def convert(make: Callable[[Any], T], message: Any) -> T:
         raise ProtocolError(f"the server sent an impossible value: {error}") from None
 
 
+def _result(kind: type[R], message: Any, **converted: Any) -> R:
+    """A result with the values of `converted`; all its other fields are those of the message."""
+    names = [field.name for field in dataclasses.fields(kind) if field.name not in converted]  # type: ignore[arg-type]
+    return kind(**{name: getattr(message, name) for name in names}, **converted)
+
+
 def _precision(message: Any) -> str | None:
     if not message.precision:
         return None
@@ -116,31 +124,20 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
             sign = complex(message.determinant.sign, message.determinant.sign_imaginary)
         determinant = SlogDet(sign, message.determinant.log_abs)
     reason = optional(message, "singular_reason")
-    return FactorRecord(
-        handle=message.handle,
-        name=message.name,
-        version=message.version,
-        n=message.n,
+    return _result(
+        FactorRecord,
+        message,
         algorithm=algorithm(message.algorithm),
-        device=message.device,
         dtype=numpy_dtype(message.factor_dtype),
         matrix_dtype=numpy_dtype(message.matrix_dtype),
         unit_diagonal=word(factor_pb2.UnitDiagonal, "UNIT_DIAGONAL_", message.unit_diagonal),
-        info=message.info,
-        pivot_growth=message.pivot_growth,
         quality=optional(message, "quality"),
         warnings=warnings(message),
-        norm_one=message.norm_one,
-        norm_inf=message.norm_inf,
         rcond=optional(message, "rcond"),
         rcond_scaled=optional(message, "rcond_scaled"),
         determinant=determinant,
-        row_scaled=message.row_scaled,
-        col_scaled=message.col_scaled,
-        has_matrix=message.has_matrix,
         nnz=optional(message, "nnz"),
         tier=word(factor_pb2.Tier, "TIER_", message.tier),
-        bytes=message.bytes,
         create_time=time_of(message.create_time),
         lease_expire_time=time_of(message.lease_expire_time),
         timings=timings(message.timings),
@@ -160,19 +157,7 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
 
 def sparse_info(message: factor_pb2.SparseInfo) -> SparseInfo:
     """The record of a SparseInfo message."""
-    return SparseInfo(
-        lu_entries=message.lu_entries,
-        flops=message.flops,
-        perturbed_pivots=message.perturbed_pivots,
-        negative_pivots=optional(message, "negative_pivots"),
-        fronts=message.fronts,
-        levels=message.levels,
-        largest_front=message.largest_front,
-        ordering=message.ordering,
-        analysis_reused=message.analysis_reused,
-        postponements=message.postponements,
-        pattern_digest=message.pattern_digest,
-    )
+    return _result(SparseInfo, message, negative_pivots=optional(message, "negative_pivots"))
 
 
 def factor_page(message: service.ListFactorsResponse) -> FactorPage:
@@ -207,17 +192,15 @@ def iterations(pages: list[service.GetIterationsResponse]) -> Iterations:
 
 def solution(x: Array, message: service.SolveResult, factor: FactorRecord | None) -> Solution:
     """The solution of a SolveResult message."""
-    return Solution(
+    return _result(
+        Solution,
+        message,
         x=x,
         backward_error=optional(message, "backward_error"),
         componentwise_error=optional(message, "componentwise_error"),
         forward_error_bound=optional(message, "forward_error_bound"),
-        refinement_steps=message.refinement_steps,
         solver=solver(message.solver),
         fallback=word(factor_pb2.SolverFallback, "SOLVER_FALLBACK_", message.fallback),
-        factor_version=message.factor_version,
-        device=message.device,
-        promoted=message.promoted,
         timings=timings(message.timings),
         factor=factor,
         corrections=optional(message, "corrections"),
@@ -227,33 +210,28 @@ def solution(x: Array, message: service.SolveResult, factor: FactorRecord | None
 
 def series_step(x: Array | None, message: service.SeriesResult, factor: FactorRecord | None) -> SeriesStep:
     """The step of a SeriesResult message."""
-    return SeriesStep(
+    return _result(
+        SeriesStep,
+        message,
         x=x,
-        accurate=message.accurate,
         backward_error=message.backward_error if message.solved else None,
-        accuracy=message.accuracy,
         strategy=word(service.SeriesStrategy, "SERIES_STRATEGY_", message.strategy),
-        old_iterations=message.old_iterations,
-        new_iterations=message.new_iterations,
-        age=message.age,
-        update_rank=message.update_rank,
-        amplification=message.amplification,
         warnings=warnings(message),
         solver=solver(message.solver),
         factor=factor,
-        device=message.device,
         timings=timings(message.timings),
     )
 
 
 def complement(s: Array, message: service.ComplementResult, record: FactorRecord) -> Complement:
     """The complement of a ComplementResult message."""
-    return Complement(
+    return _result(
+        Complement,
+        message,
         S=s,
         backward_error=optional(message, "backward_error"),
         growth=optional(message, "growth"),
         warnings=warnings(message),
-        device=message.device,
         timings=timings(message.timings),
         record=record,
     )
@@ -261,76 +239,46 @@ def complement(s: Array, message: service.ComplementResult, record: FactorRecord
 
 def echelon_form(r: Array, message: service.EchelonFormResult) -> EchelonForm:
     """The form of an EchelonFormResult message."""
-    return EchelonForm(
+    return _result(
+        EchelonForm,
+        message,
         R=r,
-        rank=message.rank,
         pivots=np.array(message.pivot_columns, np.int64),
-        tolerance=message.tolerance,
         least_pivot=optional(message, "least_pivot"),
         largest_rejected=optional(message, "largest_rejected"),
         growth=message.pivot_growth,
         warnings=warnings(message),
-        device=message.device,
         timings=timings(message.timings),
     )
 
 
 def estimate(message: service.EstimateFactorizeResponse) -> Estimate:
     """The estimate of an EstimateFactorizeResponse message."""
-    return Estimate(
-        algorithm=algorithm(message.algorithm),
-        device=message.device,
-        peak_bytes=message.peak_bytes,
-        cached_bytes=message.cached_bytes,
-        predicted_seconds=message.predicted_seconds,
-        predicted_queue_seconds=message.predicted_queue_seconds,
-        fits=message.fits,
-        precision=_precision(message),
-        rough=message.rough,
-    )
+    return _result(Estimate, message, algorithm=algorithm(message.algorithm), precision=_precision(message))
 
 
 def server_info(message: service.GetServerInfoResponse) -> ServerInfo:
     """The server of a GetServerInfoResponse message."""
-    return ServerInfo(
-        version=message.version,
-        commit=message.commit,
-        draining=message.draining,
+    return _result(
+        ServerInfo,
+        message,
         devices=tuple(map(_device, message.devices)),
-        cached_factors=message.cached_factors,
         max_n=message.limits.max_n,
         max_sparse_n=message.limits.max_sparse_n,
         default_lease=seconds(message.limits.default_lease),
         max_lease=seconds(message.limits.max_lease),
-        tenants=tuple(map(_tenant, message.tenants)),
-    )
-
-
-def _tenant(message: service.TenantLoad) -> TenantLoad:
-    return TenantLoad(
-        tenant=message.tenant,
-        cached_factors=message.cached_factors,
-        device_bytes=message.device_bytes,
-        host_bytes=message.host_bytes,
-        calls=message.calls,
+        tenants=tuple(_result(TenantLoad, tenant) for tenant in message.tenants),
     )
 
 
 def _device(message: service.DeviceStatus) -> DeviceStatus:
-    return DeviceStatus(
-        name=message.name,
-        description=message.description,
-        healthy=message.healthy,
+    return _result(
+        DeviceStatus,
+        message,
         batch_algorithms=tuple(map(algorithm, message.batch_algorithms)),
         algorithms=tuple(map(algorithm, message.algorithms)),
         sparse_algorithms=tuple(map(algorithm, message.sparse_algorithms)),
         solvers=tuple(map(solver, message.solvers)),
-        memory_bytes=message.memory_bytes,
-        budget_bytes=message.budget_bytes,
-        reserved_bytes=message.reserved_bytes,
-        streams=message.streams,
-        streams_busy=message.streams_busy,
-        queue_depth=message.queue_depth,
     )
 
 
@@ -341,12 +289,5 @@ def progress_of(response: Any) -> service.Progress | None:
 
 def progress(message: service.Progress, bytes_sent: int) -> Progress:
     """The progress of a Progress message."""
-    return Progress(
-        bytes_sent=bytes_sent,
-        phase=word(service.Phase, "PHASE_", message.phase),
-        jobs_ahead=message.jobs_ahead,
-        columns_done=message.columns_done,
-        columns=message.columns,
-        steps_done=message.steps_done,
-        steps=message.steps,
-    )
+    phase = word(service.Phase, "PHASE_", message.phase)
+    return _result(Progress, message, bytes_sent=bytes_sent, phase=phase)
