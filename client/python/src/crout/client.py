@@ -313,8 +313,8 @@ class Client(Connection):
         Raises
         ------
         Singular
-            A is singular; ``error.factor`` has the pivot. Not for a singular member of a batch, which
-            causes a `LinAlgWarning`.
+            A is singular; ``error.factor`` has the pivot. A singular member of a batch causes a
+            `LinAlgWarning` instead.
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         if _batch.is_batch(A):
