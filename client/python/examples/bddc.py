@@ -81,7 +81,7 @@ class Kind:
         The load is appended as the last column of the matrix, because elimination treats both alike.
         """
         with_load = sp.bmat([[self.stiffness, self.load[:, None]], [None, [[1.0]]]], format="csr")
-        S = client.schur_complement_of(with_load, [*self.outer, len(self.load)], **options).S
+        S = client.schur_complement(with_load, keep=[*self.outer, len(self.load)], **options).S
         self.complement, self.condensed_load = S[:-1, :-1], S[:-1, -1]
 
     def local_matrix(self):
@@ -204,7 +204,7 @@ def main(address="127.0.0.1:50051", m="5"):
         local = cube.local_matrices()
         print(f"{len(local)} local matrices of orders {min(map(len, local))} to {max(map(len, local))}")
         print(f"{len(cube.nodes)} unknowns between the subdomains, {cube.coarse_order} in the coarse problem")
-        with client.lu_factor_batch(local, keep_matrix=False) as f:
+        with client.lu_factor(local, keep_matrix=False) as f:
             precondition = Preconditioner(cube, lambda sides: f.solve(sides, verify=False))
             u, residuals = conjugate_gradients(cube.product, precondition, cube.load())
     print(f"{len(residuals)} iterations, relative residual {residuals[-1]:.2e}")

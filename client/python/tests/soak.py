@@ -107,7 +107,7 @@ def batch(client, rng, dtype):
     problems = [problem for problem in problems if problem.cond * problem.u < 1e-6]
     if not problems:
         return
-    with client.lu_factor_batch([problem.A for problem in problems]) as f:
+    with client.lu_factor([problem.A for problem in problems]) as f:
         for problem, x in zip(problems, f.solve([problem.b for problem in problems]), strict=True):
             problem.check(x, doubted=False)
 

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 from accuracy import assert_close, assert_solves
 from daemon import TIMEOUT
 
@@ -78,6 +79,8 @@ async def test_factor_and_solve(address, regular):
         complement, _ = await c.schur_complement(A, 10)
         assert (await c.rref(A)).rank == A.shape[0]
         assert complement.S.shape == (20, 20)
+        complement = await c.schur_complement(scipy.sparse.csr_array(A), keep=[1, 2])
+        assert complement.S.shape == (2, 2)
         steps = [step async for step in c.series([A, B], b)]
         assert [step.accurate for step in steps] == [True, True]
         steps = [step async for step in c.series([B, None], b, x0=iter([None, steps[1].x]), strategy="reuse")]
@@ -100,7 +103,7 @@ async def test_many_messages_many_calls(address, regular, rng):
 
 @run
 async def test_a_block_renews_the_lease(address, monkeypatch):
-    monkeypatch.setattr("crout._aio_factor.pause", lambda lease, failed=False: 0.01)
+    monkeypatch.setattr("crout.aio.pause", lambda lease, failed=False: 0.01)
     async with crout.aio.connect(address) as c, await c.lu_factor(np.eye(3), lease="1h") as f:
         first = f.record.lease_expire_time
         while (await f.describe()).lease_expire_time <= first:
@@ -295,13 +298,13 @@ async def test_errors_are_the_same(address):
 @run
 async def test_batches(address, regular):
     A = [regular(n) for n in (4, 1, 9)]
-    async with crout.aio.connect(address) as c, await c.lu_factor_batch(A, lease="1m") as f:
+    async with crout.aio.connect(address) as c, await c.lu_factor(A, lease="1m") as f:
         for matrix, x in zip(A, await f.solve([np.ones(len(a)) for a in A]), strict=True):
             assert_solves(matrix, x, np.ones(len(matrix)))
         assert (await f.refactor([2 * a for a in A])).version == 2
         solution = await f.solve([np.ones(9)], [2], full_output=True)
         assert_solves(2 * A[2], solution.x[0], np.ones(9))
-        at_once = await c.solve_batch([2 * a for a in A], [np.ones(9)], [2])
+        at_once = await c.solve([2 * a for a in A], [np.ones(9)], members=[2])
         assert at_once[0].tobytes() == solution.x[0].tobytes()
         assert_close(np.linalg.multi_dot(await f.to_lu(2)), 2 * A[2])
         assert (await f.to_lu_piv(0))[0].shape == (4, 4)

@@ -9,7 +9,7 @@ import scipy.sparse
 from accuracy import assert_solves
 
 import crout
-from crout import _batch_replies
+from crout import _batch
 from crout.v1 import factorization_service_pb2 as service
 
 SIZES = [5, 1, 0, 40, 3, 17]
@@ -24,7 +24,7 @@ def matrices(regular):
 @pytest.mark.parametrize("trans", [0, "T", "C"])
 def test_every_member_is_solved_with(client, matrices, rng, dtype, trans):
     batch = [(A + 1j * A[::-1] if np.dtype(dtype).kind == "c" else A).astype(dtype) for A in matrices]
-    with client.lu_factor_batch(batch, name="elements") as f:
+    with client.lu_factor(batch, name="elements") as f:
         assert len(f) == len(SIZES)
         assert f.dtype == dtype
         assert f.shapes.tolist() == [[n, n] for n in SIZES]
@@ -48,29 +48,29 @@ def test_every_member_is_solved_with(client, matrices, rng, dtype, trans):
 def test_a_request_id_finds_the_factor_of_the_first_call(client, matrices):
     matrices[1][0, 0] = 0
     with pytest.warns(crout.LinAlgWarning):
-        first = client.lu_factor_batch(matrices, lease="10m", request_id="elements-17")
+        first = client.lu_factor(matrices, lease="10m", request_id="elements-17")
     with pytest.warns(crout.LinAlgWarning):
-        again = client.lu_factor_batch(matrices, lease="10m", request_id="elements-17")
+        again = client.lu_factor(matrices, lease="10m", request_id="elements-17")
     assert again.handle == first.handle
     assert again.info.tolist() == first.info.tolist()
     assert again.record.pivot_growth.tolist() == first.record.pivot_growth.tolist()
     with pytest.raises(crout.ProtocolError, match="the server sent"):
-        client.lu_factor_batch(matrices[:2], lease="10m", request_id="elements-17")
+        client.lu_factor(matrices[:2], lease="10m", request_id="elements-17")
     first.release()
 
 
 def test_sparse_members_are_sent_dense(client, regular):
     A = [regular(4), scipy.sparse.random(7, 7, 0.3, random_state=1) + 4 * scipy.sparse.eye(7)]
-    with client.lu_factor_batch(A) as f:
+    with client.lu_factor(A) as f:
         x = f.solve([np.ones(4), np.ones(7)])
     assert_solves(A[0], x[0], np.ones(4))
     assert_solves(A[1].toarray(), x[1], np.ones(7))
-    with pytest.raises(crout.InvalidRequest, match=r"member 1 is a sparse matrix.*lu_factor keeps it sparse"):
-        client.lu_factor_batch([np.eye(2), scipy.sparse.eye(10**6)])
+    with pytest.raises(crout.InvalidRequest, match=r"member 1 is a sparse matrix.*factor it alone"):
+        client.lu_factor([np.eye(2), scipy.sparse.eye(10**6)])
 
 
 def test_some_members_in_any_order(client, matrices, rng):
-    f = client.lu_factor_batch(matrices)
+    f = client.lu_factor(matrices)
     chosen = [3, 0, 5]
     b = [rng.standard_normal(SIZES[k]) for k in chosen]
     for k, x, side in zip(chosen, f.solve(b, chosen), b, strict=True):
@@ -90,17 +90,45 @@ def test_some_members_in_any_order(client, matrices, rng):
 def test_a_stack_of_equal_matrices(client, rng):
     stack = rng.standard_normal((100, 6, 6))
     b = rng.standard_normal((100, 6))
-    x = client.lu_factor_batch(stack).solve(b)
+    x = client.lu_factor(stack).solve(b)
     np.testing.assert_allclose(x, np.linalg.solve(stack, b[..., np.newaxis])[..., 0], rtol=1e-9)
-    with pytest.raises(crout.InvalidRequest, match="three dimensions"):
-        client.lu_factor_batch(np.eye(3))
+
+
+def test_nested_numbers_are_one_matrix(client):
+    rows = [[4.0, 1.0], [1.0, 3.0]]
+    for A in (rows, tuple(map(tuple, rows)), [np.array(row) for row in rows]):
+        f = client.lu_factor(A)
+        assert isinstance(f, crout.Factor)
+        assert f.n == 2
+        np.testing.assert_allclose(client.solve(A, [5.0, 4.0]), [1.0, 1.0])
+    for batch in ([rows], (rows, [[2.0]]), [np.array(rows)], np.array([rows]), [scipy.sparse.eye(2)]):
+        f = client.lu_factor(batch)
+        assert isinstance(f, crout.BatchFactor)
+        assert len(f) == len(batch)
+    with pytest.raises(crout.InvalidRequest, match="member 1 has 1 dimensions"):
+        client.lu_factor([np.eye(2), np.ones(2)])
+    with pytest.raises(crout.InvalidRequest, match="this array has 3"):
+        client.slogdet([rows])
+
+
+def test_a_batch_takes_its_own_options(client, matrices):
+    with pytest.raises(
+        TypeError, match="'algorithm'; there are timeout, progress, device, keep_matrix, name"
+    ):
+        client.lu_factor(matrices, algorithm="getrf")
+    with pytest.raises(
+        TypeError, match="'refine'; there are timeout, progress, device, trans, verify, members"
+    ):
+        client.solve(matrices, [], refine=1)
+    with pytest.raises(TypeError, match="'members'"):
+        client.solve(np.eye(2), np.ones(2), members=[0])
 
 
 def test_singular_members_and_nan_spoil_themselves(client, matrices):
     matrices[0][:, 2] = 0
     matrices[3][1, 1] = np.nan
     with pytest.warns(crout.LinAlgWarning) as warnings:
-        f = client.lu_factor_batch(matrices)
+        f = client.lu_factor(matrices)
     assert "1 of 6 members are singular" in str(warnings[0].message)
     assert "1 members are poor" in str(warnings[1].message)
     assert f.info.tolist() == [3, 0, 0, 0, 0, 0]
@@ -115,19 +143,19 @@ def test_singular_members_and_nan_spoil_themselves(client, matrices):
 def test_a_warning_that_is_an_error_leaves_no_batch_behind(client, matrices):
     matrices[0][:, 2] = 0
     with pytest.raises(crout.LinAlgWarning):
-        client.lu_factor_batch(matrices, name="left behind")
+        client.lu_factor(matrices, name="left behind")
     assert list(client.factors(name="left behind")) == []
 
 
 def test_the_same_bits_alone(client, matrices, rng):
     b = rng.standard_normal((40, 2))
-    together = client.lu_factor_batch(matrices).solve([b], [3])[0]
-    alone = client.lu_factor_batch([matrices[3]]).solve([b])[0]
+    together = client.lu_factor(matrices).solve([b], [3])[0]
+    alone = client.lu_factor([matrices[3]]).solve([b])[0]
     assert together.tobytes() == alone.tobytes()
 
 
 def test_rectangular_members_are_factored(client, rng):
-    f = client.lu_factor_batch([rng.standard_normal((7, 3)), rng.standard_normal((2, 9))])
+    f = client.lu_factor([rng.standard_normal((7, 3)), rng.standard_normal((2, 9))])
     assert f.shapes.tolist() == [[7, 3], [2, 9]]
     with pytest.raises(crout.InvalidRequest, match="7 x 3"):
         f.solve([np.ones(7)], [0])
@@ -137,22 +165,22 @@ def test_factored_and_solved_in_one_call(client, matrices, rng):
     chosen = [3, 0, 5]
     b = [rng.standard_normal((SIZES[k], 2)) for k in chosen]
     before = [f.handle for f in client.factors()]
-    solution = client.solve_batch(matrices, b, chosen, full_output=True)
+    solution = client.solve(matrices, b, members=chosen, full_output=True)
     assert [f.handle for f in client.factors()] == before
     assert solution.backward_error.max() < 1e-14
-    f = client.lu_factor_batch(matrices)
+    f = client.lu_factor(matrices)
     for x, y in zip(solution.x, f.solve(b, chosen), strict=True):
         assert x.tobytes() == y.tobytes()
     sides = [rng.standard_normal(n) for n in SIZES]
-    for A, x, side in zip(matrices, client.solve_batch(matrices, sides, trans="T"), sides, strict=True):
+    for A, x, side in zip(matrices, client.solve(matrices, sides, trans="T"), sides, strict=True):
         if x.size:
             assert_solves(A.T, x, side)
     matrices[0][:, 2] = 0
     with pytest.warns(crout.LinAlgWarning, match="1 of 6 members are singular"):
-        assert np.isnan(client.solve_batch(matrices, [np.ones(5)], [0])[0]).all()
-    assert client.solve_batch([], []) == []
+        assert np.isnan(client.solve(matrices, [np.ones(5)], members=[0])[0]).all()
+    assert client.solve([], []) == []
     with pytest.raises(crout.InvalidRequest, match="has 5 rows"):
-        client.solve_batch(matrices, [np.ones(4)], [0])
+        client.solve(matrices, [np.ones(4)], members=[0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
@@ -160,7 +188,7 @@ def test_members_are_downloaded(client, rng, dtype):
     shapes = [(5, 5), (7, 3), (2, 9), (0, 0), (1, 1)]
     batch = [rng.standard_normal(shape) for shape in shapes]
     batch = [(A + 1j * A if dtype == np.complex128 else A).astype(dtype) for A in batch]
-    f = client.lu_factor_batch(batch)
+    f = client.lu_factor(batch)
     for k, A in enumerate(batch):
         P, L, U = f.to_lu(k)
         assert L.dtype == dtype
@@ -173,7 +201,7 @@ def test_members_are_downloaded(client, rng, dtype):
 
 
 def test_refactor_keeps_the_handle(client, matrices):
-    f = client.lu_factor_batch(matrices, lease="10m")
+    f = client.lu_factor(matrices, lease="10m")
     handle = f.handle
     assert f.refactor([2 * A for A in matrices]).version == 2
     assert f.handle == handle
@@ -184,7 +212,7 @@ def test_refactor_keeps_the_handle(client, matrices):
 
 
 def test_without_its_matrices(client, matrices):
-    f = client.lu_factor_batch(matrices, keep_matrix=False)
+    f = client.lu_factor(matrices, keep_matrix=False)
     with pytest.raises(crout.CroutError, match="skip the verification"):
         f.solve([np.ones(5)], [0])
     solution = f.solve([np.ones(5)], [0], verify=False, full_output=True)
@@ -192,7 +220,7 @@ def test_without_its_matrices(client, matrices):
 
 
 def test_a_batch_is_no_factor(client, matrices):
-    f = client.lu_factor_batch(matrices)
+    f = client.lu_factor(matrices)
     with pytest.raises(crout.CroutError, match="SolveBatch"):
         client.lu_solve(f.handle, np.ones(40))
     assert client.describe(f).algorithm == "irr_lu"
@@ -202,16 +230,16 @@ def test_a_batch_is_no_factor(client, matrices):
 
 
 def test_an_empty_batch(client):
-    f = client.lu_factor_batch([])
+    f = client.lu_factor([])
     assert len(f) == 0
     assert f.solve([]) == []
 
 
 def test_replies_that_do_not_fit_are_refused():
-    reply = _batch_replies.FactorReply(np.array([[2, 2]]))
+    reply = _batch._FactorReply(np.array([[2, 2]]))
     with pytest.raises(crout.ProtocolError, match="more data"):
         reply.feed(service.FactorizeBatchResponse(data=bytes(21)).SerializeToString())
-    reply = _batch_replies.FactorReply(np.array([[2, 2]]))
+    reply = _batch._FactorReply(np.array([[2, 2]]))
     reply.feed(service.FactorizeBatchResponse(data=bytes(19)).SerializeToString())
     with pytest.raises(crout.ProtocolError, match="less data"):
         reply.finish()

@@ -15,9 +15,9 @@ from fake_server import FakeServer, Status, status_details
 
 import crout
 import crout.aio
-from crout import _advice
-from crout._retry import Attempts, RetryClass
-from crout._status import error_from
+from crout import _diagnostics
+from crout._call import Attempts, RetryClass
+from crout._diagnostics import error_from
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
 
@@ -147,7 +147,7 @@ def test_errors_of_lost_factors_advise_no_with_block(reason):
 def test_what_helps_against_overflow_was_not_done_already(how, step):
     fields = {"row_scaled": False, "col_scaled": False, "dtype": np.dtype("float64")}
     record = types.SimpleNamespace(**{**fields, **how})
-    assert _advice.of_overflow(record) == step
+    assert _diagnostics.advice_on_overflow(record) == step
 
 
 def test_a_server_that_does_not_answer_is_not_looked_for_elsewhere():

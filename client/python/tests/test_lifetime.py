@@ -17,7 +17,7 @@ from daemon import TIMEOUT, eventually
 from fake_server import FakeServer, Silence, Status
 
 import crout
-from crout._renewal import Renewals, pause
+from crout._connection import Renewals, pause
 from crout.v1 import factor_pb2
 from crout.v1 import factorization_service_pb2 as service
 
@@ -62,7 +62,7 @@ def test_an_expired_lease_is_reported(daemon):
 
 
 def test_a_block_renews_the_lease(client, monkeypatch):
-    monkeypatch.setattr("crout._renewal.pause", lambda lease, failed=False: 0.01)
+    monkeypatch.setattr("crout._connection.pause", lambda lease, failed=False: 0.01)
     with client.lu_factor(np.eye(3), lease="1h") as f:
         first = f.record.lease_expire_time
         assert eventually(lambda: f.describe().lease_expire_time > first)
@@ -148,7 +148,7 @@ def test_a_forked_child_renews_what_it_holds_itself(daemon):
     # In a separate process, which forks while a thread of the client holds the lock.
     script = """
 import os, sys, crout
-from crout._renewal import Renewals
+from crout._connection import Renewals
 c = crout.connect(sys.argv[1])
 with c._renewals._changed:  # As the thread may hold it.
     child = os.fork()

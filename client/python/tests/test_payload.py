@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 import crout
-from crout import _payload, _sparse_arrays, _wire
+from crout import _payload, _wire
 from crout._call import Call
 from crout.v1 import matrix_pb2
 
@@ -130,15 +130,15 @@ def test_a_digest_of_entries_is_the_contracts():
     # Follows the definition of SeriesResult.entry_digest. tests/kernels/io/line_map_test.cc has the same
     # numbers.
     def digest(row, col):
-        return _sparse_arrays.entry_digest(False, [np.array(row), np.array(col)], 3)
+        return _payload.entry_digest(False, [np.array(row), np.array(col)], 3)
 
     assert digest([1, 0, 0, 2], [0, 0, 0, 2]) == "32b0c433a9be6bf4"
     assert digest([0, 1, 0, 2], [0, 0, 0, 2]) == "d7b3feee057e4dc9"
     assert digest([], []) == "1d0b14e4db018fed"
     A = scipy.sparse.random(7, 7, 0.5, random_state=1, format="csr")
     coo = A.tocoo()
-    by_rows = _sparse_arrays.entry_digest(True, [A.indptr, A.indices], 7)
-    assert by_rows == _sparse_arrays.entry_digest(False, [coo.row, coo.col], 7)
+    by_rows = _payload.entry_digest(True, [A.indptr, A.indices], 7)
+    assert by_rows == _payload.entry_digest(False, [coo.row, coo.col], 7)
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "bsr"])

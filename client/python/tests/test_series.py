@@ -17,7 +17,7 @@ from daemon import TIMEOUT
 
 import crout
 import crout.aio
-from crout import _replies, _requests
+from crout import _diagnostics, _requests
 from crout.v1 import factor_pb2
 from crout.v1 import factorization_service_pb2 as service
 
@@ -309,7 +309,7 @@ def test_inaccurate_solutions_are_warned_of(client, regular):
     assert step.amplification > 1e13
     (step,) = client.series([regular(10)], np.ones(10))
     with pytest.warns(crout.LinAlgWarning, match="a backward error of 0.5 instead of"):
-        _replies.warn_of_step(dataclasses.replace(step, accurate=False, backward_error=0.5))
+        _diagnostics.warn_of_step(dataclasses.replace(step, accurate=False, backward_error=0.5))
 
 
 def test_a_series_that_was_cut_off_is_taken_up_by_its_handle(daemon, regular, monkeypatch):

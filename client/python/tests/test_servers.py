@@ -9,7 +9,7 @@ from test_tls import pki, secure  # noqa: F401
 
 import crout
 import crout.aio
-from crout._servers import Settings, _Reader
+from crout._settings import Settings, _Reader
 
 
 @pytest.fixture(autouse=True)

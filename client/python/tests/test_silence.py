@@ -12,7 +12,7 @@ from relay import Relay
 
 import crout
 import crout.aio
-from crout import _aio_transport, _transport
+from crout import _transport
 
 ONCE = crout.RetryPolicy(max_attempts=1)
 
@@ -36,8 +36,7 @@ def test_a_call_outlasts_many_pings_and_ends_where_they_are_not_answered(monkeyp
     for name in ("grpc.keepalive_time_ms", "grpc.keepalive_timeout_ms", "grpc.http2.ping_timeout_ms"):
         assert options[name] <= 25_000  # 20 s more for a new connection make a minute in total
         options[name] = 200
-    for module in (_transport, _aio_transport):
-        monkeypatch.setattr(module, "CHANNEL_OPTIONS", list(options.items()))
+    monkeypatch.setattr(_transport, "CHANNEL_OPTIONS", list(options.items()))
     computing = Silence()
     with FakeServer(computing, pings=True) as server, Relay(server.address) as relay:
         ended = []

@@ -6,6 +6,7 @@ import math
 import re
 import sys
 import types
+import typing
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ import scipy.sparse
 from accuracy import assert_close, assert_solves
 
 import crout
-from crout._progress_bar import ProgressBar
+from crout import _messages, _options
+from crout._call import ProgressBar
+from crout.v1 import factor_pb2
 from crout.v1 import factorization_service_pb2 as service
 
 
@@ -226,12 +229,12 @@ def test_a_progress_bar_shows_the_progress_of_a_phase(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", bar)
     show = ProgressBar()
     analysis = service.Progress(phase=service.PHASE_ANALYZE, steps_done=2, steps=4)
-    show(crout.results.progress(analysis, bytes_sent=80))
+    show(_messages.progress(analysis, bytes_sent=80))
     assert (bar.n, bar.description, bar.postfix) == (80, "analyze", "2 of 4 steps")
-    show(crout.results.progress(service.Progress(phase=service.PHASE_QUEUE), bytes_sent=80))
+    show(_messages.progress(service.Progress(phase=service.PHASE_QUEUE), bytes_sent=80))
     assert (bar.description, bar.postfix) == ("queue", "")
     factorization = service.Progress(phase=service.PHASE_FACTOR, columns_done=30, columns=40)
-    show(crout.results.progress(factorization, bytes_sent=80))
+    show(_messages.progress(factorization, bytes_sent=80))
     assert (bar.n, bar.description, bar.postfix) == (80, "factor", "30 of 40 columns")
 
 
@@ -386,3 +389,16 @@ def test_the_factors_of_scipy_are_not_the_servers(client):
 def test_a_missing_file_is_one(client):
     with pytest.raises(FileNotFoundError):
         client.lu_factor("no/such.mtx")
+
+
+@pytest.mark.parametrize(
+    ("names", "enum", "prefix"),
+    [
+        (crout.Algorithm, factor_pb2.Algorithm, "ALGORITHM_"),
+        (crout.Precision, factor_pb2.FactorPrecision, "FACTOR_PRECISION_"),
+        (crout.Solver, factor_pb2.Solver, "SOLVER_"),
+        (crout.Strategy, service.SeriesStrategy, "SERIES_STRATEGY_"),
+    ],
+)
+def test_literal_types_have_all_names_of_the_contract(names, enum, prefix):
+    assert list(typing.get_args(names)) == list(_options._words(enum, prefix))

@@ -287,14 +287,20 @@ def test_schur_complement_of_chosen_unknowns(client):
     dense = A.toarray()
     eliminated = np.linalg.solve(dense[np.ix_(others, others)], dense[np.ix_(others, keep)])
     expected = dense[np.ix_(keep, keep)] - dense[np.ix_(keep, others)] @ eliminated
-    complement = client.schur_complement_of(A, keep)
+    complement = client.schur_complement(A, keep=keep)
     np.testing.assert_allclose(complement.S, expected, rtol=1e-12, atol=1e-12)
     assert complement.backward_error < 1e-14
     for wrong in ([3, 3], [144], [-1], []):
         with pytest.raises(crout.InvalidRequest):
-            client.schur_complement_of(A, wrong)
-    with pytest.raises(crout.InvalidRequest, match=r"call schur_complement\(A, k\)"):
-        client.schur_complement_of(dense, keep)
+            client.schur_complement(A, keep=wrong)
+    with pytest.raises(crout.InvalidRequest, match=r"keep= needs a sparse matrix.*leading_order="):
+        client.schur_complement(dense, keep=keep)
+    with pytest.raises(crout.InvalidRequest, match="name and lease are for a factor"):
+        client.schur_complement(A, keep=keep, name="A11")
+    with pytest.raises(TypeError, match="both leading_order and keep"):
+        client.schur_complement(A, 3, keep=keep)
+    with pytest.raises(TypeError, match="neither leading_order nor keep"):
+        client.schur_complement(A)
 
 
 def test_a_series_on_one_pattern_analyses_it_once(client, grid):

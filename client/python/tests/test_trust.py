@@ -10,7 +10,7 @@ import scipy.linalg
 import scipy.sparse
 
 import crout
-from crout._replies import warn_of_solution
+from crout._diagnostics import warn_of_solution
 
 
 def wilkinson(n, dtype=float):
@@ -76,7 +76,7 @@ def test_well_conditioned_ones_are_not(client, rng, dtype):
     stack = stack[conditions < 1e4].astype(dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        client.solve_batch(stack, np.ones((len(stack), n), dtype))
+        client.solve(stack, np.ones((len(stack), n), dtype))
         for A in stack[:10]:
             client.solve(A, np.ones(n, dtype))
 
@@ -87,7 +87,7 @@ def test_batches_are_assessed_by_their_errors_and_by_growth(client, regular, dty
     rng = np.random.default_rng(1)
     b = [rng.standard_normal(n).astype(dtype) for _ in matrices]
     with pytest.warns(crout.LinAlgWarning, match="1 members are poor.*the first of them 1 "):
-        f = client.lu_factor_batch(matrices)
+        f = client.lu_factor(matrices)
     with pytest.warns(crout.LinAlgWarning, match="1 solutions are poor"):
         solution = f.solve(b, full_output=True)
     assert solution.inaccurate == 1
@@ -95,7 +95,7 @@ def test_batches_are_assessed_by_their_errors_and_by_growth(client, regular, dty
     with pytest.warns(crout.LinAlgWarning, match="were not measured"):
         f.solve(b, verify=False)
     with pytest.warns(crout.LinAlgWarning, match="1 solutions are poor"):
-        client.solve_batch(matrices, b)
+        client.solve(matrices, b)
     with pytest.warns(crout.LinAlgWarning, match="the solution is poor"):
         client.solve(matrices[1], b[1])
 

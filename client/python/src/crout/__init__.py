@@ -10,9 +10,9 @@
 `crout.aio` is the same interface for asyncio.
 """
 
-from crout._batch_results import BatchRecord, BatchSolution
-from crout._retry import RetryPolicy
-from crout._sparse_lu import SparseFactors
+from crout._call import RetryPolicy
+from crout._linalg import SparseFactors
+from crout._options import Algorithm, Precision, Solver, Strategy
 from crout.batch import BatchFactor
 from crout.changes import Entries, LowRank, Values
 from crout.client import Client, connect
@@ -34,6 +34,8 @@ from crout.errors import (
 )
 from crout.factor import Factor
 from crout.results import (
+    BatchRecord,
+    BatchSolution,
     Complement,
     DeviceStatus,
     EchelonForm,
@@ -52,6 +54,7 @@ from crout.results import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Algorithm",
     "BatchFactor",
     "BatchRecord",
     "BatchSolution",
@@ -75,6 +78,7 @@ __all__ = [
     "NotPermitted",
     "NotSupported",
     "Overloaded",
+    "Precision",
     "Progress",
     "ProtocolError",
     "RetryPolicy",
@@ -83,8 +87,10 @@ __all__ = [
     "Singular",
     "SlogDet",
     "Solution",
+    "Solver",
     "SparseFactors",
     "SparseInfo",
+    "Strategy",
     "TenantLoad",
     "Unavailable",
     "UnreadableFile",

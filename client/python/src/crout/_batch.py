@@ -1,34 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests for batches of matrices."""
+"""Requests and replies for batches of matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crout import _options, _payload
-from crout._batch_layout import Places, declare, members_of, shapes_of, values_of
-from crout._batch_replies import (
-    DATA,
-    SOLUTION_DATA,
-    BothReply,
-    FactorReply,
-    MemberReply,
-    SolutionReply,
-)
-from crout._batch_results import BatchRecord, BatchSolution, MemberFactors
-from crout._call import Call
+from crout import _messages, _options, _payload, _wire
+from crout._call import Call, Reply, RetryClass
+from crout._linalg import MemberFactors
+from crout._messages import convert, parse, progress_of
 from crout._options import cache_options, call_options, distribute, integer, request_id_option
-from crout._retry import RetryClass
-from crout.errors import InvalidRequest
+from crout.errors import InvalidRequest, ProtocolError
+from crout.results import BatchRecord, BatchSolution
+from crout.v1 import factor_pb2
 from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 
+_ALIGNMENT = 16  # bytes; every member starts at a multiple
+_MAX_ELEMENTS = 1 << 24  # largest dense form of a sparse member
+_DATA = 2  # `bytes` field of the replies and requests
+_SOLUTION_DATA = 4  # `bytes` field of FactorizeAndSolveBatch for the solutions
 _RHS_DATA = 3  # `bytes` field of FactorizeAndSolveBatch for the right-hand sides
+
+
+def is_batch(value: Any) -> bool:
+    """Whether `value` is a list or tuple of matrices with two dimensions, or an array with three."""
+    if not isinstance(value, (list, tuple)):
+        return getattr(value, "ndim", None) == 3
+    if not value:
+        return True
+    dimensions = getattr(value[0], "ndim", None)
+    return bool((_payload.as_array(value[0]).ndim if dimensions is None else dimensions) == 2)
+
+
+def _aligned(size: int) -> int:
+    """The first position for a member after `size` bytes."""
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+class _Places:
+    """Positions of consecutive matrices of these shapes: `begins` and `size`, in bytes."""
+
+    def __init__(self, shapes: Array, itemsize: int) -> None:
+        lengths = shapes[:, 0] * shapes[:, 1] * itemsize
+        steps = -(-lengths // _ALIGNMENT) * _ALIGNMENT
+        ends = np.cumsum(steps)
+        self.shapes = shapes
+        self.begins = ends - steps
+        self.size = int(self.begins[-1] + lengths[-1]) if len(shapes) else 0
+
+
+def _member(k: int, matrix: Any) -> Array:
+    if not _payload.is_sparse(matrix):
+        return _payload.as_array(matrix)
+    if math.prod(matrix.shape) > _MAX_ELEMENTS:
+        raise InvalidRequest(
+            f"member {k} is a sparse matrix of shape {matrix.shape}, and batches are factored dense: "
+            "factor it alone, so that it can be factored as sparse"
+        )
+    return _payload.as_array(matrix.toarray())
+
+
+def _members_of(matrices: Any) -> tuple[list[Array], np.dtype[Any]]:
+    """Two-dimensional arrays in the one type that holds them all."""
+    if isinstance(matrices, np.ndarray) and matrices.ndim != 3:
+        raise InvalidRequest(
+            f"a batch is a sequence of matrices, or an array of three dimensions, not {matrices.ndim}"
+        )
+    arrays = [_payload.as_elements(_member(k, matrix)) for k, matrix in enumerate(matrices)]
+    for k, array in enumerate(arrays):
+        if array.ndim != 2:
+            raise InvalidRequest(f"member {k} has {array.ndim} dimensions, a matrix has two")
+    dtype = np.result_type(*{array.dtype for array in arrays}) if arrays else np.dtype("<f8")
+    return arrays, dtype.newbyteorder("<")
+
+
+def _shapes_of(arrays: Sequence[Array]) -> Array:
+    """The pairs of sizes, as they are sent."""
+    return np.array([array.shape for array in arrays], "<i8").reshape(len(arrays), 2)
+
+
+def _values_of(arrays: Sequence[Array], places: _Places, dtype: np.dtype[Any]) -> Array:
+    """The members in column-major order, at the positions of `places`."""
+    memory = np.zeros(places.size, np.uint8)
+    for array, begin in zip(arrays, places.begins.tolist(), strict=True):
+        end = begin + array.size * dtype.itemsize
+        memory[begin:end].view(dtype)[:] = array.ravel(order="F")
+    return memory
+
+
+def _declare(spec: service.BatchSpec, places: _Places, dtype: np.dtype[Any]) -> None:
+    """Declare the batch in a header."""
+    spec.dtype = _payload.dtype_code(dtype)
+    spec.members = len(places.shapes)
+    spec.max_rows, spec.max_cols = places.shapes.max(axis=0, initial=0).tolist()
+    spec.total_rows, spec.total_cols = places.shapes.sum(axis=0).tolist()
+    spec.value_bytes = places.size
 
 
 def batch_options(*, device: str = "", keep_matrix: bool = True) -> dict[str, Any]:
@@ -42,13 +115,13 @@ def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: 
         options, call_options, batch_options, cache_options, request_id_option
     )
     request_id = request_id_option(**identity)
-    arrays, dtype = members_of(matrices)
+    arrays, dtype = _members_of(matrices)
     if replaces is not None:
         dtype = np.result_type(dtype, replaces.factor.dtype).newbyteorder("<")
-    shapes = shapes_of(arrays)
-    places = Places(shapes, dtype.itemsize)
+    shapes = _shapes_of(arrays)
+    places = _Places(shapes, dtype.itemsize)
     header = service.FactorizeBatchHeader(**batch_options(**how))
-    declare(header.batch, places, dtype)
+    _declare(header.batch, places, dtype)
     if replaces is None:
         header.cache.CopyFrom(cache_options(**cache))
         header.cache.request_id = request_id
@@ -59,9 +132,9 @@ def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: 
     return Call(
         "FactorizeBatch",
         service.FactorizeBatchRequest(header=header).SerializeToString(),
-        lambda: FactorReply(shapes),
+        lambda: _FactorReply(shapes),
         RetryClass.IDEMPOTENT if request_id else RetryClass.REFUSED_ONLY,
-        ((DATA, _payload.pieces_of([shapes, values_of(arrays, places, dtype)])),),
+        ((_DATA, _payload.pieces_of([shapes, _values_of(arrays, places, dtype)])),),
         waits=bool(request_id),
         **call_options(**call),
     )
@@ -127,7 +200,7 @@ class _Sides:
             array, dim = _columns(sides[i], chosen[i], (rows, cols), dtype)
             self._arrays.append(array)
             self._dims.append(dim)
-        self.places = Places(shapes_of(self._arrays), dtype.itemsize)
+        self.places = _Places(_shapes_of(self._arrays), dtype.itemsize)
         self._pairs = self.places.shapes.copy()
         self._pairs[:, 0] = [chosen[i] for i in order.tolist()]
 
@@ -136,11 +209,11 @@ class _Sides:
 
     def pieces(self) -> Any:
         """The payload."""
-        return _payload.pieces_of([self._pairs, values_of(self._arrays, self.places, self._dtype)])
+        return _payload.pieces_of([self._pairs, _values_of(self._arrays, self.places, self._dtype)])
 
-    def reply(self, field: int = DATA) -> SolutionReply:
+    def reply(self, field: int = _DATA) -> _SolutionReply:
         """The receiver of the solutions in that field."""
-        return SolutionReply(self.places, self._dims, self._at, self._dtype, field)
+        return _SolutionReply(self.places, self._dims, self._at, self._dtype, field)
 
 
 def solve(
@@ -161,7 +234,7 @@ def solve(
         "SolveBatch",
         service.SolveBatchRequest(header=header).SerializeToString(),
         sides.reply,
-        payloads=((DATA, sides.pieces()),),
+        payloads=((_DATA, sides.pieces()),),
         **call_options(**call),
     )
 
@@ -171,28 +244,35 @@ def placement(*, device: str = "") -> dict[str, Any]:
     return {"device": _options.text("device", device)}
 
 
+def members_option(*, members: Iterable[int] | None = None) -> Iterable[int] | None:
+    """The members of a batch that is not kept, to solve with; None: all."""
+    return members
+
+
 def factorize_and_solve(
-    matrices: Any, b: Iterable[Any], members: Iterable[int] | None, **options: Any
+    matrices: Any, b: Iterable[Any], **options: Any
 ) -> Call[tuple[BatchRecord, BatchSolution]]:
     """FactorizeAndSolveBatch without a cached factor."""
-    call, where, how = distribute(options, call_options, placement, batch_solve_options)
-    arrays, dtype = members_of(matrices)
-    shapes = shapes_of(arrays)
-    places = Places(shapes, dtype.itemsize)
-    sides = _Sides(shapes, dtype, b, members)
+    call, where, how, chosen = distribute(
+        options, call_options, placement, batch_solve_options, members_option
+    )
+    arrays, dtype = _members_of(matrices)
+    shapes = _shapes_of(arrays)
+    places = _Places(shapes, dtype.itemsize)
+    sides = _Sides(shapes, dtype, b, members_option(**chosen))
     header = service.FactorizeAndSolveBatchHeader(
         systems=len(sides),
         rhs_value_bytes=sides.places.size,
         **placement(**where),
         **batch_solve_options(**how),
     )
-    declare(header.batch, places, dtype)
+    _declare(header.batch, places, dtype)
     return Call(
         "FactorizeAndSolveBatch",
         service.FactorizeAndSolveBatchRequest(header=header).SerializeToString(),
-        lambda: BothReply(FactorReply(shapes), sides.reply(SOLUTION_DATA)),
+        lambda: _BothReply(_FactorReply(shapes), sides.reply(_SOLUTION_DATA)),
         payloads=(
-            (DATA, _payload.pieces_of([shapes, values_of(arrays, places, dtype)])),
+            (_DATA, _payload.pieces_of([shapes, _values_of(arrays, places, dtype)])),
             (_RHS_DATA, sides.pieces()),
         ),
         **call_options(**call),
@@ -207,4 +287,168 @@ def get_member(record: BatchRecord, member: int) -> Call[MemberFactors]:
     rows, cols = record.shapes[k].tolist()
     dtype = record.factor.dtype.newbyteorder("<")
     request = service.GetBatchFactorsRequest(handle=record.factor.handle, first=k, count=1)
-    return Call("GetBatchFactors", request.SerializeToString(), lambda: MemberReply(rows, cols, dtype))
+    return Call("GetBatchFactors", request.SerializeToString(), lambda: _MemberReply(rows, cols, dtype))
+
+
+class _Data:
+    """The data of a reply in one field of its messages, with a known size."""
+
+    def __init__(self, size: int, field: int = _DATA) -> None:
+        self._memory = bytearray(size)
+        self._field = field
+        self._filled = 0
+
+    def take(self, message: bytes) -> bytes:
+        """Take the data out of a message and return the rest. Raises ProtocolError."""
+        rest, pieces = _wire.split(message, self._field)
+        for piece in pieces:
+            end = self._filled + len(piece)
+            if end > len(self._memory):
+                raise ProtocolError("the server sent more data than it should")
+            self._memory[self._filled : end] = piece
+            self._filled = end
+        return rest
+
+    def whole(self) -> Array:
+        """All data as bytes. Raises ProtocolError if some are missing."""
+        if self._filled != len(self._memory):
+            raise ProtocolError("the server sent less data than it should")
+        return np.frombuffer(self._memory, np.uint8)
+
+
+class _FactorReply(Reply[BatchRecord]):
+    """Reply of FactorizeBatch: progress, figures of the members, then the factor."""
+
+    def __init__(self, shapes: Array) -> None:
+        self._shapes = shapes
+        self.data = _Data(len(shapes) * (8 + 8 + 4))
+        self._batch = factor_pb2.BatchInfo()
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        response = parse(service.FactorizeBatchResponse, self.data.take(message))
+        self.take_factor(response)
+        return progress_of(response)
+
+    def take_factor(self, response: Any) -> None:
+        """Store the factor of a response, if it has one."""
+        if not response.HasField("factor"):
+            return
+        if response.factor.batch.members != len(self._shapes):
+            raise ProtocolError("the server sent the factor of another batch")
+        self._factor = convert(_messages.factor_record, response.factor)
+        self._batch = response.factor.batch
+
+    def finish(self) -> BatchRecord:
+        """The record. The owner of the batch issues its warnings, because they may be errors."""
+        growths, qualities, end = (len(self._shapes) * size for size in (8, 16, 20))
+        figures = self.data.whole()
+        if self._factor is None:
+            raise ProtocolError("the server sent no factor")
+        return BatchRecord(
+            self._factor,
+            self._shapes,
+            info=figures[qualities:end].view("<i4"),
+            pivot_growth=figures[:growths].view("<f8"),
+            quality=figures[growths:qualities].view("<f8"),
+            poor=self._batch.poor,
+            first_poor=self._batch.first_poor,
+            nearly_singular=self._batch.nearly_singular,
+            first_nearly_singular=self._batch.first_nearly_singular,
+        )
+
+
+class _SolutionReply(Reply[BatchSolution]):
+    """Reply of SolveBatch: progress, the solutions and figures of the systems, then the result.
+
+    Parameters
+    ----------
+    places : _Places
+        Positions of the right-hand sides, which are also those of the solutions.
+    dims : list of int
+        Number of dimensions of each solution for the caller.
+    at : ndarray of int
+        Index of each of the caller's solutions among them.
+    """
+
+    def __init__(
+        self, places: _Places, dims: list[int], at: Array, dtype: np.dtype[Any], field: int = _DATA
+    ) -> None:
+        self._places = places
+        self._dims = dims
+        self._at = at
+        self._dtype = dtype
+        self.data = _Data(_aligned(places.size) + len(dims) * (8 + 4), field)
+        self._result: service.SolveBatchResult | None = None
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        response = parse(service.SolveBatchResponse, self.data.take(message))
+        self.take_result(response)
+        return progress_of(response)
+
+    def take_result(self, response: Any) -> None:
+        """Store the result of a response, if it has one."""
+        if response.HasField("result"):
+            self._result = response.result
+
+    def finish(self) -> BatchSolution:
+        data = self.data.whole()
+        if self._result is None:
+            raise ProtocolError("the server sent no result")
+        errors = _aligned(self._places.size)
+        infos = errors + 8 * len(self._dims)
+        return BatchSolution(
+            [self._solution(data, k) for k in self._at.tolist()],
+            backward_error=data[errors:infos].view("<f8")[self._at],
+            info=data[infos:].view("<i4")[self._at],
+            factor_version=self._result.factor_version,
+            timings=_messages.timings(self._result.timings),
+            inaccurate=self._result.inaccurate,
+            warnings=_messages.warnings(self._result),
+        )
+
+    def _solution(self, data: Array, k: int) -> Array:
+        rows, cols = self._places.shapes[k].tolist()
+        begin = int(self._places.begins[k])
+        end = begin + rows * cols * self._dtype.itemsize
+        x = data[begin:end].view(self._dtype).reshape((rows, cols), order="F")
+        return x[:, 0] if self._dims[k] == 1 else x
+
+
+class _BothReply(Reply[tuple[BatchRecord, BatchSolution]]):
+    """Reply of FactorizeAndSolveBatch: that of FactorizeBatch, then that of SolveBatch."""
+
+    def __init__(self, factor: _FactorReply, solution: _SolutionReply) -> None:
+        self._factorization = factor
+        self._solution = solution
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        rest = self._solution.data.take(self._factorization.data.take(message))
+        response = parse(service.FactorizeAndSolveBatchResponse, rest)
+        self._factorization.take_factor(response)
+        self._solution.take_result(response)
+        return progress_of(response)
+
+    def finish(self) -> tuple[BatchRecord, BatchSolution]:
+        return self._factorization.finish(), self._solution.finish()
+
+
+class _MemberReply(Reply[MemberFactors]):
+    """Reply of GetBatchFactors for one member of this shape."""
+
+    def __init__(self, rows: int, cols: int, dtype: np.dtype[Any]) -> None:
+        self._shape = (rows, cols)
+        self._dtype = dtype
+        self._pivots = _aligned(16 + rows * cols * dtype.itemsize)
+        self._data = _Data(self._pivots + 4 * min(rows, cols))
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        parse(service.GetBatchFactorsResponse, self._data.take(message))
+        return None
+
+    def finish(self) -> MemberFactors:
+        data = self._data.whole()
+        if tuple(data[:16].view("<i8").tolist()) != self._shape:
+            raise ProtocolError("the server sent another member")
+        end = 16 + self._shape[0] * self._shape[1] * self._dtype.itemsize
+        lu = data[16:end].view(self._dtype).reshape(self._shape, order="F")
+        return MemberFactors(lu, data[self._pivots :].view("<i4").astype(np.intp) - 1)

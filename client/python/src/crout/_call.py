@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call as plain data: the request, and the handler of the reply.
-
-This module does not use gRPC: `crout._transport` and `crout._aio_transport` transfer the bytes.
-"""
+"""A call as plain data: the request, the handler of the reply, retries and progress. Does not use gRPC."""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
+import enum
+import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from crout import _wire, results
+from crout import _messages, _wire
 from crout._payload import CHUNK, Bytes, Opener
-from crout._retry import RetryClass
-from crout.errors import CroutError
-from crout.results import Progress
+from crout.errors import CroutError, Singular
+from crout.results import FactorRecord, Progress
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -26,28 +26,75 @@ ProgressCallback = Callable[[Progress], object]
 # Limit of the first message of a call that may have to wait for another with its request_id.
 _WAITING_CHUNK = 32 << 10
 
+_MAX_TIMEOUT = 1e9  # seconds; gRPC cannot represent much longer deadlines
 
-class Reply(Protocol[T_co]):
+
+class RetryClass(enum.Enum):
+    """Effect of a second attempt."""
+
+    # A second attempt could repeat the effect. Retried only after a refusal before any effect:
+    # RESOURCE_EXHAUSTED and ABORTED with the server's delay.
+    REFUSED_ONLY = enum.auto()
+    # A second attempt has no further effect: reads, and calls with a request_id. Retried also after
+    # UNAVAILABLE.
+    IDEMPOTENT = enum.auto()
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Policy of retries.
+
+    The server's delay takes precedence over the exponential one. Retries end at the call's timeout.
+
+    Attributes
+    ----------
+    max_attempts : int
+        1: no retries.
+    initial_backoff, max_backoff : float
+        Seconds before the second attempt, and the largest delay; the delay doubles each time.
+    max_server_delay : float
+        Largest delay that is accepted from a server, in seconds.
+    """
+
+    max_attempts: int = 4
+    initial_backoff: float = 0.05
+    max_backoff: float = 5.0
+    max_server_delay: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1:
+            raise ValueError("max_attempts is less than 1")
+
+
+class Reply(abc.ABC, Generic[T_co]):
     """Assembles the messages of one attempt."""
+
+    _factor: FactorRecord | None = None  # once it arrived
 
     @property
     def repeatable(self) -> bool:
         """Whether another attempt is possible; false once the input was overwritten."""
+        return True
 
+    @abc.abstractmethod
     def feed(self, message: bytes) -> Any | None:
         """Take the next message; return its Progress, if it has one. Raises ProtocolError."""
 
+    @abc.abstractmethod
     def finish(self) -> T_co:
         """The result, after a status of OK. Raises ProtocolError if something is missing."""
 
     def explain(self, error: CroutError) -> None:
-        """Add the messages received so far to the error of the attempt."""
+        """Add the factor, if one arrived, to the error of a singular matrix."""
+        if isinstance(error, Singular):
+            error.factor = self._factor
 
 
-class RoundReply(Reply[T_co], Protocol[T_co]):
+class RoundReply(Reply[T_co]):
     """The reply of one round of a longer call; detects when it is complete."""
 
     @property
+    @abc.abstractmethod
     def done(self) -> bool:
         """Whether the round's last message has arrived."""
 
@@ -153,5 +200,74 @@ class ProgressReport:
         """Report a Progress message of the server."""
         if self._callback is not None:
             with self._lock:
-                self._last = results.progress(message, self._last.bytes_sent)
+                self._last = _messages.progress(message, self._last.bytes_sent)
                 self._callback(self._last)
+
+
+class Attempts:
+    """Counts the attempts of one call and watches its deadline."""
+
+    def __init__(self, policy: RetryPolicy, retry: RetryClass, timeout: float | None) -> None:
+        self._policy = policy
+        self._retry = retry
+        if timeout is not None and timeout > _MAX_TIMEOUT:
+            timeout = None
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._made = 0
+
+    def begin(self) -> float | None:
+        """Count an attempt. Returns its remaining seconds, None for no limit."""
+        self._made += 1
+        if self._deadline is None:
+            return None
+        return max(0.0, self._deadline - time.monotonic())
+
+    def delay_after(self, error: CroutError, repeatable: bool) -> float:
+        """Seconds to wait before the next attempt. Raises `error` if there is none."""
+        if not repeatable or self._made >= self._policy.max_attempts or not self._may_retry(error):
+            raise error
+        delay = self._delay(error.retry_delay)
+        if self._deadline is not None and time.monotonic() + delay >= self._deadline:
+            raise error
+        return delay
+
+    def _may_retry(self, error: CroutError) -> bool:
+        if error.code in ("RESOURCE_EXHAUSTED", "ABORTED"):
+            return error.retry_delay is not None
+        return error.code == "UNAVAILABLE" and self._retry is RetryClass.IDEMPOTENT
+
+    def _delay(self, server_delay: float | None) -> float:
+        """Randomize the delay, so that clients refused together do not retry together."""
+        if server_delay is not None:
+            return min(server_delay, self._policy.max_server_delay) * random.uniform(1.0, 1.2)
+        backoff: float = self._policy.initial_backoff * 2 ** (self._made - 1)
+        return min(backoff, self._policy.max_backoff) * random.uniform(0.5, 1.0)
+
+
+class ProgressBar:
+    """Shows the sent bytes, the phase, and the finished columns or steps."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return
+        self._bar = tqdm(unit="B", unit_scale=True, unit_divisor=1024)
+
+    def __call__(self, progress: Progress) -> None:
+        if self._bar is None:
+            return
+        self._bar.set_description_str(progress.phase or "send", refresh=False)
+        done = ""
+        if progress.columns:
+            done = f"{progress.columns_done} of {progress.columns} columns"
+        elif progress.steps:
+            done = f"{progress.steps_done} of {progress.steps} steps"
+        self._bar.set_postfix_str(done, refresh=False)
+        self._bar.update(progress.bytes_sent - self._bar.n)
+
+    def close(self) -> None:
+        """Leave the line on the terminal."""
+        if self._bar is not None:
+            self._bar.close()

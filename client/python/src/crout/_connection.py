@@ -1,42 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection to a server, and calls for all kinds of factors: the base of `crout.Client`."""
+"""A connection to a server, and the leases that it renews."""
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 import math
 import os
-from collections.abc import Iterator
+import threading
+import time
+import weakref
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from crout import _requests
-from crout._address import check_address, check_tenant
-from crout._call import Call
-from crout._renewal import Renewals
-from crout._retry import RetryPolicy
-from crout._servers import Settings
-from crout._tls import Tls, make_tls
-from crout._token import Token, make_token
+from crout._call import Call, RetryPolicy
+from crout._settings import Settings, check_address, check_tenant, make_tls, make_token
 from crout._transport import Server, Transport
-from crout.errors import CroutError, InvalidRequest
-from crout.factor import Factor, Held, handle_of
-from crout.results import FactorRecord, ServerInfo
+from crout.errors import CroutError, HandleExpired, InvalidRequest
+from crout.results import ServerInfo
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from crout._options import Lease
-
 T = TypeVar("T")
 
 _MAX_CLOSE_SECONDS = 5.0  # seconds that closing waits for a running renewal
-
-
-def _path_text(value: str | os.PathLike[str] | None) -> str | None:
-    """The path as a string."""
-    return None if value is None else os.fspath(value)
 
 
 def server_of(
@@ -53,41 +41,31 @@ def server_of(
     token_file: str | os.PathLike[str] | None,
 ) -> Server:
     """The arguments of `connect`, completed from the environment and the file of servers, and checked."""
-    ca, cert, key, token_file = map(_path_text, (ca, cert, key, token_file))
+    ca, cert, key, token_file = (
+        None if path is None else os.fspath(path) for path in (ca, cert, key, token_file)
+    )
     found = Settings(address, tenant, tls, ca, cert, key, server_name, token, token_file).complete()
     where, by_tls = found.address or "", bool(found.tls)
     shown = make_token(found.token, found.token_file, where, by_tls)
-    made = make_tls(by_tls, found.ca, found.cert, found.key, found.server_name)
-    return make_server(where, found.tenant, timeout, retry, made, shown)
-
-
-def make_server(
-    address: str,
-    tenant: str | None,
-    timeout: float | None,
-    retry: RetryPolicy | None,
-    tls: Tls | None = None,
-    token: Token | None = None,
-) -> Server:
-    """The arguments of `connect`, checked."""
-    check_address(address)
-    if tenant is not None:
-        check_tenant(tenant)
+    credentials = make_tls(by_tls, found.ca, found.cert, found.key, found.server_name)
+    check_address(where)
+    if found.tenant is not None:
+        check_tenant(found.tenant)
     if timeout == math.inf:
         timeout = None
     if timeout is not None and not timeout > 0:
         raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
-    return Server(address, tenant, timeout, retry or RetryPolicy(), tls, token)
+    return Server(where, found.tenant, timeout, retry or RetryPolicy(), credentials, shown)
 
 
 class Connection:
-    """A connection, its factors' leases, and the calls that apply to every kind of factor."""
+    """A connection, and the leases of factors in ``with`` blocks."""
 
     def __init__(self, server: Server) -> None:
         self.closed = False
         self._server = server
         self._transport = Transport(server)
-        self._renewals = Renewals(lambda handle, lease: self.renew(handle, lease))
+        self._renewals = Renewals(lambda handle, lease: self._run(_requests.renew(handle, lease)))
 
     def __enter__(self) -> Self:
         return self
@@ -110,39 +88,106 @@ class Connection:
         self._transport.close()  # ends a running renewal, whose server may not answer
         self._renewals.join(_MAX_CLOSE_SECONDS)
 
-    def __repr__(self) -> str:
-        return f"<crout.Client of {self._server.address}>"
-
     def _run(self, call: Call[T]) -> T:
         return self._transport.run(call)
-
-    def describe(self, f: Held | str) -> FactorRecord:
-        """The current record of a factor, or of a handle."""
-        return self._run(_requests.describe(_handle(f)))
-
-    def renew(self, f: Held | str, lease: Lease | None = None) -> datetime.datetime:
-        """Set the length of a lease, counted from now. Returns its end by the server's clock."""
-        return self._run(_requests.renew(_handle(f), lease))
-
-    def release(self, f: Held | str) -> None:
-        """Drop a factor. Raises `HandleExpired` if the server has none."""
-        self._run(_requests.release(_handle(f)))
 
     def server_info(self) -> ServerInfo:
         """The server's version, devices and limits."""
         return self._run(_requests.server_info())
 
 
-@contextlib.contextmanager
-def release_on_error(factor: Held) -> Iterator[None]:
-    """Drop a factor if a warning is raised as an error: the caller would not get the handle."""
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(CroutError):  # if this fails, the lease ends it; the warning is reported
-            factor.release()
-        raise
+def pause(lease: float, failed: bool = False) -> float:
+    """Seconds until a lease of that many seconds is renewed, or the renewal retried.
+
+    Two attempts may fail, or be late, before the lease ends.
+    """
+    return lease / (12 if failed else 3)
 
 
-def _handle(f: Held | str) -> str:
-    return f.handle if isinstance(f, Held) else handle_of(f, Factor)
+_of_this_process: weakref.WeakSet[Renewals] = weakref.WeakSet()
+
+
+def _reset_after_fork() -> None:
+    """In a forked child: the parent's threads do not exist and may have held any lock."""
+    for renewals in _of_this_process:
+        renewals._reset()
+
+
+os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+class Renewals:
+    """The leases to renew; thread-safe. Its thread runs while there are any.
+
+    After a fork the child renews none; the parent's leases stay with the parent.
+    """
+
+    def __init__(self, renew: Callable[[str, float], object]) -> None:
+        self._renew = renew
+        self._reset()
+        _of_this_process.add(self)
+
+    def _reset(self) -> None:
+        self._changed = threading.Condition()
+        self._held: dict[str, tuple[float, float]] = {}  # handle: lease, time of its renewal
+        self._thread: threading.Thread | None = None
+
+    def hold(self, handle: str, lease: float) -> None:
+        """Renew the lease from now on."""
+        with self._changed:
+            self._held[handle] = (lease, time.monotonic() + pause(lease))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="crout-renewals", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def holds(self, handle: str) -> bool:
+        """Whether the lease is renewed."""
+        with self._changed:
+            return handle in self._held
+
+    def drop(self, handle: str) -> None:
+        """Stop renewing a lease. A running renewal may still end after this."""
+        with self._changed:
+            self._held.pop(handle, None)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Stop all renewals. A running renewal ends with its call."""
+        with self._changed:
+            self._held.clear()
+            self._changed.notify()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the thread of a closed object, with a time limit."""
+        with self._changed:
+            thread = self._thread
+        if thread is not None:
+            thread.join(timeout)
+
+    def _work(self) -> None:
+        while (due := self._next_due()) is not None:
+            handle, lease = due
+            failed = False
+            try:
+                self._renew(handle, lease)
+            except HandleExpired:
+                self.drop(handle)  # its next use reports the error
+            except CroutError:
+                failed = True
+            with self._changed:
+                if handle in self._held:
+                    self._held[handle] = (lease, time.monotonic() + pause(lease, failed))
+
+    def _next_due(self) -> tuple[str, float] | None:
+        """Wait until a lease is due. None, which ends the thread, if there is no lease."""
+        with self._changed:
+            while self._held:
+                handle = min(self._held, key=lambda held: self._held[held][1])
+                lease, due = self._held[handle]
+                wait = due - time.monotonic()
+                if wait <= 0:
+                    return handle, lease
+                self._changed.wait(wait)
+            self._thread = None
+            return None

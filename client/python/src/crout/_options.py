@@ -8,20 +8,39 @@ import functools
 import inspect
 import operator
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
 
 from crout import _payload
+from crout._call import ProgressCallback
 from crout.errors import InvalidRequest
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
 
-if TYPE_CHECKING:
-    from crout._call import ProgressCallback
-
+Algorithm = Literal[
+    "auto",
+    "getrf",
+    "crout_lu",
+    "gem",
+    "cm",
+    "cmpp",
+    "pcm",
+    "pcmpp",
+    "icm",
+    "icmpp",
+    "block_lu",
+    "gauss_jordan",
+    "irr_lu",
+    "multifrontal",
+    "klu",
+    "cudss",
+]
+Solver = Literal["auto", "ss", "is", "trsm", "getrs", "crout_solve", "multifrontal", "klu", "cudss"]
+Precision = Literal["auto", "single", "tf32"]
+Strategy = Literal["auto", "reuse", "refactor", "update"]
 Lease = str | float | datetime.timedelta
 Trans = Literal[0, 1, 2, "N", "T", "C"]
 _OPERATIONS = {
@@ -47,10 +66,10 @@ class CallOptions(TypedDict, total=False):
 class FactorizeOptions(CallOptions, total=False):
     """Options of a factorization."""
 
-    algorithm: str
+    algorithm: Algorithm
     device: str
     dtype: npt.DTypeLike | None
-    precision: str | None
+    precision: Precision | None
     equilibrate: bool | Literal["auto"]
     pivot_threshold: float
     keep_matrix: bool
@@ -94,7 +113,7 @@ class RefactorOptions(FactorizeOptions, total=False):
 class SeriesOptions(FactorizeOptions, CacheOptions, total=False):
     """Options of series."""
 
-    strategy: str
+    strategy: Strategy
     accuracy: float
     trans: Trans
 
@@ -107,7 +126,7 @@ class OperatorOptions(CallOptions, total=False):
     error_bound: bool
     componentwise_error: bool
     verify: bool
-    solver: str
+    solver: Solver
     tolerance: float
 
 
@@ -129,15 +148,16 @@ class BatchRefactorOptions(CallOptions, total=False):
 
 
 class BatchOptions(BatchRefactorOptions, CacheOptions, total=False):
-    """Options of lu_factor_batch."""
+    """Options of lu_factor for a batch."""
 
     device: str
     request_id: str
 
 
 class BatchBothOptions(CallOptions, total=False):
-    """Options of factoring a batch and solving with it in one call."""
+    """Options of solve for a batch, which factors and solves."""
 
+    members: Iterable[int] | None
     device: str
     trans: Trans
     verify: bool
@@ -174,13 +194,12 @@ def takes(*sources: Callable[..., Any], without: tuple[str, ...] = ()) -> Callab
 
 def distribute(options: Mapping[str, Any], *sources: Callable[..., Any]) -> list[dict[str, Any]]:
     """Split the options among `sources`; TypeError for an option that none of them takes."""
-    left = dict(options)
-    shares = []
-    for source in sources:
-        shares.append({name: left.pop(name) for name in _keywords(source) if name in left})
-    if left:
-        raise TypeError(f"unexpected keyword argument {next(iter(left))!r}")
-    return shares
+    known = [_keywords(source) for source in sources]
+    for option in options:
+        if not any(option in names for names in known):
+            there = ", ".join(name for names in known for name in names)
+            raise TypeError(f"unexpected keyword argument {option!r}; there are {there}")
+    return [{name: options[name] for name in names if name in options} for names in known]
 
 
 @functools.cache
@@ -238,10 +257,10 @@ def _mistyped(option: str, value: object, wanted: str) -> TypeError:
 
 def factorize_options(
     *,
-    algorithm: str = "auto",
+    algorithm: Algorithm = "auto",
     device: str = "",
     dtype: npt.DTypeLike | None = None,
-    precision: str | None = None,
+    precision: Precision | None = None,
     equilibrate: bool | Literal["auto"] = "auto",
     pivot_threshold: float = 0.0,
     keep_matrix: bool = True,
@@ -346,7 +365,7 @@ def request_id_option(*, request_id: str = "") -> str:
 
 
 def series_options(
-    *, strategy: str = "auto", accuracy: float = 0.0, trans: Trans = 0
+    *, strategy: Strategy = "auto", accuracy: float = 0.0, trans: Trans = 0
 ) -> service.SolveSeriesHeader:
     """Strategy of a series ("auto", "reuse", "update", "refactor") and the requested backward error."""
     return service.SolveSeriesHeader(
@@ -375,7 +394,7 @@ def solve_options(
     error_bound: bool = False,
     componentwise_error: bool = False,
     verify: bool = True,
-    solver: str = "auto",
+    solver: Solver = "auto",
     tolerance: float = 0.0,
 ) -> service.SolveOptions:
     """Options of a solve."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crout import _sparse_arrays
-from crout._npz import is_archive, load
-from crout._sparse_arrays import is_sparse
 from crout.errors import InvalidRequest
 from crout.v1 import matrix_pb2
 
 Array = npt.NDArray[Any]
+
 Bytes = bytes | memoryview
 Opener = Callable[[], Iterator[Bytes]]
 """The bytes from the start, in pieces."""
@@ -33,6 +34,20 @@ _DTYPES = {
     "c16": matrix_pb2.DTYPE_COMPLEX128,
 }
 _DLPACK_CPU = 1
+_HASH_BLOCK = 1 << 20  # positions hashed at once
+
+_NPZ_MAGIC = b"PK"  # start of zip files
+# Exceptions of NumPy and SciPy for archives that are truncated, of another format, or inconsistent.
+_NPZ_ERRORS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    EOFError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 @dataclass(frozen=True)
@@ -131,9 +146,9 @@ def matrix(value: Any) -> Payload:
         return value
     if isinstance(value, (str, os.PathLike)):
         path = os.fspath(value)
-        if not is_archive(path):
+        if not _is_npz(path):
             return _file(path)
-        value = load(path)
+        value = _load_npz(path)
     if is_sparse(value):
         return _sparse(value)
     array = as_array(value)
@@ -200,7 +215,7 @@ def _text(dtype: np.dtype[Any]) -> matrix_pb2.MatrixSpec:
 
 def _sparse(value: Any) -> Payload:
     """Compressed rows unchanged; other formats as coordinates, in the order of their data."""
-    by_rows, indices, values = _sparse_arrays.entries(value)
+    by_rows, indices, values = sparse_entries(value)
     rows, cols = value.shape
     data = as_elements(values)
     wide = any(index.dtype.itemsize == 8 for index in indices)
@@ -225,17 +240,17 @@ def sparse_values(value: Any) -> Payload:
     """The values of a scipy.sparse matrix in the order of compressed columns, and its pattern."""
     if isinstance(value, Payload):
         return value
-    if isinstance(value, (str, os.PathLike)) and is_archive(os.fspath(value)):
-        value = load(os.fspath(value))
+    if isinstance(value, (str, os.PathLike)) and _is_npz(os.fspath(value)):
+        value = _load_npz(os.fspath(value))
     if not is_sparse(value):
         raise InvalidRequest("values_only is for a matrix of scipy.sparse: send others in full")
-    columns = _sparse_arrays.by_columns(value)
+    columns = _by_columns(value)
     data = as_elements(columns.data)
     spec = matrix_pb2.MatrixSpec(
         values=matrix_pb2.SparseValuesSpec(
             dtype=dtype_code(data.dtype),
             entries=len(data),
-            pattern_digest=_sparse_arrays.pattern_digest(columns),
+            pattern_digest=pattern_digest(columns),
         )
     )
     return Payload(spec, data.dtype, value.shape, pieces_of([np.ascontiguousarray(data)]))
@@ -263,3 +278,135 @@ def _is_complex_file(path: str) -> bool:
     except (OSError, EOFError):
         return False  # not a usable text: the server reports the error
     return len(banner) > 3 and banner[3] == b"complex"
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether `value` is a scipy.sparse matrix; false if SciPy is not loaded."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(value))
+
+
+def sparse_entries(value: Any) -> tuple[bool, list[Array], Array]:
+    """Whether the form is compressed rows; then [indptr, indices] or [row, col], and the values.
+
+    Stored zeros are kept. Spare capacity after the last entry is omitted.
+    """
+    if len(value.shape) != 2:
+        raise InvalidRequest(
+            f"a matrix has two dimensions, this sparse array has {len(value.shape)}: "
+            "use A.reshape(rows, columns)"
+        )
+    if value.format == "dia":
+        row, col, data = _diagonals(value)
+        return False, [row, col], data
+    if value.format in ("csr", "csc", "bsr"):
+        value = _without_spare(value)
+    if value.format == "csr":
+        return True, [value.indptr, value.indices], value.data
+    value = value.tocoo()
+    return False, [value.row, value.col], value.data
+
+
+def _by_columns(value: Any) -> Any:
+    """The matrix as compressed columns without duplicates; stored zeros are kept."""
+    compressed, (first, second), data = sparse_entries(value)
+    sparse = sys.modules["scipy.sparse"]
+    columns = (
+        sparse.csr_matrix((data, second, first), value.shape)
+        if compressed
+        else sparse.coo_matrix((data, (first, second)), value.shape)
+    ).tocsc()
+    columns.sum_duplicates()
+    return columns
+
+
+def pattern_digest(columns: Any) -> str:
+    """SparseInfo.pattern_digest of a square matrix from `_by_columns`."""
+    n = columns.shape[0]
+    hashes = (_split_mix(i + j * np.uint64(n)) for j, i in _compressed(columns.indptr, columns.indices))
+    return _digest(n, hashes)
+
+
+def entry_digest(by_rows: bool, indices: Sequence[Array], n: int) -> str:
+    """SeriesResult.entry_digest of a square matrix, from the first two values of `sparse_entries`."""
+    pairs = _compressed(*indices) if by_rows else _coordinates(*indices)
+
+    def hashes() -> Iterator[Array]:
+        begin = 0
+        for i, j in pairs:
+            line = np.arange(begin, begin + len(i), dtype=np.uint64)
+            begin += len(i)
+            yield _split_mix(_split_mix(i + j * np.uint64(n)) + line)
+
+    return _digest(n, hashes())
+
+
+def _digest(n: int, hashes: Iterator[Array]) -> str:
+    total = int(_split_mix(np.array([n], np.uint64))[0])
+    total += sum(int(block.sum(dtype=np.uint64)) for block in hashes)
+    return f"{total % 2**64:016x}"
+
+
+def _compressed(starts: Array, indices: Array) -> Iterator[tuple[Array, Array]]:
+    """Blocks of positions of compressed lines: for each position its line, and its index in the line."""
+    for begin in range(0, len(indices), _HASH_BLOCK):
+        end = min(begin + _HASH_BLOCK, len(indices))
+        line = np.searchsorted(starts, np.arange(begin, end), side="right") - 1
+        yield line.astype(np.uint64), indices[begin:end].astype(np.uint64)
+
+
+def _coordinates(row: Array, col: Array) -> Iterator[tuple[Array, Array]]:
+    for begin in range(0, len(row), _HASH_BLOCK):
+        block = slice(begin, begin + _HASH_BLOCK)
+        yield row[block].astype(np.uint64), col[block].astype(np.uint64)
+
+
+def _split_mix(x: Array) -> Array:
+    """The output of splitmix64 in each state, modulo 2^64."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Array = x ^ (x >> np.uint64(31))
+    return mixed
+
+
+def _diagonals(value: Any) -> Sequence[Array]:
+    """Rows, columns and values of a dia matrix. SciPy's own conversion drops stored zeros."""
+    rows, cols = value.shape
+    data = value.data[:, :cols]
+    col = np.broadcast_to(np.arange(data.shape[1]), data.shape)
+    row = col - value.offsets.astype(np.int64)[:, np.newaxis]
+    inside = (row >= 0) & (row < rows)
+    index = np.int32 if max(rows, cols) < 2**31 else np.int64
+    return row[inside].astype(index), col[inside].astype(index), data[inside]
+
+
+def _without_spare(value: Any) -> Any:
+    """A compressed matrix without spare capacity after the last entry."""
+    count = int(value.indptr[-1])
+    if count == len(value.data) == len(value.indices):
+        return value
+    return type(value)((value.data[:count], value.indices[:count], value.indptr), shape=value.shape)
+
+
+def _is_npz(path: str) -> bool:
+    """Whether the file is a zip archive, by its first bytes."""
+    with open(path, "rb") as file:
+        return file.read(len(_NPZ_MAGIC)) == _NPZ_MAGIC
+
+
+def _load_npz(path: str) -> Any:
+    """The scipy.sparse matrix of an archive, with its indices checked."""
+    try:
+        from scipy import sparse
+    except ImportError:
+        raise InvalidRequest(f"{path}: reading an .npz archive needs SciPy, which is not installed") from None
+    if not zipfile.is_zipfile(path):  # NumPy would report it a second time, from a destructor.
+        raise InvalidRequest(f"{path} is no archive of scipy.sparse.save_npz: it is damaged or cut off")
+    try:
+        value = sparse.load_npz(path)
+        if value.format in ("csr", "csc", "bsr"):
+            value.check_format(full_check=True)  # SciPy's conversions do not check them
+    except _NPZ_ERRORS as error:
+        raise InvalidRequest(f"{path} is no archive of scipy.sparse.save_npz: {error}") from error
+    return value

@@ -4,44 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
-from crout import _advice, _wire, results
+from crout import _messages, _wire
+from crout._call import Reply, RoundReply
+from crout._diagnostics import warn_of_factor, warn_of_solution
+from crout._linalg import PackedFactors, SparseFactors
+from crout._messages import convert, parse, progress_of
 from crout._payload import dtype_code, numpy_dtype
-from crout.errors import CroutError, ProtocolError, Singular, warn
-from crout.results import FactorRecord, Solution
+from crout.errors import ProtocolError
+from crout.results import Complement, EchelonForm, FactorRecord, SeriesStep, Solution
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
-M = TypeVar("M", bound=Message)
 
 
-def parse(kind: type[M], message: bytes) -> M:
-    """Parse a message of the contract. Raises ProtocolError."""
-    try:
-        return kind.FromString(message)
-    except DecodeError:
-        raise ProtocolError("the server sent a malformed message") from None
-
-
-def convert(make: Callable[[Any], T], message: Any) -> T:
-    """`make(message)`. Numbers that Python cannot represent as dates are a ProtocolError."""
-    try:
-        return make(message)
-    except (OverflowError, ValueError) as error:
-        raise ProtocolError(f"the server sent an impossible value: {error}") from None
-
-
-class UnaryReply(Generic[T]):
+class UnaryReply(Reply[T]):
     """A reply of one message."""
-
-    repeatable = True
 
     def __init__(self, kind: type[Message], make: Callable[[Any], T]) -> None:
         self._kind = kind
@@ -49,23 +34,16 @@ class UnaryReply(Generic[T]):
         self._results: list[T] = []
 
     def feed(self, message: bytes) -> None:
-        """See `Reply`."""
         self._results.append(convert(self._make, parse(self._kind, message)))
 
     def finish(self) -> T:
-        """See `Reply`."""
         if len(self._results) != 1:
             raise ProtocolError("the server sent no reply")
         return self._results[0]
 
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
 
-
-class FactorReply:
+class FactorReply(Reply[FactorRecord]):
     """Reply of Factorize and Refactorize: progress, then the factor."""
-
-    repeatable = True
 
     def __init__(
         self,
@@ -74,110 +52,25 @@ class FactorReply:
     ) -> None:
         self._kind = kind
         self._n = n
-        self._record: FactorRecord | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
         response = parse(self._kind, message)
         if response.HasField("factor"):
-            self._record = checked_record(response.factor, self._n)
-        return response.progress if response.HasField("progress") else None
+            self._factor = checked_record(response.factor, self._n)
+        return progress_of(response)
 
     def finish(self) -> FactorRecord:
-        """See `Reply`. Warnings are issued later, by the owner of the factor, because they may be errors."""
-        if self._record is None:
+        """The record. The owner of the factor issues its warnings, because they may be errors."""
+        if self._factor is None:
             raise ProtocolError("the server sent no factor")
-        return self._record
-
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
-        if isinstance(error, Singular):
-            error.factor = self._record
+        return self._factor
 
 
 def checked_record(message: factor_pb2.Factor, n: int | None) -> FactorRecord:
     """The record of a factor, checked against the order `n` if that is known. Raises ProtocolError."""
     if n is not None and message.n != n:
         raise ProtocolError(f"the server sent a factor of order {message.n} instead of {n}")
-    return convert(results.factor_record, message)
-
-
-def warn_of_factor(record: FactorRecord) -> None:
-    """Warn if a factor needs a check before use."""
-    if record.info > 0:
-        where = record.singular_reason or "zero_pivot"
-        warn(
-            f"the matrix is singular, or its factor unusable (info={record.info}, {where}): "
-            "solves with it raise Singular"
-        )
-        return
-    if np.isinf(record.pivot_growth):
-        warn(f"the factorization overflowed: {_advice.of_overflow(record)}")
-    elif "poor_factor" in record.warnings:
-        warn(
-            f"the factor is poor (quality {record.quality:.3g}, pivot growth "
-            f"{record.pivot_growth:.3g}): {_advice.of_poor_factor(record)}"
-        )
-    if "nearly_singular" in record.warnings:
-        rcond = "" if record.rcond is None else f" (rcond={record.rcond:.6g})"
-        warn(
-            f"the matrix is ill-conditioned{rcond} and may as well be singular: solutions may have no "
-            "correct digit"
-        )
-    if "perturbed_rcond" in record.warnings:
-        warn(
-            f"rcond={record.rcond:.6g} is that of a matrix nearby, some of whose pivots were made larger: "
-            "the matrix's may be far smaller"
-        )
-
-
-def warn_of_solution(solution: Solution) -> None:
-    """Warn if a solution needs a check before use."""
-    error = "not measured" if solution.backward_error is None else f"{solution.backward_error:.3g}"
-    bound = solution.forward_error_bound
-    # An infinite bound has this warning even if the backward error is small.
-    if "not_accurate" in solution.warnings and (bound is None or np.isfinite(bound)):
-        if solution.corrections is not None:
-            warn(
-                f"the solution is poor after {solution.corrections} corrections (backward error {error}): "
-                f"{_advice.of_poor_correction(solution.factor)}"
-            )
-            return
-        warn(
-            f"the solution is poor (backward error {error}): solve with refine=, or factor by another "
-            "algorithm"
-        )
-    # The factor's own warnings were issued before.
-    if "poor_factor" in solution.warnings and solution.factor is None:
-        warn("the factor is poor, and the backward error was not measured: solve with verify=True")
-    if "nearly_singular" in solution.warnings and (
-        solution.factor is None or "nearly_singular" not in solution.factor.warnings
-    ):
-        warn("the matrix may as well be singular: the solution may have no correct digit")
-    if bound is not None and not bound < 1:
-        warn(
-            f"the solution may have no correct digit (forward error bound {bound:.3g}, backward error "
-            f"{error})"
-        )
-
-
-def warn_of_complement(complement: results.Complement) -> None:
-    """Warn if S, or the factor of A11, needs a check before use."""
-    warn_of_factor(complement.record)
-    if complement.warnings:
-        warn(
-            f"the Schur complement is poor (backward error {complement.backward_error}, growth "
-            f"{complement.growth})"
-        )
-
-
-def warn_of_echelon_form(form: results.EchelonForm) -> None:
-    """Warn if the rank and the form may be wrong."""
-    if "poor_echelon_form" in form.warnings:
-        warn(
-            f"the rank and the echelon form may be wrong (growth {form.growth:.3g}): find the rank by "
-            "singular values (numpy.linalg.matrix_rank), and solve a system with solve(A, b, refine=5)"
-        )
+    return convert(_messages.factor_record, message)
 
 
 class Target:
@@ -269,7 +162,59 @@ class Target:
         return self._array
 
 
-class SolutionReply:
+class _MatrixReply(Reply[T]):
+    """A reply with a matrix: the factor, if one was made, then the matrix, then the result.
+
+    Parameters
+    ----------
+    kind : type
+        Type of the messages.
+    matrix : str
+        Field of the header that describes the matrix.
+    target : Target
+        Destination of the matrix.
+    n : int or None
+        Order of the factor; None if only the server has it.
+    """
+
+    _DATA = 3  # field of the messages
+
+    def __init__(self, kind: type[Any], matrix: str, target: Target, n: int | None = None) -> None:
+        self._kind = kind
+        self._matrix = matrix
+        self._target = target
+        self._n = n
+        self._result: Any = None
+        self._has_factor = "factor" in kind.DESCRIPTOR.fields_by_name
+
+    def feed(self, message: bytes) -> service.Progress | None:
+        rest, pieces = _wire.split(message, self._DATA)
+        response = parse(self._kind, rest)
+        if self._has_factor and response.HasField("factor"):
+            self._take_factor(response.factor)
+        if response.HasField("header"):
+            self._target.begin(getattr(response.header, self._matrix))
+        for piece in pieces:
+            self._target.append(piece)
+        if response.HasField("result"):
+            self._take_result(response.result)
+        return progress_of(response)
+
+    def _take_factor(self, message: factor_pb2.Factor) -> None:
+        self._factor = checked_record(message, self._n)
+
+    def _take_result(self, message: Any) -> None:
+        self._result = message
+
+    def _complete(self) -> Array:
+        """The matrix. Raises ProtocolError if it, or the result, is missing."""
+        matrix = self._target.finish()
+        if self._result is None:
+            raise ProtocolError("the server sent no result")
+        return matrix
+
+
+class SolutionReply(_MatrixReply[Solution]):
     """Reply of Solve and FactorizeAndSolve: X, its result, and the factor if there is one.
 
     Parameters
@@ -286,8 +231,6 @@ class SolutionReply:
         Version of the factor whose type the client has. With this version X must have the expected type.
     """
 
-    _DATA = 3  # field of both messages
-
     def __init__(
         self,
         kind: type[service.SolveResponse] | type[service.FactorizeAndSolveResponse],
@@ -296,71 +239,29 @@ class SolutionReply:
         shape: tuple[int, ...] | None,
         known_version: int | None = None,
     ) -> None:
-        self._kind = kind
-        self._n = n
-        self._target = target
+        super().__init__(kind, "solution", target, n)
         self._shape = shape
         self._known_version = known_version
-        self._factor: FactorRecord | None = None
-        self._result: service.SolveResult | None = None
 
     @property
     def repeatable(self) -> bool:
-        """See `Reply`."""
         return self._target.untouched
 
-    def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
-        rest, pieces = _wire.split(message, self._DATA)
-        response = parse(self._kind, rest)
-        if isinstance(response, service.FactorizeAndSolveResponse) and response.HasField("factor"):
-            self._factor = checked_record(response.factor, self._n)
-        if response.HasField("header"):
-            self._target.begin(response.header.solution)
-        for piece in pieces:
-            self._target.append(piece)
-        if response.HasField("result"):
-            self._result = response.result
-        return response.progress if response.HasField("progress") else None
-
     def finish(self) -> Solution:
-        """See `Reply`. Issues the warnings."""
-        x = self._target.finish()
-        if self._result is None:
-            raise ProtocolError("the server sent no result")
+        """The solution. Issues its warnings."""
+        x = self._complete()
         if self._target.is_complex_reply and self._result.factor_version == self._known_version:
             raise ProtocolError("the server sent a complex solution of a real system")
         if self._shape is not None:
             x = x.reshape(self._shape)
-        solution = results.solution(x, self._result, self._factor)
+        solution = _messages.solution(x, self._result, self._factor)
         if self._factor is not None:
             warn_of_factor(self._factor)
         warn_of_solution(solution)
         return solution
 
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
-        if isinstance(error, Singular):
-            error.factor = self._factor
 
-
-def warn_of_step(step: results.SeriesStep) -> None:
-    """Warn if a step of a series has no solution, or one that needs a check before use."""
-    if step.x is None:
-        warn("the matrix of a step is singular: it has no solution, and the series goes on without it")
-    elif "nearly_singular" in step.warnings:
-        warn(
-            f"the matrix of a step is nearly singular (its condition is at least "
-            f"{step.amplification:.3g}): the solution may have no correct digit"
-        )
-    elif not step.accurate:
-        warn(
-            f"the solution of a step has a backward error of {step.backward_error:.3g} instead of "
-            f"{step.accuracy:.3g}"
-        )
-
-
-class StepReply:
+class StepReply(_MatrixReply[SeriesStep], RoundReply[SeriesStep]):
     """Reply of one round of SolveSeries: the new factor, if one was made, X, and the result.
 
     Parameters
@@ -381,7 +282,6 @@ class StepReply:
     """
 
     repeatable = False
-    _DATA = 3
 
     def __init__(
         self,
@@ -392,116 +292,191 @@ class StepReply:
         on_factor: Callable[[FactorRecord], None],
         on_result: Callable[[service.SeriesResult], None],
     ) -> None:
-        self._n = n
-        self._on_factor = on_factor
-        self._on_result = on_result
-        self._target = target
+        super().__init__(service.SolveSeriesResponse, "solution", target, n)
         self._shape = shape
         self._factor = factor
-        self._result: service.SeriesResult | None = None
+        self._on_factor = on_factor
+        self._on_result = on_result
 
     @property
     def done(self) -> bool:
-        """Whether the round's last message has arrived."""
         return self._result is not None
 
-    def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
-        rest, pieces = _wire.split(message, self._DATA)
-        response = parse(service.SolveSeriesResponse, rest)
-        if response.HasField("factor") and response.factor.info == 0:
-            self._factor = checked_record(response.factor, self._n)
+    def _take_factor(self, message: factor_pb2.Factor) -> None:
+        if message.info == 0:
+            self._factor = checked_record(message, self._n)
             self._on_factor(self._factor)
-        if response.HasField("header"):
-            self._target.begin(response.header.solution)
-        for piece in pieces:
-            self._target.append(piece)
-        if response.HasField("result"):
-            self._result = response.result
-            self._on_result(response.result)
-        return response.progress if response.HasField("progress") else None
 
-    def finish(self) -> results.SeriesStep:
-        """See `Reply`. Warnings are issued later, by the owner of the step, because they may be errors."""
+    def _take_result(self, message: service.SeriesResult) -> None:
+        self._result = message
+        self._on_result(message)
+
+    def finish(self) -> SeriesStep:
+        """The step. The owner of the series issues its warnings, because they may be errors."""
         if self._result is None:
             raise ProtocolError("the server sent no result")
         x = self._target.finish().reshape(self._shape) if self._result.solved else None
-        return results.series_step(x, self._result, self._factor)
-
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
+        return _messages.series_step(x, self._result, self._factor)
 
 
-class ComplementReply:
+class ComplementReply(_MatrixReply[Complement]):
     """Reply of ComputeSchurComplement: the factor of A11, S, and its result."""
 
-    repeatable = True
-
     def __init__(self, leading_order: int | None, order: int | None, dtype: np.dtype[Any]) -> None:
-        self._leading_order = leading_order
         rest = None if order is None or leading_order is None else order - leading_order
-        self._target = Target(rest, rest, dtype)
-        self._factor: FactorRecord | None = None
-        self._result: service.ComplementResult | None = None
+        target = Target(rest, rest, dtype)
+        super().__init__(service.ComputeSchurComplementResponse, "complement", target, leading_order)
 
-    def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
-        rest, pieces = _wire.split(message, 3)
-        response = parse(service.ComputeSchurComplementResponse, rest)
-        if response.HasField("factor"):
-            self._factor = checked_record(response.factor, self._leading_order)
-        if response.HasField("header"):
-            self._target.begin(response.header.complement)
-        for piece in pieces:
-            self._target.append(piece)
-        if response.HasField("result"):
-            self._result = response.result
-        return response.progress if response.HasField("progress") else None
-
-    def finish(self) -> results.Complement:
-        """See `Reply`. Warnings are issued later, by the owner of the factor, because they may be errors."""
-        s = self._target.finish()
-        if self._factor is None or self._result is None:
-            raise ProtocolError("the server sent no result")
-        return results.complement(s, self._result, self._factor)
-
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
-        if isinstance(error, Singular):
-            error.factor = self._factor
+    def finish(self) -> Complement:
+        """The complement. The owner of the factor issues its warnings, because they may be errors."""
+        s = self._complete()
+        if self._factor is None:
+            raise ProtocolError("the server sent no factor")
+        return _messages.complement(s, self._result, self._factor)
 
 
-class EchelonReply:
+class EchelonReply(_MatrixReply[EchelonForm]):
     """Reply of ReduceToEchelonForm: the form, and its result."""
-
-    repeatable = True
 
     def __init__(self, shape: tuple[int, int] | None, dtype: np.dtype[Any]) -> None:
         rows, cols = shape or (None, None)
-        self._target = Target(rows, cols, dtype)
-        self._result: service.EchelonFormResult | None = None
+        super().__init__(service.ReduceToEchelonFormResponse, "form", Target(rows, cols, dtype))
 
-    def feed(self, message: bytes) -> service.Progress | None:
-        """See `Reply`."""
-        rest, pieces = _wire.split(message, 3)
-        response = parse(service.ReduceToEchelonFormResponse, rest)
-        if response.HasField("header"):
-            self._target.begin(response.header.form)
-        for piece in pieces:
-            self._target.append(piece)
-        if response.HasField("result"):
-            self._result = response.result
-        return response.progress if response.HasField("progress") else None
-
-    def finish(self) -> results.EchelonForm:
-        """See `Reply`."""
-        r = self._target.finish()
-        if self._result is None:
-            raise ProtocolError("the server sent no result")
+    def finish(self) -> EchelonForm:
+        r = self._complete()
         pivots = self._result.pivot_columns
         if self._result.rank != len(pivots) or len(pivots) > min(r.shape):
             raise ProtocolError("the server sent a rank that is not that of its pivots")
-        return results.echelon_form(r, self._result)
+        return _messages.echelon_form(r, self._result)
 
-    def explain(self, error: CroutError) -> None:
-        """See `Reply`."""
+
+class FactorsReply(Reply[PackedFactors]):
+    """Reply of GetFactors."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._target = Target(n, n, None)
+        self._header: service.GetFactorsHeader | None = None
+
+    def feed(self, message: bytes) -> None:
+        rest, pieces = _wire.split(message, 2)
+        response = parse(service.GetFactorsResponse, rest)
+        if response.HasField("header"):
+            self._header = response.header
+            self._target.begin(response.header.lu)
+        for piece in pieces:
+            self._target.append(piece)
+
+    def finish(self) -> PackedFactors:
+        lu = self._target.finish()
+        if self._header is None:
+            raise ProtocolError("the server sent no header")
+        header, n = self._header, self._n
+        permutation = convert(np.array, header.permutation).astype(np.intp)
+        piv = convert(np.array, header.ipiv).astype(np.intp) - 1
+        if not np.array_equal(np.sort(permutation), np.arange(n)):
+            raise ProtocolError("the server sent no permutation")
+        if piv.shape != (n,) or not ((piv >= 0) & (piv < n)).all():
+            raise ProtocolError("the server sent interchanges of rows that do not exist")
+        return PackedFactors(
+            lu=lu,
+            permutation=permutation,
+            piv=piv,
+            row_scales=self._scales(header.row_scales),
+            col_scales=self._scales(header.col_scales),
+            record=checked_record(header.factor, n),
+        )
+
+    def _scales(self, sent: Any) -> Array:
+        if not sent:
+            return np.ones(self._n)
+        scales = np.array(sent)
+        if scales.shape != (self._n,) or not (np.isfinite(scales) & (scales > 0)).all():
+            raise ProtocolError("the server sent impossible scales")
+        return scales
+
+
+_TYPES = {
+    matrix_pb2.DTYPE_FLOAT32: np.float32,
+    matrix_pb2.DTYPE_FLOAT64: np.float64,
+    matrix_pb2.DTYPE_COMPLEX64: np.complex64,
+    matrix_pb2.DTYPE_COMPLEX128: np.complex128,
+}
+
+
+class SparseFactorsReply(Reply[SparseFactors]):
+    """Reply of GetFactors with `take_sparse`."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._header: service.GetFactorsHeader | None = None
+        self._data = bytearray()
+        self._at = 0
+
+    def feed(self, message: bytes) -> None:
+        rest, pieces = _wire.split(message, 2)
+        response = parse(service.GetFactorsResponse, rest)
+        if response.HasField("header"):
+            self._header = response.header
+        for piece in pieces:
+            self._data += piece
+
+    def finish(self) -> SparseFactors:
+        header, n = self._header, self._n
+        if header is None or not header.HasField("sparse"):
+            raise ProtocolError("the server sent no header of a sparse factor")
+        lower = self._rows(header.sparse.lower, unit_diagonal=True)
+        upper = self._rows(header.sparse.upper, unit_diagonal=False)
+        rows, columns = self._permutation(), self._permutation()
+        scales = [self._scales() if header.sparse.scaled else np.ones(n) for _ in range(2)]
+        if self._at != len(self._data):
+            raise ProtocolError("the server sent more data than it announced")
+        return SparseFactors(
+            L=lower,
+            U=upper,
+            perm_r=rows,
+            perm_c=columns,
+            row_scales=scales[0],
+            col_scales=scales[1],
+            record=checked_record(header.factor, n),
+        )
+
+    def _take(self, dtype: Any, count: int) -> Array:
+        size = count * np.dtype(dtype).itemsize
+        if count < 0 or self._at + size > len(self._data):
+            raise ProtocolError("the server sent less data than it announced")
+        array: Array = np.frombuffer(self._data, np.uint8, size, self._at).copy().view(dtype)
+        self._at += size
+        return array
+
+    def _rows(self, spec: matrix_pb2.SparseSpec, unit_diagonal: bool) -> Any:
+        import scipy.sparse
+
+        n, index = self._n, {4: np.int32, 8: np.int64}.get(spec.index_bytes)
+        square = spec.rows == n and spec.cols == n
+        compressed = spec.format == matrix_pb2.SPARSE_FORMAT_COMPRESSED_ROWS
+        if not square or not compressed or index is None or spec.dtype not in _TYPES:
+            raise ProtocolError("the server sent a factor of another kind")
+        starts, columns = self._take(index, n + 1), self._take(index, spec.entries)
+        values = self._take(_TYPES[spec.dtype], spec.entries)
+        if starts[0] != 0 or starts[-1] != spec.entries or (np.diff(starts) < 0).any():
+            raise ProtocolError("the server sent impossible rows")
+        if ((columns < 0) | (columns >= n)).any():
+            raise ProtocolError("the server sent entries beyond the matrix")
+        if unit_diagonal:  # last in its row; a sum would drop stored zeros
+            columns = np.insert(columns, starts[1:], np.arange(n, dtype=index))
+            values = np.insert(values, starts[1:], 1)
+            starts = starts + np.arange(n + 1, dtype=index)
+        return scipy.sparse.csr_matrix((values, columns, starts), (n, n))
+
+    def _permutation(self) -> Array:
+        order = self._take(np.int32, self._n).astype(np.intp)
+        if not np.array_equal(np.sort(order), np.arange(self._n)):
+            raise ProtocolError("the server sent no permutation")
+        return order
+
+    def _scales(self) -> Array:
+        scales = self._take(np.float64, self._n)
+        if not (np.isfinite(scales) & (scales > 0)).all():
+            raise ProtocolError("the server sent impossible scales")
+        return scales

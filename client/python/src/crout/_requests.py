@@ -6,15 +6,15 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crout import _options, _payload, _server_info, _sparse_arrays, changes, results
-from crout._call import Call, RoundCall
-from crout._lu import FactorsReply, PackedFactors
+from crout import _messages, _options, _payload, changes
+from crout._call import Call, RetryClass, RoundCall
+from crout._linalg import PackedFactors, SparseFactors
 from crout._options import (
     cache_options,
     call_options,
@@ -32,13 +32,13 @@ from crout._replies import (
     ComplementReply,
     EchelonReply,
     FactorReply,
+    FactorsReply,
     SolutionReply,
+    SparseFactorsReply,
     StepReply,
     Target,
     UnaryReply,
 )
-from crout._retry import RetryClass
-from crout._sparse_lu import SparseFactors, SparseFactorsReply
 from crout.errors import HandleExpired, InvalidRequest, Singular
 from crout.results import (
     Complement,
@@ -137,7 +137,7 @@ class _Rhs:
             self.payload = _payload.matrix(b)
             self._rows, self._cols, self._dtype = n, None, self.payload.dtype
             return
-        array = _payload.as_array(b.toarray() if _sparse_arrays.is_sparse(b) else b)
+        array = _payload.as_array(b.toarray() if _payload.is_sparse(b) else b)
         if array.ndim not in (1, 2):
             raise InvalidRequest(f"b has {array.ndim} dimensions: give one or two")
         if n is not None and array.shape[0] != n:
@@ -262,6 +262,38 @@ class Series:
         return call
 
 
+def systems(matrices: Iterable[Any], rhs: Any, x0: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Combine each matrix with its right-hand side and initial guess.
+
+    These come from an iterator, or are the same for all steps. Raises InvalidRequest if an iterator has
+    another number than there are matrices, and for a list of vectors, which NumPy would read as the rows
+    of one matrix.
+    """
+    for name, values in (("rhs", rhs), ("x0", x0)):
+        if isinstance(values, (list, tuple)) and any(isinstance(value, np.ndarray) for value in values):
+            raise InvalidRequest(
+                f"{name} is a list of arrays: pass iter({name}) for one to each matrix, or "
+                f"numpy.column_stack({name}) for all of them to every matrix"
+            )
+    nothing = object()
+    sides = {"right-hand sides": rhs, "starts": x0}
+
+    def one_to_each() -> Iterator[tuple[Any, Any, Any]]:
+        for A in matrices:
+            b, start = (
+                next(values, nothing) if isinstance(values, Iterator) else values for values in sides.values()
+            )
+            for what, value in zip(sides, (b, start), strict=True):
+                if value is nothing:
+                    raise InvalidRequest(f"the {what} ended before the matrices did")
+            yield A, b, start
+        for what, values in sides.items():
+            if isinstance(values, Iterator) and next(values, nothing) is not nothing:
+                raise InvalidRequest(f"there are more {what} than matrices")
+
+    return one_to_each()
+
+
 def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
     """FactorizeAndSolve without a cached factor, so that another attempt leaves nothing behind twice."""
     call, how, solving, overwrite = distribute(
@@ -286,30 +318,55 @@ def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
     )
 
 
-def schur_complement(A: Any, leading_order: int, **options: Any) -> Call[Complement]:
-    """ComputeSchurComplement."""
+def schur_complement(A: Any, leading_order: int | None, keep: Any, **options: Any) -> Call[Complement]:
+    """ComputeSchurComplement, after a leading block or for chosen unknowns of a sparse matrix."""
     call, how, cache = distribute(options, call_options, factorize_options, cache_options)
     payload = _payload.square(A)
     order = _order(payload)
-    if integer("leading_order", leading_order) < 0 or (order is not None and leading_order > order):
-        raise InvalidRequest(
-            f"the leading block has order {leading_order}, the matrix {order}: give 0 to {order}"
-        )
-    header = service.ComputeSchurComplementHeader(
-        matrix=payload.spec,
-        leading_order=leading_order,
-        options=factorize_options(**how),
-        cache=cache_options(**cache),
-    )
+    header = service.ComputeSchurComplementHeader(matrix=payload.spec, options=factorize_options(**how))
+    eliminated: int | None  # order of A11
+    if keep is None:
+        header.leading_order = eliminated = _leading(leading_order, order)
+        header.cache.CopyFrom(cache_options(**cache))
+    elif leading_order is not None:
+        raise TypeError("both leading_order and keep are set: leave one of them out")
+    elif cache:
+        raise InvalidRequest("name and lease are for a factor, and keep= keeps none: leave them out")
+    else:
+        header.keep.extend(_kept(keep, payload))
+        eliminated = None if order is None else order - len(header.keep)
     return Call(
         "ComputeSchurComplement",
         service.ComputeSchurComplementRequest(header=header).SerializeToString(),
-        lambda: ComplementReply(leading_order, order, payload.dtype),
+        lambda: ComplementReply(eliminated, order, payload.dtype),
         RetryClass.REFUSED_ONLY,
         ((_DATA, payload.open),),
         file=_payload.path_of(A),
         **call_options(**call),
     )
+
+
+def _leading(leading_order: int | None, order: int | None) -> int:
+    """The order of the leading block, checked."""
+    if leading_order is None:
+        raise TypeError("neither leading_order nor keep is set: give one of them")
+    leading = integer("leading_order", leading_order)
+    if leading < 0 or (order is not None and leading > order):
+        raise InvalidRequest(f"the leading block has order {leading}, the matrix {order}: give 0 to {order}")
+    return leading
+
+
+def _kept(keep: Any, payload: _payload.Payload) -> list[int]:
+    """The unknowns that stay, checked."""
+    if payload.spec.HasField("dense"):
+        raise InvalidRequest(
+            "keep= needs a sparse matrix: give scipy.sparse.csr_array(A), or order the unknowns so that "
+            "those to eliminate come first, and give their number as leading_order="
+        )
+    unknowns = [integer("keep", index, bits=32) for index in keep]
+    if not unknowns:  # on the wire an empty list equals an unset field
+        raise InvalidRequest("keep names no unknown that is to stay")
+    return unknowns
 
 
 def rref(A: Any, **options: Any) -> Call[EchelonForm]:
@@ -323,34 +380,6 @@ def rref(A: Any, **options: Any) -> Call[EchelonForm]:
         service.ReduceToEchelonFormRequest(header=header).SerializeToString(),
         lambda: EchelonReply(payload.shape, payload.dtype),
         payloads=((_DATA, payload.open),),
-        file=_payload.path_of(A),
-        **call_options(**call),
-    )
-
-
-def schur_complement_of(A: Any, keep: Any, **options: Any) -> Call[Complement]:
-    """ComputeSchurComplement for chosen unknowns of a sparse matrix."""
-    call, how = distribute(options, call_options, factorize_options)
-    payload = _payload.square(A)
-    order = _order(payload)
-    unknowns = [integer("keep", index, bits=32) for index in keep]
-    if payload.spec.HasField("dense"):
-        raise InvalidRequest(
-            "schur_complement_of needs a sparse matrix: give scipy.sparse.csr_array(A), or order the "
-            "unknowns so that those to eliminate come first, and call schur_complement(A, k)"
-        )
-    if not unknowns:  # on the wire an empty list equals an unset field
-        raise InvalidRequest("keep names no unknown that is to stay")
-    header = service.ComputeSchurComplementHeader(
-        matrix=payload.spec, keep=unknowns, options=factorize_options(**how)
-    )
-    rest = None if order is None else order - len(unknowns)
-    return Call(
-        "ComputeSchurComplement",
-        service.ComputeSchurComplementRequest(header=header).SerializeToString(),
-        lambda: ComplementReply(rest, order, payload.dtype),
-        RetryClass.REFUSED_ONLY,
-        ((_DATA, payload.open),),
         file=_payload.path_of(A),
         **call_options(**call),
     )
@@ -379,7 +408,7 @@ def get_sparse_factors(record: FactorRecord) -> Call[SparseFactors]:
 def list_factors(name: str, page_token: str) -> Call[FactorPage]:
     """ListFactors, one page."""
     request = service.ListFactorsRequest(name=text("name", name), page_token=page_token)
-    return _unary("ListFactors", request, service.ListFactorsResponse, results.factor_page)
+    return _unary("ListFactors", request, service.ListFactorsResponse, _messages.factor_page)
 
 
 def known_by(handle: str) -> str:
@@ -398,7 +427,7 @@ def describe(handle: str) -> Call[FactorRecord]:
         "DescribeFactor",
         service.DescribeFactorRequest(handle=text("handle", handle)),
         service.DescribeFactorResponse,
-        lambda response: results.factor_record(response.factor),
+        lambda response: _messages.factor_record(response.factor),
     )
 
 
@@ -417,7 +446,7 @@ def renew(handle: str, lease: _options.Lease | None) -> Call[datetime.datetime]:
     request = service.RenewLeaseRequest(
         handle=text("handle", handle), lease=None if lease is None else duration(lease)
     )
-    return _unary("RenewLease", request, service.RenewLeaseResponse, results.lease_end)
+    return _unary("RenewLease", request, service.RenewLeaseResponse, _messages.lease_end)
 
 
 def release(handle: str) -> Call[None]:
@@ -437,7 +466,7 @@ def estimate_again(handle: str, **options: Any) -> Call[Estimate]:
     request = service.EstimateFactorizeRequest(
         handle=text("handle", handle), options=factorize_options(**how)
     )
-    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _server_info.estimate)
+    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _messages.estimate)
 
 
 def estimate(n: int, matrix_dtype: npt.DTypeLike, nnz: int | None, **options: Any) -> Call[Estimate]:
@@ -449,13 +478,13 @@ def estimate(n: int, matrix_dtype: npt.DTypeLike, nnz: int | None, **options: An
         matrix_dtype=_payload.dtype_code(matrix_dtype),
         options=factorize_options(**how),
     )
-    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _server_info.estimate)
+    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _messages.estimate)
 
 
 def server_info() -> Call[ServerInfo]:
     """GetServerInfo."""
     request = service.GetServerInfoRequest()
-    return _unary("GetServerInfo", request, service.GetServerInfoResponse, _server_info.server_info)
+    return _unary("GetServerInfo", request, service.GetServerInfoResponse, _messages.server_info)
 
 
 def _unary(

@@ -10,54 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from crout import _batch, _options
-from crout._batch_results import BatchRecord, BatchSolution
-from crout.errors import warn
+from crout._connection import Connection
+from crout._diagnostics import warn_of_batch, warn_of_batch_solution
+from crout._options import BatchRefactorOptions, BatchSolveOptions, Lease
 from crout.factor import Held
+from crout.results import BatchRecord, BatchSolution, Summarized
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from crout._connection import Connection
-    from crout._options import BatchRefactorOptions, BatchSolveOptions, Lease
-
 Array = npt.NDArray[Any]
 
 
-def warn_of_batch(record: BatchRecord) -> None:
-    """Warn about members that need a check before use."""
-    singular = np.flatnonzero(record.info)
-    if singular.size:
-        warn(
-            f"{singular.size} of {len(record.info)} members are singular, the first of them "
-            f"{singular[0]}: solutions with them are NaN"
-        )
-    if record.poor:
-        first = record.first_poor
-        warn(
-            f"the factors of {record.poor} members are poor, or hold NaN or infinities, the first of them "
-            f"{first} (quality {record.quality[first]:.3g}, pivot growth {record.pivot_growth[first]:.3g})"
-        )
-    if record.nearly_singular:
-        warn(
-            f"{record.nearly_singular} members may as well be singular, the first of them "
-            f"{record.first_nearly_singular}: their solutions may have no correct digit"
-        )
-
-
-def warn_of_batch_solution(solution: BatchSolution) -> None:
-    """Warn about solutions that need a check before use."""
-    if "not_accurate" in solution.warnings:
-        # NaN for a solution that is not finite; singular members have no solution.
-        largest = np.max(solution.backward_error[solution.info == 0])
-        warn(
-            f"{solution.inaccurate} solutions are poor (largest backward error {largest:.3g}): "
-            "factor these members by lu_factor, or in double precision"
-        )
-    if "poor_factor" in solution.warnings:
-        warn("factors of members are poor, and backward errors were not measured: solve with verify=True")
-
-
-class BatchView:
+class BatchView(Summarized):
     """Data of a batch that need no call: the base of synchronous and asynchronous batches.
 
     Attributes
@@ -99,17 +64,12 @@ class BatchView:
         """Number of members."""
         return len(self.record.shapes)
 
-    def __repr__(self) -> str:
-        name = f" {self.record.factor.name!r}" if self.record.factor.name else ""
-        singular = int(np.count_nonzero(self.info))
-        return (
-            f"<{type(self).__name__}{name} {self.handle} version={self.version} members={len(self)} "
-            f"dtype={self.dtype} singular={singular}>"
-        )
+    def _summary(self) -> dict[str, Any]:
+        return self.record._summary()
 
 
 class BatchFactor(BatchView, Held):
-    """LU factorizations of many matrices on the server, from `Client.lu_factor_batch`, under one handle.
+    """LU factorizations of many matrices on the server, from `Client.lu_factor`, under one handle.
 
     Several threads may use it at once, and it can be pickled. In a ``with`` block its lease is renewed in
     the background, and the batch is released at the end. Otherwise it lives until its lease ends.
@@ -186,9 +146,9 @@ class BatchFactor(BatchView, Held):
         Parameters
         ----------
         matrices : sequence of array_like
-            See `Client.lu_factor_batch`.
+            The members, as in `Client.lu_factor`.
         keep_matrix, timeout, progress
-            See `Client.lu_factor_batch`.
+            As in `Client.lu_factor`.
 
         Returns
         -------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crout import _payload, _sparse_arrays
+from crout import _payload
 from crout.errors import InvalidRequest
 from crout.v1 import factorization_service_pb2 as service
 
@@ -87,7 +87,7 @@ def _indices(value: Any, n: int | None, count: int, name: str) -> Array:
 
 def _values_of(change: Values, n: int | None, digest: str) -> tuple[Any, str]:
     """The values, and the digest of the entries to which they belong."""
-    if not _sparse_arrays.is_sparse(change.values):
+    if not _payload.is_sparse(change.values):
         return change.values, digest
     shape = change.values.shape
     if len(shape) != 2 or shape[0] != shape[1] or n not in (None, shape[0]):
@@ -95,8 +95,8 @@ def _values_of(change: Values, n: int | None, digest: str) -> tuple[Any, str]:
             f"the matrix of the values has the shape {shape}, the series' matrix has the order {n}: "
             "give new values of that matrix"
         )
-    by_rows, indices, values = _sparse_arrays.entries(change.values)
-    return values, _sparse_arrays.entry_digest(by_rows, indices, shape[0])
+    by_rows, indices, values = _payload.sparse_entries(change.values)
+    return values, _payload.entry_digest(by_rows, indices, shape[0])
 
 
 def _parts(

@@ -1,35 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection to a server."""
+"""Clients: the calls to a server."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import datetime
 import os
 import threading
 import weakref
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, overload
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from crout import _options, _requests
-from crout._client_batch import BatchCalls
-from crout._client_elimination import EliminationCalls
-from crout._client_series import SeriesCalls
-from crout._connection import release_on_error, server_of
-from crout._replies import warn_of_factor
-from crout._retry import RetryPolicy
-from crout._transport import Server
-from crout.factor import Factor, checked_factor
-from crout.results import Estimate, SlogDet, Solution
+from crout import _batch, _options, _requests
+from crout._call import RetryPolicy
+from crout._connection import Connection, server_of
+from crout._diagnostics import (
+    warn_of_batch,
+    warn_of_batch_solution,
+    warn_of_complement,
+    warn_of_echelon_form,
+    warn_of_factor,
+    warn_of_step,
+)
+from crout._options import (
+    BatchBothOptions,
+    BatchOptions,
+    FactorAndSolveOptions,
+    FactorizeOptions,
+    Lease,
+    LuFactorOptions,
+    RrefOptions,
+    SchurOptions,
+    SeriesOptions,
+)
+from crout._transport import Rounds, Server
+from crout.batch import BatchFactor
+from crout.errors import CroutError
+from crout.factor import Factor, Held, checked_factor, handle_of, release_on_error
+from crout.results import (
+    BatchSolution,
+    Complement,
+    EchelonForm,
+    Estimate,
+    FactorRecord,
+    SeriesStep,
+    SlogDet,
+    Solution,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from crout._options import FactorAndSolveOptions, FactorizeOptions, LuFactorOptions
-
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
 
 def connect(
@@ -96,7 +123,7 @@ def connect(
     )
 
 
-class Client(BatchCalls, SeriesCalls, EliminationCalls):
+class Client(Connection):
     """A connection to a server, from `connect`.
 
     Several threads may use it at once. It can be pickled; a process makes one connection for all copies
@@ -106,24 +133,39 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
     def __reduce__(self) -> tuple[Any, ...]:
         return _client_of, (self._server,)
 
+    def __repr__(self) -> str:
+        return f"<crout.Client of {self._server.address}>"
+
+    @overload
+    def lu_factor(self, A: Sequence[Array], **options: Unpack[BatchOptions]) -> BatchFactor: ...
+    @overload
+    def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> Factor: ...
+
     @_options.takes(
         _options.cache_options,
         _options.request_id_option,
         _options.factorize_options,
         _options.call_options,
     )
-    def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> Factor:
-        """Factor a square matrix, P A = L U; the factors stay on the server.
+    def lu_factor(self, A: Any, **options: Any) -> Factor | BatchFactor:
+        """Factor a square matrix, P A = L U, or a batch of matrices; the factors stay on the server.
 
         Parameters
         ----------
-        A : array_like, sparse matrix or path, shape (n, n)
+        A : array_like, sparse matrix or path, shape (n, n), or a batch
             A NumPy array (sent without a copy in C and Fortran order), an object with DLPack or
             ``__array__`` (PyTorch, CuPy, ...), a scipy.sparse matrix, or the path of a Matrix Market file,
             plain or gzipped, or of an archive of `scipy.sparse.save_npz`. Integers are converted to
             float64, float16 to float32. A sparse matrix or a coordinate file is factored as sparse if the
             server predicts that this is faster, otherwise as dense; ``factor.record.sparse`` describes a
             sparse factor.
+
+            A batch is a list or tuple of matrices with two dimensions, or an array of shape (count, m, n).
+            Nested numbers, ``[[4.0, 1.0], [1.0, 3.0]]``, are one matrix. Members may have any sizes,
+            including rectangular and empty ones. They are converted to the one type that holds them all;
+            sparse members, of at most 2^24 elements, are sent dense. The factors of a matrix have the same
+            bits in every batch. The options of a batch are `name`, `lease`, `request_id`, `device`,
+            `keep_matrix`, `timeout` and `progress`.
         name : str
             Name for listing; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
@@ -167,7 +209,7 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
 
         Returns
         -------
-        Factor
+        Factor, or BatchFactor for a batch
             Also for a singular matrix, as in SciPy: ``info > 0`` and a `LinAlgWarning`. There is also a
             `LinAlgWarning` for poor growth, quality or condition.
 
@@ -181,13 +223,40 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
             The server asked to retry later more often than the `RetryPolicy` allows.
         Unavailable, DeadlineExceeded, NotConverged, ProtocolError
         """
+        if not _batch.is_batch(A):
+            return self._factor_matrix(A, **options)
+        record = self._run(_batch.factorize(A, **options))
+        factor = BatchFactor(self, record, options.get("lease"))
+        # A factor with a request_id stays available for other calls with the id.
+        with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
+            warn_of_batch(record)
+        return factor
+
+    def _factor_matrix(self, A: Any, **options: Any) -> Factor:
         record = self._run(_requests.factorize(A, **options))
         factor = Factor(self, record, options.get("lease"))
-        # A factor with a request_id stays available for other calls with the id.
         with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
             warn_of_factor(record)
         return factor
 
+    @overload
+    def solve(
+        self,
+        A: Sequence[Array],
+        b: Iterable[Any],
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[BatchBothOptions],
+    ) -> list[Array]: ...
+    @overload
+    def solve(
+        self,
+        A: Sequence[Array],
+        b: Iterable[Any],
+        *,
+        full_output: Literal[True],
+        **options: Unpack[BatchBothOptions],
+    ) -> BatchSolution: ...
     @overload
     def solve(
         self,
@@ -214,39 +283,45 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
     @_options.takes(
         _options.solve_options,
         _requests.overwrite_option,
+        _batch.members_option,
         _options.factorize_options,
         _options.call_options,
     )
     def solve(
-        self,
-        A: Any,
-        b: Any,
-        *,
-        full_output: bool = False,
-        **options: Unpack[FactorAndSolveOptions],
-    ) -> Array | Solution:
+        self, A: Any, b: Any, *, full_output: bool = False, **options: Any
+    ) -> Array | Solution | list[Array] | BatchSolution:
         """Factor A and solve A x = b in one call; no factor stays on the server.
 
         Parameters
         ----------
         A, b
-            As in `lu_factor` and `Factor.solve`.
+            As in `lu_factor` and `Factor.solve`; for a batch as in `lu_factor` and `BatchFactor.solve`.
         full_output : bool
             Return a `Solution`, with errors, timings and the factor's numbers, instead of x alone.
+        members : sequence of int, optional
+            Only for a batch: the members to solve with, as in `BatchFactor.solve`.
         **options
-            Options of `lu_factor`, except those of the cache, and of `Factor.solve`.
+            Options of `lu_factor`, except those of the cache, and of `Factor.solve`. Those of a batch are
+            `device`, `trans`, `verify`, `timeout` and `progress`.
 
         Returns
         -------
         ndarray, shape of b
-            With `full_output` a `Solution`, whose ``x`` is this array.
+            With `full_output` a `Solution`, whose ``x`` is this array. For a batch the results of
+            `BatchFactor.solve`, bit for bit.
 
         Raises
         ------
         Singular
-            A is singular; ``error.factor`` has the pivot.
+            A is singular; ``error.factor`` has the pivot. A singular member of a batch causes a
+            `LinAlgWarning` instead.
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
+        if _batch.is_batch(A):
+            record, solutions = self._run(_batch.factorize_and_solve(A, b, **options))
+            warn_of_batch(record)
+            warn_of_batch_solution(solutions)
+            return solutions if full_output else solutions.x
         solution = self._run(_requests.factorize_and_solve(A, b, **options))
         return solution if full_output else solution.x
 
@@ -256,11 +331,166 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         factor = self.factor(f) if isinstance(f, str) else checked_factor(f, Factor)
         return factor._solve(b, trans=trans, **options).x
 
+    @overload
+    def schur_complement(
+        self, A: Any, leading_order: int, **options: Unpack[SchurOptions]
+    ) -> tuple[Complement, Factor]: ...
+    @overload
+    def schur_complement(
+        self, A: Any, *, keep: Iterable[int], **options: Unpack[FactorizeOptions]
+    ) -> Complement: ...
+
+    @_options.takes(_options.cache_options, _options.factorize_options, _options.call_options)
+    def schur_complement(
+        self, A: Any, leading_order: int | None = None, *, keep: Iterable[int] | None = None, **options: Any
+    ) -> tuple[Complement, Factor] | Complement:
+        """Eliminate the leading unknowns, or all but chosen ones: S = A22 - A21 A11^-1 A12.
+
+        Parameters
+        ----------
+        A : array_like, sparse matrix or path, shape (n, n)
+            [A11 A12; A21 A22]; with `keep`, after a permutation.
+        leading_order : int
+            Order of A11, 0 to n.
+        keep : sequence of int
+            In place of `leading_order`, for a sparse matrix: the remaining unknowns, 0-based and distinct.
+            A is not stored densely, and the factor of A11 is not kept.
+        **options
+            Options of `lu_factor`, for A11; no name and lease with `keep`.
+
+        Returns
+        -------
+        complement : Complement
+            S with its accuracy. Rows and columns are in the order of A, or of `keep`.
+        factor : Factor
+            Factor of A11, which stays on the server. With `keep` only `complement` is returned.
+
+        Raises
+        ------
+        Singular
+            A11 is singular.
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        complement = self._run(_requests.schur_complement(A, leading_order, keep, **options))
+        if keep is not None:
+            warn_of_complement(complement)
+            return complement
+        factor = Factor(self, complement.record, options.get("lease"))
+        with release_on_error(factor):
+            warn_of_complement(complement)
+        return complement, factor
+
+    @_options.takes(_options.echelon_options, _options.call_options)
+    def rref(self, A: Any, **options: Unpack[RrefOptions]) -> EchelonForm:
+        """Reduced row echelon form of a matrix of any shape, by Gauss-Jordan elimination.
+
+        Parameters
+        ----------
+        A : array_like, sparse matrix or path, shape (m, n)
+            A matrix, or [A B] with right-hand sides.
+        **options
+            augmented : number of trailing columns that are right-hand sides, without pivots.
+            tolerance : absolute; pivots must be larger. Default: max(m, k) eps ||A||_inf of the k columns
+            that are not augmented.
+            device, timeout, progress : as in `lu_factor`.
+
+        Returns
+        -------
+        EchelonForm
+            R, rank and pivot columns. Emits a LinAlgWarning if growth of entries makes them doubtful.
+
+        Raises
+        ------
+        InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
+        """
+        form = self._run(_requests.rref(A, **options))
+        warn_of_echelon_form(form)
+        return form
+
+    @_options.takes(
+        _options.series_options, _options.factorize_options, _options.cache_options, _options.call_options
+    )
+    def series(
+        self,
+        matrices: Iterable[Any],
+        rhs: Any,
+        *,
+        x0: Any = None,
+        start: Factor | None = None,
+        **options: Unpack[SeriesOptions],
+    ) -> Iterator[SeriesStep]:
+        """Solve with one matrix after another, each of them close to the previous one.
+
+        Each step uses the current factor, starting from the last solution, or makes a new factor,
+        whichever is predicted to cost less over time.
+
+        Parameters
+        ----------
+        matrices : iterable of array_like, sparse matrix, path or None, shape (n, n)
+            May be generated while the series runs. None: the matrix of the previous step, or of `start`.
+            An `Entries` or a `LowRank`: that matrix with a change, if it is dense. A `Values`: new values
+            for the last sparse matrix or coordinate file.
+        rhs : array_like, shape (n,) or (n, nrhs), or iterator of such
+            The same for all steps; from an iterator, such as ``iter([b1, b2])``, one for each.
+        x0 : array_like of x's shape, or iterator of such and of None, optional
+            Initial guess of a step; None: the previous x. An iterator is advanced when its step is sent,
+            so that a generator may use the previous solutions. The guess does not affect the accuracy;
+            zeros are the same as no guess.
+        start : Factor, optional
+            Factor to start with. New factors of the series replace it, and it stays at the end.
+        **options
+            strategy : {"auto", "reuse", "update", "refactor"}
+                "reuse" uses the current factor while X reaches the accuracy. "update" also applies each
+                `LowRank` change since it was made.
+            accuracy : float
+                The backward error to reach; 0 for sqrt(n) times the unit roundoff.
+            trans : {0, 1, 2, "N", "T", "C"}
+                As in `lu_solve`.
+            timeout : float
+                Seconds, for each step.
+
+            All others are options of each factorization, as in `lu_factor`.
+
+        Yields
+        ------
+        SeriesStep
+            ``x``, ``backward_error``, ``strategy``, ``factor``, ... For a singular matrix ``x`` is None,
+            and the series continues. When the series ends or is closed, its factor is released, unless it
+            is `start`. In asyncio, leaving the loop early does not close the series at once: use
+            `contextlib.aclosing`.
+
+        Raises
+        ------
+        HandleExpired
+            `start`, or the series' factor, is no longer on the server.
+        InvalidRequest
+            There are not as many right-hand sides or guesses as matrices (a surplus is detected
+            after the last solution); one of them is a list of arrays; or a guess does not have
+            x's shape.
+        """
+        return _closed_at_exit(self._steps(matrices, rhs, x0, start, options))
+
+    def _steps(
+        self, matrices: Iterable[Any], rhs: Any, x0: Any, start: Factor | None, options: Mapping[str, Any]
+    ) -> Generator[SeriesStep, None, None]:
+        record = None if start is None else checked_factor(start, Factor).record
+        series = _requests.Series(record, options)
+        rounds = Rounds(self._transport, "SolveSeries")
+        try:
+            for A, b, guess in _requests.systems(matrices, rhs, x0):
+                step = rounds.exchange(series.step(A, b, guess))
+                warn_of_step(step)
+                yield step
+        finally:
+            if rounds.close() and start is None and series.factor is not None:
+                with contextlib.suppress(CroutError):  # if this fails, the lease ends it
+                    self.release(series.factor.handle)
+
     @_options.takes(_options.factorize_options, _options.call_options)
     def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
         """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`; no factor is kept."""
         options["determinant"] = True
-        factor = self.lu_factor(A, **options)
+        factor = self._factor_matrix(A, **options)
         try:
             return factor.slogdet()
         finally:
@@ -271,6 +501,18 @@ class Client(BatchCalls, SeriesCalls, EliminationCalls):
         """The determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
         sign, logarithm = self.slogdet(A, **options)
         return sign * float(np.exp(logarithm))
+
+    def describe(self, f: Held | str) -> FactorRecord:
+        """The current record of a factor, or of a handle."""
+        return self._run(_requests.describe(handle_of(f, Factor, Held)))
+
+    def renew(self, f: Held | str, lease: Lease | None = None) -> datetime.datetime:
+        """Set the length of a lease, counted from now. Returns its end by the server's clock."""
+        return self._run(_requests.renew(handle_of(f, Factor, Held), lease))
+
+    def release(self, f: Held | str) -> None:
+        """Drop a factor. Raises `HandleExpired` if the server has none."""
+        self._run(_requests.release(handle_of(f, Factor, Held)))
 
     def factors(self, name: str = "") -> Iterator[Factor]:
         """The tenant's factors, newest first; with `name`, only factors of that name."""
@@ -318,3 +560,25 @@ def _client_of(server: Server) -> Client:
         if client is None or client.closed:
             client = _unpickled[server] = Client(server)
         return client
+
+
+_unfinished: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
+
+# A child process does not close iterators of its parent.
+os.register_at_fork(after_in_child=_unfinished.clear)
+
+
+def _closed_at_exit(iterator: Generator[T, None, None]) -> Generator[T, None, None]:
+    """Register the iterator, so that it is closed at exit if it still exists.
+
+    While modules are torn down, threads cannot start and gRPC's threads do not run.
+    """
+    _unfinished.add(iterator)
+    return iterator
+
+
+@atexit.register
+def _close_all() -> None:
+    for iterator in list(_unfinished):
+        with contextlib.suppress(ValueError):  # another thread is running it
+            iterator.close()

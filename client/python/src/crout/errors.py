@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from crout.results import FactorRecord
+from crout.results import FactorRecord
 
+if TYPE_CHECKING:
     _LinAlgWarning = RuntimeWarning
 else:
     try:  # filters on SciPy's warning also apply to ours

@@ -4,31 +4,31 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import datetime
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from crout import _condition, _lu, _options, _requests
-from crout._factor_record import known_determinant
-from crout._operator import inverse_operator
-from crout._replies import warn_of_factor
-from crout._sparse_lu import SparseFactors
+from crout import _linalg, _messages, _options, _requests
+from crout._connection import Connection
+from crout._diagnostics import warn_of_factor
+from crout._linalg import SparseFactors, known_determinant
+from crout._options import FactorizeOptions, Lease, OperatorOptions, RefactorOptions, SolveOptions
 from crout.errors import CroutError, HandleExpired
-from crout.results import Estimate, FactorRecord, Iterations, SlogDet, Solution
+from crout.results import Estimate, FactorRecord, Iterations, SlogDet, Solution, Summarized
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from crout._connection import Connection
-    from crout._options import FactorizeOptions, Lease, OperatorOptions, RefactorOptions, SolveOptions
 
 Array = npt.NDArray[Any]
 
 
-class FactorView:
+class FactorView(Summarized):
     """Data of a factor that need no call: the base of synchronous and asynchronous factors.
 
     Attributes
@@ -88,12 +88,8 @@ class FactorView:
         assert record.rcond is not None
         return record.rcond
 
-    def __repr__(self) -> str:
-        name = f" {self.name!r}" if self.name else ""
-        return (
-            f"<{type(self).__name__}{name} {self.handle} version={self.version} n={self.n} "
-            f"dtype={self.dtype} algorithm={self.record.algorithm} info={self.info}>"
-        )
+    def _summary(self) -> dict[str, Any]:
+        return self.record._summary()
 
 
 _View = TypeVar("_View", bound=FactorView)
@@ -108,12 +104,17 @@ def checked_factor(f: object, kind: type[_View]) -> _View:
         hint = ": solve with the pair (lu, piv) of scipy.linalg.lu_factor by scipy.linalg.lu_solve"
     elif isinstance(f, FactorView):
         hint = ", which belongs to a client of the other kind"
-    raise TypeError(f"a {kind.__name__}, from lu_factor, or a handle is needed, not {type(f).__name__}{hint}")
+    raise TypeError(
+        f"a {kind.__name__}, from lu_factor of a matrix, or a handle is needed, not {type(f).__name__}{hint}"
+    )
 
 
-def handle_of(f: object, kind: type[FactorView]) -> str:
-    """The handle of a factor of that kind. A handle is returned unchanged."""
-    return f if isinstance(f, str) else checked_factor(f, kind).handle
+def handle_of(f: object, kind: type[FactorView], held: type[Any]) -> str:
+    """The handle of an object of the kind `held`, such as `kind`. A handle is returned unchanged."""
+    if isinstance(f, str):
+        return f
+    handle: str = f.handle if isinstance(f, held) else checked_factor(f, kind).handle
+    return handle
 
 
 class Held(abc.ABC):
@@ -153,14 +154,14 @@ class Held(abc.ABC):
 
     def describe(self) -> FactorRecord:
         """Fetch the current record from the server: tier, lease, version."""
-        return self._client.describe(self.handle)
+        return self._client._run(_requests.describe(self.handle))
 
     def renew(self, lease: Lease | None = None) -> datetime.datetime:
         """Set the lease's length, counted from now. Returns its end by the server's clock.
 
         In a ``with`` block, later renewals use the new length.
         """
-        end = self._client.renew(self.handle, lease)
+        end = self._client._run(_requests.renew(self.handle, lease))
         self._lease = lease
         if self._client._renewals.holds(self.handle):
             self.__enter__()
@@ -169,7 +170,18 @@ class Held(abc.ABC):
     def release(self) -> None:
         """Drop the factor on the server. Calls that use it finish; later calls raise `HandleExpired`."""
         self._client._renewals.drop(self.handle)
-        self._client.release(self.handle)
+        self._client._run(_requests.release(self.handle))
+
+
+@contextlib.contextmanager
+def release_on_error(factor: Held) -> Iterator[None]:
+    """Drop a factor if a warning is raised as an error: the caller would not get the handle."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(CroutError):  # if this fails, the lease ends it; the warning is reported
+            factor.release()
+        raise
 
 
 class Factor(FactorView, Held):
@@ -298,7 +310,7 @@ class Factor(FactorView, Held):
         four solves. 0 for a singular matrix. If another user replaces the factor meanwhile, the result and
         this object's record are those of the new version.
         """
-        steps = _condition.estimate(self.record)
+        steps = _linalg.estimate_rcond(self.record)
         try:
             question = next(steps)
             while True:
@@ -375,7 +387,7 @@ class Factor(FactorView, Held):
         """
         return self._client._run(_requests.get_sparse_factors(self.record))
 
-    def _download(self) -> _lu.PackedFactors:
+    def _download(self) -> _linalg.PackedFactors:
         return self._client._run(_requests.get_factors(self.record))
 
     def slogdet(self) -> SlogDet:
@@ -408,7 +420,7 @@ class Factor(FactorView, Held):
         while pages[-1].next_page_token:
             token = pages[-1].next_page_token
             pages.append(self._client._run(_requests.get_iterations(self.handle, token)))
-        return _lu.iterations(pages)
+        return _messages.iterations(pages)
 
     @_options.takes(_options.solve_options, _options.call_options, without=("trans",))
     def as_linear_operator(self, **options: Unpack[OperatorOptions]) -> Any:
@@ -428,4 +440,34 @@ class Factor(FactorView, Held):
         ImportError
             SciPy is not installed.
         """
-        return inverse_operator(self, **options)
+        return _inverse_operator(self, **options)
+
+
+def _inverse_operator(factor: Factor, **options: Any) -> Any:
+    """The inverse of a factor's matrix, as a `scipy.sparse.linalg.LinearOperator`."""
+    from scipy.sparse.linalg import LinearOperator
+
+    for option in ("trans", "overwrite_b"):  # SciPy selects the transpose and owns its vectors.
+        if option in options:
+            raise TypeError(f"a linear operator takes no {option}")
+
+    def apply(b: Array, trans: Literal[0, 2]) -> Array:
+        """Solve. The real and imaginary parts of a complex b become columns of one call."""
+        if not np.iscomplexobj(b) or factor.dtype.kind == "c":
+            return factor._solve(b, trans=trans, **options).x
+        columns = b.reshape(b.shape[0], -1)
+        parts = factor._solve(np.hstack([columns.real, columns.imag]), trans=trans, **options).x
+        real, imaginary = np.hsplit(parts, 2)
+        both: Array = (real + 1j * imaginary).reshape(b.shape)
+        return both
+
+    n = factor.n
+    return LinearOperator(
+        (n, n),
+        matvec=lambda b: apply(b, 0),
+        rmatvec=lambda b: apply(b, 2),
+        matmat=lambda b: apply(b, 0),
+        rmatmat=lambda b: apply(b, 2),
+        # Given explicitly; otherwise SciPy determines it by a solve.
+        dtype=factor.record.matrix_dtype,
+    )

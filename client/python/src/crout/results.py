@@ -1,48 +1,621 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of the server's results.
+"""The types of the server's results."""
 
-Each type is defined in its own module, with the conversion from the server's message.
-"""
+from __future__ import annotations
 
-from crout._eliminated import Complement, EchelonForm, complement, echelon_form
-from crout._factor_record import (
-    FactorPage,
-    FactorRecord,
-    Iterations,
-    SlogDet,
-    factor_page,
-    factor_record,
-    lease_end,
-)
-from crout._progress import Progress, progress
-from crout._series_step import SeriesStep, series_step
-from crout._server_info import DeviceStatus, Estimate, ServerInfo, TenantLoad
-from crout._solution import Solution, solution
-from crout._sparse_info import SparseInfo
-from crout._words import timings
+import datetime
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
-__all__ = [
-    "Complement",
-    "DeviceStatus",
-    "EchelonForm",
-    "Estimate",
-    "FactorPage",
-    "FactorRecord",
-    "Iterations",
-    "Progress",
-    "SeriesStep",
-    "ServerInfo",
-    "SlogDet",
-    "Solution",
-    "SparseInfo",
-    "TenantLoad",
-    "complement",
-    "echelon_form",
-    "factor_page",
-    "factor_record",
-    "lease_end",
-    "progress",
-    "series_step",
-    "solution",
-    "timings",
-]
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class Summarized:
+    """The representations of results: one line, and a table for notebooks."""
+
+    _shown: ClassVar[str]  # names of attributes
+
+    def _summary(self) -> dict[str, Any]:
+        """The attributes to show, by name; those that are None or empty are left out."""
+        return {name: getattr(self, name) for name in self._shown.split()}
+
+    def _texts(self) -> dict[str, str]:
+        return {name: text for name, value in self._summary().items() if (text := _text(value))}
+
+    def __repr__(self) -> str:
+        shown = "".join(f" {name}={text}" for name, text in self._texts().items())
+        return f"<{type(self).__name__}{shown}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in self._texts().items()
+        )
+        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+
+
+def _text(value: Any) -> str:
+    """A value on one line: arrays by type and shape, lists by length."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, list):
+        return f"{len(value)} arrays"
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value))
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{value.dtype}{value.shape}"
+    text = str(value)
+    return text if text.isprintable() and " " not in text else repr(text)
+
+
+class SlogDet(NamedTuple):
+    """A determinant, sign * exp(logabsdet), as `numpy.linalg.slogdet` returns it."""
+
+    sign: complex  # a float if A is real
+    logabsdet: float
+
+
+@dataclass(frozen=True)
+class SparseInfo:
+    """Results of a sparse factorization.
+
+    Attributes
+    ----------
+    lu_entries : int
+        Stored entries of L and U, without the unit diagonal.
+    flops : float
+        Operations of the factorization; a complex operation counts as one.
+    perturbed_pivots : int
+        Pivots that were too small and were perturbed (increased); solves are corrected for them.
+    negative_pivots : int or None
+        Number of negative eigenvalues. Set for a real symmetric matrix without row interchanges.
+    fronts, levels, largest_front : int
+        Nodes of the elimination tree, its depth, and the order of its largest dense block.
+    ordering : str
+        Fill-reducing ordering: "amd", "metis".
+    analysis_reused : bool
+        Whether the pattern was known from another factor, so that no analysis ran.
+    postponements : int
+        Number of repeated factorizations in which small pivots were postponed.
+    pattern_digest : str
+        Digest of the positions of A's entries, including stored zeros.
+    """
+
+    lu_entries: int
+    flops: float
+    perturbed_pivots: int
+    negative_pivots: int | None
+    fronts: int
+    levels: int
+    largest_front: int
+    ordering: str
+    analysis_reused: bool
+    postponements: int = 0
+    pattern_digest: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class FactorRecord(Summarized):
+    """Description of a factor, P A = L U. factor.proto documents every field.
+
+    Attributes
+    ----------
+    handle, name : str
+        The server's identifier, and the caller's name.
+    version : int
+        1; each refactor adds 1.
+    n : int
+        Order of the matrix.
+    algorithm, device : str
+        Method that ran, and its device.
+    dtype, matrix_dtype : numpy.dtype
+        Type of L and U; type of the matrix as it was sent.
+    unit_diagonal : str
+        Factor whose unit diagonal is not stored: "l" or "u".
+    info : int
+        LAPACK's: 0, or the 1-based index of the first pivot that is exactly zero.
+    pivot_growth : float
+        Largest |entry| of U over largest |entry| of A.
+    quality : float or None
+        Estimate of ||P A - L U|| / (n ||A|| eps); near 1 or below is as good as rounding allows.
+    warnings : tuple of str
+        Reasons to check the factor.
+    norm_one, norm_inf : float
+        Norms of A as it was sent.
+    rcond, rcond_scaled : float or None
+        Reciprocal condition estimates of A and of the factored matrix; on request.
+    determinant : SlogDet or None
+        On request. None for a sparse factor with perturbed pivots and for a low-precision factor
+        (`precision`).
+    row_scaled, col_scaled, has_matrix : bool
+        Whether A was equilibrated; whether it is kept, for verification and refinement.
+    nnz : int or None
+        Entries of a sparse upload.
+    tier : str
+        Memory that holds the factor: "device" or "host".
+    bytes : int
+        Bytes charged to the cache.
+    create_time, lease_expire_time : datetime.datetime
+        On the server's clock.
+    timings : Mapping of str to float
+        Seconds in each phase of the call that made this version.
+    singular_reason : str or None
+        "zero_pivot", "empty_row", "empty_column" or "structure", if info is not 0.
+    empty_index : int or None
+        1-based index of the empty row or column, or of the row without a matching column.
+    precision : str or None
+        "single" or "tf32" if the factor has a lower precision than A and solves are corrected.
+    precision_fallback : str or None
+        "unusable", "condition" or "stagnation": reason why it is in A's type although a lower precision
+        was requested.
+    sparse : SparseInfo or None
+        Set for a sparse factor.
+    """
+
+    _shown = "handle name version n dtype algorithm device precision info quality warnings"
+
+    handle: str
+    name: str
+    version: int
+    n: int
+    algorithm: str
+    device: str
+    dtype: np.dtype[Any]
+    matrix_dtype: np.dtype[Any]
+    unit_diagonal: str
+    info: int
+    pivot_growth: float
+    quality: float | None
+    warnings: tuple[str, ...]
+    norm_one: float
+    norm_inf: float
+    rcond: float | None
+    rcond_scaled: float | None
+    determinant: SlogDet | None
+    row_scaled: bool
+    col_scaled: bool
+    has_matrix: bool
+    nnz: int | None
+    tier: str
+    bytes: int
+    create_time: datetime.datetime
+    lease_expire_time: datetime.datetime
+    timings: Mapping[str, float]
+    singular_reason: str | None
+    empty_index: int | None
+    precision: str | None = None
+    precision_fallback: str | None = None
+    sparse: SparseInfo | None = None
+
+
+@dataclass(frozen=True)
+class FactorPage:
+    """A page of factors, and the token of the next page."""
+
+    records: tuple[FactorRecord, ...]
+    next_page_token: str
+
+
+@dataclass(frozen=True, repr=False)
+class Iterations(Summarized):
+    """Record of an iterative method, section by section.
+
+    Attributes
+    ----------
+    version : int
+        Version of the factor.
+    sweeps : ndarray of int, shape (sections, sections)
+        Executed sweeps of each section; 0 if it was eliminated column by column instead.
+    pivots : ndarray of int, shape (sections,)
+        Rows interchanged under each diagonal section.
+    bad_elements : ndarray of int, shape (sections,), or None
+        Bad elements handled there, including those that were the largest candidate themselves; None if the
+        device does not count them.
+    """
+
+    _shown = "version sweeps pivots bad_elements"
+
+    version: int
+    sweeps: Array
+    pivots: Array
+    bad_elements: Array | None
+
+
+@dataclass(frozen=True, repr=False)
+class Solution(Summarized):
+    """X of op(A) X = B, with its accuracy.
+
+    Attributes
+    ----------
+    x : ndarray, shape (n,) or (n, nrhs)
+        Has the shape of B.
+    backward_error : float or None
+        Largest over the columns, in the infinity-norm; None if it was not verified.
+    componentwise_error, forward_error_bound : float or None
+        On request.
+    refinement_steps : int
+        Steps whose corrections are in X.
+    solver, fallback : str
+        Solver that computed X, and the reason why it replaced another one ("none" if it did not).
+    factor_version : int
+        Version of the factor that was used.
+    device : str
+        Device that solved.
+    promoted : bool
+        Whether the factor was first copied back from host memory.
+    timings : Mapping of str to float
+        Seconds in each phase, on the server's clock.
+    factor : FactorRecord or None
+        Set if the call also factored.
+    corrections : int or None
+        Applications of the factor to correct X. Set for a low-precision factor and for a sparse one that
+        is inaccurate: with perturbed pivots, or with a large ``pivot_growth`` or ``quality``.
+    warnings : tuple of str
+        "not_accurate": the backward error is not accepted, or X is not finite. "poor_factor": it was not
+        measured, and the factor is poor. "nearly_singular": X may have no correct digit.
+    """
+
+    _shown = "x backward_error forward_error_bound solver refinement_steps corrections device warnings"
+
+    x: Array
+    backward_error: float | None
+    componentwise_error: float | None
+    forward_error_bound: float | None
+    refinement_steps: int
+    solver: str
+    fallback: str
+    factor_version: int
+    device: str
+    promoted: bool
+    timings: Mapping[str, float]
+    factor: FactorRecord | None = None
+    corrections: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class SeriesStep(Summarized):
+    """One step of a series: X, its accuracy, and the work done.
+
+    Attributes
+    ----------
+    x : ndarray, shape (n,) or (n, nrhs), or None
+        Has the shape of B; None if the matrix is singular.
+    accurate : bool
+        Whether the backward error is at most `accuracy`.
+    backward_error : float or None
+        Largest over the columns, in the infinity-norm; None without x.
+    accuracy : float
+        The requested backward error.
+    strategy : str
+        Strategy that solved the step: "reuse" of the current factor, "update" of it, or "refactor".
+    old_iterations, new_iterations : int
+        Applications of the previous factor, and of a new one.
+    age : int
+        Steps since the current factor was made; 0 if this step made it.
+    update_rank : int
+        Rank of the changes that an "update" applied; otherwise 0.
+    amplification : float
+        A lower bound of the matrix's condition number.
+    warnings : tuple of str
+        Reasons to check the result: "not_accurate", "nearly_singular".
+    solver : str
+        Solver that computed X.
+    factor : FactorRecord or None
+        Record of the current factor; other calls may use its handle while the series lasts.
+    device : str
+        Device that solved.
+    timings : Mapping of str to float
+        Seconds in each phase, on the server's clock.
+    """
+
+    _shown = "x accurate backward_error strategy old_iterations new_iterations age solver device warnings"
+
+    x: Array | None
+    accurate: bool
+    backward_error: float | None
+    accuracy: float
+    strategy: str
+    old_iterations: int
+    new_iterations: int
+    age: int
+    update_rank: int
+    amplification: float
+    warnings: tuple[str, ...]
+    solver: str
+    factor: FactorRecord | None
+    device: str
+    timings: Mapping[str, float]
+
+
+@dataclass(frozen=True, repr=False)
+class Complement(Summarized):
+    """The Schur complement of a leading block.
+
+    Attributes
+    ----------
+    S : ndarray, shape (n - k, n - k)
+        A22 - A21 A11^-1 A12, where A11 is k x k.
+    backward_error, growth : float or None
+        Backward error and growth of the block elimination; None if S is empty.
+    warnings : tuple of str
+        Reasons to check S; the factor has its own warnings.
+    device : str
+        Device that computed S.
+    timings : Mapping of str to float
+        Seconds in each phase, on the server's clock.
+    record : FactorRecord
+        Record of the factor of A11; without a handle if it was not kept.
+    """
+
+    _shown = "S backward_error growth device warnings"
+
+    S: Array
+    backward_error: float | None
+    growth: float | None
+    warnings: tuple[str, ...]
+    device: str
+    timings: Mapping[str, float]
+    record: FactorRecord
+
+
+@dataclass(frozen=True, repr=False)
+class EchelonForm(Summarized):
+    """The reduced row echelon form of a matrix.
+
+    Attributes
+    ----------
+    R : ndarray, shape (m, n)
+        The first nonzero of row i < rank is a 1 in column pivots[i]; all other rows are zero there. Rows
+        from `rank` on are zero, except in augmented columns.
+    rank : int
+        Number of rows with a pivot.
+    pivots : ndarray of int64, shape (rank,)
+        Columns of the pivots, ascending and 0-based.
+    tolerance : float
+        Threshold that pivots exceed. The default is raised for columns with large coefficients; this is the
+        value before.
+    least_pivot : float or None
+        Size of the smallest pivot; None for rank 0.
+    largest_rejected : float or None
+        Size of the largest candidate in a column without a pivot; None if every column with candidates has
+        a pivot. The rank is reliable if this is far below `least_pivot` and there are no warnings.
+    growth : float
+        Growth of entries in the elimination, at least 1: the factor by which rounding errors may have grown.
+    warnings : tuple of str
+        "poor_echelon_form": the growth is so large that the rank and R may be wrong.
+    device : str
+        Device that computed the form.
+    timings : Mapping of str to float
+        Seconds in each phase, on the server's clock.
+    """
+
+    _shown = "R rank tolerance growth device warnings"
+
+    R: Array
+    rank: int
+    pivots: Array
+    tolerance: float
+    least_pivot: float | None
+    largest_rejected: float | None
+    growth: float
+    warnings: tuple[str, ...]
+    device: str
+    timings: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BatchRecord(Summarized):
+    """Description of a batch.
+
+    Attributes
+    ----------
+    factor : FactorRecord
+        Record of the whole batch: handle, lease, largest growth and quality.
+    shapes : ndarray of int, shape (members, 2)
+    info : ndarray of int, shape (members,)
+        LAPACK's info of each member: 0, or the 1-based index of the first pivot that is exactly zero.
+    pivot_growth, quality : ndarray, shape (members,)
+        Growth and quality of each member, defined in `FactorRecord`; infinite if a member's factors hold an
+        infinity or NaN.
+    poor, nearly_singular : int
+        Number of members with poor factors, and of members that are singular to working precision; exactly
+        singular members are not counted.
+    first_poor, first_nearly_singular : int
+        The first of each.
+    """
+
+    factor: FactorRecord
+    shapes: Array
+    info: Array
+    pivot_growth: Array
+    quality: Array
+    poor: int = 0
+    first_poor: int = 0
+    nearly_singular: int = 0
+    first_nearly_singular: int = 0
+
+    def _summary(self) -> dict[str, Any]:
+        return {
+            "handle": self.factor.handle,
+            "name": self.factor.name,
+            "version": self.factor.version,
+            "members": len(self.shapes),
+            "dtype": self.factor.dtype,
+            "device": self.factor.device,
+            "singular": np.count_nonzero(self.info),
+            "poor": self.poor,
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BatchSolution(Summarized):
+    """Solutions with members of a batch, and their figures.
+
+    Attributes
+    ----------
+    x : list of ndarray
+        With the shapes of the right-hand sides; NaN for a singular member.
+    backward_error : ndarray
+        One value a solution; NaN if it was not verified, or is not finite.
+    info : ndarray of int
+        The info of each member.
+    factor_version : int
+        Version of the batch that was used.
+    timings : Mapping of str to float
+        Seconds in each phase.
+    inaccurate : int
+        Number of solutions whose backward error is not accepted, or that are not finite.
+    warnings : tuple of str
+        Reasons to doubt any of the solutions, defined in `Solution`.
+    """
+
+    _shown = "x backward_error inaccurate factor_version warnings"
+
+    x: list[Array]
+    backward_error: Array
+    info: Array
+    factor_version: int
+    timings: dict[str, float]
+    inaccurate: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Predicted cost of a factorization.
+
+    Attributes
+    ----------
+    algorithm, device : str
+        Method that would run, and its device.
+    peak_bytes, cached_bytes : int
+        Bytes reserved while it runs; bytes charged to the cache afterwards.
+    predicted_seconds, predicted_queue_seconds : float
+        Seconds of the factorization alone; seconds of the jobs ahead of it.
+    fits : bool
+        Whether the bytes could be reserved if everything idle were evicted.
+    precision : str or None
+        "single" or "tf32" if a precision was requested and a lower one would be used.
+    rough : bool
+        A sparse matrix of which only the number of entries is known. Fill-in, and with it bytes and
+        seconds, may be ten times larger or smaller.
+    """
+
+    algorithm: str
+    device: str
+    peak_bytes: int
+    cached_bytes: int
+    predicted_seconds: float
+    predicted_queue_seconds: float
+    fits: bool
+    precision: str | None = None
+    rough: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class DeviceStatus(Summarized):
+    """A device of the server; factorization_service.proto documents every field."""
+
+    _shown = "name description healthy memory_bytes reserved_bytes streams streams_busy queue_depth"
+
+    name: str
+    description: str
+    healthy: bool
+    algorithms: tuple[str, ...]
+    solvers: tuple[str, ...]
+    memory_bytes: int
+    budget_bytes: int
+    reserved_bytes: int
+    streams: int
+    streams_busy: int
+    queue_depth: int
+    batch_algorithms: tuple[str, ...]
+    sparse_algorithms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TenantLoad:
+    """Usage of a tenant; factorization_service.proto documents every field."""
+
+    tenant: str
+    cached_factors: int
+    device_bytes: int
+    host_bytes: int
+    calls: int
+
+
+@dataclass(frozen=True, repr=False)
+class ServerInfo(Summarized):
+    """A server, its devices and its limits.
+
+    Attributes
+    ----------
+    version, commit : str
+        Of the server's source.
+    draining : bool
+        Whether the server is stopping.
+    devices : tuple of DeviceStatus
+        All devices, fenced ones included.
+    cached_factors : int
+        Number of cached factors of all tenants.
+    max_n : int
+        Largest dimension of a matrix.
+    max_sparse_n : int
+        Largest order of a matrix that is factored as sparse, on a device with sparse_algorithms; 0 from older
+        servers.
+    default_lease, max_lease : float
+        Seconds.
+    tenants : tuple of TenantLoad
+        Ordered by bytes. Only the caller's own tenant if callers are authenticated and this one is no
+        admin. Empty from older servers.
+    """
+
+    _shown = "version commit draining devices cached_factors max_n max_sparse_n"
+
+    version: str
+    commit: str
+    draining: bool
+    devices: tuple[DeviceStatus, ...]
+    cached_factors: int
+    max_n: int
+    default_lease: float
+    max_lease: float
+    tenants: tuple[TenantLoad, ...] = ()
+    max_sparse_n: int = 0
+
+    def _summary(self) -> dict[str, Any]:
+        return {**super()._summary(), "devices": tuple(device.name for device in self.devices)}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Progress of a call.
+
+    Attributes
+    ----------
+    bytes_sent : int
+        Payload bytes passed to gRPC.
+    phase : str
+        "receive", "analyze", "queue", "factor" or "solve"; "" before the server's first report.
+    jobs_ahead : int
+        Jobs ahead in the queue.
+    columns_done, columns : int
+        Finished columns of L and U, and all columns; 0 if the method does not report progress.
+    steps_done, steps : int
+        Finished and total steps of the analysis of a sparse matrix, if it is long; 0 in other phases.
+    """
+
+    bytes_sent: int
+    phase: str = ""
+    jobs_ahead: int = 0
+    columns_done: int = 0
+    columns: int = 0
+    steps_done: int = 0
+    steps: int = 0

@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions for failed calls, and warnings about results, both with the next step.
+
+The details of a status are google.rpc messages in the grpc-status-details-bin trailer. They are parsed with
+_wire, because generated google.rpc messages would collide with those of googleapis-common-protos in
+protobuf's registry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable
+
+import numpy as np
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError
+
+from crout import _wire
+from crout.errors import (
+    Cancelled,
+    CroutError,
+    DeadlineExceeded,
+    HandleExpired,
+    InvalidRequest,
+    NotConverged,
+    NotPermitted,
+    NotSupported,
+    Overloaded,
+    ProtocolError,
+    Singular,
+    Unavailable,
+    warn,
+)
+from crout.results import (
+    BatchRecord,
+    BatchSolution,
+    Complement,
+    EchelonForm,
+    FactorRecord,
+    SeriesStep,
+    Solution,
+)
+
+_TRAILER = "grpc-status-details-bin"
+
+_CLASSES: dict[str, type[CroutError]] = {
+    "INVALID_ARGUMENT": InvalidRequest,
+    "OUT_OF_RANGE": InvalidRequest,
+    "FAILED_PRECONDITION": InvalidRequest,
+    "UNIMPLEMENTED": NotSupported,
+    "NOT_FOUND": HandleExpired,
+    "RESOURCE_EXHAUSTED": Overloaded,
+    "UNAVAILABLE": Unavailable,
+    "DEADLINE_EXCEEDED": DeadlineExceeded,
+    "CANCELLED": Cancelled,
+    "ABORTED": NotConverged,
+    "UNAUTHENTICATED": NotPermitted,
+    "PERMISSION_DENIED": NotPermitted,
+}
+
+
+def error_from(
+    code: str, message: str, trailers: Iterable[tuple[str, str | bytes]], address: str, tls: bool = False
+) -> CroutError:
+    """The exception for a status other than OK of a call to `address`."""
+    packed = b""
+    for key, value in trailers:
+        if key == _TRAILER and isinstance(value, bytes):
+            packed = value
+    # Malformed details must not hide the status.
+    reason, delay = "", None
+    details: dict[str, str] = {}
+    with contextlib.suppress(ProtocolError, DecodeError, UnicodeDecodeError):
+        reason, details, delay = _read_details(packed)
+    kind = _class_of(code, reason, delay)
+    hint = next_step(kind, reason, delay, address)
+    if kind is Singular and "replace_if_singular" in message:
+        hint = ""  # the factor stays usable, and the message has the next step
+    if kind is Unavailable and not reason:
+        message = without_lookup(message)
+        hint = advice_on_connection(message, tls, address) or hint
+    text = in_python(message)
+    text = f"{text.rstrip('.')}. {hint}." if hint else text
+    return kind(text, code=code, reason=reason, details=details, retry_delay=delay)
+
+
+def _class_of(code: str, reason: str, delay: float | None) -> type[CroutError]:
+    if reason == "SINGULAR_MATRIX":
+        return Singular
+    if code == "ABORTED" and delay is not None:
+        return Overloaded  # another call with this request_id is in progress
+    return _CLASSES.get(code, CroutError)
+
+
+def _read_details(packed: bytes) -> tuple[str, dict[str, str], float | None]:
+    """Reason, metadata and retry delay of a google.rpc.Status."""
+    reason = ""
+    details: dict[str, str] = {}
+    delay = None
+    for any_message in _wire.values(packed, 3):
+        kind = _text(any_message, 1).rpartition("/")[2]
+        value = b"".join(_wire.values(any_message, 2))
+        if kind == "google.rpc.ErrorInfo":
+            reason = _text(value, 1)
+            for entry in _wire.values(value, 3):
+                details[_text(entry, 1)] = _text(entry, 2)
+        elif kind == "google.rpc.RetryInfo":
+            for encoded in _wire.values(value, 1):
+                duration = Duration.FromString(encoded)
+                delay = max(0.0, duration.seconds + duration.nanos * 1e-9)
+        elif kind == "google.rpc.BadRequest":
+            for violation in _wire.values(value, 1):
+                details["field"] = _text(violation, 1)
+    return reason, details, delay
+
+
+def _text(message: bytes, number: int) -> str:
+    return b"".join(_wire.values(message, number)).decode()
+
+
+# Advice in addition to the server's message, by the reason why the factor is gone.
+_GONE = {
+    "HANDLE_EXPIRED": "A `with` block renews the lease while the program runs and the server answers",
+    "HANDLE_RELEASED": (
+        "The end of a `with` block releases its factor, and the end of a series the factor of the series"
+    ),
+    "HANDLE_UNKNOWN": "The handle may also belong to another server or tenant=",
+}
+
+
+_LATE = {
+    "UPLOAD_IDLE": "Send without pauses, or raise the server's --upload-idle-timeout",
+    "UPLOAD_SLOW": "Send over a faster connection, or lower the server's --upload-min-rate",
+    "SERIES_IDLE": "Take the series up by start= its factor, or raise the server's --series-idle-timeout",
+}
+
+# Keywords of this package for fields of the contract, by the last part of their path.
+_KEYWORDS = {
+    "matrix": "A",
+    "rhs": "b",
+    "condition": "rcond=",
+    "factor_dtype": "dtype=",
+    "interval_high": "interval",
+    "interval_low": "interval",
+    "keep_matrix": "keep_matrix=",
+    "leading_order": "leading_order",
+    "max_refinement_steps": "refine=",
+    "operation": "trans=",
+    "refine_componentwise": "componentwise=",
+    "solver_tolerance": "tolerance=",
+    "verify": "verify=",
+}
+_PATH = re.compile(r"\bheader((?:\.[a-z_0-9]+)+)")
+_WORD = re.compile(rf"\b({'|'.join(name for name in _KEYWORDS if '_' in name)})\b(?!=)")
+# Fields of a matrix's format have no keyword: "header.matrix.dense.rows" becomes "A".
+_MATRICES = ("matrix", "rhs", "x0")
+
+
+def in_python(message: str) -> str:
+    """The server's message, with keywords of this package instead of the contract's fields."""
+    return _WORD.sub(lambda word: _KEYWORDS[word[0]], _PATH.sub(lambda path: _keyword(path[1]), message))
+
+
+def _keyword(path: str) -> str:
+    parts = path[1:].split(".")
+    if parts[0] in _MATRICES:
+        return _KEYWORDS.get(parts[0], parts[0])
+    if parts[:2] == ["options", "parameters"]:
+        name = parts[-1]
+        return "parameters=" if name == "parameters" else f"parameters= {_KEYWORDS.get(name, name)!r}"
+    if parts[-1] in ("options", "solve", "cache", "change"):
+        return "the options" if parts[-1] in ("options", "solve") else parts[-1]
+    if parts[0] == "change":
+        return "the change"
+    return _KEYWORDS.get(parts[-1], parts[-1] + "=")
+
+
+def next_step(kind: type[CroutError], reason: str, delay: float | None, address: str) -> str:
+    """The remedy for an error; empty if the message contains it."""
+    if kind is HandleExpired:
+        return _GONE.get(reason, "")
+    if reason == "PATTERN_MISMATCH":
+        return "`refactor(A)` without values_only does that; in a series, A in place of crout.Values(A)"
+    if kind is DeadlineExceeded:
+        return _LATE.get(reason, "Give the call a longer timeout=, or the client, or none")
+    if kind is Unavailable and not reason:
+        return f"Start croutd at {address}, or connect to another server"
+    if kind is Overloaded and delay is not None:
+        return f"Try again in {delay:.3g} s"
+    if kind is Overloaded:
+        return "Release factors, factor a smaller matrix, or give the server more memory"
+    if kind is Singular:
+        return "numpy.linalg.lstsq solves a singular system in the least-squares sense"
+    return ""
+
+
+def advice_on_connection(message: str, tls: bool, address: str) -> str:
+    """Advice derived from gRPC's message about a connection; empty if there is none."""
+    text = message.lower().replace("_", " ")
+    if text.startswith("no address is known"):
+        return "Check the name of the server"
+    if "ping timeout" in text or "keepalive watchdog" in text or "before receiving settings" in text:
+        return (
+            f"Nothing has answered at {address} for some time: the server is stopped or overloaded, or the "
+            "network between is broken"
+        )
+    if "http1.x server" in text:
+        return "What answers there speaks HTTP/1, as croutd's metrics port does: call the port of --listen"
+    if "certificate verify failed" in text:
+        return (
+            "The server's certificate is not signed by an authority that this client was told to trust "
+            "(ca=), or its time is over"
+        )
+    if "not in peer certificate" in text or "hostname verification" in text:
+        return (
+            "The server's certificate is not for this name: call it by one that it has, or give server_name="
+        )
+    if "wrong version number" in text:
+        return "The server speaks no TLS there: leave tls= out, or call the port that speaks it"
+    if "unsupported protocol" in text or "protocol version" in text:
+        return "The server speaks no TLS 1.2 or newer there, and this client nothing older"
+    if "socket closed" not in text and "connection reset" not in text and "handshake failed" not in text:
+        return ""
+    if tls:
+        return (
+            "The server ended the handshake: give a client certificate (cert=, key=), one that its "
+            "authority has signed and whose time is not over"
+        )
+    return "The server ended the connection: if it speaks TLS, give tls=True"
+
+
+def without_lookup(message: str) -> str:
+    """The message without the details of a failed name lookup, if it reports one."""
+    found = re.fullmatch(r"DNS resolution failed for (\S+):\d+: .*: (.*)", message)
+    return f"no address is known for {found[1]} ({found[2]})" if found else message
+
+
+def warn_of_factor(record: FactorRecord) -> None:
+    """Warn if a factor needs a check before use."""
+    if record.info > 0:
+        where = record.singular_reason or "zero_pivot"
+        warn(
+            f"the matrix is singular, or its factor unusable (info={record.info}, {where}): "
+            "solves with it raise Singular"
+        )
+        return
+    if np.isinf(record.pivot_growth):
+        warn(f"the factorization overflowed: {advice_on_overflow(record)}")
+    elif "poor_factor" in record.warnings:
+        warn(
+            f"the factor is poor (quality {record.quality:.3g}, pivot growth "
+            f"{record.pivot_growth:.3g}): {advice_on_poor_factor(record)}"
+        )
+    if "nearly_singular" in record.warnings:
+        rcond = "" if record.rcond is None else f" (rcond={record.rcond:.6g})"
+        warn(
+            f"the matrix is ill-conditioned{rcond} and may as well be singular: solutions may have no "
+            "correct digit"
+        )
+    if "perturbed_rcond" in record.warnings:
+        warn(
+            f"rcond={record.rcond:.6g} is that of a matrix nearby, some of whose pivots were made larger: "
+            "the matrix's may be far smaller"
+        )
+
+
+def warn_of_solution(solution: Solution) -> None:
+    """Warn if a solution needs a check before use."""
+    error = "not measured" if solution.backward_error is None else f"{solution.backward_error:.3g}"
+    bound = solution.forward_error_bound
+    # An infinite bound has this warning even if the backward error is small.
+    if "not_accurate" in solution.warnings and (bound is None or np.isfinite(bound)):
+        if solution.corrections is not None:
+            warn(
+                f"the solution is poor after {solution.corrections} corrections (backward error {error}): "
+                f"{advice_on_poor_solution(solution.factor)}"
+            )
+            return
+        warn(
+            f"the solution is poor (backward error {error}): solve with refine=, or factor by another "
+            "algorithm"
+        )
+    # The factor's own warnings were issued before.
+    if "poor_factor" in solution.warnings and solution.factor is None:
+        warn("the factor is poor, and the backward error was not measured: solve with verify=True")
+    if "nearly_singular" in solution.warnings and (
+        solution.factor is None or "nearly_singular" not in solution.factor.warnings
+    ):
+        warn("the matrix may as well be singular: the solution may have no correct digit")
+    if bound is not None and not bound < 1:
+        warn(
+            f"the solution may have no correct digit (forward error bound {bound:.3g}, backward error "
+            f"{error})"
+        )
+
+
+def warn_of_complement(complement: Complement) -> None:
+    """Warn if S, or the factor of A11, needs a check before use."""
+    warn_of_factor(complement.record)
+    if complement.warnings:
+        warn(
+            f"the Schur complement is poor (backward error {complement.backward_error}, growth "
+            f"{complement.growth})"
+        )
+
+
+def warn_of_echelon_form(form: EchelonForm) -> None:
+    """Warn if the rank and the form may be wrong."""
+    if "poor_echelon_form" in form.warnings:
+        warn(
+            f"the rank and the echelon form may be wrong (growth {form.growth:.3g}): find the rank by "
+            "singular values (numpy.linalg.matrix_rank), and solve a system with solve(A, b, refine=5)"
+        )
+
+
+def warn_of_step(step: SeriesStep) -> None:
+    """Warn if a step of a series has no solution, or one that needs a check before use."""
+    if step.x is None:
+        warn("the matrix of a step is singular: it has no solution, and the series goes on without it")
+    elif "nearly_singular" in step.warnings:
+        warn(
+            f"the matrix of a step is nearly singular (its condition is at least "
+            f"{step.amplification:.3g}): the solution may have no correct digit"
+        )
+    elif not step.accurate:
+        warn(
+            f"the solution of a step has a backward error of {step.backward_error:.3g} instead of "
+            f"{step.accuracy:.3g}"
+        )
+
+
+def warn_of_batch(record: BatchRecord) -> None:
+    """Warn about members that need a check before use."""
+    singular = np.flatnonzero(record.info)
+    if singular.size:
+        warn(
+            f"{singular.size} of {len(record.info)} members are singular, the first of them "
+            f"{singular[0]}: solutions with them are NaN"
+        )
+    if record.poor:
+        first = record.first_poor
+        warn(
+            f"the factors of {record.poor} members are poor, or hold NaN or infinities, the first of them "
+            f"{first} (quality {record.quality[first]:.3g}, pivot growth {record.pivot_growth[first]:.3g})"
+        )
+    if record.nearly_singular:
+        warn(
+            f"{record.nearly_singular} members may as well be singular, the first of them "
+            f"{record.first_nearly_singular}: their solutions may have no correct digit"
+        )
+
+
+def warn_of_batch_solution(solution: BatchSolution) -> None:
+    """Warn about solutions that need a check before use."""
+    if "not_accurate" in solution.warnings:
+        # NaN for a solution that is not finite; singular members have no solution.
+        largest = np.max(solution.backward_error[solution.info == 0])
+        warn(
+            f"{solution.inaccurate} solutions are poor (largest backward error {largest:.3g}): "
+            "factor these members one by one, or in double precision"
+        )
+    if "poor_factor" in solution.warnings:
+        warn("factors of members are poor, and backward errors were not measured: solve with verify=True")
+
+
+_WITHOUT_PIVOTING = ("cm", "icm", "pcm", "block_lu")
+_PIVOT = "use an algorithm that pivots, such as algorithm='getrf'"
+
+
+def advice_on_overflow(record: FactorRecord) -> str:
+    """The next step after an overflow, except what the algorithm already does."""
+    if record.algorithm in _WITHOUT_PIVOTING:
+        return _PIVOT
+    ways = []
+    if not (record.row_scaled or record.col_scaled):
+        ways.append("equilibrate=True")
+    if np.dtype(record.dtype).char in "fF":
+        ways.append("dtype=float64")
+    return f"use {' or '.join(ways)}, or scale the matrix" if ways else "scale the matrix"
+
+
+def advice_on_poor_factor(record: FactorRecord) -> str:
+    """The next step after pivot growth, except what the algorithm already does."""
+    if record.algorithm in _WITHOUT_PIVOTING:
+        return _PIVOT
+    if record.sparse is None and record.precision is None:
+        return "solve with refine="
+    if record.has_matrix:
+        return "solves with it are corrected"
+    return "factor with keep_matrix=True, so that solves are corrected"
+
+
+def advice_on_poor_solution(record: FactorRecord | None) -> str:
+    """The next step after corrections that left X poor. `record` is None if the factor is unknown."""
+    if record is None:
+        return "factor by another algorithm, or without precision= if the factor has one"
+    return "factor by another algorithm" if record.precision is None else "factor without precision="

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linear algebra on the client: condition estimates, determinants, and downloaded factors."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crout.errors import CroutError, InvalidRequest, Singular
+from crout.results import FactorRecord, SlogDet, Solution, Summarized
+
+Array = npt.NDArray[Any]
+
+_MAX_STEPS = 5  # LAPACK's limit; two are usually enough
+_MAX_VERSIONS = 5  # limit of versions, if others replace the factor meanwhile
+
+
+def _signs(y: Array) -> Array:
+    """Divide each number by its modulus; 0 becomes 1."""
+    if not np.iscomplexobj(y):
+        return np.where(y < 0, -1.0, 1.0)
+    modulus = np.abs(y)
+    return np.where(modulus > 0, y / np.where(modulus > 0, modulus, 1), 1)
+
+
+def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 2]], Array, float]:
+    """Estimate the 1-norm of A^-1 with a few solves, as LAPACK's lacn2.
+
+    N. J. Higham, "FORTRAN codes for estimating the one-norm of a real or complex matrix, with applications
+    to condition estimation", ACM TOMS 14 (1988). The estimate is a lower bound, rarely too small by more
+    than a factor of 3.
+
+    Yields
+    ------
+    b : ndarray, shape (n,)
+    trans : 0 or 2
+        The system to solve: A x = b or A^H x = b. Send x.
+
+    Returns
+    -------
+    float
+        0 for n = 0.
+    """
+    if n == 0:
+        return 0.0
+    y = yield np.full(n, 1 / n), 0
+    estimate = float(np.abs(y).sum())
+    signs = _signs(y)
+    column = -1
+    for _ in range(_MAX_STEPS if n > 1 else 0):
+        z = yield signs, 2
+        steepest = int(np.argmax(np.abs(z)))
+        if column >= 0 and abs(z[steepest]) == abs(z[column]):
+            break
+        column = steepest
+        unit = np.zeros(n)
+        unit[column] = 1
+        y = yield unit, 0
+        previous, estimate = estimate, max(estimate, float(np.abs(y).sum()))
+        before, signs = signs, _signs(y)
+        if estimate <= previous or np.array_equal(signs, before):
+            break
+    if n > 1:  # covers matrices for which the steps above fail
+        i = np.arange(n)
+        y = yield (-1.0) ** i * (1 + i / (n - 1)), 0
+        estimate = max(estimate, 2 * float(np.abs(y).sum()) / (3 * n))
+    return estimate
+
+
+RcondSteps = Generator[tuple[Array, Literal[0, 2]] | None, Solution | FactorRecord, FactorRecord]
+
+
+def estimate_rcond(record: FactorRecord) -> RcondSteps:
+    """The record with its rcond, from solves with that version of the factor.
+
+    If another user replaces the factor meanwhile, the estimate starts again with the new version.
+
+    Yields
+    ------
+    (b, trans) or None
+        As `inverse_norm`: send the Solution. None: send the current record of the factor.
+
+    Returns
+    -------
+    FactorRecord
+        With its rcond; of a later version if the factor was replaced.
+
+    Raises
+    ------
+    CroutError
+        The factor was replaced too often: "ABORTED".
+    """
+    for _ in range(_MAX_VERSIONS):
+        if record.rcond is not None:
+            return record
+        inverse = yield from _inverse_norm_of(record)
+        if inverse is not None:
+            return _with_rcond(record, inverse)
+        described = yield None
+        assert isinstance(described, FactorRecord)
+        record = described
+    raise CroutError(
+        "the factor was replaced again and again while its condition was estimated: ask for it with "
+        "rcond=True where it is factored",
+        code="ABORTED",
+    )
+
+
+def _inverse_norm_of(
+    record: FactorRecord,
+) -> Generator[tuple[Array, Literal[0, 2]], Solution | FactorRecord, float | None]:
+    """`inverse_norm` of one version; None if a solution belongs to another version."""
+    if record.info > 0:
+        return np.inf
+    steps = inverse_norm(record.n)
+    try:
+        question = next(steps)
+        while True:
+            solution = yield question
+            assert isinstance(solution, Solution)
+            if solution.factor_version != record.version:
+                return None
+            question = steps.send(solution.x)
+    except StopIteration as end:
+        return float(end.value)
+
+
+def _with_rcond(record: FactorRecord, inverse: float) -> FactorRecord:
+    """The record with its rcond, from the 1-norm of A^-1; 0 if a norm overflowed."""
+    if record.n == 0:
+        return dataclasses.replace(record, rcond=1.0)
+    product = record.norm_one * inverse
+    rcond = 1 / product if np.isfinite(product) and product > 0 else 0.0
+    return dataclasses.replace(record, rcond=min(rcond, 1.0))
+
+
+def _exponents(scales: Array) -> Array:
+    exponents: Array = np.frexp(scales)[1] - 1  # of mantissas from 1 on
+    return exponents
+
+
+def _times_powers_of_two(a: Array, exponents: Array) -> Array:
+    """Scale exactly, even if a quotient of two scales is beyond the range of the type."""
+    if not np.iscomplexobj(a):
+        scaled: Array = np.ldexp(a, exponents)
+        return scaled
+    a = a.copy()
+    a.real = np.ldexp(a.real, exponents)
+    a.imag = np.ldexp(a.imag, exponents)
+    return a
+
+
+@dataclass(frozen=True)
+class PackedFactors:
+    """L and U in one array, as the server stores them: P^T (R A C) = L U.
+
+    R and C are diagonal matrices of powers of two if A was equilibrated. The unit diagonal is in L or in U.
+    SciPy's form, A = P L U with the unit diagonal in L, follows with D = P^T R^-1 P:
+
+        A = R^-1 P L U C^-1 = P (D L D^-1) (D U C^-1).
+
+    This is exact, because D and C are powers of two. If the unit diagonal is in U, L U = (L E^-1) (E U)
+    with E = diag(L), with one rounding an entry.
+
+    Attributes
+    ----------
+    lu : ndarray, shape (n, n)
+        L strictly below the diagonal, U above. The diagonal belongs to the factor without the unit
+        diagonal.
+    permutation : ndarray of int, shape (n,)
+        Row i of L U is row permutation[i] of R A C. 0-based.
+    piv : ndarray of int, shape (n,)
+        Row i was interchanged with row piv[i]. 0-based, as in SciPy.
+    row_scales, col_scales : ndarray, shape (n,)
+        The diagonals of R and C; ones if A was not scaled.
+    record : FactorRecord
+        Record of the downloaded version.
+    """
+
+    lu: Array
+    permutation: Array
+    piv: Array
+    row_scales: Array
+    col_scales: Array
+    record: FactorRecord
+
+    def lu_piv(self) -> tuple[Array, Array]:
+        """The form that `scipy.linalg.lu_factor` returns, for `scipy.linalg.lu_solve`."""
+        lower, upper = self._triangles()
+        return np.tril(lower, -1) + upper, self.piv
+
+    def plu(self) -> tuple[Array, Array, Array]:
+        """P, L and U with A = P L U, as `scipy.linalg.lu` returns them."""
+        lower, upper = self._triangles()
+        n = len(self.permutation)
+        permutation = np.zeros((n, n), self.lu.real.dtype)
+        permutation[self.permutation, np.arange(n)] = 1
+        return permutation, lower, upper
+
+    def _triangles(self) -> tuple[Array, Array]:
+        """L, with the unit diagonal, and U."""
+        diagonal = np.diagonal(self.lu)
+        lower = np.tril(self.lu, -1)
+        upper = np.triu(self.lu, 1)
+        if self.record.unit_diagonal == "u":
+            if self.record.info > 0:
+                raise Singular(
+                    f"the matrix is singular (info = {self.record.info}), and this factor has the unit "
+                    "diagonal in U, from which P L U cannot be had: factor with algorithm='getrf'"
+                )
+            lower /= diagonal
+            upper *= diagonal[:, None]
+        rows = -_exponents(self.row_scales[self.permutation])  # of the diagonal of D
+        lower = _times_powers_of_two(lower, rows[:, None] - rows)
+        upper += np.diag(diagonal)
+        upper = _times_powers_of_two(upper, rows[:, None] - _exponents(self.col_scales))
+        np.fill_diagonal(lower, 1)
+        return lower, upper
+
+    def slogdet(self) -> SlogDet:
+        """The determinant of A."""
+        swaps = np.count_nonzero(self.piv != np.arange(len(self.piv)))
+        return determinant(np.diagonal(self.lu), (-1) ** swaps, self.row_scales, self.col_scales)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseFactors(Summarized):
+    """L and U of a sparse factor.
+
+    With R and C the diagonal matrices of the scales, L U = ``(R @ A @ C)[perm_r][:, perm_c]``, except for
+    perturbed pivots.
+
+    Attributes
+    ----------
+    L, U : scipy.sparse.csr_matrix, shape (n, n)
+        L has ones on its diagonal. Zeros within dense blocks are stored.
+    perm_r, perm_c : ndarray of int, shape (n,)
+        The row and the column of A for each row and column of L U. 0-based.
+    row_scales, col_scales : ndarray, shape (n,)
+        The diagonals of R and C; ones if A was not scaled.
+    record : FactorRecord
+        Record of the downloaded version.
+    """
+
+    _shown = "L U perm_r perm_c"
+
+    L: Any
+    U: Any
+    perm_r: Array
+    perm_c: Array
+    row_scales: Array
+    col_scales: Array
+    record: FactorRecord
+
+    def slogdet(self) -> SlogDet:
+        """The determinant of A.
+
+        Raises
+        ------
+        InvalidRequest
+            Pivots were perturbed (``record.sparse.perturbed_pivots``); the determinant would belong to
+            another matrix.
+        """
+        known = known_determinant(self.record)
+        if known is not None:
+            return known
+        if self.record.sparse is not None and self.record.sparse.perturbed_pivots > 0:
+            scaled = self.record.row_scaled or self.record.col_scaled
+            raise InvalidRequest(
+                f"{self.record.sparse.perturbed_pivots} pivots of this factor were made larger, and so its "
+                "determinant is that of another matrix: factor A by a dense method"
+                + ("" if scaled else ", or with equilibrate=True")
+            )
+        sign = _sign(self.perm_r) * _sign(self.perm_c)
+        return determinant(self.U.diagonal(), sign, self.row_scales, self.col_scales)
+
+
+@dataclass(frozen=True, eq=False)
+class MemberFactors:
+    """L and U of a member in one array, and its row interchanges.
+
+    Attributes
+    ----------
+    lu : ndarray, shape (m, n)
+        L strictly below the diagonal (unit diagonal not stored), U on and above it.
+    piv : ndarray of int, shape (min(m, n),)
+        Row i was interchanged with row piv[i]. 0-based, as in SciPy.
+    """
+
+    lu: Array
+    piv: Array
+
+    def plu(self) -> tuple[Array, Array, Array]:
+        """P, L and U with A = P L U, as `scipy.linalg.lu` returns them."""
+        rows, cols = self.lu.shape
+        order = np.arange(rows)
+        for i, k in enumerate(self.piv.tolist()):
+            order[[i, k]] = order[[k, i]]
+        permutation = np.zeros((rows, rows), self.lu.real.dtype)
+        permutation[order, np.arange(rows)] = 1
+        diagonal = min(rows, cols)
+        lower = np.tril(self.lu[:, :diagonal], -1)
+        np.fill_diagonal(lower, 1)
+        return permutation, lower, np.triu(self.lu[:diagonal])
+
+
+def determinant(pivots: Array, sign: int, row_scales: Array, col_scales: Array) -> SlogDet:
+    """The determinant of A from the pivots of its scaled form and the sign of their permutation."""
+    wide = pivots.astype(complex if np.iscomplexobj(pivots) else float)
+    if not wide.all():
+        return SlogDet(0.0, -np.inf)
+    scales = np.log(row_scales).sum() + np.log(col_scales).sum()
+    phase = np.prod(wide / np.abs(wide)) * sign
+    return SlogDet(phase.item(), float(np.log(np.abs(wide)).sum() - scales))
+
+
+def known_determinant(record: FactorRecord) -> SlogDet | None:
+    """The determinant of A if the record has it: the server's, or zero.
+
+    Raises InvalidRequest for a low-precision factor, whose determinant differs from A's.
+    """
+    if record.precision is not None and record.info == 0:
+        raise InvalidRequest(
+            f"this factor was computed in lower precision ({record.precision}), and its determinant is not "
+            "that of A: factor A without precision="
+        )
+    # Without pivoting, a zero pivot is no evidence that A is singular. Sparse methods pivot; in their factors
+    # of a singular matrix, if any, another number replaces the zero pivot.
+    pivots = record.singular_reason in (None, "zero_pivot")
+    if record.determinant is None and (not pivots or (record.info > 0 and record.sparse is not None)):
+        return SlogDet(0.0, -np.inf)
+    return record.determinant
+
+
+def _sign(permutation: Array) -> int:
+    """The sign of the permutation, 1 or -1, from its numbers of elements and cycles."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(permutation)
+    edges = csr_array((np.ones(n, np.int8), (np.arange(n), permutation)), (n, n))
+    cycles = connected_components(edges, directed=False, return_labels=False)
+    return -1 if (n - int(cycles)) % 2 else 1
