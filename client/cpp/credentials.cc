@@ -111,7 +111,7 @@ absl::string_view HintFor(absl::string_view message, bool tls) {
   }
   if (absl::StrContains(message, "certificate verify failed")) {
     return "the server's certificate is not signed by an authority that this client was told to "
-           "trust (CA), or its time is over";
+           "trust (CA), or it has expired";
   }
   if (absl::StrContains(message, "not in peer certificate")) {
     return "the server's certificate is not for this name: call the server by a name that it has, "

@@ -88,7 +88,7 @@ absl::StatusOr<TrustedProxies> TrustedProxies::Parse(const std::vector<std::stri
         slash == std::string::npos || absl::SimpleAtoi(entry.substr(slash + 1), &bits);
     if (!address || !good || bits < 0 || bits > max_bits) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "'", entry, "' is no proxy: write an address, a network such as 10.0.0.0/8, or unix"));
+          "'", entry, "' is not a proxy: write an address, a network such as 10.0.0.0/8, or unix"));
     }
     bits += kAddressBits - max_bits;
     proxies.networks_.push_back({Masked(*address, bits), bits});

@@ -95,25 +95,25 @@ std::string Explain(CredentialError error, const Credentials& credentials) {
   const std::string names = absl::CEscape(absl::StrJoin(credentials.certificate_names, ", "));
   switch (error) {
     case CredentialError::kUnknownToken:
-      return "this server does not know the token: it was withdrawn, or is another server's, or no "
-             "key that the server has signed it; ask the operator for a new one";
+      return "the token is unknown: it was withdrawn, it belongs to another server, or it was "
+             "signed by an unknown key; ask the operator for a new token";
     case CredentialError::kExpiredToken:
-      return "the token's time is over: ask the operator for a new one";
+      return "the token has expired: ask the operator for a new token";
     case CredentialError::kEarlyToken:
-      return "the token's time has not begun: wait, or set this machine's clock or that of who "
-             "signed it";
+      return "the token is not valid yet: wait, or correct the clock of this machine or of the "
+             "token's issuer";
     case CredentialError::kForeignToken:
-      return "the token is of another issuer, or for another audience, than this server's: ask for "
-             "one that is for this server";
+      return "the token has another issuer or audience than this server requires: request a token "
+             "for this server";
     case CredentialError::kUnknownSubject:
-      return "the token is good, but no identity has its subject: ask the operator for a line "
-             "subject = NAME";
+      return "the token is valid, but no identity has its subject: ask the operator to add the "
+             "line subject = NAME";
     case CredentialError::kUnknownCertificate:
       return absl::StrCat("no identity has a name of the client's certificate (", names,
                           "): ask the operator for a line certificate = NAME, or send a token");
     case CredentialError::kAmbiguousCertificate:
       return absl::StrCat("the names of the client's certificate (", names,
-                          ") are of several identities: send a token that says which");
+                          ") belong to several identities: send a token as well");
     case CredentialError::kNoCredentials:
       break;
   }
@@ -192,7 +192,7 @@ absl::StatusOr<IdentityMatch> FindIdentity(ServerCore& core, const Identities& i
       absl::PermissionDeniedError(absl::StrCat(
           "'", name, "' may not ", attempt.is_page ? "see " : "call ", ToAbsl(attempt.what),
           ": the ", attempt.is_page ? "page" : "call", " needs the role ",
-          ToAbsl(kRoleNames[static_cast<size_t>(attempt.role)]), "; ask the operator for it")));
+          ToAbsl(kRoleNames[static_cast<size_t>(attempt.role)]), "; ask the operator to add it")));
 }
 
 Role RoleFor(Method method) {

@@ -38,8 +38,8 @@ absl::StatusOr<PeerShares::Charge> ServerCore::ChargeCall(std::string_view peer,
 
 absl::Status ServerCore::PreemptedStatus() {
   return Exhausted(
-      "ended to admit another client's call: this client's open calls held more than a quarter of "
-      "the server's memory for calls; keep fewer open, and try again");
+      "the call was ended to admit a call of another client: this client's open calls used more "
+      "than a quarter of the memory for calls. Keep fewer calls open, and retry");
 }
 
 }  // namespace crout

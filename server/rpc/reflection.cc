@@ -87,7 +87,8 @@ ServerReflectionResponse Reflect(const ServerReflectionRequest& request,
       }
       break;
     case ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
-      Refuse(grpc::StatusCode::INVALID_ARGUMENT, "the request asks for nothing", response);
+      Refuse(grpc::StatusCode::INVALID_ARGUMENT,
+             "the request is not set: set one of the message_request fields", response);
   }
   return response;
 }

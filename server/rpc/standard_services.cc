@@ -139,8 +139,9 @@ class StandardServices::ServiceCall final : public grpc::ServerGenericBidiReacto
     for (ServiceCall* const call : calls) {
       call->AssertHeld();
       if (call->ended_) continue;
-      return call->End(absl::ResourceExhaustedError(
-          "this call made room for newer ones: ask again, and keep fewer of them open"));
+      return call->End(
+          absl::ResourceExhaustedError("the call was ended to admit a newer one: the limit of open "
+                                       "calls is reached. Retry, and keep fewer calls open"));
     }
   }
 

@@ -241,11 +241,12 @@ TEST_F(CallersTest, EachCallerGetsTheReasonOfItsRefusal) {
       {"TLS", Server::kTls, true, "ca", "", "", "", kNobody, "send a token"},
       {"token", Server::kTls, true, "ca", "", "", token_, kOk, ""},
       {"signed token", Server::kTls, true, "ca", "", "", good, kOk, ""},
-      {"expired token", Server::kTls, true, "ca", "", "", late, kNobody, "time is over"},
-      {"wrong audience", Server::kTls, true, "ca", "", "", foreign, kNobody, "another audience"},
-      {"wrong key", Server::kTls, true, "ca", "", "", other_key, kNobody, "does not know"},
+      {"expired token", Server::kTls, true, "ca", "", "", late, kNobody, "the token has expired"},
+      {"wrong audience", Server::kTls, true, "ca", "", "", foreign, kNobody,
+       "another issuer or audience"},
+      {"wrong key", Server::kTls, true, "ca", "", "", other_key, kNobody, "the token is unknown"},
       {"HS256 with the public key", Server::kTls, true, "ca", "", "", hmac, kNobody,
-       "does not know"},
+       "the token is unknown"},
       {"unknown subject", Server::kTls, true, "ca", "", "", nobody, kNobody, "subject = NAME"},
       {"certificate", Server::kTls, true, "ca", "client", "", "", kOk, ""},
       {"mutual TLS", Server::kMutualTls, true, "ca", "client", "", "", kOk, ""},
@@ -278,7 +279,7 @@ TEST_F(CallersTest, ClientsSpeakNoTlsBefore12) {
 TEST_F(CallersTest, ClientsTakeNoExpiredCertificateOfAServer) {
   MakeCertificate(files_, "ended", "ca", -1);
   Process late(OtherServer("ended", {"-alpn", "h2"}));
-  ExpectNoConnection(AddressOf(late), "its time is over");
+  ExpectNoConnection(AddressOf(late), "it has expired");
 }
 
 TEST_F(CallersTest, AFileNamesServers) {

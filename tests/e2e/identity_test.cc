@@ -121,9 +121,9 @@ TEST_F(IdentityTest, TokensAndCertificatesIdentifyTheCaller) {
     EXPECT_THAT(status.error_message(), HasSubstr(message));
   };
   refused(Call(daemon.address(), ""), "send a token");
-  refused(Call(daemon.address(), token.text + "x"), "does not know the token");
+  refused(Call(daemon.address(), token.text + "x"), "the token is unknown");
   refused(Call(daemon.address(), "", "stranger"), "mallory.example.org");
-  refused(Call(daemon.address(), token.text + "x", "dns"), "does not know the token");
+  refused(Call(daemon.address(), token.text + "x", "dns"), "the token is unknown");
   EXPECT_TRUE(daemon.Logs({"identity=\"alice\"", "identity=\"bob\"", "identity=\"carol\"",
                            "caller_refused", "unknown_certificate"}))
       << daemon.process().Errors();
@@ -178,7 +178,8 @@ TEST_F(IdentityTest, WithdrawnAndExpiredTokensAreRefused) {
   const std::string rest = "[alice]\ntenants = a\nroles = solve\n";
   WriteIdentities(rest + token.line + brief.line);
   Daemon daemon(Flags());
-  EXPECT_THAT(Call(daemon.address(), brief.text).error_message(), HasSubstr("time is over"));
+  EXPECT_THAT(Call(daemon.address(), brief.text).error_message(),
+              HasSubstr("the token has expired"));
   ASSERT_TRUE(Call(daemon.address(), token.text).ok());
   WriteIdentities(rest + "roles = half-writ");
   EXPECT_TRUE(Eventually(

@@ -159,9 +159,9 @@ def test_unauthenticated_callers_get_advice(daemons, authority, place, tmp_path)
         ("plain", {}, "NO_CREDENTIALS", "send a token"),
         ("tls", ca, "NO_CREDENTIALS", "send a token"),
         ("tls", {**ca, "token": "crout_guess"}, "UNKNOWN_TOKEN", "ask the operator"),
-        ("tls", {**ca, "token": LATE}, "EXPIRED_TOKEN", "time is over: ask the operator"),
-        ("tls", {**ca, "token": authority.sign(seconds=-60)}, "EXPIRED_TOKEN", "time is over"),
-        ("tls", {**ca, "token": authority.sign("other")}, "FOREIGN_TOKEN", "ask for one that is for this"),
+        ("tls", {**ca, "token": LATE}, "EXPIRED_TOKEN", "has expired: ask the operator"),
+        ("tls", {**ca, "token": authority.sign(seconds=-60)}, "EXPIRED_TOKEN", "has expired"),
+        ("tls", {**ca, "token": authority.sign("other")}, "FOREIGN_TOKEN", "request a token for this server"),
         ("tls", {**ca, "token": Authority(tmp_path / "key").sign()}, "UNKNOWN_TOKEN", "ask the operator"),
     ):
         with connect(daemons[server], **options) as c, pytest.raises(crout.NotPermitted, match=why) as caught:
@@ -188,7 +188,7 @@ def test_connection_errors_name_the_cause(daemons, place):
     ("certificate", "options", "why"),
     [
         ("server", ["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"], r"TLS 1\.2"),
-        ("late", ["-alpn", "h2"], "its time is over"),
+        ("late", ["-alpn", "h2"], "it has expired"),
     ],
 )
 def test_servers_of_the_past_are_refused(place, certificate, options, why):

@@ -25,8 +25,8 @@ absl::StatusOr<std::unique_ptr<BatchFactorStep>> BatchFactorStep::Create(Engine&
                                                                          bool keep_matrix,
                                                                          DeviceSlot& slot) {
   if (slot.device->batch_lu() == nullptr) {
-    return absl::UnimplementedError(
-        absl::StrCat("header.batch: device ", slot.device->info().name, " takes no batches"));
+    return absl::UnimplementedError(absl::StrCat("header.batch: device ", slot.device->info().name,
+                                                 " does not support batches"));
   }
   CROUT_RETURN_IF_ERROR(CheckSupported(*slot.device, batch.dtype, "header.batch"));
   auto plan = PlanBatchFactorize({slot.device->batch_lu(), keep_matrix}, batch);

@@ -37,8 +37,8 @@ absl::Status CheckNeedsNoFactors(const FactorAndSolveRequest& request) {
   for (const auto& [is_set, field] : option_uses) {
     if (is_set) {
       return BadField(field,
-                      absl::StrCat("needs factors, and ", factor.algorithm,
-                                   " leaves none: leave it out, or choose another algorithm"));
+                      absl::StrCat("requires factors, but ", factor.algorithm,
+                                   " produces none: leave it unset, or choose another algorithm"));
     }
   }
   return absl::OkStatus();

@@ -29,10 +29,9 @@ namespace {
 // Error for a request that names the batch method but cannot be batched.
 absl::Status NotForBatches() {
   return BadField("header.options.algorithm",
-                  "irr_lu factors a dense matrix of order 1 or more as it is: without another type "
-                  "or precision, equilibration, condition estimate, determinant, parameters, or "
-                  "the options that Solve has beside verification. Leave them out, or choose "
-                  "another algorithm");
+                  "irr_lu factors dense matrices of order 1 or more. It supports no other type or "
+                  "precision, equilibration, condition estimate, determinant, parameters, or solve "
+                  "options except verification. Leave these unset, or choose another algorithm");
 }
 
 }  // namespace
@@ -326,7 +325,7 @@ absl::StatusOr<std::optional<FactorStep::Estimate>> FactorStep::Guess(int64_t n,
   constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
   if (nonzeros > kMaxEntries && (sparse_.named() || n > engine_.limits.max_n)) {
     return BadField("nnz", absl::StrCat(nonzeros, " is more than the ", kMaxEntries,
-                                        " entries of a matrix that stays sparse"));
+                                        " entries allowed for a sparse factorization"));
   }
   if (guess.method == nullptr) return std::optional<Estimate>();
   Estimate estimate{guess.bytes, guess.seconds, guess.method->name()};

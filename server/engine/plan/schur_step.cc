@@ -26,31 +26,32 @@ absl::Status CheckSparse(const SchurRequest& request) {
                     "order it so that A11 leads and set leading_order in place of keep");
   }
   if (!request.keep.empty() && request.leading_order != 0) {
-    return BadField("header.leading_order", "beside header.keep: set one of them");
+    return BadField("header.leading_order", "header.keep is also set: set only one of the two");
   }
   if (request.sets_cache) {
-    return BadField("header.cache", "no factor of A11 is kept of a sparse matrix: leave it out");
+    return BadField("header.cache",
+                    "the factor of A11 of a sparse matrix is not cached: leave it unset");
   }
   const FactorRequest& options = request.factor;
   if (options.condition || options.determinant) {
     return BadField("header.options",
-                    "condition and determinant are of a factor of A11, and a sparse matrix leaves "
-                    "none: leave them out");
+                    "condition and determinant require a factor of A11, which a sparse matrix does "
+                    "not provide: leave them unset");
   }
   if (!options.keep_matrix) {
-    return BadField("header.options.keep_matrix", "a sparse matrix is not kept here: leave it out");
+    return BadField("header.options.keep_matrix",
+                    "this call does not cache a sparse matrix: leave it unset");
   }
   if (options.parameters) {
-    return BadField("header.options.parameters", "sparse methods take none: leave them out");
+    return BadField("header.options.parameters",
+                    "sparse methods have no parameters: leave it unset");
   }
   if (options.equilibrate == EquilibrateMode::kOn) {
-    return BadField(
-        "header.options.equilibrate",
-        "ON exchanges columns, and the kept unknowns must stay in theirs: leave it out");
+    return BadField("header.options.equilibrate",
+                    "ON permutes columns, but the kept unknowns must not move: leave it unset");
   }
   if (request.solver != "auto") {
-    return BadField("header.solver",
-                    "the method of a sparse matrix has its own solver: leave it out");
+    return BadField("header.solver", "a sparse method uses its own solver: leave it unset");
   }
   return absl::OkStatus();
 }
@@ -104,8 +105,8 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(Engine& engine,
   if (step->sparse() && step->request_.names_algorithm()) {
     return BadField("header.options.algorithm",
                     absl::StrCat(step->request_.algorithm,
-                                 " factors dense matrices, and beside header.keep A stays sparse: "
-                                 "leave it out, or name a sparse method"));
+                                 " factors dense matrices, but with header.keep A is factored as a "
+                                 "sparse matrix: leave it unset, or name a sparse method"));
   }
   return step;
 }
@@ -142,9 +143,10 @@ absl::Status SchurStep::Analyze(StopRequested stop) {
                     "a dense array, and header.keep is for sparse matrices: send coordinates, or "
                     "set leading_order in place of keep");
   if (kept_count() < 1) {
-    return BadField("header.leading_order",
-                    absl::StrCat(options_.leading, ", but the matrix has order ", shape.rows,
-                                 " and stays sparse: at least one unknown is kept"));
+    return BadField(
+        "header.leading_order",
+        absl::StrCat(options_.leading, ", but the matrix has order ", shape.rows,
+                     " and is factored as a sparse matrix: the order must be less than that"));
   }
   CROUT_RETURN_IF_ERROR(CheckKeepList(keep_, shape.rows));
   CROUT_RETURN_IF_ERROR(CheckDimension(kept_count(), "header.keep", engine_.limits));

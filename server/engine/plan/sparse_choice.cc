@@ -28,10 +28,11 @@ absl::Status CheckOptions(bool may_be_sparse, const std::string& algorithm,
                           const FactorRequest& request) {
   if (!may_be_sparse) return IsDense(algorithm);
   if (request.parameters || request.precision != RequestedPrecision::kFactorType) {
-    return BadField("header.options",
-                    absl::StrCat(algorithm,
-                                 ", as every sparse method, takes no parameters and no "
-                                 "precision: leave them out"));
+    return BadField(
+        "header.options",
+        absl::StrCat(
+            algorithm,
+            " is a sparse method, which has no parameters and no precision: leave them unset"));
   }
   return absl::OkStatus();
 }
@@ -57,9 +58,9 @@ MatchingMode MatchingFor(EquilibrateMode mode) {
 absl::Status SparseChoice::ExtractMethodName(bool may_be_sparse, FactorRequest* request) {
   const std::string name = request->algorithm;
   if (request->pivot_threshold > 0 && name != "auto" && name != "multifrontal") {
-    return BadField(
-        "header.options.pivot_threshold",
-        absl::StrCat("algorithm '", name, "' takes none: leave it out, or name multifrontal"));
+    return BadField("header.options.pivot_threshold",
+                    absl::StrCat("algorithm '", name,
+                                 "' has no pivot threshold: leave it unset, or name multifrontal"));
   }
   for (const auto& method : slot_.device->catalogue().sparse_lus) {
     if (method->name() != name) continue;

@@ -25,7 +25,7 @@ absl::Status NoEntries(SeriesEntries::Form form) {
       return WithReason(
           absl::FailedPreconditionError(absl::StrCat(
               kField, ": this stream's last matrix has more than ", ValueMapShape::kMaxLines,
-              " entries, whose positions are not kept: send the matrix in full")),
+              " entries; their positions are not stored. Send the whole matrix")),
           kReasonMatrixGone);
   }
 }
@@ -56,8 +56,8 @@ absl::StatusOr<MatrixChange> ChangeOf(const ChangeRequest& change, const SeriesE
 absl::StatusOr<PayloadSpec> ChangePayload(const MatrixChange& change, const FactorSummary& kept) {
   if (kept.matrix_nonzeros > 0 && change.kind != MatrixChange::Kind::kValues) {
     return BadField("header.change",
-                    "entries and rank change a matrix that is kept in full, and the series' matrix "
-                    "is sparse: send new values for all of its entries, or the matrix in full");
+                    "entries and rank require a dense matrix, but the matrix of the series is "
+                    "sparse: send new values for all of its entries, or the whole matrix");
   }
   const auto bytes = ChangeBytes(change, kept.n, kept.matrix_dtype);
   if (!bytes.ok()) return BadField("header.change", bytes.status().message());

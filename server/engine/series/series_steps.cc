@@ -62,7 +62,8 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
   PayloadSpec matrix = NoMatrix(cached_dtype);
   std::optional<MatrixChange> change;
   if (step.change) {
-    if (step.matrix) return BadField("header.change", "set beside a matrix: set one of them");
+    if (step.matrix)
+      return BadField("header.change", "a matrix is also set: set only one of the two");
     CROUT_ASSIGN_OR_RETURN(change, ChangeOf(*step.change, pins.entries));
     CROUT_ASSIGN_OR_RETURN(matrix, ChangePayload(*change, cached->summary()));
   } else if (step.matrix) {

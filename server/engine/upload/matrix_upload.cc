@@ -220,7 +220,7 @@ absl::Status MatrixUpload::Assemble(StopRequested stop) {
 absl::StatusOr<AnySparse> MatrixUpload::PackSparse(StopRequested stop) {
   if (packed_) return packed();
   if (!nnz_ || shape_.rows != shape_.cols) {
-    return WithField(absl::InvalidArgumentError("a square sparse matrix is meant"));
+    return WithField(absl::InvalidArgumentError("the matrix must be sparse and square"));
   }
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(shape_.rows, *nnz_, shape_.dtype));
   CROUT_RETURN_IF_ERROR(WithField(grant_->Take(BlockBytes(bytes))));

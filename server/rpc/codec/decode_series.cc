@@ -55,12 +55,12 @@ absl::StatusOr<SeriesRequest> DecodeSeries(const v1::SolveSeriesHeader& header) 
       {!header.cache().request_id().empty(), "header.cache.request_id"},
   };
   for (const auto& [is_set, field] : refused) {
-    if (is_set) return BadField(field, "has no meaning in a series: leave it out");
+    if (is_set) return BadField(field, "is not supported in a series: leave it unset");
   }
   if (!header.handle().empty() && header.has_cache()) {
-    return BadField("header.cache",
-                    "set beside header.handle, whose lease and name stay as they are: leave "
-                    "one of them out");
+    return BadField(
+        "header.cache",
+        "header.handle is also set, whose lease and name do not change: set only one of the two");
   }
   SeriesRequest series;
   CROUT_ASSIGN_OR_RETURN(series.factor, DecodeOptions(factorize));

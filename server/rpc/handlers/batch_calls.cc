@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<PayloadStep*>> FactorizeBatchCall::Start(const Stream
 absl::Status FactorizeBatchCall::Replaces(const v1::FactorizeBatchHeader& header) {
   if (header.has_cache()) {
     return BadField("header.cache",
-                    "set beside a handle, whose lease and name stay as they are: leave it out");
+                    "a handle is also set, whose lease and name do not change: leave it unset");
   }
   CROUT_ASSIGN_OR_RETURN(replaced_, DecodeHandle(header.handle()));
   CROUT_ASSIGN_OR_RETURN(old_, AcquireNamed(header.handle(), AcquireBatch));

@@ -57,7 +57,7 @@ class IdempotentCall : public Base, public RequestWaiter {
     const auto left = this->client_left_at();
     if (!this->needs_result() || !left || now - *left < kKeepForRetry) return;
     if (this->core_.engine.cache.request_ids().IsAwaited(this->tenant_, insert_.request_id)) return;
-    this->End(absl::CancelledError("nobody asked for the factor again"));
+    this->End(absl::CancelledError("no retry requested the factor"));
   }
 
   void OnClaimEnded() noexcept override {

@@ -24,7 +24,7 @@ absl::StatusOr<std::vector<PayloadStep*>> SchurCall::Start(const StreamMessage& 
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   if (!header.cache().request_id().empty()) {
     return BadField("header.cache.request_id",
-                    "a Schur complement takes no request_id: leave it out");
+                    "ComputeSchurComplement does not support request_id: leave it unset");
   }
   CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   SchurRequest request;

@@ -135,9 +135,9 @@ absl::StatusOr<std::optional<FactorCache::Pin>> FactorReusing(
     ServerCore& core, const Scope& scope, const v1::EstimateFactorizeRequest& request) {
   if (request.handle().empty()) return std::optional<FactorCache::Pin>();
   if (request.n() != 0 || request.has_nnz() || request.matrix_dtype() != v1::DTYPE_UNSPECIFIED) {
-    return BadField(
-        "handle",
-        "set beside n, nnz or matrix_dtype, which its matrix determines: set the handle alone");
+    return BadField("handle",
+                    "n, nnz or matrix_dtype is also set, which the handle's matrix determines: set "
+                    "only the handle");
   }
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin,

@@ -49,7 +49,7 @@ class JobCall : public UploadCall {
                                                   const DynamicBatchTimings& batch,
                                                   CallTimings& timings) {
     (void)system, (void)batch, (void)timings;
-    return absl::InternalError("a call that is not gathered");
+    return absl::InternalError("the call does not support dynamic batching");
   }
   // Observes and stores the result, replies with it and ends the call.
   virtual void Reply(Result result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;

@@ -139,7 +139,7 @@ TEST_F(RpcDirectSolveTest, RefusesWhatNeedsFactors) {
   for (const auto& [field, ask] : asks) {
     auto header = RpcDirectSolveTest::Header(2, 1);
     ask(&header);
-    ExpectRefused(header, kInvalid, field + ": needs factors");
+    ExpectRefused(header, kInvalid, field + ": requires factors");
   }
 }
 

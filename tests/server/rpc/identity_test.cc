@@ -183,7 +183,7 @@ TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
     const grpc::Status ended = calls[i]->Finish();
     EXPECT_EQ(ended.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << i;
     EXPECT_EQ(ReasonIn(ended), "MEMORY_EXHAUSTED") << i;
-    EXPECT_THAT(ended.error_message(), HasSubstr("another client's call")) << i;
+    EXPECT_THAT(ended.error_message(), HasSubstr("a call of another client")) << i;
   }
   for (int i = 0; i < kFit - 2; ++i) {
     calls[i]->WritesDone();

@@ -105,7 +105,7 @@ TEST_F(RpcMultifrontalTest, TakesAPivotThreshold) {
   }
   const grpc::Status dense = Factorize(with(0.1, v1::ALGORITHM_GETRF), BytesOf(a), nullptr);
   EXPECT_EQ(dense.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(dense.error_message(), HasSubstr("'getrf' takes none"));
+  EXPECT_THAT(dense.error_message(), HasSubstr("'getrf' has no pivot threshold"));
 }
 
 TEST_F(RpcMultifrontalTest, ReservesFactorMatrixAndAnalysisUntilTheEnd) {

@@ -138,7 +138,7 @@ TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
        grpc::StatusCode::INVALID_ARGUMENT, "more bytes"},
       {"a change beside a matrix",
        [](auto& r) { r.mutable_header()->mutable_change()->set_rank(1); },
-       grpc::StatusCode::INVALID_ARGUMENT, "beside a matrix"},
+       grpc::StatusCode::INVALID_ARGUMENT, "a matrix is also set"},
       {"a change of no kind",
        [](auto& r) {
          r.mutable_header()->clear_matrix();
@@ -235,7 +235,7 @@ TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
          h.set_handle(factor.handle());
          h.mutable_cache()->set_name("x");
        },
-       "header.cache: set beside header.handle"},
+       "header.cache: header.handle is also set"},
       {[&](auto& h) {
          h.set_handle(factor.handle());
          h.mutable_options()->set_device("host");

@@ -187,7 +187,7 @@ TEST_F(RpcSparseSchurTest, RefusesOptionsThatNothingWouldGoBy) {
   header = Keeping(kN, a, {1});
   header.mutable_options()->mutable_parameters()->set_pivot_rule(v1::PIVOT_RULE_PARTIAL);
   ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,
-                "header.options.parameters: sparse methods take none");
+                "header.options.parameters: sparse methods have no parameters");
 }
 
 TEST_F(RpcSparseSchurTest, RefusesALeadingSizeThatKeepsNothing) {
@@ -198,7 +198,7 @@ TEST_F(RpcSparseSchurTest, RefusesALeadingSizeThatKeepsNothing) {
   for (const int64_t leading : {kN, kN + 1}) {
     header.set_leading_order(leading);
     ExpectRefused(header, BytesOf(a), grpc::StatusCode::INVALID_ARGUMENT,
-                  "at least one unknown is kept");
+                  "the order must be less than that");
   }
   // Costs are not predicted for an order whose square overflows.
   header.set_leading_order(std::numeric_limits<int64_t>::max());

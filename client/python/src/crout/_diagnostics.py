@@ -210,7 +210,7 @@ def advice_on_connection(message: str, tls: bool, address: str) -> str:
     if "certificate verify failed" in text:
         return (
             "The server's certificate is not signed by an authority that this client was told to trust "
-            "(ca=), or its time is over"
+            "(ca=), or it has expired"
         )
     if "not in peer certificate" in text or "hostname verification" in text:
         return (
