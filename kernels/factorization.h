@@ -165,7 +165,8 @@ struct FactorSummary {
     if (batch) return batch->poor > 0;
     return info == 0 && IsPoorFactor(quality.value_or(0), pivot_growth, factor_dtype);
   }
-  // Returns true if pivots of a sparse factor were perturbed: it then factors a matrix near A.
+  // Returns true if pivots of a sparse factor were perturbed. L and U are then factors of a matrix
+  // near A.
   bool is_perturbed() const { return sparse && sparse->numeric.perturbed_pivots > 0; }
   // Returns true if A is numerically singular. Uses rcond if it was estimated and applies to A,
   // otherwise condition_signal. A low-precision factor alone gives no such evidence: its solves are
