@@ -64,9 +64,8 @@ class BufferPlan {
   // Makes the buffer part of the result.
   void Keep(Id id) { buffers_[id].lifetime.last = Lifetime::kInResult; }
 
-  // Adds the buffers of another job that runs within phase `phase` of this one. They count only for
-  // the bytes; that job allocates them. `given` is a buffer of that job which this job owns and
-  // passes to it.
+  // Adds the buffers of `job`, which runs within phase `phase` of this job. Only their bytes count
+  // here; `job` allocates them. `given` is the buffer of `job` that this job owns and passes to it.
   void AddJob(const BufferPlan& job, int phase, std::optional<Id> given = std::nullopt);
 
   std::span<const PlannedBuffer> buffers() const { return buffers_; }

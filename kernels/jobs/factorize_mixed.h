@@ -33,9 +33,9 @@ struct MixedPlan {
   double seconds = 0;  // predicted, for the first
 };
 
-// Plans the job. `low` and `wide` differ in the factor's type and in what was chosen for it; both
-// must keep the matrix, because corrections require A. `shape`, `nonzeros` and errors as in
-// PlanFactorize; also INVALID_ARGUMENT if `low` is not in single precision, `wide` is not in double
+// Plans the job. `low` and `wide` differ in the factor's type and in the methods chosen for it.
+// Both must keep the matrix, because corrections require A. `shape`, `nonzeros` and errors as in
+// PlanFactorize. Also INVALID_ARGUMENT if `low` is not in single precision, `wide` is not in double
 // precision, or a matrix is not kept.
 absl::StatusOr<MixedPlan> PlanMixed(FactorPrecision precision, const FactorizeOptions& low,
                                     const FactorizeOptions& wide, PackedMatrix shape,

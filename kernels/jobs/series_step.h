@@ -100,8 +100,8 @@ struct SeriesMatrix {
   // it is sparse.
   PackedMatrix shape;
   std::optional<int64_t> nonzeros;  // set if sparse
-  // Arrives instead of a matrix; A is the matrix of `source`, which is not kUpload, with this
-  // change.
+  // If set, this change arrives instead of a matrix: A is the matrix of `source` (not kUpload) with
+  // the change applied.
   std::optional<MatrixChange> change = std::nullopt;
   // Rank of the update kept with a matrix of source kKept; 0: none.
   int64_t update_rank = 0;
@@ -185,8 +185,8 @@ struct SeriesStepSummary {
   // A lower bound of A's condition number: max over columns of |op(A)| |x| / |b|, in infinity
   // norms. Near 1 / (n u), A is numerically singular, and X may be any vector of that size.
   double amplification = 0;
-  // True if X may have no correct digit: amplification is that large (numerics/judgment.h), or
-  // reaches 0.01 / backward_error, or this step's new factor is of a nearly singular matrix.
+  // True if X may have no correct digit: amplification is that large (numerics/judgment.h) or
+  // reaches 0.01 / backward_error, or the matrix of this step's new factor is nearly singular.
   bool nearly_singular = false;
   double old_seconds = 0;  // time with the old factor
   double new_seconds = 0;  // time for a new factor and the solve with it

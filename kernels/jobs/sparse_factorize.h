@@ -35,10 +35,10 @@ struct SparseFactorizeOptions {
   DType factor_dtype = DType::kFloat64;
   // Lower bound of the factor's block, if above the method's estimate.
   size_t min_factor_bytes = 0;
-  // Limit of the device memory that the job can ever have. A method that would use more works with
-  // less if it can.
+  // Limit of the device memory that the job can ever have. A method whose preferred workspace
+  // exceeds it uses a smaller one if possible.
   size_t max_bytes = std::numeric_limits<size_t>::max();
-  // True if a factor of the same size, which this one replaces, exists during the job.
+  // True if the job replaces a factor of the same size, which stays in memory during the job.
   bool replaces_factor = false;
   bool keep_matrix = true;
   bool determinant = false;
