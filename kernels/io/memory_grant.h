@@ -19,7 +19,7 @@ class MemoryGrant {
   // Takes `bytes` more, all or nothing. Never blocks.
   virtual bool TryTake(size_t bytes) = 0;
   // Takes `bytes` more, and may first free memory that is held but not in use. Returns an error,
-  // usually RESOURCE_EXHAUSTED, if there is none left. Does not wait until others finish.
+  // usually RESOURCE_EXHAUSTED, if there is none left. Does not wait for other users of the budget.
   virtual absl::Status Take(size_t bytes) = 0;
 
   // Gives back memory that was taken and is free again. Never blocks.
