@@ -58,10 +58,10 @@ struct SeriesTry {
 // cost more than the mean of its steps and its factorization so far (the marginal rule of age
 // replacement, Barlow and Hunter 1960).
 //
-// A few slow steps of an old factor must not trigger a new one. Therefore the costs beyond the
-// cheapest step, accumulated since a step was as cheap, must also reach 1.4 factorizations. The
-// exception is a single step that costs at least a whole factorization more than the cheapest: a
-// new factor then costs no more than the next such step.
+// A few slow steps of an old factor must not trigger a new factorization. Therefore the cost in
+// excess of the cheapest step, accumulated since the last step that was as cheap, must also reach
+// 1.4 factorizations. The exception is a single step that costs at least a whole factorization more
+// than the cheapest: a new factor then costs no more than the next such step.
 //
 // Within a step, the attempt is given up when its estimated remaining cost exceeds a factorization,
 // whatever was spent: usually after two or three iterations. If a few directions delay convergence,
@@ -72,8 +72,8 @@ struct SeriesTry {
 //
 // If reuse does not pay at any age, it is retried at growing intervals. The first retry comes once
 // the cost of the last attempt is small against the factorizations since. If reuse has converged
-// but was slower by measurement, it is retried soon, with twice its previous cost
-// as the limit. Those measurements may be wrong, and only a retry gives new ones.
+// but was slower by measurement, it is retried soon, with twice its previous cost as the limit.
+// Those measurements may be wrong, and only a retry gives new ones.
 //
 // Not thread-safe.
 class SeriesModel {
