@@ -78,8 +78,8 @@ absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& che
     return static_cast<int>(
         std::min<double>(limits.max_iterations - done.iterations, limits.max_cost - done.cost));
   };
-  // The cap by max_remaining ends refinement once its remaining steps would cost more than the
-  // limit.
+  // `few_steps` is also at most max_remaining: refinement with a small gain must not continue if
+  // its remaining steps exceed that limit.
   RefinementLimits refinement{
       .max_steps = steps(),
       .tolerance = limits.tolerance,
