@@ -49,7 +49,8 @@ class MemberQueue {
   // Members that use all cores; process them one after the other.
   std::span<const int32_t> by_all_cores() const { return order_.first(by_all_cores_); }
 
-  // Takes the next of the other members: one, or several small ones. Empty if none are left.
+  // Takes the next members that use one core: one member, or several small ones. Empty if none are
+  // left.
   std::span<const int32_t> Take() {
     int64_t begin = next_.load(std::memory_order_relaxed);
     int64_t end;
