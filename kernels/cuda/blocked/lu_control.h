@@ -36,8 +36,8 @@ __device__ inline void Halt(LuControl<T>* control) {
   control->minus_one = 0;
 }
 
-// Whether the factorization has ended early, with the same answer for all threads of the block.
-// Called by all of them. For kernels whose threads synchronize later.
+// Returns true if the factorization has ended early. Called by all threads of the block, which
+// receive the same answer. For kernels whose threads synchronize later.
 template <class T>
 __device__ inline bool BlockHalted(const LuControl<T>* control) {
   return __syncthreads_or(control->halt) != 0;

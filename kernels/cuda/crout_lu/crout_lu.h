@@ -52,9 +52,9 @@ absl::Status EnqueueCroutLu(const LuStreams& streams, const LuPanelKernels& kern
                             const LuBlocking& blocking, const MatrixView<T>& a, int64_t* ipiv,
                             std::span<std::byte> workspace, const StopRequested& stop);
 
-// EnqueueCroutLu of one matrix, one panel per call. So one thread can interleave several
-// factorizations, each on its own streams and in its own workspace. The results have the same bits.
-// Not thread-safe.
+// Enqueues the work of EnqueueCroutLu for one matrix, one panel per call. One thread can therefore
+// interleave several factorizations, each on its own streams and in its own workspace. The results
+// have the same bits as those of EnqueueCroutLu. Not thread-safe.
 class PanelwiseLu {
  public:
   virtual ~PanelwiseLu() = default;

@@ -61,8 +61,8 @@ class LookAhead {
   absl::Status Fork();
   // Later work on the main queue follows everything enqueued on the urgent and trailing queues.
   absl::Status Join();
-  // Later work on the urgent and the trailing queue follows everything enqueued on the other of the
-  // two.
+  // Later work on each of the urgent and trailing queues follows everything enqueued on the other
+  // queue.
   absl::Status SyncQueues();
   // The one-sided version: the queue named first waits for the other.
   absl::Status UrgentAwaitsTrailing();
