@@ -38,7 +38,7 @@ struct SectionSweeps {
   bool transposed = false;
   // For each p, the bits of the largest |x_p| (Abs1) so far. May be null.
   unsigned long long* largest = nullptr;
-  // If the section above was not swept, there is nothing to do yet.
+  // If true, does nothing unless the diagonal section converged by sweeps (IcmState::swept).
   bool only_if_swept = false;
   // Count for the section of columns that begins at c: sweeps[c / size * step].
   int32_t* sweeps = nullptr;

@@ -12,8 +12,8 @@
 namespace crout::cuda {
 
 // Returns the pivot of column k, perturbed to the size of its bound if it is smaller. NaN is
-// returned unchanged. `tells`: this thread records the perturbation; set it in one of the threads
-// that call.
+// returned unchanged. If `tells`, this thread records the perturbation; set it in exactly one of
+// the calling threads.
 template <class T>
 __device__ T PerturbPivot(T pivot, const MinPivots<T>& bounds, int k, bool tells) {
   if (bounds.least == nullptr) return pivot;

@@ -24,7 +24,8 @@ template <class T>
 struct PivotRecord {
   const int64_t* made;    // as stored by the kernels that factor fronts: 1-based within the front
   int32_t* interchanges;  // MultifrontalLayout::pivots
-  // Row k of the front's L U was row permutation[k] of it, both counted from its first row.
+  // Row k of the front's L U was row permutation[k] of the front; both are counted from its first
+  // row.
   int32_t* permutation;
   T* diagonal;           // of U
   const int32_t* large;  // fronts with at least kLargeForPermutations columns, in any order
