@@ -35,6 +35,7 @@ class TakenMemory {
   TakenMemory(const TakenMemory&) = delete;  // Exactly one object gives back.
   TakenMemory& operator=(const TakenMemory&) = delete;
 
+  // Accounts for `bytes` that were taken from the grant.
   void Add(size_t bytes) { bytes_ += bytes; }
   // Gives back all but `bytes`.
   void Keep(size_t bytes) {

@@ -32,6 +32,7 @@ struct DynamicBatchBytes {
   size_t host = 0;    // for transfers to and from the device, without the answer
   size_t kept = 0;    // part of `device` that stays with the factor
 };
+// Returns the bytes of one system that runs alone. INVALID_ARGUMENT if a size overflows.
 absl::StatusOr<DynamicBatchBytes> PlanDynamicBatch(const BatchLu& method,
                                                    const DynamicBatchShape& shape);
 // Predicted seconds of one system that runs alone.

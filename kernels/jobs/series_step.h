@@ -36,7 +36,7 @@ struct SolverPair {
 };
 
 struct SeriesStepOptions {
-  // Options of a new factor. The matrix is always kept with it, whatever keep_matrix is.
+  // Options of a new factor. The matrix is always kept with it; keep_matrix is ignored.
   FactorizeOptions factor;
   // If set, replaces `factor`: the new factor is sparse, planned by the analysis of the pattern,
   // with the matrix kept.

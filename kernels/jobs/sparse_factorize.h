@@ -110,14 +110,14 @@ inline constexpr int kMaxPostponements = 8;
 // `stop` returned true.
 //
 // With `growth`, the factorization is retried in these cases, and the summary reports the retries:
-// - A poor factor by a reused analysis whose scales do not suit the values: with new scales.
-// - Perturbed pivots, or rejected pivots with entries grown by more than kModestGrowth: with an
-//   analysis that delays these pivots.
-// - Entries that still grow by more than 1 / sqrt(u), or a quality above 1 / cbrt(u): without
-//   matching, then by `otherwise`. Of two factors, the one with less growth, or lower quality, is
-//   kept.
-// - A method that needs more memory than planned: in a larger block, then by `otherwise` in a block
-//   of that size.
+// - The factor is poor, and the scales of a reused analysis do not suit the values: with new
+//   scales.
+// - Pivots were perturbed, or pivots were rejected and entries grew by more than kModestGrowth:
+//   with an analysis that delays these pivots.
+// - Entries still grow by more than 1 / sqrt(u), or `quality` is above 1 / cbrt(u): without
+//   matching, then by `otherwise`. The factor with less growth, or the smaller `quality`, is kept.
+// - The method needs more memory than planned: in a larger block, then by `otherwise` in a block of
+//   that size.
 //
 // A zero pivot after growth by 1 / u or more is inconclusive (numerics/pivot_growth.h): `info` is
 // then 0 and the pivot is perturbed.
