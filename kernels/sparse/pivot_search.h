@@ -29,7 +29,7 @@ struct PivotRule {
   const double* least = nullptr;
 };
 
-// Eliminates candidate columns as long as one has an acceptable pivot. Returns the number e of
+// Eliminates candidate columns until none has an acceptable pivot. Returns the number e of
 // eliminated columns. The pivot of a column is its largest candidate. Columns without an acceptable
 // pivot are tried again after the others. Rows and columns are exchanged: the first e of `rows` and
 // `columns` are the pivots, in order. Elements in rows and columns from e on are the Schur

@@ -72,7 +72,7 @@ struct IcmTolerances {
   double relative = 0;
   double absolute = 0;
 
-  // Whether converged elements must not change any more.
+  // Returns true if converged elements must not change any more.
   constexpr bool exact() const { return relative == 0 && absolute == 0; }
 };
 

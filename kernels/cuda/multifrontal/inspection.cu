@@ -17,7 +17,7 @@ unsigned BlocksFor(int64_t count, int64_t each) {
   return static_cast<unsigned>((count + each - 1) / each);
 }
 
-// Whether column k of a front contains only zeros below its pivot, in rows before `end`.
+// Returns true if column k of a front contains only zeros below its pivot, in rows before `end`.
 template <class T>
 __device__ bool IsEmptyBelow(const MatrixView<const T>& panel, int64_t k, int64_t end) {
   for (int64_t i = k + 1; i < end; ++i) {
