@@ -53,10 +53,10 @@ struct SeriesTry {
 // load of the machine. The worth of a factorization is its measured seconds over those of a
 // refinement step.
 //
-// The age of a factor is the number of steps since its factorization; iterations grow with age. The
-// mean time per step is minimal if a new factor is made when the next step with the old one would
-// cost more than the mean of its steps and its factorization so far (the marginal rule of age
-// replacement, Barlow and Hunter 1960).
+// The age of a factor is the number of steps since its factorization; iterations grow with age. Let
+// m be the mean cost of a step with the old factor so far, its factorization included. The mean
+// time per step is minimal if a new factor is made when the next step with the old factor would
+// cost more than m (the marginal rule of age replacement, Barlow and Hunter 1960).
 //
 // A few slow steps of an old factor must not trigger a new factorization. Therefore the cost in
 // excess of the cheapest step, accumulated since the last step that was as cheap, must also reach
