@@ -215,9 +215,9 @@ cudaError_t LaunchInspectFronts(const FrontTree& tree, const T* factor, int64_t 
                                 const AcceptableColumns& acceptable, NumericReport* report,
                                 cudaStream_t stream) {
   if (entries == 0) return cudaSuccess;
-  // Elements per warp: few enough that no multiprocessor is idle, because they may span many
-  // fronts, and enough that a warp does not spend longer on the search for its first front than on
-  // reading.
+  // Elements per warp. Warps with fewer elements would spend longer on the search for their first
+  // front than on reading. Elements may span many fronts, so warps with more elements would leave
+  // multiprocessors idle.
   constexpr int64_t kFewest = 256;
   constexpr int64_t kMax = 8192;
   constexpr int64_t kWarps = 8192;
