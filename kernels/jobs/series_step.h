@@ -153,9 +153,9 @@ double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs);
 // Plans the step. `old` is the summary of the existing factor, or null if there is none or it is
 // singular. `x0` is the layout of an initial guess that arrives, if any.
 //
-// INVALID_ARGUMENT as in PlanFactorize and PlanSolve. Also if `accuracy` is not in [0, 1), matrix
-// and right-hand sides differ in height or are empty, the old factor has another order or field
-// than the matrix, or a change that is not by values applies to a sparse matrix.
+// INVALID_ARGUMENT as in PlanFactorize and PlanSolve. Also if `accuracy` is not in [0, 1), or
+// matrix and right-hand sides differ in height or are empty. Also if the old factor has another
+// order or field than the matrix, or a change that is not by values applies to a sparse matrix.
 absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
                                               const FactorSummary* old, const SeriesMatrix& matrix,
                                               PackedMatrix rhs,
@@ -222,17 +222,17 @@ struct SeriesUploads {
 // Solves op(A) X = B to the accuracy of the plan and writes X to `out` as Solve does, unless
 // summary.solved is false.
 //
-// The initial guess is the start that arrives, else the last X, else the old factor applied to B. A
-// column of a start is used only if its residual is smaller than that of zero. The solution is
-// improved by GMRES with the old factor, with its update if one is planned, as right
-// preconditioner. If this does not converge within its limits, or A appears singular, a new factor
-// is made and used likewise.
+// The initial guess is the guess that arrives, else the last X, else the old factor applied to B. A
+// column of a guess is used only if its residual is smaller than that of zero. GMRES improves the
+// solution with the old factor, with its update if one is planned, as right preconditioner. If this
+// does not converge within its limits, or A appears singular, a new factor is made and used in the
+// same way.
 //
 // Blocks. A singular matrix and a less accurate solution are results, not errors. INVALID_ARGUMENT
-// for NaN, Inf and overflows in A, B and the start, as in Factorize and Solve, for changed entries
-// outside A or with contradictory values, and for values that must be real but are not. CANCELLED
-// between phases and before each iteration. `growth` is as in FactorizeSparse, for the whole job;
-// may be null.
+// for NaN, Inf and overflows in A, B and the initial guess, as in Factorize and Solve. Also for
+// changed entries outside A or with contradictory values, and for values that must be real but are
+// not. CANCELLED between phases and before each iteration. `growth` is as in FactorizeSparse, for
+// the whole job; may be null.
 absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
                                                  const SeriesStepPlan& plan,
                                                  const SeriesStart& start, SeriesUploads uploads,

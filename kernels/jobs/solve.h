@@ -112,11 +112,13 @@ using Float64FactorFunction = std::function<absl::StatusOr<const Factorization*>
 // accuracy; without it, the summary reports the error reached.
 //
 // FAILED_PRECONDITION if the factor is singular (with the pivot's index), B has another number of
-// rows, the solver cannot use the factor or requires preparation, or an error, refinement or bound
-// is requested without the kept matrix. INVALID_ARGUMENT for a tolerance that the solver does not
-// accept, for NaN or Inf in B as in Factorize, and if B overflows when equilibrated like the factor
-// (with B's largest entry instead of a position). UNIMPLEMENTED for corrections if the context has
-// no KrylovOps.
+// rows, or the solver cannot use the factor or requires preparation. Also if an error, refinement
+// or bound is requested without the kept matrix.
+//
+// INVALID_ARGUMENT for a tolerance that the solver does not accept, and for NaN or Inf in B as in
+// Factorize. Also if B overflows when equilibrated like the factor; the message then has B's
+// largest entry instead of a position. UNIMPLEMENTED for corrections if the context has no
+// KrylovOps.
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,
                                    const Factorization& factor, Buffer upload, std::byte* out,
                                    StopRequested stop, KernelTimings& timings,

@@ -28,9 +28,9 @@ struct SparseFactorizeOptions {
   // is reused (SparseLu::FactorReusing). May be null.
   const Factorization* last = nullptr;
   // Replaces the method, with factors of the same type, if its numerical pivoting exceeds the
-  // available memory, or if its factor is not reliable: entries grew by more than 1 / sqrt(u), its
-  // quality is above 1 / cbrt(u), or it ended at a zero pivot without showing growth. Unset: no
-  // replacement.
+  // available memory, or if its factor is not reliable. A factor is not reliable if entries grew by
+  // more than 1 / sqrt(u), if its quality is above 1 / cbrt(u), or if the method ended at a zero
+  // pivot without showing growth. Unset: no replacement.
   std::optional<SparseMethod> otherwise;
   DType factor_dtype = DType::kFloat64;
   // Lower bound of the factor's block, if above the method's estimate.
@@ -102,10 +102,10 @@ inline constexpr int kMaxPostponements = 8;
 // device is done.
 //
 // A singular matrix is a result with info > 0, counted in elimination order. `quality` is measured
-// by a solve: with x = M^-1 A z for a fixed random z, where M is the matrix that the factor
-// represents, |A x - A z| = |(A - M) x|.
+// by a solve. Let M be the matrix that the factor represents, z a fixed random vector, and x = M^-1
+// A z. Then |A x - A z| = |(A - M) x|.
 //
-// INVALID_ARGUMENT for NaN or Inf, and for a matrix whose entries overflow the factor's type, or
+// INVALID_ARGUMENT for NaN or Inf. Also for a matrix whose entries overflow the factor's type, or
 // all underflow it, if the analysis has no scales or the method does not apply them. CANCELLED if
 // `stop` returned true.
 //
