@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sweeps of sections that depend on one final triangle: the sections below and to the right of a
-// diagonal section of the iterative Crout method, and the sections of the iterative triangular
-// solver.
+// Sweeps of sections that depend on one final triangle. These are the sections below and to the
+// right of a diagonal section of the iterative Crout method, and the sections of the iterative
+// triangular solver.
 #ifndef CROUT_KERNELS_CUDA_ICM_SECTION_SWEEPS_H_
 #define CROUT_KERNELS_CUDA_ICM_SECTION_SWEEPS_H_
 

@@ -46,8 +46,8 @@ struct FrontSolve {
   }
 };
 
-// Copy between b by positions and a matrix by A's indices: position k corresponds to row index[k],
-// multiplied by the scale of that row if `scale` is not null.
+// Copy between b by positions and a matrix by A's indices. Position k corresponds to row index[k].
+// If `scale` is not null, the copy is multiplied by the scale of that row.
 template <class T>
 cudaError_t LaunchGather(const FrontSolve<T>& solve, int64_t n, const int32_t* index,
                          const double* scale, const MatrixView<const T>& rhs, cudaStream_t stream);
