@@ -82,8 +82,8 @@ constexpr size_t AlignToCacheLine(size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-// Calls f(thread, member) for every member: first for those that use all cores, on the calling
-// thread with thread = 0, then for the others on `cores` threads in parallel, 0 <= thread < cores.
+// Calls f(thread, member) for every member. Members that use all cores come first, on the calling
+// thread with thread = 0. The others follow on `cores` threads in parallel, 0 <= thread < cores.
 // Returns CANCELLED if `stop` returns true before all are done. `cores` as for ParallelFor.
 template <class F>
 absl::Status ForMembers(int cores, MemberQueue& queue, StopRequested stop, const F& f) {
