@@ -35,8 +35,8 @@ struct SparseFactorizeOptions {
   DType factor_dtype = DType::kFloat64;
   // Lower bound of the factor's block, if above the method's estimate.
   size_t min_factor_bytes = 0;
-  // Limit of the device memory that the job can ever have. A method whose preferred workspace
-  // exceeds it uses a smaller one if possible.
+  // Limit of the device memory that the job can ever have. If the job would need more, the method
+  // gets a smaller workspace if possible.
   size_t max_bytes = std::numeric_limits<size_t>::max();
   // True if the job replaces a factor of the same size, which stays in memory during the job.
   bool replaces_factor = false;
