@@ -42,7 +42,7 @@ struct SeriesBudget {
 };
 
 // An attempt with an old factor.
-struct SeriesTry {
+struct SeriesAttempt {
   int iterations = 0;
   double cost = 0;  // cost of the iterations; above 0 if there are any
   double seconds = 0;
@@ -86,13 +86,13 @@ class SeriesModel {
   SeriesBudget Budget() const;
 
   // Records a step that was solved with the old factor.
-  void RecordReuse(const SeriesTry& tried);
+  void RecordReuse(const SeriesAttempt& tried);
   // Records a new factor. `seconds` includes the solve with it. `tried` is the preceding attempt
   // with the old factor, if there was one.
-  void RecordRefactorization(double seconds, const SeriesTry& tried);
+  void RecordRefactorization(double seconds, const SeriesAttempt& tried);
   // Records a step without a solution: the new factor was singular and was dropped, and the old
   // one, which was `tried` before, remains. Does not affect the next step.
-  void RecordFailure(const SeriesTry& tried) { MeasureCost(tried); }
+  void RecordFailure(const SeriesAttempt& tried) { MeasureCost(tried); }
 
   int64_t age() const { return age_; }
   double cost_seconds() const { return cost_.seconds(); }  // seconds per unit of cost
@@ -111,7 +111,7 @@ class SeriesModel {
   // Returns true if an earlier factor served when it was last tried.
   bool LastReuseSucceeded() const;
   bool IsReuseCheaper() const;
-  void MeasureCost(const SeriesTry& tried);
+  void MeasureCost(const SeriesAttempt& tried);
 
   RecentSeconds factor_;
   RecentSeconds cost_;

@@ -193,7 +193,7 @@ struct SeriesStepSummary {
 };
 
 // Returns the attempt with the old factor, for the model of the series.
-inline SeriesTry SeriesTryOf(const SeriesStepSummary& summary) {
+inline SeriesAttempt SeriesAttemptOf(const SeriesStepSummary& summary) {
   return {summary.old_iterations, summary.old_cost, summary.old_seconds};
 }
 

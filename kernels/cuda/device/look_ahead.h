@@ -80,9 +80,9 @@ class LookAhead {
   Queue confined_queue_;
   // Recorded again for every wait. One event per queue is enough: a stream waits for the recording
   // that was the last one when the wait was enqueued.
-  Event of_main_;
-  Event of_urgent_;
-  Event of_trailing_;
+  Event main_event_;
+  Event urgent_event_;
+  Event trailing_event_;
 };
 
 }  // namespace crout::cuda
