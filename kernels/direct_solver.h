@@ -28,10 +28,10 @@ class DirectSolver : public NumericalMethod {
   // Predicted seconds for Solve. Used by admission, RetryInfo and Estimate.
   virtual double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const = 0;
 
-  // Enqueues the solve. On entry `a` is n x n, `b` is n x nrhs of the same type; both are finite
-  // and in device memory; n, nrhs >= 0. On exit `b` is X, the diagonal of
-  // `a` holds the pivots, and its other elements are undefined. `workspace` is device memory of at
-  // least WorkspaceBytes(), in use until Synchronize().
+  // Enqueues the solve. On entry `a` is n x n and `b` is n x nrhs of the same type; both are finite
+  // and in device memory; n, nrhs >= 0. On exit `b` is X, the diagonal of `a` holds the pivots, and
+  // the other elements of `a` are undefined. `workspace` is device memory of at least
+  // WorkspaceBytes(), in use until Synchronize().
   //
   // After Synchronize(), context.report().info is 0, or the 1-based index of the first column
   // without a pivot: A is singular; `a` and `b` are undefined. Elements of X that overflow the type

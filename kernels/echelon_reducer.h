@@ -46,9 +46,9 @@ struct EchelonForm {
 // Threshold for pivots: a column has a pivot if its largest candidate exceeds the tolerance.
 struct PivotTolerance {
   double absolute = 0;  // >= 0
-  // If true, the tolerance of a column is multiplied by the largest coefficient, if above 1, with
-  // which the column combines the preceding pivot columns. Elimination amplifies errors of A by
-  // this factor.
+  // If true, the tolerance of a column is multiplied by max(1, c), where c is the largest multiple
+  // of a preceding pivot column that elimination subtracts from this column. Elimination amplifies
+  // errors of A by this factor.
   bool follows_growth = false;
 };
 

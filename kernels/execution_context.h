@@ -66,9 +66,8 @@ class ExecutionContext {
     return Synchronize();
   }
 
-  // Whether the job that runs on the context must stop, by its StopScope. Operations of the host
-  // device that can take seconds poll it and end with CANCELLED. Any thread that works for the job
-  // may call it.
+  // Returns true if the job on this context must stop (see StopScope). Host operations that can
+  // take seconds poll this function and return CANCELLED. Any thread of the job may call it.
   bool stop_requested() const { return stop_ != nullptr && (*stop_)(); }
 
  private:

@@ -104,10 +104,10 @@ struct FactorSummary {
   FactorPrecision precision = FactorPrecision::kFactorType;
   PrecisionFallback precision_fallback = PrecisionFallback::kNone;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
-  // LAPACK's info. If positive, the matrix is singular: the 1-based index of the first exactly zero
-  // pivot, or n if an empty row or column was detected, in which case nothing was factored. If
-  // `pivots` is false, info > 0 means only that the factor is unusable, at a pivot that is zero or,
-  // for some methods, too small.
+  // LAPACK's info. If positive, the matrix is singular, and info is the 1-based index of the first
+  // exactly zero pivot. If an empty row or column was detected, info is n and nothing was factored.
+  // If `pivots` is false, info > 0 means only that the factor is unusable, at a pivot that is zero
+  // or, for some methods, too small.
   int64_t info = 0;
   // True if a zero pivot proves A singular: the method pivots, and entries grew by less than 1 / u,
   // where u is the unit roundoff.
@@ -117,8 +117,8 @@ struct FactorSummary {
   bool pivot_replaced = false;
   SingularReason singular = SingularReason::kNone;
   int64_t empty_index = 0;  // 1-based index of the empty row or column, or of the unmatched row
-  // Largest |u_ij| over the largest entry of the (equilibrated) matrix that was factored; 0/0, as
-  // for n = 0 and the zero matrix, is 1. +Inf if the factorization overflowed its type: such a
+  // Largest |u_ij| over the largest entry of the (equilibrated) matrix that was factored. 0/0 is 1;
+  // it occurs for n = 0 and the zero matrix. +Inf if the factorization overflowed its type: such a
   // factor is useless, and its solves report a backward error that is NaN or near 1. 0 for methods
   // that do not expose U.
   double pivot_growth = 0;
@@ -165,7 +165,8 @@ struct FactorSummary {
     if (batch) return batch->poor > 0;
     return info == 0 && IsPoorFactor(quality.value_or(0), pivot_growth, factor_dtype);
   }
-  // Returns true if pivots of a sparse factor were perturbed: it then factors a matrix near A.
+  // Returns true if pivots of a sparse factor were perturbed. L and U are then factors of a matrix
+  // near A.
   bool is_perturbed() const { return sparse && sparse->numeric.perturbed_pivots > 0; }
   // Returns true if A is numerically singular. Uses rcond if it was estimated and applies to A,
   // otherwise condition_signal. A low-precision factor alone gives no such evidence: its solves are

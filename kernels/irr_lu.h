@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// irr_lu: LU factorization with partial pivoting of an irregular batch. Its results for solves and
-// quality checks, the same on every device.
+// irr_lu: LU factorization of an irregular batch with partial pivoting. Declares its results
+// besides L and U, in the same form for every device.
 #ifndef CROUT_KERNELS_IRR_LU_H_
 #define CROUT_KERNELS_IRR_LU_H_
 
@@ -16,10 +16,10 @@ struct BatchFactors {
   // i start at its first_diagonal: for k = 1, 2, ..., row k of the member was exchanged with row
   // ipiv[k], 1-based.
   int64_t* ipiv = nullptr;
-  // One value per member, as all arrays below. LAPACK's info: 0, or the 1-based index of the first
-  // u_kk that is exactly zero. PA = LU holds even then. If element growth makes a zero pivot
-  // inconclusive (numerics/pivot_growth.h), the pivot is replaced and info is 0; the other figures
-  // are those of the zero pivot.
+  // This array and those below have one value per member. LAPACK's info: 0, or the 1-based index of
+  // the first u_kk that is exactly zero. PA = LU holds even then. If element growth makes a zero
+  // pivot inconclusive (numerics/pivot_growth.h), the pivot is replaced and info is 0. The other
+  // figures are then the values measured with the zero pivot.
   int32_t* info = nullptr;
   // max |u_ij| / max |a_ij|, with 0/0 = 1; +Inf if L or U contains NaN or Inf.
   double* pivot_growth = nullptr;

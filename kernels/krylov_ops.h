@@ -33,10 +33,10 @@ class KrylovOps {
  public:
   virtual ~KrylovOps() = default;
 
-  // h(j, c) := v^H w(:, c), with v vector j of space c. w: n x k; h: count x k. v may be w.
+  // h(j, c) := v^H w(:, c), where v is vector j of space c. w: n x k; h: count x k. v may be w.
   virtual absl::Status Dots(const KrylovBases& v, const AnyMatrix& w, const AnyMatrix& h) = 0;
 
-  // w(:, c) := w(:, c) + alpha sum over j of h(j, c) v, with v vector j of space c. w must not
+  // w(:, c) := w(:, c) + alpha sum over j of h(j, c) v, where v is vector j of space c. w must not
   // overlap the vectors.
   virtual absl::Status AddCombination(double alpha, const KrylovBases& v, const AnyMatrix& h,
                                       const AnyMatrix& w) = 0;

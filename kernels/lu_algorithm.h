@@ -83,6 +83,7 @@ class TriangularSolver : public NumericalMethod {
   }
   bool needs_preparation() const { return traits().needs_preparation; }
 
+  // Predicted seconds for Solve with a dense factor. Used by `auto` and admission.
   virtual double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const = 0;
 
   // Returns the workspace of Solve in bytes of device memory.

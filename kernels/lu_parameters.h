@@ -25,8 +25,8 @@ struct PreparationStats {
 
 struct Analysis;
 
-// A factor as input to solvers: n x n in getrf's storage. If `analysis` is set, the block of a
-// sparse factor; `lu` then holds its address, type and order.
+// A factor as input to solvers. A dense factor is n x n in getrf's storage. If `analysis` is set,
+// the factor is sparse, and `lu` holds the address of its block, its type and its order.
 struct FactorView {
   AnyMatrix lu;
   const int64_t* ipiv = nullptr;
@@ -37,8 +37,8 @@ struct FactorView {
   const Analysis* analysis = nullptr;
 };
 
-// When to replace a diagonal element by the largest candidate of its column. |x| is Abs1 for
-// complex numbers.
+// Condition for exchanging a diagonal element with the largest candidate of its column. |x| is Abs1
+// for complex numbers.
 enum class PivotRule : uint8_t {
   kNone,       // never
   kPartial,    // always: partial pivoting
@@ -90,7 +90,7 @@ struct IterationReport {
   std::vector<int64_t> sweeps;
   // Rows moved below diagonal section j.
   std::vector<int64_t> pivots;
-  // Bad elements in diagonal section j, including those that were the largest candidate themselves.
+  // Bad elements in diagonal section j, including elements that were already the largest candidate.
   // Empty if the device does not count them.
   std::vector<int64_t> bad_elements;
 };

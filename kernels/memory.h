@@ -24,9 +24,9 @@ class MemoryResource {
   // RESOURCE_EXHAUSTED with the requested bytes in the message if memory is short.
   absl::StatusOr<Buffer> Allocate(size_t bytes);
 
-  // Returns whether Allocate(bytes) would be served from cached memory, without a call to the
-  // driver or system, which may wait for running device work. Another thread may take the memory in
-  // between.
+  // Returns true if Allocate(bytes) would be served from cached memory. Otherwise Allocate calls
+  // the driver or system, and that call may wait for running device work. Another thread may take
+  // the cached memory before Allocate is called.
   virtual bool HasFree(size_t bytes) const {
     (void)bytes;
     return true;

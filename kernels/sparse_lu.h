@@ -57,16 +57,16 @@ class SparseLu : public NumericalMethod {
 
   // Resource for factor blocks, which outlives them. Null: factors use the device's memory.
   virtual MemoryResource* factor_memory() const { return nullptr; }
-  // After a Factor into this block ended with RESOURCE_EXHAUSTED: bytes of a block that is expected
-  // to suffice. nullopt if the method cannot estimate this.
+  // Returns the bytes of a factor block that is expected to suffice after Factor into `factor`
+  // ended with RESOURCE_EXHAUSTED. nullopt if the method cannot estimate this.
   virtual std::optional<size_t> LargerFactor(std::span<const std::byte> /*factor*/) const {
     return std::nullopt;
   }
 
   // Returns true if factors are laid out as MultifrontalLayout describes.
   virtual bool ProvidesFronts() const { return false; }
-  // Returns true if the method accepts analyses with kept unknowns, and its solver such factors.
-  // With index 2 for the kept unknowns: x2 := b2 - A21 A11^-1 b1, x1 := A11^-1 (b1 - A12 x2).
+  // Returns true if the method and its solver support analyses with kept unknowns. With index 2 for
+  // the kept unknowns, a solve computes x2 := b2 - A21 A11^-1 b1, x1 := A11^-1 (b1 - A12 x2).
   virtual bool SupportsComplements() const { return false; }
   // Returns true if L and U can be read from a factor, through its fronts or WriteEntries.
   virtual bool ProvidesEntries() const { return ProvidesFronts(); }

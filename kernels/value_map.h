@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Maps the values on a text's lines to the elements of its matrix.
+// Maps the values on the lines of a matrix text to the elements of the matrix.
 #ifndef CROUT_KERNELS_VALUE_MAP_H_
 #define CROUT_KERNELS_VALUE_MAP_H_
 

@@ -74,11 +74,11 @@ SeriesBudget SeriesModel::Budget() const {
   return budget;
 }
 
-void SeriesModel::MeasureCost(const SeriesTry& tried) {
+void SeriesModel::MeasureCost(const SeriesAttempt& tried) {
   if (tried.cost > 0) cost_.Add(tried.seconds / tried.cost);
 }
 
-void SeriesModel::RecordReuse(const SeriesTry& tried) {
+void SeriesModel::RecordReuse(const SeriesAttempt& tried) {
   MeasureCost(tried);
   if (age_ == 0) {
     first_ = tried.cost;
@@ -102,7 +102,7 @@ void SeriesModel::RecordReuse(const SeriesTry& tried) {
   }
 }
 
-void SeriesModel::RecordRefactorization(double seconds, const SeriesTry& tried) {
+void SeriesModel::RecordRefactorization(double seconds, const SeriesAttempt& tried) {
   const bool guessed = !cost_.measured();
   const double guess = Budget().max_remaining;
   MeasureCost(tried);

@@ -42,7 +42,7 @@ struct SeriesBudget {
 };
 
 // An attempt with an old factor.
-struct SeriesTry {
+struct SeriesAttempt {
   int iterations = 0;
   double cost = 0;  // cost of the iterations; above 0 if there are any
   double seconds = 0;
@@ -53,15 +53,15 @@ struct SeriesTry {
 // load of the machine. The worth of a factorization is its measured seconds over those of a
 // refinement step.
 //
-// The age of a factor is the number of steps since its factorization; iterations grow with age. The
-// mean time per step is minimal if a new factor is made when the next step with the old one would
-// cost more than the mean of its steps and its factorization so far (the marginal rule of age
-// replacement, Barlow and Hunter 1960).
+// The age of a factor is the number of steps since its factorization; iterations grow with age. Let
+// m be the mean cost of a step with the old factor so far, its factorization included. The mean
+// time per step is minimal if a new factor is made when the next step with the old factor would
+// cost more than m (the marginal rule of age replacement, Barlow and Hunter 1960).
 //
-// A few slow steps of an old factor must not trigger a new one. Therefore the costs beyond the
-// cheapest step, accumulated since a step was as cheap, must also reach 1.4 factorizations. The
-// exception is a single step that costs at least a whole factorization more than the cheapest: a
-// new factor then costs no more than the next such step.
+// A few slow steps of an old factor must not trigger a new factorization. Therefore the cost in
+// excess of the cheapest step, accumulated since the last step that was as cheap, must also reach
+// 1.4 factorizations. The exception is a single step that costs at least a whole factorization more
+// than the cheapest: a new factor then costs no more than the next such step.
 //
 // Within a step, the attempt is given up when its estimated remaining cost exceeds a factorization,
 // whatever was spent: usually after two or three iterations. If a few directions delay convergence,
@@ -72,8 +72,8 @@ struct SeriesTry {
 //
 // If reuse does not pay at any age, it is retried at growing intervals. The first retry comes once
 // the cost of the last attempt is small against the factorizations since. If reuse has converged
-// but was slower by measurement, it is retried soon, with twice its previous cost
-// as the limit. Those measurements may be wrong, and only a retry gives new ones.
+// but was slower by measurement, it is retried soon, with twice its previous cost as the limit.
+// Those measurements may be wrong, and only a retry gives new ones.
 //
 // Not thread-safe.
 class SeriesModel {
@@ -86,13 +86,13 @@ class SeriesModel {
   SeriesBudget Budget() const;
 
   // Records a step that was solved with the old factor.
-  void RecordReuse(const SeriesTry& tried);
+  void RecordReuse(const SeriesAttempt& tried);
   // Records a new factor. `seconds` includes the solve with it. `tried` is the preceding attempt
   // with the old factor, if there was one.
-  void RecordRefactorization(double seconds, const SeriesTry& tried);
+  void RecordRefactorization(double seconds, const SeriesAttempt& tried);
   // Records a step without a solution: the new factor was singular and was dropped, and the old
   // one, which was `tried` before, remains. Does not affect the next step.
-  void RecordFailure(const SeriesTry& tried) { MeasureCost(tried); }
+  void RecordFailure(const SeriesAttempt& tried) { MeasureCost(tried); }
 
   int64_t age() const { return age_; }
   double cost_seconds() const { return cost_.seconds(); }  // seconds per unit of cost
@@ -111,7 +111,7 @@ class SeriesModel {
   // Returns true if an earlier factor served when it was last tried.
   bool LastReuseSucceeded() const;
   bool IsReuseCheaper() const;
-  void MeasureCost(const SeriesTry& tried);
+  void MeasureCost(const SeriesAttempt& tried);
 
   RecentSeconds factor_;
   RecentSeconds cost_;

@@ -29,7 +29,7 @@ constexpr bool IsBad(const PivotCriterion& criterion, double diagonal, double la
 }
 
 // Returns true if an iterate has converged: it changed by at most `tolerance`, relative to itself.
-// False if the change is NaN or Inf, as it is if either value is.
+// Returns false if either value or the change is NaN or Inf.
 template <class T>
 constexpr bool HasConverged(T before, T now, T tolerance) {
   const T change = now > before ? now - before : before - now;

@@ -16,8 +16,8 @@
 
 namespace crout {
 
-// For each entry its column and value, and its row. For compressed rows, `row` holds the offset of
-// each row and the end of the last one instead. All indices are 0-based.
+// Holds the column, the value and the row of each entry. For compressed rows, `row` instead holds
+// the offset of each row and the end of the last row. All indices are 0-based.
 struct EntryPieces {
   using Values = std::variant<PieceList<float>, PieceList<double>, PieceList<std::complex<float>>,
                               PieceList<std::complex<double>>>;

@@ -58,11 +58,13 @@ class MatrixMarketBody {
   };
 
   void AddPending(int64_t index, Pending pending);
+  // Checks the next segment in file order and keeps its entries.
   void Judge(Pending pending);
   // Returns the index of the first diagonal value in `segment` that is not real although the matrix
   // is hermitian. For `array` files. `segment` is the next one to check.
   std::optional<int64_t> FindNotReal(const ParsedSegment& segment);
   void Clear();
+  // Returns the error for the first faulty line, with its position in the file.
   absl::Status Explain(const FaultyLine& faulty) const;
 
   MatrixMarketHeader header_;

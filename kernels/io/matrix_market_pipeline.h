@@ -42,6 +42,7 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
         max_gzip_ratio_(limits.max_gzip_ratio),
         splitter_(limits) {}
 
+  // These functions implement those of MatrixMarketReader.
   bool TryReserve(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Reserve(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Append(std::string_view bytes) ABSL_LOCKS_EXCLUDED(mutex_);

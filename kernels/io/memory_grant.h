@@ -19,7 +19,7 @@ class MemoryGrant {
   // Takes `bytes` more, all or nothing. Never blocks.
   virtual bool TryTake(size_t bytes) = 0;
   // Takes `bytes` more, and may first free memory that is held but not in use. Returns an error,
-  // usually RESOURCE_EXHAUSTED, if there is none left. Does not wait until others finish.
+  // usually RESOURCE_EXHAUSTED, if there is none left. Does not wait for other users of the budget.
   virtual absl::Status Take(size_t bytes) = 0;
 
   // Gives back memory that was taken and is free again. Never blocks.
@@ -35,6 +35,7 @@ class TakenMemory {
   TakenMemory(const TakenMemory&) = delete;  // Exactly one object gives back.
   TakenMemory& operator=(const TakenMemory&) = delete;
 
+  // Accounts for `bytes` that were taken from the grant.
   void Add(size_t bytes) { bytes_ += bytes; }
   // Gives back all but `bytes`.
   void Keep(size_t bytes) {

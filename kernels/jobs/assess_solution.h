@@ -21,8 +21,8 @@ struct SolveFigures {
   double rhs_max_abs = 0;  // largest entry of B
 };
 
-// Returns the largest modulus (of complex numbers the larger part) in packed host memory; NaN if
-// any number is NaN or Inf.
+// Returns the largest modulus in packed host memory (for complex numbers, the largest part), or NaN
+// if any number is NaN or Inf.
 double LargestOnHost(const PackedMatrix& matrix);
 
 // Returns the warnings about X, which is in host memory. `factor` is the factor that was used, or

@@ -64,9 +64,8 @@ class BufferPlan {
   // Makes the buffer part of the result.
   void Keep(Id id) { buffers_[id].lifetime.last = Lifetime::kInResult; }
 
-  // Adds the buffers of another job that runs within phase `phase` of this one. They count only for
-  // the bytes; that job allocates them. `given` is a buffer of that job which this job owns and
-  // passes to it.
+  // Adds the buffers of `job`, which runs within phase `phase` of this job. Only their bytes count
+  // here; `job` allocates them. `given` is the buffer of `job` that this job owns and passes to it.
   void AddJob(const BufferPlan& job, int phase, std::optional<Id> given = std::nullopt);
 
   std::span<const PlannedBuffer> buffers() const { return buffers_; }
@@ -83,13 +82,14 @@ class BufferPlan {
 // flight uses them.
 class JobBuffers {
  public:
-  // May throw std::bad_alloc. Therefore an upload that may still be arriving is added after
-  // construction, by a reference to an owner that outlives the wait for it.
+  // May throw std::bad_alloc. Therefore give an upload that may still be arriving only after
+  // construction: its owner must outlive the wait for it.
   explicit JobBuffers(const BufferPlan& plan) : plan_(plan), buffers_(plan.buffers().size()) {}
 
   // Allocates the kOwn buffers that are first held in `phase`, except those already given.
   // RESOURCE_EXHAUSTED, with the name of the buffer, if memory is short.
   absl::Status Allocate(MemoryResource& memory, int phase = 0);
+  // Supplies buffer `id`, which Allocate then skips.
   void Give(BufferPlan::Id id, Buffer buffer) { buffers_[id] = std::move(buffer); }
   Buffer Take(BufferPlan::Id id) { return std::move(buffers_[id]); }
 

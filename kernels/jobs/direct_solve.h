@@ -73,8 +73,9 @@ absl::StatusOr<DirectSolvePlan> PlanDirectSolve(const DirectSolveOptions& option
 // `out` is not written if an error occurs before X is delivered.
 //
 // A singular matrix is a result with info > 0 and no X. Blocks like Factorize. INVALID_ARGUMENT if
-// the shapes do not match, and for NaN, Inf or an overflow of options.dtype in A or B, with the
-// 0-based row and column of the first in payload order. CANCELLED if `stop` returned true.
+// the shapes do not match. INVALID_ARGUMENT for NaN, Inf or an overflow of options.dtype in A or B,
+// with the 0-based row and column of the first such element in payload order. CANCELLED if `stop`
+// returned true.
 absl::StatusOr<DirectSolveSummary> SolveDirectly(ExecutionContext& context,
                                                  const DirectSolvePlan& plan, Buffer matrix_upload,
                                                  Buffer rhs_upload, std::byte* out,

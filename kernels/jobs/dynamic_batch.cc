@@ -56,7 +56,7 @@ void CopyPacked(const PackedMatrix& shape, const std::byte* from, bool to_column
 // One batch. Owns the buffers that enqueued work uses.
 class DynamicBatchJob {
  public:
-  // `systems` begins with the `factored` systems that are to be factored.
+  // The first `factored` elements of `systems` are the systems to factor.
   DynamicBatchJob(ExecutionContext& context, const BatchLu& method, Op op,
                   std::vector<DynamicBatchSystem*> systems, size_t factored, MemoryResource& host)
       : context_(context),

@@ -32,6 +32,7 @@ struct DynamicBatchBytes {
   size_t host = 0;    // for transfers to and from the device, without the answer
   size_t kept = 0;    // part of `device` that stays with the factor
 };
+// Returns the bytes of one system that runs alone. INVALID_ARGUMENT if a size overflows.
 absl::StatusOr<DynamicBatchBytes> PlanDynamicBatch(const BatchLu& method,
                                                    const DynamicBatchShape& shape);
 // Predicted seconds of one system that runs alone.
@@ -40,8 +41,8 @@ double PredictDynamicBatchSeconds(const BatchLu& method, const DynamicBatchShape
 // The system of one caller, and its results.
 struct DynamicBatchSystem {
   DynamicBatchShape shape;
-  // A in host memory, n x n, if it is to be factored. Otherwise `factor`: a nonsingular factor in
-  // device memory, made by RunDynamicBatch.
+  // A (n x n, host memory) if the system is to be factored. Otherwise `factor` is set: a
+  // nonsingular factor in device memory, made by RunDynamicBatch.
   PackedMatrix matrix;
   const Factorization* factor = nullptr;
   // If true, a matrix that LAPACK's criteria would equilibrate is not factored; `needs_scaling`

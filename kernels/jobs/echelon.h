@@ -19,8 +19,9 @@ struct EchelonOptions {
   const EchelonReducer* reducer = nullptr;
   // Number of augmented columns at the end: reduced with the others, but without pivots.
   int64_t augmented = 0;
-  // If unset, max(rows, k) eps |A|_inf of the k columns that are not augmented, with follows_growth
-  // set (PivotTolerance). eps is the distance from 1 to the next larger number of the type.
+  // If unset, the tolerance is max(rows, k) eps |A_k|_inf with follows_growth set (PivotTolerance).
+  // A_k consists of the k columns that are not augmented. eps is the distance from 1 to the next
+  // larger number of the type.
   std::optional<double> tolerance;
 };
 

@@ -12,13 +12,13 @@
 
 namespace crout {
 
-// Returns the precision that `auto` selects for order n: the one with the smallest predicted time
-// of a factorization and one corrected solve, or kFactorType if a lower precision gains little.
-// `low` and `wide` are as in PlanMixed, with algorithms resolved.
+// Returns the precision that `auto` selects for order n. It has the smallest predicted time of a
+// factorization and one corrected solve, or is kFactorType if a lower precision gains little. `low`
+// and `wide` are as in PlanMixed, with algorithms resolved.
 //
-// `rcond` is the reciprocal condition number of a nearby matrix, for example of the factor
-// being replaced; 0 if unknown. TF32 products are selected only if it shows a well-conditioned
-// matrix.
+// `rcond` is the reciprocal condition number of a nearby matrix, for example of the matrix whose
+// factor is replaced; 0 if unknown. TF32 products are selected only if `rcond` shows a
+// well-conditioned matrix.
 FactorPrecision ChoosePrecision(const Device& device, const FactorizeOptions& low,
                                 const FactorizeOptions& wide, int64_t n, double rcond);
 
@@ -33,17 +33,17 @@ struct MixedPlan {
   double seconds = 0;  // predicted, for the first
 };
 
-// Plans the job. `low` and `wide` differ in the factor's type and in what was chosen for it; both
-// must keep the matrix, because corrections require A. `shape`, `nonzeros` and errors as in
-// PlanFactorize; also INVALID_ARGUMENT if `low` is not in single precision, `wide` is not in double
+// Plans the job. `low` and `wide` differ in the factor's type and in the methods chosen for it.
+// Both must keep the matrix, because corrections require A. `shape`, `nonzeros` and errors as in
+// PlanFactorize. Also INVALID_ARGUMENT if `low` is not in single precision, `wide` is not in double
 // precision, or a matrix is not kept.
 absl::StatusOr<MixedPlan> PlanMixed(FactorPrecision precision, const FactorizeOptions& low,
                                     const FactorizeOptions& wide, PackedMatrix shape,
                                     std::optional<int64_t> nonzeros = std::nullopt);
 
 // Same as Factorize, with a factor in single precision. Falls back to RefactorInFloat64() if a
-// pivot is zero, the factorization overflows, or the condition estimate (if `low` requests one) is
-// so small that the factor gives no correct digit of the inverse.
+// pivot is zero or the factorization overflows. Also falls back if the condition estimate (if `low`
+// requests one) is so small that the factor gives no correct digit of the inverse.
 absl::StatusOr<Factorization> FactorizeMixed(ExecutionContext& context, const MixedPlan& plan,
                                              Buffer upload, StopRequested stop,
                                              KernelTimings& timings);

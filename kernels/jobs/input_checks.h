@@ -22,8 +22,8 @@ absl::Status CheckFinite(const MatrixStats& stats, const PackedMatrix& shape,
                          std::string_view what);
 
 // INVALID_ARGUMENT if `stats` report an element that overflows in the conversion to `dtype`, or if
-// the largest element is below the smallest normal number of `dtype`, so that underflow may exceed
-// a rounding error of it. `what` as above.
+// the largest element is below the smallest normal number of `dtype`: underflow could then exceed a
+// rounding error of the largest element. `what` as above.
 absl::Status CheckConversion(const MatrixStats& stats, const PackedMatrix& shape, DType dtype,
                              std::string_view what);
 

@@ -26,8 +26,8 @@ struct SchurSummary {
   // X for A11^-1 A12 and v = (-X z, z), it is |(0, S z) - A v|_inf / (|A|_inf |v|_inf + |S z|_inf),
   // with products in float64 and 0/0 = 0. NaN if X or S contains NaN or Inf.
   double backward_error = 0;
-  // The larger of the growth in A11's factors and of the largest |s_ij| over the largest |a_ij|, as
-  // FactorSummary::pivot_growth.
+  // Element growth, as in FactorSummary::pivot_growth: the larger of the growth in A11's factors
+  // and max |s_ij| / max |a_ij|.
   double growth = 1;
   // True if the error is NaN or above kPoorQuality n eps, with the eps of the lower of the two
   // precisions, or if the growth is harmful (numerics/judgment.h).
@@ -72,9 +72,9 @@ absl::StatusOr<SchurPlan> PlanSchur(const SchurOptions& options, PackedMatrix sh
 // singular (info > 0) or an error occurs. S contains Inf or NaN if the factorization or the product
 // overflowed its type. For k = 0, S is A; for k = n, S is empty. Blocks like Factorize.
 //
-// INVALID_ARGUMENT for a k out of range, and for the inputs that Factorize rejects: NaN or Inf in
-// A, with the position; an overflow of the factor's type in A11, with the position, or in A12,
-// without it. FAILED_PRECONDITION if the solver cannot use the factors; CANCELLED if `stop`
+// INVALID_ARGUMENT for a k out of range, and for inputs that Factorize rejects: NaN or Inf in A, or
+// an overflow of the factor's type in A11 or A12. The message has the position, except for an
+// overflow in A12. FAILED_PRECONDITION if the solver cannot use the factors; CANCELLED if `stop`
 // returned true.
 absl::StatusOr<SchurResult> ComputeSchurComplement(ExecutionContext& context, const SchurPlan& plan,
                                                    Buffer upload, std::byte* out,

@@ -28,8 +28,8 @@ LowRankUpdate StepUpdate(const SeriesStepPlan& plan, const SeriesStart& start,
 
 // Reads the matrix and returns its size, type and norms. Afterwards A is in the plan's buffer `a`,
 // unless it is the last matrix unchanged. The received data is in the buffer `matrix_upload`, which
-// is freed if A is elsewhere. A change that extends the update has been added to it, except for
-// CompleteUpdate. Blocks. INVALID_ARGUMENT as in SolveSeriesStep.
+// is freed if A is elsewhere. A change that extends the update has been appended to it; the caller
+// must still call CompleteUpdate. Blocks. INVALID_ARGUMENT as in SolveSeriesStep.
 absl::StatusOr<FactorSummary> ReadSeriesMatrix(ExecutionContext& context,
                                                const SeriesStepPlan& plan, const SeriesStart& start,
                                                JobBuffers& buffers);

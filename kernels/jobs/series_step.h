@@ -36,7 +36,7 @@ struct SolverPair {
 };
 
 struct SeriesStepOptions {
-  // Options of a new factor. The matrix is always kept with it, whatever keep_matrix is.
+  // Options of a new factor. The matrix is always kept with it; keep_matrix is ignored.
   FactorizeOptions factor;
   // If set, replaces `factor`: the new factor is sparse, planned by the analysis of the pattern,
   // with the matrix kept.
@@ -100,8 +100,8 @@ struct SeriesMatrix {
   // it is sparse.
   PackedMatrix shape;
   std::optional<int64_t> nonzeros;  // set if sparse
-  // Arrives instead of a matrix; A is the matrix of `source`, which is not kUpload, with this
-  // change.
+  // If set, this change arrives instead of a matrix: A is the matrix of `source` (not kUpload) with
+  // the change applied.
   std::optional<MatrixChange> change = std::nullopt;
   // Rank of the update kept with a matrix of source kKept; 0: none.
   int64_t update_rank = 0;
@@ -153,9 +153,9 @@ double AccuracyOf(const SeriesStepOptions& options, const PackedMatrix& rhs);
 // Plans the step. `old` is the summary of the existing factor, or null if there is none or it is
 // singular. `x0` is the layout of an initial guess that arrives, if any.
 //
-// INVALID_ARGUMENT as in PlanFactorize and PlanSolve. Also if `accuracy` is not in [0, 1), matrix
-// and right-hand sides differ in height or are empty, the old factor has another order or field
-// than the matrix, or a change that is not by values applies to a sparse matrix.
+// INVALID_ARGUMENT as in PlanFactorize and PlanSolve. Also if `accuracy` is not in [0, 1), or
+// matrix and right-hand sides differ in height or are empty. Also if the old factor has another
+// order or field than the matrix, or a change that is not by values applies to a sparse matrix.
 absl::StatusOr<SeriesStepPlan> PlanSeriesStep(const SeriesStepOptions& options,
                                               const FactorSummary* old, const SeriesMatrix& matrix,
                                               PackedMatrix rhs,
@@ -185,15 +185,15 @@ struct SeriesStepSummary {
   // A lower bound of A's condition number: max over columns of |op(A)| |x| / |b|, in infinity
   // norms. Near 1 / (n u), A is numerically singular, and X may be any vector of that size.
   double amplification = 0;
-  // True if X may have no correct digit: amplification is that large (numerics/judgment.h), or
-  // reaches 0.01 / backward_error, or this step's new factor is of a nearly singular matrix.
+  // True if X may have no correct digit: amplification is that large (numerics/judgment.h) or
+  // reaches 0.01 / backward_error, or the matrix of this step's new factor is nearly singular.
   bool nearly_singular = false;
   double old_seconds = 0;  // time with the old factor
   double new_seconds = 0;  // time for a new factor and the solve with it
 };
 
 // Returns the attempt with the old factor, for the model of the series.
-inline SeriesTry SeriesTryOf(const SeriesStepSummary& summary) {
+inline SeriesAttempt SeriesAttemptOf(const SeriesStepSummary& summary) {
   return {summary.old_iterations, summary.old_cost, summary.old_seconds};
 }
 
@@ -222,17 +222,17 @@ struct SeriesUploads {
 // Solves op(A) X = B to the accuracy of the plan and writes X to `out` as Solve does, unless
 // summary.solved is false.
 //
-// The initial guess is the start that arrives, else the last X, else the old factor applied to B. A
-// column of a start is used only if its residual is smaller than that of zero. The solution is
-// improved by GMRES with the old factor, with its update if one is planned, as right
-// preconditioner. If this does not converge within its limits, or A appears singular, a new factor
-// is made and used likewise.
+// The initial guess is the guess that arrives, else the last X, else the old factor applied to B. A
+// column of a guess is used only if its residual is smaller than that of zero. GMRES improves the
+// solution with the old factor, with its update if one is planned, as right preconditioner. If this
+// does not converge within its limits, or A appears singular, a new factor is made and used in the
+// same way.
 //
 // Blocks. A singular matrix and a less accurate solution are results, not errors. INVALID_ARGUMENT
-// for NaN, Inf and overflows in A, B and the start, as in Factorize and Solve, for changed entries
-// outside A or with contradictory values, and for values that must be real but are not. CANCELLED
-// between phases and before each iteration. `growth` is as in FactorizeSparse, for the whole job;
-// may be null.
+// for NaN, Inf and overflows in A, B and the initial guess, as in Factorize and Solve. Also for
+// changed entries outside A or with contradictory values, and for values that must be real but are
+// not. CANCELLED between phases and before each iteration. `growth` is as in FactorizeSparse, for
+// the whole job; may be null.
 absl::StatusOr<SeriesStepResult> SolveSeriesStep(ExecutionContext& context,
                                                  const SeriesStepPlan& plan,
                                                  const SeriesStart& start, SeriesUploads uploads,

@@ -18,8 +18,8 @@ namespace crout {
 
 struct SolveOptions {
   const TriangularSolver* solver = nullptr;
-  // Replaces `solver` if that does not trust its prepared data, or if its measured backward error
-  // exceeds AcceptedBackwardError. Null: no replacement.
+  // Replaces `solver` if its prepared data is not reliable enough, or if its measured backward
+  // error exceeds AcceptedBackwardError. Null: no replacement.
   const TriangularSolver* fallback = nullptr;
   double solver_tolerance = 0;  // for iterative solvers; also used in refinement and for the bound
   Op op = Op::kNone;
@@ -27,7 +27,7 @@ struct SolveOptions {
   bool verify = true;                // the backward error
   bool componentwise_error = false;  // the componentwise backward error (LAPACK's berr)
   bool error_bound = false;          // a forward error bound (LAPACK gerfs)
-  // Ends early when a step does not halve the backward error, or at roundoff.
+  // Refinement ends earlier when a step does not halve the backward error, or at roundoff.
   int max_refinement_steps = 0;
   // Largest number of corrections. If above 0, and the factor has lower precision than B, X is
   // corrected (numerics/correction.h) until its normwise backward error is at most sqrt(n) u, with
@@ -49,7 +49,8 @@ enum class SolverFallback : uint8_t {
 struct SolveSummary {
   std::string solver;  // the solver that computed X
   SolverFallback fallback = SolverFallback::kNone;
-  // Set if verified: of X as delivered, rounded to B's type. NaN if X contains NaN or Inf.
+  // Backward error of X as delivered, rounded to B's type. Set if verified. NaN if X contains NaN
+  // or Inf.
   std::optional<double> backward_error;
   // On request, for X as delivered: max over columns and rows of |b - op(A) x|_i / (|op(A)| |x| +
   // |b|)_i.
@@ -82,8 +83,8 @@ struct SolvePlan {
   BufferPlan::Id scale = 0;     // |op(A)| |X| + |B|
   BufferPlan::Id previous = 0;  // X before a refinement step
   BufferPlan::Id krylov = 0;    // for corrections
-  int restart = 0;              // largest number of vectors of their Krylov spaces
-  double accuracy = 0;          // normwise backward error at which they end
+  int restart = 0;              // largest dimension of the Krylov spaces
+  double accuracy = 0;          // normwise backward error at which corrections end
   // Tolerance of the solver with a factor whose type is less precise than vector_type.
   double lower_tolerance = 0;
   bool needs_residual = false;
@@ -111,11 +112,13 @@ using Float64FactorFunction = std::function<absl::StatusOr<const Factorization*>
 // accuracy; without it, the summary reports the error reached.
 //
 // FAILED_PRECONDITION if the factor is singular (with the pivot's index), B has another number of
-// rows, the solver cannot use the factor or requires preparation, or an error, refinement or bound
-// is requested without the kept matrix. INVALID_ARGUMENT for a tolerance that the solver does not
-// accept, for NaN or Inf in B as in Factorize, and if B overflows when equilibrated like the factor
-// (with B's largest entry instead of a position). UNIMPLEMENTED for corrections if the context has
-// no KrylovOps.
+// rows, or the solver cannot use the factor or requires preparation. Also if an error, refinement
+// or bound is requested without the kept matrix.
+//
+// INVALID_ARGUMENT for a tolerance that the solver does not accept, and for NaN or Inf in B as in
+// Factorize. Also if B overflows when equilibrated like the factor; the message then has B's
+// largest entry instead of a position. UNIMPLEMENTED for corrections if the context has no
+// KrylovOps.
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& plan,
                                    const Factorization& factor, Buffer upload, std::byte* out,
                                    StopRequested stop, KernelTimings& timings,

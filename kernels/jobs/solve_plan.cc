@@ -45,7 +45,7 @@ absl::Status AddBuffers(const FactorSummary& factor, SolvePlan& plan) {
   CROUT_ASSIGN_OR_RETURN(const size_t wider,
                          FactorSolver::Bytes(*options.solver, widest, rhs.rows, plan.columns,
                                              options.fallback, analysis));
-  // Which of the two solvers runs depends on the factor and on the first answer.
+  // The factor and the first answer determine which of the two solvers runs.
   CROUT_ASSIGN_OR_RETURN(const size_t solver,
                          FactorSolver::Bytes(*options.solver, factor.factor_dtype, rhs.rows,
                                              plan.columns, options.fallback, analysis));

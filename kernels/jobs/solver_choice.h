@@ -19,7 +19,7 @@ struct SolverChoice {
 };
 
 // Chooses a solver for a nonsingular factor. `measured`: the backward error of the answer will be
-// measured. Only then is a solver allowed whose error bound does not guarantee its accuracy.
+// measured. A solver whose error bound does not guarantee its accuracy is allowed only then.
 // FAILED_PRECONDITION if the solver requires preparation, or no solver is accurate enough.
 absl::StatusOr<SolverChoice> ChooseSolver(const FactorSummary& factor, const SolveOptions& options,
                                           bool measured);

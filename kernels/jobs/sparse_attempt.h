@@ -62,7 +62,8 @@ class SparseAttempt {
   // Claims host memory for the start of a new analysis and returns the matrix in host memory: its
   // own buffer on the host device, a copy in `copy` otherwise.
   absl::StatusOr<AnySparse> MatrixForAnalysis(std::vector<std::byte>& copy);
-  // Options of a new analysis, which claims its memory beyond MatrixForAnalysis.
+  // Returns options for a new analysis, which claims the memory that it needs beyond
+  // MatrixForAnalysis.
   AnalysisOptions ClaimingOptions() const;
 
   // Copies device memory to the host. Blocks until the device is done.

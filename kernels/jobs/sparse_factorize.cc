@@ -22,7 +22,7 @@
 namespace crout {
 namespace {
 
-// One call of FactorizeSparse. The attempt's buffers are those that enqueued work uses.
+// One call of FactorizeSparse. Enqueued work uses the buffers of the attempt.
 class SparseFactorizeJob {
  public:
   SparseFactorizeJob(ExecutionContext& context, const SparseFactorizePlan& plan,
@@ -153,7 +153,7 @@ absl::StatusOr<Factorization> FactorizeSparse(ExecutionContext& context,
         "the device does not support sparse matrices. Use another device, or send a dense matrix");
   }
   SparseFactorizeJob job(context, plan, growth, std::move(upload));
-  sync.Dismiss();  // Run has its own, before the job's buffers are destroyed.
+  sync.Dismiss();  // Run synchronizes before the job's buffers are destroyed
   return job.Run(stop, timings);
 }
 

@@ -28,17 +28,17 @@ struct SparseFactorizeOptions {
   // is reused (SparseLu::FactorReusing). May be null.
   const Factorization* last = nullptr;
   // Replaces the method, with factors of the same type, if its numerical pivoting exceeds the
-  // available memory, or if its factor is not reliable: entries grew by more than 1 / sqrt(u), its
-  // quality is above 1 / cbrt(u), or it ended at a zero pivot without showing growth. Unset: no
-  // replacement.
+  // available memory, or if its factor is not reliable. A factor is not reliable if entries grew by
+  // more than 1 / sqrt(u), if its quality is above 1 / cbrt(u), or if the method ended at a zero
+  // pivot without showing growth. Unset: no replacement.
   std::optional<SparseMethod> otherwise;
   DType factor_dtype = DType::kFloat64;
   // Lower bound of the factor's block, if above the method's estimate.
   size_t min_factor_bytes = 0;
-  // Limit of the device memory that the job can ever have. A method that would use more works with
-  // less if it can.
+  // Limit of the device memory that the job can ever have. If the job would need more, the method
+  // gets a smaller workspace if possible.
   size_t max_bytes = std::numeric_limits<size_t>::max();
-  // True if a factor of the same size, which this one replaces, exists during the job.
+  // True if the job replaces a factor of the same size, which stays in memory during the job.
   bool replaces_factor = false;
   bool keep_matrix = true;
   bool determinant = false;
@@ -102,22 +102,22 @@ inline constexpr int kMaxPostponements = 8;
 // device is done.
 //
 // A singular matrix is a result with info > 0, counted in elimination order. `quality` is measured
-// by a solve: with x = M^-1 A z for a fixed random z, where M is the matrix that the factor
-// represents, |A x - A z| = |(A - M) x|.
+// by a solve. Let M be the matrix that the factor represents, z a fixed random vector, and x = M^-1
+// A z. Then |A x - A z| = |(A - M) x|.
 //
-// INVALID_ARGUMENT for NaN or Inf, and for a matrix whose entries overflow the factor's type, or
+// INVALID_ARGUMENT for NaN or Inf. Also for a matrix whose entries overflow the factor's type, or
 // all underflow it, if the analysis has no scales or the method does not apply them. CANCELLED if
 // `stop` returned true.
 //
 // With `growth`, the factorization is retried in these cases, and the summary reports the retries:
-// - A poor factor by a reused analysis whose scales do not suit the values: with new scales.
-// - Perturbed pivots, or rejected pivots with entries grown by more than kModestGrowth: with an
-//   analysis that delays these pivots.
-// - Entries that still grow by more than 1 / sqrt(u), or a quality above 1 / cbrt(u): without
-//   matching, then by `otherwise`. Of two factors, the one with less growth, or lower quality, is
-//   kept.
-// - A method that needs more memory than planned: in a larger block, then by `otherwise` in a block
-//   of that size.
+// - The factor is poor, and the scales of a reused analysis do not suit the values: with new
+//   scales.
+// - Pivots were perturbed, or pivots were rejected and entries grew by more than kModestGrowth:
+//   with an analysis that delays these pivots.
+// - Entries still grow by more than 1 / sqrt(u), or `quality` is above 1 / cbrt(u): without
+//   matching, then by `otherwise`. The factor with less growth, or the smaller `quality`, is kept.
+// - The method needs more memory than planned: in a larger block, then by `otherwise` in a block of
+//   that size.
 //
 // A zero pivot after growth by 1 / u or more is inconclusive (numerics/pivot_growth.h): `info` is
 // then 0 and the pivot is perturbed.

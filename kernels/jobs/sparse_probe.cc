@@ -64,8 +64,9 @@ absl::StatusOr<SparseProbe> ProbeSparseFactor(ExecutionContext& context, const O
                                     : error / (std::sqrt(static_cast<double>(n)) * u);
   const double distance =
       RelativeErrorOfNegative({reinterpret_cast<const double*>(x), n * stride}, {z, n * stride});
-  // One right-hand side shows a fraction of the amplification of errors. With perturbed pivots, the
-  // solution for a singular A is an error as a whole, and the backward error is the perturbation's.
+  // One right-hand side shows a fraction of the amplification of errors. If A is singular and
+  // pivots were perturbed, the whole solution is an error, and the backward error comes from the
+  // perturbation.
   probe.condition_signal = distance / kShownOfCondition /
                            (factor.is_perturbed() ? u : std::max(u, check.errors().normwise));
   return probe;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A probe of a sparse factor: what one solve with it shows.
+// Probe of a sparse factor: estimates its quality and condition from one solve.
 #ifndef CROUT_KERNELS_JOBS_SPARSE_PROBE_H_
 #define CROUT_KERNELS_JOBS_SPARSE_PROBE_H_
 
@@ -14,11 +14,11 @@
 
 namespace crout {
 
-// Vectors of n elements of the probe, in the factor type as float64 or complex128, on the device
-// and again in host memory.
+// Number of vectors of the probe. They have n elements in float64 or complex128, and exist on the
+// device and in host memory.
 inline constexpr int kSparseProbeVectors = 3;
 
-// Values of the fields with these names in FactorSummary.
+// Values for the fields of the same names in FactorSummary.
 struct SparseProbe {
   double quality = 0;
   double condition_signal = 0;

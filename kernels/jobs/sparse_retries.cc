@@ -25,19 +25,19 @@ namespace {
 // DelayPivots factors on one core of the host. This is the limit for its time, about ten seconds.
 // Larger analyses postpone the pivots that failed, round by round.
 constexpr double kMaxSearchFlops = 3e10;
-// One search finds all delays, except those that a low-precision factor rounds otherwise.
+// One search finds all delays, except for pivots that a low-precision factor rounds differently.
 constexpr int kMaxSearches = 2;
-// Longest predicted time of the method that replaces another one whose entries grew.
+// Longest predicted time of a replacement method after entries grew.
 constexpr double kMaxRetrySeconds = 30;
 
-// Whether entries grew by more than 1 / sqrt(u).
+// Returns true if entries grew by more than 1 / sqrt(u).
 bool HasLargeGrowth(const NumericSummary& numeric, DType dtype) {
   return !(numeric.pivot_growth * std::sqrt(UnitRoundoff(dtype)) <= 1);
 }
 
-// Whether a solve with the factor had an error above u^(2/3) sqrt(n). Corrections of solves remove
-// smaller errors in a few iterations. Large scales cause such errors without growth: the rounding
-// errors of the scaled matrix are larger relative to the norm of A.
+// Returns true if a solve with the factor had an error above u^(2/3) sqrt(n). Corrections of solves
+// remove smaller errors in a few iterations. Large scales cause such errors without growth: the
+// rounding errors of the scaled matrix are larger relative to the norm of A.
 bool HasLargeError(const ProbedFactor& made, DType dtype) {
   return made.probe && !(made.probe->quality * std::cbrt(UnitRoundoff(dtype)) <= 1);
 }
@@ -58,28 +58,28 @@ class Retries {
   // Sets made.probe if the factor is usable for solves.
   absl::Status Probe(ProbedFactor& made);
 
-  // Return true after a change of the plan: the factor has to be made again.
+  // Each returns true if it changed the plan; the factor must then be made again.
   absl::StatusOr<bool> RescaleFor(const NumericSummary& made);
   absl::StatusOr<bool> DelayFailed(std::span<const int32_t> postponable);
   absl::StatusOr<bool> ReplaceIfAffordable(MaybePlan plan);
 
-  // Return no plan if the retry does not apply.
+  // Each returns no plan if the retry does not apply.
   MaybePlan PlanRescaled();
   MaybePlan PlanDelayed(std::span<const int32_t> postponable);
   MaybePlan PlanUnmatched(const ProbedFactor& made);
   MaybePlan PlanOtherwise(const ProbedFactor& made);
 
   absl::Status TryAlternatives(ProbedFactor& made);
-  // Factors by `other`. Returns to the current plan, and makes its factor again, unless the other
-  // factor is better.
+  // Factors by `other`. Unless that factor is better, restores the current plan and makes its
+  // factor again.
   absl::Status Try(SparseFactorizePlan other, ProbedFactor& made);
   bool IsBetter(const ProbedFactor& other, const ProbedFactor& made) const;
   bool IsInaccurate(const ProbedFactor& made) const {
     const DType dtype = options().factor_dtype;
     return HasLargeGrowth(made.sparse.numeric, dtype) || HasLargeError(made, dtype);
   }
-  // Whether another factor may be better: this one is inaccurate, or the method ended at a zero
-  // pivot and measures no growth.
+  // Returns true if another factor may be better: this factor is inaccurate, or the method ended at
+  // a zero pivot and measures no growth.
   bool IsDoubtful(const ProbedFactor& made) const {
     return IsInaccurate(made) ||
            (made.sparse.numeric.info > 0 && !options().method.lu->ProvidesFronts());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Repeated sparse factorizations of one matrix, for a factor that can be trusted.
+// Repeats the sparse factorization of one matrix until its factor is reliable.
 #ifndef CROUT_KERNELS_JOBS_SPARSE_RETRIES_H_
 #define CROUT_KERNELS_JOBS_SPARSE_RETRIES_H_
 
@@ -25,7 +25,7 @@ struct ProbedFactor {
 // (sparse_factorize.h) lists the retries that follow a poor factor. The plan and the factor of the
 // best run remain in `attempt`. `stats`: those of the matrix.
 //
-// A retry that meets RESOURCE_EXHAUSTED leaves the factor made before it. Other errors are those of
+// If a retry ends with RESOURCE_EXHAUSTED, the previous factor remains. Other errors are those of
 // SparseLu::Factor and Analyze; CANCELLED by `stop`.
 absl::StatusOr<ProbedFactor> FactorWithRetries(SparseAttempt& attempt, const MatrixStats& stats,
                                                StopRequested stop);

@@ -229,8 +229,8 @@ absl::StatusOr<SchurSummary> Complement::Assess(const std::byte* out, double& co
                             ? Measure<std::complex<double>>(out, summary, condition_signal)
                             : Measure<double>(out, summary, condition_signal));
   const double eps = std::max(UnitRoundoff(factor.matrix_dtype), UnitRoundoff(factor.factor_dtype));
-  // A perturbed pivot belongs to a different A11. Its S may be entirely different, however close
-  // the two matrices are, because no refinement follows.
+  // With a perturbed pivot, S is the complement of a different A11. It may be entirely different
+  // from the S of A, however close the two matrices are, because no refinement follows.
   summary.is_poor = factor.is_perturbed() || IsGrowthHarmful(summary.growth, factor.factor_dtype) ||
                     !(summary.backward_error <= kPoorQuality * static_cast<double>(n_) * eps);
   return summary;

@@ -24,9 +24,9 @@ struct SparseSchurPlan {
   double seconds = 0;  // predicted
 };
 
-// Plans the job. `factor` must be planned with an analysis with kept unknowns and a method that
-// leaves complements, must keep A, and must not request condition or determinant; otherwise
-// INVALID_ARGUMENT. Also INVALID_ARGUMENT if a size overflows.
+// Plans the job. INVALID_ARGUMENT unless the analysis of `factor` has kept unknowns, its method
+// supports complements, and its options keep A and request neither condition nor determinant. Also
+// INVALID_ARGUMENT if a size overflows.
 absl::StatusOr<SparseSchurPlan> PlanSparseSchur(const SparseFactorizePlan& factor);
 
 // With A's kept unknowns last, A = [A11 A12; A21 A22]: factors A11 and writes S = A22 - A21 A11^-1

@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-// A refinement step that reduces the error by less than this factor hands over to GMRES, which then
+// If a refinement step reduces the error by less than this factor, GMRES continues, because it
 // needs fewer steps. A GMRES cycle costs a product and orthogonalizations more than the same number
 // of refinement steps.
 constexpr double kRefinementGain = 300;
@@ -78,8 +78,8 @@ absl::StatusOr<Correction> Correct(ExecutionContext& context, ResidualCheck& che
     return static_cast<int>(
         std::min<double>(limits.max_iterations - done.iterations, limits.max_cost - done.cost));
   };
-  // `few_steps` is capped by max_remaining, so that refinement does not continue a step to be given
-  // up.
+  // `few_steps` is also at most max_remaining: refinement with a small gain must not continue if
+  // its remaining steps exceed that limit.
   RefinementLimits refinement{
       .max_steps = steps(),
       .tolerance = limits.tolerance,

@@ -26,8 +26,8 @@ struct Correction {
 // limits.min_iterations.
 //
 // Uses Refine() while a step gains as much as several GMRES iterations, or while the few remaining
-// steps seem cheaper than GMRES; then Gmres(); and refinement alone near the end of float64's
-// range.
+// steps seem cheaper than GMRES. Then uses Gmres(). Near the end of float64's range, uses
+// refinement alone.
 //
 // `check`, `inverse`, `memory` and `stop` are as in Gmres(). limits.max_iterations and
 // min_iterations count the steps of both methods. limits.max_remaining and max_cost are costs;

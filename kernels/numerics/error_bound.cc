@@ -96,12 +96,12 @@ void AddPivotErrors(const InverseError& error, Op op, std::span<const double> ro
   }
 }
 
-// Computes q, an estimate of |M E|, where M is the approximate inverse (of A, or of its transpose,
-// as op selects) and E = M^-1 - op(A) its error. The error e = op(A)^-1 r of a solution satisfies e
-// = M r + M E e, so |e| <= |M r| / (1 - q). For q >= 1, op(A) may be singular as far as M shows.
+// Computes q, an estimate of |M E|. M is the approximate inverse of A, or of its transpose if op
+// transposes. E = M^-1 - op(A) is the error of M. The error e = op(A)^-1 r of a solution satisfies
+// e = M r + M E e, so |e| <= |M r| / (1 - q). If q >= 1, M does not exclude that op(A) is singular.
 //
 // The bound of |E| is taken from `error`: a multiple of |op(A)| plus the pivot part. It must hold
-// for every e; with |op(A)| |x| instead of |op(A)|, it would miss errors unlike x. The columns of
+// for every e. A bound by |op(A)| |x| would miss errors in directions other than x. The columns of
 // op(A) are equilibrated, so that the result does not depend on the units of x.
 template <class T>
 absl::StatusOr<double> BoundInverseError(ExecutionContext& context, const Operand& a, Op op,

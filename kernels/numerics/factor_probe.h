@@ -11,9 +11,10 @@
 // eps, it estimates the factor ratio |PA - LU|_1 / (n |A|_1 eps) by which LAPACK's tests accept a
 // factorization.
 //
-// Apart from its own rounding, about eps |L| |U|, which matters if entries grow, the estimate never
-// exceeds sqrt(n) times the ratio. It is below a tenth of the ratio for one in ten choices of the
-// signs of z. Products from the left suit column-major matrices: each sum stays in its column.
+// Without its own rounding, the estimate never exceeds sqrt(n) times the ratio. This rounding is
+// about eps |L| |U| and matters if entries grow. For one in ten choices of the signs of z, the
+// estimate is below a tenth of the ratio. Products from the left suit column-major matrices: each
+// sum stays in its column.
 #ifndef CROUT_KERNELS_NUMERICS_FACTOR_PROBE_H_
 #define CROUT_KERNELS_NUMERICS_FACTOR_PROBE_H_
 

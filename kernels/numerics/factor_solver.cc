@@ -152,7 +152,7 @@ InverseError FactorSolver::Error() const {
   if (summary_->sparse && summary_->sparse->numeric.perturbed_pivots > 0) {
     error.pivots = PivotPerturbation(dtype, /*bordered=*/true);
     error.scaled_pivots = !view_.analysis->row_scale.empty();
-    // In a scaled matrix, all columns are far above it.
+    // In a scaled matrix, all columns are far above this least pivot.
     if (!error.scaled_pivots) error.least_pivot = MinPerturbedPivot(dtype);
   }
   return error;

@@ -47,9 +47,9 @@ class FactorSolver final : public InverseOperator {
   DType vector_type() const override { return WideOf(summary_->factor_dtype); }
   absl::Status Apply(Op op, const AnyMatrix& in, const AnyMatrix& out) override;
 
-  // Returns an estimate of the error of this inverse: the result of the factorization's probe plus
-  // some roundings (unknown without a probe), and the largest perturbation of a sparse factor's
-  // pivots.
+  // Returns an estimate of the error of this inverse. `relative` is the result of the
+  // factorization's probe plus some roundings (unknown without a probe). The pivot part is the
+  // largest perturbation of a sparse factor's pivots.
   InverseError Error() const;
 
   // Returns true if Apply scales its right-hand sides.

@@ -71,12 +71,13 @@ struct GmresResult {
   bool given_up = false;
 };
 
-// Restarted flexible GMRES (Saad 1993) with M, `inverse`, as right preconditioner, for all
-// right-hand sides of op(A) X = B at once. Each right-hand side has its own Krylov space and stops
-// when its backward error is expected to suffice; a cycle ends with the last one. M may be the
-// inverse of a different matrix, or in lower precision, where refinement diverges: the fewer
-// clusters the eigenvalues of A M form, the fewer iterations are needed. Orthogonalizes twice by
-// classical Gram-Schmidt.
+// Restarted flexible GMRES (Saad 1993) for all right-hand sides of op(A) X = B at once, with M,
+// `inverse`, as right preconditioner. Each right-hand side has its own Krylov space and stops when
+// its backward error is expected to suffice. A cycle ends when all right-hand sides have stopped.
+// Orthogonalizes twice by classical Gram-Schmidt.
+//
+// GMRES converges where refinement diverges: M may be the inverse of a different matrix, or of low
+// precision. The fewer clusters the eigenvalues of A M form, the fewer iterations are needed.
 //
 // The space is built with v -> v - op(A) M v, the residual of M v for the right-hand side v. This
 // requires only a residual from Operand, and if M is accurate its roundings are small relative to

@@ -93,8 +93,8 @@ PatternKey PatternDigest(const AnySparse& a, StopCounter& counter);
 // See sparse/multifrontal_factor.h for the layout of the numeric factor.
 //
 // An analysis depends only on the pattern of A, with two exceptions. If `matched`, `column_order`
-// and the scales also depend on the values. After positions were postponed, the fronts do too. It
-// remains valid for other values on the same pattern, and is as good as their diagonal
+// and the scales also depend on the values. If positions were postponed, the fronts do. An analysis
+// remains valid for other values on the same pattern; its quality then depends on their diagonal
 // (IsSuitableForValues). Immutable once made; any number of threads may read it.
 struct Analysis {
   int64_t n = 0;
@@ -200,9 +200,9 @@ absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,
                                   const AnalysisOptions& options, StopRequested stop);
 
 // Returns the same analysis with new scales, computed from the values of `a` by
-// MaximumProductMatching. For values that the analysis does not suit (IsSuitableForValues). Orders
-// and fronts stay. Returns nullopt if `a` is structurally singular. Not for kept unknowns. `a` has
-// the analyzed pattern. Errors and `claim` are as for Analyze.
+// MaximumProductMatching. Use it if the analysis does not suit these values (IsSuitableForValues).
+// Orders and fronts stay. Returns nullopt if `a` is structurally singular. Not for kept unknowns.
+// `a` has the analyzed pattern. Errors and `claim` are as for Analyze.
 absl::StatusOr<std::optional<Analysis>> Rescale(const Analysis& analysis, const AnySparse& a,
                                                 const AnalysisOptions& options, StopRequested stop);
 

@@ -96,7 +96,7 @@ class DelaySearch {
       AddChild(left_[analysis_.child[c]], front);
     }
     const double threshold = std::min(1.0, kMargin * analysis_.pivot_threshold);
-    const PivotRule rule{threshold, EliminatedRows(front), least_.data()};
+    const PivotAcceptance rule{threshold, EliminatedRows(front), least_.data()};
     int64_t done = EliminateAcceptable(rule, front);
     if (IsLast(f)) done = front.candidates;
     TakePivots(f, front, done);

@@ -12,9 +12,8 @@ namespace crout {
 
 // Returns an analysis for the values of `a` in which every front has acceptable pivots. Fronts are
 // eliminated in float64 or complex128 with threshold pivoting (sparse/pivot_search.h). Rows and
-// columns without an acceptable pivot move to the parent's front, repeatedly if needed. Those
-// without one in the root stay there. Nothing moves into the front of kept unknowns. The scales are
-// unchanged.
+// columns without an acceptable pivot move to the parent's front, repeatedly if needed; in the root
+// they stay. Nothing moves into the front of kept unknowns. The scales are unchanged.
 //
 // Columns of a front are in the order of their elimination. A factorization in `dtype` that takes
 // the largest candidate of each column therefore makes the same choices.

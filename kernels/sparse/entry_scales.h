@@ -7,7 +7,7 @@
 namespace crout {
 
 // value * first * second, evaluated left to right, is in range whenever row * value * column is.
-// The product of the two scales need not be: it can be Inf, which gives NaN for an entry of 0.
+// The product of the two scales can overflow to Inf, which would give NaN for an entry of 0.
 struct EntryScales {
   double first;
   double second;

@@ -85,7 +85,8 @@ class Assignment {
     }
   }
 
-  // Prefers the diagonal, so that a matrix whose diagonal is already best keeps it.
+  // Matches column j with a free row at no cost, if there is one. Prefers the diagonal entry, so
+  // that a matrix whose diagonal is already best keeps it.
   void TakeFree(int64_t j) {
     int64_t found = -1;
     for (int64_t e = start_[j]; e < start_[j + 1]; ++e) {

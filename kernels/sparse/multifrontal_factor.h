@@ -94,7 +94,7 @@ struct NumericSummary {
   // is too small, so the factor stays finite.
   int64_t info = 0;
   int64_t singular_column = -1;  // column of A, if info > 0
-  int64_t perturbed_pivots = 0;  // includes the one of `info`
+  int64_t perturbed_pivots = 0;  // includes the pivot at `info`
   int64_t interchanges = 0;      // positions whose pivot came from another row
   // Number of negative eigenvalues of A. Set only for real symmetric A without matching,
   // interchanges or perturbations.

@@ -33,9 +33,9 @@ bool AreAlike(const std::vector<double>& largest, SafeRange range) {
   return range.contains(*most) && *most <= kMaxMagnitudeRatio * *least;
 }
 
-// True if no entry (i, column_of_row(i)) is small compared with the largest of its row and column,
-// and those are of similar size. scaled(size, i, j) is the modulus of entry (i, j) after scaling;
-// `size` is the modulus before. Undefined once the counter stops.
+// Returns true if no entry (i, column_of_row(i)) is small compared with the largest entry of its
+// row and column, and these largest entries are of similar size. scaled(size, i, j) is the modulus
+// of entry (i, j) after scaling; `size` is the modulus before. Undefined once the counter stops.
 template <class T, class ColumnOfRow, class Scaled>
 bool DiagonalIsLarge(const SparseView<T>& a, SafeRange range, const ColumnOfRow& column_of_row,
                      const Scaled& scaled, StopCounter& counter) {

@@ -24,7 +24,7 @@ inline void Subtract(std::complex<double> x, std::complex<double> u, std::comple
 template <class T>
 class Eliminator {
  public:
-  Eliminator(const PivotRule& rule, TrialFront<T>& front)
+  Eliminator(const PivotAcceptance& rule, TrialFront<T>& front)
       : rule_(rule), front_(front), size_(front.size()), end_(front.candidates) {}
 
   int64_t Run() {
@@ -121,7 +121,7 @@ class Eliminator {
     std::swap(front_.columns[j], front_.columns[other]);
   }
 
-  const PivotRule& rule_;
+  const PivotAcceptance& rule_;
   TrialFront<T>& front_;
   const int64_t size_;
   int64_t end_;       // columns from here on failed in the current pass
@@ -131,11 +131,11 @@ class Eliminator {
 }  // namespace
 
 template <class T>
-int64_t EliminateAcceptable(const PivotRule& rule, TrialFront<T>& front) {
+int64_t EliminateAcceptable(const PivotAcceptance& rule, TrialFront<T>& front) {
   return Eliminator<T>(rule, front).Run();
 }
 
-template int64_t EliminateAcceptable(const PivotRule&, TrialFront<double>&);
-template int64_t EliminateAcceptable(const PivotRule&, TrialFront<std::complex<double>>&);
+template int64_t EliminateAcceptable(const PivotAcceptance&, TrialFront<double>&);
+template int64_t EliminateAcceptable(const PivotAcceptance&, TrialFront<std::complex<double>>&);
 
 }  // namespace crout

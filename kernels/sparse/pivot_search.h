@@ -23,19 +23,19 @@ struct TrialFront {
 
 // A pivot is acceptable if its modulus is at least `threshold` times the largest in the first
 // `eliminated` rows of its column, and greater than least[position of the column].
-struct PivotRule {
+struct PivotAcceptance {
   double threshold = 0;
   int64_t eliminated = 0;
   const double* least = nullptr;
 };
 
-// Eliminates candidate columns as long as one has an acceptable pivot. Returns the number e of
+// Eliminates candidate columns until none has an acceptable pivot. Returns the number e of
 // eliminated columns. The pivot of a column is its largest candidate. Columns without an acceptable
 // pivot are tried again after the others. Rows and columns are exchanged: the first e of `rows` and
 // `columns` are the pivots, in order. Elements in rows and columns from e on are the Schur
 // complement; all others are undefined.
 template <class T>
-int64_t EliminateAcceptable(const PivotRule& rule, TrialFront<T>& front);
+int64_t EliminateAcceptable(const PivotAcceptance& rule, TrialFront<T>& front);
 
 }  // namespace crout
 

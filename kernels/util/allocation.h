@@ -25,8 +25,8 @@ inline absl::Status OutOfSystemMemory() {
   return StatusOf(absl::StatusCode::kResourceExhausted, "the system is out of memory");
 }
 
-// Runs `work`, which returns a status, and converts std::bad_alloc to RESOURCE_EXHAUSTED. For
-// places with no handler above them. All other errors must already be statuses.
+// Runs `work`, which returns a status, and converts std::bad_alloc to RESOURCE_EXHAUSTED. For code
+// without an exception handler above it. All other errors must already be statuses.
 template <class Work>
 absl::Status CatchBadAlloc(Work work) {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The word of a list that a mistyped word resembles most.
+// Suggests the word of a list that is nearest to a mistyped word.
 #ifndef CROUT_KERNELS_UTIL_NEAREST_H_
 #define CROUT_KERNELS_UTIL_NEAREST_H_
 

@@ -16,8 +16,8 @@
 
 namespace crout {
 
-// Items of one tenant are in the order of their arrival. A tenant whose item was taken goes to the
-// end of the turns; a tenant that arrives comes last. Not thread-safe.
+// Items of one tenant keep their order of arrival. A new tenant joins at the end of the turn order,
+// and a tenant moves there when one of its items is dequeued. Not thread-safe.
 template <class Item>
 class TurnQueue {
   struct Tenant {
@@ -46,7 +46,7 @@ class TurnQueue {
     typename Names::node_type name_;
   };
 
-  // Position of an item in the queue, valid until it leaves.
+  // Position of an item, valid until the item is removed.
   struct Position {
     typename Tenants::iterator tenant;
     typename std::list<Item>::iterator item;
@@ -55,7 +55,7 @@ class TurnQueue {
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
 
-  // The tenant's last item. std::bad_alloc leaves the queue as it was.
+  // Appends the item to those of its tenant. If it throws std::bad_alloc, the queue is unchanged.
   Position Add(std::string_view tenant, Item item) { return Add(Node(tenant), std::move(item)); }
 
   Position Add(Node node, Item item) noexcept {
@@ -68,13 +68,13 @@ class TurnQueue {
     return {tenant, std::prev(tenant->items.end())};
   }
 
-  // Takes the item as its tenant's turn.
+  // Removes and returns the item, and moves its tenant to the end of the turn order.
   Item Dequeue(Position position) noexcept {
     turns_.splice(turns_.end(), turns_, position.tenant);
     return Remove(position);
   }
 
-  // Takes the item out; its tenant keeps its turn.
+  // Removes and returns the item. Its tenant keeps its place in the turn order.
   Item Remove(Position position) noexcept {
     Tenant& tenant = *position.tenant;
     Item item = std::move(*position.item);
@@ -87,7 +87,7 @@ class TurnQueue {
     return item;
   }
 
-  // The first item, by turns, for which `matches(item)` is true.
+  // Returns the first item, in turn order of the tenants, for which `matches(item)` is true.
   template <class Matches>
   std::optional<Position> Find(Matches matches) {
     for (auto tenant = turns_.begin(); tenant != turns_.end(); ++tenant) {
@@ -104,7 +104,7 @@ class TurnQueue {
     }
   }
 
-  // Items that are taken before this one, if no other comes.
+  // Returns the number of items that will be dequeued before this one if no item is added.
   size_t Ahead(Position position) const {
     const auto place =
         static_cast<size_t>(std::distance(position.tenant->items.begin(), position.item));
@@ -120,7 +120,8 @@ class TurnQueue {
     return ahead;
   }
 
-  // The last item of the tenant with the most, where those are at least two more than `tenant` has.
+  // Returns the last item of the tenant with the most items, if it has at least two more than
+  // `tenant`.
   std::optional<Position> Displaced(std::string_view tenant) {
     const auto found = by_name_.find(tenant);
     const size_t own = found == by_name_.end() ? 0 : found->second->items.size();
@@ -132,7 +133,7 @@ class TurnQueue {
   }
 
  private:
-  Tenants turns_;  // none is without items
+  Tenants turns_;  // every tenant has at least one item
   Names by_name_;
   size_t size_ = 0;
 };

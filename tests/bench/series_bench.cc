@@ -244,11 +244,11 @@ class SeriesSubject final : public Subject {
     if (!model_) {
       first_seconds_ = summary.new_seconds;
     } else if (singular) {
-      model_->RecordFailure(SeriesTryOf(summary));
+      model_->RecordFailure(SeriesAttemptOf(summary));
     } else if (made) {
-      model_->RecordRefactorization(summary.new_seconds, SeriesTryOf(summary));
+      model_->RecordRefactorization(summary.new_seconds, SeriesAttemptOf(summary));
     } else {
-      model_->RecordReuse(SeriesTryOf(summary));
+      model_->RecordReuse(SeriesAttemptOf(summary));
     }
   }
 

@@ -27,8 +27,8 @@ cudaError_t LaunchStartLu(LuControl<T>* control, cudaStream_t stream);
 
 #ifdef __CUDACC__
 // Ends the factorization early. Called by one thread at the end of a kernel. Kernels that run at
-// the same time may see the halt at any moment, and in some threads of a block but not in others
-// unless they call BlockHalted(). The results of such kernels do not matter, because the matrix is
+// the same time may see the halt at any moment. Unless they call BlockHalted(), some threads of a
+// block may see it and others not. The results of such kernels do not matter, because the matrix is
 // abandoned.
 template <class T>
 __device__ inline void Halt(LuControl<T>* control) {
@@ -36,8 +36,8 @@ __device__ inline void Halt(LuControl<T>* control) {
   control->minus_one = 0;
 }
 
-// Whether the factorization has ended early, with the same answer for all threads of the block.
-// Called by all of them. For kernels whose threads synchronize later.
+// Returns true if the factorization has ended early. Called by all threads of the block, which
+// receive the same answer. For kernels whose threads synchronize later.
 template <class T>
 __device__ inline bool BlockHalted(const LuControl<T>* control) {
   return __syncthreads_or(control->halt) != 0;

@@ -15,9 +15,9 @@
 namespace crout::cuda {
 
 // Enqueues tile := its L (unit diagonal) and U; at most kMaxTile rows and columns. A pivot that is
-// zero, below the type's normal range, or NaN is refused: control->info becomes `first` plus its
-// 1-based index, the tile is not modified, and `control` halts. It also halts if the host requests
-// it.
+// zero, below the type's normal range, or NaN is refused. Then control->info becomes `first` plus
+// the pivot's 1-based index, the tile is not modified, and `control` halts. It also halts if the
+// host requests it.
 template <class T>
 cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const HostSignals& host,
                          LuControl<T>* control, cudaStream_t stream);

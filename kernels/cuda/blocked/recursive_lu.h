@@ -15,11 +15,11 @@
 
 namespace crout::cuda {
 
-// Recursive LU (Toledo 1997) of the columns of an n x n matrix in device memory: the left half of
-// the columns, the rows of U to their right, one product, the right half. Half of all arithmetic is
-// in one product, a quarter in two, and so on. Subclasses factor panels and solve with tiles. While
-// an object lives, the context's cuBLAS handle reads its scalars from device memory. Calls enqueue
-// on the context's stream.
+// Recursive LU (Toledo 1997) of the columns of an n x n matrix in device memory. Factors the left
+// half of the columns, computes the rows of U to their right, updates the right half by one
+// product, and factors the right half. Half of all arithmetic is in one product, a quarter in two,
+// and so on. Subclasses factor panels and solve with tiles. While an object lives, the context's
+// cuBLAS handle reads its scalars from device memory. Calls enqueue on the context's stream.
 template <class T>
 class RecursiveLu {
  public:

@@ -93,8 +93,9 @@ __device__ void Substitute(const Triangle<T, kTile>& t, T (&x)[kSystems][kTile /
   }
 }
 
-// Every solve is expressed as one with a lower triangle. An upper triangle is read in reverse (both
-// strides are negated), and a solve from the right is transposed. A warp handles kSystems systems.
+// Every solve is expressed as a solve with a lower triangle. An upper triangle is read in reverse
+// (both strides are negated), and a solve from the right is transposed. A warp handles kSystems
+// systems.
 template <class T, int kTile>
 __global__ void __launch_bounds__(kWarps* kWarp)
     SolveTileKernel(Strided<const T> triangle, bool unit, int order, Strided<T> b, int64_t systems,

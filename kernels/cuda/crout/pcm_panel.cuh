@@ -84,7 +84,7 @@ __device__ Pivot ChoosePivot(Team& team, int parity, int step, const PivotCriter
   int mine_block = 0;
   int diagonal_block = -1;
   for (int block = threadIdx.x; block < team.size(); block += kWarp) {
-    const PanelOffer offer = team.SlotOf(parity, block).offer;
+    const PanelCandidate offer = team.SlotOf(parity, block).offer;
     const Candidate other = {offer.best_key, offer.best_position};
     if (Better(other, mine)) {
       mine = other;

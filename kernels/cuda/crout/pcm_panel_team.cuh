@@ -12,7 +12,7 @@
 namespace crout::cuda {
 
 // A block's candidate for the pivot. 16 bytes, so that one load reads it.
-struct alignas(16) PanelOffer {
+struct alignas(16) PanelCandidate {
   unsigned long long best_key;  // bits of the candidate's |x| (Abs1)
   int best_position;            // row of the candidate, counted from the panel's first row
   int diagonal_position;        // row in the pivot's place, if this block holds it
@@ -21,7 +21,7 @@ struct alignas(16) PanelOffer {
 // The data that a block publishes before a step. Rows begin at the step's column.
 template <class T, int kWidth>
 struct alignas(16) PanelSlot {
-  PanelOffer offer;
+  PanelCandidate offer;
   T best_row[kWidth];
   T diagonal_row[kWidth];
   unsigned epoch;  // GridTeam: the epoch that was published last

@@ -45,8 +45,8 @@ cudaError_t LaunchPlanBlockRow(const MatrixView<T>& block, const int64_t* ipiv, 
                                cudaStream_t stream);
 
 // Enqueues the plan's interchanges in `b`, which holds later columns from the block's first row on.
-// Then multiplies the first block.cols rows of b by L^-1, by products with the tiles and their
-// inverses, or by substitution if an inverse must not be used. No-op once `control` has halted.
+// Then multiplies the first block.cols rows of b by L^-1. Uses products with the tiles and their
+// inverses, or substitution if an inverse must not be used. No-op once `control` has halted.
 // Requires a GPU with BlockRowBytes() of shared memory and elements of at most 8 bytes.
 template <class T>
 cudaError_t LaunchBlockRow(const MatrixView<T>& block, const BlockRowPlan<T>* plan,

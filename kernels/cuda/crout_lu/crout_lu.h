@@ -34,10 +34,10 @@ struct LuStreams {
   bool reports_columns;  // whether the kernels report finished columns
 };
 
-// Enqueues PA = LU of the m x n matrix `a` in place, like LAPACK's getrf: unit diagonal in L,
-// 1-based ipiv[0..min(m, n)) in device memory, LAPACK's info in *CroutLuInfo(workspace). Up to
-// rounding, |l_ij| <= 1, or sqrt(2) for complex numbers: every pivot is a largest candidate, and
-// complex candidates are compared by |Re| + |Im|.
+// Enqueues PA = LU of the m x n matrix `a` in place, like LAPACK's getrf, with the unit diagonal in
+// L. ipiv[0..min(m, n)) is in device memory and 1-based; LAPACK's info is in
+// *CroutLuInfo(workspace). Up to rounding, |l_ij| <= 1, or sqrt(2) for complex numbers: every pivot
+// is a largest candidate, and complex candidates are compared by |Re| + |Im|.
 //
 // The algorithm is blocked and right-looking (Dongarra, Duff, Sorensen and van der Vorst 1998),
 // with panels by LuPanelKernels. With look-ahead, the columns of the next panel are updated first,
@@ -52,9 +52,9 @@ absl::Status EnqueueCroutLu(const LuStreams& streams, const LuPanelKernels& kern
                             const LuBlocking& blocking, const MatrixView<T>& a, int64_t* ipiv,
                             std::span<std::byte> workspace, const StopRequested& stop);
 
-// EnqueueCroutLu of one matrix, one panel per call. So one thread can interleave several
-// factorizations, each on its own streams and in its own workspace. The results have the same bits.
-// Not thread-safe.
+// Enqueues the work of EnqueueCroutLu for one matrix, one panel per call. One thread can therefore
+// interleave several factorizations, each on its own streams and in its own workspace. The results
+// have the same bits as those of EnqueueCroutLu. Not thread-safe.
 class PanelwiseLu {
  public:
   virtual ~PanelwiseLu() = default;

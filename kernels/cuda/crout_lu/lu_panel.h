@@ -57,8 +57,8 @@ class LuPanelKernels {
   // Queries the current device.
   static absl::StatusOr<LuPanelKernels> Create(const DeviceLimits& limits);
 
-  // Whether the GPU has clusters. If so, kernels start while the previous kernel ends (programmatic
-  // dependent launch).
+  // Returns true if the GPU has clusters. Kernels then start while the previous kernel ends
+  // (programmatic dependent launch).
   bool clusters() const { return limits_.cluster_blocks > 0 && limits_.dependent_launch; }
 
   const DeviceLimits& limits() const { return limits_; }

@@ -23,8 +23,8 @@ enum class CudssMemory { kArenas, kDriver };
 enum class CudssThreads { kOne, kAllCores };  // host threads; all through the threading layer
 
 // One per device, because each handle uses 64 MiB of device memory for cuBLAS. All work runs on the
-// handle's own stream, in order: the library keeps using its first stream after it is given another
-// one, and then does not wait for the results of a solve there.
+// handle's own stream, in order, and the stream is never replaced: after a replacement, the library
+// would keep using its first stream and not wait for the results of a solve there.
 class CudssHandle {
  public:
   // Creates a handle on the current device, which must also be current at its destruction.

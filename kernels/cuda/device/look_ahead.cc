@@ -43,9 +43,9 @@ absl::StatusOr<LookAhead> LookAhead::CreateBorrower(cudaStream_t main, const Dev
     CROUT_ASSIGN_OR_RETURN(ahead.confined_, ConfinedStream::Create(kSparedMultiprocessors));
   }
   if (ahead.confined_) ahead.confined_queue_.stream = ahead.confined_->get();
-  CROUT_ASSIGN_OR_RETURN(ahead.of_main_, MakeEvent());
-  CROUT_ASSIGN_OR_RETURN(ahead.of_urgent_, MakeEvent());
-  CROUT_ASSIGN_OR_RETURN(ahead.of_trailing_, MakeEvent());
+  CROUT_ASSIGN_OR_RETURN(ahead.main_event_, MakeEvent());
+  CROUT_ASSIGN_OR_RETURN(ahead.urgent_event_, MakeEvent());
+  CROUT_ASSIGN_OR_RETURN(ahead.trailing_event_, MakeEvent());
   return ahead;
 }
 
@@ -79,34 +79,34 @@ absl::Status LookAhead::Bind(std::span<std::byte> urgent_workspace) const {
 }
 
 absl::Status LookAhead::Fork() {
-  CROUT_RETURN_IF_ERROR(Record(of_main_, main_));
-  return Await(of_main_, {urgent(), trailing()});
+  CROUT_RETURN_IF_ERROR(Record(main_event_, main_));
+  return Await(main_event_, {urgent(), trailing()});
 }
 
 absl::Status LookAhead::Join() {
-  CROUT_RETURN_IF_ERROR(Record(of_urgent_, urgent()));
-  CROUT_RETURN_IF_ERROR(Record(of_trailing_, trailing()));
-  CROUT_RETURN_IF_ERROR(Await(of_urgent_, {main_}));
-  return Await(of_trailing_, {main_});
+  CROUT_RETURN_IF_ERROR(Record(urgent_event_, urgent()));
+  CROUT_RETURN_IF_ERROR(Record(trailing_event_, trailing()));
+  CROUT_RETURN_IF_ERROR(Await(urgent_event_, {main_}));
+  return Await(trailing_event_, {main_});
 }
 
 absl::Status LookAhead::SyncQueues() {
   // Record both events before either queue waits. Otherwise the second event would follow the first
   // queue's wait, and the other queue would wait for that too, which takes time.
-  CROUT_RETURN_IF_ERROR(Record(of_urgent_, urgent()));
-  CROUT_RETURN_IF_ERROR(Record(of_trailing_, trailing()));
-  CROUT_RETURN_IF_ERROR(Await(of_urgent_, {trailing()}));
-  return Await(of_trailing_, {urgent()});
+  CROUT_RETURN_IF_ERROR(Record(urgent_event_, urgent()));
+  CROUT_RETURN_IF_ERROR(Record(trailing_event_, trailing()));
+  CROUT_RETURN_IF_ERROR(Await(urgent_event_, {trailing()}));
+  return Await(trailing_event_, {urgent()});
 }
 
 absl::Status LookAhead::UrgentAwaitsTrailing() {
-  CROUT_RETURN_IF_ERROR(Record(of_trailing_, trailing()));
-  return Await(of_trailing_, {urgent()});
+  CROUT_RETURN_IF_ERROR(Record(trailing_event_, trailing()));
+  return Await(trailing_event_, {urgent()});
 }
 
 absl::Status LookAhead::TrailingAwaitsUrgent() {
-  CROUT_RETURN_IF_ERROR(Record(of_urgent_, urgent()));
-  return Await(of_urgent_, {trailing()});
+  CROUT_RETURN_IF_ERROR(Record(urgent_event_, urgent()));
+  return Await(urgent_event_, {trailing()});
 }
 
 }  // namespace crout::cuda

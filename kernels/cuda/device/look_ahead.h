@@ -61,8 +61,8 @@ class LookAhead {
   absl::Status Fork();
   // Later work on the main queue follows everything enqueued on the urgent and trailing queues.
   absl::Status Join();
-  // Later work on the urgent and the trailing queue follows everything enqueued on the other of the
-  // two.
+  // Later work on each of the urgent and trailing queues follows everything enqueued on the other
+  // queue.
   absl::Status SyncQueues();
   // The one-sided version: the queue named first waits for the other.
   absl::Status UrgentAwaitsTrailing();
@@ -80,9 +80,9 @@ class LookAhead {
   Queue confined_queue_;
   // Recorded again for every wait. One event per queue is enough: a stream waits for the recording
   // that was the last one when the wait was enqueued.
-  Event of_main_;
-  Event of_urgent_;
-  Event of_trailing_;
+  Event main_event_;
+  Event urgent_event_;
+  Event trailing_event_;
 };
 
 }  // namespace crout::cuda

@@ -9,7 +9,7 @@
 
 namespace crout::cuda {
 
-// Whether x and 1 / x are far enough inside the normal range for Reciprocal(x).
+// Returns true if x and 1 / x are far enough inside the normal range for Reciprocal(x).
 __device__ inline bool HasReciprocal(double x) {
   const auto exponent = static_cast<unsigned>(AbsBits(x) >> 52);
   return exponent - 32 < 1980;

@@ -31,7 +31,7 @@ namespace crout::cuda {
 // elements of workspace.
 class CudaIcm final : public LuAlgorithm {
  public:
-  // For GPUs for which IcmFits in float64. Supports complex128 if that fits too.
+  // Requires a GPU on which IcmFits in float64. Supports complex128 if that fits too.
   CudaIcm(DeviceCore& core, bool pivoting);
 
   const MethodTraits& traits() const override { return traits_; }

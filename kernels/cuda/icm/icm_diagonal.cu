@@ -18,8 +18,8 @@ constexpr int kRows = kTile * kTile / kBlockThreads;  // rows of a tile per thre
 // Two for large tiles: all blocks run at once, and their shared memory must fit.
 template <class T>
 constexpr int kBlocksPerMultiprocessor = sizeof(T) > sizeof(double) ? 2 : 3;
-constexpr int kSweepsPerLook = 16;  // sweeps between reads of the host's stop flag
-constexpr int32_t kStop = -1;       // stored as the lowest changed index: the host requested a stop
+constexpr int kSweepsPerStopCheck = 16;  // sweeps between reads of the host's stop flag
+constexpr int32_t kStop = -1;  // stored as the lowest changed index: the host requested a stop
 
 struct Tiles {
   int count = 0;  // per side
@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksPerMultiprocessor<T>)
     sweeps.Sweep(work.buffers[(sweep + 1) % 2], work.buffers[sweep % 2], from, bad);
     if (first) {
       ResetSlot(state, (sweep + 1) % 3);
-      if (sweep % kSweepsPerLook == 0 && *run.host.stop != 0) {
+      if (sweep % kSweepsPerStopCheck == 0 && *run.host.stop != 0) {
         state->stopped = 1;
         atomicMin(&state->changed[sweeps.slot], kStop);
       }

@@ -22,7 +22,7 @@ struct IcmDiagonal {
   int64_t width = 0;
   int64_t index = 0;  // of the section
   IcmStart<T> start;
-  T* buffers[2] = {};  // section_size^2 each; IcmState::diagonal selects the one with the result
+  T* buffers[2] = {};  // section_size^2 each; IcmState::diagonal selects the buffer with the result
   unsigned long long* largest =
       nullptr;  // largest[j]: bits of max |l_ij| (Abs1) over the section's i >= j
 };

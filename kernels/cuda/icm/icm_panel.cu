@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kWarps = kBlockThreads / kWarp;
 // Columns between reads of the stop flag and reports of progress.
-constexpr int kColumnsPerLook = 32;
+constexpr int kColumnsPerStopCheck = 32;
 // Columns of each thread's first row that are cached in shared memory.
 constexpr int kCachedColumns = 32;
 
@@ -301,13 +301,14 @@ __global__ void __launch_bounds__(kBlockThreads)
   panel.Initialize();
   __syncthreads();
   for (int j = 0; j < work.width; ++j) {
-    if (first && j % kColumnsPerLook == 0) {
+    if (first && j % kColumnsPerStopCheck == 0) {
       *run.host.columns = work.begin + j;
       if (*run.host.stop != 0) state->stopped = 1;
     }
     panel.FinishColumn(j);
     panel.ChoosePivot(j);
-    if (j % kColumnsPerLook == 0 && *static_cast<volatile int32_t*>(&state->stopped) != 0) return;
+    if (j % kColumnsPerStopCheck == 0 && *static_cast<volatile int32_t*>(&state->stopped) != 0)
+      return;
     if (run.sweep_limit > 0 && 2 * j >= run.sweep_limit) {
       if (first) End(state, IcmEnd::kSweepLimit, PositionKey(work.begin + j, work.begin + j));
       return;

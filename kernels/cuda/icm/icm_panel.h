@@ -44,10 +44,10 @@ struct IcmPanel {
 };
 
 // Enqueues the computation of the panel's sections in one cooperative launch; a no-op if they are
-// committed. Let b be the column that may be bad. Everything up to b is final. The mask on rows >=
-// b and columns > b allows a sweep to change only row b of U, and the next sweep only column b + 1
-// of L, in the diagonal section and below. So only these are computed. Rows do not move until the
-// panel is done.
+// committed. Let b be the column that may be bad. Everything up to b is final. The mask covers rows
+// >= b and columns > b. With this mask, a sweep can change only row b of U. The next sweep can
+// change only column b + 1 of L, in the diagonal section and below. So only these are computed.
+// Rows do not move until the panel is done.
 template <class T>
 cudaError_t LaunchIcmPanel(const IcmRun& run, const IcmPanel<T>& work, const DeviceLimits& limits,
                            cudaStream_t stream);

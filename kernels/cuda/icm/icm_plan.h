@@ -40,8 +40,8 @@ struct IcmPlan {
   size_t bytes = 0;
 };
 
-// Whether the GPU has enough shared memory for sections of the default size in this type and, with
-// `pivoting`, for searching them.
+// Returns true if the GPU has enough shared memory for sections of the default size in this type
+// and, with `pivoting`, for searching them.
 bool IcmFits(DType dtype, const DeviceLimits& limits, bool pivoting);
 
 // INVALID_ARGUMENT if n is too large for a valid workspace size.

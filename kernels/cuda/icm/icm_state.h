@@ -41,9 +41,9 @@ struct IcmState {
   int64_t variant;
   int64_t block_size;
   int64_t warm;  // int64_t like the others: padding would be read uninitialized by the host.
-  // Results of a sweep, in three alternating slots: the lowest index min(i, j) of an element whose
-  // bits changed, the first bad diagonal element, and the position of the first element that has
-  // not converged.
+  // Results of a sweep, in three alternating slots. `changed`: the lowest index min(i, j) of an
+  // element whose bits changed. `bad`: the first bad diagonal element. `open`: the
+  // PositionKey of the first element that has not converged.
   int32_t changed[3];
   int32_t bad[3];
   unsigned long long open[3];
@@ -72,7 +72,7 @@ struct IcmTolerances {
   double relative = 0;
   double absolute = 0;
 
-  // Whether converged elements must not change any more.
+  // Returns true if converged elements must not change any more.
   constexpr bool exact() const { return relative == 0 && absolute == 0; }
 };
 

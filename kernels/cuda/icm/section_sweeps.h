@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sweeps of sections that depend on one final triangle: the sections below and to the right of a
-// diagonal section of the iterative Crout method, and the sections of the iterative triangular
-// solver.
+// Sweeps of sections that depend on one final triangle. These are the sections below and to the
+// right of a diagonal section of the iterative Crout method, and the sections of the iterative
+// triangular solver.
 #ifndef CROUT_KERNELS_CUDA_ICM_SECTION_SWEEPS_H_
 #define CROUT_KERNELS_CUDA_ICM_SECTION_SWEEPS_H_
 
@@ -38,7 +38,7 @@ struct SectionSweeps {
   bool transposed = false;
   // For each p, the bits of the largest |x_p| (Abs1) so far. May be null.
   unsigned long long* largest = nullptr;
-  // If the section above was not swept, there is nothing to do yet.
+  // If true, does nothing unless the diagonal section converged by sweeps (IcmState::swept).
   bool only_if_swept = false;
   // Count for the section of columns that begins at c: sweeps[c / size * step].
   int32_t* sweeps = nullptr;

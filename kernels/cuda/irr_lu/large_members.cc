@@ -160,9 +160,9 @@ absl::Status LargeMembers::Factor(Context& context, const LargeMembersBatch& bat
     return absl::InternalError(absl::StrCat("the large members of the batch need ", lu_bytes,
                                             " bytes of workspace, got ", workspace.size()));
   }
-  // The workspace determines the number of queues, not this extent: the workspace may have been
-  // sized for a less exact extent, which overestimates the members and so leaves memory for fewer
-  // queues.
+  // The workspace, not this extent, determines the number of queues. The workspace may have been
+  // sized for a less exact extent. Such an extent overestimates the members and leaves memory for
+  // fewer queues.
   const size_t beside = (workspace.size() - lu_bytes) / (lu_bytes + Context::kCublasWorkspaceBytes);
   const SideQueues::Taken taken =
       side_queues_->Take(std::min({batch.order.size() - 1, kMaxConcurrent - 1, beside}));

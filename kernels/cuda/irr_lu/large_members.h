@@ -35,8 +35,8 @@ class LargeMembers {
   // Requires that the GPU is current.
   static absl::StatusOr<std::unique_ptr<LargeMembers>> Create(const DeviceLimits& limits);
 
-  // Whether a member is large. Depends on the member alone: at least 2048 rows and columns, and at
-  // most as many rows as crout_lu supports.
+  // Returns true if a member is large. Depends on the member alone: at least 2048 rows and columns,
+  // and at most as many rows as crout_lu supports.
   bool Has(DType dtype, const BatchMember& member) const;
 
   // Bytes of device memory for Factor, for any batch of this extent. `diagonals` and `max_diagonal`

@@ -26,7 +26,7 @@ struct PanelSlots {
 
 // A panel during its factorization: at most kThreads * kRows rows and MemberBlocking::kPanel
 // columns, and no more columns than rows. Thread t holds rows t, t + kThreads, ... in registers.
-// Rows do not move; each stores the place where it ends up.
+// Rows do not move; a thread stores the final place of each of its rows.
 template <class T, int kThreads, int kRows>
 class MemberPanel {
  public:

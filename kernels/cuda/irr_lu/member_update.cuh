@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Updates columns by a block of factored ones, with one block of threads: exchanges rows, solves
+// Updates columns by a block of factored columns, with one block of threads: exchanges rows, solves
 // with the triangle, and subtracts its product from the other rows. Serves both the matrix's own
 // columns and right-hand sides.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_UPDATE_CUH_

@@ -12,16 +12,16 @@
 namespace crout::cuda {
 
 // Returns the pivot of column k, perturbed to the size of its bound if it is smaller. NaN is
-// returned unchanged. `tells`: this thread records the perturbation; set it in one of the threads
-// that call.
+// returned unchanged. If `records`, this thread records the perturbation; set it in exactly one of
+// the calling threads.
 template <class T>
-__device__ T PerturbPivot(T pivot, const MinPivots<T>& bounds, int k, bool tells) {
+__device__ T PerturbPivot(T pivot, const MinPivots<T>& bounds, int k, bool records) {
   if (bounds.least == nullptr) return pivot;
   const RealPart<T> least = bounds.least[k];
   const RealPart<T> size = Abs1(pivot);
   if (!(size < least)) return pivot;
   const bool zero = size == 0;
-  if (tells) {
+  if (records) {
     bounds.pivot_flags[k] = zero ? MinPivots<T>::kPerturbedZero : MinPivots<T>::kPerturbed;
   }
   if (zero) return T{least};

@@ -41,7 +41,7 @@ static __device__ __noinline__ unsigned BreakTieByPlace(uint64_t key, int place,
   return lanes & -lanes;
 }
 
-// Returns the lane with the largest key as a mask; among equal keys the one in the first row, like
+// Returns the lane with the largest key as a mask; among equal keys the lane of the first row, like
 // LAPACK.
 __device__ inline unsigned BestLane(const PivotCandidate& of_lane) {
   const auto high = static_cast<unsigned>(of_lane.key >> 32);

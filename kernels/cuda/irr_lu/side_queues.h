@@ -52,7 +52,7 @@ class SideQueue {
 // Thread-safe.
 class SideQueues {
  public:
-  // Lanes in use; the destructor returns them.
+  // Queues in use; the destructor returns them.
   class Taken {
    public:
     Taken(SideQueues& from, std::vector<std::unique_ptr<SideQueue>> queues)

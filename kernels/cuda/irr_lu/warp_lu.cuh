@@ -12,8 +12,8 @@
 
 namespace crout::cuda {
 
-// Lane i keeps row i of `a` in registers; kColumns is at least a.cols. Rows do not move; each
-// stores the place where it ends up. ipiv[0, min(rows, cols)) and *info have LAPACK's format.
+// Lane i keeps row i of `a` in registers; kColumns is at least a.cols. Rows do not move; a lane
+// stores the final place of its row. ipiv[0, min(rows, cols)) and *info have LAPACK's format.
 // `least`: the bounds of the member's pivots. Called by a whole warp.
 template <int kColumns, class T>
 __device__ void FactorByWarp(const MatrixView<T>& a, int64_t* ipiv, int32_t* info,

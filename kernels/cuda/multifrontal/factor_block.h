@@ -38,9 +38,9 @@ class BlockPlan {
 };
 
 // Offsets in the block: MultifrontalLayout's, and behind them the parts of the analysis that solves
-// need. So no solve sends them again, they move with the factor, and they count as its bytes. The
-// arrays from `fronts` up to `permutation` depend only on the analysis and on `depth`, and are the
-// same in all factors with both.
+// need. Solves therefore do not send these parts again. They move with the factor and count toward
+// its bytes. The arrays from `fronts` up to `permutation` depend only on the analysis and on
+// `depth`, and are the same in all factors with both.
 struct FactorBlock {
   FactorBlock(const Analysis& analysis, DType dtype);
 

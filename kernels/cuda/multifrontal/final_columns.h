@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Progress of a GPU in a tree of fronts, as far as the host has waited for it.
+// Counts the columns of fronts for reports of progress.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FINAL_COLUMNS_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FINAL_COLUMNS_H_
 
@@ -16,15 +16,15 @@ namespace crout::cuda {
 // Counts the columns of fronts as they are enqueued.
 class FinalColumns {
  public:
-  // Both arguments outlive the object. `order`: the order that batches are ranges of.
+  // Both arguments outlive the object. Batches are ranges of `order`.
   FinalColumns(const Analysis& analysis, std::span<const int32_t> order)
       : analysis_(analysis), order_(order) {}
 
   // Adds the fronts of `batch`.
   void Enqueue(const FrontBatch& batch) { uncounted_.push_back({batch.begin, batch.end}); }
 
-  // Returns the columns of all enqueued fronts. Fronts are read only here, once each, so a short
-  // factorization, which never calls this, reads none.
+  // Returns the columns of all enqueued fronts. Reads each front once, and only here: a short
+  // factorization never calls this function and reads no front.
   int64_t Enqueued() {
     for (const Range& range : uncounted_) {
       for (int32_t i = range.begin; i < range.end; ++i) columns_ += analysis_.eliminated(order_[i]);

@@ -46,8 +46,8 @@ struct FrontSolve {
   }
 };
 
-// Copy between b by positions and a matrix by A's indices: position k corresponds to row index[k],
-// multiplied by the scale of that row if `scale` is not null.
+// Copy between b by positions and a matrix by A's indices. Position k corresponds to row index[k].
+// If `scale` is not null, the copy is multiplied by the scale of that row.
 template <class T>
 cudaError_t LaunchGather(const FrontSolve<T>& solve, int64_t n, const int32_t* index,
                          const double* scale, const MatrixView<const T>& rhs, cudaStream_t stream);
@@ -55,11 +55,15 @@ template <class T>
 cudaError_t LaunchScatter(const FrontSolve<T>& solve, int64_t n, const int32_t* index,
                           const double* scale, const MatrixView<T>& solution, cudaStream_t stream);
 
-// The way up, for the fronts of one level. LaunchStartUp, for all of them: adds the children's
-// `left` to b and to the front's own `left`, which starts at zero, and sets x to b. With
-// `interchanges`, which op none requires, the rows of x are interchanged. Then LaunchStepUp for
-// each `step` of the largest front, for the fronts that have it: solves for the step's columns of L
-// (with another op: of op(U)), from x to b, and subtracts them from x and `left`.
+// The way up, for the fronts of one level.
+//
+// LaunchStartUp processes all fronts of the level. It adds the children's `left` to b and to the
+// front's own `left`, which starts at zero, and sets x to b. With `interchanges`, which op none
+// requires, it interchanges the rows of x.
+//
+// LaunchStepUp processes the fronts that have this `step`; call it for each step of the largest
+// front. It solves for the step's columns of L (with another op: of op(U)), from x to b, and
+// subtracts them from x and `left`.
 template <class T>
 cudaError_t LaunchStartUp(const FrontSolve<T>& solve, const FrontSet& set, bool interchanges,
                           cudaStream_t stream);
@@ -74,11 +78,14 @@ template <class T>
 cudaError_t LaunchStepUp(const FrontSolve<T>& solve, const FrontSet& set, int step,
                          cudaStream_t stream);
 
-// The way down. LaunchStartDown: sets `left` to the solution at the border's positions, from the
-// parent's x or `left`, and subtracts its product with U12, or op(L21), from b. Then LaunchStepDown
-// for each step, with a front's last columns first: solves for the step's columns, from b to x, and
-// subtracts them from b. With an op other than none, it also undoes the interchanges of the rows of
-// x.
+// The way down, for the fronts of one level.
+//
+// LaunchStartDown sets `left` to the solution at the border's positions, from the parent's x or
+// `left`, and subtracts its product with U12, or op(L21), from b.
+//
+// LaunchStepDown processes one step; call it for each step, with a front's last columns first. It
+// solves for the step's columns, from b to x, and subtracts them from b. With an op other than
+// none, it also undoes the interchanges of the rows of x.
 template <class T>
 cudaError_t LaunchStartDown(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t stream);
 template <class T>

@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kMaxUpThreads)
   }
 }
 
-// The solution at place `place` of the parent, all columns of it, as one row.
+// Returns the solution at place `place` of the parent, with all columns, as one row.
 template <class T>
 __device__ MatrixView<const T> AtBorder(const FrontSolve<T>& solve, const Front& parent,
                                         int32_t place) {
@@ -107,8 +107,8 @@ __device__ MatrixView<const T> AtBorder(const FrontSolve<T>& solve, const Front&
 }
 
 // Copies the solution at a front's border to shared memory, in chunks of kBorderChunk<kColumns>
-// rows. While a chunk is in use, the next one is loaded, and the places in the parent of the one
-// after that. A thread handles one row of each chunk. Used by all threads of a block.
+// rows. While a chunk is in use, the next chunk is loaded, and so are the places in the parent of
+// the chunk after it. A thread handles one row of each chunk. Used by all threads of a block.
 template <class T, int kColumns>
 class BorderChunks {
  public:

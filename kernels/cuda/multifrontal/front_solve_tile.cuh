@@ -18,12 +18,12 @@ inline constexpr int kStepWarps = kStepThreads / kWarp;
 // The order of the diagonal blocks that are inverted in a step's triangle.
 inline constexpr int kInverted = kWarp / 2;
 
-// The largest accepted column sum of moduli, for a block to be inverted and for its inverse, so the
-// condition is at most the square. |b - S fl(S^-1 b)| is at most a few u |S| |S^-1| |b| (Higham,
-// Accuracy and Stability of Numerical Algorithms, 14.1). So the normwise backward error of a
-// product with the inverse grows with the condition, while that of substitution does not. The
-// componentwise backward error may be large if the solution's elements differ greatly in size;
-// refinement corrects it.
+// The largest accepted column sum of moduli of a block to be inverted and of its inverse. The
+// condition number is then at most the square of this bound. |b - S fl(S^-1 b)| is at most a few u
+// |S| |S^-1| |b| (Higham, Accuracy and Stability of Numerical Algorithms, 14.1). So the normwise
+// backward error of a product with the inverse grows with the condition, while that of substitution
+// does not. The componentwise backward error may be large if the solution's elements differ greatly
+// in size; refinement corrects it.
 inline constexpr int kMaxColumnSum = 6;
 
 template <class T, int kColumns>

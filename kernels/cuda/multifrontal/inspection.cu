@@ -17,7 +17,7 @@ unsigned BlocksFor(int64_t count, int64_t each) {
   return static_cast<unsigned>((count + each - 1) / each);
 }
 
-// Whether column k of a front contains only zeros below its pivot, in rows before `end`.
+// Returns true if column k of a front contains only zeros below its pivot, in rows before `end`.
 template <class T>
 __device__ bool IsEmptyBelow(const MatrixView<const T>& panel, int64_t k, int64_t end) {
   for (int64_t i = k + 1; i < end; ++i) {
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(kWarp)
 
 // A race between threads is harmless: all of them store the same mark.
 __device__ void MarkColumn(const Front& front, int64_t row, int64_t column,
-                           const AcceptableColumns& acceptable, NumericReport* report) {
+                           const MultiplierLimit& acceptable, NumericReport* report) {
   if (acceptable.border[front.border + row - front.d1] >= acceptable.positions) return;
   report->unacceptable = 1;
   uint8_t& mark = acceptable.pivot_flags[front.first + column];
@@ -147,7 +147,7 @@ __device__ void MarkColumn(const Front& front, int64_t row, int64_t column,
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     InspectFrontsKernel(FrontTree tree, const T* factor, int64_t entries, int64_t each,
-                        AcceptableColumns acceptable, NumericReport* report) {
+                        MultiplierLimit acceptable, NumericReport* report) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int64_t begin = (blockIdx.x * int64_t{kThreads} + threadIdx.x) / kWarp * each;
   const int64_t end = min(begin + each, entries);
@@ -212,12 +212,12 @@ cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t posit
 
 template <class T>
 cudaError_t LaunchInspectFronts(const FrontTree& tree, const T* factor, int64_t entries,
-                                const AcceptableColumns& acceptable, NumericReport* report,
+                                const MultiplierLimit& acceptable, NumericReport* report,
                                 cudaStream_t stream) {
   if (entries == 0) return cudaSuccess;
-  // Elements per warp: few enough that no multiprocessor is idle, because they may span many
-  // fronts, and enough that a warp does not spend longer on the search for its first front than on
-  // reading.
+  // Elements per warp. Warps with fewer elements would spend longer on the search for their first
+  // front than on reading. Elements may span many fronts, so warps with more elements would leave
+  // multiprocessors idle.
   constexpr int64_t kFewest = 256;
   constexpr int64_t kMax = 8192;
   constexpr int64_t kWarps = 8192;
@@ -244,8 +244,7 @@ cudaError_t LaunchCompareTransposed(const AnySparse& a, NumericReport* report,
                                            const T*, const MinPivots<T>&, const PivotRecord<T>&, \
                                            NumericReport*, cudaStream_t);                        \
   template cudaError_t LaunchInspectFronts(const FrontTree&, const T*, int64_t,                  \
-                                           const AcceptableColumns&, NumericReport*,             \
-                                           cudaStream_t);
+                                           const MultiplierLimit&, NumericReport*, cudaStream_t);
 CROUT_INSTANTIATE(float)
 CROUT_INSTANTIATE(double)
 CROUT_INSTANTIATE(Complex<float>)

@@ -24,7 +24,8 @@ template <class T>
 struct PivotRecord {
   const int64_t* made;    // as stored by the kernels that factor fronts: 1-based within the front
   int32_t* interchanges;  // MultifrontalLayout::pivots
-  // Row k of the front's L U was row permutation[k] of it, both counted from its first row.
+  // Row k of the front's L U was row permutation[k] of the front; both are counted from its first
+  // row.
   int32_t* permutation;
   T* diagonal;           // of U
   const int32_t* large;  // fronts with at least kLargeForPermutations columns, in any order
@@ -43,7 +44,7 @@ cudaError_t LaunchInspectPivots(const FrontTree& tree, int fronts, int64_t posit
 // Columns of L21 with an entry of modulus above `most` are marked in `pivot_flags`, by position,
 // unless they already have a mark. Only rows that are eliminated count: the first `positions`.
 // `border`: Analysis::border.
-struct AcceptableColumns {
+struct MultiplierLimit {
   double most;
   int64_t positions;
   const int32_t* border;
@@ -55,7 +56,7 @@ inline constexpr uint8_t kUnacceptable = 3;  // in addition to MinPivots' two va
 // factor.
 template <class T>
 cudaError_t LaunchInspectFronts(const FrontTree& tree, const T* factor, int64_t entries,
-                                const AcceptableColumns& acceptable, NumericReport* report,
+                                const MultiplierLimit& acceptable, NumericReport* report,
                                 cudaStream_t stream);
 
 // Enqueues report->asymmetric: whether a real `a` differs from its transpose in any bit, except the

@@ -13,8 +13,8 @@
 
 namespace crout::cuda {
 
-// Fronts of one level whose d1 belong to one class and whose d2 belong to one class; or small
-// fronts of any size.
+// Fronts of one level: either fronts with d1 in one class and d2 in one class, or small fronts of
+// any size.
 struct FrontBatch {
   int32_t begin;  // index in LevelPlan::order
   int32_t end;

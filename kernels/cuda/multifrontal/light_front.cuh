@@ -17,8 +17,8 @@ namespace light_front {
 
 inline constexpr int kThreads = 128;
 inline constexpr int kWarps = kThreads / kWarp;
-// A warp handles kTogether right-hand sides at a time if warps with one each would be more than
-// kFewWarps, and so more than a GPU runs at a time.
+// A warp handles kTogether right-hand sides at a time if there would otherwise be more than
+// kFewWarps warps, which is more than a GPU runs at a time.
 inline constexpr int kTogether = 4;
 inline constexpr int64_t kFewWarps = 2048;
 static_assert(kLightColumns <= kWarp);

@@ -328,8 +328,8 @@ class Numeric {
     return absl::OkStatus();
   }
 
-  // Whether the step contains the front of kept unknowns, the only root, which is assembled but not
-  // factored.
+  // Returns true if the step contains the front of kept unknowns. That front is the only root; it
+  // is assembled but not factored.
   bool IsKept(const TraversalStep& step) const { return step.level == 0 && analysis_.kept > 0; }
 
   // The step's batches, without the small fronts, which one kernel assembles and factors.

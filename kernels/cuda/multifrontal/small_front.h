@@ -33,8 +33,8 @@ class SmallFronts {
     int32_t begin;        // index in the order
     int32_t end;
     bool tiny;
-    // Whether these fronts wait for their children, all of which are in earlier batches of the same
-    // kernel.
+    // True if these fronts wait for their children. All children are then in earlier batches of the
+    // same kernel.
     bool awaits;
   };
 
@@ -60,11 +60,11 @@ struct FrontArrivals {
   int32_t* block = nullptr;     // number of this kernel's blocks that have started
 };
 
-// Enqueues the assembly and factorization of these fronts, of `order` in device memory: adds the
-// children's contributions, factors F11 with interchanges within F11 and pivots perturbed to
-// `least`, and computes U12, L21 and F22. On entry, the fronts' parts of the factor hold A's
-// entries. ipiv is indexed by position and 1-based within a front. A front's bits do not depend on
-// the other fronts of the kernel.
+// Enqueues the assembly and factorization of `fronts`, which are ranges of `order` in device
+// memory. Adds the children's contributions, factors F11 with interchanges within F11 and pivots
+// perturbed to `least`, and computes U12, L21 and F22. On entry, the fronts' parts of the factor
+// hold A's entries. ipiv is indexed by position and 1-based within a front. A front's bits do not
+// depend on the other fronts of the kernel.
 template <class T>
 cudaError_t LaunchSmallFronts(const FrontTree& tree, const int32_t* order,
                               const SmallFronts& fronts, T* factor, T* contributions, int64_t* ipiv,

@@ -13,7 +13,7 @@ namespace {
 // Limits of a stage with several steps: as many elements as fit in a GPU's L2 cache, and as many
 // levels as one kernel handles.
 constexpr int64_t kMaxStageEntries = int64_t{1} << 20;
-constexpr int64_t kMaxColumnsPerPass = SmallFronts::kMaxBatches / 2;
+constexpr int64_t kMaxStageSteps = SmallFronts::kMaxBatches / 2;
 
 int64_t EntriesOf(const Analysis& analysis, int64_t f) {
   return analysis.bordered(f) * analysis.bordered(f);
@@ -130,7 +130,7 @@ void Traversal::FindStages(const Analysis& analysis) {
   int64_t steps = 0;
   for (size_t s = 0; s < steps_.size(); ++s) {
     const bool small = has_small_alone(steps_[s]);
-    if (together && small && steps < kMaxColumnsPerPass &&
+    if (together && small && steps < kMaxStageSteps &&
         entries + steps_[s].entries <= kMaxStageEntries) {
       stage_end_.back() = static_cast<int32_t>(s + 1);
       entries += steps_[s].entries;

@@ -21,9 +21,9 @@ struct TraversalStep {
   int32_t end = 0;
   int32_t first_batch = 0;  // batches: [first_batch, last_batch) of Traversal::Batches' array
   int32_t last_batch = 0;
-  // Contributions, in elements of their memory: `base` is the first element of the step's, and
-  // `entries` their number. `of_children` is the number of elements of its fronts' children (not
-  // set with depth 0). The contribution of front f begins at shift +
+  // Contributions of the step, in elements of their memory: `base` is the first element and
+  // `entries` the number of elements. `of_children` is the number of elements of its fronts'
+  // children (not set with depth 0). The contribution of front f begins at shift +
   // Analysis::contribution_start[f].
   int64_t base = 0;
   int64_t entries = 0;
@@ -43,8 +43,8 @@ struct TraversalStep {
 //
 // Contributions of even levels (with depth 0: of even stages) are stored from one end of their
 // memory, those of odd ones from the other end. Each end is a stack: the children of a front are
-// processed right before it, except for deeper fronts, whose contributions are no longer needed by
-// then.
+// processed right before it. Only deeper fronts are processed in between, and their contributions
+// are no longer needed by then.
 class Traversal {
  public:
   // `levels` outlives the object.

@@ -28,8 +28,8 @@ constexpr cublasOperation_t BlasOp(Op op) {
   return CUBLAS_OP_N;
 }
 
-// Calls f with the one of these four cuBLAS routines that handles T, and with the TypeTag of
-// cuBLAS's type for T.
+// Calls f with the cuBLAS routine for T, out of these four, and with the TypeTag of cuBLAS's type
+// for T.
 template <class T, class S, class D, class C, class Z, class F>
 cublasStatus_t CallBlas(S s, D d, C c, Z z, F f) {
   constexpr DType kType = kDTypeOf<T>;

@@ -53,9 +53,9 @@ struct Product {
   }
 };
 
-// The sign of a complex determinant is a product of numbers of modulus 1, to within rounding.
-// Pivots are first scaled by a power of two, because the modulus of a subnormal one is not
-// accurate.
+// Computes the sign and logarithm of the determinant. For complex numbers, the sign is a product of
+// numbers of modulus 1, to within rounding. Pivots are first scaled by a power of two, because the
+// modulus of a subnormal number is not accurate.
 template <class T>
 __device__ void Determinant(const MatrixView<const T>& lu, const int64_t* ipiv,
                             FactorStats* report) {

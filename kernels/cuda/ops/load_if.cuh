@@ -30,12 +30,12 @@ __device__ inline double LoadConstantIf(bool valid, const float* from) {
 
 // Loads past the L1 cache: reads data that other blocks wrote before this block synchronized with
 // them.
-__device__ inline double LoadSharedIf(bool valid, const double* from) {
+__device__ inline double LoadFreshIf(bool valid, const double* from) {
   double value = 0;
   CROUT_LOAD_IF("ld.global.cg.f64", "d", "memory");
   return value;
 }
-__device__ inline double LoadSharedIf(bool valid, const float* from) {
+__device__ inline double LoadFreshIf(bool valid, const float* from) {
   float value = 0;
   CROUT_LOAD_IF("ld.global.cg.f32", "f", "memory");
   return value;

@@ -75,8 +75,8 @@ __device__ V BlockReduce(V value, Combine combine) {
   return value;
 }
 
-// Returns true in every thread of the last block of the grid to get here. That block sees
-// everything that all blocks did to `scratch` before, and must publish and reset it. Called by
+// Returns true in every thread of the last block of the grid that calls this function. That block
+// sees everything that all blocks did to `scratch` before, and must publish and reset it. Called by
 // every thread.
 __device__ inline bool IsLastBlock(ReductionScratch* scratch) {
   __shared__ bool last;

@@ -78,12 +78,12 @@ __global__ void __launch_bounds__(kThreads) BlockProductKernel(BlockProduct<T> p
         const T* x = columns[j] + k / kEach;
         return SignedPartOfX<T>(
             k, column,
-            LoadSharedIf(k < end && columns[j] != nullptr, PartsOf(x) + PartOfX<T>(k, column)));
+            LoadFreshIf(k < end && columns[j] != nullptr, PartsOf(x) + PartOfX<T>(k, column)));
       },
       [&] {
         AwaitPreviousKernel();
-        before = LoadSharedIf(stores && p.c.data != nullptr, PartsOf(&p.c(i, c)) + part);
-        sum = LoadSharedIf(stores && p.unit, PartsOf(&p.x(i, c)) + part);
+        before = LoadFreshIf(stores && p.c.data != nullptr, PartsOf(&p.c(i, c)) + part);
+        sum = LoadFreshIf(stores && p.unit, PartsOf(&p.x(i, c)) + part);
       },
       sums);
   if (warp >= kHalf) StoreTile<kTiles>(sums, false, partial[warp - kHalf]);

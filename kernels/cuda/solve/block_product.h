@@ -30,9 +30,9 @@ struct BlockProduct {
   bool subtract = false;
 };
 
-// Whether the product may start to read A while earlier work on the stream still runs. kEarly
-// requires that the previous work is a block product, and that A was complete before that one
-// started.
+// Earliest start of a product. With kEarly, the product may read A while earlier work on the stream
+// still runs. This requires that the previous work is a block product, and that A was complete
+// before that product started.
 enum class ProductStart : uint8_t { kAfterAll, kEarly };
 
 // Enqueues the product, summed in float64 in a fixed order on the tensor cores. Designed for few

@@ -36,7 +36,7 @@ double ConditionFor(Op op, const PreparationStats& preparation) {
   return op == Op::kNone ? preparation.condition : preparation.transposed_condition;
 }
 
-// Whether blocks of this condition number need the correction for X to meet the tolerance.
+// Returns true if blocks of this condition number need the correction for X to meet the tolerance.
 template <class T>
 bool NeedsCorrection(double condition, double tolerance) {
   return condition > kAccurate && !(condition * UnitRoundoff(kDTypeOf<T>) <= tolerance);

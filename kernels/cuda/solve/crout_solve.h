@@ -19,9 +19,9 @@ namespace crout::cuda {
 // tolerance.
 //
 // The parts between the blocks are subtracted by halving the matrix recursively, so that the
-// products are square. The solver is trusted while the blocks' condition numbers leave the
-// correction effective. Beyond the guaranteed range, it is trusted only if each solve is measured
-// (docs/decisions/0010).
+// products are square. The solver counts as reliable while the blocks' condition numbers leave the
+// correction effective. Beyond the guaranteed range, it counts as reliable only if the error of
+// each solve is measured (docs/decisions/0010).
 class CroutSolve final : public TriangularSolver {
  public:
   explicit CroutSolve(const DeviceCore& core) : core_(core) {}

@@ -133,8 +133,9 @@ class BlockLu {
     }
   }
 
-  // True if step k may run: nothing was stopped and no step up to k was refused. Tasks of earlier
-  // steps still run after a refusal, so that the partial result is always the same.
+  // Returns true if step k may run: nothing was stopped, and no pivot of the steps up to k was
+  // refused. Tasks of earlier steps still run after a refusal, so that the partial result is always
+  // the same.
   bool Takes(int64_t k) const {
     const int64_t info = info_;
     return !stopped_ && (info == 0 || k < (info - 1) / tile_);

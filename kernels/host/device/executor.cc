@@ -18,8 +18,8 @@ namespace crout::host {
 
 Executor::Executor(int cores) : budget_(cores) {
   if (cores == 1) return;
-  // Throws std::system_error where the system starts too few threads: libgomp would end the
-  // process.
+  // Throws std::system_error if the system cannot start that many threads. Without this check,
+  // libgomp would end the process.
   { const ThreadPool as_many(budget_.total()); }
   std::latch started(1);
   team_ = StartThread([this, &started] {

@@ -12,9 +12,9 @@ namespace crout::host {
 // Returns normally if nothing is to be done or the system refuses. The restarted process gets its
 // original name back.
 //
-// - OMP_WAIT_POLICY defaults to "passive". Threads that spin while they wait for their team take
-//   cores from the threads they wait for as soon as other work runs: a factorization of order 2048
-//   on four busy cores took 5 s instead of 0.4 s.
+// - OMP_WAIT_POLICY defaults to "passive". If other work runs, threads that spin while they wait
+//   take cores from the threads of their team. A factorization of order 2048 on four busy cores
+//   took 5 s instead of 0.4 s.
 // - OMP_MAX_TASK_PRIORITY defaults to 2, which enables task priorities.
 // - OMP_STACKSIZE, GOMP_STACKSIZE and KMP_STACKSIZE are removed. A stack smaller than the
 //   libraries' thread-local memory (60 KiB and more) ends the process when the team starts.

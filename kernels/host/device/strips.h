@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Work on many columns, divided so that a job can stop, and others run, in between.
+// Divides work on many columns into strips. Between strips, the job can be stopped and other jobs
+// can run.
 #ifndef CROUT_KERNELS_HOST_DEVICE_STRIPS_H_
 #define CROUT_KERNELS_HOST_DEVICE_STRIPS_H_
 
@@ -19,16 +20,17 @@ namespace crout::host {
 // Real operations between two checks: at most a second on a slow core.
 inline constexpr double kStripFlops = 5e9;
 
-// Real operations that one multiplication with addition counts as.
+// Returns the real operations of one multiply-add.
 constexpr double MultiplyAddFlops(DType dtype) { return IsComplex(dtype) ? 8 : 2; }
 
-// Real operations of a solve with a factor for one column of `b`.
+// Returns the real operations of a solve with a factor for one column of `b`.
 constexpr double SubstitutionFlops(const AnyMatrix& b) {
   return MultiplyAddFlops(b.dtype) * static_cast<double>(b.rows) * static_cast<double>(b.rows);
 }
 
-// Columns of a strip if each takes `flops` real operations. A multiple of 16, for the kernels of
-// BLAS. Depends on the problem alone, as the bits of a result must.
+// Returns the number of columns of a strip if each column takes `flops` real operations. A multiple
+// of 16, which suits the kernels of BLAS. Depends only on the problem, so that the bits of a result
+// do not depend on the load.
 inline int64_t StripColumns(double flops) {
   constexpr int64_t kLeast = 16;
   constexpr double kMost = 1e15;
@@ -44,9 +46,9 @@ inline AnyMatrix Columns(const AnyMatrix& m, int64_t begin, int64_t count) {
   return columns;
 }
 
-// Calls f(cores, begin, count) for one strip of the `cols` columns after the other; each column
-// takes `flops` real operations. Other work of the executor can run between two strips. CANCELLED
-// if the context's job is stopped before the last strip.
+// Calls f(cores, begin, count) for each strip of the `cols` columns, in order. Each column takes
+// `flops` real operations. Other work of the executor can run between two strips. CANCELLED if the
+// context's job is stopped before the last strip.
 template <class F>
 absl::Status ForStrips(Executor& executor, Width width, const ExecutionContext& context,
                        int64_t cols, double flops, const F& f) {

@@ -152,8 +152,8 @@ class Reduction {
   // Updates the columns from `left` on, stripe by stripe. Let L U be the pivot rows of the pivot
   // columns. Rows below subtract their multipliers times L^-1 of the pivot rows, as in Gaussian
   // elimination. Subtracting multiples of the solution U^-1 L^-1 there would make errors as large
-  // as the solution, and those could pass for pivots. Rows above use the solution. Leaves stripes
-  // out once `stop` returns true.
+  // as the solution, and those could pass for pivots. Rows above use the solution. Skips the
+  // remaining stripes once `stop` returns true.
   void ReduceRest(int64_t rank, int64_t found, int64_t left, StopRequested stop,
                   EchelonForm& form) {
     if (found == 0 || left == a_.cols) return;

@@ -41,7 +41,7 @@ class GaussJordan {
 
  private:
   // Reduces the remaining columns of A, then all columns of B. Finished columns of A are columns of
-  // the identity and need no update. Leaves stripes out once `stop` returns true.
+  // the identity and need no update. Skips the remaining stripes once `stop` returns true.
   void ReduceStripes(int64_t begin, int64_t end, StopRequested stop) {
     const int64_t of_a = (a_.cols - end + kStripe - 1) / kStripe;
     const int64_t of_b = (b_.cols + kStripe - 1) / kStripe;

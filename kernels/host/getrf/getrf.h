@@ -16,9 +16,11 @@ namespace crout::host {
 //
 // xGETRF multiplies by reciprocals of pivots. The reciprocal of a pivot below 2^-1024 (float32:
 // 2^-128) overflows, and the factor then contains Inf or NaN, which InspectFactor detects.
-// Equilibration prevents this. Factorizations that can take a second on a slow core (from order
-// 1954 on; complex: 1231) run panel by panel (xGETRF for panels, BLAS for products). They can be
-// stopped in between, and other jobs' work runs in between. Smaller ones run to completion.
+// Equilibration prevents this.
+//
+// Factorizations that can take a second on a slow core (from order 1954 on; complex: 1231) run
+// panel by panel: xGETRF for panels, BLAS for products. Between panels and strips, they can be
+// stopped and other jobs' work can run. Smaller factorizations run to completion.
 std::unique_ptr<LuAlgorithm> MakeGetrf(Executor& executor);
 
 }  // namespace crout::host

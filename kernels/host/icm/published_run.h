@@ -49,9 +49,9 @@ struct PublishedOptions {
 //   l_ij = a_ij - s_ij,   u_ij = (a_ij - s_ij) / l_ii,   s_ij = sum_{k < min(i, j)} l_ik u_kj
 // The sum runs in ascending order of k with fused multiply-add.
 //
-// Sweep counts and results equal those of that definition, bit for bit, with less arithmetic:
-// products of elements whose bits can no longer change are added to `sums` once, and those elements
-// are not recomputed.
+// Sweep counts and results equal those of that definition, bit for bit, with less arithmetic.
+// Products of elements whose bits can no longer change are added to `sums` once. Those elements are
+// not recomputed.
 //
 // A NaN change counts as no change, as in the source, so a section with NaN elements converges. The
 // run then ends with RunOutcome::kNotFinite, even if more sweeps would have made the elements

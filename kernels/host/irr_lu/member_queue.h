@@ -49,7 +49,8 @@ class MemberQueue {
   // Members that use all cores; process them one after the other.
   std::span<const int32_t> by_all_cores() const { return order_.first(by_all_cores_); }
 
-  // Takes the next of the other members: one, or several small ones. Empty if none are left.
+  // Takes the next members that use one core: one member, or several small ones. Empty if none are
+  // left.
   std::span<const int32_t> Take() {
     int64_t begin = next_.load(std::memory_order_relaxed);
     int64_t end;
@@ -81,8 +82,8 @@ constexpr size_t AlignToCacheLine(size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-// Calls f(thread, member) for every member: first for those that use all cores, on the calling
-// thread with thread = 0, then for the others on `cores` threads in parallel, 0 <= thread < cores.
+// Calls f(thread, member) for every member. Members that use all cores come first, on the calling
+// thread with thread = 0. The others follow on `cores` threads in parallel, 0 <= thread < cores.
 // Returns CANCELLED if `stop` returns true before all are done. `cores` as for ParallelFor.
 template <class F>
 absl::Status ForMembers(int cores, MemberQueue& queue, StopRequested stop, const F& f) {

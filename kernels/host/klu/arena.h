@@ -11,16 +11,16 @@
 
 namespace crout::host {
 
-// While it exists, SuiteSparse's allocations on this thread come from `memory`, in sequence, and
-// fail when it is used up. Other threads, and this thread at other times, use malloc. SuiteSparse
-// has one allocator per process. The first arena replaces it; no other thread may be inside
-// SuiteSparse before that (InstallKluArenas).
+// While an arena exists, SuiteSparse's allocations on its thread come from `memory`, in sequence,
+// and fail when it is used up. Other threads, and this thread at other times, use malloc.
+// SuiteSparse has one allocator per process. The first arena replaces it; no other thread may be
+// inside SuiteSparse before that (InstallKluArenas).
 //
 // Memory allocated outside the arena may be freed inside. A thread can have one arena at a time.
 class KluArena {
  public:
-  // `memory` is aligned to 16. `stop` is polled each time the last piece grows, as KLU's factor
-  // does by four numbers a column. If it returns true, the growth is refused, which ends the
+  // `memory` is aligned to 16. `stop` is polled each time the last piece grows; KLU's factor grows
+  // by four numbers a column. If `stop` returns true, the growth is refused, which ends the
   // factorization.
   KluArena(std::span<std::byte> memory, StopRequested stop);
   ~KluArena();
@@ -28,7 +28,7 @@ class KluArena {
   KluArena& operator=(const KluArena&) = delete;
 
   size_t used() const { return used_; }
-  // Whether `stop` returned true.
+  // Returns true once `stop` has returned true.
   bool stopped() const { return stopped_; }
 
   // Like malloc, realloc and free. Only the last piece can be freed or resized; the others are

@@ -40,7 +40,7 @@ struct WorkspaceLayout {
   size_t bytes;
 };
 
-// B as KLU needs it: A's indices, and scaled wide values.
+// B in KLU's form: the indices of A, and its scaled values in float64 or complex128.
 template <class T>
 class ScaledMatrix {
  public:
@@ -179,8 +179,8 @@ absl::StatusOr<NumericSummary> Factor(const Analysis& analysis, const AnySparse&
   return summary;
 }
 
-// Computes the numbers of `numeric`, whose pivots and pattern stay, from B: klu_refactor() with a
-// `stop`. False where a pivot is 0.
+// Recomputes the values of `numeric` from B, with the same pivots and pattern: klu_refactor() with
+// a `stop`. Returns false if a pivot is 0.
 template <class T>
 absl::StatusOr<bool> RefactorColumns(const ScaledMatrix<T>& b, const Analysis& analysis,
                                      klu_numeric& numeric, StopRequested stop) {

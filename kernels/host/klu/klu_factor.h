@@ -37,13 +37,13 @@ class KluOrder {
 
  private:
   int blocks_[2];
-  // Entries of L that KLU allocates at first. The piece grows in place, and KluArena polls `stop`
-  // then.
+  // Entries of L that KLU allocates at first. The piece grows in place; KluArena polls `stop` at
+  // each growth.
   double guess_ = 0;
   klu_symbolic symbolic_{};
 };
 
-// A factor as one call uses it: shared numbers, and work space of its own.
+// A factor as used by one call: shares the values, and has its own work space.
 class KluNumeric {
  public:
   // `work` has KluSolveWorkspaceBytes() bytes, for solves. Null: uses the block's own work space;

@@ -19,7 +19,7 @@ constexpr int kTogether = 2;  // columns updated in one pass over the step's col
 
 // Returns the pivot, or a perturbed pivot of size `smallest` if it is too small.
 template <class T>
-CROUT_PART_OF_CLONES T Enlarge(T pivot, RealPart<T>& smallest, PivotCount& count) {
+CROUT_PART_OF_CLONES T PerturbPivot(T pivot, RealPart<T>& smallest, PivotCount& count) {
   const RealPart<T> size = Abs1(pivot);
   if (!(size < smallest)) return pivot;  // NaN is kept
   ++count.perturbed;
@@ -50,7 +50,7 @@ CROUT_PART_OF_CLONES void EliminateStep(const MatrixView<T>& a, int64_t pivot_ro
       ++count.interchanges;
       for (int64_t j = k; j < k + kWidth; ++j) std::swap(a(d, j), a(p, j));
     }
-    x[d] = Enlarge(x[d], smallest[d], count);
+    x[d] = PerturbPivot(x[d], smallest[d], count);
     if constexpr (!kIsComplex<T>) count.negative += x[d] < 0;
     DivideByPivot(x + d + 1, a.rows - d - 1, x[d]);
     for (int64_t j = d + 1; j < k + kWidth; ++j) {

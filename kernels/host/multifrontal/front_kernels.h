@@ -24,8 +24,9 @@ struct PivotCount {
 // `pivot_rows` is at least the number of columns, which is at most kPanelColumns. ipiv[k] is the
 // 0-based row with which row k was exchanged.
 //
-// A pivot whose size (|Re| + |Im|) is below smallest[k] > 0 is replaced by one of that size and the
-// same sign. smallest[k] is then negated, or set to -infinity if the pivot was exactly zero.
+// A pivot whose size (|Re| + |Im|) is below smallest[k] > 0 is replaced by a number of that size
+// and the same sign. smallest[k] is then negated, or set to -infinity if the pivot was exactly
+// zero.
 template <class T>
 void EliminatePanel(const MatrixView<T>& a, int64_t pivot_rows, RealPart<T>* smallest,
                     int32_t* ipiv, PivotCount& count);

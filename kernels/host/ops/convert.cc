@@ -97,7 +97,7 @@ void CopyOrTranspose(int cores, const AnyMatrix& in, bool transpose, const AnyMa
 
 void Unpack(int cores, const PackedMatrix& in, const AnyMatrix& out) {
   if (in.rows == 0 || in.cols == 0) return;
-  // Only read: AnyMatrix has no const variant.
+  // `columns` is only read; AnyMatrix has no const variant.
   const AnyMatrix columns = AsColumns(in, const_cast<std::byte*>(in.data));
   CopyOrTranspose(cores, columns, in.layout == Layout::kRowMajor, out);
 }

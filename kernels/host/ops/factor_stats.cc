@@ -45,8 +45,8 @@ CROUT_VECTOR_CLONES double ColumnMax(const MatrixView<T>& lu, bool unit_in_u, in
   return max;
 }
 
-// Complex pivots are divided by their modulus, which is inexact for subnormal numbers. They are
-// first scaled by a power of two.
+// Returns a power of two to scale a complex pivot with before it is divided by its modulus. The
+// modulus of subnormal numbers is inexact.
 template <class T>
 double PivotScale(T pivot) {
   return kIsComplex<T> ? NormalizingScale(LargestPart(pivot)) : 1;

@@ -31,7 +31,7 @@ struct ComplexParts {
   }
 };
 
-// The type that replaces T in such loops; T itself if it is real.
+// The type that replaces T in loops to be vectorized; T itself if it is real.
 template <class T>
 using Parts = std::conditional_t<kIsComplex<T>, ComplexParts<RealPart<T>>, T>;
 

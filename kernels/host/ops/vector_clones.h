@@ -9,7 +9,7 @@
 
 // For passes over a matrix that are limited by arithmetic in the distribution's baseline
 // instruction set (two float64 at a time). Results do not depend on the chosen clone: such
-// functions add in the order of the source, and their files are compiled with -ffp-contract=off,
+// functions add in the order of the source. Their files are compiled with -ffp-contract=off,
 // because only some clones have fused multiply-add.
 //
 // Disabled under sanitizers: the loader chooses the clone before their runtime is ready.

@@ -30,7 +30,7 @@ int SpentOf(int needed, const SeriesBudget& budget, int seen = 2) {
 }
 
 // A try whose iterations cost 1 each.
-SeriesTry Tried(int iterations, double seconds) {
+SeriesAttempt Tried(int iterations, double seconds) {
   return {iterations, static_cast<double>(iterations), seconds};
 }
 

@@ -161,7 +161,7 @@ TYPED_TEST(SeriesStepTest, AFactorThatServesNoStepIsTriedMoreAndMoreRarely) {
     request.min_iterations = budget.least;
     ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
     if (step > 0 && budget.iterations > 0) ++tries;
-    const SeriesTry tried{summary.old_iterations, summary.old_cost, summary.old_cost};
+    const SeriesAttempt tried{summary.old_iterations, summary.old_cost, summary.old_cost};
     if (summary.new_iterations > 0) {
       model.RecordRefactorization(kFactorSeconds, tried);
     } else {
