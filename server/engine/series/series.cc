@@ -138,11 +138,11 @@ void Series::UpdateModel(const SeriesAnswer& answer) {
   if (!model_) {
     first_seconds_ = summary.new_seconds;
   } else if (answer.factor && answer.factor->factorization.summary.info > 0) {
-    model_->RecordFailure(SeriesTryOf(summary));
+    model_->RecordFailure(SeriesAttemptOf(summary));
   } else if (answer.factor) {
-    model_->RecordRefactorization(summary.new_seconds, SeriesTryOf(summary));
+    model_->RecordRefactorization(summary.new_seconds, SeriesAttemptOf(summary));
   } else {
-    model_->RecordReuse(SeriesTryOf(summary));
+    model_->RecordReuse(SeriesAttemptOf(summary));
   }
 }
 
