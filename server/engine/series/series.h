@@ -49,7 +49,7 @@ class Series {
 
   int64_t age() const { return age_; }          // steps since the factor was made
   int64_t version() const { return version_; }  // of the factor; 0: there is none
-  // Of the last uploaded matrix; see SeriesEntries.
+  // Digest of the entries of the last uploaded matrix (SeriesEntries).
   const std::string& entry_digest() const { return entries_.digest; }
 
  private:

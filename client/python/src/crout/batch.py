@@ -122,7 +122,7 @@ class BatchFactor(BatchView, Held):
         verify : bool
             Compute backward errors, which requires ``keep_matrix``.
         timeout, progress
-            As in `Factor.solve`.
+            See `Factor.solve`.
 
         Returns
         -------
@@ -148,7 +148,7 @@ class BatchFactor(BatchView, Held):
         matrices : sequence of array_like
             The members, as in `Client.lu_factor`.
         keep_matrix, timeout, progress
-            As in `Client.lu_factor`.
+            See `Client.lu_factor`.
 
         Returns
         -------

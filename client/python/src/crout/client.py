@@ -295,7 +295,7 @@ class Client(Connection):
         Parameters
         ----------
         A, b
-            As in `lu_factor` and `Factor.solve`; for a batch as in `lu_factor` and `BatchFactor.solve`.
+            The options of `lu_factor` and of `Factor.solve` (of a batch: `BatchFactor.solve`).
         full_output : bool
             Return a `Solution`, with errors, timings and the factor's numbers, instead of x alone.
         members : sequence of int, optional
@@ -445,7 +445,7 @@ class Client(Connection):
             accuracy : float
                 The backward error to reach; 0 for sqrt(n) times the unit roundoff.
             trans : {0, 1, 2, "N", "T", "C"}
-                As in `lu_solve`.
+                See `lu_solve`.
             timeout : float
                 Seconds, for each step.
 

@@ -278,7 +278,7 @@ class Factor(FactorView, Held):
         Parameters
         ----------
         A : array_like, sparse matrix or path, shape (n, n)
-            As in `Client.lu_factor`, with the same options.
+            The options of `Client.lu_factor`.
         replace_if_singular : bool
             Also accept a singular factor, with which no system can be solved.
         values_only : bool

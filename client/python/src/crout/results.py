@@ -558,7 +558,7 @@ class ServerInfo(Summarized):
     Attributes
     ----------
     version, commit : str
-        Of the server's source.
+        Release and commit of the server's source.
     draining : bool
         Whether the server is stopping.
     devices : tuple of DeviceStatus
