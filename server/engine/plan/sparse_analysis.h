@@ -35,7 +35,8 @@ struct AnalysisRequest {
 // Returns an analysis of a parsed sparse matrix. Reuses the tenant's cached analysis of the same
 // pattern, or creates one and caches it for later calls. With AnalysisRequest::keep the analysis is
 // neither reused nor cached. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) if the host budget is too
-// small, CANCELLED by `stop`. The run time is unbounded: never call this from a gRPC reaction.
+// small, CANCELLED by `stop`. The run time is unbounded: never call this on a thread of the
+// transport.
 absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(Engine& engine, const std::string& tenant,
                                              MatrixUpload& upload, AnalysisRequest request,
                                              StopRequested stop);

@@ -64,7 +64,8 @@ class SparseChoice {
   absl::Status AnalyzeForSchur(MatrixUpload& upload, std::vector<int32_t> keep,
                                const SparseChoiceInput& input, StopRequested stop);
   // Plans the factorization of a matrix with the analyzed pattern `known`, by the method predicted
-  // to be the fastest. With the method of `known`, the call is fast enough for a gRPC reaction.
+  // to be the fastest. With the method of `known`, the call is fast enough for a thread of
+  // the transport.
   absl::Status PlanForPattern(const SparseSummary& known, DType matrix_dtype,
                               const SparseChoiceInput& input);
 

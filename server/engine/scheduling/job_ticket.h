@@ -16,8 +16,8 @@
 
 namespace crout {
 
-// Not thread-safe. Work is everything that runs outside of gRPC reactions, including the job.
-// Pieces of work may overlap, because a job can start before the task that queued it ends.
+// Not thread-safe. Work is everything that runs outside the threads of the transport, including the
+// job. Pieces of work may overlap, because a job can start before the task that queued it ends.
 class JobTicket {
  public:
   using Clock = QueuedJob::Clock;

@@ -36,8 +36,8 @@ absl::Status StagingTimeout();
 //   Open, Assemble, Take. It is parsed while it arrives. The device data is assembled after its
 //   size is known and reserved.
 //
-// Not thread-safe. Parse, Assemble and the destructor may block: do not call them in gRPC
-// reactions.
+// Not thread-safe. Parse, Assemble and the destructor may block: do not call them on a
+// thread of the transport.
 class MatrixUpload {
  public:
   // `field` is the payload's path in the request, for error messages.
@@ -138,7 +138,7 @@ class MatrixUpload {
 
   // Writes the parsed matrix and the map to the device, then frees the parsed data. Checks `stop`
   // also while it waits for staging memory. Returns StagingTimeout() if the wait exceeds
-  // Limits::transfer.idle_timeout.
+  // EngineLimits::staging_timeout.
   absl::Status Assemble(StopRequested stop);
 
   // Returns the packed or sparse matrix in device memory, for work enqueued on `context` from now

@@ -295,7 +295,7 @@ class Client(Connection):
         Parameters
         ----------
         A, b
-            The options of `lu_factor` and of `Factor.solve` (of a batch: `BatchFactor.solve`).
+            See `lu_factor` and `Factor.solve`; for a batch `BatchFactor.solve`.
         full_output : bool
             Return a `Solution`, with errors, timings and the factor's numbers, instead of x alone.
         members : sequence of int, optional
