@@ -233,7 +233,7 @@ def test_changes_that_are_none(client, regular):
     with pytest.raises(crout.InvalidRequest, match="could change"):
         next(client.series([crout.LowRank(np.ones(3), np.ones(3))], np.ones(3)))
     sparse = scipy.sparse.random(60, 60, 0.05, random_state=3) + 4 * scipy.sparse.eye(60)
-    with pytest.raises(crout.InvalidRequest, match="in full"):
+    with pytest.raises(crout.InvalidRequest, match="require a dense matrix"):
         list(client.series([sparse, crout.Entries([0], [0], [1.0])], np.ones(60)))
 
 
