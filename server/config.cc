@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-// The message of an option or argument that croutd does not have.
+// Returns the message for an unknown option or argument. Names the most similar option, if any.
 std::string ExtrasMessage(const CLI::App& app, const CLI::ExtrasError& error) {
   const std::vector<std::string> extras = app.remaining();
   if (extras.empty()) return error.what();
@@ -41,7 +41,7 @@ std::string ExtrasMessage(const CLI::App& app, const CLI::ExtrasError& error) {
                       NearestOptionHint(word, names));
 }
 
-// gRPC answers no call with smaller buffers.
+// With smaller buffers gRPC would answer no call.
 void CheckReceiveBuffers(size_t bytes) {
   constexpr size_t kMinBytes = size_t{1} << 20;
   if (bytes < kMinBytes)
@@ -137,7 +137,8 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
     return "croutd: " + CLI::FailureMessage::simple(failed, error);
   });
   app.set_version_flag("--version", absl::StrCat(CROUT_VERSION, " (", CROUT_COMMIT, ")"));
-  // CLI11 reads the configuration file before it reads environment variables.
+  // CROUT_CONFIG is read here, because CLI11 reads the configuration file before it reads
+  // environment variables.
   const char* const named = std::getenv("CROUT_CONFIG");  // NOLINT(concurrency-mt-unsafe): at start
   const std::string file = named == nullptr ? "" : named;
   app.set_config("--config", file, "TOML or INI file with any of these settings (Env:CROUT_CONFIG)",

@@ -20,12 +20,14 @@
 
 namespace crout {
 
+// The values of croutd's options, which `croutd --help` describes. The initializers are the
+// defaults, except for state_dir. Sizes are in bytes.
 struct Config {
   std::vector<std::string> listen = {"127.0.0.1:50051"};
   TlsFiles tls;                 // for the TCP addresses of `listen`
   SocketAccess unix_access;     // for the Unix sockets of `listen`
-  bool insecure = false;        // accept remote calls without TLS
-  std::string identities_file;  // identities and their rights; "": every caller may do everything
+  bool insecure = false;        // accept connections from other machines without TLS
+  std::string identities_file;  // "": callers are not authenticated and may do everything
   // The authority whose signed tokens are accepted in addition to the tokens of identities_file.
   SignedTokenSettings signed_tokens;
   Access health = Access::kOpen;  // gRPC's health protocol
@@ -42,23 +44,28 @@ struct Config {
   // Directory for state that outlives the process: the measured costs of GPUs. "": keep no state.
   std::string state_dir;
   int host_threads = 0;  // cores for the host device and for text parsing; 0: all
-  size_t receive_buffer_bytes = size_t{1} << 30;
-  size_t call_memory_bytes = size_t{128} << 20;  // for the calls themselves, without their payloads
-  // Return free host memory to the system after this idle time; infinite: never.
+  size_t receive_buffer_bytes = size_t{1} << 30;  // for messages in transit on all connections
+  size_t call_memory_bytes = size_t{128} << 20;   // for open calls, without their payloads
+  // Idle time after which free host memory is returned to the system; infinite: never.
   absl::Duration return_memory_after = absl::Seconds(10);
   // Addresses, networks and "unix". Calls from these peers are exempt from the per-peer share of
   // call_memory_bytes.
   std::vector<std::string> trusted_proxies;
+  // Connections older than this are closed when their calls have ended.
   absl::Duration max_connection_age = absl::Hours(1);
-  int64_t max_connections = 4096;  // TCP connections for each address of `listen`
-  AbandonLimits abandon;           // limits on calls that the client of a connection resets
-  // Dynamic batching of small requests (decision 0032).
+  int64_t max_connections = 4096;  // open connections for each address of `listen`
+  AbandonLimits abandon;           // limits on calls that clients reset
+  // Dynamic batching of small requests (decision 0032): whether it is on, the largest order of a
+  // matrix, the largest number of calls in a batch, and the longest time that a call waits for
+  // others.
   bool gather = true;
   int64_t gather_max_order = 128;
   size_t gather_jobs = 128;
   absl::Duration gather_window = absl::Microseconds(200);
   Limits limits;
   DevicePoolOptions pool;
+  // Drain: the server reports not ready but accepts calls for drain_grace. It then refuses new
+  // calls, and calls in flight may finish within drain_limit.
   absl::Duration drain_grace = absl::Seconds(2);
   absl::Duration drain_limit = absl::Seconds(30);
 

@@ -13,10 +13,11 @@
 
 namespace crout {
 
-// CLI11's reader, except that a section is an error. CLI11 treats sections as subcommands, and
-// croutd has none. The CLI::ConfigError names the line of the section.
+// Reads the file with CLI11's TOML parser. A section is an error, because CLI11 would treat it as a
+// subcommand and croutd has none. Not thread-safe.
 class ConfigFile : public CLI::ConfigTOML {
  public:
+  // Throws CLI::ConfigError for malformed text, and for a section with the number of its line.
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
 
   // Returns the line of `setting` in the file read last, counted from 1; 0 if the file does not set

@@ -27,7 +27,7 @@ std::string EnvironmentName(const std::string& flag) {
   return absl::StrCat("CROUT_", absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
 }
 
-// Checks only the form of the name. OpenDevices() checks that the device exists.
+// Returns true if the name is well-formed. OpenDevices() checks that the device exists.
 bool IsDevice(absl::string_view name) {
   if (name == "auto" || name == "host" || name == "cuda") return true;
   absl::ConsumePrefix(&name, "cuda:");  // "cuda:0,1" arrives as "cuda:0" and "1"
@@ -59,11 +59,11 @@ class Options {
     const auto parse = [](const std::string& text) {
       std::string bytes = text;
       try {
-        CLI::AsSizeValue(false)(bytes);  // takes -1, as 2^64 - 1
+        CLI::AsSizeValue(false)(bytes);  // accepts -1, as 2^64 - 1
         int64_t count = 0;
         if (text.find('-') == std::string::npos && absl::SimpleAtoi(bytes, &count)) return bytes;
       } catch (const CLI::ValidationError&) {
-        // Its message lists the units in lower case.
+        // Replaced by the message below, because CLI11 lists the units in lower case.
       }
       throw CLI::ValidationError(text +
                                  " is not a size from 0 to 2^63-1 bytes; write it like 8GiB");
@@ -310,7 +310,7 @@ void AddMemoryOptions(Options& options, Config& config) {
                        "Idle time after which free host memory is returned to the system");
 }
 
-// Adds the limits of one client.
+// Adds the options that limit clients, matrices and leases.
 void AddLimitOptions(Options& options, Config& config) {
   options.BeginSection("Limits of clients");
   options

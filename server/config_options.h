@@ -9,8 +9,9 @@
 
 namespace crout {
 
-// Adds the options of every section to `app`, with their environment variables. Parsing writes to
-// `config`, which outlives `app`.
+// Adds all options of croutd to `app`, with their environment variables CROUT_*. The values in
+// `config` become the defaults. Parsing writes to `config`, which must outlive `app`, and throws
+// CLI::ValidationError for an invalid value.
 void AddOptions(CLI::App& app, Config& config);
 
 }  // namespace crout

@@ -37,16 +37,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Concurrent calls of one connection; further calls wait at the client. Each call costs about 24 KB
-// even when idle. Without the limit, the server would work on every stream of a client that opens
-// and resets streams.
+// Largest number of concurrent calls of one connection; further calls wait at the client. Each call
+// costs about 24 KB even when idle. Without the limit, a client could occupy the server by opening
+// and resetting streams.
 constexpr int kMaxCallsOfConnection = ConnectionCalls::kMaxStreams;
-// gRPC starts all calls in the data it has read before it ends any of them: about 2,000 in 64 KiB.
+// Largest read from a connection. gRPC starts all calls in the data of one read before it ends any
+// of them: about 2,000 in 64 KiB.
 constexpr int kMaxReadBytes = 64 << 10;
-// Names and values of a call's headers. The largest headers that Crout uses take a few hundred
-// bytes.
+// Limit for the names and values of a call's headers. Crout's own headers have a few hundred bytes.
 constexpr int kMaxMetadataBytes = 8192;
-// Time from the TCP connection to the peer's HTTP/2 settings.
+// Time limit from the TCP connection to the peer's HTTP/2 settings.
 constexpr int kHandshakeMs = 10'000;
 // Pings detect clients that vanished without closing the connection; their calls end.
 constexpr int kKeepaliveMs = 60'000;
@@ -56,7 +56,7 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 constexpr int kMinPingIntervalMs = 10'000;
 constexpr int kPingStrikes = 2;
 constexpr int kFrameBytes = 4 << 20;
-// Users of one Unix socket that have an acceptor of their own at the same time.
+// Largest number of users of one Unix socket that have their own acceptor at the same time.
 constexpr size_t kUsersOfSocket = 32;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(1);
 // Time limit for aborted calls to finish.
@@ -106,7 +106,8 @@ absl::Status CannotBind(const std::string& address, const absl::Status& why) {
       absl::StrCat("--listen: cannot bind ", address, " (", why.message(), "). ", remedy));
 }
 
-// Connections for each address: `requested`, or fewer if the process has too few file descriptors.
+// Returns the connection limit of each address: `requested`, or less if the process has too few
+// file descriptors.
 size_t MaxConnections(int64_t requested, size_t addresses) {
   constexpr size_t kReservedDescriptors = 512;  // files, devices, the metrics port
   const size_t all = RaiseDescriptorLimit();

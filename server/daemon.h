@@ -23,9 +23,10 @@
 
 namespace crout {
 
+// Serves on its own threads. Not thread-safe: call its functions from one thread.
 class Daemon {
  public:
-  // Binds the addresses and serves on `devices`. Errors name the setting to change.
+  // Binds the addresses and starts to serve on `devices`. Errors name the setting to change.
   //
   // Throws std::system_error if the system cannot start another thread. Some components may then
   // never be destroyed. The process must exit without running destructors.
@@ -74,7 +75,7 @@ class Daemon {
   std::unique_ptr<StandardServices> standard_;
   std::unique_ptr<TlsReloader> tls_;
   std::unique_ptr<grpc::Server> server_;
-  size_t max_connections_ = 0;  // of each listener
+  size_t max_connections_ = 0;  // limit of each listener
   std::vector<std::unique_ptr<TcpListener>> listeners_;
   std::atomic<bool> serving_ = false;  // the reported health status
   std::unique_ptr<HttpServer> pages_;

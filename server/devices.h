@@ -13,8 +13,9 @@
 
 namespace crout {
 
-// Opens each GPU of config.devices once, in the order named, and then the host if it is named.
-// INVALID_ARGUMENT for a malformed name; NOT_FOUND for a GPU that does not exist.
+// Opens each GPU in config.devices once, in that order, and then the host if it is named.
+// INVALID_ARGUMENT for a malformed name; NOT_FOUND for a GPU that does not exist; otherwise the
+// error of the device that cannot be opened.
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& config);
 
 }  // namespace crout

@@ -17,9 +17,10 @@ namespace crout {
 // Counters that change when memory may have been used.
 struct Activity {
   uint64_t calls = 0;    // started since the process began
-  size_t in_flight = 0;  // calls
+  size_t in_flight = 0;  // calls in progress
   int64_t jobs = 0;      // queued or running; some outlive their calls
-  // Bytes of host memory. Changes without a call when a lease ends or a factor moves.
+  // Reserved bytes of host memory. They also change without a call, when a lease ends or a factor
+  // moves.
   size_t reserved = 0;
 
   friend bool operator==(const Activity&, const Activity&) = default;
@@ -31,7 +32,8 @@ class MemoryReturn {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // `after`: required idle time; infinite: never return memory. `return_memory` may run for long.
+  // `after`: required idle time; infinite: never return memory. `return_memory` may take long;
+  // Observe() waits for it.
   MemoryReturn(absl::Duration after, std::function<void()> return_memory)
       : after_(after), return_memory_(std::move(return_memory)) {}
 
@@ -44,7 +46,7 @@ class MemoryReturn {
   const absl::Duration after_;
   const std::function<void()> return_memory_;
   Activity last_;
-  TimePoint since_;  // when the activity became equal to last_
+  TimePoint since_;  // time at which the activity became equal to last_
   bool done_ = true;
 };
 

@@ -9,7 +9,8 @@ HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
                            std::function<std::string()> status, Access access,
                            std::function<HttpAdmission(Role, const HttpCaller&)> admit) {
   HttpRoutes routes;
-  // The state is read under the locks of caches and schedulers, so not on the connections' thread.
+  // These two pages acquire locks of the cache and the schedulers, so they must not be generated on
+  // the thread of the connections.
   routes["/"] = {.make =
                      [status = std::move(status)] {
                        return HttpPage{.content_type = "text/html; charset=utf-8",

@@ -55,7 +55,7 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
   auto daemon = StartDaemon(config, open_devices);
   if (!daemon.ok()) {
     const auto code = static_cast<grpc::StatusCode>(daemon.status().code());
-    FlushLog();  // writes the earlier log lines first
+    FlushLog();  // so that earlier log lines precede the message
     std::cerr << "croutd: " << CodeName(code) << ": " << daemon.status().message() << "\n";
     return kFailure;
   }
@@ -71,8 +71,8 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
   bool hurried = false;
   const auto cancel_now = [&] { return hurried = hurried || signals.Wait(0); };
   if (!(*daemon)->Drain(cancel_now)) {
-    // A vendor routine cannot be interrupted. Its caller has been answered. The
-    // daemon holds nothing that must be saved.
+    // A job cannot be interrupted while it runs a vendor routine. Its call has been answered, and
+    // nothing in the process needs to be saved.
     Log(LogLevel::kWarn, "exit_with_jobs_running");
     FlushLog();
     std::_Exit(stop ? EXIT_SUCCESS : kFailure);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The life of a daemon: start, serve, drain, exit code.
+// Runs a daemon: start, serve, drain, exit code.
 #ifndef CROUT_SERVER_SERVE_H_
 #define CROUT_SERVER_SERVE_H_
 
@@ -27,10 +27,13 @@ class StopSignals {
 using OpenDevicesFunction =
     absl::FunctionRef<absl::StatusOr<std::vector<std::unique_ptr<Device>>>(const Config&)>;
 
-// Prints the ready line on standard output. Notifies the service manager when the daemon is ready
-// and when it starts to drain. Returns the exit code: 0 after a drain that a signal requested; 1 if
-// the daemon could not start or lost its last device. If jobs outlive the drain limit, the process
-// exits with that code and this function does not return.
+// Starts a daemon and serves until a stop signal arrives or the last device is lost. Then drains; a
+// second signal cancels the remaining calls. Prints the ready line on standard output, and notifies
+// the service manager when the daemon is ready and when it starts to drain.
+//
+// Returns the exit code: 0 after a drain that a signal requested; 1 if the daemon could not start
+// or lost its last device. If jobs outlive the drain limit, the process exits with that code and
+// this function does not return.
 int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals);
 
 }  // namespace crout

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Notifies the service manager that started the daemon, if any: systemd's sd_notify(3).
+// Notifies the service manager that started the daemon, with the protocol of systemd's
+// sd_notify(3).
 #ifndef CROUT_SERVER_SERVICE_MANAGER_H_
 #define CROUT_SERVER_SERVICE_MANAGER_H_
 

@@ -20,11 +20,12 @@
 namespace crout {
 namespace {
 
-// These threads never wait for a device. Each device slot has its own threads for such work.
+// These threads never wait for a device. Work that may wait for a device runs on the threads of its
+// DeviceSlot.
 constexpr int kReleasingThreads = 2;
-// Refused calls may use 1/kRefusedShare of the memory for calls.
+// Memory for refused calls: 1/kRefusedShare of the call memory, in addition to it.
 constexpr size_t kRefusedShare = 4;
-// Host memory cached for replies and text.
+// Most bytes of free blocks that are kept for the next replies and text.
 constexpr size_t kCachedHostBytes = size_t{256} << 20;
 
 MetricsOptions MetricsOptionsFor(const DevicePool& pool) {
@@ -141,8 +142,8 @@ Activity Stack::CurrentActivity() const {
 
 void Stack::ReturnMemory() {
   Trim(0);
-  // The heap retains free memory below a block in use: gRPC's buffers and small blocks. malloc_trim
-  // holds the heap's lock for milliseconds; no call is running then.
+  // malloc keeps free memory below a block in use, such as a buffer of gRPC. malloc_trim holds the
+  // lock of the heap for milliseconds; no call is running then.
   malloc_trim(0);
 }
 

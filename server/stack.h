@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// All server components behind the listening sockets, in dependency order.
+// The server components behind the listening sockets, constructed in dependency order.
 #ifndef CROUT_SERVER_STACK_H_
 #define CROUT_SERVER_STACK_H_
 
@@ -30,6 +30,7 @@ namespace crout {
 // The components are thread-safe. No call may be in flight at destruction.
 class Stack {
  public:
+  // Creates the components for `devices`. Returns the first error of a device, a file or a setting.
   static absl::StatusOr<std::unique_ptr<Stack>> Create(std::vector<std::unique_ptr<Device>> devices,
                                                        const Config& config);
   ~Stack();

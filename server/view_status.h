@@ -10,8 +10,8 @@
 
 namespace crout {
 
-// Returns the current view. `state` must have been taken just before. `ready`: the daemon accepts
-// calls.
+// Returns the data of the status page at this moment. `state` is a snapshot taken just before.
+// `ready`: whether the daemon accepts calls. Acquires locks of the components of `core`.
 StatusView ViewStatus(const ServerCore& core, ServerState state, bool ready);
 
 }  // namespace crout
