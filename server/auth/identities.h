@@ -29,19 +29,21 @@ enum class Role : uint8_t {
   kSolve,    // use existing factors
   kFactor,   // make, replace and release factors; includes kSolve
   kMetrics,  // read the metrics
-  kAdmin,    // everything, the status page too
+  kAdmin,    // everything, including the status page
 };
 inline constexpr std::array<std::string_view, 4> kRoleNames = {"solve", "factor", "metrics",
                                                                "admin"};
 using Roles = std::bitset<kRoleNames.size()>;
 
-// Returns true if `text` is a valid name of a tenant or identity: 1 to 64 of [A-Za-z0-9_.-].
+// Returns true if `text` is a valid name of a tenant or identity: 1 to 64 characters of
+// [A-Za-z0-9_.-].
 bool IsPrincipalName(std::string_view text);
 
+// An authenticated caller and its rights.
 struct Identity {
   std::string name;
   std::vector<std::string> tenants;  // the first is the default for calls that name no tenant
-  bool any_tenant = false;  // any tenant; `tenants` is empty, and the default tenant is "default"
+  bool any_tenant = false;  // every tenant; `tenants` is then empty, and the default is "default"
   Roles roles;              // including implied roles
 
   bool Has(Role role) const { return roles[static_cast<size_t>(role)]; }
@@ -55,13 +57,13 @@ struct Credentials {
   std::vector<std::string> certificate_names = {};
   // Set instead of `token` if a key of the Identities signed the token.
   std::optional<SignedToken> signed_token = std::nullopt;
-  bool on_unix_socket = false;  // used only without a token and a certificate
+  bool on_unix_socket = false;  // used only if there is no token and no certificate
 };
 
-// Reasons to reject credentials.
+// Reasons for the rejection of credentials.
 enum class CredentialError : uint8_t {
   kNoCredentials,
-  kUnknownToken,  // or signed by an unknown key
+  kUnknownToken,  // unknown, or signed by an unknown key
   kExpiredToken,
   kEarlyToken,      // not valid yet
   kForeignToken,    // from another issuer, or for another audience
@@ -77,28 +79,30 @@ struct IdentityMatch {
   absl::Time end = absl::InfiniteFuture();  // the credentials are invalid from this time on
 };
 
-// Thread-safe once it has been filled and is no longer changed.
+// The identities that may call. Const functions are thread-safe while no other function is called.
 class Identities {
  public:
   // Bounds the time of a lookup, which compares a token with all known tokens.
   static constexpr size_t kMaxTokens = 1024;
 
-  // Each adds one entry. AddIdentity() returns nothing and the others return false if the name, the
-  // certificate's name, the token or the subject was added before, or if there would be too many
-  // tokens. `identity`: a result of AddIdentity().
+  // Each function adds one entry. AddIdentity() returns the `identity` that the other functions and
+  // at() accept. A duplicate is not added, and neither is a token beyond kMaxTokens: AddIdentity()
+  // then returns nothing, and the others return false.
   std::optional<size_t> AddIdentity(std::string name);
   bool AddCertificate(size_t identity, std::string name);
   bool AddToken(size_t identity, const TokenHash& hash, absl::Time end);
   bool AddSubject(size_t identity, std::string subject);
-  // Sets the identity of calls on a Unix socket without other credentials. Returns false if it was
-  // set before.
+  // Sets the identity of calls on a Unix socket without other credentials. Returns false if it is
+  // already set.
   bool AddUnixSocket(size_t identity);
   // Accepts tokens signed by `keys`, if they have the issuer and the audience of `settings`.
   void SetSigned(std::shared_ptr<const TokenKeys> keys, SignedTokenSettings settings);
   Identity& at(size_t identity) { return identities_[identity]; }
 
-  // Returns the claims of a signed token if its signature is valid, else the hash of `token`.
+  // Returns the credentials in `token`: the claims of a signed token with a valid signature, else
+  // the hash of the token.
   Credentials Read(std::string_view token) const;
+  // Returns the identity of `credentials` at the time `now`, or the reason for their rejection.
   IdentityMatch Match(const Credentials& credentials, absl::Time now) const;
 
   const std::vector<Identity>& all() const { return identities_; }

@@ -28,9 +28,9 @@
 
 namespace crout {
 
-// Parses the text of such a file. INVALID_ARGUMENT, "line N: ...", for a malformed text, for a name
-// that stands for two identities, for an identity without roles, and for an identity without
-// tenants that has a role other than kMetrics.
+// Parses the text of such a file. INVALID_ARGUMENT, "line N: ...", for malformed text, for
+// duplicate entries, for an identity without roles, and for an identity without tenants that has a
+// role other than kMetrics.
 absl::StatusOr<Identities> ParseIdentities(std::string_view text);
 
 }  // namespace crout

@@ -20,17 +20,18 @@ namespace crout {
 // current() is thread-safe. Call the other functions from one thread.
 class IdentityReloader {
  public:
-  // FAILED_PRECONDITION, with the setting, the path and the fix, for the errors of
-  // ReadSettingFile(), ParseIdentities() and TokenKeys::Parse(). The identities file must be
+  // Reads both files. FAILED_PRECONDITION, with the setting, the path and the fix, for the errors
+  // of ReadSettingFile(), ParseIdentities() and TokenKeys::Parse(). The identities file must be
   // private.
   static absl::StatusOr<std::unique_ptr<IdentityReloader>> Create(
       const std::string& path, const SignedTokenSettings& signed_tokens);
 
-  // Returns the contents in use. Returns the same object until a file is reloaded.
+  // Returns the contents in use. The object stays the same until a file is reloaded.
   std::shared_ptr<const Identities> current() const;
 
-  // Reads both files and reloads each that is valid and has changed. Logs each reload and each
-  // refusal with its reason; a repeated refusal is logged once. Call it from one thread.
+  // Reads both files. Uses the new contents of each file that is valid and has changed. Logs each
+  // reload and each refusal with its reason; a repeated refusal is logged once. Call it from one
+  // thread.
   void Refresh();
   // State of the identities file at the last Refresh(). Call it from the same thread.
   FileState state() const { return identities_.state; }
@@ -46,10 +47,11 @@ class IdentityReloader {
   };
   IdentityReloader(std::string path, SignedTokenSettings signed_tokens)
       : path_(std::move(path)), signed_(std::move(signed_tokens)) {}
-  // Each reloads its file if it has changed. Returns true if it had.
+  // Each function reads its file. Returns true if the contents changed and were parsed. Returns an
+  // error, and keeps the previous contents, if the file is invalid.
   absl::StatusOr<bool> ReloadIdentities();
   absl::StatusOr<bool> ReloadKeys();
-  // Combines the contents of both files and puts them in use.
+  // Makes the contents of both files the current contents.
   void Publish();
 
   const std::string path_;

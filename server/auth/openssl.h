@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Owners of OpenSSL objects.
+// Owning pointers to OpenSSL objects.
 #ifndef CROUT_SERVER_AUTH_OPENSSL_H_
 #define CROUT_SERVER_AUTH_OPENSSL_H_
 

@@ -16,7 +16,7 @@
 namespace crout {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{1} << 20;
+constexpr size_t kMaxFileBytes = size_t{1} << 20;  // files must be smaller
 constexpr mode_t kForbidden = S_IWGRP | S_IWOTH;
 // The owner may do anything and the group may read: some distributions have a group for keys.
 constexpr mode_t kForbiddenIfPrivate = S_IWGRP | S_IXGRP | S_IRWXO;

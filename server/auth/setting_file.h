@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reads the files that settings name. Checks their permissions, because their contents decide who
-// may do what.
+// Reads the files that settings name. Checks their permissions, because their contents determine
+// the rights of callers.
 #ifndef CROUT_SERVER_AUTH_SETTING_FILE_H_
 #define CROUT_SERVER_AUTH_SETTING_FILE_H_
 
@@ -14,7 +14,7 @@
 
 namespace crout {
 
-// A setting and the path of its file.
+// A setting and the path of its file, which must outlive the object.
 struct SettingFile {
   const char* flag;
   const std::string& path;
@@ -26,11 +26,11 @@ struct SettingFile {
 // State of a file that is reloaded when it changes, for the metrics.
 struct FileState {
   absl::Time read_time;  // when the contents in use were read
-  bool refused = false;  // the file is no longer valid; the contents in use are older
+  bool refused = false;  // the current file is invalid; the contents in use are older
 };
 
-// Readers of a file: anyone, or only its owner and its group. In both cases only the owner may
-// write the file, because its contents decide which callers are trusted.
+// Permitted readers of a file: all users, or only its owner and its group. In both cases only the
+// owner may write the file, because its contents determine which callers are trusted.
 enum class FileAccess { kPublic, kPrivate };
 
 // Returns the contents of `file`. Returns FAILED_PRECONDITION, with the fix, unless it is a

@@ -23,7 +23,7 @@ struct SignedTokenSettings {
 // Allowed difference between the clocks of the authority and the daemon.
 inline constexpr absl::Duration kClockSkew = absl::Seconds(30);
 
-// Claims of a token with a valid signature. Identities checks the claims.
+// Claims of a token with a valid signature. Identities::Match() checks the claims.
 struct SignedToken {
   TokenHash key;                       // identifies the signing key, see TokenKeys::Has()
   std::string issuer;                  // "iss"

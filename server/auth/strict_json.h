@@ -16,7 +16,7 @@ namespace crout {
 // duplicate member names: two parsers could read it differently (RFC 8259, section 4).
 std::optional<nlohmann::json> ParseStrictObject(std::string_view text);
 
-// Returns the member `name` of `object` if it is a string.
+// Returns the member `name` of `object` if it is a string, else nothing.
 std::optional<std::string> StringIn(const nlohmann::json& object, const char* name);
 
 // Decodes base64url without padding (RFC 4648, section 5). Returns nothing for any other text,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The TLS files named by settings.
+// Reads the TLS files that settings name.
 #ifndef CROUT_SERVER_AUTH_TLS_FILES_H_
 #define CROUT_SERVER_AUTH_TLS_FILES_H_
 
@@ -29,7 +29,7 @@ struct TlsContents {
   std::string identity;  // private key, then the certificate chain
   std::string roots;     // roots of client certificates
   absl::Time begin;      // start of the server certificate's validity
-  absl::Time end;        // end of it
+  absl::Time end;        // end of its validity
 
   friend bool operator==(const TlsContents&, const TlsContents&) = default;
 };
@@ -37,14 +37,15 @@ struct TlsContents {
 // Reads and checks the files. FAILED_PRECONDITION, with the setting and the fix, unless:
 //
 //   - certificate and key are set together, and client roots only with them;
-//   - every file is readable and well-formed;
-//   - the key matches the certificate, its group has at most read access, and others have none;
+//   - every file is readable and well-formed, and only its owner may write it;
+//   - the key matches the certificate;
+//   - the group of the key file may at most read it, and other users have no access;
 //   - the certificate is valid now.
 //
 // Messages contain nothing from the files.
 absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files);
 
-// Checks the files in the same way.
+// Returns the status of ReadTlsFiles().
 absl::Status CheckTlsFiles(const TlsFiles& files);
 
 }  // namespace crout

@@ -14,8 +14,8 @@
 
 namespace crout {
 
-// gRPC's file watcher loads whatever it finds, even a half-written file, and then serves nobody
-// until the files are valid again. TlsReloader therefore gives it copies in memory
+// gRPC's file watcher loads whatever it finds, even a half-written file, and then accepts no
+// connection until the files are valid again. TlsReloader therefore gives it copies in memory
 // (memfd_create(2)). The copies change only when all files are valid. They are never written to
 // disk, and processes of other users cannot read them.
 //
@@ -28,7 +28,7 @@ class TlsReloader {
   TlsReloader(const TlsReloader&) = delete;  // Each object owns its descriptors.
   TlsReloader& operator=(const TlsReloader&) = delete;
 
-  // Returns the paths of the copies, valid in this process. TLS is enabled if the files enable it.
+  // Returns the paths of the copies, valid in this process. Without TLS, all paths are empty.
   TlsFiles published() const;
 
   // Reads the files and publishes them if they are valid and have changed. Logs each reload and

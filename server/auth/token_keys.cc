@@ -138,8 +138,8 @@ std::optional<absl::Time> TimeIn(const Json& claims, const char* name) {
   return absl::UnixEpoch() + absl::Seconds(seconds);
 }
 
-// Reads "aud": one string, or an array of at most kMaxAudiences strings. Returns nothing
-// otherwise.
+// Reads "aud": one string, or an array of at most kMaxAudiences strings. Returns an empty list for
+// any other value.
 std::vector<std::string> AudiencesIn(const Json& claims) {
   const auto found = claims.find("aud");
   if (found == claims.end()) return {};
@@ -176,7 +176,6 @@ class TokenKeyParser {
  public:
   absl::Status ParseKey(const Json& jwk) {
     if (!jwk.is_object()) return BadKeys(absl::StrCat(KeyLabel(), " is not an object"));
-    // RFC 7517, 4.3: a key may be restricted to encryption; such a key verifies no signature.
     const bool rsa = StringIn(jwk, "kty") == "RSA";
     const bool ec = StringIn(jwk, "kty") == "EC" && StringIn(jwk, "crv") == "P-256";
     const std::string_view algorithm = rsa ? kRs256 : kEs256;
@@ -184,6 +183,7 @@ class TokenKeyParser {
       return BadKeys(
           absl::StrCat(KeyLabel(), " is a private key; the file must contain only public keys"));
     }
+    // RFC 7517, 4.2: a key with the "use" "enc" is for encryption and verifies no signature.
     const bool of_use = (rsa || ec) && StringIn(jwk, "use").value_or("sig") == "sig" &&
                         StringIn(jwk, "alg").value_or(std::string(algorithm)) == algorithm;
     ++number_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The public keys of an authority, which verify its signed tokens.
+// The public keys of an authority, used to verify its signed tokens.
 #ifndef CROUT_SERVER_AUTH_TOKEN_KEYS_H_
 #define CROUT_SERVER_AUTH_TOKEN_KEYS_H_
 
@@ -28,13 +28,13 @@ class TokenKeys {
   // other algorithms or for encryption.
   //
   // INVALID_ARGUMENT for malformed text or duplicate member names, for a key with a missing or
-  // duplicate "kid", for a private key, and for a set without a usable key.
+  // duplicate "kid", for a private key, and for a set with more than kMaxKeys usable keys or none.
   static absl::StatusOr<TokenKeys> Parse(std::string_view text);
 
   // Returns the claims of `token`, a compact JWS (RFC 7515), if the key that its header names by
-  // "kid" is in the set and signed it. Returns nothing for any other text, and if "iss", "aud",
-  // "sub" or "exp" is missing, duplicate or of the wrong type, or if there are more than 32
-  // audiences.
+  // "kid" is in the set and signed it. Returns nothing for any other text. Also returns nothing for
+  // claims with duplicate names, without "iss", "aud", "sub" or "exp", with one of these or "nbf"
+  // of the wrong type, or with more than 32 audiences.
   std::optional<SignedToken> Verify(std::string_view token) const;
 
   // Returns true if the set contains the key of a SignedToken.
