@@ -29,7 +29,7 @@ bool AcceptsGzip(std::string_view accept_encoding) {
 }
 
 std::string Gzip(std::string_view text) {
-  constexpr int kGzipWindow = 15 + 16;
+  constexpr int kGzipWindow = 15 + 16;  // a window of 2^15 bytes; 16: gzip header
   constexpr int kMemory = 8;
   z_stream stream = {};
   if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, kMemory, Z_DEFAULT_STRATEGY) !=

@@ -12,7 +12,7 @@ namespace crout {
 // Returns true if an Accept-Encoding header lists gzip without "q=0".
 bool AcceptsGzip(std::string_view accept_encoding);
 
-// Compresses `text` to a gzip member. Returns an empty string if memory runs out.
+// Compresses `text` to the gzip format. Returns an empty string if memory runs out.
 std::string Gzip(std::string_view text);
 
 }  // namespace crout

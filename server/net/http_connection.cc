@@ -132,7 +132,7 @@ void HttpConnection::Answer() {
   const auto& request = parser_->get();
   head_ = request.method() == http::verb::head;
   gzip_ = AcceptsGzip(View(request[http::field::accept_encoding]));
-  // A body is not read and would be parsed as the next request.
+  // The body is not read. With keep-alive it would be parsed as the next request.
   keep_alive_ = request.keep_alive() && parser_->is_done();
   if (request.version() == 11 && request.count(http::field::host) != 1) {
     keep_alive_ = false;

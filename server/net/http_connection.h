@@ -54,7 +54,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Begin();
   // Closes the connection at once.
   void Close();
-  // True while the connection waits for a request or the rest of one, or delays a refusal.
+  // Returns true while the connection waits for a request or the rest of one, or delays a refusal.
   bool awaits_request() const { return awaits_request_; }
 
  private:
@@ -77,7 +77,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   const Events* const events_;
   const std::string peer_;  // host:port
   HttpStream stream_;
-  boost::asio::steady_timer pause_;
+  boost::asio::steady_timer pause_;  // delay of a refusal
   boost::beast::flat_buffer buffer_;
   std::array<char, 4096> discarded_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;

@@ -13,6 +13,7 @@
 
 namespace crout {
 
+// A reply.
 struct HttpPage {
   unsigned status = 200;
   std::string content_type = "text/plain; charset=utf-8";
@@ -35,11 +36,14 @@ struct HttpAdmission {
   std::chrono::milliseconds after{0};  // delay before a refusal is sent
 };
 
-// The handler of one path. A page that may block (on a lock or a device) is generated on a separate
-// thread. Requests that arrive meanwhile share the next generated page, so any number of requests
-// costs one page at a time. Other pages are generated on the connections' thread.
+// The handler of one path.
 //
-// `admit` must not block. If it is not set, every peer may read the page.
+// By default, `make` generates the page on the connections' thread. If `may_block` is set, because
+// `make` waits for a lock or a device, it runs on a separate thread. Requests that arrive meanwhile
+// share the next generated page, so any number of requests costs one page at a time.
+//
+// `admit` checks the peer's access and must not block. If it is not set, every peer may read the
+// page.
 struct HttpRoute {
   std::function<HttpPage()> make;
   bool may_block = false;

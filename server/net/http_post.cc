@@ -141,11 +141,12 @@ absl::Status HttpPoster::Post(const std::string& content_type, std::string body,
                               std::chrono::milliseconds limit) {
   asio::io_context& io = context_->io;
   io.restart();
-  // Stop() sets stopped_ before it stops the context, so this thread sees one of the two.
+  // Stop() sets stopped_ before it stops the context. After restart(), this thread therefore sees
+  // either the flag or a stopped context.
   if (stopped_) return absl::CancelledError("stopped");
   const auto exchange = std::make_shared<Exchange>(io, url_, content_type, std::move(body));
   exchange->Begin(url_.address, limit);
-  // The name lookup ignores the limit of the exchange.
+  // run_for() also limits the name lookup, to which the limit of `exchange` does not apply.
   io.run_for(limit);
   const absl::Status status = exchange->status();
   exchange->Cancel();

@@ -24,7 +24,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-// Pause before the next accept if the process has no file descriptor left.
+// Pause after a failed accept, for example without a free file descriptor.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 // Pause after an operation that ran out of memory.
 constexpr std::chrono::milliseconds kMemoryPause(10);
@@ -43,7 +43,7 @@ absl::Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
 
 }  // namespace
 
-// All functions but the constructor and the destructor run on thread_.
+// The private functions run on thread_, except for the first Accept().
 class HttpServer::Listener {
  public:
   Listener(HttpRoutes routes, const HttpLimits& limits, HttpTlsContext tls)
@@ -95,8 +95,8 @@ class HttpServer::Listener {
   }
 
   // Closes connections without a pending operation: the operation was lost when memory ran out, and
-  // they would wait forever. This includes connections that wait for a page; their peers must ask
-  // again.
+  // they would wait forever. This includes connections that wait for a page; their peers must
+  // repeat the request.
   void EndLost() {
     for (auto next = connections_.begin(); next != connections_.end();) {
       const Connections::iterator it = next++;

@@ -16,7 +16,7 @@
 namespace crout {
 
 // Limits for peers. They bound the memory and the time of each connection, so that no peer can
-// delay another.
+// delay others.
 struct HttpLimits {
   // A connection beyond this limit replaces the one that has been idle longest.
   size_t connections = 256;
@@ -38,7 +38,7 @@ struct HttpTls {
 // admit, 404 for another path, 405 for another method, 431 for a header that is too large.
 //
 // Supports HTTP/1.1 keep-alive. Does not read request bodies. Serves until destroyed, on two
-// threads with the system's default stack size.
+// threads: one for the connections and one for pages that may block.
 class HttpServer {
  public:
   // Binds `address`, "host:port"; port 0 picks a free port. Without `tls` the server is plaintext.
@@ -52,8 +52,8 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;  // It owns a listening socket.
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Uses `tls` for new connections of a TLS server. INVALID_ARGUMENT, without any change, if `tls`
-  // is invalid. Thread-safe.
+  // Uses `tls` for new connections of a TLS server. If `tls` is invalid, changes nothing and
+  // returns INVALID_ARGUMENT. Thread-safe.
   absl::Status Renew(const HttpTls& tls);
 
   // The address given to Start(), with the port that was bound.

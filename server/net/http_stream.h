@@ -13,7 +13,7 @@
 
 namespace crout {
 
-// A Beast AsyncStream: plaintext until BeginTls().
+// A Beast AsyncStream: plaintext until BeginTls(). Not thread-safe.
 class HttpStream {
  public:
   using executor_type = boost::beast::tcp_stream::executor_type;
@@ -24,11 +24,11 @@ class HttpStream {
   HttpStream& operator=(const HttpStream&) = delete;
 
   executor_type get_executor() { return tcp_.get_executor(); }
-  // Its timeouts apply with and without TLS.
+  // The TCP stream. Its timeouts apply with and without TLS.
   boost::beast::tcp_stream& tcp() { return tcp_; }
 
   Tls& BeginTls(const HttpTlsContext& context) { return tls_.emplace(tcp_, *context); }
-  // Null if the stream is plaintext.
+  // Returns null if the stream is plaintext.
   Tls* tls() { return tls_ ? &*tls_ : nullptr; }
 
   template <class Buffers, class Handler>

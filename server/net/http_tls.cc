@@ -20,7 +20,7 @@ namespace {
 namespace asio = boost::asio;
 namespace ssl = boost::asio::ssl;
 
-// The suites of gRPC's listeners, for TLS 1.2. OpenSSL has no weak suites for TLS 1.3.
+// The TLS 1.2 suites that gRPC's listeners use. OpenSSL has no weak suites for TLS 1.3.
 constexpr char kSuites[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr std::string_view kSpiffe = "spiffe://";
 

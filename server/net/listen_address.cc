@@ -22,7 +22,8 @@ absl::Status Malformed(std::string_view address, std::string_view expected) {
       absl::StrCat("'", ToAbsl(address), "' is not ", ToAbsl(expected)));
 }
 
-// Removes the brackets of an IPv6 address, the only host that may contain a colon.
+// Returns true if `*host` is well-formed, and removes the brackets of an IPv6 address. Only a host
+// in brackets may contain a colon.
 bool IsHost(std::string_view* host) {
   const bool bracketed = host->starts_with('[') && host->ends_with(']');
   if (bracketed) *host = host->substr(1, host->size() - 2);

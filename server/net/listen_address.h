@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Listen addresses in settings.
+// Parses the listen addresses of settings.
 #ifndef CROUT_SERVER_NET_LISTEN_ADDRESS_H_
 #define CROUT_SERVER_NET_LISTEN_ADDRESS_H_
 

@@ -15,7 +15,7 @@ namespace crout {
 
 namespace {
 
-// Pause before the next attempt to hand out a page if memory runs out.
+// Pause before the next attempt to deliver a page if memory runs out.
 constexpr std::chrono::milliseconds kDeliveryPause(10);
 
 // Created at startup, because it could not be created when memory runs out.

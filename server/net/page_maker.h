@@ -23,10 +23,11 @@ struct MadePage {
   std::string gzip;  // empty: send the plain body
 };
 
-// Generates the page of `route`. Returns a 503 page if `make` throws, for example std::bad_alloc.
+// Generates the page of `route` on the calling thread, and its gzip form if `gzip` is set. Returns
+// a 503 page if `make` throws, for example std::bad_alloc.
 std::shared_ptr<const MadePage> MakePage(const HttpRoute& route, bool gzip) noexcept;
 
-// Not thread-safe: use it only on the thread of `io`.
+// Generates pages on its own thread. Not thread-safe: use it only on the thread of `io`.
 class PageMaker {
  public:
   using PageCallback = std::function<void(std::shared_ptr<const MadePage>)>;

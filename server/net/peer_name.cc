@@ -23,10 +23,10 @@ namespace {
 
 using Address = std::array<uint8_t, 16>;
 constexpr int kAddressBits = 128;
-constexpr int kMappedBits = 96;  // before the IPv4 address in an IPv6 one
-constexpr int kSharedBits = 64;  // the holder of one address of the network has all of them
+constexpr int kMappedBits = 96;  // prefix of an IPv4-mapped address
+constexpr int kSharedBits = 64;  // one holder usually owns the whole network
 
-// In IPv6's form.
+// Returns the address as IPv6, an IPv4 address in mapped form. Returns nothing for other text.
 std::optional<Address> ParseAddress(const std::string& text) {
   Address address = {};
   if (inet_pton(AF_INET, text.c_str(), &address[12]) == 1) {
@@ -43,7 +43,7 @@ bool IsMapped(const Address& address) {
   return IN6_IS_ADDR_V4MAPPED(&as_ipv6);
 }
 
-// Sets what follows the first `bits` to 0.
+// Clears all bits after the first `bits`.
 Address Masked(Address address, int bits) {
   for (int byte = 0; byte < static_cast<int>(address.size()); ++byte) {
     const int kept = std::clamp(bits - 8 * byte, 0, 8);

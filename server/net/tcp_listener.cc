@@ -34,10 +34,12 @@ namespace crout {
 namespace {
 
 constexpr int kBacklog = 4096;
-// Time that sent data may stay unacknowledged: the value of gRPC's own listener with our keepalive.
+// Time for which sent data may stay unacknowledged. gRPC's own listener would use the same time,
+// our keepalive timeout.
 constexpr unsigned kUserTimeoutMs = 20'000;
 // Pause before the next accept if the system has no descriptor or memory for a connection.
 constexpr int kPauseMs = 50;
+// Connections that one peer may always have, even if they exceed a quarter of the limit.
 constexpr size_t kUndivided = 64;
 
 absl::Status SystemError(const char* call) {
@@ -57,8 +59,8 @@ std::optional<uint64_t> CookieOf(int fd) {
   return cookie;
 }
 
-// True for errors that concern one connection only, such as a peer that left before accept().
-// accept() also reports pending network errors of the new connection.
+// Returns true for errors that concern one connection only, such as a peer that left before
+// accept(). accept() also reports pending network errors of the new connection.
 bool IsOfOneConnection(int error) {
   switch (error) {
     case EAGAIN:
@@ -125,7 +127,8 @@ absl::StatusOr<Addresses> Resolve(const std::string& host, int port) {
   return Addresses(found);
 }
 
-// Returns kAlreadyExists if another process uses the port.
+// Returns a socket that listens on `address` and `port`. ALREADY_EXISTS if another process uses the
+// port; UNAVAILABLE for any other error.
 absl::StatusOr<int> Listen(const addrinfo& address, int port) {
   sockaddr_storage where = {};
   std::memcpy(&where, address.ai_addr, address.ai_addrlen);
@@ -150,7 +153,8 @@ absl::StatusOr<int> Listen(const addrinfo& address, int port) {
   return status;
 }
 
-// Replaces a socket file that a dead process left behind, but not one with a live listener.
+// Returns a socket that listens on `path`. Replaces a socket file that a dead process left behind,
+// but not one with a live listener.
 absl::StatusOr<int> ListenUnix(const std::string& path) {
   sockaddr_un where = {};
   where.sun_family = AF_UNIX;
@@ -214,7 +218,7 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string
       std::string raw(reinterpret_cast<const char*>(next->ai_addr), next->ai_addrlen);
       if (!seen.insert(std::move(raw)).second) continue;
       const absl::StatusOr<int> fd = Listen(*next, listener->port_);
-      // Otherwise clients that use the host's other family would reach a different server.
+      // Fail: clients that use the other family of the host would reach a different server.
       if (absl::IsAlreadyExists(fd.status())) return absl::UnavailableError(fd.status().message());
       if (!fd.ok()) {
         status = fd.status();

@@ -31,7 +31,9 @@ size_t RaiseDescriptorLimit();
 // This listener accepts a connection and closes it at once if `max_connections` connections are
 // open, or MaxPerPeer(max_connections) connections of its peer. gRPC limits the time until a
 // connection has completed the TLS and HTTP/2 handshakes. Connections that gRPC closed are detected
-// when the limit is reached and in open(). Thread-safe.
+// when the limit is reached and in open().
+//
+// Thread-safe, except that one thread must call Start() and Stop().
 class TcpListener {
  public:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
@@ -43,11 +45,13 @@ class TcpListener {
   static size_t MaxPerPeer(size_t max_connections);
 
   // Binds `address`, "host:port", in every address family of the host. Port 0 picks a free port.
-  // The wildcard address of either family binds both families. Errors include the system's message.
+  // The wildcard address of either family binds both families. INVALID_ARGUMENT for a malformed
+  // address. UNAVAILABLE, with the system's message, if an address is in use or none can be bound.
   static absl::StatusOr<std::unique_ptr<TcpListener>> Bind(const std::string& address,
                                                            size_t max_connections);
   // Binds a Unix socket. Its peers have no addresses, so there is no limit for one peer. Replaces a
   // socket that a dead process left behind. Stop() and the destructor remove the socket.
+  // UNAVAILABLE, with the system's message, if it cannot be bound.
   static absl::StatusOr<std::unique_ptr<TcpListener>> BindUnix(const std::string& path,
                                                                size_t max_connections);
   ~TcpListener();
@@ -64,14 +68,14 @@ class TcpListener {
   // Returns the user ID whose connections go to that acceptor; "" for the first acceptor, or if the
   // acceptor has no connection.
   std::string UserOf(size_t acceptor);
-  // Stops accepting. The system then refuses new connections.
+  // Stops accepting and joins the thread. The system then refuses new connections.
   void Stop();
 
   // Closes the open connection from `peer` and discards its unread data. Returns false if there is
   // no such connection.
   bool Disconnect(const TcpPeer& peer);
 
-  // Number of open connections, and number of connections refused since the start.
+  // Return the number of open connections, and of connections refused since the start.
   size_t open();
   uint64_t refused() const { return refused_; }
 

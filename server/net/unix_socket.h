@@ -15,14 +15,14 @@
 namespace crout {
 
 struct SocketAccess {
-  std::string mode;   // octal; "": from the umask
+  std::string mode;   // octal; "": from the umask, or 660 if `group` is set
   std::string group;  // group name; "": the group of the process
 };
 
 // Parses a mode such as "660" or "0660". INVALID_ARGUMENT for any other text.
 absl::StatusOr<mode_t> ParseSocketMode(const std::string& text);
 
-// Changes the umask while it lives, if `access` sets a mode or group: only the process's own user
+// Changes the umask while it lives, if `access` sets a mode or group. Only the process's own user
 // can then connect to a newly bound socket. GrantAccess() later grants the configured access.
 // Affects the whole process; not thread-safe.
 class ScopedSocketUmask {
@@ -36,8 +36,9 @@ class ScopedSocketUmask {
   std::optional<mode_t> umask_;  // the original umask
 };
 
-// Sets the group and then the mode of the socket at `path`. FAILED_PRECONDITION, with the flag and
-// the fix, if the group does not exist or the process may not assign it.
+// Sets the group and then the mode of the socket at `path`, if `access` sets one of them.
+// FAILED_PRECONDITION, with the flag, if the group does not exist, or if the process may not change
+// the group or the mode.
 absl::Status GrantAccess(const std::string& path, const SocketAccess& access);
 
 }  // namespace crout
