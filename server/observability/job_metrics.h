@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Counts the results of jobs in the metrics, and records the latest run of an iterative method for
+// Counts the results of jobs in the metrics, and stores the latest run of an iterative method for
 // the status page.
 #ifndef CROUT_SERVER_OBSERVABILITY_JOB_METRICS_H_
 #define CROUT_SERVER_OBSERVABILITY_JOB_METRICS_H_
@@ -13,9 +13,10 @@
 
 namespace crout {
 
+// Thread-safe.
 class JobMetrics final : public JobEvents {
  public:
-  // Both arguments outlive this object.
+  // Both arguments must outlive this object.
   JobMetrics(Metrics& metrics, RecentWork& recent_work)
       : metrics_(metrics), recent_work_(recent_work) {}
 

@@ -15,7 +15,8 @@ namespace crout {
 namespace {
 
 constexpr std::chrono::seconds kPeriod(1);
-// A wait for events cannot be cancelled, so this is the interval of checks for the monitor's stop.
+// Longest wait for an event. A wait cannot be cancelled, so this bounds the time to stop the
+// monitor.
 constexpr absl::Duration kEventSlice = absl::Milliseconds(100);
 
 void LogAbsence(const std::string& device, const absl::Status& status) {

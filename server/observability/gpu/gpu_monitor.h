@@ -18,13 +18,13 @@
 namespace crout {
 
 // Queries the driver once a second on its own thread, which also loads NVML. A driver that hangs
-// blocks only this thread. Without a GPU, a library or a driver there are no readings. Logs the
-// reason once (`gpu_metrics`), and each Xid error (`gpu_xid`). Thread-safe.
+// blocks only this thread. There are no readings without a GPU, the library or the driver. Logs
+// once why a GPU has no readings (`gpu_metrics`), and logs each Xid error (`gpu_xid`). Thread-safe.
 class GpuMonitor {
  public:
   struct Gpu {
-    std::string device;      // name for the log: "cuda:0"
-    std::string pci_bus_id;  // "0000:5d:00.0"; empty: not a GPU
+    std::string device;      // name for the log, such as "cuda:0"
+    std::string pci_bus_id;  // such as "0000:5d:00.0"; empty: not a GPU
   };
 
   // `library` is the file name of NVML.
@@ -34,7 +34,8 @@ class GpuMonitor {
   GpuMonitor(const GpuMonitor&) = delete;  // Its thread points to it.
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  // Returns the last reading of each GPU, in the order of `gpus`.
+  // Returns the last reading of each element of `gpus`. A reading is empty before the first answer
+  // of the driver, and for an element that is not a GPU.
   std::vector<std::optional<GpuReading>> last() const;
 
  private:

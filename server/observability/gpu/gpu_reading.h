@@ -8,11 +8,11 @@
 
 namespace crout {
 
-// Covers all processes that use the GPU. A value is empty if the GPU or the driver does not report
-// it.
+// One reading of a GPU, for all processes that use it. A value is empty if the GPU or the driver
+// does not report it.
 struct GpuReading {
   std::optional<double> compute_utilization;  // fraction of the last second with a running kernel
-  std::optional<double> memory_utilization;   // fraction with reads or writes of memory
+  std::optional<double> memory_utilization;   // fraction of the last second with memory accesses
   std::optional<double> memory_total_bytes;
   std::optional<double> memory_used_bytes;
   std::optional<double> power_watts;

@@ -103,8 +103,8 @@ std::unique_ptr<NvmlFunctions> FunctionsOf(void* library) {
   return functions;
 }
 
-// Calls `function` and converts its number by `unit`. Returns nothing if the function is missing or
-// fails.
+// Returns the number that `function` reports, multiplied by `unit`. Returns nothing if the function
+// is missing or fails.
 template <class Number, class Function, class... Arguments>
 std::optional<double> Query(double unit, Function function, Arguments... arguments) {
   Number number = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// NVIDIA's management library, the part that Crout uses. It is loaded at run time, because machines
-// without a GPU lack it and the build must not need it.
+// The part of NVIDIA's management library (NVML) that Crout uses. It is loaded at run time, because
+// machines without a GPU lack it and the build must not require it.
 #ifndef CROUT_SERVER_OBSERVABILITY_GPU_NVML_H_
 #define CROUT_SERVER_OBSERVABILITY_GPU_NVML_H_
 
@@ -29,7 +29,7 @@ class Nvml {
   using Gpu = void*;
   struct XidEvent {
     Gpu gpu;
-    uint64_t xid;  // https://docs.nvidia.com/deploy/xid-errors/
+    uint64_t xid;  // number of the error; see https://docs.nvidia.com/deploy/xid-errors/
   };
 
   // UNAVAILABLE, with the reason, if the library `file` cannot be loaded or has no driver.
@@ -38,7 +38,8 @@ class Nvml {
   Nvml(const Nvml&) = delete;  // It shuts the library down.
   Nvml& operator=(const Nvml&) = delete;
 
-  // Finds the GPU at a PCI address, "0000:5d:00.0".
+  // Returns the GPU at a PCI address such as "0000:5d:00.0". UNAVAILABLE, with the driver's
+  // message, if there is none.
   absl::StatusOr<Gpu> Find(const std::string& pci_bus_id) const;
 
   // Reads all values except Xid errors and age.
@@ -47,8 +48,8 @@ class Nvml {
   // Makes WaitForXid() report the Xid errors of `gpu` from now on. Returns an error if the driver
   // does not report them.
   absl::Status WatchXids(Gpu gpu);
-  // Returns the next Xid error, or nothing after `patience`. At least one GPU must be watched. If a
-  // GPU is lost, every call returns an error at once.
+  // Returns the next Xid error, or nothing after `patience`. At least one WatchXids() must have
+  // succeeded. If a GPU is lost, every call returns an error at once.
   absl::StatusOr<std::optional<XidEvent>> WaitForXid(absl::Duration patience);
 
  private:

@@ -23,7 +23,7 @@
 namespace crout {
 namespace {
 
-// Later versions of both libraries log through Abseil and need no redirection.
+// Later versions of gRPC log through Abseil and need no redirection.
 #if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 66
 
 LogLevel LevelOf(gpr_log_severity severity) {
@@ -35,14 +35,14 @@ LogLevel LevelOf(gpr_log_severity severity) {
     case GPR_LOG_SEVERITY_ERROR:
       break;
   }
-  return LogLevel::kWarn;  // Usually a peer's error. Calls report the server's own errors.
+  return LogLevel::kWarn;  // usually an error of a peer; calls report the server's own errors
 }
 
 constexpr int kLinesPerSecond = 10;
 std::atomic<uint64_t> failed_handshakes = 0;
 
-// Returns the number of lines skipped since the last line if a line may be logged now; else
-// nothing.
+// Returns nothing if kLinesPerSecond lines were logged in this second. Otherwise returns the number
+// of lines skipped since the last logged line.
 std::optional<int> AdmitLine() {
   static Mutex mutex;
   static auto second = SteadyNow();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The daemon's log on standard error: events with fields, as text or as one JSON object a line. The
-// log never contains payloads or handles (a handle grants access).
+// The daemon's log on standard error: events with fields, as text or as one JSON object per line.
+// The log never contains payloads or handles (a handle grants access).
 //
-// Logging never waits for the reader of standard error. A thread writes from a buffer of 1 MiB;
-// lines that do not fit are dropped and counted.
+// Logging never waits for the reader of standard error. A thread writes from a buffer of 1 MiB.
+// Lines that do not fit into the buffer are dropped and counted.
 #ifndef CROUT_SERVER_OBSERVABILITY_LOG_LOG_H_
 #define CROUT_SERVER_OBSERVABILITY_LOG_LOG_H_
 

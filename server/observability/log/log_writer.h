@@ -15,8 +15,8 @@
 
 namespace crout {
 
-// Thread-safe. The writer thread may block in write(2) forever, so nothing joins it. Objects are
-// created once and live as long as the process.
+// Thread-safe. The writer thread may block in write(2) forever, so nothing joins it. An object
+// therefore lives as long as the process.
 class LogWriter {
  public:
   // Buffers at most `capacity` bytes of lines, not counting the lines being written.

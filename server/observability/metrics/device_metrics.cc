@@ -148,7 +148,7 @@ DeviceMetrics::Durations DeviceMetrics::AddDurations(LazyHistogram::Family& fami
   return durations;
 }
 
-// Each device has at most fourteen names, so a linear search is cheaper than a hash.
+// A device has few methods, so a linear search is faster than a hash table.
 void DeviceMetrics::Observe(std::vector<Durations>& durations, std::string_view name, DType dtype,
                             int64_t n, double seconds) {
   for (Durations& entry : durations) {

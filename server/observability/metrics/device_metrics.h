@@ -26,7 +26,7 @@ class Registry;
 
 namespace crout {
 
-// Adds a gauge to the family crout_queue_depth.
+// Adds and returns a gauge of the family crout_queue_depth.
 prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::string& device,
                                  const char* queue);
 
@@ -42,23 +42,25 @@ class DeviceMetrics {
  public:
   DeviceMetrics(prometheus::Registry& registry, const DeviceLabels& labels);
 
-  // Records the seconds on the device of one factorization (of order n) or solve. Ignores an
-  // `algorithm` or `solver` that is not among those of the DeviceLabels. The series of a label
-  // combination appears with its first observation.
+  // Record the time on the device of a factorization of order n, or of a solve with a factor of
+  // order n. Ignore an `algorithm` or `solver` that is not in the DeviceLabels. The series of a
+  // label combination appears with its first observation.
   void ObserveFactor(std::string_view algorithm, DType factor_dtype, int64_t n, double seconds);
   void ObserveSolve(std::string_view solver, DType factor_dtype, int64_t n, double seconds);
 
-  // Records a dynamic batch of `calls` calls, and how long its stream had waited for more calls.
+  // Records a dynamic batch of `calls` calls, and for how long a stream waited for more calls.
   void ObserveDynamicBatch(size_t calls, double waited_seconds);
 
-  // Record the factorization of a batch that a client sent (its members, and the singular ones
-  // among them) and the number of systems solved with a batch.
+  // Record a batch that a client sent: the members that were factored and how many of them are
+  // singular, or the systems that were solved.
   void ObserveBatchFactored(int64_t members, int64_t singular);
   void ObserveBatchSolved(int64_t systems);
 
-  // Records one step of a series. `age`: steps since the factor in use after this step was made.
+  // Records one step of a series. `age`: steps since the factorization of the factor that is in use
+  // after this step.
   void ObserveSeriesStep(const SeriesStepSummary& step, int64_t age);
 
+  // Sets the gauges.
   void Set(const DeviceState& state);
 
  private:

@@ -71,7 +71,7 @@ inline constexpr std::array<std::string_view, 9> kJobPhaseNames = {
 // Label `reason` of crout_traces_dropped_total.
 enum class TraceDrop : uint8_t {
   kQueueFull,   // the queue of the exporter was full
-  kSendFailed,  // the receiver refused them or timed out
+  kSendFailed,  // the receiver refused the calls or timed out
 };
 inline constexpr std::array<std::string_view, 2> kTraceDropNames = {"queue_full", "send_failed"};
 
@@ -86,9 +86,10 @@ enum class Rejection : uint8_t {
 inline constexpr std::array<std::string_view, 5> kRejectionNames = {
     "queue_full", "memory", "draining", "device_lost", "upload_idle"};
 
-// Label `reason` of crout_callers_refused_total: why a caller was refused.
+// Label `reason` of crout_callers_refused_total: why a caller was refused. The status is
+// PERMISSION_DENIED for the last two reasons, and UNAUTHENTICATED for the others.
 enum class CallerRefusal : uint8_t {
-  kNoCredentials,   // UNAUTHENTICATED, up to kAmbiguousCertificate
+  kNoCredentials,
   kBadCredentials,  // malformed token
   kUnknownToken,
   kExpiredToken,
@@ -97,8 +98,8 @@ enum class CallerRefusal : uint8_t {
   kUnknownSubject,  // a valid signed token of an unknown subject
   kUnknownCertificate,
   kAmbiguousCertificate,  // its names belong to several identities
-  kTenant,                // PERMISSION_DENIED: the caller may not use this tenant
-  kRole,                  // PERMISSION_DENIED: the caller lacks the role
+  kTenant,                // the caller may not use this tenant
+  kRole,                  // the caller lacks the role
 };
 inline constexpr std::array<std::string_view, 11> kCallerRefusalNames = {"no_credentials",
                                                                          "bad_credentials",

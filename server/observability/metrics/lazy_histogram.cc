@@ -9,8 +9,8 @@
 
 namespace crout {
 
-// If two threads call it at the same time, both get the same child: the family has one child for
-// each set of labels.
+// Two threads may call this at the same time. Both then get the same child, because the family has
+// one child for each set of labels.
 void LazyHistogram::EnsureCreated() {
   histogram_.store(&family_.Add(labels_, buckets_()), std::memory_order_release);
 }

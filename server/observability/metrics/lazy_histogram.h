@@ -41,15 +41,14 @@ class LazyHistogram {
   // `family` must outlive this object.
   LazyHistogram(Family& family, Labels labels, Buckets buckets)
       : family_(family), labels_(std::move(labels)), buckets_(buckets) {}
-  LazyHistogram(const LazyHistogram&) = delete;  // Threads may be registering it.
+  LazyHistogram(const LazyHistogram&) = delete;  // Threads refer to it.
   LazyHistogram& operator=(const LazyHistogram&) = delete;
 
-  // The first observation creates the series. A rate over the series does not include that
-  // observation.
+  // Records a value. The first observation creates the series.
   void Observe(double value);
 
-  // Creates the series at zero. Required for series that an alert reads: a rate does not see the
-  // first step of a new series.
+  // Creates the series at zero. Call it for series that an alert reads, because a rate does not
+  // include the first observation of a new series.
   void EnsureCreated();
 
   HistogramReading Read() const;

@@ -60,7 +60,7 @@ std::array<Metric*, size> AddEach(Family<Metric>& family, const char* label,
   return children;
 }
 
-// Does the same for histograms. The series do not appear yet.
+// Adds lazy histograms in the same way. Their series do not appear yet.
 template <size_t size>
 std::array<std::unique_ptr<LazyHistogram>, size> AddEachLazily(
     Family<Histogram>& family, const char* label, const std::array<std::string_view, size>& names,

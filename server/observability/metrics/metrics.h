@@ -51,10 +51,11 @@ struct CacheCounts {
   int64_t evictions = 0;
 };
 
-// Counters, gauges and unlabelled histograms exist at zero from construction on, as do histograms
-// that an alert reads. Other histograms, and the rare counters documented so, appear with their
-// first observation. Methods on hot paths look up no labels. Units are seconds and bytes.
-// Thread-safe.
+// All metrics of the daemon. Units are seconds and bytes. Thread-safe.
+//
+// The series start at zero, with two exceptions. A histogram with labels appears with its first
+// observation, unless an alert reads it. Series of files and certificates appear when they are set.
+// Methods on hot paths look up no labels.
 class Metrics : public CacheEvents {
  public:
   explicit Metrics(const MetricsOptions& options);
@@ -64,7 +65,8 @@ class Metrics : public CacheEvents {
 
   // Counts a call when it ends. A code outside gRPC's seventeen counts as UNKNOWN.
   void CountRequest(Method method, absl::StatusCode code);
-  // Records the duration of a call, or of each step of a call that is answered step by step.
+  // Records the duration of a call. For a call that is answered in steps, records each step
+  // instead.
   void ObserveDuration(Method method, double seconds);
   // Records a phase of a call. Call it only for phases that took place.
   void ObservePhase(JobPhase phase, double seconds);
@@ -72,7 +74,8 @@ class Metrics : public CacheEvents {
   // Counts a call whose caller is not, or is no longer, authorized.
   void CountCallerRefused(CallerRefusal reason);
 
-  // Counts work that continued after its call had ended, because it could not be stopped in time.
+  // Counts the seconds for which work continued after its call had ended, because it could not be
+  // stopped in time.
   void CountWasted(double seconds);
 
   // Count payload bytes as they are transferred.
@@ -101,7 +104,7 @@ class Metrics : public CacheEvents {
   void ObserveBackwardError(DType factor_dtype, double backward_error);
   // Call it for every solve. Does not count SolverFallback::kNone.
   void CountSolverFallback(SolverFallback reason);
-  // Counts one run of an iterative method of the devices. Ignores all other methods.
+  // Counts one run of an iterative method. Ignores methods that no device lists as iterative.
   void CountIterations(std::string_view algorithm, Start start, int64_t iterations,
                        int64_t sections, int64_t pivots);
 
@@ -122,14 +125,14 @@ class Metrics : public CacheEvents {
   void OnEviction(Tier tier, CacheEviction reason) noexcept override;
   void OnPromotion(double seconds) noexcept override;
 
-  // Read the observations since the start.
+  // Return the observations since the start.
   HistogramReading ReadRequests(Method method) const;
   HistogramReading ReadPhase(JobPhase phase) const;
   CacheCounts ReadCache() const;
 
-  // Sets the source of the state gauges. Each scrape calls it from the scraper's thread. Without a
-  // source (nullptr, the default) the gauges keep their last values. On return the previous source
-  // is not running and is never called again.
+  // Sets the source of the state gauges. Each scrape calls it on the scraper's thread. Without a
+  // source (nullptr, the default), the gauges keep their last values. On return, the previous
+  // source is not running and is never called again.
   using StateSource = std::function<ServerState()>;
   void SetStateSource(StateSource source);
 
@@ -153,8 +156,8 @@ class Metrics : public CacheEvents {
   void RegisterRequests();
   void RegisterPayloads();
   void RegisterNumerics(const std::vector<DeviceLabels>& devices);
-  // Adds a counter of crout_poor_results_total. The methods of the devices have theirs from the
-  // start, because an alert reads them.
+  // Returns a counter of crout_poor_results_total; creates it if necessary. The counters of the
+  // devices' methods exist from the start, because an alert reads them.
   prometheus::Counter& PoorResults(std::string_view algorithm, std::string_view result);
   void RegisterCache();
   void RegisterFiles();

@@ -80,10 +80,10 @@ std::optional<ProcessStat> ParseProcessStat(const std::string& text) {
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream words(text.substr(name_end + 1));
   std::string state;
-  words >> state;  // field 3
+  words >> state;  // field 3 of proc(5)
   int64_t fields[25] = {};
   for (int field = 4; field <= 24; ++field) {
-    // Fields after field 24 hold addresses, which may not fit; these fields all fit.
+    // The loop ends at field 24, because later fields hold addresses, which may exceed int64_t.
     if (!(words >> fields[field])) return std::nullopt;
   }
   return ProcessStat{.cpu_ticks = fields[14] + fields[15],

@@ -21,7 +21,8 @@ struct ProcessStat {
   int64_t virtual_bytes = 0;
   int64_t resident_pages = 0;
 };
-// Returns nothing if `text` is not such a file. The program name in it may contain any characters.
+// Parses the text of such a file. Returns nothing for other text. The program name in it may
+// contain any characters.
 std::optional<ProcessStat> ParseProcessStat(const std::string& text);
 
 // Returns the families process_* of this process under the standard names

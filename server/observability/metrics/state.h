@@ -22,7 +22,7 @@ struct DeviceState {
   int64_t reserved_bytes = 0;     // by jobs and cached factors, at most the budget
   int64_t pool_used_bytes = 0;    // allocated from the pool
   int64_t pool_cached_bytes = 0;  // cached in the pool for reuse
-  int64_t driver_used_bytes = 0;  // used by all processes, from the driver (or system)
+  int64_t driver_used_bytes = 0;  // used by all processes, according to the driver or the system
   double memory_age_seconds = 0;  // age of the pool and driver figures
   int64_t queue_depth = 0;        // jobs waiting for a stream
   int64_t preparing_depth = 0;    // parsed matrices waiting for assembly and analysis
@@ -31,7 +31,7 @@ struct DeviceState {
   int64_t streams = 0;            // most jobs that can run at the same time
   int64_t streams_busy = 0;
   bool healthy = true;            // false: fenced
-  std::optional<GpuReading> gpu;  // empty: not a GPU, or the driver has no answer
+  std::optional<GpuReading> gpu;  // empty: not a GPU, or no reading yet
 };
 
 struct ServerState {
@@ -45,7 +45,7 @@ struct ServerState {
   int64_t parsing_depth = 0;         // text segments waiting to be parsed
   uint64_t log_lines_dropped = 0;    // since the process started
   uint64_t handshakes_failed = 0;    // TLS handshakes of gRPC, since the process started
-  uint64_t abandoned_tasks = 0;      // since the process started
+  uint64_t abandoned_tasks = 0;      // ended by a lack of memory, since the process started
   uint64_t traces_exported = 0;      // calls, since the process started
   std::array<uint64_t, kTraceDropNames.size()> traces_dropped = {};  // calls, by TraceDrop
 };

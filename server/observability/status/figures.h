@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Human-readable formats of numbers.
+// Formats numbers for people, and summarizes histograms.
 #ifndef CROUT_SERVER_OBSERVABILITY_STATUS_FIGURES_H_
 #define CROUT_SERVER_OBSERVABILITY_STATUS_FIGURES_H_
 

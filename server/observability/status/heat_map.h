@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Heat map of a run of an iterative method: the sweeps over each part of the matrix.
+// Draws a heat map of a run of an iterative method: the sweeps over each part of the matrix.
 #ifndef CROUT_SERVER_OBSERVABILITY_STATUS_HEAT_MAP_H_
 #define CROUT_SERVER_OBSERVABILITY_STATUS_HEAT_MAP_H_
 

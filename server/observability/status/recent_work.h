@@ -21,7 +21,8 @@
 
 namespace crout {
 
-// A finished call. Excludes its handle and the name of its factor, which are private to the tenant.
+// A finished call. Contains neither its handle nor the name of its factor, which are private to the
+// tenant.
 struct EndedCall {
   uint64_t id = 0;  // the call's number, as in the log
   Method method = Method::kFactorize;
@@ -58,14 +59,15 @@ struct IterationRun {
 // Pools the counts of `report`. The caller fills in the other fields of the run.
 IterationRun PoolIterations(const IterationReport& report);
 
-// Thread-safe.
+// Stores the slowest recent calls and the last run of an iterative method. Thread-safe.
 class RecentWork {
  public:
   static constexpr size_t kSlowCalls = 12;
   static constexpr absl::Duration kRecent = absl::Hours(1);
 
-  // Records a call that ended now and took `seconds`. Calls `describe` only if the call is among
-  // the kSlowCalls slowest calls. Removes calls older than kRecent.
+  // Records a call that ended now and took `seconds`. Removes calls older than kRecent. Calls
+  // `describe`, which must not use this object, only if the call is among the kSlowCalls slowest
+  // that remain.
   void Ended(double seconds, absl::FunctionRef<EndedCall()> describe);
   // Returns the calls, slowest first.
   std::vector<EndedCall> SlowCalls() const;

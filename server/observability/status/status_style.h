@@ -6,12 +6,12 @@
 
 namespace crout {
 
-// Light or dark, following the reader's system, without external fonts or images. Contains no
-// character that is markup in XML.
+// A light or dark style, as the reader's system requests, without external fonts or images.
+// Contains no character that is markup in XML.
 //
-// p0 to p8 are the phases in the order of JobPhase. Their colours follow the
-// palette of Okabe and Ito, which is distinguishable with any colour vision. h0 to h7 are the
-// levels of the heat map, from the viridis scale, which is also readable in grey.
+// p0 to p8 are the phases in the order of JobPhase. Their colours follow the palette of Okabe and
+// Ito, which is distinguishable with any colour vision. h0 to h7 are the levels of the heat map.
+// Their colours follow the viridis scale, which is also readable in grey.
 inline constexpr char kStatusStyle[] = R"(
 :root { color-scheme: light dark;
   --page: #f4f5f7; --card: #ffffff; --text: #1c2128; --dim: #5d6673; --line: #dde1e6;

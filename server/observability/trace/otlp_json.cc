@@ -27,8 +27,8 @@ Json Number(const char* key, int64_t value) {
 }
 std::string Nanoseconds(absl::Time time) { return std::to_string(absl::ToUnixNanos(time)); }
 
-// Returns kError for the codes that OpenTelemetry's gRPC conventions count as server errors. The
-// client causes the other codes.
+// Returns kError for the codes that OpenTelemetry's gRPC conventions count as server errors. Other
+// errors are caused by the client.
 SpanStatus StatusOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kUnknown:

@@ -20,8 +20,8 @@ struct TracedCall {
 };
 
 // Returns an ExportTraceServiceRequest (OTLP 1.0, JSON encoding: hexadecimal identifiers, 64-bit
-// numbers as strings). Each call is a SERVER span below its caller's span, with an INTERNAL span
-// for each phase that took time.
+// numbers as strings). Each call is a SERVER span whose parent is the caller's span. It has an
+// INTERNAL child span for each phase that took time.
 //
 // The start times of phases are not recorded. The phase spans are placed one after another from the
 // start of the call, in the order of JobPhase, and end no later than the call. `make_span_id` must

@@ -24,12 +24,12 @@
 namespace crout {
 
 struct TraceExporterOptions {
-  size_t capacity = 2048;                       // queued calls, about 500 bytes each
-  size_t batch = 256;                           // most calls in one request
-  std::chrono::milliseconds delay{1000};        // longest wait for a full batch
-  std::chrono::milliseconds patience{10000};    // time limit of one request
-  std::chrono::milliseconds retry{1000};        // pause after a failure, doubled after each further
-  std::chrono::milliseconds max_retry{30000};   // failure up to max_retry
+  size_t capacity = 2048;                      // queued calls, about 500 bytes each
+  size_t batch = 256;                          // most calls in one request
+  std::chrono::milliseconds delay{1000};       // longest wait for a full batch
+  std::chrono::milliseconds patience{10000};   // time limit of one request
+  std::chrono::milliseconds retry{1000};       // pause after a failure; doubled by each further one
+  std::chrono::milliseconds max_retry{30000};  // longest pause after a failure
   std::chrono::milliseconds last_chance{2000};  // time limit for sending the queue at shutdown
 };
 
