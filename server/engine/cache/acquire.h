@@ -14,9 +14,9 @@
 namespace crout {
 
 // Pins the factor of `handle`. AcquireDense requires the factor of a single matrix, dense or
-// sparse; AcquireBatch requires the factor of a batch. Errors are those of FactorCache::Acquire,
-// and FAILED_PRECONDITION for a factor of the other kind. The message then names the calls that
-// accept the factor.
+// sparse; AcquireBatch requires the factor of a batch. Returns the errors of FactorCache::Acquire.
+// Returns FAILED_PRECONDITION for a factor of the other kind; the message names the calls that
+// accept it.
 absl::StatusOr<FactorCache::Pin> AcquireDense(FactorCache& cache, const std::string& tenant,
                                               const Handle& handle);
 absl::StatusOr<FactorCache::Pin> AcquireBatch(FactorCache& cache, const std::string& tenant,

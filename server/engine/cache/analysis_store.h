@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Finds the analysis of a sparse matrix again by the matrix's pattern, as long as a factor or a
-// call uses the analysis.
+// Finds analyses of sparse matrices by the pattern of the matrix, as long as a factor or a call
+// uses them.
 #ifndef CROUT_SERVER_ENGINE_CACHE_ANALYSIS_STORE_H_
 #define CROUT_SERVER_ENGINE_CACHE_ANALYSIS_STORE_H_
 

@@ -10,7 +10,7 @@
 
 namespace crout {
 
-// Why a lookup found no factor.
+// Reasons for which a lookup finds no factor.
 enum class CacheMiss : uint8_t {
   kUnknown,
   kExpired,
@@ -21,7 +21,7 @@ enum class CacheMiss : uint8_t {
   kDataLoss,
 };
 
-// Why a factor left a tier.
+// Reasons for which a factor leaves a tier.
 enum class CacheEviction : uint8_t {
   kPressure,
   kLease,
@@ -31,8 +31,8 @@ enum class CacheEviction : uint8_t {
   kDataLoss,
 };
 
-// Called from any thread, some with locks of the cache held: implementations must neither block nor
-// call the cache.
+// The cache calls these functions from any thread, and some of them while it holds locks.
+// Implementations must neither block nor call the cache.
 class CacheEvents {
  public:
   virtual ~CacheEvents() = default;

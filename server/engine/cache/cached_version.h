@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The versions of factors that the cache keeps. Private to the cache.
+// A version of a factor in the cache. Private to the cache.
 #ifndef CROUT_SERVER_ENGINE_CACHE_CACHED_VERSION_H_
 #define CROUT_SERVER_ENGINE_CACHE_CACHED_VERSION_H_
 
@@ -40,8 +40,8 @@ class ListNode {
 };
 
 // One version of a factor. Lives while an entry, a pin or a move refers to it. Its memory is freed
-// as soon as it is detached, unpinned and not moving. The store's mutex guards the members, except
-// the first group and where comments state otherwise.
+// as soon as it is detached, unpinned and not moving. The mutex of TieredStore guards all members,
+// except the first group and where comments state otherwise.
 struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
   // Constant after TieredStore::Attach().
   Handle handle;
@@ -55,24 +55,24 @@ struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
   DeviceSlot* slot = nullptr;
 
   Reservation reservation;
-  // The summary is constant. The parts of an idle or resident version change only under the mutex;
-  // a thread that has pinned it or is moving it reads them without the mutex. The parts of a pinned
-  // version that is not resident are read and replaced under `promotion`.
+  // The summary is constant. The parts of a resident or idle version change only under the mutex. A
+  // thread that has pinned or is moving the version reads them without the mutex. While a version
+  // is pinned and not resident, its parts are read and replaced under `promotion`.
   Factorization factorization;
   bool resident = true;   // in the memory of slot->device; otherwise a host copy
   uint64_t checksum = 0;  // of the host copy
 
   int pins = 0;
-  bool moving = false;             // selected by an eviction
-  bool used_while_moving = false;  // pinned since `moving` was set; the eviction then leaves it
+  bool moving = false;                      // selected by an eviction
+  bool used_while_moving = false;           // pinned since `moving` was set; cancels the eviction
   TenantLoads::Account* account = nullptr;  // counts the bytes; null unless attached
-  ListNode<CachedVersion> attached{this};   // among the versions of its memory
-  ListNode<CachedVersion> idle{this};       // among the idle versions of its memory
+  ListNode<CachedVersion> attached{this};   // position among the attached versions in its memory
+  ListNode<CachedVersion> idle{this};       // position among the idle versions in its memory
 
   std::shared_ptr<const IterationRecord> record;
-  ListNode<CachedVersion> recorded{this};  // among the versions with records
+  ListNode<CachedVersion> recorded{this};  // position among the versions with records
 
-  Mutex promotion;  // Taken before the store's mutex.
+  Mutex promotion;  // acquired before the mutex of TieredStore
 };
 
 }  // namespace crout

@@ -68,7 +68,7 @@ FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
   auto stored = MakeVersion(std::move(factor));
   FactorInfo info = Info(*entry, *stored, entry->create_time);
   RequestIds::Node request(entry->tenant, entry->request_id);
-  RequestIds::EndedClaim ended;  // destroyed after the lock
+  RequestIds::EndedClaim ended;  // destroyed after the lock is released
   MutexLock lock(&store_.mutex());
   Entry& added = handles_.Insert(std::move(entry));
   // Nothing can fail from here on.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The cache of factors: handles, leases, versions and pins. HandleTable has the handles,
-// TieredStore the memory of the factors, RequestIds the ids of requests. Each factor comes with a
+// The cache of factors: handles, leases, versions and pins. HandleTable stores the handles,
+// TieredStore the memory of the factors, and RequestIds the ids of requests. Each factor has a
 // Reservation, which charges it to the budget of its tier.
 //
 // A lease has a length and starts again at the end of each use. It does not expire while a pin of
@@ -57,7 +57,7 @@ struct FactorInfo {
   Tier tier = Tier::kDevice;
   size_t bytes = 0;
   absl::Time create_time;
-  absl::Time lease_expire_time;  // for a factor in use: as if the use ended now
+  absl::Time lease_expire_time;  // of a factor in use: as if the use ended now
   CallTimings timings;
 };
 
@@ -78,8 +78,8 @@ class FactorCache : private TieredStore::Owner {
   using Entry = HandleTable::Entry;
 
  public:
-  // Bytes charged for an entry in addition to its factor, for the entry itself and its names.
-  // Without this charge, many small or empty factors could fill the memory uncounted.
+  // Bytes charged for the entry itself and its names, in addition to its factor. Without this
+  // charge, many small or empty factors could fill the memory uncounted.
   static constexpr size_t kEntryBytes = size_t{4} << 10;
   // Bytes charged for a factor with this many bytes of storage.
   static constexpr size_t Charge(size_t storage_bytes) { return storage_bytes + kEntryBytes; }
@@ -101,8 +101,8 @@ class FactorCache : private TieredStore::Owner {
     size_t promotion_bytes() const;
     // Returns the factorization in its device's memory, and moves it there first if necessary.
     // Blocks; call it on worker threads only. `context` belongs to slot().device. `room` is a
-    // reservation of promotion_bytes(); it is released if it is not needed. `promoted` is set to
-    // whether this call moved the factor. The result is valid while the pin lives.
+    // reservation of promotion_bytes(); it is released if it is not needed. Sets `*promoted` to
+    // true if this call moved the factor, else to false. The result is valid while the pin lives.
     //
     // Errors: DATA_LOSS if the checksum of the host copy is wrong (the factor is dropped then);
     // RESOURCE_EXHAUSTED if `room` is too small or the device is out of memory.
@@ -111,8 +111,8 @@ class FactorCache : private TieredStore::Owner {
 
     // Calls `read` once with the parts of the factorization if they are in host memory at this
     // moment. Returns false if they are on the device, where they stay while the pin lives. Blocks,
-    // and waits for an OnDevice() of this version that is in progress, but needs no device itself.
-    // Returns DATA_LOSS under the conditions of OnDevice(), and errors of `read`.
+    // also while OnDevice() moves this version, but needs no device itself. Returns DATA_LOSS under
+    // the conditions of OnDevice(), and errors of `read`.
     absl::StatusOr<bool> ReadOnHost(TieredStore::ReadParts read);
 
    private:
@@ -154,26 +154,32 @@ class FactorCache : private TieredStore::Owner {
   // factor in host memory whose device was fenced is assigned to a healthy device.
   //
   // Returns NOT_FOUND for a handle that is unknown, expired, evicted, released or owned by another
-  // tenant. The owner's status states the cause, with the ErrorInfo reason HANDLE_EXPIRED,
-  // HANDLE_EVICTED, HANDLE_RELEASED, DEVICE_LOST or DATA_LOSS. Other tenants always get
-  // HANDLE_UNKNOWN.
+  // tenant. The status for the owner states the cause with the reason HANDLE_EXPIRED,
+  // HANDLE_EVICTED, HANDLE_RELEASED, DEVICE_LOST or DATA_LOSS. For other tenants the reason is
+  // always HANDLE_UNKNOWN.
   absl::StatusOr<Pin> Acquire(std::string_view tenant, const Handle& handle);
 
+  // Returns the properties of a factor. Does not count as a use. NOT_FOUND under the conditions of
+  // Acquire.
   absl::StatusOr<FactorInfo> Describe(std::string_view tenant, const Handle& handle) const;
   // Sets the length of the lease and restarts it now, limited by the factor's life. kLengthen never
-  // shortens the lease: it leaves a longer length or a later end unchanged.
+  // shortens the lease: it leaves a longer length or a later end unchanged. NOT_FOUND under the
+  // conditions of Acquire.
   absl::StatusOr<FactorInfo> Renew(std::string_view tenant, const Handle& handle,
                                    absl::Duration lease, Renewal renewal = Renewal::kReplace);
+  // Removes a factor. Calls that have pinned it continue to use it. NOT_FOUND under the conditions
+  // of Acquire.
   absl::Status Release(std::string_view tenant, const Handle& handle);
 
   // Lists at most `limit` factors, newest first, that were created before the position `before` (0:
   // from the newest). `*next` is the value of `before` that continues the list, or 0 at the end. An
   // empty `name` lists all factors. The result may have fewer than `limit` factors although more
-  // follow, because factors that are over are left out.
+  // follow, because expired and lost factors are skipped.
   std::vector<FactorInfo> List(std::string_view tenant, std::string_view name, int64_t before,
                                size_t limit, int64_t* next) const;
 
-  // Memory for jobs and factors, made free by evicting idle factors (tiered_store.h).
+  // Reserve memory for jobs and factors, and evict idle factors if necessary. TieredStore documents
+  // these functions.
   absl::StatusOr<Reservation> ReserveOnDevice(DeviceSlot& slot, size_t bytes) {
     return store_.ReserveOnDevice(slot, bytes);
   }
@@ -191,8 +197,8 @@ class FactorCache : private TieredStore::Owner {
   // for a device: a device's own threads free its memory. The daemon calls this every second.
   void Sweep() { RemoveEnded(/*slot=*/nullptr); }
 
-  // Contents of the tiers, indexed by Tier. Does not include replaced and released versions that
-  // calls still use.
+  // Returns the contents of the tiers, indexed by Tier. Does not include replaced and released
+  // versions that calls still use.
   std::array<TierState, 2> tiers() const { return store_.tiers(); }
   size_t size() const;
 
@@ -203,7 +209,7 @@ class FactorCache : private TieredStore::Owner {
   // removed.
   absl::StatusOr<Entry*> Find(std::string_view tenant, const Handle& handle, absl::Time now,
                               CacheMiss* miss) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex());
-  // Describes the entry with version `stored`, which may be its current or its next version.
+  // Returns the properties of the entry with the version `stored`, its current or its next one.
   static FactorInfo Info(const Entry& entry, const CachedVersion& stored, absl::Time now);
   void Unpin(std::shared_ptr<CachedVersion> stored) noexcept ABSL_LOCKS_EXCLUDED(store_.mutex());
 
@@ -212,7 +218,7 @@ class FactorCache : private TieredStore::Owner {
   ChargedMemory RemoveEntry(const CachedVersion& version, Removal cause) noexcept override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex());
 
-  // Removes a limited number of entries that are over at `now`. Returns an empty vector if there
+  // Removes a limited number of entries that have ended by `now`. Returns an empty vector if there
   // are none.
   std::vector<ChargedMemory> SweepSome(absl::Time now) ABSL_LOCKS_EXCLUDED(store_.mutex());
   // Removes the entries whose device is lost and that have no host copy.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Handles: the names of cached factors.
+// Handles: the identifiers of cached factors.
 #ifndef CROUT_SERVER_ENGINE_CACHE_HANDLE_H_
 #define CROUT_SERVER_ENGINE_CACHE_HANDLE_H_
 
@@ -18,8 +18,8 @@ class Handle {
  public:
   Handle() = default;  // all zero: no factor
 
-  // Reads the system's random source, because a handle is also the capability to use the factor.
-  // Aborts the process if the source fails.
+  // Returns a new handle from the system's random source, because a handle is also the capability
+  // to use the factor. Aborts the process if the source fails.
   static Handle Random();
   // Returns nullopt unless `text` is the result of ToString() for some handle.
   static std::optional<Handle> Parse(std::string_view text);

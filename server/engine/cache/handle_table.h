@@ -35,25 +35,25 @@ struct InsertOptions {
   std::string request_id;  // empty: none
   absl::Duration lease;
   absl::Duration life = absl::InfiniteDuration();  // maximum life of the factor, from now on
-  bool listed = true;                              // whether List() includes it
+  bool listed = true;                              // List() includes the factor
 };
 
 enum class Renewal : uint8_t { kReplace, kLengthen };
 
-// Not thread-safe. Methods that are not noexcept throw std::bad_alloc and then change nothing. No
-// method visits more entries than it returns, inserts or removes.
+// Not thread-safe. Methods that are not noexcept may throw std::bad_alloc; they then change
+// nothing. No method visits more entries than it returns, inserts or removes.
 class HandleTable {
  public:
-  // A lease has a length. It runs from the last use: it does not end during a use, and starts again
-  // when one ends. The factor's life, counted from its creation, ends in any case.
+  // A lease has a length. It runs from the end of the last use, and does not end during a use. The
+  // factor's life, counted from its creation, ends in any case.
   struct Entry {
     Entry(const InsertOptions& options, TenantLoads::Account tenant_account, absl::Time now);
 
-    // When the entry is over, unless a use begins or ends before.
+    // Returns the time at which the entry ends, unless a use begins or ends earlier.
     absl::Time end() const { return uses > 0 ? life_end : lease_expire_time; }
-    // The end of a lease that starts at `now`.
+    // Returns the end of a lease that starts at `now`.
     absl::Time LeaseFrom(absl::Time now) const;
-    // The end of the lease. If the entry is in use, assumes that the use ends at `now`.
+    // Returns the end of the lease. If the entry is in use, assumes that the use ends at `now`.
     absl::Time LeaseEnd(absl::Time now) const {
       return uses > 0 ? LeaseFrom(now) : lease_expire_time;
     }
@@ -62,7 +62,7 @@ class HandleTable {
     const std::string tenant;
     const std::string name;
     const std::string request_id;
-    const bool listed;  // false for a factor that is part of something else, such as a series
+    const bool listed;  // false for an internal entry, such as the matrix of a series
     const absl::Time create_time;
     const absl::Time life_end;
     int64_t sequence = 0;          // order of creation
@@ -74,9 +74,10 @@ class HandleTable {
     Tombstones tombstone = Tombstones::Of(handle, tenant);
   };
 
+  // Adds the entry under its handle and returns it.
   Entry& Insert(std::unique_ptr<Entry> entry);
 
-  // Returns the entry if the handle belongs to the tenant and has not ended at `now`. Otherwise
+  // Returns the entry if the handle belongs to the tenant and has not ended by `now`. Otherwise
   // returns NOT_FOUND and sets `*miss` to the cause.
   absl::StatusOr<Entry*> Find(std::string_view tenant, const Handle& handle, absl::Time now,
                               CacheMiss* miss) const;
@@ -87,11 +88,11 @@ class HandleTable {
   // at the end. An empty `name` matches all entries of the tenant.
   std::vector<const Entry*> List(std::string_view tenant, std::string_view name, int64_t before,
                                  size_t limit, int64_t* next) const;
-  // Returns an entry that has ended at `now`; null if there is none.
+  // Returns an entry that has ended by `now`; null if there is none.
   Entry* FirstEnded(absl::Time now) const;
   size_t size() const { return entries_.size(); }
 
-  // Runs `change`, which may change the entry's end().
+  // Runs `change`, which may change the entry's end(), and updates the order of the entries.
   void Reschedule(Entry& entry, absl::FunctionRef<void()> change) noexcept;
   // Removes the entry and records the cause for its owner.
   std::unique_ptr<Entry> Remove(const Handle& handle, Removal cause) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The iteration counts of an iterative method, section by section, as kept with its factor.
+// The iteration counts of an iterative method, by section, stored with its factor.
 #ifndef CROUT_SERVER_ENGINE_CACHE_ITERATION_RECORD_H_
 #define CROUT_SERVER_ENGINE_CACHE_ITERATION_RECORD_H_
 
@@ -13,9 +13,8 @@
 
 namespace crout {
 
-// The counts of IterationReport. There are as many as the factor has elements if a section is one
-// element. Members are destroyed in reverse order: the memory is free before the budget counts it
-// as free.
+// The counts of IterationReport: up to one for each element of the factor. Members are destroyed in
+// reverse order, so that the memory is freed before the budget counts it as free.
 struct IterationRecord {
   Reservation reservation;  // of the host budget
   std::vector<int64_t> sweeps;

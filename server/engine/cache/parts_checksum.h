@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Checksum of the parts of a factor, used to detect corruption of host copies.
+// Computes a checksum of the parts of a factor, to detect corruption of host copies.
 #ifndef CROUT_SERVER_ENGINE_CACHE_PARTS_CHECKSUM_H_
 #define CROUT_SERVER_ENGINE_CACHE_PARTS_CHECKSUM_H_
 
@@ -10,8 +10,8 @@
 
 namespace crout {
 
-// XXH3 over parts in host memory. The hash of each part is seeded with the hash of the parts before
-// it.
+// Returns the XXH3 hash of parts in host memory. The hash of each part is seeded with the hash of
+// the parts before it.
 uint64_t PartsChecksum(const FactorParts& parts);
 
 }  // namespace crout

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Records why factors were removed, so that their owners can be informed.
+// Records why factors were removed, to report the reason to their owners.
 #ifndef CROUT_SERVER_ENGINE_CACHE_REMOVAL_H_
 #define CROUT_SERVER_ENGINE_CACHE_REMOVAL_H_
 
@@ -20,15 +20,15 @@ namespace crout {
 // Reason for the removal of a factor.
 enum class Removal : uint8_t { kExpired, kEvicted, kReleased, kDeviceLost, kDataLoss };
 
-// NOT_FOUND with the reason, for the owner of the factor.
+// Returns NOT_FOUND with the reason, for the owner of the factor.
 absl::Status RemovedStatus(Removal cause);
-// NOT_FOUND for all other tenants, and for handles without a tombstone.
+// Returns NOT_FOUND for all other tenants, and for handles without a tombstone.
 absl::Status UnknownHandleStatus();
 
 CacheMiss MissOf(Removal cause);
 CacheEviction EvictionOf(Removal cause);
 
-// The last `capacity` removals. Not thread-safe.
+// Records the last `capacity` removals. Not thread-safe.
 class Tombstones {
  public:
   static constexpr size_t kDefaultCapacity = 4096;
@@ -40,8 +40,8 @@ class Tombstones {
 
   explicit Tombstones(size_t capacity = kDefaultCapacity) : capacity_(capacity) {}
 
-  // Returns the tombstone of one factor. It is allocated while the factor lives, so that removing
-  // the factor needs no memory.
+  // Returns an object with the tombstone of one factor. It is allocated while the factor lives, so
+  // that removing the factor needs no memory.
   static Tombstones Of(const Handle& handle, std::string_view tenant);
   // Adds the tombstone of a removed factor. A handle must be added only once.
   void Add(Tombstones of, Removal cause) noexcept;

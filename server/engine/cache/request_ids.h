@@ -28,7 +28,7 @@ class RequestWaiter {
 };
 
 // An id is free, claimed by a call that makes its factor, or has a factor. Thread-safe. Methods
-// that are not noexcept throw std::bad_alloc and then change nothing.
+// that are not noexcept may throw std::bad_alloc; they then change nothing.
 class RequestIds {
   using Key = std::pair<std::string, std::string>;             // tenant, request_id
   using View = std::pair<std::string_view, std::string_view>;  // for lookups
@@ -44,7 +44,7 @@ class RequestIds {
   using Requests = std::map<Key, Request, Less>;
 
  public:
-  // Memory for one id. Empty if the id is.
+  // Memory for one id, allocated in advance so that Complete() cannot fail. Empty for an empty id.
   class Node {
    public:
     Node(std::string_view tenant, std::string_view request_id);
@@ -79,7 +79,7 @@ class RequestIds {
   // Claims an id whose factor is still `removed`, which no longer exists. Returns false otherwise.
   bool Reclaim(std::string_view tenant, std::string_view request_id,
                const Handle& removed) noexcept;
-  // Gives the id of `allocated` its factor and ends the claim, if there is one.
+  // Sets the factor of the id of `allocated` and ends the claim, if there is one.
   EndedClaim Complete(Node allocated, const Handle& factor) noexcept;
   // Ends a claim without a factor.
   void Abandon(std::string_view tenant, std::string_view request_id) noexcept;
@@ -90,8 +90,10 @@ class RequestIds {
   // is not claimed.
   bool Await(std::string_view tenant, std::string_view request_id,
              const std::shared_ptr<RequestWaiter>& waiter);
+  // Removes the waiter, if it waits.
   void StopAwaiting(std::string_view tenant, std::string_view request_id,
                     const RequestWaiter* waiter) noexcept;
+  // Returns true if a waiter waits for the claim to end.
   bool IsAwaited(std::string_view tenant, std::string_view request_id) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace crout {
 namespace {
 
-// Tenants that are copied at a time while the mutex is held.
+// Number of tenants that are copied at a time while the mutex is held.
 constexpr size_t kPage = 64;
 
 int64_t Bytes(const TenantLoad& load) { return load.bytes[0] + load.bytes[1]; }

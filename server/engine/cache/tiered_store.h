@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The memory of cached factors: one tier in the memory of each device, and one in host memory.
-// Under memory pressure, the store evicts idle versions, least recently used first: from a device
-// to host memory, and from host memory altogether. A version that is usable only on its device is
-// dropped at once. Versions in use stay where they are. A version in host memory moves back to its
-// device when a call needs it there.
+// Under memory pressure, the store evicts idle versions, least recently used first. A version on a
+// device moves to host memory, or is dropped if it is usable only on its device. A version in host
+// memory is dropped. Versions in use stay where they are. A version in host memory moves back to
+// its device when a call needs it there.
 #ifndef CROUT_SERVER_ENGINE_CACHE_TIERED_STORE_H_
 #define CROUT_SERVER_ENGINE_CACHE_TIERED_STORE_H_
 
@@ -33,8 +33,8 @@ namespace crout {
 
 struct CachedVersion;
 
-// Memory with its reservation. Members are destroyed in reverse order: the memory is free before
-// the budget counts it as free.
+// Memory with its reservation. Members are destroyed in reverse order, so that the memory is freed
+// before the budget counts it as free.
 struct ChargedMemory {
   DeviceSlot* slot = nullptr;  // device of the memory; null: host memory
   Reservation reservation;
@@ -69,7 +69,7 @@ class TieredStore {
   Mutex& mutex() const ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
 
   static Tier TierOf(const CachedVersion& version);
-  // Whether a version was lost with its device.
+  // Returns true if the version was lost with its device.
   static bool IsLost(const CachedVersion& version);
 
   // Protects the version from eviction until Unpin(). A host copy whose device is fenced is
@@ -77,46 +77,49 @@ class TieredStore {
   // changes nothing.
   void Pin(CachedVersion& version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // The following functions allocate nothing. Destroy the memory that they return without locks.
+  // The following functions allocate nothing. Destroy the memory that they return without holding
+  // locks.
 
   // Adds the version of an entry, idle. `account` counts its bytes until Detach().
   void Attach(CachedVersion& version, TenantLoads::Account& account) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes a version. Returns its memory, unless a pin or a move still uses the memory.
   ChargedMemory Detach(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the memory of a detached version after its last pin.
+  // Removes a pin. Returns the memory if this was the last pin of a detached version.
   ChargedMemory Unpin(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Attached versions in the memory of the slot's device.
+  // Returns the attached versions in the memory of the slot's device.
   const std::list<CachedVersion*>& VersionsOn(const DeviceSlot& slot) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Reserves bytes on the budget of the slot, and evicts idle versions there until they fit, least
-  // recently used first. Blocks while factors are copied to host memory, so RPC threads must not
-  // call it; they try slot.budget->TryReserve first. Returns RESOURCE_EXHAUSTED if evicting all
+  // Reserves bytes from the budget of the slot. Evicts idle versions there until the bytes fit,
+  // least recently used first. Blocks while factors are copied to host memory; on a thread of the
+  // transport, call slot.budget->TryReserve instead. Returns RESOURCE_EXHAUSTED if evicting all
   // idle versions would not suffice. This is checked before each eviction.
   absl::StatusOr<Reservation> ReserveOnDevice(DeviceSlot& slot, size_t bytes);
-  // Reserves bytes on the host budget. Drops iteration records first, oldest first, and then
-  // versions of the host tier. Both functions fail with the reason MEMORY_EXHAUSTED and, unless
-  // `bytes` exceeds the whole budget, a retry delay.
+  // Reserves bytes from the host budget. Drops iteration records first, oldest first, and then
+  // versions of the host tier.
+  //
+  // Errors of both functions have the reason MEMORY_EXHAUSTED and, unless `bytes` exceeds the whole
+  // budget, a retry delay.
   absl::StatusOr<Reservation> ReserveOnHost(size_t bytes);
-  // Returns RESOURCE_EXHAUSTED if evicting everything idle on the slot would not make room for
-  // `bytes` now.
+  // Returns RESOURCE_EXHAUSTED if `bytes` would not fit now even if all idle versions on the slot
+  // were evicted.
   absl::Status CheckReachable(DeviceSlot& slot, size_t bytes) const;
-  // Bytes that evicting everything idle would free on the slot's budget.
+  // Returns the bytes of the slot's budget that idle versions hold.
   size_t EvictableBytes(const DeviceSlot& slot) const;
 
-  // The caller has pinned the version. Whether it is in the memory of its device.
+  // Returns true if the version is in the memory of its device. Requires a pin of the version.
   bool IsResident(const CachedVersion& version) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The caller has pinned the version. Moves it into the memory of its device; `*promoted` is set
-  // to whether this call moved it. The contract is that of FactorCache::Pin::OnDevice().
+  // Moves the version into the memory of its device, as FactorCache::Pin::OnDevice() documents.
+  // Requires a pin of the version.
   absl::StatusOr<const Factorization*> MakeResident(CachedVersion& version,
                                                     ExecutionContext& context, Reservation room,
                                                     bool* promoted);
-  // The caller has pinned the version. The contract is that of FactorCache::Pin::ReadOnHost().
+  // Reads the parts, as FactorCache::Pin::ReadOnHost() documents. Requires a pin of the version.
   using ReadParts = absl::FunctionRef<absl::Status(const FactorParts& parts)>;
   absl::StatusOr<bool> ReadIfOnHost(CachedVersion& version, ReadParts read);
 
-  // Attached versions by tier, indexed by Tier.
+  // Returns the number and the bytes of the attached versions, indexed by Tier.
   std::array<TierState, 2> tiers() const;
 
  private:
@@ -128,7 +131,7 @@ class TieredStore {
     std::list<CachedVersion*> idle;
     size_t idle_bytes = 0;
   };
-  // Index of host memory. Device i has the index i + 1.
+  // Index of host memory in memories_. The memory of device i has the index i + 1.
   static constexpr size_t kHost = 0;
 
   static size_t MemoryOf(const CachedVersion& version);
@@ -139,8 +142,8 @@ class TieredStore {
   // Runs `change`, which changes the memory that the version is in, and updates the lists.
   void Move(CachedVersion& version, absl::FunctionRef<void()> change) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Must be called when the pins, the owner or the memory of a version have changed. Lists the
-  // version as idle if nothing uses it. Returns its memory if it cannot be used again.
+  // Call it after the pins, the account or the memory of a version have changed. Lists the version
+  // as idle if nothing uses it. Returns its memory if it cannot be used again.
   ChargedMemory ReleaseIfUnused(CachedVersion& version) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveFromIdle(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -161,7 +164,10 @@ class TieredStore {
   absl::StatusOr<std::shared_ptr<CachedVersion>> SelectVictim(DeviceSlot* slot,
                                                               const MemoryBudget& budget,
                                                               size_t memory, size_t bytes);
+  // Removes the entry of a selected version, unless the version was used in the meantime.
   void Drop(const std::shared_ptr<CachedVersion>& victim);
+  // Moves a selected version to host memory, unless it was used in the meantime. Removes its entry
+  // if the copy fails.
   void Demote(const std::shared_ptr<CachedVersion>& victim);
   absl::Status CopyToHost(const CachedVersion& from, ChargedMemory* to, uint64_t* checksum);
   // Verifies the checksum of a host copy. On a mismatch, drops the factor and returns DATA_LOSS.
