@@ -16,8 +16,7 @@
 
 namespace crout {
 
-// Describes the entries of the last matrix of the stream. A later step may send new values for
-// them.
+// Describes the entries of the last matrix of a stream. A later step may send new values for them.
 struct SeriesEntries {
   enum class Form {
     kNoMatrix,  // the stream has sent no matrix
@@ -34,8 +33,8 @@ struct SeriesEntries {
 };
 
 // Returns the change of the last matrix of the stream, whose entries `last` describes. New values
-// are refused if they belong to other entries: INVALID_ARGUMENT if the matrix has no list of
-// entries, FAILED_PRECONDITION if the list is not kept or has another digest.
+// must belong to these entries. Returns INVALID_ARGUMENT if the matrix has no list of entries, and
+// FAILED_PRECONDITION if the list is not stored or has another digest.
 absl::StatusOr<MatrixChange> ChangeOf(const ChangeRequest& change, const SeriesEntries& last);
 
 // Describes the payload of `change`. `kept` is the summary of the matrix to change. Returns

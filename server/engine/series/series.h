@@ -36,10 +36,10 @@ class Series {
   const SeriesRequest& request() const { return request_; }
 
   // Pins the entries that the step starts from and plans the step. The result refers to the series
-  // until EndStep(). NOT_FOUND if the factor named at the start is gone, FAILED_PRECONDITION
-  // (reason MATRIX_GONE) if the step needs the last matrix and it is gone.
+  // until EndStep(). Returns NOT_FOUND if the factor named at the start is gone. Returns
+  // FAILED_PRECONDITION (reason MATRIX_GONE) if the step needs the last matrix and it is gone.
   absl::StatusOr<std::unique_ptr<SeriesSteps>> BeginStep(const SeriesStepRequest& step);
-  // Device of the pinned factor or matrix; null if neither is pinned.
+  // Returns the device of the pinned factor or matrix; null if neither is pinned.
   DeviceSlot* pinned_device() const;
   // Caches the parts of the answer. Returns the description of the new factor, if the step computed
   // one. A singular factor is dropped; its description has version 0 and no handle.
@@ -47,9 +47,9 @@ class Series {
   // Unpins the entries of the step.
   void EndStep() { pins_ = {}; }
 
-  int64_t age() const { return age_; }          // steps since the factor was made
+  int64_t age() const { return age_; }  // steps since the factorization of the current factor
   int64_t version() const { return version_; }  // of the factor; 0: there is none
-  // Digest of the entries of the last uploaded matrix (SeriesEntries).
+  // Returns the digest of the entries of the last uploaded matrix (SeriesEntries).
   const std::string& entry_digest() const { return entries_.digest; }
 
  private:
@@ -73,15 +73,16 @@ class Series {
   const SeriesRequest request_;
   const InsertOptions insert_;
   const absl::Duration entry_lease_;
-  std::optional<SeriesModel> model_;  // created when a step first asks for an iteration budget
-  double first_seconds_ = 0;  // seconds for a new factor before model_ exists; 0: no new one
+  std::optional<SeriesModel> model_;  // created when a step first requests an iteration budget
+  // Seconds of the last step's factorization before model_ exists; 0: it made no factor.
+  double first_seconds_ = 0;
   std::optional<Handle> factor_;
   std::optional<Handle> cached_matrix_;
   std::optional<Handle> cached_solution_;
   std::optional<Handle> cached_map_;
   SeriesEntries entries_;  // of the last uploaded matrix
   LastMatrix last_matrix_ = LastMatrix::kWithFactor;
-  int64_t update_rank_ = 0;  // rank of the update from `factor_` kept with cached_matrix_; 0: none
+  int64_t update_rank_ = 0;  // rank of the update of factor_ stored with cached_matrix_; 0: none
   int64_t version_ = 0;      // last seen version of the factor; 0: no factor was pinned yet
   int64_t age_ = 0;
   SeriesPins pins_;

@@ -24,9 +24,10 @@ namespace {
 
 // Iteration limit with a forced strategy: GMRES runs as long as it makes progress.
 constexpr int kPatientIterations = 300;
-// Iteration limit with the factor of the matrix itself.
+// Iteration limit if the factor belongs to the matrix of the step.
 constexpr int kOwnIterations = 20;
-// Assumed iterations of a step with the existing factor, for queue and progress estimates.
+// Assumed number of iterations of a step with the existing factor, for queue and progress
+// estimates.
 constexpr int kUsualIterations = 5;
 
 // Payload of a step that uploads no matrix.

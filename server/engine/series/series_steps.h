@@ -22,8 +22,8 @@ namespace crout {
 // Pinned cache entries that a step starts from. All are on one device.
 struct SeriesPins {
   std::optional<FactorCache::Pin> factor;    // can solve systems
-  std::optional<FactorCache::Pin> singular;  // set instead of `factor` if it cannot solve systems
-  std::optional<FactorCache::Pin> matrix;    // previous matrix, if not cached with the factor
+  std::optional<FactorCache::Pin> singular;  // instead of `factor`: a factor that cannot
+  std::optional<FactorCache::Pin> matrix;    // previous matrix, unless cached with the factor
   std::optional<FactorCache::Pin> solution;  // of the previous step
   int64_t update_rank = 0;                   // of `matrix`; see SeriesMatrix::update_rank
   // Set only if the step sends new values for the entries of the last uploaded matrix.
@@ -88,7 +88,10 @@ class SeriesSteps final : public StepPair {
   SparseChoiceInput ChoiceInput() const {
     return {.request = &request_, .dense = &options_.factor};
   }
+  // Describes the matrix of the step. Selects the form in which an uploaded matrix is sent to the
+  // device, and sets map_.
   SeriesMatrix Matrix();
+  // Checks the order and type of the matrix against the factor and the right-hand sides.
   absl::Status CheckOrders(const PackedMatrix& matrix);
   // Selects the methods for the order of the matrix and predicts their costs.
   absl::Status Resolve(const SeriesMatrix& matrix, int64_t nrhs);
@@ -96,22 +99,24 @@ class SeriesSteps final : public StepPair {
                          double iteration_seconds) const;
   absl::StatusOr<SolverPair> SolversFor(const FactorSummary& factor, int64_t nrhs) const;
   bool StartsWarm() const;
-  // Returns the number of entries in the coordinates that the matrix was sent with, if known.
+  // Returns the number of entries of a matrix that was sent as coordinates, if known.
   std::optional<int64_t> TextEntries();
   // Describes the entries of the uploaded matrix.
   SeriesEntries UploadedEntries();
   // Device bytes needed to copy the pinned entries back from host memory.
   size_t PromotionBytes() const;
+  // Moves a pinned entry to the device with bytes of `memory`. Returns null if nothing is pinned.
   absl::StatusOr<const Factorization*> Promote(std::optional<FactorCache::Pin>& pin,
                                                ExecutionContext& context, Reservation& memory);
+  // Returns `part` with its charge, which is split from `memory`.
   NewFactor Share(Factorization part, Reservation& memory);
 
   const SeriesRequest& series_;
   SeriesPins& pins_;
   const Budget budget_;
-  const std::optional<MatrixChange> change_;  // arrives instead of a matrix
-  const bool has_new_matrix_;
-  std::optional<ValueMapShape> map_;  // of the uploaded coordinates; set by PlanMatrix()
+  const std::optional<MatrixChange> change_;  // uploaded instead of a matrix
+  const bool has_new_matrix_;                 // the step uploads a matrix or a change
+  std::optional<ValueMapShape> map_;          // of the uploaded coordinates; set by PlanMatrix()
   FactorRequest request_;
   std::optional<PlannedStep> x0_;
   SparseChoice sparse_;
