@@ -43,22 +43,22 @@ class MatrixUpload {
   // `field` is the payload's path in the request, for error messages.
   MatrixUpload(Engine& engine, const PayloadSpec& spec, std::string field);
 
-  // Whether the payload is parsed (PayloadSpec::needs_parsing()). Constant.
+  // Returns true if the payload is parsed (PayloadSpec::needs_parsing()). Constant.
   bool needs_parsing() const { return reader_ != nullptr; }
-  // Complete from the start for a dense payload, and after Parse() for a parsed one.
+  // The shape is complete from the start for a dense payload, and after Parse() for a parsed one.
   const PackedMatrix& shape() const { return shape_; }
   const std::string& field() const { return field_; }
   size_t bytes_received() const { return received_; }
-  // Whether all bytes of a dense payload have arrived. Always false for a parsed payload.
+  // Returns true if all bytes of a dense payload have arrived. Always false for a parsed payload.
   bool full() const { return !needs_parsing() && received_ == shape_.bytes(); }
-  // The size that a parsed payload declares, or nullopt until enough of it has been read. Requires
-  // needs_parsing(). Call it before Parse().
+  // Returns the size that a parsed payload declares, or nullopt until enough of it has been read.
+  // Requires needs_parsing(). Call it before Parse().
   std::optional<MatrixMarketHeader> declared() const { return reader_->header(); }
-  // Number of stored entries of a sparse matrix, after Parse(); else nullopt.
+  // Returns the number of stored entries of a sparse matrix after Parse(); else nullopt.
   std::optional<int64_t> nnz() const { return nnz_; }
 
-  // Makes a dense payload stay in host memory until Take(). The caller must have reserved that
-  // memory. host_matrix() gives access to it. Call KeepOnHost() before Open().
+  // Keeps a dense payload in host memory until Take(). The caller must have reserved that memory,
+  // and host_matrix() gives access to it. Call it before Open().
   void KeepOnHost() { keep_on_host_ = true; }
   PackedMatrix host_matrix() const {
     PackedMatrix matrix = shape_;
@@ -68,18 +68,18 @@ class MatrixUpload {
 
   void FreeHostMatrix() { destination_.reset(); }
 
-  // EntryPositions a dense payload at byte `offset` of a block of `bytes` bytes, which Take()
-  // returns. The other bytes are undefined. Call it before Open().
+  // Places a dense payload at byte `offset` of a block of `bytes` bytes, which Take() returns. The
+  // other bytes are undefined. Call it before Open().
   void PlaceInBlock(size_t bytes, size_t offset) {
     extra_bytes_ = bytes - shape_.bytes();
     offset_ = offset;
   }
 
-  // Shape of the map from the lines of the text, or the entries, to the elements on the device.
-  // Call it after Parse(), and after KeepSparse() if that is called. Returns nullopt if no map was
-  // requested, the matrix is not sparse, or it exceeds the size limit of a map.
+  // Returns the shape of the map from the lines of the text, or the entries, to the elements on the
+  // device. Call it after Parse(), and after KeepSparse() if that is called. Returns nullopt if no
+  // map was requested, the matrix is not sparse, or it exceeds the size limit of a map.
   std::optional<ValueMapShape> map_shape() const;
-  // Value of SeriesResult.entry_digest after Parse(); 0 without a map.
+  // Returns the value for SeriesResult.entry_digest after Parse(); 0 without a map.
   uint64_t entry_digest() const { return entry_digest_; }
 
   // Allocates the destinations of the matrix and the map on the device of `slot`. The caller must
@@ -87,25 +87,27 @@ class MatrixUpload {
   absl::Status Open(DeviceSlot& slot);
 
   // Charges the host memory that appending `bytes` bytes may need. Inflating and parsing are
-  // charged as they proceed. TryReserve() returns false if memory must be freed first: then call
-  // Reserve(), which may block. A dense payload needs no charge: TryReserve() returns true.
+  // charged as they proceed. TryReserve() returns false if memory must be freed first. Then call
+  // Reserve(), which may block and returns RESOURCE_EXHAUSTED if there is too little memory. A
+  // dense payload needs no charge: TryReserve() returns true.
   bool TryReserve(size_t bytes);
   absl::Status Reserve(size_t bytes);
 
-  // Appends bytes and returns how many it accepted. It accepts fewer if all staging blocks of the
-  // device are in flight: `on_ready` is then called once when the rest can be appended. Returns
-  // INVALID_ARGUMENT for malformed bytes or more bytes than declared. For a parsed payload, reserve
-  // the bytes first.
+  // Appends bytes and returns how many it accepted. It accepts fewer than given if all staging
+  // blocks of the device are in flight. `on_ready` is then called once, from any thread, when more
+  // can be appended. Returns INVALID_ARGUMENT for malformed bytes or more bytes than declared. For
+  // a parsed payload, reserve the bytes first.
   absl::StatusOr<size_t> Append(std::span<const std::byte> bytes,
                                 const std::function<void()>& on_ready);
 
-  // Time at which the current wait of Append() for staging memory began; nullopt if it does not
-  // wait.
+  // Returns the time at which the current wait of Append() for staging memory began; nullopt if it
+  // does not wait.
   std::optional<std::chrono::steady_clock::time_point> staging_awaited_since() const {
     return staging_awaited_since_;
   }
 
-  // Call when no more bytes are available for now.
+  // Releases staging blocks that the device needs for other uploads. Call it when no more bytes are
+  // available for now.
   absl::Status Pause();
 
   // Ends the payload. Returns INVALID_ARGUMENT if a dense payload is too short.
@@ -117,17 +119,17 @@ class MatrixUpload {
   // Inspects the leading block of order n of a sparse matrix, after Parse(). Returns nullopt for
   // other payloads, and if a value overflows the type: Assemble() reports that error.
   absl::StatusOr<std::optional<LeadingBlock>> InspectLeadingBlock(int64_t n);
-  // Makes the device receive the block of an AnySparse in place of the dense packed matrix. For a
-  // sparse matrix with fewer than 2^31 entries. Call it between Parse() and Open().
+  // Sends a sparse matrix to the device as the block of an AnySparse, not as a dense matrix. It
+  // must have fewer than 2^31 entries. Call it between Parse() and Open().
   void KeepSparse() { keep_sparse_ = true; }
-  // Builds the block of the AnySparse in charged host memory; it replaces the parsed entries. Call
+  // Builds the block of the AnySparse in charged host memory, in place of the parsed entries. Call
   // it between Parse() and Assemble(); Assemble() calls it if necessary. The result is valid until
   // Open(). Returns INVALID_ARGUMENT if a value overflows the type or the matrix is not a square
   // sparse one.
   absl::StatusOr<AnySparse> PackSparse(StopRequested stop);
 
-  // Progress of the analysis of this matrix, as its owner reports it: the start time and how many
-  // of kAnalysisSteps have ended. nullopt before an analysis begins.
+  // Progress of the analysis of this matrix, as reported by the owner of the upload: the start
+  // time, and how many of kAnalysisSteps have ended. nullopt before an analysis begins.
   struct AnalysisProgress {
     std::chrono::steady_clock::time_point since;
     int steps = 0;
@@ -144,7 +146,7 @@ class MatrixUpload {
   // Returns the packed or sparse matrix in device memory, for work enqueued on `context` from now
   // on. Waits for the rest of the copy and adds the waiting time to `timings`.
   absl::StatusOr<Buffer> Take(ExecutionContext& context, CallTimings& timings);
-  // Returns the block of the ValueMap in the same way; empty without a map.
+  // Returns the block of the ValueMap in the same way. It is empty without a map.
   absl::StatusOr<Buffer> TakeMap(ExecutionContext& context, CallTimings& timings);
 
  private:
@@ -152,8 +154,9 @@ class MatrixUpload {
                                      const std::function<void()>& on_ready);
   absl::Status AppendToReader(std::span<const std::byte> bytes);
   absl::Status MoveToDevice(ExecutionContext& context);
+  // Adds the field of the payload to an error.
   absl::Status WithField(const absl::Status& status) const;
-  // Bytes of the matrix on the device.
+  // Returns the bytes of the matrix on the device.
   size_t DestinationBytes() const;
   void FreeParsed();
   AnySparse packed() const { return {packed_.data(), shape_.dtype, shape_.rows, *nnz_}; }

@@ -18,23 +18,25 @@ namespace crout {
 
 // A payload that is about to arrive.
 struct PayloadSpec : MatrixSpec {
-  // Whether the upload of a coordinate text or of entries also builds the map from them to the
+  // If set, the upload of a coordinate text or of entries also builds the map from them to the
   // elements of the matrix (ValueMap).
   bool map_lines = false;
-  int64_t max_order = 0;  // largest dimension of a parsed payload
+  int64_t max_order = 0;  // largest number of rows or columns of a parsed payload
 };
 
-// Describes a payload that only the job interprets. An upload requires a shape, so the bytes are
-// described as a column of 4-byte words.
+// Describes a payload that only the job interprets. Its shape is a column of 4-byte words, because
+// an upload requires a shape.
 PayloadSpec OpaquePayload(size_t bytes);
 
 // Checks `matrix` for `device`. `field` is its path in the request, for messages. Returns
 // INVALID_ARGUMENT for a dimension beyond the limit and UNIMPLEMENTED if the device does not
 // support the type.
 //
-// The order is limited to max_n. On a device with sparse methods, the limit is max_sparse_n, if
-// larger, for a right-hand side, and for a matrix with a role that allows a sparse factorization if
-// it is not sent as dense. kNextMatrix, the next matrix of a factor, also allows values alone.
+// The limit is max_n. It is the larger of max_n and max_sparse_n if the device has sparse methods
+// and one of these holds: the matrix is a right-hand side; or it is not sent as dense and has a
+// role other than kMatrix.
+//
+// kNextMatrix is the next matrix of a factor. Only this role allows values without positions.
 enum class PayloadRole : uint8_t { kMatrix, kMatrixAllowingSparse, kNextMatrix, kRightHandSide };
 absl::StatusOr<PayloadSpec> CheckPayload(const MatrixSpec& matrix, absl::string_view field,
                                          const EngineLimits& limits, const Device& device,

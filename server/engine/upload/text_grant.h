@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Host memory for the text of one upload.
+// Host memory for one upload that is parsed.
 #ifndef CROUT_SERVER_ENGINE_UPLOAD_TEXT_GRANT_H_
 #define CROUT_SERVER_ENGINE_UPLOAD_TEXT_GRANT_H_
 
